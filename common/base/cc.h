@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/base/cc.h - compiler extensions, and nothing else, behind names of our own. */
+#ifndef WF_BASE_CC_H
+#define WF_BASE_CC_H
+
+#define WF_MUST_USE __attribute__((warn_unused_result))
+#define WF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define WF_NORETURN __attribute__((noreturn))
+#define WF_UNUSED __attribute__((unused))
+#define WF_LIKELY(x) __builtin_expect(!!(x), 1)
+#define WF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WF_ALIGNED(n) __attribute__((aligned(n)))
+
+/* Runs free_fn(&variable) when the variable leaves its scope; for tests, where brevity wins. */
+#define WF_CLEANUP(free_fn) __attribute__((cleanup(free_fn)))
+
+/* One function compiled for several processors, chosen by the loader. The sanitizers cannot run the
+ * loader's resolver (it runs before they are set up), so there the portable form alone is built. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
+    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#define WF_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WF_MULTIVERSION
+#endif
+
+#define WF_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/base/status.c - errors are formatted once, where they are raised. */
+#include "common/base/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set(wf_err *err, wf_status status, const char *mend, const char *file, int line)
+{
+    err->status = status;
+    err->file = file;
+    err->line = line;
+    snprintf(err->mend, sizeof err->mend, "%s", mend ? mend : "");
+}
+
+wf_status wf_fail_at(wf_err *err, wf_status status, const char *mend, const char *file, int line,
+                     const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!err)
+        return status;
+    set(err, status, mend, file, line);
+    va_start(ap, fmt);
+    vsnprintf(err->what, sizeof err->what, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *mend, const char *file, int line,
+                           const char *fmt, ...)
+{
+    wf_status status = errnum == ENOENT ? WF_NOTFOUND : errnum == ENOMEM ? WF_NOMEM : WF_IO;
+    char reason[128] = "";
+    va_list ap;
+    size_t at;
+    int n;
+
+    if (!err)
+        return status;
+    set(err, status, mend, file, line);
+    va_start(ap, fmt);
+    n = vsnprintf(err->what, sizeof err->what, fmt, ap);
+    va_end(ap);
+    at = n < 0 ? 0 : (size_t)n < sizeof err->what ? (size_t)n : sizeof err->what - 1;
+    snprintf(err->what + at, sizeof err->what - at, ": %s",
+             strerror_r(errnum, reason, sizeof reason));
+    return status;
+}
+
+wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...)
+{
+    char old[sizeof err->what];
+    va_list ap;
+    size_t at;
+    int n;
+
+    if (rc == WF_OK || !err)
+        return rc;
+    memcpy(old, err->what, sizeof old);
+    va_start(ap, fmt);
+    n = vsnprintf(err->what, sizeof err->what, fmt, ap);
+    va_end(ap);
+    at = n < 0 ? 0 : (size_t)n < sizeof err->what ? (size_t)n : sizeof err->what - 1;
+    snprintf(err->what + at, sizeof err->what - at, ": %s", old);
+    return rc;
+}
+
+wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, int line)
+{
+    return wf_fail_at(err, WF_NOMEM, "free some memory, or use a smaller batch or model", file,
+                      line, "no memory for %lu bytes", bytes);
+}
+
+int wf_exit_code(wf_status status)
+{
+    switch (status) {
+    case WF_OK:
+        return 0;
+    case WF_USAGE:
+        return 2;
+    case WF_UNSUPPORTED:
+        return 3;
+    case WF_SUPERSEDED:
+        return 4;
+    case WF_STOPPED:
+        return 5;
+    default:
+        return 1;
+    }
+}
+
+void wf_assert_failed(const char *claim, const char *file, int line)
+{
+    fprintf(stderr, "weft: a bug in weft: %s does not hold at %s:%d\n", claim, file, line);
+    abort();
+}

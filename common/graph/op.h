@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/op.h - what the graph knows about one operation. No data, no device.
+ *
+ * One const row per operation, in common/graph/ops/NAME.c; the table is made from the list in
+ * common/graph/ops/meson.build. Kernels register apart from this, in common/kernels.
+ */
+#ifndef WF_GRAPH_OP_H
+#define WF_GRAPH_OP_H
+
+#include "common/graph/graph.h"
+
+typedef struct wf_grads wf_grads; /* emit.h */
+
+enum { WF_ANY_NUMBER = 255 }; /* n_in_max or n_out_max without limit (Concat) */
+
+typedef enum wf_op_flag {
+    WF_OP_ELEMENTWISE = 1, /* output element i depends on input elements i (broadcast) alone */
+    WF_OP_STATEFUL = 2,    /* must run once per step, in order: never merged or folded */
+    WF_OP_RANDOM = 4,      /* draws from (seed, node, epoch, split, batch): never merged or folded */
+    WF_OP_FOLDABLE = 8     /* may be computed at compile time when all inputs are constant */
+} wf_op_flag;
+
+/* One attribute that the operation knows. Others in a file are an error that names the nearest. */
+typedef struct wf_attr_row {
+    const char *name;
+    wf_attr_kind kind;
+    bool required;
+} wf_attr_row;
+
+struct wf_op {
+    const char *name, *domain;
+    uint8_t since;       /* the opset version of this form of the operation (DESIGN 3) */
+    uint8_t n_in_min, n_in_max, n_out_min, n_out_max;
+    uint32_t flags;      /* wf_op_flag */
+    const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
+    /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.
+     * An unknown input rank gives unknown outputs, not an error. */
+    wf_status (*infer)(wf_graph *g, wf_node *n, wf_err *err);
+    /* Adds the nodes that turn d loss/d outputs into d loss/d inputs. NULL: not differentiable. */
+    wf_status (*grad)(wf_grads *grads, const wf_node *n, wf_err *err);
+    /* Brings a node as an older opset `from` has it to this form (attributes that became inputs, and
+     * so on), or NULL when nothing changed since opset 1. Errors: WF_UNSUPPORTED. */
+    wf_status (*upgrade)(wf_graph *g, wf_node *n, int64_t from, wf_err *err);
+};
+
+/* NULL when weft has no such operation. Domain "ai.onnx" is "". */
+const wf_op *wf_op_find(const char *domain, const char *name);
+/* The registered operation with the nearest name, or NULL: for "did you mean". */
+const char *wf_op_nearest(const char *name);
+/* Row i of the table, NULL past its end; for documentation and table-driven tests. */
+const wf_op *wf_op_at(size_t i);
+
+#endif

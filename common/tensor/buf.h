@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/tensor/buf.h - counted storage under tensors and messages.
+ *
+ * The one kind of thing in weft that is shared: the last one out frees it. A buffer may be memory of
+ * our own, or memory that someone else lends until `release` is called (a received frame).
+ */
+#ifndef WF_TENSOR_BUF_H
+#define WF_TENSOR_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WF_BUF_ALIGN = 64 };
+
+typedef struct wf_buf {
+    void *data;
+    size_t bytes;
+    uint32_t refs; /* atomic */
+    void (*release)(void *data, void *hint);
+    void *hint;
+} wf_buf;
+
+/* Zeroed memory aligned to 64 bytes, with one reference; NULL when there is none. */
+wf_buf *wf_buf_new(size_t bytes);
+/* Wraps memory of another owner; release(data, hint) runs once, on the thread that lets go last.
+ * NULL when there is no memory; release has not run then. */
+wf_buf *wf_buf_wrap(void *data, size_t bytes, void (*release)(void *data, void *hint), void *hint);
+/* One more reference; returns b. */
+wf_buf *wf_buf_ref(wf_buf *b);
+/* One reference less, and sets *b to NULL; NULL is fine. */
+void wf_buf_unref(wf_buf **b);
+/* The references that are out now: 1 means that the caller holds the only one. */
+uint32_t wf_buf_refs(const wf_buf *b);
+
+#endif
