@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/cli.h - the front door of the command line: what a command is, and how its words are read.
+/* cmd/cli/cli.h - the front door of the command line: what a command is, and how its words are
+ * read.
  *
  * One file per subcommand, each with one const row `wf_cmd_NAME`; the table comes from the list in
  * cmd/cli/meson.build, and `weft help` from the table. Commands print results on stdout; errors and
@@ -33,10 +34,10 @@ int wf_cli_main(int argc, char *argv[]);
 
 /* One option of a command. Exactly one of the three targets is set. */
 typedef struct wf_flag {
-    const char *name;   /* without the dashes */
-    char letter;        /* "-o"; 0: none */
-    bool *set;          /* a switch */
-    const char **value; /* takes one value; a later one wins */
+    const char *name;       /* without the dashes */
+    char letter;            /* "-o"; 0: none */
+    bool *set;              /* a switch */
+    const char **value;     /* takes one value; a later one wins */
     struct wf_words *words; /* takes one value or more; may be given again */
 } wf_flag;
 
@@ -46,8 +47,8 @@ typedef struct wf_words {
 } wf_words;
 
 /* Reads argv by a table that ends with a NULL name. Options may stand anywhere; "--" ends them;
- * "--name=value" and "--name value" mean the same. What is left are the operands, of which there must
- * be least..most. Errors: WF_USAGE with the nearest option's name. "--help" is handled by
+ * "--name=value" and "--name value" mean the same. What is left are the operands, of which there
+ * must be least..most. Errors: WF_USAGE with the nearest option's name. "--help" is handled by
  * wf_cli_main before a command runs. */
 WF_MUST_USE wf_status wf_args(const wf_flag flags[], int argc, char *argv[], size_t least,
                               size_t most, wf_words *operands, wf_err *err);

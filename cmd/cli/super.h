@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/super.h - the supervisor behind `weft up`: starts the tasks of this host, starts those again
- * that die, and takes all down together.
+/* cmd/cli/super.h - the supervisor behind `weft up`: starts the tasks of this host, starts those
+ * again that die, and takes all down together.
  *
- * One per state_dir, held by a lock on STATE/supervisor.lock, which holds its pid. A task's output is
- * appended to STATE/logs/ROLE-N.log. Tasks get SIGKILL when the supervisor dies, however it dies
+ * One per state_dir, held by a lock on STATE/supervisor.lock, which holds its pid. A task's output
+ * is appended to STATE/logs/ROLE-N.log. Tasks get SIGKILL when the supervisor dies, however it dies
  * (PR_SET_PDEATHSIG), so that a new `weft up` never meets the tasks of an old one.
  *
  * A task that exits 0, or 4 (superseded), stays down; any other end is a death: it is started again
  * after 50 ms, doubling to 5 s, from the start once it has lived 10 s; after 20 deaths within 10
- * minutes it is left down, with a word in the log. A task that exits 2 or 3 (its files are wrong) would
- * do so again and is left down at once.
+ * minutes it is left down, with a word in the log. A task that exits 2 or 3 (its files are wrong)
+ * would do so again and is left down at once.
  */
 #ifndef WF_CMD_CLI_SUPER_H
 #define WF_CMD_CLI_SUPER_H
@@ -37,11 +37,11 @@ typedef struct wf_super_hooks {
 } wf_super_hooks;
 
 /* Starts the supervisor in the background and returns when it holds the lock and has spawned every
- * task, or could not. Errors: WF_EXISTS when one runs already ("weft down"); WF_IO; WF_INVALID for a
- * port in use, with the process that has it where /proc tells. */
+ * task, or could not. Errors: WF_EXISTS when one runs already ("weft down"); WF_IO; WF_INVALID for
+ * a port in use, with the process that has it where /proc tells. */
 WF_MUST_USE wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err);
-/* Runs it in this process until SIGTERM or SIGINT, then takes the tasks down. `ready_fd` gets one byte
- * when all are spawned, or the error's text; -1: nobody waits. */
+/* Runs it in this process until SIGTERM or SIGINT, then takes the tasks down. `ready_fd` gets one
+ * byte when all are spawned, or the error's text; -1: nobody waits. */
 WF_MUST_USE wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks,
                                    int ready_fd, wf_err *err);
 /* Ends a running one: SIGTERM, then waits for its lock. Errors: WF_NOTFOUND when none runs;

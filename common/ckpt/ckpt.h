@@ -12,8 +12,9 @@
  *   C3  deleting never leaves zero complete ones, and runs only after the new one is durable
  *
  * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
- * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it is
- * "V/S" or "V/S#OFFSET", always f32. So `safetensors.numpy.load_file` shows at a look what is what.
+ * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it
+ * is "V/S" or "V/S#OFFSET", always f32. So `safetensors.numpy.load_file` shows at a look what is
+ * what.
  *
  * Who calls what (DESIGN 7): the chief begins; each ps writes its shard into the folder (shard.h);
  * the chief commits. All of it goes through a wf_disk (common/base/disk.h).
@@ -37,19 +38,20 @@ enum { WF_CKPT_PATH = 4096 };
 
 /* "shard-00001-of-00002.safetensors" into name. */
 const char *wf_ckpt_shard_name(uint32_t index, uint32_t n, char *name, size_t size);
-/* The tensor name of a slice as above; `slot` NULL: its values. `whole`: the slice is the variable. */
+/* The tensor name of a slice as above; `slot` NULL: its values. `whole`: the slice is the variable.
+ */
 const char *wf_ckpt_tensor_name(const char *variable, const char *slot, uint64_t offset, bool whole,
                                 char *name, size_t size);
 
-/* Step 1: makes the temporary folder of a cut and writes its path. Folders of lower cuts of this job
- * are removed. Failpoint ckpt.begin. Errors: WF_IO. */
+/* Step 1: makes the temporary folder of a cut and writes its path. Folders of lower cuts of this
+ * job are removed. Failpoint ckpt.begin. Errors: WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_begin(wf_disk *disk, const char *dir, const char *job, wf_cut_id cut,
                                     char folder[WF_CKPT_PATH], wf_err *err);
-/* Steps 5 to 7: writes the manifest into `folder` (checking first that every file in it is there with
- * its size), renames it to step-N, and moves `latest`. When N is there already it is replaced if this
- * cut is the higher one. On failure the temporary folder is gone, older checkpoints are as they were,
- * and the sentence has the path, the system's words and the free bytes.
- * Failpoints ckpt.manifest.before, ckpt.manifest.after, ckpt.rename.before, ckpt.rename.after,
+/* Steps 5 to 7: writes the manifest into `folder` (checking first that every file in it is there
+ * with its size), renames it to step-N, and moves `latest`. When N is there already it is replaced
+ * if this cut is the higher one. On failure the temporary folder is gone, older checkpoints are as
+ * they were, and the sentence has the path, the system's words and the free bytes. Failpoints
+ * ckpt.manifest.before, ckpt.manifest.after, ckpt.rename.before, ckpt.rename.after,
  * ckpt.latest.before, ckpt.latest.after. Errors: WF_IO, WF_EXISTS (a higher cut is there). */
 WF_MUST_USE wf_status wf_ckpt_commit(wf_disk *disk, const char *dir, const char *folder,
                                      const wf_manifest *m, wf_err *err);
@@ -85,9 +87,9 @@ typedef struct wf_ckpt_entry {
 WF_MUST_USE wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *job, wf_arena *arena,
                                    wf_ckpt_entry **out, size_t *n, wf_err *err);
 
-/* Opens step-N and checks the manifest and every file's size; and every checksum if `verify`. *out is
- * the caller's. Errors: WF_CORRUPT "step-00012000: shard-00001 ...: checksum differs (tensor ...)",
- * WF_NOTFOUND, WF_IO. */
+/* Opens step-N and checks the manifest and every file's size; and every checksum if `verify`. *out
+ * is the caller's. Errors: WF_CORRUPT "step-00012000: shard-00001 ...: checksum differs (tensor
+ * ...)", WF_NOTFOUND, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t step,
                                    bool verify, wf_ckpt **out, wf_err *err);
 /* Closes *c and sets it to NULL; NULL is fine. */
