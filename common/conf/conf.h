@@ -31,7 +31,7 @@ enum {
 /* ---- cluster.yaml ---- */
 
 typedef struct wf_task_conf {
-    const char *address;        /* "tcp://HOST:PORT" or "ipc://PATH", as it is written */
+    const char *address;        /* "tcp://HOST:PORT" or "ipc:///ABSOLUTE/PATH" */
     const char *host;           /* of tcp, without brackets; NULL for ipc */
     uint32_t port;              /* of tcp; 0 for ipc */
     uint32_t threads;           /* of the executor; 1 unless the file says otherwise */
