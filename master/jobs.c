@@ -102,7 +102,7 @@ static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
 wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why, wf_err *err)
 {
     if (state == WF_JOB_FAILED && why) {
-        snprintf(j->reason, sizeof j->reason, "%s", why->what);
+        snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);
         snprintf(j->mend, sizeof j->mend, "%s", why->mend);
     } else if (!wf_job_over(state)) {
         j->reason[0] = j->mend[0] = 0;
@@ -167,7 +167,7 @@ static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
     return WF_OK;
 }
 
-static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const char *restore,
+static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,
                             wf_err *err)
 {
     Weft__Setup body = j->prepared->setup;
@@ -176,7 +176,8 @@ static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const char 
 
     WF_TRY(wf_view_make(m, &view, err));
     body.view = &view;
-    body.restore = (char *)restore;
+    body.initial = r->initial;
+    body.restore_step = r->global_step;
     body.checkpoint_dir = m->checkpoint_dir;
     who->generation = j->generation;
     who->ready = false;
@@ -207,7 +208,7 @@ static wf_status take_restored(wf_master *m, wf_job *j, wf_restored *r, wf_err *
             j->latest = UINT64_MAX;
     } else {
         j->latest = r->global_step;
-        rc = wf_training_restore(m, j, &r->ledger, err);
+        rc = wf_training_restore(m, j, r->ledger, err);
     }
     return rc;
 }
@@ -220,7 +221,7 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     wf_status rc;
 
     WF_TRY(wf_cuts_abort(m, j, err));
-    rc = m->conf.ops.restore(m->conf.ops.arg, j->prepared, j->from_step, &r, &why);
+    rc = wf_master_restore(m, j->prepared, j->from_step, &r, &why);
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     j->generation++;
@@ -234,11 +235,11 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
         m->members[i].steps = 0;
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
         if (m->members[i].task.role == WF_ROLE_PS)
-            rc = send_setup(m, j, &m->members[i], r.folder, err);
+            rc = send_setup(m, j, &m->members[i], &r, err);
     if (rc == WF_OK && !r.initial)
         wf_master_note(m, j, "job.restored", "generation %u begins from step %lu", j->generation,
                        (unsigned long)r.global_step);
-    wf_arena_free(&r.arena);
+    wf_restored_free(&r);
     return rc;
 }
 

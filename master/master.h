@@ -23,6 +23,7 @@
 #include "common/base/arena.h"
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/tensor/tensor.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include <stdbool.h>
@@ -38,28 +39,15 @@ typedef struct wf_prepared {
     uint64_t batch, epochs, steps, every_steps, split_records;
     uint32_t keep;
     bool evaluates;
+    const wf_tensor *const *initial; /* first values of start.variables, f32 */
 } wf_prepared;
 void wf_prepared_free(wf_prepared **p);
-
-/* Where a generation begins. */
-typedef struct wf_restored {
-    wf_arena *arena;
-    const char *folder; /* below checkpoint_dir/job */
-    uint64_t global_step;
-    bool initial;        /* no checkpoint: the first values */
-    Weft__Ledger ledger; /* finished: the trained ranges; of a checkpoint only */
-    const char *passed;  /* sentences of those passed over, a line each; "" */
-} wf_restored;
 
 typedef struct wf_master_ops {
     void *arg;
     /* Compiles a job for n_ps. Errors end the job. */
     wf_status (*prepare)(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err);
-    /* The checkpoint to begin from: the newest that verifies, or that of from_step (-1: newest), or
-     * the initial values when there is none. Errors: WF_MISMATCH for another model's. */
-    wf_status (*restore)(void *arg, const wf_prepared *p, int64_t from_step, wf_restored *out,
-                         wf_err *err);
     /* An event for the job's log: `json` is one object without time. */
     void (*note)(void *arg, const char *job, const char *json);
 } wf_master_ops;

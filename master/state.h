@@ -122,6 +122,21 @@ struct wf_master {
     int64_t deal_after_ns, now_ns;
 };
 
+/* Where a generation begins. */
+typedef struct wf_restored {
+    bool initial;         /* no checkpoint: the first values, written beside the checkpoints */
+    uint64_t global_step;
+    Weft__Ledger *ledger; /* of a checkpoint; finished: the trained ranges */
+    char *passed;         /* a line for each checkpoint passed over; "" */
+    wf_arena *arena;
+} wf_restored;
+
+/* restore.c: the newest checkpoint that verifies, or the one of from_step (-1: the newest), or the
+ * first values where there is none. Errors: WF_MISMATCH for another model's. */
+WF_MUST_USE wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step,
+                                        wf_restored *out, wf_err *err);
+void wf_restored_free(wf_restored *r);
+
 /* master.c */
 WF_MUST_USE wf_status wf_master_send(wf_master *m, wf_peer *to, wf_msg **msg, wf_err *err);
 WF_MUST_USE wf_status wf_master_say(wf_master *m, wf_member *to, uint16_t kind,
