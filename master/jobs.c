@@ -269,7 +269,7 @@ static wf_status start_workers(wf_master *m, wf_job *j, wf_err *err)
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 
-        if (who->task.role == WF_ROLE_WORKER && who->live && who->peer &&
+        if (who->task.role == WF_ROLE_WORKER && who->registered && who->peer &&
             who->generation != j->generation)
             WF_TRY(send_start(m, j, who, err));
     }
@@ -325,7 +325,7 @@ wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
 static bool any_worker_live(const wf_master *m)
 {
     for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].task.role == WF_ROLE_WORKER && m->members[i].live)
+        if (m->members[i].task.role == WF_ROLE_WORKER && m->members[i].registered)
             return true;
     return false;
 }
@@ -336,7 +336,7 @@ static bool all_ps_ready(const wf_master *m, const wf_job *j)
         const wf_member *who = &m->members[i];
 
         if (who->task.role == WF_ROLE_PS &&
-            (!who->live || who->generation != j->generation || !who->ready))
+            (!who->registered || who->generation != j->generation || !who->ready))
             return false;
     }
     return true;
@@ -348,7 +348,7 @@ static bool any_ps_empty(const wf_master *m, const wf_job *j)
     for (uint32_t i = 0; i < m->n_members; i++) {
         const wf_member *who = &m->members[i];
 
-        if (who->task.role == WF_ROLE_PS && who->live &&
+        if (who->task.role == WF_ROLE_PS && who->registered &&
             (who->generation != j->generation || !who->ready))
             return true;
     }
