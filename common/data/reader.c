@@ -129,11 +129,11 @@ static void *run_thread(void *arg)
 /* Memory of one slot. */
 static wf_status make_slot(wf_reader *r, slot *s, wf_err *err)
 {
-    size_t batch = (size_t)r->spec.batch, bytes;
+    uint64_t most = WF_MAX(wf_dataset_records(r->spec.dataset), 1); /* no batch is larger */
+    size_t batch = (size_t)WF_MIN(r->spec.batch, most), bytes;
 
     if (!wf_mul_size(batch, sizeof s->at[0], &bytes))
-        return wf_fail(err, WF_INVALID, "lower batch", "a batch of %" PRIu64 " records",
-                       r->spec.batch);
+        return wf_fail(err, WF_INVALID, "lower batch", "a batch of %zu records", batch);
     s->at = malloc(bytes);
     s->fields = calloc(r->n_fields, sizeof s->fields[0]);
     if (!s->at || !s->fields)
@@ -148,7 +148,7 @@ static wf_status make_slot(wf_reader *r, slot *s, wf_err *err)
         memcpy(t->dims + 1, info->dims, info->rank * sizeof t->dims[0]);
         if (!wf_mul_size(batch, info->record_bytes, &bytes) || bytes > SIZE_MAX / 2)
             return wf_fail(err, WF_INVALID, "lower batch",
-                           "a batch of %" PRIu64 " records of %zu bytes (\"%s\")", r->spec.batch,
+                           "a batch of %zu records of %zu bytes (\"%s\")", batch,
                            info->record_bytes, info->name);
         t->data = aligned_alloc(WF_BUF_ALIGN, wf_align_up(bytes, WF_BUF_ALIGN));
         if (!t->data)
