@@ -25,6 +25,7 @@
 #include "common/base/arena.h"
 #include "common/base/status.h"
 #include "common/compile/model.h"
+#include "common/conf/conf.h"
 #include "common/graph/graph.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
@@ -87,6 +88,12 @@ typedef struct wf_compile_spec {
     const char *optimizer;  /* for the graph's records only: rules run on the ps */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 } wf_compile_spec;
+
+/* Fills *spec from a job file: source, loss, metrics, label (the data field that is no input of the
+ * model; of an ONNX file "y"), batch, seed, slice size, strategy, optimizer. What it points to is
+ * the job's: keep that until after wf_compile. */
+void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
+                            wf_model *model, wf_compile_spec *spec);
 
 /* A variable of the compiled graph: trainable ones first to last in the order of their first use.
  */
