@@ -164,7 +164,8 @@ typedef struct wf_compiled {
      * shapes and small integer constants, and the loss; not weights, nor batch, seed, mode or
      * cluster. Equal for all modes of one job; it is what a checkpoint belongs to. */
     uint64_t digest;
-    wf_arena *arena; /* of the lists */
+    wf_arena *arena;          /* of the lists */
+    struct wf_shared *shared; /* storage that the lists borrow; for result.c */
 } wf_compiled;
 
 /* Compiles; the caller owns *out. After `stop_after`, lists that later passes make are empty.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/init.c - first values of variables, by Keras's initializers.
  *
- * Limits and deviations: Keras 3, keras/initializers/random_initializers.py (VarianceScaling: Glorot
- * & Bengio 2010; He et al. 2015; LeCun et al. 1998). Element i is drawn by counter i from (seed,
- * variable name): no order, thread or neighbour changes it. The numbers are not Keras's own.
+ * Limits and deviations: Keras 3, keras/initializers/random_initializers.py (VarianceScaling:
+ * Glorot & Bengio 2010; He et al. 2015; LeCun et al. 1998). Element i is drawn by counter i from
+ * (seed, variable name): no order, thread or neighbour changes it. The numbers are not Keras's own.
  */
 #include "common/base/nearest.h"
 #include "common/base/rng.h"

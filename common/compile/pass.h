@@ -32,6 +32,7 @@ typedef struct wf_fetch {
 /* A trainable variable and its gradient, NULL when the loss does not reach it. */
 typedef struct wf_target {
     wf_value *variable, *gradient;
+    const wf_tensor *initial; /* of the variable, shared: pruning may take the variable away */
 } wf_target;
 
 /* A variable whose value left the graph for the ps: what is known of it. `initial` is shared. */
@@ -56,10 +57,13 @@ typedef struct wf_unit {
     wf_graph *graph;
     wf_arena *arena; /* c's */
 
+    wf_value **model_outputs; /* [n_model_outputs]: what the model gives, loss included */
+    size_t n_model_outputs;
     wf_value *loss; /* scalar; NULL in RUN and INFER */
     /* What the loss compares, when known; metrics read them too. */
     wf_loss_kind loss_kind;
     wf_value *scores, *labels;
+    const wf_value *label_feed; /* the input that holds the labels, when it is known */
     bool scores_are_logits;
 
     wf_target *targets;
@@ -99,19 +103,13 @@ WF_MUST_USE wf_status wf_unit_fetch(wf_unit *u, wf_fetch f, wf_err *err);
 /* Makes the graph's outputs those of the fetches, once each, and no others. */
 WF_MUST_USE wf_status wf_unit_set_outputs(wf_unit *u, wf_err *err);
 
-/* Adds a node with one output, found by domain and name in the registry (a missing one is
- * WF_UNSUPPORTED). The node and its output get names like `hint`; *out is not inferred yet. `node`
- * may be NULL. */
-WF_MUST_USE wf_status wf_make(wf_graph *g, const char *domain, const char *op, const char *hint,
-                              uint32_t n_in, wf_value *const in[], wf_value **out, wf_node **node,
-                              wf_err *err);
-/* Constants: an f32 scalar, an f32 scalar of the value's own dtype, i64 [n], a bool scalar. */
-WF_MUST_USE wf_status wf_make_f32(wf_graph *g, const char *hint, float x, wf_value **out,
-                                  wf_err *err);
-WF_MUST_USE wf_status wf_make_ints(wf_graph *g, const char *hint, size_t n, const int64_t x[],
-                                   wf_value **out, wf_err *err);
-WF_MUST_USE wf_status wf_make_bool(wf_graph *g, const char *hint, bool x, wf_value **out,
-                                   wf_err *err);
+/* Everyone who reads `from` reads `to` from now on, the unit's own pointers included. When `from`
+ * is an output of the graph, its name goes over to `to`, or to an Identity of it where `to` is
+ * given from outside or is an output itself. */
+WF_MUST_USE wf_status wf_hand_over(wf_unit *u, wf_value *from, wf_value *to, wf_err *err);
+/* Whether that needs no Identity: nothing would be written twice (an output, a pushed gradient), or
+ * be lent from outside while someone expects to own it. */
+bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *to);
 
 /* Whether a node is that operation; domain "" or "ai.weft". */
 bool wf_node_is(const wf_node *n, const char *domain, const char *op);
@@ -120,8 +118,6 @@ bool wf_is_output(const wf_graph *g, const wf_value *v);
 size_t wf_uses(const wf_graph *g, const wf_value *v);
 /* The one element of a constant float or integer as a number; false when v is no such constant. */
 bool wf_scalar_of(const wf_value *v, double *out);
-/* True when both shapes are known and equal, symbols included. */
-bool wf_same_axes(const wf_value *a, const wf_value *b);
 
 /* Sets up c->variables, outputs and feeds from the graph as it is now. */
 WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);
@@ -129,10 +125,11 @@ WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_unit_share(wf_unit *u, const wf_tensor *t, const wf_tensor **out,
                                     wf_err *err);
 /* XXH3-64 of the model's structure, see wf_compiled. */
-uint64_t wf_graph_digest(const wf_graph *g, const char *loss);
+WF_MUST_USE wf_status wf_graph_digest(const wf_graph *g, const char *loss, uint64_t *out,
+                                      wf_err *err);
 
-/* Attaches a loss function by name to u->scores; the rows are in losses.c. WF_NOTFOUND when there is
- * no such function. */
+/* Attaches a loss function by name to u->scores; the rows are in losses.c. WF_NOTFOUND when there
+ * is no such function. */
 typedef struct wf_loss_row {
     const char *name, *alias;
     wf_loss_kind kind;

@@ -3,10 +3,10 @@
  *
  * Slices go largest first to the ps that holds the fewest bytes so far (longest processing time
  * first; Graham 1969: the fullest bin is at most 4/3 of the best). What decides the balance is the
- * size of a slice against a ps's share, so the slice size starts at half a share, or the job's bound
- * if that is less, and is halved until the fullest ps holds at most 1.1 times the emptiest, or slices
- * would fall below 16 KiB. That gives each ps two to a few slices of a large variable, and not
- * thousands: 784-128-10 on two ps has 7 slices.
+ * size of a slice against a ps's share, so the slice size starts at half a share, or the job's
+ * bound if that is less, and is halved until the fullest ps holds at most 1.1 times the emptiest,
+ * or slices would fall below 16 KiB. That gives each ps two to a few slices of a large variable,
+ * and not thousands: 784-128-10 on two ps has 7 slices.
  *
  * Slices are cut at row boundaries while a row fits in one, so that what reads a slice reads whole
  * rows. The result depends on the variables' order, names left out, and the cluster's size only.
@@ -64,9 +64,8 @@ static void cut(wf_compiled *c, size_t target, wf_compiled_slice slices[])
         if (!v->on_ps || !v->elems)
             continue;
         for (int64_t at = 0, each = slice_elems(v, target); at < v->elems; at += each) {
-            slices[n++] = (wf_compiled_slice){.variable = (uint32_t)i,
-                                              .offset = at,
-                                              .count = WF_MIN(each, v->elems - at)};
+            slices[n++] = (wf_compiled_slice){
+                .variable = (uint32_t)i, .offset = at, .count = WF_MIN(each, v->elems - at)};
             v->n_slices++;
         }
     }
@@ -95,9 +94,9 @@ static double pack(const wf_compiled *c, wf_compiled_slice slices[], size_t n, w
     size_t most = 0, least = SIZE_MAX;
 
     for (size_t i = 0; i < n; i++)
-        order[i] = (weight){
-            .bytes = (size_t)slices[i].count * wf_dtype_size(c->variables[slices[i].variable].dtype),
-            .slice = (uint32_t)i};
+        order[i] = (weight){.bytes = (size_t)slices[i].count *
+                                     wf_dtype_size(c->variables[slices[i].variable].dtype),
+                            .slice = (uint32_t)i};
     qsort(order, n, sizeof(*order), by_bytes);
     for (uint32_t p = 0; p < n_ps; p++)
         load[p] = 0;
