@@ -19,7 +19,7 @@
 enum { MOST_SLICES = 1 << 20 };
 static const double balanced = 1.1; /* max / min bytes per ps that is good enough */
 
-/* Elements of one slice of v when slices should hold about `target` bytes: an even cut, rounded up
+/* Elements of one slice of v when slices should hold about `target` bytes: an even cut, rounded
  * to whole rows. */
 static int64_t slice_elems(const wf_compiled_variable *v, size_t target)
 {
@@ -30,8 +30,14 @@ static int64_t slice_elems(const wf_compiled_variable *v, size_t target)
     if (n <= 1)
         return v->elems;
     each = (v->elems + (int64_t)n - 1) / (int64_t)n;
-    if ((size_t)row * wf_dtype_size(v->dtype) <= target)
-        each = (each + row - 1) / row * row;
+    if ((size_t)row * wf_dtype_size(v->dtype) <= target) {
+        int64_t rows = (each + row - 1) / row;
+
+        /* Rounding up may pass the target by a part of a row: then one slice more. */
+        if ((size_t)(rows * row) * wf_dtype_size(v->dtype) > target)
+            rows--;
+        each = rows * row;
+    }
     return each;
 }
 
