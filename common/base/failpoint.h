@@ -3,9 +3,9 @@
  *
  *   WEFT_FAILPOINTS="ckpt.manifest.before=kill@3,ckpt.latest.after=error:ENOSPC"
  *
- * Actions: kill (SIGKILL to itself), stop (SIGSTOP to itself), sleep:MS, error:ERRNO (EIO, ENOSPC or
- * a number). `@N`: at the N-th visit only; without it at every one. Compiled in by the meson option
- * `failpoints`; without it a failpoint costs nothing and the variable is ignored.
+ * Actions: kill (SIGKILL to itself), stop (SIGSTOP to itself), sleep:MS, error:ERRNO (EIO, ENOSPC
+ * or a number). `@N`: at the N-th visit only; without it at every one. Compiled in by the meson
+ * option `failpoints`; without it a failpoint costs nothing and the variable is ignored.
  */
 #ifndef WF_BASE_FAILPOINT_H
 #define WF_BASE_FAILPOINT_H

@@ -7,13 +7,19 @@
  *   DIR/JOB/.tmp-g1-c3-0123456789abcdef                     one being written, named by its cut
  *
  * Invariants
- *   C1  a folder step-N with a manifest that verifies is a checkpoint; anything else is absent
- *   C2  restore reads one checkpoint only: shards carry job, cut and step in their metadata
+ *   C1  a folder with a manifest that verifies is a checkpoint, whether it has got its name step-N
+ *       yet or a crash left it with its temporary one; anything else is absent
+ *   C2  restore reads one checkpoint only: shards carry job and cut in their metadata
  *   C3  deleting never leaves zero complete ones, and runs only after the new one is durable
  *
  * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
- * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it is
- * "V/S" or "V/S#OFFSET", always f32. So `safetensors.numpy.load_file` shows at a look what is what.
+ * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it
+ * is "V/S" or "V/S#OFFSET", always f32. So `safetensors.numpy.load_file` shows at a look what is
+ * what.
+ *
+ * Newest means highest (generation, step): after a rollback, steps of an abandoned history are
+ * older than any of the new one. A folder whose manifest cannot be read counts as newer than all,
+ * so that it is reported rather than forgotten.
  *
  * Who calls what (DESIGN 7): the chief begins; each ps writes its shard into the folder (shard.h);
  * the chief commits. All of it goes through a wf_disk (common/base/disk.h).
@@ -37,30 +43,38 @@ enum { WF_CKPT_PATH = 4096 };
 
 /* "shard-00001-of-00002.safetensors" into name. */
 const char *wf_ckpt_shard_name(uint32_t index, uint32_t n, char *name, size_t size);
-/* The tensor name of a slice as above; `slot` NULL: its values. `whole`: the slice is the variable. */
+/* The tensor name of a slice as above; `slot` NULL: its values. `whole`: the slice is the variable.
+ */
 const char *wf_ckpt_tensor_name(const char *variable, const char *slot, uint64_t offset, bool whole,
                                 char *name, size_t size);
 
-/* Step 1: makes the temporary folder of a cut and writes its path. Folders of lower cuts of this job
- * are removed. Failpoint ckpt.begin. Errors: WF_IO. */
+/* What every shard of a cut carries in its metadata: `job` and `cut` ("g1-c3-0123456789abcdef",
+ * written to cut_text). Borrows job and cut_text. */
+enum { WF_CUT_TEXT = 48, WF_CKPT_N_META = 2 };
+void wf_ckpt_meta(const char *job, wf_cut_id cut, char cut_text[WF_CUT_TEXT],
+                  wf_shard_meta meta[WF_CKPT_N_META]);
+
+/* Step 1: makes the temporary folder of a cut and writes its path. Folders of lower cuts of this
+ * job are removed. Failpoint ckpt.begin. Errors: WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_begin(wf_disk *disk, const char *dir, const char *job, wf_cut_id cut,
                                     char folder[WF_CKPT_PATH], wf_err *err);
-/* Steps 5 to 7: writes the manifest into `folder` (checking first that every file in it is there with
- * its size), renames it to step-N, and moves `latest`. When N is there already it is replaced if this
- * cut is the higher one. On failure the temporary folder is gone, older checkpoints are as they were,
- * and the sentence has the path, the system's words and the free bytes.
- * Failpoints ckpt.manifest.before, ckpt.manifest.after, ckpt.rename.before, ckpt.rename.after,
+/* Steps 5 to 7: writes the manifest into `folder` (checking first that every file in it is there
+ * with its size), renames it to step-N, and moves `latest`. When N is there already it is replaced
+ * if this cut is the higher one. On failure the temporary folder is gone, older checkpoints are as
+ * they were, and the sentence has the path, the system's words and the free bytes. Failpoints
+ * ckpt.manifest.before, ckpt.manifest.after, ckpt.rename.before, ckpt.rename.after,
  * ckpt.latest.before, ckpt.latest.after. Errors: WF_IO, WF_EXISTS (a higher cut is there). */
 WF_MUST_USE wf_status wf_ckpt_commit(wf_disk *disk, const char *dir, const char *folder,
                                      const wf_manifest *m, wf_err *err);
 /* Step 8: deletes all but the newest `keep` (at least 1) complete checkpoints of a job, and folders
- * that are not complete and older than the newest complete one. Never the one named by step
- * `in_use` (0: none). Failpoints ckpt.gc.before, ckpt.gc.each. */
+ * that are not complete, if a complete one is there. Never the one of step `in_use` (0: none).
+ * Failpoints ckpt.gc.before, ckpt.gc.each. */
 WF_MUST_USE wf_status wf_ckpt_gc(wf_disk *disk, const char *dir, const char *job, uint32_t keep,
                                  uint64_t in_use, wf_err *err);
 /* Removes the temporary folder of an abandoned cut; fine if it is not there. */
 WF_MUST_USE wf_status wf_ckpt_abandon(wf_disk *disk, const char *folder, wf_err *err);
-/* Removes every temporary folder of a job, as its master does when it starts the job anew. */
+/* Tidies a job's folder, as its master does when it starts the job anew: a temporary folder that is
+ * complete gets its name step-N, others are removed. No cut of the job may be under way. */
 WF_MUST_USE wf_status wf_ckpt_sweep(wf_disk *disk, const char *dir, const char *job, wf_err *err);
 /* ": 12 KiB are free on it" appended to a disk's error, for whoever writes shards; returns rc. */
 wf_status wf_ckpt_say_free(wf_disk *disk, const char *path, wf_status rc, wf_err *err);
@@ -85,9 +99,9 @@ typedef struct wf_ckpt_entry {
 WF_MUST_USE wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *job, wf_arena *arena,
                                    wf_ckpt_entry **out, size_t *n, wf_err *err);
 
-/* Opens step-N and checks the manifest and every file's size; and every checksum if `verify`. *out is
- * the caller's. Errors: WF_CORRUPT "step-00012000: shard-00001 ...: checksum differs (tensor ...)",
- * WF_NOTFOUND, WF_IO. */
+/* Opens step-N and checks the manifest and every file's size; and every checksum if `verify`. *out
+ * is the caller's. Errors: WF_CORRUPT "step-00012000: shard-00001 ...: checksum differs (tensor
+ * ...)", WF_NOTFOUND, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t step,
                                    bool verify, wf_ckpt **out, wf_err *err);
 /* Closes *c and sets it to NULL; NULL is fine. */

@@ -68,8 +68,8 @@ typedef struct wf_ckpt_split {
 typedef struct wf_ckpt_ledger {
     uint32_t epoch; /* the open one, from 0 */
     uint64_t records, split_records;
-    bool evaluated;    /* the epoch before this one has been evaluated */
-    uint64_t next_cut; /* global step of the next checkpoint; 0: none planned */
+    bool evaluated;          /* the epoch before this one has been evaluated */
+    uint64_t next_cut;       /* global step of the next checkpoint; 0: none planned */
     wf_ckpt_range *finished; /* [n_finished], ascending, merged */
     size_t n_finished;
     wf_ckpt_split *open; /* [n_open] */
@@ -91,8 +91,8 @@ typedef struct wf_manifest {
     char digest[WF_DIGEST_TEXT]; /* of the graph */
     uint64_t global_step;
     wf_cut_id cut;
-    uint64_t pause_ms;   /* how long training stood still for it */
-    int64_t created_ms;  /* since 1970 */
+    uint64_t pause_ms;  /* how long training stood still for it */
+    int64_t created_ms; /* since 1970 */
     uint64_t seed;
     const char *weft; /* the release that wrote it */
     const char *rule; /* the optimizer's name */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/ckpt/shard.h - one safetensors file, written in a stream and read in ranges.
  *
- * Layout: u64 little-endian N, N bytes of JSON, data. weft pads N with spaces so that data begins at
- * a multiple of 64; tensors lie in the order in which they were declared, without gaps. The files
- * open with the safetensors library as they are.
+ * Layout: u64 little-endian N, N bytes of JSON, data. weft pads N with spaces so that data begins
+ * at a multiple of 64; tensors lie in the order in which they were declared, without gaps. The
+ * files open with the safetensors library as they are.
  */
 #ifndef WF_CKPT_SHARD_H
 #define WF_CKPT_SHARD_H
@@ -39,9 +39,9 @@ typedef struct wf_shard_meta {
 typedef struct wf_shard_writer wf_shard_writer;
 typedef struct wf_shard wf_shard;
 
-/* Creates the file and writes its header. Names and arrays are read during the call only. *out is the
- * caller's until finish or abort. Errors: WF_IO, WF_INVALID (a name twice, or not UTF-8), WF_NOMEM;
- * no file is left behind. */
+/* Creates the file and writes its header. Names and arrays are read during the call only. *out is
+ * the caller's until finish or abort. Errors: WF_IO, WF_INVALID (a name twice, or not UTF-8),
+ * WF_NOMEM; no file is left behind. */
 WF_MUST_USE wf_status wf_shard_create(wf_disk *disk, const char *path,
                                       const wf_shard_tensor tensors[], size_t n,
                                       const wf_shard_meta meta[], size_t n_meta,
@@ -69,7 +69,8 @@ const wf_shard_tensor *wf_shard_at(const wf_shard *s, size_t i);
 const wf_shard_tensor *wf_shard_find(const wf_shard *s, const char *name);
 /* A value of `__metadata__`, or NULL. */
 const char *wf_shard_meta_find(const wf_shard *s, const char *key);
-/* Reads `bytes` from `offset` of a tensor of this shard. Errors: WF_INVALID beyond its end, WF_IO. */
+/* Reads `bytes` from `offset` of a tensor of this shard. Errors: WF_INVALID beyond its end, WF_IO.
+ */
 WF_MUST_USE wf_status wf_shard_read(wf_shard *s, const wf_shard_tensor *t, uint64_t offset,
                                     void *data, size_t bytes, wf_err *err);
 

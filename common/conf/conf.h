@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/conf.h - the front door of common/conf: the two YAML files of weft as structs.
  *
- * cluster.yaml (where things run) and a job file (what to train), DESIGN 10. Values are typed by the
- * schema, never by guess: `job: 012` is the text "012". Every error is "FILE:LINE: sentence" with
- * WF_USAGE, or WF_UNSUPPORTED for what DESIGN names and weft does not do yet. Text from anywhere may
- * be given to the parsers: size, depth, counts and numbers are bounded before anything is kept.
+ * cluster.yaml (where things run) and a job file (what to train), DESIGN 10. Values are typed by
+ * the schema, never by guess: `job: 012` is the text "012". Every error is "FILE:LINE: sentence"
+ * with WF_USAGE, or WF_UNSUPPORTED for what DESIGN names and weft does not do yet. Text from
+ * anywhere may be given to the parsers: size, depth, counts and numbers are bounded before anything
+ * is kept.
  *
  * A struct and all that it points to live in its own arena: free it as a whole. Paths in it are
  * absolute: a relative one is relative to the folder of the file that names it.
@@ -30,7 +31,7 @@ enum {
 /* ---- cluster.yaml ---- */
 
 typedef struct wf_task_conf {
-    const char *address;        /* "tcp://HOST:PORT" or "ipc://PATH", as it is written */
+    const char *address;        /* "tcp://HOST:PORT" or "ipc:///ABSOLUTE/PATH" */
     const char *host;           /* of tcp, without brackets; NULL for ipc */
     uint32_t port;              /* of tcp; 0 for ipc */
     uint32_t threads;           /* of the executor; 1 unless the file says otherwise */
@@ -61,8 +62,8 @@ WF_MUST_USE wf_status wf_cluster_load(const char *path, wf_cluster_conf **out, w
 /* The same from text; `path` is for messages and for the folder of relative paths. */
 WF_MUST_USE wf_status wf_cluster_parse(const char *text, size_t size, const char *path,
                                        wf_cluster_conf **out, wf_err *err);
-/* A cluster on this host with ipc addresses below state_dir, or tcp on free loopback ports where the
- * path is too long for a socket's name (107 bytes). Nothing is made on disk. */
+/* A cluster on this host with ipc addresses below state_dir, or tcp on free loopback ports where
+ * the path is too long for a socket's name (107 bytes). Nothing is made on disk. */
 WF_MUST_USE wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_workers,
                                        wf_cluster_conf **out, wf_err *err);
 /* Writes a cluster.yaml that wf_cluster_load reads back as the same cluster. */
@@ -156,14 +157,13 @@ typedef struct wf_job_conf {
 
     wf_conf_item optimizer; /* options are WF_CONF_NUMBER, a bool as 0 or 1; names unchecked here */
 
-    const char *strategy;  /* "parameter_server" */
-    const char *mode;      /* "async" */
-    uint32_t pipeline;     /* 0 or 1; 0 */
-    uint64_t every_steps;  /* of checkpoints; 0: only at the end */
-    uint64_t every_line;
-    uint32_t keep;         /* 3 */
-    uint64_t seed;         /* 0 */
-    uint64_t slice_bytes;  /* 4 MiB */
+    const char *strategy; /* "parameter_server" */
+    const char *mode;     /* "async" */
+    uint32_t pipeline;    /* 0 or 1; 0 */
+    uint64_t every_steps; /* between checkpoints; 0: only at the end */
+    uint32_t keep;        /* 3 */
+    uint64_t seed;        /* 0 */
+    uint64_t slice_bytes; /* 4 MiB */
 } wf_job_conf;
 
 /* Reads a job file. Errors as for a cluster file. Files that it names are not opened here. */

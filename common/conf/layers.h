@@ -2,8 +2,8 @@
 /* common/conf/layers.h - the layers and map steps that a job file may name, with their options.
  *
  * Names and options are Keras's. One table row each: the parser types and bounds by it, and the
- * compiler may rely on it: an option that arrives is known, of its kind and within its bounds, and a
- * required one is there.
+ * compiler may rely on it: an option that arrives is known, of its kind and within its bounds, and
+ * a required one is there.
  *
  *   dense       units (1..2^31-1, required), activation, use_bias (true), kernel_initializer
  *               (glorot_uniform), bias_initializer (zeros), name
@@ -36,8 +36,8 @@ typedef struct wf_option_row {
 
 typedef struct wf_item_row {
     const char *type;
-    const wf_option_row *options; /* ends with a NULL name; NULL in a row whose type is known and not
-                                   * built yet */
+    const wf_option_row *options; /* ends with a NULL name; NULL in a row whose type is known and
+                                   * not built yet */
 } wf_item_row;
 
 /* Each ends with a NULL type. */
