@@ -35,9 +35,9 @@ typedef struct wf_option {
 
 /* One array beside the weights, as long as they. */
 typedef struct wf_slot_row {
-    const char *name; /* as in checkpoints: "m", "v", "momentum", "accumulator" */
-    /* The option that gives the initial value of every element, or NULL for zero. */
-    const char *initial;
+    const char *name;    /* as in checkpoints: "m", "v", "momentum", "accumulator" */
+    const char *initial; /* the option that gives every element's first value; NULL: zero */
+    const char *only_if; /* the option that must not be 0 for the slot to exist; NULL: always */
 } wf_slot_row;
 
 typedef struct wf_rule {
