@@ -6,7 +6,6 @@
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
-#include <string.h>
 
 static wf_status hold(wf_unit *u, const wf_value *v, const char *name, wf_err *err)
 {
@@ -31,9 +30,7 @@ static wf_status make_pull(wf_unit *u, wf_value *v, wf_err *err)
     WF_TRY(hold(u, v, name, err));
     WF_TRY(wf_graph_rename_value(g, v, wf_arena_printf(g->arena, "%s/on-ps", name), err));
     WF_TRY(wf_graph_add_value(g, name, &pulled, err));
-    pulled->dtype = v->dtype;
-    pulled->rank = v->rank;
-    memcpy(pulled->axes, v->axes, sizeof(v->axes));
+    wf_value_set_type(pulled, v->dtype, v->known->rank, v->known->dims);
     WF_TRY(wf_graph_add_node(g, op, wf_arena_printf(g->arena, "pull/%s", name), 0, NULL, 1, &pulled,
                              &n, err));
     WF_TRY(wf_node_set_string(g, n, "variable", name, err));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/compile_model.c - layers become the graph, the names and the first weights of Keras. */
+/* tests/unit/compile_model.c - layers become the graph, the names and the first weights of Keras.
+ */
 #include "tests/unit/compile_util.h"
 #include <math.h>
 
@@ -48,8 +49,7 @@ static void first_weights_depend_on_seed_and_name_alone(void **state)
     assert_true(fabs(sum / (double)wf_elems(w)) < 0.001);
     for (int64_t i = 0; i < 128; i++)
         assert_true(wf_f32(a->variables[1].initial)[i] == 0.0f);
-    assert_memory_equal(w->data,
-                        b->variables[wf_compiled_find(b, "dense/kernel")].initial->data,
+    assert_memory_equal(w->data, b->variables[wf_compiled_find(b, "dense/kernel")].initial->data,
                         wf_tensor_bytes(w));
     spec.seed = 2;
     other = compile(&spec);
