@@ -55,12 +55,26 @@ wf_status wf_unit_fetch(wf_unit *u, wf_fetch f, wf_err *err)
     return WF_OK;
 }
 
+/* What a pass made gets its plain name, "loss" or "accuracy", unless the model uses that. */
+static wf_status name_output(wf_unit *u, const wf_fetch *f, wf_err *err)
+{
+    for (size_t i = 0; i < u->n_model_outputs; i++)
+        if (u->model_outputs[i] == f->value)
+            return WF_OK;
+    if (f->meaning == WF_MEANS_GRADIENT || f->meaning == WF_MEANS_OUTPUT ||
+        wf_graph_value(u->graph, f->label))
+        return WF_OK;
+    return wf_graph_rename_value(u->graph, f->value, f->label, err);
+}
+
 wf_status wf_unit_set_outputs(wf_unit *u, wf_err *err)
 {
     u->graph->n_outputs = 0;
     for (size_t i = 0; i < u->n_fetches; i++)
-        if (u->fetches[i].value && !wf_is_output(u->graph, u->fetches[i].value))
+        if (u->fetches[i].value && !wf_is_output(u->graph, u->fetches[i].value)) {
+            WF_TRY(name_output(u, &u->fetches[i], err));
             WF_TRY(wf_graph_add_output(u->graph, u->fetches[i].value, err));
+        }
     return WF_OK;
 }
 
