@@ -137,7 +137,8 @@ typedef struct wf_compiled_output {
     uint32_t variable; /* GRADIENT: index in variables */
 } wf_compiled_output;
 
-/* One input to be fed. Axis 0 is the batch when it is symbolic. */
+/* One input to be fed. Axis 0 is the batch when it is symbolic. Labels that are classes are int64
+ * here, whatever the data file has. An input that nothing needs is no feed. */
 typedef struct wf_compiled_feed {
     const char *name;
     wf_dtype dtype;
