@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LONGEST = 1280 }; /* of hints and names, which import bounds at 1000 */
+
 wf_emit wf_emit_begin(wf_graph *g, const char *hint, wf_err *err)
 {
     return (wf_emit){.g = g, .hint = hint, .err = err};
@@ -48,7 +50,7 @@ static wf_status emit(wf_emit *e, const wf_op *op, uint32_t n_in, wf_value *cons
                       uint32_t n_attrs, const wf_attr attrs[], uint32_t n_out, wf_value *out[],
                       wf_node **node)
 {
-    char name[256], more[272];
+    char name[LONGEST], more[LONGEST + 16];
 
     name_under(e, op->name, name, sizeof name);
     for (uint32_t i = 0; i < n_out; i++) {
@@ -394,7 +396,7 @@ wf_value *wf_emit_ints(wf_emit *e, uint32_t n, const int64_t values[])
 wf_value *wf_emit_constant(wf_emit *e, const char *hint, wf_tensor **t)
 {
     wf_value *v = NULL;
-    char name[256];
+    char name[LONGEST];
 
     name_under(e, hint, name, sizeof name);
     if (e->rc == WF_OK)

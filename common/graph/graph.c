@@ -219,11 +219,12 @@ wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name, uint
 
 wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **out, wf_err *err)
 {
-    char hint[256];
-
     if (!wf_node_has_out(n, i)) {
+        const char *hint = wf_arena_printf(g->arena, "%s:%u", n->name, i);
         wf_value *v = NULL;
 
+        if (!hint)
+            return wf_fail_nomem(err, strlen(n->name));
         if (i >= n->n_out) {
             wf_value **longer = wf_arena_array(g->arena, i + 1, sizeof longer[0]);
 
@@ -233,7 +234,6 @@ wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **ou
             n->out = longer;
             n->n_out = i + 1;
         }
-        snprintf(hint, sizeof hint, "%s:%u", n->name, i);
         WF_TRY(wf_graph_add_value_like(g, hint, &v, err));
         v->producer = n;
         v->output = i;
