@@ -53,8 +53,9 @@ wf_status wf_kernel_find(const wf_node *node, wf_device device, const wf_kernel 
             }
         }
     if (!known)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "%s \"%s\": weft cannot compute this operation yet",
-                       node->op->name, node->name);
+        return wf_fail(err, WF_UNSUPPORTED, NULL,
+                       "%s \"%s\": weft cannot compute this operation yet", node->op->name,
+                       node->name);
     return wf_fail(err, WF_UNSUPPORTED, "put a Cast before it",
                    "%s \"%s\": weft does not compute it in %s", node->op->name, node->name,
                    wf_dtype_name(refused));

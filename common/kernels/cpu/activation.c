@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/activation.c - Relu, Sigmoid, Tanh, and their gradients, which are made from dy
- * (x below) and the output y, so that a plan may overwrite the input. */
+/* common/kernels/cpu/activation.c - Relu, Sigmoid, Tanh, and their gradients, which are made from
+ * dy (x below) and the output y, so that a plan may overwrite the input. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/broadcast.h"
 #include "common/kernels/cpu/vmath.h"

@@ -30,10 +30,21 @@ WF_BINARY(div_i64, int64_t, int64_t, y == 0 ? 0 : y == -1 ? (int64_t)(0u - (uint
     WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_binary_prepare, .in_place = 3)
 
 const wf_kernel wf_kernels_arithmetic[] = {
-    ROW("Add", WF_F32, add_f32), ROW("Add", WF_F64, add_f64), ROW("Add", WF_I32, add_32),
-    ROW("Add", WF_I64, add_64),  ROW("Sub", WF_F32, sub_f32), ROW("Sub", WF_F64, sub_f64),
-    ROW("Sub", WF_I32, sub_32),  ROW("Sub", WF_I64, sub_64),  ROW("Mul", WF_F32, mul_f32),
-    ROW("Mul", WF_F64, mul_f64), ROW("Mul", WF_I32, mul_32),  ROW("Mul", WF_I64, mul_64),
-    ROW("Div", WF_F32, div_f32), ROW("Div", WF_F64, div_f64), ROW("Div", WF_I32, div_i32),
-    ROW("Div", WF_I64, div_i64), {0},
+    ROW("Add", WF_F32, add_f32),
+    ROW("Add", WF_F64, add_f64),
+    ROW("Add", WF_I32, add_32),
+    ROW("Add", WF_I64, add_64),
+    ROW("Sub", WF_F32, sub_f32),
+    ROW("Sub", WF_F64, sub_f64),
+    ROW("Sub", WF_I32, sub_32),
+    ROW("Sub", WF_I64, sub_64),
+    ROW("Mul", WF_F32, mul_f32),
+    ROW("Mul", WF_F64, mul_f64),
+    ROW("Mul", WF_I32, mul_32),
+    ROW("Mul", WF_I64, mul_64),
+    ROW("Div", WF_F32, div_f32),
+    ROW("Div", WF_F64, div_f64),
+    ROW("Div", WF_I32, div_i32),
+    ROW("Div", WF_I64, div_i64),
+    {0},
 };

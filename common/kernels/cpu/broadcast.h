@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/broadcast.h - elementwise kernels of one and two operands, from one expression.
+/* common/kernels/cpu/broadcast.h - elementwise kernels of one and two operands, from one
+ * expression.
  *
  *     WF_BINARY(add_f32, float, float, x + y)
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/cast.c - Cast and CastLike, among all dtypes.
  *
- * Floats become integers by cutting; what does not fit saturates and NaN becomes 0, where C leaves it
- * open. Integers wrap into narrower ones. Anything but 0 is true. Halves go by way of f32, a block at
- * a time.
+ * Floats become integers by cutting; what does not fit saturates and NaN becomes 0, where C leaves
+ * it open. Integers wrap into narrower ones. Anything but 0 is true. Halves go by way of f32, a
+ * block at a time.
  */
 #include "common/kernels/cpu/cpu.h"
 
@@ -82,8 +82,8 @@ CAST(bf16_f32, uint16_t, float, wf_bf16_to_f32(x))
 CAST(f32_bf16, float, uint16_t, wf_f32_to_bf16(x))
 
 #define FROM(name, S)                                                                              \
-    [S] = {[WF_F32] = name##_f32, [WF_F64] = name##_f64,  [WF_I32] = name##_i32,                   \
-           [WF_I64] = name##_i64, [WF_U8] = name##_u8,    [WF_BOOL] = name##_bool}
+    [S] = {[WF_F32] = name##_f32, [WF_F64] = name##_f64, [WF_I32] = name##_i32,                    \
+           [WF_I64] = name##_i64, [WF_U8] = name##_u8,   [WF_BOOL] = name##_bool}
 
 enum { N_DTYPES = WF_BF16 + 1 };
 static cast_fn *const direct[N_DTYPES][N_DTYPES] = {

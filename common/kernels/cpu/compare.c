@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/compare.c - Equal, Greater, GreaterOrEqual, Less, LessOrEqual, And, Or, Not: bool
- * results, one byte each. */
+/* common/kernels/cpu/compare.c - Equal, Greater, GreaterOrEqual, Less, LessOrEqual, And, Or, Not:
+ * bool results, one byte each. */
 #include "common/kernels/cpu/broadcast.h"
 
 #define COMPARE(name, sign)                                                                        \
@@ -15,7 +15,7 @@ COMPARE(greater_equal, >=)
 COMPARE(less, <)
 COMPARE(less_equal, <=)
 WF_BINARY(equal_u8, uint8_t, uint8_t, x == y)
-WF_BINARY(and_bool, uint8_t, uint8_t, x && y)
+WF_BINARY(and_bool, uint8_t, uint8_t, x &&y)
 WF_BINARY(or_bool, uint8_t, uint8_t, x || y)
 WF_UNARY(not_bool, uint8_t, uint8_t, !x)
 

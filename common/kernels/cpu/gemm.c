@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/gemm.c - Gemm: Y = alpha A' B' + beta C. C is spread over Y first, so that BLAS
- * adds to it in its one pass. */
+/* common/kernels/cpu/gemm.c - Gemm: Y = alpha A' B' + beta C. C is spread over Y first, so that
+ * BLAS adds to it in its one pass. */
 #include "common/kernels/cpu/blas.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/move.h"

@@ -33,8 +33,11 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
     p = &s->product;
-    *p = (wf_product){.dtype = a->dtype, .m = a->rank > 1 ? wf_dim(a, -2) : 1,
-                      .n = b->rank > 1 ? wf_dim(b, -1) : 1, .k = wf_dim(a, -1), .alpha = 1};
+    *p = (wf_product){.dtype = a->dtype,
+                      .m = a->rank > 1 ? wf_dim(a, -2) : 1,
+                      .n = b->rank > 1 ? wf_dim(b, -1) : 1,
+                      .k = wf_dim(a, -1),
+                      .alpha = 1};
     heads[0].rank = a->rank > 2 ? a->rank - 2 : 0;
     heads[1].rank = b->rank > 2 ? b->rank - 2 : 0;
     head.rank = WF_MAX(heads[0].rank, heads[1].rank);

@@ -84,11 +84,17 @@ CLIP(clip_i64, int64_t, INT64_MIN, INT64_MAX)
 #define CLIP_ROW(dtype, fn) WF_ROW("Clip", WF_TYPE(dtype), fn, .in_place = 1)
 
 const wf_kernel wf_kernels_min_max[] = {
-    ROW("Max", WF_F32, max_f32_all), ROW("Max", WF_F64, max_f64_all),
-    ROW("Max", WF_I32, max_i32_all), ROW("Max", WF_I64, max_i64_all),
-    ROW("Min", WF_F32, min_f32_all), ROW("Min", WF_F64, min_f64_all),
-    ROW("Min", WF_I32, min_i32_all), ROW("Min", WF_I64, min_i64_all),
-    CLIP_ROW(WF_F32, clip_f32),      CLIP_ROW(WF_F64, clip_f64),
-    CLIP_ROW(WF_I32, clip_i32),      CLIP_ROW(WF_I64, clip_i64),
+    ROW("Max", WF_F32, max_f32_all),
+    ROW("Max", WF_F64, max_f64_all),
+    ROW("Max", WF_I32, max_i32_all),
+    ROW("Max", WF_I64, max_i64_all),
+    ROW("Min", WF_F32, min_f32_all),
+    ROW("Min", WF_F64, min_f64_all),
+    ROW("Min", WF_I32, min_i32_all),
+    ROW("Min", WF_I64, min_i64_all),
+    CLIP_ROW(WF_F32, clip_f32),
+    CLIP_ROW(WF_F64, clip_f64),
+    CLIP_ROW(WF_I32, clip_i32),
+    CLIP_ROW(WF_I64, clip_i64),
     {0},
 };

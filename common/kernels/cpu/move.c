@@ -47,8 +47,8 @@ static void scatter_span(void *arg, const wf_span *s)
 {
     const move *m = arg;
 
-    strided(m->size, m->from + (size_t)s->first * m->size, 1,
-            m->to + s->at[0] * (ptrdiff_t)m->size, s->step[0], s->count);
+    strided(m->size, m->from + (size_t)s->first * m->size, 1, m->to + s->at[0] * (ptrdiff_t)m->size,
+            s->step[0], s->count);
 }
 
 void wf_gather_walk(const wf_walk *w, size_t size, const void *from, void *to)

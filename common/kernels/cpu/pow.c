@@ -59,8 +59,8 @@ static void int_span(void *arg, const wf_span *s)
     for (int64_t i = 0; i < s->count; i++) {
         int64_t x = wf_int_at(j->a, s->at[0] + i * s->step[0]);
         double e = wf_number_at(j->b, s->at[1] + i * s->step[1]);
-        int64_t y = e == floor(e) && fabs(e) < 1e9 ? int_pow(x, (int64_t)e)
-                                                   : (int64_t)pow((double)x, e);
+        int64_t y =
+            e == floor(e) && fabs(e) < 1e9 ? int_pow(x, (int64_t)e) : (int64_t)pow((double)x, e);
 
         if (j->a->dtype == WF_I32)
             ((int32_t *)j->out->data)[s->first + i] = (int32_t)y;
@@ -87,7 +87,8 @@ static wf_status run_pow(const wf_run *run, const wf_tensor *const in[], wf_tens
         if (e == -1)
             return narrow ? inverse_f32(run, in, out, err) : inverse_f64(run, in, out, err);
     }
-    wf_walk_range(walk, 0, walk->elems, wf_dtype_is_float(in[0]->dtype) ? float_span : int_span, &j);
+    wf_walk_range(walk, 0, walk->elems, wf_dtype_is_float(in[0]->dtype) ? float_span : int_span,
+                  &j);
     return WF_OK;
 }
 

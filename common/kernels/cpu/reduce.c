@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/reduce.c - ReduceSum, ReduceMean, ReduceMax, ReduceMin: axes are input 1, all of
- * them when there are none (unless noop_with_empty_axes).
+/* common/kernels/cpu/reduce.c - ReduceSum, ReduceMean, ReduceMax, ReduceMin: axes are input 1, all
+ * of them when there are none (unless noop_with_empty_axes).
  *
- * The input is walked in order. Where the inner axis is summed, a stretch is added up in 16 lanes (a
- * compiler may not reorder float sums by itself) and blocks in double; where it stays, stretches are
- * added to the output row, which vectorises by itself.
+ * The input is walked in order. Where the inner axis is summed, a stretch is added up in 16 lanes
+ * (a compiler may not reorder float sums by itself) and blocks in double; where it stays, stretches
+ * are added to the output row, which vectorises by itself.
  */
 #include "common/kernels/cpu/reduce.h"
 #include "common/kernels/cpu/cpu.h"
@@ -116,7 +116,7 @@ void wf_sum_walk(const wf_walk *w, const wf_tensor *in, wf_tensor *out)
         T *y = (T *)j->out + s->at[0];                                                             \
                                                                                                    \
         for (int64_t i = 0; i < s->count; i++, y += s->step[0])                                    \
-            if (x[i] sign *y || x[i] != x[i]) /* NaN wins */                                       \
+            if (x[i] sign * y || x[i] != x[i]) /* NaN wins */                                      \
                 *y = x[i];                                                                         \
     }
 EXTREME_SPAN(max_span_f32, float, >)

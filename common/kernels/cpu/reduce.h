@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/reduce.h - sums over axes, given as a walk over the input whose operand 0 is the
- * output (moving by 0 along what is summed). */
+/* common/kernels/cpu/reduce.h - sums over axes, given as a walk over the input whose operand 0 is
+ * the output (moving by 0 along what is summed). */
 #ifndef WF_KERNELS_CPU_REDUCE_H
 #define WF_KERNELS_CPU_REDUCE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/shape.c - Shape and Size of a tensor, int64. Plans know them beforehand; folding
- * does not always. */
+/* common/kernels/cpu/shape.c - Shape and Size of a tensor, int64. Plans know them beforehand;
+ * folding does not always. */
 #include "common/kernels/cpu/cpu.h"
 
 static wf_status shape(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],

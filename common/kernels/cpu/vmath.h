@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/vmath.h - exp, tanh and sigmoid of f32 without branches, so that loops over them
- * vectorise, and with the same bits in every run.
+/* common/kernels/cpu/vmath.h - exp, tanh and sigmoid of f32 without branches, so that loops over
+ * them vectorise, and with the same bits in every run.
  *
  * Measured against libm in double over all f32 (tests/unit/vmath.c): exp within 1.1 ulp where the
  * result is normal, and correct to 0, infinity, NaN and the subnormals; tanh within 2 ulp; sigmoid
@@ -29,8 +29,8 @@ static inline uint32_t wf_bits_of(float f)
     return bits;
 }
 
-/* e^x = 2^n e^r with n = round(x / ln 2); 2^n in two factors, so that subnormal results and the step
- * to infinity come out by rounding. Outside the clamp the result is 0 or infinite anyway. */
+/* e^x = 2^n e^r with n = round(x / ln 2); 2^n in two factors, so that subnormal results and the
+ * step to infinity come out by rounding. Outside the clamp the result is 0 or infinite anyway. */
 static inline float wf_exp_f32(float x)
 {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */

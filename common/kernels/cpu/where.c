@@ -67,8 +67,8 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 static wf_status where(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                        wf_err *err)
 {
-    job j = {in[0]->data, in[1]->data,  in[2]->data,
-             out[0]->data, run->state, wf_dtype_size(out[0]->dtype)};
+    job j = {in[0]->data,  in[1]->data, in[2]->data,
+             out[0]->data, run->state,  wf_dtype_size(out[0]->dtype)};
 
     (void)err;
     wf_pool_for(run->pool, j.walk->elems, WF_GRAIN, range, &j);
