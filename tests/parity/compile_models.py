@@ -35,6 +35,9 @@ NAMES = [
     "logistic_regression_bce",
     "loss_weighted_ignore",
     "shared_weight_twice",
+    "matrix_factorisation",
+    "deepfm",
+    "dlrm",
 ]
 # What Keras calls the loss that the file has inside.
 FUNCTIONS = {
