@@ -37,6 +37,7 @@ static wf_status add_entry(wf_disk *disk, const char *job_dir, const char *name,
         return WF_OK; /* being written, or abandoned: no checkpoint, and no fault either */
     if (rc != WF_OK)
         e.fault = wf_arena_strdup(arena, why.what);
+    e.doubtful = rc == WF_IO;
     if (m.job) {
         e.generation = m.cut.generation;
         e.created_ms = m.created_ms;

@@ -239,7 +239,8 @@ wf_status wf_ckpt_gc(wf_disk *disk, const char *dir, const char *job, uint32_t k
     for (size_t i = 0; rc == WF_OK && whole > 0 && i < n; i++) {
         bool stays = !list[i].fault && seen++ < (keep > 0 ? keep : 1);
 
-        if (stays || (in_use && list[i].step == in_use) || list[i].name[0] == '.')
+        if (stays || list[i].doubtful || (in_use && list[i].step == in_use) ||
+            list[i].name[0] == '.')
             continue;
         rc = wf_failpoint("ckpt.gc.each", err);
         if (rc == WF_OK &&
