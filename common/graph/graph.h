@@ -2,13 +2,13 @@
 /* common/graph/graph.h - the front door of common/graph: the dataflow graph, its operations, ONNX.
  *
  * A graph is a list of nodes (operations) over values (the tensors that flow between them). Values
- * have one producer at most: a node, or nobody when the value is an input, a variable or a constant.
- * Everything of a graph lives in its arena and dies with it, but for constant tensors, which the
- * graph owns by itself. A graph is built and rewritten by one thread; a finished one may be read by
- * many.
+ * have one producer at most: a node, or nobody when the value is an input, a variable or a
+ * constant. Everything of a graph lives in its arena and dies with it, but for constant tensors,
+ * which the graph owns by itself. A graph is built and rewritten by one thread; a finished one may
+ * be read by many.
  *
  * Other headers of this room: op.h (the registry: what weft knows about one operation), emit.h
- * (building nodes, gradients), onnx.h (read and write ModelProto).
+ * (building nodes, gradients), onnx.h (read and write ModelProto); infer.h is for ops/ alone.
  *
  * Invariants (wf_graph_check holds them)
  *   G1  nodes are in topological order: a node's inputs are made before it
@@ -43,6 +43,18 @@ typedef struct wf_axis {
     int64_t bound;
 } wf_axis;
 
+/* One element of a small integer tensor whose content inference follows: a number, or the size of a
+ * symbolic axis (then never negative), or neither (symbol NULL). Unlike an axis, it may be -1. */
+typedef struct wf_elem {
+    bool is_known;
+    int64_t value;
+    const char *symbol;
+    int64_t bound; /* as in wf_axis */
+} wf_elem;
+
+/* Tensors of more elements than this are not followed. */
+enum { WF_MAX_CARRIED = 64 };
+
 typedef enum wf_var_kind {
     WF_VAR_NOT = 0,   /* not a variable */
     WF_VAR_TRAINABLE, /* gets a gradient and an optimizer's rule */
@@ -65,6 +77,10 @@ struct wf_value {
      * the graph. */
     wf_tensor *known;
     wf_var_kind variable;
+    /* Elements of an int32, int64 or bool tensor of rank 0 or 1, as inference follows them from
+     * Shape to Reshape, or NULL. When all of them are known, so is `known`. In the arena. */
+    wf_elem *carried;
+    uint32_t n_carried;
 };
 
 typedef enum wf_attr_kind {
@@ -95,6 +111,7 @@ typedef struct wf_attr {
 
 struct wf_node {
     const char *name; /* unique, never NULL: made up at import where the file has none */
+    uint32_t index;   /* in graph->nodes; graph.c keeps it right */
     const wf_op *op;
     uint32_t n_in, n_out;
     wf_value **in;  /* NULL: an optional input that is absent */
@@ -129,8 +146,8 @@ void wf_graph_free(wf_graph **g);
 /* A deep copy; constant tensors share their storage. */
 WF_MUST_USE wf_status wf_graph_copy(const wf_graph *g, wf_graph **out, wf_err *err);
 
-/* Adds a value. `name` is copied; NULL makes one up from `hint` in wf_graph_value_like.
- * Errors: WF_NOMEM; WF_EXISTS, naming it, when the name is taken. */
+/* Adds a value. `name` is copied; NULL makes one up. Errors: WF_NOMEM; WF_EXISTS, naming it, when
+ * the name is taken. */
 WF_MUST_USE wf_status wf_graph_add_value(wf_graph *g, const char *name, wf_value **out,
                                          wf_err *err);
 /* A new value with a name like `hint` ("grad/x", "grad/x_1", ...), dtype and axes unknown. */
@@ -139,6 +156,15 @@ WF_MUST_USE wf_status wf_graph_add_value_like(wf_graph *g, const char *hint, wf_
 /* Adds a constant; on success the graph takes *t and sets it to NULL. */
 WF_MUST_USE wf_status wf_graph_add_constant(wf_graph *g, const char *hint, wf_tensor **t,
                                             wf_value **out, wf_err *err);
+/* Adds a variable with its initial value, which gives dtype and shape; on success the graph takes
+ * *t. Errors: WF_EXISTS, WF_NOMEM. */
+WF_MUST_USE wf_status wf_graph_add_variable(wf_graph *g, const char *name, wf_var_kind kind,
+                                            wf_tensor **t, wf_value **out, wf_err *err);
+/* Gives a value another name. Errors: WF_EXISTS, WF_NOMEM; the old name stays. */
+WF_MUST_USE wf_status wf_graph_rename_value(wf_graph *g, wf_value *v, const char *name,
+                                            wf_err *err);
+/* Sets dtype and fixed dimensions (-1: unknown, without a symbol). rank <= WF_MAX_RANK. */
+void wf_value_set_type(wf_value *v, wf_dtype dtype, uint32_t rank, const int64_t dims[]);
 /* Sets what is known of a value; frees what was known. Takes *t and sets it to NULL. */
 void wf_value_set_known(wf_value *v, wf_tensor **t);
 /* Appends a node. in [n_in] and out [n_out] may hold NULL for what is absent; the outputs must have
@@ -146,6 +172,10 @@ void wf_value_set_known(wf_value *v, wf_tensor **t);
 WF_MUST_USE wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name,
                                         uint32_t n_in, wf_value *const in[], uint32_t n_out,
                                         wf_value *const out[], wf_node **node, wf_err *err);
+/* Output i of a node that nobody wanted so far (Dropout's mask) is made and inferred; one that is
+ * there is given as it is. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **out,
+                                          wf_err *err);
 WF_MUST_USE wf_status wf_graph_add_input(wf_graph *g, wf_value *v, wf_err *err);
 WF_MUST_USE wf_status wf_graph_add_output(wf_graph *g, wf_value *v, wf_err *err);
 
@@ -160,7 +190,8 @@ void wf_graph_replace_uses(wf_graph *g, const wf_value *from, wf_value *to);
 void wf_graph_keep_nodes(wf_graph *g, const bool keep[]);
 /* Restores G1 after a rewrite. Errors: WF_INVALID, naming a node of a cycle. */
 WF_MUST_USE wf_status wf_graph_sort(wf_graph *g, wf_err *err);
-/* Checks G1 and G2 and that every input is made or given. Errors: WF_INVALID with the node's name. */
+/* Checks G1 and G2 and that every input is made or given. Errors: WF_INVALID with the node's name.
+ */
 WF_MUST_USE wf_status wf_graph_check(const wf_graph *g, wf_err *err);
 
 /* Attributes, by name; a missing one gives the default. A present one of another kind is caught at
@@ -179,6 +210,10 @@ WF_MUST_USE wf_status wf_node_set_string(wf_graph *g, wf_node *n, const char *na
                                          const char *value, wf_err *err);
 WF_MUST_USE wf_status wf_node_set_ints(wf_graph *g, wf_node *n, const char *name, size_t count,
                                        const int64_t values[], wf_err *err);
+/* A copy of any attribute; a tensor in it is copied too (its storage is shared). */
+WF_MUST_USE wf_status wf_node_set_attr(wf_graph *g, wf_node *n, const wf_attr *attr, wf_err *err);
+/* Drops an attribute; it is fine when it is not there. */
+void wf_node_drop_attr(wf_node *n, const char *name);
 
 /* True when input i is there (optional inputs may be missing or NULL). */
 static inline bool wf_node_has_in(const wf_node *n, uint32_t i)
@@ -196,9 +231,18 @@ static inline bool wf_value_is_constant(const wf_value *v)
 }
 
 /* Works out dtype and axes of every value, and the content of small integer ones, from inputs,
- * variables and constants. Errors: WF_SHAPE, WF_UNSUPPORTED: a sentence with the node, its
- * operation, and the shapes that do not fit. */
+ * variables and constants. To plan for a batch of 32, set the inputs' axes and run it again: what
+ * was worked out before is forgotten first. Errors: WF_SHAPE, WF_UNSUPPORTED: a sentence with the
+ * node, its operation, and the shapes that do not fit. */
 WF_MUST_USE wf_status wf_infer(wf_graph *g, wf_err *err);
+/* The same for one node whose inputs are inferred already. */
+WF_MUST_USE wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err);
+
+/* True when no axis is unknown; then dims [rank] gets the sizes. */
+bool wf_value_dims(const wf_value *v, int64_t dims[WF_MAX_RANK]);
+/* The elements of a small integer (or bool) value, from its carried content or its constant tensor.
+ * False when they are not followed; otherwise elems [WF_MAX_CARRIED] and *n are set. */
+bool wf_value_elems(const wf_value *v, wf_elem elems[WF_MAX_CARRIED], uint32_t *n);
 
 /* "float32[batch, 784]" for messages. */
 const char *wf_value_str(const wf_value *v, char *text, size_t size);

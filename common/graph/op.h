@@ -3,11 +3,35 @@
  *
  * One const row per operation, in common/graph/ops/NAME.c; the table is made from the list in
  * common/graph/ops/meson.build. Kernels register apart from this, in common/kernels.
+ *
+ * weft's own operations, domain ai.weft. [..] is any shape; a (b) in brackets may be absent.
+ *
+ *   Pull() -> value                          attr variable: its name
+ *   Push(gradient) ->                        attr variable
+ *   SumToLike(x, ref) -> as ref              sums the axes along which ref was broadcast to x; of
+ * ref only the shape is read ReluGrad, SigmoidGrad, TanhGrad(dy, y) -> dx            y is the
+ * forward output SoftmaxGrad, LogSoftmaxGrad(dy, y) -> dx                attr axis = -1
+ *   SoftmaxCrossEntropyGrad(dloss, log_prob, labels, (weights)) -> dscores, as log_prob
+ *                                            attrs ignore_index (none when absent), reduction =
+ * "mean"; dloss is a scalar, or as labels for "none" NegativeLogLikelihoodLossGrad(dloss, input,
+ * labels, (weights)) -> dinput same attrs; of input only the shape is read GatherGrad(dy, ids,
+ * data) -> as data     attr axis = 0; sums dy's rows where ids repeat; negative ids count from the
+ * end; of data only the shape is read SliceGrad(dy, x, starts, ends, (axes), (steps)) -> as x
+ * zeros, and dy where Slice took from; of x only the shape is read DropoutGrad(dy, mask, (ratio),
+ * (training_mode)) -> dx   mask ? dy / (1 - ratio) : 0; dy when training_mode is false or absent
+ *   CorrectCount(scores, labels) -> int64 []   scores [n, classes] and labels [n]: rows whose
+ * largest score (the first of equals) is the label's; with attr threshold, scores [n] or [n, 1]:
+ * rows whose (score > threshold) equals (label > 0.5) SigmoidCrossEntropy(logits, labels) -> loss
+ * attr reduction = "mean" | "sum" | "none"; labels broadcast to logits. max(x, 0) - x z + log(1 +
+ * exp(-|x|)) SigmoidCrossEntropyGrad(dloss, logits, labels) -> dlogits   same attr; (sigmoid(x) -
+ * z) dloss
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H
 
 #include "common/graph/graph.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef struct wf_grads wf_grads; /* emit.h */
 
@@ -16,8 +40,8 @@ enum { WF_ANY_NUMBER = 255 }; /* n_in_max or n_out_max without limit (Concat) */
 typedef enum wf_op_flag {
     WF_OP_ELEMENTWISE = 1, /* output element i depends on input elements i (broadcast) alone */
     WF_OP_STATEFUL = 2,    /* must run once per step, in order: never merged or folded */
-    WF_OP_RANDOM = 4,      /* draws from (seed, node, epoch, split, batch): never merged or folded */
-    WF_OP_FOLDABLE = 8     /* may be computed at compile time when all inputs are constant */
+    WF_OP_RANDOM = 4,  /* draws from (seed, node, epoch, split, batch): never merged or folded */
+    WF_OP_FOLDABLE = 8 /* may be computed at compile time when all inputs are constant */
 } wf_op_flag;
 
 /* One attribute that the operation knows. Others in a file are an error that names the nearest. */
@@ -29,19 +53,27 @@ typedef struct wf_attr_row {
 
 struct wf_op {
     const char *name, *domain;
-    uint8_t since;       /* the opset version of this form of the operation (DESIGN 3) */
+    uint8_t since; /* the opset version of this form of the operation (DESIGN 3) */
     uint8_t n_in_min, n_in_max, n_out_min, n_out_max;
-    uint32_t flags;      /* wf_op_flag */
+    uint32_t flags;           /* wf_op_flag */
+    uint32_t no_grad_in;      /* bit i: input i carries no gradient by definition (axes, labels) */
     const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
     /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.
      * An unknown input rank gives unknown outputs, not an error. */
     wf_status (*infer)(wf_graph *g, wf_node *n, wf_err *err);
     /* Adds the nodes that turn d loss/d outputs into d loss/d inputs. NULL: not differentiable. */
     wf_status (*grad)(wf_grads *grads, const wf_node *n, wf_err *err);
-    /* Brings a node as an older opset `from` has it to this form (attributes that became inputs, and
-     * so on), or NULL when nothing changed since opset 1. Errors: WF_UNSUPPORTED. */
+    /* Brings a node as another opset `from`, 13 to 23, has it to the form of WF_OPSET (attributes
+     * that became inputs, and so on), or NULL when it means the same in all of them. Errors:
+     * WF_UNSUPPORTED. */
     wf_status (*upgrade)(wf_graph *g, wf_node *n, int64_t from, wf_err *err);
 };
+
+/* True when input i never carries a gradient, whatever its dtype. */
+static inline bool wf_op_cuts_grad(const wf_op *op, uint32_t i)
+{
+    return i < 32 && (op->no_grad_in >> i & 1u);
+}
 
 /* NULL when weft has no such operation. Domain "ai.onnx" is "". */
 const wf_op *wf_op_find(const char *domain, const char *name);

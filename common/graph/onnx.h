@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/onnx.h - graphs from and to ONNX files (ModelProto).
+ *
+ * Read: opsets 13 to 23 of the ONNX domain and version 1 of ai.weft; nodes are brought to opset 18,
+ * Constant nodes become constants, the graph is sorted and inferred. Nothing in a file is trusted:
+ * see common/pb. Names of values stay as they are; nodes without a name get one.
+ *
+ * Which initializers are trained:
+ *   - where the file says so in metadata_props ("weft.variable.<name>" = trainable, statistic or
+ *     frozen), that decides, and all others are constants;
+ *   - otherwise a float32, float64, float16 or bfloat16 initializer is trainable when some node
+ * takes it, or an Identity, Cast, Transpose, Reshape... of it, where a gradient can reach it (not
+ * as axes, bounds, ratio or class weights);
+ *   - except one of a single element in a file that no PyTorch exporter wrote: other exporters put
+ *     the numbers of formulas (0.5, epsilon) into initializers, PyTorch puts them into Constant
+ * nodes and writes real parameters only. A Gemm's bias and whatever MatMul or Gemm multiplies stay
+ *     trainable.
+ *   Integer and bool initializers, and all others, are constants. An initializer that is a graph
+ * input too is an initializer.
+ *
+ * Written: opset 18, ir_version 8, ai.weft version 1 when it is used, value_info with inferred
+ * shapes, symbols as dim_param, constants and variables as initializers, kinds of variables in
+ * metadata_props, a node's device in its doc_string. Files of 2 GiB and more are WF_UNSUPPORTED to
+ * write.
+ */
+#ifndef WF_GRAPH_ONNX_H
+#define WF_GRAPH_ONNX_H
+
+#include "common/base/bytes.h"
+#include "common/base/status.h"
+#include "common/graph/graph.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* Reads a model file; external data may lie in its folder or below. The caller owns *out.
+ * Errors: WF_NOTFOUND, WF_IO; WF_INVALID for a file that is cut, nested too deep or contradicts
+ * itself; WF_UNSUPPORTED for operations (all of them in one sentence), opsets, dtypes that weft
+ * does not have; WF_SHAPE. All begin with the path. */
+WF_MUST_USE wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err);
+/* The same from memory. `folder` is where external data may lie; NULL: external data is refused. */
+WF_MUST_USE wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_graph **out,
+                                     wf_err *err);
+/* Appends a ModelProto to *out, which the caller owns. Errors: WF_NOMEM, WF_UNSUPPORTED. */
+WF_MUST_USE wf_status wf_onnx_encode(const wf_graph *g, wf_bytes *out, wf_err *err);
+/* Writes a model file in one step (see wf_file_write). */
+WF_MUST_USE wf_status wf_onnx_write(const wf_graph *g, const char *path, wf_err *err);
+
+#endif
