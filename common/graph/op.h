@@ -6,10 +6,10 @@
  *
  * weft's own operations, domain ai.weft. [..] is any shape; a (b) in brackets may be absent.
  *
- *   Pull() -> value                          attr variable: its name
- *   Push(gradient) ->                        attr variable
- *   SumToLike(x, ref) -> as ref              sums the axes along which ref was broadcast to x; of
- * ref only the shape is read ReluGrad, SigmoidGrad, TanhGrad(dy, y) -> dx            y is the
+ *   Pull() -> value                          attr variable: its name; dtype (ONNX number) and
+ * shape, unless the variable itself is in the graph Push(gradient) ->                        attr
+ * variable SumToLike(x, ref) -> as ref              sums the axes along which ref was broadcast to
+ * x; of ref only the shape is read ReluGrad, SigmoidGrad, TanhGrad(dy, y) -> dx            y is the
  * forward output SoftmaxGrad, LogSoftmaxGrad(dy, y) -> dx                attr axis = -1
  *   SoftmaxCrossEntropyGrad(dloss, log_prob, labels, (weights)) -> dscores, as log_prob
  *                                            attrs ignore_index (none when absent), reduction =
