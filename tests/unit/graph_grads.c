@@ -130,6 +130,31 @@ static void a_symbolic_broadcast_is_summed_at_run_time(void **state)
     wf_graph_free(&g);
 }
 
+static void dropout_keeps_its_mask_for_the_way_back(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *w = variable(g, "w", DIMS(4)), *in[3] = {w, NULL, NULL}, *loss, *grad;
+    const wf_node *back;
+    wf_err err;
+    wf_emit e = wf_emit_begin(g, "m", &err);
+
+    (void)state;
+    in[1] = wf_emit_scalar(&e, WF_F32, 0.25);
+    in[2] = wf_emit_scalar(&e, WF_BOOL, 1);
+    loss = wf_emit_op(&e, "Dropout", 3, in, 0, NULL);
+    loss = wf_emit_reduce_sum(&e, loss, 0, NULL, false);
+    assert_ok(wf_emit_end(&e), err);
+    assert_ok(wf_graph_differentiate(g, loss, &w, 1, &grad, &err), err);
+    back = grad->producer;
+    assert_string_equal(back->op->name, "DropoutGrad");
+    assert_ptr_equal(back->in[1], wf_graph_node(g, "m/Dropout")->out[1]);
+    assert_type(back->in[1], "bool[4]");
+    assert_ptr_equal(back->in[2], in[1]);
+    assert_ptr_equal(back->in[3], in[2]);
+    assert_ok(wf_graph_check(g, &err), err);
+    wf_graph_free(&g);
+}
+
 static void an_operation_without_gradient_is_named(void **state)
 {
     wf_graph *g = new_graph();
@@ -191,6 +216,7 @@ int main(void)
         cmocka_unit_test(two_variables_with_one_gradient_get_one_each),
         cmocka_unit_test(a_second_time_does_not_disturb_the_first),
         cmocka_unit_test(a_symbolic_broadcast_is_summed_at_run_time),
+        cmocka_unit_test(dropout_keeps_its_mask_for_the_way_back),
         cmocka_unit_test(an_operation_without_gradient_is_named),
         cmocka_unit_test(a_loss_is_one_number),
         cmocka_unit_test(every_operation_is_found_by_name),

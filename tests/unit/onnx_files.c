@@ -269,7 +269,7 @@ static void external_data_stay_in_the_folder(void **state)
         {"/etc/passwd", NULL, NULL, WF_INVALID, "outside"},
         {"link", NULL, NULL, WF_INVALID, "outside"},
         {"absent.bin", NULL, NULL, WF_NOTFOUND, "absent.bin"},
-        {".", NULL, NULL, WF_INVALID, "no file"},
+        {".", NULL, NULL, WF_INVALID, "outside"},
         {"pipe", NULL, NULL, WF_INVALID, "no file"},
         {"w.bin", "16", "48", WF_INVALID, "48 bytes at 16"},
         {"w.bin", "18446744073709551615", "48", WF_INVALID, "48 bytes at"},
