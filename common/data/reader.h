@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/reader.h - batches of a dataset, made ready ahead of time.
+ *
+ * A worker queues ranges (splits) and takes their batches in order. A range is a part of an epoch's
+ * permutation (shuffle.h); batches never cross its end, so the last one may be short. A thread of
+ * the reader's own fills up to `depth` batches ahead.
+ *
+ * Nobody waits for a wake-up (30 us) who could do the work: when no batch is ready, wf_reader_next
+ * gathers one itself, on the caller's thread. The thread sleeps when `depth` batches are ready, and
+ * is woken when half are left. Depth 0 has no thread: right where gathering a batch costs less
+ * than waking a thread, see bench/reader.c.
+ *
+ * Nothing is allocated per batch: buffers are made at the start and rotate.
+ *
+ * Threading: one thread calls these functions.
+ */
+#ifndef WF_DATA_READER_H
+#define WF_DATA_READER_H
+
+#include "common/base/status.h"
+#include "common/data/data.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    WF_READER_DEPTH = 4, /* what callers give who know no better */
+    WF_READER_MAX_DEPTH = 64,
+    WF_READER_HELD = 4 /* batches that the caller may hold at once */
+};
+
+typedef struct wf_reader wf_reader;
+
+typedef struct wf_batch {
+    uint64_t epoch, split; /* as given to wf_reader_open */
+    uint64_t index; /* of the batch in its split, from 0: with epoch and split it seeds Dropout */
+    uint64_t n;     /* records: the batch size, or fewer at the end of a split */
+    bool last;      /* of its split */
+    const wf_tensor *fields; /* [n_fields of the dataset], each [n, dims...] of its wf_field_info;
+                              * the data is aligned to WF_BUF_ALIGN */
+} wf_batch;
+
+typedef struct wf_reader_spec {
+    const wf_dataset *dataset; /* borrowed for the reader's life */
+    uint64_t batch;            /* records of a batch, > 0 */
+    uint64_t seed;             /* the job's */
+    bool shuffle;
+    uint32_t depth; /* batches ahead, at most WF_READER_MAX_DEPTH */
+} wf_reader_spec;
+
+/* Starts a reader; the caller owns *out. Errors: WF_INVALID for a batch of 0 or a depth above the
+ * maximum; WF_NOMEM; WF_IO if no thread can be started. */
+WF_MUST_USE wf_status wf_reader_new(const wf_reader_spec *spec, wf_reader **out, wf_err *err);
+/* Ends the thread, frees *r with all batches and sets it to NULL; NULL is fine. */
+void wf_reader_free(wf_reader **r);
+
+/* Queues positions [first, end) of an epoch's permutation as split `split`, behind what is queued.
+ * `next_batch` batches of it are passed over: 0, or where a checkpoint says that the split was; the
+ * first batch to come has that index. A range with nothing (left) in it gives no batch. Errors:
+ * WF_INVALID for positions beyond the dataset; WF_NOMEM. */
+WF_MUST_USE wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t first,
+                                     uint64_t end, uint64_t next_batch, wf_err *err);
+
+/* The next batch, borrowed until wf_reader_release; NULL when all that was queued has been given.
+ * Never waits for longer than one batch takes to gather. No more than WF_READER_HELD may be out. */
+const wf_batch *wf_reader_next(wf_reader *r);
+/* Gives a batch back, in any order, and sets *b to NULL; NULL is fine. */
+void wf_reader_release(wf_reader *r, const wf_batch **b);
+/* Drops everything that is queued and not given yet. Batches that are out stay valid. */
+void wf_reader_cancel(wf_reader *r);
+
+/* Batches given so far, and how many of them were not ready and were gathered by the caller. */
+uint64_t wf_reader_given(const wf_reader *r);
+uint64_t wf_reader_late(const wf_reader *r);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/optim/momentum.c - gradient descent with a heavy ball.
+ *
+ *   w -= w * weight_decay * learning_rate
+ *   m  = momentum * m - learning_rate * g
+ *   w += m
+ *
+ * The formula of Keras 3's SGD(momentum=0.9), under a name of its own: there 0.9 is what its
+ * documentation uses, while SGD's default is 0.
+ */
+#include "common/optim/momentum.h"
+#include "common/optim/update.h"
+
+enum { RATE, MOMENTUM, DECAY };
+
+static const wf_option options_of_momentum[] = {
+    [RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
+    [MOMENTUM] = {"momentum", 0.9, WF_RANGE_FRACTION},
+    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    {0},
+};
+
+static const wf_slot slots_of_momentum[] = {{.name = "momentum"}, {0}};
+
+static WF_INLINE void momentum_body(WF_UPDATE_ARGS)
+{
+    (void)updates;
+    wf_momentum_loop((float)options[RATE], (float)options[MOMENTUM],
+                     (float)(options[DECAY] * options[RATE]), n, w, g, slots[0]);
+}
+WF_UPDATE_FORMS(momentum)
+
+const wf_rule wf_rule_momentum = {
+    .name = "momentum",
+    .options = options_of_momentum,
+    .slots = slots_of_momentum,
+    .update = momentum_update,
+    .portable = momentum_portable,
+};
