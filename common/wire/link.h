@@ -59,6 +59,9 @@ bool wf_link_ack_due(const wf_link *l, int64_t now_ns);
 /* The acknowledgement for a message outside the sequence; the link then owes none. */
 uint64_t wf_link_ack(wf_link *l);
 
+/* Whether a message with this sequence can be of this link: inside the window around what was taken,
+ * or outside the sequence (0). */
+bool wf_link_may_hold(const wf_link *l, uint64_t sequence);
 /* A message arrived. Its acknowledgement is taken in; if it is in sequence it is kept for
  * wf_link_take. Takes *m (duplicates are freed) and sets it to NULL. */
 void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m);

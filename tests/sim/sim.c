@@ -391,8 +391,27 @@ static wf_status submit(process *p, wf_err *err)
     return WF_OK;
 }
 
+static void say_event(const process *p, const wf_event *ev)
+{
+    static const char *const names[] = {"", "up", "down", "silent", "refused"};
+    const wf_header *h = ev->kind == WF_EV_MESSAGE ? &ev->msg->head : NULL;
+    char me[32], them[32];
+
+    wf_task_str(p->task, me, sizeof me);
+    wf_task_str(ev->peer->task, them, sizeof them);
+    if (h)
+        printf("%8.3f %s <- %s %s gen=%u view=%u step=%u cut=%u request=%u\n",
+               (double)p->sim->now_ns / (double)MS, me, them, wf_kind_name(h->kind),
+               h->generation, h->view, h->step, h->cut, h->request);
+    else
+        printf("%8.3f %s: %s %s\n", (double)p->sim->now_ns / (double)MS, me, them,
+               names[ev->kind]);
+}
+
 static wf_status take_event(process *p, wf_event *ev, wf_err *err)
 {
+    if (p->sim->spec.loud)
+        say_event(p, ev);
     if (p->master)
         return wf_master_on_event(p->master, ev, p->sim->now_ns, err);
     if (p->ps)

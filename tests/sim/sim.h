@@ -29,6 +29,7 @@ typedef struct wf_sim_spec {
     uint32_t kills, freezes, cuts, kill_alls, disk_errors;
     bool kill_workers, kill_ps, kill_master; /* who may be killed */
     int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
+    bool loud;                               /* print every event that a role takes */
 } wf_sim_spec;
 
 /* What a run came to. */
