@@ -34,6 +34,7 @@
 #include "common/base/status.h"
 #include "common/ckpt/manifest.h"
 #include "common/ckpt/shard.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -92,6 +93,7 @@ typedef struct wf_ckpt_entry {
     uint32_t generation; /* 0 when there is no manifest to read */
     int64_t created_ms;  /* the same */
     const char *fault;   /* why it is not complete by names and sizes, or NULL */
+    bool doubtful;       /* fault is the disk's refusal to tell: it may be complete, and is kept */
 } wf_ckpt_entry;
 
 /* All of a job's, newest first, in the arena. Looks at manifests and sizes, not at checksums.

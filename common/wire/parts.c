@@ -12,6 +12,27 @@ uint64_t wf_part_checksum(const void *data, size_t n)
     return sum ? sum : 1;
 }
 
+wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err)
+{
+    uint8_t *to = wf_msg_control(m, 2 * sizeof(uint32_t));
+
+    if (!to)
+        return wf_fail_nomem(err, 2 * sizeof(uint32_t));
+    wf_put_u32(to, body.list);
+    wf_put_u32(to + sizeof(uint32_t), body.after);
+    return WF_OK;
+}
+
+wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err)
+{
+    if (m->head.control_bytes != 2 * sizeof(uint32_t))
+        return wf_fail(err, WF_PROTO, NULL, "a pull with %u control bytes",
+                       m->head.control_bytes);
+    body->list = wf_get_u32(m->control);
+    body->after = wf_get_u32(m->control + sizeof(uint32_t));
+    return WF_OK;
+}
+
 const void *wf_part_data(const wf_msg *m, const wf_part *p)
 {
     return m->frames[p->frame].data + p->offset;

@@ -23,6 +23,14 @@ typedef struct wf_part {
     uint64_t offset, bytes, checksum;
 } wf_part;
 
+/* The control part of WF_PULL: which list, and the worker's own step up to which its pushes must be
+ * applied before a slice is answered. The header's `request` names the pull; its answers carry it. */
+typedef struct wf_pull_body {
+    uint32_t list, after;
+} wf_pull_body;
+WF_MUST_USE wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err);
+WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err);
+
 /* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
 /* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame, that the
