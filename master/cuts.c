@@ -61,22 +61,28 @@ wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err)
 
 /* The trained ranges that the master answers for: what is done, and what a lost lease left behind.
  * Leased splits are in their holders' reports. */
-static wf_status pack_ledger(const wf_job *j, ProtobufCBinaryData *out, wf_err *err)
+typedef struct ledger_body {
+    Weft__Ledger body;
+    Weft__Split *rows, **list;
+} ledger_body;
+
+static wf_status fill_ledger(const wf_job *j, ledger_body *out, wf_err *err)
 {
     const wf_ledger *l = &j->ledger;
-    Weft__Ledger body = WEFT__LEDGER__INIT;
-    Weft__Split *rows = calloc(l->n + 1, sizeof *rows);
-    Weft__Split **list = calloc(l->n + 1, sizeof(*list));
-    wf_status rc = WF_OK;
 
-    body.epoch = l->epoch;
-    body.records = j->train_records;
-    body.split_records = l->split_records;
-    body.evaluated = j->evaluated;
-    body.next_cut = j->next_cut;
-    body.finished = list;
-    for (uint64_t i = 0; rows && list && i < l->n; i++) {
-        Weft__Split *row = &rows[body.n_finished];
+    weft__ledger__init(&out->body);
+    out->rows = calloc(l->n + 1, sizeof *out->rows);
+    out->list = calloc(l->n + 1, sizeof(*out->list));
+    if (!out->rows || !out->list)
+        return wf_fail_nomem(err, l->n * sizeof *out->rows);
+    out->body.epoch = l->epoch;
+    out->body.records = j->train_records;
+    out->body.split_records = l->split_records;
+    out->body.evaluated = j->evaluated;
+    out->body.next_cut = j->next_cut;
+    out->body.finished = out->list;
+    for (uint64_t i = 0; i < l->n; i++) {
+        Weft__Split *row = &out->rows[out->body.n_finished];
 
         if (l->rows[i].state == WF_SPLIT_LEASED || l->rows[i].next == wf_ledger_begins(l, i))
             continue;
@@ -84,16 +90,25 @@ static wf_status pack_ledger(const wf_job *j, ProtobufCBinaryData *out, wf_err *
         row->epoch = l->epoch;
         row->begin = wf_ledger_begins(l, i);
         row->end = row->next = l->rows[i].next;
-        list[body.n_finished++] = row;
+        out->list[out->body.n_finished++] = row;
     }
-    out->len = weft__ledger__get_packed_size(&body);
-    out->data = malloc(out->len + 1);
-    if (rows && list && out->data)
-        weft__ledger__pack(&body, out->data);
-    else
-        rc = wf_fail_nomem(err, out->len);
-    free(rows);
-    free(list);
+    return WF_OK;
+}
+
+/* Passes a report on to the chief, with the master's ledger as it is now: what the reporting worker
+ * had finished before its hold is in it or in the report, whichever of the two knew it last. */
+static wf_status pass_report(wf_master *m, wf_job *j, Weft__CutReport *report, wf_err *err)
+{
+    ledger_body ledger = {0};
+    wf_status rc = fill_ledger(j, &ledger, err);
+
+    report->ledger = &ledger.body;
+    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
+        if (m->members[i].incarnation == j->cut.chief)
+            rc = say_cut(m, j, &m->members[i], WF_CUT_REPORT, &report->base, err);
+    report->ledger = NULL;
+    free(ledger.rows);
+    free(ledger.list);
     return rc;
 }
 
@@ -139,6 +154,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
 
     if (!final)
         move_next_cut(j);
+    j->cut_wanted = false; /* the place of the next one may be reached while this one is written */
     j->cut = (wf_cut){.state = WF_CUT_HOLDING, .number = j->cut.number + 1,
                       .chief = chief->incarnation, .final = final, .began_ns = m->now_ns};
     body.number = j->cut.number;
@@ -146,8 +162,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     body.global_step = j->base_step + j->lost_steps;
     body.keep = j->prepared->keep;
     body.final = final;
-    rc = rows && list ? pack_ledger(j, &body.ledger, err)
-                      : wf_fail_nomem(err, m->n_members * sizeof *rows);
+    rc = rows && list ? WF_OK : wf_fail_nomem(err, m->n_members * sizeof *rows);
     if (rc == WF_OK) {
         body.n_workers = list_workers(m, j, rows, list);
         body.workers = list;
@@ -157,7 +172,6 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
         if (takes_part(j, &m->members[i]))
             rc = say_cut(m, j, &m->members[i], WF_CUT_OPEN, &body.base, err);
     }
-    free(body.ledger.data);
     free(rows);
     free(list);
     return rc;
@@ -166,7 +180,8 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
 /* Whether all is trained and evaluated: then the next checkpoint is the last. */
 static bool at_end(const wf_job *j)
 {
-    return j->stop_asked || (j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated);
+    return j->stop_asked || (j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated &&
+                             wf_training_was_last(j));
 }
 
 static wf_status end_job(wf_master *m, wf_job *j, wf_err *err)
@@ -223,25 +238,24 @@ wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
         list[body.n_open++] = row;
     }
     who->reported = true;
-    for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].incarnation == j->cut.chief)
-            return say_cut(m, j, &m->members[i], WF_CUT_REPORT, &body.base, err);
-    return WF_OK;
+    return pass_report(m, j, &body, err);
 }
 
 static wf_status on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__CutReport *body = NULL;
-    wf_status rc = WF_OK;
+    wf_status rc;
 
     if (j->cut.state != WF_CUT_HOLDING || msg->head.cut != j->cut.number || who->reported)
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__cut_report__descriptor, &body, err));
     who->reported = true;
     who->steps = WF_MAX(who->steps, body->steps);
-    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
-        if (m->members[i].incarnation == j->cut.chief)
-            rc = say_cut(m, j, &m->members[i], WF_CUT_REPORT, &body->base, err);
+    if (body->ledger) {
+        weft__ledger__free_unpacked(body->ledger, NULL); /* only the master adds one */
+        body->ledger = NULL;
+    }
+    rc = pass_report(m, j, body, err);
     wf_control_free(&body);
     return rc;
 }
@@ -288,7 +302,6 @@ static wf_status cut_failed(wf_master *m, wf_job *j, const Weft__CutDone *body, 
 
     j->cut.state = WF_CUT_NONE;
     j->n_failed_checkpoints++;
-    j->cut_wanted = false;
     wf_master_note(m, j, "ckpt.failed", "%s", body->what);
     if (holding)
         WF_TRY(resume_all(m, j, err));
@@ -315,7 +328,6 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
         return rc;
     }
     j->cut.state = WF_CUT_NONE;
-    j->cut_wanted = false;
     j->cut_failures = 0;
     j->latest = body->step;
     j->n_checkpoints++;

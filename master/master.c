@@ -155,6 +155,10 @@ static void replay_session(wf_master *m, const char *session)
         snprintf(j->reason, sizeof j->reason, "every process had ended");
         snprintf(j->mend, sizeof j->mend, "go on with: weft recover %s", j->name);
     }
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        m->members[i].live = false;
+        m->members[i].incarnation = 0;
+    }
     m->job = NULL;
     m->other_session = strcmp(session, m->session) != 0;
 }
@@ -165,8 +169,8 @@ static wf_status replay(void *arg, const Weft__Record *r, wf_err *err)
 
     if (r->session[0])
         replay_session(m, r->session);
-    if (r->view > m->view)
-        m->view = r->view;
+    if (r->view)
+        wf_members_replay(m, r->view);
     if (r->job)
         WF_TRY(replay_job(m, r->job, err));
     if (r->epoch)

@@ -73,7 +73,7 @@ static wf_status give_up(wf_master *m, wf_member *who, const char *reason, wf_er
         WF_TRY(wf_job_lost(m, who, err));
     }
     snprintf(who->reason, sizeof who->reason, "%s", reason);
-    who->live = who->ready = who->wants = who->reported = false;
+    who->live = who->registered = who->ready = who->wants = who->reported = false;
     who->incarnation = 0;
     who->peer = NULL;
     who->generation = 0;
@@ -125,6 +125,7 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
         who->since_ns = m->now_ns;
         m->view_stale = true;
     }
+    who->registered = true;
     held = j && body->ready && strcmp(body->job, j->name) == 0 && body->generation == j->generation;
     who->ready = held;
     who->generation = held ? j->generation : 0;
@@ -212,19 +213,30 @@ void wf_view_free(Weft__View *v)
     v->n_members = 0;
 }
 
-wf_status wf_members_view(wf_master *m, wf_err *err)
+/* M1: who the members are is on disk before anyone hears it, so that a master that starts again does
+ * not take those for dead that only have not found it yet. */
+static wf_status journal_view(wf_master *m, Weft__View *view, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
+
+    view->number = m->view + 1;
+    record.view = view;
+    return wf_journal_append(m->journal, &record, err);
+}
+
+wf_status wf_members_view(wf_master *m, wf_err *err)
+{
     Weft__View view;
     wf_status rc;
 
     if (!m->view_stale)
         return WF_OK;
-    record.view = m->view + 1;
-    WF_TRY(wf_journal_append(m->journal, &record, err)); /* M1 */
-    m->view++;
-    m->view_stale = false;
-    rc = wf_view_make(m, &view, err);
+    WF_TRY(wf_view_make(m, &view, err));
+    rc = journal_view(m, &view, err);
+    if (rc == WF_OK) {
+        m->view++;
+        m->view_stale = false;
+    }
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
         if (m->members[i].live && m->members[i].task.role == WF_ROLE_PS)
             rc = wf_master_say(m, &m->members[i], WF_VIEW, &view.base, err);
@@ -233,13 +245,30 @@ wf_status wf_members_view(wf_master *m, wf_err *err)
     return rc;
 }
 
+void wf_members_replay(wf_master *m, const Weft__View *view)
+{
+    m->view = view->number;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        m->members[i].live = false;
+    for (size_t i = 0; i < view->n_members; i++) {
+        const Weft__Member *from = view->members[i];
+        wf_member *who = wf_member_of(m, (wf_task){(wf_role)from->role, from->index});
+
+        if (!who)
+            continue;
+        who->live = true;
+        who->incarnation = from->incarnation;
+        who->last_heard_ns = who->since_ns = m->now_ns;
+    }
+}
+
 bool wf_members_ps_live(const wf_master *m, bool with_view)
 {
     for (uint32_t i = 0; i < m->n_members; i++) {
         const wf_member *who = &m->members[i];
 
         if (who->task.role == WF_ROLE_PS &&
-            (!who->live || !who->peer || (with_view && who->view_acked != m->view)))
+            (!who->registered || !who->peer || (with_view && who->view_acked != m->view)))
             return false;
     }
     return true;

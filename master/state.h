@@ -38,7 +38,8 @@ typedef struct wf_tally {
 typedef struct wf_member {
     wf_task task;
     char address[128];
-    bool live; /* said what it holds, and is not given up */
+    bool live; /* in the view: said what it holds once, and is not given up */
+    bool registered; /* said what it holds to this life of the master */
     uint64_t incarnation, pid;
     wf_peer *peer; /* NULL: no link now */
     int64_t since_ns, last_heard_ns;
@@ -87,7 +88,7 @@ typedef struct wf_job {
     uint64_t train_records, eval_records;
     bool stop_asked, cut_wanted;
     uint32_t cut_failures;
-    int64_t cut_retry_ns;
+    int64_t cut_retry_ns, retry_ns;
     wf_cut cut;
     uint64_t latest; /* step of the newest checkpoint; UINT64_MAX: none */
     uint32_t n_checkpoints, n_failed_checkpoints;
@@ -156,6 +157,8 @@ WF_MUST_USE wf_status wf_members_on_died(wf_master *m, const Weft__Died *died, w
 WF_MUST_USE wf_status wf_members_watch(wf_master *m, wf_err *err);
 /* Announces a new view if membership has changed. */
 WF_MUST_USE wf_status wf_members_view(wf_master *m, wf_err *err);
+/* A view of the journal: its members count as live until they have been silent for too long. */
+void wf_members_replay(wf_master *m, const Weft__View *view);
 /* Every ps that the job needs is live (and, if asked, has the newest view). */
 bool wf_members_ps_live(const wf_master *m, bool with_view);
 /* "ps/1, worker/0" of those that are not live, into text. */
@@ -194,6 +197,8 @@ WF_MUST_USE wf_status wf_training_on_message(wf_master *m, wf_member *who, const
 WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r,
                                         wf_err *err);
 uint64_t wf_training_global_step(const wf_master *m, const wf_job *j);
+/* Whether the open epoch is the job's last. */
+bool wf_training_was_last(const wf_job *j);
 /* Global steps that the plan has in all. */
 uint64_t wf_training_planned_steps(const wf_job *j);
 WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err);

@@ -11,6 +11,7 @@
 #define WF_INLINE inline __attribute__((always_inline))
 #define WF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WF_PREFETCH(p) __builtin_prefetch(p)
 #define WF_ALIGNED(n) __attribute__((aligned(n)))
 
 /* Runs free_fn(&variable) when the variable leaves its scope; for tests, where brevity wins. */
@@ -23,6 +24,14 @@
 #define WF_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define WF_MULTIVERSION
+#endif
+
+/* In front of a loop whose arrays are either apart or exactly the same (in place): without the word
+ * the compiler's overlap test sends the second case down the scalar path. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define WF_NO_OVERLAP _Pragma("GCC ivdep")
+#else
+#define WF_NO_OVERLAP
 #endif
 
 #define WF_COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -85,12 +85,11 @@ typedef struct wf_compile_spec {
     uint64_t seed;          /* initial weights of layers */
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
-    const char *optimizer;  /* for the graph's records only: rules run on the ps */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 } wf_compile_spec;
 
 /* Fills *spec from a job file: source, loss, metrics, label (the data field that is no input of the
- * model; of an ONNX file "y"), batch, seed, slice size, strategy, optimizer. What it points to is
+ * model; of an ONNX file "y"), batch, seed, slice size, strategy. What it points to is
  * the job's: keep that until after wf_compile. */
 void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
                             wf_model *model, wf_compile_spec *spec);
@@ -137,7 +136,8 @@ typedef struct wf_compiled_output {
     uint32_t variable; /* GRADIENT: index in variables */
 } wf_compiled_output;
 
-/* One input to be fed. Axis 0 is the batch when it is symbolic. */
+/* One input to be fed. Axis 0 is the batch when it is symbolic. Labels that are classes are int64
+ * here, whatever the data file has. An input that nothing needs is no feed. */
 typedef struct wf_compiled_feed {
     const char *name;
     wf_dtype dtype;

@@ -41,6 +41,5 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .seed = job->seed,
         .n_ps = n_ps,
         .slice_bytes = job->slice_bytes,
-        .optimizer = job->optimizer.type,
     };
 }

@@ -180,8 +180,11 @@ static wf_status collect_feeds(wf_unit *u, wf_err *err)
         f->rank = v->rank < 0 ? 0 : (uint32_t)v->rank;
         f->is_label = v == u->label_feed;
         memcpy(f->axes, v->axes, sizeof(f->axes));
-        for (uint32_t a = 0; a < f->rank; a++)
+        for (uint32_t a = 0; a < f->rank; a++) {
             f->axes[a].symbol = wf_arena_strdup(u->arena, v->axes[a].symbol);
+            if (v->axes[a].symbol && !f->axes[a].symbol)
+                return wf_fail_nomem(err, strlen(v->axes[a].symbol));
+        }
     }
     return WF_OK;
 }

@@ -274,13 +274,13 @@ static const rule rules[] = {
 
 static wf_status simplify_node(wf_unit *u, wf_node *n, bool *changed, wf_err *err)
 {
-    if (!wf_node_has_out(n, 0) || !wf_uses(u->graph, n->out[0]))
-        return WF_OK;
     for (size_t i = 0; i < WF_COUNT(rules); i++) {
         rewrite r = {.u = u, .n = n, .err = err};
 
         if (!wf_node_is(n, rules[i].domain, rules[i].op))
             continue;
+        if (!wf_node_has_out(n, 0) || !wf_uses(u->graph, n->out[0]))
+            return WF_OK; /* bypassed before: pruning takes it */
         WF_TRY(rules[i].run(&r));
         *changed = *changed || r.changed;
         if (r.instead && wf_may_hand_over(u->graph, n->out[0], r.instead)) {

@@ -6,6 +6,7 @@
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
+#include <string.h>
 
 static wf_status hold(wf_unit *u, const wf_value *v, const char *name, wf_err *err)
 {
@@ -23,16 +24,19 @@ static wf_status make_pull(wf_unit *u, wf_value *v, wf_err *err)
     wf_graph *g = u->graph;
     const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Pull");
     const char *name = v->name;
+    char *aside = wf_arena_printf(g->arena, "%s/on-ps", name);
+    char *node = wf_arena_printf(g->arena, "pull/%s", name);
     wf_value *pulled;
     wf_node *n;
 
     wf_assert(op);
+    if (!aside || !node)
+        return wf_fail_nomem(err, strlen(name));
     WF_TRY(hold(u, v, name, err));
-    WF_TRY(wf_graph_rename_value(g, v, wf_arena_printf(g->arena, "%s/on-ps", name), err));
+    WF_TRY(wf_graph_rename_value(g, v, aside, err));
     WF_TRY(wf_graph_add_value(g, name, &pulled, err));
     wf_value_set_type(pulled, v->dtype, v->known->rank, v->known->dims);
-    WF_TRY(wf_graph_add_node(g, op, wf_arena_printf(g->arena, "pull/%s", name), 0, NULL, 1, &pulled,
-                             &n, err));
+    WF_TRY(wf_graph_add_node(g, op, node, 0, NULL, 1, &pulled, &n, err));
     WF_TRY(wf_node_set_string(g, n, "variable", name, err));
     wf_graph_replace_uses(g, v, pulled);
     v->variable = WF_VAR_NOT; /* what is left of it goes when the graph is pruned */
@@ -43,12 +47,14 @@ static wf_status make_push(wf_unit *u, const wf_target *t, const char *name, wf_
 {
     wf_graph *g = u->graph;
     const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Push");
+    char *node = wf_arena_printf(g->arena, "push/%s", name);
     wf_value *in[1] = {t->gradient};
     wf_node *n;
 
     wf_assert(op);
-    WF_TRY(wf_graph_add_node(g, op, wf_arena_printf(g->arena, "push/%s", name), 1, in, 0, NULL, &n,
-                             err));
+    if (!node)
+        return wf_fail_nomem(err, strlen(name));
+    WF_TRY(wf_graph_add_node(g, op, node, 1, in, 0, NULL, &n, err));
     return wf_node_set_string(g, n, "variable", name, err);
 }
 

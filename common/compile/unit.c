@@ -168,12 +168,15 @@ static wf_status take_name(wf_graph *g, wf_value *from, wf_value *to, wf_err *er
 {
     const char *name = from->name;
     wf_value *spare; /* makes a free name */
+    char *old, *fresh;
 
     WF_TRY(wf_graph_add_value_like(g, name, &spare, err));
-    const char *other = spare->name;
-
-    WF_TRY(wf_graph_rename_value(g, to, wf_arena_printf(g->arena, "%s/renamed", other), err));
-    WF_TRY(wf_graph_rename_value(g, from, wf_arena_printf(g->arena, "%s/bypassed", other), err));
+    old = wf_arena_printf(g->arena, "%s/bypassed", spare->name);
+    fresh = wf_arena_printf(g->arena, "%s/renamed", spare->name);
+    if (!old || !fresh)
+        return wf_fail_nomem(err, strlen(spare->name));
+    WF_TRY(wf_graph_rename_value(g, to, fresh, err));
+    WF_TRY(wf_graph_rename_value(g, from, old, err));
     return wf_graph_rename_value(g, to, name, err);
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LONGEST = 1280 }; /* of hints and names, which import bounds at 1000 */
+
 wf_emit wf_emit_begin(wf_graph *g, const char *hint, wf_err *err)
 {
     return (wf_emit){.g = g, .hint = hint, .err = err};
@@ -48,14 +50,14 @@ static wf_status emit(wf_emit *e, const wf_op *op, uint32_t n_in, wf_value *cons
                       uint32_t n_attrs, const wf_attr attrs[], uint32_t n_out, wf_value *out[],
                       wf_node **node)
 {
-    char name[256], more[272];
+    char name[LONGEST], more[LONGEST + 16];
 
     name_under(e, op->name, name, sizeof name);
     for (uint32_t i = 0; i < n_out; i++) {
         snprintf(more, sizeof more, "%s:%u", name, i);
         WF_TRY(wf_graph_add_value_like(e->g, i ? more : name, &out[i], e->err));
     }
-    WF_TRY(wf_graph_add_node(e->g, op, name, n_in, in, n_out, out, node, e->err));
+    WF_TRY(wf_graph_add_node_like(e->g, op, name, n_in, in, n_out, out, node, e->err));
     for (uint32_t i = 0; i < n_attrs; i++)
         WF_TRY(wf_node_set_attr(e->g, *node, &attrs[i], e->err));
     return wf_infer_node(e->g, *node, e->err);
@@ -394,7 +396,7 @@ wf_value *wf_emit_ints(wf_emit *e, uint32_t n, const int64_t values[])
 wf_value *wf_emit_constant(wf_emit *e, const char *hint, wf_tensor **t)
 {
     wf_value *v = NULL;
-    char name[256];
+    char name[LONGEST];
 
     name_under(e, hint, name, sizeof name);
     if (e->rc == WF_OK)

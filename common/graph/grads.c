@@ -8,7 +8,6 @@
 #include "common/graph/emit.h"
 #include "common/graph/infer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,11 +109,13 @@ static wf_status seed(wf_grads *s, wf_value *loss, wf_err *err)
 static wf_status name_inner(wf_grads *s, const wf_value *v, wf_err *err)
 {
     wf_value *grad = v->index < s->n_values ? s->grad[v->index] : NULL;
-    char name[300];
+    const char *name;
 
     if (!grad || s->is_wrt[v->index] || strncmp(grad->name, hint_prefix, strlen(hint_prefix)) != 0)
         return WF_OK;
-    snprintf(name, sizeof name, "grad/%s", v->name);
+    name = wf_arena_printf(s->emit.g->arena, "grad/%s", v->name);
+    if (!name)
+        return wf_fail_nomem(err, strlen(v->name));
     return wf_graph_value(s->emit.g, name) ? WF_OK
                                            : wf_graph_rename_value(s->emit.g, grad, name, err);
 }
@@ -122,7 +123,7 @@ static wf_status name_inner(wf_grads *s, const wf_value *v, wf_err *err)
 static wf_status visit(wf_grads *s, const wf_node *n, wf_err *err)
 {
     bool has_upstream = false, wanted = false;
-    char hint[280];
+    const char *hint;
     wf_status rc;
 
     for (uint32_t i = 0; i < n->n_out; i++)
@@ -140,7 +141,9 @@ static wf_status visit(wf_grads *s, const wf_node *n, wf_err *err)
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i])
             WF_TRY(name_inner(s, n->out[i], err));
-    snprintf(hint, sizeof hint, "%s%s", hint_prefix, n->name);
+    hint = wf_arena_printf(s->emit.g->arena, "%s%s", hint_prefix, n->name);
+    if (!hint)
+        return wf_fail_nomem(err, strlen(n->name));
     s->emit.hint = hint;
     rc = n->op->grad(s, n, err);
     s->emit.hint = "backward";
@@ -156,7 +159,7 @@ static wf_status finish(wf_grads *s, wf_value *const wrt[], size_t i, wf_value *
 {
     wf_value *sum = s->grad[wrt[i]->index];
     bool shared = false;
-    char name[300];
+    const char *name;
 
     grads[i] = NULL;
     if (!sum)
@@ -169,7 +172,9 @@ static wf_status finish(wf_grads *s, wf_value *const wrt[], size_t i, wf_value *
         sum = wf_emit_identity(&s->emit, sum);
     WF_TRY(wf_emit_end(&s->emit));
     grads[i] = sum;
-    snprintf(name, sizeof name, "grad/%s", wrt[i]->name);
+    name = wf_arena_printf(s->emit.g->arena, "grad/%s", wrt[i]->name);
+    if (!name)
+        return wf_fail_nomem(err, strlen(wrt[i]->name));
     /* A second differentiation of one graph leaves the first one's names alone. */
     return wf_graph_value(s->emit.g, name) ? WF_OK
                                            : wf_graph_rename_value(s->emit.g, sum, name, err);

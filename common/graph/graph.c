@@ -181,13 +181,20 @@ wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name, uint
                             wf_value *const in[], uint32_t n_out, wf_value *const out[],
                             wf_node **node, wf_err *err)
 {
+    if (name && wf_graph_node(g, name))
+        return wf_fail(err, WF_EXISTS, NULL, "two nodes are called \"%s\"", name);
+    return wf_graph_add_node_like(g, op, name ? name : op->name, n_in, in, n_out, out, node, err);
+}
+
+wf_status wf_graph_add_node_like(wf_graph *g, const wf_op *op, const char *hint, uint32_t n_in,
+                                 wf_value *const in[], uint32_t n_out, wf_value *const out[],
+                                 wf_node **node, wf_err *err)
+{
     wf_node *n = wf_arena_alloc(g->arena, sizeof *n);
 
     if (!n)
         return wf_fail_nomem(err, sizeof *n);
-    if (name && wf_graph_node(g, name))
-        return wf_fail(err, WF_EXISTS, NULL, "two nodes are called \"%s\"", name);
-    n->name = free_name(g, &g->names->nodes, name ? name : op->name);
+    n->name = free_name(g, &g->names->nodes, hint);
     n->op = op;
     n->n_in = n_in;
     n->in = copy_list(g, n_in, in);
@@ -219,11 +226,12 @@ wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name, uint
 
 wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **out, wf_err *err)
 {
-    char hint[256];
-
     if (!wf_node_has_out(n, i)) {
+        const char *hint = wf_arena_printf(g->arena, "%s:%u", n->name, i);
         wf_value *v = NULL;
 
+        if (!hint)
+            return wf_fail_nomem(err, strlen(n->name));
         if (i >= n->n_out) {
             wf_value **longer = wf_arena_array(g->arena, i + 1, sizeof longer[0]);
 
@@ -233,7 +241,6 @@ wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **ou
             n->out = longer;
             n->n_out = i + 1;
         }
-        snprintf(hint, sizeof hint, "%s:%u", n->name, i);
         WF_TRY(wf_graph_add_value_like(g, hint, &v, err));
         v->producer = n;
         v->output = i;

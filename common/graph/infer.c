@@ -17,7 +17,8 @@ static void forget(wf_value *v)
 
 wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
 {
-    for (uint32_t i = 0; i < n->n_out; i++)
+    /* What has no inputs (Pull) has its type from its maker. */
+    for (uint32_t i = 0; n->n_in > 0 && i < n->n_out; i++)
         if (n->out[i])
             forget(n->out[i]);
     return wf_err_wrap(err, n->op->infer(g, n, err), "%s \"%s\"", n->op->name, n->name);

@@ -35,6 +35,9 @@ NAMES = [
     "logistic_regression_bce",
     "loss_weighted_ignore",
     "shared_weight_twice",
+    "matrix_factorisation",
+    "deepfm",
+    "dlrm",
 ]
 # What Keras calls the loss that the file has inside.
 FUNCTIONS = {
@@ -131,6 +134,67 @@ def without_loss(model, folder):
     return path
 
 
+class Reference(dict):
+    """A dict that answers as numpy's archive does."""
+
+    @property
+    def files(self):
+        return list(self)
+
+
+KERAS = {
+    "net.1.weight": "sequential/dense/Cast/ReadVariableOp:0",
+    "net.1.bias": "sequential/dense/Add/ReadVariableOp:0",
+    "net.3.weight": "sequential/dense_1/Cast/ReadVariableOp:0",
+    "net.3.bias": "sequential/dense_1/Add/ReadVariableOp:0",
+}
+
+
+def as_keras_writes_it(path):
+    """The MLP as Keras's exporter has it: weights [in, out], MatMul and Add, Softmax, opset 15."""
+    weights = {w.name: onnx.numpy_helper.to_array(w)
+               for w in onnx.load(MODELS / "mlp_784_128_10.script.onnx").graph.initializer}
+    initializers = [onnx.numpy_helper.from_array(np.ascontiguousarray(weights[name].T), keras)
+                    for name, keras in KERAS.items()]
+    node = onnx.helper.make_node
+    names = list(KERAS.values())
+    nodes = [
+        node("MatMul", ["keras_tensor", names[0]], ["sequential/dense/MatMul:0"]),
+        node("Add", ["sequential/dense/MatMul:0", names[1]], ["sequential/dense/Add:0"]),
+        node("Relu", ["sequential/dense/Add:0"], ["sequential/dense/Relu:0"]),
+        node("MatMul", ["sequential/dense/Relu:0", names[2]], ["sequential/dense_1/MatMul:0"]),
+        node("Add", ["sequential/dense_1/MatMul:0", names[3]], ["sequential/dense_1/Add:0"]),
+        node("Softmax", ["sequential/dense_1/Add:0"], ["output_0"]),
+    ]
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes, "keras",
+        [value("keras_tensor", onnx.TensorProto.FLOAT, ["unk__11", 784])],
+        [value("output_0", onnx.TensorProto.FLOAT, ["unk__12", 10])], initializers)
+    onnx.save(onnx.helper.make_model(
+        graph, producer_name="tf2onnx", opset_imports=[onnx.helper.make_opsetid("", 15)]), path)
+
+
+def check_keras():
+    reference = np.load(MODELS / "mlp_784_128_10.npz")
+    theirs = {
+        "input.keras_tensor": reference["input.x"].reshape(-1, 784),
+        "input.y": reference["input.y"],
+        "loss": reference["loss"],
+    }
+    for name, keras in KERAS.items():
+        theirs[f"grad.{keras}"] = np.ascontiguousarray(reference[f"grad.{name}"].T)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        model = folder / "keras.onnx"
+        as_keras_writes_it(model)
+        check_stages(model, "sparse_categorical_crossentropy", folder)
+        tool("attach", model, "sparse_categorical_crossentropy", folder / "attached.onnx")
+        worst = check_gradients(folder / "attached.onnx", "loss", Reference(theirs),
+                                folder / "grad")
+    print(f"ok   the MLP as Keras writes it: gradients within {worst:.1e}")
+
+
 def check(model, reference):
     name = model.name.split(".")[0]
     with tempfile.TemporaryDirectory() as temporary:
@@ -154,6 +218,11 @@ def main():
         print(f"skipped: no reference models at {MODELS} (set WEFT_SHARED)")
         sys.exit(77)
     failed = 0
+    try:
+        check_keras()
+    except AssertionError as error:
+        failed += 1
+        print(f"FAIL the MLP as Keras writes it: {error}")
     for name in NAMES:
         reference = np.load(MODELS / f"{name}.npz")
         for model in sorted(MODELS.glob(f"{name}.*.onnx")):

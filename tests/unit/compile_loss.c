@@ -32,7 +32,7 @@ typedef struct seen {
     double per_record;
 } seen;
 
-static seen see(const small *s, const char *loss, const char *metric, const void *labels)
+static seen see(const small *s, const char *loss, const char *metric, void *labels)
 {
     seen r = {0};
     float x[N * 3];
@@ -44,26 +44,27 @@ static seen see(const small *s, const char *loss, const char *metric, const void
                             .n_metrics = 1,
                             .seed = 5};
     wf_compiled *c = compile(&spec);
-    wf_plan *p;
+    evaluated p;
 
     fill(x, N * 3, 1);
     p = eval_graph(c->graph, feeds);
     assert_int_equal(c->n_outputs, 2);
     assert_int_equal(c->outputs[0].meaning, WF_MEANS_LOSS);
-    r.loss = *(const float *)output_of(p, c->outputs[0].name);
+    r.loss = *(const float *)output_of(&p, c->outputs[0].name)->data;
     r.per_record = c->outputs[1].per_record;
     if (c->outputs[1].meaning == WF_MEANS_HITS)
-        r.hits = *(const int64_t *)output_of(p, c->outputs[1].name);
+        r.hits = *(const int64_t *)output_of(&p, c->outputs[1].name)->data;
     else
-        r.sum = *(const float *)output_of(p, c->outputs[1].name);
-    wf_plan_free(&p);
+        r.sum = *(const float *)output_of(&p, c->outputs[1].name)->data;
+    eval_free(&p);
     wf_compiled_free(&c);
     spec.mode = WF_COMPILE_INFER;
     c = compile(&spec);
     assert_int_equal(c->n_feeds, 1);
     p = eval_graph(c->graph, feeds);
-    memcpy(r.output, output_of(p, "output"), (size_t)N * (size_t)s->options[0].i * sizeof(float));
-    wf_plan_free(&p);
+    memcpy(r.output, output_of(&p, "output")->data,
+           (size_t)N * (size_t)s->options[0].i * sizeof(float));
+    eval_free(&p);
     wf_compiled_free(&c);
     return r;
 }
@@ -88,7 +89,7 @@ static int largest(const float *z)
 
 static void sparse_crossentropy_of_logits_and_of_softmax(void **state)
 {
-    const int64_t y[N] = {0, 3, 1, 2, 0};
+    int64_t y[N] = {0, 3, 1, 2, 0};
     small logits, soft;
     seen a, b;
     double want = 0.0;
@@ -135,7 +136,7 @@ static void categorical_crossentropy(void **state)
 
 static void binary_crossentropy_of_logits_and_of_sigmoid(void **state)
 {
-    const float y[N * 2] = {0, 1, 1, 1, 0, 0, 1, 0, 0, 1};
+    float y[N * 2] = {0, 1, 1, 1, 0, 0, 1, 0, 0, 1};
     small logits, sigmoid;
     seen a, b;
     double want = 0.0;
@@ -185,11 +186,11 @@ static void squared_and_absolute_error(void **state)
 
 static void probabilities_without_a_softmax_are_held_off_zero(void **state)
 {
-    const int64_t y[N] = {0, 1, 2, 3, 0};
+    int64_t y[N] = {0, 1, 2, 3, 0};
     small relu;
     wf_compile_spec spec;
     wf_compiled *c;
-    wf_plan *p;
+    evaluated p;
     float x[N * 3] = {0};
     fed feeds[] = {{"x", x}, {"y", y}, {NULL, NULL}};
 
@@ -202,8 +203,8 @@ static void probabilities_without_a_softmax_are_held_off_zero(void **state)
                              .seed = 5};
     c = compile(&spec);
     p = eval_graph(c->graph, feeds); /* all probabilities are 0 */
-    assert_true(fabs(*(const float *)output_of(p, c->outputs[0].name) + log(1e-7)) < 1e-3);
-    wf_plan_free(&p);
+    assert_true(fabs(*(const float *)output_of(&p, c->outputs[0].name)->data + log(1e-7)) < 1e-3);
+    eval_free(&p);
     wf_compiled_free(&c);
 }
 

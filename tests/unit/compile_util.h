@@ -19,7 +19,7 @@
 
 #define INT_OPTION(key, value)                                                                     \
     {                                                                                              \
-        .name = (key), .kind = WF_CONF_INT, .i = (value), .number = (value), .line = 7             \
+        .name = (key), .kind = WF_CONF_INT, .i = (value), .number = (double)(value), .line = 7     \
     }
 #define TEXT_OPTION(key, value)                                                                    \
     {                                                                                              \
