@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE = 256, LINE = 64, AHEAD = 2 /* records */, AHEAD_LINES = 16 };
+enum { TILE = 256, LINE = 64, AHEAD = 4 /* records */, AHEAD_LINES = 16 };
 
 typedef struct field {
     wf_field_info info;
