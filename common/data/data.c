@@ -45,6 +45,8 @@ static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
     wf_field_info *info = &f->info;
     int64_t elems;
 
+    if (f->array.dims[0] == 0)
+        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", info->path);
     info->raw_dtype = f->array.dtype;
     info->raw_rank = f->array.rank - 1;
     memcpy(info->raw_dims, f->array.dims + 1, info->raw_rank * sizeof info->raw_dims[0]);

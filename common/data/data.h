@@ -72,9 +72,9 @@ typedef struct wf_dataset wf_dataset;
 
 /* Reads all files and plans the steps; the caller owns *out. The spec is read during the call only.
  * Errors: WF_NOTFOUND; WF_IO; WF_INVALID for a file that is not of the format, is cut short (says
- * wanted and present bytes) or goes on beyond its end, or for fields of different counts; WF_SHAPE
- * for steps that do not fit the records; WF_USAGE for an unknown format, step or dtype;
- * WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
+ * wanted and present bytes), goes on beyond its end or holds no records, or for fields of different
+ * counts; WF_SHAPE for steps that do not fit the records; WF_USAGE for an unknown format, step or
+ * dtype; WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
 WF_MUST_USE wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err);
 /* Frees *d and sets it to NULL; NULL is fine. No reader may use it any more. */
 void wf_dataset_free(wf_dataset **d);

@@ -146,6 +146,9 @@ static void a_wrong_file_is_named(void **unused)
     bad[2] = 8;
     bad[3] = 9;
     expect_refused("idx", test_write(&folder, "x", bad, sizeof bad), WF_INVALID, "9 dimensions");
+    memset(bad + 4, 0, 4);
+    bad[3] = 1;
+    expect_refused("idx", test_write(&folder, "x", bad, 8), WF_INVALID, "holds no records");
     bad[3] = 0;
     expect_refused("idx", test_write(&folder, "x", bad, 4), WF_INVALID, "single number");
     expect_refused("npy", test_write(&folder, "x", labels, sizeof labels), WF_INVALID, "npy");
@@ -404,6 +407,38 @@ static void steps_that_do_not_fit_are_named(void **unused)
     }
 }
 
+/* Whatever stands in a file, it is opened or refused; what is opened can be gathered. */
+static void flipped_bytes_never_do_harm(void **unused)
+{
+    static const char dict[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }\n";
+    uint8_t npy[256], file[256], out[4096];
+    size_t n_npy = make_npy(npy, dict, images, 24);
+    wf_rng_key key = {5, 5};
+
+    (void)unused;
+    for (uint64_t i = 0; i < 3000; i++) {
+        bool idx = i % 2;
+        size_t n = idx ? sizeof images : n_npy;
+        wf_dataset *d = NULL;
+        wf_err err = {0};
+
+        memcpy(file, idx ? images : npy, n);
+        for (uint64_t k = 0; k <= wf_rng_below(key, 4 * i, 3); k++)
+            file[wf_rng_below(key, 8 * i + k, idx ? 16 : n_npy - 24)] ^=
+                (uint8_t)(1u << wf_rng_below(key, 16 * i + k, 8));
+        test_write(&folder, "x", file, n);
+        if (open_one(idx ? "idx" : "npy", folder.file, NULL, 0, WF_NONE, &d, &err) == WF_OK) {
+            uint64_t at = wf_dataset_records(d) - 1;
+
+            assert_in_range(wf_dataset_field(d, 0)->record_bytes, 1, sizeof out);
+            wf_dataset_gather(d, 0, &at, 1, out);
+            wf_dataset_free(&d);
+        } else {
+            assert_true(err.what[0]);
+        }
+    }
+}
+
 /* MNIST itself, where it is at hand: what a reader in another language finds in it. */
 static void mnist_is_read_as_it_is(void **unused)
 {
@@ -445,6 +480,7 @@ int main(void)
         cmocka_unit_test(fields_of_different_counts_are_refused),
         cmocka_unit_test(steps_change_what_a_batch_holds),
         cmocka_unit_test(steps_that_do_not_fit_are_named),
+        cmocka_unit_test(flipped_bytes_never_do_harm),
         cmocka_unit_test(mnist_is_read_as_it_is),
     };
 
