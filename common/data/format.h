@@ -54,6 +54,8 @@ typedef struct wf_format {
  * is not built yet. */
 WF_MUST_USE wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err);
 
-extern const wf_format wf_format_idx, wf_format_npy;
+#define WF_FORMAT(name) extern const wf_format wf_format_##name;
+#include "common/data/rows.def"
+#undef WF_FORMAT
 
 #endif
