@@ -40,11 +40,12 @@ static wf_status fork_slice(const wf_slice *s, struct wf_ps_fork_slice *to, wf_e
 
 static wf_status fork_names(const wf_ps *ps, const Weft__Save *body, wf_ps_fork *f)
 {
+    f->job = wf_arena_strdup(f->arena, ps->job);
     f->folder = wf_arena_strdup(f->arena, body->folder);
     f->file = wf_arena_strdup(f->arena, body->file);
     f->variables = wf_arena_array(f->arena, ps->n_variables, sizeof *f->variables);
     f->slices = wf_arena_array(f->arena, ps->n_slices, sizeof *f->slices);
-    if (!f->folder || !f->file || !f->variables || !f->slices)
+    if (!f->job || !f->folder || !f->file || !f->variables || !f->slices)
         return WF_NOMEM;
     for (uint32_t i = 0; i < ps->n_variables; i++) {
         const wf_ps_variable *v = &ps->variables[i];

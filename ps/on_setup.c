@@ -11,8 +11,6 @@
 #include "ps/state.h"
 
 #include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,13 +89,8 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
     return WF_OK;
 }
 
-static wf_status load_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
+static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
 {
-    char folder[PATH_MAX];
-
-    if (snprintf(folder, sizeof folder, "%s/%s/%s", body->checkpoint_dir, body->job,
-                 body->restore) >= (int)sizeof folder)
-        return wf_fail(err, WF_INVALID, NULL, "the checkpoint's path is too long");
     ps->n_ids = (uint32_t)body->n_slices;
     ps->place = wf_arena_array(ps->arena, body->n_slices, sizeof *ps->place);
     ps->slices = calloc(body->n_slices + 1, sizeof *ps->slices);
@@ -118,8 +111,6 @@ static wf_status load_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
                         .trainable = ps->variables[from->variable].kind == WF_PS_TRAINABLE};
         ps->place[id] = ps->n_slices++;
         WF_TRY(wf_slice_init(s, &ps->opt, err));
-        WF_TRY(ps->conf.ops.load(ps->conf.ops.arg, folder, body->digest,
-                                 &ps->variables[s->variable], &ps->opt, s, err));
     }
     return WF_OK;
 }
@@ -152,7 +143,9 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);
     if (rc == WF_OK)
-        rc = load_slices(ps, body, err);
+        rc = make_slices(ps, body, err);
+    if (rc == WF_OK)
+        rc = wf_ps_load(ps, body, err);
     if (rc == WF_OK && body->view)
         rc = take_view(ps, m->head.view, body->view, err);
     if (rc != WF_OK)

@@ -151,10 +151,13 @@ static wf_status on_halt(wf_ps *ps, const wf_msg *m)
     return WF_OK;
 }
 
-static wf_status on_dismiss(const wf_ps *ps, wf_err *err)
+static wf_status on_dismiss(const wf_ps *ps, const wf_msg *m, wf_err *err)
 {
-    return wf_fail(err, WF_SUPERSEDED, NULL, "ps %u: a newer process has this task's place",
-                   ps->conf.index);
+    if (m->head.request == WF_DISMISS_SUPERSEDED)
+        return wf_fail(err, WF_SUPERSEDED, NULL, "ps %u: a newer process has this task's place",
+                       ps->conf.index);
+    return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
+                   "ps %u: the master gave this process up after a silence", ps->conf.index);
 }
 
 static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
@@ -167,7 +170,7 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
     case WF_HALT:
         return on_halt(ps, m);
     case WF_DISMISS:
-        return on_dismiss(ps, err);
+        return on_dismiss(ps, m, err);
     default:
         return WF_OK;
     }

@@ -5,7 +5,7 @@
  *   EMPTY --setup--> SERVING --setup of a newer generation--> SERVING --halt--> EMPTY
  *
  * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
- * net; files are read through the shell (wf_ps_ops), which also writes shards in its own time.
+ * net; checkpoints are read through a wf_disk, and shards are written by the shell in its own time.
  *
  * Invariants
  *   P1  a push is checked whole before any of it is applied: view, generation, slices, sizes, values
@@ -17,6 +17,7 @@
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
 
+#include "common/base/disk.h"
 #include "common/base/status.h"
 #include "common/wire/net.h"
 #include "ps/slice.h"
@@ -34,6 +35,7 @@ typedef struct wf_ps_variable {
 
 /* What a checkpoint's shard of this ps is made of: copies, so training goes on meanwhile. */
 typedef struct wf_ps_fork {
+    const char *job;
     char *folder, *file; /* where the shard goes: folder is temporary and made by the chief */
     uint32_t cut;
     uint16_t generation;
@@ -59,18 +61,20 @@ typedef struct wf_ps_saved {
 
 typedef struct wf_ps_ops {
     void *arg;
-    /* Fills a slice's weights, slots and updates from a checkpoint folder. `digest` must be the
-     * checkpoint's. Errors: as reading a checkpoint gives. */
-    wf_status (*load)(void *arg, const char *folder, const char *digest,
-                      const wf_ps_variable *variable, const wf_opt *opt, wf_slice *slice,
-                      wf_err *err);
-    /* Begins to write a fork and ends with wf_ps_on_saved; takes *f. */
+    /* Begins to write a fork (wf_ps_fork_write) and ends with wf_ps_on_saved, from the ps's own
+     * thread; takes *f. */
     void (*save)(void *arg, wf_ps_fork **f);
 } wf_ps_ops;
+
+/* Writes a fork as one shard file into its folder, durably. Any thread; nothing of the ps is
+ * touched. Errors: WF_IO, WF_NOMEM; no file is left then. */
+WF_MUST_USE wf_status wf_ps_fork_write(wf_disk *disk, const wf_ps_fork *f, wf_ps_saved *out,
+                                       wf_err *err);
 
 typedef struct wf_ps_conf {
     uint32_t index;
     uint64_t incarnation;
+    wf_disk *disk; /* where checkpoints are read */
     wf_ps_ops ops;
     bool checksums; /* of payloads sent: off on one host */
 } wf_ps_conf;

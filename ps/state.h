@@ -4,6 +4,7 @@
 #define WF_PS_STATE_H
 
 #include "common/base/arena.h"
+#include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
 
@@ -66,6 +67,9 @@ struct wf_ps {
 WF_MUST_USE wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err);
 void wf_ps_clear_job(wf_ps *ps);
+
+/* load.c: fills the slices of this ps from what the set-up names. */
+WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err);
 
 /* on_pull.c */
 WF_MUST_USE wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);

@@ -130,9 +130,14 @@ wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
     if (c->state != WF_CHIEF_REPORTS || m->head.cut != c->cut_number)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__cut_report__descriptor, &body, err));
+    if (!body->ledger) {
+        wf_control_free(&body);
+        return wf_fail(err, WF_PROTO, NULL, "a report without the master's ledger");
+    }
     for (size_t i = 0; i < c->cut->n_workers; i++) {
         if (body && c->cut->workers[i]->incarnation == body->incarnation && !c->reports[i]) {
             c->reports[i] = body;
+            c->last = i;
             body = NULL;
         }
         all &= c->reports[i] != NULL;
@@ -354,21 +359,16 @@ static wf_status fill_manifest(const wf_worker *w, const Weft__Ledger *ledger, w
 
 static wf_status commit(wf_worker *w, uint64_t *step, wf_err *err)
 {
-    const ProtobufCBinaryData *bytes = &w->chief.cut->ledger;
     wf_arena *a = wf_arena_new(0);
-    Weft__Ledger *ledger = NULL;
     wf_manifest m = {0};
     wf_status rc;
 
     if (!a)
         return wf_fail_nomem(err, 4096);
-    rc = wf_control_unpack(bytes->data, bytes->len, &weft__ledger__descriptor, &ledger, err);
-    if (rc == WF_OK)
-        rc = fill_manifest(w, ledger, a, &m, err);
+    rc = fill_manifest(w, w->chief.reports[w->chief.last]->ledger, a, &m, err);
     if (rc == WF_OK)
         rc = wf_ckpt_commit(w->conf.disk, w->start->checkpoint_dir, w->chief.folder, &m, err);
     *step = m.global_step;
-    wf_control_free(&ledger);
     wf_arena_free(&a);
     return rc;
 }

@@ -32,6 +32,7 @@ typedef struct wf_chief {
     wf_chief_state state;
     Weft__Cut *cut;
     Weft__CutReport **reports; /* [cut->n_workers]; NULL: not in */
+    size_t last;               /* of the reports, the one that came last */
     Weft__Saved **saved;       /* [n_ps]; NULL: not in */
     bool *forked;              /* [n_ps] */
     uint32_t n_ps, cut_number;

@@ -49,7 +49,7 @@ struct wf_client {
     uint32_t n_slices;
     uint32_t *first_slice; /* [n_variables + 1] */
     wf_peer **ps;
-    uint64_t *ps_incarnation; /* that were up when the lists were sent; 0: none yet */
+    uint64_t *ps_incarnation; /* those of the view: another has not the slices */
     uint32_t n_ps;
     uint16_t generation;
     uint32_t view, pipeline, base, acked, begun, next_pull;
@@ -138,7 +138,7 @@ wf_status wf_client_new(const wf_client_conf *conf, wf_net *net, wf_client **out
     c->n_slices = conf->n_slices;
     c->ps = copy_of(conf->ps, conf->n_ps, sizeof(*conf->ps));
     c->n_ps = conf->n_ps;
-    c->ps_incarnation = calloc(conf->n_ps + 1, sizeof *c->ps_incarnation);
+    c->ps_incarnation = copy_of(conf->ps_incarnations, conf->n_ps, sizeof *c->ps_incarnation);
     c->first_slice = calloc(conf->n_variables + 2, sizeof *c->first_slice);
     c->drafts = calloc(conf->n_ps + 1, sizeof *c->drafts);
     c->generation = conf->generation;
@@ -507,11 +507,8 @@ wf_status wf_client_on_up(wf_client *c, const wf_peer *peer, wf_err *err)
 {
     uint32_t ps = place_of(c, peer);
 
-    if (ps == UINT32_MAX)
-        return WF_OK;
-    if (c->ps_incarnation[ps] && c->ps_incarnation[ps] != peer->incarnation)
-        return WF_OK; /* it has lost the slices: the master begins a new generation */
-    c->ps_incarnation[ps] = peer->incarnation;
+    if (ps == UINT32_MAX || c->ps_incarnation[ps] != peer->incarnation)
+        return WF_OK; /* another life has not the slices: the master begins a new generation */
     WF_TRY(send_list(c, ps, err));
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         if (c->sets[k].step && c->sets[k].left > 0)

@@ -40,7 +40,8 @@ typedef struct wf_client_conf {
     uint32_t n_variables;
     const wf_client_slice *slices; /* [n_slices], copied */
     uint32_t n_slices;
-    wf_peer *const *ps; /* [n_ps], copied: dialled peers */
+    wf_peer *const *ps;              /* [n_ps], copied: dialled peers */
+    const uint64_t *ps_incarnations; /* [n_ps], copied: those of the view, which hold the slices */
     uint32_t n_ps;
     uint16_t generation;
     uint32_t view;

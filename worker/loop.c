@@ -415,11 +415,19 @@ static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, w
     }
 }
 
+static wf_status on_dismiss(const wf_worker *w, const wf_msg *m, wf_err *err)
+{
+    if (m->head.request == WF_DISMISS_SUPERSEDED)
+        return wf_fail(err, WF_SUPERSEDED, NULL,
+                       "worker %u: a newer process has this task's place", w->conf.index);
+    return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
+                   "worker %u: the master gave this process up after a silence", w->conf.index);
+}
+
 static wf_status on_master(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
 {
     if (m->head.kind == WF_DISMISS)
-        return wf_fail(err, WF_SUPERSEDED, NULL,
-                       "worker %u: a newer process has this task's place", w->conf.index);
+        return on_dismiss(w, m, err);
     if (m->head.kind == WF_START)
         return wf_member_start(w, m, err);
     if (!w->start || m->head.generation != w->generation)

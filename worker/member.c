@@ -118,21 +118,26 @@ static wf_status make_client(wf_worker *w, wf_err *err)
     const Weft__Start *s = w->start;
     wf_client_variable *variables = calloc(s->n_variables + 1, sizeof *variables);
     wf_client_slice *slices = calloc(s->n_slices + 1, sizeof *slices);
+    uint64_t *lives = calloc(w->n_ps + 1, sizeof *lives);
     wf_status rc = WF_OK;
 
-    if (!variables || !slices)
+    if (!variables || !slices || !lives)
         rc = wf_fail_nomem(err, s->n_slices * sizeof *slices);
     for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++)
         variables[i] = (wf_client_variable){elements(s->variables[i]), s->variables[i]->kind == 1};
     for (size_t i = 0; rc == WF_OK && i < s->n_slices; i++)
         slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
                                       s->slices[i]->offset, s->slices[i]->count};
+    for (size_t i = 0; rc == WF_OK && i < s->view->n_members; i++)
+        if (s->view->members[i]->role == WF_ROLE_PS)
+            lives[s->view->members[i]->index] = s->view->members[i]->incarnation;
     if (rc == WF_OK)
         rc = wf_client_new(&(wf_client_conf){.variables = variables,
                                              .n_variables = (uint32_t)s->n_variables,
                                              .slices = slices,
                                              .n_slices = (uint32_t)s->n_slices,
                                              .ps = w->ps,
+                                             .ps_incarnations = lives,
                                              .n_ps = w->n_ps,
                                              .generation = w->generation,
                                              .view = w->view,
@@ -141,6 +146,7 @@ static wf_status make_client(wf_worker *w, wf_err *err)
                            w->net, &w->client, err);
     free(variables);
     free(slices);
+    free(lives);
     return rc;
 }
 

@@ -26,6 +26,14 @@
 #define WF_MULTIVERSION
 #endif
 
+/* In front of a loop whose arrays are either apart or exactly the same (in place): without the word
+ * the compiler's overlap test sends the second case down the scalar path. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define WF_NO_OVERLAP _Pragma("GCC ivdep")
+#else
+#define WF_NO_OVERLAP
+#endif
+
 #define WF_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

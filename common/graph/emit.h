@@ -93,7 +93,7 @@ wf_value *wf_emit_shape_of(wf_emit *e, wf_value *x);
 /* int64 [1]: the size of one axis. */
 wf_value *wf_emit_dim_of(wf_emit *e, wf_value *x, uint32_t axis);
 
-/* Constants: a scalar [], int64 [n], and any tensor (taken on success, *t is NULL then). */
+/* Constants: a scalar [], int64 [n], and any tensor (taken, also on failure; *t is NULL then). */
 wf_value *wf_emit_scalar(wf_emit *e, wf_dtype dtype, double value);
 wf_value *wf_emit_ints(wf_emit *e, uint32_t n, const int64_t values[]);
 wf_value *wf_emit_constant(wf_emit *e, const char *hint, wf_tensor **t);
@@ -115,11 +115,11 @@ bool wf_grads_wanted(const wf_grads *g, const wf_node *n, uint32_t i);
  * pass what was broadcast through wf_emit_sum_to. Returns the first failure of the emitter. */
 wf_status wf_grads_add(wf_grads *g, const wf_node *n, uint32_t i, wf_value *grad);
 
-/* Emits the nodes that compute grads[i] = d loss / d wrt[i], named "grad/<name of wrt[i]>", for n
- * values; NULL where the loss does not depend on wrt[i] (integers carry no gradient). `loss` has
- * one element. Only nodes on a path from wrt to loss are visited; one of them without a gradient is
- * WF_UNSUPPORTED, which names the node and its operation. On failure the graph may hold new nodes
- * that nobody uses. */
+/* Emits the nodes that compute grads[i] = d loss / d wrt[i], named "grad/<name of wrt[i]>" if that
+ * is free, for n values; NULL where the loss does not depend on wrt[i] (integers carry no
+ * gradient). `loss` has one element. Only nodes on a path from wrt to loss are visited; one of them
+ * without a gradient is WF_UNSUPPORTED, which names the node and its operation. On failure the
+ * graph may hold new nodes that nobody uses. */
 WF_MUST_USE wf_status wf_graph_differentiate(wf_graph *g, wf_value *loss, wf_value *const wrt[],
                                              size_t n, wf_value *grads[], wf_err *err);
 

@@ -4,27 +4,39 @@
  * One const row per operation, in common/graph/ops/NAME.c; the table is made from the list in
  * common/graph/ops/meson.build. Kernels register apart from this, in common/kernels.
  *
- * weft's own operations, domain ai.weft. [..] is any shape; a (b) in brackets may be absent.
+ * weft's own operations, domain ai.weft; (x) in brackets may be absent:
  *
- *   Pull() -> value                          attr variable: its name
- *   Push(gradient) ->                        attr variable
- *   SumToLike(x, ref) -> as ref              sums the axes along which ref was broadcast to x; of
- * ref only the shape is read ReluGrad, SigmoidGrad, TanhGrad(dy, y) -> dx            y is the
- * forward output SoftmaxGrad, LogSoftmaxGrad(dy, y) -> dx                attr axis = -1
+ *   Pull() -> value
+ *      attr variable: its name. The output has the type that its maker gave it
+ *   Push(gradient) ->
+ *      attr variable
+ *   SumToLike(x, ref) -> as ref
+ *      sums the axes along which ref was broadcast to x; of ref only the shape is read
+ *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx
+ *      y is the forward output
+ *   SoftmaxGrad(dy, y), LogSoftmaxGrad(dy, y) -> dx
+ *      attr axis = -1
  *   SoftmaxCrossEntropyGrad(dloss, log_prob, labels, (weights)) -> dscores, as log_prob
- *                                            attrs ignore_index (none when absent), reduction =
- * "mean"; dloss is a scalar, or as labels for "none" NegativeLogLikelihoodLossGrad(dloss, input,
- * labels, (weights)) -> dinput same attrs; of input only the shape is read GatherGrad(dy, ids,
- * data) -> as data     attr axis = 0; sums dy's rows where ids repeat; negative ids count from the
- * end; of data only the shape is read SliceGrad(dy, x, starts, ends, (axes), (steps)) -> as x
- * zeros, and dy where Slice took from; of x only the shape is read DropoutGrad(dy, mask, (ratio),
- * (training_mode)) -> dx   mask ? dy / (1 - ratio) : 0; dy when training_mode is false or absent
- *   CorrectCount(scores, labels) -> int64 []   scores [n, classes] and labels [n]: rows whose
- * largest score (the first of equals) is the label's; with attr threshold, scores [n] or [n, 1]:
- * rows whose (score > threshold) equals (label > 0.5) SigmoidCrossEntropy(logits, labels) -> loss
- * attr reduction = "mean" | "sum" | "none"; labels broadcast to logits. max(x, 0) - x z + log(1 +
- * exp(-|x|)) SigmoidCrossEntropyGrad(dloss, logits, labels) -> dlogits   same attr; (sigmoid(x) -
- * z) dloss
+ *      attrs ignore_index (none when absent), reduction = "mean"; dloss is a scalar, or as
+ *      labels for "none"
+ *   NegativeLogLikelihoodLossGrad(dloss, input, labels, (weights)) -> dinput
+ *      the same attrs; of input only the shape is read
+ *   GatherGrad(dy, ids, data) -> as data
+ *      attr axis = 0; adds up where ids repeat; negative ids count from the end; of data only the
+ *      shape is read
+ *   SliceGrad(dy, x, starts, ends, (axes), (steps)) -> as x
+ *      zeros, and dy where Slice took from; of x only the shape is read
+ *   DropoutGrad(dy, mask, (ratio), (training_mode)) -> dx
+ *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
+ *   CorrectCount(scores, labels) -> int64 []
+ *      scores [n, classes], labels [n]: rows whose largest score, the first of equals, is the
+ *      label's. With attr threshold, scores [n] or [n, 1]: rows where (score > threshold) equals
+ *      (label > 0.5)
+ *   SigmoidCrossEntropy(logits, labels) -> loss
+ *      attr reduction = "mean", "sum" or "none"; labels broadcast to logits;
+ *      max(x, 0) - x z + log(1 + exp(-|x|))
+ *   SigmoidCrossEntropyGrad(dloss, logits, labels) -> dlogits
+ *      the same attr; (sigmoid(x) - z) dloss, divided by the number of logits for "mean"
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H

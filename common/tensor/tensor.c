@@ -100,6 +100,15 @@ wf_status wf_tensor_copy(const wf_tensor *t, wf_tensor **out, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_tensor_share(const wf_tensor *t, wf_tensor **out, wf_err *err)
+{
+    if (!t->buf)
+        return wf_tensor_copy(t, out, err);
+    WF_TRY(wf_tensor_over(t->dtype, t->rank, t->dims, t->data, out, err));
+    (*out)->buf = wf_buf_ref(t->buf);
+    return WF_OK;
+}
+
 void wf_tensor_free(wf_tensor **t)
 {
     if (!*t)

@@ -28,7 +28,7 @@ typedef enum wf_kind {
     WF_START_OK,
     WF_HALT,  /* master -> task: this generation is over */
     WF_FAULT, /* task -> master: a failure that ends the job, in a sentence */
-    WF_DISMISS, /* master -> task: a newer incarnation took this place */
+    WF_DISMISS, /* master -> task: this incarnation is no member any more */
 
     WF_SPLIT_WANT = 32, /* worker -> master */
     WF_SPLIT,           /* master -> worker: a lease on a range of records */
@@ -61,6 +61,9 @@ typedef enum wf_kind {
     WF_ANSWER,
     WF_DIED /* supervisor -> master: a task's process ended */
 } wf_kind;
+
+/* What a dismissal asks for, in the header's `request`. */
+enum { WF_DISMISS_RESTART = 0, WF_DISMISS_SUPERSEDED = 1 };
 
 typedef struct wf_kind_row {
     uint16_t kind;

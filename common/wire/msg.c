@@ -95,7 +95,7 @@ wf_status wf_msg_copy(wf_msg_pool *pool, const wf_msg *m, wf_msg **out, wf_err *
     wf_msg *copy = NULL;
 
     WF_TRY(wf_msg_new(pool, m->head.kind, &copy, err));
-    if (!wf_msg_control(copy, m->head.control_bytes)) {
+    if (!wf_msg_control(copy, m->head.control_bytes) && m->head.control_bytes) {
         wf_msg_free(pool, &copy);
         return wf_fail_nomem(err, m->head.control_bytes);
     }

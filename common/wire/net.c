@@ -247,12 +247,11 @@ wf_status wf_net_send(wf_net *n, wf_peer *pub, wf_lane lane, uint64_t key, wf_ms
     return rc;
 }
 
-/* Sends a message outside any link; it may be lost. */
+/* Sends a message outside any link. It may be lost, so nothing depends on whether it went. */
 static void send_loose(wf_net *n, wf_transport *t, const wf_route *to, wf_msg *m)
 {
     m->head.incarnation = n->conf.incarnation;
-    if (t->ops->send(t, to, m, NULL) != WF_OK && wf_log_on(WF_DEBUG))
-        WF_LOG_DEBUG("net.lost", "kind=%s", wf_kind_name(m->head.kind));
+    (void)!t->ops->send(t, to, m, NULL);
     wf_msg_free(&n->pool, &m);
 }
 
@@ -486,7 +485,9 @@ static void on_linked(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
 {
     const wf_kind_row *row = wf_kind_find((*m)->head.kind);
 
-    if (!(row->from & 1u << p->pub.task.role) || !(row->to & 1u << n->conf.self.role)) {
+    if (!row || !(row->from & 1u << p->pub.task.role) || !(row->to & 1u << n->conf.self.role)) {
+        WF_LOG_DEBUG("net.not_allowed", "kind=%u from=%s", (*m)->head.kind,
+                     wf_role_name(p->pub.task.role));
         n->bad_messages++;
         return;
     }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/exec/exec.h - the front door of common/exec: plans, and how they run.
+ *
+ * A plan is made once per graph and concrete shapes: inference is done again with the extents at
+ * hand, what follows from constants alone is computed, kernels are resolved to function pointers,
+ * and every buffer gets an offset in one arena by liveness (in place where a kernel allows it;
+ * Reshape and its like share memory). Running it allocates nothing.
+ *
+ *     wf_plan_options o = {.pool = pool, .n_symbols = 1, .symbols = &(wf_plan_symbol){"batch",
+ * 32}}; WF_TRY(wf_plan_new(graph, &o, &plan, err)); wf_plan_bind_input(plan, x, batch_data);
+ *     wf_plan_bind_output(plan, grad, payload);     (each step anew: costs nothing)
+ *     WF_TRY(wf_plan_run(plan, &key, on_ready, arg, err));
+ *
+ * Inputs of a plan are, in this order: the graph's inputs; the outputs of Pull nodes, in node
+ * order; the variables that stay in the graph. The last start out bound to their known content.
+ * Outputs are, in this order: the graph's outputs; the inputs of Push nodes, in node order. Nodes
+ * that none of the outputs needs are left out.
+ *
+ * Threading: a plan belongs to one thread at a time. The graph is only read, and may be freed once
+ * the plan is made; constants and known content share its storage.
+ */
+#ifndef WF_EXEC_EXEC_H
+#define WF_EXEC_EXEC_H
+
+#include "common/base/status.h"
+#include "common/graph/graph.h"
+#include "common/kernels/pool.h"
+#include "common/tensor/tensor.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct wf_plan wf_plan;
+
+/* The extent of a symbolic dimension, wherever it occurs in the plan's inputs. */
+typedef struct wf_plan_symbol {
+    const char *name;
+    int64_t size;
+} wf_plan_symbol;
+
+/* The dims of one input, by the value's name. */
+typedef struct wf_plan_shape {
+    const char *name;
+    uint32_t rank;
+    int64_t dims[WF_MAX_RANK];
+} wf_plan_shape;
+
+/* All borrowed for the call, but the pool: for the plan's life. Zero is a good default. */
+typedef struct wf_plan_options {
+    wf_pool *pool; /* NULL: one thread */
+    size_t n_symbols;
+    const wf_plan_symbol *symbols;
+    size_t n_shapes;
+    const wf_plan_shape *shapes; /* before symbols */
+    size_t limit_bytes;          /* the most that the plan's arena may take; 0: no limit */
+} wf_plan_options;
+
+/* What a port of the plan is. Strings are borrowed for the plan's life. */
+typedef struct wf_port {
+    const char *name;     /* of the value */
+    const char *variable; /* of the Pull, Push or variable; NULL for a feed or a fetch */
+    wf_dtype dtype;
+    uint32_t rank;
+    int64_t dims[WF_MAX_RANK];
+    int64_t elems;
+    size_t bytes;
+} wf_port;
+
+/* Which draw of random numbers a run uses: Dropout's mask depends on this and its node's name. */
+typedef struct wf_step_key {
+    uint64_t seed, epoch, split, batch;
+} wf_step_key;
+
+/* Called on the running thread as soon as output `i` is final: no kernel reads or writes it later
+ * in this run, but for reading. A failure ends the run with it. */
+typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_err *err);
+
+/* The caller owns *out. Errors: WF_SHAPE with the node's name, also when an extent remains unknown;
+ * WF_UNSUPPORTED for an operation without a kernel; WF_NOMEM. */
+WF_MUST_USE wf_status wf_plan_new(const wf_graph *g, const wf_plan_options *options, wf_plan **out,
+                                  wf_err *err);
+/* Frees *p and sets it to NULL; NULL is fine. */
+void wf_plan_free(wf_plan **p);
+
+uint32_t wf_plan_n_inputs(const wf_plan *p);
+uint32_t wf_plan_n_outputs(const wf_plan *p);
+const wf_port *wf_plan_input(const wf_plan *p, uint32_t i);
+const wf_port *wf_plan_output(const wf_plan *p, uint32_t i);
+/* The port of that value's name or variable; -1 when there is none. */
+int64_t wf_plan_find_input(const wf_plan *p, const char *name);
+int64_t wf_plan_find_output(const wf_plan *p, const char *name);
+
+/* Lends input i its content, wf_plan_input(p, i)->bytes of it, until it is bound again. */
+void wf_plan_bind_input(wf_plan *p, uint32_t i, const void *data);
+/* Has output i written to `data` from the next run on: the producing kernel writes straight there.
+ * NULL takes the loan back: it then lands in memory of the plan. The memory may be read or written
+ * at any time of a run (an output can be an operand of later nodes) and must not overlap another's.
+ * A value that is several outputs, or a view of an input, is copied where it has to be. */
+void wf_plan_bind_output(wf_plan *p, uint32_t i, void *data);
+/* Where output i was written by the last run. */
+const void *wf_plan_output_data(const wf_plan *p, uint32_t i);
+
+/* Runs once. `on_ready` may be NULL. Errors: WF_INVALID for an input without content; what kernels
+ * say, with the node's name in front. Outputs are undefined then. */
+WF_MUST_USE wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
+                                  void *arg, wf_err *err);
+
+/* Looks for NaN and Inf in outputs[n] of the last run (all outputs when outputs is NULL); integers
+ * are finite. Errors: WF_NUMERIC, naming the variable or value. */
+WF_MUST_USE wf_status wf_plan_check_finite(const wf_plan *p, uint32_t n, const uint32_t outputs[],
+                                           wf_err *err);
+
+typedef struct wf_plan_usage {
+    size_t arena_bytes;     /* what inner tensors take, by liveness */
+    size_t tensors_bytes;   /* what they would take without sharing */
+    size_t constants_bytes; /* computed while planning, or brought by the graph */
+    size_t workspace_bytes; /* the largest that any kernel asked for */
+    size_t outputs_bytes;   /* memory of the plan for outputs that nobody bound */
+    uint32_t n_nodes;       /* that a run executes */
+} wf_plan_usage;
+wf_plan_usage wf_plan_memory(const wf_plan *p);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/exec/plan.c - making plans, and binding their ports. */
+#include "common/exec/plan.h"
+#include "common/base/size.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static wf_status make_tables(wf_plan *p, wf_err *err)
+{
+    size_t n = p->g->n_values;
+
+    p->tensors = wf_arena_array(p->arena, n, sizeof *p->tensors);
+    p->room_of = wf_arena_array(p->arena, n, sizeof *p->room_of);
+    p->next_in_room = wf_arena_array(p->arena, n, sizeof *p->next_in_room);
+    p->needed = wf_arena_array(p->arena, n, sizeof *p->needed);
+    if (!p->tensors || !p->room_of || !p->next_in_room || !p->needed)
+        return wf_fail_nomem(err, n * sizeof *p->tensors);
+    for (size_t i = 0; i < n; i++) {
+        p->g->values[i]->index = (uint32_t)i;
+        p->room_of[i] = WF_NO_ROOM;
+        p->next_in_room[i] = WF_NO_ROOM;
+    }
+    return WF_OK;
+}
+
+/* Constants have their addresses before kernels are prepared, who may look at them. */
+static void set_constants(wf_plan *p)
+{
+    for (size_t i = 0; i < p->g->n_values; i++) {
+        const wf_value *v = p->g->values[i];
+        uint32_t room = p->room_of[i];
+
+        if (room != WF_NO_ROOM && p->rooms[room].kind == WF_ROOM_CONSTANT &&
+            wf_value_is_constant(v))
+            wf_room_move(p, room, v->known->data);
+    }
+}
+
+/* Variables that stay in the graph start out with their own content. */
+static void set_variables(wf_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_ins; i++)
+        if (p->ins[i].value->variable != WF_VAR_NOT && p->ins[i].value->known)
+            wf_plan_bind_input(p, i, p->ins[i].value->known->data);
+}
+
+static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, wf_err *err)
+{
+    p->arena = wf_arena_new(0);
+    if (!p->arena)
+        return wf_fail_nomem(err, sizeof *p);
+    p->pool = o->pool;
+    WF_TRY(wf_graph_copy(g, &p->g, err));
+    WF_TRY(wf_plan_shapes(p, o, err));
+    WF_TRY(make_tables(p, err));
+    WF_TRY(wf_plan_ports(p, err));
+    WF_TRY(wf_plan_nodes(p, err));
+    WF_TRY(wf_plan_rooms(p, err));
+    set_constants(p);
+    WF_TRY(wf_plan_steps(p, err));
+    WF_TRY(wf_plan_place(p, o->limit_bytes, err));
+    set_variables(p);
+    return WF_OK;
+}
+
+wf_status wf_plan_new(const wf_graph *g, const wf_plan_options *options, wf_plan **out, wf_err *err)
+{
+    wf_status rc;
+    wf_plan *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return wf_fail_nomem(err, sizeof *p);
+    rc = build(p, g, options, err);
+    if (rc == WF_OK) {
+        *out = p;
+        p = NULL;
+    }
+    wf_plan_free(&p);
+    return rc;
+}
+
+void wf_plan_free(wf_plan **p)
+{
+    if (!*p)
+        return;
+    for (uint32_t i = 0; i < (*p)->n_outs; i++)
+        wf_buf_unref(&(*p)->outs[i].own);
+    wf_buf_unref(&(*p)->memory);
+    wf_graph_free(&(*p)->g);
+    wf_arena_free(&(*p)->arena);
+    free(*p);
+    *p = NULL;
+}
+
+uint32_t wf_plan_n_inputs(const wf_plan *p)
+{
+    return p->n_ins;
+}
+
+uint32_t wf_plan_n_outputs(const wf_plan *p)
+{
+    return p->n_outs;
+}
+
+const wf_port *wf_plan_input(const wf_plan *p, uint32_t i)
+{
+    wf_assert(i < p->n_ins);
+    return &p->ins[i].port;
+}
+
+const wf_port *wf_plan_output(const wf_plan *p, uint32_t i)
+{
+    wf_assert(i < p->n_outs);
+    return &p->outs[i].port;
+}
+
+static bool is_called(const wf_port *port, const char *name)
+{
+    return strcmp(port->name, name) == 0 || (port->variable && strcmp(port->variable, name) == 0);
+}
+
+int64_t wf_plan_find_input(const wf_plan *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->n_ins; i++)
+        if (is_called(&p->ins[i].port, name))
+            return i;
+    return -1;
+}
+
+int64_t wf_plan_find_output(const wf_plan *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->n_outs; i++)
+        if (is_called(&p->outs[i].port, name))
+            return i;
+    return -1;
+}
+
+void wf_plan_bind_input(wf_plan *p, uint32_t i, const void *data)
+{
+    wf_assert(i < p->n_ins);
+    if (p->ins[i].used) /* kernels take inputs as const; nothing writes to a lent room */
+        wf_room_move(p, p->room_of[p->ins[i].value->index], (void *)(uintptr_t)data);
+}
+
+void wf_plan_bind_output(wf_plan *p, uint32_t i, void *data)
+{
+    wf_plan_out *out;
+
+    wf_assert(i < p->n_outs);
+    out = &p->outs[i];
+    out->bound = data;
+    if (out->direct)
+        wf_room_move(p, p->room_of[out->value->index],
+                     data       ? data
+                     : out->own ? out->own->data
+                                : NULL);
+}
+
+const void *wf_plan_output_data(const wf_plan *p, uint32_t i)
+{
+    wf_assert(i < p->n_outs);
+    return p->outs[i].bound ? p->outs[i].bound : p->tensors[p->outs[i].value->index].data;
+}
+
+wf_plan_usage wf_plan_memory(const wf_plan *p)
+{
+    return p->usage;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/exec/plan.h - what the files of this room share; nobody outside includes it.
+ *
+ * Values of the plan's own copy of the graph are numbered (wf_value.index), and `tensors` has a
+ * header for each. A `room` is a stretch of memory; values that share one (views, in-place results)
+ * are linked through `next_in_room`, so that giving the room another address patches their headers
+ * and nothing else.
+ *
+ * Invariants
+ *   P1  two rooms of the arena overlap only if no step lies in both lives
+ *   P2  the room of an output lives to the end of a run and nothing else is written to it after the
+ *       output is ready
+ *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound
+ */
+#ifndef WF_EXEC_PLAN_H
+#define WF_EXEC_PLAN_H
+
+#include "common/base/arena.h"
+#include "common/exec/exec.h"
+#include "common/graph/graph.h"
+#include "common/kernels/kernel.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WF_NO_ROOM = UINT32_MAX };
+
+typedef enum wf_room_kind {
+    WF_ROOM_ARENA = 1, /* at an offset of the plan's memory */
+    WF_ROOM_LENT,      /* an input: bound by the caller, never written */
+    WF_ROOM_CONSTANT,  /* known before the run, never written */
+    WF_ROOM_OUTPUT     /* bound by the caller, or memory of its own */
+} wf_room_kind;
+
+typedef struct wf_room {
+    wf_room_kind kind;
+    size_t bytes, offset;
+    uint32_t first, last; /* steps of its life; last is WF_TO_THE_END for outputs */
+    uint32_t written;     /* the last step that writes to it */
+    uint32_t head;        /* of the values in it */
+} wf_room;
+
+#define WF_TO_THE_END UINT32_MAX
+
+typedef struct wf_step {
+    const wf_kernel *kernel;
+    wf_run run;
+    const wf_tensor **in; /* padded to WF_KERNEL_PORTS, as kernels read them */
+    wf_tensor **out;
+    uint64_t stream; /* of the node's name; used when it draws */
+    bool draws;
+    uint32_t first_ready, n_ready; /* in wf_plan.ready */
+} wf_step;
+
+typedef struct wf_plan_in {
+    wf_port port;
+    wf_value *value;
+    bool used;
+} wf_plan_in;
+
+typedef struct wf_plan_out {
+    wf_port port;
+    wf_value *value;
+    bool direct; /* written in place by its kernel; otherwise copied when ready */
+    void *bound; /* lent by the caller */
+    wf_buf *own; /* made when it is needed and nothing is bound */
+} wf_plan_out;
+
+struct wf_plan {
+    wf_graph *g;     /* our copy, with concrete shapes */
+    wf_arena *arena; /* of everything below but big memory */
+    wf_pool *pool;
+    wf_tensor *tensors;     /* [g->n_values] */
+    uint32_t *room_of;      /* [g->n_values], WF_NO_ROOM for values that no run touches */
+    uint32_t *next_in_room; /* [g->n_values] */
+    bool *needed;           /* [g->n_values] */
+    wf_room *rooms;
+    uint32_t n_rooms;
+    wf_node **nodes; /* [n_nodes]: those that a run needs, views too */
+    uint32_t n_nodes;
+    const wf_kernel **kernels; /* [n_nodes] */
+    wf_step *steps;            /* those that do something */
+    uint32_t n_steps;
+    wf_plan_in *ins;
+    uint32_t n_ins;
+    wf_plan_out *outs;
+    uint32_t n_outs;
+    uint32_t *ready;           /* [n_outs]: outputs, grouped by the step that makes them final */
+    uint32_t n_ready_at_start; /* the first of them: views of inputs, constants */
+    wf_buf *memory;            /* arena rooms, then the workspace */
+    wf_plan_usage usage;
+};
+
+/* shapes.c: makes all shapes of p->g concrete and computes what follows from constants. */
+WF_MUST_USE wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_err *err);
+
+/* steps.c: lists ports; finds what is needed and its kernels; makes steps once rooms are known. */
+WF_MUST_USE wf_status wf_plan_ports(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_plan_nodes(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_plan_steps(wf_plan *p, wf_err *err);
+
+/* memory.c: gives every needed value a room, and rooms of the arena an offset; then the memory. */
+WF_MUST_USE wf_status wf_plan_rooms(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_plan_place(wf_plan *p, size_t limit_bytes, wf_err *err);
+/* Puts a room at an address: patches the headers of its values. */
+void wf_room_move(wf_plan *p, uint32_t room, void *data);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/exec/run.c - one run of a plan: kernels in order; outputs announced as they become final.
+ */
+#include "common/exec/plan.h"
+#include "common/graph/op.h"
+
+#include <string.h>
+
+/* Gives outputs that nobody bound a place; allocates the first time only (P3). */
+static wf_status place_outputs(wf_plan *p, wf_err *err)
+{
+    for (uint32_t i = 0; i < p->n_outs; i++) {
+        wf_plan_out *out = &p->outs[i];
+
+        if (!out->direct || p->tensors[out->value->index].data)
+            continue;
+        if (!out->own) {
+            out->own = wf_buf_new(out->port.bytes);
+            if (!out->own)
+                return wf_fail_nomem(err, out->port.bytes);
+            p->usage.outputs_bytes += out->port.bytes;
+        }
+        wf_room_move(p, p->room_of[out->value->index], out->own->data);
+    }
+    return WF_OK;
+}
+
+static wf_status check_inputs(const wf_plan *p, wf_err *err)
+{
+    for (uint32_t i = 0; i < p->n_ins; i++)
+        if (p->ins[i].used && p->ins[i].port.bytes && !p->tensors[p->ins[i].value->index].data)
+            return wf_fail(err, WF_INVALID, "feed it", "input \"%s\" has no content",
+                           p->ins[i].port.variable ? p->ins[i].port.variable : p->ins[i].port.name);
+    return WF_OK;
+}
+
+static wf_status announce(wf_plan *p, uint32_t first, uint32_t n, wf_ready_fn *on_ready, void *arg,
+                          wf_err *err)
+{
+    for (uint32_t i = first; i < first + n; i++) {
+        wf_plan_out *out = &p->outs[p->ready[i]];
+        const void *from = p->tensors[out->value->index].data;
+
+        if (!out->direct && out->bound && out->port.bytes && out->bound != from)
+            memcpy(out->bound, from, out->port.bytes);
+        if (on_ready)
+            WF_TRY(on_ready(arg, p->ready[i], err));
+    }
+    return WF_OK;
+}
+
+static wf_rng_key key_of(const wf_step *s, const wf_step_key *key)
+{
+    uint64_t stream = wf_rng_fold(s->stream, key->epoch);
+
+    stream = wf_rng_fold(stream, key->split);
+    return (wf_rng_key){key->seed, wf_rng_fold(stream, key->batch)};
+}
+
+wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
+                      wf_err *err)
+{
+    WF_TRY(check_inputs(p, err));
+    WF_TRY(place_outputs(p, err));
+    if (p->n_ready_at_start)
+        WF_TRY(announce(p, 0, p->n_ready_at_start, on_ready, arg, err));
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        wf_step *s = &p->steps[i];
+        wf_status rc;
+
+        if (s->draws)
+            s->run.key = key_of(s, key);
+        rc = s->kernel->run(&s->run, s->in, s->out, err);
+        if (rc != WF_OK)
+            return wf_err_wrap(err, rc, "%s \"%s\"", s->run.node->op->name, s->run.node->name);
+        if (s->n_ready)
+            WF_TRY(announce(p, s->first_ready, s->n_ready, on_ready, arg, err));
+    }
+    return WF_OK;
+}
+
+static bool is_finite(const wf_port *port, const void *data)
+{
+    if (port->dtype == WF_F32)
+        return wf_all_finite(data, (size_t)port->elems);
+    if (port->dtype == WF_F64)
+        return wf_all_finite_f64(data, (size_t)port->elems);
+    return true;
+}
+
+wf_status wf_plan_check_finite(const wf_plan *p, uint32_t n, const uint32_t outputs[], wf_err *err)
+{
+    for (uint32_t i = 0; i < (outputs ? n : p->n_outs); i++) {
+        uint32_t at = outputs ? outputs[i] : i;
+        const wf_port *port = wf_plan_output(p, at);
+
+        if (!is_finite(port, wf_plan_output_data(p, at)))
+            return wf_fail(err, WF_NUMERIC, "lower the learning rate, or look at the data",
+                           "%s \"%s\" holds a NaN or an infinity",
+                           port->variable ? "the gradient of" : "output",
+                           port->variable ? port->variable : port->name);
+    }
+    return WF_OK;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/exec/steps.c - ports, the nodes that a run needs, and the steps that run them. */
+#include "common/base/size.h"
+#include "common/exec/plan.h"
+#include "common/graph/op.h"
+
+#include <string.h>
+
+static bool is_weft(const wf_node *n, const char *op)
+{
+    return strcmp(n->op->domain, WF_DOMAIN_WEFT) == 0 && strcmp(n->op->name, op) == 0;
+}
+
+/* What inference left open is an error here: a plan has bytes to count. */
+static wf_status set_tensor(wf_plan *p, const wf_value *v, wf_err *err)
+{
+    wf_tensor *t = &p->tensors[v->index];
+    char text[192];
+    int64_t elems;
+
+    if (v->dtype == WF_NONE || !wf_value_dims(v, t->dims) ||
+        !wf_dims_elems((uint32_t)v->rank, t->dims, &elems))
+        return wf_fail(err, WF_SHAPE, "weft plans with shapes that do not depend on the data",
+                       "%s%s%s\"%s\" is %s, which is not known before the run",
+                       v->producer ? v->producer->op->name : "", v->producer ? " result " : "", "",
+                       v->name, wf_value_str(v, text, sizeof text));
+    t->dtype = v->dtype;
+    t->rank = (uint32_t)v->rank;
+    return WF_OK;
+}
+
+static wf_status set_port(wf_plan *p, wf_port *port, const wf_value *v, const char *variable,
+                          wf_err *err)
+{
+    const wf_tensor *t = &p->tensors[v->index];
+
+    WF_TRY(set_tensor(p, v, err));
+    *port = (wf_port){.name = v->name,
+                      .variable = variable,
+                      .dtype = t->dtype,
+                      .rank = t->rank,
+                      .elems = wf_elems(t),
+                      .bytes = wf_tensor_bytes(t)};
+    memcpy(port->dims, t->dims, sizeof port->dims);
+    return WF_OK;
+}
+
+static wf_status add_in(wf_plan *p, wf_value *v, const char *variable, wf_err *err)
+{
+    wf_plan_in *in = &p->ins[p->n_ins++];
+
+    in->value = v;
+    return set_port(p, &in->port, v, variable, err);
+}
+
+static wf_status add_out(wf_plan *p, wf_value *v, const char *variable, wf_err *err)
+{
+    wf_plan_out *out = &p->outs[p->n_outs++];
+
+    out->value = v;
+    return set_port(p, &out->port, v, variable, err);
+}
+
+/* Backwards from the outputs: a folded value needs nothing behind it. */
+static void mark_needed(wf_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_outs; i++)
+        p->needed[p->outs[i].value->index] = true;
+    for (size_t i = p->g->n_nodes; i-- > 0;) {
+        const wf_node *n = p->g->nodes[i];
+        bool runs = false;
+
+        for (uint32_t k = 0; k < n->n_out; k++)
+            runs = runs ||
+                   (n->out[k] && p->needed[n->out[k]->index] && !wf_value_is_constant(n->out[k]));
+        for (uint32_t k = 0; runs && k < n->n_in; k++)
+            if (n->in[k])
+                p->needed[n->in[k]->index] = true;
+    }
+}
+
+wf_status wf_plan_ports(wf_plan *p, wf_err *err)
+{
+    wf_graph *g = p->g;
+    size_t most = g->n_values + g->n_nodes + g->n_outputs;
+
+    p->ins = wf_arena_array(p->arena, most, sizeof *p->ins);
+    p->outs = wf_arena_array(p->arena, most, sizeof *p->outs);
+    if (!p->ins || !p->outs)
+        return wf_fail_nomem(err, most * sizeof *p->outs);
+    for (size_t i = 0; i < g->n_outputs; i++)
+        WF_TRY(add_out(p, g->outputs[i], NULL, err));
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (is_weft(g->nodes[i], "Push"))
+            WF_TRY(
+                add_out(p, g->nodes[i]->in[0], wf_node_string(g->nodes[i], "variable", ""), err));
+    mark_needed(p);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        WF_TRY(add_in(p, g->inputs[i], NULL, err));
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (is_weft(g->nodes[i], "Pull") && wf_node_has_out(g->nodes[i], 0))
+            WF_TRY(
+                add_in(p, g->nodes[i]->out[0], wf_node_string(g->nodes[i], "variable", ""), err));
+    for (size_t i = 0; i < g->n_values; i++) {
+        wf_value *v = g->values[i];
+
+        if (v->variable != WF_VAR_NOT && !v->is_input && !v->producer && p->needed[v->index])
+            WF_TRY(add_in(p, v, v->name, err));
+    }
+    for (uint32_t i = 0; i < p->n_ins; i++)
+        p->ins[i].used = p->needed[p->ins[i].value->index];
+    return WF_OK;
+}
+
+static bool runs(const wf_plan *p, const wf_node *n)
+{
+    if (is_weft(n, "Pull") || is_weft(n, "Push"))
+        return false;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && p->needed[n->out[k]->index] && !wf_value_is_constant(n->out[k]))
+            return true;
+    return false;
+}
+
+wf_status wf_plan_nodes(wf_plan *p, wf_err *err)
+{
+    wf_graph *g = p->g;
+
+    p->nodes = wf_arena_array(p->arena, g->n_nodes, sizeof *p->nodes);
+    p->kernels = wf_arena_array(p->arena, g->n_nodes, sizeof *p->kernels);
+    if (!p->nodes || !p->kernels)
+        return wf_fail_nomem(err, g->n_nodes * sizeof *p->nodes);
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        wf_node *n = g->nodes[i];
+
+        if (!runs(p, n))
+            continue;
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k])
+                WF_TRY(set_tensor(p, n->in[k], err));
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (n->out[k])
+                WF_TRY(set_tensor(p, n->out[k], err));
+        WF_TRY(wf_kernel_find(n, WF_DEV_CPU, &p->kernels[p->n_nodes], err));
+        p->nodes[p->n_nodes++] = n;
+    }
+    return WF_OK;
+}
+
+/* Whether running node i changes nothing: its result is its input's memory. */
+static bool is_free(const wf_plan *p, uint32_t i)
+{
+    const wf_node *n = p->nodes[i];
+
+    return p->kernels[i]->is_view && p->room_of[n->out[0]->index] == p->room_of[n->in[0]->index];
+}
+
+static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
+{
+    wf_node *n = p->nodes[i];
+    wf_prep prep = {.node = n, .arena = p->arena, .threads = wf_pool_threads(p->pool)};
+
+    s->kernel = p->kernels[i];
+    s->in = wf_arena_array(p->arena, n->n_in + (size_t)WF_KERNEL_PORTS, sizeof *s->in);
+    s->out = wf_arena_array(p->arena, n->n_out + (size_t)WF_KERNEL_PORTS, sizeof *s->out);
+    if (!s->in || !s->out)
+        return wf_fail_nomem(err, (n->n_in + n->n_out) * sizeof *s->in);
+    for (uint32_t k = 0; k < n->n_in; k++)
+        s->in[k] = n->in[k] ? &p->tensors[n->in[k]->index] : NULL;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        s->out[k] = n->out[k] ? &p->tensors[n->out[k]->index] : NULL;
+    s->draws = n->op->flags & WF_OP_RANDOM;
+    s->stream = wf_rng_fold_str(0, n->name);
+    if (s->kernel->prepare)
+        WF_TRY(wf_err_wrap(err,
+                           s->kernel->prepare(&prep, s->in, (const wf_tensor *const *)s->out, err),
+                           "%s \"%s\"", n->op->name, n->name));
+    s->run = (wf_run){.node = n, .pool = p->pool, .state = prep.state};
+    p->usage.workspace_bytes = WF_MAX(p->usage.workspace_bytes, prep.workspace_bytes);
+    return WF_OK;
+}
+
+/* Groups outputs by the step that makes them final; step_of maps nodes to steps. */
+static void list_ready(wf_plan *p, const uint32_t step_of[])
+{
+    uint32_t at = 0;
+
+    for (uint32_t o = 0; o < p->n_outs; o++) {
+        const wf_room *r = &p->rooms[p->room_of[p->outs[o].value->index]];
+
+        if (r->kind == WF_ROOM_LENT || r->kind == WF_ROOM_CONSTANT)
+            p->ready[at++] = o;
+    }
+    p->n_ready_at_start = at;
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        p->steps[s].first_ready = at;
+        for (uint32_t o = 0; o < p->n_outs; o++) {
+            const wf_room *r = &p->rooms[p->room_of[p->outs[o].value->index]];
+
+            if (r->kind != WF_ROOM_LENT && r->kind != WF_ROOM_CONSTANT && step_of[r->written] == s)
+                p->ready[at++] = o;
+        }
+        p->steps[s].n_ready = at - p->steps[s].first_ready;
+    }
+}
+
+wf_status wf_plan_steps(wf_plan *p, wf_err *err)
+{
+    uint32_t *step_of = wf_arena_array(p->arena, p->n_nodes, sizeof *step_of);
+
+    p->steps = wf_arena_array(p->arena, p->n_nodes, sizeof *p->steps);
+    p->ready = wf_arena_array(p->arena, p->n_outs, sizeof *p->ready);
+    if (!step_of || !p->steps || !p->ready)
+        return wf_fail_nomem(err, p->n_nodes * sizeof *p->steps);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        if (is_free(p, i))
+            continue;
+        step_of[i] = p->n_steps;
+        WF_TRY(make_step(p, i, &p->steps[p->n_steps++], err));
+    }
+    list_ready(p, step_of);
+    p->usage.n_nodes = p->n_steps;
+    return WF_OK;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/onnx_read.c - ModelProto to wf_graph. */
+#include "common/base/bytes.h"
+#include "common/base/file.h"
+#include "common/base/size.h"
+#include "common/graph/infer.h"
+#include "common/graph/onnx.h"
+#include "common/graph/onnx_parts.h"
+#include "common/graph/op.h"
+#include "common/pb/pb.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The opset of the ONNX domain, 0 when the file names none. */
+static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_err *err)
+{
+    *opset = 0;
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const Weft__Onnx__OperatorSet *set = model->opset_import[i];
+        const char *domain = set->domain ? set->domain : "";
+
+        if (domain[0] == 0 || strcmp(domain, "ai.onnx") == 0)
+            *opset = set->version;
+        else if (strcmp(domain, WF_DOMAIN_WEFT) == 0 && set->version != 1)
+            return wf_fail(err, WF_UNSUPPORTED, "read it with the weft that wrote it",
+                           "version %" PRId64 " of ai.weft; this weft has version 1", set->version);
+    }
+    if (*opset && (*opset < WF_OPSET_OLDEST || *opset > WF_OPSET_NEWEST))
+        return wf_fail(err, WF_UNSUPPORTED,
+                       "export it with opset_version=17, or convert it with "
+                       "onnx.version_converter",
+                       "opset %" PRId64 "; weft reads %d to %d", *opset, WF_OPSET_OLDEST,
+                       WF_OPSET_NEWEST);
+    return WF_OK;
+}
+
+/* True when an earlier node has the same operation: each is reported once. */
+static bool seen_before(const Weft__Onnx__Graph *graph, size_t at)
+{
+    const Weft__Onnx__Node *p = graph->node[at];
+
+    /* Names repeat early; looking further back would be quadratic in a file of unknown nodes. */
+    for (size_t i = at > 1000 ? at - 1000 : 0; i < at; i++)
+        if (strcmp(wf_onnx_op(graph->node[i]), wf_onnx_op(p)) == 0 &&
+            strcmp(wf_onnx_domain(graph->node[i]), wf_onnx_domain(p)) == 0)
+            return true;
+    return false;
+}
+
+/* All operations that weft does not have, in one sentence. */
+static wf_status check_operations(const Weft__Onnx__Graph *graph, wf_err *err)
+{
+    char list[600] = "";
+    size_t used = 0, unknown = 0;
+
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Weft__Onnx__Node *p = graph->node[i];
+        const char *domain = wf_onnx_domain(p), *near;
+
+        if (wf_op_find(domain, wf_onnx_op(p)) || seen_before(graph, i))
+            continue;
+        near = wf_op_nearest(wf_onnx_op(p));
+        unknown++;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%.40s%s%.60s%s%s%s",
+                                 used ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p),
+                                 near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+        if (used >= sizeof list)
+            used = sizeof list - 1;
+    }
+    if (!unknown)
+        return WF_OK;
+    return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu operation%s that weft does not have: %s",
+                   unknown, unknown == 1 ? "" : "s", list);
+}
+
+static wf_status add_initializer(wf_graph *g, const Weft__Onnx__Tensor *p, const char *folder,
+                                 wf_err *err)
+{
+    wf_value *v = NULL;
+    wf_tensor *t = NULL;
+
+    if (!p->name || !p->name[0])
+        return wf_fail(err, WF_INVALID, NULL, "an initializer has no name");
+    WF_TRY(wf_onnx_check_name(p->name, "initializer", err));
+    if (wf_graph_value(g, p->name))
+        return wf_fail(err, WF_INVALID, NULL, "two initializers are called \"%s\"", p->name);
+    WF_TRY(wf_graph_add_value(g, p->name, &v, err));
+    WF_TRY(wf_onnx_tensor(p, folder, &t, err));
+    wf_value_set_type(v, t->dtype, t->rank, t->dims);
+    wf_value_set_known(v, &t);
+    return WF_OK;
+}
+
+static wf_status set_axis(wf_graph *g, const Weft__Onnx__Dimension *p, wf_axis *axis, wf_err *err)
+{
+    *axis = wf_axis_unknown(-1);
+    if (p->has_dim_value) {
+        if (p->dim_value < 0)
+            return wf_fail(err, WF_INVALID, NULL, "a dimension is %" PRId64, p->dim_value);
+        *axis = wf_axis_of(p->dim_value);
+    } else if (p->dim_param && p->dim_param[0]) {
+        WF_TRY(wf_onnx_check_name(p->dim_param, "dimension", err));
+        axis->symbol = p->dim_param;
+        return wf_copy_symbol(g, &axis->symbol, err);
+    }
+    return WF_OK;
+}
+
+static wf_status set_type(wf_graph *g, wf_value *v, const Weft__Onnx__ValueInfo *p, wf_err *err)
+{
+    const Weft__Onnx__TensorType *type = p->type ? p->type->tensor_type : NULL;
+    wf_axis axes[WF_MAX_RANK];
+
+    if (!type)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "it is no tensor");
+    if (type->elem_type <= 0 || type->elem_type > 64 || !wf_dtype_size((wf_dtype)type->elem_type))
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %d",
+                       (int)type->elem_type);
+    v->dtype = (wf_dtype)type->elem_type;
+    v->rank = -1;
+    if (!type->shape)
+        return WF_OK;
+    if (type->shape->n_dim > WF_MAX_RANK)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "it has %zu axes, and weft has %d at most",
+                       type->shape->n_dim, WF_MAX_RANK);
+    for (size_t i = 0; i < type->shape->n_dim; i++)
+        WF_TRY(set_axis(g, type->shape->dim[i], &axes[i], err));
+    v->rank = (int32_t)type->shape->n_dim;
+    memcpy(v->axes, axes, type->shape->n_dim * sizeof axes[0]);
+    return WF_OK;
+}
+
+static wf_status add_input(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err *err)
+{
+    wf_value *v;
+
+    if (!p->name || !p->name[0])
+        return wf_fail(err, WF_INVALID, NULL, "a graph input has no name");
+    v = wf_graph_value(g, p->name);
+    if (v && v->is_input)
+        return wf_fail(err, WF_INVALID, NULL, "two graph inputs are called \"%s\"", p->name);
+    if (v)
+        return WF_OK; /* an initializer is one, also when it is listed as an input */
+    WF_TRY(wf_onnx_check_name(p->name, "graph input", err));
+    WF_TRY(wf_graph_add_value(g, p->name, &v, err));
+    WF_TRY(wf_err_wrap(err, set_type(g, v, p, err), "graph input \"%s\"", p->name));
+    return wf_graph_add_input(g, v, err);
+}
+
+static wf_status add_output(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err *err)
+{
+    wf_value *v = p->name ? wf_graph_value(g, p->name) : NULL;
+
+    if (!v)
+        return wf_fail(err, WF_INVALID, NULL, "nothing makes the graph output \"%.200s\"",
+                       p->name ? p->name : "");
+    return wf_graph_add_output(g, v, err);
+}
+
+static wf_status add_all(wf_graph *g, const Weft__Onnx__Graph *graph, int64_t opset,
+                         const char *folder, wf_err *err)
+{
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        WF_TRY(add_initializer(g, graph->initializer[i], folder, err));
+    for (size_t i = 0; i < graph->n_input; i++)
+        WF_TRY(add_input(g, graph->input[i], err));
+    for (size_t i = 0; i < graph->n_node; i++)
+        WF_TRY(wf_onnx_node(g, graph->node[i], opset, folder, err));
+    for (size_t i = 0; i < graph->n_output; i++)
+        WF_TRY(add_output(g, graph->output[i], err));
+    /* What has no inputs has its type from the file (Pull). */
+    for (size_t i = 0; i < graph->n_value_info; i++) {
+        const Weft__Onnx__ValueInfo *p = graph->value_info[i];
+        wf_value *v = p->name ? wf_graph_value(g, p->name) : NULL;
+
+        if (v && v->producer && v->producer->n_in == 0)
+            WF_TRY(wf_err_wrap(err, set_type(g, v, p, err), "value \"%s\"", v->name));
+    }
+    return WF_OK;
+}
+
+/* Constant nodes have done their work once they are inferred. */
+static wf_status drop_constant_nodes(wf_graph *g, wf_err *err)
+{
+    bool *keep = calloc(g->n_nodes + 1, sizeof keep[0]);
+
+    if (!keep)
+        return wf_fail_nomem(err, g->n_nodes);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        keep[i] = strcmp(g->nodes[i]->op->name, "Constant") != 0;
+    wf_graph_keep_nodes(g, keep);
+    free(keep);
+    return WF_OK;
+}
+
+static wf_status import(const Weft__Onnx__Model *model, const char *folder, wf_graph *g,
+                        wf_err *err)
+{
+    int64_t opset;
+
+    WF_TRY(find_opset(model, &opset, err));
+    if (model->graph->n_sparse_initializer)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "it has sparse initializers");
+    WF_TRY(check_operations(model->graph, err));
+    for (size_t i = 0; opset == 0 && i < model->graph->n_node; i++)
+        if (wf_onnx_domain(model->graph->node[i])[0] == 0)
+            return wf_fail(err, WF_INVALID, NULL, "it does not say which opset it is written for");
+    WF_TRY(add_all(g, model->graph, opset ? opset : WF_OPSET, folder, err));
+    WF_TRY(wf_graph_sort(g, err));
+    WF_TRY(wf_graph_check(g, err));
+    WF_TRY(wf_infer(g, err));
+    WF_TRY(drop_constant_nodes(g, err));
+    return wf_onnx_find_variables(g, model, err);
+}
+
+wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_graph **out,
+                         wf_err *err)
+{
+    ProtobufCMessage *message = NULL;
+    const Weft__Onnx__Model *model;
+    wf_arena *arena = NULL;
+    wf_graph *g = NULL;
+    wf_status rc;
+
+    rc = wf_err_wrap(
+        err,
+        wf_pb_unpack(&weft__onnx__model__descriptor, data, n, &wf_pb_model, &arena, &message, err),
+        "not an ONNX model");
+    if (rc != WF_OK)
+        goto out;
+    model = (const Weft__Onnx__Model *)message;
+    if (!model->graph) {
+        rc = wf_fail(err, WF_INVALID, NULL, "not an ONNX model: it has no graph");
+        goto out;
+    }
+    rc = wf_graph_new(model->graph->name, &g, err);
+    if (rc == WF_OK)
+        rc = import(model, folder, g, err);
+    if (rc != WF_OK)
+        goto out;
+    *out = g;
+    g = NULL;
+out:
+    wf_graph_free(&g);
+    wf_arena_free(&arena);
+    return rc;
+}
+
+wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX] = ".";
+    wf_bytes bytes = {0};
+    wf_status rc;
+
+    if (slash &&
+        snprintf(folder, sizeof folder, "%.*s", (int)WF_MAX(slash - path, 1), path) >= PATH_MAX)
+        return wf_fail(err, WF_INVALID, NULL, "the path of the model is too long");
+    rc = wf_file_read(path, wf_pb_model.max_bytes, &bytes, err);
+    if (rc != WF_OK)
+        return rc;
+    rc = wf_err_wrap(err, wf_onnx_decode(bytes.data, bytes.size, folder, out, err), "%s", path);
+    wf_bytes_close(&bytes);
+    return rc;
+}

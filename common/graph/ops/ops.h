@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/ops.h - the rows of the table, declared from the list in meson.build, and what
+ * several operations share. */
+#ifndef WF_GRAPH_OPS_OPS_H
+#define WF_GRAPH_OPS_OPS_H
+
+#include "common/graph/emit.h"
+#include "common/graph/op.h"
+
+#define WF_OP(name) extern const wf_op wf_op_##name;
+#include "common/graph/ops/rows.def"
+#undef WF_OP
+
+/* Gradient of what moves elements into another shape, keeping their order: Reshape and its kin. */
+wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err);
+/* Gradient of Max and Min: inputs that are equally extreme share it, as in PyTorch. */
+wf_status wf_grad_extreme(wf_grads *g, const wf_node *n, wf_err *err);
+/* Output 0 like input 0, which is a number of any kind. */
+wf_status wf_infer_like_number(wf_graph *g, wf_node *n, wf_err *err);
+/* dy, of an operation that reduced input 0 with attr keepdims 0, with the reduced axes of size 1
+ * put back, so that it broadcasts over input 0; *mask is the reduced axes. NULL after a failure. */
+wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err *err);
+/* attr axes, as opsets before the operation's own have it, becomes input 1. */
+WF_MUST_USE wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, wf_err *err);
+
+#endif

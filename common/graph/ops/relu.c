@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/relu.c - Relu: y = max(x, 0). Its gradient needs y alone, so that x may be
+ * overwritten. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    wf_value *dy = wf_grads_upstream(g, n, 0);
+
+    (void)err;
+    return wf_grads_add(g, n, 0, wf_emit_binary(e, "ReluGrad", dy, n->out[0]));
+}
+
+const wf_op wf_op_relu = {
+    .name = "Relu",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 14,
+    .n_in_min = 1,
+    .n_in_max = 1,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+    .infer = wf_infer_like_float,
+    .grad = grad,
+};

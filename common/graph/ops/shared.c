@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/shared.c - what several operations share. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+wf_status wf_infer_like_number(wf_graph *g, wf_node *n, wf_err *err)
+{
+    if (n->in[0]->dtype == WF_BOOL)
+        return wf_fail(err, WF_SHAPE, "Cast it first", "X is bool, and must be a number");
+    return wf_infer_like_input(g, n, err);
+}
+
+wf_status wf_carry_cast(wf_graph *g, wf_node *n, wf_err *err)
+{
+    wf_elem elems[WF_MAX_CARRIED];
+    uint32_t count;
+
+    if (!wf_value_elems(n->in[0], elems, &count))
+        return WF_OK;
+    for (uint32_t i = 0; n->out[0]->dtype == WF_BOOL && i < count; i++)
+        elems[i] = elems[i].is_known ? wf_elem_of(elems[i].value != 0) : wf_elem_unknown();
+    return wf_out_carry(g, n, 0, count, elems, err);
+}
+
+wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    const wf_value *x = n->in[0];
+    wf_value *dy = wf_grads_upstream(g, n, 0);
+    int64_t axes[WF_MAX_RANK], n_axes = 0;
+    uint32_t count = 0;
+    bool known = x->rank >= 0;
+
+    *mask = 0;
+    if (e->rc == WF_OK && known)
+        e->rc = wf_axes_input(n, 1, (uint32_t)x->rank, &known, mask, &n_axes, err);
+    if (e->rc == WF_OK && !known)
+        e->rc = wf_fail(err, WF_UNSUPPORTED, "give the axes as a constant",
+                        "which axes are reduced is known at run time only");
+    if (e->rc != WF_OK)
+        return NULL;
+    if (n_axes == 0)
+        *mask = wf_node_int(n, "noop_with_empty_axes", 0) ? 0 : (1u << x->rank) - 1;
+    for (int32_t i = 0; i < x->rank; i++)
+        if (*mask >> i & 1u)
+            axes[count++] = i;
+    /* A scalar broadcasts as it is. */
+    if (wf_node_int(n, "keepdims", 1) || count == 0 || count == (uint32_t)x->rank)
+        return dy;
+    return wf_emit_unsqueeze(e, dy, count, axes);
+}
+
+wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, wf_err *err)
+{
+    size_t count;
+    const int64_t *axes = wf_node_ints(n, "axes", &count);
+    wf_emit e = wf_emit_begin(g, n->name, err);
+    wf_value **in;
+
+    if (!axes)
+        return WF_OK;
+    if (n->n_in != 1 || count > WF_MAX_RANK)
+        return wf_fail(err, WF_INVALID, NULL, "%s \"%s\" has its axes twice, or too many of them",
+                       n->op->name, n->name);
+    in = wf_arena_array(g->arena, 2, sizeof in[0]);
+    if (!in)
+        return wf_fail_nomem(err, 2 * sizeof in[0]);
+    in[0] = n->in[0];
+    in[1] = wf_emit_ints(&e, (uint32_t)count, axes);
+    WF_TRY(wf_emit_end(&e));
+    n->in = in;
+    n->n_in = 2;
+    wf_node_drop_attr(n, "axes");
+    return WF_OK;
+}
+
+wf_status wf_grad_extreme(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    wf_value *y = n->out[0], *share, *ties = NULL;
+
+    (void)err;
+    if (n->n_in == 1)
+        return wf_grads_add(g, n, 0, wf_grads_upstream(g, n, 0));
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        wf_value *hit = wf_emit_cast(e, wf_emit_binary(e, "Equal", n->in[i], y), y->dtype);
+
+        ties = ties ? wf_emit_add(e, ties, hit) : hit;
+    }
+    share = wf_emit_div(e, wf_grads_upstream(g, n, 0), ties);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        wf_value *hit, *zero;
+
+        if (!wf_grads_wanted(g, n, i))
+            continue;
+        hit = wf_emit_binary(e, "Equal", n->in[i], y);
+        zero = wf_emit_scalar(e, y->dtype, 0);
+        WF_TRY(
+            wf_grads_add(g, n, i, wf_emit_sum_to(e, wf_emit_where(e, hit, share, zero), n->in[i])));
+    }
+    return wf_emit_end(e);
+}

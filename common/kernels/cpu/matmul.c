@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/matmul.c - MatMul: products of the last two axes, the axes before them
+ * broadcast; vectors are rows on the left and columns on the right. */
+#include "common/kernels/cpu/blas.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/walk.h"
+
+typedef struct plan {
+    wf_product product;
+    wf_walk batch; /* of matrices: operands A and B */
+} plan;
+
+typedef struct job {
+    wf_product product;
+    wf_pool *pool; /* for a single product */
+    const wf_walk *batch;
+} job;
+
+static bool fits(const wf_product *p)
+{
+    return WF_MAX(WF_MAX(p->m, p->n), p->k) <= INT32_MAX;
+}
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    const wf_tensor *a = in[0], *b = in[1];
+    plan *s = wf_arena_alloc(prep->arena, sizeof *s);
+    wf_tensor heads[2] = {*a, *b}, head = *out[0];
+    const wf_tensor *operands[2] = {&heads[0], &heads[1]};
+    wf_product *p;
+
+    if (!s)
+        return wf_fail_nomem(err, sizeof *s);
+    p = &s->product;
+    *p = (wf_product){.dtype = a->dtype,
+                      .m = a->rank > 1 ? wf_dim(a, -2) : 1,
+                      .n = b->rank > 1 ? wf_dim(b, -1) : 1,
+                      .k = wf_dim(a, -1),
+                      .alpha = 1};
+    heads[0].rank = a->rank > 2 ? a->rank - 2 : 0;
+    heads[1].rank = b->rank > 2 ? b->rank - 2 : 0;
+    head.rank = WF_MAX(heads[0].rank, heads[1].rank);
+    wf_walk_broadcast(&s->batch, &head, 2, operands);
+    if (heads[1].rank == 0 && heads[0].rank > 0) {
+        /* One right side for all: the matrices of A lie below each other and are one. */
+        p->m *= s->batch.elems;
+        head.rank = 0;
+        heads[0].rank = 0;
+        wf_walk_broadcast(&s->batch, &head, 2, operands);
+    }
+    if (!fits(p))
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
+    prep->state = s;
+    return WF_OK;
+}
+
+static void span(void *arg, const wf_span *s)
+{
+    const job *j = arg;
+    size_t size = wf_dtype_size(j->product.dtype);
+    int64_t m = j->product.m, n = j->product.n, k = j->product.k;
+
+    for (int64_t i = 0; i < s->count; i++) {
+        wf_product p = j->product;
+
+        p.a = (const char *)p.a + (size_t)((s->at[0] + i * s->step[0]) * m * k) * size;
+        p.b = (const char *)p.b + (size_t)((s->at[1] + i * s->step[1]) * k * n) * size;
+        p.c = (char *)p.c + (size_t)((s->first + i) * m * n) * size;
+        wf_product_run(&p, j->pool);
+    }
+}
+
+static void range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+
+    wf_walk_range(j->batch, begin, end, span, arg);
+}
+
+static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                        wf_err *err)
+{
+    const plan *s = run->state;
+    job j = {s->product, NULL, &s->batch};
+
+    (void)err;
+    j.product.a = in[0]->data;
+    j.product.b = in[1]->data;
+    j.product.c = out[0]->data;
+    if (s->batch.elems == 1) {
+        j.pool = run->pool;
+        range(&j, 0, 1);
+    } else {
+        wf_pool_for(run->pool, s->batch.elems, 1, range, &j);
+    }
+    return WF_OK;
+}
+
+const wf_kernel wf_kernels_matmul[] = {
+    WF_ROW("MatMul", WF_TYPES_FLOAT, matmul, .prepare = prepare),
+    {0},
+};

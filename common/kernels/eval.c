@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/eval.c - one node by itself, for constant folding. */
+#include "common/base/size.h"
+#include "common/graph/op.h"
+#include "common/kernels/kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static wf_status make_outputs(const wf_node *node, uint32_t n_out, wf_tensor *out[], wf_err *err)
+{
+    for (uint32_t i = 0; i < n_out; i++) {
+        const wf_value *v = node->out[i];
+        int64_t dims[WF_MAX_RANK];
+
+        if (!v)
+            continue;
+        if (v->rank < 0 || v->dtype == WF_NONE)
+            return wf_fail(err, WF_UNSUPPORTED, NULL, "the shape of its result is not known");
+        for (int32_t d = 0; d < v->rank; d++) {
+            dims[d] = v->axes[d].size;
+            if (dims[d] < 0)
+                return wf_fail(err, WF_UNSUPPORTED, NULL, "the shape of its result is not known");
+        }
+        WF_TRY(wf_tensor_new(v->dtype, (uint32_t)v->rank, dims, &out[i], err));
+    }
+    return WF_OK;
+}
+
+/* in and out padded to WF_KERNEL_PORTS, as kernels read them. */
+static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tensor *const in[],
+                         wf_tensor *const out[], wf_err *err)
+{
+    wf_status rc;
+    void *workspace = NULL;
+    wf_prep prep = {.node = node, .arena = wf_arena_new(0), .threads = 1};
+    wf_run run = {.node = node};
+
+    if (!prep.arena)
+        return wf_fail_nomem(err, 1);
+    rc = k->prepare ? k->prepare(&prep, in, (const wf_tensor *const *)out, err) : WF_OK;
+    if (rc != WF_OK)
+        goto out;
+    if (prep.workspace_bytes) {
+        workspace = aligned_alloc(WF_BUF_ALIGN, wf_align_up(prep.workspace_bytes, WF_BUF_ALIGN));
+        if (!workspace) {
+            rc = wf_fail_nomem(err, prep.workspace_bytes);
+            goto out;
+        }
+    }
+    run.workspace = workspace;
+    run.state = prep.state;
+    rc = k->run(&run, in, out, err);
+out:
+    free(workspace);
+    wf_arena_free(&prep.arena);
+    return rc;
+}
+
+wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in, const wf_tensor *const in[],
+                         uint32_t n_out, wf_tensor *out[], wf_err *err)
+{
+    wf_status rc;
+    const wf_kernel *k;
+    size_t ports = (size_t)WF_MAX(n_in, n_out) + WF_KERNEL_PORTS;
+    const wf_tensor **ins = calloc(ports, sizeof *ins);
+    wf_tensor **outs = calloc(ports, sizeof *outs);
+
+    wf_assert(n_in <= node->n_in && n_out == node->n_out);
+    memset(out, 0, n_out * sizeof out[0]);
+    if (!ins || !outs) {
+        rc = wf_fail_nomem(err, ports * 2 * sizeof *ins);
+        goto out;
+    }
+    memcpy(ins, in, n_in * sizeof in[0]);
+    rc = wf_kernel_find(node, WF_DEV_CPU, &k, err);
+    if (rc != WF_OK)
+        goto out;
+    rc = make_outputs(node, n_out, outs, err);
+    if (rc == WF_OK)
+        rc = run_one(k, node, ins, outs, err);
+    rc = wf_err_wrap(err, rc, "%s \"%s\"", node->op->name, node->name);
+    if (rc == WF_OK) {
+        memcpy(out, outs, n_out * sizeof out[0]);
+        memset(outs, 0, n_out * sizeof outs[0]);
+    }
+out:
+    for (uint32_t i = 0; outs && i < n_out; i++)
+        wf_tensor_free(&outs[i]);
+    free(ins);
+    free(outs);
+    return rc;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/kernel.h - the front door of common/kernels: what computes an operation.
+ *
+ * One const row per operation, device and set of dtypes, in common/kernels/cpu/NAME.c; the table is
+ * made from the list in common/kernels/cpu/meson.build. `prepare` runs once per shape: it chooses a
+ * way, keeps what it worked out in memory of the plan, and says how much workspace `run` needs.
+ * `run` allocates nothing.
+ *
+ * Shapes are checked before a kernel sees them (wf_infer); what depends on content (an index out of
+ * range, a label that is no class) is checked by the kernel. Errors of kernels do not name the
+ * node: who calls them does.
+ *
+ * Other headers of this room: pool.h (threads).
+ */
+#ifndef WF_KERNELS_KERNEL_H
+#define WF_KERNELS_KERNEL_H
+
+#include "common/base/arena.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/graph/graph.h"
+#include "common/kernels/pool.h"
+#include "common/tensor/finite.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum wf_device { WF_DEV_CPU = 1, WF_DEV_CUDA } wf_device;
+
+/* What prepare is given and what it says. */
+typedef struct wf_prep {
+    const wf_node *node; /* attributes */
+    wf_arena *arena;  /* of the plan: what prepare allocates here lives as long as run is called */
+    uint32_t threads; /* of the pool that run will get */
+    size_t workspace_bytes; /* out: what run wants, 0 at the start */
+    void *state;            /* out: handed to run, read-only there */
+} wf_prep;
+
+/* What run is given. */
+typedef struct wf_run {
+    const wf_node *node;
+    wf_pool *pool;   /* NULL: run inline */
+    void *workspace; /* the bytes that prepare asked for, aligned to 64, of undefined content */
+    const void *state;
+    wf_rng_key key; /* of (seed, node's name, epoch, split, batch) */
+} wf_run;
+
+/* Tensors of absent optional inputs and outputs are NULL, also past the node's own n_in or n_out up
+ * to WF_KERNEL_PORTS. In prepare `data` is NULL but for constants. */
+enum { WF_KERNEL_PORTS = 8 };
+typedef wf_status wf_prepare_fn(wf_prep *prep, const wf_tensor *const in[],
+                                const wf_tensor *const out[], wf_err *err);
+typedef wf_status wf_run_fn(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_err *err);
+
+#define WF_TYPE(dtype) (1u << (dtype))
+#define WF_TYPES_FLOAT (WF_TYPE(WF_F32) | WF_TYPE(WF_F64))
+#define WF_TYPES_INT (WF_TYPE(WF_I32) | WF_TYPE(WF_I64))
+#define WF_TYPES_NUMBER (WF_TYPES_FLOAT | WF_TYPES_INT)
+/* Every dtype of the graph: for kernels that move bytes. */
+#define WF_TYPES_ALL                                                                               \
+    (WF_TYPES_NUMBER | WF_TYPE(WF_U8) | WF_TYPE(WF_BOOL) | WF_TYPE(WF_F16) | WF_TYPE(WF_BF16))
+
+enum { WF_TYPED_BY_OUTPUT = 255 };
+
+typedef struct wf_kernel {
+    const char *op, *domain; /* domain NULL is ONNX's */
+    wf_device device;
+    uint8_t typed_by;  /* the input whose dtype chooses among rows, or WF_TYPED_BY_OUTPUT */
+    uint32_t dtypes;   /* WF_TYPE bits that this row computes */
+    uint32_t in_place; /* bit i: output 0 may lie in the memory of input i, if as large */
+    bool is_view;      /* output 0 has the bytes of input 0: the plan shares memory; run copies */
+    wf_prepare_fn *prepare; /* NULL: nothing to prepare */
+    wf_run_fn *run;
+} wf_kernel;
+
+/* The row for a node, whose values have their dtypes.
+ * Errors: WF_UNSUPPORTED, naming node, operation and dtype. */
+WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, wf_device device, const wf_kernel **out,
+                                     wf_err *err);
+/* Row i of the table, NULL past its end; for documentation and table-driven tests. */
+const wf_kernel *wf_kernel_at(size_t i);
+
+/* Computes a single node on the cpu into fresh tensors, as constant folding wants it.
+ *   in   [n_in]: tensors of the dtype and dims of node->in; NULL for what is absent
+ *   out  [n_out], filled: tensors of the dtype and dims of node->out (which must all be known),
+ * that the caller owns; NULL for outputs that are absent. All NULL on failure Errors:
+ * WF_UNSUPPORTED when there is no kernel or an output's shape depends on the run, WF_SHAPE,
+ * WF_INVALID, WF_NOMEM; each names the node. */
+WF_MUST_USE wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in,
+                                     const wf_tensor *const in[], uint32_t n_out, wf_tensor *out[],
+                                     wf_err *err);
+
+#endif
