@@ -131,7 +131,8 @@ static void stop_beat(struct wf_beat **beat)
 static bool is_local(const char *address)
 {
     return strncmp(address, "ipc://", 6) == 0 || strncmp(address, "tcp://127.", 10) == 0 ||
-           strncmp(address, "tcp://localhost:", 16) == 0 || strncmp(address, "tcp://[::1]", 11) == 0;
+           strncmp(address, "tcp://localhost:", 16) == 0 ||
+           strncmp(address, "tcp://[::1]", 11) == 0;
 }
 
 static bool all_local(const wf_cluster_conf *c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/shell.h - what the thin shells around the roles share: options, signals, the sign of life of a
- * task whose main thread computes. */
+/* cmd/shell.h - what the thin shells around the roles share: options, signals, the sign of life of
+ * a task whose main thread computes. */
 #ifndef WF_CMD_SHELL_H
 #define WF_CMD_SHELL_H
 
@@ -28,8 +28,8 @@ typedef struct wf_shell {
  * stop), loads the file and starts ZeroMQ. */
 WF_MUST_USE wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[],
                                      wf_err *err);
-/* Makes the net: listens (but for workers), dials the master and starts the sign of life (but for the
- * master). `conf` may have admit set. */
+/* Makes the net: listens (but for workers), dials the master and starts the sign of life (but for
+ * the master). `conf` may have admit set. */
 WF_MUST_USE wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err);
 /* A transport to a task, for wf_worker_ops.dial. */
 WF_MUST_USE wf_status wf_shell_dial(void *shell, wf_task task, const char *address,

@@ -150,7 +150,8 @@ static wf_status make(wf_shell *s, saver *writer, wf_ps **ps, wf_err *err)
 
 int main(int argc, char *argv[])
 {
-    saver writer = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER,
+    saver writer = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                    .idle = PTHREAD_COND_INITIALIZER,
                     .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     wf_ps *ps = NULL;
     wf_shell s;

@@ -93,30 +93,71 @@ static wf_status check_inputs(const wf_dataset *d, const wf_graph *g, wf_err *er
     return WF_OK;
 }
 
-wf_status wf_worker_open_data(const wf_job_conf *job, const wf_conf_field fields[], size_t n,
+typedef struct fields {
+    wf_field_spec specs[WF_DATA_MAX_FIELDS];
+    wf_map_step steps[WF_DATA_MAX_FIELDS][WF_DATA_MAX_STEPS + 1];
+    size_t n;
+} fields;
+
+/* The fields of the files that are inputs of the graph; one step too many is kept, for
+ * wf_dataset_open to refuse. */
+static void fields_of_files(const wf_job_conf *job, const wf_conf_field from[], size_t n,
+                            const wf_graph *graph, fields *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const wf_conf_field *map = map_of(job, from[i].name);
+        const wf_value *input = input_of(graph, from[i].name);
+        wf_field_spec *f = &out->specs[out->n];
+
+        if (!input) /* the graph has no use for it */
+            continue;
+        *f = (wf_field_spec){.name = from[i].name,
+                             .path = from[i].path,
+                             .steps = out->steps[out->n],
+                             .want = input->dtype};
+        for (size_t k = 0; map && k < map->n_steps && k <= WF_DATA_MAX_STEPS; k++)
+            fill_step(&map->steps[k], &out->steps[out->n][f->n_steps++]);
+        out->n++;
+    }
+}
+
+/* Drawn records of the very shapes that the graph's inputs have. */
+static wf_status fields_of_inputs(const wf_graph *graph, fields *out, wf_err *err)
+{
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const wf_value *input = graph->inputs[i];
+        wf_field_spec *f = &out->specs[out->n++];
+
+        if (input->rank < 1 || graph->n_inputs > WF_DATA_MAX_FIELDS)
+            return wf_fail(err, WF_UNSUPPORTED, "use data of a file",
+                           "synthetic data for the input \"%s\"", input->name);
+        *f = (wf_field_spec){.name = input->name,
+                             .want = input->dtype,
+                             .rank = (uint32_t)input->rank - 1,
+                             .classes = classes_of(graph, input)};
+        for (int32_t k = 1; k < input->rank; k++)
+            f->dims[k - 1] = input->axes[k].size;
+    }
+    return WF_OK;
+}
+
+wf_status wf_worker_open_data(const wf_job_conf *job, const wf_conf_field from[], size_t n,
                               const wf_graph *graph, wf_dataset **out, wf_err *err)
 {
-    wf_map_step steps[WF_DATA_MAX_FIELDS][WF_DATA_MAX_STEPS];
-    wf_field_spec specs[WF_DATA_MAX_FIELDS];
-    wf_dataset_spec spec = {.format = job->format, .fields = specs};
+    wf_dataset_spec spec = {
+        .format = job->format, .records = job->synthetic_records, .seed = job->seed};
+    fields f = {.n = 0};
     wf_status rc;
 
     if (n > WF_DATA_MAX_FIELDS)
         return wf_fail(err, WF_USAGE, NULL, "%s:%d: %zu data fields, %d are allowed", job->path,
                        job->data_line, n, WF_DATA_MAX_FIELDS);
-    for (size_t i = 0; i < n; i++) {
-        const wf_conf_field *map = map_of(job, fields[i].name);
-        const wf_value *input = input_of(graph, fields[i].name);
-        wf_field_spec *f = &specs[spec.n_fields];
-
-        if (!input) /* the graph has no use for it */
-            continue;
-        *f = (wf_field_spec){.name = fields[i].name, .path = fields[i].path,
-                             .steps = steps[spec.n_fields], .want = input->dtype};
-        for (size_t k = 0; map && k < map->n_steps && k < WF_DATA_MAX_STEPS; k++)
-            fill_step(&map->steps[k], &steps[spec.n_fields][f->n_steps++]);
-        spec.n_fields++;
-    }
+    if (job->synthetic_records)
+        WF_TRY(fields_of_inputs(graph, &f, err));
+    else
+        fields_of_files(job, from, n, graph, &f);
+    spec.fields = f.specs;
+    spec.n_fields = f.n;
     WF_TRY(wf_dataset_open(&spec, out, err));
     rc = check_inputs(*out, graph, err);
     if (rc != WF_OK)

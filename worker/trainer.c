@@ -205,24 +205,26 @@ static void bind(const wf_trainer *t, const side *s, wf_plan *p, int set, const 
         if (s->inputs[i].field >= 0)
             wf_plan_bind_input(p, i, batch->fields[s->inputs[i].field].data);
         else if (s->inputs[i].variable >= 0)
-            wf_plan_bind_input(
-                p, i, wf_worker_weights(t->worker, set, (uint32_t)s->inputs[i].variable));
+            wf_plan_bind_input(p, i,
+                               wf_worker_weights(t->worker, set, (uint32_t)s->inputs[i].variable));
     }
 }
 
 /* ---- beginning a job ---- */
 
 static wf_status open_side(wf_trainer *t, side *s, const ProtobufCBinaryData *graph,
-                           const wf_conf_field fields[], size_t n, uint64_t batch, uint32_t depth,
-                           bool shuffle, wf_err *err)
+                           const wf_conf_field fields[], size_t n, uint64_t batch, bool shuffle,
+                           wf_err *err)
 {
     wf_plan *first;
 
     WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &s->graph, err));
     WF_TRY(wf_worker_open_data(t->job, fields, n, s->graph, &s->data, err));
-    WF_TRY(wf_reader_new(&(wf_reader_spec){.dataset = s->data, .batch = batch,
-                                           .seed = t->start->seed, .shuffle = shuffle,
-                                           .depth = depth},
+    WF_TRY(wf_reader_new(&(wf_reader_spec){.dataset = s->data,
+                                           .batch = batch,
+                                           .seed = t->start->seed,
+                                           .shuffle = shuffle,
+                                           .depth = wf_reader_depth_for(s->data, batch)},
                          &s->reader, err));
     return plan_for(t, s, WF_MIN(batch, wf_dataset_records(s->data)), &first, err);
 }
@@ -238,11 +240,11 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     t->eval.meanings = (const Weft__Output *const *)start->eval_outputs;
     t->eval.n_fetches = start->n_eval_outputs;
     WF_TRY(open_side(t, &t->train, &start->train_graph, t->job->train, t->job->n_train,
-                     t->job->batch, WF_READER_DEPTH, t->job->shuffle, err));
+                     t->job->batch, t->job->shuffle, err));
     eval_batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH);
     if (t->job->n_eval)
         WF_TRY(open_side(t, &t->eval, &start->eval_graph, t->job->eval, t->job->n_eval, eval_batch,
-                         0, false, err));
+                         false, err));
     *out = (wf_worker_job){
         .batch = t->job->batch,
         .train_records = wf_dataset_records(t->train.data),
@@ -348,11 +350,10 @@ static wf_status check_loss(const wf_trainer *t, const wf_worker_metric m[], uin
 {
     for (uint32_t i = 0; i < n; i++)
         if (!isfinite(m[i].sum))
-            return wf_fail(err, WF_NUMERIC,
-                           "lower the learning rate, or look at the data of that batch",
-                           "the %s is %f at step %u (epoch %u, split %lu, batch %lu)", m[i].name,
-                           m[i].sum, step, batch->epoch + 1, (unsigned long)batch->split,
-                           (unsigned long)batch->number);
+            return wf_fail(
+                err, WF_NUMERIC, "lower the learning rate, or look at the data of that batch",
+                "the %s is %f at step %u (epoch %u, split %lu, batch %lu)", m[i].name, m[i].sum,
+                step, batch->epoch + 1, (unsigned long)batch->split, (unsigned long)batch->number);
     (void)t;
     return WF_OK;
 }
@@ -443,8 +444,8 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint
         rc = plan_for(t, s, batch->n, &p, err);
         if (rc == WF_OK) {
             bind(t, s, p, set, batch);
-            rc = wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL,
-                             err);
+            rc =
+                wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL, err);
         }
         if (rc == WF_OK)
             *n = gather_metrics(s, p, batch->n, m);
@@ -466,8 +467,7 @@ static wf_status evaluate(void *arg, int set, wf_err *err)
     return wf_worker_evaluated(t->worker, n, m, &why, err);
 }
 
-static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out,
-                      wf_err *err)
+static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)
 {
     wf_trainer *t = arg;
 
