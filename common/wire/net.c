@@ -2,10 +2,10 @@
 /* common/wire/net.c - hello, welcome, reset; then links.
  *
  * A dialler draws its sequence start anew whenever the other side's incarnation turns out to be
- * another than before, so that messages still on their way to the old one cannot pass as messages of
- * the new link. Hellos are counted (in the header's `request`), for one that comes late must not
- * replace the link that a newer one has made. Whoever is sent what cannot be of its link says reset:
- * two sides that hold different links would else wait for each other for ever.
+ * another than before, so that messages still on their way to the old one cannot pass as messages
+ * of the new link. Hellos are counted (in the header's `request`), for one that comes late must not
+ * replace the link that a newer one has made. Whoever is sent what cannot be of its link says
+ * reset: two sides that hold different links would else wait for each other for ever.
  */
 #include "common/wire/net.h"
 #include "common/base/clock.h"
@@ -26,10 +26,10 @@ typedef struct peer {
     wf_peer pub;
     wf_transport *transport; /* its own when dialled, the listener's when accepted */
     wf_route route;
-    wf_link *link;        /* NULL: dialling, or gone */
-    uint64_t first;       /* our sequence start */
-    uint64_t peer_first;  /* theirs */
-    uint32_t attempt;     /* counts the dialler's starts */
+    wf_link *link;       /* NULL: dialling, or gone */
+    uint64_t first;      /* our sequence start */
+    uint64_t peer_first; /* theirs */
+    uint32_t attempt;    /* counts the dialler's starts */
     int64_t last_sent_ns, hello_at_ns, hello_wait_ns;
     bool dialled, silent_told, refused, down_owed, up_owed, gone;
     wf_err refusal;
@@ -371,8 +371,9 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
     wf_task_str(n->conf.self, me, sizeof me);
     wf_task_str((wf_task){body->role, body->index}, them, sizeof them);
     if (body->version_least > WF_WIRE_VERSION || body->version_most < WF_WIRE_VERSION)
-        return wf_fail(err, WF_MISMATCH, body->version_least > WF_WIRE_VERSION ?
-                           "upgrade the side that was dialled" : "upgrade the side that dials",
+        return wf_fail(err, WF_MISMATCH,
+                       body->version_least > WF_WIRE_VERSION ? "upgrade the side that was dialled"
+                                                             : "upgrade the side that dials",
                        "%s (weft %s) speaks protocol %u to %u, %s (weft %s) speaks %d", them,
                        body->release, body->version_least, body->version_most, me, WEFT_VERSION,
                        WF_WIRE_VERSION);
@@ -392,8 +393,8 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
 static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
                          int64_t now_ns)
 {
-    wf_hello hello = {{(wf_role)body->role, body->index}, m->head.incarnation, body->pid,
-                      body->release};
+    wf_hello hello = {
+        {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release};
     peer *p = find_accepted(n, m->head.incarnation);
     wf_err err;
     wf_status rc;
@@ -458,8 +459,7 @@ static void on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
         return;
     }
     wf_control_free(&body);
-    if (known && p->pub.incarnation == m->head.incarnation &&
-        p->peer_first == m->head.sequence) {
+    if (known && p->pub.incarnation == m->head.incarnation && p->peer_first == m->head.sequence) {
         p->pub.last_heard_ns = now_ns;
         return;
     }

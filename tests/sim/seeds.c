@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats it.
+/* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats
+ * it.
  *
  *   seeds FIRST COUNT [-v|-vv]   -v: logs, and the status at the end; -vv: and every event
  */

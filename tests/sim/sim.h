@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/sim.h - a whole cluster in one process: the roles' own logic under a virtual clock, a bad
- * network and a disk that crashes, all by one seed. One seed, one history.
+/* tests/sim/sim.h - a whole cluster in one process: the roles' own logic under a virtual clock, a
+ * bad network and a disk that crashes, all by one seed. One seed, one history.
  *
  * The job is the ledger model (RELIABILITY A4.1): sgd with rate 1 and gradients of -1 or 0, so that
  * weights count what was applied.
