@@ -96,7 +96,11 @@ void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *
                     const wf_err *why);
 
 const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps);
-/* Slice by place, NULL past the end; for tests and oracles. */
+/* For tests and oracles. Slice by place, NULL past the end; the generation that is served, 0 when
+ * none is; the view, and whether an incarnation is in it. */
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);
+uint16_t wf_ps_generation(const wf_ps *ps);
+uint32_t wf_ps_view(const wf_ps *ps);
+bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
 
 #endif
