@@ -74,7 +74,11 @@ typedef struct wf_compile_spec {
     const char *loss;
     wf_compile_logits from_logits;
     const char *prediction; /* the output that the loss reads; NULL: the first that is not a loss */
-    const char *label;      /* the feed with the labels; NULL: "y" */
+    /* The feed with the labels; NULL: the first of `fields` that is no input of the model, or "y".
+     */
+    const char *label;
+    const wf_conf_field *fields; /* [n_fields]: what the data offers; only names are read */
+    size_t n_fields;
     const char *const *metrics; /* [n_metrics]: accuracy, mse, mae and their long names */
     size_t n_metrics;
     bool train_metrics;         /* metrics in the train graph too */
@@ -88,13 +92,12 @@ typedef struct wf_compile_spec {
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 } wf_compile_spec;
 
-/* Fills *spec from a job file: source, loss, metrics, label (the data field that is no input of the
- * model; of an ONNX file "y"), batch, seed, slice size, strategy. What it points to is
- * the job's: keep that until after wf_compile. */
+/* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
+ * What it points to is the job's: keep that until after wf_compile. */
 void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
                             wf_model *model, wf_compile_spec *spec);
 
-/* A variable of the compiled graph: trainable ones first to last in the order of their first use.
+/* A variable of the compiled graph, in the order of their first use.
  */
 typedef struct wf_compiled_variable {
     const char *name;
@@ -192,8 +195,9 @@ WF_MUST_USE wf_status wf_compiled_set_variable(wf_compiled *c, const char *name,
 /* For `weft export`: the model's inference form with the given weights, ready for wf_onnx_write.
  * Loss, labels and Dropout are gone, names of inputs, outputs and variables are the model's.
  * `weights` [n] gives a variable's content by its name; what is not given keeps its initial content
- * (frozen variables). Reads its arguments during the call only; the caller owns *out.
- * Errors: as wf_compile; WF_NOTFOUND, WF_SHAPE for weights that do not fit. */
+ * (frozen variables). Weights that this form does not use (of the loss alone) are passed over.
+ * Reads its arguments during the call only; the caller owns *out. Errors: as wf_compile; WF_SHAPE
+ * for weights that do not fit. */
 typedef struct wf_named_tensor {
     const char *name;
     const wf_tensor *tensor;

@@ -1,21 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/job.c - what to compile, out of a job file. */
 #include "common/compile/compile.h"
-#include <string.h>
-
-/* The data field that is no input of the model: the labels. */
-static const char *label_of(const wf_job_conf *job)
-{
-    for (size_t i = 0; i < job->n_train && !job->onnx; i++) {
-        bool input = false;
-
-        for (size_t k = 0; k < job->n_inputs; k++)
-            input = input || !strcmp(job->train[i].name, job->inputs[k].name);
-        if (!input)
-            return job->train[i].name;
-    }
-    return NULL;
-}
 
 void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
                             wf_model *model, wf_compile_spec *spec)
@@ -34,7 +19,8 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .from_logits = job->from_logits == WF_YES  ? WF_COMPILE_LOGITS_TRUE
                        : job->from_logits == WF_NO ? WF_COMPILE_LOGITS_FALSE
                                                    : WF_COMPILE_LOGITS_AUTO,
-        .label = label_of(job),
+        .fields = job->train,
+        .n_fields = job->n_train,
         .metrics = job->metrics,
         .n_metrics = job->n_metrics,
         .batch = (int64_t)job->batch,

@@ -15,11 +15,25 @@
 #include "common/graph/emit.h"
 #include <string.h>
 
+/* What the labels' feed is called. */
+static const char *label_name(const wf_unit *u)
+{
+    if (u->spec->label)
+        return u->spec->label;
+    for (size_t i = 0; i < u->spec->n_fields; i++) {
+        const wf_value *v = wf_graph_value(u->graph, u->spec->fields[i].name);
+
+        if (!v || !v->is_input)
+            return u->spec->fields[i].name;
+    }
+    return "y";
+}
+
 /* The label feed: the model's own input of that name, or a new one of this type. */
 static wf_status label_feed(wf_unit *u, wf_dtype dtype, int32_t rank, const wf_axis axes[],
                             wf_err *err)
 {
-    const char *name = u->spec->label ? u->spec->label : "y";
+    const char *name = label_name(u);
     wf_value *v = wf_graph_value(u->graph, name);
     char type[128];
 

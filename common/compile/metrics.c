@@ -42,17 +42,13 @@ static wf_status count_classes(wf_unit *u, wf_value *labels, const char *label, 
     wf_value *in[2] = {u->scores, labels}, *hits;
     double each = 1.0;
 
-    /* A loss over more axes (classes second, as a file has it) folds them: one hit each. */
     if (u->scores->rank != 2)
         return wf_fail(err, WF_UNSUPPORTED, "leave the metric out",
                        "metric %s: the scores \"%s\" have %d axes, and 2 are counted", label,
                        u->scores->name, u->scores->rank);
-    if (u->spec->label && !wf_value_is_constant(labels)) {
-        const wf_value *feed = wf_graph_value(u->graph, u->spec->label);
-
-        if (feed && feed->is_input && feed->rank > 1 && u->loss_kind == WF_LOSS_SPARSE)
-            each = per_record(feed);
-    }
+    /* A loss function over more axes has folded them: a record has several labels then. */
+    if (u->loss_kind == WF_LOSS_SPARSE && u->label_feed && u->label_feed->rank > 1)
+        each = per_record(u->label_feed);
     hits = wf_emit_op(&e, "CorrectCount", 2, in, 0, NULL);
     WF_TRY(wf_emit_end(&e));
     return fetch(u, hits, WF_MEANS_HITS, label, each, err);
