@@ -60,7 +60,5 @@ wf_status wf_cluster_missing(const wf_cluster_conf *c, char *names, size_t size,
     add_missing(&c->master, "master", 0, names, size);
     for (uint32_t i = 0; i < c->n_ps; i++)
         add_missing(&c->ps[i], "ps", i, names, size);
-    for (uint32_t i = 0; i < c->n_workers; i++)
-        add_missing(&c->workers[i], "worker", i, names, size);
     return WF_OK;
 }

@@ -127,10 +127,10 @@ def a_port_in_use_names_its_process(c):
 
 
 def a_task_that_never_listens_is_named(c):
-    (c.folder / "weft-worker").write_text("#!/bin/sh\nexit 2\n")
-    c.run("up", "--timeout", "1", code=1, says="still missing: worker/0 worker/1")
+    (c.folder / "weft-ps").write_text("#!/bin/sh\nexit 2\n")
+    c.run("up", "--timeout", "1", code=1, says="still missing: ps/0 ps/1")
     c.run("down")
-    (c.folder / "weft-worker").write_text(TASK)
+    (c.folder / "weft-ps").write_text(TASK)
 
 
 def main():
