@@ -8,8 +8,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { TILE = 4096 /* elements */, ALIGN = 64 };
+enum { TILE = 4096 /* elements */, ALIGN = 64, HUGE_PAGE = 2 << 20 };
 
 static const struct known {
     char kind;
@@ -101,27 +102,56 @@ static wf_status fill(wf_source *s, wf_element e, size_t n, wf_array *a, wf_err 
     return WF_OK;
 }
 
-/* The product of the dimensions, and bytes in the file and in memory. */
-static wf_status measure(const wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
-                         wf_array *a, size_t *n, wf_err *err)
+/* Large arrays lie on 2 MiB pages where the system allows it: shuffled records then cost no walk of
+ * the page table (bench/reader.c: gathering 32 images fell from 10.7 to 6.7 us). NULL when there is
+ * no memory. */
+static void *allocate(size_t bytes)
+{
+    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGN;
+    void *data;
+
+    if (bytes > SIZE_MAX - align)
+        return NULL;
+    data = aligned_alloc(align, wf_align_up(WF_MAX(bytes, 1), align));
+    if (data && align == HUGE_PAGE)
+        (void)madvise(data, wf_align_up(bytes, align), MADV_HUGEPAGE); /* a wish, not a need */
+    return data;
+}
+
+wf_status wf_array_make(wf_array *a, const char *path, size_t limit_bytes, wf_err *err)
 {
     char text[128];
     int64_t elems;
-    size_t in_file;
 
-    if (rank == 0)
-        return wf_fail(err, WF_INVALID, "give it a first axis, one entry a record",
-                       "%s holds a single number and no records", s->path);
+    if (!wf_dims_elems(a->rank, a->dims, &elems) ||
+        !wf_mul_size((size_t)elems, wf_dtype_size(a->dtype), &a->bytes))
+        return wf_fail(err, WF_INVALID, "check the shape",
+                       "%s: the shape %s is more than any memory holds", path,
+                       wf_dims_str(a->rank, a->dims, text, sizeof text));
+    if (limit_bytes && a->bytes > limit_bytes)
+        return wf_fail(err, WF_NOMEM, NULL, "%s takes %zu bytes, %zu are allowed", path, a->bytes,
+                       limit_bytes);
+    a->data = allocate(a->bytes);
+    return a->data ? WF_OK : wf_fail_nomem(err, a->bytes);
+}
+
+/* Whether a file can hold what its header claims; *n are its elements. */
+static wf_status check_claim(const wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
+                             size_t *n, wf_err *err)
+{
+    char text[128];
+    int64_t elems;
+    size_t bytes;
+
     if (rank > WF_MAX_RANK)
         return wf_fail(err, WF_INVALID, NULL, "%s has %u dimensions; weft takes up to %d", s->path,
                        rank, WF_MAX_RANK);
-    if (!wf_dims_elems(rank, dims, &elems) || !wf_mul_size((size_t)elems, e.size, &in_file) ||
-        !wf_mul_size((size_t)elems, wf_dtype_size(a->dtype), &a->bytes))
+    if (!wf_dims_elems(rank, dims, &elems) || !wf_mul_size((size_t)elems, e.size, &bytes))
         return wf_fail(err, WF_INVALID, "fetch the file again",
                        "%s: its header claims the shape %s, which no memory holds", s->path,
                        wf_dims_str(rank, dims, text, sizeof text));
     *n = (size_t)elems;
-    return wf_source_expect(s, in_file, err);
+    return wf_source_expect(s, bytes, err);
 }
 
 wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
@@ -129,23 +159,18 @@ wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t
 {
     wf_array a = {.dtype = wf_element_dtype(e), .rank = rank};
     wf_status rc;
-    size_t n = 0, room;
+    size_t n = 0;
 
     if (a.dtype == WF_NONE)
         return wf_fail(err, WF_UNSUPPORTED, "convert it first (numpy.ndarray.astype)",
                        "%s holds elements of type %c%u, which weft does not read", s->path, e.kind,
                        e.size);
-    WF_TRY(measure(s, e, rank, dims, &a, &n, err));
-    if (limit_bytes && a.bytes > limit_bytes)
-        return wf_fail(err, WF_NOMEM, NULL, "%s takes %zu bytes, %zu are allowed", s->path, a.bytes,
-                       limit_bytes);
-    memcpy(a.dims, dims, rank * sizeof dims[0]);
-    if (!wf_add_size(a.bytes, ALIGN, &room))
-        return wf_fail_nomem(err, a.bytes);
-    a.data = aligned_alloc(ALIGN, wf_align_up(WF_MAX(a.bytes, 1), ALIGN));
-    if (!a.data)
-        return wf_fail_nomem(err, a.bytes);
-    rc = fill(s, e, n, &a, err);
+    WF_TRY(check_claim(s, e, rank, dims, &n, err));
+    if (rank)
+        memcpy(a.dims, dims, rank * sizeof dims[0]);
+    rc = wf_array_make(&a, s->path, limit_bytes, err);
+    if (rc == WF_OK)
+        rc = fill(s, e, n, &a, err);
     if (rc == WF_OK)
         rc = wf_source_end(s, err);
     if (rc == WF_OK)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE = 256, LINE = 64, AHEAD = 2 /* records */, AHEAD_LINES = 16 };
+enum { TILE = 256, LINE = 64, AHEAD = 4 /* records */, AHEAD_LINES = 16 };
 
 typedef struct field {
     wf_field_info info;
@@ -27,8 +27,8 @@ struct wf_dataset {
     field fields[WF_DATA_MAX_FIELDS];
 };
 
-static wf_status read_array(const wf_format *format, const char *path, size_t limit_bytes,
-                            wf_array *out, wf_err *err)
+static wf_status read_file(const wf_format *format, const char *path, size_t limit_bytes,
+                           wf_array *out, wf_err *err)
 {
     wf_source source;
     wf_status rc = wf_source_open(&source, path, err);
@@ -39,12 +39,48 @@ static wf_status read_array(const wf_format *format, const char *path, size_t li
     return rc;
 }
 
+static void free_data(void *data, void *hint)
+{
+    (void)hint;
+    free(data);
+}
+
+wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf_err *err)
+{
+    const wf_format *row;
+    wf_array a = {0};
+    wf_tensor *t = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_format_find(format, &row, err));
+    if (!row->read)
+        return wf_fail(err, WF_USAGE, NULL, "data format \"%s\" has no files", format);
+    WF_TRY(read_file(row, path, 0, &a, err));
+    rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
+    if (rc == WF_OK) {
+        t->buf = wf_buf_wrap(a.data, a.bytes, free_data, NULL);
+        if (t->buf) {
+            *out = t;
+            return WF_OK;
+        }
+        rc = wf_fail_nomem(err, sizeof *t->buf);
+    }
+    wf_tensor_free(&t);
+    wf_array_close(&a);
+    return rc;
+}
+
 /* Fills the facts of a field whose array has been read. */
 static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
 {
     wf_field_info *info = &f->info;
     int64_t elems;
 
+    if (f->array.rank == 0)
+        return wf_fail(err, WF_INVALID, "give it a first axis, one entry a record",
+                       "%s holds a single number and no records", info->path);
+    if (f->array.dims[0] == 0)
+        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", info->path);
     info->raw_dtype = f->array.dtype;
     info->raw_rank = f->array.rank - 1;
     memcpy(info->raw_dims, f->array.dims + 1, info->raw_rank * sizeof info->raw_dims[0]);
@@ -61,21 +97,42 @@ static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
     return WF_OK;
 }
 
-static wf_status add_field(wf_dataset *d, const wf_format *format, const wf_field_spec *spec,
-                           size_t limit_bytes, wf_err *err)
+/* Reads or makes the array of a field and describes it. */
+static wf_status fill_field(field *f, const wf_format *format, const wf_dataset_spec *set,
+                            const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
+{
+    static const wf_map_step to_one = {.type = "scale", .number = 1.0 / 255};
+    wf_field_spec scaled = *spec;
+
+    if (!format->make) {
+        WF_TRY(read_file(format, spec->path, limit_bytes, &f->array, err));
+        return describe(f, spec, err);
+    }
+    WF_TRY(format->make(set, spec, limit_bytes, &f->array, err));
+    if (spec->n_steps == 0 && spec->classes == 0 && wf_dtype_is_float(spec->want)) {
+        scaled.steps = &to_one;
+        scaled.n_steps = 1;
+    }
+    return describe(f, &scaled, err);
+}
+
+static wf_status add_field(wf_dataset *d, const wf_format *format, const wf_dataset_spec *set,
+                           const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
 {
     field *f = &d->fields[d->n_fields];
+    const char *path = spec->path ? spec->path : format->name;
     int64_t classes;
 
     f->info.name = wf_arena_strdup(d->arena, spec->name);
-    f->info.path = wf_arena_strdup(d->arena, spec->path);
+    f->info.path = wf_arena_strdup(d->arena, path);
     if (!f->info.name || !f->info.path)
-        return wf_fail_nomem(err, strlen(spec->name) + strlen(spec->path));
+        return wf_fail_nomem(err, strlen(spec->name) + strlen(path));
     if (wf_dataset_find(d, spec->name) >= 0)
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" is given twice", spec->name);
-    WF_TRY(read_array(format, spec->path, limit_bytes, &f->array, err));
+    if (!format->make && !spec->path)
+        return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" has no file", spec->name);
     d->n_fields++; /* from here on wf_dataset_free frees its array */
-    WF_TRY(describe(f, spec, err));
+    WF_TRY(fill_field(f, format, set, spec, limit_bytes, err));
     if (d->n_fields == 1)
         d->n_records = (uint64_t)f->array.dims[0];
     if ((uint64_t)f->array.dims[0] != d->n_records)
@@ -112,7 +169,7 @@ wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err 
             rc = wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
                          spec->limit_bytes);
         else
-            rc = add_field(d, format, &spec->fields[i],
+            rc = add_field(d, format, spec, &spec->fields[i],
                            spec->limit_bytes ? spec->limit_bytes - held : 0, err);
     }
     if (rc == WF_OK)

@@ -10,7 +10,8 @@
  * Threading: read-only after wf_dataset_open; any number of threads may gather at once.
  *
  * Formats: idx (MNIST's), npy (numpy's, one array); each also through gzip when its name ends with
- * ".gz". One file each, one row in the table of format.h.
+ * ".gz"; synthetic (noise of a given shape, for measuring). One file each, one row in the table of
+ * format.h.
  *
  * Other headers of this room: shuffle.h (the order of records), reader.h (batches, ahead of time),
  * digits.h (a data set that is drawn).
@@ -45,13 +46,22 @@ typedef struct wf_field_spec {
     const wf_map_step *steps; /* [n_steps], in order */
     size_t n_steps;
     wf_dtype want; /* cast to this at the end; WF_NONE: as it comes out of the steps */
+
+    /* Of synthetic only, which has no path: one record before the steps. With `classes`, each
+     * element is a label below it, held as i32; without, noise of u8, which is scaled to 0 .. 1
+     * when it has no steps and a float is wanted. */
+    uint32_t rank;
+    int64_t dims[WF_MAX_RANK];
+    int64_t classes;
 } wf_field_spec;
 
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy" */
+    const char *format; /* "idx", "npy", "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
+    uint64_t records;   /* of synthetic only */
+    uint64_t seed;      /* of synthetic only: the same seed and names give the same records */
 } wf_dataset_spec;
 
 typedef struct wf_field_info {
@@ -72,12 +82,17 @@ typedef struct wf_dataset wf_dataset;
 
 /* Reads all files and plans the steps; the caller owns *out. The spec is read during the call only.
  * Errors: WF_NOTFOUND; WF_IO; WF_INVALID for a file that is not of the format, is cut short (says
- * wanted and present bytes) or goes on beyond its end, or for fields of different counts; WF_SHAPE
- * for steps that do not fit the records; WF_USAGE for an unknown format, step or dtype;
- * WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
+ * wanted and present bytes), goes on beyond its end or holds no records, or for fields of different
+ * counts; WF_SHAPE for steps that do not fit the records; WF_USAGE for an unknown format, step or
+ * dtype; WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
 WF_MUST_USE wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err);
 /* Frees *d and sets it to NULL; NULL is fine. No reader may use it any more. */
 void wf_dataset_free(wf_dataset **d);
+
+/* Reads one file whole, as a tensor that the caller owns: any rank up to WF_MAX_RANK, 0 (a single
+ * number) and dimensions of 0 as well. Errors: as wf_dataset_open. */
+WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tensor **out,
+                                   wf_err *err);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
 /* Bytes of records held in memory. */

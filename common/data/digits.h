@@ -6,8 +6,9 @@
  * levels, white on black, in the layout of MNIST. Image i of a file depends on (seed, file, i)
  * alone, so the same seed gives the same bytes on every machine.
  *
- * Measured (tests/unit/digits.c checks the first with seed 1): a linear model reaches 88 to 92 %
- * on the test images, an MLP 784-128-10 97 to 98 %.
+ * Measured with seeds 1 to 5 by bench/digits.c, Adam 0.001, 60,000 + 10,000 images: a linear model
+ * ends at 90 to 91.5 % of the test images however long it trains, 784-128-10 at 98.6 to 98.9 %
+ * after 10 epochs of batch 32. (MNIST: 92.7 and 97.9 %.)
  */
 #ifndef WF_DATA_DIGITS_H
 #define WF_DATA_DIGITS_H
@@ -19,7 +20,7 @@ enum { WF_DIGITS_SIDE = 28, WF_DIGITS_PIXELS = 28 * 28, WF_DIGITS_CLASSES = 10 }
 
 /* Writes train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and
  * t10k-labels-idx1-ubyte.gz into dir, which is made if it is not there; files of these names are
- * replaced, each at once. About 8 s for 60,000 + 10,000. Errors: WF_INVALID for more than 10
+ * replaced, each at once. About 2 s for 60,000 + 10,000. Errors: WF_INVALID for more than 10
  * million images; WF_IO; WF_NOMEM. */
 WF_MUST_USE wf_status wf_digits_write(const char *dir, uint64_t seed, uint64_t n_train,
                                       uint64_t n_test, wf_err *err);

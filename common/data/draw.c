@@ -23,13 +23,13 @@ enum {
 
 /* How far things vary; tuned so that a linear model does badly and a small network well. All are
  * ends of a range, in pixels where nothing else is said. */
-static const float height_least = 16.0f, height_most = 21.0f;
-static const float aspect_least = 0.55f, aspect_most = 0.95f; /* width by height */
-static const float turn_most = 0.11f; /* tan of half the angle: 12.5 degrees */
-static const float shear_most = 0.30f;
-static const float shift_most = 1.8f;
-static const float wobble = 0.055f;                     /* of a point, of the box */
-static const float bend = 1.5f;                         /* of a node of the field */
+static const float height_least = 16.9f, height_most = 20.6f;
+static const float aspect_least = 0.59f, aspect_most = 0.91f; /* width by height */
+static const float turn_most = 0.10f; /* tan of half the angle: 11.4 degrees */
+static const float shear_most = 0.26f;
+static const float shift_most = 1.15f;
+static const float wobble = 0.047f;                     /* of a point, of the box */
+static const float bend = 1.07f;                        /* of a node of the field */
 static const float pen_least = 0.75f, pen_most = 1.75f; /* radius */
 static const float ink_least = 0.70f;                   /* darkest grey of a pen, of white */
 static const float grain = 0.22f;                       /* noise on ink, of its grey */

@@ -3,15 +3,23 @@
 #include "common/data/format.h"
 #include "common/base/nearest.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static const wf_format *const formats[] = {&wf_format_idx, &wf_format_npy};
-static const char *const names[] = {"idx", "npy"};
-static const char *const later[] = {"csv", "libsvm", "npz", "synthetic", "text", "tfrecord"};
+#define WF_FORMAT(name) &wf_format_##name,
+static const wf_format *const formats[] = {
+#include "common/data/rows.def"
+};
+#undef WF_FORMAT
+
+/* Of DESIGN 8, known and not built yet. */
+static const char *const later[] = {"csv", "libsvm", "npz", "text", "tfrecord"};
 
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
 {
-    const char *near;
+    const char *names[WF_COUNT(formats)], *near;
+    char known[128] = "";
+    size_t at = 0;
 
     for (size_t i = 0; i < WF_COUNT(formats); i++)
         if (strcmp(formats[i]->name, name) == 0) {
@@ -22,9 +30,14 @@ wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
         if (strcmp(later[i], name) == 0)
             return wf_fail(err, WF_UNSUPPORTED, "save it as npy (numpy.save)",
                            "data format \"%s\" is not built yet", name);
+    for (size_t i = 0; i < WF_COUNT(formats); i++) {
+        names[i] = formats[i]->name;
+        if (at < sizeof known)
+            at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", names[i]);
+    }
     near = wf_nearest(name, names, WF_COUNT(names));
     if (near)
         return wf_fail(err, WF_USAGE, NULL, "unknown data format \"%s\"; did you mean \"%s\"?",
                        name, near);
-    return wf_fail(err, WF_USAGE, NULL, "unknown data format \"%s\"; there are idx and npy", name);
+    return wf_fail(err, WF_USAGE, NULL, "unknown data format \"%s\"; there are: %s", name, known);
 }

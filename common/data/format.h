@@ -9,22 +9,27 @@
 #define WF_DATA_FORMAT_H
 
 #include "common/base/status.h"
+#include "common/data/data.h"
 #include "common/data/source.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* An array in memory: dims[0] records of dims[1..]. */
+/* An array in memory: of a data set, dims[0] records of dims[1..]. */
 typedef struct wf_array {
     wf_dtype dtype;
-    uint32_t rank; /* at least 1 */
+    uint32_t rank;
     int64_t dims[WF_MAX_RANK];
     void *data; /* aligned to 64; owned */
     size_t bytes;
 } wf_array;
 
 void wf_array_close(wf_array *a);
+/* Memory for an array of a's dtype, rank and dims, which are within bounds; fills bytes and data.
+ * limit_bytes bounds it; 0: no limit. `path` is for the message. Errors: WF_INVALID for a size that
+ * overflows; WF_NOMEM. */
+WF_MUST_USE wf_status wf_array_make(wf_array *a, const char *path, size_t limit_bytes, wf_err *err);
 
 /* One element as a file holds it. Integers without a dtype of weft's own are widened. */
 typedef struct wf_element {
@@ -39,7 +44,7 @@ wf_dtype wf_element_dtype(wf_element e);
 
 /* Allocates and reads an array whose rank and dims the header gave, and checks that the file ends
  * there. *out is empty before, and after a failure. limit_bytes bounds what is held; 0: no limit.
- * Errors: WF_INVALID for a rank of 0 or above WF_MAX_RANK, a negative dimension, a size that
+ * Errors: WF_INVALID for a rank above WF_MAX_RANK, a negative dimension, a size that
  * overflows or is not in the file; WF_UNSUPPORTED for elements without a dtype; WF_NOMEM; WF_IO. */
 WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
                                     size_t limit_bytes, wf_array *out, wf_err *err);
@@ -48,12 +53,17 @@ typedef struct wf_format {
     const char *name;
     /* Reads what `s`, just opened, holds. Errors: as wf_array_read. */
     wf_status (*read)(wf_source *s, size_t limit_bytes, wf_array *out, wf_err *err);
+    /* Or makes a field without a file. Errors: WF_USAGE, WF_NOMEM. */
+    wf_status (*make)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
+                      wf_array *out, wf_err *err);
 } wf_format;
 
 /* The row of that name. Errors: WF_USAGE with the nearest, WF_UNSUPPORTED for one of DESIGN 8 that
  * is not built yet. */
 WF_MUST_USE wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err);
 
-extern const wf_format wf_format_idx, wf_format_npy;
+#define WF_FORMAT(name) extern const wf_format wf_format_##name;
+#include "common/data/rows.def"
+#undef WF_FORMAT
 
 #endif

@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SMALL_BATCH = 512 * 1024 /* bytes that are gathered in less time than a wake-up takes */ };
+
 typedef enum slot_state { EMPTY, FILLING, READY, HELD } slot_state;
 
 typedef struct slot {
@@ -173,6 +175,16 @@ static wf_status start_thread(wf_reader *r, wf_err *err)
     pthread_setname_np(r->thread, "weft-reader");
     r->started = true;
     return WF_OK;
+}
+
+uint32_t wf_reader_depth_for(const wf_dataset *d, uint64_t batch)
+{
+    uint64_t record = 0;
+
+    for (uint32_t i = 0; i < wf_dataset_n_fields(d); i++)
+        if (__builtin_add_overflow(record, wf_dataset_field(d, i)->record_bytes, &record))
+            return WF_READER_DEPTH;
+    return record && batch <= SMALL_BATCH / record ? 0 : WF_READER_DEPTH;
 }
 
 wf_status wf_reader_new(const wf_reader_spec *spec, wf_reader **out, wf_err *err)

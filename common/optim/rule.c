@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WF_RULE(name) &wf_rule_##name,
 const wf_rule *const wf_rules[] = {
-    &wf_rule_adagrad,  &wf_rule_adam,    &wf_rule_adamw, &wf_rule_momentum,
-    &wf_rule_nesterov, &wf_rule_rmsprop, &wf_rule_sgd,   NULL,
-};
+#include "common/optim/rows.def"
+    NULL};
+#undef WF_RULE
 
 /* Keras's, known and not built yet: to be told from a misspelt name. */
 static const char *const later_rules[] = {"adadelta", "adafactor", "adamax", "ftrl",   "lamb",

@@ -41,8 +41,9 @@ static WF_INLINE double wf_power(double x, uint64_t n)
     return r;
 }
 
-/* The rows, one for each file of this room. */
-extern const wf_rule wf_rule_adagrad, wf_rule_adam, wf_rule_adamw, wf_rule_momentum,
-    wf_rule_nesterov, wf_rule_rmsprop, wf_rule_sgd;
+/* The rows, one for each rule of meson.build. */
+#define WF_RULE(name) extern const wf_rule wf_rule_##name;
+#include "common/optim/rows.def"
+#undef WF_RULE
 
 #endif

@@ -146,8 +146,11 @@ static void a_wrong_file_is_named(void **unused)
     bad[2] = 8;
     bad[3] = 9;
     expect_refused("idx", test_write(&folder, "x", bad, sizeof bad), WF_INVALID, "9 dimensions");
+    memset(bad + 4, 0, 4);
+    bad[3] = 1;
+    expect_refused("idx", test_write(&folder, "x", bad, 8), WF_INVALID, "holds no records");
     bad[3] = 0;
-    expect_refused("idx", test_write(&folder, "x", bad, 4), WF_INVALID, "single number");
+    expect_refused("idx", test_write(&folder, "x", bad, 5), WF_INVALID, "single number");
     expect_refused("npy", test_write(&folder, "x", labels, sizeof labels), WF_INVALID, "npy");
     expect_refused("idxx", folder.file, WF_USAGE, "did you mean \"idx\"");
     expect_refused("tfrecord", folder.file, WF_UNSUPPORTED, "tfrecord");
@@ -404,6 +407,104 @@ static void steps_that_do_not_fit_are_named(void **unused)
     }
 }
 
+static void a_whole_file_is_a_tensor_of_any_rank(void **unused)
+{
+    static const struct {
+        const char *shape;
+        uint32_t rank;
+        int64_t elems;
+    } rows[] = {{"()", 0, 1}, {"(1,)", 1, 1}, {"(0, 3)", 2, 0}, {"(1,1,1,1,1,1,1,1)", 8, 1}};
+    uint8_t file[256];
+    char dict[128];
+    wf_tensor *t = NULL;
+    wf_err err = {0};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t n;
+
+        snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': False, 'shape': %s}",
+                 rows[i].shape);
+        n = make_npy(file, dict, "\0\0\xc0\x3f", (size_t)rows[i].elems * 4);
+        if (wf_data_load("npy", test_write(&folder, "x.npy", file, n), &t, &err) != WF_OK)
+            fail_msg("%s", err.what);
+        assert_int_equal(t->rank, rows[i].rank);
+        assert_int_equal(wf_elems(t), rows[i].elems);
+        assert_true(rows[i].elems == 0 || wf_f32(t)[0] == 1.5f);
+        wf_tensor_free(&t);
+    }
+    assert_int_equal(wf_data_load("npy", "/nowhere", &t, &err), WF_NOTFOUND);
+    assert_int_equal(wf_data_load("synthetic", "/nowhere", &t, &err), WF_USAGE);
+    assert_null(t);
+}
+
+static void synthetic_data_has_the_shape_that_is_asked_for(void **unused)
+{
+    wf_field_spec fields[] = {
+        {.name = "x", .want = WF_F32, .rank = 2, .dims = {3, 5}},
+        {.name = "y", .want = WF_I64, .classes = 7},
+    };
+    wf_dataset_spec spec = {
+        .format = "synthetic", .fields = fields, .n_fields = 2, .records = 1000, .seed = 3};
+    wf_dataset *d = NULL;
+    wf_err err = {0};
+    uint64_t at[1000];
+    int64_t y[1000];
+    float x[15];
+
+    (void)unused;
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_OK);
+    assert_int_equal(wf_dataset_records(d), 1000);
+    assert_int_equal(wf_dataset_check_labels(d, 1, 7, &err), WF_OK);
+    assert_int_equal(wf_dataset_check_labels(d, 1, 6, &err), WF_INVALID);
+    for (uint64_t i = 0; i < 1000; i++)
+        at[i] = i;
+    wf_dataset_gather(d, 0, at + 999, 1, x);
+    wf_dataset_gather(d, 1, at, 1000, y);
+    for (int i = 0; i < 15; i++)
+        assert_true(x[i] >= 0 && x[i] <= 1);
+    wf_dataset_free(&d);
+    spec.records = 0;
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_USAGE);
+    spec.records = INT64_MAX;
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_INVALID);
+    spec.format = "idx";
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_USAGE);
+    assert_null(d);
+}
+
+/* Whatever stands in a file, it is opened or refused; what is opened can be gathered. */
+static void flipped_bytes_never_do_harm(void **unused)
+{
+    static const char dict[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }\n";
+    uint8_t npy[256], file[256], out[4096];
+    size_t n_npy = make_npy(npy, dict, images, 24);
+    wf_rng_key key = {5, 5};
+
+    (void)unused;
+    for (uint64_t i = 0; i < 3000; i++) {
+        bool idx = i % 2;
+        size_t n = idx ? sizeof images : n_npy;
+        wf_dataset *d = NULL;
+        wf_err err = {0};
+
+        memcpy(file, idx ? images : npy, n);
+        for (uint64_t k = 0; k <= wf_rng_below(key, 4 * i, 3); k++)
+            file[wf_rng_below(key, 8 * i + k, idx ? 16 : n_npy - 24)] ^=
+                (uint8_t)(1u << wf_rng_below(key, 16 * i + k, 8));
+        test_write(&folder, "x", file, n);
+        if (open_one(idx ? "idx" : "npy", folder.file, NULL, 0, WF_NONE, &d, &err) == WF_OK) {
+            uint64_t at = wf_dataset_records(d) - 1;
+
+            assert_in_range(wf_dataset_field(d, 0)->record_bytes, 1, sizeof out);
+            wf_dataset_gather(d, 0, &at, 1, out);
+            wf_dataset_free(&d);
+        } else {
+            assert_true(err.what[0]);
+        }
+    }
+}
+
 /* MNIST itself, where it is at hand: what a reader in another language finds in it. */
 static void mnist_is_read_as_it_is(void **unused)
 {
@@ -445,6 +546,9 @@ int main(void)
         cmocka_unit_test(fields_of_different_counts_are_refused),
         cmocka_unit_test(steps_change_what_a_batch_holds),
         cmocka_unit_test(steps_that_do_not_fit_are_named),
+        cmocka_unit_test(a_whole_file_is_a_tensor_of_any_rank),
+        cmocka_unit_test(synthetic_data_has_the_shape_that_is_asked_for),
+        cmocka_unit_test(flipped_bytes_never_do_harm),
         cmocka_unit_test(mnist_is_read_as_it_is),
     };
 

@@ -212,6 +212,14 @@ static void a_batch_beyond_all_bounds_is_the_whole_split(void **unused)
     wf_reader_free(&r);
 }
 
+static void a_thread_is_for_batches_that_are_worth_one(void **unused)
+{
+    (void)unused;
+    assert_int_equal(wf_reader_depth_for(data, 32), 0);
+    assert_int_equal(wf_reader_depth_for(data, 1 << 20), WF_READER_DEPTH);
+    assert_int_equal(wf_reader_depth_for(data, UINT64_MAX), WF_READER_DEPTH);
+}
+
 static void what_cannot_be_read_is_refused(void **unused)
 {
     wf_reader *r = start(4, true, 4), *none = NULL;
@@ -240,6 +248,7 @@ int main(void)
         cmocka_unit_test(batches_that_are_out_stay_as_they_are),
         cmocka_unit_test(many_splits_may_wait),
         cmocka_unit_test(a_batch_beyond_all_bounds_is_the_whole_split),
+        cmocka_unit_test(a_thread_is_for_batches_that_are_worth_one),
         cmocka_unit_test(what_cannot_be_read_is_refused),
     };
 
