@@ -4,6 +4,7 @@
 #define WF_PS_STATE_H
 
 #include "common/base/arena.h"
+#include "common/base/bytes.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
@@ -32,6 +33,14 @@ typedef struct wf_ps_worker {
     wf_ps_pull pulls[WF_PS_MAX_PULLS];
 } wf_ps_worker;
 
+/* The last cut that copies were taken for, so that a chief whose link was lost can ask again. */
+typedef struct wf_ps_saving {
+    uint64_t chief; /* 0: none */
+    uint32_t cut;
+    uint16_t generation;
+    wf_bytes said; /* the packed body of WF_CUT_SAVED, once the shard is written */
+} wf_ps_saving;
+
 typedef struct wf_ps_member {
     uint32_t role, index;
     uint64_t incarnation;
@@ -48,7 +57,7 @@ struct wf_ps {
     uint32_t n_members;
     /* the job */
     bool serving;
-    uint16_t generation;
+    uint16_t job_number, generation;
     wf_arena *arena; /* of the job's names and arrays */
     const char *job;
     wf_ps_variable *variables;
@@ -61,6 +70,7 @@ struct wf_ps {
     wf_ps_worker **workers;
     uint32_t n_workers;
     wf_part parts[WF_MAX_PARTS]; /* of the message in hand */
+    wf_ps_saving saving;
 };
 
 /* on_setup.c */
