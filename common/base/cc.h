@@ -7,6 +7,8 @@
 #define WF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define WF_NORETURN __attribute__((noreturn))
 #define WF_UNUSED __attribute__((unused))
+/* Inlined always, so that what calls it decides for which processor it is compiled. */
+#define WF_INLINE inline __attribute__((always_inline))
 #define WF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define WF_ALIGNED(n) __attribute__((aligned(n)))

@@ -65,7 +65,7 @@ wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...)
     n = vsnprintf(err->what, sizeof err->what, fmt, ap);
     va_end(ap);
     at = n < 0 ? 0 : (size_t)n < sizeof err->what ? (size_t)n : sizeof err->what - 1;
-    snprintf(err->what + at, sizeof err->what - at, ": %s", old);
+    snprintf(err->what + at, sizeof err->what - at, ": %.*s", (int)sizeof err->what - 3, old);
     return rc;
 }
 

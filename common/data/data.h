@@ -1,95 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/data.h - the front door of common/data: training data in memory, by record.
+/* common/data/data.h - the front door of common/data: training records, held in memory.
  *
- * A data set is a handful of named fields ("x", "y"), each from a file of its own, all of the same
- * number of records. A field is held whole, in the dtype of its file, and mapped (scaled, reshaped,
- * cast, one-hot) while a batch is gathered: MNIST takes 47 MB and not 188.
+ * A dataset is a few named fields ("x", "y") of equally many records, each field from one file. It
+ * is read once, as a whole, and kept in the dtype of its file (MNIST: 47 MB and not 188); the map
+ * steps of the job (scale, reshape, ...) are applied when a batch is gathered. What a file's header
+ * claims is held against the size of the file before anything is allocated, and everything that
+ * could fail fails at opening: gathering cannot.
  *
- * Nothing of a file is believed: dimensions are bounded and multiplied with a check before anything
- * is allocated, and a file that is cut short, or goes on after its end, is refused with the bytes
- * wanted and present.
+ * Threading: read-only after wf_dataset_open; any number of threads may gather at once.
  *
- * Other headers of this room: shuffle.h (the order of an epoch), reader.h (batches ahead of time,
- * on a thread), digits.h (a data set that weft draws), format.h (how to add a file format; one row
- * each).
+ * Formats: idx (MNIST's), npy (numpy's, one array); each also through gzip when its name ends with
+ * ".gz". One file each, one row in the table of format.h.
+ *
+ * Other headers of this room: shuffle.h (the order of records), reader.h (batches, ahead of time),
+ * digits.h (a data set that is drawn).
  */
 #ifndef WF_DATA_DATA_H
 #define WF_DATA_DATA_H
 
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_MAX_FIELDS = 64, WF_MAX_MAP_STEPS = 16 };
+enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
+
+/* One step of `map`, filled from the job file; each type takes one of the values.
+ *
+ *   scale    number: every element times it; the result is f32 (f64 stays f64)
+ *   reshape  ints [n_ints]: the shape of one record, one of them may be -1
+ *   one_hot  number: classes; integers [...] become f32 [..., classes]
+ *   cast     text: "float32", "int64", ... (wf_dtype_name) */
+typedef struct wf_map_step {
+    const char *type;
+    double number;
+    const int64_t *ints;
+    size_t n_ints;
+    const char *text;
+} wf_map_step;
+
+typedef struct wf_field_spec {
+    const char *name;         /* "x" */
+    const char *path;         /* of its file */
+    const wf_map_step *steps; /* [n_steps], in order */
+    size_t n_steps;
+    wf_dtype want; /* cast to this at the end; WF_NONE: as it comes out of the steps */
+} wf_field_spec;
+
+typedef struct wf_dataset_spec {
+    const char *format; /* "idx", "npy" */
+    const wf_field_spec *fields;
+    size_t n_fields;
+    size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
+} wf_dataset_spec;
+
+typedef struct wf_field_info {
+    const char *name, *path;
+    /* One record as batches hold it, after the steps: a batch of n is [n, dims...]. */
+    wf_dtype dtype;
+    uint32_t rank;
+    int64_t dims[WF_MAX_RANK];
+    size_t record_bytes;
+    /* One record as the file has it. */
+    wf_dtype raw_dtype;
+    uint32_t raw_rank;
+    int64_t raw_dims[WF_MAX_RANK];
+    size_t raw_record_bytes;
+} wf_field_info;
 
 typedef struct wf_dataset wf_dataset;
 
-/* One step of `map:`, applied to each record. Which members count depends on the type:
- *   scale    x * factor, gives f32 (f64 from f64)
- *   reshape  to dims [rank], of the same product
- *   one_hot  an integer to `classes` f32 values, one of them 1
- *   cast     to dtype, as C converts; f16 and bf16 are not done here */
-typedef struct wf_map_step {
-    const char *type;
-    double factor;
-    uint32_t rank;
-    int64_t dims[WF_MAX_RANK];
-    int64_t classes;
-    wf_dtype dtype;
-} wf_map_step;
-
-typedef struct wf_field_source {
-    const char *name; /* "x" */
-    const char *path; /* gzip by ".gz" at the end */
-    const wf_map_step *steps;
-    size_t n_steps;
-} wf_field_source;
-
-/* A field as a batch delivers it: one record has dims[rank] elements of dtype. */
-typedef struct wf_field {
-    const char *name;
-    const char *path;
-    wf_dtype dtype;
-    uint32_t rank;
-    int64_t dims[WF_MAX_RANK - 1];
-    int64_t elems;       /* of one record */
-    size_t record_bytes; /* as delivered */
-} wf_field;
-
-/* Reads n fields of format "idx" (MNIST) or "npy" (a path "a.npz:name" takes one array of an
- * archive), or "" to go by the file names. Borrowed arguments; the caller owns *out.
- * Errors: WF_NOTFOUND, WF_IO; WF_INVALID: a file that is not what it should be, fields of different
- * counts, a step that does not fit; WF_USAGE: an unknown format or step, with the nearest;
- * WF_UNSUPPORTED; WF_NOMEM. */
-WF_MUST_USE wf_status wf_dataset_open(const char *format, size_t n, const wf_field_source fields[],
-                                      wf_dataset **out, wf_err *err);
-/* Frees *d and sets it to NULL; NULL is fine. */
+/* Reads all files and plans the steps; the caller owns *out. The spec is read during the call only.
+ * Errors: WF_NOTFOUND; WF_IO; WF_INVALID for a file that is not of the format, is cut short (says
+ * wanted and present bytes) or goes on beyond its end, or for fields of different counts; WF_SHAPE
+ * for steps that do not fit the records; WF_USAGE for an unknown format, step or dtype;
+ * WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
+WF_MUST_USE wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err);
+/* Frees *d and sets it to NULL; NULL is fine. No reader may use it any more. */
 void wf_dataset_free(wf_dataset **d);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
+/* Bytes of records held in memory. */
+size_t wf_dataset_bytes(const wf_dataset *d);
 uint32_t wf_dataset_n_fields(const wf_dataset *d);
-const wf_field *wf_dataset_field(const wf_dataset *d, uint32_t i);
-/* -1 when there is none of that name. */
-int64_t wf_dataset_find(const wf_dataset *d, const char *name);
+/* Field i < wf_dataset_n_fields, in the order of the spec; borrowed for the dataset's life. */
+const wf_field_info *wf_dataset_field(const wf_dataset *d, uint32_t i);
+/* The field of that name, or -1. */
+int wf_dataset_find(const wf_dataset *d, const char *name);
 
-/* Makes field i fit a graph's input: delivered as dtype, one record as dims[rank] of which one may
- * be -1. To be called before readers are made. Errors: WF_SHAPE with both shapes: what the file
- * gives and what the graph wants; WF_INVALID for a cast that loses (float to integer). */
-WF_MUST_USE wf_status wf_dataset_deliver(wf_dataset *d, uint32_t i, wf_dtype dtype, uint32_t rank,
-                                         const int64_t dims[], wf_err *err);
-
-/* Copies records[n] of field i, mapped, one after the other to `out` (n * record_bytes). Every
- * index is below wf_dataset_records. */
-void wf_dataset_gather(const wf_dataset *d, uint32_t i, size_t n, const uint64_t records[],
+/* Writes records at[n] (each < wf_dataset_records) of a field, through its steps, into out, which
+ * has room for n * record_bytes and is aligned to its dtype. */
+void wf_dataset_gather(const wf_dataset *d, uint32_t field, const uint64_t at[], size_t n,
                        void *out);
 
-/* Checks that every element of an integer-valued field i lies in [0, classes), before training.
- * Errors: WF_INVALID, naming file, record (from 0) and value. */
-WF_MUST_USE wf_status wf_dataset_check_labels(const wf_dataset *d, uint32_t i, int64_t classes,
+/* Smallest and largest element of a field as its file has it (not through the steps), and the first
+ * record that holds each. Zeroes for an empty field. NaN counts as neither. */
+typedef struct wf_field_range {
+    double least, most;
+    uint64_t least_at, most_at; /* records, from 0 */
+} wf_field_range;
+wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field);
+
+/* Checks before training that a field holds labels 0 .. classes-1. Errors: WF_INVALID, naming file,
+ * record and label. */
+WF_MUST_USE wf_status wf_dataset_check_labels(const wf_dataset *d, uint32_t field, int64_t classes,
                                               wf_err *err);
-/* The least and the greatest value of field i as the file holds it. */
-void wf_dataset_extent(const wf_dataset *d, uint32_t i, double *least, double *greatest);
 
 #endif

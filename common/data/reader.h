@@ -1,69 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/reader.h - batches made ready ahead of time, on a thread of the reader's own.
+/* common/data/reader.h - batches of a dataset, made ready ahead of time.
  *
- * Ranges of positions in an epoch's order are queued with wf_reader_open; their batches come
- * out of wf_reader_next in order, each gathered and mapped. A batch never crosses a range's
- * end: the last of a range may be short. `depth` batches are held in buffers that are made once and
- * rotate; nothing is allocated for a batch. The thread sleeps only when all buffers are full and is
- * woken when half are free again, so that a wake-up (30 us on a virtual machine) is not paid for
- * each batch.
+ * A worker queues ranges (splits) and takes their batches in order. A range is a part of an epoch's
+ * permutation (shuffle.h); batches never cross its end, so the last one may be short. A thread of
+ * the reader's own fills up to `depth` batches ahead.
  *
- * Threading: all calls come from one thread, but for the reader's own.
+ * Nobody waits for a wake-up (30 us) who could do the work: when no batch is ready, wf_reader_next
+ * gathers one itself, on the caller's thread. The thread sleeps when `depth` batches are ready, and
+ * is woken when half are left. Depth 0 has no thread: right where gathering a batch costs less
+ * than waking a thread, see bench/reader.c.
+ *
+ * Nothing is allocated per batch: buffers are made at the start and rotate.
+ *
+ * Threading: one thread calls these functions.
  */
 #ifndef WF_DATA_READER_H
 #define WF_DATA_READER_H
 
 #include "common/base/status.h"
 #include "common/data/data.h"
+#include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WF_READER_DEPTH = 4, WF_READER_MAX_DEPTH = 64, WF_READER_MAX_RANGES = 1024 };
+enum {
+    WF_READER_DEPTH = 4, /* what callers give who know no better */
+    WF_READER_MAX_DEPTH = 64,
+    WF_READER_HELD = 4 /* batches that the caller may hold at once */
+};
 
 typedef struct wf_reader wf_reader;
 
-/* Positions [begin, end) of an epoch's order. */
-typedef struct wf_range {
-    uint32_t epoch;
-    uint64_t split;      /* handed back with each batch */
-    uint64_t number;     /* of the first batch in its split: 0 unless the split was begun before */
-    uint64_t begin, end; /* end <= records of the data set */
-} wf_range;
-
 typedef struct wf_batch {
-    uint32_t epoch;
-    uint64_t split, number; /* of this batch in its split */
-    uint64_t begin, end;    /* positions */
-    uint64_t n;             /* records: end - begin */
-    /* [fields of the data set], in its order: [n, dims...] as wf_dataset_field says */
-    void *const *fields;
-    uint32_t slot; /* for the reader */
+    uint64_t epoch, split; /* as given to wf_reader_open */
+    uint64_t index; /* of the batch in its split, from 0: with epoch and split it seeds Dropout */
+    uint64_t n;     /* records: the batch size, or fewer at the end of a split */
+    bool last;      /* of its split */
+    const wf_tensor *fields; /* [n_fields of the dataset], each [n, dims...] of its wf_field_info;
+                              * the data is aligned to WF_BUF_ALIGN */
 } wf_batch;
 
-/* What a reader is to do; zero depth is WF_READER_DEPTH. The data set is borrowed for its life. */
-typedef struct wf_reader_conf {
-    const wf_dataset *dataset;
-    uint64_t batch; /* records, at least 1 */
-    uint64_t seed;
+typedef struct wf_reader_spec {
+    const wf_dataset *dataset; /* borrowed for the reader's life */
+    uint64_t batch;            /* records of a batch, > 0 */
+    uint64_t seed;             /* the job's */
     bool shuffle;
-    uint32_t depth; /* 0: WF_READER_DEPTH */
-} wf_reader_conf;
+    uint32_t depth; /* batches ahead, at most WF_READER_MAX_DEPTH */
+} wf_reader_spec;
 
-/* Starts a reader that the caller owns. Errors: WF_INVALID, WF_NOMEM, WF_IO (no thread). */
-WF_MUST_USE wf_status wf_reader_new(const wf_reader_conf *conf, wf_reader **out, wf_err *err);
-/* Ends the thread, frees *r and sets it to NULL; NULL is fine. Batches are gone with it. */
+/* Starts a reader; the caller owns *out. Errors: WF_INVALID for a batch of 0 or a depth above the
+ * maximum; WF_NOMEM; WF_IO if no thread can be started. */
+WF_MUST_USE wf_status wf_reader_new(const wf_reader_spec *spec, wf_reader **out, wf_err *err);
+/* Ends the thread, frees *r with all batches and sets it to NULL; NULL is fine. */
 void wf_reader_free(wf_reader **r);
 
-/* Queues a range behind those queued before; an empty one gives no batch.
- * Errors: WF_INVALID when it reaches past the data set; WF_FULL when WF_READER_MAX_RANGES wait. */
-WF_MUST_USE wf_status wf_reader_open(wf_reader *r, const wf_range *range, wf_err *err);
-/* Lends the next batch until it is released, waiting until it is gathered. Up to depth batches may
- * be out at once. Errors: WF_NOTFOUND when no queued range has one left; WF_FULL when depth batches
- * are out. */
-WF_MUST_USE wf_status wf_reader_next(wf_reader *r, wf_batch *out, wf_err *err);
-/* Gives a batch back, in any order. */
-void wf_reader_release(wf_reader *r, const wf_batch *batch);
-/* Drops all queued ranges and batches that were not handed out. */
+/* Queues positions [first, end) of an epoch's permutation as split `split`, behind what is queued.
+ * `next_batch` batches of it are passed over: 0, or where a checkpoint says that the split was; the
+ * first batch to come has that index. A range with nothing (left) in it gives no batch. Errors:
+ * WF_INVALID for positions beyond the dataset; WF_NOMEM. */
+WF_MUST_USE wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t first,
+                                     uint64_t end, uint64_t next_batch, wf_err *err);
+
+/* The next batch, borrowed until wf_reader_release; NULL when all that was queued has been given.
+ * Never waits for longer than one batch takes to gather. No more than WF_READER_HELD may be out. */
+const wf_batch *wf_reader_next(wf_reader *r);
+/* Gives a batch back, in any order, and sets *b to NULL; NULL is fine. */
+void wf_reader_release(wf_reader *r, const wf_batch **b);
+/* Drops everything that is queued and not given yet. Batches that are out stay valid. */
 void wf_reader_cancel(wf_reader *r);
+
+/* Batches given so far, and how many of them were not ready and were gathered by the caller. */
+uint64_t wf_reader_given(const wf_reader *r);
+uint64_t wf_reader_late(const wf_reader *r);
 
 #endif

@@ -57,7 +57,7 @@ static wf_status emit(wf_emit *e, const wf_op *op, uint32_t n_in, wf_value *cons
         snprintf(more, sizeof more, "%s:%u", name, i);
         WF_TRY(wf_graph_add_value_like(e->g, i ? more : name, &out[i], e->err));
     }
-    WF_TRY(wf_graph_add_node(e->g, op, name, n_in, in, n_out, out, node, e->err));
+    WF_TRY(wf_graph_add_node_like(e->g, op, name, n_in, in, n_out, out, node, e->err));
     for (uint32_t i = 0; i < n_attrs; i++)
         WF_TRY(wf_node_set_attr(e->g, *node, &attrs[i], e->err));
     return wf_infer_node(e->g, *node, e->err);

@@ -181,13 +181,20 @@ wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name, uint
                             wf_value *const in[], uint32_t n_out, wf_value *const out[],
                             wf_node **node, wf_err *err)
 {
+    if (name && wf_graph_node(g, name))
+        return wf_fail(err, WF_EXISTS, NULL, "two nodes are called \"%s\"", name);
+    return wf_graph_add_node_like(g, op, name ? name : op->name, n_in, in, n_out, out, node, err);
+}
+
+wf_status wf_graph_add_node_like(wf_graph *g, const wf_op *op, const char *hint, uint32_t n_in,
+                                 wf_value *const in[], uint32_t n_out, wf_value *const out[],
+                                 wf_node **node, wf_err *err)
+{
     wf_node *n = wf_arena_alloc(g->arena, sizeof *n);
 
     if (!n)
         return wf_fail_nomem(err, sizeof *n);
-    if (name && wf_graph_node(g, name))
-        return wf_fail(err, WF_EXISTS, NULL, "two nodes are called \"%s\"", name);
-    n->name = free_name(g, &g->names->nodes, name ? name : op->name);
+    n->name = free_name(g, &g->names->nodes, hint);
     n->op = op;
     n->n_in = n_in;
     n->in = copy_list(g, n_in, in);

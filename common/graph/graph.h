@@ -172,6 +172,10 @@ void wf_value_set_known(wf_value *v, wf_tensor **t);
 WF_MUST_USE wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name,
                                         uint32_t n_in, wf_value *const in[], uint32_t n_out,
                                         wf_value *const out[], wf_node **node, wf_err *err);
+/* The same with a name like `hint` ("fc1/Mul", "fc1/Mul_1", ...). */
+WF_MUST_USE wf_status wf_graph_add_node_like(wf_graph *g, const wf_op *op, const char *hint,
+                                             uint32_t n_in, wf_value *const in[], uint32_t n_out,
+                                             wf_value *const out[], wf_node **node, wf_err *err);
 /* Output i of a node that nobody wanted so far (Dropout's mask) is made and inferred; one that is
  * there is given as it is. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **out,

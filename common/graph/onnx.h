@@ -5,18 +5,19 @@
  * Constant nodes become constants, the graph is sorted and inferred. Nothing in a file is trusted:
  * see common/pb. Names of values stay as they are; nodes without a name get one.
  *
+ * Initializers and Constants that nothing uses are left out.
+ *
  * Which initializers are trained:
  *   - where the file says so in metadata_props ("weft.variable.<name>" = trainable, statistic or
- *     frozen), that decides, and all others are constants;
- *   - otherwise a float32, float64, float16 or bfloat16 initializer is trainable when some node
- * takes it, or an Identity, Cast, Transpose, Reshape... of it, where a gradient can reach it (not
- * as axes, bounds, ratio or class weights);
+ *     frozen), or weft wrote it, that decides, and all others are constants;
+ *   - otherwise each float initializer that a gradient of some float graph output can reach: not
+ *     one that serves only as axes, bounds, ratio, class weights or the like;
  *   - except one of a single element in a file that no PyTorch exporter wrote: other exporters put
- *     the numbers of formulas (0.5, epsilon) into initializers, PyTorch puts them into Constant
- * nodes and writes real parameters only. A Gemm's bias and whatever MatMul or Gemm multiplies stay
- *     trainable.
- *   Integer and bool initializers, and all others, are constants. An initializer that is a graph
- * input too is an initializer.
+ *     the numbers of formulas (0.5, epsilon) into initializers, while PyTorch has them in Constant
+ *     nodes. Operands of Gemm and MatMul, and what is added to their result, are trained all the
+ *     same.
+ *   Integer and bool initializers, and all the rest, are constants. An initializer that is listed
+ *   as a graph input too is an initializer.
  *
  * Written: opset 18, ir_version 8, ai.weft version 1 when it is used, value_info with inferred
  * shapes, symbols as dim_param, constants and variables as initializers, kinds of variables in

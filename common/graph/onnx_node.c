@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 1000 };
+enum { LONGEST_NAME = 1000, MOST_ATTRIBUTES = 64 };
 
 wf_status wf_onnx_check_name(const char *name, const char *what, wf_err *err)
 {
@@ -215,6 +215,8 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     WF_TRY(wf_graph_add_node(g, op,
                              p->name && p->name[0] && !wf_graph_node(g, p->name) ? p->name : NULL,
                              (uint32_t)n_in, in, (uint32_t)n_out, out, &n, err));
+    if (p->n_attribute > MOST_ATTRIBUTES)
+        return wf_fail(err, WF_INVALID, NULL, "it has %zu attributes", p->n_attribute);
     for (size_t i = 0; i < p->n_attribute; i++)
         WF_TRY(add_attribute(g, n, p->attribute[i], folder, err));
     if (opset != WF_OPSET && op->upgrade)
@@ -222,6 +224,8 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     if (p->doc_string && strncmp(p->doc_string, "/job:", 5) == 0) {
         WF_TRY(wf_onnx_check_name(p->doc_string, "device", err));
         n->device = wf_arena_strdup(g->arena, p->doc_string);
+        if (!n->device)
+            return wf_fail_nomem(err, strlen(p->doc_string));
     }
     return check_attributes(n, err);
 }

@@ -1,40 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/adagrad.c - Adagrad (Duchi, Hazan and Singer 2011), as Keras 3's Adagrad has it
- * (keras/src/optimizers/adagrad.py), with its defaults:
- *   a += g * g;  w -= rate * g / sqrt(a + epsilon)
+/* common/optim/adagrad.c - a step for each weight that shrinks with the gradients it has seen.
+ *
+ *   w -= w * weight_decay * learning_rate
+ *   a += g * g                                      a starts at initial_accumulator_value
+ *   w -= learning_rate * g / sqrt(a + epsilon)
+ *
+ * Keras 3's Adagrad (Duchi et al. 2011), with epsilon inside the root as there; PyTorch has it
+ * outside.
  */
-#include "common/base/cc.h"
-#include "common/optim/step.h"
+#include "common/optim/update.h"
 
-WF_MULTIVERSION static void step(size_t n, float *restrict w, const float *restrict g,
-                                 float *restrict a, float rate, float decay, float epsilon)
+enum { RATE, INITIAL, EPSILON, DECAY };
+
+static const wf_option options_of_adagrad[] = {
+    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [INITIAL] = {"initial_accumulator_value", 0.1, WF_RANGE_NOT_NEGATIVE},
+    [EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
+    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    {0},
+};
+
+static const wf_slot slots_of_adagrad[] = {
+    {.name = "accumulator", .initial_from = "initial_accumulator_value"},
+    {0},
+};
+
+static WF_INLINE void loop(float rate, float epsilon, float decay, size_t n, float *restrict w,
+                           const float *restrict g, float *restrict a)
 {
     for (size_t i = 0; i < n; i++) {
-        float x = w[i] - w[i] * decay;
-        float ai = a[i] + g[i] * g[i];
+        float at = w[i] - w[i] * decay, sum = a[i] + g[i] * g[i];
 
-        a[i] = ai;
-        w[i] = x - rate * g[i] / sqrtf(ai + epsilon);
+        a[i] = sum;
+        w[i] = at - rate * g[i] / sqrtf(sum + epsilon);
     }
 }
 
-static void apply(const wf_opt *opt, uint64_t updates, size_t n, float w[], const float g[],
-                  float *const slots[])
+static WF_INLINE void adagrad_body(WF_UPDATE_ARGS)
 {
     (void)updates;
-    step(n, w, g, slots[0], (float)wf_opt_option(opt, "learning_rate"), wf_decay(opt),
-         (float)wf_opt_option(opt, "epsilon"));
+    loop((float)options[RATE], (float)options[EPSILON], (float)(options[DECAY] * options[RATE]), n,
+         w, g, slots[0]);
 }
-
-static const wf_option options[] = {
-    WF_OPTION_RATE(0.001),
-    {"initial_accumulator_value", 0.1, 0, 1e30},
-    WF_OPTION_EPSILON(1e-7),
-    WF_OPTION_DECAY(0),
-    {0},
-};
-static const wf_slot_row slots[] = {{.name = "accumulator", .initial = "initial_accumulator_value"},
-                                    {0}};
+WF_UPDATE_FORMS(adagrad)
 
 const wf_rule wf_rule_adagrad = {
-    .name = "adagrad", .slots = slots, .options = options, .apply = apply};
+    .name = "adagrad",
+    .options = options_of_adagrad,
+    .slots = slots_of_adagrad,
+    .update = adagrad_update,
+    .portable = adagrad_portable,
+};

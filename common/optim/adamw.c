@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/adamw.c - options and defaults are Keras 3's AdamW; formulas are in adam_step.c. A
- * beta of exactly 1 would divide by zero in the bias correction, so the bound is just below. */
-#include "common/optim/step.h"
+/* common/optim/adamw.c - Adam with decoupled weight decay (Loshchilov & Hutter 2019), 0.004 as in
+ * Keras 3; the formula is in adam.h. */
+#include "common/optim/adam.h"
+#include "common/optim/update.h"
 
-static const wf_option options[] = {
-    WF_OPTION_RATE(0.001),
-    {"beta_1", 0.9, 0, 0.9999999},
-    {"beta_2", 0.999, 0, 0.9999999},
-    WF_OPTION_EPSILON(1e-7),
-    WF_OPTION_FLAG("amsgrad", 0),
-    WF_OPTION_DECAY(0.004),
-    {0},
-};
-static const wf_slot_row slots[] = {
-    {.name = "m"}, {.name = "v"}, {.name = "v_hat", .only_if = "amsgrad"}, {0}};
+static const wf_option options_of_adamw[] = {WF_ADAM_OPTIONS(0.004), {0}};
+static const wf_slot slots_of_adamw[] = {WF_ADAM_SLOTS, {0}};
+
+static WF_INLINE void adamw_body(WF_UPDATE_ARGS)
+{
+    wf_adam_body(options, updates, n, w, g, slots);
+}
+WF_UPDATE_FORMS(adamw)
 
 const wf_rule wf_rule_adamw = {
-    .name = "adamw", .slots = slots, .options = options, .apply = wf_adam_step};
+    .name = "adamw",
+    .options = options_of_adamw,
+    .slots = slots_of_adamw,
+    .update = adamw_update,
+    .portable = adamw_portable,
+};

@@ -1,16 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/momentum.c - gradient descent with momentum: Keras 3's SGD(momentum=0.9) under a
- * name of its own. Formulas are in sgd_step.c. */
-#include "common/optim/step.h"
+/* common/optim/momentum.c - gradient descent with a heavy ball.
+ *
+ *   w -= w * weight_decay * learning_rate
+ *   m  = momentum * m - learning_rate * g
+ *   w += m
+ *
+ * The formula of Keras 3's SGD(momentum=0.9), under a name of its own: there 0.9 is what its
+ * documentation uses, while SGD's default is 0.
+ */
+#include "common/optim/momentum.h"
+#include "common/optim/update.h"
 
-static const wf_option options[] = {
-    WF_OPTION_RATE(0.01),
-    WF_OPTION_UNIT("momentum", 0.9),
-    WF_OPTION_FLAG("nesterov", 0),
-    WF_OPTION_DECAY(0),
+enum { RATE, MOMENTUM, DECAY };
+
+static const wf_option options_of_momentum[] = {
+    [RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
+    [MOMENTUM] = {"momentum", 0.9, WF_RANGE_FRACTION},
+    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
-static const wf_slot_row slots[] = {{.name = "momentum", .only_if = "momentum"}, {0}};
+
+static const wf_slot slots_of_momentum[] = {{.name = "momentum"}, {0}};
+
+static WF_INLINE void momentum_body(WF_UPDATE_ARGS)
+{
+    (void)updates;
+    wf_momentum_loop((float)options[RATE], (float)options[MOMENTUM],
+                     (float)(options[DECAY] * options[RATE]), n, w, g, slots[0]);
+}
+WF_UPDATE_FORMS(momentum)
 
 const wf_rule wf_rule_momentum = {
-    .name = "momentum", .slots = slots, .options = options, .apply = wf_sgd_step};
+    .name = "momentum",
+    .options = options_of_momentum,
+    .slots = slots_of_momentum,
+    .update = momentum_update,
+    .portable = momentum_portable,
+};

@@ -1,16 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/nesterov.c - Nesterov's momentum: Keras 3's SGD(momentum=0.9, nesterov=True) under a
- * name of its own. Formulas are in sgd_step.c. */
-#include "common/optim/step.h"
+/* common/optim/nesterov.c - gradient descent with Nesterov's momentum.
+ *
+ *   w -= w * weight_decay * learning_rate
+ *   m  = momentum * m - learning_rate * g
+ *   w += momentum * m - learning_rate * g
+ *
+ * The formula of Keras 3's SGD(momentum=0.9, nesterov=True), under a name of its own: there 0.9 is
+ * what its documentation uses, while SGD's default is 0.
+ */
+#include "common/optim/momentum.h"
+#include "common/optim/update.h"
 
-static const wf_option options[] = {
-    WF_OPTION_RATE(0.01),
-    WF_OPTION_UNIT("momentum", 0.9),
-    WF_OPTION_FLAG("nesterov", 1),
-    WF_OPTION_DECAY(0),
+enum { RATE, MOMENTUM, DECAY };
+
+static const wf_option options_of_nesterov[] = {
+    [RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
+    [MOMENTUM] = {"momentum", 0.9, WF_RANGE_FRACTION},
+    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
-static const wf_slot_row slots[] = {{.name = "momentum", .only_if = "momentum"}, {0}};
+
+static const wf_slot slots_of_nesterov[] = {{.name = "momentum"}, {0}};
+
+static WF_INLINE void nesterov_body(WF_UPDATE_ARGS)
+{
+    (void)updates;
+    wf_nesterov_loop((float)options[RATE], (float)options[MOMENTUM],
+                     (float)(options[DECAY] * options[RATE]), n, w, g, slots[0]);
+}
+WF_UPDATE_FORMS(nesterov)
 
 const wf_rule wf_rule_nesterov = {
-    .name = "nesterov", .slots = slots, .options = options, .apply = wf_sgd_step};
+    .name = "nesterov",
+    .options = options_of_nesterov,
+    .slots = slots_of_nesterov,
+    .update = nesterov_update,
+    .portable = nesterov_portable,
+};

@@ -1,115 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/rmsprop.c - RMSprop (Tieleman and Hinton 2012, lecture 6.5), as Keras 3's RMSprop
- * has it (keras/src/optimizers/rmsprop.py), with its defaults: v = rho * v + (1 - rho) * g^2
- *   centered:  a = rho * a + (1 - rho) * g;  d = v - a^2 + epsilon;  otherwise  d = v + epsilon
- *   u = rate * g / sqrt(d)
- *   momentum > 0:  b = momentum * b + u;  w -= b;  otherwise  w -= u
+/* common/optim/rmsprop.c - a step for each weight, over the root of its recent squared gradients.
+ *
+ *   w -= w * weight_decay * learning_rate
+ *   v  = rho * v + (1 - rho) * g * g
+ *   d  = v + epsilon                                not centered
+ *   a  = rho * a + (1 - rho) * g                    centered:
+ *   d  = v - a * a + epsilon
+ *   s  = learning_rate * g / sqrt(d)
+ *   w -= s                                          momentum 0
+ *   m  = momentum * m + s;  w -= m                  otherwise
+ *
+ * Keras 3's RMSprop (Hinton's lecture 6e; centered: Graves 2013). Departure: v - a * a, never
+ * negative but for rounding, is not let fall below 0, where the root would be NaN.
  */
-#include "common/base/cc.h"
-#include "common/optim/step.h"
+#include "common/optim/update.h"
 
-typedef struct numbers {
-    float rate, decay, rho, rest, epsilon, momentum;
-} numbers;
+enum { RATE, RHO, MOMENTUM, EPSILON, CENTERED, DECAY };
 
-WF_MULTIVERSION static void plain(size_t n, float *restrict w, const float *restrict g,
-                                  float *restrict v, numbers k)
+static const wf_option options_of_rmsprop[] = {
+    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [RHO] = {"rho", 0.9, WF_RANGE_FRACTION},
+    [MOMENTUM] = {"momentum", 0, WF_RANGE_FRACTION},
+    [EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
+    [CENTERED] = {"centered", 0, WF_RANGE_FLAG},
+    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    {0},
+};
+
+static const wf_slot slots_of_rmsprop[] = {
+    {.name = "velocity"},
+    {.name = "momentum", .needs = "momentum"},
+    {.name = "average_gradient", .needs = "centered"},
+    {0},
+};
+
+typedef struct scalars {
+    float rate, rho, fresh /* 1 - rho */, mass, epsilon, decay;
+} scalars;
+
+/* `moving` and `centered` are constants at each call: four plain loops come of this one. m and a
+ * may be NULL where they are not used. */
+static WF_INLINE void loop(scalars s, bool moving, bool centered, size_t n, float *restrict w,
+                           const float *restrict g, float *restrict v, float *restrict m,
+                           float *restrict a)
 {
     for (size_t i = 0; i < n; i++) {
-        float x = w[i] - w[i] * k.decay;
-        float vi = k.rho * v[i] + k.rest * (g[i] * g[i]);
+        float at = w[i] - w[i] * s.decay;
+        float mean_square = s.rho * v[i] + s.fresh * (g[i] * g[i]);
+        float spread = mean_square, step;
 
-        v[i] = vi;
-        w[i] = x - k.rate * g[i] / sqrtf(vi + k.epsilon);
+        v[i] = mean_square;
+        if (centered) {
+            float mean = s.rho * a[i] + s.fresh * g[i];
+
+            a[i] = mean;
+            spread = mean_square - mean * mean;
+            spread = spread > 0 ? spread : 0;
+        }
+        step = s.rate * g[i] / sqrtf(spread + s.epsilon);
+        if (moving) {
+            step = s.mass * m[i] + step;
+            m[i] = step;
+        }
+        w[i] = at - step;
     }
 }
 
-WF_MULTIVERSION static void with_momentum(size_t n, float *restrict w, const float *restrict g,
-                                          float *restrict v, float *restrict b, numbers k)
+static WF_INLINE void rmsprop_body(WF_UPDATE_ARGS)
 {
-    for (size_t i = 0; i < n; i++) {
-        float x = w[i] - w[i] * k.decay;
-        float vi = k.rho * v[i] + k.rest * (g[i] * g[i]);
-        float bi = k.momentum * b[i] + k.rate * g[i] / sqrtf(vi + k.epsilon);
-
-        v[i] = vi;
-        b[i] = bi;
-        w[i] = x - bi;
-    }
-}
-
-/* v - a^2 is a variance: at least 0 but for rounding, which epsilon covers. */
-WF_MULTIVERSION static void centered(size_t n, float *restrict w, const float *restrict g,
-                                     float *restrict v, float *restrict a, numbers k)
-{
-    for (size_t i = 0; i < n; i++) {
-        float x = w[i] - w[i] * k.decay;
-        float vi = k.rho * v[i] + k.rest * (g[i] * g[i]);
-        float ai = k.rho * a[i] + k.rest * g[i];
-
-        v[i] = vi;
-        a[i] = ai;
-        w[i] = x - k.rate * g[i] / sqrtf(vi - ai * ai + k.epsilon);
-    }
-}
-
-WF_MULTIVERSION static void centered_with_momentum(size_t n, float *restrict w,
-                                                   const float *restrict g, float *restrict v,
-                                                   float *restrict b, float *restrict a, numbers k)
-{
-    for (size_t i = 0; i < n; i++) {
-        float x = w[i] - w[i] * k.decay;
-        float vi = k.rho * v[i] + k.rest * (g[i] * g[i]);
-        float ai = k.rho * a[i] + k.rest * g[i];
-        float bi = k.momentum * b[i] + k.rate * g[i] / sqrtf(vi - ai * ai + k.epsilon);
-
-        v[i] = vi;
-        a[i] = ai;
-        b[i] = bi;
-        w[i] = x - bi;
-    }
-}
-
-static void apply(const wf_opt *opt, uint64_t updates, size_t n, float w[], const float g[],
-                  float *const slots[])
-{
-    double rho = wf_opt_option(opt, "rho");
-    numbers k = {.rate = (float)wf_opt_option(opt, "learning_rate"),
-                 .decay = wf_decay(opt),
-                 .rho = (float)rho,
-                 .rest = (float)(1 - rho),
-                 .epsilon = (float)wf_opt_option(opt, "epsilon"),
-                 .momentum = (float)wf_opt_option(opt, "momentum")};
-    int has_momentum = wf_opt_option(opt, "momentum") != 0;
+    scalars s = {
+        .rate = (float)options[RATE],
+        .rho = (float)options[RHO],
+        .fresh = (float)(1 - options[RHO]),
+        .mass = (float)options[MOMENTUM],
+        .epsilon = (float)options[EPSILON],
+        .decay = (float)(options[DECAY] * options[RATE]),
+    };
+    bool moving = options[MOMENTUM] != 0, centered = options[CENTERED] != 0;
 
     (void)updates;
-    if (wf_opt_option(opt, "centered") != 0) {
-        if (has_momentum)
-            centered_with_momentum(n, w, g, slots[0], slots[1], slots[2], k);
-        else
-            centered(n, w, g, slots[0], slots[1], k);
-    } else if (has_momentum) {
-        with_momentum(n, w, g, slots[0], slots[1], k);
-    } else {
-        plain(n, w, g, slots[0], k);
-    }
+    if (moving && centered)
+        loop(s, true, true, n, w, g, slots[0], slots[1], slots[2]);
+    else if (moving)
+        loop(s, true, false, n, w, g, slots[0], slots[1], NULL);
+    else if (centered)
+        loop(s, false, true, n, w, g, slots[0], NULL, slots[1]);
+    else
+        loop(s, false, false, n, w, g, slots[0], NULL, NULL);
 }
-
-static const wf_option options[] = {
-    WF_OPTION_RATE(0.001),
-    WF_OPTION_UNIT("rho", 0.9),
-    WF_OPTION_UNIT("momentum", 0),
-    WF_OPTION_EPSILON(1e-7),
-    WF_OPTION_FLAG("centered", 0),
-    WF_OPTION_DECAY(0),
-    {0},
-};
-static const wf_slot_row slots[] = {
-    {.name = "velocity"},
-    {.name = "momentum", .only_if = "momentum"},
-    {.name = "average_gradient", .only_if = "centered"},
-    {0},
-};
+WF_UPDATE_FORMS(rmsprop)
 
 const wf_rule wf_rule_rmsprop = {
-    .name = "rmsprop", .slots = slots, .options = options, .apply = apply};
+    .name = "rmsprop",
+    .options = options_of_rmsprop,
+    .slots = slots_of_rmsprop,
+    .update = rmsprop_update,
+    .portable = rmsprop_portable,
+};

@@ -1,90 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/rule.h - the front door of common/optim: optimizers' update rules.
+/* common/optim/rule.h - the front door of common/optim: update rules, one row and one file each.
  *
- * One const row per optimizer, in common/optim/NAME.c: slots, options, defaults and where they come
- * from; the table is made from the list in common/optim/meson.build. Names, options and defaults
- * are Keras 3's. All rules here are dense, f32, and work on any sub-range of a variable: element i
- * of the weights changes by element i of gradient and slots alone.
+ * A rule turns a gradient into new weights, element by element, so it may be applied to any part of
+ * a variable. Names, options and defaults are Keras 3's; each rule's file gives its formula and
+ * where we depart from it. A `wf_opt` is a rule with its options chosen: a plain struct that may be
+ * copied, and rebuilt elsewhere from its rule's name and its options' names and values.
  *
- * Equal bits everywhere: an apply uses + - * / and sqrt of f32 in one fixed order, without fused
- * multiply-add (the build sets -ffp-contract=off), so every processor and every vector width gives
- * the same result; tests compare them. What depends on the number of updates (bias correction) is
- * worked out in double, by multiplication and sqrt only, for the same reason.
+ * Equal bits everywhere: a rule uses + - * / and sqrt alone, each rounded as IEEE 754 says, in a
+ * fixed order and with no contraction to fused operations. So a replica, a replay and a ps on
+ * another processor arrive at the same weights (tests/unit/optim.c compares every form).
  *
- * `weight_decay` (0 by default, 0.004 in adamw) is decoupled in every rule, as Keras does it:
- * before the update, w -= w * learning_rate * weight_decay.
+ * Threading: everything here is read-only after wf_opt_init; calls on different slices may run at
+ * once.
  */
 #ifndef WF_OPTIM_RULE_H
 #define WF_OPTIM_RULE_H
 
 #include "common/base/status.h"
-#include "common/tensor/finite.h"
+#include "common/optim/finite.h"
 #include <stddef.h>
 #include <stdint.h>
 
 enum { WF_MAX_SLOTS = 4, WF_MAX_OPTIONS = 12 };
 
-typedef struct wf_opt wf_opt;
+/* What values an option may have; all must be finite. */
+typedef enum wf_option_range {
+    WF_RANGE_POSITIVE,     /* > 0 */
+    WF_RANGE_NOT_NEGATIVE, /* >= 0 */
+    WF_RANGE_FRACTION,     /* 0 <= x < 1 */
+    WF_RANGE_FLAG          /* 0 or 1 */
+} wf_option_range;
 
-/* One option of a rule. */
 typedef struct wf_option {
-    const char *name;
-    double otherwise;   /* the default */
-    double least, most; /* inclusive; a value outside or NaN is refused */
+    const char *name; /* Keras's, "learning_rate" */
+    double otherwise; /* the default */
+    wf_option_range range;
 } wf_option;
 
-/* One array beside the weights, as long as they. */
-typedef struct wf_slot_row {
-    const char *name;    /* as in checkpoints: "m", "v", "momentum", "accumulator" */
-    const char *initial; /* the option that gives every element's first value; NULL: zero */
-    const char *only_if; /* the option that must not be 0 for the slot to exist; NULL: always */
-} wf_slot_row;
+/* One f32 array beside the weights, of their shape. */
+typedef struct wf_slot {
+    const char *name;         /* Keras's, "momentum" */
+    const char *initial_from; /* the option that gives its first value; NULL: 0 */
+    const char *needs;        /* present only if this option is not 0; NULL: always */
+} wf_slot;
+
+/* One step over n elements.
+ *   options  [of the rule], in the row's order
+ *   updates  how many updates the elements have had, this one counted: 1 for the first
+ *   w, g     [n] weights, changed in place, and gradient; they do not overlap
+ *   slots    [n] each: those that are present, in the row's order */
+typedef void wf_update(const double options[], uint64_t updates, size_t n, float *w, const float *g,
+                       float *const slots[]);
 
 typedef struct wf_rule {
     const char *name;
-    const wf_slot_row *slots; /* ends with a NULL name; NULL: none */
-    const wf_option *options; /* ends with a NULL name; learning_rate is the first */
-    /* See wf_opt_apply. */
-    void (*apply)(const wf_opt *opt, uint64_t updates, size_t n, float w[], const float g[],
-                  float *const slots[]);
+    const wf_option *options; /* ends with a NULL name; at most WF_MAX_OPTIONS */
+    const wf_slot *slots;     /* ends with a NULL name; at most WF_MAX_SLOTS */
+    wf_update *update;        /* the fastest form for this processor */
+    wf_update *portable;      /* the same bits, without vector extensions: for tests */
 } wf_rule;
 
-/* A rule with its options chosen: plain data, to be copied. */
-struct wf_opt {
-    const wf_rule *rule;
-    double values[WF_MAX_OPTIONS]; /* in the order of rule->options */
-};
+/* Every rule, in alphabetical order; ends with NULL. */
+extern const wf_rule *const wf_rules[];
 
-/* NULL when there is no such rule. */
+/* The rule of that name, or NULL. */
 const wf_rule *wf_rule_find(const char *name);
-/* The rule with the nearest name, or NULL: for "did you mean". */
+/* The rule's name nearest to a misspelt one, or NULL when none is near. */
 const char *wf_rule_nearest(const char *name);
-/* Row i, NULL past the end. */
-const wf_rule *wf_rule_at(size_t i);
 
-/* Chooses a rule and its options: names[n] and values[n]; what is not named has its default.
- * Errors: WF_INVALID: an unknown rule or option (with the nearest), a value out of its bounds. */
-WF_MUST_USE wf_status wf_opt_init(wf_opt *opt, const char *rule, uint32_t n,
+/* A rule with its options. Plain and copyable; `rule` points to a constant row. */
+typedef struct wf_opt {
+    const wf_rule *rule;
+    double values[WF_MAX_OPTIONS]; /* one for each option of the row, in its order */
+} wf_opt;
+
+/* Chooses a rule and its options; what is not named has its default. n 0 takes all defaults.
+ *   names, values  [n]; a bool is 0 or 1
+ * Errors: WF_USAGE for an unknown rule or option (names the nearest), an option given twice or out
+ * of its range; WF_UNSUPPORTED for one of Keras's that weft does not have yet. *out is unchanged
+ * then. The sentence does not say the file and line: the caller puts them in front. */
+WF_MUST_USE wf_status wf_opt_init(wf_opt *out, const char *rule, uint32_t n,
                                   const char *const names[], const double values[], wf_err *err);
 
-/* Options by number, to write them down; wf_opt_init of all of them gives the same wf_opt back. */
+/* The options with their values, in the row's order; i < wf_opt_n_options. */
 uint32_t wf_opt_n_options(const wf_opt *opt);
 const char *wf_opt_option_name(const wf_opt *opt, uint32_t i);
 double wf_opt_option_value(const wf_opt *opt, uint32_t i);
-/* By name; the name must be one of the rule's. */
-double wf_opt_option(const wf_opt *opt, const char *name);
+/* The value of a named option, or `otherwise` if the rule has none of that name. */
+double wf_opt_value(const wf_opt *opt, const char *name, double otherwise);
 
+/* The slots that are present with these options; i < wf_opt_n_slots. */
 uint32_t wf_opt_n_slots(const wf_opt *opt);
 const char *wf_opt_slot_name(const wf_opt *opt, uint32_t i);
-/* What every element of slot i starts with. */
+/* What every element of a new slot holds. */
 float wf_opt_slot_initial(const wf_opt *opt, uint32_t i);
 
-/* Applies one gradient in a single pass.
- *   updates  how many the slice has had with this one: 1 for the first
- *   w, g     [n]; w is changed
- *   slots    [n slots], each [n], changed
- * No two arrays may overlap. */
-void wf_opt_apply(const wf_opt *opt, uint64_t updates, size_t n, float w[], const float g[],
+/* Applies one update in a single pass over n elements, any part of a variable.
+ *   updates  how many updates these elements have had, this one counted: 1 for the first. It must
+ *            be the count of the very slice that is given, for the correction of bias
+ *   w, g     [n], weights and gradient; they do not overlap
+ *   slots    [wf_opt_n_slots][n] */
+void wf_opt_apply(const wf_opt *opt, uint64_t updates, uint64_t n, float *w, const float *g,
                   float *const slots[]);
 
 #endif

@@ -99,7 +99,7 @@ static wf_status walk_length(walk *w, uint32_t number, wf_err *err)
 {
     const ProtobufCMessageDescriptor *type = w->open[w->depth - 1].type;
     const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, number);
-    uint64_t n;
+    uint64_t n = 0;
 
     WF_TRY(read_varint(w, &n, err));
     if (field && field->type == PROTOBUF_C_TYPE_MESSAGE)
@@ -110,7 +110,7 @@ static wf_status walk_length(walk *w, uint32_t number, wf_err *err)
 static wf_status walk_field(walk *w, wf_err *err)
 {
     size_t begin = w->at;
-    uint64_t tag, ignored;
+    uint64_t tag = 0, ignored = 0;
 
     if (++w->fields > w->limits->max_fields)
         return wf_fail(err, WF_INVALID, NULL, "more than %" PRIu64 " fields, at byte %zu",

@@ -100,7 +100,7 @@ static wf_status reshape(const wf_node *n, const wf_elem shape[], uint32_t rank,
 {
     const wf_value *x = n->in[0];
     product all = {.number = 1}, rest = {.number = 1};
-    bool copied[WF_MAX_RANK];
+    bool copied[WF_MAX_RANK] = {0};
     uint32_t hole;
 
     WF_TRY(target(n, shape, rank, axes, copied, &hole, err));

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/ckpt/ckpt.c - finding and reading checkpoints. */
+#include "common/ckpt/ckpt.h"
+#include "common/ckpt/folder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wf_ckpt {
+    wf_disk *disk;
+    wf_arena *arena;
+    char folder[WF_CKPT_PATH];
+    char name[64];
+    wf_manifest m;
+    wf_shard **shards; /* [m.n_files], opened when first read from */
+};
+
+/* ---- listing ---- */
+
+static wf_status add_entry(wf_disk *disk, const char *job_dir, const char *name, uint64_t step,
+                           bool temporary, wf_arena *arena, wf_ckpt_entry *list, size_t *n,
+                           wf_err *err)
+{
+    char folder[WF_CKPT_PATH];
+    wf_err why = {0};
+    wf_manifest m = {0};
+    wf_ckpt_entry e = {.step = step, .name = wf_arena_strdup(arena, name)};
+    wf_status rc;
+
+    WF_TRY(wf_folder_path(folder, err, job_dir, name));
+    rc = wf_folder_read(disk, folder, arena, &m, &why);
+    if (rc == WF_NOMEM)
+        return wf_fail_nomem(err, WF_MANIFEST_MAX_BYTES);
+    if (rc != WF_OK && temporary)
+        return WF_OK; /* being written, or abandoned: no checkpoint, and no fault either */
+    if (rc != WF_OK)
+        e.fault = wf_arena_strdup(arena, why.what);
+    e.doubtful = rc == WF_IO;
+    if (m.job) {
+        e.generation = m.cut.generation;
+        e.created_ms = m.created_ms;
+        e.n_files = (uint32_t)m.n_files;
+        for (size_t i = 0; i < m.n_files; i++)
+            e.bytes += m.files[i].bytes;
+    }
+    if (rc == WF_OK)
+        e.step = m.global_step;
+    if (!e.name || (rc != WF_OK && !e.fault))
+        return wf_fail_nomem(err, strlen(name));
+    list[(*n)++] = e;
+    return WF_OK;
+}
+
+/* Newest first; what has no manifest to read before all others, by step. */
+static int newest_first(const void *a, const void *b)
+{
+    const wf_ckpt_entry *x = a, *y = b;
+    uint32_t gx = x->n_files ? x->generation : UINT32_MAX;
+    uint32_t gy = y->n_files ? y->generation : UINT32_MAX;
+
+    if (gx != gy)
+        return gx > gy ? -1 : 1;
+    if (x->step != y->step)
+        return x->step > y->step ? -1 : 1;
+    return strcmp(y->name, x->name); /* step-N before .tmp-: 's' > '.' */
+}
+
+wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *job, wf_arena *arena,
+                       wf_ckpt_entry **out, size_t *n, wf_err *err)
+{
+    char job_dir[WF_CKPT_PATH];
+    const char *const *names = NULL;
+    wf_ckpt_entry *list;
+    size_t n_names = 0;
+    wf_status rc;
+
+    WF_TRY(wf_folder_path(job_dir, err, dir, job));
+    rc = wf_disk_list(disk, job_dir, arena, &names, &n_names, err);
+    if (rc == WF_NOTFOUND)
+        return wf_fail(err, rc, "check the job's name, or train it first",
+                       "there are no checkpoints of job \"%s\" in %s", job, dir);
+    if (rc != WF_OK)
+        return rc;
+    list = wf_arena_array(arena, n_names, sizeof *list);
+    if (!list)
+        return wf_fail_nomem(err, n_names * sizeof *list);
+    *n = 0;
+    for (size_t i = 0; i < n_names; i++) {
+        wf_cut_id cut;
+        uint64_t step = 0;
+        wf_folder_kind kind = wf_folder_kind_of(names[i], &step, &cut);
+
+        if (kind == WF_FOLDER_STEP || kind == WF_FOLDER_CUT)
+            WF_TRY(add_entry(disk, job_dir, names[i], step, kind == WF_FOLDER_CUT, arena, list, n,
+                             err));
+    }
+    if (*n)
+        qsort(list, *n, sizeof *list, newest_first);
+    *out = list;
+    return WF_OK;
+}
+
+/* ---- opening ---- */
+
+static wf_status verify_file(wf_ckpt *c, const wf_ckpt_file *file, wf_err *err)
+{
+    char path[WF_CKPT_PATH], sum[WF_SUM_TEXT] = "";
+    uint64_t bytes = 0;
+
+    WF_TRY(wf_folder_path(path, err, c->folder, file->name));
+    WF_TRY(wf_shard_sum(c->disk, path, &bytes, sum, err));
+    if (bytes != file->bytes || strcmp(sum, file->sum) != 0)
+        return wf_fail(err, WF_CORRUPT, NULL, "%s: checksum differs", file->name);
+    return WF_OK;
+}
+
+static wf_status shard_of(wf_ckpt *c, uint32_t file, wf_shard **out, wf_err *err)
+{
+    char path[WF_CKPT_PATH], cut_text[WF_CUT_TEXT];
+    wf_shard_meta meta[WF_CKPT_N_META];
+
+    if (!c->shards[file]) {
+        WF_TRY(wf_folder_path(path, err, c->folder, c->m.files[file].name));
+        WF_TRY(wf_shard_open(c->disk, path, &c->shards[file], err));
+        wf_ckpt_meta(c->m.job, c->m.cut, cut_text, meta);
+        for (size_t i = 0; i < WF_CKPT_N_META; i++) {
+            const char *has = wf_shard_meta_find(c->shards[file], meta[i].key);
+
+            if (!has || strcmp(has, meta[i].value) != 0)
+                return wf_fail(err, WF_CORRUPT, NULL,
+                               "%s belongs to another checkpoint: %s \"%.64s\", not \"%s\"", path,
+                               meta[i].key, has ? has : "", meta[i].value);
+        }
+    }
+    *out = c->shards[file];
+    return WF_OK;
+}
+
+static wf_status find_tensor(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
+                             const wf_ckpt_slice *s, wf_shard **shard, const wf_shard_tensor **t,
+                             wf_err *err)
+{
+    char name[2 * WF_SHARD_MAX_NAME];
+    bool whole = v->n_slices == 1;
+    wf_dtype dtype = slot ? WF_F32 : v->dtype;
+    int64_t elems;
+
+    WF_TRY(shard_of(c, s->file, shard, err));
+    wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name);
+    *t = wf_shard_find(*shard, name);
+    if (!*t || (*t)->dtype != dtype || !wf_dims_elems((*t)->rank, (*t)->dims, &elems) ||
+        (uint64_t)elems != s->count)
+        return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\" [%" PRIu64 "] is not in it",
+                       c->m.files[s->file].name, name, s->count);
+    return WF_OK;
+}
+
+/* That every slice and slot of the manifest is in its shard. */
+static wf_status check_tensors(wf_ckpt *c, wf_err *err)
+{
+    wf_shard *shard = NULL;
+    const wf_shard_tensor *t = NULL;
+
+    for (size_t i = 0; i < c->m.n_variables; i++) {
+        const wf_ckpt_variable *v = &c->m.variables[i];
+
+        for (size_t k = 0; k < v->n_slices; k++) {
+            WF_TRY(find_tensor(c, v, NULL, &v->slices[k], &shard, &t, err));
+            for (uint32_t slot = 0; slot < v->n_slots; slot++)
+                WF_TRY(find_tensor(c, v, v->slots[slot], &v->slices[k], &shard, &t, err));
+        }
+    }
+    return WF_OK;
+}
+
+static wf_status open_folder(wf_disk *disk, const char *dir, const char *job, const char *name,
+                             bool verify, wf_ckpt **out, wf_err *err)
+{
+    wf_ckpt *c = calloc(1, sizeof *c);
+    wf_status rc;
+
+    if (!c)
+        return wf_fail_nomem(err, sizeof *c);
+    c->disk = disk;
+    c->arena = wf_arena_new(0);
+    rc = c->arena ? WF_OK : wf_fail_nomem(err, 0);
+    if (rc == WF_OK &&
+        snprintf(c->folder, sizeof c->folder, "%s/%s/%s", dir, job, name) >= (int)sizeof c->folder)
+        rc = wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", dir);
+    if (rc == WF_OK)
+        rc = wf_folder_read(disk, c->folder, c->arena, &c->m, err);
+    if (rc == WF_OK && strcmp(c->m.job, job) != 0)
+        rc = wf_fail(err, WF_CORRUPT, NULL, "it is a checkpoint of job \"%.64s\"", c->m.job);
+    if (rc == WF_OK) {
+        wf_folder_step_name(c->m.global_step, c->name, sizeof c->name);
+        c->shards = wf_arena_array(c->arena, c->m.n_files, sizeof *c->shards);
+        rc = c->shards ? WF_OK : wf_fail_nomem(err, c->m.n_files * sizeof *c->shards);
+    }
+    for (size_t i = 0; rc == WF_OK && verify && i < c->m.n_files; i++)
+        rc = verify_file(c, &c->m.files[i], err);
+    if (rc == WF_OK)
+        rc = check_tensors(c, err);
+    if (rc != WF_OK) {
+        wf_ckpt_close(&c);
+        return rc;
+    }
+    *out = c;
+    return WF_OK;
+}
+
+void wf_ckpt_close(wf_ckpt **c)
+{
+    if (!*c)
+        return;
+    for (size_t i = 0; (*c)->shards && i < (*c)->m.n_files; i++)
+        wf_shard_close(&(*c)->shards[i]);
+    wf_arena_free(&(*c)->arena);
+    free(*c);
+    *c = NULL;
+}
+
+wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t step, bool verify,
+                       wf_ckpt **out, wf_err *err)
+{
+    wf_arena *arena = wf_arena_new(0);
+    wf_ckpt_entry *list = NULL;
+    size_t n = 0;
+    wf_status rc;
+
+    if (!arena)
+        return wf_fail_nomem(err, 0);
+    rc = wf_ckpt_list(disk, dir, job, arena, &list, &n, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        if (list[i].step != step)
+            continue;
+        rc = open_folder(disk, dir, job, list[i].name, verify, out, err);
+        rc = wf_err_wrap(err, rc, "%s", list[i].name);
+        goto out;
+    }
+    if (rc == WF_OK)
+        rc = wf_fail(err, WF_NOTFOUND, "see `weft ckpt ls` for those that are there",
+                     "job \"%s\" has no checkpoint at step %" PRIu64 " in %s", job, step, dir);
+out:
+    wf_arena_free(&arena);
+    return rc;
+}
+
+wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job, const char *digest,
+                         uint64_t at_most, wf_ckpt_passed_over *told, void *arg, wf_ckpt **out,
+                         wf_err *err)
+{
+    wf_arena *arena = wf_arena_new(0);
+    wf_ckpt_entry *list = NULL;
+    wf_ckpt *c = NULL;
+    size_t n = 0;
+    wf_status rc;
+
+    if (!arena)
+        return wf_fail_nomem(err, 0);
+    rc = wf_ckpt_list(disk, dir, job, arena, &list, &n, err);
+    for (size_t i = 0; rc == WF_OK && !c && i < n; i++) {
+        wf_err why = {0};
+        wf_status found;
+
+        if (list[i].step > at_most)
+            continue;
+        found = open_folder(disk, dir, job, list[i].name, true, &c, &why);
+        wf_err_wrap(&why, found, "%s passed over", list[i].name);
+        if (found != WF_OK && told)
+            told(arg, list[i].step, why.what);
+    }
+    if (rc == WF_OK && !c)
+        rc = wf_fail(err, WF_NOTFOUND, "train it first, or look with `weft ckpt ls`",
+                     "job \"%s\" has no checkpoint that verifies in %s", job, dir);
+    if (rc == WF_OK && digest && strcmp(c->m.digest, digest) != 0)
+        rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+                     "%s of job \"%s\" was saved by graph %s, the job has %s", c->name, job,
+                     c->m.digest, digest);
+    wf_arena_free(&arena);
+    if (rc != WF_OK) {
+        wf_ckpt_close(&c);
+        return rc;
+    }
+    *out = c;
+    return WF_OK;
+}
+
+const wf_manifest *wf_ckpt_manifest(const wf_ckpt *c)
+{
+    return &c->m;
+}
+
+const char *wf_ckpt_folder(const wf_ckpt *c)
+{
+    return c->folder;
+}
+
+const char *wf_ckpt_name(const wf_ckpt *c)
+{
+    return c->name;
+}
+
+const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name)
+{
+    for (size_t i = 0; i < c->m.n_variables; i++)
+        if (strcmp(c->m.variables[i].name, name) == 0)
+            return &c->m.variables[i];
+    return NULL;
+}
+
+uint64_t wf_ckpt_updates_at(const wf_ckpt_variable *v, uint64_t offset)
+{
+    for (size_t i = 0; i < v->n_slices; i++)
+        if (offset - v->slices[i].offset < v->slices[i].count)
+            return v->slices[i].updates;
+    return 0;
+}
+
+/* ---- reading ranges ---- */
+
+static float to_f32(wf_dtype dtype, const void *data, size_t i)
+{
+    switch (dtype) {
+    case WF_F64:
+        return (float)((const double *)data)[i];
+    case WF_F16:
+        return wf_f16_to_f32(((const uint16_t *)data)[i]);
+    case WF_BF16:
+        return wf_bf16_to_f32(((const uint16_t *)data)[i]);
+    case WF_I32:
+        return (float)((const int32_t *)data)[i];
+    case WF_I64:
+        return (float)((const int64_t *)data)[i];
+    case WF_U8:
+    case WF_BOOL:
+        return (float)((const uint8_t *)data)[i];
+    default:
+        return ((const float *)data)[i];
+    }
+}
+
+static wf_status read_part(wf_shard *shard, const wf_shard_tensor *t, uint64_t from, uint64_t count,
+                           float *out, wf_err *err)
+{
+    uint64_t block[512];
+    size_t width = wf_dtype_size(t->dtype);
+
+    if (t->dtype == WF_F32)
+        return wf_shard_read(shard, t, 4 * from, out, (size_t)(4 * count), err);
+    while (count > 0) {
+        size_t n = count < sizeof block / width ? (size_t)count : sizeof block / width;
+
+        WF_TRY(wf_shard_read(shard, t, width * from, block, n * width, err));
+        for (size_t i = 0; i < n; i++)
+            out[i] = to_f32(t->dtype, block, i);
+        out += n;
+        from += n;
+        count -= n;
+    }
+    return WF_OK;
+}
+
+wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot, uint64_t offset,
+                             uint64_t count, float out[], wf_err *err)
+{
+    const wf_ckpt_variable *v = wf_ckpt_variable_find(c, variable);
+    uint64_t end, elems = 0;
+
+    if (!v)
+        return wf_fail(err, WF_NOTFOUND, NULL, "%s has no variable \"%.200s\"", c->name, variable);
+    for (size_t i = 0; i < v->n_slices; i++)
+        elems += v->slices[i].count;
+    if (offset > elems || count > elems - offset)
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s: \"%.200s\" has %" PRIu64 " elements, asked for %" PRIu64
+                       " from %" PRIu64,
+                       c->name, variable, elems, count, offset);
+    end = offset + count;
+    for (size_t i = 0; i < v->n_slices; i++) {
+        const wf_ckpt_slice *s = &v->slices[i];
+        uint64_t from = offset > s->offset ? offset : s->offset;
+        uint64_t to = end < s->offset + s->count ? end : s->offset + s->count;
+        wf_shard *shard = NULL;
+        const wf_shard_tensor *t = NULL;
+
+        if (from >= to)
+            continue;
+        WF_TRY(find_tensor(c, v, slot, s, &shard, &t, err));
+        WF_TRY(read_part(shard, t, from - s->offset, to - from, out + (from - offset), err));
+    }
+    return WF_OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/ckpt/ckpt.h - the front door of common/ckpt: checkpoints on disk.
+ *
+ *   DIR/JOB/step-00012000/shard-00000-of-00002.safetensors  each ps's slices and slots
+ *                         manifest.json                     what makes them one (manifest.h)
+ *   DIR/JOB/latest                                          a hint: the newest complete one
+ *   DIR/JOB/.tmp-g1-c3-0123456789abcdef                     one being written, named by its cut
+ *
+ * Invariants
+ *   C1  a folder with a manifest that verifies is a checkpoint, whether it has got its name step-N
+ *       yet or a crash left it with its temporary one; anything else is absent
+ *   C2  restore reads one checkpoint only: shards carry job and cut in their metadata
+ *   C3  deleting never leaves zero complete ones, and runs only after the new one is durable
+ *
+ * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
+ * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it
+ * is "V/S" or "V/S#OFFSET", always f32. So `safetensors.numpy.load_file` shows at a look what is
+ * what.
+ *
+ * Newest means highest (generation, step): after a rollback, steps of an abandoned history are
+ * older than any of the new one. A folder whose manifest cannot be read counts as newer than all,
+ * so that it is reported rather than forgotten.
+ *
+ * Who calls what (DESIGN 7): the chief begins; each ps writes its shard into the folder (shard.h);
+ * the chief commits. All of it goes through a wf_disk (common/base/disk.h).
+ *
+ * Threads: nothing here is shared; one wf_ckpt serves one thread.
+ */
+#ifndef WF_CKPT_CKPT_H
+#define WF_CKPT_CKPT_H
+
+#include "common/base/arena.h"
+#include "common/base/disk.h"
+#include "common/base/status.h"
+#include "common/ckpt/manifest.h"
+#include "common/ckpt/shard.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WF_CKPT_PATH = 4096 };
+
+/* ---- writing: the commit order of RELIABILITY A3 ---- */
+
+/* "shard-00001-of-00002.safetensors" into name. */
+const char *wf_ckpt_shard_name(uint32_t index, uint32_t n, char *name, size_t size);
+/* The tensor name of a slice as above; `slot` NULL: its values. `whole`: the slice is the variable.
+ */
+const char *wf_ckpt_tensor_name(const char *variable, const char *slot, uint64_t offset, bool whole,
+                                char *name, size_t size);
+
+/* What every shard of a cut carries in its metadata: `job` and `cut` ("g1-c3-0123456789abcdef",
+ * written to cut_text). Borrows job and cut_text. */
+enum { WF_CUT_TEXT = 48, WF_CKPT_N_META = 2 };
+void wf_ckpt_meta(const char *job, wf_cut_id cut, char cut_text[WF_CUT_TEXT],
+                  wf_shard_meta meta[WF_CKPT_N_META]);
+
+/* Step 1: makes the temporary folder of a cut and writes its path. Folders of lower cuts of this
+ * job are removed. Failpoint ckpt.begin. Errors: WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_begin(wf_disk *disk, const char *dir, const char *job, wf_cut_id cut,
+                                    char folder[WF_CKPT_PATH], wf_err *err);
+/* Steps 5 to 7: writes the manifest into `folder` (checking first that every file in it is there
+ * with its size), renames it to step-N, and moves `latest`. When N is there already it is replaced
+ * if this cut is the higher one. On failure the temporary folder is gone, older checkpoints are as
+ * they were, and the sentence has the path, the system's words and the free bytes. Failpoints
+ * ckpt.manifest.before, ckpt.manifest.after, ckpt.rename.before, ckpt.rename.after,
+ * ckpt.latest.before, ckpt.latest.after. Errors: WF_IO, WF_EXISTS (a higher cut is there). */
+WF_MUST_USE wf_status wf_ckpt_commit(wf_disk *disk, const char *dir, const char *folder,
+                                     const wf_manifest *m, wf_err *err);
+/* Step 8: deletes all but the newest `keep` (at least 1) complete checkpoints of a job, and folders
+ * that are not complete, if a complete one is there. Never the one of step `in_use` (0: none).
+ * Failpoints ckpt.gc.before, ckpt.gc.each. */
+WF_MUST_USE wf_status wf_ckpt_gc(wf_disk *disk, const char *dir, const char *job, uint32_t keep,
+                                 uint64_t in_use, wf_err *err);
+/* Removes the temporary folder of an abandoned cut; fine if it is not there. */
+WF_MUST_USE wf_status wf_ckpt_abandon(wf_disk *disk, const char *folder, wf_err *err);
+/* Tidies a job's folder, as its master does when it starts the job anew: a temporary folder that is
+ * complete gets its name step-N, others are removed. No cut of the job may be under way. */
+WF_MUST_USE wf_status wf_ckpt_sweep(wf_disk *disk, const char *dir, const char *job, wf_err *err);
+/* ": 12 KiB are free on it" appended to a disk's error, for whoever writes shards; returns rc. */
+wf_status wf_ckpt_say_free(wf_disk *disk, const char *path, wf_status rc, wf_err *err);
+
+/* ---- reading ---- */
+
+typedef struct wf_ckpt wf_ckpt;
+
+/* One folder of a job, complete or not. */
+typedef struct wf_ckpt_entry {
+    uint64_t step;
+    const char *name; /* "step-00012000" */
+    uint64_t bytes;   /* of all files */
+    uint32_t n_files;
+    uint32_t generation; /* 0 when there is no manifest to read */
+    int64_t created_ms;  /* the same */
+    const char *fault;   /* why it is not complete by names and sizes, or NULL */
+    bool doubtful;       /* fault is the disk's refusal to tell: it may be complete, and is kept */
+} wf_ckpt_entry;
+
+/* All of a job's, newest first, in the arena. Looks at manifests and sizes, not at checksums.
+ * Errors: WF_NOTFOUND when the job has no folder. */
+WF_MUST_USE wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *job, wf_arena *arena,
+                                   wf_ckpt_entry **out, size_t *n, wf_err *err);
+
+/* Opens step-N and checks the manifest and every file's size; and every checksum if `verify`. *out
+ * is the caller's. Errors: WF_CORRUPT "step-00012000: shard-00001 ...: checksum differs (tensor
+ * ...)", WF_NOTFOUND, WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t step,
+                                   bool verify, wf_ckpt **out, wf_err *err);
+/* Closes *c and sets it to NULL; NULL is fine. */
+void wf_ckpt_close(wf_ckpt **c);
+
+/* Told of each one passed over: "step-00012000 passed over: shard-00001-of-00002.safetensors:
+ * checksum differs". */
+typedef void wf_ckpt_passed_over(void *arg, uint64_t step, const char *sentence);
+
+/* Opens the newest that verifies in full. `digest` NULL: any graph's. `at_most` bounds the step
+ * (UINT64_MAX: no bound). Errors: WF_NOTFOUND when none does; WF_MISMATCH "give the changed model a
+ * new job name" when the newest that verifies is of another graph. */
+WF_MUST_USE wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job,
+                                     const char *digest, uint64_t at_most,
+                                     wf_ckpt_passed_over *told, void *arg, wf_ckpt **out,
+                                     wf_err *err);
+
+/* Borrowed for its life. */
+const wf_manifest *wf_ckpt_manifest(const wf_ckpt *c);
+const char *wf_ckpt_folder(const wf_ckpt *c); /* path */
+const char *wf_ckpt_name(const wf_ckpt *c);   /* "step-00012000" */
+/* NULL when there is none of that name. */
+const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name);
+/* Elements [offset, offset + count) of a variable (slot NULL) or one of its slots, as f32, however
+ * it was sliced: any number of ps fits. Errors: WF_NOTFOUND, WF_INVALID beyond its end, WF_CORRUPT,
+ * WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
+                                         uint64_t offset, uint64_t count, float out[], wf_err *err);
+/* The updates of the slice that holds element `offset`: what a slice cut anew counts on from. */
+uint64_t wf_ckpt_updates_at(const wf_ckpt_variable *v, uint64_t offset);
+
+#endif

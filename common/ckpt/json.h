@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/ckpt/json.h - untrusted JSON made a tree only after its depth was bounded. */
+#ifndef WF_CKPT_JSON_H
+#define WF_CKPT_JSON_H
+
+#include "common/base/status.h"
+#include <jansson.h>
+#include <stddef.h>
+
+enum { WF_JSON_MAX_DEPTH = 16 };
+
+/* An object that the caller lets go with json_decref. Refused: other than an object, a key twice,
+ * depth beyond the bound, bytes after it other than spaces. `what` names the text in messages.
+ * Errors: WF_CORRUPT. */
+WF_MUST_USE wf_status wf_json_read(const char *text, size_t size, const char *what, json_t **out,
+                                   wf_err *err);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/conf.h - the front door of common/conf: the two YAML files of weft as structs.
+ *
+ * cluster.yaml (where things run) and a job file (what to train), DESIGN 10. Values are typed by
+ * the schema, never by guess: `job: 012` is the text "012". Every error is "FILE:LINE: sentence"
+ * with WF_USAGE, or WF_UNSUPPORTED for what DESIGN names and weft does not do yet. Text from
+ * anywhere may be given to the parsers: size, depth, counts and numbers are bounded before anything
+ * is kept.
+ *
+ * A struct and all that it points to live in its own arena: free it as a whole. Paths in it are
+ * absolute: a relative one is relative to the folder of the file that names it.
+ *
+ * Other headers of this room: layers.h (the layers and map steps of a job file, and their options).
+ */
+#ifndef WF_CONF_CONF_H
+#define WF_CONF_CONF_H
+
+#include "common/base/arena.h"
+#include "common/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WF_CONF_MAX_BYTES = 1 << 20, /* of a YAML file */
+    WF_CONF_MAX_DEPTH = 32,
+    WF_CONF_MAX_NAME = 64, /* of a job or cluster */
+    WF_CONF_MAX_TASKS = 1024
+};
+
+/* ---- cluster.yaml ---- */
+
+typedef struct wf_task_conf {
+    const char *address;        /* "tcp://HOST:PORT" or "ipc:///ABSOLUTE/PATH" */
+    const char *host;           /* of tcp, without brackets; NULL for ipc */
+    uint32_t port;              /* of tcp; 0 for ipc */
+    uint32_t threads;           /* of the executor; 1 unless the file says otherwise */
+    const char *const *devices; /* [n_devices]: "cpu" */
+    uint32_t n_devices;
+    int line; /* in the file; 0 when it was made by wf_cluster_local */
+} wf_task_conf;
+
+typedef struct wf_cluster_conf {
+    wf_arena *arena;
+    const char *path; /* absolute; of the file, or where wf_cluster_local would have it */
+    const char *name; /* "default" if the file gives none */
+    wf_task_conf master;
+    wf_task_conf *ps; /* [n_ps], at least 1 */
+    uint32_t n_ps;
+    wf_task_conf *workers; /* [n_workers], at least 1 */
+    uint32_t n_workers;
+    const char *state_dir;      /* .weft beside the file unless it says otherwise */
+    const char *checkpoint_dir; /* state_dir/checkpoints unless it says otherwise */
+    bool security_none;         /* the file allows plain text off loopback */
+    int64_t heartbeat_ms;       /* how often a task speaks; 1000 */
+    int64_t dead_ms;            /* silence after which it counts as dead; 5000 */
+} wf_cluster_conf;
+
+/* Reads a file. *out is the caller's. Errors: WF_NOTFOUND (`weft up` says what to do), WF_USAGE,
+ * WF_UNSUPPORTED, WF_IO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_cluster_load(const char *path, wf_cluster_conf **out, wf_err *err);
+/* The same from text; `path` is for messages and for the folder of relative paths. */
+WF_MUST_USE wf_status wf_cluster_parse(const char *text, size_t size, const char *path,
+                                       wf_cluster_conf **out, wf_err *err);
+/* A cluster on this host with ipc addresses below state_dir, or tcp on free loopback ports where
+ * the path is too long for a socket's name (107 bytes). Nothing is made on disk. */
+WF_MUST_USE wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_workers,
+                                       wf_cluster_conf **out, wf_err *err);
+/* Writes a cluster.yaml that wf_cluster_load reads back as the same cluster. */
+WF_MUST_USE wf_status wf_cluster_write(const wf_cluster_conf *conf, const char *path, wf_err *err);
+/* Frees *c with all in it and sets it to NULL; NULL is fine. */
+void wf_cluster_free(wf_cluster_conf **c);
+
+/* ---- job files ---- */
+
+typedef enum wf_conf_kind {
+    WF_CONF_INT = 1,
+    WF_CONF_NUMBER,
+    WF_CONF_BOOL,
+    WF_CONF_TEXT,
+    WF_CONF_INTS
+} wf_conf_kind;
+
+/* One option of a layer, step or optimizer, typed by its schema row. */
+typedef struct wf_conf_option {
+    const char *name;
+    wf_conf_kind kind;
+    int64_t i;        /* WF_CONF_INT; WF_CONF_BOOL as 0 or 1 */
+    double number;    /* WF_CONF_NUMBER; the same value for INT and BOOL */
+    const char *text; /* WF_CONF_TEXT */
+    const int64_t *ints;
+    size_t n; /* of ints */
+    int line;
+} wf_conf_option;
+
+/* A thing with options: a layer ("dense"), a map step ("scale"), an optimizer ("adam"). */
+typedef struct wf_conf_item {
+    const char *type;
+    const wf_conf_option *options;
+    size_t n_options;
+    int line;
+} wf_conf_item;
+
+typedef struct wf_conf_input {
+    const char *name;
+    int64_t dims[8]; /* of one example, without the batch axis */
+    uint32_t rank;
+    int line;
+} wf_conf_input;
+
+/* A field of the data and where it is read, or what is done to it. */
+typedef struct wf_conf_field {
+    const char *name;
+    const char *path;          /* absolute; of `train` and `eval` */
+    const wf_conf_item *steps; /* [n_steps], in order; of `map` */
+    size_t n_steps;
+    int line;
+} wf_conf_field;
+
+typedef enum wf_tristate { WF_AUTO = -1, WF_NO = 0, WF_YES = 1 } wf_tristate;
+
+typedef struct wf_job_conf {
+    wf_arena *arena;
+    const char *path; /* of the file, as given: for messages */
+    const char *name; /* `job:` */
+
+    /* model: either onnx, or inputs and layers */
+    const char *onnx; /* absolute path, or NULL */
+    const wf_conf_input *inputs;
+    size_t n_inputs;
+    const wf_conf_item *layers;
+    size_t n_layers;
+    int model_line;
+
+    const char *loss; /* NULL: the model holds its loss (an ONNX file with one) */
+    int loss_line;
+    wf_tristate from_logits; /* WF_AUTO */
+    const char *const *metrics;
+    size_t n_metrics;
+    int metrics_line;
+
+    const char *format; /* "idx", "npy", "synthetic" */
+    const wf_conf_field *train;
+    size_t n_train;
+    const wf_conf_field *eval; /* n_eval 0: no evaluation */
+    size_t n_eval;
+    const wf_conf_field *map;
+    size_t n_map;
+    uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */
+    bool shuffle;               /* true */
+    uint64_t split_records;     /* 0: chosen by the master */
+    int data_line;
+
+    uint64_t batch;  /* per worker */
+    uint64_t epochs; /* 1 */
+    uint64_t steps;  /* global steps after which the job is done; 0: no bound */
+
+    wf_conf_item optimizer; /* options are WF_CONF_NUMBER, a bool as 0 or 1; names unchecked here */
+
+    const char *strategy; /* "parameter_server" */
+    const char *mode;     /* "async" */
+    uint32_t pipeline;    /* 0 or 1; 0 */
+    uint64_t every_steps; /* between checkpoints; 0: only at the end */
+    uint32_t keep;        /* 3 */
+    uint64_t seed;        /* 0 */
+    uint64_t slice_bytes; /* 4 MiB */
+} wf_job_conf;
+
+/* Reads a job file. Errors as for a cluster file. Files that it names are not opened here. */
+WF_MUST_USE wf_status wf_job_load(const char *path, wf_job_conf **out, wf_err *err);
+/* The same from text, as the master and the workers have it; `path` is for messages and for the
+ * folder of relative paths, and need not be there. */
+WF_MUST_USE wf_status wf_job_parse(const char *text, size_t size, const char *path,
+                                   wf_job_conf **out, wf_err *err);
+/* Frees *j with all in it and sets it to NULL; NULL is fine. */
+void wf_job_free(wf_job_conf **j);
+
+/* [a-z0-9._-]{1,64}, not beginning with a dot: fit for a folder's name. */
+bool wf_job_name_ok(const char *name);
+
+/* The option of that name, or NULL. */
+const wf_conf_option *wf_conf_find(const wf_conf_item *item, const char *name);
+/* Its value, or `otherwise` when it is not given. */
+int64_t wf_conf_int(const wf_conf_item *item, const char *name, int64_t otherwise);
+double wf_conf_number(const wf_conf_item *item, const char *name, double otherwise);
+const char *wf_conf_text(const wf_conf_item *item, const char *name, const char *otherwise);
+
+#endif

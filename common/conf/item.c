@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/item.c */
+#include "common/conf/item.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_OPTIONS = 32, MOST_INTS = 64 };
+
+/* Splits `name`, `name: value` into the word and what follows (NULL: nothing). */
+static wf_status split(wf_reader *r, const wf_tree *node, const char *sort, const char **type,
+                       const wf_tree **value, wf_err *err)
+{
+    if (node->kind == WF_TREE_TEXT) {
+        *value = NULL;
+        return wf_read_text(r, node, type, err);
+    }
+    if (node->kind != WF_TREE_MAP || node->n != 1)
+        return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each, and options in braces",
+                            "each %s is one name with its options, like `name: {option: value}`",
+                            sort);
+    *type = node->first->key->text;
+    *value = node->first;
+    return WF_OK;
+}
+
+static const wf_item_row *find_row(const wf_item_row rows[], const char *type)
+{
+    for (; rows->type; rows++)
+        if (strcmp(rows->type, type) == 0)
+            return rows;
+    return NULL;
+}
+
+static wf_status unknown_type(wf_reader *r, const wf_tree *node, const char *sort, const char *type,
+                              const wf_item_row rows[], wf_err *err)
+{
+    const char *names[64];
+    size_t n = 0;
+
+    for (; rows[n].type && n < WF_COUNT(names); n++)
+        names[n] = rows[n].type;
+    return wf_read_unknown(r, node, sort, type, names, n, err);
+}
+
+static wf_status read_ints(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+                           wf_conf_option *out, wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    int64_t *ints;
+
+    out->n = node->kind == WF_TREE_LIST ? node->n : 1;
+    if (out->n > MOST_INTS)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%s\" has %zu numbers; %d may be",
+                            row->name, out->n, MOST_INTS);
+    ints = wf_arena_array(r->arena, out->n, sizeof *ints);
+    if (!ints)
+        return wf_fail_nomem(err, out->n * sizeof *ints);
+    for (size_t i = 0; i < out->n; i++, t = t->next)
+        WF_TRY(wf_read_i64(r, t, (int64_t)row->least, (int64_t)row->most, &ints[i], err));
+    out->ints = ints;
+    return WF_OK;
+}
+
+static wf_status check_choice(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+                              const char *text, wf_err *err)
+{
+    size_t n = 0;
+
+    if (!row->choice)
+        return WF_OK;
+    for (; row->choice[n]; n++)
+        if (strcmp(row->choice[n], text) == 0)
+            return WF_OK;
+    return wf_read_unknown(r, node, row->name, text, row->choice, n, err);
+}
+
+static wf_status read_option(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+                             wf_conf_option *out, wf_err *err)
+{
+    bool yes;
+
+    *out = (wf_conf_option){.name = row->name, .kind = row->kind, .line = node->line};
+    switch (row->kind) {
+    case WF_CONF_INT:
+        WF_TRY(wf_read_i64(r, node, (int64_t)row->least, (int64_t)row->most, &out->i, err));
+        out->number = (double)out->i;
+        return WF_OK;
+    case WF_CONF_NUMBER:
+        WF_TRY(wf_read_number(r, node, &out->number, err));
+        if (out->number < row->least || out->number > row->most)
+            return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%s\" is from %g to %g, not %g",
+                                row->name, row->least, row->most, out->number);
+        return WF_OK;
+    case WF_CONF_BOOL:
+        WF_TRY(wf_read_bool(r, node, &yes, err));
+        out->i = yes;
+        out->number = yes;
+        return WF_OK;
+    case WF_CONF_TEXT:
+        WF_TRY(wf_read_text(r, node, &out->text, err));
+        return check_choice(r, node, row, out->text, err);
+    case WF_CONF_INTS:
+        break;
+    }
+    return read_ints(r, node, row, out, err);
+}
+
+static const wf_option_row *find_option(const wf_option_row rows[], const char *name)
+{
+    for (; rows->name; rows++)
+        if (strcmp(rows->name, name) == 0)
+            return rows;
+    return NULL;
+}
+
+static wf_status unknown_option(wf_reader *r, const wf_tree *node, const wf_item_row *item,
+                                wf_err *err)
+{
+    const char *names[MOST_OPTIONS];
+    char sort[64];
+    size_t n = 0;
+
+    for (; item->options[n].name && n < WF_COUNT(names); n++)
+        names[n] = item->options[n].name;
+    snprintf(sort, sizeof sort, "option of %s", item->type);
+    return wf_read_unknown(r, node->key, sort, node->key->text, names, n, err);
+}
+
+static wf_status read_options(wf_reader *r, const wf_tree *map, const wf_item_row *row,
+                              wf_conf_item *out, wf_err *err)
+{
+    wf_conf_option *options = wf_arena_array(r->arena, map->n, sizeof *options);
+
+    if (!options)
+        return wf_fail_nomem(err, map->n * sizeof *options);
+    for (const wf_tree *t = map->first; t; t = t->next) {
+        const wf_option_row *option = find_option(row->options, t->key->text);
+
+        if (!option)
+            return unknown_option(r, t, row, err);
+        WF_TRY(read_option(r, t, option, &options[out->n_options++], err));
+    }
+    out->options = options;
+    return WF_OK;
+}
+
+static wf_status read_short(wf_reader *r, const wf_tree *value, const wf_item_row *row,
+                            wf_conf_item *out, wf_err *err)
+{
+    const wf_option_row *main = row->options;
+    wf_conf_option *option;
+
+    while (main->name && !main->required)
+        main++;
+    if (!main->name)
+        return wf_read_fail(r, value, err, WF_USAGE, "leave it out", "\"%s\" takes no value",
+                            row->type);
+    option = wf_arena_alloc(r->arena, sizeof *option);
+    if (!option)
+        return wf_fail_nomem(err, sizeof *option);
+    out->options = option;
+    out->n_options = 1;
+    return read_option(r, value, main, option, err);
+}
+
+wf_status wf_read_item(wf_reader *r, const wf_tree *node, const char *sort,
+                       const wf_item_row rows[], wf_conf_item *out, wf_err *err)
+{
+    const wf_item_row *row;
+    const wf_tree *value = NULL;
+
+    *out = (wf_conf_item){.line = node->line};
+    WF_TRY(split(r, node, sort, &out->type, &value, err));
+    row = find_row(rows, out->type);
+    if (!row)
+        return unknown_type(r, node, sort, out->type, rows, err);
+    if (!row->options)
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "leave it out",
+                            "%s \"%s\" is not built yet", sort, row->type);
+    if (value && value->kind == WF_TREE_MAP)
+        WF_TRY(read_options(r, value, row, out, err));
+    else if (value && !(value->kind == WF_TREE_TEXT && value->plain && !value->text[0]))
+        WF_TRY(read_short(r, value, row, out, err));
+    for (const wf_option_row *o = row->options; o->name; o++)
+        if (o->required && !wf_conf_find(out, o->name))
+            return wf_read_fail(r, node, err, WF_USAGE, NULL, "%s \"%s\" wants \"%s\"", sort,
+                                row->type, o->name);
+    return WF_OK;
+}
+
+wf_status wf_read_items(wf_reader *r, const wf_tree *node, const char *sort,
+                        const wf_item_row rows[], const wf_conf_item **out, size_t *n, wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t count = node->kind == WF_TREE_LIST ? node->n : 1;
+    wf_conf_item *items = wf_arena_array(r->arena, count, sizeof *items);
+
+    if (!items)
+        return wf_fail_nomem(err, count * sizeof *items);
+    for (size_t i = 0; i < count; i++, t = t->next)
+        WF_TRY(wf_read_item(r, t, sort, rows, &items[i], err));
+    *out = items;
+    *n = count;
+    return WF_OK;
+}
+
+static wf_status read_free_option(wf_reader *r, const wf_tree *node, wf_conf_option *out,
+                                  wf_err *err)
+{
+    *out = (wf_conf_option){.name = node->key->text, .kind = WF_CONF_NUMBER, .line = node->line};
+    if (node->kind == WF_TREE_MAP)
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "give it a number",
+                            "a schedule for \"%.64s\" is not built yet", out->name);
+    if (node->kind == WF_TREE_TEXT && node->plain &&
+        (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0)) {
+        out->number = node->text[0] == 't';
+        return WF_OK;
+    }
+    return wf_read_number(r, node, &out->number, err);
+}
+
+wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort, wf_conf_item *out,
+                            wf_err *err)
+{
+    wf_conf_option *options;
+    const wf_tree *value = NULL;
+
+    *out = (wf_conf_item){.line = node->line};
+    WF_TRY(split(r, node, sort, &out->type, &value, err));
+    if (!value || (value->kind == WF_TREE_TEXT && !value->text[0]))
+        return WF_OK;
+    if (value->kind != WF_TREE_MAP || value->n > MOST_OPTIONS)
+        return wf_read_fail(r, value, err, WF_USAGE, "write it as {learning_rate: 0.001}",
+                            "the options of %s \"%.64s\" are a map of names and numbers", sort,
+                            out->type);
+    options = wf_arena_array(r->arena, value->n, sizeof *options);
+    if (!options)
+        return wf_fail_nomem(err, value->n * sizeof *options);
+    for (const wf_tree *t = value->first; t; t = t->next)
+        WF_TRY(read_free_option(r, t, &options[out->n_options++], err));
+    out->options = options;
+    return WF_OK;
+}
+
+const wf_conf_option *wf_conf_find(const wf_conf_item *item, const char *name)
+{
+    for (size_t i = 0; i < item->n_options; i++)
+        if (strcmp(item->options[i].name, name) == 0)
+            return &item->options[i];
+    return NULL;
+}
+
+int64_t wf_conf_int(const wf_conf_item *item, const char *name, int64_t otherwise)
+{
+    const wf_conf_option *o = wf_conf_find(item, name);
+
+    return o ? o->i : otherwise;
+}
+
+double wf_conf_number(const wf_conf_item *item, const char *name, double otherwise)
+{
+    const wf_conf_option *o = wf_conf_find(item, name);
+
+    return o ? o->number : otherwise;
+}
+
+const char *wf_conf_text(const wf_conf_item *item, const char *name, const char *otherwise)
+{
+    const wf_conf_option *o = wf_conf_find(item, name);
+
+    return o ? o->text : otherwise;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/job.c - a job file: its keys, and what must hold between them. */
+#include "common/base/file.h"
+#include "common/conf/conf.h"
+#include "common/conf/item.h"
+#include "common/conf/read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t LARGEST = (uint64_t)INT64_MAX;
+
+bool wf_job_name_ok(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= WF_CONF_MAX_NAME && name[0] != '.' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+}
+
+static wf_status read_name(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    WF_TRY(wf_read_text(r, node, &j->name, err));
+    if (!wf_job_name_ok(j->name))
+        return wf_read_fail(
+            r, node, err, WF_USAGE, NULL,
+            "the job's name \"%.80s\" is made of a-z, 0-9, '.', '_' and '-', has at "
+            "most %d letters, and does not begin with a dot",
+            j->name, WF_CONF_MAX_NAME);
+    return WF_OK;
+}
+
+/* ---- model ---- */
+
+static wf_status read_dims(wf_reader *r, const wf_tree *node, wf_conf_input *in, wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
+
+    if (n >= WF_COUNT(in->dims))
+        return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                            "input \"%.64s\" has %zu axes; with the batch at most 8 may be",
+                            in->name, n);
+    for (size_t i = 0; i < n; i++, t = t->next)
+        WF_TRY(wf_read_i64(r, t, 1, INT32_MAX, &in->dims[i], err));
+    in->rank = (uint32_t)n;
+    return WF_OK;
+}
+
+static wf_status read_inputs(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    wf_conf_input *inputs;
+
+    if (node->kind != WF_TREE_MAP || node->n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as {x: [784]}",
+                            "\"input\" is a map of names and shapes, without the batch axis");
+    inputs = wf_arena_array(r->arena, node->n, sizeof *inputs);
+    if (!inputs)
+        return wf_fail_nomem(err, node->n * sizeof *inputs);
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        wf_conf_input *in = &inputs[j->n_inputs++];
+
+        in->name = t->key->text;
+        in->line = t->line;
+        WF_TRY(read_dims(r, t, in, err));
+    }
+    j->inputs = inputs;
+    return WF_OK;
+}
+
+static wf_status read_layers(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    if (node->kind != WF_TREE_LIST || node->n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each layer",
+                            "\"layers\" is a list");
+    return wf_read_items(r, node, "layer", wf_layer_rows, &j->layers, &j->n_layers, err);
+}
+
+static wf_status read_model(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"onnx", WF_KEY_PATH, .offset = offsetof(wf_job_conf, onnx)},
+        {"input", WF_KEY_CALL, .read = read_inputs},
+        {"layers", WF_KEY_CALL, .read = read_layers},
+        {0},
+    };
+    wf_job_conf *j = into;
+
+    j->model_line = node->line;
+    WF_TRY(wf_read_map(r, node, "the model", keys, j, err));
+    if (j->onnx && (j->n_inputs || j->n_layers))
+        return wf_read_fail(r, node, err, WF_USAGE, "keep one of the two",
+                            "the model is an onnx file or a list of layers, not both");
+    if (!j->onnx && !(j->n_inputs && j->n_layers))
+        return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                            "the model wants \"input\" and \"layers\", or \"onnx\"");
+    return WF_OK;
+}
+
+/* ---- data ---- */
+
+static wf_status read_fields(wf_reader *r, const wf_tree *node, bool paths,
+                             const wf_conf_field **out, size_t *n, wf_err *err)
+{
+    wf_conf_field *fields;
+
+    if (node->kind != WF_TREE_MAP || node->n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE,
+                            paths ? "write it as {x: FILE, y: FILE}" : "write it as {x: [steps]}",
+                            "\"%s\" is a map of fields", wf_read_name(node));
+    fields = wf_arena_array(r->arena, node->n, sizeof *fields);
+    if (!fields)
+        return wf_fail_nomem(err, node->n * sizeof *fields);
+    *n = 0;
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        wf_conf_field *f = &fields[(*n)++];
+
+        f->name = t->key->text;
+        f->line = t->line;
+        if (paths)
+            WF_TRY(wf_read_path(r, t, &f->path, err));
+        else
+            WF_TRY(wf_read_items(r, t, "step", wf_step_rows, &f->steps, &f->n_steps, err));
+    }
+    *out = fields;
+    return WF_OK;
+}
+
+static wf_status read_train(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    return read_fields(r, node, true, &j->train, &j->n_train, err);
+}
+
+static wf_status read_eval(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    return read_fields(r, node, true, &j->eval, &j->n_eval, err);
+}
+
+static wf_status read_steps(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    return read_fields(r, node, false, &j->map, &j->n_map, err);
+}
+
+static wf_status read_format(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const char *const formats[] = {"idx", "npy",    "synthetic", "csv",
+                                          "npz", "libsvm", "tfrecord",  "text"};
+    wf_job_conf *j = into;
+
+    WF_TRY(wf_read_text(r, node, &j->format, err));
+    for (size_t i = 0; i < WF_COUNT(formats); i++) {
+        if (strcmp(formats[i], j->format) != 0)
+            continue;
+        if (i < 3)
+            return WF_OK;
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "convert the data to npy files",
+                            "data format \"%s\" is not built yet", formats[i]);
+    }
+    return wf_read_unknown(r, node, "data format", j->format, formats, WF_COUNT(formats), err);
+}
+
+static wf_status check_fields(wf_reader *r, const wf_tree *node, const wf_job_conf *j, wf_err *err)
+{
+    if (strcmp(j->format, "synthetic") == 0) {
+        if (j->synthetic_records)
+            return WF_OK;
+        return wf_read_fail(r, node, err, WF_USAGE, "give \"records\"",
+                            "synthetic data wants its number of records");
+    }
+    if (j->n_train == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write train: {x: FILE, y: FILE}",
+                            "the data has no \"train\"");
+    for (size_t i = 0; i < j->n_eval; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < j->n_train; k++)
+            found = found || strcmp(j->train[k].name, j->eval[i].name) == 0;
+        if (!found)
+            return wf_fail(err, WF_USAGE, "name the fields of both alike",
+                           "%s:%d: \"eval\" has a field \"%.64s\" that \"train\" has not", r->path,
+                           j->eval[i].line, j->eval[i].name);
+    }
+    return WF_OK;
+}
+
+static wf_status read_data(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"format", WF_KEY_CALL, .read = read_format, .required = true},
+        {"train", WF_KEY_CALL, .read = read_train},
+        {"eval", WF_KEY_CALL, .read = read_eval},
+        {"map", WF_KEY_CALL, .read = read_steps},
+        {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
+         .most = UINT64_C(1) << 40},
+        {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle)},
+        {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
+         .most = UINT64_C(1) << 40},
+        {"once", WF_KEY_LATER},
+        {"cache", WF_KEY_LATER},
+        {"prefetch", WF_KEY_LATER},
+        {"label", WF_KEY_LATER},
+        {"features", WF_KEY_LATER},
+        {"multiline", WF_KEY_LATER},
+        {"on_bad_record", WF_KEY_LATER},
+        {"require_success", WF_KEY_LATER},
+        {0},
+    };
+    wf_job_conf *j = into;
+
+    j->data_line = node->line;
+    WF_TRY(wf_read_map(r, node, "the data", keys, j, err));
+    return check_fields(r, node, j, err);
+}
+
+/* ---- how to train ---- */
+
+static wf_status read_loss(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->loss_line = node->line;
+    return wf_read_text(r, node, &j->loss, err);
+}
+
+static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    bool yes;
+
+    if (node->kind == WF_TREE_TEXT && strcmp(node->text, "auto") == 0) {
+        j->from_logits = WF_AUTO;
+        return WF_OK;
+    }
+    if (wf_read_bool(r, node, &yes, NULL) != WF_OK)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"from_logits\" is auto, true or false");
+    j->from_logits = yes ? WF_YES : WF_NO;
+    return WF_OK;
+}
+
+static wf_status read_metrics(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->metrics_line = node->line;
+    return wf_read_words(r, node, &j->metrics, &j->n_metrics, err);
+}
+
+static wf_status read_optimizer(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    return wf_read_free_item(r, node, "optimizer", &j->optimizer, err);
+}
+
+static wf_status read_consistency(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const char *const modes[] = {"ssp", "bsp", NULL};
+    static const wf_key keys[] = {
+        {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .only = "async",
+         .later = modes},
+        {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1},
+        {"staleness", WF_KEY_LATER},
+        {"backup_workers", WF_KEY_LATER},
+        {0},
+    };
+
+    return wf_read_map(r, node, "\"consistency\"", keys, into, err);
+}
+
+static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"every_steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, every_steps), .least = 1,
+         .most = UINT64_C(1) << 48},
+        {"keep", WF_KEY_U32, .offset = offsetof(wf_job_conf, keep), .least = 1, .most = 10000},
+        {"every_seconds", WF_KEY_LATER},
+        {"best", WF_KEY_LATER},
+        {"incremental", WF_KEY_LATER},
+        {0},
+    };
+
+    return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
+}
+
+static const char *const strategies[] = {"mirrored", "multi_worker_mirrored", "hybrid", NULL};
+static const char *const recoveries[] = {"partial", NULL};
+static const char *const on_nans[] = {"skip", "rollback", NULL};
+
+/* What the struct has no room for, since only one value is built. */
+typedef struct wf_job_file {
+    wf_job_conf job; /* first */
+    const char *recovery, *on_nan;
+} wf_job_file;
+
+static const wf_key job_keys[] = {
+    {"job", WF_KEY_CALL, .read = read_name, .required = true},
+    {"model", WF_KEY_CALL, .read = read_model, .required = true},
+    {"loss", WF_KEY_CALL, .read = read_loss},
+    {"from_logits", WF_KEY_CALL, .read = read_logits},
+    {"metrics", WF_KEY_CALL, .read = read_metrics},
+    {"data", WF_KEY_CALL, .read = read_data, .required = true},
+    {"batch", WF_KEY_U64, .offset = offsetof(wf_job_conf, batch), .least = 1, .most = 1 << 24,
+     .required = true},
+    {"epochs", WF_KEY_U64, .offset = offsetof(wf_job_conf, epochs), .least = 1, .most = 1000000},
+    {"steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, steps), .least = 1,
+     .most = UINT64_C(1) << 48},
+    {"optimizer", WF_KEY_CALL, .read = read_optimizer, .required = true},
+    {"strategy", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, strategy), .only = "parameter_server",
+     .later = strategies},
+    {"consistency", WF_KEY_CALL, .read = read_consistency},
+    {"checkpoint", WF_KEY_CALL, .read = read_checkpoint},
+    {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
+     .later = recoveries},
+    {"on_nan", WF_KEY_ONLY, .offset = offsetof(wf_job_file, on_nan), .only = "stop",
+     .later = on_nans},
+    {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
+    {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
+     .most = 1 << 30},
+    {"callbacks", WF_KEY_LATER},
+    {"tables", WF_KEY_LATER},
+    {"replicas", WF_KEY_LATER},
+    {"compute", WF_KEY_LATER},
+    {"codec", WF_KEY_LATER},
+    {"place", WF_KEY_LATER},
+    {"memory_limit", WF_KEY_LATER},
+    {"class_weight", WF_KEY_LATER},
+    {"sample_weight", WF_KEY_LATER},
+    {0},
+};
+
+static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf *j, wf_err *err)
+{
+    if (!j->onnx && !j->loss)
+        return wf_read_fail(r, root, err, WF_USAGE,
+                            "add one, like loss: sparse_categorical_crossentropy",
+                            "a job with \"layers\" wants a \"loss\"");
+    return WF_OK;
+}
+
+static wf_status fill(wf_job_file *f, const char *text, size_t size, const char *path, wf_err *err)
+{
+    wf_job_conf *j = &f->job;
+    wf_reader r = {.path = path, .arena = j->arena};
+    wf_tree *root;
+
+    j->from_logits = WF_AUTO;
+    j->shuffle = true;
+    j->epochs = 1;
+    j->strategy = "parameter_server";
+    j->mode = "async";
+    j->keep = 3;
+    j->slice_bytes = 4 << 20;
+    j->path = wf_arena_strdup(j->arena, path);
+    if (!j->path)
+        return wf_fail_nomem(err, strlen(path));
+    WF_TRY(wf_read_folder(path, j->arena, &r.folder, err));
+    WF_TRY(wf_tree_parse(text, size, path, j->arena, &root, err));
+    WF_TRY(wf_read_map(&r, root, "the job", job_keys, f, err));
+    return check_job(&r, root, j, err);
+}
+
+wf_status wf_job_parse(const char *text, size_t size, const char *path, wf_job_conf **out,
+                       wf_err *err)
+{
+    wf_arena *arena = wf_arena_new(64 << 20);
+    wf_job_file *f = arena ? wf_arena_alloc(arena, sizeof *f) : NULL;
+    wf_status rc;
+
+    if (!f) {
+        wf_arena_free(&arena);
+        return wf_fail_nomem(err, sizeof *f);
+    }
+    f->job.arena = arena;
+    rc = fill(f, text, size, path, err);
+    if (rc != WF_OK) {
+        wf_arena_free(&arena);
+        return rc;
+    }
+    *out = &f->job;
+    return WF_OK;
+}
+
+wf_status wf_job_load(const char *path, wf_job_conf **out, wf_err *err)
+{
+    wf_bytes text = {0};
+    wf_status rc = wf_file_read(path, WF_CONF_MAX_BYTES, &text, err);
+
+    if (rc == WF_NOTFOUND)
+        return wf_fail(err, rc, "give the path of a job file; examples/ has some",
+                       "there is no job file %s", path);
+    if (rc == WF_OK)
+        rc = wf_job_parse(wf_bytes_str(&text), text.size, path, out, err);
+    wf_bytes_close(&text);
+    return rc;
+}
+
+void wf_job_free(wf_job_conf **j)
+{
+    wf_arena *arena = *j ? (*j)->arena : NULL;
+
+    *j = NULL;
+    wf_arena_free(&arena);
+}

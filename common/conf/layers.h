@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/layers.h - the layers and map steps that a job file may name, with their options.
+ *
+ * Names and options are Keras's. One table row each: the parser types and bounds by it, and the
+ * compiler may rely on it: an option that arrives is known, of its kind and within its bounds, and
+ * a required one is there.
+ *
+ *   dense       units (1..2^31-1, required), activation, use_bias (true), kernel_initializer
+ *               (glorot_uniform), bias_initializer (zeros), name
+ *   flatten     name
+ *   dropout     rate (0 <= rate < 1, required), name
+ *   activation  activation (required), name
+ *   reshape     target_shape (ints, one may be -1; required), name
+ *
+ *   scale       factor (number, required)
+ *   reshape     shape (ints, required)
+ *   one_hot     classes (1..2^24, required)
+ *   cast        dtype (text, required)
+ *
+ * The short form `- dropout: 0.5` gives the first required option; `- flatten` gives none.
+ */
+#ifndef WF_CONF_LAYERS_H
+#define WF_CONF_LAYERS_H
+
+#include "common/conf/conf.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct wf_option_row {
+    const char *name;
+    wf_conf_kind kind;
+    bool required;
+    double least, most;        /* of WF_CONF_INT and WF_CONF_NUMBER */
+    const char *const *choice; /* of WF_CONF_TEXT: ends with NULL; NULL: any */
+} wf_option_row;
+
+typedef struct wf_item_row {
+    const char *type;
+    const wf_option_row *options; /* ends with a NULL name; NULL in a row whose type is known and
+                                   * not built yet */
+} wf_item_row;
+
+/* Each ends with a NULL type. */
+extern const wf_item_row wf_layer_rows[];
+extern const wf_item_row wf_step_rows[];
+
+#endif

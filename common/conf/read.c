@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/read.c - typed by the schema: the same word is a number for one key and text for
+ * another. */
+#include "common/conf/read.h"
+#include "common/base/nearest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_KEYS = 64 };
+
+const char *wf_read_name(const wf_tree *node)
+{
+    return node->key ? node->key->text : "the value";
+}
+
+static const char *shown(const wf_tree *node)
+{
+    if (node->kind == WF_TREE_LIST)
+        return "a list";
+    if (node->kind == WF_TREE_MAP)
+        return "a map";
+    return node->text;
+}
+
+const wf_tree *wf_tree_get(const wf_tree *map, const char *key)
+{
+    for (const wf_tree *t = map->first; t && map->kind == WF_TREE_MAP; t = t->next)
+        if (strcmp(t->key->text, key) == 0)
+            return t;
+    return NULL;
+}
+
+wf_status wf_read_text(wf_reader *r, const wf_tree *node, const char **out, wf_err *err)
+{
+    if (node->kind != WF_TREE_TEXT)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is a word, not %s",
+                            wf_read_name(node), shown(node));
+    if (!node->text[0])
+        return wf_read_fail(r, node, err, WF_USAGE, "give it one, or leave the key out",
+                            "\"%.64s\" has no value", wf_read_name(node));
+    *out = node->text;
+    return WF_OK;
+}
+
+wf_status wf_read_path(wf_reader *r, const wf_tree *node, const char **out, wf_err *err)
+{
+    const char *text;
+
+    WF_TRY(wf_read_text(r, node, &text, err));
+    if (strlen(text) + strlen(r->folder) + 2 > PATH_MAX)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "this path is too long");
+    *out = text[0] == '/' ? text : wf_arena_printf(r->arena, "%s/%s", r->folder, text);
+    return *out ? WF_OK : wf_fail_nomem(err, PATH_MAX);
+}
+
+/* Decimal digits only: no sign, no 0x, no 1_000. */
+static bool plain_u64(const char *text, uint64_t *out)
+{
+    char *end;
+
+    if (text[0] < '0' || text[0] > '9' || strspn(text, "0123456789") != strlen(text))
+        return false;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno == 0 && *end == 0;
+}
+
+wf_status wf_read_u64(wf_reader *r, const wf_tree *node, uint64_t least, uint64_t most,
+                      uint64_t *out, wf_err *err)
+{
+    if (node->kind == WF_TREE_TEXT && node->plain && plain_u64(node->text, out) && *out >= least &&
+        *out <= most)
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                        "\"%.64s\" is a whole number from %" PRIu64 " to %" PRIu64 ", not %s%.64s",
+                        wf_read_name(node), least, most,
+                        node->kind == WF_TREE_TEXT && !node->plain ? "the quoted text " : "",
+                        shown(node));
+}
+
+wf_status wf_read_i64(wf_reader *r, const wf_tree *node, int64_t least, int64_t most, int64_t *out,
+                      wf_err *err)
+{
+    const char *text = node->kind == WF_TREE_TEXT && node->plain ? node->text : "";
+    bool minus = text[0] == '-';
+    uint64_t size;
+
+    if (plain_u64(text + minus, &size) && size <= INT64_MAX) {
+        *out = minus ? -(int64_t)size : (int64_t)size;
+        if (*out >= least && *out <= most)
+            return WF_OK;
+    }
+    return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                        "\"%.64s\" is a whole number from %" PRId64 " to %" PRId64 ", not %.64s",
+                        wf_read_name(node), least, most, shown(node));
+}
+
+wf_status wf_read_number(wf_reader *r, const wf_tree *node, double *out, wf_err *err)
+{
+    const char *text = node->kind == WF_TREE_TEXT && node->plain ? node->text : "";
+    char *end = NULL;
+
+    if (text[0] && strspn(text, "0123456789+-.eE") == strlen(text)) {
+        *out = strtod(text, &end);
+        if (end != text && *end == 0 && isfinite(*out))
+            return WF_OK;
+    }
+    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is a number, not %.64s",
+                        wf_read_name(node), shown(node));
+}
+
+wf_status wf_read_bool(wf_reader *r, const wf_tree *node, bool *out, wf_err *err)
+{
+    bool yes = node->kind == WF_TREE_TEXT && node->plain && strcmp(node->text, "true") == 0;
+
+    if (!yes && !(node->kind == WF_TREE_TEXT && node->plain && strcmp(node->text, "false") == 0))
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is true or false, not %.64s",
+                            wf_read_name(node), shown(node));
+    *out = yes;
+    return WF_OK;
+}
+
+wf_status wf_read_words(wf_reader *r, const wf_tree *node, const char *const **out, size_t *n,
+                        wf_err *err)
+{
+    const char **words;
+    const wf_tree *t = node;
+    size_t i = 0;
+
+    if (node->kind == WF_TREE_MAP)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as [one, two]",
+                            "\"%.64s\" is a list of words, not a map", wf_read_name(node));
+    *n = node->kind == WF_TREE_LIST ? node->n : 1;
+    words = wf_arena_array(r->arena, *n, sizeof *words);
+    if (!words)
+        return wf_fail_nomem(err, *n * sizeof *words);
+    for (t = node->kind == WF_TREE_LIST ? node->first : node; i < *n; i++, t = t->next)
+        WF_TRY(wf_read_text(r, t, &words[i], err));
+    *out = words;
+    return WF_OK;
+}
+
+wf_status wf_read_unknown(wf_reader *r, const wf_tree *node, const char *sort, const char *word,
+                          const char *const names[], size_t n, wf_err *err)
+{
+    const char *near = wf_nearest(word, names, n);
+    char mend[200], all[160] = "";
+    size_t at = 0;
+
+    if (near) {
+        snprintf(mend, sizeof mend, "did you mean \"%s\"?", near);
+        return wf_read_fail(r, node, err, WF_USAGE, mend, "unknown %s \"%.64s\"", sort, word);
+    }
+    for (size_t i = 0; i < n && at + strlen(names[i]) + 3 < sizeof all; i++)
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", names[i]);
+    snprintf(mend, sizeof mend, "known: %s", all);
+    return wf_read_fail(r, node, err, WF_USAGE, mend, "unknown %s \"%.64s\"", sort, word);
+}
+
+static wf_status unknown_key(wf_reader *r, const wf_tree *node, const wf_key keys[], wf_err *err)
+{
+    const char *names[MOST_KEYS];
+    size_t n = 0;
+
+    while (keys[n].name && n < MOST_KEYS) {
+        names[n] = keys[n].name;
+        n++;
+    }
+    return wf_read_unknown(r, node->key, "key", node->key->text, names, n, err);
+}
+
+static wf_status read_only(wf_reader *r, const wf_tree *node, const wf_key *key, const char **out,
+                           wf_err *err)
+{
+    const char *names[16];
+    size_t n = 0;
+
+    WF_TRY(wf_read_text(r, node, out, err));
+    if (strcmp(*out, key->only) == 0)
+        return WF_OK;
+    names[n++] = key->only;
+    for (const char *const *later = key->later; later && *later && n < WF_COUNT(names); later++) {
+        if (strcmp(*out, *later) == 0)
+            return wf_read_fail(r, node, err, WF_UNSUPPORTED, "leave it out",
+                                "\"%s: %s\" is not built yet; weft has \"%s\"", key->name, *later,
+                                key->only);
+        names[n++] = *later;
+    }
+    return wf_read_unknown(r, node, key->name, *out, names, n, err);
+}
+
+static wf_status read_key(wf_reader *r, const wf_tree *node, const wf_key *key, void *into,
+                          wf_err *err)
+{
+    char *at = (char *)into + key->offset;
+    uint64_t number = 0;
+
+    switch (key->kind) {
+    case WF_KEY_U64:
+        return wf_read_u64(r, node, key->least, key->most, (uint64_t *)at, err);
+    case WF_KEY_U32:
+        WF_TRY(wf_read_u64(r, node, key->least, key->most, &number, err));
+        *(uint32_t *)at = (uint32_t)number;
+        return WF_OK;
+    case WF_KEY_BOOL:
+        return wf_read_bool(r, node, (bool *)at, err);
+    case WF_KEY_TEXT:
+        return wf_read_text(r, node, (const char **)at, err);
+    case WF_KEY_PATH:
+        return wf_read_path(r, node, (const char **)at, err);
+    case WF_KEY_CALL:
+        return key->read(r, node, into, err);
+    case WF_KEY_ONLY:
+        return read_only(r, node, key, (const char **)at, err);
+    case WF_KEY_SKIP:
+        return WF_OK;
+    case WF_KEY_LATER:
+        break;
+    }
+    return wf_read_fail(r, node->key, err, WF_UNSUPPORTED, "leave it out",
+                        "\"%s\" is not built yet", key->name);
+}
+
+wf_status wf_read_map(wf_reader *r, const wf_tree *node, const char *what, const wf_key keys[],
+                      void *into, wf_err *err)
+{
+    if (node->kind != WF_TREE_MAP)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as key: value",
+                            "%s is a map of keys and values, not %.64s", what, shown(node));
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        const wf_key *key = keys;
+
+        while (key->name && strcmp(key->name, t->key->text) != 0)
+            key++;
+        if (!key->name)
+            return unknown_key(r, t, keys, err);
+        WF_TRY(read_key(r, t, key, into, err));
+    }
+    for (const wf_key *key = keys; key->name; key++)
+        if (key->required && !wf_tree_get(node, key->name))
+            return wf_read_fail(r, node, err, WF_USAGE, NULL, "%s has no \"%s\"", what, key->name);
+    return WF_OK;
+}
+
+wf_status wf_read_folder(const char *path, wf_arena *arena, const char **out, wf_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    char here[PATH_MAX];
+
+    if (path[0] == '/') {
+        *out = n ? wf_arena_strndup(arena, path, n) : "/";
+    } else {
+        if (!getcwd(here, sizeof here))
+            return wf_fail_errno(err, errno, NULL, "cannot tell the current folder");
+        *out = n ? wf_arena_printf(arena, "%s/%.*s", here, (int)n, path)
+                 : wf_arena_strdup(arena, here);
+    }
+    return *out ? WF_OK : wf_fail_nomem(err, PATH_MAX);
+}

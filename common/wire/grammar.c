@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/grammar.c - the message grammar as a table; net.c refuses what is not in it. */
+#include "common/wire/grammar.h"
+#include "common/base/cc.h"
+#include "common/wire/msg.h"
+
+#define M (1u << WF_ROLE_MASTER)
+#define P (1u << WF_ROLE_PS)
+#define W (1u << WF_ROLE_WORKER)
+#define C (1u << WF_ROLE_CLIENT)
+#define KIB (1024u)
+#define MIB (1024u * 1024u)
+
+static const wf_kind_row rows[] = {
+    {WF_HELLO, "hello", P | W | C, M | P, 4 * KIB, 0},
+    {WF_WELCOME, "welcome", M | P, P | W | C, 4 * KIB, 0},
+    {WF_REFUSE, "refuse", M | P, P | W | C, 4 * KIB, 0},
+    {WF_RESET, "reset", M | P | W | C, M | P | W | C, 0, 0},
+    {WF_PING, "ping", M | P | W | C, M | P | W | C, 0, 0},
+    {WF_BEAT, "beat", P | W, M, 0, 0},
+    {WF_REGISTER, "register", P | W, M, MIB, 0},
+    {WF_VIEW, "view", M, P, MIB, 0},
+    {WF_VIEW_OK, "view_ok", P, M, 0, 0},
+    {WF_SETUP, "setup", M, P, 64 * MIB, 0},
+    {WF_SETUP_OK, "setup_ok", P, M, 4 * KIB, 0},
+    {WF_START, "start", M, W, 256 * MIB, 0},
+    {WF_START_OK, "start_ok", W, M, 4 * KIB, 0},
+    {WF_HALT, "halt", M, P | W, 4 * KIB, 0},
+    {WF_FAULT, "fault", P | W, M, 4 * KIB, 0},
+    {WF_DISMISS, "dismiss", M, P | W, 4 * KIB, 0},
+    {WF_SPLIT_WANT, "split_want", W, M, 4 * KIB, 0},
+    {WF_SPLIT, "split", M, W, 4 * KIB, 0},
+    {WF_SPLIT_DONE, "split_done", W, M, 4 * KIB, 0},
+    {WF_SPLIT_DONE_OK, "split_done_ok", M, W, 4 * KIB, 0},
+    {WF_PROGRESS, "progress", W, M, 64 * KIB, 0},
+    {WF_EVAL, "eval", M, W, 4 * KIB, 0},
+    {WF_EVAL_TAKEN, "eval_taken", W, M, 4 * KIB, 0},
+    {WF_EVAL_RESULT, "eval_result", W, M, 64 * KIB, 0},
+    {WF_CUT_DUE, "cut_due", W, M, 4 * KIB, 0},
+    {WF_CUT_OPEN, "cut_open", M, W, MIB, 0},
+    {WF_CUT_REPORT, "cut_report", W | M, M | W, MIB, 0},
+    {WF_CUT_SAVE, "cut_save", W, P, 64 * KIB, 0},
+    {WF_CUT_FORKED, "cut_forked", P | W, W | M, 4 * KIB, 0},
+    {WF_CUT_SAVED, "cut_saved", P, W, 64 * MIB, 0},
+    {WF_CUT_RESUME, "cut_resume", M, W, 4 * KIB, 0},
+    {WF_CUT_COMMIT, "cut_commit", W | M, M | W, 64 * KIB, 0},
+    {WF_CUT_DONE, "cut_done", W, M, 64 * KIB, 0},
+    {WF_CUT_ABORT, "cut_abort", M | W, W | P, 4 * KIB, 0},
+    {WF_LIST, "list", W, P, 4 * MIB, 0},
+    {WF_PULL, "pull", W, P, 4 * KIB, 0},
+    {WF_WEIGHTS, "weights", P, W, 64 * KIB, WF_MAX_FRAMES},
+    {WF_PUSH, "push", W, P, 64 * KIB, WF_MAX_FRAMES},
+    {WF_PUSH_OK, "push_ok", P, W, 64 * KIB, 0},
+    {WF_DENIED, "denied", P, W, 4 * KIB, 0},
+    {WF_ASK, "ask", C, M, 64 * MIB, 0},
+    {WF_ANSWER, "answer", M, C, 64 * MIB, 0},
+    {WF_DIED, "died", C, M, 64 * KIB, 0},
+};
+
+const wf_kind_row *wf_kind_find(uint16_t kind)
+{
+    for (size_t i = 0; i < WF_COUNT(rows); i++)
+        if (rows[i].kind == kind)
+            return &rows[i];
+    return NULL;
+}
+
+const char *wf_kind_name(uint16_t kind)
+{
+    const wf_kind_row *row = wf_kind_find(kind);
+
+    return row ? row->name : "?";
+}

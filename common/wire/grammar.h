@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/grammar.h - every kind of message: its number, who may send it to whom, how large.
+ *
+ * Kinds below 16 belong to net.c (link and liveness), the rest to the roles. The numbers are the
+ * protocol: they never change meaning.
+ */
+#ifndef WF_WIRE_GRAMMAR_H
+#define WF_WIRE_GRAMMAR_H
+
+#include "common/wire/task.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum wf_kind {
+    WF_HELLO = 1, /* "this is who I am, and where my sequence starts" */
+    WF_WELCOME,   /* the answer, with the other start */
+    WF_REFUSE,    /* the answer to a hello that may not come in: a sentence */
+    WF_RESET,     /* "I do not know this link; say hello" */
+    WF_PING,      /* only an acknowledgement, and a sign of life */
+    WF_BEAT,      /* a sign of life from a task whose main thread computes; outside any link */
+
+    WF_REGISTER = 16, /* task -> master: what I hold */
+    WF_VIEW,          /* master -> ps: who lives */
+    WF_VIEW_OK,
+    WF_SETUP, /* master -> ps: load the slices of a job */
+    WF_SETUP_OK,
+    WF_START, /* master -> worker: the partition, the slice map, the data */
+    WF_START_OK,
+    WF_HALT,  /* master -> task: this generation is over */
+    WF_FAULT, /* task -> master: a failure that ends the job, in a sentence */
+    WF_DISMISS, /* master -> task: this incarnation is no member any more */
+
+    WF_SPLIT_WANT = 32, /* worker -> master */
+    WF_SPLIT,           /* master -> worker: a lease on a range of records */
+    WF_SPLIT_DONE,      /* worker -> master: all its pushes are acknowledged */
+    WF_SPLIT_DONE_OK,   /* master -> worker: that is on disk */
+    WF_PROGRESS,        /* worker -> master: steps, losses, position in open splits */
+    WF_EVAL,            /* master -> chief: evaluate now */
+    WF_EVAL_TAKEN,      /* chief -> master: the weights of the instant are in hand */
+    WF_EVAL_RESULT,
+
+    WF_CUT_DUE = 48, /* worker -> master: the place for a checkpoint is reached */
+    WF_CUT_OPEN,     /* master -> worker: hold at the next step boundary */
+    WF_CUT_REPORT,   /* worker -> master -> chief: where this worker stands */
+    WF_CUT_SAVE,     /* chief -> ps */
+    WF_CUT_FORKED,   /* ps -> chief, chief -> master: copies are taken, training may go on */
+    WF_CUT_SAVED,    /* ps -> chief: the shard is durable */
+    WF_CUT_RESUME,   /* master -> worker */
+    WF_CUT_COMMIT,   /* chief -> master: may I?  master -> chief: yes */
+    WF_CUT_DONE,     /* chief -> master: committed, or failed and why */
+    WF_CUT_ABORT,    /* master -> chief, chief -> ps: drop the forks */
+
+    WF_LIST = 64, /* worker -> ps: the slices that I pull and push, under a number */
+    WF_PULL,
+    WF_WEIGHTS, /* ps -> worker: parts of the answer to a pull */
+    WF_PUSH,
+    WF_PUSH_OK, /* ps -> worker: the named slices of this step are applied */
+    WF_DENIED,  /* ps -> worker: not in the view or generation; wait for the master's word */
+
+    WF_ASK = 80, /* client -> master: any command of the command line */
+    WF_ANSWER,
+    WF_DIED /* supervisor -> master: a task's process ended */
+} wf_kind;
+
+/* What a dismissal asks for, in the header's `request`. */
+enum { WF_DISMISS_RESTART = 0, WF_DISMISS_SUPERSEDED = 1 };
+
+typedef struct wf_kind_row {
+    uint16_t kind;
+    const char *name;
+    uint8_t from, to; /* bits 1 << wf_role */
+    size_t control_limit;
+    uint32_t frames_limit;
+} wf_kind_row;
+
+/* NULL for a number that is no kind. */
+const wf_kind_row *wf_kind_find(uint16_t kind);
+/* For logs: "push", or "kind 99" is left to the caller ("?"). */
+const char *wf_kind_name(uint16_t kind);
+
+#endif

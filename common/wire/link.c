@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/link.c - a sliding window of WINDOW messages each way.
+ *
+ * Lost messages are rare (ZeroMQ runs over TCP), so a resend starts again at the oldest
+ * unacknowledged message and goes on to the newest; the receiver keeps what came early, and drops
+ * what it has.
+ */
+#include "common/wire/link.h"
+#include "common/base/size.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 512, ACK_EVERY = WINDOW / 8, MAX_BACKOFF = 4 };
+
+struct wf_link {
+    wf_link_conf conf;
+    wf_msg_pool *pool;
+    wf_link_stats stats;
+    /* sending: messages wait in `queue` (a heap), then in `flight` until acknowledged */
+    wf_msg **queue;
+    size_t queued, queue_room, queued_bytes;
+    uint64_t next_order;
+    wf_msg *flight[WINDOW];        /* by sequence % WINDOW */
+    uint64_t next_sequence, acked; /* in flight: acked < sequence < next_sequence */
+    uint64_t resend_from;          /* sequences from here on are to be sent (again) */
+    size_t flight_bytes;
+    int64_t resend_at_ns;
+    int backoff;
+    /* receiving */
+    wf_msg *early[WINDOW]; /* by sequence % WINDOW; arrived, not yet taken */
+    uint64_t taken;        /* the last sequence that wf_link_take gave out */
+    uint64_t ack_sent;
+    size_t unacked_bytes; /* taken since ack_sent */
+    int64_t ack_due_ns;   /* INT64_MAX: none is owed */
+};
+
+wf_status wf_link_new(const wf_link_conf *conf, wf_msg_pool *pool, wf_link **out, wf_err *err)
+{
+    wf_link *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return wf_fail_nomem(err, sizeof *l);
+    l->pool = pool;
+    wf_link_begin(l, conf);
+    *out = l;
+    return WF_OK;
+}
+
+void wf_link_begin(wf_link *l, const wf_link_conf *conf)
+{
+    l->conf = *conf;
+    l->acked = conf->first;
+    l->next_sequence = l->resend_from = conf->first + 1;
+    l->taken = l->ack_sent = conf->peer_first;
+    l->resend_at_ns = INT64_MAX;
+    l->ack_due_ns = INT64_MAX;
+}
+
+void wf_link_free(wf_link **l)
+{
+    wf_link *it = *l;
+
+    *l = NULL;
+    if (!it)
+        return;
+    for (size_t i = 0; i < it->queued; i++)
+        wf_msg_free(it->pool, &it->queue[i]);
+    for (size_t i = 0; i < WINDOW; i++) {
+        wf_msg_free(it->pool, &it->flight[i]);
+        wf_msg_free(it->pool, &it->early[i]);
+    }
+    free(it->queue);
+    free(it);
+}
+
+static bool before(const wf_msg *a, const wf_msg *b)
+{
+    return a->key != b->key ? a->key < b->key : a->order < b->order;
+}
+
+static void swap(wf_msg **a, wf_msg **b)
+{
+    wf_msg *t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+wf_status wf_link_send(wf_link *l, wf_lane lane, uint64_t key, wf_msg **m, wf_err *err)
+{
+    size_t i;
+
+    if (l->queued == l->queue_room) {
+        size_t room = l->queue_room ? 2 * l->queue_room : 64;
+        wf_msg **queue = realloc(l->queue, room * sizeof(*queue));
+
+        if (!queue)
+            return wf_fail_nomem(err, room * sizeof(*queue));
+        l->queue = queue;
+        l->queue_room = room;
+    }
+    (*m)->key = lane == WF_LANE_CONTROL ? 0 : key + 1;
+    (*m)->order = l->next_order++;
+    l->queued_bytes += wf_msg_bytes(*m);
+    i = l->queued++;
+    l->queue[i] = *m;
+    *m = NULL;
+    for (; i > 0 && before(l->queue[i], l->queue[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&l->queue[i], &l->queue[(i - 1) / 2]);
+    return WF_OK;
+}
+
+static wf_msg *pop(wf_link *l)
+{
+    wf_msg *top = l->queue[0];
+    size_t i = 0;
+
+    l->queue[0] = l->queue[--l->queued];
+    for (;;) {
+        size_t least = i, left = 2 * i + 1, right = left + 1;
+
+        if (left < l->queued && before(l->queue[left], l->queue[least]))
+            least = left;
+        if (right < l->queued && before(l->queue[right], l->queue[least]))
+            least = right;
+        if (least == i)
+            break;
+        swap(&l->queue[i], &l->queue[least]);
+        i = least;
+    }
+    l->queued_bytes -= wf_msg_bytes(top);
+    return top;
+}
+
+/* Moves the head of the queue into flight, if window and credit allow. */
+static void admit(wf_link *l)
+{
+    size_t bytes;
+    wf_msg *m;
+
+    if (l->queued == 0 || l->next_sequence - l->acked > WINDOW)
+        return;
+    bytes = wf_msg_bytes(l->queue[0]);
+    if (l->flight_bytes > 0 && l->flight_bytes + bytes > l->conf.credit_bytes)
+        return;
+    m = pop(l);
+    m->head.sequence = l->next_sequence++;
+    m->head.incarnation = l->conf.incarnation;
+    l->flight[m->head.sequence % WINDOW] = m;
+    l->flight_bytes += bytes;
+}
+
+static void no_ack_owed(wf_link *l)
+{
+    l->ack_sent = l->taken;
+    l->unacked_bytes = 0;
+    l->ack_due_ns = INT64_MAX;
+}
+
+static int64_t resend_wait(const wf_link *l)
+{
+    return l->conf.resend_ns << l->backoff;
+}
+
+const wf_msg *wf_link_next(wf_link *l, int64_t now_ns)
+{
+    wf_msg *m;
+
+    if (now_ns >= l->resend_at_ns && l->acked + 1 < l->next_sequence) {
+        l->stats.resent += l->resend_from - (l->acked + 1);
+        l->resend_from = l->acked + 1;
+        l->backoff = WF_MIN(l->backoff + 1, MAX_BACKOFF);
+        l->resend_at_ns = now_ns + resend_wait(l);
+    }
+    if (l->resend_from == l->next_sequence)
+        admit(l);
+    if (l->resend_from == l->next_sequence)
+        return NULL;
+    m = l->flight[l->resend_from++ % WINDOW];
+    m->head.ack = l->taken;
+    no_ack_owed(l);
+    if (l->resend_at_ns == INT64_MAX)
+        l->resend_at_ns = now_ns + resend_wait(l);
+    l->stats.sent++;
+    l->stats.sent_bytes += wf_msg_bytes(m);
+    return m;
+}
+
+bool wf_link_ack_due(const wf_link *l, int64_t now_ns)
+{
+    return now_ns >= l->ack_due_ns || l->taken - l->ack_sent >= ACK_EVERY ||
+           l->unacked_bytes > l->conf.credit_bytes / 4;
+}
+
+uint64_t wf_link_ack(wf_link *l)
+{
+    no_ack_owed(l);
+    return l->taken;
+}
+
+static void on_ack(wf_link *l, int64_t now_ns, uint64_t ack)
+{
+    uint64_t fresh = ack - l->acked;
+
+    if (fresh == 0 || fresh >= l->next_sequence - l->acked)
+        return; /* nothing new, or of another link */
+    for (uint64_t s = l->acked + 1; s != ack + 1; s++) {
+        wf_msg **m = &l->flight[s % WINDOW];
+
+        l->flight_bytes -= wf_msg_bytes(*m);
+        wf_msg_free(l->pool, m);
+    }
+    l->acked = ack;
+    if (l->resend_from - (ack + 1) >= l->next_sequence - ack) /* it was behind */
+        l->resend_from = ack + 1;
+    l->backoff = 0;
+    l->resend_at_ns = l->acked + 1 == l->next_sequence ? INT64_MAX : now_ns + resend_wait(l);
+}
+
+void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m)
+{
+    uint64_t sequence = (*m)->head.sequence, ahead = sequence - l->taken;
+
+    on_ack(l, now_ns, (*m)->head.ack);
+    if (sequence == 0) {
+        wf_msg_free(l->pool, m);
+        return;
+    }
+    if (ahead == 0 || ahead > WINDOW || l->early[sequence % WINDOW]) {
+        /* The peer sends again what we have: our acknowledgement was lost. */
+        if (ahead <= WINDOW || -ahead <= WINDOW) {
+            l->stats.duplicates++;
+            l->ack_due_ns = now_ns;
+        } else {
+            l->stats.out_of_window++;
+        }
+        wf_msg_free(l->pool, m);
+        return;
+    }
+    l->early[sequence % WINDOW] = *m;
+    *m = NULL;
+}
+
+wf_msg *wf_link_take(wf_link *l, int64_t now_ns)
+{
+    wf_msg **slot = &l->early[(l->taken + 1) % WINDOW], *m = *slot;
+
+    if (!m)
+        return NULL;
+    *slot = NULL;
+    l->taken++;
+    l->unacked_bytes += wf_msg_bytes(m);
+    l->stats.taken++;
+    l->stats.taken_bytes += wf_msg_bytes(m);
+    if (l->ack_due_ns == INT64_MAX)
+        l->ack_due_ns = now_ns + l->conf.ack_delay_ns;
+    return m;
+}
+
+bool wf_link_idle(const wf_link *l)
+{
+    return l->queued == 0 && l->acked + 1 == l->next_sequence;
+}
+
+bool wf_link_in_flight(const wf_link *l, uint64_t sequence)
+{
+    return sequence - l->acked != 0 && sequence - l->acked < l->next_sequence - l->acked;
+}
+
+size_t wf_link_queued_bytes(const wf_link *l)
+{
+    return l->queued_bytes + l->flight_bytes;
+}
+
+int64_t wf_link_deadline(const wf_link *l)
+{
+    return WF_MIN(l->resend_at_ns, l->ack_due_ns);
+}
+
+const wf_link_stats *wf_link_stats_of(const wf_link *l)
+{
+    return &l->stats;
+}

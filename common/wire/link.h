@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/link.h - one ordered, lossless stream of messages each way between two incarnations.
+ *
+ * ZeroMQ throws away what is queued when a connection breaks, so order and delivery are made here:
+ * sequence numbers, cumulative acknowledgements, resends. No socket and no clock: messages and the
+ * time go in, messages to be sent come out.
+ *
+ * Invariants
+ *   L1  messages are taken in the order in which they left the sender's queue, each once
+ *   L2  sent and not yet acknowledged bytes never exceed credit_bytes, but for one message that is
+ *       larger than the credit by itself
+ *   L3  what was handed to wf_link_send is delivered if the peer's incarnation lives long enough
+ *
+ * The first sequence number of each side is random and told in the hello, so that a message of an
+ * older link between the same two is not mistaken for one of this link.
+ */
+#ifndef WF_WIRE_LINK_H
+#define WF_WIRE_LINK_H
+
+#include "common/wire/msg.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_link wf_link;
+
+typedef struct wf_link_conf {
+    uint64_t incarnation;         /* this side's, written into each message */
+    uint64_t first, peer_first;   /* the sequence numbers before the first message of each side */
+    size_t credit_bytes;          /* L2 */
+    int64_t resend_ns;            /* without an acknowledgement for so long, send again; doubles */
+    int64_t ack_delay_ns;         /* an acknowledgement waits so long for a message to ride on */
+} wf_link_conf;
+
+/* What leaves first: a lower lane, then a lower key, then what was handed over first. */
+typedef enum wf_lane { WF_LANE_CONTROL = 0, WF_LANE_DATA = 1 } wf_lane;
+
+typedef struct wf_link_stats {
+    uint64_t sent, sent_bytes, taken, taken_bytes, resent, duplicates, out_of_window;
+} wf_link_stats;
+
+/* A link that the caller owns; the pool is borrowed for its life. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_link_new(const wf_link_conf *conf, wf_msg_pool *pool, wf_link **out,
+                                  wf_err *err);
+/* Sets the conf of a link that has sent and received nothing: messages may be queued on it before
+ * the other side is known. */
+void wf_link_begin(wf_link *l, const wf_link_conf *conf);
+/* Frees *l with all messages in it; NULL is fine. */
+void wf_link_free(wf_link **l);
+
+/* Queues a message; takes *m and sets it to NULL. `key` orders the data lane: by step first, so that
+ * a pull that counts on a push never overtakes it. Errors: WF_NOMEM (*m stays the caller's). */
+WF_MUST_USE wf_status wf_link_send(wf_link *l, wf_lane lane, uint64_t key, wf_msg **m,
+                                   wf_err *err);
+/* The next message that may be sent now, borrowed until the next call on the link, with its
+ * sequence and acknowledgement set; NULL when there is none (empty, or the credit is used up). */
+const wf_msg *wf_link_next(wf_link *l, int64_t now_ns);
+/* Whether the peer is owed an acknowledgement that no message has carried. */
+bool wf_link_ack_due(const wf_link *l, int64_t now_ns);
+/* The acknowledgement for a message outside the sequence; the link then owes none. */
+uint64_t wf_link_ack(wf_link *l);
+
+/* A message arrived. Its acknowledgement is taken in; if it is in sequence it is kept for
+ * wf_link_take. Takes *m (duplicates are freed) and sets it to NULL. */
+void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m);
+/* The next message in order, which the caller owns then; NULL when there is none. */
+wf_msg *wf_link_take(wf_link *l, int64_t now_ns);
+
+/* True when everything sent has been acknowledged and nothing is queued. */
+bool wf_link_idle(const wf_link *l);
+/* Whether `sequence` is of a message sent on this link and not acknowledged yet. */
+bool wf_link_in_flight(const wf_link *l, uint64_t sequence);
+size_t wf_link_queued_bytes(const wf_link *l);
+/* The time at which wf_link_next or wf_link_ack_due may have something to say, if nothing else
+ * happens; INT64_MAX when never. */
+int64_t wf_link_deadline(const wf_link *l);
+const wf_link_stats *wf_link_stats_of(const wf_link *l);
+
+#endif

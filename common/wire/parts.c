@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/parts.c */
+#include "common/wire/parts.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+uint64_t wf_part_checksum(const void *data, size_t n)
+{
+    uint64_t sum = XXH3_64bits(data, n);
+
+    return sum ? sum : 1;
+}
+
+wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err)
+{
+    uint8_t *to = wf_msg_control(m, 2 * sizeof(uint32_t));
+
+    if (!to)
+        return wf_fail_nomem(err, 2 * sizeof(uint32_t));
+    wf_put_u32(to, body.list);
+    wf_put_u32(to + sizeof(uint32_t), body.after);
+    return WF_OK;
+}
+
+wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err)
+{
+    if (m->head.control_bytes != 2 * sizeof(uint32_t))
+        return wf_fail(err, WF_PROTO, NULL, "a pull with %u control bytes",
+                       m->head.control_bytes);
+    body->list = wf_get_u32(m->control);
+    body->after = wf_get_u32(m->control + sizeof(uint32_t));
+    return WF_OK;
+}
+
+const void *wf_part_data(const wf_msg *m, const wf_part *p)
+{
+    return m->frames[p->frame].data + p->offset;
+}
+
+wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
+{
+    uint8_t *to;
+
+    if (n > WF_MAX_PARTS)
+        return wf_fail(err, WF_FULL, NULL, "%u parts in one message, %d are allowed", n,
+                       WF_MAX_PARTS);
+    to = wf_msg_control(m, WF_PART_TABLE_BYTES + (size_t)n * WF_PART_BYTES);
+    if (!to)
+        return wf_fail_nomem(err, (size_t)n * WF_PART_BYTES);
+    wf_put_u32(to, n);
+    wf_put_u32(to + 4, 0);
+    to += WF_PART_TABLE_BYTES;
+    for (uint32_t i = 0; i < n; i++, to += WF_PART_BYTES) {
+        wf_put_u32(to, parts[i].slice);
+        to[4] = parts[i].codec;
+        to[5] = parts[i].frame;
+        wf_put_u16(to + 6, 0);
+        wf_put_u64(to + 8, parts[i].offset);
+        wf_put_u64(to + 16, parts[i].bytes);
+        wf_put_u64(to + 24, parts[i].checksum);
+    }
+    return WF_OK;
+}
+
+static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
+{
+    size_t room;
+
+    if (p->codec != WF_CODEC_F32)
+        return wf_fail(err, WF_PROTO, "upgrade this side", "a part of slice %u has codec %u",
+                       p->slice, p->codec);
+    if (p->frame >= m->n_frames)
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies in frame %u of %u", p->slice,
+                       p->frame, m->n_frames);
+    room = m->frames[p->frame].bytes;
+    if (p->offset > room || p->bytes > room - p->offset || p->offset % sizeof(float))
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies outside its frame", p->slice);
+    if (p->checksum && p->checksum != wf_part_checksum(wf_part_data(m, p), p->bytes))
+        return wf_fail(err, WF_PROTO, NULL, "the checksum of a part of slice %u differs", p->slice);
+    return WF_OK;
+}
+
+wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err)
+{
+    const uint8_t *from = m->control;
+    size_t bytes = m->head.control_bytes;
+
+    *n = bytes >= WF_PART_TABLE_BYTES ? wf_get_u32(from) : 0;
+    if (bytes < WF_PART_TABLE_BYTES || *n > WF_MAX_PARTS ||
+        bytes != WF_PART_TABLE_BYTES + (size_t)*n * WF_PART_BYTES)
+        return wf_fail(err, WF_PROTO, NULL, "a part table of %zu bytes cannot be", bytes);
+    from += WF_PART_TABLE_BYTES;
+    for (uint32_t i = 0; i < *n; i++, from += WF_PART_BYTES) {
+        parts[i] = (wf_part){
+            .slice = wf_get_u32(from),
+            .codec = from[4],
+            .frame = from[5],
+            .offset = wf_get_u64(from + 8),
+            .bytes = wf_get_u64(from + 16),
+            .checksum = wf_get_u64(from + 24),
+        };
+        WF_TRY(check_part(m, &parts[i], err));
+    }
+    return WF_OK;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/parts.h - the part table of a push or of weights: which bytes of which payload frame
+ * are which slice. It is the control part of WF_PUSH and WF_WEIGHTS, outside protobuf.
+ *
+ * Little-endian: count u32, zero u32, then for each part 32 bytes: slice u32, codec u8, frame u8,
+ * zero u16, offset u64 (in the frame), bytes u64, checksum u64 (XXH3-64 of the bytes; 0: not sent,
+ * as on one host, where nothing but memory lies between).
+ */
+#ifndef WF_WIRE_PARTS_H
+#define WF_WIRE_PARTS_H
+
+#include "common/base/status.h"
+#include "common/wire/msg.h"
+#include <stdint.h>
+
+enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8 };
+
+typedef enum wf_codec { WF_CODEC_F32 = 0 } wf_codec;
+
+typedef struct wf_part {
+    uint32_t slice;
+    uint8_t codec, frame;
+    uint64_t offset, bytes, checksum;
+} wf_part;
+
+/* The control part of WF_PULL: which list, and the worker's own step up to which its pushes must be
+ * applied before a slice is answered. The header's `request` names the pull; its answers carry it. */
+typedef struct wf_pull_body {
+    uint32_t list, after;
+} wf_pull_body;
+WF_MUST_USE wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err);
+WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err);
+
+/* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM, WF_FULL. */
+WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
+/* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame, that the
+ * codec is known, and the checksum where there is one. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
+/* The bytes of a part, borrowed from the message. */
+const void *wf_part_data(const wf_msg *m, const wf_part *p);
+/* The checksum to be sent for bytes. Never 0. */
+uint64_t wf_part_checksum(const void *data, size_t n);
+
+#endif

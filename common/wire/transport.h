@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/transport.h - what carries messages: ZeroMQ between processes (zeromq.h), memory within
+ * one (mem.h), the bad network of the simulator (tests/sim).
+ *
+ * A transport may lose, repeat and reorder; link.h makes up for that. It never blocks. Messages that
+ * arrive have a valid header and bounded frames; what has not is counted and dropped inside.
+ * Shared memory between processes of one host comes as one more of these.
+ */
+#ifndef WF_WIRE_TRANSPORT_H
+#define WF_WIRE_TRANSPORT_H
+
+#include "common/wire/msg.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where a message came from or goes to, as the transport names it; empty for the one peer of a
+ * dialled transport. */
+typedef struct wf_route {
+    uint8_t size;
+    uint8_t bytes[31];
+} wf_route;
+
+typedef struct wf_transport wf_transport;
+
+typedef struct wf_transport_ops {
+    /* Hands a message over; the transport takes references to what it needs. Errors: WF_FULL or
+     * WF_NOTFOUND when it cannot go now: it counts as lost. */
+    wf_status (*send)(wf_transport *t, const wf_route *to, const wf_msg *m, wf_err *err);
+    /* The next message that arrived, which the caller owns then, or NULL. */
+    wf_msg *(*receive)(wf_transport *t, wf_msg_pool *pool, wf_route *from);
+    /* Whether receive may have something; cheap enough to spin on. NULL: not known. */
+    bool (*ready)(wf_transport *t);
+    /* Closes and frees it; what was sent may still leave for linger_ms. */
+    void (*close)(wf_transport *t, int linger_ms);
+} wf_transport_ops;
+
+struct wf_transport {
+    const wf_transport_ops *ops;
+    void *poll_socket;     /* for zmq_poll; NULL when waiting is not by socket */
+    uint64_t bad_messages; /* dropped: not a message of weft's, or out of bounds */
+};
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/asks.c - what the command line asks, and the picture of the cluster that it gets. */
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "master/state.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *member_state(const wf_master *m, const wf_member *who)
+{
+    if (!who->live)
+        return who->incarnation ? "joining" : who->reason[0] ? "restarting" : "missing";
+    if (m->job && !wf_job_over(m->job->state) && who->generation == m->job->generation)
+        return who->ready ? (who->task.role == WF_ROLE_PS ? "serving" : "training") : "starting";
+    return "ready";
+}
+
+static json_t *member_json(const wf_master *m, const wf_member *who)
+{
+    char name[32];
+    json_t *o = json_object();
+
+    json_object_set_new(o, "task", json_string(wf_task_str(who->task, name, sizeof name)));
+    json_object_set_new(o, "role", json_string(wf_role_name(who->task.role)));
+    json_object_set_new(o, "address", json_string(who->address));
+    json_object_set_new(o, "state", json_string(member_state(m, who)));
+    json_object_set_new(o, "pid", json_integer((json_int_t)who->pid));
+    json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->since_ns) / 1e9));
+    json_object_set_new(o, "step", json_integer((json_int_t)who->steps));
+    json_object_set_new(o, "samples_per_sec", json_real(who->samples_per_sec));
+    json_object_set_new(o, "reason", json_string(who->reason));
+    json_object_set_new(o, "compute_s", json_real((double)who->compute_ns / 1e9));
+    json_object_set_new(o, "wait_s", json_real((double)who->wait_ns / 1e9));
+    json_object_set_new(o, "transfer_s", json_real((double)who->transfer_ns / 1e9));
+    json_object_set_new(o, "data_s", json_real((double)who->data_ns / 1e9));
+    return o;
+}
+
+static json_t *tally_json(const wf_tally t[], uint32_t n)
+{
+    json_t *o = json_object();
+
+    for (uint32_t i = 0; i < n; i++)
+        json_object_set_new(o, t[i].name,
+                            json_real(t[i].count > 0 ? t[i].sum / t[i].count : 0));
+    return o;
+}
+
+static json_t *counts_json(const wf_tally t[], uint32_t n)
+{
+    json_t *o = json_object();
+
+    for (uint32_t i = 0; i < n; i++)
+        json_object_set_new(o, t[i].name, json_pack("[f, f]", t[i].sum, t[i].count));
+    return o;
+}
+
+static double job_rate(const wf_master *m, const wf_job *j)
+{
+    double rate = 0;
+
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].live && m->members[i].generation == j->generation && m->job == j)
+            rate += m->members[i].samples_per_sec;
+    return rate;
+}
+
+static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
+{
+    uint64_t all = j->prepared ? j->prepared->epochs * j->train_records : 0, done = 0;
+    double rate = job_rate(m, j);
+
+    if (j->prepared && j->prepared->steps && j->prepared->steps * j->prepared->batch < all)
+        all = j->prepared->steps * j->prepared->batch;
+    if (j->ledger.n)
+        done = j->ledger.epoch * j->train_records + wf_ledger_trained(&j->ledger);
+    if (j->state == WF_JOB_DONE)
+        done = all;
+    json_object_set_new(o, "epoch", json_integer(j->ledger.n ? j->ledger.epoch + 1 : 0));
+    json_object_set_new(o, "epochs",
+                        json_integer(j->prepared ? (json_int_t)j->prepared->epochs : 0));
+    json_object_set_new(o, "part", json_real(all ? (double)done / (double)all : 0));
+    json_object_set_new(o, "samples_per_sec", json_real(rate));
+    json_object_set_new(o, "eta_s",
+                        json_real(rate > 0 && all > done ? (double)(all - done) / rate : -1));
+    json_object_set_new(o, "epoch_records", json_integer((json_int_t)j->train_records));
+    json_object_set_new(o, "epoch_trained",
+                        json_integer(j->ledger.n ? (json_int_t)wf_ledger_trained(&j->ledger) : 0));
+}
+
+static json_t *job_json(const wf_master *m, const wf_job *j)
+{
+    int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
+    json_t *o = json_object(), *lines = json_array();
+
+    json_object_set_new(o, "job", json_string(j->name));
+    json_object_set_new(o, "state", json_string(wf_job_state_name(j->state)));
+    json_object_set_new(o, "generation", json_integer(j->generation));
+    json_object_set_new(o, "step", json_integer((json_int_t)wf_training_global_step(m, j)));
+    progress_json(m, j, o);
+    json_object_set_new(o, "metrics", tally_json(j->metrics, j->n_metrics));
+    json_object_set_new(o, "eval", tally_json(j->eval, j->n_eval));
+    json_object_set_new(o, "eval_counts", counts_json(j->eval, j->n_eval));
+    json_object_set_new(o, "eval_epoch", json_integer(j->eval_epoch));
+    json_object_set_new(o, "checkpoint",
+                        j->latest == UINT64_MAX ? json_null() : json_integer((json_int_t)j->latest));
+    json_object_set_new(o, "checkpoints", json_integer(j->n_checkpoints));
+    json_object_set_new(o, "failed_checkpoints", json_integer(j->n_failed_checkpoints));
+    json_object_set_new(o, "pause_ms", json_real((double)j->pause_ns / 1e6));
+    json_object_set_new(o, "pause_most_ms", json_real((double)j->pause_most_ns / 1e6));
+    json_object_set_new(o, "elapsed_s",
+                        json_real(j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0));
+    json_object_set_new(o, "passed_over", json_string(j->passed ? j->passed : ""));
+    json_object_set_new(o, "reason", json_string(j->reason));
+    json_object_set_new(o, "mend", json_string(j->mend));
+    for (uint32_t i = 0; i < j->n_lines; i++)
+        json_array_append_new(lines, json_string(j->lines[i]));
+    json_object_set_new(o, "events", lines);
+    return o;
+}
+
+char *wf_master_status(const wf_master *m, int64_t now_ns)
+{
+    json_t *o = json_object(), *tasks = json_array(), *jobs = json_array();
+    char missing[1024];
+    char *text;
+
+    (void)now_ns;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        json_array_append_new(tasks, member_json(m, &m->members[i]));
+    for (uint32_t i = 0; i < m->n_jobs; i++)
+        json_array_append_new(jobs, job_json(m, m->jobs[i]));
+    json_object_set_new(o, "view", json_integer(m->view));
+    json_object_set_new(o, "missing", json_string(wf_members_missing(m, missing, sizeof missing)));
+    json_object_set_new(o, "bad_messages", json_integer((json_int_t)wf_net_bad_messages(m->net)));
+    json_object_set_new(o, "tasks", tasks);
+    json_object_set_new(o, "jobs", jobs);
+    text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    return text;
+}
+
+wf_status wf_master_submit(wf_master *m, const char *name, const char *text, const char *path,
+                           bool resume, wf_err *err)
+{
+    wf_job *j = wf_job_find(m, name);
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__JobRecord r;
+
+    if (j && !resume)
+        return wf_fail(err, WF_EXISTS, "choose another name, or go on with it: weft submit --resume",
+                       "a job named %s is there already (%s)", name, wf_job_state_name(j->state));
+    if (j && !wf_job_over(j->state))
+        return wf_fail(err, WF_EXISTS, "follow it with: weft status", "job %s is %s", name,
+                       wf_job_state_name(j->state));
+    if (!j)
+        WF_TRY(wf_job_add(m, name, text, path, &j, err));
+    if (resume) { /* the text may say more epochs; the digest guards the model */
+        char *copy = strdup(text);
+
+        if (!copy)
+            return wf_fail_nomem(err, strlen(text));
+        free(j->text);
+        j->text = copy;
+        wf_prepared_free(&j->prepared);
+    }
+    j->state = WF_JOB_QUEUED;
+    j->stop_asked = false;
+    wf_job_record(j, &r);
+    r.text = j->text;
+    r.path = j->path;
+    record.job = &r;
+    return wf_journal_append(m->journal, &record, err);
+}
+
+wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, wf_err *err)
+{
+    wf_job *j = wf_job_find(m, name);
+
+    if (!j)
+        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                       "there is no job named %s", name);
+    if (j->state == WF_JOB_DONE && from_step < 0)
+        return wf_fail(err, WF_EXISTS, "take the model with: weft export",
+                       "job %s is done", name);
+    if (!wf_job_over(j->state) && from_step < 0)
+        return WF_OK; /* it recovers by itself */
+    if (!wf_job_over(j->state))
+        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
+                       wf_job_state_name(j->state));
+    j->from_step = from_step;
+    j->stop_asked = false;
+    j->cut_failures = 0;
+    j->ended_ns = 0;
+    return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+}
+
+static wf_status stop(wf_master *m, const char *name, wf_err *err)
+{
+    wf_job *j = wf_job_find(m, name);
+
+    if (!j)
+        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                       "there is no job named %s", name);
+    if (wf_job_over(j->state))
+        return wf_fail(err, WF_INVALID, NULL, "job %s is %s already", name,
+                       wf_job_state_name(j->state));
+    j->stop_asked = true;
+    if (m->job != j)
+        return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
+    if (j->state == WF_JOB_RUNNING)
+        return wf_job_enter(m, j, WF_JOB_STOPPING, NULL, err);
+    return WF_OK;
+}
+
+static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
+{
+    if (strcmp(ask->command, "status") == 0)
+        return WF_OK;
+    if (strcmp(ask->command, "submit") == 0)
+        return wf_master_submit(m, ask->job, ask->text, ask->path, ask->resume, err);
+    if (strcmp(ask->command, "recover") == 0)
+        return wf_master_recover(m, ask->job, ask->from_step, err);
+    if (strcmp(ask->command, "stop") == 0)
+        return stop(m, ask->job, err);
+    return wf_fail(err, WF_UNSUPPORTED, "upgrade the master", "the master knows no command \"%s\"",
+                   ask->command);
+}
+
+wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_err *err)
+{
+    Weft__Answer answer = WEFT__ANSWER__INIT;
+    Weft__Ask *ask = NULL;
+    wf_msg *reply = NULL;
+    char *json = NULL;
+    wf_err why = {0};
+    wf_status rc;
+
+    WF_TRY(wf_control_get(msg, &weft__ask__descriptor, &ask, err));
+    rc = act(m, ask, &why);
+    wf_control_free(&ask);
+    if (rc == WF_IO || rc == WF_NOMEM) { /* the journal failed: nothing may be acknowledged */
+        *err = why;
+        return rc;
+    }
+    answer.status = rc;
+    answer.what = why.what;
+    answer.mend = why.mend;
+    json = wf_master_status(m, m->now_ns);
+    answer.json = json ? json : "";
+    rc = wf_net_msg(m->net, WF_ANSWER, &reply, err);
+    if (rc == WF_OK)
+        rc = wf_control_put(reply, &answer.base, err);
+    if (rc == WF_OK) {
+        reply->head.request = msg->head.request;
+        rc = wf_master_send(m, from, &reply, err);
+    }
+    wf_net_free_msg(m->net, &reply);
+    free(json);
+    return rc;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/cuts.c - the master's part of a checkpoint: it opens the cut, passes reports to the chief,
+ * lets training go on as soon as the ps have their copies, and gives the word to commit (M3).
+ *
+ * Training stands still from the opening until the copies are taken; how long is measured and kept
+ * in the manifest. A failed cut changes nothing but a counter: older checkpoints stay.
+ */
+#include "common/base/clock.h"
+#include "common/base/size.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "master/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAST_TRIES = 3 };
+
+static bool takes_part(const wf_job *j, const wf_member *who)
+{
+    return who->task.role == WF_ROLE_WORKER && who->live && who->ready && who->peer &&
+           who->generation == j->generation;
+}
+
+static wf_status say_cut(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
+                         const ProtobufCMessage *body, wf_err *err)
+{
+    wf_msg *msg = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_net_msg(m->net, kind, &msg, err));
+    msg->head.cut = j->cut.number;
+    rc = body ? wf_control_put(msg, body, err) : WF_OK;
+    if (rc == WF_OK && to->peer)
+        rc = wf_master_send(m, to->peer, &msg, err);
+    wf_net_free_msg(m->net, &msg);
+    return rc;
+}
+
+static wf_status resume_all(wf_master *m, wf_job *j, wf_err *err)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (takes_part(j, &m->members[i]))
+            WF_TRY(say_cut(m, j, &m->members[i], WF_CUT_RESUME, NULL, err));
+    return WF_OK;
+}
+
+wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err)
+{
+    bool holding = j->cut.state == WF_CUT_HOLDING;
+
+    if (j->cut.state == WF_CUT_NONE)
+        return WF_OK;
+    j->cut.state = WF_CUT_NONE;
+    j->cut_wanted = true;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].incarnation == j->cut.chief && m->members[i].peer)
+            WF_TRY(say_cut(m, j, &m->members[i], WF_CUT_ABORT, NULL, err));
+    return holding ? resume_all(m, j, err) : WF_OK;
+}
+
+/* The trained ranges that the master answers for: what is done, and what a lost lease left behind.
+ * Leased splits are in their holders' reports. */
+typedef struct ledger_body {
+    Weft__Ledger body;
+    Weft__Split *rows, **list;
+} ledger_body;
+
+static wf_status fill_ledger(const wf_job *j, ledger_body *out, wf_err *err)
+{
+    const wf_ledger *l = &j->ledger;
+
+    weft__ledger__init(&out->body);
+    out->rows = calloc(l->n + 1, sizeof *out->rows);
+    out->list = calloc(l->n + 1, sizeof(*out->list));
+    if (!out->rows || !out->list)
+        return wf_fail_nomem(err, l->n * sizeof *out->rows);
+    out->body.epoch = l->epoch;
+    out->body.records = j->train_records;
+    out->body.split_records = l->split_records;
+    out->body.evaluated = j->evaluated;
+    out->body.next_cut = j->next_cut;
+    out->body.finished = out->list;
+    for (uint64_t i = 0; i < l->n; i++) {
+        Weft__Split *row = &out->rows[out->body.n_finished];
+
+        if (l->rows[i].state == WF_SPLIT_LEASED || l->rows[i].next == wf_ledger_begins(l, i))
+            continue;
+        weft__split__init(row);
+        row->epoch = l->epoch;
+        row->begin = wf_ledger_begins(l, i);
+        row->end = row->next = l->rows[i].next;
+        out->list[out->body.n_finished++] = row;
+    }
+    return WF_OK;
+}
+
+/* Passes a report on to the chief, with the master's ledger as it is now: what the reporting worker
+ * had finished before its hold is in it or in the report, whichever of the two knew it last. */
+static wf_status pass_report(wf_master *m, wf_job *j, Weft__CutReport *report, wf_err *err)
+{
+    ledger_body ledger = {0};
+    wf_status rc = fill_ledger(j, &ledger, err);
+
+    report->ledger = &ledger.body;
+    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
+        if (m->members[i].incarnation == j->cut.chief)
+            rc = say_cut(m, j, &m->members[i], WF_CUT_REPORT, &report->base, err);
+    report->ledger = NULL;
+    free(ledger.rows);
+    free(ledger.list);
+    return rc;
+}
+
+static size_t list_workers(const wf_master *m, const wf_job *j, Weft__Member rows[],
+                           Weft__Member *list[])
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        const wf_member *who = &m->members[i];
+
+        if (!takes_part(j, who))
+            continue;
+        weft__member__init(&rows[n]);
+        rows[n].role = WF_ROLE_WORKER;
+        rows[n].index = who->task.index;
+        rows[n].incarnation = who->incarnation;
+        list[n] = &rows[n];
+        n++;
+    }
+    return n;
+}
+
+static void move_next_cut(wf_job *j)
+{
+    uint64_t every = j->prepared->every_steps, batch = j->prepared->batch, here;
+
+    if (!every)
+        return;
+    here = j->ledger.epoch * ((j->train_records + batch - 1) / batch) +
+           wf_ledger_trained(&j->ledger) / batch;
+    do
+        j->next_cut += every;
+    while (j->next_cut <= here);
+}
+
+static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool final, wf_err *err)
+{
+    Weft__Cut body = WEFT__CUT__INIT;
+    Weft__Member *rows = calloc(m->n_members + 1, sizeof *rows);
+    Weft__Member **list = calloc(m->n_members + 1, sizeof(*list));
+    wf_status rc;
+
+    if (!final)
+        move_next_cut(j);
+    j->cut = (wf_cut){.state = WF_CUT_HOLDING, .number = j->cut.number + 1,
+                      .chief = chief->incarnation, .final = final, .began_ns = m->now_ns};
+    body.number = j->cut.number;
+    body.chief = chief->incarnation;
+    body.global_step = j->base_step + j->lost_steps;
+    body.keep = j->prepared->keep;
+    body.final = final;
+    rc = rows && list ? WF_OK : wf_fail_nomem(err, m->n_members * sizeof *rows);
+    if (rc == WF_OK) {
+        body.n_workers = list_workers(m, j, rows, list);
+        body.workers = list;
+    }
+    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++) {
+        m->members[i].reported = false;
+        if (takes_part(j, &m->members[i]))
+            rc = say_cut(m, j, &m->members[i], WF_CUT_OPEN, &body.base, err);
+    }
+    free(rows);
+    free(list);
+    return rc;
+}
+
+/* Whether all is trained and evaluated: then the next checkpoint is the last. */
+static bool at_end(const wf_job *j)
+{
+    return j->stop_asked || (j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated);
+}
+
+static wf_status end_job(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_err why;
+
+    if (!j->stop_asked)
+        return wf_job_enter(m, j, WF_JOB_DONE, NULL, err);
+    wf_fail(&why, WF_STOPPED, NULL, "stopped on request");
+    return wf_job_enter(m, j, WF_JOB_STOPPED, &why, err);
+}
+
+wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_member *chief = wf_members_chief(m);
+
+    if (j->cut.state != WF_CUT_NONE || m->now_ns < j->cut_retry_ns || j->eval_sent)
+        return WF_OK;
+    if (j->stop_asked && !chief)
+        return end_job(m, j, err); /* nobody is left to write; what is saved stays */
+    if ((!j->cut_wanted && !j->stop_asked) || !chief || !j->ledger.n)
+        return j->stop_asked && !j->ledger.n ? end_job(m, j, err) : WF_OK;
+    return open_cut(m, j, chief, at_end(j), err);
+}
+
+wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
+{
+    Weft__CutReport body = WEFT__CUT_REPORT__INIT;
+    Weft__Split rows[8], *list[8];
+
+    if (j->cut.state == WF_CUT_NONE)
+        return WF_OK;
+    if (j->cut.chief == who->incarnation)
+        return wf_cuts_abort(m, j, err);
+    if (j->cut.state != WF_CUT_HOLDING || who->reported)
+        return WF_OK;
+    body.index = who->task.index;
+    body.incarnation = who->incarnation;
+    body.steps = who->steps;
+    body.removed = true;
+    body.open = list;
+    for (uint64_t i = 0; i < j->ledger.n && body.n_open < WF_COUNT(rows); i++) {
+        Weft__Split *row = &rows[body.n_open];
+
+        if (j->ledger.rows[i].state != WF_SPLIT_LEASED ||
+            j->ledger.rows[i].incarnation != who->incarnation)
+            continue;
+        weft__split__init(row);
+        row->id = i;
+        row->epoch = j->ledger.epoch;
+        row->begin = wf_ledger_begins(&j->ledger, i);
+        row->next = j->ledger.rows[i].next;
+        row->end = wf_ledger_ends(&j->ledger, i);
+        list[body.n_open++] = row;
+    }
+    who->reported = true;
+    return pass_report(m, j, &body, err);
+}
+
+static wf_status on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    Weft__CutReport *body = NULL;
+    wf_status rc;
+
+    if (j->cut.state != WF_CUT_HOLDING || msg->head.cut != j->cut.number || who->reported)
+        return WF_OK;
+    WF_TRY(wf_control_get(msg, &weft__cut_report__descriptor, &body, err));
+    who->reported = true;
+    who->steps = WF_MAX(who->steps, body->steps);
+    if (body->ledger) {
+        weft__ledger__free_unpacked(body->ledger, NULL); /* only the master adds one */
+        body->ledger = NULL;
+    }
+    rc = pass_report(m, j, body, err);
+    wf_control_free(&body);
+    return rc;
+}
+
+static wf_status on_forked(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (j->cut.state != WF_CUT_HOLDING)
+        return WF_OK;
+    j->cut.state = WF_CUT_WRITING;
+    j->pause_ns = (uint64_t)(m->now_ns - j->cut.began_ns);
+    j->pause_most_ns = WF_MAX(j->pause_most_ns, j->pause_ns);
+    return resume_all(m, j, err);
+}
+
+static wf_status journal_cut(wf_master *m, const wf_job *j, bool committed, uint64_t step,
+                             wf_err *err)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__CutRecord r = WEFT__CUT_RECORD__INIT;
+
+    record.cut = &r;
+    r.generation = j->generation;
+    r.number = j->cut.number;
+    r.chief = j->cut.chief;
+    r.committed = committed;
+    r.step = step;
+    r.next_cut = j->next_cut;
+    return wf_journal_append(m->journal, &record, err);
+}
+
+static wf_status on_commit(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
+{
+    if (j->cut.granted)
+        return WF_OK;
+    WF_TRY(journal_cut(m, j, false, 0, err));
+    j->cut.granted = true;
+    return say_cut(m, j, who, WF_CUT_COMMIT, NULL, err);
+}
+
+static wf_status cut_failed(wf_master *m, wf_job *j, const Weft__CutDone *body, wf_err *err)
+{
+    bool holding = j->cut.state == WF_CUT_HOLDING, final = j->cut.final;
+    wf_err why;
+
+    j->cut.state = WF_CUT_NONE;
+    j->n_failed_checkpoints++;
+    j->cut_wanted = false;
+    wf_master_note(m, j, "ckpt.failed", "%s", body->what);
+    if (holding)
+        WF_TRY(resume_all(m, j, err));
+    if (!final)
+        return WF_OK;
+    j->cut_wanted = true;
+    j->cut_retry_ns = m->now_ns + WF_NS_PER_S;
+    if (++j->cut_failures < LAST_TRIES)
+        return WF_OK;
+    wf_fail(&why, WF_IO, body->mend, "the last checkpoint could not be written: %s", body->what);
+    return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+}
+
+static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err)
+{
+    Weft__CutDone *body = NULL;
+    bool final = j->cut.final;
+    wf_status rc;
+
+    WF_TRY(wf_control_get(msg, &weft__cut_done__descriptor, &body, err));
+    if (body->what[0]) {
+        rc = cut_failed(m, j, body, err);
+        wf_control_free(&body);
+        return rc;
+    }
+    j->cut.state = WF_CUT_NONE;
+    j->cut_wanted = false;
+    j->cut_failures = 0;
+    j->latest = body->step;
+    j->n_checkpoints++;
+    wf_master_note(m, j, "ckpt.saved", "step %lu, %lu bytes, paused %.1f ms, took %.1f ms",
+                   (unsigned long)body->step, (unsigned long)body->bytes,
+                   (double)body->pause_ns / 1e6, (double)body->took_ns / 1e6);
+    rc = journal_cut(m, j, true, body->step, err);
+    wf_control_free(&body);
+    if (rc == WF_OK && final)
+        rc = end_job(m, j, err);
+    return rc;
+}
+
+wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    wf_job *j = m->job;
+    bool of_chief;
+
+    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation ||
+        who->generation != j->generation)
+        return WF_OK;
+    if (msg->head.kind == WF_CUT_DUE) {
+        j->cut_wanted = true;
+        return WF_OK;
+    }
+    if (msg->head.kind == WF_CUT_REPORT)
+        return on_report(m, j, who, msg, err);
+    of_chief = j->cut.state != WF_CUT_NONE && who->incarnation == j->cut.chief &&
+               msg->head.cut == j->cut.number;
+    if (!of_chief)
+        return WF_OK;
+    if (msg->head.kind == WF_CUT_FORKED)
+        return on_forked(m, j, err);
+    if (msg->head.kind == WF_CUT_COMMIT)
+        return on_commit(m, j, who, err);
+    if (msg->head.kind == WF_CUT_DONE)
+        return on_done(m, j, msg, err);
+    return WF_OK;
+}

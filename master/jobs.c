@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/jobs.c - the life cycle of jobs: one in hand at a time, first come first served. */
+#include "common/base/size.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "master/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_JOBS = 4096 };
+
+const char *wf_job_state_name(wf_job_state s)
+{
+    static const char *const names[] = {"?",        "queued",     "compiling", "waiting",
+                                        "starting", "running",    "resuming",  "recovering",
+                                        "stopping", "done",       "failed",    "stopped",
+                                        "interrupted"};
+
+    return (unsigned)s < WF_COUNT(names) ? names[s] : "?";
+}
+
+wf_job *wf_job_find(const wf_master *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->n_jobs; i++)
+        if (strcmp(m->jobs[i]->name, name) == 0)
+            return m->jobs[i];
+    return NULL;
+}
+
+void wf_job_delete(wf_job **j)
+{
+    wf_job *it = *j;
+
+    *j = NULL;
+    if (!it)
+        return;
+    wf_prepared_free(&it->prepared);
+    wf_ledger_close(&it->ledger);
+    for (uint32_t i = 0; i < it->n_lines; i++)
+        free(it->lines[i]);
+    free(it->lines);
+    free(it->passed);
+    free(it->text);
+    free(it->path);
+    free(it);
+}
+
+wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
+                     wf_job **out, wf_err *err)
+{
+    wf_job **list, *j;
+
+    if (m->n_jobs >= MOST_JOBS)
+        return wf_fail(err, WF_FULL, "remove old jobs: start with a new state_dir",
+                       "the master has %d jobs on its list", MOST_JOBS);
+    list = realloc(m->jobs, (m->n_jobs + 1) * sizeof(*list));
+    if (!list)
+        return wf_fail_nomem(err, (m->n_jobs + 1) * sizeof(*list));
+    m->jobs = list;
+    j = calloc(1, sizeof *j);
+    if (!j)
+        return wf_fail_nomem(err, sizeof *j);
+    snprintf(j->name, sizeof j->name, "%s", name);
+    j->text = strdup(text);
+    j->path = strdup(path);
+    j->from_step = -1;
+    j->latest = UINT64_MAX;
+    j->number = m->n_jobs + 1;
+    if (!j->text || !j->path) {
+        wf_job_delete(&j);
+        return wf_fail_nomem(err, strlen(text));
+    }
+    list[m->n_jobs++] = j;
+    *out = j;
+    return WF_OK;
+}
+
+void wf_job_record(const wf_job *j, Weft__JobRecord *r)
+{
+    weft__job_record__init(r);
+    r->name = (char *)j->name;
+    r->state = j->state;
+    r->generation = j->generation;
+    r->reason = (char *)j->reason;
+    r->mend = (char *)j->mend;
+    r->number = j->number;
+    r->from_step = j->from_step;
+}
+
+static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__JobRecord r;
+
+    wf_job_record(j, &r);
+    record.job = &r;
+    return wf_journal_append(m->journal, &record, err);
+}
+
+wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why, wf_err *err)
+{
+    if (state == WF_JOB_FAILED && why) {
+        snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);
+        snprintf(j->mend, sizeof j->mend, "%s", why->mend);
+    } else if (!wf_job_over(state)) {
+        j->reason[0] = j->mend[0] = 0;
+    }
+    j->state = state;
+    WF_TRY(journal_job(m, j, err));
+    wf_master_note(m, j, "job.state", "%s%s%s", wf_job_state_name(state), j->reason[0] ? ": " : "",
+                   j->reason);
+    if (wf_job_over(state))
+        j->ended_ns = m->now_ns;
+    return WF_OK;
+}
+
+/* Every task that holds the job lets go of it. */
+static wf_status halt_all(wf_master *m, const wf_job *j, wf_err *err)
+{
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (who->live && who->peer && who->generation == j->generation)
+            WF_TRY(wf_master_say(m, who, WF_HALT, NULL, err));
+        who->generation = 0;
+        who->ready = who->wants = false;
+        who->steps = 0;
+        who->samples_per_sec = 0;
+    }
+    return WF_OK;
+}
+
+static wf_status fail_job(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
+{
+    WF_TRY(wf_cuts_abort(m, j, err));
+    WF_TRY(halt_all(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_FAILED, why, err);
+}
+
+wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    Weft__Fault *body = NULL;
+    wf_job *j = m->job;
+    wf_err why;
+
+    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation)
+        return WF_OK;
+    WF_TRY(wf_control_get(msg, &weft__fault__descriptor, &body, err));
+    (void)who;
+    wf_fail(&why, (wf_status)body->status, body->mend, "%s", body->what);
+    wf_control_free(&body);
+    return fail_job(m, j, &why, err);
+}
+
+/* ---- beginning a generation ---- */
+
+static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_err why;
+    wf_status rc;
+
+    rc = m->conf.ops.prepare(m->conf.ops.arg, j->name, j->text, j->path, &j->prepared, &why);
+    if (rc != WF_OK)
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    return WF_OK;
+}
+
+static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,
+                            wf_err *err)
+{
+    Weft__Setup body = j->prepared->setup;
+    Weft__View view;
+    wf_status rc;
+
+    WF_TRY(wf_view_make(m, &view, err));
+    body.view = &view;
+    body.initial = r->initial;
+    body.restore_step = r->global_step;
+    body.checkpoint_dir = m->checkpoint_dir;
+    who->generation = j->generation;
+    who->ready = false;
+    rc = wf_master_say(m, who, WF_SETUP, &body.base, err);
+    wf_view_free(&view);
+    return rc;
+}
+
+static wf_status take_restored(wf_master *m, wf_job *j, wf_restored *r, wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    j->base_step = r->global_step;
+    j->lost_steps = 0;
+    j->evaluated = j->eval_sent = false;
+    j->cut = (wf_cut){0};
+    j->cut_wanted = false;
+    j->cut_failures = 0;
+    j->n_metrics = 0;
+    free(j->passed);
+    j->passed = strdup(r->passed ? r->passed : "");
+    wf_ledger_close(&j->ledger);
+    if (j->passed && j->passed[0])
+        wf_master_note(m, j, "ckpt.passed_over", "%s", j->passed);
+    if (r->initial) {
+        j->next_cut = j->prepared->every_steps;
+        if (j->latest != UINT64_MAX)
+            j->latest = UINT64_MAX;
+    } else {
+        j->latest = r->global_step;
+        rc = wf_training_restore(m, j, r->ledger, err);
+    }
+    return rc;
+}
+
+/* All ps are live: a new generation begins from the newest checkpoint (or the first values). */
+static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_restored r = {0};
+    wf_err why;
+    wf_status rc;
+
+    WF_TRY(wf_cuts_abort(m, j, err));
+    rc = wf_master_restore(m, j->prepared, j->from_step, &r, &why);
+    if (rc != WF_OK)
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    j->generation++;
+    j->from_step = -1;
+    rc = wf_job_enter(m, j, WF_JOB_SETTING_UP, NULL, err); /* M1: the generation is on disk */
+    if (rc == WF_OK)
+        rc = wf_members_view(m, err);
+    if (rc == WF_OK)
+        rc = take_restored(m, j, &r, err);
+    for (uint32_t i = 0; i < m->n_members; i++)
+        m->members[i].steps = 0;
+    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
+        if (m->members[i].task.role == WF_ROLE_PS)
+            rc = send_setup(m, j, &m->members[i], &r, err);
+    if (rc == WF_OK && !r.initial)
+        wf_master_note(m, j, "job.restored", "generation %u begins from step %lu", j->generation,
+                       (unsigned long)r.global_step);
+    wf_restored_free(&r);
+    return rc;
+}
+
+static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
+{
+    Weft__Start body = j->prepared->start;
+    Weft__View view;
+    wf_status rc;
+
+    WF_TRY(wf_view_make(m, &view, err));
+    body.view = &view;
+    body.base_step = j->base_step;
+    body.checkpoint_dir = m->checkpoint_dir;
+    who->generation = j->generation;
+    who->ready = who->wants = false;
+    who->steps = 0;
+    rc = wf_master_say(m, who, WF_START, &body.base, err);
+    wf_view_free(&view);
+    return rc;
+}
+
+/* M4: a worker starts once every ps has set the generation up and has the view that holds it. */
+static wf_status start_workers(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (m->view_stale || !wf_members_ps_live(m, true))
+        return WF_OK;
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (who->task.role == WF_ROLE_WORKER && who->registered && who->peer &&
+            who->generation != j->generation)
+            WF_TRY(send_start(m, j, who, err));
+    }
+    return WF_OK;
+}
+
+static wf_status first_records(wf_master *m, wf_job *j, const Weft__Outcome *o, wf_err *err)
+{
+    wf_err why;
+
+    j->eval_records = o->eval_records;
+    if (j->train_records && j->train_records != o->train_records) {
+        wf_fail(&why, WF_MISMATCH, "give every worker the same files",
+                "one worker finds %lu training records, another %lu",
+                (unsigned long)j->train_records, (unsigned long)o->train_records);
+        return fail_job(m, j, &why, err);
+    }
+    j->train_records = o->train_records;
+    if (j->ledger.n == 0)
+        return wf_training_begin_epoch(m, j, 0, err);
+    return WF_OK;
+}
+
+/* The answer to a set-up or a start. */
+wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    Weft__Outcome *body = NULL;
+    wf_job *j = m->job;
+    wf_status rc = WF_OK;
+    char text[32];
+    wf_err why;
+
+    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation ||
+        who->generation != j->generation)
+        return WF_OK;
+    WF_TRY(wf_control_get(msg, &weft__outcome__descriptor, &body, err));
+    if (body->status != WF_OK) {
+        wf_fail(&why, (wf_status)body->status, body->mend, "%s%s%s",
+                who->task.role == WF_ROLE_WORKER ? wf_task_str(who->task, text, sizeof text) : "",
+                who->task.role == WF_ROLE_WORKER ? ": " : "", body->what);
+        rc = fail_job(m, j, &why, err);
+    } else {
+        who->ready = true;
+        if (who->task.role == WF_ROLE_PS)
+            who->view_acked = msg->head.view;
+        else
+            rc = first_records(m, j, body, err);
+    }
+    wf_control_free(&body);
+    return rc;
+}
+
+static bool any_worker_live(const wf_master *m)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].task.role == WF_ROLE_WORKER && m->members[i].registered)
+            return true;
+    return false;
+}
+
+static bool all_ps_ready(const wf_master *m, const wf_job *j)
+{
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        const wf_member *who = &m->members[i];
+
+        if (who->task.role == WF_ROLE_PS &&
+            (!who->registered || who->generation != j->generation || !who->ready))
+            return false;
+    }
+    return true;
+}
+
+/* A ps that is here, and does not hold the generation in hand. */
+static bool any_ps_empty(const wf_master *m, const wf_job *j)
+{
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        const wf_member *who = &m->members[i];
+
+        if (who->task.role == WF_ROLE_PS && who->registered &&
+            (who->generation != j->generation || !who->ready))
+            return true;
+    }
+    return false;
+}
+
+static wf_status wait_for_tasks(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (!j->prepared)
+        WF_TRY(prepare(m, j, err));
+    if (wf_job_over(j->state))
+        return WF_OK;
+    if (j->state == WF_JOB_QUEUED || j->state == WF_JOB_COMPILING)
+        WF_TRY(wf_job_enter(m, j, WF_JOB_WAITING, NULL, err));
+    if (j->stop_asked) {
+        wf_fail(NULL, WF_STOPPED, NULL, "stopped");
+        return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
+    }
+    if (wf_members_ps_live(m, false) && any_worker_live(m))
+        return begin_generation(m, j, err);
+    return WF_OK;
+}
+
+static wf_status set_up(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (!wf_members_ps_live(m, false) || any_ps_empty(m, j)) {
+        for (uint32_t i = 0; i < m->n_members; i++) /* one died meanwhile, or waits to answer */
+            if (m->members[i].task.role == WF_ROLE_PS &&
+                (!m->members[i].live || m->members[i].generation != j->generation))
+                return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+        return WF_OK;
+    }
+    if (!all_ps_ready(m, j))
+        return WF_OK;
+    if (!j->began_ns)
+        j->began_ns = m->now_ns;
+    return wf_job_enter(m, j, WF_JOB_RUNNING, NULL, err);
+}
+
+static wf_status run(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (any_ps_empty(m, j))
+        return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+    WF_TRY(start_workers(m, j, err));
+    WF_TRY(wf_cuts_advance(m, j, err));
+    if (wf_job_over(j->state))
+        return WF_OK;
+    return wf_training_advance(m, j, err);
+}
+
+/* After a restart of the master: what the ps hold decides whether training simply goes on. */
+static wf_status resume(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (!j->prepared)
+        WF_TRY(prepare(m, j, err));
+    if (wf_job_over(j->state))
+        return WF_OK;
+    if (any_ps_empty(m, j))
+        return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+    if (all_ps_ready(m, j))
+        return wf_job_enter(m, j, WF_JOB_RUNNING, NULL, err);
+    return WF_OK;
+}
+
+static wf_job *next_job(const wf_master *m)
+{
+    for (uint32_t i = 0; i < m->n_jobs; i++)
+        if (!wf_job_over(m->jobs[i]->state))
+            return m->jobs[i];
+    return NULL;
+}
+
+wf_status wf_job_advance(wf_master *m, wf_err *err)
+{
+    wf_job *j = m->job;
+
+    if (j && wf_job_over(j->state)) {
+        WF_TRY(halt_all(m, j, err));
+        wf_ledger_close(&j->ledger);
+        m->job = j = NULL;
+    }
+    if (!j)
+        m->job = j = next_job(m);
+    if (!j)
+        return WF_OK;
+    switch (j->state) {
+    case WF_JOB_QUEUED:
+    case WF_JOB_COMPILING:
+    case WF_JOB_WAITING:
+    case WF_JOB_RECOVERING:
+        return wait_for_tasks(m, j, err);
+    case WF_JOB_SETTING_UP:
+        return set_up(m, j, err);
+    case WF_JOB_RESUMING:
+        return resume(m, j, err);
+    case WF_JOB_RUNNING:
+    case WF_JOB_STOPPING:
+        return run(m, j, err);
+    default:
+        return WF_OK;
+    }
+}
+
+wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err)
+{
+    wf_job *j = m->job;
+
+    if (!j || who->generation != j->generation)
+        return WF_OK;
+    if (who->task.role == WF_ROLE_WORKER) {
+        j->lost_steps += who->steps;
+        WF_TRY(wf_cuts_lost(m, j, who, err));
+        if (j->ledger.n)
+            wf_ledger_release(&j->ledger, who->incarnation, true);
+        if (j->eval_by == who->incarnation)
+            j->eval_sent = false;
+        return WF_OK;
+    }
+    if (j->state == WF_JOB_RUNNING || j->state == WF_JOB_STOPPING ||
+        j->state == WF_JOB_SETTING_UP || j->state == WF_JOB_RESUMING) {
+        WF_TRY(wf_cuts_abort(m, j, err));
+        return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+    }
+    return WF_OK;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/restore.c - where a generation begins: a checkpoint, or the job's first values.
+ *
+ * First values are written once, as CKPT/JOB/initial.safetensors, and loaded by the ps as a
+ * checkpoint is: so a job begins, recovers and goes back by one path, whatever its values come from
+ * (initialisers drawn by counter, or an ONNX file).
+ */
+#include "common/ckpt/ckpt.h"
+#include "common/log/log.h"
+#include "master/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void wf_restored_free(wf_restored *r)
+{
+    wf_arena_free(&r->arena);
+    free(r->passed);
+    *r = (wf_restored){0};
+}
+
+static wf_status write_initial(wf_master *m, const wf_prepared *p, wf_err *err)
+{
+    size_t n = p->start.n_variables;
+    wf_shard_tensor *t = calloc(n + 1, sizeof *t);
+    wf_shard_meta meta[] = {{"job", p->start.job}, {"digest", p->start.digest}};
+    char folder[WF_CKPT_PATH], path[WF_CKPT_PATH + 32], temporary[WF_CKPT_PATH + 40];
+    char sum[WF_SUM_TEXT];
+    wf_shard_writer *w = NULL;
+    uint64_t bytes;
+    wf_status rc;
+
+    if (!t)
+        return wf_fail_nomem(err, n * sizeof *t);
+    snprintf(folder, sizeof folder, "%s/%s", m->checkpoint_dir, p->start.job);
+    snprintf(path, sizeof path, "%s/initial.safetensors", folder);
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    for (size_t i = 0; i < n; i++) {
+        t[i] = (wf_shard_tensor){.name = p->start.variables[i]->name, .dtype = WF_F32,
+                                 .rank = p->initial[i]->rank};
+        memcpy(t[i].dims, p->initial[i]->dims, sizeof t[i].dims);
+    }
+    rc = wf_disk_make_dirs(m->conf.disk, folder, err);
+    if (rc == WF_OK)
+        rc = wf_shard_create(m->conf.disk, temporary, t, n, meta, WF_COUNT(meta), &w, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        rc = wf_shard_write(w, p->initial[i]->data, wf_tensor_bytes(p->initial[i]), err);
+    if (rc == WF_OK)
+        rc = wf_shard_finish(&w, &bytes, sum, err);
+    if (rc == WF_OK)
+        rc = wf_disk_rename(m->conf.disk, temporary, path, err);
+    if (rc == WF_OK)
+        rc = wf_disk_sync_dir(m->conf.disk, folder, err);
+    wf_shard_abort(&w);
+    free(t);
+    return wf_err_wrap(err, rc, "writing the first values of job %s", p->start.job);
+}
+
+static Weft__Split *range_of(wf_arena *a, uint64_t begin, uint64_t end)
+{
+    Weft__Split *s = wf_arena_alloc(a, sizeof *s);
+
+    if (!s)
+        return NULL;
+    weft__split__init(s);
+    s->begin = begin;
+    s->next = s->end = end;
+    return s;
+}
+
+static wf_status copy_ledger(const wf_ckpt_ledger *from, wf_restored *out, wf_err *err)
+{
+    size_t n = from->n_finished + from->n_open;
+    Weft__Ledger *l = wf_arena_alloc(out->arena, sizeof *l);
+
+    if (!l)
+        return wf_fail_nomem(err, sizeof *l);
+    weft__ledger__init(l);
+    l->epoch = from->epoch;
+    l->records = from->records;
+    l->split_records = from->split_records;
+    l->evaluated = from->evaluated;
+    l->next_cut = from->next_cut;
+    l->finished = wf_arena_array(out->arena, n, sizeof(*l->finished));
+    if (!l->finished)
+        return wf_fail_nomem(err, n * sizeof(*l->finished));
+    for (size_t i = 0; i < from->n_finished; i++)
+        l->finished[l->n_finished++] =
+            range_of(out->arena, from->finished[i].begin, from->finished[i].end);
+    for (size_t i = 0; i < from->n_open; i++)
+        if (from->open[i].next > from->open[i].begin)
+            l->finished[l->n_finished++] =
+                range_of(out->arena, from->open[i].begin, from->open[i].next);
+    for (size_t i = 0; i < l->n_finished; i++)
+        if (!l->finished[i])
+            return wf_fail_nomem(err, sizeof **l->finished);
+    out->ledger = l;
+    return WF_OK;
+}
+
+static void passed_over(void *arg, uint64_t step, const char *sentence)
+{
+    wf_restored *r = arg;
+    char *longer = NULL;
+
+    (void)step;
+    WF_LOG_WARN("ckpt.passed_over", "%s", sentence);
+    if (asprintf(&longer, "%s%s%s", r->passed ? r->passed : "", r->passed ? "\n" : "",
+                 sentence) < 0)
+        return;
+    free(r->passed);
+    r->passed = longer;
+}
+
+static wf_status open_checkpoint(wf_master *m, const wf_prepared *p, int64_t from_step,
+                                 wf_restored *r, wf_ckpt **out, wf_err *err)
+{
+    if (from_step >= 0)
+        return wf_ckpt_open(m->conf.disk, m->checkpoint_dir, p->start.job, (uint64_t)from_step,
+                            true, out, err);
+    return wf_ckpt_newest(m->conf.disk, m->checkpoint_dir, p->start.job, p->start.digest,
+                          UINT64_MAX, passed_over, r, out, err);
+}
+
+wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step,
+                            wf_restored *out, wf_err *err)
+{
+    wf_ckpt *c = NULL;
+    wf_status rc;
+
+    *out = (wf_restored){.arena = wf_arena_new(0)};
+    if (!out->arena)
+        return wf_fail_nomem(err, 4096);
+    rc = open_checkpoint(m, p, from_step, out, &c, err);
+    if (rc == WF_OK && strcmp(wf_ckpt_manifest(c)->digest, p->start.digest) != 0)
+        rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+                     "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);
+    if (rc == WF_OK) {
+        out->global_step = wf_ckpt_manifest(c)->global_step;
+        rc = copy_ledger(&wf_ckpt_manifest(c)->ledger, out, err);
+    } else if (rc == WF_NOTFOUND && from_step < 0) {
+        out->initial = true;
+        rc = write_initial(m, p, err);
+    }
+    wf_ckpt_close(&c);
+    if (rc != WF_OK)
+        wf_restored_free(out);
+    return rc;
+}

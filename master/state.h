@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/state.h - what the files of this room share; nobody else includes it. */
+#ifndef WF_MASTER_STATE_H
+#define WF_MASTER_STATE_H
+
+#include "master/journal.h"
+#include "master/ledger.h"
+#include "master/master.h"
+
+typedef enum wf_job_state {
+    WF_JOB_QUEUED = 1,
+    WF_JOB_COMPILING,
+    WF_JOB_WAITING,
+    WF_JOB_SETTING_UP,
+    WF_JOB_RUNNING,
+    WF_JOB_RESUMING,
+    WF_JOB_RECOVERING,
+    WF_JOB_STOPPING,
+    WF_JOB_DONE,
+    WF_JOB_FAILED,
+    WF_JOB_STOPPED,
+    WF_JOB_INTERRUPTED /* everything died: `weft recover` */
+} wf_job_state;
+const char *wf_job_state_name(wf_job_state s);
+static inline bool wf_job_over(wf_job_state s)
+{
+    return s >= WF_JOB_DONE;
+}
+
+enum { WF_MASTER_METRICS = 16, WF_MASTER_RETIRED = 256, WF_REASON = 512 };
+
+typedef struct wf_tally {
+    char name[64];
+    double sum, count;
+} wf_tally;
+
+/* A configured task, and the life of it that is a member now. */
+typedef struct wf_member {
+    wf_task task;
+    char address[128];
+    bool live; /* in the view: said what it holds once, and is not given up */
+    bool registered; /* said what it holds to this life of the master */
+    uint64_t incarnation, pid;
+    wf_peer *peer; /* NULL: no link now */
+    int64_t since_ns, last_heard_ns;
+    char reason[WF_REASON]; /* why it is not live, or how the life before ended */
+    uint32_t view_acked;    /* ps */
+    /* the job in hand; of another generation they mean nothing */
+    uint16_t generation; /* set-up or start was sent, or is held, for this one */
+    bool ready;          /* and has succeeded */
+    bool wants;          /* worker: asked for a split */
+    bool reported;       /* worker: counted in the open cut */
+    uint64_t steps;      /* worker: acknowledged, in this generation */
+    double samples_per_sec;
+    int64_t rate_ns;
+    uint64_t compute_ns, wait_ns, transfer_ns, data_ns;
+} wf_member;
+
+typedef enum wf_cut_state {
+    WF_CUT_NONE = 0,
+    WF_CUT_HOLDING, /* workers hold; ends with forked, done or abort */
+    WF_CUT_WRITING, /* training goes on */
+} wf_cut_state;
+
+typedef struct wf_cut {
+    wf_cut_state state;
+    uint32_t number;
+    uint64_t chief;
+    bool final, granted;
+    int64_t began_ns;
+} wf_cut;
+
+typedef struct wf_job {
+    char name[65];
+    char *text, *path;
+    wf_job_state state;
+    uint32_t number;
+    uint16_t generation;
+    int64_t from_step;
+    char reason[WF_REASON], mend[256];
+    wf_prepared *prepared;
+
+    wf_ledger ledger; /* n == 0: not known yet */
+    bool evaluated;   /* the open epoch, complete, has been evaluated */
+    bool eval_sent;
+    uint64_t eval_by; /* incarnation */
+    uint64_t base_step, lost_steps, next_cut;
+    uint64_t train_records, eval_records;
+    bool stop_asked, cut_wanted;
+    uint32_t cut_failures;
+    int64_t cut_retry_ns;
+    wf_cut cut;
+    uint64_t latest; /* step of the newest checkpoint; UINT64_MAX: none */
+    uint32_t n_checkpoints, n_failed_checkpoints;
+    uint64_t pause_ns, pause_most_ns;
+
+    wf_tally metrics[WF_MASTER_METRICS]; /* of the last reports */
+    uint32_t n_metrics;
+    wf_tally eval[WF_MASTER_METRICS];
+    uint32_t n_eval, eval_epoch; /* 1 + the epoch; 0: none yet */
+    int64_t began_ns, ended_ns;
+    char *passed;
+    /* lines for whoever follows, the newest last */
+    char **lines;
+    uint32_t n_lines;
+} wf_job;
+
+struct wf_master {
+    wf_master_conf conf;
+    char *session, *journal_dir, *checkpoint_dir;
+    wf_net *net;
+    wf_journal *journal;
+    wf_member *members;
+    uint32_t n_members, n_ps, n_workers;
+    uint64_t retired[WF_MASTER_RETIRED]; /* a ring: M2 */
+    uint32_t n_retired;
+    uint32_t view;
+    bool view_stale; /* membership changed since */
+    wf_job **jobs;
+    uint32_t n_jobs;
+    wf_job *job; /* the one in hand, or NULL */
+    bool replaying, other_session;
+    int64_t deal_after_ns, now_ns;
+};
+
+/* Where a generation begins. */
+typedef struct wf_restored {
+    bool initial;         /* no checkpoint: the first values, written beside the checkpoints */
+    uint64_t global_step;
+    Weft__Ledger *ledger; /* of a checkpoint; finished: the trained ranges */
+    char *passed;         /* a line for each checkpoint passed over; "" */
+    wf_arena *arena;
+} wf_restored;
+
+/* restore.c: the newest checkpoint that verifies, or the one of from_step (-1: the newest), or the
+ * first values where there is none. Errors: WF_MISMATCH for another model's. */
+WF_MUST_USE wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step,
+                                        wf_restored *out, wf_err *err);
+void wf_restored_free(wf_restored *r);
+
+/* master.c */
+WF_MUST_USE wf_status wf_master_send(wf_master *m, wf_peer *to, wf_msg **msg, wf_err *err);
+WF_MUST_USE wf_status wf_master_say(wf_master *m, wf_member *to, uint16_t kind,
+                                    const ProtobufCMessage *body, wf_err *err);
+/* A line for followers, logs and the job's events: `kind` is an event's name. */
+void wf_master_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, ...)
+    WF_PRINTF(4, 5);
+
+/* members.c */
+wf_member *wf_member_of(wf_master *m, wf_task task);
+wf_member *wf_member_at(wf_master *m, const wf_peer *peer);
+WF_MUST_USE wf_status wf_members_on_up(wf_master *m, wf_peer *peer, wf_err *err);
+void wf_members_on_down(wf_master *m, const wf_peer *peer);
+WF_MUST_USE wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg,
+                                             wf_err *err);
+WF_MUST_USE wf_status wf_members_on_died(wf_master *m, const Weft__Died *died, wf_err *err);
+WF_MUST_USE wf_status wf_members_watch(wf_master *m, wf_err *err);
+/* Announces a new view if membership has changed. */
+WF_MUST_USE wf_status wf_members_view(wf_master *m, wf_err *err);
+/* A view of the journal: its members count as live until they have been silent for too long. */
+void wf_members_replay(wf_master *m, const Weft__View *view);
+/* Every ps that the job needs is live (and, if asked, has the newest view). */
+bool wf_members_ps_live(const wf_master *m, bool with_view);
+/* "ps/1, worker/0" of those that are not live, into text. */
+const char *wf_members_missing(const wf_master *m, char *text, size_t size);
+wf_member *wf_members_chief(wf_master *m);
+/* Fills a view of all live members; free with wf_view_free. */
+WF_MUST_USE wf_status wf_view_make(const wf_master *m, Weft__View *out, wf_err *err);
+void wf_view_free(Weft__View *v);
+
+/* jobs.c */
+wf_job *wf_job_find(const wf_master *m, const char *name);
+WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
+                                 wf_job **out, wf_err *err);
+void wf_job_delete(wf_job **j);
+/* Journals and takes a new state; `why` goes with FAILED and STOPPED. */
+WF_MUST_USE wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why,
+                                   wf_err *err);
+WF_MUST_USE wf_status wf_job_advance(wf_master *m, wf_err *err);
+WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg,
+                                      wf_err *err);
+WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg,
+                                      wf_err *err);
+/* A member was given up: its splits go back, its cut and evaluation end. */
+WF_MUST_USE wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err);
+/* A job's record for the journal, from its present state. */
+void wf_job_record(const wf_job *j, Weft__JobRecord *r);
+
+/* training.c: splits, epochs, evaluation of the running job */
+WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch,
+                                              wf_err *err);
+WF_MUST_USE wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l,
+                                          wf_err *err);
+WF_MUST_USE wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err);
+WF_MUST_USE wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
+                                             wf_err *err);
+WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r,
+                                        wf_err *err);
+uint64_t wf_training_global_step(const wf_master *m, const wf_job *j);
+/* Global steps that the plan has in all. */
+uint64_t wf_training_planned_steps(const wf_job *j);
+WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err);
+
+/* cuts.c */
+WF_MUST_USE wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err);
+WF_MUST_USE wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
+                                         wf_err *err);
+/* The open cut, if any, comes to nothing; workers go on. */
+WF_MUST_USE wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err);
+/* A worker that the open cut waits for is gone. */
+WF_MUST_USE wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err);
+
+/* asks.c */
+WF_MUST_USE wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg,
+                                         wf_err *err);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/training.c - splits are dealt and come back, epochs end with an evaluation.
+ *
+ * The place of a checkpoint is a place in the data: the split that holds the batch of planned step
+ * k * every_steps is dealt with a mark, and the worker that gets there says so. With one worker that
+ * is exactly step k * every_steps, in every run.
+ */
+#include "common/base/size.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "master/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64 };
+
+static uint64_t batches(uint64_t records, uint64_t batch)
+{
+    return records / batch + (records % batch != 0);
+}
+
+uint64_t wf_training_planned_steps(const wf_job *j)
+{
+    uint64_t all;
+
+    if (!j->prepared || !j->train_records)
+        return 0;
+    all = j->prepared->epochs * batches(j->train_records, j->prepared->batch);
+    return j->prepared->steps ? WF_MIN(all, j->prepared->steps) : all;
+}
+
+uint64_t wf_training_global_step(const wf_master *m, const wf_job *j)
+{
+    uint64_t steps = j->base_step + j->lost_steps;
+
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].task.role == WF_ROLE_WORKER &&
+            m->members[i].generation == j->generation && m->members[i].incarnation)
+            steps += m->members[i].steps;
+    return steps;
+}
+
+/* The planned step before position `at` of the open epoch. */
+static uint64_t planned_step(const wf_job *j, uint64_t at)
+{
+    return j->ledger.epoch * batches(j->train_records, j->prepared->batch) +
+           batches(at, j->prepared->batch);
+}
+
+/* Small enough that no worker waits long for another at an epoch's end, large enough that a split's
+ * word to the master is rare. */
+static uint64_t choose_split(const wf_master *m, const wf_job *j)
+{
+    const wf_prepared *p = j->prepared;
+    uint64_t n = batches(j->train_records, p->batch);
+    uint64_t each = n / ((uint64_t)m->n_workers * SPLITS_PER_WORKER);
+
+    if (p->split_records)
+        return (p->split_records + p->batch - 1) / p->batch * p->batch;
+    return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
+}
+
+static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__EpochRecord r = WEFT__EPOCH_RECORD__INIT;
+    Weft__Split *rows = calloc(j->ledger.n + 1, sizeof *rows);
+    Weft__Split **list = calloc(j->ledger.n + 1, sizeof(*list));
+    wf_status rc;
+
+    record.epoch = &r;
+    r.epoch = j->ledger.epoch;
+    r.records = j->ledger.records;
+    r.train_records = j->train_records;
+    r.split_records = j->ledger.split_records;
+    r.evaluated = j->evaluated;
+    r.base_step = j->base_step;
+    r.next_cut = j->next_cut;
+    r.finished = list;
+    for (uint64_t i = 0; rows && list && i < j->ledger.n; i++) {
+        if (j->ledger.rows[i].next == wf_ledger_begins(&j->ledger, i))
+            continue;
+        weft__split__init(&rows[r.n_finished]);
+        rows[r.n_finished].begin = wf_ledger_begins(&j->ledger, i);
+        rows[r.n_finished].end = j->ledger.rows[i].next;
+        list[r.n_finished] = &rows[r.n_finished];
+        r.n_finished++;
+    }
+    rc = rows && list ? wf_journal_append(m->journal, &record, err)
+                      : wf_fail_nomem(err, j->ledger.n * sizeof *rows);
+    free(rows);
+    free(list);
+    return rc;
+}
+
+/* Records of the epoch, cut short where `steps:` bounds the job. */
+static uint64_t epoch_records(const wf_job *j, uint32_t epoch)
+{
+    const wf_prepared *p = j->prepared;
+    uint64_t before = epoch * batches(j->train_records, p->batch);
+
+    if (!p->steps)
+        return j->train_records;
+    if (p->steps <= before)
+        return 0;
+    return WF_MIN(j->train_records, (p->steps - before) * p->batch);
+}
+
+wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_err *err)
+{
+    wf_err why;
+    wf_status rc;
+
+    rc = wf_ledger_begin(&j->ledger, epoch, epoch_records(j, epoch), choose_split(m, j), &why);
+    if (rc != WF_OK)
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    j->evaluated = j->eval_sent = false;
+    return journal_epoch(m, j, err);
+}
+
+wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_err *err)
+{
+    j->train_records = l->records;
+    j->next_cut = l->next_cut;
+    WF_TRY(wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records,
+                           err));
+    j->evaluated = l->evaluated;
+    for (size_t i = 0; i < l->n_finished; i++)
+        wf_ledger_restore(&j->ledger, l->finished[i]->begin, l->finished[i]->end);
+    return journal_epoch(m, j, err);
+}
+
+wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err)
+{
+    wf_job *j = m->job;
+
+    if (!j)
+        return WF_OK;
+    j->train_records = r->train_records;
+    j->base_step = r->base_step;
+    j->next_cut = r->next_cut;
+    WF_TRY(wf_ledger_begin(&j->ledger, r->epoch, r->records, r->split_records, err));
+    j->evaluated = r->evaluated;
+    for (size_t i = 0; i < r->n_finished; i++)
+        wf_ledger_restore(&j->ledger, r->finished[i]->begin, r->finished[i]->end);
+    return WF_OK;
+}
+
+/* 1 + the position in split [begin, end) where a checkpoint is due, or 0. */
+static uint64_t cut_place(const wf_job *j, uint64_t next, uint64_t end)
+{
+    uint64_t before = planned_step(j, next), ahead;
+
+    if (!j->prepared->every_steps || !j->next_cut)
+        return 0;
+    if (j->next_cut <= before)
+        return before == 0 ? 0 : 1 + next;
+    ahead = (j->next_cut - before) * j->prepared->batch;
+    return ahead < end - next ? 1 + next + ahead : 0;
+}
+
+static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_err *err)
+{
+    Weft__Split body = WEFT__SPLIT__INIT;
+
+    body.id = id;
+    body.epoch = j->ledger.epoch;
+    body.begin = wf_ledger_begins(&j->ledger, id);
+    body.next = j->ledger.rows[id].next;
+    body.end = wf_ledger_ends(&j->ledger, id);
+    body.cut_at = cut_place(j, body.next, body.end);
+    who->wants = false;
+    return wf_master_say(m, who, WF_SPLIT, &body.base, err);
+}
+
+static bool may_have(const wf_job *j, const wf_member *who)
+{
+    return who->live && who->peer && who->ready && who->generation == j->generation && who->wants;
+}
+
+static wf_status deal(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (m->now_ns < m->deal_after_ns || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
+        return WF_OK;
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+        uint64_t id;
+
+        if (may_have(j, who) && wf_ledger_deal(&j->ledger, who->incarnation, &id))
+            WF_TRY(grant(m, j, who, id, err));
+    }
+    return WF_OK;
+}
+
+static wf_status ask_eval(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_member *chief = wf_members_chief(m);
+    wf_msg *msg = NULL;
+
+    if (j->eval_sent || !chief)
+        return WF_OK;
+    j->eval_sent = true;
+    j->eval_by = chief->incarnation;
+    WF_TRY(wf_net_msg(m->net, WF_EVAL, &msg, err));
+    msg->head.step = j->ledger.epoch;
+    return wf_master_send(m, chief->peer, &msg, err);
+}
+
+static bool was_last(const wf_job *j)
+{
+    return j->ledger.epoch + 1 >= j->prepared->epochs ||
+           epoch_records(j, j->ledger.epoch + 1) == 0;
+}
+
+wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (j->ledger.n == 0)
+        return WF_OK; /* no worker has said yet how many records there are */
+    if (!wf_ledger_complete(&j->ledger))
+        return deal(m, j, err);
+    if (j->cut.state == WF_CUT_HOLDING)
+        return WF_OK;
+    if (j->prepared->evaluates && !j->evaluated)
+        return ask_eval(m, j, err);
+    j->evaluated = true;
+    if (!was_last(j))
+        return wf_training_begin_epoch(m, j, j->ledger.epoch + 1, err);
+    j->cut_wanted = true; /* the last checkpoint; cuts.c ends the job with it */
+    return WF_OK;
+}
+
+static void take_metrics(wf_tally to[], uint32_t *n, size_t count, Weft__Metric *const from[])
+{
+    *n = 0;
+    for (size_t i = 0; i < count && *n < WF_MASTER_METRICS; i++) {
+        wf_tally *t = &to[(*n)++];
+
+        snprintf(t->name, sizeof t->name, "%s", from[i]->name);
+        t->sum = from[i]->sum;
+        t->count = from[i]->count;
+    }
+}
+
+static void take_rate(wf_master *m, wf_member *who, uint64_t samples)
+{
+    double seconds = (double)(m->now_ns - who->rate_ns) / 1e9;
+
+    if (who->rate_ns && seconds > 0 && seconds < 10) {
+        double rate = (double)samples / seconds;
+
+        who->samples_per_sec =
+            who->samples_per_sec > 0 ? 0.7 * who->samples_per_sec + 0.3 * rate : rate;
+    }
+    who->rate_ns = m->now_ns;
+}
+
+static wf_status on_progress(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
+                             wf_err *err)
+{
+    Weft__Progress *body = NULL;
+
+    WF_TRY(wf_control_get(msg, &weft__progress__descriptor, &body, err));
+    who->steps = WF_MAX(who->steps, body->steps);
+    for (size_t i = 0; i < body->n_open; i++)
+        if (body->open[i]->epoch == j->ledger.epoch && j->ledger.n)
+            wf_ledger_progress(&j->ledger, body->open[i]->id, who->incarnation,
+                               body->open[i]->next);
+    if (body->n_metrics)
+        take_metrics(j->metrics, &j->n_metrics, body->n_metrics, body->metrics);
+    take_rate(m, who, body->samples);
+    who->compute_ns += body->compute_ns;
+    who->wait_ns += body->wait_ns;
+    who->transfer_ns += body->transfer_ns;
+    who->data_ns += body->data_ns;
+    wf_control_free(&body);
+    return WF_OK;
+}
+
+static wf_status finish(wf_master *m, wf_job *j, const wf_member *who, Weft__Split *const list[],
+                        size_t n, wf_err *err)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__SplitDone done = WEFT__SPLIT_DONE__INIT;
+    Weft__Split **kept = calloc(n + 1, sizeof(*kept));
+    wf_status rc = WF_OK;
+
+    if (!kept)
+        return wf_fail_nomem(err, n * sizeof(*kept));
+    for (size_t i = 0; i < n; i++)
+        if (list[i]->epoch == j->ledger.epoch && j->ledger.n &&
+            wf_ledger_finish(&j->ledger, list[i]->id, who->incarnation))
+            kept[done.n_splits++] = list[i];
+    done.splits = kept;
+    record.finished = &done;
+    if (done.n_splits)
+        rc = wf_journal_append(m->journal, &record, err); /* M1 */
+    free(kept);
+    return rc;
+}
+
+static wf_status on_done(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    Weft__SplitDone *body = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_control_get(msg, &weft__split_done__descriptor, &body, err));
+    rc = finish(m, j, who, body->splits, body->n_splits, err);
+    if (rc == WF_OK)
+        rc = wf_master_say(m, who, WF_SPLIT_DONE_OK, &body->base, err);
+    wf_control_free(&body);
+    return rc;
+}
+
+/* What a worker holds after the master was away, or after a new link: claims are taken, what it does
+ * not hold goes back. */
+wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r, wf_err *err)
+{
+    Weft__SplitDone ok = WEFT__SPLIT_DONE__INIT;
+    wf_job *j = m->job;
+
+    if (!j || !who->ready || !j->ledger.n)
+        return WF_OK;
+    wf_ledger_release(&j->ledger, who->incarnation, false);
+    for (size_t i = 0; i < r->n_open; i++)
+        if (r->open[i]->epoch == j->ledger.epoch)
+            wf_ledger_claim(&j->ledger, r->open[i]->id, who->incarnation, r->open[i]->next);
+    for (size_t i = 0; i < r->n_finished; i++)
+        if (r->finished[i]->epoch == j->ledger.epoch)
+            wf_ledger_claim(&j->ledger, r->finished[i]->id, who->incarnation,
+                            r->finished[i]->next);
+    WF_TRY(finish(m, j, who, r->finished, r->n_finished, err));
+    if (j->eval_by == who->incarnation)
+        j->eval_sent = false; /* asked anew: the answer may have been lost with the link */
+    ok.splits = r->finished;
+    ok.n_splits = r->n_finished;
+    WF_TRY(wf_cuts_abort(m, j, err));
+    return wf_master_say(m, who, WF_SPLIT_DONE_OK, &ok.base, err);
+}
+
+static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, const wf_msg *msg,
+                                wf_err *err)
+{
+    Weft__EvalResult *body = NULL;
+    char facts[256] = "";
+    wf_status rc = WF_OK;
+
+    WF_TRY(wf_control_get(msg, &weft__eval_result__descriptor, &body, err));
+    if (j->eval_by == who->incarnation && j->eval_sent && !j->evaluated &&
+        body->epoch == j->ledger.epoch) {
+        j->evaluated = true;
+        j->eval_sent = false;
+        if (body->what[0]) {
+            snprintf(facts, sizeof facts, "failed: %s", body->what);
+        } else {
+            take_metrics(j->eval, &j->n_eval, body->n_metrics, body->metrics);
+            j->eval_epoch = body->epoch + 1;
+        }
+        for (uint32_t i = 0; i < j->n_eval; i++) {
+            size_t at = strlen(facts);
+
+            snprintf(facts + at, sizeof facts - at, "%s%s %.4f", at ? "  " : "", j->eval[i].name,
+                     j->eval[i].count > 0 ? j->eval[i].sum / j->eval[i].count : 0);
+        }
+        wf_master_note(m, j, "job.evaluated", "epoch %u: %s", body->epoch + 1, facts);
+        rc = journal_epoch(m, j, err);
+    }
+    wf_control_free(&body);
+    return rc;
+}
+
+wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    wf_job *j = m->job;
+
+    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation ||
+        who->generation != j->generation)
+        return WF_OK;
+    switch (msg->head.kind) {
+    case WF_SPLIT_WANT:
+        who->wants = true;
+        return WF_OK;
+    case WF_SPLIT_DONE:
+        return on_done(m, j, who, msg, err);
+    case WF_PROGRESS:
+        return on_progress(m, j, who, msg, err);
+    case WF_EVAL_RESULT:
+        return on_eval_result(m, j, who, msg, err);
+    default:
+        return WF_OK;
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/load.c - fills the slices of this ps: from the job's first values, or from a checkpoint, which
+ * may have been cut into slices for another number of ps. */
+#include "common/ckpt/ckpt.h"
+#include "ps/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static wf_status load_initial(wf_ps *ps, const Weft__Setup *setup, wf_err *err)
+{
+    char path[WF_CKPT_PATH];
+    wf_shard *shard = NULL;
+    wf_status rc;
+
+    snprintf(path, sizeof path, "%s/%s/initial.safetensors", setup->checkpoint_dir, setup->job);
+    WF_TRY(wf_shard_open(ps->conf.disk, path, &shard, err));
+    rc = WF_OK;
+    for (uint32_t i = 0; rc == WF_OK && i < ps->n_slices; i++) {
+        wf_slice *s = &ps->slices[i];
+        const char *name = ps->variables[s->variable].name;
+        const wf_shard_tensor *t = wf_shard_find(shard, name);
+
+        if (!t || t->dtype != WF_F32)
+            rc = wf_fail(err, WF_CORRUPT, NULL, "%s has no float32 \"%s\"", path, name);
+        else
+            rc = wf_shard_read(shard, t, s->offset * sizeof(float), wf_slice_weights(s),
+                               s->count * sizeof(float), err);
+    }
+    wf_shard_close(&shard);
+    return rc;
+}
+
+static wf_status load_slice(wf_ps *ps, wf_ckpt *from, wf_slice *s, wf_err *err)
+{
+    const char *name = ps->variables[s->variable].name;
+    const wf_ckpt_variable *v = wf_ckpt_variable_find(from, name);
+
+    if (!v)
+        return wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+                       "%s has no variable \"%s\"", wf_ckpt_name(from), name);
+    WF_TRY(wf_ckpt_read_range(from, name, NULL, s->offset, s->count, wf_slice_weights(s), err));
+    for (uint32_t i = 0; i < s->n_slots; i++)
+        WF_TRY(wf_ckpt_read_range(from, name, wf_opt_slot_name(&ps->opt, i), s->offset, s->count,
+                                  s->slots[i], err));
+    s->updates = wf_ckpt_updates_at(v, s->offset);
+    return WF_OK;
+}
+
+wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err)
+{
+    wf_ckpt *from = NULL;
+    wf_status rc;
+
+    if (setup->initial)
+        return load_initial(ps, setup, err);
+    /* Checksums were verified by the master; here sizes and ranges are. */
+    rc = wf_ckpt_open(ps->conf.disk, setup->checkpoint_dir, setup->job, setup->restore_step, false,
+                      &from, err);
+    for (uint32_t i = 0; rc == WF_OK && i < ps->n_slices; i++)
+        rc = load_slice(ps, from, &ps->slices[i], err);
+    wf_ckpt_close(&from);
+    return rc;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/on_push.c - a worker's push: each part applied once, however often it arrives.
+ *
+ * A worker that misses our answer sends its parts again, perhaps by a new link. `seen` keeps, per
+ * slice, the steps applied from each incarnation, so a second copy is answered and not applied.
+ */
+#include "common/optim/rule.h"
+#include "ps/state.h"
+
+#include <inttypes.h>
+
+static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, wf_err *err)
+{
+    const wf_slice *s = wf_ps_slice(ps, p->slice);
+    const wf_ps_variable *v;
+
+    if (!s)
+        return wf_fail(err, WF_PROTO, NULL, "slice %u is not on ps %u", p->slice, ps->conf.index);
+    v = &ps->variables[s->variable];
+    if (!s->trainable)
+        return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
+    if (p->bytes != s->count * sizeof(float))
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "slice %u of \"%s\" has %" PRIu64 " elements, the part %" PRIu64 " bytes",
+                       p->slice, v->name, s->count, p->bytes);
+    if (!wf_all_finite(wf_part_data(m, p), s->count))
+        return wf_fail(err, WF_NUMERIC,
+                       "lower the learning rate, or clip the gradients (clipnorm)",
+                       "NaN or Inf in the gradient of \"%s\" at step %u", v->name, m->head.step);
+    return WF_OK;
+}
+
+/* All of it before the first write: a peer's bytes are untrusted, and half a push must never be
+ * applied. */
+static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t *n,
+                            wf_err *err)
+{
+    wf_status rc;
+
+    if (m->head.step == 0)
+        return wf_fail(err, WF_PROTO, NULL, "a push of step 0");
+    WF_TRY(wf_parts_get(m, ps->parts, n, err));
+    for (uint32_t i = 0; i < *n; i++) {
+        rc = check_part(ps, m, &ps->parts[i], err);
+        if (rc != WF_OK)
+            return wf_err_wrap(err, rc, "worker %u", w->peer->task.index);
+    }
+    return WF_OK;
+}
+
+static wf_status apply(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, const wf_part *p,
+                       wf_err *err)
+{
+    wf_slice *s = wf_ps_slice(ps, p->slice);
+    wf_status rc;
+
+    if (wf_seen_before(&s->seen, w->peer->incarnation, m->head.step)) {
+        ps->stats.duplicates++;
+        return WF_OK;
+    }
+    rc = wf_seen_mark(&s->seen, w->peer->incarnation, m->head.step, err);
+    if (rc == WF_OK)
+        rc = wf_slice_apply(s, &ps->opt, wf_part_data(m, p), err);
+    ps->stats.parts++;
+    return rc;
+}
+
+static wf_status say_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t n, wf_err *err)
+{
+    wf_msg *ok = NULL;
+
+    WF_TRY(wf_net_msg(ps->net, WF_PUSH_OK, &ok, err));
+    ok->head.step = m->head.step;
+    ok->head.request = n; /* so many parts of the step */
+    return wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
+}
+
+wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
+{
+    wf_status rc;
+    uint32_t n = 0;
+
+    rc = check_push(ps, w, m, &n, err);
+    if (rc != WF_OK) {
+        wf_ps_fault(ps, err);
+        return WF_OK;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        WF_TRY(apply(ps, w, m, &ps->parts[i], err));
+    ps->stats.pushes++;
+    ps->stats.bytes_in += m->payload_bytes;
+    WF_TRY(wf_ps_answer_waiting(ps, w, err));
+    return say_ok(ps, w, m, n, err);
+}

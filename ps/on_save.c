@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/on_save.c - the chief asks for this ps's part of a checkpoint: value, slots and counters of each
+ * slice are copied in one turn, then training may go on while the shell writes the copies. */
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "ps/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void wf_ps_fork_free(wf_ps_fork **f)
+{
+    wf_ps_fork *it = *f;
+
+    *f = NULL;
+    if (!it)
+        return;
+    for (uint32_t i = 0; i < it->n_slices; i++) {
+        wf_buf_unref(&it->slices[i].weights);
+        for (int k = 0; k < WF_MAX_SLOTS; k++)
+            free(it->slices[i].slots[k]);
+    }
+    wf_arena_free(&it->arena);
+    free(it);
+}
+
+static wf_status fork_slice(const wf_slice *s, struct wf_ps_fork_slice *to, wf_err *err)
+{
+    *to = (struct wf_ps_fork_slice){
+        .id = s->id, .variable = s->variable, .n_slots = s->n_slots, .offset = s->offset,
+        .count = s->count, .updates = s->updates, .weights = wf_buf_ref(s->weights)};
+    for (uint32_t i = 0; i < s->n_slots; i++) {
+        to->slots[i] = malloc(s->weights->bytes + 1);
+        if (!to->slots[i])
+            return wf_fail_nomem(err, s->weights->bytes);
+        memcpy(to->slots[i], s->slots[i], s->weights->bytes);
+    }
+    return WF_OK;
+}
+
+static wf_status fork_names(const wf_ps *ps, const Weft__Save *body, wf_ps_fork *f)
+{
+    f->job = wf_arena_strdup(f->arena, ps->job);
+    f->folder = wf_arena_strdup(f->arena, body->folder);
+    f->file = wf_arena_strdup(f->arena, body->file);
+    f->variables = wf_arena_array(f->arena, ps->n_variables, sizeof *f->variables);
+    f->slices = wf_arena_array(f->arena, ps->n_slices, sizeof *f->slices);
+    if (!f->job || !f->folder || !f->file || !f->variables || !f->slices)
+        return WF_NOMEM;
+    for (uint32_t i = 0; i < ps->n_variables; i++) {
+        const wf_ps_variable *v = &ps->variables[i];
+
+        f->variables[i] = *v;
+        f->variables[i].name = wf_arena_strdup(f->arena, v->name);
+        f->variables[i].dims = wf_arena_memdup(f->arena, v->dims, v->rank * sizeof *v->dims);
+        if (!f->variables[i].name || !f->variables[i].dims)
+            return WF_NOMEM;
+    }
+    f->n_variables = ps->n_variables;
+    return WF_OK;
+}
+
+static wf_status make_fork(const wf_ps *ps, const wf_msg *m, const Weft__Save *body,
+                           wf_ps_fork **out, wf_err *err)
+{
+    wf_ps_fork *f = calloc(1, sizeof *f);
+    wf_opt *opt;
+    wf_status rc;
+
+    if (!f)
+        return wf_fail_nomem(err, sizeof *f);
+    *out = f;
+    f->arena = wf_arena_new(0);
+    if (!f->arena || fork_names(ps, body, f) != WF_OK)
+        return wf_fail_nomem(err, 4096);
+    opt = wf_arena_memdup(f->arena, &ps->opt, sizeof ps->opt);
+    if (!opt)
+        return wf_fail_nomem(err, sizeof *opt);
+    f->opt = opt;
+    f->cut = m->head.cut;
+    f->generation = m->head.generation;
+    f->chief = m->head.incarnation;
+    for (uint32_t i = 0; i < ps->n_slices; i++) {
+        f->n_slices++;
+        rc = fork_slice(&ps->slices[i], &f->slices[i], err);
+        if (rc != WF_OK)
+            return rc;
+    }
+    return WF_OK;
+}
+
+static wf_status say_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
+                           const wf_err *why);
+
+wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
+{
+    Weft__Save *body = NULL;
+    wf_ps_fork *f = NULL;
+    wf_msg *forked = NULL;
+    wf_err why = {0};
+    wf_status rc;
+
+    WF_TRY(wf_control_get(m, &weft__save__descriptor, &body, err));
+    rc = make_fork(ps, m, body, &f, &why);
+    wf_control_free(&body);
+    if (rc != WF_OK) {
+        rc = f ? say_saved(ps, f, rc, NULL, &why) : WF_OK;
+        wf_ps_fork_free(&f);
+        return rc;
+    }
+    rc = wf_net_msg(ps->net, WF_CUT_FORKED, &forked, err);
+    if (rc == WF_OK) {
+        forked->head.cut = f->cut;
+        rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &forked, err);
+    }
+    if (rc == WF_OK)
+        ps->conf.ops.save(ps->conf.ops.arg, &f);
+    wf_ps_fork_free(&f);
+    return rc;
+}
+
+static wf_peer *find_peer(const wf_ps *ps, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < ps->n_workers; i++)
+        if (ps->workers[i]->peer->incarnation == incarnation)
+            return ps->workers[i]->peer;
+    return NULL;
+}
+
+static wf_status fill_saved(const wf_ps_fork *f, Weft__Saved *body, Weft__SliceSaved **list,
+                            Weft__SliceSaved *rows)
+{
+    for (uint32_t i = 0; i < f->n_slices; i++) {
+        weft__slice_saved__init(&rows[i]);
+        rows[i].slice = f->slices[i].id;
+        rows[i].updates = f->slices[i].updates;
+        list[i] = &rows[i];
+    }
+    body->file = f->file;
+    body->folder = f->folder;
+    body->slices = list;
+    body->n_slices = f->n_slices;
+    return WF_OK;
+}
+
+static wf_status say_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
+                           const wf_err *why)
+{
+    Weft__Saved body = WEFT__SAVED__INIT;
+    Weft__SliceSaved *rows = calloc(f->n_slices + 1, sizeof *rows);
+    Weft__SliceSaved **list = calloc(f->n_slices + 1, sizeof(*list));
+    wf_peer *chief = find_peer(ps, f->chief);
+    wf_msg *m = NULL;
+    wf_err err;
+
+    if (chief && rows && list && fill_saved(f, &body, list, rows) == WF_OK &&
+        wf_net_msg(ps->net, WF_CUT_SAVED, &m, &err) == WF_OK) {
+        m->head.cut = f->cut;
+        if (rc == WF_OK) {
+            body.bytes = saved->bytes;
+            body.xxh3 = (char *)saved->xxh3;
+        } else {
+            body.what = (char *)why->what;
+            body.mend = (char *)why->mend;
+        }
+        if (wf_control_put(m, &body.base, &err) == WF_OK)
+            rc = wf_ps_send(ps, chief, WF_LANE_CONTROL, 0, &m, &err);
+    }
+    wf_net_free_msg(ps->net, &m);
+    free(rows);
+    free(list);
+    return WF_OK;
+}
+
+void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
+                    const wf_err *why)
+{
+    if (ps->serving && (*f)->generation == ps->generation &&
+        say_saved(ps, *f, rc, saved, why) != WF_OK)
+        rc = WF_NOMEM; /* the chief gives the cut up by its deadline */
+    wf_ps_fork_free(f);
+}

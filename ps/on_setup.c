@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/on_setup.c - a job's slices come to this ps, from its initial values or from a checkpoint; and
+ * the view, which says who may touch them.
+ *
+ * A set-up of a new generation replaces what was there in one go: a half-read checkpoint never
+ * answers a pull.
+ */
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "ps/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static wf_status take_view(wf_ps *ps, uint32_t number, const Weft__View *body, wf_err *err)
+{
+    wf_ps_member *members = calloc(body->n_members + 1, sizeof *members), *old = ps->members;
+    uint32_t n_old = ps->n_members;
+
+    if (!members)
+        return wf_fail_nomem(err, body->n_members * sizeof *members);
+    for (size_t i = 0; i < body->n_members; i++)
+        members[i] = (wf_ps_member){body->members[i]->role, body->members[i]->index,
+                                    body->members[i]->incarnation};
+    ps->members = members;
+    ps->n_members = (uint32_t)body->n_members;
+    ps->view = number;
+    for (uint32_t i = 0; i < n_old; i++)
+        for (uint32_t k = 0; k < ps->n_slices && !wf_ps_in_view(ps, old[i].incarnation); k++)
+            wf_seen_forget(&ps->slices[k].seen, old[i].incarnation);
+    free(old);
+    return WF_OK;
+}
+
+wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    Weft__View *body = NULL;
+    wf_msg *ok = NULL;
+    wf_status rc = WF_OK;
+
+    if (m->head.view > ps->view) {
+        WF_TRY(wf_control_get(m, &weft__view__descriptor, &body, err));
+        rc = take_view(ps, m->head.view, body, err);
+        wf_control_free(&body);
+    }
+    if (rc == WF_OK)
+        rc = wf_net_msg(ps->net, WF_VIEW_OK, &ok, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &ok, err);
+    return rc;
+}
+
+void wf_ps_clear_job(wf_ps *ps)
+{
+    for (uint32_t i = 0; i < ps->n_slices; i++)
+        wf_slice_close(&ps->slices[i]);
+    free(ps->slices);
+    ps->slices = NULL;
+    ps->n_slices = 0;
+    ps->place = NULL;
+    ps->n_ids = 0;
+    ps->variables = NULL;
+    ps->n_variables = 0;
+    ps->serving = false;
+    wf_arena_free(&ps->arena);
+}
+
+static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
+{
+    ps->variables = wf_arena_array(ps->arena, body->n_variables, sizeof *ps->variables);
+    if (!ps->variables)
+        return wf_fail_nomem(err, body->n_variables * sizeof *ps->variables);
+    for (size_t i = 0; i < body->n_variables; i++) {
+        const Weft__Variable *v = body->variables[i];
+
+        ps->variables[i] = (wf_ps_variable){
+            .name = wf_arena_strdup(ps->arena, v->name),
+            .dtype = v->dtype,
+            .rank = (uint32_t)v->n_dims,
+            .kind = v->kind,
+            .dims = wf_arena_memdup(ps->arena, v->dims, v->n_dims * sizeof *v->dims),
+        };
+        if (!ps->variables[i].name || !ps->variables[i].dims)
+            return wf_fail_nomem(err, 64);
+    }
+    ps->n_variables = (uint32_t)body->n_variables;
+    return WF_OK;
+}
+
+static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
+{
+    ps->n_ids = (uint32_t)body->n_slices;
+    ps->place = wf_arena_array(ps->arena, body->n_slices, sizeof *ps->place);
+    ps->slices = calloc(body->n_slices + 1, sizeof *ps->slices);
+    if (!ps->place || !ps->slices)
+        return wf_fail_nomem(err, body->n_slices * sizeof *ps->slices);
+    for (uint32_t id = 0; id < ps->n_ids; id++) {
+        const Weft__Slice *from = body->slices[id];
+        wf_slice *s = &ps->slices[ps->n_slices];
+
+        ps->place[id] = UINT32_MAX;
+        if (from->ps != ps->conf.index)
+            continue;
+        if (from->variable >= ps->n_variables)
+            return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id,
+                           from->variable, ps->n_variables);
+        *s = (wf_slice){.id = id, .variable = from->variable, .offset = from->offset,
+                        .count = from->count,
+                        .trainable = ps->variables[from->variable].kind == WF_PS_TRAINABLE};
+        ps->place[id] = ps->n_slices++;
+        WF_TRY(wf_slice_init(s, &ps->opt, err));
+    }
+    return WF_OK;
+}
+
+static wf_status choose_rule(wf_ps *ps, const Weft__Setup *body, wf_err *err)
+{
+    const char *names[WF_MAX_OPTIONS];
+    double values[WF_MAX_OPTIONS];
+
+    if (body->n_options > WF_MAX_OPTIONS)
+        return wf_fail(err, WF_PROTO, NULL, "%zu optimizer options", body->n_options);
+    for (size_t i = 0; i < body->n_options; i++) {
+        names[i] = body->options[i]->name;
+        values[i] = body->options[i]->value;
+    }
+    return wf_opt_init(&ps->opt, body->rule, (uint32_t)body->n_options, names, values, err);
+}
+
+static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_err *err)
+{
+    wf_status rc;
+
+    wf_ps_clear_job(ps);
+    ps->arena = wf_arena_new(0);
+    if (!ps->arena)
+        return wf_fail_nomem(err, 4096);
+    ps->job = wf_arena_strdup(ps->arena, body->job);
+    ps->generation = m->head.generation;
+    rc = choose_rule(ps, body, err);
+    if (rc == WF_OK)
+        rc = copy_variables(ps, body, err);
+    if (rc == WF_OK)
+        rc = make_slices(ps, body, err);
+    if (rc == WF_OK)
+        rc = wf_ps_load(ps, body, err);
+    if (rc == WF_OK && body->view)
+        rc = take_view(ps, m->head.view, body->view, err);
+    if (rc != WF_OK)
+        wf_ps_clear_job(ps);
+    else
+        ps->serving = true;
+    return wf_err_wrap(err, rc, "ps %u: setting up job %s", ps->conf.index, body->job);
+}
+
+wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    Weft__Outcome outcome = WEFT__OUTCOME__INIT;
+    Weft__Setup *body = NULL;
+    wf_msg *ok = NULL;
+    wf_err why = {0};
+    wf_status rc;
+
+    if (ps->serving && m->head.generation < ps->generation)
+        return WF_OK; /* of an older life of the job */
+    WF_TRY(wf_control_get(m, &weft__setup__descriptor, &body, err));
+    rc = set_up(ps, m, body, &why);
+    WF_LOG_INFO("ps.set_up", "job=%s generation=%u slices=%u status=%d", body->job,
+                m->head.generation, ps->n_slices, (int)rc);
+    wf_control_free(&body);
+    outcome.status = rc;
+    outcome.what = why.what;
+    outcome.mend = why.mend;
+    for (uint32_t i = 0; i < ps->n_slices; i++)
+        outcome.bytes += ps->slices[i].weights->bytes;
+    WF_TRY(wf_net_msg(ps->net, WF_SETUP_OK, &ok, err));
+    rc = wf_control_put(ok, &outcome.base, err);
+    if (rc == WF_OK) {
+        ok->head.generation = m->head.generation;
+        ok->head.view = ps->view;
+        rc = wf_net_send(ps->net, ps->master, WF_LANE_CONTROL, 0, &ok, err);
+    }
+    wf_net_free_msg(ps->net, &ok);
+    return rc;
+}

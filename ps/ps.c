@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/ps.c - who may say what when; the handlers are one file each. */
+#include "ps/ps.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "ps/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps **out, wf_err *err)
+{
+    wf_ps *ps = calloc(1, sizeof *ps);
+
+    if (!ps)
+        return wf_fail_nomem(err, sizeof *ps);
+    ps->conf = *conf;
+    ps->net = net;
+    ps->master = master;
+    *out = ps;
+    return WF_OK;
+}
+
+static void free_worker(wf_ps_worker *w)
+{
+    for (int i = 0; i < WF_PS_MAX_LISTS; i++)
+        free(w->lists[i].slices);
+    for (int i = 0; i < WF_PS_MAX_PULLS; i++)
+        free(w->pulls[i].answered);
+    free(w);
+}
+
+void wf_ps_free(wf_ps **ps)
+{
+    wf_ps *it = *ps;
+
+    *ps = NULL;
+    if (!it)
+        return;
+    wf_ps_clear_job(it);
+    for (uint32_t i = 0; i < it->n_workers; i++)
+        free_worker(it->workers[i]);
+    free(it->workers);
+    free(it->members);
+    free(it);
+}
+
+wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id)
+{
+    return id < ps->n_ids && ps->place[id] != UINT32_MAX ? &ps->slices[ps->place[id]] : NULL;
+}
+
+const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i)
+{
+    return i < ps->n_slices ? &ps->slices[i] : NULL;
+}
+
+const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps)
+{
+    return &ps->stats;
+}
+
+bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < ps->n_members; i++)
+        if (ps->members[i].incarnation == incarnation)
+            return true;
+    return false;
+}
+
+wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m, wf_err *err)
+{
+    wf_status rc;
+
+    (*m)->head.view = ps->view;
+    (*m)->head.generation = ps->generation;
+    rc = wf_net_send(ps->net, to, lane, key, m, err);
+    return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
+}
+
+void wf_ps_fault(wf_ps *ps, const wf_err *why)
+{
+    Weft__Fault body = WEFT__FAULT__INIT;
+    wf_msg *m = NULL;
+
+    WF_LOG_ERROR("ps.fault", "%s", why->what);
+    body.status = why->status;
+    body.what = (char *)why->what;
+    body.mend = (char *)why->mend;
+    if (wf_net_msg(ps->net, WF_FAULT, &m, NULL) == WF_OK &&
+        wf_control_put(m, &body.base, NULL) == WF_OK &&
+        wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, NULL) != WF_OK)
+        WF_LOG_ERROR("ps.fault_unsent", "no memory");
+    wf_net_free_msg(ps->net, &m);
+}
+
+static wf_status add_worker(wf_ps *ps, wf_peer *peer, wf_err *err)
+{
+    wf_ps_worker **list, *w;
+
+    if (ps->n_workers >= WF_PS_MAX_WORKERS)
+        return wf_fail(err, WF_FULL, NULL, "ps %u has %d workers, and takes no more",
+                       ps->conf.index, WF_PS_MAX_WORKERS);
+    list = realloc(ps->workers, (ps->n_workers + 1) * sizeof(*list));
+    if (!list)
+        return wf_fail_nomem(err, (ps->n_workers + 1) * sizeof(*list));
+    ps->workers = list;
+    w = calloc(1, sizeof *w);
+    if (!w)
+        return wf_fail_nomem(err, sizeof *w);
+    w->peer = peer;
+    peer->user = w;
+    list[ps->n_workers++] = w;
+    return WF_OK;
+}
+
+static void remove_worker(wf_ps *ps, const wf_peer *peer)
+{
+    for (uint32_t i = 0; i < ps->n_workers; i++)
+        if (ps->workers[i]->peer == peer) {
+            free_worker(ps->workers[i]);
+            ps->workers[i] = ps->workers[--ps->n_workers];
+            return;
+        }
+}
+
+/* Tells the master what is held here, after each fresh link to it. */
+static wf_status say_register(wf_ps *ps, wf_err *err)
+{
+    Weft__Register body = WEFT__REGISTER__INIT;
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    body.job = ps->serving ? (char *)ps->job : "";
+    body.generation = ps->generation;
+    body.ready = ps->serving;
+    body.view = ps->view;
+    WF_TRY(wf_net_msg(ps->net, WF_REGISTER, &m, err));
+    rc = wf_control_put(m, &body.base, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
+    wf_net_free_msg(ps->net, &m);
+    return rc;
+}
+
+static wf_status on_halt(wf_ps *ps, const wf_msg *m)
+{
+    if (ps->serving && m->head.generation >= ps->generation)
+        wf_ps_clear_job(ps);
+    return WF_OK;
+}
+
+static wf_status on_dismiss(const wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    if (m->head.request == WF_DISMISS_SUPERSEDED)
+        return wf_fail(err, WF_SUPERSEDED, NULL, "ps %u: a newer process has this task's place",
+                       ps->conf.index);
+    return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
+                   "ps %u: the master gave this process up after a silence", ps->conf.index);
+}
+
+static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    switch (m->head.kind) {
+    case WF_VIEW:
+        return wf_ps_on_view(ps, m, err);
+    case WF_SETUP:
+        return wf_ps_on_setup(ps, m, err);
+    case WF_HALT:
+        return on_halt(ps, m);
+    case WF_DISMISS:
+        return on_dismiss(ps, m, err);
+    default:
+        return WF_OK;
+    }
+}
+
+static wf_status deny(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
+{
+    wf_msg *no = NULL;
+
+    ps->stats.denied++;
+    WF_LOG_DEBUG("ps.denied", "worker=%u kind=%s generation=%u here=%u", w->peer->task.index,
+                 wf_kind_name(m->head.kind), m->head.generation, ps->generation);
+    WF_TRY(wf_net_msg(ps->net, WF_DENIED, &no, err));
+    return wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &no, err);
+}
+
+static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
+{
+    if (!ps->serving || m->head.generation != ps->generation ||
+        !wf_ps_in_view(ps, w->peer->incarnation)) /* P4 */
+        return deny(ps, w, m, err);
+    switch (m->head.kind) {
+    case WF_LIST:
+        return wf_ps_on_list(ps, w, m, err);
+    case WF_PULL:
+        return wf_ps_on_pull(ps, w, m, err);
+    case WF_PUSH:
+        return wf_ps_on_push(ps, w, m, err);
+    case WF_CUT_SAVE:
+        return wf_ps_on_save(ps, w, m, err);
+    default:
+        return WF_OK;
+    }
+}
+
+/* What a worker sends and is not right is that worker's fault, not this process's end. */
+static wf_status on_message(wf_ps *ps, wf_event *ev, wf_err *err)
+{
+    wf_status rc;
+
+    if (ev->peer == ps->master)
+        return on_master(ps, ev->msg, err);
+    if (!ev->peer->user)
+        return WF_OK;
+    rc = on_worker(ps, ev->peer->user, ev->msg, err);
+    if (rc == WF_PROTO || rc == WF_SHAPE || rc == WF_FULL) {
+        WF_LOG_WARN("ps.bad_message", "worker=%u kind=%s why=\"%s\"", ev->peer->task.index,
+                    wf_kind_name(ev->msg->head.kind), err->what);
+        rc = WF_OK;
+    }
+    return rc;
+}
+
+wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    (void)now_ns;
+    switch (ev->kind) {
+    case WF_EV_UP:
+        rc = ev->peer == ps->master ? say_register(ps, err) : add_worker(ps, ev->peer, err);
+        break;
+    case WF_EV_DOWN:
+        remove_worker(ps, ev->peer);
+        break;
+    case WF_EV_REFUSED:
+        *err = ev->err;
+        rc = ev->err.status;
+        break;
+    case WF_EV_MESSAGE:
+        rc = on_message(ps, ev, err);
+        wf_net_free_msg(ps->net, &ev->msg);
+        break;
+    case WF_EV_SILENT:
+        break;
+    }
+    return rc;
+}

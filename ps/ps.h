@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/ps.h - the front door of ps: a parameter server's logic. It holds slices of one job at a time,
+ * answers pulls, applies pushes, and hands copies to be saved.
+ *
+ *   EMPTY --setup--> SERVING --setup of a newer generation--> SERVING --halt--> EMPTY
+ *
+ * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
+ * net; checkpoints are read through a wf_disk, and shards are written by the shell in its own time.
+ *
+ * Invariants
+ *   P1  a push is checked whole before any of it is applied: view, generation, slices, sizes, values
+ *   P2  a part is applied once per (slice, incarnation, step), however often it arrives
+ *   P3  a pull that counts on own pushes up to step s is answered, slice by slice, only once they are
+ *       applied
+ *   P4  only incarnations of the newest view are served
+ */
+#ifndef WF_PS_PS_H
+#define WF_PS_PS_H
+
+#include "common/base/disk.h"
+#include "common/base/status.h"
+#include "common/wire/net.h"
+#include "ps/slice.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_ps wf_ps;
+
+/* A variable as the job's set-up names it; strings live as long as the set-up. */
+typedef struct wf_ps_variable {
+    const char *name;
+    uint32_t dtype, rank, kind;
+    const int64_t *dims;
+} wf_ps_variable;
+
+/* What a checkpoint's shard of this ps is made of: copies, so training goes on meanwhile. */
+typedef struct wf_ps_fork {
+    const char *job;
+    char *folder, *file; /* where the shard goes: folder is temporary and made by the chief */
+    uint32_t cut;
+    uint16_t generation;
+    uint64_t chief; /* incarnation of who asked */
+    const wf_opt *opt;
+    wf_ps_variable *variables; /* [n_variables] */
+    uint32_t n_variables;
+    struct wf_ps_fork_slice {
+        uint32_t id, variable, n_slots;
+        uint64_t offset, count, updates;
+        wf_buf *weights;
+        float *slots[WF_MAX_SLOTS];
+    } *slices;
+    uint32_t n_slices;
+    struct wf_arena *arena; /* of the strings and arrays */
+} wf_ps_fork;
+void wf_ps_fork_free(wf_ps_fork **f);
+
+typedef struct wf_ps_saved {
+    uint64_t bytes;
+    char xxh3[40];
+} wf_ps_saved;
+
+typedef struct wf_ps_ops {
+    void *arg;
+    /* Begins to write a fork (wf_ps_fork_write) and ends with wf_ps_on_saved, from the ps's own
+     * thread; takes *f. */
+    void (*save)(void *arg, wf_ps_fork **f);
+} wf_ps_ops;
+
+/* Writes a fork as one shard file into its folder, durably. Any thread; nothing of the ps is
+ * touched. Errors: WF_IO, WF_NOMEM; no file is left then. */
+WF_MUST_USE wf_status wf_ps_fork_write(wf_disk *disk, const wf_ps_fork *f, wf_ps_saved *out,
+                                       wf_err *err);
+
+typedef struct wf_ps_conf {
+    uint32_t index;
+    uint64_t incarnation;
+    wf_disk *disk; /* where checkpoints are read */
+    wf_ps_ops ops;
+    bool checksums; /* of payloads sent: off on one host */
+} wf_ps_conf;
+
+typedef struct wf_ps_stats {
+    uint64_t pushes, parts, duplicates, pulls, denied, bytes_in, bytes_out;
+} wf_ps_stats;
+
+/* A ps that the caller owns; the net is borrowed for its life, `master` is the dialled peer. */
+WF_MUST_USE wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps **out,
+                                wf_err *err);
+void wf_ps_free(wf_ps **ps);
+
+/* Handles one event of the net (the message is taken) . Errors end the process: WF_SUPERSEDED when a
+ * newer incarnation has this place, and what the master refused. */
+WF_MUST_USE wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err);
+/* The shell has written a fork, or failed: rc and its error. Takes *f. */
+void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
+                    const wf_err *why);
+
+const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps);
+/* Slice by place, NULL past the end; for tests and oracles. */
+const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);
+
+#endif

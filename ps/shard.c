@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/shard.c - a fork on disk: values, then slots, of each slice, as one safetensors file. */
+#include "common/base/size.h"
+#include "common/ckpt/ckpt.h"
+#include "ps/ps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_whole(const wf_ps_variable *v, const struct wf_ps_fork_slice *s)
+{
+    int64_t n;
+
+    return s->offset == 0 && wf_dims_elems(v->rank, v->dims, &n) && (uint64_t)n == s->count;
+}
+
+static wf_status declare_one(wf_arena *a, const wf_ps_variable *v,
+                             const struct wf_ps_fork_slice *s, const char *slot,
+                             wf_shard_tensor *t, wf_err *err)
+{
+    char name[WF_SHARD_MAX_NAME];
+    bool whole = is_whole(v, s);
+
+    *t = (wf_shard_tensor){.dtype = WF_F32, .rank = 1, .dims = {(int64_t)s->count}};
+    t->name = wf_arena_strdup(
+        a, wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name));
+    if (!t->name)
+        return wf_fail_nomem(err, sizeof name);
+    if (whole) {
+        t->rank = v->rank;
+        memcpy(t->dims, v->dims, v->rank * sizeof *v->dims);
+    }
+    return WF_OK;
+}
+
+/* The tensors in the order in which write_all gives their data. */
+static wf_status declare(wf_arena *a, const wf_ps_fork *f, wf_shard_tensor **out, size_t *n,
+                         wf_err *err)
+{
+    size_t most = (size_t)f->n_slices * (1 + WF_MAX_SLOTS);
+    wf_shard_tensor *t = wf_arena_array(a, most, sizeof *t);
+
+    if (!t)
+        return wf_fail_nomem(err, most * sizeof *t);
+    *n = 0;
+    for (uint32_t i = 0; i < f->n_slices; i++) {
+        const struct wf_ps_fork_slice *s = &f->slices[i];
+        const wf_ps_variable *v = &f->variables[s->variable];
+
+        WF_TRY(declare_one(a, v, s, NULL, &t[(*n)++], err));
+        for (uint32_t k = 0; k < s->n_slots; k++)
+            WF_TRY(declare_one(a, v, s, wf_opt_slot_name(f->opt, k), &t[(*n)++], err));
+    }
+    *out = t;
+    return WF_OK;
+}
+
+static wf_status write_all(const wf_ps_fork *f, wf_shard_writer *w, wf_err *err)
+{
+    for (uint32_t i = 0; i < f->n_slices; i++) {
+        const struct wf_ps_fork_slice *s = &f->slices[i];
+
+        WF_TRY(wf_shard_write(w, s->weights->data, s->weights->bytes, err));
+        for (uint32_t k = 0; k < s->n_slots; k++)
+            WF_TRY(wf_shard_write(w, s->slots[k], s->weights->bytes, err));
+    }
+    return WF_OK;
+}
+
+wf_status wf_ps_fork_write(wf_disk *disk, const wf_ps_fork *f, wf_ps_saved *out, wf_err *err)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_shard_tensor *tensors = NULL;
+    wf_shard_writer *w = NULL;
+    char path[WF_CKPT_PATH], cut[64];
+    wf_shard_meta meta[] = {{"job", f->job}, {"cut", cut}, {"format", "weft"}};
+    size_t n = 0;
+    wf_status rc;
+
+    if (!a)
+        return wf_fail_nomem(err, 4096);
+    snprintf(path, sizeof path, "%s/%s", f->folder, f->file);
+    snprintf(cut, sizeof cut, "g%u-c%u-%016lx", f->generation, f->cut, (unsigned long)f->chief);
+    rc = declare(a, f, &tensors, &n, err);
+    if (rc == WF_OK)
+        rc = wf_shard_create(disk, path, tensors, n, meta, WF_COUNT(meta), &w, err);
+    if (rc == WF_OK)
+        rc = write_all(f, w, err);
+    if (rc == WF_OK)
+        rc = wf_shard_finish(&w, &out->bytes, out->xxh3, err);
+    if (rc != WF_OK)
+        rc = wf_ckpt_say_free(disk, f->folder, rc, err);
+    wf_shard_abort(&w);
+    wf_arena_free(&a);
+    return rc;
+}

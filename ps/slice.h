@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/slice.h - one slice: a contiguous part of a dense variable, with its optimizer slots.
+ *
+ * The weights lie in a counted buffer that answers of pulls and saves of checkpoints borrow. While
+ * anyone else holds it, it is never written: the next update goes to a spare buffer, which then
+ * becomes the weights. So a pull copies nothing and always sees one instant of its slice.
+ *
+ * Invariants
+ *   V1  updates grows by exactly 1 per applied part; a restore brings the saved number back
+ *   V2  a buffer with more than the slice's own reference is never written
+ */
+#ifndef WF_PS_SLICE_H
+#define WF_PS_SLICE_H
+
+#include "common/base/status.h"
+#include "common/optim/rule.h"
+#include "common/tensor/buf.h"
+#include "ps/seen.h"
+#include <stdint.h>
+
+enum { WF_SLICE_SPARES = 4 };
+
+typedef struct wf_slice {
+    uint32_t id, variable;
+    uint64_t offset, count; /* elements of the variable, f32 */
+    bool trainable;
+    wf_buf *weights; /* [count] */
+    wf_buf *spares[WF_SLICE_SPARES];
+    float *slots[WF_MAX_SLOTS]; /* each [count] */
+    uint32_t n_slots;
+    uint64_t updates; /* V1 */
+    wf_seen seen;
+} wf_slice;
+
+/* Sets up zeroed weights and slots; slots start as the rule says. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_slice_init(wf_slice *s, const wf_opt *opt, wf_err *err);
+void wf_slice_close(wf_slice *s);
+
+static inline float *wf_slice_weights(const wf_slice *s)
+{
+    return (float *)s->weights->data;
+}
+
+/* Applies one part [count] and moves updates on by 1. Errors: WF_NOMEM; nothing is changed then. */
+WF_MUST_USE wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad,
+                                     wf_err *err);
+
+#endif

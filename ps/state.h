@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/state.h - what the handlers of this room share; nobody else includes it. */
+#ifndef WF_PS_STATE_H
+#define WF_PS_STATE_H
+
+#include "common/base/arena.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/parts.h"
+#include "ps/ps.h"
+
+enum { WF_PS_TRAINABLE = 1 }; /* wf_var_kind of common/graph, as the wire carries it */
+
+enum { WF_PS_MAX_LISTS = 16, WF_PS_MAX_PULLS = 4, WF_PS_MAX_WORKERS = 1024 };
+
+/* A worker registers the slices that it pulls and pushes once, and then names the list. */
+typedef struct wf_ps_list {
+    uint32_t *slices; /* places in ps->slices */
+    uint32_t n;
+} wf_ps_list;
+
+/* A pull that waits, slice by slice, for own pushes (P3). */
+typedef struct wf_ps_pull {
+    bool open;
+    uint32_t list, request, step, after, left;
+    uint8_t *answered; /* [n of the list] */
+    uint32_t room;
+} wf_ps_pull;
+
+typedef struct wf_ps_worker {
+    wf_peer *peer;
+    wf_ps_list lists[WF_PS_MAX_LISTS];
+    wf_ps_pull pulls[WF_PS_MAX_PULLS];
+} wf_ps_worker;
+
+typedef struct wf_ps_member {
+    uint32_t role, index;
+    uint64_t incarnation;
+} wf_ps_member;
+
+struct wf_ps {
+    wf_ps_conf conf;
+    wf_net *net;
+    wf_peer *master;
+    wf_ps_stats stats;
+    /* the view */
+    uint32_t view;
+    wf_ps_member *members;
+    uint32_t n_members;
+    /* the job */
+    bool serving;
+    uint16_t generation;
+    wf_arena *arena; /* of the job's names and arrays */
+    const char *job;
+    wf_ps_variable *variables;
+    uint32_t n_variables;
+    wf_opt opt;
+    wf_slice *slices; /* those of this ps */
+    uint32_t n_slices;
+    uint32_t *place; /* [n_ids]: slice id -> place in slices, UINT32_MAX when not here */
+    uint32_t n_ids;
+    wf_ps_worker **workers;
+    uint32_t n_workers;
+    wf_part parts[WF_MAX_PARTS]; /* of the message in hand */
+};
+
+/* on_setup.c */
+WF_MUST_USE wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err);
+void wf_ps_clear_job(wf_ps *ps);
+
+/* load.c: fills the slices of this ps from what the set-up names. */
+WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err);
+
+/* on_pull.c */
+WF_MUST_USE wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
+/* Answers what the pushes just applied have made ready. */
+WF_MUST_USE wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, wf_err *err);
+
+/* on_push.c */
+WF_MUST_USE wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
+
+/* on_save.c */
+WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
+
+/* NULL when the slice is not on this ps. */
+wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id);
+bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
+/* Stamps view and generation, and sends. Takes *m. */
+WF_MUST_USE wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m,
+                                 wf_err *err);
+/* Tells the master of a failure that ends the job. */
+void wf_ps_fault(wf_ps *ps, const wf_err *why);
+
+#endif

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gradient graph of each operation against central differences.
+
+    onnx_gradients.py ONNX_TOOL
+
+Each case is a small float64 model: an expression of variables w0, w1... and integer inputs, with
+loss = sum(y * r) for a fixed random r, so that every element of the upstream gradient differs. weft
+builds the gradient graph; onnx's reference evaluator runs both, with weft_ops.py for weft's own
+operations.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+except ImportError as missing:
+    print(f"skipped: {missing}; set WEFT_PYTHON to an interpreter that has it")
+    sys.exit(77)
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import weft_ops  # noqa: E402
+
+STEP = 1e-5
+
+
+class Case:
+    """One model: nodes that lead from w0, w1... (float64 variables) to "y"."""
+
+    def __init__(self, name, weights, *nodes, consts=None, symbolic=False, domain="", opset=18):
+        self.name, self.weights, self.nodes = name, weights, list(nodes)
+        self.consts, self.symbolic = consts or {}, symbolic
+        self.domain, self.opset = domain, opset
+
+    def model(self, seed):
+        rng = np.random.default_rng(seed)
+        weights = {f"w{i}": draw(rng, w) for i, w in enumerate(self.weights)}
+        inits = [numpy_helper.from_array(v, k) for k, v in weights.items()]
+        inits += [numpy_helper.from_array(np.asarray(v), k) for k, v in self.consts.items()]
+        nodes, inputs, feeds = [], [], {}
+        rename = {}
+        if self.symbolic:  # weights reach the operation plus a zero input of symbolic shape
+            for k, v in weights.items():
+                dims = [f"{k}_{i}" for i in range(v.ndim)]
+                inputs.append(helper.make_tensor_value_info("in_" + k, TensorProto.DOUBLE, dims))
+                feeds["in_" + k] = np.zeros_like(v)
+                nodes.append(helper.make_node("Add", [k, "in_" + k], ["sym_" + k]))
+                rename[k] = "sym_" + k
+        for n in self.nodes:
+            n = onnx.NodeProto.FromString(n.SerializeToString())
+            n.input[:] = [rename.get(i, i) for i in n.input]
+            nodes.append(n)
+        nodes += [helper.make_node("Mul", ["y", "r"], ["yr"]),
+                  helper.make_node("ReduceSum", ["yr"], ["loss"], keepdims=0)]
+        inputs.append(helper.make_tensor_value_info("r", TensorProto.DOUBLE, None))
+        graph = helper.make_graph(
+            nodes, "case", inputs,
+            [helper.make_tensor_value_info(o, TensorProto.DOUBLE, None) for o in ("y", "loss")],
+            inits)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(weft_ops.DOMAIN, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8,
+                                 producer_name="pytorch"), weights, feeds
+
+
+def draw(rng, spec):
+    """A shape, or (shape, low, high), or an array."""
+    if isinstance(spec, np.ndarray):
+        return spec
+    if isinstance(spec, tuple) and spec and isinstance(spec[0], (list, tuple)):
+        return rng.uniform(spec[1], spec[2], spec[0])
+    values = rng.uniform(0.2, 1.5, spec)  # away from kinks and ties
+    return np.asarray(values * rng.choice([-1.0, 1.0], spec))
+
+
+def node(op, inputs, outputs="y", domain="", **attrs):
+    return helper.make_node(op, inputs.split(), outputs.split(), domain=domain, **attrs)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def cases():
+    positive = ((3, 4), 0.3, 2.0)
+    for op in "Neg Exp Relu Sigmoid Tanh Abs Reciprocal Identity Softmax LogSoftmax".split():
+        yield Case(op, [(3, 4)], node(op, "w0"))
+    for op in "Log Sqrt".split():
+        yield Case(op, [positive], node(op, "w0"))
+    for op in "Softmax LogSoftmax".split():
+        yield Case(op + " axis 1", [(2, 3, 4)], node(op, "w0", axis=1))
+    shapes = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((2, 3, 4), (3, 1)), ((), (3,)),
+              ((1,), (2, 3)), ((4,), (2, 3, 4)), ((1, 1), (3,))]
+    for op in "Add Sub Mul Div Max Min".split():
+        for a, b in shapes:
+            yield Case(f"{op} {a} {b}", [a, b], node(op, "w0 w1"))
+            yield Case(f"{op} {a} {b} symbolic", [a, b], node(op, "w0 w1"), symbolic=True)
+    for a, b in shapes:
+        yield Case(f"Pow {a} {b}", [(a, 0.3, 2.0), (b, -1.5, 2.5)], node("Pow", "w0 w1"))
+    for p in (1.0, 2.0, 3.0, 0.5):
+        yield Case(f"Pow {p}", [positive], node("Pow", "w0 p"), consts={"p": np.float64(p)})
+    yield Case("Pow int", [(3, 4)], node("Pow", "w0 p"), consts={"p": i64(3)})
+    yield Case("Mul itself", [(3,)], node("Mul", "w0 w0"))
+    yield Case("Max of three", [(3, 4), (4,), (3, 1)], node("Max", "w0 w1 w2"))
+    for name, mats in {"2x2": ((3, 4), (4, 5)), "batched": ((2, 3, 4), (2, 4, 5)),
+                       "linear": ((2, 3, 4), (4, 5)), "broadcast": ((2, 1, 3, 4), (5, 4, 2)),
+                       "left": ((3, 4), (2, 4, 5)), "vec mat": ((4,), (4, 5)),
+                       "mat vec": ((3, 4), (4,)), "vec vec": ((4,), (4,)),
+                       "vec batch": ((4,), (2, 4, 5)), "batch vec": ((2, 3, 4), (4,))}.items():
+        yield Case("MatMul " + name, list(mats), node("MatMul", "w0 w1"))
+        yield Case(f"MatMul {name} symbolic", list(mats), node("MatMul", "w0 w1"), symbolic=True)
+    for ta in (0, 1):
+        for tb in (0, 1):
+            for c in ((), (5,), (3, 1), (3, 5), (1,)):
+                yield Case(f"Gemm {ta}{tb} {c}", [(4, 3) if ta else (3, 4), (5, 4) if tb else (4, 5), c],
+                           node("Gemm", "w0 w1 w2", transA=ta, transB=tb, alpha=0.5, beta=2.0))
+    yield Case("Gemm without C", [(3, 4), (4, 5)], node("Gemm", "w0 w1"))
+    for symbolic in (False, True):
+        s = " symbolic" if symbolic else ""
+        yield Case("Reshape" + s, [(3, 4)], node("Reshape", "w0 s"), consts={"s": i64(2, -1)},
+                   symbolic=symbolic)
+        yield Case("Flatten" + s, [(2, 3, 4)], node("Flatten", "w0", axis=2), symbolic=symbolic)
+        yield Case("Transpose" + s, [(2, 3, 4)], node("Transpose", "w0", perm=[1, 2, 0]),
+                   symbolic=symbolic)
+        yield Case("Squeeze" + s, [(2, 1, 3)], node("Squeeze", "w0 a"), consts={"a": i64(1)},
+                   symbolic=symbolic)
+        yield Case("Unsqueeze" + s, [(2, 3)], node("Unsqueeze", "w0 a"), consts={"a": i64(0, -1)},
+                   symbolic=symbolic)
+        yield Case("Expand" + s, [(3, 1)], node("Expand", "w0 s"), consts={"s": i64(2, 1, 4)},
+                   symbolic=symbolic)
+        yield Case("Concat" + s, [(2, 3), (2, 1), (2, 2)], node("Concat", "w0 w1 w2", axis=-1),
+                   symbolic=symbolic)
+        for axes, keep in (((0,), 0), ((1,), 1), ((-1, 0), 0), ((0, 1, 2), 1)):
+            for op in ("ReduceSum", "ReduceMean"):
+                yield Case(f"{op} {axes} {keep}{s}", [(2, 3, 4)],
+                           node(op, "w0 a", keepdims=keep), consts={"a": i64(*axes)},
+                           symbolic=symbolic)
+        for op in ("ReduceSum", "ReduceMean"):
+            yield Case(f"{op} all{s}", [(2, 3)], node(op, "w0", keepdims=0), symbolic=symbolic)
+        yield Case("Slice" + s, [(5, 6)], node("Slice", "w0 b e a t"),
+                   consts={"b": i64(1, -1), "e": i64(-1, -2**63), "a": i64(0, 1), "t": i64(2, -2)},
+                   symbolic=symbolic)
+        yield Case("Gather" + s, [(5, 3)], node("Gather", "w0 i"),
+                   consts={"i": i64(1, -1, 1, 0).reshape(2, 2)}, symbolic=symbolic)
+        yield Case("Gather axis 1" + s, [(2, 5, 3)], node("Gather", "w0 i", axis=1),
+                   consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
+    yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
+               opset=13)
+    yield Case("noop_with_empty_axes", [(2, 3)], node("ReduceSum", "w0", noop_with_empty_axes=1))
+    yield Case("Where", [(3, 1), (4,)], node("Where", "c w0 w1"),
+               consts={"c": np.array([[True, False, True, True]] * 3)})
+    yield Case("Clip", [(3, 4)], node("Clip", "w0 lo hi"),
+               consts={"lo": np.float64(-0.9), "hi": np.float64(0.8)})
+    yield Case("Dropout in inference", [(3, 4)], node("Dropout", "w0", "y"))
+    yield Case("Cast", [(3, 4)], node("Identity", "w0", "a"), node("Cast", "a", to=TensorProto.DOUBLE))
+    labels = {"l": i64(0, 2, 3, 2)}
+    weights = np.array([0.5, 1.5, 2.0, 1.0])
+    scores = {"2-d": ((4, 4), i64(0, 2, 3, 2)),
+              "3-d": ((2, 4, 3), i64(0, 2, 3, 2, 1, 1).reshape(2, 3))}
+    for kind, (shape, l) in scores.items():
+        for reduction in ("mean", "sum", "none"):
+            for attrs in ({}, {"ignore_index": 2}):
+                for w in ("", " cw"):
+                    name = f"{kind} {reduction} {attrs}{w}"
+                    for op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
+                        yield Case(f"{op} {name}", [shape], node(op, "w0 l" + w, reduction=reduction, **attrs),
+                                   consts={"l": l, "cw": weights} if w else {"l": l})
+    yield Case("log_prob of SoftmaxCrossEntropyLoss", [(4, 4)],
+               node("SoftmaxCrossEntropyLoss", "w0 l", "unused y"), consts=labels)
+    for reduction in ("mean", "sum", "none"):
+        yield Case("SigmoidCrossEntropy " + reduction, [(3, 4)],
+                   node("SigmoidCrossEntropy", "w0 z", domain=weft_ops.DOMAIN, reduction=reduction),
+                   consts={"z": np.array([[0.0, 1, 1, 0.25]] * 3)})
+    yield Case("used twice", [(3,)], node("Exp", "w0", "a"), node("Mul", "a w0", "b"),
+               node("Add", "b a"))
+
+
+def evaluate(model, feeds, r_of_y):
+    evaluator = ReferenceEvaluator(model, new_ops=weft_ops.OPS)
+    return dict(zip(evaluator.output_names, evaluator.run(None, {**feeds, "r": r_of_y})))
+
+
+def differences(case, model, weights, feeds, r):
+    grads = {}
+    for i, init in enumerate(model.graph.initializer):
+        if init.name not in weights:
+            continue
+        w, grad = weights[init.name], np.zeros_like(weights[init.name])
+        for at in np.ndindex(*w.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = w.copy()
+                moved[at] += sign * STEP
+                model.graph.initializer[i].CopyFrom(numpy_helper.from_array(moved, init.name))
+                ends.append(evaluate(model, feeds, r)["loss"])
+            grad[at] = (ends[0] - ends[1]) / (2 * STEP)
+        model.graph.initializer[i].CopyFrom(numpy_helper.from_array(w, init.name))
+        grads[init.name] = grad
+    return grads
+
+
+def check(tool, case, folder, seed):
+    model, weights, feeds = case.model(seed)
+    source, out = os.path.join(folder, "case.onnx"), os.path.join(folder, "grad.onnx")
+    y = evaluate(model, feeds, np.float64(1))["y"]
+    r = np.random.default_rng(seed + 1).uniform(0.5, 1.5, y.shape)
+    # weft wants to know the shape of r to prove the loss a scalar; a fixed one will do.
+    for value in model.graph.input:
+        if value.name == "r":
+            value.CopyFrom(helper.make_tensor_value_info("r", TensorProto.DOUBLE, y.shape))
+    onnx.save(model, source)
+    done = subprocess.run([tool, "grad", source, out, "loss"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr.strip()
+    made = onnx.load(out)
+    onnx.checker.check_model(made)
+    got = evaluate(made, feeds, r)
+    for name, want in differences(case, model, weights, feeds, r).items():
+        grad = got["grad/" + name]
+        assert grad.shape == want.shape, f"{name}: {grad.shape}, not {want.shape}"
+        assert np.allclose(grad, want, rtol=1e-5, atol=1e-7), \
+            f"{name}: off by {np.abs(grad - want).max()}"
+
+
+def main(tool):
+    failed = count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed, case in enumerate(cases()):
+            count += 1
+            try:
+                check(tool, case, folder, seed)
+            except Exception as wrong:  # one bad case must not hide the next
+                failed += 1
+                print(f"FAILED  {case.name}: {type(wrong).__name__}: {wrong}")
+    print(f"{count - failed} of {count} cases")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

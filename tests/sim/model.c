@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/model.c */
+#include "tests/sim/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Weft__Variable *variable(wf_arena *a, const char *name, int64_t n)
+{
+    Weft__Variable *v = wf_arena_alloc(a, sizeof *v);
+
+    weft__variable__init(v);
+    v->name = wf_arena_strdup(a, name);
+    v->dtype = WF_F32;
+    v->kind = 1;
+    v->n_dims = 1;
+    v->dims = wf_arena_memdup(a, &n, sizeof n);
+    return v;
+}
+
+/* Slices in the order of variables and offsets, dealt to the ps in turn. */
+static void slices(wf_arena *a, Weft__Setup *s, const wf_sim_spec *spec, uint32_t variable,
+                   uint64_t count, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        Weft__Slice *slice = wf_arena_alloc(a, sizeof *slice);
+
+        weft__slice__init(slice);
+        slice->variable = variable;
+        slice->offset = i * count / n;
+        slice->count = (i + 1) * count / n - slice->offset;
+        slice->ps = (uint32_t)s->n_slices % spec->ps;
+        s->slices[s->n_slices++] = slice;
+    }
+}
+
+wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared **out,
+                           wf_err *err)
+{
+    uint32_t n_steps = WF_MODEL_STEP_SLICES * spec->ps, n_records = 2 * spec->ps;
+    wf_prepared *p = calloc(1, sizeof *p);
+    wf_arena *a = wf_arena_new(0);
+    wf_tensor *first[2] = {NULL, NULL};
+    int64_t dims[2] = {n_steps, spec->records};
+    wf_tensor *const *initial;
+    Weft__Option *rate;
+
+    wf_assert(p && a);
+    p->arena = a;
+    weft__setup__init(&p->setup);
+    weft__start__init(&p->start);
+    p->setup.job = wf_arena_strdup(a, job);
+    p->setup.digest = wf_arena_strdup(a, "ledger");
+    p->setup.rule = wf_arena_strdup(a, "sgd");
+    p->setup.options = wf_arena_array(a, 1, sizeof(*p->setup.options));
+    rate = wf_arena_alloc(a, sizeof *rate);
+    weft__option__init(rate);
+    rate->name = wf_arena_strdup(a, "learning_rate");
+    rate->value = 1;
+    p->setup.options[p->setup.n_options++] = rate;
+    p->setup.variables = wf_arena_array(a, 2, sizeof(*p->setup.variables));
+    p->setup.slices = wf_arena_array(a, n_steps + n_records, sizeof(*p->setup.slices));
+    p->setup.variables[p->setup.n_variables++] = variable(a, "steps", dims[0]);
+    p->setup.variables[p->setup.n_variables++] = variable(a, "records", dims[1]);
+    slices(a, &p->setup, spec, WF_MODEL_STEPS, n_steps, n_steps);
+    slices(a, &p->setup, spec, WF_MODEL_RECORDS, spec->records, n_records);
+    for (int i = 0; i < 2; i++) { /* storage in the arena: it goes with the job */
+        int64_t n = dims[i];
+        void *zeroes = wf_arena_array(a, (size_t)n, sizeof(float));
+
+        first[i] = wf_arena_alloc(a, sizeof *first[i]);
+        *first[i] = (wf_tensor){.dtype = WF_F32, .rank = 1, .dims = {n}, .data = zeroes};
+    }
+    initial = wf_arena_memdup(a, first, sizeof first);
+    p->initial = (const wf_tensor *const *)initial;
+    p->start.job = p->setup.job;
+    p->start.digest = p->setup.digest;
+    p->start.rule = p->setup.rule;
+    p->start.options = p->setup.options;
+    p->start.n_options = p->setup.n_options;
+    p->start.variables = p->setup.variables;
+    p->start.n_variables = p->setup.n_variables;
+    p->start.slices = p->setup.slices;
+    p->start.n_slices = p->setup.n_slices;
+    p->start.seed = spec->seed;
+    p->batch = spec->batch;
+    p->epochs = spec->epochs;
+    p->every_steps = spec->every_steps;
+    p->keep = 3;
+    p->evaluates = spec->evaluates;
+    (void)err;
+    *out = p;
+    return WF_OK;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats it.
+ *
+ *   seeds FIRST COUNT [-v]
+ */
+#include "common/base/clock.h"
+#include "common/log/log.h"
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int run_seed(const char *program, uint64_t seed, wf_sim_result *r)
+{
+    wf_sim_spec spec = wf_sim_draw(seed);
+    wf_err err;
+
+    if (wf_sim_run(&spec, r, &err) == WF_OK)
+        return 0;
+    printf("seed %lu: %s\n  again: %s %lu 1 -v\n", (unsigned long)seed, err.what, program,
+           (unsigned long)seed);
+    return 1;
+}
+
+int main(int argc, char *argv[])
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
+    bool verbose = argc > 3 && strcmp(argv[3], "-v") == 0;
+    int64_t began_ns = wf_now_ns();
+    uint64_t events = 0, virtual_ms = 0, restarts = 0, checkpoints = 0;
+    int failed = 0;
+
+    wf_log_init("sim", verbose ? WF_DEBUG : WF_ERROR + 1);
+    for (uint64_t seed = first; seed < first + count && failed < 10; seed++) {
+        wf_sim_result r = {0}, again = {0};
+
+        failed += run_seed(argv[0], seed, &r);
+        if (seed % 40 == 0) { /* one seed, one history */
+            failed += run_seed(argv[0], seed, &again);
+            if (again.trace != r.trace) {
+                printf("seed %lu: two runs differ\n", (unsigned long)seed);
+                failed++;
+            }
+        }
+        events += r.events;
+        virtual_ms += r.virtual_ms;
+        restarts += r.restarts;
+        checkpoints += r.checkpoints;
+    }
+    printf("%lu seeds in %.1f s: %lu events, %.0f virtual s, %lu boots, %lu checkpoints, "
+           "%d failed\n",
+           (unsigned long)count, (double)(wf_now_ns() - began_ns) / 1e9, (unsigned long)events,
+           (double)virtual_ms / 1e3, (unsigned long)restarts, (unsigned long)checkpoints, failed);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/sim.h - a whole cluster in one process: the roles' own logic under a virtual clock, a bad
+ * network and a disk that crashes, all by one seed. One seed, one history.
+ *
+ * The job is the ledger model (RELIABILITY A4.1): sgd with rate 1 and gradients of -1 or 0, so that
+ * weights count what was applied.
+ *   steps    every element grows by 1 with each part applied to its slice
+ *   records  element r grows by 1 each time record r is trained
+ * After every event the simulator checks what must always hold; at the end the ledger.
+ */
+#ifndef WF_TESTS_SIM_SIM_H
+#define WF_TESTS_SIM_SIM_H
+
+#include "common/base/status.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_sim wf_sim;
+
+typedef struct wf_sim_spec {
+    uint64_t seed;
+    uint32_t workers, ps;
+    uint32_t records, batch, epochs, every_steps, pipeline;
+    bool evaluates;
+    /* the network */
+    uint32_t drop_per_mille, dup_per_mille;
+    int64_t delay_us_min, delay_us_max;
+    /* faults, at random moments before faults_end_ms */
+    uint32_t kills, freezes, cuts, kill_alls, disk_errors;
+    bool kill_workers, kill_ps, kill_master; /* who may be killed */
+    int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
+} wf_sim_spec;
+
+/* What a run came to. */
+typedef struct wf_sim_result {
+    uint64_t events, virtual_ms, restarts, checkpoints, trace; /* a hash of the history */
+    uint32_t generation;
+} wf_sim_result;
+
+/* A spec drawn from a seed: sizes, network and faults. */
+wf_sim_spec wf_sim_draw(uint64_t seed);
+/* Runs a history to its end. Errors: WF_INVALID with the first broken claim, and the virtual time;
+ * WF_TIMEOUT when the job is not done by end_ms. */
+WF_MUST_USE wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/conf_job.c - job files: what is read, and the sentence for each that is wrong. */
+#include "common/conf/conf.h"
+#include "conf.h"
+
+static const char good[] = "job: mnist-mlp\n"
+                           "model:\n"
+                           "  input: {x: [784]}\n"
+                           "  layers:\n"
+                           "    - dense: {units: 128, activation: relu, use_bias: true}\n"
+                           "    - dropout: 0.25\n"
+                           "    - flatten\n"
+                           "    - reshape: [8, -1]\n"
+                           "    - dense: {units: 10}\n"
+                           "loss: sparse_categorical_crossentropy   # from_logits: auto\n"
+                           "metrics: [accuracy]\n"
+                           "data:\n"
+                           "  format: idx\n"
+                           "  train: {x: a.gz, y: /abs/b.gz}\n"
+                           "  eval:  {x: c.gz, y: d.gz}\n"
+                           "  map: {x: [{scale: 0.00392156862745098}, {reshape: [784]}]}\n"
+                           "batch: 32\n"
+                           "epochs: 10\n"
+                           "optimizer: {adam: {learning_rate: 0.001, amsgrad: false}}\n"
+                           "strategy: parameter_server\n"
+                           "consistency: {mode: async, pipeline: 1}\n"
+                           "checkpoint: {every_steps: 1000, keep: 5}\n"
+                           "seed: 7\n";
+
+static wf_status parse(const char *text, wf_job_conf **j, wf_err *err)
+{
+    return wf_job_parse(text, strlen(text), "/jobs/j.yaml", j, err);
+}
+
+static void a_job_file_becomes_a_struct(void **state)
+{
+    wf_job_conf *j = NULL;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(parse(good, &j, &err), WF_OK);
+    assert_string_equal(j->name, "mnist-mlp");
+    assert_int_equal(j->n_inputs, 1);
+    assert_string_equal(j->inputs[0].name, "x");
+    assert_int_equal(j->inputs[0].rank, 1);
+    assert_int_equal(j->inputs[0].dims[0], 784);
+    assert_int_equal(j->n_layers, 5);
+    assert_string_equal(j->layers[0].type, "dense");
+    assert_int_equal(j->layers[0].line, 5);
+    assert_int_equal(wf_conf_int(&j->layers[0], "units", 0), 128);
+    assert_string_equal(wf_conf_text(&j->layers[0], "activation", ""), "relu");
+    assert_int_equal(wf_conf_int(&j->layers[0], "use_bias", 0), 1);
+    assert_true(wf_conf_number(&j->layers[1], "rate", 0) == 0.25);
+    assert_int_equal(j->layers[2].n_options, 0);
+    assert_int_equal(wf_conf_find(&j->layers[3], "target_shape")->n, 2);
+    assert_int_equal(wf_conf_find(&j->layers[3], "target_shape")->ints[1], -1);
+    assert_string_equal(j->loss, "sparse_categorical_crossentropy");
+    assert_int_equal(j->from_logits, WF_AUTO);
+    assert_string_equal(j->metrics[0], "accuracy");
+    assert_string_equal(j->train[0].path, "/jobs/a.gz");
+    assert_string_equal(j->train[1].path, "/abs/b.gz");
+    assert_int_equal(j->n_eval, 2);
+    assert_string_equal(j->map[0].steps[0].type, "scale");
+    assert_true(wf_conf_number(&j->map[0].steps[0], "factor", 0) == 0.00392156862745098);
+    assert_int_equal(j->batch, 32);
+    assert_int_equal(j->epochs, 10);
+    assert_string_equal(j->optimizer.type, "adam");
+    assert_int_equal(j->optimizer.n_options, 2);
+    assert_true(wf_conf_number(&j->optimizer, "learning_rate", 0) == 0.001);
+    assert_int_equal(j->pipeline, 1);
+    assert_int_equal(j->every_steps, 1000);
+    assert_int_equal(j->keep, 5);
+    assert_int_equal(j->seed, 7);
+    assert_true(j->shuffle);
+    wf_job_free(&j);
+    assert_null(j);
+}
+
+#define MODEL "model: {onnx: m.onnx}\n"
+#define DATA "data: {format: idx, train: {x: a}}\n"
+#define REST DATA "batch: 8\noptimizer: sgd\n"
+#define JOB "job: j\n" MODEL REST /* five lines */
+
+static void defaults_are_those_of_the_page(void **state)
+{
+    wf_job_conf *j = NULL;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(parse(JOB, &j, &err), WF_OK);
+    assert_string_equal(j->onnx, "/jobs/m.onnx");
+    assert_null(j->loss);
+    assert_int_equal(j->epochs, 1);
+    assert_int_equal(j->keep, 3);
+    assert_int_equal(j->slice_bytes, 4 << 20);
+    assert_string_equal(j->strategy, "parameter_server");
+    assert_string_equal(j->mode, "async");
+    assert_int_equal(j->optimizer.n_options, 0);
+    wf_job_free(&j);
+}
+
+#define LAYERS(text) "job: j\nmodel: {input: {x: [4]}, layers: [" text "]}\nloss: mse\n" REST
+
+static const bad_text bad[] = {
+    {"job: j\n  model: x\n", WF_USAGE, "/jobs/j.yaml:2: not YAML"},
+    {"job: \"open\n", WF_USAGE, "/jobs/j.yaml:2: not YAML"},
+    {"job: Upper\n", WF_USAGE, "/jobs/j.yaml:1: the job's name \"Upper\""},
+    {"job: ../../etc\n", WF_USAGE, "/jobs/j.yaml:1: the job's name"},
+    {"job: j\n" REST, WF_USAGE, "/jobs/j.yaml:1: the job has no \"model\""},
+    {JOB "optimiser: adam\n", WF_USAGE,
+     "/jobs/j.yaml:6: unknown key \"optimiser\"; did you mean \"optimizer\"?"},
+    {JOB "zzzzzzzz: adam\n", WF_USAGE, "*unknown key \"zzzzzzzz\"; known: job, model"},
+    {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: -3\n", WF_USAGE,
+     "/jobs/j.yaml:5: \"batch\" is a whole number from 1 to 16777216, not -3"},
+    {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: \"32\"\n", WF_USAGE, "*not the quoted text 32"},
+    {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: 1_000\n", WF_USAGE, "*not 1_000"},
+    {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: 0x20\n", WF_USAGE, "*not 0x20"},
+    {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: 99999999999999999999\n", WF_USAGE, "*from 1 to"},
+    {JOB "callbacks: [early_stopping]\n", WF_UNSUPPORTED,
+     "/jobs/j.yaml:6: \"callbacks\" is not built yet; leave it out"},
+    {JOB "strategy: mirrored\n", WF_UNSUPPORTED,
+     "/jobs/j.yaml:6: \"strategy: mirrored\" is not built yet"},
+    {JOB "strategy: parameter_sever\n", WF_USAGE, "*did you mean \"parameter_server\"?"},
+    {JOB "consistency: {mode: bsp}\n", WF_UNSUPPORTED, "/jobs/j.yaml:6: \"mode: bsp\""},
+    {JOB "consistency: {pipeline: 2}\n", WF_USAGE, "*\"pipeline\" is a whole number from 0 to 1"},
+    {JOB "consistency: {staleness: 2}\n", WF_UNSUPPORTED, "*\"staleness\" is not built yet"},
+    {JOB "recovery: partial\n", WF_UNSUPPORTED, "*\"recovery: partial\" is not built yet"},
+    {JOB "on_nan: skip\n", WF_UNSUPPORTED, "*\"on_nan: skip\" is not built yet"},
+    {JOB "compute: bfloat16\n", WF_UNSUPPORTED, "*\"compute\" is not built yet"},
+    {JOB "from_logits: maybe\n", WF_USAGE,
+     "/jobs/j.yaml:6: \"from_logits\" is auto, true or false"},
+    {JOB "checkpoint: {keep: 0}\n", WF_USAGE, "*\"keep\" is a whole number from 1"},
+    {LAYERS("{dens: {units: 3}}"), WF_USAGE,
+     "/jobs/j.yaml:2: unknown layer \"dens\"; did you mean "
+     "\"dense\"?"},
+    {LAYERS("{conv2d: {filters: 3}}"), WF_UNSUPPORTED, "*layer \"conv2d\" is not built yet"},
+    {LAYERS("{dense: {unit: 3}}"), WF_USAGE,
+     "/jobs/j.yaml:2: unknown option of dense \"unit\"; did you mean \"units\"?"},
+    {LAYERS("{dense: {activation: relu}}"), WF_USAGE, "*layer \"dense\" wants \"units\""},
+    {LAYERS("dense"), WF_USAGE, "*layer \"dense\" wants \"units\""},
+    {LAYERS("{dense: {units: 0}}"), WF_USAGE, "*\"units\" is a whole number from 1 to 2147483647"},
+    {LAYERS("{dense: {units: many}}"), WF_USAGE, "*not many"},
+    {LAYERS("{dropout: 1.5}"), WF_USAGE, "*is from 0 to 0.999999, not 1.5"},
+    {LAYERS("{dropout: nan}"), WF_USAGE, "*is a number, not nan"},
+    {LAYERS("{flatten: 3}"), WF_USAGE, "*\"flatten\" takes no value"},
+    {LAYERS("{dense: {units: 3}, dropout: 0.1}"), WF_USAGE, "*each layer is one name"},
+    {"job: j\nmodel: {input: {x: [4]}}\n" REST, WF_USAGE,
+     "/jobs/j.yaml:2: the model wants \"input\" and \"layers\""},
+    {"job: j\nmodel: {input: {x: [4]}, layers: [flatten], onnx: m}\n" REST, WF_USAGE, "*not both"},
+    {"job: j\nmodel: {input: {x: [4]}, layers: [flatten]}\n" REST, WF_USAGE, "*wants a \"loss\""},
+    {"job: j\nmodel: {input: {x: [0]}, layers: [flatten]}\n" REST, WF_USAGE, "*from 1 to"},
+    {"job: j\n" MODEL "data: {format: ixd, train: {x: a}}\n", WF_USAGE, "*did you mean \"idx\""},
+    {"job: j\n" MODEL "data: {format: csv, train: {x: a}}\n", WF_UNSUPPORTED,
+     "*data format \"csv\" is not built yet"},
+    {"job: j\n" MODEL "data: {format: idx}\n", WF_USAGE,
+     "/jobs/j.yaml:3: the data has no \"train\""},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, eval: {z: a}}\n", WF_USAGE,
+     "*\"eval\" has a field \"z\" that \"train\" has not"},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{scal: 2}]}}\n", WF_USAGE,
+     "*unknown step \"scal\"; did you mean \"scale\"?"},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{cast: float31}]}}\n", WF_USAGE,
+     "*did you mean \"float32\"?"},
+    {"job: j\n" MODEL "data: {format: synthetic}\n", WF_USAGE, "*wants its number of records"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: {learning_rate: {cosine: 1}}}\n",
+     WF_UNSUPPORTED, "/jobs/j.yaml:5: a schedule for \"learning_rate\" is not built yet"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: {learning_rate: fast}}\n", WF_USAGE,
+     "*\"learning_rate\" is a number, not fast"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: 3}\n", WF_USAGE,
+     "*the options of optimizer"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: [adam, sgd]\n", WF_USAGE,
+     "*each optimizer is one"},
+    {"a: *b\n", WF_USAGE, "/jobs/j.yaml:1: anchors and aliases"},
+    {"job: j\xff\n", WF_USAGE, "/jobs/j.yaml: byte 6: invalid"},
+};
+
+static void each_bad_job_file_gets_its_sentence(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        wf_job_conf *j = NULL;
+        wf_err err = {0};
+        wf_status rc = parse(bad[i].text, &j, &err);
+
+        check_bad(&bad[i], rc, &err);
+        assert_null(j);
+    }
+}
+
+static void every_cut_and_every_flip_is_refused_or_read(void **state)
+{
+    char text[sizeof good];
+
+    (void)state;
+    for (size_t n = 0; n < sizeof good - 1; n++) {
+        wf_job_conf *j = NULL;
+        wf_err err;
+
+        if (wf_job_parse(good, n, "j.yaml", &j, &err) == WF_OK)
+            wf_job_free(&j);
+        for (int bit = 0; bit < 8; bit++) {
+            memcpy(text, good, sizeof good);
+            text[n] = (char)(text[n] ^ (1 << bit));
+            if (wf_job_parse(text, sizeof good - 1, "j.yaml", &j, &err) == WF_OK)
+                wf_job_free(&j);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_file_becomes_a_struct),
+        cmocka_unit_test(defaults_are_those_of_the_page),
+        cmocka_unit_test(each_bad_job_file_gets_its_sentence),
+        cmocka_unit_test(every_cut_and_every_flip_is_refused_or_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

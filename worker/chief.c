@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/chief.c */
+#include "worker/chief.h"
+#include "common/base/arena.h"
+#include "common/base/clock.h"
+#include "common/ckpt/ckpt.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "worker/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void wf_chief_abort(wf_worker *w)
+{
+    wf_chief *c = &w->chief;
+    wf_err err;
+
+    if (c->folder && wf_ckpt_abandon(w->conf.disk, c->folder, &err) != WF_OK)
+        WF_LOG_WARN("ckpt.left_over", "folder=%s why=\"%s\"", c->folder, err.what);
+    for (size_t i = 0; c->reports && i < c->cut->n_workers; i++)
+        wf_control_free(&c->reports[i]);
+    for (uint32_t i = 0; c->saved && i < c->n_ps; i++)
+        wf_control_free(&c->saved[i]);
+    free(c->reports);
+    free(c->saved);
+    free(c->forked);
+    free(c->folder);
+    wf_control_free(&c->cut);
+    *c = (wf_chief){0};
+}
+
+/* The cut came to nothing: the master hears why, training has gone on or will. */
+static wf_status give_up(wf_worker *w, const wf_err *why, wf_err *err)
+{
+    Weft__CutDone body = WEFT__CUT_DONE__INIT;
+
+    WF_LOG_WARN("ckpt.failed", "cut=%u why=\"%s\"", w->chief.cut_number, why->what);
+    body.what = (char *)why->what;
+    body.mend = (char *)why->mend;
+    wf_chief_abort(w);
+    return wf_worker_say(w, WF_CUT_DONE, &body.base, err);
+}
+
+static uint32_t count_ps(const Weft__Start *s)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < s->n_slices; i++)
+        if (s->slices[i]->ps >= n)
+            n = s->slices[i]->ps + 1;
+    return n;
+}
+
+wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    wf_chief *c = &w->chief;
+    Weft__Cut *body = NULL;
+
+    WF_TRY(wf_control_get(m, &weft__cut__descriptor, &body, err));
+    if (body->chief != w->conf.incarnation) {
+        wf_control_free(&body);
+        return WF_OK;
+    }
+    c->cut = body;
+    c->cut_number = m->head.cut;
+    c->n_ps = count_ps(w->start);
+    c->reports = calloc(body->n_workers + 1, sizeof(*c->reports));
+    c->saved = calloc(c->n_ps + 1, sizeof(*c->saved));
+    c->forked = calloc(c->n_ps + 1, sizeof *c->forked);
+    c->began_ns = now_ns;
+    c->state = WF_CHIEF_REPORTS;
+    if (!c->reports || !c->saved || !c->forked) {
+        wf_chief_abort(w);
+        return wf_fail_nomem(err, body->n_workers * sizeof(*c->reports));
+    }
+    return WF_OK;
+}
+
+static wf_status ask_save(wf_worker *w, uint32_t ps, wf_err *err)
+{
+    Weft__Save body = WEFT__SAVE__INIT;
+    char file[64];
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    if (ps >= w->n_ps || !w->ps[ps])
+        return wf_fail(err, WF_NOTFOUND, NULL, "ps %u is not dialled", ps);
+    body.folder = w->chief.folder;
+    body.file = (char *)wf_ckpt_shard_name(ps, w->chief.n_ps, file, sizeof file);
+    WF_TRY(wf_net_msg(w->net, WF_CUT_SAVE, &m, err));
+    rc = wf_control_put(m, &body.base, err);
+    if (rc == WF_OK) {
+        m->head.generation = w->generation;
+        m->head.view = w->view;
+        m->head.cut = w->chief.cut_number;
+        rc = wf_net_send(w->net, w->ps[ps], WF_LANE_CONTROL, 0, &m, err);
+    }
+    wf_net_free_msg(w->net, &m);
+    return rc;
+}
+
+static wf_status begin_saving(wf_worker *w, wf_err *err)
+{
+    wf_cut_id id = {w->generation, w->chief.cut_number, w->conf.incarnation};
+    char folder[WF_CKPT_PATH];
+    wf_err why;
+    wf_status rc;
+
+    rc = wf_ckpt_begin(w->conf.disk, w->start->checkpoint_dir, w->start->job, id, folder, &why);
+    if (rc == WF_OK) {
+        w->chief.folder = strdup(folder);
+        w->chief.state = WF_CHIEF_SAVING;
+        if (!w->chief.folder)
+            rc = wf_fail_nomem(&why, strlen(folder));
+    }
+    for (uint32_t i = 0; rc == WF_OK && i < w->chief.n_ps; i++)
+        rc = ask_save(w, i, &why);
+    return rc == WF_OK ? WF_OK : give_up(w, &why, err);
+}
+
+wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    wf_chief *c = &w->chief;
+    Weft__CutReport *body = NULL;
+    bool all = true;
+
+    (void)now_ns;
+    if (c->state != WF_CHIEF_REPORTS || m->head.cut != c->cut_number)
+        return WF_OK;
+    WF_TRY(wf_control_get(m, &weft__cut_report__descriptor, &body, err));
+    if (!body->ledger) {
+        wf_control_free(&body);
+        return wf_fail(err, WF_PROTO, NULL, "a report without the master's ledger");
+    }
+    for (size_t i = 0; i < c->cut->n_workers; i++) {
+        if (body && c->cut->workers[i]->incarnation == body->incarnation && !c->reports[i]) {
+            c->reports[i] = body;
+            c->last = i;
+            body = NULL;
+        }
+        all &= c->reports[i] != NULL;
+    }
+    wf_control_free(&body);
+    return all ? begin_saving(w, err) : WF_OK;
+}
+
+static bool all_in(const wf_chief *c, bool saved)
+{
+    for (uint32_t i = 0; i < c->n_ps; i++)
+        if (saved ? !c->saved[i] : !c->forked[i])
+            return false;
+    return true;
+}
+
+wf_status wf_chief_on_ps(wf_worker *w, uint32_t ps, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    wf_chief *c = &w->chief;
+    wf_err why;
+
+    if (c->state != WF_CHIEF_SAVING || m->head.cut != c->cut_number || ps >= c->n_ps)
+        return WF_OK;
+    if (m->head.kind == WF_CUT_FORKED) {
+        bool before = all_in(c, false);
+
+        c->forked[ps] = true;
+        if (before || !all_in(c, false))
+            return WF_OK;
+        c->forked_ns = now_ns;
+        return wf_worker_say(w, WF_CUT_FORKED, NULL, err);
+    }
+    if (!c->saved[ps])
+        WF_TRY(wf_control_get(m, &weft__saved__descriptor, &c->saved[ps], err));
+    if (c->saved[ps]->what[0]) {
+        wf_fail(&why, WF_IO, c->saved[ps]->mend, "ps %u: %s", ps, c->saved[ps]->what);
+        return give_up(w, &why, err);
+    }
+    if (!all_in(c, true))
+        return WF_OK;
+    c->state = WF_CHIEF_ASKING;
+    return wf_worker_say(w, WF_CUT_COMMIT, NULL, err);
+}
+
+/* ---- the manifest ---- */
+
+static uint64_t updates_of(const wf_chief *c, uint32_t ps, uint32_t slice)
+{
+    for (size_t i = 0; i < c->saved[ps]->n_slices; i++)
+        if (c->saved[ps]->slices[i]->slice == slice)
+            return c->saved[ps]->slices[i]->updates;
+    return 0;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = {"frozen", "trainable", "statistic", "frozen"};
+
+    return kind < 4 ? names[kind] : "frozen";
+}
+
+static wf_status fill_variables(const wf_worker *w, wf_arena *a, wf_manifest *m, wf_err *err)
+{
+    const Weft__Start *s = w->start;
+
+    m->n_variables = s->n_variables;
+    m->variables = wf_arena_array(a, s->n_variables, sizeof *m->variables);
+    if (!m->variables)
+        return wf_fail_nomem(err, s->n_variables * sizeof *m->variables);
+    for (size_t i = 0; i < s->n_variables; i++) {
+        const Weft__Variable *from = s->variables[i];
+        wf_ckpt_variable *v = &m->variables[i];
+
+        v->name = from->name;
+        v->dtype = (wf_dtype)from->dtype;
+        v->rank = (uint32_t)from->n_dims;
+        for (size_t k = 0; k < from->n_dims && k < WF_MAX_RANK; k++)
+            v->dims[k] = from->dims[k];
+        v->kind = kind_name(from->kind);
+        for (size_t k = 0; from->kind == 1 && k < s->n_slots && k < WF_CKPT_MAX_SLOTS; k++)
+            v->slots[v->n_slots++] = s->slots[k];
+        v->slices = wf_arena_array(a, s->n_slices, sizeof *v->slices);
+        if (!v->slices)
+            return wf_fail_nomem(err, s->n_slices * sizeof *v->slices);
+    }
+    for (uint32_t i = 0; i < s->n_slices; i++) { /* in order of variable and offset */
+        const Weft__Slice *from = s->slices[i];
+        wf_ckpt_variable *v = &m->variables[from->variable];
+
+        v->slices[v->n_slices++] = (wf_ckpt_slice){from->offset, from->count, from->ps,
+                                                   updates_of(&w->chief, from->ps, i)};
+    }
+    return WF_OK;
+}
+
+static wf_status fill_files(const wf_chief *c, wf_arena *a, wf_manifest *m, wf_err *err)
+{
+    m->n_files = c->n_ps;
+    m->files = wf_arena_array(a, c->n_ps, sizeof *m->files);
+    if (!m->files)
+        return wf_fail_nomem(err, c->n_ps * sizeof *m->files);
+    for (uint32_t i = 0; i < c->n_ps; i++) {
+        m->files[i].name = c->saved[i]->file;
+        m->files[i].bytes = c->saved[i]->bytes;
+        snprintf(m->files[i].sum, sizeof m->files[i].sum, "%s", c->saved[i]->xxh3);
+    }
+    return WF_OK;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const wf_ckpt_range *x = a, *y = b;
+
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Ranges in order, those that touch made one. */
+static size_t merge(wf_ckpt_range r[], size_t n)
+{
+    size_t kept = 0;
+
+    qsort(r, n, sizeof *r, by_begin);
+    for (size_t i = 0; i < n; i++) {
+        if (kept > 0 && r[i].begin <= r[kept - 1].end) {
+            if (r[i].end > r[kept - 1].end)
+                r[kept - 1].end = r[i].end;
+        } else {
+            r[kept++] = r[i];
+        }
+    }
+    return kept;
+}
+
+/* What is trained, from the master's list of what was finished before the cut and from the workers'
+ * reports at it; nothing else counts. */
+static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_arena *a,
+                             wf_manifest *m, wf_err *err)
+{
+    wf_ckpt_ledger *l = &m->ledger;
+    size_t most = base->n_finished, n_open = 0;
+
+    for (size_t i = 0; i < c->cut->n_workers; i++) {
+        most += c->reports[i]->n_finished;
+        n_open += c->reports[i]->n_open;
+    }
+    l->epoch = base->epoch;
+    l->records = base->records;
+    l->split_records = base->split_records;
+    l->evaluated = base->evaluated;
+    l->next_cut = base->next_cut;
+    l->finished = wf_arena_array(a, most + 1, sizeof *l->finished);
+    l->open = wf_arena_array(a, n_open + 1, sizeof *l->open);
+    if (!l->finished || !l->open)
+        return wf_fail_nomem(err, most * sizeof *l->finished);
+    for (size_t i = 0; i < base->n_finished; i++)
+        l->finished[l->n_finished++] =
+            (wf_ckpt_range){base->finished[i]->begin, base->finished[i]->end};
+    for (size_t i = 0; i < c->cut->n_workers; i++) {
+        const Weft__CutReport *r = c->reports[i];
+
+        for (size_t k = 0; k < r->n_finished; k++)
+            if (r->finished[k]->epoch == base->epoch)
+                l->finished[l->n_finished++] =
+                    (wf_ckpt_range){r->finished[k]->begin, r->finished[k]->end};
+        for (size_t k = 0; k < r->n_open; k++)
+            if (r->open[k]->epoch == base->epoch)
+                l->open[l->n_open++] = (wf_ckpt_split){r->open[k]->id, r->open[k]->begin,
+                                                       r->open[k]->next, r->open[k]->end};
+    }
+    l->n_finished = merge(l->finished, l->n_finished);
+    return WF_OK;
+}
+
+static wf_status fill_clocks(const wf_chief *c, wf_arena *a, wf_manifest *m, wf_err *err)
+{
+    m->clocks = wf_arena_array(a, c->cut->n_workers, sizeof *m->clocks);
+    if (!m->clocks)
+        return wf_fail_nomem(err, c->cut->n_workers * sizeof *m->clocks);
+    m->global_step = c->cut->global_step;
+    for (size_t i = 0; i < c->cut->n_workers; i++) {
+        const Weft__CutReport *r = c->reports[i];
+
+        m->global_step += r->steps;
+        m->clocks[m->n_clocks++] = (wf_ckpt_clock){r->index, r->incarnation, r->steps};
+    }
+    return WF_OK;
+}
+
+static wf_status fill_options(const Weft__Start *s, wf_arena *a, wf_manifest *m, wf_err *err)
+{
+    m->rule = s->rule;
+    m->n_options = s->n_options;
+    m->options = wf_arena_array(a, s->n_options, sizeof *m->options);
+    if (!m->options)
+        return wf_fail_nomem(err, s->n_options * sizeof *m->options);
+    for (size_t i = 0; i < s->n_options; i++)
+        m->options[i] = (wf_ckpt_number){s->options[i]->name, s->options[i]->value};
+    return WF_OK;
+}
+
+static wf_status fill_manifest(const wf_worker *w, const Weft__Ledger *ledger, wf_arena *a,
+                               wf_manifest *m, wf_err *err)
+{
+    const wf_chief *c = &w->chief;
+
+    m->job = w->start->job;
+    snprintf(m->digest, sizeof m->digest, "%s", w->start->digest);
+    m->cut = (wf_cut_id){w->generation, c->cut_number, w->conf.incarnation};
+    m->pause_ms = (uint64_t)((c->forked_ns - c->began_ns) / WF_NS_PER_MS);
+    m->created_ms = w->conf.wall_ms ? w->conf.wall_ms(w->conf.ops.arg) : 0;
+    m->seed = w->start->seed;
+    m->weft = WEFT_VERSION;
+    WF_TRY(fill_options(w->start, a, m, err));
+    WF_TRY(fill_variables(w, a, m, err));
+    WF_TRY(fill_files(c, a, m, err));
+    WF_TRY(fill_ledger(c, ledger, a, m, err));
+    return fill_clocks(c, a, m, err);
+}
+
+static wf_status commit(wf_worker *w, uint64_t *step, wf_err *err)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_manifest m = {0};
+    wf_status rc;
+
+    if (!a)
+        return wf_fail_nomem(err, 4096);
+    rc = fill_manifest(w, w->chief.reports[w->chief.last]->ledger, a, &m, err);
+    if (rc == WF_OK)
+        rc = wf_ckpt_commit(w->conf.disk, w->start->checkpoint_dir, w->chief.folder, &m, err);
+    *step = m.global_step;
+    wf_arena_free(&a);
+    return rc;
+}
+
+wf_status wf_chief_on_commit(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    Weft__CutDone body = WEFT__CUT_DONE__INIT;
+    wf_chief *c = &w->chief;
+    wf_err why;
+    wf_status rc;
+
+    if (c->state != WF_CHIEF_ASKING || m->head.cut != c->cut_number)
+        return WF_OK;
+    rc = commit(w, &body.step, &why);
+    if (rc != WF_OK)
+        return give_up(w, &why, err);
+    body.folder = c->folder;
+    body.pause_ns = (uint64_t)(c->forked_ns - c->began_ns);
+    body.took_ns = (uint64_t)(now_ns - c->began_ns);
+    for (uint32_t i = 0; i < c->n_ps; i++)
+        body.bytes += c->saved[i]->bytes;
+    WF_LOG_INFO("ckpt.saved", "step=%lu bytes=%lu pause_ms=%ld took_ms=%ld",
+                (unsigned long)body.step, (unsigned long)body.bytes,
+                (long)(body.pause_ns / 1000000), (long)(body.took_ns / 1000000));
+    rc = wf_worker_say(w, WF_CUT_DONE, &body.base, err);
+    if (rc == WF_OK && wf_ckpt_gc(w->conf.disk, w->start->checkpoint_dir, w->start->job,
+                                  c->cut->keep, body.step, &why) != WF_OK)
+        WF_LOG_WARN("ckpt.not_deleted", "why=\"%s\"", why.what);
+    free(c->folder);
+    c->folder = NULL; /* it has its final name: nothing to abandon */
+    wf_chief_abort(w);
+    return rc;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/member.c - a worker's session with the master: what it holds is said after each fresh link;
+ * a start of a newer generation replaces all that it has. */
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "worker/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+wf_status wf_member_register(wf_worker *w, wf_err *err)
+{
+    Weft__Register body = WEFT__REGISTER__INIT;
+    Weft__Split open[WF_WORKER_SPLITS], *open_list[WF_WORKER_SPLITS];
+    Weft__Split *rows = calloc(WF_WORKER_FINISHED, sizeof *rows);
+    Weft__Split **list = calloc(WF_WORKER_FINISHED, sizeof(*list));
+    wf_status rc;
+
+    if (rows && list) {
+        body.job = w->start ? w->start->job : "";
+        body.generation = w->generation;
+        body.ready = w->start != NULL;
+        body.view = w->view;
+        body.open = open_list;
+        body.n_open = wf_splits_open(w, open, open_list);
+        body.finished = list;
+        body.n_finished = wf_splits_finished(w, rows, list);
+        body.steps = w->client ? wf_client_acked(w->client) : 0;
+        w->want_sent = false;
+        rc = wf_worker_say(w, WF_REGISTER, &body.base, err);
+    } else {
+        rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
+    }
+    free(rows);
+    free(list);
+    return rc;
+}
+
+void wf_member_halt(wf_worker *w)
+{
+    wf_chief_abort(w);
+    if (w->start)
+        w->conf.ops.halt(w->conf.ops.arg);
+    wf_client_free(&w->client);
+    wf_control_free(&w->start);
+    memset(w->splits, 0, sizeof w->splits);
+    memset(w->places, 0, sizeof w->places);
+    w->n_finished = 0;
+    w->step = 0;
+    w->any_step = w->computing = w->faulted = false;
+    w->want_sent = w->held = w->reported = w->due_sent = false;
+    w->eval_wanted = w->evaluating = w->eval_pulled = false;
+    w->n_metrics = 0;
+    w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
+}
+
+/* Dials the ps of the view, but for those that are dialled already at the same address. */
+static wf_status dial_all(wf_worker *w, const Weft__View *view, wf_err *err)
+{
+    for (size_t i = 0; i < view->n_members; i++) {
+        const Weft__Member *m = view->members[i];
+        wf_task task = {WF_ROLE_PS, m->index};
+        wf_transport *t = NULL;
+
+        if (m->role != WF_ROLE_PS || m->index >= w->n_ps)
+            continue;
+        if (w->ps[m->index] && strcmp(w->ps_address[m->index], m->address) == 0)
+            continue;
+        wf_net_hang_up(w->net, &w->ps[m->index]);
+        WF_TRY(w->conf.ops.dial(w->conf.ops.arg, task, m->address, &t, err));
+        WF_TRY(wf_net_dial(w->net, task, m->address, &t, &w->ps[m->index], err));
+        snprintf(w->ps_address[m->index], sizeof w->ps_address[0], "%s", m->address);
+    }
+    return WF_OK;
+}
+
+static wf_status room_for_ps(wf_worker *w, const Weft__View *view, wf_err *err)
+{
+    uint32_t n = 0;
+    wf_peer **ps;
+    void *address;
+
+    for (size_t i = 0; i < view->n_members; i++)
+        if (view->members[i]->role == WF_ROLE_PS && view->members[i]->index >= n)
+            n = view->members[i]->index + 1;
+    if (n > 65536)
+        return wf_fail(err, WF_PROTO, NULL, "a view with ps %u", n - 1);
+    if (n <= w->n_ps)
+        return WF_OK;
+    ps = realloc(w->ps, n * sizeof(*ps));
+    if (!ps)
+        return wf_fail_nomem(err, n * sizeof(*ps));
+    w->ps = ps;
+    address = realloc(w->ps_address, n * sizeof w->ps_address[0]);
+    if (!address)
+        return wf_fail_nomem(err, n * sizeof w->ps_address[0]);
+    w->ps_address = address;
+    for (; w->n_ps < n; w->n_ps++) {
+        w->ps[w->n_ps] = NULL;
+        w->ps_address[w->n_ps][0] = 0;
+    }
+    return WF_OK;
+}
+
+static uint64_t elements(const Weft__Variable *v)
+{
+    int64_t n = 1;
+
+    for (size_t i = 0; i < v->n_dims; i++)
+        if (v->dims[i] < 0 || __builtin_mul_overflow(n, v->dims[i], &n))
+            return 0;
+    return (uint64_t)n;
+}
+
+static wf_status make_client(wf_worker *w, wf_err *err)
+{
+    const Weft__Start *s = w->start;
+    wf_client_variable *variables = calloc(s->n_variables + 1, sizeof *variables);
+    wf_client_slice *slices = calloc(s->n_slices + 1, sizeof *slices);
+    uint64_t *lives = calloc(w->n_ps + 1, sizeof *lives);
+    wf_status rc = WF_OK;
+
+    if (!variables || !slices || !lives)
+        rc = wf_fail_nomem(err, s->n_slices * sizeof *slices);
+    for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++)
+        variables[i] = (wf_client_variable){elements(s->variables[i]), s->variables[i]->kind == 1};
+    for (size_t i = 0; rc == WF_OK && i < s->n_slices; i++)
+        slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
+                                      s->slices[i]->offset, s->slices[i]->count};
+    for (size_t i = 0; rc == WF_OK && i < s->view->n_members; i++)
+        if (s->view->members[i]->role == WF_ROLE_PS)
+            lives[s->view->members[i]->index] = s->view->members[i]->incarnation;
+    if (rc == WF_OK)
+        rc = wf_client_new(&(wf_client_conf){.variables = variables,
+                                             .n_variables = (uint32_t)s->n_variables,
+                                             .slices = slices,
+                                             .n_slices = (uint32_t)s->n_slices,
+                                             .ps = w->ps,
+                                             .ps_incarnations = lives,
+                                             .n_ps = w->n_ps,
+                                             .generation = w->generation,
+                                             .view = w->view,
+                                             .pipeline = w->job.pipeline,
+                                             .checksums = w->job.checksums},
+                           w->net, &w->client, err);
+    free(variables);
+    free(slices);
+    free(lives);
+    return rc;
+}
+
+static wf_status begin(wf_worker *w, wf_err *err)
+{
+    const Weft__View *view = w->start->view;
+
+    if (!view)
+        return wf_fail(err, WF_PROTO, NULL, "a start without a view");
+    WF_TRY(room_for_ps(w, view, err));
+    WF_TRY(dial_all(w, view, err));
+    WF_TRY(w->conf.ops.start(w->conf.ops.arg, w->start, &w->job, err));
+    if (w->job.batch == 0 || w->job.pipeline > WF_MAX_PIPELINE)
+        return wf_fail(err, WF_INVALID, NULL, "batch %lu and pipeline %u cannot be",
+                       (unsigned long)w->job.batch, w->job.pipeline);
+    WF_TRY(make_client(w, err));
+    for (uint32_t i = 0; i < w->n_ps; i++)
+        if (w->ps[i] && w->ps[i]->up)
+            WF_TRY(wf_client_on_up(w->client, w->ps[i], err));
+    return WF_OK;
+}
+
+wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
+{
+    Weft__Outcome outcome = WEFT__OUTCOME__INIT;
+    Weft__Start *body = NULL;
+    wf_err why = {0};
+    wf_status rc;
+
+    if (w->start && m->head.generation <= w->generation)
+        return WF_OK; /* known, or of an older life of the job */
+    WF_TRY(wf_control_get(m, &weft__start__descriptor, &body, err));
+    wf_member_halt(w);
+    w->start = body;
+    w->generation = m->head.generation;
+    w->view = m->head.view;
+    rc = begin(w, &why);
+    WF_LOG_INFO("worker.started", "job=%s generation=%u status=%d", body->job, w->generation,
+                (int)rc);
+    outcome.status = rc;
+    outcome.what = why.what;
+    outcome.mend = why.mend;
+    outcome.train_records = w->job.train_records;
+    outcome.eval_records = w->job.eval_records;
+    rc = wf_worker_say(w, WF_START_OK, &outcome.base, err);
+    if (outcome.status != WF_OK)
+        wf_member_halt(w);
+    return rc;
+}

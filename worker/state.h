@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/state.h - what the files of this room share; nobody else includes it. */
+#ifndef WF_WORKER_STATE_H
+#define WF_WORKER_STATE_H
+
+#include "worker/chief.h"
+#include "worker/worker.h"
+
+enum {
+    WF_WORKER_SPLITS = 2,     /* one in work, one in reserve, so that no step waits for the master */
+    WF_WORKER_FINISHED = 512, /* reported done and not confirmed yet */
+    WF_WORKER_STEPS = 8       /* steps whose place in the data is remembered until acknowledged */
+};
+
+typedef struct wf_open_split {
+    bool used;
+    uint64_t id, begin, end, cut_at;
+    uint32_t epoch;
+    uint64_t next;      /* first position not computed */
+    uint64_t acked;     /* first position not acknowledged */
+    uint32_t last_step; /* that computed records of it */
+} wf_open_split;
+
+typedef struct wf_done_split {
+    uint64_t id, begin, end;
+    uint32_t epoch;
+} wf_done_split;
+
+typedef struct wf_step_place {
+    uint32_t step;
+    uint64_t split, end;
+} wf_step_place;
+
+struct wf_worker {
+    wf_worker_conf conf;
+    wf_net *net;
+    wf_peer *master;
+    wf_peer **ps; /* dialled, by index; kept from job to job */
+    char (*ps_address)[128];
+    uint32_t n_ps;
+
+    Weft__Start *start; /* the job in hand, or NULL */
+    wf_worker_job job;
+    wf_client *client;
+    uint16_t generation;
+    uint32_t view;
+    uint32_t step;      /* the last one computed */
+    uint32_t epoch;     /* of the last one computed */
+    bool any_step;      /* one was computed since the last barrier */
+    bool computing, faulted;
+    wf_batch_id batch;  /* in hand */
+
+    wf_open_split splits[WF_WORKER_SPLITS]; /* in the order of work */
+    bool want_sent;
+    wf_done_split finished[WF_WORKER_FINISHED];
+    uint32_t n_finished;
+    wf_step_place places[WF_WORKER_STEPS];
+
+    bool held, reported, due_sent; /* a cut is open; its report is sent; its place was announced */
+    uint32_t cut;
+    uint64_t cut_chief;
+    bool eval_wanted, evaluating, eval_pulled;
+    uint32_t eval_epoch;
+
+    wf_worker_metric metrics[WF_MAX_METRICS]; /* since the last report */
+    uint32_t n_metrics;
+    uint64_t samples, compute_ns, wait_ns, transfer_ns, data_ns;
+    int64_t reported_ns;
+
+    wf_chief chief;
+};
+
+/* Stamps generation and view, and sends to the master; without a link the message is dropped, since
+ * all that matters is said again when the link is fresh. Takes *m. */
+WF_MUST_USE wf_status wf_worker_tell(wf_worker *w, wf_msg **m, wf_err *err);
+/* A message of `kind` with a body (NULL: none) to the master. */
+WF_MUST_USE wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
+                                    wf_err *err);
+
+/* member.c */
+WF_MUST_USE wf_status wf_member_register(wf_worker *w, wf_err *err);
+WF_MUST_USE wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err);
+void wf_member_halt(wf_worker *w);
+
+/* splits.c */
+WF_MUST_USE wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_splits_on_confirmed(wf_worker *w, const wf_msg *m, wf_err *err);
+/* The split whose records come next, or NULL. */
+wf_open_split *wf_splits_current(wf_worker *w);
+/* Takes acknowledged steps in: moves `acked`, reports splits that are done (W1). */
+WF_MUST_USE wf_status wf_splits_settle(wf_worker *w, wf_err *err);
+WF_MUST_USE wf_status wf_splits_want(wf_worker *w, wf_err *err);
+/* Open and finished splits as messages carry them: arrays of room WF_WORKER_SPLITS and
+ * WF_WORKER_FINISHED that the caller lends. */
+size_t wf_splits_open(const wf_worker *w, Weft__Split rows[], Weft__Split *list[]);
+size_t wf_splits_finished(const wf_worker *w, Weft__Split rows[], Weft__Split *list[]);
+
+#endif

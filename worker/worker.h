@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/worker.h - the front door of worker: one worker's logic. It takes splits from the master,
+ * pulls weights, has gradients computed, pushes them, and as chief drives checkpoints.
+ *
+ *   IDLE --start--> TRAINING --cut open--> HOLDING --cut resume--> TRAINING
+ *                   TRAINING --eval--> EVALUATING --done--> TRAINING
+ *                   any --start of a newer generation--> TRAINING    any --halt--> IDLE
+ *
+ * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
+ * net. What costs time or touches files (plans, data, a step's arithmetic) is done by the shell
+ * through wf_worker_ops; the shell may do it at once, inside the call, or later, as the simulator
+ * does.
+ *
+ * Invariants
+ *   W1  a split is reported done only after every push of its records is acknowledged
+ *   W2  a new step begins only outside a hold; a hold is reported once nothing is in flight
+ *   W3  the weights of step t are those of invariant K1 (client.h), whatever the timing
+ *   W4  training goes on with the splits in hand while the master is away
+ */
+#ifndef WF_WORKER_WORKER_H
+#define WF_WORKER_WORKER_H
+
+#include "common/base/disk.h"
+#include "common/base/status.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/net.h"
+#include "worker/client.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_worker wf_worker;
+
+/* What the shell tells of a started job. */
+typedef struct wf_worker_job {
+    uint64_t batch, train_records, eval_records;
+    uint32_t pipeline;
+    bool checksums;
+} wf_worker_job;
+
+/* One batch: records at positions [begin, end) of the epoch's order; `number` counts the split's
+ * batches from its begin. */
+typedef struct wf_batch_id {
+    uint32_t epoch;
+    uint64_t split, number, begin, end;
+} wf_batch_id;
+
+enum { WF_MAX_METRICS = 16 };
+
+typedef struct wf_worker_metric {
+    char name[64];
+    double sum, count;
+} wf_worker_metric;
+
+typedef struct wf_worker_ops {
+    void *arg;
+    /* Makes plans and data of a start ready; the worker owns `start` for as long as the job lasts.
+     * Ends any job before. Errors are told to the master. */
+    wf_status (*start)(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err);
+    void (*halt)(void *arg);
+    /* Records [begin, end) of a split will be wanted in batches, after those of earlier calls. */
+    wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
+    /* What was asked for and not used is no longer wanted. */
+    void (*cancel)(void *arg);
+    /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as it
+     * is final, then wf_worker_computed; during the call or later. */
+    wf_status (*compute)(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err);
+    /* Evaluates with the weights of `set`: ends in wf_worker_evaluated, during the call or later. */
+    wf_status (*evaluate)(void *arg, int set, wf_err *err);
+    /* A transport to a parameter server. */
+    wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
+                      wf_err *err);
+} wf_worker_ops;
+
+typedef struct wf_worker_conf {
+    uint32_t index;
+    uint64_t incarnation;
+    wf_worker_ops ops;
+    wf_disk *disk;       /* for the manifest, when this worker is chief */
+    int64_t progress_ns; /* between two reports */
+    int64_t (*wall_ms)(void *arg); /* since 1970, for the manifest */
+} wf_worker_conf;
+
+/* A worker that the caller owns; the net is borrowed, `master` is the dialled peer in it. */
+WF_MUST_USE wf_status wf_worker_new(const wf_worker_conf *conf, wf_net *net, wf_peer *master,
+                                    wf_worker **out, wf_err *err);
+void wf_worker_free(wf_worker **w);
+
+/* Handles one event of the net; takes its message. Errors end the process: WF_SUPERSEDED, or what
+ * the master refused. */
+WF_MUST_USE wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err);
+/* Does what can be done now: begins steps, asks for splits, reports. Call after events, after a
+ * computation ended, and when time has passed. */
+WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err);
+
+/* For the shell, inside compute: where the gradient of a variable goes, and that it is final. */
+float *wf_worker_gradient_buffer(wf_worker *w, uint32_t variable);
+WF_MUST_USE wf_status wf_worker_gradient(wf_worker *w, uint32_t variable, wf_err *err);
+const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable);
+/* The step in hand is computed; metrics [n] are sums over its records. */
+WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric metrics[],
+                                         wf_err *err);
+/* The evaluation in hand is over; with why->status not WF_OK it failed. */
+WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint32_t n,
+                                          const wf_worker_metric metrics[], const wf_err *why,
+                                          wf_err *err);
+/* A step or its data failed: the job stops with this sentence. */
+void wf_worker_fault(wf_worker *w, const wf_err *why);
+/* Times of the shell, in nanoseconds, added up into the next report. */
+void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64_t transfer_ns,
+                     uint64_t data_ns);
+
+/* The last step computed, and the generation: for signs of life and tests. */
+uint32_t wf_worker_step(const wf_worker *w);
+uint16_t wf_worker_generation(const wf_worker *w);
+bool wf_worker_waits_for_weights(const wf_worker *w);
+
+#endif
