@@ -326,7 +326,8 @@ def check_gradients(weft, tool, folder, case, seed):
 
 
 def check_model(weft, tool, folder, path):
-    data = np.load(path.split(".")[0] + ".npz")
+    name = os.path.basename(path).split(".")[0] + ".npz"
+    data = np.load(os.path.join(os.path.dirname(path), name))
     feeds = {k[6:]: data[k] for k in data.files if k.startswith("input.")}
     out = os.path.join(folder, "model.onnx")
     done = subprocess.run([tool, "grad", path, out, "loss"], capture_output=True, text=True)
