@@ -154,6 +154,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
 
     if (!final)
         move_next_cut(j);
+    j->cut_wanted = false; /* the place of the next one may be reached while this one is written */
     j->cut = (wf_cut){.state = WF_CUT_HOLDING, .number = j->cut.number + 1,
                       .chief = chief->incarnation, .final = final, .began_ns = m->now_ns};
     body.number = j->cut.number;
@@ -179,7 +180,8 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
 /* Whether all is trained and evaluated: then the next checkpoint is the last. */
 static bool at_end(const wf_job *j)
 {
-    return j->stop_asked || (j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated);
+    return j->stop_asked || (j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated &&
+                             wf_training_was_last(j));
 }
 
 static wf_status end_job(wf_master *m, wf_job *j, wf_err *err)
@@ -300,7 +302,6 @@ static wf_status cut_failed(wf_master *m, wf_job *j, const Weft__CutDone *body, 
 
     j->cut.state = WF_CUT_NONE;
     j->n_failed_checkpoints++;
-    j->cut_wanted = false;
     wf_master_note(m, j, "ckpt.failed", "%s", body->what);
     if (holding)
         WF_TRY(resume_all(m, j, err));
@@ -327,7 +328,6 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
         return rc;
     }
     j->cut.state = WF_CUT_NONE;
-    j->cut_wanted = false;
     j->cut_failures = 0;
     j->latest = body->step;
     j->n_checkpoints++;

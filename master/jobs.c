@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/jobs.c - the life cycle of jobs: one in hand at a time, first come first served. */
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 enum { MOST_JOBS = 4096 };
+static const int64_t RETRY_NS = WF_NS_PER_S;
 
 const char *wf_job_state_name(wf_job_state s)
 {
@@ -221,7 +223,15 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     wf_status rc;
 
     WF_TRY(wf_cuts_abort(m, j, err));
+    if (m->now_ns < j->retry_ns)
+        return WF_OK;
     rc = wf_master_restore(m, j->prepared, j->from_step, &r, &why);
+    if (rc == WF_IO) { /* a full or failing disk may mend: the job waits, and says why */
+        snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why.what);
+        j->retry_ns = m->now_ns + RETRY_NS;
+        wf_master_note(m, j, "job.waits", "%s", why.what);
+        return WF_OK;
+    }
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     j->generation++;
@@ -306,7 +316,11 @@ wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
         who->generation != j->generation)
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__outcome__descriptor, &body, err));
-    if (body->status != WF_OK) {
+    if (body->status == WF_IO && who->task.role == WF_ROLE_PS) { /* its disk may mend: once more */
+        j->retry_ns = m->now_ns + RETRY_NS;
+        wf_master_note(m, j, "job.waits", "%s", body->what);
+        rc = wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+    } else if (body->status != WF_OK) {
         wf_fail(&why, (wf_status)body->status, body->mend, "%s%s%s",
                 who->task.role == WF_ROLE_WORKER ? wf_task_str(who->task, text, sizeof text) : "",
                 who->task.role == WF_ROLE_WORKER ? ": " : "", body->what);

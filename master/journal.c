@@ -70,9 +70,9 @@ static wf_status read_old(wf_disk *disk, wf_journal *j,
     wf_status rc;
 
     *end = 0;
-    if (!wf_disk_exists(disk, j->path))
-        return WF_OK;
     rc = wf_disk_read_all(disk, j->path, FILE_LIMIT, &bytes, err);
+    if (rc == WF_NOTFOUND) /* and nothing else: a disk that cannot be read is not an empty one */
+        return WF_OK;
     if (rc == WF_OK)
         rc = replay_all(&bytes, j->path, replay, arg, end, err);
     if (rc == WF_OK && *end < bytes.size && records_follow(&bytes, *end))

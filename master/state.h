@@ -88,7 +88,7 @@ typedef struct wf_job {
     uint64_t train_records, eval_records;
     bool stop_asked, cut_wanted;
     uint32_t cut_failures;
-    int64_t cut_retry_ns;
+    int64_t cut_retry_ns, retry_ns;
     wf_cut cut;
     uint64_t latest; /* step of the newest checkpoint; UINT64_MAX: none */
     uint32_t n_checkpoints, n_failed_checkpoints;
@@ -197,6 +197,8 @@ WF_MUST_USE wf_status wf_training_on_message(wf_master *m, wf_member *who, const
 WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r,
                                         wf_err *err);
 uint64_t wf_training_global_step(const wf_master *m, const wf_job *j);
+/* Whether the open epoch is the job's last. */
+bool wf_training_was_last(const wf_job *j);
 /* Global steps that the plan has in all. */
 uint64_t wf_training_planned_steps(const wf_job *j);
 WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err);

@@ -208,7 +208,7 @@ static wf_status ask_eval(wf_master *m, wf_job *j, wf_err *err)
     return wf_master_send(m, chief->peer, &msg, err);
 }
 
-static bool was_last(const wf_job *j)
+bool wf_training_was_last(const wf_job *j)
 {
     return j->ledger.epoch + 1 >= j->prepared->epochs ||
            epoch_records(j, j->ledger.epoch + 1) == 0;
@@ -225,7 +225,7 @@ wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
     if (j->prepared->evaluates && !j->evaluated)
         return ask_eval(m, j, err);
     j->evaluated = true;
-    if (!was_last(j))
+    if (!wf_training_was_last(j))
         return wf_training_begin_epoch(m, j, j->ledger.epoch + 1, err);
     j->cut_wanted = true; /* the last checkpoint; cuts.c ends the job with it */
     return WF_OK;

@@ -15,6 +15,15 @@
  */
 WF_MUST_USE wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out,
                                        wf_err *err);
+/* A job by the path of its file, or by its name when it was submitted here before: weft keeps a
+ * copy in STATE/jobs/NAME/. *out is the caller's. Errors: WF_NOTFOUND; those of wf_job_load. */
+WF_MUST_USE wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, wf_job_conf **out,
+                                   wf_err *err);
+/* Keeps that copy: the text, and the absolute path that relative ones in it are relative to. `weft
+ * submit` calls it when the master has taken the job. Errors: WF_IO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name,
+                                        const char *text, size_t size, const char *path,
+                                        wf_err *err);
 /* The path of a program of weft's ("weft-ps"): beside the running executable. Errors: WF_NOTFOUND,
  * with the folders looked in. */
 WF_MUST_USE wf_status wf_place_program(const char *name, char *path, size_t size, wf_err *err);

@@ -11,6 +11,7 @@
 #define WF_INLINE inline __attribute__((always_inline))
 #define WF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WF_PREFETCH(p) __builtin_prefetch(p)
 #define WF_ALIGNED(n) __attribute__((aligned(n)))
 
 /* Runs free_fn(&variable) when the variable leaves its scope; for tests, where brevity wins. */

@@ -332,9 +332,9 @@ wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport **out, wf_e
 }
 
 wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_task self, uint64_t incarnation,
-                      wf_transport **out, wf_err *err)
+                      uint8_t channel, wf_transport **out, wf_err *err)
 {
-    uint8_t name[13] = {(uint8_t)self.role};
+    uint8_t name[13] = {(uint8_t)(self.role | channel << 4)};
     zmq_transport *t = NULL;
 
     wf_put_u32(name + 1, self.index);

@@ -25,9 +25,11 @@ void wf_zmq_free(wf_zmq **z);
 WF_MUST_USE wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport **out,
                                     wf_err *err);
 /* Dials `address`; the name told to the other side is made of self and incarnation, so that two
- * lives of one task never share it. Nothing is awaited. Errors: WF_INVALID, WF_IO. */
+ * lives of one task never share it; `channel` (0 to 15) tells several connections of one task to
+ * one place apart. Nothing is awaited. Errors: WF_INVALID, WF_IO. */
 WF_MUST_USE wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_task self,
-                                  uint64_t incarnation, wf_transport **out, wf_err *err);
+                                  uint64_t incarnation, uint8_t channel, wf_transport **out,
+                                  wf_err *err);
 
 /* Waits until one of the n sockets has something or timeout_ms has passed; also ends when `fd`
  * (-1: none) is readable. First spins for spin_us: a wake-up from sleep costs 30 us, a spin 0.1. */

@@ -574,10 +574,8 @@ static process *victim(wf_sim *s)
 
 static void kill_all(wf_sim *s)
 {
-    for (uint32_t i = 0; i < s->n; i++) {
-        s->worker_deaths += 0; /* all go back to a checkpoint together: no record counts twice */
-        die(&s->procs[i]);
-    }
+    for (uint32_t i = 0; i < s->n; i++)
+        die(&s->procs[i]); /* all go back to a checkpoint together: no record counts twice */
     wf_memdisk_crash(s->memdisk, draw(s));
     s->session++;
     s->recovered_all = true;
@@ -592,6 +590,12 @@ static void sever(wf_sim *s, bool heal, uint64_t pair)
 
     s->severed[a][b] = !heal;
     s->severed[b][a] = !heal;
+}
+
+/* The master may take it for dead; what it trained and had not reported is then trained again. */
+static void may_be_given_up(wf_sim *s, const process *p)
+{
+    s->worker_deaths += p->task.role == WF_ROLE_WORKER;
 }
 
 static void do_fault(wf_sim *s, const wf_happening *h)
@@ -609,6 +613,7 @@ static void do_fault(wf_sim *s, const wf_happening *h)
         break;
     case FREEZE:
         if (p && p->alive) {
+            may_be_given_up(s, p);
             p->frozen = true;
             plan(s, between(s, 50, 1500) * MS,
                  (wf_happening){.kind = THAW, .who = p->number, .life = p->life});
@@ -621,6 +626,8 @@ static void do_fault(wf_sim *s, const wf_happening *h)
         }
         break;
     case CUT:
+        may_be_given_up(s, &s->procs[pair / MOST_PROCESSES]);
+        may_be_given_up(s, &s->procs[pair % MOST_PROCESSES]);
         sever(s, false, pair);
         plan(s, between(s, 50, 1500) * MS, (wf_happening){.kind = HEAL, .number = pair});
         break;

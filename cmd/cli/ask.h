@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/ask.h - questions to the master of a cluster, and its answers. */
+#ifndef WF_CMD_CLI_ASK_H
+#define WF_CMD_CLI_ASK_H
+
+#include "common/base/status.h"
+#include "common/conf/conf.h"
+#include "common/wire/control.pb-c.h"
+#include <jansson.h>
+#include <stdint.h>
+
+typedef struct wf_ask wf_ask;
+
+/* Dials the master; nothing is awaited. *out is the caller's. Errors: WF_NOMEM, WF_IO. */
+WF_MUST_USE wf_status wf_ask_open(const wf_cluster_conf *conf, wf_ask **out, wf_err *err);
+/* Closes *a and sets it to NULL; NULL is fine. */
+void wf_ask_close(wf_ask **a);
+/* Asks and waits. *answer is the picture of the cluster that comes with every answer, the caller's
+ * (json_decref); NULL is allowed. Errors: WF_TIMEOUT naming the master and its address; what the
+ * master answered; what it refused the dialling for. */
+WF_MUST_USE wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms,
+                                  json_t **answer, wf_err *err);
+/* The word of a supervisor that a task's process ended; it leaves when it can. */
+void wf_ask_tell_death(wf_ask *a, const Weft__Died *died);
+/* Moves what is due without waiting, for whoever only tells. */
+void wf_ask_turn(wf_ask *a, int64_t now_ns);
+
+/* The job of that name in a picture, borrowed; NULL when there is none. */
+json_t *wf_ask_job(json_t *picture, const char *name);
+
+#endif

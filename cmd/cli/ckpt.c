@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/ckpt.c - looks at checkpoints on disk; no cluster need run. */
+#include "common/ckpt/ckpt.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/term.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct request {
+    const char *dir, *job, *step; /* step NULL: the newest, or all */
+    bool json;
+    wf_cluster_conf *conf;
+} request;
+
+static const char *time_text(int64_t ms, char *text, size_t size)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm at;
+
+    if (ms <= 0 || !localtime_r(&seconds, &at) || !strftime(text, size, "%F %T", &at))
+        snprintf(text, size, "-");
+    return text;
+}
+
+static wf_status print_json(json_t *root, wf_err *err)
+{
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+
+    json_decref(root);
+    if (!text)
+        return wf_fail_nomem(err, 0);
+    printf("%s\n", text);
+    free(text);
+    return WF_OK;
+}
+
+/* ---- ls ---- */
+
+static json_t *entry_json(const wf_ckpt_entry *e)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:s?}", "name", e->name, "step",
+                     (json_int_t)e->step, "generation", (json_int_t)e->generation, "bytes",
+                     (json_int_t)e->bytes, "files", (json_int_t)e->n_files, "created_ms",
+                     (json_int_t)e->created_ms, "complete", e->fault == NULL, "fault", e->fault);
+}
+
+static void add_row(wf_rows *rows, const wf_ckpt_entry *e)
+{
+    char step[32], generation[16], size[32], when[32], files[16];
+
+    snprintf(step, sizeof step, "%" PRIu64, e->step);
+    snprintf(generation, sizeof generation, "%" PRIu32, e->generation);
+    snprintf(files, sizeof files, "%" PRIu32, e->n_files);
+    wf_rows_add(rows,
+                (const char *[]){
+                    e->name, generation, step, files, wf_bytes_text(e->bytes, size, sizeof size),
+                    time_text(e->created_ms, when, sizeof when), e->fault ? e->fault : "complete"},
+                7);
+}
+
+static wf_status list(const request *r, wf_err *err)
+{
+    static const char *const head[] = {"NAME", "GEN", "STEP", "FILES", "BYTES", "CREATED", "STATE"};
+    wf_arena *arena = wf_arena_new(0);
+    wf_ckpt_entry *entries = NULL;
+    wf_rows rows = {0};
+    json_t *all = json_array();
+    size_t n = 0;
+    wf_status rc;
+
+    if (!arena || !all) {
+        rc = wf_fail_nomem(err, 0);
+        goto out;
+    }
+    rc = wf_ckpt_list(wf_disk_posix(), r->dir, r->job, arena, &entries, &n, err);
+    wf_rows_add(&rows, head, WF_COUNT(head));
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        add_row(&rows, &entries[i]);
+        if (json_array_append_new(all, entry_json(&entries[i])) != 0)
+            rc = wf_fail_nomem(err, 0);
+    }
+    if (rc == WF_OK && r->json)
+        rc = print_json(json_incref(all), err);
+    else if (rc == WF_OK)
+        rc = wf_rows_print(&rows, stdout, err);
+out:
+    json_decref(all);
+    wf_rows_close(&rows);
+    wf_arena_free(&arena);
+    return rc;
+}
+
+/* ---- show, verify ---- */
+
+static void tell(void *arg, uint64_t step, const char *sentence)
+{
+    (void)arg, (void)step;
+    fprintf(stderr, "%s\n", sentence);
+}
+
+static wf_status open_asked(const request *r, bool verify, wf_ckpt **out, wf_err *err)
+{
+    unsigned long long step;
+    const char *text = r->step;
+
+    if (!text)
+        return wf_ckpt_newest(wf_disk_posix(), r->dir, r->job, NULL, UINT64_MAX, tell, NULL, out,
+                              err);
+    if (strncmp(text, "step-", 5) == 0)
+        text += 5;
+    WF_TRY(wf_arg_u64("the step", text, 0, INT64_MAX, &step, err));
+    return wf_ckpt_open(wf_disk_posix(), r->dir, r->job, step, verify, out, err);
+}
+
+static void show_variables(const wf_manifest *m, wf_rows *rows)
+{
+    static const char *const head[] = {"VARIABLE", "DTYPE",  "SHAPE",  "KIND",
+                                       "SLOTS",    "SLICES", "UPDATES"};
+
+    wf_rows_add(rows, head, WF_COUNT(head));
+    for (size_t i = 0; i < m->n_variables; i++) {
+        const wf_ckpt_variable *v = &m->variables[i];
+        char shape[128], slots[256] = "", slices[16], updates[24];
+        size_t at = 0;
+
+        for (uint32_t k = 0; k < v->n_slots && at < sizeof slots; k++)
+            at +=
+                (size_t)snprintf(slots + at, sizeof slots - at, "%s%s", k ? "," : "", v->slots[k]);
+        snprintf(slices, sizeof slices, "%zu", v->n_slices);
+        snprintf(updates, sizeof updates, "%" PRIu64, v->n_slices ? v->slices[0].updates : 0);
+        wf_rows_add(rows,
+                    (const char *[]){v->name, wf_dtype_name(v->dtype),
+                                     wf_dims_str(v->rank, v->dims, shape, sizeof shape), v->kind,
+                                     slots, slices, updates},
+                    7);
+    }
+}
+
+static wf_status show_text(const wf_ckpt *c, wf_err *err)
+{
+    const wf_manifest *m = wf_ckpt_manifest(c);
+    wf_rows rows = {0};
+    char when[32];
+    uint64_t bytes = 0;
+    char size[32];
+
+    for (size_t i = 0; i < m->n_files; i++)
+        bytes += m->files[i].bytes;
+    printf("%s  job %s  generation %" PRIu32 "  step %" PRIu64 "  %s\n", wf_ckpt_name(c), m->job,
+           m->cut.generation, m->global_step, time_text(m->created_ms, when, sizeof when));
+    printf("%s in %zu files  pause %" PRIu64 " ms  graph %s  written by weft %s\n",
+           wf_bytes_text(bytes, size, sizeof size), m->n_files, m->pause_ms, m->digest, m->weft);
+    printf("optimizer %s", m->rule);
+    for (size_t i = 0; i < m->n_options; i++)
+        printf("  %s %g", m->options[i].name, m->options[i].value);
+    printf("\nepoch %" PRIu32 " of %" PRIu64 " records: %zu ranges finished, %zu splits open\n",
+           m->ledger.epoch, m->ledger.records, m->ledger.n_finished, m->ledger.n_open);
+    for (size_t i = 0; i < m->n_metrics; i++)
+        printf("%s%s %.6g", i ? "  " : "", m->metrics[i].name, m->metrics[i].value);
+    printf("%s\n", m->n_metrics ? "\n" : "");
+    show_variables(m, &rows);
+    return wf_rows_print(&rows, stdout, err);
+}
+
+static wf_status show(const request *r, wf_err *err)
+{
+    wf_bytes text = {0};
+    wf_ckpt *c = NULL;
+    wf_status rc;
+
+    WF_TRY(open_asked(r, false, &c, err));
+    if (r->json) {
+        rc = wf_manifest_encode(wf_ckpt_manifest(c), &text, err);
+        if (rc == WF_OK)
+            printf("%s", wf_bytes_str(&text));
+    } else {
+        rc = show_text(c, err);
+    }
+    wf_bytes_close(&text);
+    wf_ckpt_close(&c);
+    return rc;
+}
+
+static wf_status verify_one(const request *r, uint64_t step, const char *name, size_t *bad)
+{
+    wf_ckpt *c = NULL;
+    wf_err why = {0};
+    wf_status rc = wf_ckpt_open(wf_disk_posix(), r->dir, r->job, step, true, &c, &why);
+
+    if (rc == WF_OK)
+        printf("ok   %s  %zu files verified\n", name, wf_ckpt_manifest(c)->n_files);
+    else
+        printf("bad  %s\n", why.what);
+    *bad += rc != WF_OK;
+    wf_ckpt_close(&c);
+    return rc;
+}
+
+static wf_status verify(const request *r, wf_err *err)
+{
+    wf_arena *arena = wf_arena_new(0);
+    wf_ckpt_entry *entries = NULL;
+    unsigned long long step = 0;
+    const char *only = r->step;
+    size_t n = 0, bad = 0, seen = 0;
+    wf_status rc;
+
+    if (!arena)
+        return wf_fail_nomem(err, 0);
+    if (only && strncmp(only, "step-", 5) == 0)
+        only += 5;
+    rc = only ? wf_arg_u64("the step", only, 0, INT64_MAX, &step, err) : WF_OK;
+    if (rc == WF_OK)
+        rc = wf_ckpt_list(wf_disk_posix(), r->dir, r->job, arena, &entries, &n, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        if (only && entries[i].step != step)
+            continue;
+        seen++;
+        if (verify_one(r, entries[i].step, entries[i].name, &bad) == WF_NOMEM)
+            rc = wf_fail_nomem(err, 0);
+    }
+    if (rc == WF_OK && seen == 0)
+        rc = wf_fail(err, WF_NOTFOUND, "see \"weft ckpt ls\"", "job \"%s\" has no such checkpoint",
+                     r->job);
+    if (rc == WF_OK && bad)
+        rc = wf_fail(err, WF_CORRUPT, "recovery passes over them by itself",
+                     "%zu of %zu checkpoints of job \"%s\" do not verify", bad, seen, r->job);
+    wf_arena_free(&arena);
+    return rc;
+}
+
+static wf_status list_jobs(const request *r, wf_err *err)
+{
+    wf_arena *arena = wf_arena_new(0);
+    const char *const *names = NULL;
+    size_t n = 0;
+    wf_status rc;
+
+    if (!arena)
+        return wf_fail_nomem(err, 0);
+    rc = wf_disk_list(wf_disk_posix(), r->dir, arena, &names, &n, err);
+    if (rc == WF_NOTFOUND)
+        rc = wf_fail(err, rc, "train a job first", "there are no checkpoints in %s", r->dir);
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        if (names[i][0] != '.')
+            printf("%s\n", names[i]);
+    wf_arena_free(&arena);
+    return rc;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    request r = {0};
+    const char *cluster = NULL, *what;
+    wf_words words;
+    const wf_flag flags[] = {{"json", 0, .set = &r.json},
+                             {"dir", 0, .value = &r.dir},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 1, 3, &words, err));
+    what = words.word[0];
+    r.job = words.n > 1 ? words.word[1] : NULL;
+    r.step = words.n > 2 ? words.word[2] : NULL;
+    if (!r.job && strcmp(what, "ls") != 0)
+        return wf_fail(err, WF_USAGE, "see \"weft help ckpt\"", "weft ckpt %s wants a job's name",
+                       what);
+    if (r.job && !wf_job_name_ok(r.job))
+        return wf_fail(err, WF_USAGE, NULL, "\"%.64s\" is no job's name", r.job);
+    if (!r.dir) {
+        WF_TRY(wf_place_cluster(cluster, false, &r.conf, err));
+        r.dir = r.conf->checkpoint_dir;
+    }
+    if (strcmp(what, "ls") == 0)
+        rc = r.job ? list(&r, err) : list_jobs(&r, err);
+    else if (strcmp(what, "show") == 0)
+        rc = show(&r, err);
+    else if (strcmp(what, "verify") == 0)
+        rc = verify(&r, err);
+    else
+        rc = wf_fail(err, WF_USAGE, "it is ls, show or verify", "weft ckpt has no \"%.32s\"", what);
+    wf_cluster_free(&r.conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_ckpt = {
+    .name = "ckpt",
+    .help = "list, show and verify checkpoints on disk",
+    .usage =
+        "weft ckpt ls [JOB] [--json]            the jobs, or a job's checkpoints, newest first\n"
+        "weft ckpt show JOB [STEP] [--json]     what is in one; without STEP the newest\n"
+        "weft ckpt verify JOB [STEP]            read and check every byte; without STEP of all\n\n"
+        "Reads the folder of checkpoints directly; the cluster need not run.\n"
+        "  --dir DIR        the folder; else checkpoint_dir of the cluster here\n"
+        "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
+        "  weft ckpt ls mnist-mlp\n"
+        "  weft ckpt verify mnist-mlp 12000\n",
+    .run = run,
+};

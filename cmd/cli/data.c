@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/data.c - draws a data set, and looks into files. */
+#include "common/data/data.h"
+#include "cmd/cli/cli.h"
+#include "common/base/file.h"
+#include "common/data/digits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const digit_files[] = {"train-images-idx3-ubyte.gz",
+                                          "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz",
+                                          "t10k-labels-idx1-ubyte.gz"};
+
+typedef struct request {
+    const char *seed, *train, *test;
+    bool force;
+} request;
+
+/* What was drawn with which numbers: drawing the same again would change nothing. */
+static bool is_drawn(const char *dir, const char *note)
+{
+    char path[4096];
+    wf_bytes text = {0};
+    bool same;
+
+    for (size_t i = 0; i < WF_COUNT(digit_files); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, digit_files[i]);
+        if (!wf_file_exists(path))
+            return false;
+    }
+    snprintf(path, sizeof path, "%s/digits.txt", dir);
+    same = wf_file_read(path, 4096, &text, NULL) == WF_OK && strcmp(wf_bytes_str(&text), note) == 0;
+    wf_bytes_close(&text);
+    return same;
+}
+
+static wf_status digits(const char *dir, const request *r, wf_err *err)
+{
+    unsigned long long seed, n_train, n_test;
+    char note[128], path[4096];
+
+    WF_TRY(wf_arg_u64("--seed", r->seed, 0, INT64_MAX, &seed, err));
+    WF_TRY(wf_arg_u64("--train", r->train, 1, 10000000, &n_train, err));
+    WF_TRY(wf_arg_u64("--test", r->test, 1, 10000000, &n_test, err));
+    snprintf(note, sizeof note, "weft %s digits seed %llu train %llu test %llu\n", WEFT_VERSION,
+             seed, n_train, n_test);
+    if (!r->force && is_drawn(dir, note)) {
+        printf("%s: %llu + %llu images are there already\n", dir, n_train, n_test);
+        return WF_OK;
+    }
+    WF_TRY(wf_digits_write(dir, seed, n_train, n_test, err));
+    snprintf(path, sizeof path, "%s/digits.txt", dir);
+    WF_TRY(wf_file_write(path, note, strlen(note), err));
+    printf("%s: %llu + %llu images drawn, seed %llu   try: weft train examples/digits.yaml\n", dir,
+           n_train, n_test, seed);
+    return WF_OK;
+}
+
+static const char *format_of(const char *path)
+{
+    return strstr(path, ".npy") || strstr(path, ".npz") ? "npy" : "idx";
+}
+
+static wf_status peek(const char *path, wf_err *err)
+{
+    wf_field_spec field = {.name = "x", .path = path};
+    wf_dataset_spec spec = {.format = format_of(path), .fields = &field, .n_fields = 1};
+    wf_dataset *d = NULL;
+    const wf_field_info *f;
+    wf_field_range range;
+    char shape[128];
+
+    WF_TRY(wf_dataset_open(&spec, &d, err));
+    f = wf_dataset_field(d, 0);
+    range = wf_dataset_range(d, 0);
+    printf("%s  %s  %" PRIu64 " records of %s%s  from %g to %g\n", path, format_of(path),
+           wf_dataset_records(d), wf_dtype_name(f->dtype),
+           wf_dims_str(f->rank, f->dims, shape, sizeof shape), range.least, range.most);
+    wf_dataset_free(&d);
+    return WF_OK;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    request r = {.seed = "1", .train = "60000", .test = "10000"};
+    wf_words words;
+    const wf_flag flags[] = {{"seed", 0, .value = &r.seed},
+                             {"train", 0, .value = &r.train},
+                             {"test", 0, .value = &r.test},
+                             {"force", 0, .set = &r.force},
+                             {0}};
+
+    WF_TRY(wf_args(flags, argc, argv, 2, 32, &words, err));
+    if (strcmp(words.word[0], "digits") == 0 && words.n == 2)
+        return digits(words.word[1], &r, err);
+    if (strcmp(words.word[0], "peek") != 0)
+        return wf_fail(err, WF_USAGE, "it is digits DIR or peek FILE...",
+                       "weft data has no \"%.32s\" with %zu words", words.word[0], words.n - 1);
+    for (size_t i = 1; i < words.n; i++)
+        WF_TRY(peek(words.word[i], err));
+    return WF_OK;
+}
+
+const wf_cmd wf_cmd_data = {
+    .name = "data",
+    .help = "draw the digits data set, look into data files",
+    .usage =
+        "weft data digits DIR [--seed N] [--train N] [--test N] [--force]\n"
+        "weft data peek FILE...\n\n"
+        "digits draws 28x28 grey images of handwritten-like digits, 60,000 and 10,000 of them, as\n"
+        "IDX files with MNIST's names. The same seed gives the same bytes; what is there already\n"
+        "is not drawn again without --force.\n"
+        "peek says what an IDX or npy file (also .gz) holds: records, dtype, shape, extent.\n\n"
+        "  weft data digits data/digits\n"
+        "  weft data peek data/digits/train-images-idx3-ubyte.gz\n",
+    .run = run,
+};

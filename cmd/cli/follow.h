@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/follow.h - a job followed to its end: a bar on a terminal, lines elsewhere. */
+#ifndef WF_CMD_CLI_FOLLOW_H
+#define WF_CMD_CLI_FOLLOW_H
+
+#include "cmd/cli/ask.h"
+#include "common/base/status.h"
+#include "common/conf/conf.h"
+
+/* Follows a job until it is over. Ctrl-C asks the master to stop it with a checkpoint; a second one
+ * stops following. Ends with the sentence of its result on stdout. Errors: the job's failure;
+ * WF_STOPPED; WF_TIMEOUT when the master is gone for long. */
+WF_MUST_USE wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job,
+                                wf_err *err);
+
+#endif

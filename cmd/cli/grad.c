@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/grad.c */
+#include "cmd/cli/once.h"
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    wf_once o = {0};
+
+    WF_TRY(wf_once_args(argc, argv, true, &o, err));
+    return wf_once_run(&o, WF_COMPILE_GRAD, err);
+}
+
+const wf_cmd wf_cmd_grad = {
+    .name = "grad",
+    .help = "gradients of an ONNX file's loss, once, here",
+    .usage =
+        "weft grad MODEL.onnx --loss NAME --input NAME=FILE.npy ... --output-dir DIR\n\n"
+        "Differentiates the scalar output NAME by every trainable initializer and writes each\n"
+        "gradient as DIR/INITIALIZER.npy, with '/' and ':' of the name as '_'. An initializer "
+        "that\n"
+        "the loss does not depend on gets zeroes.\n"
+        "  --seed N           of random operations (0)\n"
+        "  --threads N        (one per processor)\n\n"
+        "  weft grad mlp.onnx --loss loss --input x=x.npy --input y=y.npy --output-dir grads\n",
+    .run = run,
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/npy.c - reading goes through the data room, which holds a header against its file. */
+#include "cmd/cli/npy.h"
+#include "common/base/bytes.h"
+#include "common/base/file.h"
+#include "common/data/data.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *descr_of(wf_dtype dtype)
+{
+    switch (dtype) {
+    case WF_F32:
+    case WF_BF16:
+        return "<f4";
+    case WF_F64:
+        return "<f8";
+    case WF_F16:
+        return "<f2";
+    case WF_U8:
+        return "|u1";
+    case WF_I32:
+        return "<i4";
+    case WF_I64:
+        return "<i8";
+    case WF_BOOL:
+        return "|b1";
+    default:
+        return NULL;
+    }
+}
+
+/* Version 1.0: the head is padded so that the elements begin at a multiple of 64. */
+static void put_head(wf_bytes *out, const char *descr, uint32_t rank, const int64_t dims[])
+{
+    wf_bytes text = {0};
+    size_t padded;
+    uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+
+    wf_bytes_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (uint32_t i = 0; i < rank; i++)
+        wf_bytes_printf(&text, "%" PRId64 ", ", dims[i]);
+    wf_bytes_puts(&text, "), }");
+    padded = (text.size + 1 + sizeof head + 63) / 64 * 64 - sizeof head;
+    while (text.size + 1 < padded)
+        wf_bytes_puts(&text, " ");
+    wf_bytes_puts(&text, "\n");
+    head[8] = (uint8_t)(padded & 0xff);
+    head[9] = (uint8_t)(padded >> 8);
+    wf_bytes_add(out, head, sizeof head);
+    wf_bytes_add(out, text.data, text.size);
+    out->failed = out->failed || text.failed;
+    wf_bytes_close(&text);
+}
+
+static void put_data(wf_bytes *out, wf_dtype dtype, int64_t elems, const void *data)
+{
+    if (dtype != WF_BF16) {
+        wf_bytes_add(out, data, (size_t)elems * wf_dtype_size(dtype));
+        return;
+    }
+    for (int64_t i = 0; i < elems; i++) {
+        float f = wf_bf16_to_f32(((const uint16_t *)data)[i]);
+
+        wf_bytes_add(out, &f, sizeof f);
+    }
+}
+
+wf_status wf_npy_write(const char *dir, const char *name, wf_dtype dtype, uint32_t rank,
+                       const int64_t dims[], const void *data, wf_err *err)
+{
+    const char *descr = descr_of(dtype);
+    char path[PATH_MAX];
+    wf_bytes out = {0};
+    int64_t elems;
+    int n = snprintf(path, sizeof path, "%s/%s.npy", dir, name);
+    wf_status rc;
+
+    if (n < 0 || n >= (int)sizeof path)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s/%.200s.npy is too long", dir, name);
+    for (char *p = path + strlen(dir) + 1; *p; p++)
+        if (*p == '/' || *p == ':')
+            *p = '_';
+    if (!descr || !wf_dims_elems(rank, dims, &elems))
+        return wf_fail(err, WF_INVALID, NULL, "\"%.200s\" is not a tensor that numpy reads", name);
+    put_head(&out, descr, rank, dims);
+    put_data(&out, dtype, elems, data);
+    rc = wf_bytes_check(&out, err);
+    if (rc == WF_OK)
+        rc = wf_file_write(path, out.data, out.size, err);
+    wf_bytes_close(&out);
+    return rc;
+}
+
+static wf_status gather_all(const wf_dataset *d, wf_tensor *t, wf_err *err)
+{
+    size_t n = (size_t)wf_dataset_records(d);
+    uint64_t *records = calloc(n + 1, sizeof *records);
+
+    if (!records)
+        return wf_fail_nomem(err, n * sizeof *records);
+    for (size_t i = 0; i < n; i++)
+        records[i] = i;
+    wf_dataset_gather(d, 0, records, n, t->data);
+    free(records);
+    return WF_OK;
+}
+
+wf_status wf_npy_read(const char *path, wf_tensor **out, wf_err *err)
+{
+    wf_field_spec field = {.name = "x", .path = path};
+    wf_dataset_spec spec = {.format = "npy", .fields = &field, .n_fields = 1};
+    wf_dataset *d = NULL;
+    const wf_field_info *f;
+    int64_t dims[WF_MAX_RANK];
+    wf_tensor *t = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_dataset_open(&spec, &d, err));
+    f = wf_dataset_field(d, 0);
+    dims[0] = (int64_t)wf_dataset_records(d);
+    memcpy(dims + 1, f->dims, sizeof dims - sizeof *dims);
+    rc = f->rank < WF_MAX_RANK
+             ? wf_tensor_new(f->dtype, f->rank + 1, dims, &t, err)
+             : wf_fail(err, WF_SHAPE, NULL, "%s has more than %d axes", path, WF_MAX_RANK);
+    if (rc == WF_OK)
+        rc = gather_all(d, t, err);
+    wf_dataset_free(&d);
+    if (rc != WF_OK) {
+        wf_tensor_free(&t);
+        return rc;
+    }
+    *out = t;
+    return WF_OK;
+}

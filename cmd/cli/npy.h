@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/npy.h - tensors as numpy's .npy files, for `weft run` and `weft grad`. */
+#ifndef WF_CMD_CLI_NPY_H
+#define WF_CMD_CLI_NPY_H
+
+#include "common/base/status.h"
+#include "common/tensor/tensor.h"
+#include <stddef.h>
+
+/* Writes DIR/NAME.npy, with '/' and ':' of the name as '_'. dims [rank]; data in row-major order,
+ * bfloat16 as float32, since numpy has none. Errors: WF_IO, WF_INVALID, WF_NOMEM. */
+WF_MUST_USE wf_status wf_npy_write(const char *dir, const char *name, wf_dtype dtype, uint32_t rank,
+                                   const int64_t dims[], const void *data, wf_err *err);
+/* Reads a file as a tensor that the caller owns. Errors: as wf_dataset_open. */
+WF_MUST_USE wf_status wf_npy_read(const char *path, wf_tensor **out, wf_err *err);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/once.c */
+#include "cmd/cli/once.h"
+#include "cmd/cli/npy.h"
+#include "common/base/file.h"
+#include "common/base/nearest.h"
+#include "common/exec/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_FEEDS = 64 };
+
+typedef struct run {
+    const wf_once *o;
+    wf_compiled *c;
+    wf_tensor *fed[MOST_FEEDS]; /* by place in c->feeds */
+    wf_pool *pool;
+    wf_plan *plan;
+} run;
+
+wf_status wf_once_args(int argc, char *argv[], bool has_loss, wf_once *o, wf_err *err)
+{
+    const char *seed = "0", *threads = NULL;
+    unsigned long long number;
+    wf_words words;
+    const wf_flag flags[] = {{"input", 'i', .words = &o->inputs},
+                             {"output-dir", 'o', .value = &o->output_dir},
+                             {"seed", 0, .value = &seed},
+                             {"threads", 0, .value = &threads},
+                             {has_loss ? "loss" : "fetch", 0, .value = has_loss ? &o->loss : NULL,
+                              .words = has_loss ? NULL : &o->fetches},
+                             {0}};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    o->model = words.word[0];
+    WF_TRY(wf_arg_u64("--seed", seed, 0, INT64_MAX, &number, err));
+    o->seed = number;
+    number = processors > 0 ? (unsigned long long)processors : 1;
+    if (threads)
+        WF_TRY(wf_arg_u64("--threads", threads, 1, WF_POOL_MAX, &number, err));
+    o->threads = number < WF_POOL_MAX ? (uint32_t)number : WF_POOL_MAX;
+    if (!o->output_dir)
+        return wf_fail(err, WF_USAGE, "add --output-dir DIR", "weft %s wants a folder to write to",
+                       argv[0]);
+    if (has_loss && !o->loss)
+        return wf_fail(err, WF_USAGE, "add --loss NAME", "weft grad wants the name of the loss");
+    return WF_OK;
+}
+
+static wf_status unknown_input(const run *r, const char *name, wf_err *err)
+{
+    const char *names[MOST_FEEDS], *near;
+    char mend[160] = "";
+
+    for (size_t i = 0; i < r->c->n_feeds; i++)
+        names[i] = r->c->feeds[i].name;
+    near = wf_nearest(name, names, r->c->n_feeds);
+    if (near)
+        snprintf(mend, sizeof mend, "did you mean \"%.100s\"?", near);
+    return wf_fail(err, WF_USAGE, mend, "%s has no input \"%.64s\"", r->o->model, name);
+}
+
+static wf_status check_fed(const wf_compiled_feed *f, const char *path, const wf_tensor *t,
+                           wf_err *err)
+{
+    char text[128];
+    bool fits = t->rank == f->rank && t->dtype == f->dtype;
+
+    for (uint32_t i = 0; fits && i < f->rank; i++)
+        fits = f->axes[i].size < 0 || f->axes[i].size == t->dims[i];
+    if (fits)
+        return WF_OK;
+    {
+        int64_t dims[WF_MAX_RANK];
+        char want[128];
+
+        for (uint32_t i = 0; i < f->rank; i++)
+            dims[i] = f->axes[i].size;
+        return wf_fail(err, WF_SHAPE, NULL, "%s is %s%s, and input \"%s\" is %s%s", path,
+                       wf_dtype_name(t->dtype), wf_dims_str(t->rank, t->dims, text, sizeof text),
+                       f->name, wf_dtype_name(f->dtype),
+                       wf_dims_str(f->rank, dims, want, sizeof want));
+    }
+}
+
+static wf_status read_input(run *r, const char *word, wf_err *err)
+{
+    const char *equals = strchr(word, '=');
+    char name[256];
+
+    if (!equals || equals == word || (size_t)(equals - word) >= sizeof name)
+        return wf_fail(err, WF_USAGE, "write --input NAME=FILE.npy", "\"%.64s\" names no file",
+                       word);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
+    for (size_t i = 0; i < r->c->n_feeds; i++) {
+        const wf_compiled_feed *f = &r->c->feeds[i];
+
+        if (strcmp(f->name, name) != 0)
+            continue;
+        if (r->fed[i])
+            return wf_fail(err, WF_USAGE, NULL, "input \"%s\" is given twice", name);
+        WF_TRY(wf_npy_read(equals + 1, &r->fed[i], err));
+        return check_fed(f, equals + 1, r->fed[i], err);
+    }
+    return unknown_input(r, name, err);
+}
+
+static wf_status read_inputs(run *r, wf_err *err)
+{
+    if (r->c->n_feeds > MOST_FEEDS)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "%s has %zu inputs; %d may be", r->o->model,
+                       r->c->n_feeds, MOST_FEEDS);
+    for (size_t i = 0; i < r->o->inputs.n; i++)
+        WF_TRY(read_input(r, r->o->inputs.word[i], err));
+    for (size_t i = 0; i < r->c->n_feeds; i++) {
+        char mend[160];
+
+        if (r->fed[i])
+            continue;
+        snprintf(mend, sizeof mend, "add --input %.60s=FILE.npy", r->c->feeds[i].name);
+        return wf_fail(err, WF_USAGE, mend, "%s wants input \"%.64s\"", r->o->model,
+                       r->c->feeds[i].name);
+    }
+    return WF_OK;
+}
+
+static wf_status make_plan(run *r, wf_err *err)
+{
+    wf_plan_shape shapes[MOST_FEEDS];
+    wf_plan_options options = {.n_shapes = r->c->n_feeds, .shapes = shapes};
+
+    for (size_t i = 0; i < r->c->n_feeds; i++) {
+        shapes[i] = (wf_plan_shape){.name = r->c->feeds[i].name, .rank = r->fed[i]->rank};
+        memcpy(shapes[i].dims, r->fed[i]->dims, sizeof shapes[i].dims);
+    }
+    WF_TRY(wf_pool_new(r->o->threads, &r->pool, err));
+    options.pool = r->pool;
+    WF_TRY(wf_plan_new(r->c->graph, &options, &r->plan, err));
+    for (size_t i = 0; i < r->c->n_feeds; i++) {
+        int64_t port = wf_plan_find_input(r->plan, r->c->feeds[i].name);
+
+        if (port >= 0)
+            wf_plan_bind_input(r->plan, (uint32_t)port, r->fed[i]->data);
+    }
+    return WF_OK;
+}
+
+/* The gradient of a variable that the loss does not depend on. */
+static wf_status write_zeros(const run *r, const wf_compiled_output *out, wf_err *err)
+{
+    const wf_compiled_variable *v = &r->c->variables[out->variable];
+    wf_tensor *t = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_tensor_new(v->dtype, v->rank, v->dims, &t, err));
+    rc = wf_npy_write(r->o->output_dir, out->label, v->dtype, v->rank, v->dims, t->data, err);
+    wf_tensor_free(&t);
+    return rc;
+}
+
+static wf_status write_outputs(const run *r, wf_err *err)
+{
+    WF_TRY(wf_make_dirs(r->o->output_dir, err));
+    for (size_t i = 0; i < r->c->n_outputs; i++) {
+        const wf_compiled_output *out = &r->c->outputs[i];
+        const wf_port *port;
+        int64_t at;
+
+        if (!out->name) {
+            WF_TRY(write_zeros(r, out, err));
+            continue;
+        }
+        at = wf_plan_find_output(r->plan, out->name);
+        wf_assert(at >= 0); /* the plan was made from the graph that names it */
+        port = wf_plan_output(r->plan, (uint32_t)at);
+        WF_TRY(wf_npy_write(r->o->output_dir, out->label, port->dtype, port->rank, port->dims,
+                            wf_plan_output_data(r->plan, (uint32_t)at), err));
+    }
+    printf("%s: %zu files written to %s\n", r->o->model, r->c->n_outputs, r->o->output_dir);
+    return WF_OK;
+}
+
+wf_status wf_once_run(const wf_once *o, wf_compile_mode mode, wf_err *err)
+{
+    wf_compile_spec spec = {.onnx_path = o->model,
+                            .mode = mode,
+                            .loss = o->loss,
+                            .fetches = o->fetches.word,
+                            .n_fetches = o->fetches.n};
+    wf_step_key key = {.seed = o->seed};
+    run r = {.o = o};
+    wf_status rc;
+
+    rc = wf_compile(&spec, &r.c, err);
+    for (size_t i = 0; rc == WF_OK && i < r.c->n_warnings; i++)
+        fprintf(stderr, "warning: %s\n", r.c->warnings[i]);
+    if (rc == WF_OK)
+        rc = read_inputs(&r, err);
+    if (rc == WF_OK)
+        rc = make_plan(&r, err);
+    if (rc == WF_OK)
+        rc = wf_plan_run(r.plan, &key, NULL, NULL, err);
+    if (rc == WF_OK)
+        rc = write_outputs(&r, err);
+    wf_plan_free(&r.plan);
+    wf_pool_free(&r.pool);
+    for (size_t i = 0; i < MOST_FEEDS; i++)
+        wf_tensor_free(&r.fed[i]);
+    wf_compiled_free(&r.c);
+    return rc;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/place.c */
+#include "cmd/cli/place.h"
+#include "common/base/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char LOCAL[] = ".weft/local.yaml";
+
+static wf_status make_local(wf_err *err)
+{
+    wf_cluster_conf *made = NULL;
+    wf_status rc;
+
+    rc = wf_make_dirs(".weft", err);
+    if (rc == WF_OK)
+        rc = wf_cluster_local(".weft", 2, 2, &made, err);
+    if (rc == WF_OK)
+        rc = wf_cluster_write(made, LOCAL, err);
+    wf_cluster_free(&made);
+    return rc;
+}
+
+wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out, wf_err *err)
+{
+    if (path)
+        return wf_cluster_load(path, out, err);
+    if (wf_file_exists("cluster.yaml"))
+        return wf_cluster_load("cluster.yaml", out, err);
+    if (make && !wf_file_exists(LOCAL))
+        WF_TRY(make_local(err));
+    if (wf_file_exists(LOCAL))
+        return wf_cluster_load(LOCAL, out, err);
+    return wf_fail(err, WF_NOTFOUND, "go to its folder, or name it with --cluster FILE",
+                   "there is no cluster.yaml here, and no local cluster was started here");
+}
+
+/* A copy is the text behind one comment line that says where it comes from. */
+static const char FROM[] = "# from ";
+
+wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name, const char *text,
+                            size_t size, const char *path, wf_err *err)
+{
+    char full[PATH_MAX], folder[PATH_MAX + 80], file[PATH_MAX + 96];
+    wf_bytes copy = {0};
+    wf_status rc;
+
+    if (!realpath(path, full))
+        return wf_fail_errno(err, errno, NULL, "cannot find %s", path);
+    snprintf(folder, sizeof folder, "%s/jobs/%.64s", conf->state_dir, name);
+    snprintf(file, sizeof file, "%s/job.yaml", folder);
+    wf_bytes_printf(&copy, "%s%s\n", FROM, full);
+    wf_bytes_add(&copy, text, size);
+    rc = wf_bytes_check(&copy, err);
+    if (rc == WF_OK)
+        rc = wf_make_dirs(folder, err);
+    if (rc == WF_OK)
+        rc = wf_file_write(file, copy.data, copy.size, err);
+    wf_bytes_close(&copy);
+    return rc;
+}
+
+static wf_status load_kept(const char *file, wf_job_conf **out, wf_err *err)
+{
+    char path[PATH_MAX];
+    wf_bytes text = {0};
+    const char *at;
+    size_t first;
+    wf_status rc;
+
+    WF_TRY(wf_file_read(file, WF_CONF_MAX_BYTES + PATH_MAX, &text, err));
+    at = wf_bytes_str(&text);
+    first = strcspn(at, "\n");
+    snprintf(path, sizeof path, "%s", file);
+    if (strncmp(at, FROM, strlen(FROM)) == 0 && at[first] && first < sizeof path) {
+        snprintf(path, sizeof path, "%.*s", (int)(first - strlen(FROM)), at + strlen(FROM));
+        at += first + 1;
+    }
+    rc = wf_job_parse(at, text.size - (size_t)(at - wf_bytes_str(&text)), path, out, err);
+    wf_bytes_close(&text);
+    return rc;
+}
+
+wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, wf_job_conf **out,
+                       wf_err *err)
+{
+    char file[PATH_MAX];
+
+    if (strchr(word, '/') || wf_file_exists(word) || !wf_job_name_ok(word))
+        return wf_job_load(word, out, err);
+    if (snprintf(file, sizeof file, "%s/jobs/%s/job.yaml", conf->state_dir, word) >=
+        (int)sizeof file)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
+    if (!wf_file_exists(file))
+        return wf_fail(err, WF_NOTFOUND, "give the path of its file",
+                       "no job \"%s\" was submitted from here", word);
+    return load_kept(file, out, err);
+}
+
+wf_status wf_place_program(const char *name, char *path, size_t size, wf_err *err)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+
+    if (n < 0)
+        return wf_fail_errno(err, errno, NULL, "cannot tell where weft lies");
+    self[n] = 0;
+    slash = strrchr(self, '/');
+    *slash = 0;
+    if (snprintf(path, size, "%s/%s", self, name) >= (int)size)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", self);
+    if (access(path, X_OK) != 0)
+        return wf_fail(err, WF_NOTFOUND, "install or build it beside weft",
+                       "%s is not in %s, where weft is", name, self);
+    return WF_OK;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/ports.c */
+#include "cmd/cli/ports.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+typedef struct endpoint {
+    struct sockaddr_storage at;
+    socklen_t size;
+} endpoint;
+
+/* False when the host's name says nothing to the resolver. */
+static bool resolve(const wf_task_conf *t, endpoint *out)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    char port[16];
+
+    *out = (endpoint){0};
+    if (!t->host) {
+        struct sockaddr_un *un = (struct sockaddr_un *)&out->at;
+
+        un->sun_family = AF_UNIX;
+        snprintf(un->sun_path, sizeof un->sun_path, "%s", t->address + strlen("ipc://"));
+        out->size = sizeof *un;
+        return true;
+    }
+    snprintf(port, sizeof port, "%u", t->port);
+    if (getaddrinfo(t->host, port, &hints, &found) != 0)
+        return false;
+    memcpy(&out->at, found->ai_addr, found->ai_addrlen);
+    out->size = found->ai_addrlen;
+    freeaddrinfo(found);
+    return true;
+}
+
+static bool same_host(const struct sockaddr *a, const struct sockaddr_storage *b)
+{
+    if (!a || a->sa_family != b->ss_family)
+        return false;
+    if (a->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+    return a->sa_family == AF_INET6 &&
+           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+bool wf_port_is_here(const wf_task_conf *t)
+{
+    struct ifaddrs *all = NULL;
+    endpoint e;
+    bool here = false;
+
+    if (!t->host || strncmp(t->host, "127.", 4) == 0)
+        return true;
+    if (!resolve(t, &e) || getifaddrs(&all) != 0)
+        return false;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next)
+        here = here || same_host(i->ifa_addr, &e.at);
+    freeifaddrs(all);
+    return here;
+}
+
+bool wf_port_answers(const wf_task_conf *t)
+{
+    endpoint e;
+    bool yes;
+    int fd;
+
+    if (!resolve(t, &e))
+        return false;
+    fd = socket(e.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    yes = connect(fd, (const struct sockaddr *)&e.at, e.size) == 0;
+    close(fd);
+    return yes;
+}
+
+/* The inode of the socket that listens on a port, from /proc/net/tcp or tcp6; 0 when not found. */
+static unsigned long inode_of(const char *table, unsigned port)
+{
+    FILE *f = fopen(table, "re");
+    char line[512];
+    unsigned long inode = 0;
+
+    while (f && inode == 0 && fgets(line, sizeof line, f)) {
+        unsigned local, state;
+        unsigned long found;
+
+        if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu",
+                   &local, &state, &found) == 3 &&
+            local == port && state == 0x0a)
+            inode = found;
+    }
+    if (f)
+        fclose(f);
+    return inode;
+}
+
+static bool holds(const char *pid, unsigned long inode)
+{
+    char path[320], target[64], wanted[64];
+    bool yes = false;
+    DIR *dir;
+    struct dirent *e;
+
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+    snprintf(path, sizeof path, "/proc/%.16s/fd", pid);
+    dir = opendir(path);
+    while (dir && !yes && (e = readdir(dir))) {
+        ssize_t n;
+
+        snprintf(path, sizeof path, "/proc/%.16s/fd/%.255s", pid, e->d_name);
+        n = readlink(path, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = 0;
+        yes = strcmp(target, wanted) == 0;
+    }
+    if (dir)
+        closedir(dir);
+    return yes;
+}
+
+/* "by process 4711 (python3)" or "". */
+static void describe_holder(unsigned port, char *text, size_t size)
+{
+    unsigned long inode = inode_of("/proc/net/tcp", port);
+    struct dirent *e;
+    DIR *proc;
+
+    text[0] = 0;
+    if (!inode)
+        inode = inode_of("/proc/net/tcp6", port);
+    proc = inode ? opendir("/proc") : NULL;
+    while (proc && !text[0] && (e = readdir(proc))) {
+        char path[64], name[64] = "?";
+        FILE *f;
+
+        if (!isdigit((unsigned char)e->d_name[0]) || !holds(e->d_name, inode))
+            continue;
+        snprintf(path, sizeof path, "/proc/%.16s/comm", e->d_name);
+        f = fopen(path, "re");
+        if (f && fgets(name, sizeof name, f))
+            name[strcspn(name, "\n")] = 0;
+        if (f)
+            fclose(f);
+        snprintf(text, size, " by process %.16s (%s)", e->d_name, name);
+    }
+    if (proc)
+        closedir(proc);
+}
+
+wf_status wf_port_check_free(const wf_task_conf *t, const char *who, wf_err *err)
+{
+    char holder[160] = "";
+    const int on = 1;
+    endpoint e;
+    bool taken;
+    int fd;
+
+    if (!t->host) {
+        if (!wf_port_answers(t))
+            return WF_OK;
+    } else {
+        if (!resolve(t, &e))
+            return wf_fail(err, WF_INVALID, "check the name in the cluster file",
+                           "%s: the host of %s is not known here", who, t->address);
+        fd = socket(e.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            return wf_fail_errno(err, errno, NULL, "cannot make a socket");
+        /* As ZeroMQ binds: connections of a process that ended a moment ago do not count. */
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        taken = bind(fd, (const struct sockaddr *)&e.at, e.size) != 0;
+        if (taken && errno != EADDRINUSE) {
+            int why = errno;
+
+            close(fd);
+            return wf_fail_errno(err, why, NULL, "%s cannot have %s", who, t->address);
+        }
+        close(fd);
+        if (!taken)
+            return WF_OK;
+        describe_holder(t->port, holder, sizeof holder);
+    }
+    return wf_fail(err, WF_INVALID, "end that process, or give the task another address",
+                   "%s cannot have %s: it is in use%s", who, t->address, holder);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/recover.c */
+#include "cmd/cli/cli.h"
+#include "cmd/cli/follow.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/super.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { READY_MS = 20000, DOWN_MS = 10000, ANSWER_MS = 10000 };
+
+static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t from_step,
+                         wf_err *err)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+    wf_ask *a = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_ask_open(conf, &a, err));
+    ask.command = "recover";
+    ask.job = (char *)job;
+    ask.from_step = from_step;
+    rc = wf_ask_send(a, &ask, ANSWER_MS, NULL, err);
+    if (rc == WF_OK)
+        rc = wf_follow(conf, a, job, err);
+    wf_ask_close(&a);
+    return rc;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    const char *cluster = NULL, *from = "latest";
+    wf_cluster_conf *conf = NULL;
+    unsigned long long step = 0;
+    int64_t from_step = -1;
+    wf_words words;
+    const wf_flag flags[] = {{"from", 0, .value = &from}, {"cluster", 0, .value = &cluster}, {0}};
+    wf_err ignored;
+    wf_status rc;
+    bool mine;
+
+    WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    if (strcmp(from, "latest") != 0) {
+        WF_TRY(wf_arg_u64("--from", from, 0, INT64_MAX, &step, err));
+        from_step = (int64_t)step;
+    }
+    WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    mine = wf_super_pid(conf) == 0;
+    rc = mine ? wf_super_start(conf, err) : WF_OK;
+    if (rc == WF_OK && mine)
+        rc = wf_super_wait_ready(conf, READY_MS, err);
+    if (rc == WF_OK)
+        rc = recover(conf, words.word[0], from_step, err);
+    if (mine && wf_super_pid(conf) && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
+        fprintf(stderr, "warning: %s\n", ignored.what);
+    wf_cluster_free(&conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_recover = {
+    .name = "recover",
+    .help = "go on with a job from its newest checkpoint",
+    .usage = "weft recover JOB [--from STEP] [--cluster FILE]\n\n"
+             "Goes on with a job that was stopped, has failed, or whose cluster died: weights,\n"
+             "optimizer, global step and place in the data are those of the newest checkpoint that\n"
+             "verifies; those passed over are named. Starts the cluster if it is not up. Follows\n"
+             "the job as \"weft train\" does.\n"
+             "  --from STEP   the checkpoint of that step, and not the newest\n\n"
+             "  weft recover digits\n",
+    .run = run,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/run.c */
+#include "cmd/cli/once.h"
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    wf_once o = {0};
+
+    WF_TRY(wf_once_args(argc, argv, false, &o, err));
+    return wf_once_run(&o, WF_COMPILE_RUN, err);
+}
+
+const wf_cmd wf_cmd_run = {
+    .name = "run",
+    .help = "evaluate an ONNX file once, here",
+    .usage =
+        "weft run MODEL.onnx --input NAME=FILE.npy ... --output-dir DIR\n\n"
+        "Evaluates the file as it stands and writes each output as DIR/NAME.npy, with '/' and ':'\n"
+        "of the name as '_'. An operation that weft does not have ends with exit code 3.\n"
+        "  --fetch NAME       other values than the outputs; may be given again\n"
+        "  --seed N           of random operations (0)\n"
+        "  --threads N        (one per processor)\n\n"
+        "  weft run mlp.onnx --input x=images.npy --output-dir out\n",
+    .run = run,
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/status.c */
+#include "cmd/cli/ask.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/term.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s && s[0] ? s : "-";
+}
+
+static double number(const json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+static wf_status print_tasks(json_t *picture, wf_err *err)
+{
+    wf_rows t = {0};
+    json_t *task;
+    size_t i;
+
+    wf_rows_add(&t, (const char *[]){"TASK", "STATE", "PID", "AGE", "STEP", "RATE", "REASON"}, 7);
+    json_array_foreach(json_object_get(picture, "tasks"), i, task) {
+        char pid[24], age[24], step[24], rate[24];
+
+        snprintf(pid, sizeof pid, "%lld",
+                 (long long)json_integer_value(json_object_get(task, "pid")));
+        snprintf(step, sizeof step, "%lld",
+                 (long long)json_integer_value(json_object_get(task, "step")));
+        wf_count_text((unsigned long long)number(task, "samples_per_sec"), rate, sizeof rate);
+        wf_seconds_text(number(task, "age_s"), age, sizeof age);
+        wf_rows_add(&t, (const char *[]){text(task, "task"), text(task, "state"), pid, age, step,
+                                         rate, text(task, "reason")},
+                    7);
+    }
+    return wf_rows_print(&t, stdout, err);
+}
+
+static void print_job(json_t *job)
+{
+    json_t *step = json_object_get(job, "checkpoint"), *value;
+    char rate[24], eta[24];
+    const char *name;
+
+    printf("job %s  %s  generation %d  epoch %d/%d  step %lld", text(job, "job"),
+           text(job, "state"), (int)number(job, "generation"), (int)number(job, "epoch"),
+           (int)number(job, "epochs"), (long long)number(job, "step"));
+    json_object_foreach(json_object_get(job, "metrics"), name, value)
+        printf("  %s %.4f", name, json_number_value(value));
+    json_object_foreach(json_object_get(job, "eval"), name, value)
+        printf("  eval %s %.4f", name, json_number_value(value));
+    if (number(job, "samples_per_sec") > 0)
+        printf("  %s samples/s  ETA %s",
+               wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate,
+                             sizeof rate),
+               wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
+    if (json_is_integer(step))
+        printf("  checkpoint step-%08lld", (long long)json_integer_value(step));
+    if (strcmp(text(job, "reason"), "-") != 0)
+        printf("\n  %s", text(job, "reason"));
+    if (strcmp(text(job, "mend"), "-") != 0)
+        printf("; %s", text(job, "mend"));
+    printf("\n");
+}
+
+static wf_status print_all(json_t *picture, const char *job, wf_err *err)
+{
+    json_t *one;
+    size_t i;
+
+    if (job && !wf_ask_job(picture, job))
+        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                       "there is no job named %s", job);
+    WF_TRY(print_tasks(picture, err));
+    json_array_foreach(json_object_get(picture, "jobs"), i, one)
+        if (!job || one == wf_ask_job(picture, job))
+            print_job(one);
+    return WF_OK;
+}
+
+static wf_status print_json(json_t *picture, const char *job, wf_err *err)
+{
+    json_t *what = job ? wf_ask_job(picture, job) : picture;
+
+    if (!what)
+        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                       "there is no job named %s", job);
+    json_dumpf(what, stdout, JSON_INDENT(2));
+    printf("\n");
+    return WF_OK;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    enum { ANSWER_MS = 3000 };
+    Weft__Ask ask = WEFT__ASK__INIT;
+    const char *cluster = NULL;
+    wf_cluster_conf *conf = NULL;
+    json_t *picture = NULL;
+    wf_ask *a = NULL;
+    bool json = false;
+    wf_words words;
+    const wf_flag flags[] = {{"json", 0, .set = &json}, {"cluster", 0, .value = &cluster}, {0}};
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
+    WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    ask.command = "status";
+    rc = wf_ask_open(conf, &a, err);
+    if (rc == WF_OK)
+        rc = wf_ask_send(a, &ask, ANSWER_MS, &picture, err);
+    if (rc == WF_OK)
+        rc = json ? print_json(picture, words.n ? words.word[0] : NULL, err)
+                  : print_all(picture, words.n ? words.word[0] : NULL, err);
+    json_decref(picture);
+    wf_ask_close(&a);
+    wf_cluster_free(&conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_status = {
+    .name = "status",
+    .help = "tasks and jobs as they are now",
+    .usage = "weft status [JOB] [--json] [--cluster FILE]\n\n"
+             "Every task with its state, process, rate, step and, when it was lost, the reason;\n"
+             "every job with its state, generation, epoch, step, loss, metrics and checkpoint.\n"
+             "  --json   the same for programs\n\n"
+             "  weft status digits\n",
+    .run = run,
+};

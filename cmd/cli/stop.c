@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/stop.c */
+#include "cmd/cli/cli.h"
+#include "cmd/cli/follow.h"
+#include "cmd/cli/place.h"
+
+#include <stdio.h>
+
+static wf_status stop(const wf_cluster_conf *conf, const char *job, wf_err *err)
+{
+    enum { ANSWER_MS = 10000 };
+    Weft__Ask ask = WEFT__ASK__INIT;
+    wf_ask *a = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_ask_open(conf, &a, err));
+    ask.command = "stop";
+    ask.job = (char *)job;
+    rc = wf_ask_send(a, &ask, ANSWER_MS, NULL, err);
+    if (rc == WF_OK)
+        rc = wf_follow(conf, a, job, err);
+    wf_ask_close(&a);
+    return rc == WF_STOPPED ? WF_OK : rc; /* that is what was asked for */
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    const char *cluster = NULL;
+    wf_cluster_conf *conf = NULL;
+    wf_words words;
+    const wf_flag flags[] = {{"cluster", 0, .value = &cluster}, {0}};
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    rc = stop(conf, words.word[0], err);
+    wf_cluster_free(&conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_stop = {
+    .name = "stop",
+    .help = "stop a job, with a checkpoint",
+    .usage = "weft stop JOB [--cluster FILE]\n\n"
+             "Stops a job at a step boundary, writes a checkpoint, and returns when it is on disk.\n"
+             "\"weft recover JOB\" goes on from there.\n\n"
+             "  weft stop digits\n",
+    .run = run,
+};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/super_start.c - the supervisor seen from the commands that start, await and end it. */
+#include "cmd/cli/spawn.h"
+#include "cmd/cli/super.h"
+#include "cmd/cli/super_link.h"
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/log/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOK_MS = 20 };
+
+static void body(void *arg, int fd)
+{
+    const wf_cluster_conf *conf = arg;
+    wf_super_link *link = NULL;
+    wf_err err = {0};
+    wf_status rc;
+
+    wf_log_init("supervisor", WF_INFO);
+    rc = wf_super_link_open(conf, &link, &err);
+    if (rc == WF_OK) {
+        wf_super_hooks hooks = {wf_super_on_death, wf_super_on_turn, link};
+
+        rc = wf_super_run(conf, &hooks, fd, &err);
+    }
+    if (rc != WF_OK)
+        WF_LOG_ERROR("supervisor.ended", "reason=\"%s\"", err.what);
+    wf_super_link_close(&link);
+}
+
+wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
+{
+    char log[PATH_MAX];
+
+    if (snprintf(log, sizeof log, "%s/logs", conf->state_dir) >= (int)sizeof log - 32)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", conf->state_dir);
+    WF_TRY(wf_make_dirs(log, err));
+    strcat(log, "/supervisor.log");
+    return wf_spawn_daemon(log, body, (void *)conf, err);
+}
+
+wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
+{
+    int64_t end_ns = wf_now_ns() + timeout_ms * WF_NS_PER_MS;
+    pid_t pid = wf_super_pid(conf);
+
+    if (!pid)
+        return wf_fail(err, WF_NOTFOUND, "\"weft up\" starts it",
+                       "the cluster of %s is not up on this host", conf->state_dir);
+    if (kill(pid, SIGTERM) != 0 && errno != ESRCH)
+        return wf_fail_errno(err, errno, NULL, "cannot end supervisor %ld", (long)pid);
+    while (wf_super_pid(conf) == pid) {
+        if (wf_now_ns() > end_ns)
+            return wf_fail(err, WF_TIMEOUT, "look into its log in state_dir/logs",
+                           "supervisor %ld did not end within %lld ms", (long)pid,
+                           (long long)timeout_ms);
+        poll(NULL, 0, LOOK_MS);
+    }
+    return WF_OK;
+}
+
+wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
+{
+    int64_t end_ns = wf_now_ns() + timeout_ms * WF_NS_PER_MS;
+    char missing[512] = "";
+
+    for (;;) {
+        WF_TRY(wf_cluster_missing(conf, missing, sizeof missing, err));
+        if (!missing[0])
+            return WF_OK;
+        if (!wf_super_pid(conf))
+            return wf_fail(err, WF_IO, "look into its log in state_dir/logs",
+                           "the supervisor of %s has ended; missing: %s", conf->state_dir, missing);
+        if (wf_now_ns() > end_ns)
+            return wf_fail(err, WF_TIMEOUT, "look into their logs in state_dir/logs",
+                           "after %lld ms these are still missing: %s", (long long)timeout_ms,
+                           missing);
+        poll(NULL, 0, LOOK_MS);
+    }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/up.c */
+#include "cmd/cli/cli.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/super.h"
+#include "cmd/cli/super_link.h"
+#include "common/log/log.h"
+
+#include <stdio.h>
+
+static wf_status stay(const wf_cluster_conf *conf, wf_err *err)
+{
+    wf_super_link *link = NULL;
+    wf_super_hooks hooks = {wf_super_on_death, wf_super_on_turn, NULL};
+    wf_status rc;
+
+    wf_log_init("supervisor", WF_INFO);
+    rc = wf_super_link_open(conf, &link, err);
+    hooks.arg = link;
+    if (rc == WF_OK)
+        rc = wf_super_run(conf, &hooks, -1, err);
+    wf_super_link_close(&link);
+    return rc;
+}
+
+static wf_status start(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
+{
+    WF_TRY(wf_super_start(conf, err));
+    WF_TRY(wf_super_wait_ready(conf, timeout_ms, err));
+    printf("cluster %s is up: 1 master, %u ps, %u workers   logs %s/logs   \"weft down\" ends it\n",
+           conf->name, conf->n_ps, conf->n_workers, conf->state_dir);
+    return WF_OK;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    const char *cluster = NULL, *timeout = "20";
+    wf_cluster_conf *conf = NULL;
+    unsigned long long seconds;
+    bool foreground = false;
+    wf_words words;
+    const wf_flag flags[] = {{"foreground", 'f', .set = &foreground},
+                             {"timeout", 0, .value = &timeout},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
+    WF_TRY(wf_arg_u64("--timeout", timeout, 1, 3600, &seconds, err));
+    WF_TRY(wf_place_cluster(words.n ? words.word[0] : cluster, true, &conf, err));
+    rc = foreground ? stay(conf, err) : start(conf, (int64_t)seconds * 1000, err);
+    wf_cluster_free(&conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_up = {
+    .name = "up",
+    .help = "start the cluster, return when it is ready",
+    .usage =
+        "weft up [cluster.yaml] [--foreground] [--timeout SECONDS]\n\n"
+        "Starts the tasks that the file places on this host, under a supervisor in the background\n"
+        "that starts again what dies, and returns when all of them answer. Without a file:\n"
+        "./cluster.yaml, else a local cluster of 1 master, 2 ps and 2 workers in .weft.\n"
+        "  -f, --foreground   stay, and end the cluster with Ctrl-C\n"
+        "  --timeout SECONDS  how long to wait for the last task (20)\n\n"
+        "Output of task ps/1 is in STATE_DIR/logs/ps-1.log.\n\n"
+        "  weft up && weft train examples/digits.yaml && weft down\n",
+    .run = run,
+};

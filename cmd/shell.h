@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/shell.h - what the thin shells around the roles share: options, signals, the sign of life of a
+ * task whose main thread computes. */
+#ifndef WF_CMD_SHELL_H
+#define WF_CMD_SHELL_H
+
+#include "common/base/status.h"
+#include "common/conf/conf.h"
+#include "common/wire/net.h"
+#include "common/wire/zeromq.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_shell {
+    wf_task self;
+    uint64_t incarnation;
+    const char *session; /* of the supervisor; "" */
+    wf_cluster_conf *conf;
+    const wf_task_conf *me;
+    wf_zmq *zmq;
+    wf_net *net;
+    wf_peer *master; /* NULL for the master itself */
+    bool one_host;   /* every task is on this host: payloads need no checksums */
+    struct wf_beat *beat;
+} wf_shell;
+
+/* Reads --cluster FILE, --task N, --session ID, sets up log and signals (SIGTERM and SIGINT ask to
+ * stop), loads the file and starts ZeroMQ. */
+WF_MUST_USE wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[],
+                                     wf_err *err);
+/* Makes the net: listens (but for workers), dials the master and starts the sign of life (but for the
+ * master). `conf` may have admit set. */
+WF_MUST_USE wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err);
+/* A transport to a task, for wf_worker_ops.dial. */
+WF_MUST_USE wf_status wf_shell_dial(void *shell, wf_task task, const char *address,
+                                    wf_transport **out, wf_err *err);
+/* Waits for a message, until the net's deadline (at most 50 ms), or until fd is readable. */
+void wf_shell_wait(const wf_shell *s, int fd, int spin_us);
+/* True once a signal asked to stop. */
+bool wf_shell_stopping(void);
+/* Frees all, prints the error if rc is one, and gives the exit code. */
+int wf_shell_end(wf_shell *s, wf_status rc, const wf_err *err);
+
+#endif

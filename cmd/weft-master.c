@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/weft-master.c - the master's process: one thread, one socket, the journal. */
+#include "cmd/shell.h"
+#include "common/base/clock.h"
+#include "common/base/disk.h"
+#include "common/log/log.h"
+#include "master/master.h"
+#include "master/prepare.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+static wf_status prepare(void *arg, const char *job, const char *text, const char *path,
+                         wf_prepared **out, wf_err *err)
+{
+    const wf_shell *s = arg;
+
+    (void)job;
+    return wf_master_prepare(text, path, s->conf->n_ps, out, err);
+}
+
+/* One line of JSON per event, in the job's folder. */
+static void note(void *arg, const char *job, const char *json)
+{
+    const wf_shell *s = arg;
+    char path[PATH_MAX], line[2048], when[32];
+    int64_t now_ns = wf_wall_ns();
+    time_t seconds = (time_t)(now_ns / WF_NS_PER_S);
+    struct tm tm;
+    int fd, n;
+
+    gmtime_r(&seconds, &tm);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    n = snprintf(line, sizeof line, "{\"ts\": \"%s.%03dZ\", %s\n", when,
+                 (int)(now_ns / WF_NS_PER_MS % 1000), json + 1);
+    if (n < 0 || n >= (int)sizeof line)
+        return;
+    snprintf(path, sizeof path, "%s/jobs/%s", s->conf->state_dir, job);
+    if (wf_disk_make_dirs(wf_disk_posix(), path, NULL) != WF_OK)
+        return;
+    snprintf(path, sizeof path, "%s/jobs/%s/events.jsonl", s->conf->state_dir, job);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    if (write(fd, line, (size_t)n) < 0)
+        WF_LOG_WARN("events.unwritten", "path=%s", path);
+    close(fd);
+}
+
+/* Two masters on one state_dir would each believe their own journal. The lock goes with the
+ * process; the file descriptor stays open on purpose. */
+static wf_status lock_state(const wf_shell *s, int *fd, wf_err *err)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/master", s->conf->state_dir);
+    WF_TRY(wf_disk_make_dirs(wf_disk_posix(), path, err));
+    snprintf(path, sizeof path, "%s/master/lock", s->conf->state_dir);
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (*fd < 0)
+        return wf_fail(err, WF_IO, NULL, "cannot open %s", path);
+    if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
+        return wf_fail(err, WF_EXISTS, "end it with: weft down", "another master uses %s",
+                       s->conf->state_dir);
+    return WF_OK;
+}
+
+static wf_status make_master(wf_shell *s, wf_master **m, wf_err *err)
+{
+    uint32_t n = s->conf->n_ps + s->conf->n_workers;
+    wf_master_task *tasks = calloc(n, sizeof *tasks);
+    char journal[PATH_MAX];
+    wf_status rc;
+
+    if (!tasks)
+        return wf_fail_nomem(err, n * sizeof *tasks);
+    for (uint32_t i = 0; i < s->conf->n_ps; i++)
+        tasks[i] = (wf_master_task){{WF_ROLE_PS, i}, s->conf->ps[i].address};
+    for (uint32_t i = 0; i < s->conf->n_workers; i++)
+        tasks[s->conf->n_ps + i] =
+            (wf_master_task){{WF_ROLE_WORKER, i}, s->conf->workers[i].address};
+    snprintf(journal, sizeof journal, "%s/master", s->conf->state_dir);
+    rc = wf_master_new(&(wf_master_conf){.incarnation = s->incarnation,
+                                         .session = s->session,
+                                         .tasks = tasks,
+                                         .n_tasks = n,
+                                         .disk = wf_disk_posix(),
+                                         .journal_dir = journal,
+                                         .checkpoint_dir = s->conf->checkpoint_dir,
+                                         .dead_ns = s->conf->dead_ms * WF_NS_PER_MS,
+                                         .lease_ns = s->conf->dead_ms * WF_NS_PER_MS,
+                                         .ops = {.arg = s, .prepare = prepare, .note = note}},
+                       wf_now_ns(), m, err);
+    free(tasks);
+    return rc;
+}
+
+static wf_status make(wf_shell *s, int *lock, wf_master **m, wf_err *err)
+{
+    wf_net_conf conf = wf_net_defaults();
+
+    WF_TRY(lock_state(s, lock, err));
+    WF_TRY(wf_disk_make_dirs(wf_disk_posix(), s->conf->checkpoint_dir, err));
+    WF_TRY(make_master(s, m, err));
+    conf.admit = wf_master_admit;
+    conf.admit_arg = *m;
+    WF_TRY(wf_shell_connect(s, &conf, err));
+    wf_master_set_net(*m, s->net);
+    return WF_OK;
+}
+
+static wf_status run(wf_shell *s, wf_master *m, wf_err *err)
+{
+    while (!wf_shell_stopping()) {
+        int64_t now_ns = wf_now_ns();
+        wf_event ev;
+
+        wf_net_poll(s->net, now_ns);
+        while (wf_net_event(s->net, now_ns, &ev))
+            WF_TRY(wf_master_on_event(m, &ev, now_ns, err));
+        WF_TRY(wf_master_advance(m, now_ns, err));
+        wf_net_flush(s->net, now_ns);
+        wf_shell_wait(s, -1, 0);
+    }
+    return WF_OK;
+}
+
+int main(int argc, char *argv[])
+{
+    wf_master *m = NULL;
+    wf_shell s;
+    wf_err err;
+    int lock = -1;
+    wf_status rc = wf_shell_begin(&s, WF_ROLE_MASTER, argc, argv, &err);
+
+    if (rc == WF_OK)
+        rc = make(&s, &lock, &m, &err);
+    if (rc == WF_OK)
+        rc = run(&s, m, &err);
+    wf_master_free(&m);
+    if (lock >= 0)
+        close(lock);
+    return wf_shell_end(&s, rc, &err);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/weft-worker.c - a worker's process: one thread computes, moves what is due between two steps,
+ * and waits; another sends signs of life. */
+#include "cmd/shell.h"
+#include "common/base/clock.h"
+#include "worker/trainer.h"
+#include "worker/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* While weights are on their way a wake-up would cost as much as their copy. */
+enum { SPIN_US = 300 };
+
+static void flush(void *arg)
+{
+    const wf_shell *s = arg;
+
+    wf_net_flush(s->net, wf_now_ns());
+}
+
+static int64_t wall_ms(void *arg)
+{
+    (void)arg;
+    return wf_wall_ns() / WF_NS_PER_MS;
+}
+
+static wf_status run(wf_shell *s, wf_worker *w, wf_err *err)
+{
+    while (!wf_shell_stopping()) {
+        uint32_t step = wf_worker_step(w);
+        int64_t began_ns = wf_now_ns(), moved_ns;
+        bool waits, heard = false;
+        wf_event ev;
+
+        wf_net_poll(s->net, began_ns);
+        while (wf_net_event(s->net, began_ns, &ev)) {
+            WF_TRY(wf_worker_on_event(w, &ev, began_ns, err));
+            heard = true;
+        }
+        moved_ns = wf_now_ns();
+        wf_worker_spent(w, 0, 0, (uint64_t)(moved_ns - began_ns), 0);
+        WF_TRY(wf_worker_advance(w, moved_ns, err));
+        wf_net_flush(s->net, moved_ns);
+        if (heard || wf_worker_step(w) != step)
+            continue;
+        waits = wf_worker_waits_for_weights(w);
+        moved_ns = wf_now_ns();
+        wf_shell_wait(s, -1, waits ? SPIN_US : 0);
+        if (waits)
+            wf_worker_spent(w, 0, (uint64_t)(wf_now_ns() - moved_ns), 0, 0);
+    }
+    return WF_OK;
+}
+
+static wf_status make(wf_shell *s, wf_trainer **t, wf_worker **w, wf_err *err)
+{
+    wf_net_conf conf = wf_net_defaults();
+
+    WF_TRY(wf_shell_connect(s, &conf, err));
+    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.threads = s->me->threads,
+                                             .checksums = !s->one_host,
+                                             .loss_log = getenv("WEFT_LOSS_LOG"),
+                                             .dial = wf_shell_dial,
+                                             .dial_arg = s,
+                                             .flush = flush,
+                                             .flush_arg = s},
+                          t, err));
+    WF_TRY(wf_worker_new(&(wf_worker_conf){.index = s->self.index,
+                                           .incarnation = s->incarnation,
+                                           .ops = wf_trainer_ops(*t),
+                                           .disk = wf_disk_posix(),
+                                           .progress_ns = 100 * WF_NS_PER_MS,
+                                           .wall_ms = wall_ms},
+                         s->net, s->master, w, err));
+    wf_trainer_set_worker(*t, *w);
+    return WF_OK;
+}
+
+int main(int argc, char *argv[])
+{
+    wf_trainer *t = NULL;
+    wf_worker *w = NULL;
+    wf_shell s;
+    wf_err err;
+    wf_status rc = wf_shell_begin(&s, WF_ROLE_WORKER, argc, argv, &err);
+
+    if (rc == WF_OK)
+        rc = make(&s, &t, &w, &err);
+    if (rc == WF_OK)
+        rc = run(&s, w, &err);
+    wf_worker_free(&w);
+    wf_trainer_free(&t);
+    return wf_shell_end(&s, rc, &err);
+}

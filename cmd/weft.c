@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/weft.c - the command line. */
+#include "cmd/cli/cli.h"
+
+#include <signal.h>
+
+int main(int argc, char *argv[])
+{
+    /* `weft status | head` ends quietly: a broken pipe is an error of write, not a death. */
+    signal(SIGPIPE, SIG_IGN);
+    return wf_cli_main(argc, argv);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/compile.c - the one door: the ordered table of passes, and the walk along it.
+ *
+ * The order is a contract (DESIGN 3). Two places where it is not obvious: `stable` stands before
+ * `differentiate`, since a gradient is only as stable as the form it is taken of; `fold` and
+ * `simplify` stand after `prune`, since nodes that nobody needs are not worth computing.
+ */
+#include "common/compile/compile.h"
+#include "common/base/nearest.h"
+#include "common/compile/pass.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const wf_pass passes[] = {
+    {"import", "the model with named inputs and variables, shapes inferred", wf_pass_import},
+    {"loss", "loss and metrics attached", wf_pass_loss},
+    {"stable", "logarithms of sigmoids in a form that cannot overflow", wf_pass_stable},
+    {"mode", "Dropout on for training, gone otherwise", wf_pass_mode},
+    {"differentiate", "gradients of the loss to each trainable variable", wf_pass_differentiate},
+    {"update", "gradients in the form that updates take", wf_pass_update},
+    {"strategy", "variables pulled from and gradients pushed to parameter servers",
+     wf_pass_strategy},
+    {"prune", "only what outputs and pushes need", wf_pass_prune},
+    {"infer", "every value has dtype and shape", wf_pass_infer},
+    {"fold", "what is constant computed once, here", wf_pass_fold},
+    {"simplify", "nodes that do nothing gone", wf_pass_simplify},
+    {"cse", "equal nodes computed once", wf_pass_cse},
+    {"place", "variables cut into slices, each with its ps", wf_pass_place},
+    {"partition", "one graph per task", wf_pass_partition},
+    {"schedule", "execution order: pulls by first use, pushes by readiness", wf_pass_schedule},
+};
+
+bool wf_compile_pass_at(size_t i, const char **name, const char **help)
+{
+    if (i >= WF_COUNT(passes))
+        return false;
+    *name = passes[i].name;
+    *help = passes[i].help;
+    return true;
+}
+
+/* How many passes to run. */
+static wf_status last_pass(const char *name, size_t *n, wf_err *err)
+{
+    const char *names[WF_COUNT(passes)], *near;
+
+    *n = WF_COUNT(passes);
+    if (!name)
+        return WF_OK;
+    for (size_t i = 0; i < WF_COUNT(passes); i++) {
+        names[i] = passes[i].name;
+        if (!strcmp(names[i], name)) {
+            *n = i + 1;
+            return WF_OK;
+        }
+    }
+    near = wf_nearest(name, names, WF_COUNT(names));
+    return wf_fail(err, WF_USAGE,
+                   "there are import, loss, stable, mode, differentiate, update, strategy, prune, "
+                   "infer, fold, simplify, cse, place, partition, schedule",
+                   "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
+                   near ? near : "", near ? "\"?" : "");
+}
+
+static wf_status check_spec(const wf_compile_spec *s, wf_err *err)
+{
+    if (s->mode < WF_COMPILE_TRAIN || s->mode > WF_COMPILE_GRAD)
+        return wf_fail(err, WF_INVALID, NULL, "there is no compile mode %d", (int)s->mode);
+    if (s->strategy == WF_COMPILE_PARAMETER_SERVER && (s->n_ps < 1 || s->n_ps > WF_COMPILE_PS_MOST))
+        return wf_fail(err, WF_INVALID, "name at least one ps in cluster.yaml",
+                       "strategy parameter_server wants 1 to %d parameter servers, not %u",
+                       (int)WF_COMPILE_PS_MOST, s->n_ps);
+    if (s->batch < 0)
+        return wf_fail(err, WF_INVALID, NULL, "the batch is %lld, and must not be negative",
+                       (long long)s->batch);
+    return WF_OK;
+}
+
+/* A RUN or INFER graph has its variables in itself, whatever the job's strategy is. */
+static wf_compile_strategy strategy_of(const wf_compile_spec *s)
+{
+    return s->mode == WF_COMPILE_TRAIN || s->mode == WF_COMPILE_EVAL ? s->strategy
+                                                                     : WF_COMPILE_LOCAL;
+}
+
+static wf_status run_passes(wf_unit *u, size_t n, wf_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        WF_TRY(passes[i].run(u, err));
+        u->c->stage = passes[i].name;
+    }
+    /* place collects for itself, and needs to; after it nothing changes that the lists say. */
+    return u->c->variables ? WF_OK : wf_unit_collect(u, err);
+}
+
+wf_status wf_compile(const wf_compile_spec *spec, wf_compiled **out, wf_err *err)
+{
+    wf_status rc;
+    size_t n = 0;
+    wf_compile_spec own = *spec;
+    wf_compiled *c;
+    wf_unit u = {.spec = &own};
+
+    *out = NULL;
+    WF_TRY(check_spec(spec, err));
+    WF_TRY(last_pass(spec->stop_after, &n, err));
+    own.strategy = strategy_of(spec);
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return wf_fail_nomem(err, sizeof(*c));
+    u.c = c;
+    c->arena = u.arena = wf_arena_new(0);
+    rc = u.arena ? run_passes(&u, n, err) : wf_fail_nomem(err, sizeof(*c));
+    c->graph = u.graph;
+    if (rc != WF_OK)
+        wf_compiled_free(&c);
+    *out = c;
+    return rc;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/compile.h - the front door of common/compile: the one door, and the passes.
+ *
+ * wf_compile takes a model and what is wanted of it, runs the passes of the table in compile.c one
+ * after the other, each graph in, graph out, and gives the graph together with what others need to
+ * know of it: variables, slices and their ps, feeds, outputs, warnings. Everybody compiles here:
+ * the master for jobs, `weft run`, `grad`, `graph` and `export`. Compiling is a pure function of
+ * the spec: two masters that compile one job get equal graphs, initial weights and slices.
+ *
+ * Train, eval and infer are three graphs over the same variables by name; compile once per mode
+ * from one spec, changing `mode`. Variables, slices and initial values for the ps come from the
+ * train graph; the eval graph names some of the same variables.
+ *
+ * What a worker's graph holds under parameter_server:
+ *   Pull   (ai.weft, attribute `variable`) one node per trainable variable that the graph uses
+ *   Push   (ai.weft, attribute `variable`) one node per variable of the train graph
+ * Frozen variables (and trainable ones that no gradient can reach) stay in the graph with their
+ * content, are never updated and never reach a ps.
+ *
+ * Other headers of this room: model.h (a model as a list of layers). pass.h is for the room.
+ */
+#ifndef WF_COMPILE_COMPILE_H
+#define WF_COMPILE_COMPILE_H
+
+#include "common/base/arena.h"
+#include "common/base/status.h"
+#include "common/compile/model.h"
+#include "common/conf/conf.h"
+#include "common/graph/graph.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WF_SLICE_BYTES = 4 * 1024 * 1024, /* the default upper bound of a slice */
+    WF_SLICE_BYTES_LEAST = 16 * 1024, /* a slice is not made smaller than this to balance */
+    WF_COMPILE_PS_MOST = 65536
+};
+
+typedef enum wf_compile_mode {
+    WF_COMPILE_TRAIN = 1, /* Dropout on; loss; a gradient for each trainable variable */
+    WF_COMPILE_EVAL,      /* Dropout off; loss and metrics as sums */
+    WF_COMPILE_INFER,     /* Dropout off; no loss, no labels: what is served and exported */
+    WF_COMPILE_RUN,       /* the file taken literally: all its outputs, or `fetches` */
+    WF_COMPILE_GRAD       /* the file taken literally: gradients of the scalar `loss` */
+} wf_compile_mode;
+
+typedef enum wf_compile_strategy {
+    WF_COMPILE_LOCAL = 0,       /* variables stay in the graph */
+    WF_COMPILE_PARAMETER_SERVER /* variables live on n_ps parameter servers */
+} wf_compile_strategy;
+
+typedef enum wf_compile_logits {
+    WF_COMPILE_LOGITS_AUTO = 0, /* true unless Softmax or Sigmoid makes the model's output */
+    WF_COMPILE_LOGITS_TRUE,
+    WF_COMPILE_LOGITS_FALSE
+} wf_compile_logits;
+
+/* What to compile. Zero is the default of every field but a source and `mode`. All borrowed for the
+ * call. */
+typedef struct wf_compile_spec {
+    /* The source: exactly one of the three. */
+    const wf_graph *graph; /* imported already; it is copied */
+    const char *onnx_path; /* read here */
+    const wf_model *model; /* layers */
+
+    wf_compile_mode mode;
+    wf_compile_strategy strategy;
+    /* A loss function of Keras (sparse_categorical_crossentropy, categorical_crossentropy,
+     * binary_crossentropy, mean_squared_error or mse, mean_absolute_error or mae), or the name of a
+     * scalar output of the model, or NULL for a scalar output named "loss". With a loss function a
+     * loss that the file brings along is left out, with a warning. */
+    const char *loss;
+    wf_compile_logits from_logits;
+    const char *prediction; /* the output that the loss reads; NULL: the first that is not a loss */
+    /* The feed with the labels; NULL: the first of `fields` that is no input of the model, or "y".
+     */
+    const char *label;
+    const wf_conf_field *fields; /* [n_fields]: what the data offers; only names are read */
+    size_t n_fields;
+    const char *const *metrics; /* [n_metrics]: accuracy, mse, mae and their long names */
+    size_t n_metrics;
+    bool train_metrics;         /* metrics in the train graph too */
+    const char *const *fetches; /* [n_fetches], RUN: names of values; none: all outputs */
+    size_t n_fetches;
+
+    int64_t batch;          /* the most records in a feed's leading axis; 0: not bounded */
+    uint64_t seed;          /* initial weights of layers */
+    uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
+    size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
+    const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
+} wf_compile_spec;
+
+/* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
+ * What it points to is the job's: keep that until after wf_compile. */
+void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
+                            wf_model *model, wf_compile_spec *spec);
+
+/* A variable of the compiled graph, in the order of their first use.
+ */
+typedef struct wf_compiled_variable {
+    const char *name;
+    wf_dtype dtype;
+    uint32_t rank;
+    int64_t dims[WF_MAX_RANK];
+    int64_t elems;
+    size_t bytes;
+    wf_var_kind kind;
+    bool on_ps;                     /* pulled; otherwise it stays in the graph with its content */
+    bool pushed;                    /* gets a gradient in this graph */
+    const wf_tensor *initial;       /* dims and dtype as above; never NULL */
+    uint32_t first_slice, n_slices; /* in slices, when on_ps */
+} wf_compiled_variable;
+
+/* A contiguous range of a variable's elements, row-major; slice i is the one in slices[i]. Slices
+ * of one variable follow each other and cover it. */
+typedef struct wf_compiled_slice {
+    uint32_t variable;     /* index in variables */
+    int64_t offset, count; /* elements */
+    uint32_t ps;           /* task of its first primary */
+} wf_compiled_slice;
+
+typedef enum wf_meaning {
+    WF_MEANS_LOSS = 1, /* f32 scalar: mean over the batch; weight it by the batch's records */
+    WF_MEANS_HITS,     /* i64 scalar: a count; rate = sum of counts / (records * per_record) */
+    WF_MEANS_SUM,      /* f32 scalar: a sum; mean = sum of sums / (records * per_record) */
+    WF_MEANS_GRADIENT, /* GRAD: d loss / d `label`, with its dtype and dims */
+    WF_MEANS_OUTPUT    /* RUN, INFER: an output of the model */
+} wf_meaning;
+
+/* One fetched output. */
+typedef struct wf_compiled_output {
+    const char *name; /* of the graph's output; NULL for a gradient that is zero: the loss does not
+                       * depend on that variable, and the graph holds nothing for it */
+    wf_meaning meaning;
+    const char *label; /* "loss", "accuracy", a variable's name, or the output's own name */
+    double per_record; /* HITS, SUM: how many are counted for each record of the batch */
+    uint32_t variable; /* GRADIENT: index in variables */
+} wf_compiled_output;
+
+/* One input to be fed. Axis 0 is the batch when it is symbolic. Labels that are classes are int64
+ * here, whatever the data file has. An input that nothing needs is no feed. */
+typedef struct wf_compiled_feed {
+    const char *name;
+    wf_dtype dtype;
+    uint32_t rank;
+    wf_axis axes[WF_MAX_RANK];
+    bool is_label;
+} wf_compiled_feed;
+
+/* The result. Everything is borrowed for its life; all lists may be empty. */
+typedef struct wf_compiled {
+    wf_graph *graph;   /* after the last pass that ran */
+    const char *stage; /* that pass's name */
+    wf_compiled_variable *variables;
+    size_t n_variables;
+    wf_compiled_slice *slices;
+    size_t n_slices;
+    wf_compiled_output *outputs;
+    size_t n_outputs;
+    wf_compiled_feed *feeds;
+    size_t n_feeds;
+    const char **warnings; /* whole sentences */
+    size_t n_warnings;
+    /* XXH3-64 over the model's structure after import: operations, attributes, names, dtypes,
+     * shapes and small integer constants, and the loss; not weights, nor batch, seed, mode or
+     * cluster. Equal for all modes of one job; it is what a checkpoint belongs to. */
+    uint64_t digest;
+    wf_arena *arena;          /* of the lists */
+    struct wf_shared *shared; /* storage that the lists borrow; for result.c */
+} wf_compiled;
+
+/* Compiles; the caller owns *out. After `stop_after`, lists that later passes make are empty.
+ * Errors: WF_INVALID, WF_USAGE, WF_SHAPE, WF_NOTFOUND, WF_UNSUPPORTED, WF_NOMEM: a sentence that
+ * names the pass's finding: the node, the variable, the shapes. */
+WF_MUST_USE wf_status wf_compile(const wf_compile_spec *spec, wf_compiled **out, wf_err *err);
+/* Frees *c with its graph and sets it to NULL; NULL is fine. */
+void wf_compiled_free(wf_compiled **c);
+/* Takes the graph out, for a caller that outlives the rest; c->graph is NULL then. */
+wf_graph *wf_compiled_take_graph(wf_compiled *c);
+
+/* The passes in their order: name and a line of help; false past the end. */
+bool wf_compile_pass_at(size_t i, const char **name, const char **help);
+
+/* The index of a variable by name, or -1. */
+int64_t wf_compiled_find(const wf_compiled *c, const char *name);
+
+/* Puts content in place of a variable's own, in a graph where variables stay (INFER, RUN, GRAD,
+ * EVAL with LOCAL). On success the graph takes *content and sets it to NULL.
+ * Errors: WF_NOTFOUND naming the nearest; WF_SHAPE with both shapes. */
+WF_MUST_USE wf_status wf_compiled_set_variable(wf_compiled *c, const char *name,
+                                               wf_tensor **content, wf_err *err);
+
+/* For `weft export`: the model's inference form with the given weights, ready for wf_onnx_write.
+ * Loss, labels and Dropout are gone, names of inputs, outputs and variables are the model's.
+ * `weights` [n] gives a variable's content by its name; what is not given keeps its initial content
+ * (frozen variables). Weights that this form does not use (of the loss alone) are passed over.
+ * Reads its arguments during the call only; the caller owns *out. Errors: as wf_compile; WF_SHAPE
+ * for weights that do not fit. */
+typedef struct wf_named_tensor {
+    const char *name;
+    const wf_tensor *tensor;
+} wf_named_tensor;
+WF_MUST_USE wf_status wf_compile_export(const wf_compile_spec *spec, size_t n,
+                                        const wf_named_tensor weights[], wf_graph **out,
+                                        wf_err *err);
+
+#endif

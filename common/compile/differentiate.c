@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/differentiate.c - from the loss to each trainable variable.
+ *
+ * A trainable variable that the loss reads without a gradient reaching it (class weights, a branch
+ * through integers) is frozen here, so that it stays in the graph with its content and never goes
+ * to a ps. The eval graph must agree on that with the train graph, so it is asked the same
+ * question, on a copy that is thrown away.
+ */
+#include "common/compile/pass.h"
+#include "common/graph/emit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* All trainable variables into *wrt, which the caller frees. */
+static wf_status list_trainable(const wf_graph *g, wf_value ***wrt, size_t *n, wf_err *err)
+{
+    *n = 0;
+    *wrt = calloc(g->n_values ? g->n_values : 1, sizeof(**wrt));
+    if (!*wrt)
+        return wf_fail_nomem(err, g->n_values * sizeof(**wrt));
+    for (size_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->variable == WF_VAR_TRAINABLE)
+            (*wrt)[(*n)++] = g->values[i];
+    return WF_OK;
+}
+
+/* Marks by value index what `from` is computed from. */
+static void mark_ancestors(const wf_graph *g, const wf_value *from, bool seen[])
+{
+    if (seen[from->index])
+        return;
+    seen[from->index] = true;
+    /* Nodes are in topological order: one sweep backwards is enough and does not recurse. */
+    for (size_t i = g->n_nodes; i-- > 0;) {
+        const wf_node *n = g->nodes[i];
+        bool needed = false;
+
+        for (uint32_t k = 0; k < n->n_out; k++)
+            needed = needed || (n->out[k] && seen[n->out[k]->index]);
+        for (uint32_t k = 0; needed && k < n->n_in; k++)
+            if (n->in[k])
+                seen[n->in[k]->index] = true;
+    }
+}
+
+static wf_status say_no_gradient(wf_unit *u, const wf_value *v, bool read, wf_err *err)
+{
+    if (u->spec->mode == WF_COMPILE_EVAL)
+        return WF_OK; /* the train graph has said it */
+    if (read && u->spec->mode == WF_COMPILE_TRAIN)
+        return wf_unit_warn(u, err,
+                            "\"%s\" is used by the loss, but no gradient reaches it: it keeps its "
+                            "content and is not trained",
+                            v->name);
+    if (read)
+        return wf_unit_warn(u, err, "no gradient reaches \"%s\": it is zero", v->name);
+    return wf_unit_warn(u, err, "the loss does not depend on \"%s\": %s", v->name,
+                        u->spec->mode == WF_COMPILE_TRAIN ? "its branch is pruned and not trained"
+                                                          : "its gradient is zero");
+}
+
+/* Keeps the targets, and freezes what the loss reads and no gradient reaches. */
+static wf_status keep_targets(wf_unit *u, size_t n, wf_value *const wrt[], wf_value *const grads[],
+                              const bool read[], wf_err *err)
+{
+    bool any = false;
+
+    u->targets = wf_arena_array(u->arena, n, sizeof(*u->targets));
+    if (!u->targets)
+        return wf_fail_nomem(err, n * sizeof(*u->targets));
+    for (size_t i = 0; i < n; i++) {
+        any = any || grads[i];
+        u->targets[i] = (wf_target){.variable = wrt[i], .gradient = grads[i]};
+        WF_TRY(wf_unit_share(u, wrt[i]->known, &u->targets[i].initial, err));
+        u->n_targets++;
+        if (grads[i])
+            continue;
+        WF_TRY(say_no_gradient(u, wrt[i], read[wrt[i]->index], err));
+        if (u->spec->mode != WF_COMPILE_GRAD)
+            wrt[i]->variable = WF_VAR_FROZEN;
+    }
+    if (!n)
+        return wf_fail(err, WF_INVALID, "export the model with its weights as initializers",
+                       "the model has no trainable variable");
+    if (!any)
+        return wf_fail(err, WF_INVALID, "check which output is the loss",
+                       "the loss \"%s\" depends on none of the %zu trainable variables (\"%s\"...)",
+                       u->loss->name, n, wrt[0]->name);
+    return WF_OK;
+}
+
+/* EVAL: grads[i] is wrt[i] itself where the train graph has a gradient, else NULL. */
+static wf_status ask_copy(const wf_unit *u, size_t n, wf_value *const wrt[], wf_value *grads[],
+                          wf_err *err)
+{
+    wf_status rc;
+    wf_graph *copy = NULL;
+    wf_value **theirs = calloc(n ? n : 1, sizeof(*theirs));
+
+    if (!theirs)
+        return wf_fail_nomem(err, n * sizeof(*theirs));
+    rc = wf_graph_copy(u->graph, &copy, err);
+    if (rc != WF_OK)
+        goto out;
+    for (size_t i = 0; i < n; i++)
+        theirs[i] = wf_graph_value(copy, wrt[i]->name);
+    rc = wf_graph_differentiate(copy, wf_graph_value(copy, u->loss->name), theirs, n, grads, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        grads[i] = grads[i] ? wrt[i] : NULL;
+out:
+    wf_graph_free(&copy);
+    free(theirs);
+    return rc;
+}
+
+static wf_status differentiate(wf_unit *u, size_t n, wf_value *const wrt[], wf_value *grads[],
+                               wf_err *err)
+{
+    wf_status rc;
+    bool eval = u->spec->mode == WF_COMPILE_EVAL;
+    bool *read = calloc(u->graph->n_values, sizeof(*read));
+
+    if (!read)
+        return wf_fail_nomem(err, u->graph->n_values);
+    mark_ancestors(u->graph, u->loss, read); /* before gradients are added: indices are fixed */
+    rc = eval ? ask_copy(u, n, wrt, grads, err)
+              : wf_graph_differentiate(u->graph, u->loss, wrt, n, grads, err);
+    if (rc == WF_OK)
+        rc = keep_targets(u, n, wrt, grads, read, err);
+    free(read);
+    return rc;
+}
+
+wf_status wf_pass_differentiate(wf_unit *u, wf_err *err)
+{
+    wf_status rc;
+    wf_value **wrt = NULL, **grads = NULL;
+    size_t n = 0;
+
+    if (u->spec->mode == WF_COMPILE_RUN || u->spec->mode == WF_COMPILE_INFER ||
+        (u->spec->mode == WF_COMPILE_EVAL && u->spec->strategy == WF_COMPILE_LOCAL))
+        return WF_OK;
+    rc = list_trainable(u->graph, &wrt, &n, err);
+    if (rc != WF_OK)
+        return rc;
+    grads = calloc(n ? n : 1, sizeof(*grads));
+    rc = grads ? differentiate(u, n, wrt, grads, err) : wf_fail_nomem(err, n * sizeof(*grads));
+    free(grads);
+    free(wrt);
+    return rc;
+}

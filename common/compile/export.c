@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/export.c - the inference form of a model with trained weights in it. */
+#include "common/compile/compile.h"
+
+static wf_status put(wf_compiled *c, const wf_named_tensor *w, wf_err *err)
+{
+    wf_tensor *copy = NULL;
+    wf_status rc;
+
+    /* Weights that only the loss used (class weights) are gone from this form. */
+    if (wf_compiled_find(c, w->name) < 0)
+        return WF_OK;
+    WF_TRY(wf_tensor_copy(w->tensor, &copy, err));
+    rc = wf_compiled_set_variable(c, w->name, &copy, err);
+    wf_tensor_free(&copy);
+    return rc;
+}
+
+wf_status wf_compile_export(const wf_compile_spec *spec, size_t n, const wf_named_tensor weights[],
+                            wf_graph **out, wf_err *err)
+{
+    wf_status rc;
+    wf_compiled *c = NULL;
+    wf_compile_spec infer = *spec;
+
+    infer.mode = WF_COMPILE_INFER;
+    infer.strategy = WF_COMPILE_LOCAL;
+    infer.stop_after = NULL;
+    rc = wf_compile(&infer, &c, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        rc = put(c, &weights[i], err);
+    *out = rc == WF_OK ? wf_compiled_take_graph(c) : NULL;
+    wf_compiled_free(&c);
+    return rc;
+}

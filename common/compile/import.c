@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/import.c - the first pass: a model becomes a graph with named inputs and
+ * variables.
+ *
+ * A graph that trains has a symbolic leading axis on each input: the batch, of which the last one
+ * of an epoch may be short. Inputs that name it differently, or not at all, all get the same
+ * symbol, so that inference sees that features and labels go together.
+ */
+#include "common/compile/pass.h"
+#include "common/graph/onnx.h"
+#include <string.h>
+
+static const char batch_symbol[] = "batch";
+
+static wf_status read_source(wf_unit *u, wf_err *err)
+{
+    const wf_compile_spec *s = u->spec;
+
+    if (!!s->graph + !!s->onnx_path + !!s->model != 1)
+        return wf_fail(err, WF_INVALID, NULL, "a model comes from exactly one source, not %d",
+                       !!s->graph + !!s->onnx_path + !!s->model);
+    if (s->graph)
+        return wf_graph_copy(s->graph, &u->graph, err);
+    if (s->onnx_path)
+        return wf_onnx_read(s->onnx_path, &u->graph, err);
+    return wf_model_build(s->model, s->batch, s->seed, &u->graph, err);
+}
+
+/* Whether v's leading axis may be taken for the batch: it is one at all. */
+static wf_status bind_batch(wf_unit *u, wf_value *v, wf_err *err)
+{
+    wf_axis *lead = &v->axes[0];
+    bool trains = u->spec->mode == WF_COMPILE_TRAIN || u->spec->mode == WF_COMPILE_EVAL;
+    char text[128];
+
+    if (v->rank < 1) {
+        if (trains)
+            return wf_fail(err, WF_UNSUPPORTED, "make it an initializer of the model",
+                           "input \"%s\" is %s, and has no axis for the batch", v->name,
+                           wf_value_str(v, text, sizeof(text)));
+        return WF_OK;
+    }
+    if (lead->size >= 0) {
+        if (trains)
+            return wf_fail(err, WF_SHAPE,
+                           "export the model with a symbolic batch axis (PyTorch: dynamic_axes or "
+                           "dynamic_shapes)",
+                           "input \"%s\" is %s: its batch is fixed at %lld", v->name,
+                           wf_value_str(v, text, sizeof(text)), (long long)lead->size);
+        return WF_OK;
+    }
+    if (trains || !lead->symbol)
+        lead->symbol = batch_symbol;
+    if (u->spec->batch > 0)
+        lead->bound = u->spec->batch;
+    return WF_OK;
+}
+
+/* Gives a bound to every axis that goes by the batch's symbol, also where it is not the first. */
+static wf_status bind_inputs(wf_unit *u, wf_err *err)
+{
+    const wf_graph *g = u->graph;
+
+    for (size_t i = 0; i < g->n_inputs; i++)
+        WF_TRY(bind_batch(u, g->inputs[i], err));
+    if (u->spec->batch <= 0)
+        return WF_OK;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        for (int32_t a = 1; a < g->inputs[i]->rank; a++) {
+            wf_axis *axis = &g->inputs[i]->axes[a];
+
+            if (axis->size < 0 && axis->symbol && !strcmp(axis->symbol, batch_symbol))
+                axis->bound = u->spec->batch;
+        }
+    return WF_OK;
+}
+
+static wf_status keep_outputs(wf_unit *u, wf_err *err)
+{
+    u->n_model_outputs = u->graph->n_outputs;
+    u->model_outputs = wf_arena_memdup(u->arena, u->graph->outputs,
+                                       u->n_model_outputs * sizeof(*u->model_outputs));
+    return u->model_outputs ? WF_OK : wf_fail_nomem(err, u->n_model_outputs * sizeof(wf_value *));
+}
+
+/* Exporters that fold and transpose weights make up names for the results. */
+static bool made_up(const char *name)
+{
+    return !strncmp(name, "onnx::", 6) ||
+           (!strncmp(name, "val_", 4) && name[4] >= '0' && name[4] <= '9');
+}
+
+/* What an exporter did to the weights and a person should know before training. */
+static wf_status warn_of_exporter(wf_unit *u, wf_err *err)
+{
+    const wf_graph *g = u->graph;
+    const wf_value *nameless = NULL;
+
+    for (size_t i = 0; i < g->n_values; i++) {
+        const wf_value *v = g->values[i];
+        size_t copies = 0;
+
+        if (v->variable != WF_VAR_TRAINABLE)
+            continue;
+        nameless = nameless || !made_up(v->name) ? nameless : v;
+        for (size_t k = 0; k < g->n_nodes; k++)
+            copies +=
+                wf_node_is(g->nodes[k], WF_DOMAIN_ONNX, "Identity") && g->nodes[k]->in[0] == v;
+        if (copies > 1)
+            WF_TRY(
+                wf_unit_warn(u, err,
+                             "\"%s\" is used through %zu copies: if they were parameters of their "
+                             "own, the exporter merged them because they were equal, and they are "
+                             "trained as one",
+                             v->name, copies));
+    }
+    if (!nameless)
+        return WF_OK;
+    return wf_unit_warn(
+        u, err,
+        "the exporter gave weights names of its own (\"%s\"): they train, but do not "
+        "find their way back into a state_dict; export with optimize=False to keep "
+        "names",
+        nameless->name);
+}
+
+wf_status wf_pass_import(wf_unit *u, wf_err *err)
+{
+    WF_TRY(read_source(u, err));
+    if (!u->graph->n_outputs)
+        return wf_fail(err, WF_INVALID, "name its outputs when exporting it",
+                       "the model has no outputs");
+    WF_TRY(bind_inputs(u, err));
+    WF_TRY(wf_infer(u->graph, err));
+    WF_TRY(keep_outputs(u, err));
+    if (u->spec->mode == WF_COMPILE_TRAIN)
+        WF_TRY(warn_of_exporter(u, err));
+    return wf_graph_digest(u->graph, u->spec->loss, &u->c->digest, err);
+}
+
+wf_status wf_pass_infer(wf_unit *u, wf_err *err)
+{
+    return wf_infer(u->graph, err);
+}

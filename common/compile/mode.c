@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/mode.c - the form of what behaves differently in training: Dropout.
+ *
+ * TRAIN turns it on, whatever the file says, as a job wants to train; EVAL and INFER take it out;
+ * RUN and GRAD leave the file as it is. A Dropout of rate 0 is taken out in TRAIN as well.
+ */
+#include "common/compile/pass.h"
+#include "common/graph/emit.h"
+#include <stdlib.h>
+
+static wf_status turn_on(wf_unit *u, wf_node *n, wf_err *err)
+{
+    wf_emit e = wf_emit_begin(u->graph, n->name, err);
+    wf_value *in[3] = {n->in[0], wf_node_has_in(n, 1) ? n->in[1] : NULL, NULL};
+    wf_value *out[2] = {NULL, NULL};
+    uint32_t n_out = wf_node_has_out(n, 1) ? 2 : 1;
+
+    in[2] = wf_emit_scalar(&e, WF_BOOL, 1.0);
+    if (n->n_in == 3 && in[2]) {
+        n->in[2] = in[2]; /* same node, same name: its random numbers are keyed by it */
+        return WF_OK;
+    }
+    /* Optional inputs were left off: a node of the same kind with room for them takes its place. */
+    if (wf_emit_node(&e, "Dropout", 3, in, 0, NULL, n_out, out))
+        for (uint32_t i = 0; i < n_out; i++)
+            if (wf_node_has_out(n, i))
+                WF_TRY(wf_hand_over(u, n->out[i], out[i], err));
+    return wf_emit_end(&e);
+}
+
+/* Everyone who reads the node's result reads what went in; its mask is all true. */
+static wf_status take_out(wf_unit *u, wf_node *n, wf_err *err)
+{
+    wf_emit e = wf_emit_begin(u->graph, n->name, err);
+
+    if (wf_node_has_out(n, 1) && wf_uses(u->graph, n->out[1])) {
+        wf_value *yes = wf_emit_scalar(&e, WF_BOOL, 1.0);
+
+        yes = wf_emit_expand_like(&e, yes, n->in[0]);
+        WF_TRY(wf_emit_end(&e));
+        WF_TRY(wf_hand_over(u, n->out[1], yes, err));
+    }
+    return n->out[0] ? wf_hand_over(u, n->out[0], n->in[0], err) : WF_OK;
+}
+
+wf_status wf_pass_mode(wf_unit *u, wf_err *err)
+{
+    wf_compile_mode mode = u->spec->mode;
+    size_t n_nodes = u->graph->n_nodes; /* those made here need no second look */
+
+    if (mode == WF_COMPILE_RUN || mode == WF_COMPILE_GRAD)
+        return WF_OK;
+    for (size_t i = 0; i < n_nodes; i++) {
+        wf_node *n = u->graph->nodes[i];
+        double ratio;
+
+        if (!wf_node_is(n, WF_DOMAIN_ONNX, "Dropout"))
+            continue;
+        if (mode != WF_COMPILE_TRAIN ||
+            (wf_node_has_in(n, 1) && wf_scalar_of(n->in[1], &ratio) && ratio == 0.0))
+            WF_TRY(take_out(u, n, err));
+        else
+            WF_TRY(turn_on(u, n, err));
+    }
+    return wf_graph_sort(u->graph, err);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/pass.h - what the passes of this room share; nobody outside includes it.
+ *
+ * A pass rewrites u->graph and may leave facts for those after it in the unit. Pointers to values
+ * stay valid all through a compilation (the graph's arena keeps them), but a value that a rewrite
+ * bypassed is no longer what flows: passes that look for one later go by the graph's outputs and by
+ * the Pull and Push nodes, which rewrites respect.
+ */
+#ifndef WF_COMPILE_PASS_H
+#define WF_COMPILE_PASS_H
+
+#include "common/base/arena.h"
+#include "common/base/cc.h"
+#include "common/base/status.h"
+#include "common/compile/compile.h"
+#include "common/graph/graph.h"
+#include "common/graph/op.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An output that was asked for. */
+typedef struct wf_fetch {
+    wf_value *value; /* NULL: a gradient that is zero */
+    wf_meaning meaning;
+    const char *label;
+    double per_record;
+    const char *variable; /* GRADIENT */
+} wf_fetch;
+
+/* A trainable variable and its gradient, NULL when the loss does not reach it. */
+typedef struct wf_target {
+    wf_value *variable, *gradient;
+    const wf_tensor *initial; /* of the variable, shared: pruning may take the variable away */
+} wf_target;
+
+/* A variable whose value left the graph for the ps: what is known of it. `initial` is shared. */
+typedef struct wf_held {
+    const char *name;
+    wf_var_kind kind;
+    const wf_tensor *initial;
+} wf_held;
+
+/* How the model's loss is computed, for metrics to resolve "accuracy". */
+typedef enum wf_loss_kind {
+    WF_LOSS_OTHER = 0,
+    WF_LOSS_SPARSE,      /* labels [n] are classes */
+    WF_LOSS_CATEGORICAL, /* labels [n, classes] are weights of classes */
+    WF_LOSS_BINARY,      /* labels have the scores' shape, 0 or 1 */
+    WF_LOSS_REGRESSION
+} wf_loss_kind;
+
+typedef struct wf_unit {
+    const wf_compile_spec *spec;
+    wf_compiled *c;
+    wf_graph *graph;
+    wf_arena *arena; /* c's */
+
+    wf_value **model_outputs; /* [n_model_outputs]: what the model gives, loss included */
+    size_t n_model_outputs;
+    wf_value *loss; /* scalar; NULL in RUN and INFER */
+    /* What the loss compares, when known; metrics read them too. */
+    wf_loss_kind loss_kind;
+    wf_value *scores, *labels;
+    const wf_value *label_feed; /* the input that holds the labels, when it is known */
+    bool scores_are_logits;
+
+    wf_target *targets;
+    size_t n_targets;
+    wf_fetch *fetches;
+    size_t n_fetches, fetches_room;
+    wf_held *held;
+    size_t n_held;
+    size_t warnings_room;
+} wf_unit;
+
+typedef struct wf_pass {
+    const char *name, *help;
+    wf_status (*run)(wf_unit *u, wf_err *err);
+} wf_pass;
+
+WF_MUST_USE wf_status wf_pass_import(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_loss(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_stable(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_mode(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_differentiate(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_update(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_strategy(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_prune(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_infer(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_fold(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_simplify(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_cse(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_place(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_partition(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_schedule(wf_unit *u, wf_err *err);
+
+/* Keeps a sentence for the person; printf form. */
+WF_MUST_USE wf_status wf_unit_warn(wf_unit *u, wf_err *err, const char *fmt, ...) WF_PRINTF(3, 4);
+/* Asks for an output; f is copied, its strings are not. */
+WF_MUST_USE wf_status wf_unit_fetch(wf_unit *u, wf_fetch f, wf_err *err);
+/* Makes the graph's outputs those of the fetches, once each, and no others. */
+WF_MUST_USE wf_status wf_unit_set_outputs(wf_unit *u, wf_err *err);
+
+/* Everyone who reads `from` reads `to` from now on, the unit's own pointers included. When `from`
+ * is an output of the graph, its name goes over to `to`, or to an Identity of it where `to` is
+ * given from outside or is an output itself. */
+WF_MUST_USE wf_status wf_hand_over(wf_unit *u, wf_value *from, wf_value *to, wf_err *err);
+/* Whether that needs no Identity: nothing would be written twice (an output, a pushed gradient), or
+ * be lent from outside while someone expects to own it. */
+bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *to);
+
+/* Whether a node is that operation; domain "" or "ai.weft". */
+bool wf_node_is(const wf_node *n, const char *domain, const char *op);
+bool wf_is_output(const wf_graph *g, const wf_value *v);
+/* How many nodes' inputs and graph outputs read v. */
+size_t wf_uses(const wf_graph *g, const wf_value *v);
+/* The one element of a constant float or integer as a number; false when v is no such constant. */
+bool wf_scalar_of(const wf_value *v, double *out);
+
+/* Sets up c->variables, outputs and feeds from the graph as it is now. */
+WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);
+/* Shares a tensor's storage under a header in the unit's arena; released by wf_compiled_free. */
+WF_MUST_USE wf_status wf_unit_share(wf_unit *u, const wf_tensor *t, const wf_tensor **out,
+                                    wf_err *err);
+/* XXH3-64 of the model's structure, see wf_compiled. */
+WF_MUST_USE wf_status wf_graph_digest(const wf_graph *g, const char *loss, uint64_t *out,
+                                      wf_err *err);
+
+/* Attaches a loss function by name to u->scores; the rows are in losses.c. WF_NOTFOUND when there
+ * is no such function. */
+typedef struct wf_loss_row {
+    const char *name, *alias;
+    wf_loss_kind kind;
+    wf_status (*attach)(wf_unit *u, wf_err *err);
+} wf_loss_row;
+const wf_loss_row *wf_loss_find(const char *name);
+/* "did you mean" for a loss function; may be NULL. */
+const char *wf_loss_nearest(const char *name);
+/* Adds the metrics of the spec to the fetches. */
+WF_MUST_USE wf_status wf_attach_metrics(wf_unit *u, wf_err *err);
+
+/* Fills a variable's first content, f32. The file and line are for the message.
+ * Errors: WF_USAGE: no such initializer. */
+WF_MUST_USE wf_status wf_initialize(const char *initializer, uint64_t seed, const char *variable,
+                                    wf_tensor *t, wf_err *err);
+
+#endif

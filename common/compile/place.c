@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/place.c - cuts variables into slices and gives each slice a ps.
+ *
+ * Slices go largest first to the ps that holds the fewest bytes so far (longest processing time
+ * first; Graham 1969: the fullest bin is at most 4/3 of the best). What decides the balance is the
+ * size of a slice against a ps's share, so the slice size starts at half a share, or the job's
+ * bound if that is less, and is halved until the fullest ps holds at most 1.1 times the emptiest,
+ * or slices would fall below 16 KiB. That gives each ps two to a few slices of a large variable,
+ * and not thousands: 784-128-10 on two ps has 7 slices.
+ *
+ * Slices are cut at row boundaries while a row fits in one, so that what reads a slice reads whole
+ * rows. The result depends on the variables' order, names left out, and the cluster's size only.
+ */
+#include "common/base/size.h"
+#include "common/compile/pass.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_SLICES = 1 << 20 };
+static const double balanced = 1.1; /* max / min bytes per ps that is good enough */
+
+/* Elements of one slice of v when slices should hold about `target` bytes: an even cut, rounded
+ * to whole rows. */
+static int64_t slice_elems(const wf_compiled_variable *v, size_t target)
+{
+    size_t n = (v->bytes + target - 1) / target;
+    int64_t row = v->rank > 1 && v->dims[0] > 0 ? v->elems / v->dims[0] : 1;
+    int64_t each;
+
+    if (n <= 1)
+        return v->elems;
+    each = (v->elems + (int64_t)n - 1) / (int64_t)n;
+    if ((size_t)row * wf_dtype_size(v->dtype) <= target) {
+        int64_t rows = (each + row - 1) / row;
+
+        /* Rounding up may pass the target by a part of a row: then one slice more. */
+        if ((size_t)(rows * row) * wf_dtype_size(v->dtype) > target)
+            rows--;
+        each = rows * row;
+    }
+    return each;
+}
+
+/* The number of slices at this target; MOST_SLICES + 1 when there are too many. */
+static size_t count_slices(const wf_compiled *c, size_t target)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+
+        if (!v->on_ps || !v->elems)
+            continue;
+        n += (size_t)((v->elems - 1) / slice_elems(v, target)) + 1;
+        if (n > MOST_SLICES)
+            return (size_t)MOST_SLICES + 1;
+    }
+    return n;
+}
+
+static void cut(wf_compiled *c, size_t target, wf_compiled_slice slices[])
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < c->n_variables; i++) {
+        wf_compiled_variable *v = &c->variables[i];
+
+        v->first_slice = n;
+        v->n_slices = 0;
+        if (!v->on_ps || !v->elems)
+            continue;
+        for (int64_t at = 0, each = slice_elems(v, target); at < v->elems; at += each) {
+            slices[n++] = (wf_compiled_slice){
+                .variable = (uint32_t)i, .offset = at, .count = WF_MIN(each, v->elems - at)};
+            v->n_slices++;
+        }
+    }
+}
+
+typedef struct weight {
+    size_t bytes;
+    uint32_t slice;
+} weight;
+
+/* Largest first; equal ones in the order of slices, so that the order is the same everywhere. */
+static int by_bytes(const void *a, const void *b)
+{
+    const weight *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+/* Gives each slice the ps that holds least; returns max / min bytes, or infinity when a ps has
+ * none. */
+static double pack(const wf_compiled *c, wf_compiled_slice slices[], size_t n, weight order[],
+                   size_t load[], uint32_t n_ps)
+{
+    size_t most = 0, least = SIZE_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        order[i] = (weight){.bytes = (size_t)slices[i].count *
+                                     wf_dtype_size(c->variables[slices[i].variable].dtype),
+                            .slice = (uint32_t)i};
+    qsort(order, n, sizeof(*order), by_bytes);
+    for (uint32_t p = 0; p < n_ps; p++)
+        load[p] = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t best = 0;
+
+        for (uint32_t p = 1; p < n_ps; p++)
+            if (load[p] < load[best])
+                best = p;
+        slices[order[i].slice].ps = best;
+        load[best] += order[i].bytes;
+    }
+    for (uint32_t p = 0; p < n_ps; p++) {
+        most = WF_MAX(most, load[p]);
+        least = WF_MIN(least, load[p]);
+    }
+    return least ? (double)most / (double)least : HUGE_VAL;
+}
+
+static size_t total_bytes(const wf_compiled *c)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < c->n_variables; i++)
+        if (c->variables[i].on_ps)
+            total += c->variables[i].bytes;
+    return total;
+}
+
+/* Cuts and packs at smaller and smaller targets; keeps the best balance, and among equal ones the
+ * fewest slices. */
+static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *load, wf_err *err)
+{
+    wf_compiled *c = u->c;
+    uint32_t n_ps = u->spec->n_ps;
+    size_t target = WF_MIN(limit, WF_MAX(total_bytes(c) / n_ps / 2, (size_t)WF_SLICE_BYTES_LEAST));
+    double best = HUGE_VAL;
+
+    for (; c->slices == NULL || (best > balanced && target >= WF_SLICE_BYTES_LEAST); target /= 2) {
+        size_t n = count_slices(c, target);
+        wf_compiled_slice *slices;
+        double ratio;
+
+        if (n > MOST_SLICES) {
+            if (c->slices)
+                break;
+            return wf_fail(err, WF_INVALID, "raise slice_bytes",
+                           "slices of %zu bytes cut the variables into more than %d pieces", target,
+                           MOST_SLICES);
+        }
+        slices = wf_arena_array(u->arena, n, sizeof(*slices));
+        free(*order);
+        *order = calloc(n ? n : 1, sizeof(**order));
+        if (!slices || !*order)
+            return wf_fail_nomem(err, n * sizeof(*slices));
+        cut(c, target, slices);
+        ratio = pack(c, slices, n, *order, load, n_ps);
+        if (!c->slices || ratio < best) {
+            c->slices = slices;
+            c->n_slices = n;
+            best = ratio;
+        }
+    }
+    return WF_OK;
+}
+
+/* The variables' index into slices, for the cut that was kept. */
+static void index_slices(wf_compiled *c)
+{
+    for (size_t i = 0; i < c->n_variables; i++)
+        c->variables[i].first_slice = c->variables[i].n_slices = 0;
+    for (size_t i = 0; i < c->n_slices; i++) {
+        wf_compiled_variable *v = &c->variables[c->slices[i].variable];
+
+        if (!v->n_slices++)
+            v->first_slice = (uint32_t)i;
+    }
+}
+
+wf_status wf_pass_place(wf_unit *u, wf_err *err)
+{
+    wf_status rc;
+    weight *order = NULL;
+    size_t *load = NULL;
+    size_t limit = u->spec->slice_bytes ? u->spec->slice_bytes : (size_t)WF_SLICE_BYTES;
+
+    WF_TRY(wf_unit_collect(u, err));
+    if (u->spec->strategy != WF_COMPILE_PARAMETER_SERVER || u->spec->mode != WF_COMPILE_TRAIN)
+        return WF_OK;
+    load = calloc(u->spec->n_ps, sizeof(*load));
+    if (!load)
+        return wf_fail_nomem(err, u->spec->n_ps * sizeof(*load));
+    rc = place_all(u, WF_MAX(limit, (size_t)64), &order, load, err);
+    if (rc == WF_OK)
+        index_slices(u->c);
+    free(order);
+    free(load);
+    return rc;
+}

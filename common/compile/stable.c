@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/stable.c - logarithms of sigmoids in the form that no logit can overflow.
+ *
+ * PyTorch's binary_cross_entropy_with_logits and logsigmoid come as Log(Sigmoid(x)) and
+ * Log(1 - Sigmoid(x)): infinite, and NaN in their gradients, once |x| passes 17 to 88. Both are
+ * crossentropies of one logit: log s(x) = -H(x, 1), log(1 - s(x)) = -H(x, 0), with H as in
+ * SigmoidCrossEntropy (op.h), whose value and slope are exact for every x. This runs before
+ * differentiate, so that gradients come out of the stable form too.
+ */
+#include "common/compile/pass.h"
+#include "common/graph/emit.h"
+
+/* x when v is Sigmoid(x), else NULL. */
+static wf_value *sigmoid_of(const wf_value *v)
+{
+    return v && v->producer && wf_node_is(v->producer, WF_DOMAIN_ONNX, "Sigmoid")
+               ? v->producer->in[0]
+               : NULL;
+}
+
+/* x and the class when v is Sigmoid(x) (1) or 1 - Sigmoid(x) (0), else NULL. */
+static wf_value *probability_of(const wf_value *v, double *label)
+{
+    const wf_node *n = v->producer;
+    double one;
+
+    *label = 1.0;
+    if (sigmoid_of(v))
+        return sigmoid_of(v);
+    *label = 0.0;
+    if (!n || !wf_node_is(n, WF_DOMAIN_ONNX, "Sub") || !wf_scalar_of(n->in[0], &one) || one != 1.0)
+        return NULL;
+    return sigmoid_of(n->in[1]) && wf_same_shape(v, n->in[1]) ? sigmoid_of(n->in[1]) : NULL;
+}
+
+static wf_status rewrite(wf_unit *u, wf_node *n, wf_value *x, double label, wf_err *err)
+{
+    wf_emit e = wf_emit_begin(u->graph, n->name, err);
+    wf_attr none = wf_attr_string("reduction", "none");
+    wf_value *in[2] = {x, wf_emit_scalar(&e, x->dtype, label)};
+    wf_value *y = wf_emit_neg(&e, wf_emit_op(&e, "SigmoidCrossEntropy", 2, in, 1, &none));
+
+    WF_TRY(wf_emit_end(&e));
+    return wf_hand_over(u, n->out[0], y, err);
+}
+
+wf_status wf_pass_stable(wf_unit *u, wf_err *err)
+{
+    size_t n_nodes = u->graph->n_nodes;
+
+    for (size_t i = 0; i < n_nodes; i++) {
+        wf_node *n = u->graph->nodes[i];
+        double label;
+        wf_value *x;
+
+        if (!wf_node_is(n, WF_DOMAIN_ONNX, "Log"))
+            continue;
+        x = probability_of(n->in[0], &label);
+        if (x)
+            WF_TRY(rewrite(u, n, x, label, err));
+    }
+    return wf_graph_sort(u->graph, err);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/strategy.c - where variables live: parameter_server makes Pull and Push of them.
+ *
+ * The pulled value takes the variable's name, so that nodes read as before. The variable's content
+ * leaves the graph: it goes to the ps once, at the start of a job, and not to workers.
+ */
+#include "common/compile/pass.h"
+#include "common/graph/emit.h"
+#include <string.h>
+
+static wf_status hold(wf_unit *u, const wf_value *v, const char *name, wf_err *err)
+{
+    wf_held *h = &u->held[u->n_held];
+
+    h->name = name;
+    h->kind = v->variable;
+    WF_TRY(wf_unit_share(u, v->known, &h->initial, err));
+    u->n_held++;
+    return WF_OK;
+}
+
+static wf_status make_pull(wf_unit *u, wf_value *v, wf_err *err)
+{
+    wf_graph *g = u->graph;
+    const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Pull");
+    const char *name = v->name;
+    char *aside = wf_arena_printf(g->arena, "%s/on-ps", name);
+    char *node = wf_arena_printf(g->arena, "pull/%s", name);
+    wf_value *pulled;
+    wf_node *n;
+
+    wf_assert(op);
+    if (!aside || !node)
+        return wf_fail_nomem(err, strlen(name));
+    WF_TRY(hold(u, v, name, err));
+    WF_TRY(wf_graph_rename_value(g, v, aside, err));
+    WF_TRY(wf_graph_add_value(g, name, &pulled, err));
+    wf_value_set_type(pulled, v->dtype, v->known->rank, v->known->dims);
+    WF_TRY(wf_graph_add_node(g, op, node, 0, NULL, 1, &pulled, &n, err));
+    WF_TRY(wf_node_set_string(g, n, "variable", name, err));
+    wf_graph_replace_uses(g, v, pulled);
+    v->variable = WF_VAR_NOT; /* what is left of it goes when the graph is pruned */
+    return WF_OK;
+}
+
+static wf_status make_push(wf_unit *u, const wf_target *t, const char *name, wf_err *err)
+{
+    wf_graph *g = u->graph;
+    const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Push");
+    char *node = wf_arena_printf(g->arena, "push/%s", name);
+    wf_value *in[1] = {t->gradient};
+    wf_node *n;
+
+    wf_assert(op);
+    if (!node)
+        return wf_fail_nomem(err, strlen(name));
+    WF_TRY(wf_graph_add_node(g, op, node, 1, in, 0, NULL, &n, err));
+    return wf_node_set_string(g, n, "variable", name, err);
+}
+
+/* Gradients are pushed, not fetched. */
+static void drop_gradient_fetches(wf_unit *u)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < u->n_fetches; i++)
+        if (u->fetches[i].meaning != WF_MEANS_GRADIENT)
+            u->fetches[kept++] = u->fetches[i];
+    u->n_fetches = kept;
+}
+
+wf_status wf_pass_strategy(wf_unit *u, wf_err *err)
+{
+    size_t n_values = u->graph->n_values;
+
+    if (u->spec->strategy == WF_COMPILE_LOCAL)
+        return WF_OK;
+    for (size_t i = 0; i < n_values; i++) {
+        const wf_value *v = u->graph->values[i];
+
+        if (v->variable == WF_VAR_TRAINABLE && v->dtype != WF_F32)
+            return wf_fail(err, WF_UNSUPPORTED, "export the model with float32 weights",
+                           "variable \"%s\" is %s; parameter servers hold float32", v->name,
+                           wf_dtype_name(v->dtype));
+    }
+    u->held = wf_arena_array(u->arena, n_values, sizeof(*u->held));
+    if (!u->held)
+        return wf_fail_nomem(err, n_values * sizeof(*u->held));
+    /* Pushes first: they are named after the variable while its value still has the name. */
+    for (size_t i = 0; i < u->n_targets; i++)
+        if (u->targets[i].gradient && u->spec->mode == WF_COMPILE_TRAIN)
+            WF_TRY(make_push(u, &u->targets[i], u->targets[i].variable->name, err));
+    for (size_t i = 0; i < n_values; i++)
+        if (u->graph->values[i]->variable == WF_VAR_TRAINABLE)
+            WF_TRY(make_pull(u, u->graph->values[i], err));
+    drop_gradient_fetches(u);
+    WF_TRY(wf_unit_set_outputs(u, err));
+    return wf_graph_sort(u->graph, err);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/format.h - file formats: one row and one file each. For this room only.
+ *
+ * To add one: new common/data/csv.c that defines wf_format_csv, named in meson.build and in the
+ * table of format.c. `read` gives a whole array; what a header claims goes through wf_array_read,
+ * which holds it against the file before it allocates.
+ */
+#ifndef WF_DATA_FORMAT_H
+#define WF_DATA_FORMAT_H
+
+#include "common/base/status.h"
+#include "common/data/source.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An array in memory: dims[0] records of dims[1..]. */
+typedef struct wf_array {
+    wf_dtype dtype;
+    uint32_t rank; /* at least 1 */
+    int64_t dims[WF_MAX_RANK];
+    void *data; /* aligned to 64; owned */
+    size_t bytes;
+} wf_array;
+
+void wf_array_close(wf_array *a);
+
+/* One element as a file holds it. Integers without a dtype of weft's own are widened. */
+typedef struct wf_element {
+    char kind; /* 'b' bool, 'i' signed, 'u' unsigned, 'f' float */
+    uint8_t size;
+    bool big_endian;
+} wf_element;
+
+/* The dtype that elements are held in; WF_NONE if weft does not read them (u8: 64 bits unsigned).
+ */
+wf_dtype wf_element_dtype(wf_element e);
+
+/* Allocates and reads an array whose rank and dims the header gave, and checks that the file ends
+ * there. *out is empty before, and after a failure. limit_bytes bounds what is held; 0: no limit.
+ * Errors: WF_INVALID for a rank of 0 or above WF_MAX_RANK, a negative dimension, a size that
+ * overflows or is not in the file; WF_UNSUPPORTED for elements without a dtype; WF_NOMEM; WF_IO. */
+WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
+                                    size_t limit_bytes, wf_array *out, wf_err *err);
+
+typedef struct wf_format {
+    const char *name;
+    /* Reads what `s`, just opened, holds. Errors: as wf_array_read. */
+    wf_status (*read)(wf_source *s, size_t limit_bytes, wf_array *out, wf_err *err);
+} wf_format;
+
+/* The row of that name. Errors: WF_USAGE with the nearest, WF_UNSUPPORTED for one of DESIGN 8 that
+ * is not built yet. */
+WF_MUST_USE wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err);
+
+extern const wf_format wf_format_idx, wf_format_npy;
+
+#endif

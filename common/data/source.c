@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/source.c */
+#include "common/data/source.h"
+#include "common/base/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 30 /* gzread counts in int */, GZIP_BUFFER = 128 * 1024, DEFLATE_BEST = 1032 };
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
+{
+    struct stat st;
+    int fd;
+
+    *s = (wf_source){.path = path, .packed = ends_with(path, ".gz")};
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return wf_fail_errno(err, errno, "check the path under data", "%s", path);
+    if (fstat(fd, &st) != 0) {
+        int why = errno;
+
+        close(fd);
+        return wf_fail_errno(err, why, NULL, "%s", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return wf_fail(err, WF_INVALID, "name one file", "%s is not a file", path);
+    }
+    s->size = (uint64_t)st.st_size;
+    s->most = s->size;
+    if (s->packed && __builtin_mul_overflow(s->size, (uint64_t)DEFLATE_BEST, &s->most))
+        s->most = UINT64_MAX;
+    s->file = gzdopen(fd, "rb");
+    if (!s->file) {
+        close(fd);
+        return wf_fail_nomem(err, GZIP_BUFFER);
+    }
+    if (gzbuffer(s->file, GZIP_BUFFER) != 0)
+        return wf_fail_nomem(err, GZIP_BUFFER);
+    if (s->packed && gzdirect(s->file))
+        return wf_fail(err, WF_INVALID, "give it a name without .gz if it is not packed",
+                       "%s does not hold gzip data", path);
+    return WF_OK;
+}
+
+void wf_source_close(wf_source *s)
+{
+    if (s->file)
+        gzclose_r(s->file); /* what it could say was said by read and end */
+    s->file = NULL;
+}
+
+static wf_status cut_short(const wf_source *s, uint64_t wanted, wf_err *err)
+{
+    return wf_fail(err, WF_INVALID, "fetch the file again",
+                   "%s: %" PRIu64 " bytes wanted%s, %" PRIu64 " present; the file was cut short",
+                   s->path, wanted, s->packed ? " after unpacking" : "", s->at);
+}
+
+wf_status wf_source_expect(const wf_source *s, uint64_t bytes, wf_err *err)
+{
+    uint64_t wanted;
+
+    if (__builtin_add_overflow(s->at, bytes, &wanted))
+        wanted = UINT64_MAX;
+    if (wanted <= s->most)
+        return WF_OK;
+    return wf_fail(err, WF_INVALID, "fetch the file again",
+                   "%s: %" PRIu64 " bytes wanted by its header, %s%" PRIu64
+                   " present; the file was cut short or is of another format",
+                   s->path, wanted, s->packed ? "at most " : "", s->most);
+}
+
+/* What gzread's last failure means. */
+static wf_status explain(const wf_source *s, wf_err *err)
+{
+    int why = Z_OK;
+    const char *text = gzerror(s->file, &why);
+
+    if (why == Z_ERRNO)
+        return wf_fail_errno(err, errno, NULL, "%s: reading", s->path);
+    if (why == Z_MEM_ERROR)
+        return wf_fail_nomem(err, GZIP_BUFFER);
+    return wf_fail(err, WF_INVALID, "fetch the file again",
+                   "%s: damaged gzip data after %" PRIu64 " bytes (%s)", s->path, s->at, text);
+}
+
+/* Up to n bytes; fewer only at the end of the file, whole or cut. */
+static wf_status read_some(wf_source *s, void *out, size_t n, size_t *got, wf_err *err)
+{
+    uint8_t *to = out;
+
+    *got = 0;
+    while (*got < n) {
+        int k = gzread(s->file, to + *got, (unsigned)WF_MIN(n - *got, (size_t)CHUNK));
+
+        if (k < 0)
+            return explain(s, err);
+        if (k == 0)
+            break;
+        *got += (size_t)k;
+        s->at += (size_t)k;
+    }
+    return WF_OK;
+}
+
+wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *err)
+{
+    uint64_t from = s->at;
+    size_t got;
+
+    WF_TRY(read_some(s, out, n, &got, err));
+    return got == n ? WF_OK : cut_short(s, from + n, err);
+}
+
+wf_status wf_source_end(wf_source *s, wf_err *err)
+{
+    int why = Z_OK;
+    uint64_t whole = s->at;
+    uint8_t byte;
+    size_t got;
+
+    WF_TRY(read_some(s, &byte, 1, &got, err));
+    if (got)
+        return wf_fail(err, WF_INVALID, "check that this is the file you mean",
+                       "%s goes on beyond the %" PRIu64 " bytes that its header announces", s->path,
+                       whole);
+    gzerror(s->file, &why);
+    if (why == Z_BUF_ERROR) /* all data came, and gzip's checksum after it did not */
+        return wf_fail(err, WF_INVALID, "fetch the file again",
+                       "%s: the last bytes are missing, the file was cut short at %" PRIu64
+                       " bytes",
+                       s->path, s->size);
+    return WF_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/source.h - the bytes of a data file, plain or through gzip. For this room only.
+ *
+ * Knows how many bytes can come out at most, so that a header's claim can be held against it before
+ * anything is allocated: the file's size, or 1032 times that through gzip (deflate packs no
+ * closer).
+ */
+#ifndef WF_DATA_SOURCE_H
+#define WF_DATA_SOURCE_H
+
+#include "common/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+typedef struct wf_source {
+    gzFile file;
+    const char *path; /* borrowed */
+    bool packed;      /* its name ends with ".gz" */
+    uint64_t size;    /* of the file on disk */
+    uint64_t most;    /* bytes that can come out */
+    uint64_t at;      /* bytes that came out so far */
+} wf_source;
+
+/* Opens a file; *s is closed with wf_source_close also after a failure. Errors: WF_NOTFOUND, WF_IO;
+ * WF_INVALID for a folder, or a name that ends with ".gz" and is not gzip inside. */
+WF_MUST_USE wf_status wf_source_open(wf_source *s, const char *path, wf_err *err);
+void wf_source_close(wf_source *s);
+
+/* Whether `bytes` more can be there at all. Errors: WF_INVALID, with bytes wanted and present. */
+WF_MUST_USE wf_status wf_source_expect(const wf_source *s, uint64_t bytes, wf_err *err);
+/* The next n bytes. Errors: WF_INVALID when the file ends before (says wanted and present) or
+ * gzip's checksum is wrong; WF_IO. */
+WF_MUST_USE wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *err);
+/* That nothing follows; through gzip its checksum is looked at here. Errors: WF_INVALID. */
+WF_MUST_USE wf_status wf_source_end(wf_source *s, wf_err *err);
+
+#endif

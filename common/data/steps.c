@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/steps.c - scale, reshape, one_hot, cast: a table row each.
+ *
+ * A single stage runs straight from the record to the batch (MNIST's scale is one vectorised loop);
+ * several go through tiles that stay in the first cache.
+ */
+#include "common/data/steps.h"
+#include "common/base/nearest.h"
+#include "common/base/size.h"
+#include "common/data/convert.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { TILE = 256, CLASSES_MAX = 1 << 24 };
+
+static wf_stage *add_stage(wf_steps *s, wf_stage_kind kind, wf_dtype to)
+{
+    wf_stage *stage = &s->stages[s->n++]; /* wf_steps_plan has counted them */
+
+    *stage = (wf_stage){.kind = kind, .from = s->dtype, .to = to};
+    s->dtype = to;
+    return stage;
+}
+
+/* After one_hot the elements are 0 and 1, written as any dtype at once; nothing else follows it. */
+static wf_status cast_to(wf_steps *s, wf_dtype to)
+{
+    if (s->dtype == to)
+        return WF_OK;
+    if (wf_steps_classes(s)) {
+        s->stages[s->n - 1].to = to;
+        s->dtype = to;
+    } else {
+        add_stage(s, WF_STAGE_CAST, to);
+    }
+    return WF_OK;
+}
+
+static wf_status plan_cast(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_dtype to = step->text ? wf_dtype_of(step->text) : WF_NONE;
+
+    if (to == WF_NONE)
+        return wf_fail(err, WF_USAGE, "such as float32 or int64", "cast: unknown dtype \"%s\"",
+                       step->text ? step->text : "");
+    return cast_to(s, to);
+}
+
+static wf_status plan_scale(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    if (!isfinite(step->number))
+        return wf_fail(err, WF_USAGE, NULL, "scale: the factor %g is not finite", step->number);
+    if (wf_steps_classes(s))
+        return wf_fail(err, WF_USAGE, "scale before it, or leave it out", "scale: after one_hot");
+    add_stage(s, WF_STAGE_SCALE, s->dtype == WF_F64 ? WF_F64 : WF_F32)->factor = step->number;
+    return WF_OK;
+}
+
+static wf_status plan_reshape(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    char from[128], to[128];
+    int64_t dims[WF_MAX_RANK], product = 1, have = 1;
+    int free_axis = -1;
+
+    if (step->n_ints >= WF_MAX_RANK)
+        return wf_fail(err, WF_SHAPE, NULL, "reshape: %zu dimensions; a record has up to %d",
+                       step->n_ints, WF_MAX_RANK - 1);
+    for (size_t i = 0; i < step->n_ints; i++) {
+        dims[i] = step->ints[i];
+        if (dims[i] == -1 && free_axis < 0)
+            free_axis = (int)i;
+        else if (dims[i] < 1 || !wf_mul_i64(product, dims[i], &product))
+            return wf_fail(err, WF_SHAPE, NULL, "reshape: %" PRId64 " cannot be a dimension",
+                           step->ints[i]);
+    }
+    for (uint32_t i = 0; i < s->rank; i++)
+        have *= s->dims[i]; /* bounded by the planning of what came before */
+    if (free_axis >= 0 && have % product == 0)
+        product *= dims[free_axis] = have / product;
+    if (product != have)
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "reshape: a record is %s, %" PRId64 " elements, and does not fit %s",
+                       wf_dims_str(s->rank, s->dims, from, sizeof from), have,
+                       wf_dims_str((uint32_t)step->n_ints, step->ints, to, sizeof to));
+    memcpy(s->dims, dims, step->n_ints * sizeof dims[0]);
+    s->rank = (uint32_t)step->n_ints;
+    return WF_OK;
+}
+
+static wf_status plan_one_hot(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    int64_t elems;
+
+    if (!(step->number >= 1 && step->number <= CLASSES_MAX) || step->number != trunc(step->number))
+        return wf_fail(err, WF_USAGE, NULL, "one_hot: %g classes; a whole number from 1 to %d",
+                       step->number, CLASSES_MAX);
+    if (!wf_dtype_is_int(s->dtype) && s->dtype != WF_BOOL)
+        return wf_fail(err, WF_SHAPE, "cast it to int64 before",
+                       "one_hot: takes integers, the field holds %s", wf_dtype_name(s->dtype));
+    if (wf_steps_classes(s))
+        return wf_fail(err, WF_USAGE, "leave one out", "one_hot: after one_hot");
+    if (s->rank + 1 >= WF_MAX_RANK)
+        return wf_fail(err, WF_SHAPE, NULL, "one_hot: the record would have %u dimensions",
+                       s->rank + 1);
+    add_stage(s, WF_STAGE_ONE_HOT, WF_F32)->classes = (int64_t)step->number;
+    s->dims[s->rank++] = (int64_t)step->number;
+    if (!wf_dims_elems(s->rank, s->dims, &elems) || elems > INT64_MAX / 8)
+        return wf_fail(err, WF_SHAPE, NULL, "one_hot: the record would be too large");
+    return WF_OK;
+}
+
+static const struct step_row {
+    const char *type;
+    wf_status (*plan)(const wf_map_step *step, wf_steps *s, wf_err *err);
+} rows[] = {
+    {"cast", plan_cast},
+    {"one_hot", plan_one_hot},
+    {"reshape", plan_reshape},
+    {"scale", plan_scale},
+};
+
+static const struct step_row *find_step(const char *type, const char **near)
+{
+    const char *names[WF_COUNT(rows)];
+
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        names[i] = rows[i].type;
+        if (strcmp(names[i], type) == 0)
+            return &rows[i];
+    }
+    *near = wf_nearest(type, names, WF_COUNT(rows));
+    return NULL;
+}
+
+static wf_status plan_step(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    const char *near = NULL;
+    const struct step_row *row = find_step(step->type, &near);
+
+    if (!row && near)
+        return wf_fail(err, WF_USAGE, NULL, "unknown map step \"%s\"; did you mean \"%s\"?",
+                       step->type, near);
+    if (!row)
+        return wf_fail(err, WF_USAGE, NULL,
+                       "unknown map step \"%s\"; there are cast, one_hot, reshape and scale",
+                       step->type);
+    return row->plan(step, s, err);
+}
+
+wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t rank,
+                        const int64_t dims[], wf_steps *out, wf_err *err)
+{
+    wf_steps s = {.in = dtype, .dtype = dtype, .rank = rank};
+
+    if (field->n_steps > WF_DATA_MAX_STEPS)
+        return wf_fail(err, WF_USAGE, NULL, "map of \"%s\" has %zu steps; at most %d", field->name,
+                       field->n_steps, WF_DATA_MAX_STEPS);
+    if (rank >= WF_MAX_RANK || !wf_dims_elems(rank, dims, &s.elems))
+        return wf_fail(err, WF_SHAPE, NULL, "a record of \"%s\" has too many dimensions",
+                       field->name);
+    memcpy(s.dims, dims, rank * sizeof dims[0]);
+    for (size_t i = 0; i < field->n_steps; i++)
+        WF_TRY(
+            wf_err_wrap(err, plan_step(&field->steps[i], &s, err), "map of \"%s\"", field->name));
+    if (field->want != WF_NONE)
+        WF_TRY(cast_to(&s, field->want));
+    *out = s;
+    return WF_OK;
+}
+
+int64_t wf_steps_classes(const wf_steps *s)
+{
+    return s->n ? s->stages[s->n - 1].classes : 0;
+}
+
+/* One element to `classes`; a label beyond them was refused at opening, and gives zeroes here. */
+static void one_hot(const wf_stage *stage, const void *in, void *out, size_t n)
+{
+    size_t size = wf_dtype_size(stage->to), classes = (size_t)stage->classes;
+    uint8_t *to = out;
+
+    memset(to, 0, n * classes * size);
+    for (size_t i = 0; i < n; i++, to += classes * size) {
+        const uint8_t yes = 1;
+        int64_t label;
+
+        wf_convert(stage->from, (const uint8_t *)in + i * wf_dtype_size(stage->from), WF_I64,
+                   &label, 1);
+        if (label >= 0 && label < stage->classes)
+            wf_convert(WF_U8, &yes, stage->to, to + (size_t)label * size, 1);
+    }
+}
+
+static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n)
+{
+    if (stage->kind == WF_STAGE_CAST)
+        wf_convert(stage->from, in, stage->to, out, n);
+    else if (stage->kind == WF_STAGE_SCALE)
+        wf_scale(stage->from, in, stage->factor, out, n);
+    else
+        one_hot(stage, in, out, n);
+}
+
+void wf_steps_run(const wf_steps *s, const void *in, void *out)
+{
+    double tiles[2][TILE]; /* the widest dtype */
+    size_t in_size = wf_dtype_size(s->in), out_size = wf_dtype_size(s->dtype);
+    size_t n = (size_t)s->elems, widen = (size_t)WF_MAX(wf_steps_classes(s), 1);
+
+    if (s->n == 0)
+        memcpy(out, in, n * in_size);
+    else if (s->n == 1)
+        run_stage(&s->stages[0], in, out, n);
+    else
+        for (size_t at = 0; at < n; at += TILE) {
+            size_t now = WF_MIN(n - at, (size_t)TILE);
+            const void *from = (const uint8_t *)in + at * in_size;
+
+            for (uint32_t i = 0; i + 1 < s->n; i++) {
+                run_stage(&s->stages[i], from, tiles[i % 2], now);
+                from = tiles[i % 2];
+            }
+            run_stage(&s->stages[s->n - 1], from, (uint8_t *)out + at * widen * out_size, now);
+        }
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/prepare.c */
+#include "master/prepare.h"
+#include "common/compile/compile.h"
+#include "common/conf/conf.h"
+#include "common/graph/onnx.h"
+#include "common/log/log.h"
+#include "common/optim/rule.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static wf_status out_of_memory(wf_err *err)
+{
+    return wf_fail_nomem(err, 4096);
+}
+
+/* The rule's options, all of them, with defaults filled in: what is trained with stands in the
+ * checkpoint in full. */
+static wf_status fill_rule(wf_prepared *p, const wf_job_conf *job, wf_err *err)
+{
+    const char *names[WF_MAX_OPTIONS];
+    double values[WF_MAX_OPTIONS];
+    wf_arena *a = p->arena;
+    wf_status rc;
+    wf_opt opt;
+
+    if (job->optimizer.n_options > WF_MAX_OPTIONS)
+        return wf_fail(err, WF_USAGE, NULL, "%s:%d: too many options", job->path,
+                       job->optimizer.line);
+    for (size_t i = 0; i < job->optimizer.n_options; i++) {
+        names[i] = job->optimizer.options[i].name;
+        values[i] = job->optimizer.options[i].number;
+    }
+    rc = wf_opt_init(&opt, job->optimizer.type, (uint32_t)job->optimizer.n_options, names, values,
+                     err);
+    if (rc != WF_OK)
+        return wf_err_wrap(err, rc, "%s:%d", job->path, job->optimizer.line);
+    p->setup.rule = wf_arena_strdup(a, job->optimizer.type);
+    p->setup.options = wf_arena_array(a, WF_MAX_OPTIONS, sizeof(*p->setup.options));
+    p->start.slots = wf_arena_array(a, WF_MAX_SLOTS, sizeof(*p->start.slots));
+    if (!p->setup.rule || !p->setup.options || !p->start.slots)
+        return out_of_memory(err);
+    for (uint32_t i = 0; i < wf_opt_n_options(&opt); i++) {
+        Weft__Option *o = wf_arena_alloc(a, sizeof *o);
+
+        if (!o)
+            return out_of_memory(err);
+        weft__option__init(o);
+        o->name = (char *)wf_opt_option_name(&opt, i);
+        o->value = wf_opt_option_value(&opt, i);
+        p->setup.options[p->setup.n_options++] = o;
+    }
+    for (uint32_t i = 0; i < wf_opt_n_slots(&opt); i++)
+        p->start.slots[p->start.n_slots++] = (char *)wf_opt_slot_name(&opt, i);
+    return WF_OK;
+}
+
+static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, const wf_tensor **to,
+                              wf_err *err)
+{
+    wf_arena *a = p->arena;
+    Weft__Variable *row = wf_arena_alloc(a, sizeof *row);
+    wf_tensor *first = wf_arena_alloc(a, sizeof *first);
+
+    if (v->dtype != WF_F32)
+        return wf_fail(err, WF_UNSUPPORTED, "cast the model's weights to float32",
+                       "variable \"%s\" is %s; parameter servers keep float32", v->name,
+                       wf_dtype_name(v->dtype));
+    if (!row || !first)
+        return out_of_memory(err);
+    weft__variable__init(row);
+    row->name = wf_arena_strdup(a, v->name);
+    row->dtype = v->dtype;
+    row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
+    row->n_dims = v->rank;
+    row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
+    *first = *v->initial;
+    first->buf = NULL;
+    first->data = wf_arena_memdup(a, v->initial->data, v->bytes);
+    if (!row->name || !row->dims || !first->data)
+        return out_of_memory(err);
+    p->setup.variables[p->setup.n_variables++] = row;
+    *to = first;
+    return WF_OK;
+}
+
+/* The variables that live on ps, and their slices in the order of variables and offsets. */
+static wf_status fill_variables(wf_prepared *p, const wf_compiled *c, wf_err *err)
+{
+    const wf_tensor **initial = wf_arena_array(p->arena, c->n_variables, sizeof(*initial));
+
+    p->setup.variables = wf_arena_array(p->arena, c->n_variables, sizeof(*p->setup.variables));
+    p->setup.slices = wf_arena_array(p->arena, c->n_slices, sizeof(*p->setup.slices));
+    if (!initial || !p->setup.variables || !p->setup.slices)
+        return out_of_memory(err);
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+        uint32_t index = (uint32_t)p->setup.n_variables;
+
+        if (!v->on_ps)
+            continue;
+        WF_TRY(add_variable(p, v, &initial[index], err));
+        for (uint32_t k = 0; k < v->n_slices; k++) {
+            const wf_compiled_slice *from = &c->slices[v->first_slice + k];
+            Weft__Slice *s = wf_arena_alloc(p->arena, sizeof *s);
+
+            if (!s)
+                return out_of_memory(err);
+            weft__slice__init(s);
+            s->variable = index;
+            s->offset = (uint64_t)from->offset;
+            s->count = (uint64_t)from->count;
+            s->ps = from->ps;
+            p->setup.slices[p->setup.n_slices++] = s;
+        }
+    }
+    p->initial = initial;
+    return WF_OK;
+}
+
+static wf_status fill_outputs(wf_arena *a, const wf_compiled *c, Weft__Output ***list, size_t *n,
+                              wf_err *err)
+{
+    *list = wf_arena_array(a, c->n_outputs, sizeof(**list));
+    if (!*list)
+        return out_of_memory(err);
+    for (size_t i = 0; i < c->n_outputs; i++) {
+        Weft__Output *o = wf_arena_alloc(a, sizeof *o);
+
+        if (!o)
+            return out_of_memory(err);
+        weft__output__init(o);
+        o->name = wf_arena_strdup(a, c->outputs[i].name ? c->outputs[i].name : "");
+        o->label = wf_arena_strdup(a, c->outputs[i].label ? c->outputs[i].label : "");
+        o->meaning = c->outputs[i].meaning;
+        o->per_record = c->outputs[i].per_record;
+        if (!o->name || !o->label)
+            return out_of_memory(err);
+        (*list)[(*n)++] = o;
+    }
+    return WF_OK;
+}
+
+static wf_status encode_graph(wf_arena *a, const wf_compiled *c, ProtobufCBinaryData *out,
+                              wf_err *err)
+{
+    wf_bytes bytes = {0};
+    wf_status rc = wf_onnx_encode(c->graph, &bytes, err);
+
+    if (rc == WF_OK) {
+        out->data = wf_arena_memdup(a, bytes.data, bytes.size);
+        out->len = bytes.size;
+        if (!out->data)
+            rc = wf_fail_nomem(err, bytes.size);
+    }
+    wf_bytes_close(&bytes);
+    return rc;
+}
+
+static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile_mode mode,
+                              uint32_t n_ps, wf_err *err)
+{
+    bool train = mode == WF_COMPILE_TRAIN;
+    wf_compile_spec spec;
+    wf_compiled *c = NULL;
+    wf_model model;
+    char digest[32];
+    wf_status rc;
+
+    wf_compile_spec_of_job(job, mode, n_ps, &model, &spec);
+    spec.train_metrics = train;
+    rc = wf_compile(&spec, &c, err);
+    for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)
+        WF_LOG_WARN("compile.warning", "job=%s %s", job->name, c->warnings[i]);
+    if (rc == WF_OK && train) {
+        snprintf(digest, sizeof digest, "%016" PRIx64, c->digest);
+        p->setup.digest = wf_arena_strdup(p->arena, digest);
+        rc = p->setup.digest ? fill_variables(p, c, err) : out_of_memory(err);
+    }
+    if (rc == WF_OK)
+        rc = encode_graph(p->arena, c, train ? &p->start.train_graph : &p->start.eval_graph, err);
+    if (rc == WF_OK && train)
+        rc = fill_outputs(p->arena, c, &p->start.train_outputs, &p->start.n_train_outputs, err);
+    else if (rc == WF_OK)
+        rc = fill_outputs(p->arena, c, &p->start.eval_outputs, &p->start.n_eval_outputs, err);
+    wf_compiled_free(&c);
+    return rc;
+}
+
+static void share_with_start(wf_prepared *p)
+{
+    p->start.job = p->setup.job;
+    p->start.digest = p->setup.digest;
+    p->start.rule = p->setup.rule;
+    p->start.options = p->setup.options;
+    p->start.n_options = p->setup.n_options;
+    p->start.variables = p->setup.variables;
+    p->start.n_variables = p->setup.n_variables;
+    p->start.slices = p->setup.slices;
+    p->start.n_slices = p->setup.n_slices;
+}
+
+static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, const char *path,
+                      uint32_t n_ps, wf_err *err)
+{
+    weft__setup__init(&p->setup);
+    weft__start__init(&p->start);
+    p->setup.job = wf_arena_strdup(p->arena, job->name);
+    p->start.job_text = wf_arena_strdup(p->arena, text);
+    p->start.job_path = wf_arena_strdup(p->arena, path);
+    if (!p->setup.job || !p->start.job_text || !p->start.job_path)
+        return out_of_memory(err);
+    p->start.seed = job->seed;
+    p->batch = job->batch;
+    p->epochs = job->epochs;
+    p->steps = job->steps;
+    p->every_steps = job->every_steps;
+    p->keep = job->keep;
+    p->split_records = job->split_records;
+    p->evaluates = job->n_eval > 0;
+    WF_TRY(fill_rule(p, job, err));
+    WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, n_ps, err));
+    WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, n_ps, err));
+    share_with_start(p);
+    return WF_OK;
+}
+
+wf_status wf_master_prepare(const char *text, const char *path, uint32_t n_ps, wf_prepared **out,
+                            wf_err *err)
+{
+    wf_job_conf *job = NULL;
+    wf_prepared *p;
+    wf_status rc;
+
+    WF_TRY(wf_job_parse(text, strlen(text), path, &job, err));
+    p = calloc(1, sizeof *p);
+    if (p)
+        p->arena = wf_arena_new(0);
+    rc = p && p->arena ? fill(p, job, text, path, n_ps, err) : out_of_memory(err);
+    wf_job_free(&job);
+    if (rc != WF_OK)
+        wf_prepared_free(&p);
+    *out = p;
+    return rc;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/compile_stages.c - every stage is a whole graph that can be written and read; Pull and
+ * Push stand where a step wants them. */
+#include "common/base/bytes.h"
+#include "common/graph/onnx.h"
+#include "tests/unit/compile_util.h"
+
+static void every_stage_is_a_whole_graph(void **state)
+{
+    static const wf_compile_mode modes[] = {WF_COMPILE_TRAIN, WF_COMPILE_EVAL, WF_COMPILE_INFER};
+    static const char *const metrics[] = {"accuracy"};
+    wf_model m = mlp();
+    const char *name, *help;
+
+    (void)state;
+    for (size_t k = 0; k < WF_COUNT(modes); k++)
+        for (size_t i = 0; wf_compile_pass_at(i, &name, &help); i++) {
+            wf_compile_spec spec = train_spec(&m, 2);
+            wf_compiled *c;
+            wf_err err = {0};
+            wf_bytes bytes = {0};
+            wf_graph *back = NULL;
+
+            spec.mode = modes[k];
+            spec.metrics = metrics;
+            spec.n_metrics = 1;
+            spec.stop_after = name;
+            c = compile(&spec);
+            assert_string_equal(c->stage, name);
+            must(wf_graph_check(c->graph, &err), &err);
+            must(wf_onnx_encode(c->graph, &bytes, &err), &err);
+            must(wf_onnx_decode(bytes.data, bytes.size, NULL, &back, &err), &err);
+            assert_int_equal(back->n_nodes, c->graph->n_nodes);
+            wf_bytes_close(&bytes);
+            wf_graph_free(&back);
+            wf_compiled_free(&c);
+        }
+}
+
+static size_t position(const wf_graph *g, const char *op, const char *variable)
+{
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (!strcmp(g->nodes[i]->op->name, op) &&
+            !strcmp(wf_node_string(g->nodes[i], "variable", ""), variable))
+            return i;
+    fail_msg("no %s of %s", op, variable);
+    return 0;
+}
+
+static void the_last_layer_is_pushed_first_and_pulled_last(void **state)
+{
+    wf_model m = mlp();
+    wf_compile_spec spec = train_spec(&m, 2);
+    wf_compiled *c = compile(&spec);
+    const wf_graph *g = c->graph;
+
+    (void)state;
+    assert_int_equal(count_op(g, "Pull"), 4);
+    assert_int_equal(count_op(g, "Push"), 4);
+    assert_true(position(g, "Pull", "dense/kernel") < position(g, "Pull", "dense_1/kernel"));
+    assert_true(position(g, "Push", "dense_1/kernel") < position(g, "Push", "dense/kernel"));
+    assert_true(position(g, "Push", "dense_1/bias") < position(g, "Push", "dense/kernel"));
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (!strcmp(g->nodes[i]->op->name, "Push")) {
+            assert_ptr_equal(g->nodes[i]->in[0]->producer, g->nodes[i - 1]); /* at once */
+            assert_string_equal(g->nodes[i]->device, "/job:worker/device:cpu:0");
+        }
+    for (size_t i = 0; i < c->n_variables; i++)
+        assert_true(c->variables[i].on_ps && c->variables[i].pushed);
+    wf_compiled_free(&c);
+}
+
+static void the_eval_graph_pulls_the_same_and_pushes_nothing(void **state)
+{
+    static const char *const metrics[] = {"accuracy"};
+    wf_model m = mlp();
+    wf_compile_spec spec = train_spec(&m, 2);
+    wf_compiled *c;
+
+    (void)state;
+    spec.mode = WF_COMPILE_EVAL;
+    spec.metrics = metrics;
+    spec.n_metrics = 1;
+    c = compile(&spec);
+    assert_int_equal(count_op(c->graph, "Pull"), 4);
+    assert_int_equal(count_op(c->graph, "Push"), 0);
+    assert_int_equal(c->n_slices, 0);
+    assert_int_equal(c->n_outputs, 2);
+    assert_string_equal(c->outputs[0].label, "loss");
+    assert_string_equal(c->outputs[1].label, "accuracy");
+    assert_int_equal(c->n_feeds, 2);
+    assert_true(c->feeds[1].is_label);
+    assert_string_equal(c->feeds[1].name, "y");
+    assert_int_equal(c->feeds[1].dtype, WF_I64);
+    wf_compiled_free(&c);
+}
+
+/* Two biases that are added have one gradient; each push still has a value of its own. */
+static void a_shared_gradient_is_pushed_from_two_values(void **state)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_emit e;
+    wf_value *x, *y;
+    wf_compile_spec spec = {.mode = WF_COMPILE_TRAIN,
+                            .strategy = WF_COMPILE_PARAMETER_SERVER,
+                            .loss = "mse",
+                            .n_ps = 1};
+    wf_compiled *c;
+
+    (void)state;
+    must(wf_graph_new("biases", &g, &err), &err);
+    e = wf_emit_begin(g, "n", &err);
+    x = add_input(g, "x", WF_F32, 2, (const int64_t[]){-1, 3});
+    y = wf_emit_add(&e, x, add_variable(g, "a", 1, (const int64_t[]){3}));
+    y = wf_emit_add(&e, y, add_variable(g, "b", 1, (const int64_t[]){3}));
+    must(wf_emit_end(&e), &err);
+    must(wf_graph_add_output(g, y, &err), &err);
+    spec.graph = g;
+    c = compile(&spec);
+    assert_int_equal(count_op(c->graph, "Push"), 2);
+    assert_ptr_not_equal(c->graph->nodes[position(c->graph, "Push", "a")]->in[0],
+                         c->graph->nodes[position(c->graph, "Push", "b")]->in[0]);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
+static void a_fixed_batch_is_refused_in_words(void **state)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_compile_spec spec = {.mode = WF_COMPILE_TRAIN, .loss = "mse", .batch = 32};
+
+    (void)state;
+    must(wf_graph_new("fixed", &g, &err), &err);
+    must(wf_graph_add_output(g, add_input(g, "x", WF_F32, 2, (const int64_t[]){1, 3}), &err), &err);
+    spec.graph = g;
+    assert_int_equal(refused(&spec, &err), WF_SHAPE);
+    assert_says(err, "its batch is fixed at 1");
+    wf_graph_free(&g);
+}
+
+static void a_model_without_variables_is_refused(void **state)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_compile_spec spec = {.mode = WF_COMPILE_TRAIN, .loss = "mse", .batch = 32};
+
+    (void)state;
+    must(wf_graph_new("empty", &g, &err), &err);
+    must(wf_graph_add_output(g, add_input(g, "x", WF_F32, 2, (const int64_t[]){-1, 3}), &err),
+         &err);
+    spec.graph = g;
+    assert_int_equal(refused(&spec, &err), WF_INVALID);
+    assert_says(err, "no trainable variable");
+    wf_graph_free(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stage_is_a_whole_graph),
+        cmocka_unit_test(the_last_layer_is_pushed_first_and_pulled_last),
+        cmocka_unit_test(the_eval_graph_pulls_the_same_and_pushes_nothing),
+        cmocka_unit_test(a_shared_gradient_is_pushed_from_two_values),
+        cmocka_unit_test(a_fixed_batch_is_refused_in_words),
+        cmocka_unit_test(a_model_without_variables_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

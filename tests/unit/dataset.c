@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/dataset.c - data files whole and broken, map steps, labels. */
+#include "common/base/rng.h"
+#include "common/data/data.h"
+#include "tests/unit/files.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static test_folder folder;
+
+static int set_up(void **unused)
+{
+    (void)unused;
+    test_folder_make(&folder);
+    return 0;
+}
+
+static int tear_down(void **unused)
+{
+    (void)unused;
+    test_folder_remove(&folder);
+    return 0;
+}
+
+/* One field "x" of one file. */
+static wf_status open_one(const char *format, const char *path, const wf_map_step *steps,
+                          size_t n_steps, wf_dtype want, wf_dataset **out, wf_err *err)
+{
+    const wf_field_spec field = {
+        .name = "x", .path = path, .steps = steps, .n_steps = n_steps, .want = want};
+
+    return wf_dataset_open(&(wf_dataset_spec){.format = format, .fields = &field, .n_fields = 1},
+                           out, err);
+}
+
+static void expect_refused(const char *format, const char *path, wf_status status, const char *part)
+{
+    wf_dataset *d = NULL;
+    wf_err err = {0};
+
+    assert_int_equal(open_one(format, path, NULL, 0, WF_NONE, &d, &err), status);
+    assert_null(d);
+    if (!strstr(err.what, part))
+        fail_msg("\"%s\" does not say \"%s\"", err.what, part);
+}
+
+/* 3 images of 2 x 2: 0 to 11. */
+static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0,  0,
+                                 0, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 9};
+
+static void check_images(const char *path)
+{
+    static const uint64_t at[] = {2, 0};
+    wf_dataset *d = NULL;
+    uint8_t out[8];
+
+    assert_int_equal(open_one("idx", path, NULL, 0, WF_NONE, &d, NULL), WF_OK);
+    assert_int_equal(wf_dataset_records(d), 3);
+    assert_int_equal(wf_dataset_bytes(d), 12);
+    assert_int_equal(wf_dataset_field(d, 0)->dtype, WF_U8);
+    assert_int_equal(wf_dataset_field(d, 0)->rank, 2);
+    assert_int_equal(wf_dataset_field(d, 0)->record_bytes, 4);
+    wf_dataset_gather(d, 0, at, 2, out);
+    assert_memory_equal(out, ((uint8_t[]){8, 9, 10, 11, 0, 1, 2, 3}), 8);
+    wf_dataset_free(&d);
+    assert_null(d);
+}
+
+static void an_idx_file_is_read_plain_and_through_gzip(void **unused)
+{
+    (void)unused;
+    check_images(test_write(&folder, "x.idx", images, sizeof images));
+    test_write_gz(&folder, "x.idx.gz", images, sizeof images);
+    check_images(test_path(&folder, "x.idx.gz"));
+}
+
+static void every_truncation_of_a_plain_file_is_refused(void **unused)
+{
+    (void)unused;
+    for (size_t n = 0; n < sizeof images; n++)
+        expect_refused("idx", test_write(&folder, "x", images, n), WF_INVALID, "bytes wanted");
+    expect_refused("idx", test_write(&folder, "x", images, 20), WF_INVALID,
+                   "28 bytes wanted by its header, 20 present");
+}
+
+static void every_truncation_of_a_packed_file_is_refused(void **unused)
+{
+    static uint8_t packed[4096], raw[600];
+    size_t n, got;
+    FILE *file;
+
+    (void)unused;
+    memcpy(raw, (uint8_t[]){0, 0, 8, 1, 0, 0, 2, 0x50}, 8); /* 592 records */
+    for (size_t i = 8; i < sizeof raw; i++)
+        raw[i] = (uint8_t)wf_rng_below((wf_rng_key){1, 2}, i, 7);
+    n = test_write_gz(&folder, "whole.gz", raw, sizeof raw);
+    file = fopen(folder.file, "rb");
+    got = fread(packed, 1, sizeof packed, file);
+    fclose(file);
+    assert_int_equal(n, got);
+    for (size_t cut = 0; cut < n; cut++)
+        expect_refused("idx", test_write(&folder, "cut.gz", packed, cut), WF_INVALID, "cut.gz");
+    packed[n / 2] ^= 0x10; /* a flipped bit, as gzip's checksum sees it */
+    expect_refused("idx", test_write(&folder, "bad.gz", packed, n), WF_INVALID, "bad.gz");
+}
+
+static void what_a_header_claims_is_held_against_the_file(void **unused)
+{
+    uint8_t huge[20] = {0,    0,    14,   4,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    uint8_t large[12] = {0, 0, 8, 2, 0x7f, 0, 0, 0, 0, 0, 1, 0};
+    uint8_t longer[sizeof labels + 1] = {0};
+
+    (void)unused;
+    expect_refused("idx", test_write(&folder, "x", huge, sizeof huge), WF_INVALID, "no memory");
+    expect_refused("idx", test_write(&folder, "x", large, sizeof large), WF_INVALID, "wanted");
+    test_write_gz(&folder, "x.gz", large, sizeof large);
+    expect_refused("idx", test_path(&folder, "x.gz"), WF_INVALID, "at most");
+    memcpy(longer, labels, sizeof labels);
+    expect_refused("idx", test_write(&folder, "x", longer, sizeof longer), WF_INVALID, "beyond");
+    test_write_gz(&folder, "x.gz", longer, sizeof longer);
+    expect_refused("idx", test_path(&folder, "x.gz"), WF_INVALID, "beyond");
+}
+
+static void a_wrong_file_is_named(void **unused)
+{
+    uint8_t bad[sizeof labels];
+
+    (void)unused;
+    expect_refused("idx", "/nowhere/at/all", WF_NOTFOUND, "/nowhere/at/all");
+    expect_refused("idx", folder.path, WF_INVALID, "not a file");
+    expect_refused("idx", test_write(&folder, "plain.gz", labels, sizeof labels), WF_INVALID,
+                   "gzip");
+    memcpy(bad, labels, sizeof bad);
+    bad[2] = 10;
+    expect_refused("idx", test_write(&folder, "x", bad, sizeof bad), WF_INVALID, "not an idx file");
+    bad[2] = 8;
+    bad[3] = 9;
+    expect_refused("idx", test_write(&folder, "x", bad, sizeof bad), WF_INVALID, "9 dimensions");
+    bad[3] = 0;
+    expect_refused("idx", test_write(&folder, "x", bad, 4), WF_INVALID, "single number");
+    expect_refused("npy", test_write(&folder, "x", labels, sizeof labels), WF_INVALID, "npy");
+    expect_refused("idxx", folder.file, WF_USAGE, "did you mean \"idx\"");
+    expect_refused("tfrecord", folder.file, WF_UNSUPPORTED, "tfrecord");
+}
+
+/* A version 1 file with this dict and data; its size. */
+static size_t make_npy(uint8_t *out, const char *dict, const void *data, size_t n)
+{
+    size_t length = strlen(dict);
+
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    out[8] = (uint8_t)length;
+    out[9] = (uint8_t)(length >> 8);
+    memcpy(out + 10, dict, length);
+    memcpy(out + 10 + length, data, n);
+    return 10 + length + n;
+}
+
+static void npy_types_come_in_as_weft_holds_them(void **unused)
+{
+    static const struct {
+        const char *descr;
+        uint8_t bytes[8];
+        size_t size;
+        wf_dtype dtype;
+        double value;
+    } rows[] = {
+        {"|u1", {200}, 1, WF_U8, 200},
+        {"|b1", {2}, 1, WF_BOOL, 1},
+        {"|i1", {0xfe}, 1, WF_I32, -2},
+        {"<i2", {0xfe, 0xff}, 2, WF_I32, -2},
+        {">i2", {0xff, 0xfe}, 2, WF_I32, -2},
+        {"<u2", {0xfe, 0xff}, 2, WF_I32, 65534},
+        {"<i4", {0xfe, 0xff, 0xff, 0xff}, 4, WF_I32, -2},
+        {"<u4", {0xfe, 0xff, 0xff, 0xff}, 4, WF_I64, 4294967294.0},
+        {"<i8", {3, 0, 0, 0, 1}, 8, WF_I64, 4294967299.0},
+        {">i8", {0, 0, 0, 1, 0, 0, 0, 3}, 8, WF_I64, 4294967299.0},
+        {"<f2", {0, 0x3e}, 2, WF_F16, 1.5},
+        {"<f4", {0, 0, 0xc0, 0x3f}, 4, WF_F32, 1.5},
+        {">f4", {0x3f, 0xc0, 0, 0}, 4, WF_F32, 1.5},
+        {"<f8", {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, 8, WF_F64, 1.5},
+    };
+    uint8_t file[512];
+    char dict[128];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wf_dataset *d = NULL;
+        wf_field_range range;
+        uint64_t at = 0;
+        double value;
+        size_t n;
+
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }\n",
+                 rows[i].descr);
+        n = make_npy(file, dict, rows[i].bytes, rows[i].size);
+        assert_int_equal(
+            open_one("npy", test_write(&folder, "x.npy", file, n), NULL, 0, WF_F64, &d, NULL),
+            WF_OK);
+        assert_int_equal(wf_dataset_field(d, 0)->raw_dtype, rows[i].dtype);
+        assert_int_equal(wf_dataset_field(d, 0)->rank, 0);
+        wf_dataset_gather(d, 0, &at, 1, &value);
+        assert_true(value == rows[i].value);
+        range = wf_dataset_range(d, 0);
+        assert_true(range.least == rows[i].value && range.most == rows[i].value);
+        wf_dataset_free(&d);
+        for (size_t cut = 0; cut < n; cut++)
+            expect_refused("npy", test_write(&folder, "x.npy", file, cut), WF_INVALID, "x.npy");
+    }
+}
+
+static void npy_headers_that_numpy_does_not_write_are_refused(void **unused)
+{
+    static const struct {
+        const char *dict;
+        wf_status status;
+    } rows[] = {
+        {"", WF_INVALID},
+        {"{", WF_INVALID},
+        {"{}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'shape': (1,)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1 1)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4)}",
+         WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 0)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1)}", WF_UNSUPPORTED},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", WF_INVALID},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
+        {"{'descr': '<u8', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
+        {"{'descr': '<f', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
+        {"{'descr': '<f4\\'', 'fortran_order': False, 'shape': (1,)}", WF_INVALID},
+    };
+    uint8_t file[512];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t n = make_npy(file, rows[i].dict, "\0\0\0\0", 4);
+
+        expect_refused("npy", test_write(&folder, "x.npy", file, n), rows[i].status, "x.npy");
+    }
+    file[6] = 9;
+    expect_refused("npy", test_write(&folder, "x.npy", file, 64), WF_UNSUPPORTED, "version 9");
+}
+
+static void fields_of_different_counts_are_refused(void **unused)
+{
+    char x[PATH_MAX], y[PATH_MAX];
+    wf_field_spec fields[] = {{.name = "x", .path = x}, {.name = "y", .path = y}};
+    wf_dataset_spec spec = {.format = "idx", .fields = fields, .n_fields = 2};
+    uint8_t fewer[sizeof labels - 1];
+    wf_dataset *d = NULL;
+    wf_err err = {0};
+
+    (void)unused;
+    strcpy(x, test_write(&folder, "x", images, sizeof images));
+    strcpy(y, test_write(&folder, "y", labels, sizeof labels));
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_OK);
+    assert_int_equal(wf_dataset_n_fields(d), 2);
+    assert_int_equal(wf_dataset_find(d, "y"), 1);
+    assert_int_equal(wf_dataset_find(d, "z"), -1);
+    assert_int_equal(wf_dataset_check_labels(d, 1, 10, &err), WF_OK);
+    assert_int_equal(wf_dataset_check_labels(d, 1, 9, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "record 2 has the label 9"));
+    wf_dataset_free(&d);
+
+    spec.limit_bytes = 14;
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_NOMEM);
+    spec.limit_bytes = 0;
+    fields[1].name = "x";
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_USAGE);
+    fields[1].name = "y";
+    memcpy(fewer, labels, sizeof fewer);
+    fewer[7] = 2;
+    test_write(&folder, "y", fewer, sizeof fewer);
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "holds 2 records (\"y\")"));
+    assert_null(d);
+}
+
+/* Opens images with steps, expecting `rank` dims of `dtype`, and returns it. */
+static wf_dataset *mapped(const wf_map_step *steps, size_t n, wf_dtype want, wf_dtype dtype,
+                          uint32_t rank, int64_t last)
+{
+    wf_dataset *d = NULL;
+    wf_err err = {0};
+
+    test_write(&folder, "x", images, sizeof images);
+    if (open_one("idx", folder.file, steps, n, want, &d, &err) != WF_OK)
+        fail_msg("%s", err.what);
+    assert_int_equal(wf_dataset_field(d, 0)->dtype, dtype);
+    assert_int_equal(wf_dataset_field(d, 0)->rank, rank);
+    assert_int_equal(wf_dataset_field(d, 0)->dims[rank - 1], last);
+    return d;
+}
+
+static void steps_change_what_a_batch_holds(void **unused)
+{
+    static const int64_t flat[] = {4}, guess[] = {-1, 4, 1};
+    static const uint64_t at[] = {1, 2};
+    const wf_map_step scale = {.type = "scale", .number = 0.5};
+    const wf_map_step thirds = {.type = "scale", .number = 1.0 / 3};
+    const wf_map_step to_flat = {.type = "reshape", .ints = flat, .n_ints = 1};
+    const wf_map_step guessed = {.type = "reshape", .ints = guess, .n_ints = 3};
+    const wf_map_step to_f64 = {.type = "cast", .text = "float64"};
+    const wf_map_step hot = {.type = "one_hot", .number = 12};
+    float f[96];
+    double g[8];
+    int64_t ids[8];
+    wf_dataset *d;
+
+    (void)unused;
+    d = mapped((wf_map_step[]){scale, to_flat}, 2, WF_NONE, WF_F32, 1, 4);
+    wf_dataset_gather(d, 0, at, 2, f);
+    for (int i = 0; i < 8; i++)
+        assert_true(f[i] == (float)(i + 4) * 0.5f);
+    wf_dataset_free(&d);
+
+    d = mapped((wf_map_step[]){to_f64, guessed, thirds}, 3, WF_NONE, WF_F64, 3, 1);
+    wf_dataset_gather(d, 0, at, 2, g);
+    for (int i = 0; i < 8; i++)
+        assert_true(g[i] == (double)(i + 4) * (1.0 / 3));
+    wf_dataset_free(&d);
+
+    d = mapped(NULL, 0, WF_I64, WF_I64, 2, 2);
+    wf_dataset_gather(d, 0, at, 2, ids);
+    assert_int_equal(ids[7], 11);
+    wf_dataset_free(&d);
+
+    d = mapped((wf_map_step[]){hot}, 1, WF_F64, WF_F64, 3, 12);
+    wf_dataset_free(&d);
+    d = mapped((wf_map_step[]){{.type = "cast", .text = "int64"}, hot}, 2, WF_F32, WF_F32, 3, 12);
+    wf_dataset_gather(d, 0, at, 2, f);
+    for (int i = 0; i < 96; i++)
+        assert_true(f[i] == (i % 12 == i / 12 + 4 ? 1.0f : 0.0f));
+    wf_dataset_free(&d);
+}
+
+static void steps_that_do_not_fit_are_named(void **unused)
+{
+    static const int64_t five[] = {5}, none[] = {0}, two_free[] = {-1, -1}, huge[] = {1LL << 62, 8};
+    const struct {
+        wf_map_step steps[2];
+        size_t n;
+        wf_status status;
+        const char *part;
+    } rows[] = {
+        {{{.type = "scal"}}, 1, WF_USAGE, "did you mean \"scale\""},
+        {{{.type = "flip"}}, 1, WF_USAGE, "flip"},
+        {{{.type = "cast", .text = "float31"}}, 1, WF_USAGE, "float31"},
+        {{{.type = "cast"}}, 1, WF_USAGE, "dtype"},
+        {{{.type = "scale", .number = NAN}}, 1, WF_USAGE, "finite"},
+        {{{.type = "reshape", .ints = five, .n_ints = 1}}, 1, WF_SHAPE, "[2, 2], 4 elements"},
+        {{{.type = "reshape", .ints = none, .n_ints = 1}}, 1, WF_SHAPE, "0 cannot"},
+        {{{.type = "reshape", .ints = two_free, .n_ints = 2}}, 1, WF_SHAPE, "-1 cannot"},
+        {{{.type = "reshape", .ints = huge, .n_ints = 2}}, 1, WF_SHAPE, "cannot"},
+        {{{.type = "one_hot", .number = 11}}, 1, WF_INVALID, "record 2 has the label 11"},
+        {{{.type = "one_hot", .number = 0}}, 1, WF_USAGE, "classes"},
+        {{{.type = "one_hot", .number = 1e9}}, 1, WF_USAGE, "classes"},
+        {{{.type = "scale", .number = 1}, {.type = "one_hot", .number = 12}},
+         2,
+         WF_SHAPE,
+         "integers"},
+        {{{.type = "one_hot", .number = 12}, {.type = "scale", .number = 1}},
+         2,
+         WF_USAGE,
+         "after one_hot"},
+        {{{.type = "one_hot", .number = 12}, {.type = "one_hot", .number = 2}},
+         2,
+         WF_SHAPE,
+         "integers"},
+    };
+
+    (void)unused;
+    test_write(&folder, "x", images, sizeof images);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wf_dataset *d = NULL;
+        wf_err err = {0};
+
+        assert_int_equal(open_one("idx", folder.file, rows[i].steps, rows[i].n, WF_NONE, &d, &err),
+                         rows[i].status);
+        if (!strstr(err.what, rows[i].part))
+            fail_msg("\"%s\" does not say \"%s\"", err.what, rows[i].part);
+        assert_null(d);
+    }
+}
+
+/* MNIST itself, where it is at hand: what a reader in another language finds in it. */
+static void mnist_is_read_as_it_is(void **unused)
+{
+    const char *shared = getenv("WEFT_SHARED");
+    char x[PATH_MAX], y[PATH_MAX];
+    wf_field_spec fields[] = {{.name = "x", .path = x}, {.name = "y", .path = y}};
+    wf_dataset_spec spec = {.format = "idx", .fields = fields, .n_fields = 2};
+    wf_dataset *d = NULL;
+    uint64_t at = 0;
+    uint8_t label;
+    wf_err err;
+
+    (void)unused;
+    snprintf(x, sizeof x, "%s/data/mnist/t10k-images-idx3-ubyte.gz", shared ? shared : "../shared");
+    snprintf(y, sizeof y, "%s/data/mnist/t10k-labels-idx1-ubyte.gz", shared ? shared : "../shared");
+    if (access(x, R_OK) != 0)
+        skip();
+    if (wf_dataset_open(&spec, &d, &err) != WF_OK)
+        fail_msg("%s", err.what);
+    assert_int_equal(wf_dataset_records(d), 10000);
+    assert_int_equal(wf_dataset_bytes(d), 10000 * 785);
+    assert_int_equal(wf_dataset_check_labels(d, 1, 10, &err), WF_OK);
+    wf_dataset_gather(d, 1, &at, 1, &label);
+    assert_int_equal(label, 7);
+    assert_true(wf_dataset_range(d, 0).most == 255);
+    wf_dataset_free(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_idx_file_is_read_plain_and_through_gzip),
+        cmocka_unit_test(every_truncation_of_a_plain_file_is_refused),
+        cmocka_unit_test(every_truncation_of_a_packed_file_is_refused),
+        cmocka_unit_test(what_a_header_claims_is_held_against_the_file),
+        cmocka_unit_test(a_wrong_file_is_named),
+        cmocka_unit_test(npy_types_come_in_as_weft_holds_them),
+        cmocka_unit_test(npy_headers_that_numpy_does_not_write_are_refused),
+        cmocka_unit_test(fields_of_different_counts_are_refused),
+        cmocka_unit_test(steps_change_what_a_batch_holds),
+        cmocka_unit_test(steps_that_do_not_fit_are_named),
+        cmocka_unit_test(mnist_is_read_as_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

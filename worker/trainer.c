@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/trainer.c - one plan for each number of records that a batch can have: the full batch, and
+ * the short ones at the ends of splits. */
+#include "worker/trainer.h"
+#include "common/base/clock.h"
+#include "common/base/size.h"
+#include "common/compile/compile.h"
+#include "common/conf/conf.h"
+#include "common/data/reader.h"
+#include "common/exec/exec.h"
+#include "common/graph/onnx.h"
+#include "common/log/log.h"
+#include "worker/dataset.h"
+
+#include <cblas.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLANS = 8, EVAL_BATCH = 500 };
+
+/* What a port of a plan is for. */
+typedef struct port {
+    int32_t field;    /* of the dataset, or -1 */
+    int32_t variable; /* of the job, or -1 */
+} port;
+
+typedef struct sized_plan {
+    uint64_t records;
+    wf_plan *plan;
+    uint64_t used; /* when last, to make room */
+} sized_plan;
+
+/* A graph with its data, its plans, and what its outputs mean. */
+typedef struct side {
+    wf_graph *graph;
+    wf_dataset *data;
+    wf_reader *reader;
+    port *inputs, *outputs; /* the ports of every plan of the graph */
+    uint32_t n_inputs, n_outputs;
+    const Weft__Output *const *meanings; /* [n_fetches]: the first outputs */
+    size_t n_fetches;
+    sized_plan plans[PLANS];
+    uint64_t uses;
+} side;
+
+struct wf_trainer {
+    wf_trainer_conf conf;
+    wf_worker *worker;
+    wf_pool *pool;
+    const Weft__Start *start; /* of the job in hand; NULL: none */
+    wf_job_conf *job;
+    side train, eval;
+    uint64_t seed;
+    FILE *loss_log;
+    wf_plan *running; /* during a step */
+    wf_err *running_err;
+};
+
+wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *err)
+{
+    wf_trainer *t = calloc(1, sizeof *t);
+    wf_status rc;
+
+    if (!t)
+        return wf_fail_nomem(err, sizeof *t);
+    t->conf = *conf;
+    openblas_set_num_threads(1);
+    rc = wf_pool_new(WF_MAX(conf->threads, 1u), &t->pool, err);
+    if (rc == WF_OK && conf->loss_log) {
+        t->loss_log = fopen(conf->loss_log, "ae");
+        if (!t->loss_log)
+            rc = wf_fail(err, WF_IO, NULL, "cannot open %s", conf->loss_log);
+    }
+    if (rc != WF_OK)
+        wf_trainer_free(&t);
+    *out = t;
+    return rc;
+}
+
+static void close_side(side *s)
+{
+    for (int i = 0; i < PLANS; i++)
+        wf_plan_free(&s->plans[i].plan);
+    wf_reader_free(&s->reader);
+    wf_dataset_free(&s->data);
+    wf_graph_free(&s->graph);
+    free(s->inputs);
+    free(s->outputs);
+    *s = (side){0};
+}
+
+static void halt(void *arg)
+{
+    wf_trainer *t = arg;
+
+    close_side(&t->train);
+    close_side(&t->eval);
+    wf_job_free(&t->job);
+    t->start = NULL;
+}
+
+void wf_trainer_free(wf_trainer **t)
+{
+    if (!*t)
+        return;
+    halt(*t);
+    wf_pool_free(&(*t)->pool);
+    if ((*t)->loss_log)
+        fclose((*t)->loss_log);
+    free(*t);
+    *t = NULL;
+}
+
+void wf_trainer_set_worker(wf_trainer *t, wf_worker *w)
+{
+    t->worker = w;
+}
+
+/* ---- plans ---- */
+
+/* The symbolic leading axis of the inputs gets the number of records. */
+static wf_status make_plan(const wf_trainer *t, const side *s, uint64_t records, wf_plan **out,
+                           wf_err *err)
+{
+    wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
+    wf_plan_options options = {.pool = t->pool, .shapes = shapes};
+    wf_status rc;
+
+    if (!shapes)
+        return wf_fail_nomem(err, s->graph->n_inputs * sizeof *shapes);
+    for (size_t i = 0; i < s->graph->n_inputs; i++) {
+        const wf_value *v = s->graph->inputs[i];
+        const wf_field_info *f =
+            wf_dataset_field(s->data, (uint32_t)wf_dataset_find(s->data, v->name));
+        wf_plan_shape *shape = &shapes[options.n_shapes++];
+
+        shape->name = v->name;
+        shape->rank = f->rank + 1;
+        shape->dims[0] = (int64_t)records;
+        memcpy(&shape->dims[1], f->dims, f->rank * sizeof f->dims[0]);
+    }
+    rc = wf_plan_new(s->graph, &options, out, err);
+    free(shapes);
+    return rc;
+}
+
+static int32_t find_variable(const Weft__Start *start, const char *name)
+{
+    for (size_t i = 0; name && i < start->n_variables; i++)
+        if (strcmp(start->variables[i]->name, name) == 0)
+            return (int32_t)i;
+    return -1;
+}
+
+static wf_status map_ports(const wf_trainer *t, side *s, const wf_plan *p, wf_err *err)
+{
+    s->n_inputs = wf_plan_n_inputs(p);
+    s->n_outputs = wf_plan_n_outputs(p);
+    s->inputs = calloc(s->n_inputs + 1, sizeof *s->inputs);
+    s->outputs = calloc(s->n_outputs + 1, sizeof *s->outputs);
+    if (!s->inputs || !s->outputs)
+        return wf_fail_nomem(err, s->n_inputs * sizeof *s->inputs);
+    for (uint32_t i = 0; i < s->n_inputs; i++) {
+        const wf_port *in = wf_plan_input(p, i);
+
+        s->inputs[i] = (port){in->variable ? -1 : wf_dataset_find(s->data, in->name),
+                              find_variable(t->start, in->variable)};
+    }
+    for (uint32_t i = 0; i < s->n_outputs; i++)
+        s->outputs[i] = (port){-1, find_variable(t->start, wf_plan_output(p, i)->variable)};
+    return WF_OK;
+}
+
+/* The plan for so many records, from those at hand or made now; the one used least gives way. */
+static wf_status plan_for(wf_trainer *t, side *s, uint64_t records, wf_plan **out, wf_err *err)
+{
+    sized_plan *at = &s->plans[0];
+
+    for (int i = 0; i < PLANS; i++) {
+        if (s->plans[i].plan && s->plans[i].records == records) {
+            at = &s->plans[i];
+            break;
+        }
+        if (s->plans[i].used < at->used)
+            at = &s->plans[i];
+    }
+    if (!at->plan || at->records != records) {
+        wf_plan_free(&at->plan);
+        WF_TRY(make_plan(t, s, records, &at->plan, err));
+        at->records = records;
+        if (!s->inputs)
+            WF_TRY(map_ports(t, s, at->plan, err));
+    }
+    at->used = ++s->uses;
+    *out = at->plan;
+    return WF_OK;
+}
+
+static void bind(const wf_trainer *t, const side *s, wf_plan *p, int set, const wf_batch *batch)
+{
+    for (uint32_t i = 0; i < s->n_inputs; i++) {
+        if (s->inputs[i].field >= 0)
+            wf_plan_bind_input(p, i, batch->fields[s->inputs[i].field].data);
+        else if (s->inputs[i].variable >= 0)
+            wf_plan_bind_input(
+                p, i, wf_worker_weights(t->worker, set, (uint32_t)s->inputs[i].variable));
+    }
+}
+
+/* ---- beginning a job ---- */
+
+static wf_status open_side(wf_trainer *t, side *s, const ProtobufCBinaryData *graph,
+                           const wf_conf_field fields[], size_t n, uint64_t batch, uint32_t depth,
+                           bool shuffle, wf_err *err)
+{
+    wf_plan *first;
+
+    WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &s->graph, err));
+    WF_TRY(wf_worker_open_data(t->job, fields, n, s->graph, &s->data, err));
+    WF_TRY(wf_reader_new(&(wf_reader_spec){.dataset = s->data, .batch = batch,
+                                           .seed = t->start->seed, .shuffle = shuffle,
+                                           .depth = depth},
+                         &s->reader, err));
+    return plan_for(t, s, WF_MIN(batch, wf_dataset_records(s->data)), &first, err);
+}
+
+static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
+{
+    uint64_t eval_batch;
+
+    t->start = start;
+    WF_TRY(wf_job_parse(start->job_text, strlen(start->job_text), start->job_path, &t->job, err));
+    t->train.meanings = (const Weft__Output *const *)start->train_outputs;
+    t->train.n_fetches = start->n_train_outputs;
+    t->eval.meanings = (const Weft__Output *const *)start->eval_outputs;
+    t->eval.n_fetches = start->n_eval_outputs;
+    WF_TRY(open_side(t, &t->train, &start->train_graph, t->job->train, t->job->n_train,
+                     t->job->batch, WF_READER_DEPTH, t->job->shuffle, err));
+    eval_batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH);
+    if (t->job->n_eval)
+        WF_TRY(open_side(t, &t->eval, &start->eval_graph, t->job->eval, t->job->n_eval, eval_batch,
+                         0, false, err));
+    *out = (wf_worker_job){
+        .batch = t->job->batch,
+        .train_records = wf_dataset_records(t->train.data),
+        .eval_records = t->job->n_eval ? wf_dataset_records(t->eval.data) : 0,
+        .pipeline = t->job->pipeline,
+        .checksums = t->conf.checksums,
+    };
+    return WF_OK;
+}
+
+static wf_status start_job(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err)
+{
+    wf_trainer *t = arg;
+    wf_status rc;
+
+    halt(t);
+    rc = begin(t, start, out, err);
+    if (rc != WF_OK)
+        halt(t);
+    return rc;
+}
+
+static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
+{
+    wf_trainer *t = arg;
+    uint64_t first = range->begin - range->number * t->job->batch;
+
+    return wf_reader_open(t->train.reader, range->epoch, range->split, first, range->end,
+                          range->number, err);
+}
+
+static void cancel(void *arg)
+{
+    wf_trainer *t = arg;
+
+    if (t->train.reader)
+        wf_reader_cancel(t->train.reader);
+}
+
+/* ---- steps ---- */
+
+/* A gradient is final: it leaves while the rest is computed. */
+static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
+{
+    wf_trainer *t = arg;
+    int32_t variable = t->train.outputs[i].variable;
+
+    if (variable < 0)
+        return WF_OK;
+    WF_TRY(wf_worker_gradient(t->worker, (uint32_t)variable, err));
+    t->conf.flush(t->conf.flush_arg);
+    return WF_OK;
+}
+
+static double scalar(const wf_plan *p, uint32_t i)
+{
+    const void *data = wf_plan_output_data(p, i);
+
+    switch (wf_plan_output(p, i)->dtype) {
+    case WF_F32:
+        return *(const float *)data;
+    case WF_F64:
+        return *(const double *)data;
+    case WF_I64:
+        return (double)*(const int64_t *)data;
+    case WF_I32:
+        return *(const int32_t *)data;
+    default:
+        return 0;
+    }
+}
+
+/* Adds what a batch of n records gives to the metrics; the first is the loss. */
+static uint32_t gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_worker_metric m[])
+{
+    uint32_t used = 0;
+
+    for (size_t i = 0; i < s->n_fetches && used < WF_MAX_METRICS; i++) {
+        const Weft__Output *o = s->meanings[i];
+        int64_t at = wf_plan_find_output(p, o->name);
+        double value;
+
+        if (at < 0)
+            continue;
+        value = scalar(p, (uint32_t)at);
+        snprintf(m[used].name, sizeof m[used].name, "%s", o->label);
+        if (o->meaning == WF_MEANS_LOSS) {
+            m[used].sum += value * (double)n;
+            m[used].count += (double)n;
+        } else if (o->meaning == WF_MEANS_HITS || o->meaning == WF_MEANS_SUM) {
+            m[used].sum += value;
+            m[used].count += (double)n * o->per_record;
+        } else {
+            continue;
+        }
+        used++;
+    }
+    return used;
+}
+
+static wf_status check_loss(const wf_trainer *t, const wf_worker_metric m[], uint32_t n,
+                            const wf_batch_id *batch, uint32_t step, wf_err *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(m[i].sum))
+            return wf_fail(err, WF_NUMERIC,
+                           "lower the learning rate, or look at the data of that batch",
+                           "the %s is %f at step %u (epoch %u, split %lu, batch %lu)", m[i].name,
+                           m[i].sum, step, batch->epoch + 1, (unsigned long)batch->split,
+                           (unsigned long)batch->number);
+    (void)t;
+    return WF_OK;
+}
+
+static void log_loss(const wf_trainer *t, uint32_t step, const wf_batch_id *batch,
+                     const wf_worker_metric *loss)
+{
+    if (!t->loss_log)
+        return;
+    fprintf(t->loss_log, "%u %u %u %lu %lu %a\n", wf_worker_generation(t->worker), step,
+            batch->epoch, (unsigned long)batch->split, (unsigned long)batch->number,
+            loss->sum / loss->count);
+    fflush(t->loss_log);
+}
+
+static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch **out, wf_err *err)
+{
+    const wf_batch *b = wf_reader_next(t->train.reader);
+
+    if (b && b->epoch == id->epoch && b->split == id->split && b->index == id->number &&
+        b->n == id->end - id->begin) {
+        *out = b;
+        return WF_OK;
+    }
+    wf_reader_release(t->train.reader, &b);
+    return wf_fail(err, WF_INVALID, "this is a bug in weft",
+                   "the reader does not give batch %lu of split %lu", (unsigned long)id->number,
+                   (unsigned long)id->split);
+}
+
+static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id *id,
+                          const wf_batch *batch, wf_err *err)
+{
+    wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
+
+    bind(t, &t->train, p, set, batch);
+    for (uint32_t i = 0; i < t->train.n_outputs; i++) {
+        int32_t variable = t->train.outputs[i].variable;
+
+        if (variable < 0)
+            continue;
+        float *to = wf_worker_gradient_buffer(t->worker, (uint32_t)variable);
+
+        if (!to)
+            return wf_fail_nomem(err, wf_plan_output(p, i)->bytes);
+        wf_plan_bind_output(p, i, to);
+    }
+    return wf_plan_run(p, &key, on_ready, t, err);
+}
+
+static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
+{
+    wf_trainer *t = arg;
+    wf_worker_metric m[WF_MAX_METRICS] = {0};
+    int64_t began_ns = wf_now_ns(), read_ns, done_ns;
+    const wf_batch *batch = NULL;
+    wf_plan *p = NULL;
+    uint32_t n;
+    wf_status rc;
+
+    WF_TRY(next_batch(t, id, &batch, err));
+    read_ns = wf_now_ns();
+    rc = plan_for(t, &t->train, batch->n, &p, err);
+    if (rc == WF_OK)
+        rc = run_step(t, p, set, id, batch, err);
+    wf_reader_release(t->train.reader, &batch);
+    if (rc != WF_OK)
+        return wf_err_wrap(err, rc, "step %u", step);
+    n = gather_metrics(&t->train, p, id->end - id->begin, m);
+    WF_TRY(check_loss(t, m, n, id, step, err));
+    log_loss(t, step, id, &m[0]);
+    done_ns = wf_now_ns();
+    wf_worker_spent(t->worker, (uint64_t)(done_ns - read_ns), 0, 0, (uint64_t)(read_ns - began_ns));
+    return wf_worker_computed(t->worker, n, m, err);
+}
+
+static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint32_t *n,
+                              wf_err *err)
+{
+    side *s = &t->eval;
+    const wf_batch *batch;
+    wf_status rc;
+
+    rc = wf_reader_open(s->reader, 0, 0, 0, wf_dataset_records(s->data), 0, err);
+    while (rc == WF_OK && (batch = wf_reader_next(s->reader))) {
+        wf_plan *p = NULL;
+
+        rc = plan_for(t, s, batch->n, &p, err);
+        if (rc == WF_OK) {
+            bind(t, s, p, set, batch);
+            rc = wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL,
+                             err);
+        }
+        if (rc == WF_OK)
+            *n = gather_metrics(s, p, batch->n, m);
+        wf_reader_release(s->reader, &batch);
+    }
+    wf_reader_cancel(s->reader);
+    return rc;
+}
+
+static wf_status evaluate(void *arg, int set, wf_err *err)
+{
+    wf_worker_metric m[WF_MAX_METRICS] = {0};
+    wf_trainer *t = arg;
+    wf_err why = {0};
+    uint32_t n = 0;
+
+    if (t->eval.reader && evaluate_all(t, set, m, &n, &why) != WF_OK)
+        WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
+    return wf_worker_evaluated(t->worker, n, m, &why, err);
+}
+
+static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out,
+                      wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    return t->conf.dial(t->conf.dial_arg, task, address, out, err);
+}
+
+wf_worker_ops wf_trainer_ops(wf_trainer *t)
+{
+    return (wf_worker_ops){.arg = t,
+                           .start = start_job,
+                           .halt = halt,
+                           .read = read_range,
+                           .cancel = cancel,
+                           .compute = compute,
+                           .evaluate = evaluate,
+                           .dial = dial};
+}
