@@ -62,7 +62,7 @@ static void add(void *arg, int64_t begin, int64_t end)
 /* Long enough that workers fall asleep between some rounds when the machine is busy. */
 static void many_rounds_lose_nothing(void **state)
 {
-    enum { ROUNDS = 20000 };
+    enum { ROUNDS = 2000 };
     _Atomic int64_t sum = 0;
     wf_pool *p = NULL;
     wf_err err;
