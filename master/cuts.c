@@ -80,6 +80,10 @@ static wf_status fill_ledger(const wf_job *j, ledger_body *out, wf_err *err)
 
         if (l->rows[i].state == WF_SPLIT_LEASED || l->rows[i].next == wf_ledger_begins(l, i))
             continue;
+        if (out->body.n_finished > 0 && row[-1].end == wf_ledger_begins(l, i)) {
+            row[-1].end = row[-1].next = l->rows[i].next; /* an epoch has few ranges, many splits */
+            continue;
+        }
         weft__split__init(row);
         row->epoch = l->epoch;
         row->begin = wf_ledger_begins(l, i);

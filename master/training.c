@@ -81,13 +81,19 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     r.next_cut = j->next_cut;
     r.finished = list;
     for (uint64_t i = 0; rows && list && i < j->ledger.n; i++) {
-        if (j->ledger.rows[i].next == wf_ledger_begins(&j->ledger, i))
+        uint64_t begin = wf_ledger_begins(&j->ledger, i);
+        Weft__Split *row = &rows[r.n_finished];
+
+        if (j->ledger.rows[i].next == begin)
             continue;
-        weft__split__init(&rows[r.n_finished]);
-        rows[r.n_finished].begin = wf_ledger_begins(&j->ledger, i);
-        rows[r.n_finished].end = j->ledger.rows[i].next;
-        list[r.n_finished] = &rows[r.n_finished];
-        r.n_finished++;
+        if (r.n_finished > 0 && row[-1].end == begin) { /* many splits, few ranges */
+            row[-1].end = j->ledger.rows[i].next;
+            continue;
+        }
+        weft__split__init(row);
+        row->begin = begin;
+        row->end = j->ledger.rows[i].next;
+        list[r.n_finished++] = row;
     }
     rc = rows && list ? wf_journal_append(m->journal, &record, err)
                       : wf_fail_nomem(err, j->ledger.n * sizeof *rows);
