@@ -185,6 +185,8 @@ def movers():
     yield single("ConstantOfShape", [2, 3])
     yield single("ConstantOfShape", [2, 3], value=numpy_helper.from_array(np.array([7], np.int64)))
     yield single("Transpose", (129, 65))
+    for perm in ([0, 2, 1, 3], [3, 1, 0, 2], [2, 3, 0, 1], [1, 3, 2, 0], [3, 2, 1, 0]):
+        yield single("Transpose", (17, 5, 18, 33), perm=perm)
 
 
 def products():
@@ -230,11 +232,14 @@ def losses():
             target = (np.random.default_rng(4).random(z) < 0.5).astype(np.float32)
             yield single("SigmoidCrossEntropy", x, target, domain=weft, reduction=reduction)
             yield single("SigmoidCrossEntropyGrad", d, x, target, domain=weft, reduction=reduction)
-    for op in "ReluGrad SigmoidGrad TanhGrad SoftmaxGrad LogSoftmaxGrad".split():
+    for op in "ReluGrad SigmoidGrad TanhGrad".split():
         for shape in ((3, 5), (33, 40)):
             yield single(op, shape, shape, domain=weft)
-    for op in ("SoftmaxGrad", "LogSoftmaxGrad"):
-        yield single(op, (3, 5, 20), (3, 5, 20), domain=weft, axis=1)
+    for shape, axis in (((3, 5), -1), ((33, 40), 1), ((3, 5, 20), 1)):
+        e = np.exp(draw(np.random.default_rng(11), shape))
+        y = e / e.sum(axis=axis, keepdims=True)
+        yield single("SoftmaxGrad", shape, y, domain=weft, axis=axis)
+        yield single("LogSoftmaxGrad", shape, np.log(y), domain=weft, axis=axis)
     for x, ref in (((3, 4), (4,)), ((3, 4), (3, 1)), ((3, 4), ()), ((2, 3, 4), (3, 1)),
                    ((3, 4), (3, 4)), ((100, 50), (50,))):
         yield single("SumToLike", x, ref, domain=weft)
