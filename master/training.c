@@ -180,9 +180,22 @@ static bool may_have(const wf_job *j, const wf_member *who)
     return who->live && who->peer && who->ready && who->generation == j->generation && who->wants;
 }
 
+/* After a restart: nothing is dealt again while a worker of the last view may still claim it. Once
+ * all of them have spoken or are given up, waiting out the lease would only keep workers idle. */
+static bool claims_are_in(const wf_master *m)
+{
+    if (m->now_ns >= m->deal_after_ns)
+        return true;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].task.role == WF_ROLE_WORKER && m->members[i].live &&
+            !m->members[i].registered)
+            return false;
+    return true;
+}
+
 static wf_status deal(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (m->now_ns < m->deal_after_ns || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
+    if (!claims_are_in(m) || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
