@@ -47,23 +47,6 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, u
     return WF_OK;
 }
 
-static wf_status apply(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, const wf_part *p,
-                       wf_err *err)
-{
-    wf_slice *s = wf_ps_slice(ps, p->slice);
-    wf_status rc;
-
-    if (wf_seen_before(&s->seen, w->peer->incarnation, m->head.step)) {
-        ps->stats.duplicates++;
-        return WF_OK;
-    }
-    rc = wf_seen_mark(&s->seen, w->peer->incarnation, m->head.step, err);
-    if (rc == WF_OK)
-        rc = wf_slice_apply(s, &ps->opt, wf_part_data(m, p), err);
-    ps->stats.parts++;
-    return rc;
-}
-
 static wf_status say_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t n, wf_err *err)
 {
     wf_msg *ok = NULL;
@@ -88,8 +71,7 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         wf_ps_fault(ps, err);
         return WF_OK;
     }
-    for (uint32_t i = 0; i < n; i++)
-        WF_TRY(apply(ps, w, m, &ps->parts[i], err));
+    WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
     ps->stats.pushes++;
     ps->stats.bytes_in += m->payload_bytes;
     WF_TRY(say_ok(ps, w, m, n, err)); /* before the answers, which use the part table */

@@ -12,14 +12,21 @@
 wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps **out, wf_err *err)
 {
     wf_ps *ps = calloc(1, sizeof *ps);
+    wf_status rc;
 
     if (!ps)
         return wf_fail_nomem(err, sizeof *ps);
     ps->conf = *conf;
     ps->net = net;
     ps->master = master;
+    rc = conf->threads > 1 ? wf_pool_new(conf->threads, &ps->pool, err) : WF_OK;
+    ps->applied = calloc(wf_pool_threads(ps->pool), sizeof *ps->applied);
+    if (rc == WF_OK && !ps->applied)
+        rc = wf_fail_nomem(err, sizeof *ps->applied);
+    if (rc != WF_OK)
+        wf_ps_free(&ps);
     *out = ps;
-    return WF_OK;
+    return rc;
 }
 
 static void free_worker(wf_ps_worker *w)

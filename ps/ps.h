@@ -13,6 +13,7 @@
  * pull that counts on own pushes up to step s is answered, slice by slice, only once they are
  *       applied
  *   P4  only incarnations of the newest view are served
+  P5  a slice belongs to one apply thread: slice id modulo the number of threads
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
@@ -76,6 +77,7 @@ typedef struct wf_ps_conf {
     uint64_t incarnation;
     wf_disk *disk; /* where checkpoints are read */
     wf_ps_ops ops;
+    uint32_t threads; /* that apply updates; 0 is 1 */
     bool checksums; /* of payloads sent: off on one host */
 } wf_ps_conf;
 

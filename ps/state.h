@@ -5,6 +5,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/bytes.h"
+#include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
@@ -46,6 +47,13 @@ typedef struct wf_ps_member {
     uint64_t incarnation;
 } wf_ps_member;
 
+/* What one apply thread did of a push. */
+typedef struct wf_ps_applied {
+    wf_status rc;
+    wf_err err;
+    uint32_t applied, duplicates;
+} wf_ps_applied;
+
 struct wf_ps {
     wf_ps_conf conf;
     wf_net *net;
@@ -69,6 +77,8 @@ struct wf_ps {
     uint32_t n_ids;
     wf_ps_worker **workers;
     uint32_t n_workers;
+    wf_pool *pool;
+    wf_ps_applied *applied; /* [threads of the pool] */
     wf_part parts[WF_MAX_PARTS]; /* of the message in hand */
     wf_ps_saving saving;
 };
@@ -77,6 +87,10 @@ struct wf_ps {
 WF_MUST_USE wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err);
 void wf_ps_clear_job(wf_ps *ps);
+
+/* apply.c: applies the first n of ps->parts, each at most once (P2). */
+WF_MUST_USE wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n,
+                                  wf_err *err);
 
 /* load.c: fills the slices of this ps from what the set-up names. */
 WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err);

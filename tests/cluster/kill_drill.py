@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kills every kind of process with -9 while a job trains, and counts what became of each record.
+
+    kill_drill.py WEFT SEED...
+
+The seed chooses moments, order, transport and pipeline. One run: a cluster of 2 ps + 2 workers
+trains the ledger model; a worker, the chief, a ps and the master are killed one after the other;
+then everything that runs, and `weft recover` ends the job. A seed divisible by 3 kills ps only
+before it kills everything: such deaths take the whole job back to a checkpoint, so that nothing may
+be trained twice.
+
+It must hold:
+  - the job ends done, exit 0, and no process is left;
+  - every record was trained at least once an epoch on the history that survives; exactly once an
+    epoch where no worker died alone; and each such death repeats no more than the splits in hand;
+  - training moves again within 5 s of each kill.
+"""
+import random
+import sys
+import time
+
+from weftlib import Cluster, check, needs, until
+
+needs("numpy", "onnx")
+import ledger  # noqa: E402
+
+RECORDS, SPLIT = 2048, 64
+MOVES_WITHIN_S = 5
+# A worker has a split in hand and the next one ahead of it.
+SPLITS_IN_HAND = 2
+
+
+class Drill:
+    def __init__(self, cluster, seed):
+        self.c, self.seed, self.luck = cluster, seed, random.Random(seed)
+        self.epochs = 130
+        self.exact = seed % 3 == 0
+        self.stood_still = []
+        self.worker_deaths = 0
+        ledger.write_job(cluster.folder, RECORDS, self.epochs, batch=4, split_records=SPLIT,
+                         every_steps=self.luck.choice([500, 1000, 3000]),
+                         pipeline=self.luck.choice([0, 1]), seed=seed)
+
+    def moved_since(self, job, generation, step):
+        return job["state"] == "running" and (job["generation"], job["step"]) > (generation, step)
+
+    def let_run(self, steps):
+        """Until the job has made so many steps more in the generation it is in."""
+        job = self.c.until_job("ledger", lambda j: j["state"] == "running", "runs")
+        goal, generation = job["step"] + steps, job["generation"]
+        return self.c.until_job("ledger",
+                                lambda j: j["step"] >= goal or j["generation"] != generation,
+                                f"reaches step {goal} of generation {generation}")
+
+    def train_on(self, killed, before):
+        """Measures how long training stands still."""
+        began = time.monotonic()
+        self.c.until_job("ledger",
+                         lambda j: self.moved_since(j, before["generation"], before["step"]),
+                         f"trains on after the death of {killed}", MOVES_WITHIN_S)
+        self.stood_still.append((killed, time.monotonic() - began))
+
+    def kill_one(self, task):
+        before = self.let_run(self.luck.randrange(50, 3000))
+        check(before["state"] == "running", f"the job is {before['state']} before all was killed")
+        self.c.kill(task)
+        self.worker_deaths += task.startswith("worker")
+        # The step seen before may be older than the death; one more makes it news.
+        now = self.c.job("ledger") or before
+        self.train_on(task, now if now["generation"] == before["generation"] else before)
+
+    def run(self):
+        self.c.must("up")
+        self.c.must("submit", "ledger.yaml")
+        tasks = ["worker/1", "worker/0", f"ps/{self.luck.randrange(2)}", "master"]
+        if self.exact:
+            tasks = ["ps/0", "ps/1"]
+        self.luck.shuffle(tasks)
+        for task in tasks:
+            self.kill_one(task)
+        self.let_run(self.luck.randrange(50, 3000))
+        job = self.c.job("ledger")
+        check(job and job["state"] == "running", "the job ended before everything was killed")
+        self.c.kill_all()
+        recovery = self.c.start("recover", "ledger")
+        self.train_on("everything", dict(job, step=0))
+        result = self.c.end_of(recovery)
+        check(result.code == 0, f"weft recover: {result}")
+        until(lambda: not self.c.processes(), "no process is left", 10)
+
+    def count(self):
+        self.c.must("export", "ledger", "-o", self.c.path("out.onnx"))
+        counts = ledger.read_counts(self.c.path("out.onnx"))
+        twice = int(counts.sum()) - RECORDS * self.epochs
+        check(counts.min() >= self.epochs,
+              f"record {counts.argmin()} was trained {counts.min():.0f} times in {self.epochs} "
+              "epochs")
+        check(twice <= self.worker_deaths * SPLITS_IN_HAND * SPLIT,
+              f"{twice} records were trained again after {self.worker_deaths} deaths of workers")
+        return twice
+
+
+def drill(weft, seed):
+    with Cluster(weft, transport="tcp" if seed % 2 else "ipc") as c:
+        d = Drill(c, seed)
+        began = time.monotonic()
+        d.run()
+        twice = d.count()
+        stood = ", ".join(f"{task} {s:.2f} s" for task, s in d.stood_still)
+        print(f"ok   seed {seed}  {time.monotonic() - began:.1f} s  trains on after {stood}; "
+              f"{twice} records trained again", flush=True)
+
+
+def main():
+    failed = []
+    for seed in [int(word) for word in sys.argv[2:]]:
+        try:
+            drill(sys.argv[1], seed)
+        except AssertionError as why:
+            failed.append(seed)
+            print(f"FAIL seed {seed}: {why}", flush=True)
+    for seed in failed:
+        print(f"again: {sys.argv[0]} {sys.argv[1]} {seed}")
+    sys.exit(1 if failed else 0)
+
+
+main()
