@@ -144,6 +144,7 @@ static wf_status make(wf_shell *s, saver *writer, wf_ps **ps, wf_err *err)
                                    .incarnation = s->incarnation,
                                    .disk = wf_disk_posix(),
                                    .ops = {.arg = writer, .save = begin_save},
+                                   .threads = s->me->threads,
                                    .checksums = !s->one_host},
                      s->net, s->master, ps, err);
 }

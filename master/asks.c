@@ -43,8 +43,7 @@ static json_t *tally_json(const wf_tally t[], uint32_t n)
     json_t *o = json_object();
 
     for (uint32_t i = 0; i < n; i++)
-        json_object_set_new(o, t[i].name,
-                            json_real(t[i].count > 0 ? t[i].sum / t[i].count : 0));
+        json_object_set_new(o, t[i].name, json_real(t[i].count > 0 ? t[i].sum / t[i].count : 0));
     return o;
 }
 
@@ -105,7 +104,8 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     json_object_set_new(o, "eval_counts", counts_json(j->eval, j->n_eval));
     json_object_set_new(o, "eval_epoch", json_integer(j->eval_epoch));
     json_object_set_new(o, "checkpoint",
-                        j->latest == UINT64_MAX ? json_null() : json_integer((json_int_t)j->latest));
+                        j->latest == UINT64_MAX ? json_null()
+                                                : json_integer((json_int_t)j->latest));
     json_object_set_new(o, "checkpoints", json_integer(j->n_checkpoints));
     json_object_set_new(o, "failed_checkpoints", json_integer(j->n_failed_checkpoints));
     json_object_set_new(o, "pause_ms", json_real((double)j->pause_ns / 1e6));
@@ -150,7 +150,8 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     Weft__JobRecord r;
 
     if (j && !resume)
-        return wf_fail(err, WF_EXISTS, "choose another name, or go on with it: weft submit --resume",
+        return wf_fail(err, WF_EXISTS,
+                       "choose another name, or go on with it: weft submit --resume",
                        "a job named %s is there already (%s)", name, wf_job_state_name(j->state));
     if (j && !wf_job_over(j->state))
         return wf_fail(err, WF_EXISTS, "follow it with: weft status", "job %s is %s", name,
@@ -183,8 +184,7 @@ wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, w
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
     if (j->state == WF_JOB_DONE && from_step < 0)
-        return wf_fail(err, WF_EXISTS, "take the model with: weft export",
-                       "job %s is done", name);
+        return wf_fail(err, WF_EXISTS, "take the model with: weft export", "job %s is done", name);
     if (!wf_job_over(j->state) && from_step < 0)
         return WF_OK; /* it recovers by itself */
     if (!wf_job_over(j->state))
@@ -210,9 +210,8 @@ static wf_status stop(wf_master *m, const char *name, wf_err *err)
     j->stop_asked = true;
     if (m->job != j)
         return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
-    if (j->state == WF_JOB_RUNNING)
-        return wf_job_enter(m, j, WF_JOB_STOPPING, NULL, err);
-    return WF_OK;
+    /* On disk in every state: a master that starts again must not forget that it was asked. */
+    return wf_job_enter(m, j, j->state == WF_JOB_RUNNING ? WF_JOB_STOPPING : j->state, NULL, err);
 }
 
 static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)

@@ -16,12 +16,6 @@
 
 enum { LAST_TRIES = 3 };
 
-static bool takes_part(const wf_job *j, const wf_member *who)
-{
-    return who->task.role == WF_ROLE_WORKER && who->live && who->ready && who->peer &&
-           who->generation == j->generation;
-}
-
 static wf_status say_cut(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
                          const ProtobufCMessage *body, wf_err *err)
 {
@@ -40,7 +34,7 @@ static wf_status say_cut(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
 static wf_status resume_all(wf_master *m, wf_job *j, wf_err *err)
 {
     for (uint32_t i = 0; i < m->n_members; i++)
-        if (takes_part(j, &m->members[i]))
+        if (wf_member_trains(&m->members[i], j))
             WF_TRY(say_cut(m, j, &m->members[i], WF_CUT_RESUME, NULL, err));
     return WF_OK;
 }
@@ -86,6 +80,10 @@ static wf_status fill_ledger(const wf_job *j, ledger_body *out, wf_err *err)
 
         if (l->rows[i].state == WF_SPLIT_LEASED || l->rows[i].next == wf_ledger_begins(l, i))
             continue;
+        if (out->body.n_finished > 0 && row[-1].end == wf_ledger_begins(l, i)) {
+            row[-1].end = row[-1].next = l->rows[i].next; /* an epoch has few ranges, many splits */
+            continue;
+        }
         weft__split__init(row);
         row->epoch = l->epoch;
         row->begin = wf_ledger_begins(l, i);
@@ -120,12 +118,13 @@ static size_t list_workers(const wf_master *m, const wf_job *j, Weft__Member row
     for (uint32_t i = 0; i < m->n_members; i++) {
         const wf_member *who = &m->members[i];
 
-        if (!takes_part(j, who))
+        if (!wf_member_trains(who, j))
             continue;
         weft__member__init(&rows[n]);
         rows[n].role = WF_ROLE_WORKER;
         rows[n].index = who->task.index;
         rows[n].incarnation = who->incarnation;
+        rows[n].steps = who->steps;
         list[n] = &rows[n];
         n++;
     }
@@ -145,6 +144,35 @@ static void move_next_cut(wf_job *j)
     while (j->next_cut <= here);
 }
 
+/* With the steps of the workers: a checkpoint is named by their sum, and the sum must not be
+ * smaller after a restart, when some of them may be gone. */
+static wf_status journal_cut(wf_master *m, const wf_job *j, bool committed, uint64_t step,
+                             wf_err *err)
+{
+    Weft__Member *rows = calloc(m->n_members + 1, sizeof *rows);
+    Weft__Member **list = calloc(m->n_members + 1, sizeof(*list));
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__CutRecord r = WEFT__CUT_RECORD__INIT;
+    wf_status rc;
+
+    record.cut = &r;
+    record.number = j->number;
+    r.generation = j->generation;
+    r.number = j->cut.number;
+    r.chief = j->cut.chief;
+    r.committed = committed;
+    r.step = step;
+    r.next_cut = j->next_cut;
+    if (rows && list)
+        r.n_workers = list_workers(m, j, rows, list);
+    r.workers = list;
+    rc = rows && list ? wf_journal_append(m->journal, &record, err)
+                      : wf_fail_nomem(err, m->n_members * sizeof *rows);
+    free(rows);
+    free(list);
+    return rc;
+}
+
 static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool final, wf_err *err)
 {
     Weft__Cut body = WEFT__CUT__INIT;
@@ -155,21 +183,28 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     if (!final)
         move_next_cut(j);
     j->cut_wanted = false; /* the place of the next one may be reached while this one is written */
-    j->cut = (wf_cut){.state = WF_CUT_HOLDING, .number = j->cut.number + 1,
-                      .chief = chief->incarnation, .final = final, .began_ns = m->now_ns};
+    j->cut = (wf_cut){.state = WF_CUT_HOLDING,
+                      .number = j->cut.number + 1,
+                      .chief = chief->incarnation,
+                      .final = final,
+                      .began_ns = m->now_ns};
+    /* On disk first: what a ps still says of a cut must never be taken for a word of another cut,
+     * which a master that starts again would give the same number. */
+    rc = journal_cut(m, j, false, 0, err);
     body.number = j->cut.number;
     body.chief = chief->incarnation;
     body.global_step = j->base_step + j->lost_steps;
     body.keep = j->prepared->keep;
     body.final = final;
-    rc = rows && list ? WF_OK : wf_fail_nomem(err, m->n_members * sizeof *rows);
+    if (rc == WF_OK && !(rows && list))
+        rc = wf_fail_nomem(err, m->n_members * sizeof *rows);
     if (rc == WF_OK) {
         body.n_workers = list_workers(m, j, rows, list);
         body.workers = list;
     }
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++) {
         m->members[i].reported = false;
-        if (takes_part(j, &m->members[i]))
+        if (wf_member_trains(&m->members[i], j))
             rc = say_cut(m, j, &m->members[i], WF_CUT_OPEN, &body.base, err);
     }
     free(rows);
@@ -199,6 +234,9 @@ wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err)
     wf_member *chief = wf_members_chief(m);
 
     if (j->cut.state != WF_CUT_NONE || m->now_ns < j->cut_retry_ns || j->eval_sent)
+        return WF_OK;
+    /* A worker whose link is away would train on, outside the cut: it comes back or is given up. */
+    if (wf_members_worker_away(m))
         return WF_OK;
     if (j->stop_asked && !chief)
         return end_job(m, j, err); /* nobody is left to write; what is saved stays */
@@ -270,22 +308,6 @@ static wf_status on_forked(wf_master *m, wf_job *j, wf_err *err)
     return resume_all(m, j, err);
 }
 
-static wf_status journal_cut(wf_master *m, const wf_job *j, bool committed, uint64_t step,
-                             wf_err *err)
-{
-    Weft__Record record = WEFT__RECORD__INIT;
-    Weft__CutRecord r = WEFT__CUT_RECORD__INIT;
-
-    record.cut = &r;
-    r.generation = j->generation;
-    r.number = j->cut.number;
-    r.chief = j->cut.chief;
-    r.committed = committed;
-    r.step = step;
-    r.next_cut = j->next_cut;
-    return wf_journal_append(m->journal, &record, err);
-}
-
 static wf_status on_commit(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
 {
     if (j->cut.granted)
@@ -343,11 +365,10 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
 
 wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
-    wf_job *j = m->job;
+    wf_job *j = wf_job_of(m, who, msg);
     bool of_chief;
 
-    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation ||
-        who->generation != j->generation)
+    if (!j)
         return WF_OK;
     if (msg->head.kind == WF_CUT_DUE) {
         j->cut_wanted = true;

@@ -15,10 +15,9 @@ static const int64_t RETRY_NS = WF_NS_PER_S;
 
 const char *wf_job_state_name(wf_job_state s)
 {
-    static const char *const names[] = {"?",        "queued",     "compiling", "waiting",
-                                        "starting", "running",    "resuming",  "recovering",
-                                        "stopping", "done",       "failed",    "stopped",
-                                        "interrupted"};
+    static const char *const names[] = {"?",       "queued",   "compiling",  "waiting",  "starting",
+                                        "running", "resuming", "recovering", "stopping", "done",
+                                        "failed",  "stopped",  "interrupted"};
 
     return (unsigned)s < WF_COUNT(names) ? names[s] : "?";
 }
@@ -89,6 +88,7 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r)
     r->mend = (char *)j->mend;
     r->number = j->number;
     r->from_step = j->from_step;
+    r->stop = j->stop_asked;
 }
 
 static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
@@ -141,16 +141,25 @@ static wf_status fail_job(wf_master *m, wf_job *j, const wf_err *why, wf_err *er
     return wf_job_enter(m, j, WF_JOB_FAILED, why, err);
 }
 
+wf_job *wf_job_of(const wf_master *m, const wf_member *who, const wf_msg *msg)
+{
+    wf_job *j = m->job;
+
+    if (!j || wf_job_over(j->state) || msg->head.job != (uint16_t)j->number ||
+        msg->head.generation != j->generation || who->generation != j->generation)
+        return NULL;
+    return j;
+}
+
 wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__Fault *body = NULL;
-    wf_job *j = m->job;
+    wf_job *j = wf_job_of(m, who, msg);
     wf_err why;
 
-    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation)
+    if (!j)
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__fault__descriptor, &body, err));
-    (void)who;
     wf_fail(&why, (wf_status)body->status, body->mend, "%s", body->what);
     wf_control_free(&body);
     return fail_job(m, j, &why, err);
@@ -205,7 +214,7 @@ static wf_status take_restored(wf_master *m, wf_job *j, wf_restored *r, wf_err *
     if (j->passed && j->passed[0])
         wf_master_note(m, j, "ckpt.passed_over", "%s", j->passed);
     if (r->initial) {
-        j->next_cut = j->prepared->every_steps;
+        j->next_cut = 0; /* the first epoch sets it */
         if (j->latest != UINT64_MAX)
             j->latest = UINT64_MAX;
     } else {
@@ -236,13 +245,14 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     j->generation++;
     j->from_step = -1;
+    j->lost_steps = 0;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        m->members[i].steps = 0;
     rc = wf_job_enter(m, j, WF_JOB_SETTING_UP, NULL, err); /* M1: the generation is on disk */
     if (rc == WF_OK)
         rc = wf_members_view(m, err);
     if (rc == WF_OK)
         rc = take_restored(m, j, &r, err);
-    for (uint32_t i = 0; i < m->n_members; i++)
-        m->members[i].steps = 0;
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
         if (m->members[i].task.role == WF_ROLE_PS)
             rc = send_setup(m, j, &m->members[i], &r, err);
@@ -286,20 +296,18 @@ static wf_status start_workers(wf_master *m, wf_job *j, wf_err *err)
     return WF_OK;
 }
 
-static wf_status first_records(wf_master *m, wf_job *j, const Weft__Outcome *o, wf_err *err)
+wf_status wf_job_take_records(wf_master *m, wf_job *j, uint64_t train, uint64_t eval, wf_err *err)
 {
     wf_err why;
 
-    j->eval_records = o->eval_records;
-    if (j->train_records && j->train_records != o->train_records) {
+    j->eval_records = eval;
+    if (j->train_records && j->train_records != train) {
         wf_fail(&why, WF_MISMATCH, "give every worker the same files",
                 "one worker finds %lu training records, another %lu",
-                (unsigned long)j->train_records, (unsigned long)o->train_records);
+                (unsigned long)j->train_records, (unsigned long)train);
         return fail_job(m, j, &why, err);
     }
-    j->train_records = o->train_records;
-    if (j->ledger.n == 0)
-        return wf_training_begin_epoch(m, j, 0, err);
+    j->train_records = train;
     return WF_OK;
 }
 
@@ -307,13 +315,12 @@ static wf_status first_records(wf_master *m, wf_job *j, const Weft__Outcome *o, 
 wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__Outcome *body = NULL;
-    wf_job *j = m->job;
+    wf_job *j = wf_job_of(m, who, msg);
     wf_status rc = WF_OK;
     char text[32];
     wf_err why;
 
-    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation ||
-        who->generation != j->generation)
+    if (!j)
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__outcome__descriptor, &body, err));
     if (body->status == WF_IO && who->task.role == WF_ROLE_PS) { /* its disk may mend: once more */
@@ -330,7 +337,7 @@ wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
         if (who->task.role == WF_ROLE_PS)
             who->view_acked = msg->head.view;
         else
-            rc = first_records(m, j, body, err);
+            rc = wf_job_take_records(m, j, body->train_records, body->eval_records, err);
     }
     wf_control_free(&body);
     return rc;
@@ -423,7 +430,7 @@ static wf_status resume(wf_master *m, wf_job *j, wf_err *err)
     if (any_ps_empty(m, j))
         return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
     if (all_ps_ready(m, j))
-        return wf_job_enter(m, j, WF_JOB_RUNNING, NULL, err);
+        return wf_job_enter(m, j, j->stop_asked ? WF_JOB_STOPPING : WF_JOB_RUNNING, NULL, err);
     return WF_OK;
 }
 

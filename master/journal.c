@@ -22,8 +22,7 @@ struct wf_journal {
 
 /* Replays the whole records in bytes; *end is where the last one ends. */
 static wf_status replay_all(const wf_bytes *bytes, const char *path,
-                            wf_status (*replay)(void *arg, const Weft__Record *record,
-                                                wf_err *err),
+                            wf_status (*replay)(void *arg, const Weft__Record *record, wf_err *err),
                             void *arg, size_t *end, wf_err *err)
 {
     size_t at = 0;
@@ -49,7 +48,8 @@ static wf_status replay_all(const wf_bytes *bytes, const char *path,
     return WF_OK;
 }
 
-/* A torn record can only be the last: whole records behind a bad one mean that bytes have changed. */
+/* A torn record can only be the last: whole records behind a bad one mean that bytes have changed.
+ */
 static bool records_follow(const wf_bytes *bytes, size_t bad)
 {
     for (size_t at = bad + 1; at + FRAME < bytes->size; at++) {
@@ -131,6 +131,8 @@ wf_status wf_journal_append(wf_journal *j, const Weft__Record *record, wf_err *e
 
     if (j->failed)
         return wf_fail(err, WF_IO, NULL, "the journal failed before");
+    if (n > LARGEST) /* it could not be read back */
+        return wf_fail(err, WF_FULL, NULL, "the master's journal: a record of %zu bytes", n);
     wf_bytes_clear(&j->record);
     to = wf_bytes_extend(&j->record, FRAME + n);
     if (!to)

@@ -97,6 +97,20 @@ void wf_master_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, 
 
 /* ---- the journal ---- */
 
+/* What was known of the generation before is void; the ledger of this one follows, unless the
+ * master ended before it was there: then the workers say what there is to train. */
+static void begin_replayed_generation(wf_master *m, wf_job *j)
+{
+    wf_ledger_close(&j->ledger);
+    j->base_step = j->lost_steps = j->next_cut = 0;
+    j->cut = (wf_cut){0};
+    j->evaluated = false;
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        m->members[i].steps = 0;
+        m->members[i].generation = 0;
+    }
+}
+
 static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
 {
     wf_job *j = wf_job_find(m, r->name);
@@ -112,11 +126,13 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
         j->text = text;
     }
     j->state = (wf_job_state)r->state;
+    j->stop_asked = r->stop;
+    if (j->generation != r->generation)
+        begin_replayed_generation(m, j);
     j->generation = (uint16_t)r->generation;
     j->from_step = r->from_step;
     snprintf(j->reason, sizeof j->reason, "%s", r->reason);
     snprintf(j->mend, sizeof j->mend, "%s", r->mend);
-    m->job = wf_job_over(j->state) ? (m->job == j ? NULL : m->job) : j;
     return WF_OK;
 }
 
@@ -127,6 +143,7 @@ static void replay_finished(wf_master *m, const Weft__SplitDone *r)
     for (size_t i = 0; i < r->n_splits; i++)
         if (r->splits[i]->epoch == m->job->ledger.epoch)
             wf_ledger_finish(&m->job->ledger, r->splits[i]->id, 0);
+    wf_members_replay_steps(m, r->incarnation, r->steps);
 }
 
 static void replay_cut(wf_master *m, const Weft__CutRecord *r)
@@ -137,6 +154,8 @@ static void replay_cut(wf_master *m, const Weft__CutRecord *r)
         return;
     j->next_cut = r->next_cut;
     j->cut.number = r->number;
+    for (size_t i = 0; i < r->n_workers; i++)
+        wf_members_replay_steps(m, r->workers[i]->incarnation, r->workers[i]->steps);
     if (r->committed) {
         j->latest = r->step;
         j->n_checkpoints++;
@@ -167,6 +186,8 @@ static wf_status replay(void *arg, const Weft__Record *r, wf_err *err)
 {
     wf_master *m = arg;
 
+    if (r->number)
+        m->job = r->number <= m->n_jobs ? m->jobs[r->number - 1] : NULL;
     if (r->session[0])
         replay_session(m, r->session);
     if (r->view)
@@ -193,14 +214,15 @@ static wf_status begin_session(wf_master *m, wf_err *err)
     return WF_OK;
 }
 
-/* What was under way goes on: a job that ran is resumed, one that was not yet running begins anew. */
+/* What was under way goes on: a job that ran is resumed, one that was not yet running begins anew.
+ */
 static void take_up_jobs(wf_master *m)
 {
     for (uint32_t i = 0; i < m->n_jobs; i++) {
         wf_job *j = m->jobs[i];
 
         if (j->state == WF_JOB_RUNNING || j->state == WF_JOB_STOPPING) {
-            j->stop_asked = j->state == WF_JOB_STOPPING;
+            j->stop_asked |= j->state == WF_JOB_STOPPING;
             j->state = WF_JOB_RESUMING;
         } else if (j->state == WF_JOB_SETTING_UP) {
             j->state = WF_JOB_RECOVERING;
@@ -220,8 +242,7 @@ static wf_status copy_conf(wf_master *m, const wf_master_conf *conf, wf_err *err
     m->n_members = conf->n_tasks;
     for (uint32_t i = 0; i < conf->n_tasks; i++) {
         m->members[i].task = conf->tasks[i].task;
-        snprintf(m->members[i].address, sizeof m->members[i].address, "%s",
-                 conf->tasks[i].address);
+        snprintf(m->members[i].address, sizeof m->members[i].address, "%s", conf->tasks[i].address);
         m->n_ps += conf->tasks[i].task.role == WF_ROLE_PS;
         m->n_workers += conf->tasks[i].task.role == WF_ROLE_WORKER;
     }
@@ -245,7 +266,8 @@ wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **
         rc = begin_session(m, err);
     if (rc == WF_OK) {
         take_up_jobs(m);
-        m->job = NULL;
+        if (m->job && (wf_job_over(m->job->state) || m->job->state == WF_JOB_QUEUED))
+            m->job = NULL;
         m->deal_after_ns = m->view ? now_ns + conf->lease_ns : now_ns;
         m->replaying = false;
     } else {

@@ -65,8 +65,7 @@ typedef struct wf_master_conf {
     wf_disk *disk;
     const char *journal_dir, *checkpoint_dir;
     int64_t dead_ns;  /* silence after which a task is given up */
-    int64_t lease_ns; /* after a restart nothing unclaimed is dealt for so long, unless every worker
-                       * of the last view has claimed what it holds before */
+    int64_t lease_ns; /* after a restart nothing unclaimed is dealt for so long */
     wf_master_ops ops;
 } wf_master_conf;
 

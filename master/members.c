@@ -47,6 +47,12 @@ wf_status wf_master_admit(void *arg, const wf_hello *hello, wf_err *err)
     return WF_OK;
 }
 
+static void retire(wf_master *m, uint64_t incarnation)
+{
+    if (incarnation && !is_retired(m, incarnation))
+        m->retired[m->n_retired++ % WF_MASTER_RETIRED] = incarnation;
+}
+
 static wf_status dismiss(wf_master *m, wf_peer *peer, uint32_t how, wf_err *err)
 {
     wf_msg *msg = NULL;
@@ -63,9 +69,9 @@ static wf_status give_up(wf_master *m, wf_member *who, const char *reason, wf_er
 
     if (!who->incarnation)
         return WF_OK;
-    WF_LOG_WARN("member.lost", "task=%s reason=\"%s\"",
-                wf_task_str(who->task, text, sizeof text), reason);
-    m->retired[m->n_retired++ % WF_MASTER_RETIRED] = who->incarnation;
+    WF_LOG_WARN("member.lost", "task=%s reason=\"%s\"", wf_task_str(who->task, text, sizeof text),
+                reason);
+    retire(m, who->incarnation);
     if (who->live) {
         m->view_stale = true;
         if (m->job)
@@ -74,6 +80,7 @@ static wf_status give_up(wf_master *m, wf_member *who, const char *reason, wf_er
     }
     snprintf(who->reason, sizeof who->reason, "%s", reason);
     who->live = who->registered = who->ready = who->wants = who->reported = false;
+    who->unclaimed = false;
     who->incarnation = 0;
     who->peer = NULL;
     who->generation = 0;
@@ -98,6 +105,9 @@ wf_status wf_members_on_up(wf_master *m, wf_peer *peer, wf_err *err)
         WF_TRY(give_up(m, who, "a newer process took its place", err));
     }
     who->peer = peer;
+    /* Nothing is said to it before it has said what it holds: a split that leaves before its
+     * register comes in would count as not held, and be dealt twice. */
+    who->registered = false;
     who->incarnation = peer->incarnation;
     who->pid = peer->pid;
     who->last_heard_ns = m->now_ns;
@@ -108,14 +118,16 @@ void wf_members_on_down(wf_master *m, const wf_peer *peer)
 {
     wf_member *who = wf_member_at(m, peer);
 
-    if (who) /* it may say hello again; silence decides */
+    if (who) { /* it may say hello again; silence decides */
         who->peer = NULL;
+        who->registered = false;
+    }
 }
 
 wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__Register *body = NULL;
-    const wf_job *j = m->job;
+    wf_job *j = m->job;
     bool held;
     wf_status rc = WF_OK;
 
@@ -126,15 +138,20 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
         m->view_stale = true;
     }
     who->registered = true;
+    who->unclaimed = false;
     held = j && body->ready && strcmp(body->job, j->name) == 0 && body->generation == j->generation;
+    if (!held && j && who->generation == j->generation) {
+        j->lost_steps += who->steps;
+        who->steps = 0;
+    }
     who->ready = held;
     who->generation = held ? j->generation : 0;
     who->view_acked = 0;
     who->wants = false;
-    if (who->task.role == WF_ROLE_WORKER) {
-        who->steps = held ? body->steps : who->steps;
+    if (body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
+        rc = wf_master_say(m, who, WF_HALT, NULL, err); /* the job is over: it missed that */
+    if (rc == WF_OK && who->task.role == WF_ROLE_WORKER)
         rc = wf_training_claim(m, who, body, err);
-    }
     wf_control_free(&body);
     if (rc == WF_OK && who->task.role == WF_ROLE_PS)
         m->view_stale = true; /* it is told the view again */
@@ -199,6 +216,8 @@ wf_status wf_view_make(const wf_master *m, Weft__View *out, wf_err *err)
         row->index = who->task.index;
         row->incarnation = who->incarnation;
         row->address = (char *)who->address;
+        row->pid = who->pid;
+        row->steps = m->job && who->generation == m->job->generation ? who->steps : 0;
         list[out->n_members++] = row;
     }
     return WF_OK;
@@ -213,14 +232,16 @@ void wf_view_free(Weft__View *v)
     v->n_members = 0;
 }
 
-/* M1: who the members are is on disk before anyone hears it, so that a master that starts again does
- * not take those for dead that only have not found it yet. */
+/* M1: who the members are is on disk before anyone hears it, so that a master that starts again
+ * does not take those for dead that only have not found it yet. */
 static wf_status journal_view(wf_master *m, Weft__View *view, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
 
     view->number = m->view + 1;
+    view->lost_steps = m->job ? m->job->lost_steps : 0;
     record.view = view;
+    record.number = m->job ? m->job->number : 0;
     return wf_journal_append(m->journal, &record, err);
 }
 
@@ -245,21 +266,62 @@ wf_status wf_members_view(wf_master *m, wf_err *err)
     return rc;
 }
 
+static bool view_holds(const Weft__View *view, uint64_t incarnation)
+{
+    for (size_t i = 0; i < view->n_members; i++)
+        if (view->members[i]->incarnation == incarnation)
+            return true;
+    return false;
+}
+
 void wf_members_replay(wf_master *m, const Weft__View *view)
 {
     m->view = view->number;
-    for (uint32_t i = 0; i < m->n_members; i++)
+    for (uint32_t i = 0; i < m->n_members;
+         i++) /* M2: who was in the view before and is not in this */
+        if (m->members[i].live && !view_holds(view, m->members[i].incarnation))
+            retire(m, m->members[i].incarnation);
+    for (uint32_t i = 0; i < m->n_members; i++) {
         m->members[i].live = false;
+        m->members[i].incarnation = 0;
+        m->members[i].steps = 0;
+        m->members[i].generation = 0;
+    }
     for (size_t i = 0; i < view->n_members; i++) {
         const Weft__Member *from = view->members[i];
         wf_member *who = wf_member_of(m, (wf_task){(wf_role)from->role, from->index});
 
         if (!who)
             continue;
-        who->live = true;
+        who->live = who->unclaimed = true;
         who->incarnation = from->incarnation;
+        who->pid = from->pid;
         who->last_heard_ns = who->since_ns = m->now_ns;
+        wf_members_replay_steps(m, from->incarnation, from->steps);
     }
+    if (m->job)
+        m->job->lost_steps = view->lost_steps;
+}
+
+void wf_members_replay_steps(wf_master *m, uint64_t incarnation, uint64_t steps)
+{
+    for (uint32_t i = 0; m->job && steps && i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (!who->live || who->incarnation != incarnation)
+            continue;
+        who->steps = WF_MAX(who->steps, steps);
+        who->generation = m->job->generation;
+    }
+}
+
+bool wf_members_worker_away(const wf_master *m)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].task.role == WF_ROLE_WORKER && m->members[i].live &&
+            (!m->members[i].registered || !m->members[i].peer))
+            return true;
+    return false;
 }
 
 bool wf_members_ps_live(const wf_master *m, bool with_view)
@@ -298,8 +360,7 @@ wf_member *wf_members_chief(wf_master *m)
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 
-        if (who->task.role == WF_ROLE_WORKER && who->live && who->ready && who->peer && m->job &&
-            who->generation == m->job->generation)
+        if (m->job && wf_member_trains(who, m->job))
             return who;
     }
     return NULL;

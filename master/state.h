@@ -38,8 +38,9 @@ typedef struct wf_tally {
 typedef struct wf_member {
     wf_task task;
     char address[128];
-    bool live; /* in the view: said what it holds once, and is not given up */
-    bool registered; /* said what it holds to this life of the master */
+    bool live;       /* in the view: said what it holds once, and is not given up */
+    bool registered; /* said what it holds over the link that it has now */
+    bool unclaimed;  /* a member by the journal that this life of the master has not heard yet */
     uint64_t incarnation, pid;
     wf_peer *peer; /* NULL: no link now */
     int64_t since_ns, last_heard_ns;
@@ -125,7 +126,7 @@ struct wf_master {
 
 /* Where a generation begins. */
 typedef struct wf_restored {
-    bool initial;         /* no checkpoint: the first values, written beside the checkpoints */
+    bool initial; /* no checkpoint: the first values, written beside the checkpoints */
     uint64_t global_step;
     Weft__Ledger *ledger; /* of a checkpoint; finished: the trained ranges */
     char *passed;         /* a line for each checkpoint passed over; "" */
@@ -168,7 +169,20 @@ wf_member *wf_members_chief(wf_master *m);
 WF_MUST_USE wf_status wf_view_make(const wf_master *m, Weft__View *out, wf_err *err);
 void wf_view_free(Weft__View *v);
 
+/* Whether a worker has the job in hand, and a link over which it has said so. */
+static inline bool wf_member_trains(const wf_member *who, const wf_job *j)
+{
+    return who->task.role == WF_ROLE_WORKER && who->live && who->registered && who->peer &&
+           who->ready && who->generation == j->generation;
+}
+/* Notes, while the journal is replayed, that a worker was at `steps` in the generation in hand. */
+void wf_members_replay_steps(wf_master *m, uint64_t incarnation, uint64_t steps);
+/* Whether a worker's link is away, or it has not said yet what it holds: it may be training. */
+bool wf_members_worker_away(const wf_master *m);
+
 /* jobs.c */
+/* The job in hand if `msg` is of it and of its generation, and the sender has it; else NULL. */
+wf_job *wf_job_of(const wf_master *m, const wf_member *who, const wf_msg *msg);
 wf_job *wf_job_find(const wf_master *m, const char *name);
 WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
                                  wf_job **out, wf_err *err);
@@ -177,18 +191,18 @@ void wf_job_delete(wf_job **j);
 WF_MUST_USE wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why,
                                    wf_err *err);
 WF_MUST_USE wf_status wf_job_advance(wf_master *m, wf_err *err);
-WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg,
-                                      wf_err *err);
-WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg,
-                                      wf_err *err);
+WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
+WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 /* A member was given up: its splits go back, its cut and evaluation end. */
 WF_MUST_USE wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err);
+/* How many records a worker found. */
+WF_MUST_USE wf_status wf_job_take_records(wf_master *m, wf_job *j, uint64_t train, uint64_t eval,
+                                          wf_err *err);
 /* A job's record for the journal, from its present state. */
 void wf_job_record(const wf_job *j, Weft__JobRecord *r);
 
 /* training.c: splits, epochs, evaluation of the running job */
-WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch,
-                                              wf_err *err);
+WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_err *err);
 WF_MUST_USE wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l,
                                           wf_err *err);
 WF_MUST_USE wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err);

@@ -2,8 +2,8 @@
 /* master/training.c - splits are dealt and come back, epochs end with an evaluation.
  *
  * The place of a checkpoint is a place in the data: the split that holds the batch of planned step
- * k * every_steps is dealt with a mark, and the worker that gets there says so. With one worker that
- * is exactly step k * every_steps, in every run.
+ * k * every_steps is dealt with a mark, and the worker that gets there says so. With one worker
+ * that is exactly step k * every_steps, in every run.
  */
 #include "common/base/size.h"
 #include "common/log/log.h"
@@ -71,6 +71,7 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     wf_status rc;
 
     record.epoch = &r;
+    record.number = j->number;
     r.epoch = j->ledger.epoch;
     r.records = j->ledger.records;
     r.train_records = j->train_records;
@@ -80,13 +81,19 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     r.next_cut = j->next_cut;
     r.finished = list;
     for (uint64_t i = 0; rows && list && i < j->ledger.n; i++) {
-        if (j->ledger.rows[i].next == wf_ledger_begins(&j->ledger, i))
+        uint64_t begin = wf_ledger_begins(&j->ledger, i);
+        Weft__Split *row = &rows[r.n_finished];
+
+        if (j->ledger.rows[i].next == begin)
             continue;
-        weft__split__init(&rows[r.n_finished]);
-        rows[r.n_finished].begin = wf_ledger_begins(&j->ledger, i);
-        rows[r.n_finished].end = j->ledger.rows[i].next;
-        list[r.n_finished] = &rows[r.n_finished];
-        r.n_finished++;
+        if (r.n_finished > 0 && row[-1].end == begin) { /* many splits, few ranges */
+            row[-1].end = j->ledger.rows[i].next;
+            continue;
+        }
+        weft__split__init(row);
+        row->begin = begin;
+        row->end = j->ledger.rows[i].next;
+        list[r.n_finished++] = row;
     }
     rc = rows && list ? wf_journal_append(m->journal, &record, err)
                       : wf_fail_nomem(err, j->ledger.n * sizeof *rows);
@@ -117,6 +124,8 @@ wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_er
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     j->evaluated = j->eval_sent = false;
+    if (!j->next_cut)
+        j->next_cut = j->prepared->every_steps;
     return journal_epoch(m, j, err);
 }
 
@@ -124,8 +133,8 @@ wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf
 {
     j->train_records = l->records;
     j->next_cut = l->next_cut;
-    WF_TRY(wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records,
-                           err));
+    WF_TRY(
+        wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records, err));
     j->evaluated = l->evaluated;
     for (size_t i = 0; i < l->n_finished; i++)
         wf_ledger_restore(&j->ledger, l->finished[i]->begin, l->finished[i]->end);
@@ -175,33 +184,26 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
     return wf_master_say(m, who, WF_SPLIT, &body.base, err);
 }
 
-static bool may_have(const wf_job *j, const wf_member *who)
+/* After a restart nothing is dealt before each worker that may hold a split has claimed it or is
+ * given up. */
+static bool claims_are_out(const wf_master *m)
 {
-    return who->live && who->peer && who->ready && who->generation == j->generation && who->wants;
-}
-
-/* After a restart: nothing is dealt again while a worker of the last view may still claim it. Once
- * all of them have spoken or are given up, waiting out the lease would only keep workers idle. */
-static bool claims_are_in(const wf_master *m)
-{
-    if (m->now_ns >= m->deal_after_ns)
-        return true;
     for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].task.role == WF_ROLE_WORKER && m->members[i].live &&
-            !m->members[i].registered)
-            return false;
-    return true;
+        if (m->members[i].unclaimed && m->members[i].task.role == WF_ROLE_WORKER)
+            return true;
+    return m->now_ns < m->deal_after_ns;
 }
 
 static wf_status deal(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (!claims_are_in(m) || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
+    if (claims_are_out(m) || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
         uint64_t id;
 
-        if (may_have(j, who) && wf_ledger_deal(&j->ledger, who->incarnation, &id))
+        if (wf_member_trains(who, j) && who->wants &&
+            wf_ledger_deal(&j->ledger, who->incarnation, &id))
             WF_TRY(grant(m, j, who, id, err));
     }
     return WF_OK;
@@ -223,14 +225,13 @@ static wf_status ask_eval(wf_master *m, wf_job *j, wf_err *err)
 
 bool wf_training_was_last(const wf_job *j)
 {
-    return j->ledger.epoch + 1 >= j->prepared->epochs ||
-           epoch_records(j, j->ledger.epoch + 1) == 0;
+    return j->ledger.epoch + 1 >= j->prepared->epochs || epoch_records(j, j->ledger.epoch + 1) == 0;
 }
 
 wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (j->ledger.n == 0)
-        return WF_OK; /* no worker has said yet how many records there are */
+    if (j->ledger.n == 0) /* until a worker says how many records there are */
+        return j->train_records ? wf_training_begin_epoch(m, j, 0, err) : WF_OK;
     if (!wf_ledger_complete(&j->ledger))
         return deal(m, j, err);
     if (j->cut.state == WF_CUT_HOLDING)
@@ -307,6 +308,9 @@ static wf_status finish(wf_master *m, wf_job *j, const wf_member *who, Weft__Spl
             kept[done.n_splits++] = list[i];
     done.splits = kept;
     record.finished = &done;
+    record.number = j->number;
+    done.steps = who->steps;
+    done.incarnation = who->incarnation;
     if (done.n_splits)
         rc = wf_journal_append(m->journal, &record, err); /* M1 */
     free(kept);
@@ -319,6 +323,7 @@ static wf_status on_done(wf_master *m, wf_job *j, wf_member *who, const wf_msg *
     wf_status rc;
 
     WF_TRY(wf_control_get(msg, &weft__split_done__descriptor, &body, err));
+    who->steps = WF_MAX(who->steps, body->steps);
     rc = finish(m, j, who, body->splits, body->n_splits, err);
     if (rc == WF_OK)
         rc = wf_master_say(m, who, WF_SPLIT_DONE_OK, &body->base, err);
@@ -326,14 +331,18 @@ static wf_status on_done(wf_master *m, wf_job *j, wf_member *who, const wf_msg *
     return rc;
 }
 
-/* What a worker holds after the master was away, or after a new link: claims are taken, what it does
- * not hold goes back. */
+/* What a worker holds after the master was away, or after a new link: claims are taken, what it
+ * does not hold goes back. */
 wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r, wf_err *err)
 {
     Weft__SplitDone ok = WEFT__SPLIT_DONE__INIT;
     wf_job *j = m->job;
 
-    if (!j || !who->ready || !j->ledger.n)
+    if (!j || wf_job_over(j->state) || !who->ready)
+        return WF_OK;
+    who->steps = WF_MAX(who->steps, r->steps);
+    WF_TRY(wf_job_take_records(m, j, r->train_records, r->eval_records, err));
+    if (wf_job_over(j->state) || !j->ledger.n)
         return WF_OK;
     wf_ledger_release(&j->ledger, who->incarnation, false);
     for (size_t i = 0; i < r->n_open; i++)
@@ -341,8 +350,7 @@ wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *
             wf_ledger_claim(&j->ledger, r->open[i]->id, who->incarnation, r->open[i]->next);
     for (size_t i = 0; i < r->n_finished; i++)
         if (r->finished[i]->epoch == j->ledger.epoch)
-            wf_ledger_claim(&j->ledger, r->finished[i]->id, who->incarnation,
-                            r->finished[i]->next);
+            wf_ledger_claim(&j->ledger, r->finished[i]->id, who->incarnation, r->finished[i]->next);
     WF_TRY(finish(m, j, who, r->finished, r->n_finished, err));
     if (j->eval_by == who->incarnation)
         j->eval_sent = false; /* asked anew: the answer may have been lost with the link */
@@ -385,10 +393,9 @@ static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, c
 
 wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
-    wf_job *j = m->job;
+    wf_job *j = wf_job_of(m, who, msg);
 
-    if (!j || wf_job_over(j->state) || msg->head.generation != j->generation ||
-        who->generation != j->generation)
+    if (!j)
         return WF_OK;
     switch (msg->head.kind) {
     case WF_SPLIT_WANT:

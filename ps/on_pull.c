@@ -79,8 +79,8 @@ static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
         .codec = WF_CODEC_F32,
         .frame = (uint8_t)a->msg->n_frames,
         .bytes = s->weights->bytes,
-        .checksum = a->ps->conf.checksums ?
-                        wf_part_checksum(s->weights->data, s->weights->bytes) : 0,
+        .checksum =
+            a->ps->conf.checksums ? wf_part_checksum(s->weights->data, s->weights->bytes) : 0,
     };
     WF_TRY(wf_msg_add_frame(a->msg, s->weights, s->weights->data, s->weights->bytes, err));
     a->n++;
@@ -128,6 +128,9 @@ static wf_status open_pull(wf_ps_worker *w, const wf_msg *m, const wf_pull_body 
     const wf_ps_list *list = &w->lists[body->list];
     wf_ps_pull *pull = NULL;
 
+    for (int i = 0; i < WF_PS_MAX_PULLS && !pull; i++) /* a pull that is asked again goes on */
+        if (w->pulls[i].open && w->pulls[i].request == m->head.request)
+            pull = &w->pulls[i];
     for (int i = 0; i < WF_PS_MAX_PULLS && !pull; i++)
         if (!w->pulls[i].open)
             pull = &w->pulls[i];

@@ -24,8 +24,7 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
                        "slice %u of \"%s\" has %" PRIu64 " elements, the part %" PRIu64 " bytes",
                        p->slice, v->name, s->count, p->bytes);
     if (!wf_all_finite(wf_part_data(m, p), s->count))
-        return wf_fail(err, WF_NUMERIC,
-                       "lower the learning rate, or clip the gradients (clipnorm)",
+        return wf_fail(err, WF_NUMERIC, "lower the learning rate, or clip the gradients (clipnorm)",
                        "NaN or Inf in the gradient of \"%s\" at step %u", v->name, m->head.step);
     return WF_OK;
 }
@@ -48,31 +47,18 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, u
     return WF_OK;
 }
 
-static wf_status apply(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, const wf_part *p,
-                       wf_err *err)
-{
-    wf_slice *s = wf_ps_slice(ps, p->slice);
-    wf_status rc;
-
-    if (wf_seen_before(&s->seen, w->peer->incarnation, m->head.step)) {
-        ps->stats.duplicates++;
-        return WF_OK;
-    }
-    rc = wf_seen_mark(&s->seen, w->peer->incarnation, m->head.step, err);
-    if (rc == WF_OK)
-        rc = wf_slice_apply(s, &ps->opt, wf_part_data(m, p), err);
-    ps->stats.parts++;
-    return rc;
-}
-
 static wf_status say_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t n, wf_err *err)
 {
     wf_msg *ok = NULL;
+    wf_status rc;
 
     WF_TRY(wf_net_msg(ps->net, WF_PUSH_OK, &ok, err));
     ok->head.step = m->head.step;
-    ok->head.request = n; /* so many parts of the step */
-    return wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
+    rc = wf_slices_put(ok, ps->parts, n, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
+    wf_net_free_msg(ps->net, &ok);
+    return rc;
 }
 
 wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
@@ -85,10 +71,9 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         wf_ps_fault(ps, err);
         return WF_OK;
     }
-    for (uint32_t i = 0; i < n; i++)
-        WF_TRY(apply(ps, w, m, &ps->parts[i], err));
+    WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
     ps->stats.pushes++;
     ps->stats.bytes_in += m->payload_bytes;
-    WF_TRY(wf_ps_answer_waiting(ps, w, err));
-    return say_ok(ps, w, m, n, err);
+    WF_TRY(say_ok(ps, w, m, n, err)); /* before the answers, which use the part table */
+    return wf_ps_answer_waiting(ps, w, err);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps/on_save.c - the chief asks for this ps's part of a checkpoint: value, slots and counters of each
- * slice are copied in one turn, then training may go on while the shell writes the copies. */
+/* ps/on_save.c - the chief asks for this ps's part of a checkpoint: value, slots and counters of
+ * each slice are copied in one turn, then training may go on while the shell writes the copies.
+ *
+ * A chief that has lost its link asks again. The copies of a cut are taken once, for training may
+ * have gone on since; a repeated question is answered with what there is. */
+#include "common/log/log.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "ps/state.h"
@@ -26,9 +30,13 @@ void wf_ps_fork_free(wf_ps_fork **f)
 
 static wf_status fork_slice(const wf_slice *s, struct wf_ps_fork_slice *to, wf_err *err)
 {
-    *to = (struct wf_ps_fork_slice){
-        .id = s->id, .variable = s->variable, .n_slots = s->n_slots, .offset = s->offset,
-        .count = s->count, .updates = s->updates, .weights = wf_buf_ref(s->weights)};
+    *to = (struct wf_ps_fork_slice){.id = s->id,
+                                    .variable = s->variable,
+                                    .n_slots = s->n_slots,
+                                    .offset = s->offset,
+                                    .count = s->count,
+                                    .updates = s->updates,
+                                    .weights = wf_buf_ref(s->weights)};
     for (uint32_t i = 0; i < s->n_slots; i++) {
         to->slots[i] = malloc(s->weights->bytes + 1);
         if (!to->slots[i])
@@ -89,30 +97,63 @@ static wf_status make_fork(const wf_ps *ps, const wf_msg *m, const Weft__Save *b
     return WF_OK;
 }
 
-static wf_status say_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
-                           const wf_err *why);
+static wf_status say(wf_ps *ps, wf_peer *chief, uint16_t kind, uint32_t cut, const wf_bytes *body,
+                     wf_err *err)
+{
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_net_msg(ps->net, kind, &m, err));
+    m->head.cut = cut;
+    rc = WF_OK;
+    if (body) {
+        uint8_t *to = wf_msg_control(m, body->size);
+
+        if (to)
+            memcpy(to, body->data, body->size);
+        else
+            rc = wf_fail_nomem(err, body->size);
+    }
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, chief, WF_LANE_CONTROL, 0, &m, err);
+    wf_net_free_msg(ps->net, &m);
+    return rc;
+}
+
+static bool is_known(const wf_ps *ps, const wf_msg *m)
+{
+    return ps->saving.chief == m->head.incarnation && ps->saving.cut == m->head.cut &&
+           ps->saving.generation == m->head.generation;
+}
+
+static wf_status note_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
+                            const wf_err *why);
 
 wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
+    wf_ps_saving *s = &ps->saving;
     Weft__Save *body = NULL;
     wf_ps_fork *f = NULL;
-    wf_msg *forked = NULL;
     wf_err why = {0};
     wf_status rc;
 
+    if (is_known(ps, m)) {
+        WF_TRY(say(ps, w->peer, WF_CUT_FORKED, s->cut, NULL, err));
+        return s->said.size ? say(ps, w->peer, WF_CUT_SAVED, s->cut, &s->said, err) : WF_OK;
+    }
     WF_TRY(wf_control_get(m, &weft__save__descriptor, &body, err));
     rc = make_fork(ps, m, body, &f, &why);
     wf_control_free(&body);
+    wf_bytes_clear(&s->said);
+    s->chief = m->head.incarnation;
+    s->cut = m->head.cut;
+    s->generation = m->head.generation;
     if (rc != WF_OK) {
-        rc = f ? say_saved(ps, f, rc, NULL, &why) : WF_OK;
+        rc = f ? note_saved(ps, f, rc, NULL, &why) : WF_OK;
         wf_ps_fork_free(&f);
         return rc;
     }
-    rc = wf_net_msg(ps->net, WF_CUT_FORKED, &forked, err);
-    if (rc == WF_OK) {
-        forked->head.cut = f->cut;
-        rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &forked, err);
-    }
+    rc = say(ps, w->peer, WF_CUT_FORKED, s->cut, NULL, err);
     if (rc == WF_OK)
         ps->conf.ops.save(ps->conf.ops.arg, &f);
     wf_ps_fork_free(&f);
@@ -127,8 +168,8 @@ static wf_peer *find_peer(const wf_ps *ps, uint64_t incarnation)
     return NULL;
 }
 
-static wf_status fill_saved(const wf_ps_fork *f, Weft__Saved *body, Weft__SliceSaved **list,
-                            Weft__SliceSaved *rows)
+static void fill_saved(const wf_ps_fork *f, Weft__Saved *body, Weft__SliceSaved **list,
+                       Weft__SliceSaved *rows)
 {
     for (uint32_t i = 0; i < f->n_slices; i++) {
         weft__slice_saved__init(&rows[i]);
@@ -140,22 +181,33 @@ static wf_status fill_saved(const wf_ps_fork *f, Weft__Saved *body, Weft__SliceS
     body->folder = f->folder;
     body->slices = list;
     body->n_slices = f->n_slices;
+}
+
+static wf_status pack(const Weft__Saved *body, wf_bytes *out, wf_err *err)
+{
+    size_t n = weft__saved__get_packed_size(body);
+    uint8_t *to;
+
+    wf_bytes_clear(out);
+    to = wf_bytes_extend(out, n);
+    if (!to)
+        return wf_fail_nomem(err, n);
+    weft__saved__pack(body, to);
     return WF_OK;
 }
 
-static wf_status say_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
-                           const wf_err *why)
+/* Keeps what became of a cut's copies, and says it to the chief, if its link is up. */
+static wf_status note_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
+                            const wf_err *why)
 {
     Weft__Saved body = WEFT__SAVED__INIT;
     Weft__SliceSaved *rows = calloc(f->n_slices + 1, sizeof *rows);
     Weft__SliceSaved **list = calloc(f->n_slices + 1, sizeof(*list));
     wf_peer *chief = find_peer(ps, f->chief);
-    wf_msg *m = NULL;
     wf_err err;
 
-    if (chief && rows && list && fill_saved(f, &body, list, rows) == WF_OK &&
-        wf_net_msg(ps->net, WF_CUT_SAVED, &m, &err) == WF_OK) {
-        m->head.cut = f->cut;
+    if (rows && list) {
+        fill_saved(f, &body, list, rows);
         if (rc == WF_OK) {
             body.bytes = saved->bytes;
             body.xxh3 = (char *)saved->xxh3;
@@ -163,20 +215,24 @@ static wf_status say_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const w
             body.what = (char *)why->what;
             body.mend = (char *)why->mend;
         }
-        if (wf_control_put(m, &body.base, &err) == WF_OK)
-            rc = wf_ps_send(ps, chief, WF_LANE_CONTROL, 0, &m, &err);
+        rc = pack(&body, &ps->saving.said, &err);
+    } else {
+        rc = wf_fail_nomem(&err, f->n_slices * sizeof *rows);
     }
-    wf_net_free_msg(ps->net, &m);
+    if (rc == WF_OK && chief)
+        rc = say(ps, chief, WF_CUT_SAVED, f->cut, &ps->saving.said, &err);
     free(rows);
     free(list);
-    return WF_OK;
+    return rc;
 }
 
 void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
                     const wf_err *why)
 {
-    if (ps->serving && (*f)->generation == ps->generation &&
-        say_saved(ps, *f, rc, saved, why) != WF_OK)
-        rc = WF_NOMEM; /* the chief gives the cut up by its deadline */
+    bool wanted = ps->serving && (*f)->generation == ps->generation &&
+                  (*f)->chief == ps->saving.chief && (*f)->cut == ps->saving.cut;
+
+    if (wanted && note_saved(ps, *f, rc, saved, why) != WF_OK)
+        WF_LOG_ERROR("ps.saved_unsaid", "cut=%u: no memory", (*f)->cut);
     wf_ps_fork_free(f);
 }

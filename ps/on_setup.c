@@ -106,7 +106,9 @@ static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
         if (from->variable >= ps->n_variables)
             return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id,
                            from->variable, ps->n_variables);
-        *s = (wf_slice){.id = id, .variable = from->variable, .offset = from->offset,
+        *s = (wf_slice){.id = id,
+                        .variable = from->variable,
+                        .offset = from->offset,
                         .count = from->count,
                         .trainable = ps->variables[from->variable].kind == WF_PS_TRAINABLE};
         ps->place[id] = ps->n_slices++;
@@ -138,6 +140,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     if (!ps->arena)
         return wf_fail_nomem(err, 4096);
     ps->job = wf_arena_strdup(ps->arena, body->job);
+    ps->job_number = m->head.job;
     ps->generation = m->head.generation;
     rc = choose_rule(ps, body, err);
     if (rc == WF_OK)
@@ -163,8 +166,8 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_err why = {0};
     wf_status rc;
 
-    if (ps->serving && m->head.generation < ps->generation)
-        return WF_OK; /* of an older life of the job */
+    if (ps->serving && m->head.job == ps->job_number && m->head.generation <= ps->generation)
+        return WF_OK; /* known, or of an older life of the job */
     WF_TRY(wf_control_get(m, &weft__setup__descriptor, &body, err));
     rc = set_up(ps, m, body, &why);
     WF_LOG_INFO("ps.set_up", "job=%s generation=%u slices=%u status=%d", body->job,
@@ -178,6 +181,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
     WF_TRY(wf_net_msg(ps->net, WF_SETUP_OK, &ok, err));
     rc = wf_control_put(ok, &outcome.base, err);
     if (rc == WF_OK) {
+        ok->head.job = m->head.job;
         ok->head.generation = m->head.generation;
         ok->head.view = ps->view;
         rc = wf_net_send(ps->net, ps->master, WF_LANE_CONTROL, 0, &ok, err);

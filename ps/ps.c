@@ -12,14 +12,21 @@
 wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps **out, wf_err *err)
 {
     wf_ps *ps = calloc(1, sizeof *ps);
+    wf_status rc;
 
     if (!ps)
         return wf_fail_nomem(err, sizeof *ps);
     ps->conf = *conf;
     ps->net = net;
     ps->master = master;
+    rc = conf->threads > 1 ? wf_pool_new(conf->threads, &ps->pool, err) : WF_OK;
+    ps->applied = calloc(wf_pool_threads(ps->pool), sizeof *ps->applied);
+    if (rc == WF_OK && !ps->applied)
+        rc = wf_fail_nomem(err, sizeof *ps->applied);
+    if (rc != WF_OK)
+        wf_ps_free(&ps);
     *out = ps;
-    return WF_OK;
+    return rc;
 }
 
 static void free_worker(wf_ps_worker *w)
@@ -39,6 +46,7 @@ void wf_ps_free(wf_ps **ps)
     if (!it)
         return;
     wf_ps_clear_job(it);
+    wf_bytes_close(&it->saving.said);
     for (uint32_t i = 0; i < it->n_workers; i++)
         free_worker(it->workers[i]);
     free(it->workers);
@@ -74,6 +82,7 @@ wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg 
     wf_status rc;
 
     (*m)->head.view = ps->view;
+    (*m)->head.job = ps->job_number;
     (*m)->head.generation = ps->generation;
     rc = wf_net_send(ps->net, to, lane, key, m, err);
     return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
@@ -144,13 +153,6 @@ static wf_status say_register(wf_ps *ps, wf_err *err)
     return rc;
 }
 
-static wf_status on_halt(wf_ps *ps, const wf_msg *m)
-{
-    if (ps->serving && m->head.generation >= ps->generation)
-        wf_ps_clear_job(ps);
-    return WF_OK;
-}
-
 static wf_status on_dismiss(const wf_ps *ps, const wf_msg *m, wf_err *err)
 {
     if (m->head.request == WF_DISMISS_SUPERSEDED)
@@ -168,7 +170,8 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
     case WF_SETUP:
         return wf_ps_on_setup(ps, m, err);
     case WF_HALT:
-        return on_halt(ps, m);
+        wf_ps_clear_job(ps); /* the link is in order: it is not of an older time */
+        return WF_OK;
     case WF_DISMISS:
         return on_dismiss(ps, m, err);
     default:
@@ -189,7 +192,7 @@ static wf_status deny(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 
 static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
-    if (!ps->serving || m->head.generation != ps->generation ||
+    if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation ||
         !wf_ps_in_view(ps, w->peer->incarnation)) /* P4 */
         return deny(ps, w, m, err);
     switch (m->head.kind) {

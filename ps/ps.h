@@ -8,11 +8,12 @@
  * net; checkpoints are read through a wf_disk, and shards are written by the shell in its own time.
  *
  * Invariants
- *   P1  a push is checked whole before any of it is applied: view, generation, slices, sizes, values
- *   P2  a part is applied once per (slice, incarnation, step), however often it arrives
- *   P3  a pull that counts on own pushes up to step s is answered, slice by slice, only once they are
+ *   P1  a push is checked whole before any of it is applied: view, generation, slices, sizes,
+ * values P2  a part is applied once per (slice, incarnation, step), however often it arrives P3  a
+ * pull that counts on own pushes up to step s is answered, slice by slice, only once they are
  *       applied
  *   P4  only incarnations of the newest view are served
+  P5  a slice belongs to one apply thread: slice id modulo the number of threads
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
@@ -48,7 +49,7 @@ typedef struct wf_ps_fork {
         uint64_t offset, count, updates;
         wf_buf *weights;
         float *slots[WF_MAX_SLOTS];
-    } *slices;
+    } * slices;
     uint32_t n_slices;
     struct wf_arena *arena; /* of the strings and arrays */
 } wf_ps_fork;
@@ -76,6 +77,7 @@ typedef struct wf_ps_conf {
     uint64_t incarnation;
     wf_disk *disk; /* where checkpoints are read */
     wf_ps_ops ops;
+    uint32_t threads; /* that apply updates; 0 is 1 */
     bool checksums; /* of payloads sent: off on one host */
 } wf_ps_conf;
 
@@ -88,8 +90,8 @@ WF_MUST_USE wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *ma
                                 wf_err *err);
 void wf_ps_free(wf_ps **ps);
 
-/* Handles one event of the net (the message is taken) . Errors end the process: WF_SUPERSEDED when a
- * newer incarnation has this place, and what the master refused. */
+/* Handles one event of the net (the message is taken) . Errors end the process: WF_SUPERSEDED when
+ * a newer incarnation has this place, and what the master refused. */
 WF_MUST_USE wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err);
 /* The shell has written a fork, or failed: rc and its error. Takes *f. */
 void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,

@@ -4,6 +4,8 @@
 #define WF_PS_STATE_H
 
 #include "common/base/arena.h"
+#include "common/base/bytes.h"
+#include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
@@ -32,10 +34,25 @@ typedef struct wf_ps_worker {
     wf_ps_pull pulls[WF_PS_MAX_PULLS];
 } wf_ps_worker;
 
+/* The last cut that copies were taken for, so that a chief whose link was lost can ask again. */
+typedef struct wf_ps_saving {
+    uint64_t chief; /* 0: none */
+    uint32_t cut;
+    uint16_t generation;
+    wf_bytes said; /* the packed body of WF_CUT_SAVED, once the shard is written */
+} wf_ps_saving;
+
 typedef struct wf_ps_member {
     uint32_t role, index;
     uint64_t incarnation;
 } wf_ps_member;
+
+/* What one apply thread did of a push. */
+typedef struct wf_ps_applied {
+    wf_status rc;
+    wf_err err;
+    uint32_t applied, duplicates;
+} wf_ps_applied;
 
 struct wf_ps {
     wf_ps_conf conf;
@@ -48,7 +65,7 @@ struct wf_ps {
     uint32_t n_members;
     /* the job */
     bool serving;
-    uint16_t generation;
+    uint16_t job_number, generation;
     wf_arena *arena; /* of the job's names and arrays */
     const char *job;
     wf_ps_variable *variables;
@@ -60,13 +77,20 @@ struct wf_ps {
     uint32_t n_ids;
     wf_ps_worker **workers;
     uint32_t n_workers;
+    wf_pool *pool;
+    wf_ps_applied *applied; /* [threads of the pool] */
     wf_part parts[WF_MAX_PARTS]; /* of the message in hand */
+    wf_ps_saving saving;
 };
 
 /* on_setup.c */
 WF_MUST_USE wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err);
 void wf_ps_clear_job(wf_ps *ps);
+
+/* apply.c: applies the first n of ps->parts, each at most once (P2). */
+WF_MUST_USE wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n,
+                                  wf_err *err);
 
 /* load.c: fills the slices of this ps from what the set-up names. */
 WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err);

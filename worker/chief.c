@@ -92,6 +92,7 @@ static wf_status ask_save(wf_worker *w, uint32_t ps, wf_err *err)
     WF_TRY(wf_net_msg(w->net, WF_CUT_SAVE, &m, err));
     rc = wf_control_put(m, &body.base, err);
     if (rc == WF_OK) {
+        m->head.job = w->job_number;
         m->head.generation = w->generation;
         m->head.view = w->view;
         m->head.cut = w->chief.cut_number;
@@ -99,6 +100,15 @@ static wf_status ask_save(wf_worker *w, uint32_t ps, wf_err *err)
     }
     wf_net_free_msg(w->net, &m);
     return rc;
+}
+
+wf_status wf_chief_on_up(wf_worker *w, uint32_t ps, wf_err *err)
+{
+    const wf_chief *c = &w->chief;
+
+    if (c->state != WF_CHIEF_SAVING || ps >= c->n_ps || c->saved[ps])
+        return WF_OK;
+    return ask_save(w, ps, err);
 }
 
 static wf_status begin_saving(wf_worker *w, wf_err *err)

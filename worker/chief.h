@@ -6,9 +6,9 @@
  *   ASKING --master: yes--> (commit) IDLE        any --abort, failure, new generation--> IDLE
  *
  * Invariants
- *   H1  a worker's report is gathered before any ps is asked to copy, so the data ledger never claims
- *       a record whose push came after the copy
- *   H2  the folder is renamed only with the master's word for this cut's id
+ *   H1  a worker's report is gathered before any ps is asked to copy, so the data ledger never
+ * claims a record whose push came after the copy H2  the folder is renamed only with the master's
+ * word for this cut's id
  */
 #ifndef WF_WORKER_CHIEF_H
 #define WF_WORKER_CHIEF_H
@@ -44,6 +44,9 @@ typedef struct wf_chief {
 WF_MUST_USE wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err);
 WF_MUST_USE wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns,
                                          wf_err *err);
+/* The link to a ps is fresh: what was asked over the one before is asked again; a ps that has taken
+ * its copies for this cut does not take others, but says again how far it is. */
+WF_MUST_USE wf_status wf_chief_on_up(wf_worker *w, uint32_t ps, wf_err *err);
 /* Forked or saved, from a ps. */
 WF_MUST_USE wf_status wf_chief_on_ps(wf_worker *w, uint32_t ps, const wf_msg *m, int64_t now_ns,
                                      wf_err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/client.c */
 #include "worker/client.h"
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 enum {
-    PUSH_BYTES = 192 << 10, /* a push leaves when so much has gathered */
+    PUSH_BYTES = 192 << 10,      /* a push leaves when so much has gathered */
     STEPS = WF_MAX_PIPELINE + 3, /* gradients in flight, and the one being made */
     LIST = 0
 };
@@ -25,10 +26,11 @@ typedef struct weight_set {
 } weight_set;
 
 typedef struct step_push {
-    uint32_t step; /* 0: free */
+    uint32_t step;  /* 0: free */
+    uint8_t *acked; /* [n_slices]: a part may be sent twice, and counts once */
     uint32_t *left; /* [n_ps]: parts not acknowledged */
     uint32_t parts_left;
-    bool *pushed;    /* [n_variables] */
+    bool *pushed; /* [n_variables] */
     bool ended;
     wf_buf **grads; /* [n_variables] */
 } step_push;
@@ -51,7 +53,8 @@ struct wf_client {
     wf_peer **ps;
     uint64_t *ps_incarnation; /* those of the view: another has not the slices */
     uint32_t n_ps;
-    uint16_t generation;
+    int64_t *retry_ns; /* [n_ps]: when to ask again after a denial; INT64_MAX: not */
+    uint16_t job, generation;
     uint32_t view, pipeline, base, acked, begun, next_pull;
     bool checksums;
     weight_set sets[WF_WEIGHT_SETS];
@@ -76,10 +79,11 @@ static wf_status alloc_sets(wf_client *c, wf_err *err)
         }
     }
     for (int k = 0; k < STEPS; k++) {
+        c->steps[k].acked = calloc(c->n_slices + 1, 1);
         c->steps[k].left = calloc(c->n_ps + 1, sizeof(*c->steps[k].left));
         c->steps[k].pushed = calloc(c->n_variables + 1, sizeof(*c->steps[k].pushed));
         c->steps[k].grads = calloc(c->n_variables + 1, sizeof(*c->steps[k].grads));
-        if (!c->steps[k].left || !c->steps[k].pushed || !c->steps[k].grads)
+        if (!c->steps[k].acked || !c->steps[k].left || !c->steps[k].pushed || !c->steps[k].grads)
             return wf_fail_nomem(err, c->n_variables);
     }
     return WF_OK;
@@ -141,13 +145,17 @@ wf_status wf_client_new(const wf_client_conf *conf, wf_net *net, wf_client **out
     c->ps_incarnation = copy_of(conf->ps_incarnations, conf->n_ps, sizeof *c->ps_incarnation);
     c->first_slice = calloc(conf->n_variables + 2, sizeof *c->first_slice);
     c->drafts = calloc(conf->n_ps + 1, sizeof *c->drafts);
+    c->retry_ns = calloc(conf->n_ps + 1, sizeof *c->retry_ns);
+    c->job = conf->job;
     c->generation = conf->generation;
     c->view = conf->view;
     c->pipeline = conf->pipeline;
     c->checksums = conf->checksums;
     if (!c->variables || !c->slices || !c->ps || !c->ps_incarnation || !c->first_slice ||
-        !c->drafts)
+        !c->drafts || !c->retry_ns)
         rc = wf_fail_nomem(err, conf->n_slices * sizeof *conf->slices);
+    for (uint32_t i = 0; rc == WF_OK && i < c->n_ps; i++)
+        c->retry_ns[i] = INT64_MAX;
     if (rc == WF_OK)
         rc = check_slices(c, err);
     if (rc == WF_OK)
@@ -177,10 +185,12 @@ void wf_client_free(wf_client **c)
         free(it->steps[k].grads);
         free(it->steps[k].pushed);
         free(it->steps[k].left);
+        free(it->steps[k].acked);
     }
     for (uint32_t i = 0; it->drafts && i < it->n_ps; i++)
         wf_net_free_msg(it->net, &it->drafts[i].msg);
     free(it->drafts);
+    free(it->retry_ns);
     free(it->first_slice);
     free(it->ps_incarnation);
     free(it->ps);
@@ -194,6 +204,11 @@ static wf_status send_to_ps(wf_client *c, uint32_t ps, wf_lane lane, uint64_t ke
 {
     wf_status rc;
 
+    if (!c->ps[ps]->up) { /* all is said again when it is (wf_client_on_up) */
+        wf_net_free_msg(c->net, m);
+        return WF_OK;
+    }
+    (*m)->head.job = c->job;
     (*m)->head.generation = c->generation;
     (*m)->head.view = c->view;
     rc = wf_net_send(c->net, c->ps[ps], lane, key, m, err);
@@ -347,21 +362,30 @@ static void move_acked(wf_client *c)
     }
 }
 
-static wf_status on_push_ok(wf_client *c, uint32_t ps, const wf_msg *m)
+static wf_status on_push_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
 {
     step_push *s = find_step(c, m->head.step);
-    uint32_t n;
+    uint32_t n = 0, ids[WF_MAX_PARTS];
 
-    if (!s)
-        return WF_OK;
-    n = WF_MIN(m->head.request, s->left[ps]);
-    s->left[ps] -= n;
-    s->parts_left -= n;
+    WF_TRY(wf_slices_get(m, ids, &n, err));
+    for (uint32_t i = 0; s && i < n; i++) {
+        const wf_client_slice *slice = ids[i] < c->n_slices ? &c->slices[ids[i]] : NULL;
+
+        if (!slice || slice->ps != ps || !s->pushed[slice->variable])
+            return wf_fail(err, WF_PROTO, NULL, "ps %u: slice %u, which was not pushed", ps,
+                           ids[i]);
+        if (s->acked[ids[i]])
+            continue;
+        s->acked[ids[i]] = 1;
+        s->left[ps]--;
+        s->parts_left--;
+    }
     move_acked(c);
     return WF_OK;
 }
 
-wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *m, wf_err *err)
+wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *m, int64_t now_ns,
+                               wf_err *err)
 {
     uint32_t ps = place_of(c, from);
 
@@ -370,7 +394,9 @@ wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *
     if (m->head.kind == WF_WEIGHTS)
         return on_weights(c, ps, m, err);
     if (m->head.kind == WF_PUSH_OK)
-        return on_push_ok(c, ps, m);
+        return on_push_ok(c, ps, m, err);
+    if (m->head.kind == WF_DENIED && c->retry_ns[ps] == INT64_MAX)
+        c->retry_ns[ps] = now_ns + WF_CLIENT_RETRY_MS * WF_NS_PER_MS;
     return WF_OK;
 }
 
@@ -385,6 +411,7 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     s->step = step;
     s->parts_left = 0;
     s->ended = false;
+    memset(s->acked, 0, c->n_slices);
     memset(s->left, 0, c->n_ps * sizeof(*s->left));
     memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
     return s;
@@ -443,8 +470,8 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
     draft *d = &c->drafts[slice->ps];
     const wf_frame *last;
 
-    if (d->msg && (d->n == WF_MAX_PARTS || d->msg->n_frames == WF_MAX_FRAMES ||
-                   d->bytes >= PUSH_BYTES))
+    if (d->msg &&
+        (d->n == WF_MAX_PARTS || d->msg->n_frames == WF_MAX_FRAMES || d->bytes >= PUSH_BYTES))
         WF_TRY(flush_draft(c, slice->ps, s->step, err));
     if (!d->msg)
         WF_TRY(wf_net_msg(c->net, WF_PUSH, &d->msg, err));
@@ -489,26 +516,20 @@ wf_status wf_client_push_end(wf_client *c, uint32_t step, wf_err *err)
 }
 
 /* K2: all parts of this ps that a step still waits for. */
-static wf_status push_again(wf_client *c, uint32_t ps, step_push *s, wf_err *err)
+static wf_status push_again(wf_client *c, uint32_t ps, const step_push *s, wf_err *err)
 {
-    s->parts_left -= s->left[ps];
-    s->left[ps] = 0;
-    for (uint32_t i = 0; i < c->n_slices; i++) {
-        if (c->slices[i].ps != ps || !s->pushed[c->slices[i].variable])
-            continue;
-        s->left[ps]++;
-        s->parts_left++;
-        WF_TRY(add_part(c, s, i, err));
-    }
+    /* A message in the making goes first: it may be of a later step. */
+    WF_TRY(flush_draft(c, ps, c->begun, err));
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        if (c->slices[i].ps == ps && s->pushed[c->slices[i].variable] && !s->acked[i])
+            WF_TRY(add_part(c, s, i, err));
     return flush_draft(c, ps, s->step, err);
 }
 
-wf_status wf_client_on_up(wf_client *c, const wf_peer *peer, wf_err *err)
+/* All that a ps may have missed, in the order in which it was said. */
+static wf_status say_again(wf_client *c, uint32_t ps, wf_err *err)
 {
-    uint32_t ps = place_of(c, peer);
-
-    if (ps == UINT32_MAX || c->ps_incarnation[ps] != peer->incarnation)
-        return WF_OK; /* another life has not the slices: the master begins a new generation */
+    c->retry_ns[ps] = INT64_MAX;
     WF_TRY(send_list(c, ps, err));
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         if (c->sets[k].step && c->sets[k].left > 0)
@@ -519,6 +540,23 @@ wf_status wf_client_on_up(wf_client *c, const wf_peer *peer, wf_err *err)
         if (s && s->left[ps] > 0)
             WF_TRY(push_again(c, ps, s, err));
     }
+    return WF_OK;
+}
+
+wf_status wf_client_on_up(wf_client *c, const wf_peer *peer, wf_err *err)
+{
+    uint32_t ps = place_of(c, peer);
+
+    if (ps == UINT32_MAX || c->ps_incarnation[ps] != peer->incarnation)
+        return WF_OK; /* another life has not the slices: the master begins a new generation */
+    return say_again(c, ps, err);
+}
+
+wf_status wf_client_retry(wf_client *c, int64_t now_ns, wf_err *err)
+{
+    for (uint32_t i = 0; i < c->n_ps; i++)
+        if (now_ns >= c->retry_ns[i])
+            WF_TRY(say_again(c, i, err));
     return WF_OK;
 }
 
@@ -550,8 +588,7 @@ const char *wf_client_awaited(const wf_client *c, char *text, size_t size)
             for (uint32_t s = 0; c->sets[k].step && s < c->n_slices; s++)
                 awaited |= c->slices[s].ps == i && !c->sets[k].have[s];
         if (awaited)
-            snprintf(text + at, size - at, "%sps/%u at %s", at ? ", " : "", i,
-                     c->ps[i]->address);
+            snprintf(text + at, size - at, "%sps/%u at %s", at ? ", " : "", i, c->ps[i]->address);
     }
     return text;
 }

@@ -3,14 +3,16 @@
  * gradients, and what of them is not acknowledged yet.
  *
  * A set of weights holds one buffer for each variable, whole and contiguous, whatever slices it is
- * cut into. Gradient buffers belong to the client and rotate: a kernel writes straight into one, and
- * it is written again only when every part of it has been acknowledged and has left the transport.
+ * cut into. Gradient buffers belong to the client and rotate: a kernel writes straight into one,
+ * and it is written again only when every part of it has been acknowledged and has left the
+ * transport.
  *
  * Invariants
- *   K1  the pull for step t holds this worker's own pushes up to exactly max(base, t - 1 - pipeline),
- *       where base is the last step before a barrier (start, cut, epoch)
- *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link to
- *       the same ps incarnation
+ *   K1  the pull for step t holds this worker's own pushes up to exactly max(base, t - 1 -
+ * pipeline), where base is the last step before a barrier (start, cut, epoch). After a lost link to
+ * a ps it may hold more, at most t - 1: the answer that was on its way is gone, and asked for anew
+ *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
+ * to the same ps incarnation
  */
 #ifndef WF_WORKER_CLIENT_H
 #define WF_WORKER_CLIENT_H
@@ -43,14 +45,14 @@ typedef struct wf_client_conf {
     wf_peer *const *ps;              /* [n_ps], copied: dialled peers */
     const uint64_t *ps_incarnations; /* [n_ps], copied: those of the view, which hold the slices */
     uint32_t n_ps;
-    uint16_t generation;
+    uint16_t job, generation;
     uint32_t view;
     uint32_t pipeline;
     bool checksums; /* of payloads sent: off on one host */
 } wf_client_conf;
 
-/* A client that the caller owns; the net is borrowed. Errors: WF_NOMEM, WF_PROTO for a slice outside
- * its variable. */
+/* A client that the caller owns; the net is borrowed. Errors: WF_NOMEM, WF_PROTO for a slice
+ * outside its variable. */
 WF_MUST_USE wf_status wf_client_new(const wf_client_conf *conf, wf_net *net, wf_client **out,
                                     wf_err *err);
 void wf_client_free(wf_client **c);
@@ -67,12 +69,16 @@ uint32_t wf_client_set_step(const wf_client *c, int set);
 bool wf_client_set_ready(const wf_client *c, int set);
 /* A variable's weights in a set, [count]; valid until the next pull into it. */
 const float *wf_client_weights(const wf_client *c, int set, uint32_t variable);
-/* Weights or an acknowledgement arrived. Errors: WF_PROTO. */
+/* Weights, an acknowledgement or a denial arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *m,
-                                           wf_err *err);
+                                           int64_t now_ns, wf_err *err);
+/* Asks again where a ps has denied: its view may be the older one. Not more often than every
+ * WF_CLIENT_RETRY_MS. */
+enum { WF_CLIENT_RETRY_MS = 100 };
+WF_MUST_USE wf_status wf_client_retry(wf_client *c, int64_t now_ns, wf_err *err);
 
-/* A buffer for the gradient of a variable at `step`, [count] f32, to be written and then pushed; the
- * client's. NULL when there is no memory. */
+/* A buffer for the gradient of a variable at `step`, [count] f32, to be written and then pushed;
+ * the client's. NULL when there is no memory. */
 float *wf_client_gradient(wf_client *c, uint32_t step, uint32_t variable);
 /* The gradient of a variable at `step` is final: queues its parts; they leave when enough have
  * gathered, or at wf_client_push_end. */

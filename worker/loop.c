@@ -4,8 +4,8 @@
  * The pull for the step after the next leaves before the next step's gradients do (pipeline 1), so
  * that the ps apply and send while this worker computes. Whether pulling ahead is right depends on
  * the data's order alone, never on timing (W3): at a barrier (a cut, the first batch of an epoch)
- * what was pulled ahead is dropped and asked for anew, with all own pushes in it. So a run that goes
- * on from a checkpoint computes the same bits as one that was never stopped.
+ * what was pulled ahead is dropped and asked for anew, with all own pushes in it. So a run that
+ * goes on from a checkpoint computes the same bits as one that was never stopped.
  */
 #include "common/base/size.h"
 #include "common/log/log.h"
@@ -42,6 +42,7 @@ void wf_worker_free(wf_worker **w)
 
 wf_status wf_worker_tell(wf_worker *w, wf_msg **m, wf_err *err)
 {
+    (*m)->head.job = w->job_number;
     (*m)->head.generation = w->generation;
     (*m)->head.view = w->view;
     if (!w->master->up) {
@@ -344,6 +345,7 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     if (!w->start || w->faulted)
         return WF_OK;
     WF_TRY(wf_splits_settle(w, err));
+    WF_TRY(wf_client_retry(w->client, now_ns, err));
     WF_TRY(report_progress(w, now_ns, err));
     if (w->computing)
         return WF_OK;
@@ -418,8 +420,8 @@ static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, w
 static wf_status on_dismiss(const wf_worker *w, const wf_msg *m, wf_err *err)
 {
     if (m->head.request == WF_DISMISS_SUPERSEDED)
-        return wf_fail(err, WF_SUPERSEDED, NULL,
-                       "worker %u: a newer process has this task's place", w->conf.index);
+        return wf_fail(err, WF_SUPERSEDED, NULL, "worker %u: a newer process has this task's place",
+                       w->conf.index);
     return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
                    "worker %u: the master gave this process up after a silence", w->conf.index);
 }
@@ -430,12 +432,12 @@ static wf_status on_master(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err
         return on_dismiss(w, m, err);
     if (m->head.kind == WF_START)
         return wf_member_start(w, m, err);
-    if (!w->start || m->head.generation != w->generation)
-        return WF_OK;
-    if (m->head.kind == WF_HALT) {
+    if (m->head.kind == WF_HALT) { /* the link is in order: it is not of an older time */
         wf_member_halt(w);
         return WF_OK;
     }
+    if (!w->start || m->head.job != w->job_number || m->head.generation != w->generation)
+        return WF_OK;
     return on_job_message(w, m, now_ns, err);
 }
 
@@ -443,18 +445,19 @@ static wf_status on_ps(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_err 
 {
     uint16_t kind = ev->msg->head.kind;
 
-    if (!w->client || ev->msg->head.generation != w->generation)
+    if (!w->client || ev->msg->head.job != w->job_number ||
+        ev->msg->head.generation != w->generation)
         return WF_OK;
     if (kind == WF_CUT_FORKED || kind == WF_CUT_SAVED)
         return wf_chief_on_ps(w, ev->peer->task.index, ev->msg, now_ns, err);
-    return wf_client_on_message(w->client, ev->peer, ev->msg, err);
+    return wf_client_on_message(w->client, ev->peer, ev->msg, now_ns, err);
 }
 
 /* A peer's bad message is dropped with a word; what the master says wrongly ends the job. */
 static wf_status on_message(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
 {
-    wf_status rc = ev->peer == w->master ? on_master(w, ev->msg, now_ns, err)
-                                         : on_ps(w, ev, now_ns, err);
+    wf_status rc =
+        ev->peer == w->master ? on_master(w, ev->msg, now_ns, err) : on_ps(w, ev, now_ns, err);
 
     if (rc != WF_PROTO)
         return rc;
@@ -476,6 +479,8 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
             rc = wf_member_register(w, err);
         } else if (w->client) {
             rc = wf_client_on_up(w->client, ev->peer, err);
+            if (rc == WF_OK)
+                rc = wf_chief_on_up(w, ev->peer->task.index, err);
         }
         break;
     case WF_EV_DOWN:

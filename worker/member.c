@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/member.c - a worker's session with the master: what it holds is said after each fresh link;
- * a start of a newer generation replaces all that it has. */
+/* worker/member.c - a worker's session with the master: what it holds is said after each fresh
+ * link; a start of a newer generation replaces all that it has. */
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "worker/state.h"
@@ -27,6 +27,8 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.finished = list;
         body.n_finished = wf_splits_finished(w, rows, list);
         body.steps = w->client ? wf_client_acked(w->client) : 0;
+        body.train_records = w->job.train_records;
+        body.eval_records = w->job.eval_records;
         w->want_sent = false;
         rc = wf_worker_say(w, WF_REGISTER, &body.base, err);
     } else {
@@ -139,6 +141,7 @@ static wf_status make_client(wf_worker *w, wf_err *err)
                                              .ps = w->ps,
                                              .ps_incarnations = lives,
                                              .n_ps = w->n_ps,
+                                             .job = w->job_number,
                                              .generation = w->generation,
                                              .view = w->view,
                                              .pipeline = w->job.pipeline,
@@ -176,11 +179,14 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     wf_err why = {0};
     wf_status rc;
 
-    if (w->start && m->head.generation <= w->generation)
-        return WF_OK; /* known, or of an older life of the job */
+    /* Known, or of an older life of the job. Generations of two jobs have nothing to do with each
+     * other. */
+    if (w->start && m->head.job == w->job_number && m->head.generation <= w->generation)
+        return WF_OK;
     WF_TRY(wf_control_get(m, &weft__start__descriptor, &body, err));
     wf_member_halt(w);
     w->start = body;
+    w->job_number = m->head.job;
     w->generation = m->head.generation;
     w->view = m->head.view;
     rc = begin(w, &why);

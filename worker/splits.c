@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/splits.c - the leases in hand: which records come next, which are trained and acknowledged,
- * and what of that the master knows. */
+/* worker/splits.c - the leases in hand: which records come next, which are trained and
+ * acknowledged, and what of that the master knows. */
 #include "common/wire/control.h"
 #include "worker/state.h"
 
@@ -40,9 +40,14 @@ wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err)
         !holds(w, body->epoch, body->id)) {
         wf_batch_id range = {body->epoch, body->id, 0, body->next, body->end};
 
-        *s = (wf_open_split){.used = true, .id = body->id, .epoch = body->epoch,
-                             .begin = body->begin, .next = body->next, .acked = body->next,
-                             .end = body->end, .cut_at = body->cut_at};
+        *s = (wf_open_split){.used = true,
+                             .id = body->id,
+                             .epoch = body->epoch,
+                             .begin = body->begin,
+                             .next = body->next,
+                             .acked = body->next,
+                             .end = body->end,
+                             .cut_at = body->cut_at};
         range.number = (body->next - body->begin) / w->job.batch;
         rc = w->conf.ops.read(w->conf.ops.arg, &range, err);
     }
@@ -112,6 +117,7 @@ static wf_status say_done(wf_worker *w, const wf_done_split *d, wf_err *err)
     fill(&row, d->id, d->epoch, d->begin, d->end, d->end);
     body.splits = list;
     body.n_splits = 1;
+    body.steps = wf_client_acked(w->client);
     return wf_worker_say(w, WF_SPLIT_DONE, &body.base, err);
 }
 

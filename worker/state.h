@@ -7,7 +7,7 @@
 #include "worker/worker.h"
 
 enum {
-    WF_WORKER_SPLITS = 2,     /* one in work, one in reserve, so that no step waits for the master */
+    WF_WORKER_SPLITS = 2, /* one in work, one in reserve, so that no step waits for the master */
     WF_WORKER_FINISHED = 512, /* reported done and not confirmed yet */
     WF_WORKER_STEPS = 8       /* steps whose place in the data is remembered until acknowledged */
 };
@@ -42,13 +42,13 @@ struct wf_worker {
     Weft__Start *start; /* the job in hand, or NULL */
     wf_worker_job job;
     wf_client *client;
-    uint16_t generation;
+    uint16_t job_number, generation;
     uint32_t view;
-    uint32_t step;      /* the last one computed */
-    uint32_t epoch;     /* of the last one computed */
-    bool any_step;      /* one was computed since the last barrier */
+    uint32_t step;  /* the last one computed */
+    uint32_t epoch; /* of the last one computed */
+    bool any_step;  /* one was computed since the last barrier */
     bool computing, faulted;
-    wf_batch_id batch;  /* in hand */
+    wf_batch_id batch; /* in hand */
 
     wf_open_split splits[WF_WORKER_SPLITS]; /* in the order of work */
     bool want_sent;

@@ -37,9 +37,10 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     const char *cluster = NULL, *timeout = "20";
     wf_cluster_conf *conf = NULL;
     unsigned long long seconds;
-    bool foreground = false;
+    bool foreground = false, if_down = false;
     wf_words words;
     const wf_flag flags[] = {{"foreground", 'f', .set = &foreground},
+                             {"if-down", 0, .set = &if_down},
                              {"timeout", 0, .value = &timeout},
                              {"cluster", 0, .value = &cluster},
                              {0}};
@@ -48,7 +49,10 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
     WF_TRY(wf_arg_u64("--timeout", timeout, 1, 3600, &seconds, err));
     WF_TRY(wf_place_cluster(words.n ? words.word[0] : cluster, true, &conf, err));
-    rc = foreground ? stay(conf, err) : start(conf, (int64_t)seconds * 1000, err);
+    if (if_down && wf_super_pid(conf))
+        rc = wf_super_wait_ready(conf, (int64_t)seconds * 1000, err);
+    else
+        rc = foreground ? stay(conf, err) : start(conf, (int64_t)seconds * 1000, err);
     wf_cluster_free(&conf);
     return rc;
 }
@@ -62,6 +66,7 @@ const wf_cmd wf_cmd_up = {
         "that starts again what dies, and returns when all of them answer. Without a file:\n"
         "./cluster.yaml, else a local cluster of 1 master, 2 ps and 2 workers in .weft.\n"
         "  -f, --foreground   stay, and end the cluster with Ctrl-C\n"
+        "  --if-down          do nothing if it is up already\n"
         "  --timeout SECONDS  how long to wait for the last task (20)\n\n"
         "Output of task ps/1 is in STATE_DIR/logs/ps-1.log.\n\n"
         "  weft up && weft train examples/digits.yaml && weft down\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/base/rng.c - Philox 4x32-10; constants from Salmon et al. 2011, table 2. */
 #include "common/base/rng.h"
+#include "common/base/cc.h"
 #include "common/base/status.h"
 
 #include <sys/random.h>
@@ -53,19 +54,46 @@ float wf_rng_f32(wf_rng_key key, uint64_t counter)
     return unit_f32(w[counter % 4]);
 }
 
+/* LANES blocks side by side: the rounds of each are the same multiplications, so they vectorise.
+ * Not fewer: gcc 12 unrolls loops of up to 16 turns first, and then does not. */
+enum { LANES = 32 };
+
+WF_MULTIVERSION static void fill_lanes(wf_rng_key key, uint64_t block, float *out)
+{
+    uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
+    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
+
+    for (uint32_t i = 0; i < LANES; i++) {
+        c0[i] = (uint32_t)(block + i);
+        c1[i] = (uint32_t)((block + i) >> 32);
+        c2[i] = (uint32_t)key.stream;
+        c3[i] = (uint32_t)(key.stream >> 32);
+    }
+    for (int round = 0; round < 10; round++, k0 += WEYL_0, k1 += WEYL_1)
+        for (int i = 0; i < LANES; i++) {
+            uint64_t p0 = (uint64_t)MUL_0 * c0[i], p1 = (uint64_t)MUL_1 * c2[i];
+
+            c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+            c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+            c1[i] = (uint32_t)p1;
+            c3[i] = (uint32_t)p0;
+        }
+    for (int i = 0; i < LANES; i++) {
+        out[4 * i] = unit_f32(c0[i]);
+        out[4 * i + 1] = unit_f32(c1[i]);
+        out[4 * i + 2] = unit_f32(c2[i]);
+        out[4 * i + 3] = unit_f32(c3[i]);
+    }
+}
+
 void wf_rng_fill_f32(wf_rng_key key, uint64_t first, float out[], size_t n)
 {
     size_t i = 0;
 
     for (; i < n && (first + i) % 4; i++)
         out[i] = wf_rng_f32(key, first + i);
-    for (; i + 4 <= n; i += 4) {
-        uint32_t w[4];
-
-        wf_rng_block(key, (first + i) / 4, w);
-        for (int j = 0; j < 4; j++)
-            out[i + (size_t)j] = unit_f32(w[j]);
-    }
+    for (; i + 4 * LANES <= n; i += 4 * LANES)
+        fill_lanes(key, (first + i) / 4, out + i);
     for (; i < n; i++)
         out[i] = wf_rng_f32(key, first + i);
 }

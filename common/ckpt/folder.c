@@ -7,16 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits only, as %u would also take spaces and signs. */
-static const char *scan_u64(const char *at, int base, uint64_t *out)
+/* Digits only, as %u would also take spaces and signs. NULL when there is none, or too many. */
+static const char *scan_u64(const char *at, unsigned base, uint64_t *out)
 {
-    const char *digits = base == 16 ? "0123456789abcdef" : "0123456789";
-    size_t n = strspn(at, digits);
+    uint64_t value = 0;
+    size_t n = 0;
 
-    if (n == 0 || n > 19)
-        return NULL;
-    *out = strtoull(at, NULL, base);
-    return at + n;
+    for (; n < 20; n++) {
+        char c = at[n];
+        unsigned digit = c >= '0' && c <= '9'                 ? (unsigned)(c - '0')
+                         : base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                                                              : base;
+
+        if (digit >= base)
+            break;
+        value = value * base + digit;
+    }
+    *out = value;
+    return n > 0 && n < 20 ? at + n : NULL;
 }
 
 static bool scan_step(const char *name, uint64_t *step)

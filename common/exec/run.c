@@ -3,7 +3,9 @@
  */
 #include "common/exec/plan.h"
 #include "common/graph/op.h"
+#include "common/optim/finite.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Gives outputs that nobody bound a place; allocates the first time only (P3). */
@@ -79,12 +81,20 @@ wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
     return WF_OK;
 }
 
+static bool all_finite_f64(const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
 static bool is_finite(const wf_port *port, const void *data)
 {
     if (port->dtype == WF_F32)
         return wf_all_finite(data, (size_t)port->elems);
     if (port->dtype == WF_F64)
-        return wf_all_finite_f64(data, (size_t)port->elems);
+        return all_finite_f64(data, port->elems);
     return true;
 }
 

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { FOLD_ELEMS = 1 << 22 };
+
 static const wf_plan_shape *shape_for(const wf_plan_options *o, const char *name)
 {
     for (size_t i = 0; i < o->n_shapes; i++)
@@ -70,17 +72,32 @@ static wf_status fix_input(wf_value *v, const wf_plan_options *o, wf_err *err)
     return WF_OK;
 }
 
+/* A constant spread over a large shape is cheaper to make in each run, in shared memory, than to
+ * keep; and a model may not have the compiler's memory by naming a shape. */
+static bool is_small(const wf_value *v)
+{
+    int64_t dims[WF_MAX_RANK], elems;
+
+    return wf_value_dims(v, dims) && wf_dims_elems((uint32_t)v->rank, dims, &elems) &&
+           elems <= FOLD_ELEMS;
+}
+
 static bool folds(const wf_node *n)
 {
+    bool open = false;
+
     if (!(n->op->flags & WF_OP_FOLDABLE) || n->op->flags & (WF_OP_STATEFUL | WF_OP_RANDOM))
         return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] && !wf_value_is_constant(n->in[i]))
             return false;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && !n->out[i]->known)
-            return true;
-    return false;
+        if (n->out[i]) {
+            if (!is_small(n->out[i]))
+                return false;
+            open = open || !n->out[i]->known;
+        }
+    return open;
 }
 
 /* Failing to compute it now is no error: if a run needs it, the run says what is wrong. */

@@ -20,7 +20,6 @@
 #include "common/base/status.h"
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
-#include "common/tensor/finite.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 4000 }; /* of about 10 ns: what a step's gap between two kernels takes */
+enum { SPINS = 2000 }; /* of 15 to 50 ns: longer than the gap between two kernels of a step */
 
 struct wf_pool {
     uint32_t threads; /* the caller's too */

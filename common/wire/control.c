@@ -1,33 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/control.c */
+/* common/wire/control.c - the guard, then protobuf-c.
+ *
+ * A body is freed by protobuf-c's own allocator (malloc), so the budget only counts: what it gives
+ * is malloc's.
+ */
 #include "common/wire/control.h"
+#include "common/pb/pb.h"
+#include "common/wire/grammar.h"
+
+#include <stdlib.h>
+
+enum {
+    DEPTH = 6,          /* the deepest of ours: record, view, members */
+    BUDGET = 256 << 10, /* of memory that unpacking may take: this, */
+    BUDGET_TIMES = 32,  /* and so many times the bytes: a split of 6 bytes takes 100 */
+    LARGEST_ELSEWHERE =
+        256 << 20, /* of bytes that are no message's; whoever read them bounds them */
+};
 
 wf_status wf_control_put(wf_msg *m, const ProtobufCMessage *body, wf_err *err)
 {
     size_t n = protobuf_c_message_get_packed_size(body);
-    uint8_t *to = wf_msg_control(m, n);
+    const wf_kind_row *row = wf_kind_find(m->head.kind);
+    uint8_t *to;
 
+    if (row && n > row->control_limit)
+        return wf_fail(err, WF_FULL, NULL, "a %s of %zu bytes, where %zu are allowed", row->name, n,
+                       row->control_limit);
+    to = wf_msg_control(m, n);
     if (!to && n)
         return wf_fail_nomem(err, n);
     protobuf_c_message_pack(body, to);
     return WF_OK;
 }
 
-wf_status wf_control_unpack(const void *bytes, size_t n, const ProtobufCMessageDescriptor *type,
-                            void *out, wf_err *err)
+static void *take(void *data, size_t bytes)
 {
-    ProtobufCMessage *body = protobuf_c_message_unpack(type, NULL, n, bytes);
+    size_t *left = data;
 
+    if (bytes > *left)
+        return NULL;
+    *left -= bytes;
+    return malloc(bytes);
+}
+
+static void leave(void *data, void *memory)
+{
+    (void)data;
+    free(memory);
+}
+
+static wf_status unpack(const void *bytes, size_t n, size_t most,
+                        const ProtobufCMessageDescriptor *type, void *out, wf_err *err)
+{
+    size_t left = BUDGET + BUDGET_TIMES * n; /* n is at most a few hundred MiB */
+    ProtobufCAllocator allocator = {.alloc = take, .free = leave, .allocator_data = &left};
+    wf_pb_limits limits = {.max_bytes = most, .max_depth = DEPTH, .max_fields = 1000 + n / 2};
+    ProtobufCMessage *body;
+    wf_status rc;
+
+    rc = wf_pb_check(type, bytes, n, &limits, err);
+    if (rc != WF_OK) {
+        if (err)
+            err->status = WF_PROTO;
+        return WF_PROTO;
+    }
+    body = protobuf_c_message_unpack(type, &allocator, n, bytes);
     if (!body)
         return wf_fail(err, WF_PROTO, NULL, "%zu bytes are no %s message", n, type->short_name);
     *(ProtobufCMessage **)out = body;
     return WF_OK;
 }
 
+wf_status wf_control_unpack(const void *bytes, size_t n, const ProtobufCMessageDescriptor *type,
+                            void *out, wf_err *err)
+{
+    return unpack(bytes, n, LARGEST_ELSEWHERE, type, out, err);
+}
+
 wf_status wf_control_get(const wf_msg *m, const ProtobufCMessageDescriptor *type, void *out,
                          wf_err *err)
 {
-    return wf_control_unpack(m->control, m->head.control_bytes, type, out, err);
+    const wf_kind_row *row = wf_kind_find(m->head.kind);
+
+    return unpack(m->control, m->head.control_bytes, row ? row->control_limit : 0, type, out, err);
 }
 
 void wf_control_free(void *body)

@@ -218,6 +218,11 @@ static void on_ack(wf_link *l, int64_t now_ns, uint64_t ack)
     l->resend_at_ns = l->acked + 1 == l->next_sequence ? INT64_MAX : now_ns + resend_wait(l);
 }
 
+bool wf_link_may_hold(const wf_link *l, uint64_t sequence)
+{
+    return sequence == 0 || sequence - l->taken <= WINDOW || l->taken - sequence <= WINDOW;
+}
+
 void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m)
 {
     uint64_t sequence = (*m)->head.sequence, ahead = sequence - l->taken;

@@ -24,11 +24,11 @@
 typedef struct wf_link wf_link;
 
 typedef struct wf_link_conf {
-    uint64_t incarnation;         /* this side's, written into each message */
-    uint64_t first, peer_first;   /* the sequence numbers before the first message of each side */
-    size_t credit_bytes;          /* L2 */
-    int64_t resend_ns;            /* without an acknowledgement for so long, send again; doubles */
-    int64_t ack_delay_ns;         /* an acknowledgement waits so long for a message to ride on */
+    uint64_t incarnation;       /* this side's, written into each message */
+    uint64_t first, peer_first; /* the sequence numbers before the first message of each side */
+    size_t credit_bytes;        /* L2 */
+    int64_t resend_ns;          /* without an acknowledgement for so long, send again; doubles */
+    int64_t ack_delay_ns;       /* an acknowledgement waits so long for a message to ride on */
 } wf_link_conf;
 
 /* What leaves first: a lower lane, then a lower key, then what was handed over first. */
@@ -47,10 +47,10 @@ void wf_link_begin(wf_link *l, const wf_link_conf *conf);
 /* Frees *l with all messages in it; NULL is fine. */
 void wf_link_free(wf_link **l);
 
-/* Queues a message; takes *m and sets it to NULL. `key` orders the data lane: by step first, so that
- * a pull that counts on a push never overtakes it. Errors: WF_NOMEM (*m stays the caller's). */
-WF_MUST_USE wf_status wf_link_send(wf_link *l, wf_lane lane, uint64_t key, wf_msg **m,
-                                   wf_err *err);
+/* Queues a message; takes *m and sets it to NULL. `key` orders the data lane: by step first, so
+ * that a pull that counts on a push never overtakes it. Errors: WF_NOMEM (*m stays the caller's).
+ */
+WF_MUST_USE wf_status wf_link_send(wf_link *l, wf_lane lane, uint64_t key, wf_msg **m, wf_err *err);
 /* The next message that may be sent now, borrowed until the next call on the link, with its
  * sequence and acknowledgement set; NULL when there is none (empty, or the credit is used up). */
 const wf_msg *wf_link_next(wf_link *l, int64_t now_ns);
@@ -59,6 +59,9 @@ bool wf_link_ack_due(const wf_link *l, int64_t now_ns);
 /* The acknowledgement for a message outside the sequence; the link then owes none. */
 uint64_t wf_link_ack(wf_link *l);
 
+/* Whether a message with this sequence can be of this link: inside the window around what was
+ * taken, or outside the sequence (0). */
+bool wf_link_may_hold(const wf_link *l, uint64_t sequence);
 /* A message arrived. Its acknowledgement is taken in; if it is in sequence it is kept for
  * wf_link_take. Takes *m (duplicates are freed) and sets it to NULL. */
 void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m);

@@ -2,8 +2,10 @@
 /* common/wire/net.c - hello, welcome, reset; then links.
  *
  * A dialler draws its sequence start anew whenever the other side's incarnation turns out to be
- * another than before, so that messages still on their way to the old one cannot pass as messages of
- * the new link.
+ * another than before, so that messages still on their way to the old one cannot pass as messages
+ * of the new link. Hellos are counted (in the header's `request`), for one that comes late must not
+ * replace the link that a newer one has made. Whoever is sent what cannot be of its link says
+ * reset: two sides that hold different links would else wait for each other for ever.
  */
 #include "common/wire/net.h"
 #include "common/base/clock.h"
@@ -24,9 +26,10 @@ typedef struct peer {
     wf_peer pub;
     wf_transport *transport; /* its own when dialled, the listener's when accepted */
     wf_route route;
-    wf_link *link;        /* NULL: dialling, or gone */
-    uint64_t first;       /* our sequence start */
-    uint64_t peer_first;  /* theirs */
+    wf_link *link;       /* NULL: dialling, or gone */
+    uint64_t first;      /* our sequence start */
+    uint64_t peer_first; /* theirs */
+    uint32_t attempt;    /* counts the dialler's starts */
     int64_t last_sent_ns, hello_at_ns, hello_wait_ns;
     bool dialled, silent_told, refused, down_owed, up_owed, gone;
     wf_err refusal;
@@ -256,13 +259,14 @@ static void send_loose(wf_net *n, wf_transport *t, const wf_route *to, wf_msg *m
 }
 
 static void send_body(wf_net *n, wf_transport *t, const wf_route *to, uint16_t kind,
-                      uint64_t sequence, const ProtobufCMessage *body)
+                      uint64_t sequence, uint32_t attempt, const ProtobufCMessage *body)
 {
     wf_msg *m = NULL;
 
     if (wf_msg_new(&n->pool, kind, &m, NULL) != WF_OK)
         return;
     m->head.sequence = sequence;
+    m->head.request = attempt;
     if (body && wf_control_put(m, body, NULL) != WF_OK) {
         wf_msg_free(&n->pool, &m);
         return;
@@ -282,7 +286,7 @@ static void say_hello(wf_net *n, peer *p, int64_t now_ns)
     body.peer_role = p->pub.task.role;
     body.peer_index = p->pub.task.index;
     body.release = (char *)WEFT_VERSION;
-    send_body(n, p->transport, &p->route, WF_HELLO, p->first, &body.base);
+    send_body(n, p->transport, &p->route, WF_HELLO, p->first, p->attempt, &body.base);
     p->last_sent_ns = now_ns;
     p->hello_at_ns = now_ns + p->hello_wait_ns;
     p->hello_wait_ns = WF_MIN(2 * p->hello_wait_ns, 10 * n->conf.hello_ns);
@@ -295,7 +299,7 @@ static void say_welcome(wf_net *n, peer *p, int64_t now_ns)
     body.version = WF_WIRE_VERSION;
     body.echo = p->peer_first;
     body.release = (char *)WEFT_VERSION;
-    send_body(n, p->transport, &p->route, WF_WELCOME, p->first, &body.base);
+    send_body(n, p->transport, &p->route, WF_WELCOME, p->first, p->attempt, &body.base);
     p->last_sent_ns = now_ns;
 }
 
@@ -307,7 +311,7 @@ static void refuse(wf_net *n, wf_transport *t, const wf_route *to, uint64_t echo
     body.status = why->status;
     body.what = (char *)why->what;
     body.mend = (char *)why->mend;
-    send_body(n, t, to, WF_REFUSE, 0, &body.base);
+    send_body(n, t, to, WF_REFUSE, 0, 0, &body.base);
 }
 
 /* Opens the link of a peer whose both sequence starts are known. Messages that waited go first. */
@@ -341,6 +345,7 @@ static void lose_link(wf_net *n, peer *p)
     p->down_owed = p->down_owed || told;
     if (p->dialled) {
         p->first = draw_first(n);
+        p->attempt++;
         p->hello_at_ns = 0;
         p->hello_wait_ns = n->conf.hello_ns;
     } else {
@@ -366,8 +371,9 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
     wf_task_str(n->conf.self, me, sizeof me);
     wf_task_str((wf_task){body->role, body->index}, them, sizeof them);
     if (body->version_least > WF_WIRE_VERSION || body->version_most < WF_WIRE_VERSION)
-        return wf_fail(err, WF_MISMATCH, body->version_least > WF_WIRE_VERSION ?
-                           "upgrade the side that was dialled" : "upgrade the side that dials",
+        return wf_fail(err, WF_MISMATCH,
+                       body->version_least > WF_WIRE_VERSION ? "upgrade the side that was dialled"
+                                                             : "upgrade the side that dials",
                        "%s (weft %s) speaks protocol %u to %u, %s (weft %s) speaks %d", them,
                        body->release, body->version_least, body->version_most, me, WEFT_VERSION,
                        WF_WIRE_VERSION);
@@ -387,8 +393,8 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
 static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
                          int64_t now_ns)
 {
-    wf_hello hello = {{(wf_role)body->role, body->index}, m->head.incarnation, body->pid,
-                      body->release};
+    wf_hello hello = {
+        {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release};
     peer *p = find_accepted(n, m->head.incarnation);
     wf_err err;
     wf_status rc;
@@ -399,6 +405,8 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
         say_welcome(n, p, now_ns);
         return;
     }
+    if (p && p->link && m->head.request <= p->attempt)
+        return; /* it was on its way for so long that a newer one is known */
     rc = check_hello(n, body, &err);
     if (rc == WF_OK && n->conf.admit)
         rc = n->conf.admit(n->conf.admit_arg, &hello, &err);
@@ -419,6 +427,7 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
     p->route = *from;
     p->first = draw_first(n);
     p->peer_first = m->head.sequence;
+    p->attempt = m->head.request;
     open_link(n, p, now_ns);
     say_welcome(n, p, now_ns);
 }
@@ -450,11 +459,11 @@ static void on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
         return;
     }
     wf_control_free(&body);
-    if (known && p->pub.incarnation == m->head.incarnation) {
+    if (known && p->pub.incarnation == m->head.incarnation && p->peer_first == m->head.sequence) {
         p->pub.last_heard_ns = now_ns;
         return;
     }
-    if (known) { /* another life: what is on its way to the old one must not count here */
+    if (known) { /* another life, or it forgot us: what is on its way must not count here */
         lose_link(n, p);
         return;
     }
@@ -480,6 +489,17 @@ static void on_refuse(wf_net *n, peer *p, const wf_msg *m)
     wf_control_free(&body);
 }
 
+/* Says that message `sequence` is of no link that is known here. */
+static void say_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence)
+{
+    wf_msg *reset = NULL;
+
+    if (wf_msg_new(&n->pool, WF_RESET, &reset, NULL) != WF_OK)
+        return;
+    reset->head.ack = sequence;
+    send_loose(n, t, to, reset);
+}
+
 /* An acknowledgement-only message, or a message in sequence. Takes *m. */
 static void on_linked(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
 {
@@ -493,6 +513,10 @@ static void on_linked(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
     }
     p->pub.last_heard_ns = now_ns;
     p->silent_told = false;
+    if (!wf_link_may_hold(p->link, (*m)->head.sequence)) {
+        say_reset(n, p->transport, &p->route, (*m)->head.sequence);
+        return;
+    }
     wf_link_on_message(p->link, now_ns, m);
 }
 
@@ -543,12 +567,7 @@ static void on_accepted(wf_net *n, const wf_route *from, wf_msg **m, int64_t now
         p->route = *from; /* it may have come back by another connection */
         on_linked(n, p, m, now_ns);
     } else if ((*m)->head.kind != WF_BEAT && (*m)->head.kind != WF_RESET) {
-        wf_msg *reset = NULL;
-
-        if (wf_msg_new(&n->pool, WF_RESET, &reset, NULL) == WF_OK) {
-            reset->head.ack = (*m)->head.sequence;
-            send_loose(n, n->listener, from, reset);
-        }
+        say_reset(n, n->listener, from, (*m)->head.sequence);
     }
     wf_msg_free(&n->pool, m);
 }

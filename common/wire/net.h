@@ -6,7 +6,8 @@
  * clock and opens no socket: transports and the time are given. One thread owns a net.
  *
  *   dialled peer:   DIALLING --welcome--> UP --reset, new incarnation--> DIALLING (event DOWN)
- *   accepted peer:  (hello) UP --silent for gone_ns, or its task says hello anew--> gone (event DOWN)
+ *   accepted peer:  (hello) UP --silent for gone_ns, or its task says hello anew--> gone (event
+ * DOWN)
  *
  * Invariants
  *   N1  after EV_UP for a peer, messages flow on a fresh link; nothing of an older link arrives
@@ -48,12 +49,12 @@ typedef struct wf_net_conf {
     wf_task self;
     uint64_t incarnation;
     uint64_t pid;
-    const char *cluster;  /* copied; a hello of another cluster is refused */
-    size_t credit_bytes;  /* in flight to each peer */
-    int64_t hello_ns;     /* between two hellos */
-    int64_t ping_ns;      /* a peer hears from us at least so often */
-    int64_t silent_ns;    /* EV_SILENT after so long without a word */
-    int64_t gone_ns;      /* an accepted peer is forgotten after so long */
+    const char *cluster; /* copied; a hello of another cluster is refused */
+    size_t credit_bytes; /* in flight to each peer */
+    int64_t hello_ns;    /* between two hellos */
+    int64_t ping_ns;     /* a peer hears from us at least so often */
+    int64_t silent_ns;   /* EV_SILENT after so long without a word */
+    int64_t gone_ns;     /* an accepted peer is forgotten after so long */
     int64_t resend_ns, ack_delay_ns;
     uint64_t (*random_id)(void *arg); /* sequence starts; never 0 */
     void *random_arg;
@@ -82,7 +83,8 @@ typedef struct wf_event {
 
 /* A net that the caller owns. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_net_new(const wf_net_conf *conf, wf_net **out, wf_err *err);
-/* Closes all transports and frees all; what was sent may still leave for linger_ms. NULL is fine. */
+/* Closes all transports and frees all; what was sent may still leave for linger_ms. NULL is fine.
+ */
 void wf_net_free(wf_net **n, int linger_ms);
 
 /* Answers hellos that come in by t; takes *t. At most one. */

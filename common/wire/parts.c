@@ -26,8 +26,7 @@ wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err)
 wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err)
 {
     if (m->head.control_bytes != 2 * sizeof(uint32_t))
-        return wf_fail(err, WF_PROTO, NULL, "a pull with %u control bytes",
-                       m->head.control_bytes);
+        return wf_fail(err, WF_PROTO, NULL, "a pull with %u control bytes", m->head.control_bytes);
     body->list = wf_get_u32(m->control);
     body->after = wf_get_u32(m->control + sizeof(uint32_t));
     return WF_OK;
@@ -102,5 +101,28 @@ wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *er
         };
         WF_TRY(check_part(m, &parts[i], err));
     }
+    return WF_OK;
+}
+
+wf_status wf_slices_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
+{
+    uint8_t *to = wf_msg_control(m, n * sizeof(uint32_t));
+
+    if (!to && n)
+        return wf_fail_nomem(err, n * sizeof(uint32_t));
+    for (uint32_t i = 0; i < n; i++)
+        wf_put_u32(to + i * sizeof(uint32_t), parts[i].slice);
+    return WF_OK;
+}
+
+wf_status wf_slices_get(const wf_msg *m, uint32_t slices[], uint32_t *n, wf_err *err)
+{
+    size_t bytes = m->head.control_bytes;
+
+    if (bytes % sizeof(uint32_t) || bytes > WF_MAX_PARTS * sizeof(uint32_t))
+        return wf_fail(err, WF_PROTO, NULL, "a list of slices of %zu bytes", bytes);
+    *n = (uint32_t)(bytes / sizeof(uint32_t));
+    for (uint32_t i = 0; i < *n; i++)
+        slices[i] = wf_get_u32(m->control + i * sizeof(uint32_t));
     return WF_OK;
 }

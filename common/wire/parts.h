@@ -24,7 +24,8 @@ typedef struct wf_part {
 } wf_part;
 
 /* The control part of WF_PULL: which list, and the worker's own step up to which its pushes must be
- * applied before a slice is answered. The header's `request` names the pull; its answers carry it. */
+ * applied before a slice is answered. The header's `request` names the pull; its answers carry it.
+ */
 typedef struct wf_pull_body {
     uint32_t list, after;
 } wf_pull_body;
@@ -36,6 +37,10 @@ WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n,
 /* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame, that the
  * codec is known, and the checksum where there is one. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
+/* The control part of WF_PUSH_OK: the slices of the header's step that are applied, n words. */
+WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
+/* Reads them into slices [WF_MAX_PARTS]. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_slices_get(const wf_msg *m, uint32_t slices[], uint32_t *n, wf_err *err);
 /* The bytes of a part, borrowed from the message. */
 const void *wf_part_data(const wf_msg *m, const wf_part *p);
 /* The checksum to be sent for bytes. Never 0. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats it.
+/* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats
+ * it.
  *
- *   seeds FIRST COUNT [-v]
+ *   seeds FIRST COUNT [-v|-vv]   -v: logs, and the status at the end; -vv: and every event
  */
 #include "common/base/clock.h"
 #include "common/log/log.h"
@@ -11,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int run_seed(const char *program, uint64_t seed, wf_sim_result *r)
+static int run_seed(const char *program, uint64_t seed, bool loud, wf_sim_result *r)
 {
     wf_sim_spec spec = wf_sim_draw(seed);
     wf_err err;
 
+    spec.loud = loud;
     if (wf_sim_run(&spec, r, &err) == WF_OK)
         return 0;
     printf("seed %lu: %s\n  again: %s %lu 1 -v\n", (unsigned long)seed, err.what, program,
@@ -27,7 +29,8 @@ int main(int argc, char *argv[])
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
-    bool verbose = argc > 3 && strcmp(argv[3], "-v") == 0;
+    bool loud = argc > 3 && strcmp(argv[3], "-vv") == 0;
+    bool verbose = loud || (argc > 3 && strcmp(argv[3], "-v") == 0);
     int64_t began_ns = wf_now_ns();
     uint64_t events = 0, virtual_ms = 0, restarts = 0, checkpoints = 0;
     int failed = 0;
@@ -36,9 +39,9 @@ int main(int argc, char *argv[])
     for (uint64_t seed = first; seed < first + count && failed < 10; seed++) {
         wf_sim_result r = {0}, again = {0};
 
-        failed += run_seed(argv[0], seed, &r);
+        failed += run_seed(argv[0], seed, loud, &r);
         if (seed % 40 == 0) { /* one seed, one history */
-            failed += run_seed(argv[0], seed, &again);
+            failed += run_seed(argv[0], seed, loud, &again);
             if (again.trace != r.trace) {
                 printf("seed %lu: two runs differ\n", (unsigned long)seed);
                 failed++;

@@ -3,7 +3,8 @@
  *
  * A process is a net with a role on it. It runs when a packet reaches it, when something that it
  * began is over (a step's arithmetic, a shard on disk), and when its next deadline comes. A killed
- * process leaves nothing but its files; a frozen one runs again later, with all that has reached it.
+ * process leaves nothing but its files; a frozen one runs again later, with all that has reached
+ * it.
  */
 #include "tests/sim/sim.h"
 #include "common/base/clock.h"
@@ -29,8 +30,21 @@
 enum { MOST_PROCESSES = 16, MOST_ENDPOINTS = 65536, TICK_MS = 50 };
 static const char JOB[] = "ledger";
 
-enum { PACKET, WAKE, COMPUTED, EVALUATED, SAVED, KILL, KILL_ALL, BOOT, FREEZE, THAW, CUT, HEAL,
-       DISK_ERROR };
+enum {
+    PACKET,
+    WAKE,
+    COMPUTED,
+    EVALUATED,
+    SAVED,
+    KILL,
+    KILL_ALL,
+    BOOT,
+    FREEZE,
+    THAW,
+    CUT,
+    HEAL,
+    DISK_ERROR
+};
 
 typedef struct process {
     struct wf_sim *sim;
@@ -154,8 +168,10 @@ static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job
     const wf_sim *s = ((process *)arg)->sim;
 
     (void)start, (void)err;
-    *out = (wf_worker_job){.batch = s->spec.batch, .train_records = s->spec.records,
-                           .eval_records = 8, .pipeline = s->spec.pipeline};
+    *out = (wf_worker_job){.batch = s->spec.batch,
+                           .train_records = s->spec.records,
+                           .eval_records = 8,
+                           .pipeline = s->spec.pipeline};
     return WF_OK;
 }
 
@@ -186,7 +202,9 @@ static wf_status worker_compute(void *arg, uint32_t step, int set, const wf_batc
         broken(p->sim, "weights are counts", step, 0);
     p->batch = *batch;
     plan(p->sim, between(p->sim, 1, 8) * MS,
-         (wf_happening){.kind = COMPUTED, .who = p->number, .life = p->life,
+         (wf_happening){.kind = COMPUTED,
+                        .who = p->number,
+                        .life = p->life,
                         .number = (uint64_t)wf_worker_generation(p->worker) << 32 | step});
     return WF_OK;
 }
@@ -391,8 +409,26 @@ static wf_status submit(process *p, wf_err *err)
     return WF_OK;
 }
 
+static void say_event(const process *p, const wf_event *ev)
+{
+    static const char *const names[] = {"", "up", "down", "silent", "refused"};
+    const wf_header *h = ev->kind == WF_EV_MESSAGE ? &ev->msg->head : NULL;
+    char me[32], them[32];
+
+    wf_task_str(p->task, me, sizeof me);
+    wf_task_str(ev->peer->task, them, sizeof them);
+    if (h)
+        printf("%8.3f %s <- %s %s gen=%u view=%u step=%u cut=%u request=%u\n",
+               (double)p->sim->now_ns / (double)MS, me, them, wf_kind_name(h->kind), h->generation,
+               h->view, h->step, h->cut, h->request);
+    else
+        printf("%8.3f %s: %s %s\n", (double)p->sim->now_ns / (double)MS, me, them, names[ev->kind]);
+}
+
 static wf_status take_event(process *p, wf_event *ev, wf_err *err)
 {
+    if (p->sim->spec.loud)
+        say_event(p, ev);
     if (p->master)
         return wf_master_on_event(p->master, ev, p->sim->now_ns, err);
     if (p->ps)
@@ -541,7 +577,8 @@ static void check_end(wf_sim *s)
     wf_err err;
 
     wf_assert(records);
-    if (wf_ckpt_newest(s->disk, "/ckpt", JOB, "ledger", UINT64_MAX, NULL, NULL, &c, &err) != WF_OK) {
+    if (wf_ckpt_newest(s->disk, "/ckpt", JOB, "ledger", UINT64_MAX, NULL, NULL, &c, &err) !=
+        WF_OK) {
         failed(s, "a job that is done has a checkpoint", err.status, &err);
     } else if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) == WF_OK) {
         for (uint32_t r = 0; r < s->spec.records; r++) {
@@ -746,8 +783,8 @@ static void loop(wf_sim *s)
             return;
         }
         s->result.events++;
-        s->result.trace = wf_rng_fold(s->result.trace,
-                                      (uint64_t)h.at_ns ^ (uint64_t)h.kind << 56 ^ h.who);
+        s->result.trace =
+            wf_rng_fold(s->result.trace, (uint64_t)h.at_ns ^ (uint64_t)h.kind << 56 ^ h.who);
         happen(s, &h);
         check_slices(s);
         if (h.kind == PACKET && s->result.events % 16 == 0)
@@ -766,9 +803,9 @@ static void place(wf_sim *s)
 
         p->sim = s;
         p->number = i;
-        p->task = i == 0                ? (wf_task){WF_ROLE_MASTER, 0}
-                  : i <= s->spec.ps     ? (wf_task){WF_ROLE_PS, i - 1}
-                                        : (wf_task){WF_ROLE_WORKER, i - 1 - s->spec.ps};
+        p->task = i == 0            ? (wf_task){WF_ROLE_MASTER, 0}
+                  : i <= s->spec.ps ? (wf_task){WF_ROLE_PS, i - 1}
+                                    : (wf_task){WF_ROLE_WORKER, i - 1 - s->spec.ps};
         wf_task_str(p->task, p->address, sizeof p->address);
         plan(s, between(s, 0, 50) * MS, (wf_happening){.kind = BOOT, .who = i});
     }

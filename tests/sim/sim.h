@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/sim.h - a whole cluster in one process: the roles' own logic under a virtual clock, a bad
- * network and a disk that crashes, all by one seed. One seed, one history.
+/* tests/sim/sim.h - a whole cluster in one process: the roles' own logic under a virtual clock, a
+ * bad network and a disk that crashes, all by one seed. One seed, one history.
  *
  * The job is the ledger model (RELIABILITY A4.1): sgd with rate 1 and gradients of -1 or 0, so that
  * weights count what was applied.
@@ -29,6 +29,7 @@ typedef struct wf_sim_spec {
     uint32_t kills, freezes, cuts, kill_alls, disk_errors;
     bool kill_workers, kill_ps, kill_master; /* who may be killed */
     int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
+    bool loud;                               /* print every event that a role takes */
 } wf_sim_spec;
 
 /* What a run came to. */

@@ -11,12 +11,8 @@
 
 COMPARE(equal, ==)
 COMPARE(greater, >)
-COMPARE(greater_equal, >=)
 COMPARE(less, <)
-COMPARE(less_equal, <=)
 WF_BINARY(equal_u8, uint8_t, uint8_t, x == y)
-WF_BINARY(and_bool, uint8_t, uint8_t, x &&y)
-WF_BINARY(or_bool, uint8_t, uint8_t, x || y)
 WF_UNARY(not_bool, uint8_t, uint8_t, !x)
 
 #define ROW(op, dtypes, fn) WF_ROW(op, dtypes, fn, .prepare = wf_binary_prepare)
@@ -28,11 +24,7 @@ const wf_kernel wf_kernels_compare[] = {
     ROWS("Equal", equal),
     ROW("Equal", WF_TYPE(WF_U8) | WF_TYPE(WF_BOOL), equal_u8),
     ROWS("Greater", greater),
-    ROWS("GreaterOrEqual", greater_equal),
     ROWS("Less", less),
-    ROWS("LessOrEqual", less_equal),
-    ROW("And", WF_TYPE(WF_BOOL), and_bool),
-    ROW("Or", WF_TYPE(WF_BOOL), or_bool),
     WF_ROW("Not", WF_TYPE(WF_BOOL), not_bool, .in_place = 1),
     {0},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/reduce.c - ReduceSum, ReduceMean, ReduceMax, ReduceMin: axes are input 1, all
+/* common/kernels/cpu/reduce.c - ReduceSum, ReduceMean: axes are input 1, all
  * of them when there are none (unless noop_with_empty_axes).
  *
  * The input is walked in order. Where the inner axis is summed, a stretch is added up in 16 lanes
@@ -9,7 +9,6 @@
 #include "common/kernels/cpu/reduce.h"
 #include "common/kernels/cpu/cpu.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { LANES = 16, BLOCK = 4096 };
@@ -108,26 +107,6 @@ void wf_sum_walk(const wf_walk *w, const wf_tensor *in, wf_tensor *out)
     wf_walk_range(w, 0, w->elems, span, &j);
 }
 
-#define EXTREME_SPAN(name, T, sign)                                                                \
-    static void name(void *arg, const wf_span *s)                                                  \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-        const T *x = (const T *)j->in + s->first;                                                  \
-        T *y = (T *)j->out + s->at[0];                                                             \
-                                                                                                   \
-        for (int64_t i = 0; i < s->count; i++, y += s->step[0])                                    \
-            if (x[i] sign * y || x[i] != x[i]) /* NaN wins */                                      \
-                *y = x[i];                                                                         \
-    }
-EXTREME_SPAN(max_span_f32, float, >)
-EXTREME_SPAN(max_span_f64, double, >)
-EXTREME_SPAN(max_span_i32, int32_t, >)
-EXTREME_SPAN(max_span_i64, int64_t, >)
-EXTREME_SPAN(min_span_f32, float, <)
-EXTREME_SPAN(min_span_f64, double, <)
-EXTREME_SPAN(min_span_i32, int32_t, <)
-EXTREME_SPAN(min_span_i64, int64_t, <)
-
 static uint32_t axes_mask(const wf_prep *prep, const wf_tensor *x, const wf_tensor *axes)
 {
     uint32_t mask = 0;
@@ -192,40 +171,10 @@ static wf_status reduce_mean(const wf_run *run, const wf_tensor *const in[], wf_
     return WF_OK;
 }
 
-#define EXTREME(name, T, first, span)                                                              \
-    static wf_status name(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],  \
-                          wf_err *err)                                                             \
-    {                                                                                              \
-        const wf_walk *w = run->state;                                                             \
-        job j = {in[0]->data, out[0]->data};                                                       \
-                                                                                                   \
-        (void)err;                                                                                 \
-        for (int64_t i = 0; i < wf_elems(out[0]); i++)                                             \
-            ((T *)j.out)[i] = (first);                                                             \
-        wf_walk_range(w, 0, w->elems, span, &j);                                                   \
-        return WF_OK;                                                                              \
-    }
-EXTREME(max_f32, float, -INFINITY, max_span_f32)
-EXTREME(max_f64, double, -(double)INFINITY, max_span_f64)
-EXTREME(max_i32, int32_t, INT32_MIN, max_span_i32)
-EXTREME(max_i64, int64_t, INT64_MIN, max_span_i64)
-EXTREME(min_f32, float, INFINITY, min_span_f32)
-EXTREME(min_f64, double, (double)INFINITY, min_span_f64)
-EXTREME(min_i32, int32_t, INT32_MAX, min_span_i32)
-EXTREME(min_i64, int64_t, INT64_MAX, min_span_i64)
-
 #define ROW(op, dtypes, fn) WF_ROW(op, dtypes, fn, .prepare = prepare)
 
 const wf_kernel wf_kernels_reduce[] = {
     ROW("ReduceSum", WF_TYPES_NUMBER, reduce_sum),
     ROW("ReduceMean", WF_TYPES_NUMBER, reduce_mean),
-    ROW("ReduceMax", WF_TYPE(WF_F32), max_f32),
-    ROW("ReduceMax", WF_TYPE(WF_F64), max_f64),
-    ROW("ReduceMax", WF_TYPE(WF_I32), max_i32),
-    ROW("ReduceMax", WF_TYPE(WF_I64), max_i64),
-    ROW("ReduceMin", WF_TYPE(WF_F32), min_f32),
-    ROW("ReduceMin", WF_TYPE(WF_F64), min_f64),
-    ROW("ReduceMin", WF_TYPE(WF_I32), min_i32),
-    ROW("ReduceMin", WF_TYPE(WF_I64), min_i64),
     {0},
 };

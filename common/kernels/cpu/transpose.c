@@ -3,30 +3,116 @@
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/move.h"
 
+enum { TILE = 16 };
+
+/* Where the innermost axis of the input is not that of the output, the two are gone through in
+ * tiles that fit in the first-level cache, for each place of the other axes. */
+typedef struct plan {
+    wf_walk walk; /* of the output; operand 0 is the input */
+    bool is_tiled;
+    wf_walk outer;              /* of the other axes; operand 0 is the input, 1 the output */
+    int64_t rows, row_out;      /* the input's inner axis, and how far the output moves along it */
+    int64_t columns, column_in; /* the output's inner axis, and how far the input moves along it */
+} plan;
+
+static void plan_tiles(plan *p)
+{
+    const wf_walk *w = &p->walk;
+    uint32_t inner = w->rank - 1, row = inner, n = 0;
+    int64_t own[WF_MAX_RANK], dims[WF_MAX_RANK], strides[2][WF_MAX_RANK];
+
+    for (uint32_t i = 0; i < inner; i++)
+        if (w->strides[0][i] == 1)
+            row = i;
+    if (row == inner || w->strides[0][inner] == 1)
+        return;
+    wf_strides(w->rank, w->dims, own);
+    for (uint32_t i = 0; i < inner; i++) {
+        if (i == row)
+            continue;
+        dims[n] = w->dims[i];
+        strides[0][n] = w->strides[0][i];
+        strides[1][n++] = own[i];
+    }
+    wf_walk_strided(&p->outer, n, dims, 2, (const int64_t(*)[WF_MAX_RANK])strides);
+    p->rows = w->dims[row];
+    p->row_out = own[row];
+    p->columns = w->dims[inner];
+    p->column_in = w->strides[0][inner];
+    p->is_tiled = true;
+}
+
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    wf_walk *walk = wf_arena_alloc(prep->arena, sizeof *walk);
+    plan *p = wf_arena_alloc(prep->arena, sizeof *p);
     int64_t own[WF_MAX_RANK], strides[1][WF_MAX_RANK] = {{0}};
     const int64_t *perm;
     size_t count;
 
-    if (!walk)
-        return wf_fail_nomem(err, sizeof *walk);
+    if (!p)
+        return wf_fail_nomem(err, sizeof *p);
     perm = wf_node_ints(prep->node, "perm", &count);
     wf_strides(in[0]->rank, in[0]->dims, own);
     for (uint32_t i = 0; i < in[0]->rank; i++)
         strides[0][i] = own[perm ? (uint32_t)perm[i] : in[0]->rank - 1 - i];
-    wf_walk_strided(walk, out[0]->rank, out[0]->dims, 1, (const int64_t(*)[WF_MAX_RANK])strides);
-    prep->state = walk;
+    wf_walk_strided(&p->walk, out[0]->rank, out[0]->dims, 1,
+                    (const int64_t(*)[WF_MAX_RANK])strides);
+    plan_tiles(p);
+    prep->state = p;
     return WF_OK;
+}
+
+typedef struct job {
+    const plan *plan;
+    const void *in;
+    void *out;
+    size_t size;
+} job;
+
+#define TILES(T)                                                                                   \
+    static void tiles_##T(const plan *p, const T *in, T *out)                                      \
+    {                                                                                              \
+        for (int64_t r = 0; r < p->rows; r += TILE)                                                \
+            for (int64_t c = 0; c < p->columns; c += TILE)                                         \
+                for (int64_t i = r; i < WF_MIN(r + TILE, p->rows); i++)                            \
+                    for (int64_t k = c; k < WF_MIN(c + TILE, p->columns); k++)                     \
+                        out[i * p->row_out + k] = in[i + k * p->column_in];                        \
+    }
+TILES(uint8_t)
+TILES(uint16_t)
+TILES(uint32_t)
+TILES(uint64_t)
+
+static void span(void *arg, const wf_span *s)
+{
+    const job *j = arg;
+
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t from = s->at[0] + i * s->step[0], to = s->at[1] + i * s->step[1];
+
+        if (j->size == 4)
+            tiles_uint32_t(j->plan, (const uint32_t *)j->in + from, (uint32_t *)j->out + to);
+        else if (j->size == 8)
+            tiles_uint64_t(j->plan, (const uint64_t *)j->in + from, (uint64_t *)j->out + to);
+        else if (j->size == 2)
+            tiles_uint16_t(j->plan, (const uint16_t *)j->in + from, (uint16_t *)j->out + to);
+        else
+            tiles_uint8_t(j->plan, (const uint8_t *)j->in + from, (uint8_t *)j->out + to);
+    }
 }
 
 static wf_status transpose(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                            wf_err *err)
 {
+    const plan *p = run->state;
+    job j = {p, in[0]->data, out[0]->data, wf_dtype_size(in[0]->dtype)};
+
     (void)err;
-    wf_gather_walk(run->state, wf_dtype_size(in[0]->dtype), in[0]->data, out[0]->data);
+    if (p->is_tiled && p->walk.elems > 0)
+        wf_walk_range(&p->outer, 0, p->outer.elems, span, &j);
+    else
+        wf_gather_walk(&p->walk, j.size, j.in, j.out);
     return WF_OK;
 }
 

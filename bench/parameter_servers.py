@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""weft's parameter servers beside TensorFlow's, in one run on the same cores: the MLP 784-128-10.
+
+parameter_servers.py [--peers DIR] [--tensorflow PYTHON] [--batches 32,128,512] [--repeats 5]
+
+weft: jobs of a few seconds on a cluster that is up; the rate is all examples of the job over the time
+from its first step to its end, with the ends of epochs and the last checkpoint in it. TensorFlow:
+DIR/tf_ps.py (run PS WORKERS BATCH STEPS_PER_CALL), its best of 1 and 20 steps per call. Prints a table,
+the ratios, the shares of a step, the time from launch to the first step, and resident memory.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WEFT = os.path.join(HERE, "..", "build", "cmd", "weft")
+RECORDS = 60000
+
+JOB = """
+job: {name}
+model:
+  input: {{x: [784]}}
+  layers:
+    - dense: {{units: 128, activation: relu}}
+    - dense: {{units: 10}}
+loss: sparse_categorical_crossentropy
+data: {{format: synthetic, records: {records}}}
+batch: {batch}
+epochs: {epochs}
+optimizer: {{adam: {{learning_rate: 0.001}}}}
+consistency: {{mode: async, pipeline: 1}}
+seed: 1
+"""
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Cluster:
+    """A cluster of weft's on tcp loopback in a temporary folder."""
+
+    def __init__(self, ps, workers, threads):
+        self.folder = tempfile.TemporaryDirectory()
+        task = lambda extra="": "{address: tcp://127.0.0.1:%d%s}" % (free_port(), extra)
+        lines = ["cluster: bench", "master: " + task(), "ps:"]
+        lines += ["  - " + task() for _ in range(ps)]
+        lines += ["workers:"] + ["  - " + task(", threads: %d" % threads) for _ in range(workers)]
+        self.file = os.path.join(self.folder.name, "cluster.yaml")
+        with open(self.file, "w") as f:
+            f.write("\n".join(lines) + "\nstate_dir: .weft\n")
+
+    def weft(self, *words):
+        return subprocess.run([WEFT, *words], cwd=self.folder.name, check=True, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+    def __enter__(self):
+        self.weft("up")
+        return self
+
+    def __exit__(self, *_):
+        self.weft("down")
+        self.folder.cleanup()
+
+    def picture(self):
+        return json.loads(self.weft("status", "--json"))
+
+    def run(self, name, batch, epochs):
+        """Examples per second of one job, and the shares of its workers' time."""
+        file = os.path.join(self.folder.name, name + ".yaml")
+        with open(file, "w") as f:
+            f.write(JOB.format(name=name, records=RECORDS, batch=batch, epochs=epochs))
+        before = self.spent()
+        self.weft("train", file)
+        job = [j for j in self.picture()["jobs"] if j["job"] == name][0]
+        spent = {k: v - before[k] for k, v in self.spent().items()}
+        return RECORDS * epochs / job["elapsed_s"], spent
+
+    def spent(self):
+        keys = ("compute_s", "transfer_s", "wait_s", "data_s")
+        workers = [t for t in self.picture()["tasks"] if t["role"] == "worker"]
+        return {k: sum(t[k] for t in workers) for k in keys}
+
+    def resident_mib(self):
+        """The most that each process has held, by task."""
+        out = {}
+        for t in self.picture()["tasks"]:
+            with open("/proc/%d/status" % t["pid"]) as f:
+                out[t["task"]] = int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1)) / 1024
+        return out
+
+
+def measure_weft(ps, workers, threads, batch, repeats):
+    rate = {32: 50e3, 128: 130e3, 512: 200e3}.get(batch, 50e3)
+    epochs = max(2, int(4 * rate / RECORDS))
+    with Cluster(ps, workers, threads) as c:
+        c.run("warm", batch, 2)
+        runs = [c.run("r%d" % i, batch, epochs) for i in range(repeats)]
+        memory = c.resident_mib()
+    rates = [r for r, _ in runs]
+    spent = {k: sum(s[k] for _, s in runs) for k in runs[0][1]}
+    whole = sum(spent.values()) or 1
+    shares = "  ".join("%s %.0f %%" % (k[:-2], 100 * v / whole) for k, v in spent.items())
+    print("| weft %d ps + %d workers, %d threads | %d | %.0f (%.0f-%.0f) | %s | %s |" % (
+        ps, workers, threads, batch, statistics.median(rates), min(rates), max(rates), shares,
+        ", ".join("%s %.0f" % (k, v) for k, v in memory.items())), flush=True)
+    return statistics.median(rates)
+
+
+def measure_tensorflow(python, peers, ps, workers, batch):
+    best = 0
+    for steps in (20, 1):
+        out = subprocess.run([python, os.path.join(peers, "tf_ps.py"), "run", str(ps), str(workers),
+                              str(batch), str(steps)], text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL).stdout
+        row = [l for l in out.splitlines() if l.startswith("| mlp")]
+        if not row:
+            continue
+        cells = [c.strip() for c in row[0].strip("| ").split("|")]
+        print("| tensorflow %d ps + %d workers, %d steps per call | %d | %s | | RSS MiB %s |" % (
+            ps, workers, steps, batch, cells[3], cells[6]), flush=True)
+        best = max(best, float(cells[3].split()[0]))
+    return best
+
+
+def first_step_s():
+    """From `weft train` to the first step, cluster and all: the loss log's first line."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "loss")
+        job = os.path.join(folder, "job.yaml")
+        cluster = Cluster(1, 1, 1)
+        with open(job, "w") as f:
+            f.write(JOB.format(name="first", records=RECORDS, batch=32, epochs=1))
+        began = time.monotonic()
+        p = subprocess.Popen([WEFT, "train", job, "--cluster", cluster.file], cwd=folder,
+                             env=dict(os.environ, WEFT_LOSS_LOG=log), stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+        while not (os.path.exists(log) and os.path.getsize(log)):
+            if time.monotonic() - began > 30 or p.poll() is not None:
+                raise SystemExit("no first step within 30 s")
+            time.sleep(0.002)
+        took = time.monotonic() - began
+        p.wait()
+        cluster.folder.cleanup()
+        return took
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--peers", default=os.path.join(os.environ.get("WEFT_SHARED", HERE + "/../../shared"), "peers"))
+    p.add_argument("--tensorflow", default=os.environ.get("T"), help="a Python with tensorflow and tf_keras")
+    p.add_argument("--batches", default="32,128,512")
+    p.add_argument("--repeats", type=int, default=5)
+    a = p.parse_args()
+    print("load before: %.2f" % os.getloadavg()[0])
+    print("| what | batch | examples/s: median (min-max) | shares of a step | resident MiB |\n|---|---|---|---|---|")
+    ratios = []
+    for batch in map(int, a.batches.split(",")):
+        one = max(measure_weft(1, 1, threads, batch, a.repeats) for threads in (1, 2))
+        two = measure_weft(2, 2, 1, batch, a.repeats)
+        ratios.append("batch %d: 2 + 2 over 1 + 1 %.2f" % (batch, two / one))
+        if a.tensorflow:
+            tf = measure_tensorflow(a.tensorflow, a.peers, 1, 1, batch)
+            ratios[-1] += "; weft over TensorFlow, 1 + 1: %.2f" % (one / tf if tf else float("nan"))
+    print("\n".join(ratios))
+    times = sorted(first_step_s() for _ in range(3))
+    print("launch to first step: %.2f s (%.2f-%.2f)" % (times[1], times[0], times[2]))
+
+
+main()

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/eval.c - a checkpoint evaluated here, in this process: no cluster is needed. */
+#include "cmd/cli/cli.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/weights.h"
+#include "common/base/size.h"
+#include "common/data/reader.h"
+#include "common/exec/exec.h"
+#include "worker/dataset.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 500, MOST_METRICS = 16 };
+
+typedef struct tally {
+    double sum, count;
+} tally;
+
+typedef struct evaluation {
+    const wf_compiled *c;
+    wf_dataset *data;
+    wf_reader *reader;
+    wf_pool *pool;
+    tally tallies[MOST_METRICS]; /* one for each output of c */
+} evaluation;
+
+static wf_status make_plan(const evaluation *e, uint64_t records, wf_plan **out, wf_err *err)
+{
+    wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
+    wf_plan_options o = {.pool = e->pool, .shapes = shapes};
+
+    for (uint32_t i = 0; i < wf_dataset_n_fields(e->data); i++) {
+        const wf_field_info *f = wf_dataset_field(e->data, i);
+
+        shapes[i] = (wf_plan_shape){.name = f->name, .rank = f->rank + 1,
+                                    .dims = {(int64_t)records}};
+        memcpy(&shapes[i].dims[1], f->dims, f->rank * sizeof f->dims[0]);
+        o.n_shapes++;
+    }
+    return wf_plan_new(e->c->graph, &o, out, err);
+}
+
+static double scalar(const wf_plan *p, uint32_t i)
+{
+    const void *data = wf_plan_output_data(p, i);
+
+    return wf_plan_output(p, i)->dtype == WF_I64 ? (double)*(const int64_t *)data
+                                                 : (double)*(const float *)data;
+}
+
+static wf_status run_batch(evaluation *e, wf_plan *p, const wf_batch *b, wf_err *err)
+{
+    for (uint32_t i = 0; i < wf_dataset_n_fields(e->data); i++) {
+        int64_t at = wf_plan_find_input(p, wf_dataset_field(e->data, i)->name);
+
+        if (at >= 0)
+            wf_plan_bind_input(p, (uint32_t)at, b->fields[i].data);
+    }
+    WF_TRY(wf_plan_run(p, &(wf_step_key){0, 0, 0, b->index}, NULL, NULL, err));
+    for (size_t i = 0; i < e->c->n_outputs && i < MOST_METRICS; i++) {
+        const wf_compiled_output *o = &e->c->outputs[i];
+        double value = scalar(p, (uint32_t)wf_plan_find_output(p, o->name));
+        bool mean = o->meaning == WF_MEANS_LOSS;
+
+        e->tallies[i].sum += mean ? value * (double)b->n : value;
+        e->tallies[i].count += mean ? (double)b->n : (double)b->n * o->per_record;
+    }
+    return WF_OK;
+}
+
+static wf_status run_all(evaluation *e, wf_err *err)
+{
+    uint64_t n = wf_dataset_records(e->data), planned = 0;
+    wf_plan *p = NULL;
+    const wf_batch *b;
+    wf_status rc;
+
+    rc = wf_reader_open(e->reader, 0, 0, 0, n, 0, err);
+    while (rc == WF_OK && (b = wf_reader_next(e->reader))) {
+        if (b->n != planned) {
+            wf_plan_free(&p);
+            rc = make_plan(e, b->n, &p, err);
+            planned = b->n;
+        }
+        if (rc == WF_OK)
+            rc = run_batch(e, p, b, err);
+        wf_reader_release(e->reader, &b);
+    }
+    wf_plan_free(&p);
+    return rc;
+}
+
+static wf_status put_weights(wf_compiled *c, const wf_weights *w, wf_err *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        wf_tensor *copy = NULL;
+
+        if (wf_compiled_find(c, w->named[i].name) < 0)
+            continue; /* what the loss alone needs */
+        WF_TRY(wf_tensor_copy(w->named[i].tensor, &copy, err));
+        WF_TRY(wf_compiled_set_variable(c, w->named[i].name, &copy, err));
+    }
+    return WF_OK;
+}
+
+static void print_results(const evaluation *e, const wf_ckpt *from, bool json)
+{
+    printf(json ? "{\"checkpoint\": \"%s\", \"records\": %lu" : "%s: %lu records", wf_ckpt_name(from),
+           (unsigned long)wf_dataset_records(e->data));
+    for (size_t i = 0; i < e->c->n_outputs && i < MOST_METRICS; i++)
+        printf(json ? ", \"%s\": %.9g" : "  %s %.4f", e->c->outputs[i].label,
+               e->tallies[i].count > 0 ? e->tallies[i].sum / e->tallies[i].count : 0);
+    printf(json ? "}\n" : "\n");
+}
+
+static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_ckpt *from,
+                          bool json, wf_err *err)
+{
+    wf_compile_spec spec;
+    wf_compiled *c = NULL;
+    evaluation e = {0};
+    wf_model model;
+    wf_status rc;
+
+    wf_compile_spec_of_job(job, WF_COMPILE_EVAL, 0, &model, &spec);
+    spec.batch = BATCH;
+    rc = wf_compile(&spec, &c, err);
+    if (rc == WF_OK)
+        rc = put_weights(c, w, err);
+    if (rc == WF_OK)
+        rc = wf_worker_open_data(job, job->eval, job->n_eval, c->graph, &e.data, err);
+    if (rc == WF_OK)
+        rc = wf_reader_new(&(wf_reader_spec){.dataset = e.data, .batch = BATCH}, &e.reader, err);
+    if (rc == WF_OK)
+        rc = wf_pool_new((uint32_t)WF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), &e.pool, err);
+    e.c = c;
+    if (rc == WF_OK)
+        rc = run_all(&e, err);
+    if (rc == WF_OK)
+        print_results(&e, from, json);
+    wf_reader_free(&e.reader);
+    wf_dataset_free(&e.data);
+    wf_pool_free(&e.pool);
+    wf_compiled_free(&c);
+    return rc;
+}
+
+static wf_status eval_job(const wf_cluster_conf *conf, const wf_job_conf *job, const char *from,
+                          bool json, wf_err *err)
+{
+    wf_weights w = {0};
+    wf_ckpt *c = NULL;
+    wf_status rc;
+
+    if (job->n_eval == 0 && !job->synthetic_records)
+        return wf_fail(err, WF_USAGE, "name its files under data.eval",
+                       "%s:%d: the job has no data to evaluate on", job->path, job->data_line);
+    rc = wf_weights_read(conf, job, from, &c, &w, err);
+    if (rc == WF_OK)
+        rc = evaluate(job, &w, c, json, err);
+    wf_weights_close(&w);
+    wf_ckpt_close(&c);
+    return rc;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    const char *cluster = NULL, *from = NULL;
+    wf_cluster_conf *conf = NULL;
+    wf_job_conf *job = NULL;
+    bool json = false;
+    wf_words words;
+    const wf_flag flags[] = {{"from", 0, .value = &from},
+                             {"json", 0, .set = &json},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    rc = wf_place_job(conf, words.word[0], &job, err);
+    if (rc == WF_OK)
+        rc = eval_job(conf, job, from, json, err);
+    wf_job_free(&job);
+    wf_cluster_free(&conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_eval = {
+    .name = "eval",
+    .help = "evaluate a checkpoint on the job's eval data",
+    .usage = "weft eval JOB|JOB.yaml [--from STEP] [--json] [--cluster FILE]\n\n"
+             "Computes loss and metrics of the newest checkpoint that verifies, in this process;\n"
+             "the cluster need not be up.\n"
+             "  --from STEP   that checkpoint, and no other\n"
+             "  --json        for programs\n\n"
+             "  weft eval digits\n",
+    .run = run,
+};

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""count.py BROKEN FOLDER... - adds up the test logs of build folders and prints "N passed, N failed".
+
+BROKEN is 1 when a build or a run of tests ended badly; a folder without a log then counts as one failed
+test, so that a build that does not compile can never look like success."""
+
+import json
+import pathlib
+import sys
+
+
+def main():
+    broken, folders = sys.argv[1] == "1", sys.argv[2:]
+    passed = failed = skipped = 0
+    for folder in folders:
+        log = pathlib.Path(folder) / "meson-logs" / "testlog.json"
+        if not log.exists():
+            failed += 1
+            continue
+        for line in log.read_text().splitlines():
+            test = json.loads(line)
+            name, result = f"{folder}: {test['name']}", test["result"]
+            if result in ("OK", "EXPECTEDFAIL"):
+                passed += 1
+            elif result == "SKIP":
+                skipped += 1
+                print(f"skipped {name}")
+            else:
+                failed += 1
+                print(f"FAILED  {name}: {result}")
+    if broken and failed == 0:
+        failed = 1
+    if skipped:
+        print(f"{skipped} skipped: their reference data or Python packages are not here")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cli.py WEFT CKPT_TOOL - the commands that need no running cluster: words, exit codes, results."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+WEFT, CKPT_TOOL = map(os.path.abspath, sys.argv[1:3])
+JOB = """job: small
+model:
+  input: {x: [6]}
+  layers:
+    - dense: {units: 4}
+loss: mse
+data: {format: npy, train: {x: x.npy, y: y.npy}}
+batch: 2
+optimizer: adam
+"""
+CLUSTER = """master: {address: ipc://run/m}
+ps: [{address: ipc://run/p}]
+workers: [{address: ipc://run/w}]
+state_dir: state
+checkpoint_dir: ckpt
+"""
+
+
+def weft(*words, code=0, says="", cwd=None):
+    done = subprocess.run([WEFT, *words], capture_output=True, text=True, cwd=cwd, timeout=60)
+    text = done.stdout + done.stderr
+    assert done.returncode == code, f"{words}: exit {done.returncode}, wanted {code}\n{text}"
+    assert re.search(says, text), f"{words}: said {text!r}, wanted {says!r}"
+    if code:
+        assert done.stderr.splitlines()[-1].startswith("weft: "), done.stderr
+    return done.stdout
+
+
+def check_words():
+    commands = re.findall(r"^  weft (\w+)", weft(), re.M)
+    assert {"up", "down", "graph", "run", "grad", "ckpt", "export"} <= set(commands), commands
+    for command in commands:
+        help_text = weft("help", command)
+        assert help_text == weft(command, "--help")
+        assert len(help_text.splitlines()) <= 40
+    weft("--version", says=r"weft \d+\.\d+")
+    weft("verson", code=2, says='did you mean "weft version"')
+    weft("help", "verson", code=2)
+    weft("graph", code=2, says="wants 1 word")
+    weft("graph", "--aftr", "x", "m", code=2, says="did you mean --after")
+
+
+def check_bad_files(folder):
+    bad = folder / "bad.yaml"
+    bad.write_text(JOB.replace("optimizer:", "optimiser:"))
+    weft("graph", str(bad), code=2, says=r'bad.yaml:\d+: unknown key "optimiser"; did you mean')
+    bad.write_text(JOB + "callbacks: []\n")
+    weft("graph", str(bad), code=3, says="bad.yaml:10: .*not built yet")
+    bad.write_text(JOB.replace("    - dense", "   - dense: ["))
+    weft("graph", str(bad), code=2, says=r"bad.yaml:\d+: not YAML")
+    weft("graph", str(folder / "none.yaml"), code=1, says="there is no job file")
+    weft("graph", str(folder / "none.onnx"), code=1, says="none.onnx")
+    weft("export", "nobody", "-o", "x.onnx", code=1, says='no job "nobody"', cwd=folder)
+    weft("down", code=1, says="is not up", cwd=folder)
+
+
+def check_stages(folder):
+    passes = re.search(r"passes: (.*)", weft("graph", str(folder / "job.yaml"))).group(1).split()
+    assert passes[0] == "import" and "prune" in passes, passes
+    for name in passes:
+        out = folder / f"{name}.onnx"
+        weft("graph", str(folder / "job.yaml"), "--after", name, "-o", str(out))
+        assert out.stat().st_size > 100
+    weft("graph", str(folder / "job.yaml"), "--after", "prun", code=2, says="prune")
+
+
+def check_checkpoints(folder):
+    digest = re.search(r"graph ([0-9a-f]{16})", weft("graph", str(folder / "job.yaml"))).group(1)
+    for step in ("100", "200"):
+        subprocess.run([CKPT_TOOL, "make", folder / "ckpt", "small", digest, step], check=True)
+    listed = weft("ckpt", "ls", "small", cwd=folder).splitlines()
+    assert len(listed) == 3 and listed[1].startswith("step-00000200"), listed
+    entries = json.loads(weft("ckpt", "ls", "small", "--json", cwd=folder))
+    assert [e["step"] for e in entries] == [200, 100] and entries[0]["complete"], entries
+    assert weft("ckpt", "ls", cwd=folder) == "small\n"
+    weft("ckpt", "show", "small", says="dense/kernel +float32 +\\[6, 4\\]", cwd=folder)
+    shown = json.loads(weft("ckpt", "show", "small", "100", "--json", cwd=folder))
+    assert shown["global_step"] == 100
+    weft("ckpt", "verify", "small", says="ok   step-00000100", cwd=folder)
+    weft("ckpt", "verify", "none", code=1, says='no checkpoints of job "none"', cwd=folder)
+    weft("export", "job.yaml", "-o", "out.onnx", says="step-00000200: 0$", cwd=folder)
+    weft("export", "job.yaml", "-o", "old.onnx", "--from", "100", says="step-00000100", cwd=folder)
+    shard = folder / "ckpt/small/step-00000200/shard-00001-of-00002.safetensors"
+    spoilt = bytearray(shard.read_bytes())
+    spoilt[-5] ^= 4
+    shard.write_bytes(spoilt)
+    weft("ckpt", "verify", "small", code=1, says="bad  step-00000200.*checksum differs", cwd=folder)
+    weft("export", "job.yaml", "-o", "out.onnx", cwd=folder,
+         says="step-00000200 passed over: shard-00001-of-00002.safetensors: checksum differs")
+    (folder / "job.yaml").write_text(JOB.replace("units: 4", "units: 4, activation: relu"))
+    weft("export", "job.yaml", "-o", "x.onnx", code=1, cwd=folder,
+         says="give the changed model a new job name")
+    (folder / "job.yaml").write_text(JOB)
+
+
+def check_values(folder):
+    """What was exported is x @ kernel + bias, by an independent runtime."""
+    try:
+        import numpy as np
+        import onnxruntime
+    except ImportError as missing:
+        print(f"values not checked: {missing}")
+        return
+    kernel = (100 + np.arange(24) * 1000).astype(np.float32).reshape(6, 4)
+    bias = (100 + np.arange(4) * 1000).astype(np.float32)
+    x = np.random.default_rng(2).standard_normal((3, 6)).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(folder / "old.onnx"))
+    (y,) = session.run(None, {"x": x})
+    assert np.allclose(y, x @ kernel + bias, rtol=1e-5), "onnxruntime differs"
+    np.save(folder / "x.npy", x)
+    weft("run", "old.onnx", "--input", "x=x.npy", "--output-dir", "out", cwd=folder)
+    assert np.allclose(np.load(folder / "out" / "output.npy"), y, rtol=1e-5), "weft run differs"
+    weft("run", "old.onnx", "--output-dir", "out", code=2, says='wants input "x"', cwd=folder)
+    weft("run", "old.onnx", "--input", "xx=x.npy", "--output-dir", "out", code=2,
+         says='did you mean "x"', cwd=folder)
+    np.save(folder / "bad.npy", x[:, :5])
+    weft("run", "old.onnx", "--input", "x=bad.npy", "--output-dir", "out", code=1,
+         says=r"float32\[3, 5\], and input", cwd=folder)
+
+
+def check_digits(folder):
+    words = ("data", "digits", "digits", "--train", "50", "--test", "20", "--seed", "3")
+    weft(*words, says="50 \\+ 20 images drawn", cwd=folder)
+    files = sorted((folder / "digits").glob("*.gz"))
+    before = [f.read_bytes() for f in files]
+    weft(*words, says="there already", cwd=folder)
+    weft(*words, "--force", cwd=folder)
+    assert [f.read_bytes() for f in files] == before
+    weft("data", "peek", str(files[0]), says="20 records", cwd=folder)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        os.environ.pop("WEFT_FAILPOINTS", None)
+        (folder / "job.yaml").write_text(JOB)
+        (folder / "cluster.yaml").write_text(CLUSTER)
+        check_words()
+        check_bad_files(folder)
+        check_stages(folder)
+        check_checkpoints(folder)
+        check_values(folder)
+        check_digits(folder)
+    print("the command line keeps its word")
+
+
+if __name__ == "__main__":
+    main()

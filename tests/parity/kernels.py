@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kernel against references.
+
+    kernels.py PLAN_TOOL ONNX_TOOL
+
+1. Single operations, f32 and integers, many shapes: onnx's reference evaluator.
+2. The gradient graphs of onnx_gradients.py, f64: the same, with weft_ops.py.
+3. Models exported from PyTorch ($WEFT_SHARED/models): loss and gradients as PyTorch computed them.
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+except ImportError as missing:
+    print(f"skipped: {missing}; set WEFT_PYTHON to an interpreter that has it")
+    sys.exit(77)
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import onnx_gradients  # noqa: E402
+import weft_ops  # noqa: E402
+
+UNSUPPORTED = 3
+INF = np.float32(np.inf)
+
+
+def pack(tensors):
+    out = b""
+    for name, value in tensors.items():
+        value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+        dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
+        out += struct.pack("<I", len(name)) + name.encode()
+        out += struct.pack(f"<II{value.ndim}q", dtype, value.ndim, *value.shape) + value.tobytes()
+    return out
+
+
+def unpack(data):
+    tensors, at = {}, 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at)
+        name = data[at + 4:at + 4 + length].decode()
+        at += 4 + length
+        dtype, rank = struct.unpack_from("<II", data, at)
+        dims = struct.unpack_from(f"<{rank}q", data, at + 8)
+        at += 8 + 8 * rank
+        kind = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
+        count = int(np.prod(dims, dtype=np.int64))
+        tensors[name] = np.frombuffer(data, kind, count, at).reshape(dims)
+        at += count * kind.itemsize
+    return tensors
+
+
+class Weft:
+    def __init__(self, tool, folder):
+        self.tool, self.folder = tool, folder
+
+    def run(self, model, feeds, threads=1):
+        """Outputs by name, or (exit code, sentence)."""
+        source, fed = os.path.join(self.folder, "in"), os.path.join(self.folder, "out")
+        with open(source, "wb") as f:
+            f.write(pack(feeds))
+        done = subprocess.run([self.tool, model, source, fed, str(threads)], capture_output=True,
+                              text=True)
+        if done.returncode:
+            return done.returncode, done.stderr.strip()
+        with open(fed, "rb") as f:
+            return unpack(f.read())
+
+
+def draw(rng, shape, dtype=np.float32):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return rng.normal(0, 1.5, shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    return rng.integers(0 if dtype.kind == "u" else -7, 8, shape).astype(dtype)
+
+
+def single(op, *inputs, n_out=1, domain="", **attrs):
+    return op, inputs, n_out, domain, attrs
+
+
+def singles():
+    """(op, inputs, outputs, domain, attributes): shapes are drawn f32, (shape, dtype) as that dtype,
+    arrays as they are; lists are constants."""
+    for op in "Neg Abs Relu Sigmoid Tanh Exp Reciprocal Identity Softmax LogSoftmax".split():
+        for shape in ((), (1,), (7,), (3, 5), (33, 100), (2, 3, 4), (0, 3)):
+            if "Softmax" in op and len(shape) == 0:
+                continue
+            yield single(op, shape)
+    for axis in (0, 1, 2, -1, -2):
+        for op in ("Softmax", "LogSoftmax"):
+            yield single(op, (4, 33, 17), axis=axis)
+    wide = np.linspace(-120, 120, 4001, dtype=np.float32)
+    special = np.array([0, -0.0, INF, -INF, np.nan, 1e-30, -1e-30, 88.8, -103.9], np.float32)
+    for op in "Exp Sigmoid Tanh Relu Neg Abs".split():
+        yield single(op, wide)
+        yield single(op, special)
+    masked = np.array([[1, -INF, 2], [-INF, -INF, 0], [300, -300, 299]], np.float32)
+    yield single("Softmax", masked)
+    yield single("LogSoftmax", masked[:2])  # of the last row the reference takes log 0
+    yield single("Softmax", (3, 5000))
+    yield single("LogSoftmax", (3, 5000))
+    for op in ("Log", "Sqrt"):
+        yield single(op, np.array([0.0, 0.5, 1, 2, 1e20, INF], np.float32))
+    shapes = [((), ()), ((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 4), (3, 1)), ((3, 1), (1, 4)),
+              ((2, 3, 4), (3, 1)), ((), (3,)), ((1,), (2, 3)), ((4,), (2, 3, 4)), ((1, 1), (3,)),
+              ((5, 1, 7, 1), (4, 1, 6)), ((300, 128), (128,)), ((128,), (300, 128)), ((0, 3), (3,)),
+              ((600, 200), (600, 1))]
+    for a, b in shapes:
+        for op in "Add Sub Mul Div Max Min Equal Greater Less".split():
+            for dtype in (np.float32, np.float64, np.int32, np.int64):
+                if op == "Div" and np.dtype(dtype).kind == "i":
+                    b_value = np.abs(draw(np.random.default_rng(5), b, dtype)) + 1
+                    yield single(op, (np.abs(draw(np.random.default_rng(6), a, dtype))), b_value)
+                else:
+                    yield single(op, (a, dtype), (b, dtype))
+        yield single("Where", (a, bool), b, a)
+        yield single("Where", (a, bool), (b, np.int64), (b, np.int64))
+    yield single("Max", (3, 4), (4,), (3, 1))
+    yield single("Min", (3,))
+    for op in ("Max", "Min"):
+        yield single(op, np.array([np.nan, 1], np.float32), np.array([1, np.nan], np.float32))
+    yield single("Not", ((3, 4), bool))
+    for p in (2.0, 0.5, -1.0, 3.0, 1.7):
+        yield single("Pow", np.abs(draw(np.random.default_rng(1), (3, 4))), np.float32(p))
+    yield single("Pow", ((3, 4), np.float32), np.array([2, 3, 0, 1], np.int64))
+    yield single("Pow", ((3, 4), np.int64), np.array([2, 3, 0, 1], np.int64))
+    kinds = (np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_, np.float16)
+    for a in kinds:
+        for b in kinds:
+            x = np.array([[0, 1, 2], [3, 100, 7]]).astype(a)
+            yield single("Cast", x, to=int(helper.np_dtype_to_tensor_dtype(np.dtype(b))))
+            yield single("CastLike", x, np.zeros(1, b))
+    yield single("Clip", (3, 4), np.float32(-1), np.float32(0.5))
+    yield single("Clip", (3, 4), None, np.float32(0.5))
+    yield single("Clip", ((9,), np.int64), np.int64(-2), np.int64(3))
+    for dtype in (np.float32, np.float64, np.int64):
+        for axes in ([0], [1], [-1], [0, 2], [1, 2], [0, 1, 2], None):
+            for keep in (0, 1):
+                for op in ("ReduceSum", "ReduceMean"):
+                    if op == "ReduceMean" and dtype == np.int64:
+                        continue
+                    yield single(op, ((5, 33, 18), dtype), *([axes] if axes else []), keepdims=keep)
+    yield single("ReduceSum", (70000,))
+    yield single("ReduceSum", (512, 128), [0], keepdims=0)
+    yield single("ReduceSum", (3, 4), noop_with_empty_axes=1)
+    for axis in (0, 1, -1):
+        for last in (0, 1):
+            yield single("ArgMax", ((3, 4, 5), np.int64), axis=axis, keepdims=last,
+                         select_last_index=last)
+    yield single("ArgMax", (6, 9), axis=1)
+    yield from movers()
+    yield from products()
+    yield from losses()
+
+
+def movers():
+    for dtype in (np.float32, np.int64, np.uint8, np.float16):
+        x = ((2, 3, 4), dtype)
+        yield single("Transpose", x)
+        yield single("Transpose", x, perm=[1, 2, 0])
+        yield single("Transpose", x, perm=[0, 2, 1])
+        yield single("Reshape", x, [4, -1])
+        yield single("Reshape", x, [0, 12])
+        yield single("Flatten", x, axis=2)
+        yield single("Squeeze", ((2, 1, 3, 1), dtype), [1])
+        yield single("Unsqueeze", x, [0, -1])
+        yield single("Concat", x, ((2, 5, 4), dtype), ((2, 1, 4), dtype), axis=1)
+        yield single("Concat", x, x, axis=-1)
+        yield single("Expand", ((3, 1), dtype), [2, 1, 4])
+        yield single("Slice", ((6, 7, 8), dtype), [1, -1], [-1, -2**63], [0, 2], [2, -2])
+        yield single("Slice", ((6, 7), dtype), [0, 2], [100, 3])
+        yield single("Slice", ((6, 7), dtype), [4], [2], [1])
+        yield single("Gather", ((5, 3), dtype), np.array([[1, -1], [0, 4]], np.int64))
+        yield single("Gather", ((2, 5, 3), dtype), np.array([4, 4, 2], np.int32), axis=1)
+        yield single("Shape", x)
+        yield single("Shape", x, start=1, end=-1)
+    yield single("ConstantOfShape", [2, 3])
+    yield single("ConstantOfShape", [2, 3], value=numpy_helper.from_array(np.array([7], np.int64)))
+    yield single("Transpose", (129, 65))
+    for perm in ([0, 2, 1, 3], [3, 1, 0, 2], [2, 3, 0, 1], [1, 3, 2, 0], [3, 2, 1, 0]):
+        yield single("Transpose", (17, 5, 18, 33), perm=perm)
+
+
+def products():
+    for ta in (0, 1):
+        for tb in (0, 1):
+            for c in (None, (), (5,), (3, 1), (3, 5), (1,)):
+                a, b = (4, 3) if ta else (3, 4), (5, 4) if tb else (4, 5)
+                yield single("Gemm", a, b, *([c] if c is not None else []), transA=ta, transB=tb,
+                             alpha=0.5, beta=2.0)
+    for m, k, n in ((32, 784, 128), (784, 32, 128), (1, 100, 7), (130, 33, 257), (3, 0, 4)):
+        for ta in (0, 1):
+            for tb in (0, 1):
+                yield single("Gemm", (k, m) if ta else (m, k), (n, k) if tb else (k, n), (n,),
+                             transA=ta, transB=tb)
+    for a, b in (((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (4, 5)),
+                 ((2, 1, 3, 4), (5, 4, 2)), ((3, 4), (2, 4, 5)), ((4,), (4, 5)), ((3, 4), (4,)),
+                 ((4,), (4,)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((64, 300), (300, 200))):
+        for dtype in (np.float32, np.float64):
+            yield single("MatMul", (a, dtype), (b, dtype))
+
+
+def losses():
+    weft = weft_ops.DOMAIN
+    class_weights = np.array([0.5, 1.5, 2.0, 1.0], np.float32)
+    for shape, labels in (((5, 4), (5,)), ((2, 4, 3), (2, 3)), ((40, 4), (40,))):
+        label = np.random.default_rng(3).integers(0, 4, labels)
+        for reduction in ("mean", "sum", "none"):
+            for attrs in ({}, {"ignore_index": 2}):
+                for w in ((), (class_weights,)):
+                    a = dict(attrs, reduction=reduction)
+                    for kind in (np.int64, np.int32):
+                        l = label.astype(kind)
+                        yield single("SoftmaxCrossEntropyLoss", shape, l, *w, n_out=2, **a)
+                        yield single("SoftmaxCrossEntropyLoss", shape, l, *w, **a)
+                        yield single("NegativeLogLikelihoodLoss", shape, l, *w, **a)
+                    d = labels if reduction == "none" else ()
+                    yield single("SoftmaxCrossEntropyGrad", d, shape, label, *w, domain=weft, **a)
+                    yield single("NegativeLogLikelihoodLossGrad", d, shape, label, *w, domain=weft,
+                                 **a)
+    for reduction in ("mean", "sum", "none"):
+        for x, z in (((3, 4), (3, 4)), ((5,), (5,)), ((3, 4), (4,)), ((3, 4), (1,))):
+            d = x if reduction == "none" else ()
+            target = (np.random.default_rng(4).random(z) < 0.5).astype(np.float32)
+            yield single("SigmoidCrossEntropy", x, target, domain=weft, reduction=reduction)
+            yield single("SigmoidCrossEntropyGrad", d, x, target, domain=weft, reduction=reduction)
+    for op in "ReluGrad SigmoidGrad TanhGrad".split():
+        for shape in ((3, 5), (33, 40)):
+            yield single(op, shape, shape, domain=weft)
+    for shape, axis in (((3, 5), -1), ((33, 40), 1), ((3, 5, 20), 1)):
+        e = np.exp(draw(np.random.default_rng(11), shape))
+        y = e / e.sum(axis=axis, keepdims=True)
+        yield single("SoftmaxGrad", shape, y, domain=weft, axis=axis)
+        yield single("LogSoftmaxGrad", shape, np.log(y), domain=weft, axis=axis)
+    for x, ref in (((3, 4), (4,)), ((3, 4), (3, 1)), ((3, 4), ()), ((2, 3, 4), (3, 1)),
+                   ((3, 4), (3, 4)), ((100, 50), (50,))):
+        yield single("SumToLike", x, ref, domain=weft)
+    yield single("GatherGrad", (2, 2, 3), np.array([[1, -1], [0, 1]], np.int64), (5, 3), domain=weft)
+    yield single("GatherGrad", (2, 3, 3), np.array([4, 4, 2], np.int32), (2, 5, 3), domain=weft,
+                 axis=1)
+    yield single("SliceGrad", (2, 4), (5, 7), [1, -1], [-1, -2**63], [0, 1], [2, -2], domain=weft)
+    yield single("CorrectCount", (50, 4), np.random.default_rng(8).integers(0, 4, 50), domain=weft)
+    for shape in ((50,), (50, 1)):
+        hit = (np.random.default_rng(9).random(50) < 0.5).astype(np.float32)
+        yield single("CorrectCount", shape, hit.reshape(shape), domain=weft, threshold=0.5)
+    mask = np.random.default_rng(10).random((3, 4)) < 0.5
+    yield single("DropoutGrad", (3, 4), mask, np.float32(0.25), np.bool_(True), domain=weft)
+    yield single("DropoutGrad", (3, 4), mask, np.float32(0.25), np.bool_(False), domain=weft)
+    yield single("Dropout", (3, 4), np.float32(0.25), np.bool_(False), n_out=2)
+
+
+def make(case, seed):
+    """The model of a single operation, and its feeds."""
+    op, inputs, n_out, domain, attrs = case
+    rng = np.random.default_rng(seed)
+    names, feeds, inits, infos = [], {}, [], []
+    for i, spec in enumerate(inputs):
+        if spec is None:
+            names.append("")
+            continue
+        names.append(f"x{i}")
+        if isinstance(spec, list):
+            inits.append(numpy_helper.from_array(np.array(spec, np.int64), names[-1]))
+            continue
+        if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], tuple):
+            spec = draw(rng, *spec)
+        elif isinstance(spec, tuple):
+            spec = draw(rng, spec)
+        value = np.asarray(spec)
+        kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+        infos.append(helper.make_tensor_value_info(names[-1], kind, value.shape))
+        feeds[names[-1]] = value
+    outputs = [f"y{i}" for i in range(n_out)]
+    graph = helper.make_graph([helper.make_node(op, names, outputs, domain=domain, **attrs)], "one",
+                              infos, [onnx.ValueInfoProto(name=o) for o in outputs], inits)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(weft_ops.DOMAIN, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8), feeds
+
+
+def same(got, want, tolerance):
+    want = np.asarray(want)
+    assert got.dtype == want.dtype, f"{got.dtype}, not {want.dtype}"
+    assert got.shape == want.shape, f"{got.shape}, not {want.shape}"
+    if want.dtype.kind != "f":
+        assert np.array_equal(got, want), f"{got}\nnot {want}"
+        return
+    rtol, atol = tolerance
+    assert np.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True), \
+        f"off by {np.nanmax(np.abs(got.astype(float) - want.astype(float)))}"
+
+
+def check_single(weft, folder, case, seed):
+    model, feeds = make(case, seed)
+    path = os.path.join(folder, "one.onnx")
+    onnx.save(model, path)
+    with np.errstate(all="ignore"):
+        want = ReferenceEvaluator(model, new_ops=weft_ops.OPS).run(None, feeds)
+    for threads in (1, 3):
+        got = weft.run(path, feeds, threads)
+        assert isinstance(got, dict), got[1]
+        for name, value in zip((o.name for o in model.graph.output), want):
+            # A product's rounding grows with the terms that it adds: 784 at most here.
+            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Gemm", "MatMul") else 2e-6))
+
+
+def check_gradients(weft, tool, folder, case, seed):
+    model, _, feeds = case.model(seed)
+    y = onnx_gradients.evaluate(model, feeds, np.float64(1))["y"]
+    r = np.random.default_rng(seed + 1).uniform(0.5, 1.5, y.shape)
+    for value in model.graph.input:
+        if value.name == "r":
+            value.CopyFrom(helper.make_tensor_value_info("r", TensorProto.DOUBLE, y.shape))
+    source, out = os.path.join(folder, "case.onnx"), os.path.join(folder, "grad.onnx")
+    onnx.save(model, source)
+    done = subprocess.run([tool, "grad", source, out, "loss"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr.strip()
+    want = onnx_gradients.evaluate(onnx.load(out), feeds, r)
+    got = weft.run(out, {**feeds, "r": r})
+    assert isinstance(got, dict), got[1]
+    assert set(got) == set(want)
+    for name, value in want.items():
+        same(got[name], value, (1e-9, 1e-11))
+
+
+def check_model(weft, tool, folder, path):
+    name = os.path.basename(path).split(".")[0] + ".npz"
+    data = np.load(os.path.join(os.path.dirname(path), name))
+    feeds = {k[6:]: data[k] for k in data.files if k.startswith("input.")}
+    out = os.path.join(folder, "model.onnx")
+    done = subprocess.run([tool, "grad", path, out, "loss"], capture_output=True, text=True)
+    if done.returncode == UNSUPPORTED:
+        return done.stderr.strip()
+    assert done.returncode == 0, done.stderr.strip()
+    for threads in (1, 2):
+        got = weft.run(out, feeds, threads)
+        assert isinstance(got, dict), got[1]
+        for key in data.files:
+            kind, _, name = key.partition(".")
+            if kind == "grad":
+                same(got["grad/" + name], data[key], (2e-4, 2e-6))
+            elif kind == "output":
+                same(got[name], data[key], (2e-5, 2e-6))
+    return None
+
+
+def all_checks(weft, tool, folder):
+    """(name, what checks it)"""
+    for seed, case in enumerate(singles()):
+        text = f"{case[0]} {[np.shape(i) if isinstance(i, np.ndarray) else i for i in case[1]]}" \
+               f" {case[4]}"
+        yield text, lambda c=case, s=seed: check_single(weft, folder, c, s)
+    for seed, case in enumerate(onnx_gradients.cases()):
+        yield "gradient of " + case.name, \
+            lambda c=case, s=seed: check_gradients(weft, tool, folder, c, s)
+    default = os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared")
+    models = os.path.join(os.environ.get("WEFT_SHARED", default), "models")
+    if not os.path.isdir(models):
+        print(f"no models in {models}; set WEFT_SHARED to run them too")
+        return
+    for name in sorted(os.listdir(models)):
+        if name.endswith(".onnx"):
+            yield name, lambda p=os.path.join(models, name): check_model(weft, tool, folder, p)
+
+
+def main(plan_tool, onnx_tool):
+    failed = count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        weft = Weft(plan_tool, folder)
+        for name, check in all_checks(weft, onnx_tool, folder):
+            count += 1
+            try:
+                said = check()
+                if said:
+                    print(f"unsupported  {name}: {said}")
+            except Exception as wrong:  # one bad case must not hide the next
+                failed += 1
+                print(f"FAILED  {name}: {type(wrong).__name__}: {wrong}")
+    print(f"{count - failed} of {count} checks")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

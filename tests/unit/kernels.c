@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/kernels.c - the table of kernels against the table of operations, and single nodes.
+ * What kernels compute is checked by tests/parity/kernels.py. */
+#include "common/graph/op.h"
+#include "common/kernels/kernel.h"
+#include "tests/unit/graph_test.h"
+
+static const wf_kernel *kernel_of(const wf_op *op)
+{
+    const wf_kernel *k;
+
+    for (size_t i = 0; (k = wf_kernel_at(i)); i++)
+        if (strcmp(k->op, op->name) == 0 && strcmp(k->domain ? k->domain : "", op->domain) == 0)
+            return k;
+    return NULL;
+}
+
+/* Pull and Push are ports of a plan, Constant is a known value since import. */
+static bool needs_none(const wf_op *op)
+{
+    return strcmp(op->name, "Pull") == 0 || strcmp(op->name, "Push") == 0 ||
+           strcmp(op->name, "Constant") == 0;
+}
+
+static void every_operation_has_a_kernel(void **state)
+{
+    const wf_op *op;
+
+    (void)state;
+    for (size_t i = 0; (op = wf_op_at(i)); i++)
+        if (!kernel_of(op) && !needs_none(op))
+            fail_msg("%s has no kernel", op->name);
+}
+
+static void every_kernel_has_an_operation(void **state)
+{
+    const wf_kernel *k;
+
+    (void)state;
+    for (size_t i = 0; (k = wf_kernel_at(i)); i++) {
+        if (!wf_op_find(k->domain ? k->domain : "", k->op))
+            fail_msg("kernel %s has no operation", k->op);
+        assert_true(k->run && k->dtypes);
+    }
+}
+
+static wf_node *add_node(wf_graph *g, const char *op, uint32_t n_in, wf_value *in[])
+{
+    wf_emit e = wf_emit_begin(g, op, NULL);
+    wf_value *out[1];
+    wf_node *n = wf_emit_node(&e, op, n_in, in, 0, NULL, 1, out);
+
+    assert_non_null(n);
+    return n;
+}
+
+static void a_node_is_computed_by_itself(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *in[2] = {input(g, "a", 2, (int64_t[]){2, 3}), input(g, "b", 1, (int64_t[]){3})};
+    wf_node *n = add_node(g, "Add", 2, in);
+    wf_tensor *a = NULL, *b = NULL, *out[1];
+    wf_err err;
+
+    (void)state;
+    assert_ok(wf_tensor_new(WF_F32, 2, (int64_t[]){2, 3}, &a, &err), err);
+    assert_ok(wf_tensor_new(WF_F32, 1, (int64_t[]){3}, &b, &err), err);
+    for (int i = 0; i < 6; i++)
+        wf_f32_mut(a)[i] = (float)i;
+    for (int i = 0; i < 3; i++)
+        wf_f32_mut(b)[i] = (float)(10 * i);
+    assert_ok(wf_kernel_eval(n, 2, (const wf_tensor *[]){a, b}, 1, out, &err), err);
+    for (int i = 0; i < 6; i++)
+        assert_true(wf_f32(out[0])[i] == (float)(i + 10 * (i % 3)));
+    wf_tensor_free(&out[0]);
+    wf_tensor_free(&a);
+    wf_tensor_free(&b);
+    wf_graph_free(&g);
+}
+
+static void an_index_out_of_range_is_a_sentence_with_the_node(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *in[2] = {input(g, "data", 2, (int64_t[]){4, 2}), input(g, "ids", 1, (int64_t[]){3})};
+    wf_node *n;
+    wf_tensor *data = NULL, *ids = NULL, *out[1];
+    wf_err err;
+
+    (void)state;
+    in[1]->dtype = WF_I64;
+    n = add_node(g, "Gather", 2, in);
+    assert_ok(wf_tensor_new(WF_F32, 2, (int64_t[]){4, 2}, &data, &err), err);
+    assert_ok(wf_tensor_new(WF_I64, 1, (int64_t[]){3}, &ids, &err), err);
+    ((int64_t *)ids->data)[2] = 4;
+    assert_int_equal(wf_kernel_eval(n, 2, (const wf_tensor *[]){data, ids}, 1, out, &err),
+                     WF_INVALID);
+    assert_null(out[0]);
+    assert_says(err, "Gather \"Gather/Gather\": index 4, number 2 of them, is not in an axis of 4");
+    wf_tensor_free(&data);
+    wf_tensor_free(&ids);
+    wf_graph_free(&g);
+}
+
+static void a_dtype_without_kernel_is_unsupported(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *in[1] = {input(g, "x", 1, (int64_t[]){3})};
+    wf_tensor *x = NULL, *out[1];
+    wf_node *n;
+    wf_err err;
+
+    (void)state;
+    in[0]->dtype = WF_F16;
+    n = add_node(g, "Exp", 1, in);
+    assert_ok(wf_tensor_new(WF_F16, 1, (int64_t[]){3}, &x, &err), err);
+    assert_int_equal(wf_kernel_eval(n, 1, (const wf_tensor *[]){x}, 1, out, &err), WF_UNSUPPORTED);
+    assert_says(err, "Exp \"Exp/Exp\": weft does not compute it in float16");
+    wf_tensor_free(&x);
+    wf_graph_free(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_has_a_kernel),
+        cmocka_unit_test(every_kernel_has_an_operation),
+        cmocka_unit_test(a_node_is_computed_by_itself),
+        cmocka_unit_test(an_index_out_of_range_is_a_sentence_with_the_node),
+        cmocka_unit_test(a_dtype_without_kernel_is_unsupported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
