@@ -33,7 +33,7 @@ SPLITS_IN_HAND = 2
 class Drill:
     def __init__(self, cluster, seed):
         self.c, self.seed, self.luck = cluster, seed, random.Random(seed)
-        self.epochs = 130
+        self.epochs = 70
         self.exact = seed % 3 == 0
         self.stood_still = []
         self.worker_deaths = 0
