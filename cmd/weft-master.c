@@ -94,7 +94,6 @@ static wf_status make_master(wf_shell *s, wf_master **m, wf_err *err)
                                          .journal_dir = journal,
                                          .checkpoint_dir = s->conf->checkpoint_dir,
                                          .dead_ns = s->conf->dead_ms * WF_NS_PER_MS,
-                                         .lease_ns = s->conf->dead_ms * WF_NS_PER_MS,
                                          .ops = {.arg = s, .prepare = prepare, .note = note}},
                        wf_now_ns(), m, err);
     free(tasks);

@@ -156,6 +156,8 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     if (j && !wf_job_over(j->state))
         return wf_fail(err, WF_EXISTS, "follow it with: weft status", "job %s is %s", name,
                        wf_job_state_name(j->state));
+    if (j && j->state == WF_JOB_DONE && strcmp(j->text, text) == 0)
+        return WF_OK; /* there is nothing left to do */
     if (!j)
         WF_TRY(wf_job_add(m, name, text, path, &j, err));
     if (resume) { /* the text may say more epochs; the digest guards the model */

@@ -206,6 +206,7 @@ static wf_status take_restored(wf_master *m, wf_job *j, wf_restored *r, wf_err *
     j->evaluated = j->eval_sent = false;
     j->cut = (wf_cut){0};
     j->cut_wanted = false;
+    j->marked_cut = 0;
     j->cut_failures = 0;
     j->n_metrics = 0;
     free(j->passed);
@@ -484,6 +485,7 @@ wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err)
         WF_TRY(wf_cuts_lost(m, j, who, err));
         if (j->ledger.n)
             wf_ledger_release(&j->ledger, who->incarnation, true);
+        j->marked_cut = 0; /* it may have carried the mark */
         if (j->eval_by == who->incarnation)
             j->eval_sent = false;
         return WF_OK;

@@ -268,7 +268,6 @@ wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **
         take_up_jobs(m);
         if (m->job && (wf_job_over(m->job->state) || m->job->state == WF_JOB_QUEUED))
             m->job = NULL;
-        m->deal_after_ns = m->view ? now_ns + conf->lease_ns : now_ns;
         m->replaying = false;
     } else {
         wf_master_free(&m);

@@ -64,13 +64,12 @@ typedef struct wf_master_conf {
     uint32_t n_tasks;
     wf_disk *disk;
     const char *journal_dir, *checkpoint_dir;
-    int64_t dead_ns;  /* silence after which a task is given up */
-    int64_t lease_ns; /* after a restart nothing unclaimed is dealt for so long */
+    int64_t dead_ns; /* silence after which a task is given up, and its leases end */
     wf_master_ops ops;
 } wf_master_conf;
 
-/* A master that the caller owns, with its journal replayed. `now_ns` begins the lease after a
- * restart. Errors: WF_IO, WF_CORRUPT, WF_NOMEM. The net is set with wf_master_set_net before any
+/* A master that the caller owns, with its journal replayed. `now_ns` is when the
+ * members of the last view are taken to have been heard of. Errors: WF_IO, WF_CORRUPT, WF_NOMEM. The net is set with wf_master_set_net before any
  * event. */
 WF_MUST_USE wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **out,
                                     wf_err *err);

@@ -86,6 +86,7 @@ typedef struct wf_job {
     bool eval_sent;
     uint64_t eval_by; /* incarnation */
     uint64_t base_step, lost_steps, next_cut;
+    uint64_t marked_cut; /* the next_cut that a dealt split carries the mark of */
     uint64_t train_records, eval_records;
     bool stop_asked, cut_wanted;
     uint32_t cut_failures;
@@ -121,7 +122,7 @@ struct wf_master {
     uint32_t n_jobs;
     wf_job *job; /* the one in hand, or NULL */
     bool replaying, other_session;
-    int64_t deal_after_ns, now_ns;
+    int64_t now_ns;
 };
 
 /* Where a generation begins. */

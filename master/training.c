@@ -62,6 +62,18 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
     return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
 }
 
+static void take_metrics(wf_tally to[], uint32_t *n, size_t count, Weft__Metric *const from[])
+{
+    *n = 0;
+    for (size_t i = 0; i < count && *n < WF_MASTER_METRICS; i++) {
+        wf_tally *t = &to[(*n)++];
+
+        snprintf(t->name, sizeof t->name, "%s", from[i]->name);
+        t->sum = from[i]->sum;
+        t->count = from[i]->count;
+    }
+}
+
 static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
@@ -152,17 +164,20 @@ wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *e
     j->next_cut = r->next_cut;
     WF_TRY(wf_ledger_begin(&j->ledger, r->epoch, r->records, r->split_records, err));
     j->evaluated = r->evaluated;
+    take_metrics(j->eval, &j->n_eval, r->n_eval, r->eval);
+    j->eval_epoch = r->eval_epoch;
     for (size_t i = 0; i < r->n_finished; i++)
         wf_ledger_restore(&j->ledger, r->finished[i]->begin, r->finished[i]->end);
     return WF_OK;
 }
 
-/* 1 + the position in split [begin, end) where a checkpoint is due, or 0. */
+/* 1 + the position in split [begin, end) where a checkpoint is due, or 0. One split carries the mark
+ * of a cut, so that two workers do not each announce it. */
 static uint64_t cut_place(const wf_job *j, uint64_t next, uint64_t end)
 {
     uint64_t before = planned_step(j, next), ahead;
 
-    if (!j->prepared->every_steps || !j->next_cut)
+    if (!j->prepared->every_steps || !j->next_cut || j->marked_cut == j->next_cut)
         return 0;
     if (j->next_cut <= before)
         return before == 0 ? 0 : 1 + next;
@@ -180,18 +195,20 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
     body.next = j->ledger.rows[id].next;
     body.end = wf_ledger_ends(&j->ledger, id);
     body.cut_at = cut_place(j, body.next, body.end);
+    if (body.cut_at)
+        j->marked_cut = j->next_cut;
     who->wants = false;
     return wf_master_say(m, who, WF_SPLIT, &body.base, err);
 }
 
 /* After a restart nothing is dealt before each worker that may hold a split has claimed it or is
- * given up. */
+ * given up; once all have, waiting longer would only keep workers idle. */
 static bool claims_are_out(const wf_master *m)
 {
     for (uint32_t i = 0; i < m->n_members; i++)
         if (m->members[i].unclaimed && m->members[i].task.role == WF_ROLE_WORKER)
             return true;
-    return m->now_ns < m->deal_after_ns;
+    return false;
 }
 
 static wf_status deal(wf_master *m, wf_job *j, wf_err *err)
@@ -243,18 +260,6 @@ wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
         return wf_training_begin_epoch(m, j, j->ledger.epoch + 1, err);
     j->cut_wanted = true; /* the last checkpoint; cuts.c ends the job with it */
     return WF_OK;
-}
-
-static void take_metrics(wf_tally to[], uint32_t *n, size_t count, Weft__Metric *const from[])
-{
-    *n = 0;
-    for (size_t i = 0; i < count && *n < WF_MASTER_METRICS; i++) {
-        wf_tally *t = &to[(*n)++];
-
-        snprintf(t->name, sizeof t->name, "%s", from[i]->name);
-        t->sum = from[i]->sum;
-        t->count = from[i]->count;
-    }
 }
 
 static void take_rate(wf_master *m, wf_member *who, uint64_t samples)
@@ -345,6 +350,7 @@ wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *
     if (wf_job_over(j->state) || !j->ledger.n)
         return WF_OK;
     wf_ledger_release(&j->ledger, who->incarnation, false);
+    j->marked_cut = 0; /* it lets go of its mark when the link breaks */
     for (size_t i = 0; i < r->n_open; i++)
         if (r->open[i]->epoch == j->ledger.epoch)
             wf_ledger_claim(&j->ledger, r->open[i]->id, who->incarnation, r->open[i]->next);

@@ -300,7 +300,6 @@ static wf_status make_master(process *p, wf_err *err)
                                            .journal_dir = "/state",
                                            .checkpoint_dir = "/ckpt",
                                            .dead_ns = 600 * MS,
-                                           .lease_ns = 700 * MS,
                                            .ops = {.arg = p, .prepare = master_prepare}},
                          s->now_ns, &p->master, err);
 }
