@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,37 +162,52 @@ static void describe_holder(unsigned port, char *text, size_t size)
         closedir(proc);
 }
 
-wf_status wf_port_check_free(const wf_task_conf *t, const char *who, wf_err *err)
+/* Whether an address is taken now; *holder tells by whom, where that can be known. */
+static wf_status look(const wf_task_conf *t, const char *who, bool *taken, char *holder,
+                      size_t size, wf_err *err)
 {
-    char holder[160] = "";
     const int on = 1;
     endpoint e;
-    bool taken;
-    int fd;
+    int fd, why;
 
+    holder[0] = 0;
     if (!t->host) {
-        if (!wf_port_answers(t))
-            return WF_OK;
-    } else {
-        if (!resolve(t, &e))
-            return wf_fail(err, WF_INVALID, "check the name in the cluster file",
-                           "%s: the host of %s is not known here", who, t->address);
-        fd = socket(e.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-            return wf_fail_errno(err, errno, NULL, "cannot make a socket");
-        /* As ZeroMQ binds: connections of a process that ended a moment ago do not count. */
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        taken = bind(fd, (const struct sockaddr *)&e.at, e.size) != 0;
-        if (taken && errno != EADDRINUSE) {
-            int why = errno;
+        *taken = wf_port_answers(t);
+        return WF_OK;
+    }
+    if (!resolve(t, &e))
+        return wf_fail(err, WF_INVALID, "check the name in the cluster file",
+                       "%s: the host of %s is not known here", who, t->address);
+    fd = socket(e.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return wf_fail_errno(err, errno, NULL, "cannot make a socket");
+    /* As ZeroMQ binds: connections of a process that ended a moment ago do not count. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    *taken = bind(fd, (const struct sockaddr *)&e.at, e.size) != 0;
+    why = *taken ? errno : 0;
+    close(fd);
+    if (*taken && why != EADDRINUSE)
+        return wf_fail_errno(err, why, NULL, "%s cannot have %s", who, t->address);
+    if (*taken)
+        describe_holder(t->port, holder, size);
+    return WF_OK;
+}
 
-            close(fd);
-            return wf_fail_errno(err, why, NULL, "%s cannot have %s", who, t->address);
-        }
-        close(fd);
+wf_status wf_port_check_free(const wf_task_conf *t, const char *who, wf_err *err)
+{
+    /* A process that was killed a moment ago holds its port, unseen, until its last thread is gone:
+     * someone who cannot be named is given this time. */
+    enum { GOING_MS = 1000, LOOK_MS = 20 };
+    char holder[160];
+    bool taken = true;
+
+    for (int waited_ms = 0; waited_ms <= GOING_MS; waited_ms += LOOK_MS) {
+        WF_TRY(look(t, who, &taken, holder, sizeof holder, err));
         if (!taken)
             return WF_OK;
-        describe_holder(t->port, holder, sizeof holder);
+        if (holder[0])
+            break;
+        poll(NULL, 0, LOOK_MS);
     }
     return wf_fail(err, WF_INVALID, "end that process, or give the task another address",
                    "%s cannot have %s: it is in use%s", who, t->address, holder);

@@ -84,7 +84,7 @@ class Cluster:
         self.weft = os.path.abspath(weft)
         self.folder = tempfile.mkdtemp(prefix="weft-")
         self.env = dict(os.environ, **(env or {}))
-        self.started = []
+        self.started, self.seen = [], {}
         self.ports = self._addresses(transport, 1 + 4 + workers)
         self.n_workers, self.more = workers, more
         self.resize(ps)
@@ -217,12 +217,16 @@ class Cluster:
                 with open(f"/proc/{pid}/cmdline", "rb") as f:
                     words = f.read().decode(errors="replace").split("\0")
                 with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-                    state = f.read().rsplit(")", 1)[1].split()[0]
+                    facts = f.read().rsplit(")", 1)[1].split()
             except OSError:
                 continue
-            if any(word.startswith(self.folder) for word in words) and state != "Z" and \
-                    int(pid) != os.getpid():
+            state, threads = facts[0], int(facts[17])
+            # A dead process has no words left; its last threads may still hold its sockets.
+            if state == "Z" and threads > 1 and int(pid) in self.seen:
+                found[int(pid)] = self.seen[int(pid)]
+            elif any(word.startswith(self.folder) for word in words) and int(pid) != os.getpid():
                 found[int(pid)] = words
+        self.seen.update(found)
         return found
 
     def pid(self, task):
