@@ -68,9 +68,9 @@ typedef struct wf_master_conf {
     wf_master_ops ops;
 } wf_master_conf;
 
-/* A master that the caller owns, with its journal replayed. `now_ns` is when the
- * members of the last view are taken to have been heard of. Errors: WF_IO, WF_CORRUPT, WF_NOMEM. The net is set with wf_master_set_net before any
- * event. */
+/* A master that the caller owns, with its journal replayed. `now_ns` is when the members of the
+ * last view are taken to have been heard of. Errors: WF_IO, WF_CORRUPT, WF_NOMEM. The net is set
+ * with wf_master_set_net before any event. */
 WF_MUST_USE wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **out,
                                     wf_err *err);
 void wf_master_set_net(wf_master *m, wf_net *net);

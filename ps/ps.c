@@ -64,6 +64,16 @@ const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i)
     return i < ps->n_slices ? &ps->slices[i] : NULL;
 }
 
+uint16_t wf_ps_generation(const wf_ps *ps)
+{
+    return ps->serving ? ps->generation : 0;
+}
+
+uint32_t wf_ps_view(const wf_ps *ps)
+{
+    return ps->view;
+}
+
 const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps)
 {
     return &ps->stats;
@@ -187,6 +197,7 @@ static wf_status deny(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
     WF_LOG_DEBUG("ps.denied", "worker=%u kind=%s generation=%u here=%u", w->peer->task.index,
                  wf_kind_name(m->head.kind), m->head.generation, ps->generation);
     WF_TRY(wf_net_msg(ps->net, WF_DENIED, &no, err));
+    no->head.request = m->head.generation; /* what was of an older one is not to be said again */
     return wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &no, err);
 }
 

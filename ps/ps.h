@@ -8,12 +8,13 @@
  * net; checkpoints are read through a wf_disk, and shards are written by the shell in its own time.
  *
  * Invariants
- *   P1  a push is checked whole before any of it is applied: view, generation, slices, sizes,
- * values P2  a part is applied once per (slice, incarnation, step), however often it arrives P3  a
- * pull that counts on own pushes up to step s is answered, slice by slice, only once they are
- *       applied
+ *   P1  a push is checked whole before any of it is applied: view, generation, slices, sizes and
+ *       values
+ *   P2  a part is applied once per (slice, incarnation, step), however often it arrives
+ *   P3  a pull that counts on own pushes up to step s is answered, slice by slice, when they are
+ *       applied and not before
  *   P4  only incarnations of the newest view are served
-  P5  a slice belongs to one apply thread: slice id modulo the number of threads
+ *   P5  a slice belongs to one apply thread: slice id modulo the number of threads
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
@@ -78,7 +79,7 @@ typedef struct wf_ps_conf {
     wf_disk *disk; /* where checkpoints are read */
     wf_ps_ops ops;
     uint32_t threads; /* that apply updates; 0 is 1 */
-    bool checksums; /* of payloads sent: off on one host */
+    bool checksums;   /* of payloads sent: off on one host */
 } wf_ps_conf;
 
 typedef struct wf_ps_stats {
@@ -90,7 +91,7 @@ WF_MUST_USE wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *ma
                                 wf_err *err);
 void wf_ps_free(wf_ps **ps);
 
-/* Handles one event of the net (the message is taken) . Errors end the process: WF_SUPERSEDED when
+/* Handles one event of the net (the message is taken). Errors end the process: WF_SUPERSEDED when
  * a newer incarnation has this place, and what the master refused. */
 WF_MUST_USE wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err);
 /* The shell has written a fork, or failed: rc and its error. Takes *f. */
@@ -98,7 +99,11 @@ void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *
                     const wf_err *why);
 
 const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps);
-/* Slice by place, NULL past the end; for tests and oracles. */
+/* For tests and oracles. Slice by place, NULL past the end; the generation that is served, 0 when
+ * none is; the view, and whether an incarnation is in it. */
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);
+uint16_t wf_ps_generation(const wf_ps *ps);
+uint32_t wf_ps_view(const wf_ps *ps);
+bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
 
 #endif

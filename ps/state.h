@@ -109,7 +109,6 @@ WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
 
 /* NULL when the slice is not on this ps. */
 wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id);
-bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
 /* Stamps view and generation, and sends. Takes *m. */
 WF_MUST_USE wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m,
                                  wf_err *err);

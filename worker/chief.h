@@ -7,8 +7,8 @@
  *
  * Invariants
  *   H1  a worker's report is gathered before any ps is asked to copy, so the data ledger never
- * claims a record whose push came after the copy H2  the folder is renamed only with the master's
- * word for this cut's id
+ *       claims a record whose push came after the copy
+ *   H2  the folder is renamed only with the master's word for this cut's id
  */
 #ifndef WF_WORKER_CHIEF_H
 #define WF_WORKER_CHIEF_H

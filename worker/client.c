@@ -395,7 +395,8 @@ wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *
         return on_weights(c, ps, m, err);
     if (m->head.kind == WF_PUSH_OK)
         return on_push_ok(c, ps, m, err);
-    if (m->head.kind == WF_DENIED && c->retry_ns[ps] == INT64_MAX)
+    if (m->head.kind == WF_DENIED && m->head.request == c->generation &&
+        c->retry_ns[ps] == INT64_MAX)
         c->retry_ns[ps] = now_ns + WF_CLIENT_RETRY_MS * WF_NS_PER_MS;
     return WF_OK;
 }
@@ -573,6 +574,11 @@ uint32_t wf_client_in_flight(const wf_client *c)
 void wf_client_set_base(wf_client *c, uint32_t step)
 {
     c->base = step;
+}
+
+uint32_t wf_client_base(const wf_client *c)
+{
+    return c->base;
 }
 
 const char *wf_client_awaited(const wf_client *c, char *text, size_t size)

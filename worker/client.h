@@ -8,11 +8,11 @@
  * transport.
  *
  * Invariants
- *   K1  the pull for step t holds this worker's own pushes up to exactly max(base, t - 1 -
- * pipeline), where base is the last step before a barrier (start, cut, epoch). After a lost link to
- * a ps it may hold more, at most t - 1: the answer that was on its way is gone, and asked for anew
+ *   K1  the pull for step t holds this worker's own pushes up to max(base, t - 1 - pipeline), where
+ *       base is the last step before a barrier (start, cut, epoch): exactly up to there, but for a
+ *       pull that is asked anew, its answer having gone with a lost link: that holds up to t - 1
  *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
- * to the same ps incarnation
+ *       to the same ps incarnation
  */
 #ifndef WF_WORKER_CLIENT_H
 #define WF_WORKER_CLIENT_H
@@ -91,6 +91,7 @@ uint32_t wf_client_acked(const wf_client *c);
 uint32_t wf_client_in_flight(const wf_client *c);
 /* A barrier: later pulls count on all pushes up to `step` (K1). */
 void wf_client_set_base(wf_client *c, uint32_t step);
+uint32_t wf_client_base(const wf_client *c);
 /* Writes "ps/1" etc. of whom an answer is awaited into text: for the sentence of a deadline. */
 const char *wf_client_awaited(const wf_client *c, char *text, size_t size);
 

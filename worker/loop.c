@@ -99,6 +99,11 @@ uint16_t wf_worker_generation(const wf_worker *w)
     return w->generation;
 }
 
+uint32_t wf_worker_base(const wf_worker *w)
+{
+    return w->client ? wf_client_base(w->client) : 0;
+}
+
 bool wf_worker_waits_for_weights(const wf_worker *w)
 {
     return w->client && !w->computing && !w->held &&

@@ -61,10 +61,11 @@ typedef struct wf_worker_ops {
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
     /* What was asked for and not used is no longer wanted. */
     void (*cancel)(void *arg);
-    /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as it
-     * is final, then wf_worker_computed; during the call or later. */
+    /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as
+     * it is final, then wf_worker_computed; during the call or later. */
     wf_status (*compute)(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err);
-    /* Evaluates with the weights of `set`: ends in wf_worker_evaluated, during the call or later. */
+    /* Evaluates with the weights of `set`: ends in wf_worker_evaluated, during the call or later.
+     */
     wf_status (*evaluate)(void *arg, int set, wf_err *err);
     /* A transport to a parameter server. */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
@@ -75,8 +76,8 @@ typedef struct wf_worker_conf {
     uint32_t index;
     uint64_t incarnation;
     wf_worker_ops ops;
-    wf_disk *disk;       /* for the manifest, when this worker is chief */
-    int64_t progress_ns; /* between two reports */
+    wf_disk *disk;                 /* for the manifest, when this worker is chief */
+    int64_t progress_ns;           /* between two reports */
     int64_t (*wall_ms)(void *arg); /* since 1970, for the manifest */
 } wf_worker_conf;
 
@@ -112,6 +113,8 @@ void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64
 /* The last step computed, and the generation: for signs of life and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
 uint16_t wf_worker_generation(const wf_worker *w);
+/* The last step before a barrier: invariant K1 of client.h. */
+uint32_t wf_worker_base(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);
 
 #endif

@@ -6,8 +6,7 @@
  * clock and opens no socket: transports and the time are given. One thread owns a net.
  *
  *   dialled peer:   DIALLING --welcome--> UP --reset, new incarnation--> DIALLING (event DOWN)
- *   accepted peer:  (hello) UP --silent for gone_ns, or its task says hello anew--> gone (event
- * DOWN)
+ *   accepted peer:  (hello) UP --silent for gone_ns, or a new hello--> gone (event DOWN)
  *
  * Invariants
  *   N1  after EV_UP for a peer, messages flow on a fresh link; nothing of an older link arrives

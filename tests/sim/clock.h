@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/clock.h - virtual time: a heap of what will happen, in order of time, then of when it was
- * planned. */
+/* tests/sim/clock.h - virtual time: a heap of what will happen, in order of time, then of when it
+ * was planned. */
 #ifndef WF_TESTS_SIM_CLOCK_H
 #define WF_TESTS_SIM_CLOCK_H
 
@@ -12,8 +12,8 @@ typedef struct wf_happening {
     int64_t at_ns;
     uint64_t order;
     int kind;
-    uint32_t who;   /* which process, or endpoint */
-    uint64_t life;  /* of the process: what was planned for an older life does not happen */
+    uint32_t who;  /* which process, or endpoint */
+    uint64_t life; /* of the process: what was planned for an older life does not happen */
     void *what;
     uint64_t number;
 } wf_happening;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/sim/model.c */
 #include "tests/sim/model.h"
+#include "tests/sim/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,7 @@ static void slices(wf_arena *a, Weft__Setup *s, const wf_sim_spec *spec, uint32_
     }
 }
 
-wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared **out,
-                           wf_err *err)
+wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared **out, wf_err *err)
 {
     uint32_t n_steps = WF_MODEL_STEP_SLICES * spec->ps, n_records = 2 * spec->ps;
     wf_prepared *p = calloc(1, sizeof *p);
@@ -86,7 +86,7 @@ wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     p->every_steps = spec->every_steps;
-    p->keep = 3;
+    p->keep = KEEP;
     p->evaluates = spec->evaluates;
     (void)err;
     *out = p;

@@ -26,7 +26,9 @@ typedef struct wf_sim_spec {
     uint32_t drop_per_mille, dup_per_mille;
     int64_t delay_us_min, delay_us_max;
     /* faults, at random moments before faults_end_ms */
-    uint32_t kills, freezes, cuts, kill_alls, disk_errors;
+    uint32_t kills, freezes, cuts, swizzles, kill_alls, disk_errors;
+    uint32_t stops;                          /* the job is stopped, and recovered once it is */
+    bool tells;                              /* the supervisor tells the master of a death */
     bool kill_workers, kill_ps, kill_master; /* who may be killed */
     int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
     bool loud;                               /* print every event that a role takes */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/checkpoints.c - what must hold on disk: what was committed stays, and holds what its
+ * ledger of data claims. Looked at when the master hears of a checkpoint, when the power has gone,
+ * and at the end. */
+#include "common/base/bytes.h"
+#include "common/base/size.h"
+#include "common/ckpt/ckpt.h"
+#include "tests/sim/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A committed checkpoint holds each record that its ledger claims, and while no worker has died no
+ * other: the cut is one instant of data and weights. */
+static void check_records(wf_sim *s, wf_ckpt *c)
+{
+    const wf_ckpt_ledger *l = &wf_ckpt_manifest(c)->ledger;
+    float *records = calloc(s->spec.records, sizeof *records);
+    uint8_t *claimed = calloc(s->spec.records, 1);
+    wf_err err;
+
+    wf_assert(records && claimed);
+    if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) != WF_OK)
+        wf_sim_failed(s, "reading a checkpoint", err.status, &err);
+    for (size_t i = 0; i < l->n_finished; i++)
+        memset(claimed + l->finished[i].begin, 1, l->finished[i].end - l->finished[i].begin);
+    for (size_t i = 0; i < l->n_open; i++)
+        memset(claimed + l->open[i].begin, 1, l->open[i].next - l->open[i].begin);
+    for (uint32_t r = 0; r < s->spec.records; r++) {
+        uint64_t wanted = l->epoch + claimed[r], got = (uint64_t)records[r];
+
+        if (got < wanted)
+            wf_sim_broken(s, "a checkpoint holds every record that its ledger claims", got, wanted);
+        if (s->oracle.worker_deaths == 0 && got > wanted)
+            wf_sim_broken(s, "a checkpoint holds no record that its ledger does not claim", got,
+                          wanted);
+    }
+    free(records);
+    free(claimed);
+}
+
+static void check_newest(wf_sim *s, const wf_ckpt_entry *e)
+{
+    wf_ckpt *c = NULL;
+    wf_err err;
+
+    if (e->step == s->oracle.checked_step)
+        return;
+    s->oracle.checked_step = e->step;
+    s->result.checkpoints++;
+    if (wf_ckpt_open(s->disk, "/ckpt", WF_SIM_JOB, e->step, true, &c, &err) == WF_OK)
+        check_records(s, c);
+    else
+        wf_sim_failed(s, "a committed checkpoint verifies", err.status, &err);
+    wf_ckpt_close(&c);
+}
+
+/* The hint must not lead to nothing: it moves after its checkpoint is durable. */
+static void check_latest(wf_sim *s, const wf_ckpt_entry list[], size_t n)
+{
+    size_t size = 0;
+    const uint8_t *text = wf_memdisk_bytes(s->memdisk, "/ckpt/" WF_SIM_JOB "/latest", &size);
+
+    if (!text || size < strlen("step-00000000"))
+        return; /* never written, or torn: a hint only */
+    for (size_t i = 0; i < n; i++)
+        if (!list[i].fault && size > strlen(list[i].name) &&
+            memcmp(list[i].name, text, strlen(list[i].name)) == 0)
+            return;
+    wf_sim_broken(s, "`latest` names a checkpoint that is complete", size, n);
+}
+
+static void check_disk(wf_sim *s)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_ckpt_entry *list = NULL, *newest = NULL;
+    oracle *o = &s->oracle;
+    uint32_t whole = 0;
+    size_t n = 0;
+    wf_err err;
+
+    if (wf_ckpt_list(s->disk, "/ckpt", WF_SIM_JOB, a, &list, &n, &err) != WF_OK)
+        n = 0; /* the job has no folder yet */
+    for (size_t i = 0; i < n; i++) {
+        whole += !list[i].fault;
+        if (!newest && !list[i].fault)
+            newest = &list[i];
+    }
+    if (o->committed_generation &&
+        (!newest || newest->generation < o->committed_generation ||
+         (newest->generation == o->committed_generation && newest->step < o->committed_step)))
+        wf_sim_broken(s, "what was committed stays", o->committed_generation, o->committed_step);
+    if (whole < o->most_complete)
+        wf_sim_broken(s, "as many checkpoints stay as are to be kept", whole, o->most_complete);
+    o->most_complete = WF_MAX(o->most_complete, WF_MIN(whole, (uint32_t)KEEP));
+    if (newest) {
+        check_newest(s, newest);
+        check_latest(s, list, n);
+    }
+    wf_arena_free(&a);
+}
+
+void wf_sim_check_disk(wf_sim *s)
+{
+    s->oracle.look_at_disk = false;
+    wf_memdisk_quiet(s->memdisk, true);
+    check_disk(s);
+    wf_memdisk_quiet(s->memdisk, false);
+}
+
+void wf_sim_check_end(wf_sim *s)
+{
+    wf_ckpt *c = NULL;
+    float *records = calloc(s->spec.records, sizeof *records);
+    wf_err err;
+
+    wf_assert(records);
+    wf_memdisk_quiet(s->memdisk, true);
+    if (wf_ckpt_newest(s->disk, "/ckpt", WF_SIM_JOB, "ledger", UINT64_MAX, NULL, NULL, &c, &err) !=
+        WF_OK) {
+        wf_sim_failed(s, "a job that is done has a checkpoint", err.status, &err);
+    } else if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) == WF_OK) {
+        for (uint32_t r = 0; r < s->spec.records; r++) {
+            if (records[r] < (float)s->spec.epochs)
+                wf_sim_broken(s, "every record is trained once an epoch", r, (uint64_t)records[r]);
+            if (s->oracle.worker_deaths == 0 && records[r] > (float)s->spec.epochs)
+                wf_sim_broken(s, "without a worker's death no record is trained twice", r,
+                              (uint64_t)records[r]);
+        }
+        s->result.generation = wf_ckpt_manifest(c)->cut.generation;
+    }
+    wf_ckpt_close(&c);
+    free(records);
+}

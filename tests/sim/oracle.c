@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/oracle.c - what must hold after every event, from what the processes hear and from what
+ * the ps hold. It knows nothing of how the roles come to it.
+ *
+ *   O1  a slice holds one for each update, and between the parts that were acknowledged to workers
+ * and the parts that they pushed, counted from where its generation began: so each acknowledged
+ * part is in the history that survives, and each is applied once O2  only members of a ps's view
+ * are among those whose parts it has applied O3  views only grow; who has left a view is never in a
+ * newer one O4  a cut's number is used once, and has one chief, whose commit alone is granted O5
+ * with one worker, the weights of step t hold its own parts up to max(base, t - 1 - pipeline)
+ */
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/parts.h"
+#include "tests/sim/model.h"
+#include "tests/sim/world.h"
+
+#include <string.h>
+
+void wf_oracle_may_be_given_up(wf_sim *s, const process *p)
+{
+    s->oracle.worker_deaths += p->task.role == WF_ROLE_WORKER;
+}
+
+void wf_oracle_reborn(process *p)
+{
+    p->view = p->cut = p->links = p->links_at_first = 0;
+    p->generation = 0;
+    memset(p->acked, 0, sizeof p->acked);
+}
+
+/* The claims of older generations went with them. */
+static void begin_generation(oracle *o, uint16_t generation)
+{
+    if (generation <= o->generation)
+        return;
+    o->generation = generation;
+    memset(o->slices, 0, sizeof o->slices);
+}
+
+static void begin_worker_generation(process *p, uint16_t generation)
+{
+    begin_generation(&p->sim->oracle, generation);
+    if (p->generation == generation)
+        return;
+    p->generation = generation;
+    p->cut = 0;
+    memset(p->acked, 0, sizeof p->acked);
+}
+
+/* ---- what is heard ---- */
+
+/* A ps applies a worker's parts of one slice in order, so what is acknowledged includes all before.
+ */
+static void hear_push_ok(process *p, const wf_msg *m)
+{
+    oracle *o = &p->sim->oracle;
+    uint32_t ids[WF_MAX_PARTS], n = 0;
+    wf_err err;
+
+    if (m->head.generation != wf_worker_generation(p->worker) ||
+        m->head.generation != o->generation)
+        return;
+    begin_worker_generation(p, m->head.generation);
+    wf_assert(wf_slices_get(m, ids, &n, &err) == WF_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        wf_assert(ids[i] < MOST_SLICES);
+        if (m->head.step <= p->acked[ids[i]])
+            continue;
+        o->slices[ids[i]].acked += m->head.step - p->acked[ids[i]];
+        p->acked[ids[i]] = m->head.step;
+    }
+}
+
+static bool holds(const uint64_t list[], uint32_t n, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] == incarnation)
+            return true;
+    return false;
+}
+
+static void hear_view(process *p, const wf_msg *m)
+{
+    oracle *o = &p->sim->oracle;
+    uint64_t members[MOST_PROCESSES];
+    Weft__View *view = NULL;
+    uint32_t n = 0;
+    wf_err err;
+
+    wf_assert(wf_control_get(m, &weft__view__descriptor, &view, &err) == WF_OK);
+    for (size_t i = 0; i < view->n_members; i++)
+        members[n++] = view->members[i]->incarnation;
+    wf_control_free(&view);
+    if (m->head.view <= o->view)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (holds(o->gone, o->n_gone, members[i]))
+            wf_sim_broken(p->sim, "who has left is no member again", m->head.view, members[i]);
+    for (uint32_t i = 0; i < o->n_members && o->n_gone < MOST_GONE; i++)
+        if (!holds(members, n, o->members[i]))
+            o->gone[o->n_gone++] = o->members[i];
+    memcpy(o->members, members, sizeof o->members);
+    o->n_members = n;
+    o->view = m->head.view;
+}
+
+static void hear_cut(process *p, const wf_msg *m)
+{
+    oracle *o = &p->sim->oracle;
+    Weft__Cut *cut = NULL;
+    wf_err err;
+
+    if (m->head.generation != wf_worker_generation(p->worker))
+        return;
+    begin_worker_generation(p, m->head.generation);
+    wf_assert(wf_control_get(m, &weft__cut__descriptor, &cut, &err) == WF_OK);
+    if (m->head.cut <= p->cut)
+        wf_sim_broken(p->sim, "the number of a cut is used once", m->head.cut, p->cut);
+    p->cut = m->head.cut;
+    if (o->cut_generation == m->head.generation && o->cut == m->head.cut &&
+        o->cut_chief != cut->chief)
+        wf_sim_broken(p->sim, "a cut has one chief", m->head.cut, cut->chief);
+    if (o->cut_generation < m->head.generation ||
+        (o->cut_generation == m->head.generation && o->cut < m->head.cut)) {
+        o->cut_generation = m->head.generation;
+        o->cut = m->head.cut;
+        o->cut_chief = cut->chief;
+    }
+    wf_control_free(&cut);
+}
+
+/* An older cut's word may come late to a chief that is a member no more: its checkpoint then is an
+ * older one of the same history, and does no harm. */
+static void hear_commit(process *p, const wf_msg *m)
+{
+    oracle *o = &p->sim->oracle;
+
+    o->look_at_disk = true;
+    if (o->cut_generation == m->head.generation && o->cut == m->head.cut && o->cut_chief != p->life)
+        wf_sim_broken(p->sim, "only the chief may commit", m->head.cut, p->life);
+}
+
+static void hear_done(process *p, const wf_msg *m)
+{
+    oracle *o = &p->sim->oracle;
+    Weft__CutDone *done = NULL;
+    wf_err err;
+
+    wf_assert(wf_control_get(m, &weft__cut_done__descriptor, &done, &err) == WF_OK);
+    if (!done->what[0] &&
+        (m->head.generation > o->committed_generation ||
+         (m->head.generation == o->committed_generation && done->step > o->committed_step))) {
+        o->committed_generation = m->head.generation;
+        o->committed_step = done->step;
+    }
+    o->look_at_disk = true;
+    wf_control_free(&done);
+}
+
+void wf_oracle_hear(process *p, const wf_event *ev)
+{
+    if (p->worker && ev->kind == WF_EV_UP && ev->peer->task.role == WF_ROLE_PS)
+        p->links++;
+    if (ev->kind != WF_EV_MESSAGE)
+        return;
+    switch (ev->msg->head.kind) {
+    case WF_PUSH_OK:
+        hear_push_ok(p, ev->msg);
+        break;
+    case WF_VIEW:
+        hear_view(p, ev->msg);
+        break;
+    case WF_CUT_OPEN:
+        hear_cut(p, ev->msg);
+        break;
+    case WF_CUT_COMMIT:
+        if (p->worker)
+            hear_commit(p, ev->msg);
+        break;
+    case WF_CUT_DONE:
+        hear_done(p, ev->msg);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- what workers do ---- */
+
+void wf_oracle_computes(process *p, uint32_t step, const float *steps)
+{
+    uint32_t n = WF_MODEL_STEP_SLICES * p->sim->spec.ps, pipeline = p->sim->spec.pipeline;
+    uint32_t base = wf_worker_base(p->worker),
+             ahead = step > 1 + pipeline ? step - 1 - pipeline : 0;
+    uint32_t least = base > ahead ? base : ahead;
+
+    begin_worker_generation(p, wf_worker_generation(p->worker));
+    if (step == 1) {
+        memcpy(p->first, steps, n * sizeof *steps);
+        p->links_at_first = p->links;
+    }
+    for (uint32_t i = 0; p->sim->spec.workers == 1 && i < n; i++) {
+        uint32_t own = (uint32_t)(steps[i] - p->first[i]);
+
+        /* An answer that went with a lost link is asked for anew, and may then hold more (K1). */
+        if (own < least || own >= step || (own > least && p->links == p->links_at_first))
+            wf_sim_broken(p->sim, "weights hold own parts up to where they should", own, least);
+    }
+}
+
+void wf_oracle_pushes(process *p)
+{
+    oracle *o = &p->sim->oracle;
+
+    begin_worker_generation(p, wf_worker_generation(p->worker));
+    if (p->generation == o->generation)
+        for (uint32_t i = 0; i < MOST_SLICES; i++)
+            o->slices[i].pushed++;
+}
+
+/* ---- what the ps hold ---- */
+
+static void check_claim(wf_sim *s, const wf_slice *slice)
+{
+    slice_claim *c = &s->oracle.slices[slice->id];
+    uint64_t applied;
+
+    if (!c->known) { /* nothing is pushed before the ps have all been set up */
+        c->known = true;
+        c->start = slice->updates;
+    }
+    applied = slice->updates - c->start;
+    if (applied < c->acked)
+        wf_sim_broken(s, "what is acknowledged is applied", applied, c->acked);
+    if (applied > c->pushed)
+        wf_sim_broken(s, "a part is applied once", applied, c->pushed);
+}
+
+static void check_slice(const process *p, const wf_slice *slice)
+{
+    wf_sim *s = p->sim;
+
+    for (uint32_t i = 0; i < slice->seen.n; i++)
+        if (!wf_ps_in_view(p->ps, slice->seen.rows[i].incarnation))
+            wf_sim_broken(s, "only members' parts are applied", slice->id,
+                          slice->seen.rows[i].incarnation);
+    if (wf_ps_generation(p->ps) == s->oracle.generation)
+        check_claim(s, slice);
+    if (slice->variable != WF_MODEL_STEPS)
+        return;
+    for (uint64_t e = 0; e < slice->count; e++)
+        if ((uint64_t)wf_slice_weights(slice)[e] != slice->updates)
+            wf_sim_broken(s, "a slice holds one for each update",
+                          (uint64_t)wf_slice_weights(slice)[e], slice->updates);
+}
+
+void wf_oracle_check(process *ran)
+{
+    wf_sim *s = ran->sim;
+    const wf_slice *slice;
+
+    if (ran->master && wf_master_view(ran->master) < s->oracle.view)
+        wf_sim_broken(s, "the master's view only grows", wf_master_view(ran->master),
+                      s->oracle.view);
+    if (!ran->ps)
+        return;
+    if (wf_ps_view(ran->ps) < ran->view)
+        wf_sim_broken(s, "a ps's view only grows", wf_ps_view(ran->ps), ran->view);
+    ran->view = wf_ps_view(ran->ps);
+    begin_generation(&s->oracle, wf_ps_generation(ran->ps));
+    for (uint32_t k = 0; (slice = wf_ps_slice_at(ran->ps, k)); k++)
+        check_slice(ran, slice);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/world.h - what the files of the simulator share: processes, the agenda, the bad
+ * network.
+ *
+ *   sim.c      the loop: what happens, happens to a process, which then runs
+ *   life.c     birth and death; the shells around the roles
+ *   network.c  what becomes of a packet
+ *   faults.c   what goes wrong, and when
+ *   client.c   the supervisor and the person: a death is told, a job stopped and recovered
+ *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk
+ */
+#ifndef WF_TESTS_SIM_WORLD_H
+#define WF_TESTS_SIM_WORLD_H
+
+#include "common/base/clock.h"
+#include "common/wire/mem.h"
+#include "common/wire/net.h"
+#include "master/master.h"
+#include "ps/ps.h"
+#include "tests/sim/clock.h"
+#include "tests/sim/memdisk.h"
+#include "tests/sim/sim.h"
+#include "worker/worker.h"
+
+#define MS WF_NS_PER_MS
+enum {
+    MOST_PROCESSES = 16,
+    MOST_ENDPOINTS = 65536,
+    MOST_SLICES = 64,
+    MOST_GONE = 1024,
+    TICK_MS = 50,
+    KEEP = 3
+};
+#define WF_SIM_JOB "ledger"
+
+typedef enum wf_sim_kind {
+    PACKET,
+    WAKE,
+    COMPUTED,
+    EVALUATED,
+    SAVED,
+    BOOT,
+    TELL, /* the supervisor has seen a death */
+    THAW,
+    HEAL,
+    /* faults */
+    KILL,
+    KILL_ALL,
+    FREEZE,
+    CUT,
+    SWIZZLE,
+    DISK_ERROR,
+    STOP
+} wf_sim_kind;
+
+typedef struct process {
+    struct wf_sim *sim;
+    uint32_t number;
+    wf_task task;
+    char address[32];
+    bool alive, frozen;
+    uint64_t life; /* the incarnation; 0 before the first boot */
+    wf_net *net;
+    wf_peer *to_master;
+    wf_master *master;
+    wf_ps *ps;
+    wf_worker *worker;
+    int64_t next_wake_ns;
+    /* a worker's step in hand */
+    wf_batch_id batch;
+    uint64_t work; /* counts halts: what was begun before one does not end after it */
+    /* the oracle's: of this life */
+    uint32_t view;               /* a ps's highest */
+    uint32_t cut;                /* a worker's last, in `generation` */
+    uint16_t generation;         /* of what is below */
+    uint32_t acked[MOST_SLICES]; /* the highest step of each slice that was acknowledged */
+    uint32_t links;              /* how many links to ps it has had */
+    float first[MOST_SLICES];    /* weights of `steps` at its first step */
+    uint32_t links_at_first;
+} process;
+
+/* What a slice must hold: between the parts acknowledged and the parts pushed in its generation. */
+typedef struct slice_claim {
+    bool known;
+    uint64_t start, acked, pushed; /* updates that it began with; parts since */
+} slice_claim;
+
+typedef struct oracle {
+    uint16_t generation; /* of the claims */
+    slice_claim slices[MOST_SLICES];
+    uint32_t view;
+    uint64_t members[MOST_PROCESSES]; /* of the newest view that a ps has taken */
+    uint32_t n_members;
+    uint64_t gone[MOST_GONE]; /* were members, and are not any more */
+    uint32_t n_gone;
+    uint16_t cut_generation;
+    uint32_t cut;
+    uint64_t cut_chief;
+    uint32_t committed_generation; /* the newest checkpoint that the master was told of */
+    uint64_t committed_step;
+    uint64_t checked_step;
+    uint32_t most_complete;
+    uint64_t worker_deaths;
+    bool look_at_disk;
+} oracle;
+
+typedef struct wf_sim {
+    wf_sim_spec spec;
+    int64_t now_ns;
+    uint64_t draws, session;
+    wf_agenda agenda;
+    wf_mem *mem;
+    wf_memdisk *memdisk;
+    wf_disk *disk;
+    process procs[MOST_PROCESSES];
+    uint32_t n;                    /* processes; the last one is the client */
+    uint8_t owner[MOST_ENDPOINTS]; /* which process an endpoint is of */
+    bool severed[MOST_PROCESSES][MOST_PROCESSES];
+    int64_t clogged_ns[MOST_PROCESSES][MOST_PROCESSES]; /* packets wait until then */
+    bool submitted, recovered_all, stop_wanted;
+    oracle oracle;
+    wf_sim_result result;
+    wf_status rc;
+    wf_err err;
+} wf_sim;
+
+/* Luck, by the seed. */
+uint64_t wf_sim_below(wf_sim *s, uint64_t n);
+int64_t wf_sim_between(wf_sim *s, int64_t least, int64_t most);
+uint64_t wf_sim_id(void *sim); /* never 0 */
+void wf_sim_plan(wf_sim *s, int64_t after_ns, wf_happening h);
+/* A claim is broken: the history ends with it. */
+void wf_sim_broken(wf_sim *s, const char *claim, uint64_t a, uint64_t b);
+void wf_sim_failed(wf_sim *s, const char *where, wf_status rc, const wf_err *err);
+/* Lets a process take what has reached it, and do what is due. */
+void wf_sim_run_process(process *p);
+
+/* network.c */
+void wf_sim_carry(void *sim, const wf_packet *packet);
+void wf_sim_arrive(wf_sim *s, wf_packet *packet);
+void wf_sim_own(wf_sim *s, uint32_t number, const wf_transport *t);
+
+/* life.c */
+void wf_sim_boot(process *p);
+void wf_sim_die(process *p);
+void wf_sim_restart_later(process *p);
+void wf_sim_wake_at(process *p, int64_t at_ns);
+/* What a process began is over. */
+void wf_sim_over(process *p, wf_happening *h);
+
+/* faults.c */
+void wf_sim_plan_faults(wf_sim *s);
+void wf_sim_fault(wf_sim *s, const wf_happening *h);
+
+/* client.c */
+void wf_sim_tell(process *client, const process *dead, uint64_t life);
+void wf_sim_client_advance(process *client);
+
+/* oracle.c */
+void wf_oracle_hear(process *p, const wf_event *ev); /* before the role takes it */
+void wf_oracle_computes(process *p, uint32_t step, const float *steps);
+void wf_oracle_pushes(process *p);
+void wf_oracle_check(process *ran); /* after each event */
+void wf_oracle_reborn(process *p);
+/* A worker may be taken for dead: what it trained and had not reported may be trained again. */
+void wf_oracle_may_be_given_up(wf_sim *s, const process *p);
+
+/* checkpoints.c */
+void wf_sim_check_disk(wf_sim *s);
+void wf_sim_check_end(wf_sim *s);
+
+#endif
