@@ -158,9 +158,13 @@ wf_status wf_worker_open_data(const wf_job_conf *job, const wf_conf_field from[]
         fields_of_files(job, from, n, graph, &f);
     spec.fields = f.specs;
     spec.n_fields = f.n;
-    WF_TRY(wf_dataset_open(&spec, out, err));
-    rc = check_inputs(*out, graph, err);
+    rc = wf_dataset_open(&spec, out, err);
+    if (rc == WF_OK)
+        rc = check_inputs(*out, graph, err);
     if (rc != WF_OK)
         wf_dataset_free(out);
+    /* What the job file says does not fit what the data files hold. */
+    if (rc == WF_SHAPE || rc == WF_USAGE)
+        return wf_err_wrap(err, rc, "%s:%d", job->path, job->data_line);
     return rc;
 }

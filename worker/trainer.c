@@ -345,16 +345,17 @@ static uint32_t gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_w
     return used;
 }
 
-static wf_status check_loss(const wf_trainer *t, const wf_worker_metric m[], uint32_t n,
-                            const wf_batch_id *batch, uint32_t step, wf_err *err)
+static wf_status check_loss(const wf_worker_metric m[], uint32_t n, const wf_batch_id *batch,
+                            uint32_t step, wf_err *err)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!isfinite(m[i].sum))
-            return wf_fail(
-                err, WF_NUMERIC, "lower the learning rate, or look at the data of that batch",
-                "the %s is %f at step %u (epoch %u, split %lu, batch %lu)", m[i].name, m[i].sum,
-                step, batch->epoch + 1, (unsigned long)batch->split, (unsigned long)batch->number);
-    (void)t;
+            return wf_fail(err, WF_NUMERIC,
+                           "lower the learning rate, or look at the data of that batch",
+                           "the %s is %s at step %u (epoch %u, split %" PRIu64 ", batch %" PRIu64
+                           ")",
+                           m[i].name, isnan(m[i].sum) ? "NaN" : "infinite", step, batch->epoch + 1,
+                           batch->split, batch->number);
     return WF_OK;
 }
 
@@ -423,7 +424,7 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "step %u", step);
     n = gather_metrics(&t->train, p, id->end - id->begin, m);
-    WF_TRY(check_loss(t, m, n, id, step, err));
+    WF_TRY(check_loss(m, n, id, step, err));
     log_loss(t, step, id, &m[0]);
     done_ns = wf_now_ns();
     wf_worker_spent(t->worker, (uint64_t)(done_ns - read_ns), 0, 0, (uint64_t)(read_ns - began_ns));

@@ -5,6 +5,7 @@
 #include "cmd/cli/place.h"
 #include "common/base/file.h"
 #include "common/compile/compile.h"
+#include "common/optim/rule.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,19 +14,40 @@
 
 enum { ANSWER_MS = 10000 };
 
-/* The model compiles for this cluster, before anything is asked of the master. */
-static wf_status check_model(const wf_job_conf *job, uint32_t n_ps, wf_err *err)
+/* The model compiles, before anything is started or asked. Where its slices will lie is no matter
+ * here: one ps will do. */
+static wf_status check_model(const wf_job_conf *job, wf_err *err)
 {
     wf_compile_spec spec;
     wf_compiled *c = NULL;
     wf_model model;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, n_ps, &model, &spec);
+    wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, 1, &model, &spec);
+    spec.train_metrics = true;
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; i < c->n_warnings; i++)
         fprintf(stderr, "warning: %s\n", c->warnings[i]);
     wf_compiled_free(&c);
     return WF_OK;
+}
+
+static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
+{
+    const wf_conf_item *item = &job->optimizer;
+    const char *names[WF_MAX_OPTIONS];
+    double values[WF_MAX_OPTIONS];
+    uint32_t n = 0;
+    wf_opt opt;
+
+    if (item->n_options > WF_MAX_OPTIONS)
+        return wf_fail(err, WF_USAGE, NULL, "%s:%d: %s has no %zu options", job->path, item->line,
+                       item->type, item->n_options);
+    for (; n < item->n_options; n++) {
+        names[n] = item->options[n].name;
+        values[n] = item->options[n].number;
+    }
+    return wf_err_wrap(err, wf_opt_init(&opt, item->type, n, names, values, err), "%s:%d",
+                       job->path, item->line);
 }
 
 static wf_status check_files(const wf_job_conf *job, const wf_conf_field f[], size_t n, wf_err *err)
@@ -37,45 +59,53 @@ static wf_status check_files(const wf_job_conf *job, const wf_conf_field f[], si
     return WF_OK;
 }
 
-static wf_status ask_submit(wf_ask *a, const wf_bytes *text, const char *path, const char *name,
-                            bool resume, wf_err *err)
+wf_status wf_submission_open(const char *path, wf_submission *s, wf_err *err)
 {
-    Weft__Ask ask = WEFT__ASK__INIT;
-    char full[PATH_MAX];
-
-    if (!realpath(path, full))
-        return wf_fail(err, WF_NOTFOUND, NULL, "cannot find %s", path);
-    ask.command = "submit";
-    ask.job = (char *)name;
-    ask.text = (char *)wf_bytes_str(text);
-    ask.path = full;
-    ask.resume = resume;
-    return wf_ask_send(a, &ask, ANSWER_MS, NULL, err);
+    *s = (wf_submission){.path = path};
+    WF_TRY(wf_job_load(path, &s->job, err));
+    WF_TRY(wf_file_read(path, WF_CONF_MAX_BYTES, &s->text, err));
+    WF_TRY(check_optimizer(s->job, err));
+    WF_TRY(check_model(s->job, err));
+    WF_TRY(check_files(s->job, s->job->train, s->job->n_train, err));
+    return check_files(s->job, s->job->eval, s->job->n_eval, err);
 }
 
-wf_status wf_submit(const wf_cluster_conf *conf, wf_ask *a, const char *path, bool resume,
-                    char name[65], wf_err *err)
+void wf_submission_close(wf_submission *s)
 {
-    wf_job_conf *job = NULL;
-    wf_bytes text = {0};
+    wf_job_free(&s->job);
+    wf_bytes_close(&s->text);
+}
+
+wf_status wf_submit(const wf_cluster_conf *conf, wf_ask *a, const wf_submission *s, bool resume,
+                    wf_err *err)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+    const char *text = wf_bytes_str(&s->text);
+    char full[PATH_MAX];
+
+    if (!realpath(s->path, full))
+        return wf_fail(err, WF_NOTFOUND, NULL, "cannot find %s", s->path);
+    ask.command = "submit";
+    ask.job = (char *)s->job->name;
+    ask.text = (char *)text;
+    ask.path = full;
+    ask.resume = resume;
+    WF_TRY(wf_ask_send(a, &ask, ANSWER_MS, NULL, err));
+    return wf_place_keep_job(conf, s->job->name, text, s->text.size, s->path, err);
+}
+
+static wf_status submit(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
+                        wf_err *err)
+{
+    wf_ask *a = NULL;
     wf_status rc;
 
-    WF_TRY(wf_file_read(path, WF_CONF_MAX_BYTES, &text, err));
-    rc = wf_job_load(path, &job, err);
+    WF_TRY(wf_ask_open(conf, &a, err));
+    rc = wf_submit(conf, a, s, resume, err);
     if (rc == WF_OK)
-        rc = check_model(job, conf->n_ps, err);
-    if (rc == WF_OK)
-        rc = check_files(job, job->train, job->n_train, err);
-    if (rc == WF_OK)
-        rc = check_files(job, job->eval, job->n_eval, err);
-    if (rc == WF_OK) {
-        snprintf(name, 65, "%s", job->name);
-        rc = ask_submit(a, &text, path, name, resume, err);
-    }
-    if (rc == WF_OK)
-        rc = wf_place_keep_job(conf, name, wf_bytes_str(&text), text.size, path, err);
-    wf_job_free(&job);
-    wf_bytes_close(&text);
+        printf("job %s is submitted   follow it with: weft status %s\n", s->job->name,
+               s->job->name);
+    wf_ask_close(&a);
     return rc;
 }
 
@@ -83,21 +113,18 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
-    wf_ask *a = NULL;
+    wf_submission s = {0};
     bool resume = false;
     wf_words words;
     const wf_flag flags[] = {{"resume", 0, .set = &resume}, {"cluster", 0, .value = &cluster}, {0}};
-    char name[65];
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    rc = wf_ask_open(conf, &a, err);
+    rc = wf_submission_open(words.word[0], &s, err);
     if (rc == WF_OK)
-        rc = wf_submit(conf, a, words.word[0], resume, name, err);
-    if (rc == WF_OK)
-        printf("job %s is submitted   follow it with: weft status %s\n", name, name);
-    wf_ask_close(&a);
+        rc = submit(conf, &s, resume, err);
+    wf_submission_close(&s);
     wf_cluster_free(&conf);
     return rc;
 }

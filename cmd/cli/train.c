@@ -10,43 +10,35 @@
 
 enum { READY_MS = 20000, DOWN_MS = 10000 };
 
-static wf_status train(const wf_cluster_conf *conf, const char *path, bool resume, wf_err *err)
+static wf_status train(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
+                       wf_err *err)
 {
     wf_ask *a = NULL;
-    char name[65];
     wf_status rc;
 
     WF_TRY(wf_ask_open(conf, &a, err));
-    rc = wf_submit(conf, a, path, resume, name, err);
+    rc = wf_submit(conf, a, s, resume, err);
     if (rc == WF_OK)
-        rc = wf_follow(conf, a, name, err);
+        rc = wf_follow(conf, a, s->job->name, err);
     wf_ask_close(&a);
     return rc;
 }
 
-/* Errors in the job file are found before a cluster is started for it. */
-static wf_status check(const char *path, wf_err *err)
-{
-    wf_job_conf *job = NULL;
-
-    WF_TRY(wf_job_load(path, &job, err));
-    wf_job_free(&job);
-    return WF_OK;
-}
-
-static wf_status run_on(const wf_cluster_conf *conf, const char *path, bool resume, wf_err *err)
+static wf_status run_on(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
+                        wf_err *err)
 {
     bool mine = wf_super_pid(conf) == 0;
     wf_err ignored;
-    wf_status rc;
+    wf_status rc = WF_OK;
 
     if (mine) {
         WF_TRY(wf_super_start(conf, err));
         fprintf(stderr, "cluster %s: 1 master, %u ps, %u workers   logs %s/logs\n", conf->name,
                 conf->n_ps, conf->n_workers, conf->state_dir);
-        WF_TRY(wf_super_wait_ready(conf, READY_MS, err));
+        rc = wf_super_wait_ready(conf, READY_MS, err);
     }
-    rc = train(conf, path, resume, err);
+    if (rc == WF_OK)
+        rc = train(conf, s, resume, err);
     if (mine && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
         fprintf(stderr, "warning: %s\n", ignored.what);
     return rc;
@@ -56,15 +48,20 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
+    wf_submission s = {0};
     bool resume = false;
     wf_words words;
     const wf_flag flags[] = {{"resume", 0, .set = &resume}, {"cluster", 0, .value = &cluster}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
-    WF_TRY(check(words.word[0], err));
-    WF_TRY(wf_place_cluster(cluster, true, &conf, err));
-    rc = run_on(conf, words.word[0], resume, err);
+    /* Errors in the job are found before a cluster is started for it. */
+    rc = wf_submission_open(words.word[0], &s, err);
+    if (rc == WF_OK)
+        rc = wf_place_cluster(cluster, true, &conf, err);
+    if (rc == WF_OK)
+        rc = run_on(conf, &s, resume, err);
+    wf_submission_close(&s);
     wf_cluster_free(&conf);
     return rc;
 }

@@ -90,6 +90,10 @@ typedef struct wf_compile_spec {
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
+
+    /* Where errors of loss and metrics lie; NULL: they came from no file. */
+    const char *file;
+    int loss_line, metrics_line;
 } wf_compile_spec;
 
 /* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.

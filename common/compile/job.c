@@ -27,5 +27,8 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .seed = job->seed,
         .n_ps = n_ps,
         .slice_bytes = job->slice_bytes,
+        .file = job->path,
+        .loss_line = job->loss ? job->loss_line : job->model_line,
+        .metrics_line = job->metrics_line,
     };
 }

@@ -196,6 +196,11 @@ static wf_status set_loss(wf_unit *u, wf_err *err)
     return WF_OK;
 }
 
+static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
+{
+    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
+}
+
 wf_status wf_pass_loss(wf_unit *u, wf_err *err)
 {
     switch (u->spec->mode) {
@@ -211,10 +216,10 @@ wf_status wf_pass_loss(wf_unit *u, wf_err *err)
         break;
     case WF_COMPILE_TRAIN:
     case WF_COMPILE_EVAL:
-        WF_TRY(set_loss(u, err));
+        WF_TRY(in_file(u, u->spec->loss_line, set_loss(u, err), err));
         WF_TRY(fetch_loss(u, err));
         if (u->spec->mode == WF_COMPILE_EVAL || u->spec->train_metrics)
-            WF_TRY(wf_attach_metrics(u, err));
+            WF_TRY(in_file(u, u->spec->metrics_line, wf_attach_metrics(u, err), err));
         break;
     }
     return wf_unit_set_outputs(u, err);
