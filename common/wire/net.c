@@ -385,7 +385,7 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
         return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
                        "%s dialled %s %u and reached %s", them,
                        wf_role_name((wf_role)body->peer_role), body->peer_index, me);
-    if (!(wf_kind_find(WF_HELLO)->from & 1u << body->role))
+    if (body->role >= WF_N_ROLES || !(wf_kind_find(WF_HELLO)->from & 1u << body->role))
         return wf_fail(err, WF_PROTO, NULL, "a hello from role number %u", body->role);
     return WF_OK;
 }

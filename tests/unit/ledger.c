@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/ledger.c - every position is in one split, and a split is done by who holds it. */
+#include "master/ledger.h"
+#include "common/base/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void splits_cover_the_epoch_without_gap(void **state)
+{
+    wf_ledger l = {0};
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 2, 105, 10, NULL), WF_OK);
+    assert_int_equal(l.n, 11);
+    for (uint64_t i = 0, at = 0; i < l.n; i++) {
+        assert_int_equal(wf_ledger_begins(&l, i), at);
+        at = wf_ledger_ends(&l, i);
+        assert_true(i + 1 < l.n || at == 105);
+    }
+    wf_ledger_close(&l);
+}
+
+static void sizes_that_cannot_be_are_refused(void **state)
+{
+    wf_ledger l = {0};
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 0, 10, NULL), WF_INVALID);
+    assert_int_equal(wf_ledger_begin(&l, 0, 10, 0, NULL), WF_INVALID);
+    assert_int_equal(wf_ledger_begin(&l, 0, UINT64_MAX, 1, NULL), WF_INVALID);
+    assert_null(l.rows);
+}
+
+static void only_the_holder_finishes_a_split(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id = 99;
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 30, 10, NULL), WF_OK);
+    assert_false(wf_ledger_finish(&l, 0, 7));
+    assert_true(wf_ledger_deal(&l, 7, &id));
+    assert_int_equal(id, 0);
+    assert_true(wf_ledger_holds(&l, 7));
+    assert_false(wf_ledger_finish(&l, 0, 8));
+    assert_true(wf_ledger_finish(&l, 0, 7));
+    assert_false(wf_ledger_finish(&l, 0, 7)); /* S3: once */
+    assert_false(wf_ledger_finish(&l, 3, 7));
+    assert_int_equal(l.done, 1);
+    assert_int_equal(wf_ledger_trained(&l), 10);
+    wf_ledger_close(&l);
+}
+
+static void what_a_dead_holder_had_trained_is_not_dealt_again(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 30, 10, NULL), WF_OK);
+    assert_true(wf_ledger_deal(&l, 7, &id));
+    wf_ledger_progress(&l, 0, 7, 4);
+    wf_ledger_progress(&l, 0, 7, 2);  /* it never goes back, */
+    wf_ledger_progress(&l, 0, 7, 11); /* nor beyond its end, */
+    wf_ledger_progress(&l, 0, 8, 6);  /* nor by another's word */
+    assert_int_equal(wf_ledger_release(&l, 7, true), 1);
+    assert_int_equal(l.rows[0].deaths, 1);
+    assert_true(wf_ledger_deal(&l, 9, &id));
+    assert_int_equal(id, 0);
+    assert_int_equal(l.rows[0].next, 4);
+    wf_ledger_close(&l);
+}
+
+static void a_claim_is_good_for_what_nobody_else_holds(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 30, 10, NULL), WF_OK);
+    assert_true(wf_ledger_claim(&l, 1, 7, 13));
+    assert_false(wf_ledger_claim(&l, 1, 8, 15));
+    assert_false(wf_ledger_claim(&l, 3, 7, 0));
+    assert_int_equal(l.rows[1].next, 13);
+    assert_true(wf_ledger_deal(&l, 8, &id));
+    assert_int_equal(id, 0);
+    assert_true(wf_ledger_deal(&l, 8, &id));
+    assert_int_equal(id, 2);
+    assert_false(wf_ledger_deal(&l, 8, &id));
+    assert_true(wf_ledger_finish(&l, 1, 7));
+    assert_false(wf_ledger_claim(&l, 1, 7, 13));
+    wf_ledger_close(&l);
+}
+
+/* Against a list of positions: whatever ranges come back, no position is trained that none claims.
+ */
+static void a_restored_ledger_claims_no_more_than_the_ranges(void **state)
+{
+    enum { RECORDS = 103 };
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        wf_rng_key key = {seed, 5};
+        bool trained[RECORDS] = {0};
+        wf_ledger l = {0};
+
+        assert_int_equal(wf_ledger_begin(&l, 0, RECORDS, 1 + wf_rng_below(key, 0, 20), NULL),
+                         WF_OK);
+        for (uint64_t k = 1; k < 6; k++) {
+            uint64_t begin = wf_rng_below(key, 2 * k, RECORDS);
+            uint64_t end = begin + wf_rng_below(key, 2 * k + 1, RECORDS - begin + 1);
+
+            wf_ledger_restore(&l, begin, end);
+            for (uint64_t i = begin; i < end; i++)
+                trained[i] = true;
+        }
+        for (uint64_t i = 0; i < l.n; i++)
+            for (uint64_t at = wf_ledger_begins(&l, i); at < l.rows[i].next; at++)
+                assert_true(trained[at]);
+        wf_ledger_close(&l);
+    }
+}
+
+static void ranges_in_order_come_back_whole(void **state)
+{
+    wf_ledger l = {0};
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 100, 10, NULL), WF_OK);
+    wf_ledger_restore(&l, 0, 34);
+    wf_ledger_restore(&l, 50, 100);
+    assert_int_equal(l.done, 8);
+    assert_int_equal(l.rows[3].next, 34);
+    assert_int_equal(l.rows[4].next, 40);
+    assert_int_equal(wf_ledger_trained(&l), 84);
+    wf_ledger_restore(&l, 34, 50);
+    assert_true(wf_ledger_complete(&l));
+    wf_ledger_close(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(splits_cover_the_epoch_without_gap),
+        cmocka_unit_test(sizes_that_cannot_be_are_refused),
+        cmocka_unit_test(only_the_holder_finishes_a_split),
+        cmocka_unit_test(what_a_dead_holder_had_trained_is_not_dealt_again),
+        cmocka_unit_test(a_claim_is_good_for_what_nobody_else_holds),
+        cmocka_unit_test(a_restored_ledger_claims_no_more_than_the_ranges),
+        cmocka_unit_test(ranges_in_order_come_back_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

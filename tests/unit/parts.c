@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/parts.c - a part table says nothing about bytes that are not there. */
+#include "common/wire/parts.h"
+#include "common/base/size.h"
+#include "common/wire/grammar.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 3, FRAME_BYTES = 96 };
+
+typedef struct fixture {
+    wf_msg_pool pool;
+    wf_msg *msg;
+    wf_buf *buf;
+    wf_part parts[WF_MAX_PARTS];
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture f;
+
+    f = (fixture){.buf = wf_buf_new(FRAME_BYTES)};
+    assert_int_equal(wf_msg_new(&f.pool, WF_PUSH, &f.msg, NULL), WF_OK);
+    for (int i = 0; i < FRAME_BYTES; i++)
+        ((uint8_t *)f.buf->data)[i] = (uint8_t)i;
+    assert_int_equal(wf_msg_add_frame(f.msg, f.buf, f.buf->data, FRAME_BYTES, NULL), WF_OK);
+    for (uint32_t i = 0; i < N; i++)
+        f.parts[i] = (wf_part){.slice = 10 + i, .offset = 32 * i, .bytes = 32};
+    assert_int_equal(wf_parts_put(f.msg, f.parts, N, NULL), WF_OK);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+
+    wf_msg_free(&f->pool, &f->msg);
+    wf_msg_pool_close(&f->pool);
+    wf_buf_unref(&f->buf);
+    return 0;
+}
+
+static wf_status get(fixture *f, uint32_t *n)
+{
+    return wf_parts_get(f->msg, f->parts, n, NULL);
+}
+
+static void parts_come_back_as_they_were_put(void **state)
+{
+    fixture *f = *state;
+    uint32_t n = 0;
+
+    assert_int_equal(get(f, &n), WF_OK);
+    assert_int_equal(n, N);
+    assert_int_equal(f->parts[2].slice, 12);
+    assert_ptr_equal(wf_part_data(f->msg, &f->parts[2]), (uint8_t *)f->buf->data + 64);
+}
+
+/* Each field of the second entry, beyond what the frame holds. */
+static void a_part_outside_its_frame_is_refused(void **state)
+{
+    static const struct {
+        size_t at;
+        uint64_t value;
+    } bad[] = {
+        {8, FRAME_BYTES},      {8, 68}, {8, 2}, {8, UINT64_MAX}, {16, 65}, {16, UINT64_C(1) << 40},
+        {16, UINT64_MAX - 31},
+    };
+    fixture *f = *state;
+    uint8_t *entry = f->msg->control + WF_PART_TABLE_BYTES + WF_PART_BYTES;
+
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        uint64_t was = wf_get_u64(entry + bad[i].at);
+        uint32_t n;
+
+        wf_put_u64(entry + bad[i].at, bad[i].value);
+        assert_int_equal(get(f, &n), WF_PROTO);
+        wf_put_u64(entry + bad[i].at, was);
+    }
+    entry[5] = 1; /* a frame that is not there */
+    assert_int_equal(get(f, &(uint32_t){0}), WF_PROTO);
+    entry[5] = 0;
+    entry[4] = 9; /* a codec of a later release */
+    assert_int_equal(get(f, &(uint32_t){0}), WF_PROTO);
+}
+
+static void a_count_that_the_table_does_not_hold_is_refused(void **state)
+{
+    static const uint32_t counts[] = {0, N - 1, N + 1, WF_MAX_PARTS + 1, UINT32_MAX, 1u << 27};
+    fixture *f = *state;
+
+    for (size_t i = 0; i < WF_COUNT(counts); i++) {
+        wf_put_u32(f->msg->control, counts[i]);
+        assert_int_equal(get(f, &(uint32_t){0}), WF_PROTO);
+    }
+    wf_put_u32(f->msg->control, N);
+    for (uint32_t k = 0; k < WF_PART_TABLE_BYTES + N * WF_PART_BYTES; k++) {
+        f->msg->head.control_bytes = k;
+        assert_int_equal(get(f, &(uint32_t){0}), WF_PROTO);
+    }
+}
+
+static void a_flipped_byte_of_a_part_is_found_by_its_checksum(void **state)
+{
+    fixture *f = *state;
+    uint8_t *data = f->buf->data;
+    uint32_t n;
+
+    for (uint32_t i = 0; i < N; i++)
+        f->parts[i].checksum = wf_part_checksum(data + 32 * i, 32);
+    assert_int_equal(wf_parts_put(f->msg, f->parts, N, NULL), WF_OK);
+    assert_int_equal(get(f, &n), WF_OK);
+    data[40] ^= 1;
+    assert_int_equal(get(f, &n), WF_PROTO);
+}
+
+static void more_parts_than_a_message_holds_are_refused(void **state)
+{
+    fixture *f = *state;
+
+    assert_int_equal(wf_parts_put(f->msg, f->parts, WF_MAX_PARTS + 1, NULL), WF_FULL);
+}
+
+static void a_list_of_slices_is_read_in_whole_words(void **state)
+{
+    fixture *f = *state;
+    uint32_t ids[WF_MAX_PARTS], n = 0;
+
+    assert_int_equal(wf_slices_put(f->msg, f->parts, N, NULL), WF_OK);
+    assert_int_equal(wf_slices_get(f->msg, ids, &n, NULL), WF_OK);
+    assert_int_equal(n, N);
+    assert_int_equal(ids[1], 11);
+    f->msg->head.control_bytes--;
+    assert_int_equal(wf_slices_get(f->msg, ids, &n, NULL), WF_PROTO);
+    assert_non_null(wf_msg_control(f->msg, (WF_MAX_PARTS + 1) * sizeof(uint32_t)));
+    assert_int_equal(wf_slices_get(f->msg, ids, &n, NULL), WF_PROTO);
+}
+
+static void a_pull_is_two_words(void **state)
+{
+    fixture *f = *state;
+    wf_pull_body body;
+
+    assert_int_equal(wf_pull_put(f->msg, (wf_pull_body){3, 77}, NULL), WF_OK);
+    assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_OK);
+    assert_int_equal(body.list, 3);
+    assert_int_equal(body.after, 77);
+    f->msg->head.control_bytes = 7;
+    assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_PROTO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(parts_come_back_as_they_were_put, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_part_outside_its_frame_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_count_that_the_table_does_not_hold_is_refused, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_flipped_byte_of_a_part_is_found_by_its_checksum, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(more_parts_than_a_message_holds_are_refused, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_list_of_slices_is_read_in_whole_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_pull_is_two_words, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
