@@ -123,6 +123,19 @@ static wf_status open_checkpoint(wf_master *m, const wf_prepared *p, int64_t fro
                           UINT64_MAX, passed_over, r, out, err);
 }
 
+/* Beginning anew without a word would throw away what a person may still save. */
+static wf_status none_verifies(const wf_master *m, const wf_prepared *p, const wf_restored *r,
+                               wf_err *err)
+{
+    char mend[160];
+
+    snprintf(mend, sizeof mend,
+             "look with: weft ckpt verify %.64s; to begin anew, move its folder away",
+             p->start.job);
+    return wf_fail(err, WF_CORRUPT, mend, "no checkpoint of job %s in %s verifies; the newest: %.*s",
+                   p->start.job, m->checkpoint_dir, (int)strcspn(r->passed, "\n"), r->passed);
+}
+
 wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step,
                             wf_restored *out, wf_err *err)
 {
@@ -139,6 +152,8 @@ wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_ste
     if (rc == WF_OK) {
         out->global_step = wf_ckpt_manifest(c)->global_step;
         rc = copy_ledger(&wf_ckpt_manifest(c)->ledger, out, err);
+    } else if (rc == WF_NOTFOUND && from_step < 0 && out->passed) {
+        rc = none_verifies(m, p, out, err);
     } else if (rc == WF_NOTFOUND && from_step < 0) {
         out->initial = true;
         rc = write_initial(m, p, err);

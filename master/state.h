@@ -135,7 +135,8 @@ typedef struct wf_restored {
 } wf_restored;
 
 /* restore.c: the newest checkpoint that verifies, or the one of from_step (-1: the newest), or the
- * first values where there is none. Errors: WF_MISMATCH for another model's. */
+ * first values where there is none. Errors: WF_MISMATCH for another model's; WF_CORRUPT where there
+ * are some and none verifies. */
 WF_MUST_USE wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step,
                                         wf_restored *out, wf_err *err);
 void wf_restored_free(wf_restored *r);

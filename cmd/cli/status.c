@@ -3,6 +3,7 @@
 #include "cmd/cli/ask.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/super.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 
@@ -115,7 +116,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
     ask.command = "status";
-    rc = wf_ask_open(conf, &a, err);
+    rc = wf_super_check_up(conf, err);
+    if (rc == WF_OK)
+        rc = wf_ask_open(conf, &a, err);
     if (rc == WF_OK)
         rc = wf_ask_send(a, &ask, ANSWER_MS, &picture, err);
     if (rc == WF_OK)

@@ -3,6 +3,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/follow.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/super.h"
 
 #include <stdio.h>
 
@@ -13,6 +14,7 @@ static wf_status stop(const wf_cluster_conf *conf, const char *job, wf_err *err)
     wf_ask *a = NULL;
     wf_status rc;
 
+    WF_TRY(wf_super_check_up(conf, err));
     WF_TRY(wf_ask_open(conf, &a, err));
     ask.command = "stop";
     ask.job = (char *)job;

@@ -3,6 +3,7 @@
 #include "cmd/cli/submit.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/super.h"
 #include "common/base/file.h"
 #include "common/compile/compile.h"
 #include "common/optim/rule.h"
@@ -100,6 +101,7 @@ static wf_status submit(const wf_cluster_conf *conf, const wf_submission *s, boo
     wf_ask *a = NULL;
     wf_status rc;
 
+    WF_TRY(wf_super_check_up(conf, err));
     WF_TRY(wf_ask_open(conf, &a, err));
     rc = wf_submit(conf, a, s, resume, err);
     if (rc == WF_OK)

@@ -50,6 +50,10 @@ WF_MUST_USE wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout
 /* The pid of the running supervisor, 0 when none runs. */
 pid_t wf_super_pid(const wf_cluster_conf *conf);
 
+/* That asking the master can succeed: somebody listens at its address, or a supervisor here will
+ * start it again. Errors: WF_NOTFOUND, at once, and not after an answer's whole deadline. */
+WF_MUST_USE wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err);
+
 /* Waits until every task of the cluster answers, or names those that do not. Errors: WF_TIMEOUT,
  * naming who is missing and its log; WF_IO when one is down for good. */
 WF_MUST_USE wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/super_start.c - the supervisor seen from the commands that start, await and end it. */
+#include "cmd/cli/ports.h"
 #include "cmd/cli/spawn.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/super_link.h"
@@ -64,6 +65,15 @@ wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err 
         poll(NULL, 0, LOOK_MS);
     }
     return WF_OK;
+}
+
+wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err)
+{
+    if (wf_super_pid(conf) || wf_port_answers(&conf->master))
+        return WF_OK;
+    return wf_fail(err, WF_NOTFOUND, "start the cluster with: weft up",
+                   "the master of cluster %s is not running: nobody listens at %s", conf->name,
+                   conf->master.address);
 }
 
 wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
