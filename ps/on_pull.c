@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_BYTES = 192 << 10 };
+enum { ANSWER_BYTES = 1 << 20 };
 
 wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {

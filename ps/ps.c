@@ -51,6 +51,8 @@ void wf_ps_free(wf_ps **ps)
         free_worker(it->workers[i]);
     free(it->workers);
     free(it->members);
+    wf_pool_free(&it->pool);
+    free(it->applied);
     free(it);
 }
 

@@ -137,6 +137,15 @@ static void add_metric(wf_worker *w, const wf_worker_metric *m)
         w->metrics[w->n_metrics++] = *m;
 }
 
+static wf_status pull_for(wf_worker *w, uint32_t step, wf_err *err)
+{
+    int set = (int)(step % 2);
+
+    if (wf_client_set_step(w->client, set) == step)
+        return WF_OK;
+    return wf_client_pull(w->client, set, step, err);
+}
+
 wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric metrics[],
                              wf_err *err)
 {
@@ -146,6 +155,9 @@ wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric me
     if (!w->computing) /* the job was halted meanwhile */
         return WF_OK;
     WF_TRY(wf_client_push_end(w->client, w->step + 1, err));
+    /* The pull that may leave behind these gradients goes with them, so that each slice comes back
+     * as soon as it is updated. */
+    WF_TRY(pull_for(w, w->step + 2 + w->job.pipeline, err));
     wf_assert(s && s->id == w->batch.split && s->next == w->batch.begin);
     w->computing = false;
     w->step++;
@@ -168,15 +180,6 @@ static void barrier(wf_worker *w)
     wf_client_drop(w->client, 0);
     wf_client_drop(w->client, 1);
     w->any_step = false;
-}
-
-static wf_status pull_for(wf_worker *w, uint32_t step, wf_err *err)
-{
-    int set = (int)(step % 2);
-
-    if (wf_client_set_step(w->client, set) == step)
-        return WF_OK;
-    return wf_client_pull(w->client, set, step, err);
 }
 
 static bool cut_is_here(const wf_open_split *s)

@@ -16,6 +16,7 @@
 
 enum {
     FRAME_LIMIT = (256 << 20) + (64 << 10), /* the largest control message, or a slice, and a margin */
+    SOCKET_BUFFER = 4 << 20, /* a slice goes to the kernel in one call */
     HIGH_WATER = 1024,                      /* messages; bytes are bounded by the links' credit */
     KEEP_BLOCKS_BELOW = 32 << 20            /* the largest that mallopt lets malloc keep */
 };
@@ -79,6 +80,8 @@ static int set_options(void *socket)
     failed |= set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30);
     failed |= set_int(socket, ZMQ_TCP_MAXRT, 10000);
     failed |= set_int(socket, ZMQ_BACKLOG, 512);
+    failed |= set_int(socket, ZMQ_SNDBUF, SOCKET_BUFFER);
+    failed |= set_int(socket, ZMQ_RCVBUF, SOCKET_BUFFER);
     return failed;
 }
 

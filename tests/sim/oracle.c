@@ -221,10 +221,20 @@ void wf_oracle_pushes(process *p)
 
 /* ---- what the ps hold ---- */
 
+/* Steps that a slice knows to be applied. */
+static uint64_t marks(const wf_seen *seen)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < seen->n; i++)
+        n += seen->rows[i].low + (uint64_t)__builtin_popcountll(seen->rows[i].window);
+    return n;
+}
+
 static void check_claim(wf_sim *s, const wf_slice *slice)
 {
     slice_claim *c = &s->oracle.slices[slice->id];
-    uint64_t applied;
+    uint64_t applied, marked;
 
     if (!c->known) { /* nothing is pushed before the ps have all been set up */
         c->known = true;
@@ -234,7 +244,13 @@ static void check_claim(wf_sim *s, const wf_slice *slice)
     if (applied < c->acked)
         wf_sim_broken(s, "what is acknowledged is applied", applied, c->acked);
     if (applied > c->pushed)
-        wf_sim_broken(s, "a part is applied once", applied, c->pushed);
+        wf_sim_broken(s, "a part that was pushed once is applied once", applied, c->pushed);
+    marked = marks(&slice->seen);
+    if (slice->seen.n < c->rows) /* a view has removed somebody */
+        c->forgotten = applied - marked;
+    if (applied != c->forgotten + marked)
+        wf_sim_broken(s, "an update is one step of one worker", applied, c->forgotten + marked);
+    c->rows = slice->seen.n;
 }
 
 static void check_slice(const process *p, const wf_slice *slice)

@@ -83,6 +83,8 @@ typedef struct process {
 typedef struct slice_claim {
     bool known;
     uint64_t start, acked, pushed; /* updates that it began with; parts since */
+    uint64_t forgotten;            /* parts of incarnations that it knows no more */
+    uint32_t rows;                 /* how many incarnations it knew */
 } slice_claim;
 
 typedef struct oracle {
