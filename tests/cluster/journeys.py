@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person types, from the first minute on, and what should be seen.
+
+    journeys.py WEFT [TEST...]
+"""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+
+from weftlib import Cluster, check, main, needs, one_sentence, until
+
+needs("numpy", "onnx", "onnxruntime", "safetensors")
+import ledger  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+import small  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+
+def says(text, pattern):
+    check(re.search(pattern, text), f"{pattern!r} expected in:\n{text}")
+
+
+def the_first_train_needs_no_cluster_file(weft):
+    with Cluster(weft) as c:
+        os.unlink(c.path("cluster.yaml"))
+        small.write_job(c)
+        result = c.bare("train", "small.yaml")
+        check(result.code == 0, str(result))
+        says(result.err, r"cluster local: 1 master, 2 ps, 2 workers")
+        says(result.out, r"^done:  loss 0\.\d+  accuracy 0\.\d+ \(eval\).*"
+                         r"checkpoint \S+/small/step-\d{8}  next: weft export small -o small.onnx")
+        check(not c.processes(), f"left: {c.processes()}")
+        check(c.bare("export", "small", "-o", "small.onnx").code == 0, "the next step fails")
+        result = c.bare("eval", "small")
+        check(result.code == 0, str(result))
+
+
+def a_cluster_by_hand(weft):
+    with Cluster(weft) as c:
+        c.must("up")
+        check(len(c.processes()) == 6, f"a supervisor and five tasks, not {c.processes()}")
+        result = c.must("up", code=1)
+        says(one_sentence(result.err), r"is up already.*weft down")
+        small.write_job(c, epochs=100000, every_steps=300)
+        c.must("submit", "small.yaml")
+        c.until_job("small", lambda j: j["step"] > 100 and j["state"] == "running", "trains")
+        says(c.must("status").out,
+             r"(?s)TASK +STATE +PID.*ps/0 .*ps/1 .*worker/0 .*worker/1 .*"
+             r"job small  running  generation 1  epoch \d+/100000  step \d+  loss \d\.\d+")
+        picture = json.loads(c.must("status", "--json").out)
+        check({t["task"]: t["pid"] for t in picture["tasks"]} ==
+              {t: c.pid(t) for t in c.tasks() if t != "master"}, str(picture["tasks"]))
+        check(json.loads(c.must("status", "small", "--json").out)["job"] == "small", "status JOB")
+        says(c.must("logs", "ps/1").out, r"ps\.set_up job=small generation=1")
+        c.must("stop", "small")
+        job = c.job("small")
+        check(job["state"] == "stopped" and job["checkpoint"] == job["step"], str(job))
+        says(one_sentence(c.must("stop", "small", code=1).err), "small is stopped already")
+        says(one_sentence(c.must("stop", "nobody", code=1).err), "no job named nobody")
+        says(one_sentence(c.must("status", "nobody", code=1).err), "no job named nobody")
+        c.must("down")
+        check(not c.processes(), f"left: {c.processes()}")
+        says(one_sentence(c.must("down", code=1).err), "is not up")
+
+
+def jobs_queue_and_a_following_train_hears_of_a_stop(weft):
+    with Cluster(weft) as c:
+        c.must("up")
+        for name in ("first", "second", "third"):
+            small.write_job(c, name, epochs=100000 if name == "first" else 2)
+        first = c.start("train", "first.yaml")
+        c.until_job("first", lambda j: j["step"] > 100, "trains")
+        for name in ("second", "third"):
+            c.must("submit", f"{name}.yaml")
+        check([j["state"] for j in c.status()["jobs"]] == ["running", "queued", "queued"],
+              str(c.status()["jobs"]))
+        c.must("stop", "second")
+        c.must("stop", "first")
+        result = c.end_of(first)
+        check(result.code == 5, str(result))
+        says(result.out, "^stopped:.*next: weft recover first")
+        c.until_job("third", lambda j: j["state"] == "done", "is done")
+        check(c.job("second")["state"] == "stopped", str(c.job("second")))
+
+
+def ctrl_c_stops_with_a_checkpoint(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=100000, every_steps=1000000)
+        training = c.start("train", "small.yaml")
+        c.until_job("small", lambda j: j["step"] > 200, "trains")
+        os.kill(training.pid, signal.SIGINT)
+        result = c.end_of(training)
+        check(result.code == 5, str(result))
+        says(result.err, "stopping small with a checkpoint")
+        says(result.out, r"^stopped:.*checkpoint \S+step-\d+  next: weft recover small")
+        check(len(c.checkpoints("small")) == 1, str(c.checkpoints("small")))
+        check(not c.processes(), f"left: {c.processes()}")
+
+
+def a_terminal_shows_a_bar(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=60)
+        ours, theirs = pty.openpty()
+        env = dict(c.env, TERM="xterm", COLUMNS="100")
+        training = subprocess.Popen([c.weft, "train", "small.yaml", "--cluster",
+                                     c.path("cluster.yaml")], cwd=c.folder, stdin=theirs,
+                                    stdout=theirs, stderr=theirs, env=env)
+        c.started.append(training)
+        os.close(theirs)
+        shown = b""
+
+        def read():
+            nonlocal shown
+            if select.select([ours], [], [], 0.01)[0]:
+                try:
+                    shown += os.read(ours, 4096)
+                except OSError:  # the other side is closed
+                    return True
+            return training.poll() is not None
+
+        until(read, "the end of what the terminal shows")
+        os.close(ours)
+        check(training.wait() == 0, shown.decode())
+        says(shown.decode(), r"\repoch \d+/60 [━╸─ ]+.*samples/s  loss 0\.\d+.*ETA 0:\d\d")
+        says(shown.decode(), r"done:  loss")
+
+
+def recover_goes_back_to_a_chosen_step(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=10, every_steps=200)
+        c.must("train", "small.yaml")
+        first = int(c.checkpoints("small")[0].split("-")[1])
+        says(one_sentence(c.must("recover", "small", code=1).err), "job small is done.*weft export")
+        result = c.must("recover", "small", "--from", str(first))
+        says(result.err, f"generation 2 begins from step {first}")
+        says(result.out, "^done:")
+        entries = json.loads(c.must("ckpt", "ls", "small", "--json").out)
+        check(entries[0]["generation"] == 2 and entries[0]["complete"], str(entries))
+
+
+def another_number_of_ps_takes_the_checkpoint_up(weft):
+    """Counted by the ledger: nothing is lost or trained twice between 2, 3 and 1 ps."""
+    with Cluster(weft) as c:
+        epochs = 40
+        ledger.write_job(c.folder, 2048, epochs, batch=4, split_records=64, every_steps=1000,
+                         pipeline=1, seed=1)
+        for ps in (2, 3):
+            c.resize(ps)
+            c.must("up")
+            if ps == 2:
+                c.must("submit", "ledger.yaml")
+            else:
+                recovery = c.start("recover", "ledger")
+            at = c.until_job("ledger", lambda j: j["state"] == "running", "runs")["step"]
+            c.until_job("ledger", lambda j: j["step"] > at + 2000, "trains")
+            c.must("stop", "ledger")
+            if ps == 3:
+                check(c.end_of(recovery).code == 5, "the stopped recovery")
+            c.must("down")
+            shards = os.listdir(c.path("checkpoints", "ledger", c.checkpoints("ledger")[-1]))
+            check(sum(name.startswith("shard-") for name in shards) == ps, str(shards))
+        c.resize(1)
+        c.must("recover", "ledger")
+        c.must("export", "ledger", "-o", c.path("out.onnx"))
+        counts = ledger.read_counts(c.path("out.onnx"))
+        check((counts == epochs).all(), f"{counts.min()} to {counts.max()} times in {epochs}")
+
+
+def checkpoints_read_well(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=6, every_steps=100)
+        c.must("train", "small.yaml")
+        names = c.checkpoints("small")
+        check(len(names) == 3, f"keep: 3, not {names}")
+        listed = c.must("ckpt", "ls", "small").out
+        check(re.findall(r"step-\d{8}", listed) == names[::-1], listed)
+        says(c.must("ckpt", "show", "small").out, r"(?s)generation 1  step 384 .*optimizer sgd")
+        says(c.must("ckpt", "verify", "small").out, r"(?s)(ok   step-\d{8}  2 files verified.*){3}")
+        # The safetensors library reads the shards; together they hold the model.
+        folder = c.path("checkpoints", "small", names[-1])
+        tensors = {}
+        for name in os.listdir(folder):
+            if name.endswith(".safetensors"):
+                tensors.update(load_file(os.path.join(folder, name)))
+        elements = sum(t.size for t in tensors.values())
+        check(elements == 16 * 32 + 32 + 32 * 4 + 4, f"{elements} in {list(tensors)}")
+
+
+def the_exported_model_answers_as_weft_does(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=5)
+        c.must("up")
+        c.must("train", "small.yaml")
+        c.must("export", "small", "-o", c.path("out.onnx"))
+        onnx.checker.check_model(onnx.load(c.path("out.onnx")), full_check=True)
+        x, y = np.load(c.path("x.npy")), np.load(c.path("y.npy"))
+        session = onnxruntime.InferenceSession(c.path("out.onnx"))
+        theirs = session.run(None, {"x": x})[0]
+        right = int((theirs.argmax(axis=1) == y).sum())
+        check(c.job("small")["eval_counts"]["accuracy"] == [right, small.RECORDS],
+              f"{right} by onnxruntime, {c.job('small')['eval_counts']}")
+        result = c.bare("run", "out.onnx", "--input", "x=x.npy", "--output-dir", "ours")
+        check(result.code == 0, str(result))
+        name = session.get_outputs()[0].name.replace("/", "_").replace(":", "_")
+        ours = np.load(c.path("ours", f"{name}.npy"))
+        check(np.abs(ours - theirs).max() < 1e-5, f"weft run differs by {np.abs(ours - theirs).max()}")
+        says(c.must("eval", "small").out, rf"accuracy {right / small.RECORDS:.4f}")
+
+
+def every_stage_is_an_onnx_file(weft):
+    with Cluster(weft) as c:
+        small.write_job(c)
+        ledger.write_job(c.folder, 64, 1, 4, 16, 100, 1, 1)
+        for job in ("small.yaml", "ledger.yaml"):
+            summary = c.bare("graph", job)
+            check(summary.code == 0, str(summary))
+            passes = re.search(r"passes: (.*)", summary.out).group(1).split()
+            check(passes[0] == "import" and passes[-1] == "schedule", str(passes))
+            for mode in ("train", "eval", "infer"):
+                for name in passes:
+                    done = c.bare("graph", job, "--after", name, "--mode", mode, "-o", "stage.onnx")
+                    check(done.code == 0, f"{job} {mode} {name}: {done}")
+                    onnx.checker.check_model(onnx.load(c.path("stage.onnx")))
+
+
+def every_command_explains_itself_with_an_example(weft):
+    with Cluster(weft) as c:
+        commands = re.findall(r"^  weft (\w+) ", c.bare("help").out, re.M)
+        for name in ("up down train submit stop recover eval status logs graph run grad ckpt export "
+                     "data version").split():
+            check(name in commands, f"weft help does not name {name}")
+        for name in commands:
+            text = c.bare("help", name).out
+            check(text.startswith(f"weft {name}"), text)
+            check(re.search(rf"^  weft {name}\b", text, re.M), f"no example in:\n{text}")
+
+
+def digits_are_drawn_the_same_for_the_same_seed(weft):
+    with Cluster(weft) as c:
+        for folder, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+            done = c.bare("data", "digits", folder, "--seed", seed, "--train", "300", "--test", "60")
+            check(done.code == 0, str(done))
+
+        def content(folder):
+            return {name: open(c.path(folder, name), "rb").read()
+                    for name in sorted(os.listdir(c.path(folder)))}
+
+        check(len(content("a")) == 4 and content("a") == content("b") != content("c"),
+              str(list(content("a"))))
+        says(c.bare("data", "peek", "a/train-images-idx3-ubyte.gz").out, r"300.*28")
+
+
+main([the_first_train_needs_no_cluster_file, a_cluster_by_hand,
+      jobs_queue_and_a_following_train_hears_of_a_stop, ctrl_c_stops_with_a_checkpoint,
+      a_terminal_shows_a_bar, recover_goes_back_to_a_chosen_step,
+      another_number_of_ps_takes_the_checkpoint_up, checkpoints_read_well,
+      the_exported_model_answers_as_weft_does, every_stage_is_an_onnx_file,
+      every_command_explains_itself_with_an_example, digits_are_drawn_the_same_for_the_same_seed])
