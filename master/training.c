@@ -171,8 +171,8 @@ wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *e
     return WF_OK;
 }
 
-/* 1 + the position in split [begin, end) where a checkpoint is due, or 0. One split carries the mark
- * of a cut, so that two workers do not each announce it. */
+/* 1 + the position in split [begin, end) where a checkpoint is due, or 0. One split carries the
+ * mark of a cut, so that two workers do not each announce it. */
 static uint64_t cut_place(const wf_job *j, uint64_t next, uint64_t end)
 {
     uint64_t before = planned_step(j, next), ahead;

@@ -78,7 +78,7 @@ struct wf_ps {
     wf_ps_worker **workers;
     uint32_t n_workers;
     wf_pool *pool;
-    wf_ps_applied *applied; /* [threads of the pool] */
+    wf_ps_applied *applied;      /* [threads of the pool] */
     wf_part parts[WF_MAX_PARTS]; /* of the message in hand */
     wf_ps_saving saving;
 };

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    PUSH_BYTES = 1 << 20,      /* a push leaves when so much has gathered */
+    PUSH_BYTES = 1 << 20,        /* a push leaves when so much has gathered */
     STEPS = WF_MAX_PIPELINE + 3, /* gradients in flight, and the one being made */
     LIST = 0
 };

@@ -7,8 +7,8 @@
 #include "common/wire/msg.h"
 #include <protobuf-c/protobuf-c.h>
 
-/* Packs a body into the message's control bytes. Errors: WF_NOMEM; WF_FULL when it is larger than the
- * grammar allows for the kind, for nobody would take it. */
+/* Packs a body into the message's control bytes. Errors: WF_NOMEM; WF_FULL when it is larger than
+ * the grammar allows for the kind, for nobody would take it. */
 WF_MUST_USE wf_status wf_control_put(wf_msg *m, const ProtobufCMessage *body, wf_err *err);
 /* Unpacks the control bytes as `type`; *out is freed by wf_control_free. Strings are never NULL.
  * Errors: WF_PROTO when they are none, or beyond the guard's limits. */

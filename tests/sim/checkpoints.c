@@ -90,7 +90,9 @@ static void check_disk(wf_sim *s)
         (!newest || newest->generation < o->committed_generation ||
          (newest->generation == o->committed_generation && newest->step < o->committed_step)))
         wf_sim_broken(s, "what was committed stays", o->committed_generation, o->committed_step);
-    if (whole < o->most_complete)
+    /* One whose commit failed at its last sync is whole, and may go with the power: the master was
+     * told that it failed. */
+    if (whole < WF_MIN(o->most_complete, o->n_committed))
         wf_sim_broken(s, "as many checkpoints stay as are to be kept", whole, o->most_complete);
     o->most_complete = WF_MAX(o->most_complete, WF_MIN(whole, (uint32_t)KEEP));
     if (newest) {

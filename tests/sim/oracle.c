@@ -153,6 +153,7 @@ static void hear_done(process *p, const wf_msg *m)
          (m->head.generation == o->committed_generation && done->step > o->committed_step))) {
         o->committed_generation = m->head.generation;
         o->committed_step = done->step;
+        o->n_committed++;
     }
     o->look_at_disk = true;
     wf_control_free(&done);

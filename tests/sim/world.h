@@ -101,7 +101,7 @@ typedef struct oracle {
     uint32_t committed_generation; /* the newest checkpoint that the master was told of */
     uint64_t committed_step;
     uint64_t checked_step;
-    uint32_t most_complete;
+    uint32_t most_complete, n_committed; /* seen on disk; told to the master */
     uint64_t worker_deaths;
     bool look_at_disk;
 } oracle;
