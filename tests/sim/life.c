@@ -116,7 +116,7 @@ static wf_status make_net(process *p, wf_err *err)
     conf.hello_ns = 20 * MS;
     conf.ping_ns = 100 * MS;
     conf.silent_ns = 500 * MS;
-    conf.gone_ns = 3000 * MS;
+    conf.gone_ns = s->spec.gone_ms * MS;
     conf.resend_ns = 150 * MS;
     conf.ack_delay_ns = 10 * MS;
     conf.random_id = wf_sim_id;

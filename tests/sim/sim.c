@@ -309,6 +309,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.kill_alls = wf_sim_below(&s, 4) == 0;
     spec.disk_errors = wf_sim_below(&s, 4) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 3) : 0;
     spec.faults_end_ms = 200 + (int64_t)wf_sim_below(&s, 3000);
+    spec.gone_ms = wf_sim_below(&s, 2) ? 300 : 3000;
     spec.end_ms = 60000;
     return spec;
 }

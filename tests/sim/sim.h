@@ -25,6 +25,8 @@ typedef struct wf_sim_spec {
     /* the network */
     uint32_t drop_per_mille, dup_per_mille;
     int64_t delay_us_min, delay_us_max;
+    int64_t
+        gone_ms; /* a silent peer is forgotten after so long: if soon, links are made anew often */
     /* faults, at random moments before faults_end_ms */
     uint32_t kills, freezes, cuts, swizzles, kill_alls, disk_errors;
     uint32_t stops;                          /* the job is stopped, and recovered once it is */
