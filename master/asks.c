@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/asks.c - what the command line asks, and the picture of the cluster that it gets. */
+#include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "master/state.h"
@@ -28,7 +29,8 @@ static json_t *member_json(const wf_master *m, const wf_member *who)
     json_object_set_new(o, "state", json_string(member_state(m, who)));
     json_object_set_new(o, "pid", json_integer((json_int_t)who->pid));
     json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->since_ns) / 1e9));
-    json_object_set_new(o, "step", json_integer((json_int_t)who->steps));
+    json_object_set_new(
+        o, "step", json_integer(m->job && who->generation == m->job->generation ? who->steps : 0));
     json_object_set_new(o, "samples_per_sec", json_real(who->samples_per_sec));
     json_object_set_new(o, "reason", json_string(who->reason));
     json_object_set_new(o, "compute_s", json_real((double)who->compute_ns / 1e9));
@@ -69,15 +71,17 @@ static double job_rate(const wf_master *m, const wf_job *j)
 static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
 {
     uint64_t all = j->prepared ? j->prepared->epochs * j->train_records : 0, done = 0;
+    uint64_t trained = j->ledger.n ? wf_ledger_trained(&j->ledger) : j->last_trained;
+    uint32_t epoch = j->ledger.n ? j->ledger.epoch + 1 : j->last_epoch; /* from 1; 0: none yet */
     double rate = job_rate(m, j);
 
     if (j->prepared && j->prepared->steps && j->prepared->steps * j->prepared->batch < all)
         all = j->prepared->steps * j->prepared->batch;
-    if (j->ledger.n)
-        done = j->ledger.epoch * j->train_records + wf_ledger_trained(&j->ledger);
+    if (epoch)
+        done = (epoch - 1) * j->train_records + trained;
     if (j->state == WF_JOB_DONE)
         done = all;
-    json_object_set_new(o, "epoch", json_integer(j->ledger.n ? j->ledger.epoch + 1 : 0));
+    json_object_set_new(o, "epoch", json_integer(epoch));
     json_object_set_new(o, "epochs",
                         json_integer(j->prepared ? (json_int_t)j->prepared->epochs : 0));
     json_object_set_new(o, "part", json_real(all ? (double)done / (double)all : 0));
@@ -85,19 +89,22 @@ static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
     json_object_set_new(o, "eta_s",
                         json_real(rate > 0 && all > done ? (double)(all - done) / rate : -1));
     json_object_set_new(o, "epoch_records", json_integer((json_int_t)j->train_records));
-    json_object_set_new(o, "epoch_trained",
-                        json_integer(j->ledger.n ? (json_int_t)wf_ledger_trained(&j->ledger) : 0));
+    json_object_set_new(o, "epoch_trained", json_integer((json_int_t)trained));
 }
 
 static json_t *job_json(const wf_master *m, const wf_job *j)
 {
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
     json_t *o = json_object(), *lines = json_array();
+    uint64_t step = wf_training_global_step(m, j);
 
+    /* A master that started after the job's end knows its last checkpoint, and no steps. */
+    if (wf_job_over(j->state) && j->latest != UINT64_MAX)
+        step = WF_MAX(step, j->latest);
     json_object_set_new(o, "job", json_string(j->name));
     json_object_set_new(o, "state", json_string(wf_job_state_name(j->state)));
     json_object_set_new(o, "generation", json_integer(j->generation));
-    json_object_set_new(o, "step", json_integer((json_int_t)wf_training_global_step(m, j)));
+    json_object_set_new(o, "step", json_integer((json_int_t)step));
     progress_json(m, j, o);
     json_object_set_new(o, "metrics", tally_json(j->metrics, j->n_metrics));
     json_object_set_new(o, "eval", tally_json(j->eval, j->n_eval));

@@ -39,9 +39,15 @@ static wf_status resume_all(wf_master *m, wf_job *j, wf_err *err)
     return WF_OK;
 }
 
+/* For the last checkpoint the workers hold until it is written: steps beyond it would be lost. */
+static bool is_holding(const wf_job *j)
+{
+    return j->cut.state == WF_CUT_HOLDING || (j->cut.state == WF_CUT_WRITING && j->cut.final);
+}
+
 wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err)
 {
-    bool holding = j->cut.state == WF_CUT_HOLDING;
+    bool holding = is_holding(j);
 
     if (j->cut.state == WF_CUT_NONE)
         return WF_OK;
@@ -305,7 +311,7 @@ static wf_status on_forked(wf_master *m, wf_job *j, wf_err *err)
     j->cut.state = WF_CUT_WRITING;
     j->pause_ns = (uint64_t)(m->now_ns - j->cut.began_ns);
     j->pause_most_ns = WF_MAX(j->pause_most_ns, j->pause_ns);
-    return resume_all(m, j, err);
+    return j->cut.final ? WF_OK : resume_all(m, j, err);
 }
 
 static wf_status on_commit(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
@@ -319,7 +325,7 @@ static wf_status on_commit(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
 
 static wf_status cut_failed(wf_master *m, wf_job *j, const Weft__CutDone *body, wf_err *err)
 {
-    bool holding = j->cut.state == WF_CUT_HOLDING, final = j->cut.final;
+    bool holding = is_holding(j), final = j->cut.final;
     wf_err why;
 
     j->cut.state = WF_CUT_NONE;

@@ -118,14 +118,16 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err
     return WF_OK;
 }
 
-/* Every task that holds the job lets go of it. */
-static wf_status halt_all(wf_master *m, const wf_job *j, wf_err *err)
+/* Every task that holds the job lets go of it; the steps that they made stay the job's. */
+static wf_status halt_all(wf_master *m, wf_job *j, wf_err *err)
 {
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 
         if (who->live && who->peer && who->generation == j->generation)
             WF_TRY(wf_master_say(m, who, WF_HALT, NULL, err));
+        if (who->task.role == WF_ROLE_WORKER && who->generation == j->generation)
+            j->lost_steps += who->steps;
         who->generation = 0;
         who->ready = who->wants = false;
         who->steps = 0;
@@ -449,6 +451,10 @@ wf_status wf_job_advance(wf_master *m, wf_err *err)
 
     if (j && wf_job_over(j->state)) {
         WF_TRY(halt_all(m, j, err));
+        if (j->ledger.n) {
+            j->last_epoch = j->ledger.epoch + 1;
+            j->last_trained = wf_ledger_trained(&j->ledger);
+        }
         wf_ledger_close(&j->ledger);
         m->job = j = NULL;
     }

@@ -86,6 +86,9 @@ typedef struct wf_job {
     bool eval_sent;
     uint64_t eval_by; /* incarnation */
     uint64_t base_step, lost_steps, next_cut;
+    /* Where the ledger of a job that is over stood: the epoch, from 1, and its trained records. */
+    uint32_t last_epoch;
+    uint64_t last_trained;
     uint64_t marked_cut; /* the next_cut that a dealt split carries the mark of */
     uint64_t train_records, eval_records;
     bool stop_asked, cut_wanted;

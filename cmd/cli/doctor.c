@@ -105,6 +105,7 @@ const wf_cmd wf_cmd_doctor = {
     .usage =
         "weft doctor\n\n"
         "Looks at what weft needs on this machine: its programs, the limit of open files, the\n"
-        "cluster of this folder and the room on its disk. Each line begins with ok or warn.\n",
+        "cluster of this folder and the room on its disk. Each line begins with ok or warn.\n\n"
+        "  weft doctor\n",
     .run = run,
 };

@@ -52,9 +52,11 @@ static void print_job(json_t *job)
     char rate[24], eta[24];
     const char *name;
 
-    printf("job %s  %s  generation %d  epoch %d/%d  step %lld", text(job, "job"),
-           text(job, "state"), (int)number(job, "generation"), (int)number(job, "epoch"),
-           (int)number(job, "epochs"), (long long)number(job, "step"));
+    printf("job %s  %s  generation %d  epoch %d", text(job, "job"), text(job, "state"),
+           (int)number(job, "generation"), (int)number(job, "epoch"));
+    if (number(job, "epochs") > 0) /* compiled by this life of the master */
+        printf("/%d", (int)number(job, "epochs"));
+    printf("  step %lld", (long long)number(job, "step"));
     json_object_foreach(json_object_get(job, "metrics"), name, value)
         printf("  %s %.4f", name, json_number_value(value));
     json_object_foreach(json_object_get(job, "eval"), name, value)

@@ -20,6 +20,7 @@ const wf_cmd wf_cmd_version = {
     .name = "version",
     .help = "say which weft this is",
     .usage = "weft version\n\n"
-             "Prints the release of weft and of what it was built with.\n",
+             "Prints the release of weft and of what it was built with.\n\n"
+             "  weft version\n",
     .run = run,
 };

@@ -140,7 +140,7 @@ class Cluster:
         folder = self.path(".weft", "logs")
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
             with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as f:
-                text += f"==== {name}\n" + "".join(f.readlines()[-40:])
+                text += f"==== {name}\n" + "".join(f.readlines()[-15:])
         return text
 
     def checkpoints(self, job):
