@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* A pull follows a push within this, when training runs. */
-enum { SPIN_US = 200 };
+enum { SPIN_US = 20 };
 
 typedef struct saving {
     struct saver *saver;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* While weights are on their way a wake-up would cost as much as their copy. */
-enum { SPIN_US = 300 };
+enum { SPIN_US = 20 };
 
 static void flush(void *arg)
 {
