@@ -15,10 +15,11 @@
 #include <zmq.h>
 
 enum {
-    FRAME_LIMIT = (256 << 20) + (64 << 10), /* the largest control message, or a slice, and a margin */
-    SOCKET_BUFFER = 4 << 20, /* a slice goes to the kernel in one call */
-    HIGH_WATER = 1024,                      /* messages; bytes are bounded by the links' credit */
-    KEEP_BLOCKS_BELOW = 32 << 20            /* the largest that mallopt lets malloc keep */
+    FRAME_LIMIT =
+        (256 << 20) + (64 << 10), /* the largest control message, or a slice, and a margin */
+    SOCKET_BUFFER = 4 << 20,      /* a slice goes to the kernel in one call */
+    HIGH_WATER = 1024,            /* messages; bytes are bounded by the links' credit */
+    KEEP_BLOCKS_BELOW = 32 << 20  /* the largest that mallopt lets malloc keep */
 };
 
 struct wf_zmq {
@@ -177,22 +178,41 @@ static void release_part(void *data, void *hint)
     free(part);
 }
 
-/* Makes a frame of the message out of a received part; the part is consumed either way. */
-static bool keep_part(wf_msg *m, zmq_msg_t *part)
+/* A buffer that holds a received part, with its bytes where they are. */
+static wf_buf *hold_part(zmq_msg_t *part)
 {
     zmq_msg_t *held = malloc(sizeof *held);
     wf_buf *buf;
-    bool kept;
 
     if (!held)
-        return false;
+        return NULL;
     zmq_msg_init(held);
     zmq_msg_move(held, part);
     buf = wf_buf_wrap(zmq_msg_data(held), zmq_msg_size(held), release_part, held);
-    if (!buf) {
+    if (!buf)
         release_part(NULL, held);
+    return buf;
+}
+
+static wf_buf *copy_part(zmq_msg_t *part)
+{
+    wf_buf *buf = wf_buf_new(zmq_msg_size(part));
+
+    if (buf)
+        memcpy(buf->data, zmq_msg_data(part), zmq_msg_size(part));
+    return buf;
+}
+
+/* Makes a frame of the message out of a received part. ZeroMQ leaves what fits into its receive
+ * buffer (8 KiB) at any address there; numbers are read in place, so such a part is copied. */
+static bool keep_part(wf_msg *m, zmq_msg_t *part)
+{
+    bool aligned = (uintptr_t)zmq_msg_data(part) % sizeof(double) == 0;
+    wf_buf *buf = aligned ? hold_part(part) : copy_part(part);
+    bool kept;
+
+    if (!buf)
         return false;
-    }
     kept = wf_msg_add_frame(m, buf, buf->data, buf->bytes, NULL) == WF_OK;
     wf_buf_unref(&buf);
     return kept;
@@ -352,8 +372,8 @@ wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_task self, uint64_t inc
         int error = errno;
 
         zmq_close_transport(&t->base, 0);
-        return wf_fail(err, WF_INVALID, "write tcp://HOST:PORT or ipc://PATH",
-                       "cannot dial %s: %s", address, zmq_strerror(error));
+        return wf_fail(err, WF_INVALID, "write tcp://HOST:PORT or ipc://PATH", "cannot dial %s: %s",
+                       address, zmq_strerror(error));
     }
     *out = &t->base;
     return WF_OK;
