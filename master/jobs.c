@@ -407,8 +407,6 @@ static wf_status set_up(wf_master *m, wf_job *j, wf_err *err)
     }
     if (!all_ps_ready(m, j))
         return WF_OK;
-    if (!j->began_ns)
-        j->began_ns = m->now_ns;
     return wf_job_enter(m, j, WF_JOB_RUNNING, NULL, err);
 }
 

@@ -198,6 +198,8 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
     if (body.cut_at)
         j->marked_cut = j->next_cut;
     who->wants = false;
+    if (!j->began_ns) /* the time that a job takes begins with its first records */
+        j->began_ns = m->now_ns;
     return wf_master_say(m, who, WF_SPLIT, &body.base, err);
 }
 
