@@ -258,15 +258,17 @@ static void send_loose(wf_net *n, wf_transport *t, const wf_route *to, wf_msg *m
     wf_msg_free(&n->pool, &m);
 }
 
-static void send_body(wf_net *n, wf_transport *t, const wf_route *to, uint16_t kind,
-                      uint64_t sequence, uint32_t attempt, const ProtobufCMessage *body)
+/* Kind, sequence, request and ack are those of `head`. */
+static void send_body(wf_net *n, wf_transport *t, const wf_route *to, const wf_header *head,
+                      const ProtobufCMessage *body)
 {
     wf_msg *m = NULL;
 
-    if (wf_msg_new(&n->pool, kind, &m, NULL) != WF_OK)
+    if (wf_msg_new(&n->pool, head->kind, &m, NULL) != WF_OK)
         return;
-    m->head.sequence = sequence;
-    m->head.request = attempt;
+    m->head.sequence = head->sequence;
+    m->head.request = head->request;
+    m->head.ack = head->ack;
     if (body && wf_control_put(m, body, NULL) != WF_OK) {
         wf_msg_free(&n->pool, &m);
         return;
@@ -274,6 +276,7 @@ static void send_body(wf_net *n, wf_transport *t, const wf_route *to, uint16_t k
     send_loose(n, t, to, m);
 }
 
+/* Over a link that is up it asks whether the other side still knows it, by that side's start. */
 static void say_hello(wf_net *n, peer *p, int64_t now_ns)
 {
     Weft__Hello body = WEFT__HELLO__INIT;
@@ -286,7 +289,12 @@ static void say_hello(wf_net *n, peer *p, int64_t now_ns)
     body.peer_role = p->pub.task.role;
     body.peer_index = p->pub.task.index;
     body.release = (char *)WEFT_VERSION;
-    send_body(n, p->transport, &p->route, WF_HELLO, p->first, p->attempt, &body.base);
+    send_body(n, p->transport, &p->route,
+              &(wf_header){.kind = WF_HELLO,
+                           .sequence = p->first,
+                           .request = p->attempt,
+                           .ack = p->link ? p->peer_first : 0},
+              &body.base);
     p->last_sent_ns = now_ns;
     p->hello_at_ns = now_ns + p->hello_wait_ns;
     p->hello_wait_ns = WF_MIN(2 * p->hello_wait_ns, 10 * n->conf.hello_ns);
@@ -299,7 +307,8 @@ static void say_welcome(wf_net *n, peer *p, int64_t now_ns)
     body.version = WF_WIRE_VERSION;
     body.echo = p->peer_first;
     body.release = (char *)WEFT_VERSION;
-    send_body(n, p->transport, &p->route, WF_WELCOME, p->first, p->attempt, &body.base);
+    send_body(n, p->transport, &p->route, &(wf_header){.kind = WF_WELCOME, .sequence = p->first},
+              &body.base);
     p->last_sent_ns = now_ns;
 }
 
@@ -311,7 +320,7 @@ static void refuse(wf_net *n, wf_transport *t, const wf_route *to, uint64_t echo
     body.status = why->status;
     body.what = (char *)why->what;
     body.mend = (char *)why->mend;
-    send_body(n, t, to, WF_REFUSE, 0, 0, &body.base);
+    send_body(n, t, to, &(wf_header){.kind = WF_REFUSE}, &body.base);
 }
 
 /* Opens the link of a peer whose both sequence starts are known. Messages that waited go first. */
@@ -390,6 +399,17 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
     return WF_OK;
 }
 
+/* Says that message `sequence` is of no link that is known here. */
+static void say_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence)
+{
+    wf_msg *reset = NULL;
+
+    if (wf_msg_new(&n->pool, WF_RESET, &reset, NULL) != WF_OK)
+        return;
+    reset->head.ack = sequence;
+    send_loose(n, t, to, reset);
+}
+
 static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
                          int64_t now_ns)
 {
@@ -399,10 +419,17 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
     wf_err err;
     wf_status rc;
 
-    if (p && p->peer_first == m->head.sequence && p->link) { /* our welcome was lost */
+    if (p && p->link && p->peer_first == m->head.sequence &&
+        (!m->head.ack || m->head.ack == p->first)) { /* our welcome was lost, or it asks */
         p->route = *from;
         p->pub.last_heard_ns = now_ns;
         say_welcome(n, p, now_ns);
+        return;
+    }
+    if (m->head.ack) {
+        /* It speaks of a link that is forgotten here. A new one must begin at a new start: the
+         * messages of the old one that are under way would be taken for its own. */
+        say_reset(n, n->listener, from, m->head.sequence);
         return;
     }
     if (p && p->link && m->head.request <= p->attempt)
@@ -489,17 +516,6 @@ static void on_refuse(wf_net *n, peer *p, const wf_msg *m)
     wf_control_free(&body);
 }
 
-/* Says that message `sequence` is of no link that is known here. */
-static void say_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence)
-{
-    wf_msg *reset = NULL;
-
-    if (wf_msg_new(&n->pool, WF_RESET, &reset, NULL) != WF_OK)
-        return;
-    reset->head.ack = sequence;
-    send_loose(n, t, to, reset);
-}
-
 /* An acknowledgement-only message, or a message in sequence. Takes *m. */
 static void on_linked(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
 {
@@ -522,8 +538,9 @@ static void on_linked(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
 
 static void on_reset(wf_net *n, peer *p, const wf_msg *m)
 {
-    /* Only if it speaks of something we sent on this very link: an old one may still be about. */
-    if (p->link && wf_link_in_flight(p->link, m->head.ack))
+    /* Only if it speaks of this very link, by its start or by a message: an old one may still be
+     * about. */
+    if (p->link && (m->head.ack == p->first || wf_link_in_flight(p->link, m->head.ack)))
         lose_link(n, p);
 }
 

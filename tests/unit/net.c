@@ -320,6 +320,40 @@ static void who_is_forgotten_hears_of_it_and_comes_again(void **state)
     wf_net_free(&b, 0);
 }
 
+/* Its hellos name the link that it believes in: with a new link of the same start, messages of the
+ * old one would be waited for that nobody sends any more. */
+static void a_link_that_one_side_forgot_is_made_anew_by_itself(void **state)
+{
+    world *w = *state;
+    wf_net_conf m = conf_of(w, master, 1), k = conf_of(w, worker3, 2);
+    wf_peer *to_master = NULL;
+    wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
+    wf_event ev;
+
+    say(b, to_master, WF_SPLIT_WANT, 1);
+    poll_both(w, b, a);
+    expect(w, b, WF_EV_UP);
+    expect(w, a, WF_EV_UP);
+    ev = expect(w, a, WF_EV_MESSAGE);
+    wf_net_free_msg(a, &ev.msg);
+    w->now_ns += 40000 * MS;
+    wf_net_poll(a, w->now_ns);
+    expect(w, a, WF_EV_DOWN);
+    expect_nothing(w, a);
+    poll_both(w, b, a);
+    expect(w, b, WF_EV_DOWN);
+    poll_both(w, b, a);
+    expect(w, b, WF_EV_UP);
+    expect(w, a, WF_EV_UP);
+    say(b, to_master, WF_SPLIT_WANT, 2);
+    poll_both(w, b, a);
+    ev = expect(w, a, WF_EV_MESSAGE);
+    assert_int_equal(ev.msg->head.step, 2);
+    wf_net_free_msg(a, &ev.msg);
+    wf_net_free(&a, 0);
+    wf_net_free(&b, 0);
+}
+
 static void what_the_grammar_does_not_allow_is_counted_and_dropped(void **state)
 {
     world *w = *state;
@@ -407,6 +441,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_new_life_of_a_served_task_is_a_fresh_link, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(who_is_forgotten_hears_of_it_and_comes_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_link_that_one_side_forgot_is_made_anew_by_itself, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_the_grammar_does_not_allow_is_counted_and_dropped,
                                         set_up, tear_down),
