@@ -15,6 +15,8 @@
 #include <cblas.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +48,19 @@ typedef struct side {
     uint64_t uses;
 } side;
 
+/* The eval side's data is read beside the first steps, by a thread of its own: its decompression
+ * would delay them by as much as it takes, and nobody needs it before the first epoch ends. */
+typedef struct eval_opening {
+    pthread_t thread;
+    bool begun;        /* the thread is to be joined */
+    atomic_bool ended; /* its result may be read */
+    wf_status rc;
+    wf_err err;
+} eval_opening;
+
 struct wf_trainer {
     wf_trainer_conf conf;
+    eval_opening opening;
     wf_worker *worker;
     wf_pool *pool;
     const Weft__Start *start; /* of the job in hand; NULL: none */
@@ -92,10 +105,24 @@ static void close_side(side *s)
     *s = (side){0};
 }
 
+/* Waits for the eval side, which then is there or has failed. */
+static wf_status join_opening(wf_trainer *t, wf_err *err)
+{
+    if (t->opening.begun)
+        pthread_join(t->opening.thread, NULL);
+    t->opening.begun = false;
+    if (t->opening.rc != WF_OK && err)
+        *err = t->opening.err;
+    return t->opening.rc;
+}
+
 static void halt(void *arg)
 {
     wf_trainer *t = arg;
+    wf_status ignored = join_opening(t, NULL);
 
+    (void)ignored; /* the job is over, whatever its eval data was */
+    t->opening.rc = WF_OK;
     close_side(&t->train);
     close_side(&t->eval);
     wf_job_free(&t->job);
@@ -216,22 +243,46 @@ static wf_status open_side(wf_trainer *t, side *s, const ProtobufCBinaryData *gr
                            const wf_conf_field fields[], size_t n, uint64_t batch, bool shuffle,
                            wf_err *err)
 {
-    wf_plan *first;
-
     WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &s->graph, err));
     WF_TRY(wf_worker_open_data(t->job, fields, n, s->graph, &s->data, err));
-    WF_TRY(wf_reader_new(&(wf_reader_spec){.dataset = s->data,
+    return wf_reader_new(&(wf_reader_spec){.dataset = s->data,
                                            .batch = batch,
                                            .seed = t->start->seed,
                                            .shuffle = shuffle,
                                            .depth = wf_reader_depth_for(s->data, batch)},
-                         &s->reader, err));
-    return plan_for(t, s, WF_MIN(batch, wf_dataset_records(s->data)), &first, err);
+                         &s->reader, err);
+}
+
+static wf_status open_eval(wf_trainer *t, wf_err *err)
+{
+    uint64_t batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH);
+
+    return open_side(t, &t->eval, &t->start->eval_graph, t->job->eval, t->job->n_eval, batch, false,
+                     err);
+}
+
+static void *run_opening(void *arg)
+{
+    wf_trainer *t = arg;
+
+    t->opening.rc = open_eval(t, &t->opening.err);
+    atomic_store(&t->opening.ended, true);
+    return NULL;
+}
+
+static wf_status begin_opening(wf_trainer *t, wf_err *err)
+{
+    atomic_store(&t->opening.ended, false);
+    t->opening.rc = WF_OK;
+    if (pthread_create(&t->opening.thread, NULL, run_opening, t) != 0)
+        return open_eval(t, err); /* no thread to be had: here and now */
+    t->opening.begun = true;
+    return WF_OK;
 }
 
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
-    uint64_t eval_batch;
+    wf_plan *first;
 
     t->start = start;
     WF_TRY(wf_job_parse(start->job_text, strlen(start->job_text), start->job_path, &t->job, err));
@@ -241,14 +292,13 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     t->eval.n_fetches = start->n_eval_outputs;
     WF_TRY(open_side(t, &t->train, &start->train_graph, t->job->train, t->job->n_train,
                      t->job->batch, t->job->shuffle, err));
-    eval_batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH);
+    WF_TRY(plan_for(t, &t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,
+                    err));
     if (t->job->n_eval)
-        WF_TRY(open_side(t, &t->eval, &start->eval_graph, t->job->eval, t->job->n_eval, eval_batch,
-                         false, err));
+        WF_TRY(begin_opening(t, err));
     *out = (wf_worker_job){
         .batch = t->job->batch,
         .train_records = wf_dataset_records(t->train.data),
-        .eval_records = t->job->n_eval ? wf_dataset_records(t->eval.data) : 0,
         .pipeline = t->job->pipeline,
         .checksums = t->conf.checksums,
     };
@@ -350,12 +400,11 @@ static wf_status check_loss(const wf_worker_metric m[], uint32_t n, const wf_bat
 {
     for (uint32_t i = 0; i < n; i++)
         if (!isfinite(m[i].sum))
-            return wf_fail(err, WF_NUMERIC,
-                           "lower the learning rate, or look at the data of that batch",
-                           "the %s is %s at step %u (epoch %u, split %" PRIu64 ", batch %" PRIu64
-                           ")",
-                           m[i].name, isnan(m[i].sum) ? "NaN" : "infinite", step, batch->epoch + 1,
-                           batch->split, batch->number);
+            return wf_fail(
+                err, WF_NUMERIC, "lower the learning rate, or look at the data of that batch",
+                "the %s is %s at step %u (epoch %u, split %" PRIu64 ", batch %" PRIu64 ")",
+                m[i].name, isnan(m[i].sum) ? "NaN" : "infinite", step, batch->epoch + 1,
+                batch->split, batch->number);
     return WF_OK;
 }
 
@@ -415,6 +464,8 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
     uint32_t n;
     wf_status rc;
 
+    if (t->opening.begun && atomic_load(&t->opening.ended))
+        WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
     WF_TRY(next_batch(t, id, &batch, err));
     read_ns = wf_now_ns();
     rc = plan_for(t, &t->train, batch->n, &p, err);
@@ -463,7 +514,8 @@ static wf_status evaluate(void *arg, int set, wf_err *err)
     wf_err why = {0};
     uint32_t n = 0;
 
-    if (t->eval.reader && evaluate_all(t, set, m, &n, &why) != WF_OK)
+    if (join_opening(t, &why) == WF_OK && t->eval.reader &&
+        evaluate_all(t, set, m, &n, &why) != WF_OK)
         WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
     return wf_worker_evaluated(t->worker, n, m, &why, err);
 }

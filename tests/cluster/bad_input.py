@@ -12,7 +12,7 @@ import re
 import socket
 import struct
 
-from weftlib import Cluster, check, main, needs, one_sentence
+from weftlib import Cluster, check, main, needs, one_sentence, until
 
 needs("numpy", "onnx")
 import numpy as np  # noqa: E402
@@ -120,7 +120,7 @@ def a_port_in_use_names_its_process(weft):
         result = c.must("up", code=1)
         check(re.search(rf"ps/1 cannot have tcp://127.0.0.1:{port}: it is in use by process "
                         rf"{os.getpid()} \(", one_sentence(result.err)), str(result))
-        check(not c.processes(), str(c.processes()))
+        until(lambda: not c.processes(), "every process to end")
 
 
 def graph(nodes, shape=("n", 4), weights=(), outputs=("loss",)):
