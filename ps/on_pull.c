@@ -14,6 +14,14 @@
 
 enum { ANSWER_BYTES = 1 << 20 };
 
+/* A pull marks what it has answered by places in its list: it ends with the list. */
+static void close_pulls(wf_ps_worker *w, uint32_t list)
+{
+    for (int i = 0; i < WF_PS_MAX_PULLS; i++)
+        if (w->pulls[i].list == list)
+            w->pulls[i].open = false;
+}
+
 wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     uint32_t number = m->head.request;
@@ -25,6 +33,7 @@ wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         return wf_fail(err, WF_PROTO, NULL, "list number %u", number);
     WF_TRY(wf_control_get(m, &weft__list__descriptor, &body, err));
     list = &w->lists[number];
+    close_pulls(w, number);
     free(list->slices);
     *list = (wf_ps_list){.slices = calloc(body->n_slices + 1, sizeof(uint32_t))};
     rc = list->slices ? WF_OK : wf_fail_nomem(err, body->n_slices * sizeof(uint32_t));

@@ -96,7 +96,9 @@ class Cluster:
         if failure and failure is not KeyboardInterrupt:
             print(self.logs(), file=sys.stderr)
         self.kill_all()
+        bugs = self._bugs()
         shutil.rmtree(self.folder, ignore_errors=True)
+        check(failure or not bugs, "".join(bugs))
 
     def _addresses(self, transport, n):
         if transport == "ipc":
@@ -142,6 +144,16 @@ class Cluster:
             with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as f:
                 text += f"==== {name}\n" + "".join(f.readlines()[-15:])
         return text
+
+    def _bugs(self):
+        """Lines of sanitizers and of wf_assert in what the processes wrote."""
+        found = []
+        for folder, _, names in os.walk(self.path(".weft", "logs")):
+            for name in names:
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as f:
+                    found += [line for line in f if "runtime error:" in line or
+                              "Sanitizer" in line or "a bug in weft" in line]
+        return found
 
     def checkpoints(self, job):
         """Names of the complete checkpoints, oldest first."""
