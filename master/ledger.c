@@ -21,8 +21,8 @@ wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records, uint64
     if (!rows)
         return wf_fail_nomem(err, n * sizeof *rows);
     free(l->rows);
-    *l = (wf_ledger){.epoch = epoch, .records = records, .split_records = split_records, .n = n,
-                     .rows = rows};
+    *l = (wf_ledger){
+        .epoch = epoch, .records = records, .split_records = split_records, .n = n, .rows = rows};
     for (uint64_t i = 0; i < n; i++)
         rows[i].next = i * split_records;
     return WF_OK;
@@ -64,8 +64,7 @@ static bool held_by(const wf_ledger *l, uint64_t id, uint64_t incarnation)
 
 void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next)
 {
-    if (held_by(l, id, incarnation) && next > l->rows[id].next &&
-        next <= wf_ledger_ends(l, id))
+    if (held_by(l, id, incarnation) && next > l->rows[id].next && next <= wf_ledger_ends(l, id))
         l->rows[id].next = next;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/ledger.h - the splits of the open epoch: to do, leased, done.
  *
- * A split is a range of positions in the epoch's order of records. Splits are dealt in order. What a
- * lost lease had trained, as far as it was acknowledged and reported, is not dealt again.
+ * A split is a range of positions in the epoch's order of records. Splits are dealt in order. What
+ * a lost lease had trained, as far as it was acknowledged and reported, is not dealt again.
  *
  * Invariants
  *   S1  every position below `records` is in exactly one split
@@ -16,7 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum wf_split_state { WF_SPLIT_TODO = 0, WF_SPLIT_LEASED, WF_SPLIT_FINISHED } wf_split_state;
+typedef enum wf_split_state {
+    WF_SPLIT_TODO = 0,
+    WF_SPLIT_LEASED,
+    WF_SPLIT_FINISHED
+} wf_split_state;
 
 typedef struct wf_split_row {
     uint8_t state;

@@ -37,8 +37,8 @@ static wf_status write_initial(wf_master *m, const wf_prepared *p, wf_err *err)
     snprintf(path, sizeof path, "%s/initial.safetensors", folder);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     for (size_t i = 0; i < n; i++) {
-        t[i] = (wf_shard_tensor){.name = p->start.variables[i]->name, .dtype = WF_F32,
-                                 .rank = p->initial[i]->rank};
+        t[i] = (wf_shard_tensor){
+            .name = p->start.variables[i]->name, .dtype = WF_F32, .rank = p->initial[i]->rank};
         memcpy(t[i].dims, p->initial[i]->dims, sizeof t[i].dims);
     }
     rc = wf_disk_make_dirs(m->conf.disk, folder, err);
@@ -106,8 +106,8 @@ static void passed_over(void *arg, uint64_t step, const char *sentence)
 
     (void)step;
     WF_LOG_WARN("ckpt.passed_over", "%s", sentence);
-    if (asprintf(&longer, "%s%s%s", r->passed ? r->passed : "", r->passed ? "\n" : "",
-                 sentence) < 0)
+    if (asprintf(&longer, "%s%s%s", r->passed ? r->passed : "", r->passed ? "\n" : "", sentence) <
+        0)
         return;
     free(r->passed);
     r->passed = longer;
@@ -132,12 +132,13 @@ static wf_status none_verifies(const wf_master *m, const wf_prepared *p, const w
     snprintf(mend, sizeof mend,
              "look with: weft ckpt verify %.64s; to begin anew, move its folder away",
              p->start.job);
-    return wf_fail(err, WF_CORRUPT, mend, "no checkpoint of job %s in %s verifies; the newest: %.*s",
-                   p->start.job, m->checkpoint_dir, (int)strcspn(r->passed, "\n"), r->passed);
+    return wf_fail(err, WF_CORRUPT, mend,
+                   "no checkpoint of job %s in %s verifies; the newest: %.*s", p->start.job,
+                   m->checkpoint_dir, (int)strcspn(r->passed, "\n"), r->passed);
 }
 
-wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step,
-                            wf_restored *out, wf_err *err)
+wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step, wf_restored *out,
+                            wf_err *err)
 {
     wf_ckpt *c = NULL;
     wf_status rc;

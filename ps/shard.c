@@ -15,16 +15,15 @@ static bool is_whole(const wf_ps_variable *v, const struct wf_ps_fork_slice *s)
     return s->offset == 0 && wf_dims_elems(v->rank, v->dims, &n) && (uint64_t)n == s->count;
 }
 
-static wf_status declare_one(wf_arena *a, const wf_ps_variable *v,
-                             const struct wf_ps_fork_slice *s, const char *slot,
-                             wf_shard_tensor *t, wf_err *err)
+static wf_status declare_one(wf_arena *a, const wf_ps_variable *v, const struct wf_ps_fork_slice *s,
+                             const char *slot, wf_shard_tensor *t, wf_err *err)
 {
     char name[WF_SHARD_MAX_NAME];
     bool whole = is_whole(v, s);
 
     *t = (wf_shard_tensor){.dtype = WF_F32, .rank = 1, .dims = {(int64_t)s->count}};
-    t->name = wf_arena_strdup(
-        a, wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name));
+    t->name =
+        wf_arena_strdup(a, wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name));
     if (!t->name)
         return wf_fail_nomem(err, sizeof name);
     if (whole) {

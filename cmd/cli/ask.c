@@ -172,8 +172,8 @@ json_t *wf_ask_job(json_t *picture, const char *name)
     json_t *job;
     size_t i;
 
-    json_array_foreach(json_object_get(picture, "jobs"), i, job)
-        if (strcmp(json_string_value(json_object_get(job, "job")), name) == 0)
-            return job;
+    json_array_foreach(json_object_get(picture, "jobs"), i,
+                       job) if (strcmp(json_string_value(json_object_get(job, "job")), name) ==
+                                0) return job;
     return NULL;
 }

@@ -34,8 +34,8 @@ static wf_status make_plan(const evaluation *e, uint64_t records, wf_plan **out,
     for (uint32_t i = 0; i < wf_dataset_n_fields(e->data); i++) {
         const wf_field_info *f = wf_dataset_field(e->data, i);
 
-        shapes[i] = (wf_plan_shape){.name = f->name, .rank = f->rank + 1,
-                                    .dims = {(int64_t)records}};
+        shapes[i] =
+            (wf_plan_shape){.name = f->name, .rank = f->rank + 1, .dims = {(int64_t)records}};
         memcpy(&shapes[i].dims[1], f->dims, f->rank * sizeof f->dims[0]);
         o.n_shapes++;
     }
@@ -107,8 +107,8 @@ static wf_status put_weights(wf_compiled *c, const wf_weights *w, wf_err *err)
 
 static void print_results(const evaluation *e, const wf_ckpt *from, bool json)
 {
-    printf(json ? "{\"checkpoint\": \"%s\", \"records\": %lu" : "%s: %lu records", wf_ckpt_name(from),
-           (unsigned long)wf_dataset_records(e->data));
+    printf(json ? "{\"checkpoint\": \"%s\", \"records\": %lu" : "%s: %lu records",
+           wf_ckpt_name(from), (unsigned long)wf_dataset_records(e->data));
     for (size_t i = 0; i < e->c->n_outputs && i < MOST_METRICS; i++)
         printf(json ? ", \"%s\": %.9g" : "  %s %.4f", e->c->outputs[i].label,
                e->tallies[i].count > 0 ? e->tallies[i].sum / e->tallies[i].count : 0);

@@ -39,7 +39,8 @@ static void add_metrics(const json_t *metrics, char *out, size_t size)
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)metrics, name, value) {
+    json_object_foreach((json_t *)metrics, name, value)
+    {
         size_t at = strlen(out);
 
         snprintf(out + at, size - at, "  %s %.4f", name, json_number_value(value));
@@ -54,8 +55,7 @@ static void show(wf_progress *p, const json_t *job)
     snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),
              (int)number(job, "epochs"));
     snprintf(facts, sizeof facts, "%s samples/s",
-             wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate,
-                           sizeof rate));
+             wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate));
     add_metrics(json_object_get(job, "metrics"), facts, sizeof facts);
     snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
              wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
@@ -74,7 +74,8 @@ static void show_events(wf_progress *p, const json_t *job, char **last)
             first = i;
             break;
         }
-    json_array_foreach(lines, i, line) {
+    json_array_foreach(lines, i, line)
+    {
         const char *s = json_string_value(line), *body = strchr(s, ' ');
         bool worth = strncmp(s, "job.evaluated", 13) == 0 || strncmp(s, "task.lost", 9) == 0 ||
                      strncmp(s, "ckpt.failed", 11) == 0 || strncmp(s, "ckpt.passed", 11) == 0 ||

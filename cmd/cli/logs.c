@@ -57,7 +57,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     wf_cluster_conf *conf = NULL;
     unsigned long long lines;
     wf_words words;
-    const wf_flag flags[] = {{"lines", 'n', .value = &count}, {"cluster", 0, .value = &cluster}, {0}};
+    const wf_flag flags[] = {
+        {"lines", 'n', .value = &count}, {"cluster", 0, .value = &cluster}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));

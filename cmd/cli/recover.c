@@ -61,12 +61,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_recover = {
     .name = "recover",
     .help = "go on with a job from its newest checkpoint",
-    .usage = "weft recover JOB [--from STEP] [--cluster FILE]\n\n"
-             "Goes on with a job that was stopped, has failed, or whose cluster died: weights,\n"
-             "optimizer, global step and place in the data are those of the newest checkpoint that\n"
-             "verifies; those passed over are named. Starts the cluster if it is not up. Follows\n"
-             "the job as \"weft train\" does.\n"
-             "  --from STEP   the checkpoint of that step, and not the newest\n\n"
-             "  weft recover digits\n",
+    .usage =
+        "weft recover JOB [--from STEP] [--cluster FILE]\n\n"
+        "Goes on with a job that was stopped, has failed, or whose cluster died: weights,\n"
+        "optimizer, global step and place in the data are those of the newest checkpoint that\n"
+        "verifies; those passed over are named. Starts the cluster if it is not up. Follows\n"
+        "the job as \"weft train\" does.\n"
+        "  --from STEP   the checkpoint of that step, and not the newest\n\n"
+        "  weft recover digits\n",
     .run = run,
 };

@@ -30,7 +30,8 @@ static wf_status print_tasks(json_t *picture, wf_err *err)
     size_t i;
 
     wf_rows_add(&t, (const char *[]){"TASK", "STATE", "PID", "AGE", "STEP", "RATE", "REASON"}, 7);
-    json_array_foreach(json_object_get(picture, "tasks"), i, task) {
+    json_array_foreach(json_object_get(picture, "tasks"), i, task)
+    {
         char pid[24], age[24], step[24], rate[24];
 
         snprintf(pid, sizeof pid, "%lld",
@@ -39,8 +40,9 @@ static wf_status print_tasks(json_t *picture, wf_err *err)
                  (long long)json_integer_value(json_object_get(task, "step")));
         wf_count_text((unsigned long long)number(task, "samples_per_sec"), rate, sizeof rate);
         wf_seconds_text(number(task, "age_s"), age, sizeof age);
-        wf_rows_add(&t, (const char *[]){text(task, "task"), text(task, "state"), pid, age, step,
-                                         rate, text(task, "reason")},
+        wf_rows_add(&t,
+                    (const char *[]){text(task, "task"), text(task, "state"), pid, age, step, rate,
+                                     text(task, "reason")},
                     7);
     }
     return wf_rows_print(&t, stdout, err);
@@ -63,8 +65,7 @@ static void print_job(json_t *job)
         printf("  eval %s %.4f", name, json_number_value(value));
     if (number(job, "samples_per_sec") > 0)
         printf("  %s samples/s  ETA %s",
-               wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate,
-                             sizeof rate),
+               wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate),
                wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
     if (json_is_integer(step))
         printf("  checkpoint step-%08lld", (long long)json_integer_value(step));
@@ -84,9 +85,8 @@ static wf_status print_all(json_t *picture, const char *job, wf_err *err)
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", job);
     WF_TRY(print_tasks(picture, err));
-    json_array_foreach(json_object_get(picture, "jobs"), i, one)
-        if (!job || one == wf_ask_job(picture, job))
-            print_job(one);
+    json_array_foreach(json_object_get(picture, "jobs"), i,
+                       one) if (!job || one == wf_ask_job(picture, job)) print_job(one);
     return WF_OK;
 }
 

@@ -43,9 +43,10 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_stop = {
     .name = "stop",
     .help = "stop a job, with a checkpoint",
-    .usage = "weft stop JOB [--cluster FILE]\n\n"
-             "Stops a job at a step boundary, writes a checkpoint, and returns when it is on disk.\n"
-             "\"weft recover JOB\" goes on from there.\n\n"
-             "  weft stop digits\n",
+    .usage =
+        "weft stop JOB [--cluster FILE]\n\n"
+        "Stops a job at a step boundary, writes a checkpoint, and returns when it is on disk.\n"
+        "\"weft recover JOB\" goes on from there.\n\n"
+        "  weft stop digits\n",
     .run = run,
 };

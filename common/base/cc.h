@@ -21,7 +21,8 @@
  * loader's resolver (it runs before they are set up), so there the portable form alone is built. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define WF_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define WF_MULTIVERSION                                                                            \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define WF_MULTIVERSION
 #endif

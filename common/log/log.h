@@ -4,8 +4,8 @@
  * 2026-03-01T10:00:00.123Z info worker/0 ckpt.saved step=1200 bytes=41943040 took_ms=180
  *
  * Event names are `thing.happened` and stay stable: people search for them. `error` needs a person,
- * `warn` mended itself, `info` a person follows a job by, `debug` is for us. The sink is set once in
- * main and is the only global of weft that changes.
+ * `warn` mended itself, `info` a person follows a job by, `debug` is for us. The sink is set once
+ * in main and is the only global of weft that changes.
  */
 #ifndef WF_LOG_LOG_H
 #define WF_LOG_LOG_H
@@ -14,8 +14,8 @@
 
 typedef enum wf_log_level { WF_DEBUG, WF_INFO, WF_WARN, WF_ERROR } wf_log_level;
 
-/* Says who speaks ("worker/0") and from which level on lines are written to stderr. Without it, WARN
- * and above are written, with no name. Call once, before other threads start. */
+/* Says who speaks ("worker/0") and from which level on lines are written to stderr. Without it,
+ * WARN and above are written, with no name. Call once, before other threads start. */
 void wf_log_init(const char *who, wf_log_level least);
 /* Whether a level is written now, for facts that cost something to gather. */
 int wf_log_on(wf_log_level level);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/tensor/buf.h - counted storage under tensors and messages.
  *
- * The one kind of thing in weft that is shared: the last one out frees it. A buffer may be memory of
- * our own, or memory that someone else lends until `release` is called (a received frame).
+ * The one kind of thing in weft that is shared: the last one out frees it. A buffer may be memory
+ * of our own, or memory that someone else lends until `release` is called (a received frame).
  */
 #ifndef WF_TENSOR_BUF_H
 #define WF_TENSOR_BUF_H

@@ -10,8 +10,9 @@ static const struct {
     size_t size;
     const char *name;
 } rows[] = {
-    {WF_F32, 4, "float32"}, {WF_U8, 1, "uint8"},    {WF_I32, 4, "int32"},   {WF_I64, 8, "int64"},
-    {WF_BOOL, 1, "bool"},   {WF_F16, 2, "float16"}, {WF_F64, 8, "float64"}, {WF_BF16, 2, "bfloat16"},
+    {WF_F32, 4, "float32"}, {WF_U8, 1, "uint8"},      {WF_I32, 4, "int32"},
+    {WF_I64, 8, "int64"},   {WF_BOOL, 1, "bool"},     {WF_F16, 2, "float16"},
+    {WF_F64, 8, "float64"}, {WF_BF16, 2, "bfloat16"},
 };
 
 size_t wf_dtype_size(wf_dtype dtype)

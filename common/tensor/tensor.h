@@ -31,8 +31,8 @@ WF_MUST_USE wf_status wf_tensor_new(wf_dtype dtype, uint32_t rank, const int64_t
 WF_MUST_USE wf_status wf_tensor_over(wf_dtype dtype, uint32_t rank, const int64_t dims[],
                                      void *data, wf_tensor **out, wf_err *err);
 WF_MUST_USE wf_status wf_tensor_copy(const wf_tensor *t, wf_tensor **out, wf_err *err);
-/* A tensor of the same storage, which lives until the last of them is freed; a copy when t is over lent
- * memory. Errors: WF_NOMEM. */
+/* A tensor of the same storage, which lives until the last of them is freed; a copy when t is over
+ * lent memory. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_tensor_share(const wf_tensor *t, wf_tensor **out, wf_err *err);
 /* Frees *t and sets it to NULL; NULL is fine. */
 void wf_tensor_free(wf_tensor **t);

@@ -26,8 +26,8 @@ typedef enum wf_kind {
     WF_SETUP_OK,
     WF_START, /* master -> worker: the partition, the slice map, the data */
     WF_START_OK,
-    WF_HALT,  /* master -> task: this generation is over */
-    WF_FAULT, /* task -> master: a failure that ends the job, in a sentence */
+    WF_HALT,    /* master -> task: this generation is over */
+    WF_FAULT,   /* task -> master: a failure that ends the job, in a sentence */
     WF_DISMISS, /* master -> task: this incarnation is no member any more */
 
     WF_SPLIT_WANT = 32, /* worker -> master */

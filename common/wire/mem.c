@@ -16,7 +16,7 @@ typedef struct endpoint {
     struct arrival {
         uint32_t from;
         wf_msg *msg;
-    } *arrived; /* a ring */
+    } * arrived; /* a ring */
     size_t head, count, room;
 } endpoint;
 

@@ -46,8 +46,8 @@ void wf_msg_free(wf_msg_pool *pool, wf_msg **m);
 /* Makes room for n control bytes, sets head.control_bytes, and returns where to write them; NULL
  * when there is no memory. */
 uint8_t *wf_msg_control(wf_msg *m, size_t n);
-/* Appends a payload frame of `bytes` at `data`, which lies in buf, and takes a reference of its own.
- * Errors: WF_FULL above WF_MAX_FRAMES. */
+/* Appends a payload frame of `bytes` at `data`, which lies in buf, and takes a reference of its
+ * own. Errors: WF_FULL above WF_MAX_FRAMES. */
 WF_MUST_USE wf_status wf_msg_add_frame(wf_msg *m, wf_buf *buf, const void *data, size_t bytes,
                                        wf_err *err);
 /* Header, control bytes and payload: what counts against a link's credit. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/transport.h - what carries messages: ZeroMQ between processes (zeromq.h), memory within
- * one (mem.h), the bad network of the simulator (tests/sim).
+/* common/wire/transport.h - what carries messages: ZeroMQ between processes (zeromq.h), memory
+ * within one (mem.h), the bad network of the simulator (tests/sim).
  *
- * A transport may lose, repeat and reorder; link.h makes up for that. It never blocks. Messages that
- * arrive have a valid header and bounded frames; what has not is counted and dropped inside.
+ * A transport may lose, repeat and reorder; link.h makes up for that. It never blocks. Messages
+ * that arrive have a valid header and bounded frames; what has not is counted and dropped inside.
  * Shared memory between processes of one host comes as one more of these.
  */
 #ifndef WF_WIRE_TRANSPORT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/zeromq.h - messages over ZeroMQ: ROUTER on the serving side, DEALER on the asking side,
- * tcp and ipc.
+/* common/wire/zeromq.h - messages over ZeroMQ: ROUTER on the serving side, DEALER on the asking
+ * side, tcp and ipc.
  *
  * A socket belongs to the thread that polls it. Options and their reasons: RELIABILITY A5.2.
  */
