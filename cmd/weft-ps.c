@@ -57,7 +57,7 @@ static void begin_save(void *arg, wf_ps_fork **f)
     pthread_t thread;
 
     if (!s) {
-        wf_ps_fork_free(f); /* the chief gives the cut up by its deadline */
+        wf_ps_fork_free(f); /* unsaid: this cut stays open until its chief or this ps ends */
         return;
     }
     s->saver = to;
