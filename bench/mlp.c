@@ -4,6 +4,7 @@
  *
  * Prints microseconds a step (median of rounds) and GFLOP/s, by batch size.
  */
+#include "common/base/subnormal.h"
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/exec/exec.h"
@@ -170,6 +171,7 @@ int main(void)
     static const int64_t batches[] = {32, 128, 512};
     wf_err err;
 
+    wf_flush_subnormals(); /* as the processes that train */
     openblas_set_num_threads(1);
     printf("%s\n", openblas_get_config());
     for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)

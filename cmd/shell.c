@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
+#include "common/base/subnormal.h"
 #include "common/log/log.h"
 
 #include <getopt.h>
@@ -201,6 +202,7 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     wf_log_init(wf_task_str(s->self, who, sizeof who),
                 level && strcmp(level, "debug") == 0 ? WF_DEBUG : WF_INFO);
     catch_signals();
+    wf_flush_subnormals();
     s->incarnation = wf_random_id();
     WF_TRY(wf_cluster_load(cluster, &s->conf, err));
     WF_TRY(find_me(s, err));

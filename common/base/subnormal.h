@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/base/subnormal.h - numbers below 1.2e-38 count as zero.
+ *
+ * A mean whose gradient has become zero decays into the subnormal numbers and stays there, where
+ * one operation costs an x86 processor over a hundred cycles: Adam on a network with dead units
+ * ran ten times slower. TensorFlow's and XLA's threads flush them as well.
+ */
+#ifndef WF_BASE_SUBNORMAL_H
+#define WF_BASE_SUBNORMAL_H
+
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+/* From here on the calling thread, and every thread that it starts (Linux hands the control word
+ * on), reads subnormal operands as zero and writes zero for subnormal results. No effect on
+ * processors other than x86-64 and 64-bit ARM. */
+static inline void wf_flush_subnormals(void)
+{
+#if defined(__x86_64__)
+    enum { FLUSH_TO_ZERO = 1 << 15, DENORMALS_ARE_ZERO = 1 << 6 };
+    _mm_setcsr(_mm_getcsr() | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+#elif defined(__aarch64__)
+    uint64_t control;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control | 1ULL << 24));
+#endif
+}
+
+#endif
