@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnx's own backend node suite through `weft run`.
+
+    node_suite.py WEFT [PATTERN]
+
+Every case of the installed onnx package is run, in a process of its own, and held against the outputs
+that lie with it. A case passes, or ends with exit code 3 and a sentence (an operation, attribute or
+type that weft does not have); anything else fails. At least LEAST cases must pass. With PATTERN only
+the cases whose names hold it are run, each is printed, and LEAST does not count.
+"""
+import concurrent.futures
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}; set WEFT_PYTHON to an interpreter that has it")
+    sys.exit(77)
+
+LEAST = 100
+CASES = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", "node")
+# The tolerance of onnx's own runner.
+RELATIVE, ABSOLUTE = 1e-3, 1e-7
+# What is drawn cannot be compared; shapes and types are.
+DRAWN = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+         "Multinomial", "Dropout"}
+
+
+class Skip(Exception):
+    """A case that no .npy file can carry."""
+
+
+def tensor(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    t = onnx.TensorProto.FromString(data)
+    if t.data_type in (0, onnx.TensorProto.STRING) or t.data_type >= onnx.TensorProto.COMPLEX64:
+        raise Skip("a type that no npy file has")
+    return numpy_helper.to_array(t)
+
+
+def compare(name, want, got, drawn):
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return f"{name}: {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
+    if drawn or want.size == 0:
+        return None
+    if want.dtype == np.bool_ or not np.issubdtype(want.dtype, np.floating):
+        same = np.array_equal(want, got)
+    else:
+        with np.errstate(all="ignore"):
+            same = np.allclose(got.astype(np.float64), want.astype(np.float64), RELATIVE, ABSOLUTE,
+                               equal_nan=True)
+    return None if same else f"{name}: other values"
+
+
+def run(weft, case):
+    """(outcome, word): passed, unsupported, skipped or failed."""
+    model = onnx.load(os.path.join(CASES, case, "model.onnx"))
+    drawn = any(n.op_type in DRAWN for n in model.graph.node) and "ratio" not in case
+    if any(not v.type.HasField("tensor_type")
+           for v in list(model.graph.input) + list(model.graph.output)):
+        return "skipped", "not tensors"
+    for data in sorted(glob.glob(os.path.join(CASES, case, "test_data_set_*"))):
+        with tempfile.TemporaryDirectory() as folder:
+            args = [weft, "run", os.path.join(CASES, case, "model.onnx"), "--threads", "1",
+                    "--output-dir", os.path.join(folder, "out")]
+            try:
+                fed = [v for v in model.graph.input]
+                for i, v in enumerate(fed):
+                    path = os.path.join(folder, f"in_{i}.npy")
+                    np.save(path, tensor(os.path.join(data, f"input_{i}.pb")))
+                    args += ["--input", f"{v.name}={path}"]
+                wanted = [tensor(os.path.join(data, f"output_{i}.pb"))
+                          for i in range(len(model.graph.output))]
+            except Skip as why:
+                return "skipped", str(why)
+            p = subprocess.run(args, capture_output=True, text=True, timeout=60)
+            if p.returncode == 3:
+                return "unsupported", p.stderr.strip()
+            if p.returncode != 0:
+                return "failed", f"exit code {p.returncode}: {p.stderr.strip()}"
+            for v, want in zip(model.graph.output, wanted):
+                name = v.name.replace("/", "_").replace(":", "_")
+                wrong = compare(v.name, want, np.load(os.path.join(folder, "out", name + ".npy")),
+                                drawn)
+                if wrong:
+                    return "failed", wrong
+    return "passed", ""
+
+
+def main():
+    weft, pattern = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    cases = sorted(c for c in os.listdir(CASES) if pattern in c)
+    counts = {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for case, (outcome, word) in zip(cases, pool.map(lambda c: run(weft, c), cases)):
+            counts[outcome] = counts.get(outcome, 0) + 1
+            if outcome == "failed" or pattern:
+                print(f"{outcome}: {case} {word}")
+    print(", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())))
+    enough = pattern or counts.get("passed", 0) >= LEAST
+    if not enough:
+        print(f"fewer than {LEAST} passed")
+    sys.exit(0 if enough and not counts.get("failed") else 1)
+
+
+main()
