@@ -64,8 +64,8 @@ typedef struct wf_ps_saved {
 typedef struct wf_ps_ops {
     void *arg;
     /* Begins to write a fork (wf_ps_fork_write) and ends with wf_ps_on_saved, from the ps's own
-     * thread; takes *f. */
-    void (*save)(void *arg, wf_ps_fork **f);
+     * thread, later; takes *f. After a failure there is no such end, and the fork stays ours. */
+    wf_status (*save)(void *arg, wf_ps_fork **f, wf_err *err);
 } wf_ps_ops;
 
 /* Writes a fork as one shard file into its folder, durably. Any thread; nothing of the ps is

@@ -53,7 +53,7 @@ void wf_sim_client_advance(process *client)
     /* A disk that fails at each try of the last checkpoint ends the job: a person mends the disk.
      */
     if (strcmp(state, "stopped") == 0 ||
-        (strcmp(state, "failed") == 0 && s->spec.disk_errors > 0)) {
+        (strcmp(state, "failed") == 0 && (s->spec.disk_errors || s->spec.stuck_per_mille))) {
         s->stop_wanted = false;
         ask(client, "recover");
     } else if (s->stop_wanted && state[0]) {

@@ -311,5 +311,6 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.faults_end_ms = 200 + (int64_t)wf_sim_below(&s, 3000);
     spec.gone_ms = wf_sim_below(&s, 2) ? 300 : 3000;
     spec.end_ms = 60000;
+    spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;
     return spec;
 }
