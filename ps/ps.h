@@ -103,6 +103,7 @@ const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps);
  * none is; the view, and whether an incarnation is in it. */
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);
 uint16_t wf_ps_generation(const wf_ps *ps);
+uint16_t wf_ps_job_number(const wf_ps *ps); /* its number */
 uint32_t wf_ps_view(const wf_ps *ps);
 bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
 

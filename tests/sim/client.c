@@ -38,7 +38,7 @@ static void ask(process *client, const char *command)
     Weft__Ask body = WEFT__ASK__INIT;
 
     body.command = (char *)command;
-    body.job = WF_SIM_JOB;
+    body.job = client->sim->job;
     body.from_step = -1;
     send(client, WF_ASK, &body.base);
 }
@@ -48,7 +48,7 @@ void wf_sim_client_advance(process *client)
 {
     wf_sim *s = client->sim;
     const process *master = &s->procs[0];
-    const char *state = master->alive ? wf_master_job_state(master->master, WF_SIM_JOB) : "";
+    const char *state = master->alive ? wf_master_job_state(master->master, s->job) : "";
 
     /* A disk that fails at each try of the last checkpoint ends the job: a person mends the disk.
      */

@@ -20,6 +20,7 @@ typedef struct wf_sim wf_sim;
 typedef struct wf_sim_spec {
     uint64_t seed;
     uint32_t workers, ps;
+    uint32_t jobs; /* one after the other */
     uint32_t records, batch, epochs, every_steps, pipeline;
     bool evaluates;
     /* the network */
