@@ -14,6 +14,9 @@
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx
  *      y is the forward output
+ *   CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
+ *   ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad, each (dy, x) -> dx
+ *      x is the forward input, and the attributes are the forward operation's
  *   SoftmaxGrad(dy, y), LogSoftmaxGrad(dy, y) -> dx
  *      attr axis = -1
  *   SoftmaxCrossEntropyGrad(dloss, log_prob, labels, (weights)) -> dscores, as log_prob

@@ -11,6 +11,15 @@
 #include "common/graph/ops/rows.def"
 #undef WF_OP
 
+/* A row of the table for an operation of n_in_ inputs and one output, element by element; further
+ * fields (attributes, gradient) follow. */
+#define WF_ELEMENTWISE(domain_, name_, since_, n_in_, infer_, ...)                                 \
+    {                                                                                              \
+        .name = name_, .domain = domain_, .since = since_, .n_in_min = n_in_, .n_in_max = n_in_,   \
+        .n_out_min = 1, .n_out_max = 1, .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,               \
+        .infer = infer_, __VA_ARGS__                                                               \
+    }
+
 /* Gradient of what moves elements into another shape, keeping their order: Reshape and its kin. */
 wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err);
 /* Gradient of Max and Min: inputs that are equally extreme share it, as in PyTorch. */
