@@ -251,6 +251,15 @@ def products():
             yield single("MatMul", (a, dtype), (b, dtype))
 
 
+    for equation, *shapes in onnx_gradients.EINSUMS + [
+            ("ii->i", (4, 4)), ("bii->b", (3, 4, 4)), ("ii", (4, 4)), ("iji,jk->ik", (3, 4, 3), (4, 5)),
+            ("ij,jk->ik", (3, 0), (0, 4)), ("ij->i", (3, 0)), ("bhid,bhjd->bhij", (2, 3, 33, 20), (2, 3, 30, 20)),
+            ("bhij,bhjd->bihd", (2, 3, 30, 33), (2, 3, 33, 20)), ("k...,jk", (4, 2, 3), (5, 4)),
+            ("...,...->...", (), ()), (" i j , j k -> i k ", (3, 4), (4, 5))]:
+        for dtype in (np.float32, np.float64):
+            yield single("Einsum", *((s, dtype) for s in shapes), equation=equation)
+
+
 def losses():
     weft = weft_ops.DOMAIN
     class_weights = np.array([0.5, 1.5, 2.0, 1.0], np.float32)
@@ -359,7 +368,7 @@ def check_single(weft, folder, case, seed):
         assert isinstance(got, dict), got[1]
         for name, value in zip((o.name for o in model.graph.output), want):
             # A product's rounding grows with the terms that it adds: 784 at most here.
-            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Gemm", "MatMul") else 2e-6))
+            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Einsum", "Gemm", "MatMul") else 2e-6))
 
 
 def check_gradients(weft, tool, folder, case, seed):

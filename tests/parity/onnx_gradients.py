@@ -179,6 +179,14 @@ def cases():
                node("Add", "b a"))
 
 
+EINSUMS = [("ij->ji", (3, 4)), ("ij->i", (3, 4)), ("ij->", (3, 4)), ("i...j->...", (2, 3, 4)),
+           ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+           ("bhid,bhjd->bhij", (2, 3, 4, 2), (2, 3, 5, 2)), ("...ij,...jk->...ik", (2, 3, 4), (4, 5)),
+           ("i,j->ij", (3,), (4,)), ("ij,ij->", (3, 4), (3, 4)), ("ij,k->jk", (3, 4), (5,)),
+           ("bij,bi->bj", (2, 3, 4), (2, 3)),
+           ("...i,...i->...", (2, 1, 3), (4, 3)), ("abc,cb->ba", (2, 3, 4), (4, 3))]
+
+
 def mover_cases(symbolic, s):
     yield Case("Split" + s, [(2, 5)], node("Split", "w0 sizes", "a b c", axis=1),
                node("Mul", "a c", "y"), consts={"sizes": i64(2, 1, 2)}, symbolic=symbolic)
@@ -230,6 +238,10 @@ def mover_cases(symbolic, s):
     for axes in ({"batch_axis": 0, "time_axis": 1}, {"batch_axis": 1, "time_axis": 0}):
         yield Case(f"ReverseSequence {axes}{s}", [(3, 3, 2)],
                    node("ReverseSequence", "w0 l", **axes), consts={"l": i64(2, 3, 1)},
+                   symbolic=symbolic)
+    for equation, *shapes in EINSUMS:
+        yield Case(f"Einsum {equation}{s}", shapes,
+                   node("Einsum", " ".join(f"w{i}" for i in range(len(shapes))), equation=equation),
                    symbolic=symbolic)
     yield Case("CenterCropPad" + s, [(3, 6)], node("CenterCropPad", "w0 z"),
                consts={"z": i64(6, 3)}, symbolic=symbolic)
