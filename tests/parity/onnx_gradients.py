@@ -23,6 +23,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nn_cases  # noqa: E402
 import weft_ops  # noqa: E402
 
 STEP = 1e-5
@@ -176,6 +177,7 @@ def cases():
                    consts={"z": np.array([[0.0, 1, 1, 0.25]] * 3)})
     yield Case("used twice", [(3,)], node("Exp", "w0", "a"), node("Mul", "a w0", "b"),
                node("Add", "b a"))
+    yield from nn_cases.gradients(Case, node)
 
 
 def evaluate(model, feeds, r_of_y):

@@ -5,6 +5,7 @@ common/graph/op.h says in words what these say in formulas. They let a gradient 
 kernel of weft, so that the graph itself is tested.
 """
 import numpy as np
+import weft_nn
 from onnx.reference.op_run import OpRun
 
 DOMAIN = "ai.weft"
@@ -137,3 +138,4 @@ class CorrectCount(Weft):
 OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+OPS += weft_nn.OPS
