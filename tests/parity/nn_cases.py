@@ -64,9 +64,65 @@ def gradients(Case, node):
         for op in ("GlobalAveragePool", "GlobalMaxPool"):
             for shape in ((2, 3, 4), (2, 3, 4, 3), (2, 2, 2, 3, 2)):
                 yield Case(f"{op} {shape}{s}", [shape], node(op, "w0"), symbolic=symbolic)
+        yield from norm_gradients(Case, node, s, symbolic)
+
+
+def norm_gradients(Case, node, s, symbolic):
+    positive = np.array([0.5, 1.5, 2.0])
+    for shape in ((4, 3), (4, 3, 5), (2, 3, 2, 4)):
+        moments = {"m": np.array([0.1, -0.2, 0.3]), "v": positive}
+        yield Case(f"BatchNormalization {shape}{s}", [shape, (3,), (3,)],
+                   node("BatchNormalization", "w0 w1 w2 m v"), consts=moments, symbolic=symbolic)
+        yield Case(f"BatchNormalization in training {shape}{s}", [shape, (3,), (3,)],
+                   node("BatchNormalization", "w0 w1 w2 m v", "y rm rv", training_mode=1),
+                   consts=moments, symbolic=symbolic)
+        yield Case(f"BatchNormalizationTrain {shape}{s}", [shape, (3,), (3,)],
+                   node("BatchNormalizationTrain", "w0 w1 w2", domain="ai.weft", epsilon=0.1),
+                   symbolic=symbolic)
+        if len(shape) > 2:
+            yield Case(f"InstanceNormalization {shape}{s}", [shape, (3,), (3,)],
+                       node("InstanceNormalization", "w0 w1 w2"), symbolic=symbolic)
+    for scale in (2, 4):
+        yield Case(f"GroupNormalization {scale} scales{s}", [(2, 4, 3, 2), (scale,), (scale,)],
+                   node("GroupNormalization", "w0 w1 w2", num_groups=2), symbolic=symbolic)
+    for shape, axis in (((3, 5), -1), ((2, 3, 4), -2), ((2, 3, 4), 2), ((2, 3), 0)):
+        at = axis % len(shape)
+        yield Case(f"LayerNormalization {shape} {axis}{s}", [shape, shape[at:], shape[at:]],
+                   node("LayerNormalization", "w0 w1 w2", axis=axis), symbolic=symbolic)
+        yield Case(f"LayerNormalization without bias {shape} {axis}{s}", [shape, shape[at:]],
+                   node("LayerNormalization", "w0 w1", axis=axis), symbolic=symbolic)
+
+
+def norms(single):
+    for shape in ((4, 3), (4, 3, 5), (2, 3, 20, 24), (7, 130, 4, 4)):
+        c = (shape[1],)
+        mean, var = np.full(c, 0.5, np.float32), np.full(c, 2.0, np.float32)
+        yield single("BatchNormalization", shape, c, c, mean, var, epsilon=0.01)
+        yield single("BatchNormalization", shape, c, c, mean, var, n_out=3, training_mode=1,
+                     momentum=0.75)
+        yield single("BatchNormalizationTrain", shape, c, c, n_out=3, domain="ai.weft")
+        yield single("BatchNormalizationGrad", shape, shape, c, n_out=3, training_mode=1,
+                     domain="ai.weft")
+        yield single("BatchNormalizationGrad", shape, shape, c, mean, var, n_out=3,
+                     domain="ai.weft")
+        if len(shape) > 2:
+            yield single("InstanceNormalization", shape, c, c)
+            yield single("GroupNormalizationGrad", shape, shape, c, n_out=3, domain="ai.weft")
+    for scale in (4, 32):
+        yield single("GroupNormalization", (3, 32, 9, 11), (scale,), (scale,), num_groups=4)
+        yield single("GroupNormalizationGrad", (3, 32, 9, 11), (3, 32, 9, 11), (scale,), n_out=3,
+                     num_groups=4, domain="ai.weft")
+    for shape, axis in (((3, 5), -1), ((6, 300, 40), -2), ((70, 384), 1)):
+        row = shape[axis % len(shape):]
+        yield single("LayerNormalization", shape, row, row, axis=axis, n_out=3)
+        yield single("LayerNormalizationGrad", shape, shape, row, axis=axis, n_out=3,
+                     domain="ai.weft")
+        yield single("RMSNormalizationGrad", shape, shape, row, axis=axis, n_out=2,
+                     domain="ai.weft")
 
 
 def singles(single):
+    yield from norms(single)
     for name, x, w, attrs in convolutions():
         yield single("Conv", x, w, (w[0],), **attrs)
         yield single("Conv", x, w, **attrs)

@@ -228,6 +228,105 @@ class LpPoolGrad(Weft):
         return (window.crop(dx),)
 
 
+def per_channel(values, x):
+    return values.reshape(-1, *[1] * (x.ndim - 2))
+
+
+class BatchNormalizationTrain(Weft):
+    def _run(self, x, scale, bias, epsilon=None):
+        epsilon = 1e-5 if epsilon is None else epsilon
+        axes = tuple(i for i in range(x.ndim) if i != 1)
+        mean, var = x.mean(axis=axes), x.var(axis=axes)
+        inv = 1 / np.sqrt(var + epsilon)
+        y = (x - per_channel(mean, x)) * per_channel(inv * scale, x) + per_channel(bias, x)
+        return (y.astype(x.dtype), mean, var)
+
+
+class BatchNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, mean=None, var=None, epsilon=None, training_mode=None):
+        epsilon = 1e-5 if epsilon is None else epsilon
+        axes = tuple(i for i in range(x.ndim) if i != 1)
+        if mean is None:
+            mean, var = x.mean(axis=axes), x.var(axis=axes)
+        inv = per_channel(1 / np.sqrt(var + epsilon), x)
+        hat = (x - per_channel(mean, x)) * inv
+        dscale, dbias, g = (dy * hat).sum(axis=axes), dy.sum(axis=axes), dy
+        if training_mode:
+            g = dy - (per_channel(dbias, x) + hat * per_channel(dscale, x)) / (x.size / x.shape[1])
+        return tuple(v.astype(x.dtype)
+                     for v in (g * inv * per_channel(scale, x), dscale, dbias))
+
+
+def grouped(x, groups, epsilon):
+    rows = x.reshape(x.shape[0], groups, -1)
+    mean, var = rows.mean(axis=2, keepdims=True), rows.var(axis=2, keepdims=True)
+    inv = 1 / np.sqrt(var + (1e-5 if epsilon is None else epsilon))
+    return ((rows - mean) * inv).reshape(x.shape), inv
+
+
+def to_channels(values, x):
+    return per_channel(np.repeat(values, x.shape[1] // len(values)), x)
+
+
+class GroupNormalization(OpRun):
+    """onnx's own knows a scale for each group, or for each channel, by opset."""
+    op_domain = ""
+
+    def _run(self, x, scale, bias, epsilon=None, num_groups=None, stash_type=None):
+        hat, _ = grouped(x, num_groups, epsilon)
+        return ((hat * to_channels(scale, x) + to_channels(bias, x)).astype(x.dtype),)
+
+
+class GroupNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, epsilon=None, num_groups=None):
+        groups = num_groups or x.shape[1]
+        hat, inv = grouped(x, groups, epsilon)
+        g = (dy * to_channels(scale, x)).reshape(x.shape[0], groups, -1)
+        h = hat.reshape(g.shape)
+        dx = inv * (g - g.mean(axis=2, keepdims=True) - h * (g * h).mean(axis=2, keepdims=True))
+        parts = [v.reshape(x.shape[0], len(scale), -1).sum(axis=(0, 2)) for v in (dy * hat, dy)]
+        return (dx.reshape(x.shape).astype(x.dtype), *(p.astype(x.dtype) for p in parts))
+
+
+def norm_row(x, axis, epsilon, rms):
+    axes = tuple(range((-1 if axis is None else axis) % x.ndim, x.ndim))
+    mean = 0 if rms else x.mean(axis=axes, keepdims=True)
+    var = ((x - mean) ** 2).mean(axis=axes, keepdims=True)
+    inv = 1 / np.sqrt(var + (1e-5 if epsilon is None else epsilon))
+    return axes, (x - mean) * inv, inv
+
+
+def norm_row_grad(dy, x, scale, axis, epsilon, rms):
+    axes, hat, inv = norm_row(x, axis, epsilon, rms)
+    g = dy * scale
+    dx = g - hat * (g * hat).mean(axis=axes, keepdims=True)
+    if not rms:
+        dx = dx - g.mean(axis=axes, keepdims=True)
+    lead = tuple(range(axes[0]))
+    return tuple(v.astype(x.dtype) for v in (
+        inv * dx, (dy * hat).sum(axis=lead).reshape(scale.shape),
+        dy.sum(axis=lead).reshape(scale.shape)))
+
+
+class LayerNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, axis=None, epsilon=None):
+        return norm_row_grad(dy, x, scale, axis, epsilon, False)
+
+
+class RMSNormalization(OpRun):
+    """Of opset 23."""
+    op_domain = ""
+
+    def _run(self, x, scale, axis=None, epsilon=None, stash_type=None):
+        return ((norm_row(x, axis, epsilon, True)[1] * scale).astype(x.dtype),)
+
+
+class RMSNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, axis=None, epsilon=None):
+        return norm_row_grad(dy, x, scale, axis, epsilon, True)[:2]
+
+
 OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWeightGrad,
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
-       MaxPool, MaxPoolGrad]
+       MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
+       GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad]
