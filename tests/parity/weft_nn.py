@@ -326,7 +326,120 @@ class RMSNormalizationGrad(Weft):
         return norm_row_grad(dy, x, scale, axis, epsilon, True)[:2]
 
 
+def recurrent(kind, x, w, r, b=None, lens=None, h0=None, c0=None, p=None, activations=None,
+              clip=None, direction=None, layout=None, linear_before_reset=None, **_):
+    """Y, Y_h and Y_c, step by step; every direction, of complex numbers too."""
+    if layout:
+        x = x.swapaxes(0, 1)
+        h0, c0 = (None if v is None else v.swapaxes(0, 1) for v in (h0, c0))
+    steps, batch, _ = x.shape
+    dirs, hidden = r.shape[0], r.shape[2]
+    gates = w.shape[1] // hidden
+    kinds = [v.dtype for v in (x, w, r, b, h0, c0, p) if v is not None]
+    y = np.zeros((steps, dirs, batch, hidden), np.result_type(*kinds))
+    yh, yc = np.zeros(y.shape[1:], y.dtype), np.zeros(y.shape[1:], y.dtype)
+
+    def cut(v):
+        return v if not clip else np.where(np.abs(v.real) > clip, np.sign(v.real) * clip, v)
+
+    def sigmoid(v):
+        return 1 / (1 + np.exp(-cut(v)))
+
+    def tanh(v):
+        return np.tanh(cut(v))
+
+    for d in range(dirs):
+        relu = activations and activations[d].lower() == "relu"
+        wb, rb = (np.zeros(gates * hidden),) * 2 if b is None else np.split(b[d], 2)
+        wx, rh, wb, rb = np.split(w[d], gates), np.split(r[d], gates), np.split(wb, gates), \
+            np.split(rb, gates)
+        pi, po, pf = np.zeros((3, hidden)) if p is None else np.split(p[d], 3)
+        for n in range(batch):
+            h = np.zeros(hidden, y.dtype) if h0 is None else h0[d, n]
+            c = np.zeros(hidden, y.dtype) if c0 is None else c0[d, n]
+            times = range(steps if lens is None else lens[n])
+            for t in reversed(times) if direction == "reverse" or d == 1 else times:
+                g = [wx[k] @ x[t, n] + wb[k] for k in range(gates)]
+                if kind == "RNN":
+                    v = g[0] + rh[0] @ h + rb[0]
+                    h = np.where(v.real > 0, cut(v), 0) if relu else tanh(v)
+                elif kind == "LSTM":
+                    v = [g[k] + rh[k] @ h + rb[k] for k in range(4)]
+                    i, f, n_ = sigmoid(v[0] + pi * c), sigmoid(v[2] + pf * c), tanh(v[3])
+                    c = f * c + i * n_
+                    h = sigmoid(v[1] + po * c) * tanh(c)
+                else:
+                    z, q = (sigmoid(g[k] + rh[k] @ h + rb[k]) for k in range(2))
+                    if linear_before_reset:
+                        v = tanh(g[2] + q * (rh[2] @ h + rb[2]))
+                    else:
+                        v = tanh(g[2] + rh[2] @ (q * h) + rb[2])
+                    h = (1 - z) * v + z * h
+                y[t, d, n] = h
+            yh[d, n], yc[d, n] = h, c
+    if layout:
+        return y.transpose(2, 0, 1, 3), yh.swapaxes(0, 1), yc.swapaxes(0, 1)
+    return y, yh, yc
+
+
+def recurrent_grad(kind, upstream, inputs, attrs):
+    """By the complex step: exact, of whatever recurrent() says."""
+    tiny, grads = 1e-30, []
+    for k, value in enumerate(inputs):
+        if k == 4:
+            continue
+        if value is None:
+            grads.append(np.zeros(0, inputs[0].dtype))
+            continue
+        grad = np.zeros(value.shape)
+        for at in np.ndindex(*value.shape):
+            moved = value.astype(np.complex128)
+            moved[at] += 1j * tiny
+            made = recurrent(kind, *inputs[:k], moved, *inputs[k + 1:], **attrs)
+            grad[at] = sum((u * v.imag).sum() for u, v in zip(upstream, made) if u is not None) \
+                / tiny
+        grads.append(grad.astype(value.dtype))
+    return tuple(grads)
+
+
+class Recurrent(OpRun):
+    """onnx's own know one direction and no lengths."""
+    op_domain = ""
+
+    def _run(self, *inputs, **attrs):
+        made = recurrent(type(self).__name__, *inputs, **attrs)
+        return tuple(v.astype(inputs[0].dtype) for v in made[:len(self.output)])
+
+
+class LSTM(Recurrent):
+    pass
+
+
+class GRU(Recurrent):
+    pass
+
+
+class RNN(Recurrent):
+    pass
+
+
+class LSTMGrad(Weft):
+    def _run(self, *inputs, **attrs):
+        return recurrent_grad("LSTM", inputs[:3], inputs[3:11], attrs)[:len(self.output)]
+
+
+class GRUGrad(Weft):
+    def _run(self, *inputs, **attrs):
+        return recurrent_grad("GRU", inputs[:2], inputs[2:8], attrs)[:len(self.output)]
+
+
+class RNNGrad(Weft):
+    def _run(self, *inputs, **attrs):
+        return recurrent_grad("RNN", inputs[:2], inputs[2:8], attrs)[:len(self.output)]
+
+
 OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWeightGrad,
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
        MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
-       GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad]
+       GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad,
+       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad]
