@@ -66,6 +66,7 @@ def gradients(Case, node):
                 yield Case(f"{op} {shape}{s}", [shape], node(op, "w0"), symbolic=symbolic)
         yield from norm_gradients(Case, node, s, symbolic)
         yield from recurrent_gradients(Case, node, s, symbolic)
+        yield from resize_gradients(Case, node, s, symbolic)
 
 
 def norm_gradients(Case, node, s, symbolic):
@@ -138,6 +139,27 @@ def recurrent_gradients(Case, node, s, symbolic):
                    node("LSTM", "w0 w1 w2 w3 l w4 w5 w6", "a b c", hidden_size=3),
                    node("ReduceSum", "a s", "d", keepdims=0), node("Add", "b c", "e"),
                    node("Mul", "d e"), consts=dict(lens, s=np.array([0])))
+
+
+def resizes():
+    """(sizes or scales, attributes)"""
+    for by in (dict(sizes=np.array([1, 2, 7, 5])), dict(sizes=np.array([1, 2, 2, 3])),
+               dict(scales=np.array([1, 1, 2, 1.5], np.float32))):
+        for how in ("half_pixel", "align_corners", "asymmetric"):
+            for rounding in ("floor", "ceil", "round_prefer_floor")[how != "half_pixel" and 2:]:
+                yield by, dict(mode="nearest", coordinate_transformation_mode=how,
+                               nearest_mode=rounding)
+            for mode in ("linear", "cubic"):
+                yield by, dict(mode=mode, coordinate_transformation_mode=how)
+    yield dict(sizes=np.array([6, 9])), dict(mode="linear", axes=[3, 2])
+
+
+def resize_gradients(Case, node, s, symbolic):
+    for by, attrs in resizes():
+        text = node("Resize", "w0 | | sizes" if "sizes" in by else "w0 | scales", **attrs)
+        text.input[:] = ["" if i == "|" else i for i in text.input]
+        yield Case(f"Resize {by} {attrs}{s}", [(1, 2, 4, 4)], text, consts=by,
+                   symbolic=symbolic and "sizes" in by)
 
 
 def norms(single):

@@ -438,8 +438,54 @@ class RNNGrad(Weft):
         return recurrent_grad("RNN", inputs[:2], inputs[2:8], attrs)[:len(self.output)]
 
 
+class ResizeGrad(Weft):
+    """By the matrix of each axis."""
+
+    def _run(self, dy, x, roi=None, scales=None, sizes=None, **attrs):
+        for axis in range(x.ndim):
+            n = x.shape[axis]
+            matrix = resize_matrix(axis, n, dy.shape[axis], roi, scales, x.ndim, **attrs)
+            dy = np.moveaxis(np.tensordot(np.moveaxis(dy, axis, -1), matrix, 1), -1, axis)
+        return (dy.astype(x.dtype),)
+
+
+def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest_mode=None,
+                  coordinate_transformation_mode=None, cubic_coeff_a=None, **_):
+    """[out, n]"""
+    listed = list(range(rank)) if axes is None else [a % rank for a in axes]
+    scale, matrix = out / n, np.zeros((out, n))
+    if axis in listed and scales is not None and scales.size:
+        scale = float(scales[listed.index(axis)])
+    a = -0.75 if cubic_coeff_a is None else cubic_coeff_a
+    for o in range(out):
+        how = coordinate_transformation_mode or "half_pixel"
+        if n == out and scale == 1:
+            at = o
+        elif how == "align_corners":
+            at = o * (n - 1) / (scale * n - 1)
+        elif how == "asymmetric":
+            at = o / scale
+        else:
+            at = (o + 0.5) / scale - 0.5
+        if (mode or "nearest") == "nearest":
+            i = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_ceil": np.floor(at + 0.5)
+                 }.get(nearest_mode, np.ceil(at - 0.5))
+            matrix[o, int(np.clip(i, 0, n - 1))] += 1
+            continue
+        for i in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
+            d = abs(at - i)
+            if mode == "linear":
+                w = max(0, 1 - d)
+            elif d <= 1:
+                w = (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1
+            else:
+                w = a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a if d < 2 else 0
+            matrix[o, int(np.clip(i, 0, n - 1))] += w
+    return matrix
+
+
 OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWeightGrad,
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
        MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
        GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad,
-       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad]
+       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad]
