@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A shard of many GB on a slow disk is written by then; one that is not hangs. */
+enum { CUT_S = 600 };
+
 static wf_status prepare(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err)
 {
@@ -94,6 +97,7 @@ static wf_status make_master(wf_shell *s, wf_master **m, wf_err *err)
                                          .journal_dir = journal,
                                          .checkpoint_dir = s->conf->checkpoint_dir,
                                          .dead_ns = s->conf->dead_ms * WF_NS_PER_MS,
+                                         .cut_ns = CUT_S * WF_NS_PER_S,
                                          .ops = {.arg = s, .prepare = prepare, .note = note}},
                        wf_now_ns(), m, err);
     free(tasks);

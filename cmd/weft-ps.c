@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* A pull follows a push within this, when training runs. */
-enum { SPIN_US = 20 };
+enum { SPIN_US = 20, WRITERS_MOST = 2 };
 
 typedef struct saving {
     struct saver *saver;
@@ -50,26 +50,42 @@ static void *write_shard(void *arg)
     return NULL;
 }
 
-static void begin_save(void *arg, wf_ps_fork **f)
+/* Each holds a copy of the weights: on a disk that hangs they must not pile up. */
+static bool may_begin(saver *s)
+{
+    bool may;
+
+    pthread_mutex_lock(&s->lock);
+    may = s->running < WRITERS_MOST;
+    s->running += may;
+    pthread_mutex_unlock(&s->lock);
+    return may;
+}
+
+static wf_status begin_save(void *arg, wf_ps_fork **f, wf_err *err)
 {
     saver *to = arg;
-    saving *s = calloc(1, sizeof *s);
+    saving *s;
     pthread_t thread;
 
+    if (!may_begin(to))
+        return wf_fail(err, WF_IO, "look whether the disk of checkpoint_dir still answers",
+                       "%d shards of earlier checkpoints are still being written", WRITERS_MOST);
+    s = calloc(1, sizeof *s);
     if (!s) {
-        wf_ps_fork_free(f); /* unsaid: this cut stays open until its chief or this ps ends */
-        return;
+        pthread_mutex_lock(&to->lock);
+        to->running--;
+        pthread_mutex_unlock(&to->lock);
+        return wf_fail_nomem(err, sizeof *s);
     }
     s->saver = to;
     s->fork = *f;
     *f = NULL;
-    pthread_mutex_lock(&to->lock);
-    to->running++;
-    pthread_mutex_unlock(&to->lock);
     if (pthread_create(&thread, NULL, write_shard, s) == 0)
         pthread_detach(thread);
     else
         write_shard(s);
+    return WF_OK;
 }
 
 static saving *take_saved(saver *from)

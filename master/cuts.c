@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* master/cuts.c - the master's part of a checkpoint: it opens the cut, passes reports to the chief,
- * lets training go on as soon as the ps have their copies, and gives the word to commit (M3).
+/* master/cuts.c - how the master opens a checkpoint: the cut is announced, and what the workers
+ * report is passed on to the chief. cut_end.c has what follows.
  *
  * Training stands still from the opening until the copies are taken; how long is measured and kept
  * in the manifest. A failed cut changes nothing but a counter: older checkpoints stay.
@@ -14,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST_TRIES = 3 };
-
-static wf_status say_cut(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
-                         const ProtobufCMessage *body, wf_err *err)
+wf_status wf_cut_say(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
+                     const ProtobufCMessage *body, wf_err *err)
 {
     wf_msg *msg = NULL;
     wf_status rc;
@@ -31,32 +29,38 @@ static wf_status say_cut(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
     return rc;
 }
 
-static wf_status resume_all(wf_master *m, wf_job *j, wf_err *err)
+wf_status wf_cut_resume(wf_master *m, wf_job *j, wf_err *err)
 {
     for (uint32_t i = 0; i < m->n_members; i++)
         if (wf_member_trains(&m->members[i], j))
-            WF_TRY(say_cut(m, j, &m->members[i], WF_CUT_RESUME, NULL, err));
+            WF_TRY(wf_cut_say(m, j, &m->members[i], WF_CUT_RESUME, NULL, err));
     return WF_OK;
 }
 
 /* For the last checkpoint the workers hold until it is written: steps beyond it would be lost. */
-static bool is_holding(const wf_job *j)
+bool wf_cut_is_holding(const wf_job *j)
 {
     return j->cut.state == WF_CUT_HOLDING || (j->cut.state == WF_CUT_WRITING && j->cut.final);
 }
 
+wf_status wf_cut_tell_abort(wf_master *m, wf_job *j, wf_err *err)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].incarnation == j->cut.chief && m->members[i].peer)
+            WF_TRY(wf_cut_say(m, j, &m->members[i], WF_CUT_ABORT, NULL, err));
+    return WF_OK;
+}
+
 wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err)
 {
-    bool holding = is_holding(j);
+    bool holding = wf_cut_is_holding(j);
 
     if (j->cut.state == WF_CUT_NONE)
         return WF_OK;
     j->cut.state = WF_CUT_NONE;
     j->cut_wanted = true;
-    for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].incarnation == j->cut.chief && m->members[i].peer)
-            WF_TRY(say_cut(m, j, &m->members[i], WF_CUT_ABORT, NULL, err));
-    return holding ? resume_all(m, j, err) : WF_OK;
+    WF_TRY(wf_cut_tell_abort(m, j, err));
+    return holding ? wf_cut_resume(m, j, err) : WF_OK;
 }
 
 /* The trained ranges that the master answers for: what is done, and what a lost lease left behind.
@@ -109,7 +113,7 @@ static wf_status pass_report(wf_master *m, wf_job *j, Weft__CutReport *report, w
     report->ledger = &ledger.body;
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
         if (m->members[i].incarnation == j->cut.chief)
-            rc = say_cut(m, j, &m->members[i], WF_CUT_REPORT, &report->base, err);
+            rc = wf_cut_say(m, j, &m->members[i], WF_CUT_REPORT, &report->base, err);
     report->ledger = NULL;
     free(ledger.rows);
     free(ledger.list);
@@ -152,8 +156,7 @@ static void move_next_cut(wf_job *j)
 
 /* With the steps of the workers: a checkpoint is named by their sum, and the sum must not be
  * smaller after a restart, when some of them may be gone. */
-static wf_status journal_cut(wf_master *m, const wf_job *j, bool committed, uint64_t step,
-                             wf_err *err)
+wf_status wf_cut_journal(wf_master *m, const wf_job *j, bool committed, uint64_t step, wf_err *err)
 {
     Weft__Member *rows = calloc(m->n_members + 1, sizeof *rows);
     Weft__Member **list = calloc(m->n_members + 1, sizeof(*list));
@@ -196,7 +199,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
                       .began_ns = m->now_ns};
     /* On disk first: what a ps still says of a cut must never be taken for a word of another cut,
      * which a master that starts again would give the same number. */
-    rc = journal_cut(m, j, false, 0, err);
+    rc = wf_cut_journal(m, j, false, 0, err);
     body.number = j->cut.number;
     body.chief = chief->incarnation;
     body.global_step = j->base_step + j->lost_steps;
@@ -211,7 +214,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++) {
         m->members[i].reported = false;
         if (wf_member_trains(&m->members[i], j))
-            rc = say_cut(m, j, &m->members[i], WF_CUT_OPEN, &body.base, err);
+            rc = wf_cut_say(m, j, &m->members[i], WF_CUT_OPEN, &body.base, err);
     }
     free(rows);
     free(list);
@@ -225,7 +228,7 @@ static bool at_end(const wf_job *j)
                              wf_training_was_last(j));
 }
 
-static wf_status end_job(wf_master *m, wf_job *j, wf_err *err)
+wf_status wf_cut_end_job(wf_master *m, wf_job *j, wf_err *err)
 {
     wf_err why;
 
@@ -239,15 +242,17 @@ wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err)
 {
     wf_member *chief = wf_members_chief(m);
 
+    if (j->cut.state != WF_CUT_NONE && m->now_ns - j->cut.began_ns > m->conf.cut_ns)
+        return wf_cut_overdue(m, j, err);
     if (j->cut.state != WF_CUT_NONE || m->now_ns < j->cut_retry_ns || j->eval_sent)
         return WF_OK;
     /* A worker whose link is away would train on, outside the cut: it comes back or is given up. */
     if (wf_members_worker_away(m))
         return WF_OK;
     if (j->stop_asked && !chief)
-        return end_job(m, j, err); /* nobody is left to write; what is saved stays */
+        return wf_cut_end_job(m, j, err); /* nobody is left to write; what is saved stays */
     if ((!j->cut_wanted && !j->stop_asked) || !chief || !j->ledger.n)
-        return j->stop_asked && !j->ledger.n ? end_job(m, j, err) : WF_OK;
+        return j->stop_asked && !j->ledger.n ? wf_cut_end_job(m, j, err) : WF_OK;
     return open_cut(m, j, chief, at_end(j), err);
 }
 
@@ -285,7 +290,7 @@ wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
     return pass_report(m, j, &body, err);
 }
 
-static wf_status on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg, wf_err *err)
+wf_status wf_cut_on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__CutReport *body = NULL;
     wf_status rc;
@@ -302,95 +307,4 @@ static wf_status on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg
     rc = pass_report(m, j, body, err);
     wf_control_free(&body);
     return rc;
-}
-
-static wf_status on_forked(wf_master *m, wf_job *j, wf_err *err)
-{
-    if (j->cut.state != WF_CUT_HOLDING)
-        return WF_OK;
-    j->cut.state = WF_CUT_WRITING;
-    j->pause_ns = (uint64_t)(m->now_ns - j->cut.began_ns);
-    j->pause_most_ns = WF_MAX(j->pause_most_ns, j->pause_ns);
-    return j->cut.final ? WF_OK : resume_all(m, j, err);
-}
-
-static wf_status on_commit(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
-{
-    if (j->cut.granted)
-        return WF_OK;
-    WF_TRY(journal_cut(m, j, false, 0, err));
-    j->cut.granted = true;
-    return say_cut(m, j, who, WF_CUT_COMMIT, NULL, err);
-}
-
-static wf_status cut_failed(wf_master *m, wf_job *j, const Weft__CutDone *body, wf_err *err)
-{
-    bool holding = is_holding(j), final = j->cut.final;
-    wf_err why;
-
-    j->cut.state = WF_CUT_NONE;
-    j->n_failed_checkpoints++;
-    wf_master_note(m, j, "ckpt.failed", "%s", body->what);
-    if (holding)
-        WF_TRY(resume_all(m, j, err));
-    if (!final)
-        return WF_OK;
-    j->cut_wanted = true;
-    j->cut_retry_ns = m->now_ns + WF_NS_PER_S;
-    if (++j->cut_failures < LAST_TRIES)
-        return WF_OK;
-    wf_fail(&why, WF_IO, body->mend, "the last checkpoint could not be written: %s", body->what);
-    return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
-}
-
-static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err)
-{
-    Weft__CutDone *body = NULL;
-    bool final = j->cut.final;
-    wf_status rc;
-
-    WF_TRY(wf_control_get(msg, &weft__cut_done__descriptor, &body, err));
-    if (body->what[0]) {
-        rc = cut_failed(m, j, body, err);
-        wf_control_free(&body);
-        return rc;
-    }
-    j->cut.state = WF_CUT_NONE;
-    j->cut_failures = 0;
-    j->latest = body->step;
-    j->n_checkpoints++;
-    wf_master_note(m, j, "ckpt.saved", "step %lu, %lu bytes, paused %.1f ms, took %.1f ms",
-                   (unsigned long)body->step, (unsigned long)body->bytes,
-                   (double)body->pause_ns / 1e6, (double)body->took_ns / 1e6);
-    rc = journal_cut(m, j, true, body->step, err);
-    wf_control_free(&body);
-    if (rc == WF_OK && final)
-        rc = end_job(m, j, err);
-    return rc;
-}
-
-wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
-{
-    wf_job *j = wf_job_of(m, who, msg);
-    bool of_chief;
-
-    if (!j)
-        return WF_OK;
-    if (msg->head.kind == WF_CUT_DUE) {
-        j->cut_wanted = true;
-        return WF_OK;
-    }
-    if (msg->head.kind == WF_CUT_REPORT)
-        return on_report(m, j, who, msg, err);
-    of_chief = j->cut.state != WF_CUT_NONE && who->incarnation == j->cut.chief &&
-               msg->head.cut == j->cut.number;
-    if (!of_chief)
-        return WF_OK;
-    if (msg->head.kind == WF_CUT_FORKED)
-        return on_forked(m, j, err);
-    if (msg->head.kind == WF_CUT_COMMIT)
-        return on_commit(m, j, who, err);
-    if (msg->head.kind == WF_CUT_DONE)
-        return on_done(m, j, msg, err);
-    return WF_OK;
 }

@@ -65,6 +65,7 @@ typedef struct wf_master_conf {
     wf_disk *disk;
     const char *journal_dir, *checkpoint_dir;
     int64_t dead_ns; /* silence after which a task is given up, and its leases end */
+    int64_t cut_ns;  /* a checkpoint that takes longer has failed */
     wf_master_ops ops;
 } wf_master_conf;
 

@@ -63,7 +63,7 @@ static wf_status dismiss(wf_master *m, wf_peer *peer, uint32_t how, wf_err *err)
 }
 
 /* A life of a task is over for good (M2). */
-static wf_status give_up(wf_master *m, wf_member *who, const char *reason, wf_err *err)
+static wf_status end_life(wf_master *m, wf_member *who, const char *reason, wf_err *err)
 {
     char text[32];
 
@@ -102,7 +102,7 @@ wf_status wf_members_on_up(wf_master *m, wf_peer *peer, wf_err *err)
     if (who->incarnation && who->incarnation != peer->incarnation) {
         if (who->peer)
             WF_TRY(dismiss(m, who->peer, WF_DISMISS_SUPERSEDED, err));
-        WF_TRY(give_up(m, who, "a newer process took its place", err));
+        WF_TRY(end_life(m, who, "a newer process took its place", err));
     }
     who->peer = peer;
     /* Nothing is said to it before it has said what it holds: a split that leaves before its
@@ -165,10 +165,17 @@ wf_status wf_members_on_died(wf_master *m, const Weft__Died *died, wf_err *err)
 
     if (!who || who->pid != died->pid || !who->incarnation)
         return WF_OK;
-    return give_up(m, who, died->reason, err);
+    return end_life(m, who, died->reason, err);
 }
 
 /* Silence: the link's pings, or the beat of a task that computes. */
+wf_status wf_members_give_up(wf_master *m, wf_member *who, const char *reason, wf_err *err)
+{
+    if (who->peer)
+        WF_TRY(dismiss(m, who->peer, WF_DISMISS_RESTART, err));
+    return end_life(m, who, reason, err);
+}
+
 wf_status wf_members_watch(wf_master *m, wf_err *err)
 {
     for (uint32_t i = 0; i < m->n_members; i++) {
@@ -183,9 +190,7 @@ wf_status wf_members_watch(wf_master *m, wf_err *err)
             continue;
         snprintf(reason, sizeof reason, "nothing heard for %.1f s",
                  (double)(m->now_ns - who->last_heard_ns) / 1e9);
-        if (who->peer)
-            WF_TRY(dismiss(m, who->peer, WF_DISMISS_RESTART, err));
-        WF_TRY(give_up(m, who, reason, err));
+        WF_TRY(wf_members_give_up(m, who, reason, err));
     }
     return WF_OK;
 }

@@ -161,6 +161,9 @@ WF_MUST_USE wf_status wf_members_on_register(wf_master *m, wf_member *who, const
                                              wf_err *err);
 WF_MUST_USE wf_status wf_members_on_died(wf_master *m, const Weft__Died *died, wf_err *err);
 WF_MUST_USE wf_status wf_members_watch(wf_master *m, wf_err *err);
+/* Ends this life of a task that does not do its part; its process is told, and starts anew. */
+WF_MUST_USE wf_status wf_members_give_up(wf_master *m, wf_member *who, const char *reason,
+                                         wf_err *err);
 /* Announces a new view if membership has changed. */
 WF_MUST_USE wf_status wf_members_view(wf_master *m, wf_err *err);
 /* A view of the journal: its members count as live until they have been silent for too long. */
@@ -224,12 +227,28 @@ WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *
 
 /* cuts.c */
 WF_MUST_USE wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err);
-WF_MUST_USE wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
-                                         wf_err *err);
 /* The open cut, if any, comes to nothing; workers go on. */
 WF_MUST_USE wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err);
 /* A worker that the open cut waits for is gone. */
 WF_MUST_USE wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err);
+/* For cut_end.c: a message of the open cut; the workers that hold go on; what the cut is, on disk;
+ * the chief drops it; the job ends, done or stopped; whether workers hold. */
+WF_MUST_USE wf_status wf_cut_say(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
+                                 const ProtobufCMessage *body, wf_err *err);
+WF_MUST_USE wf_status wf_cut_resume(wf_master *m, wf_job *j, wf_err *err);
+WF_MUST_USE wf_status wf_cut_journal(wf_master *m, const wf_job *j, bool committed, uint64_t step,
+                                     wf_err *err);
+WF_MUST_USE wf_status wf_cut_tell_abort(wf_master *m, wf_job *j, wf_err *err);
+WF_MUST_USE wf_status wf_cut_end_job(wf_master *m, wf_job *j, wf_err *err);
+WF_MUST_USE wf_status wf_cut_on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
+                                       wf_err *err);
+bool wf_cut_is_holding(const wf_job *j);
+
+/* cut_end.c */
+WF_MUST_USE wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
+                                         wf_err *err);
+/* The open cut has taken longer than it may. */
+WF_MUST_USE wf_status wf_cut_overdue(wf_master *m, wf_job *j, wf_err *err);
 
 /* asks.c */
 WF_MUST_USE wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg,

@@ -126,8 +126,70 @@ static bool is_known(const wf_ps *ps, const wf_msg *m)
            ps->saving.generation == m->head.generation;
 }
 
-static wf_status note_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
-                            const wf_err *why);
+static wf_peer *find_peer(const wf_ps *ps, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < ps->n_workers; i++)
+        if (ps->workers[i]->peer->incarnation == incarnation)
+            return ps->workers[i]->peer;
+    return NULL;
+}
+
+static wf_status pack(const Weft__Saved *body, wf_bytes *out, wf_err *err)
+{
+    size_t n = weft__saved__get_packed_size(body);
+    uint8_t *to;
+
+    wf_bytes_clear(out);
+    to = wf_bytes_extend(out, n);
+    if (!to)
+        return wf_fail_nomem(err, n);
+    weft__saved__pack(body, to);
+    return WF_OK;
+}
+
+/* Keeps what became of the cut's copies, and says it to the chief, if its link is up. */
+static wf_status note(wf_ps *ps, const Weft__Saved *body, wf_err *err)
+{
+    wf_peer *chief = find_peer(ps, ps->saving.chief);
+
+    WF_TRY(pack(body, &ps->saving.said, err));
+    return chief ? say(ps, chief, WF_CUT_SAVED, ps->saving.cut, &ps->saving.said, err) : WF_OK;
+}
+
+static wf_status note_failed(wf_ps *ps, const wf_err *why, wf_err *err)
+{
+    Weft__Saved body = WEFT__SAVED__INIT;
+
+    body.what = (char *)why->what;
+    body.mend = (char *)why->mend;
+    return note(ps, &body, err);
+}
+
+static wf_status note_written(wf_ps *ps, const wf_ps_fork *f, const wf_ps_saved *saved, wf_err *err)
+{
+    Weft__Saved body = WEFT__SAVED__INIT;
+    Weft__SliceSaved *rows = calloc(f->n_slices + 1, sizeof *rows);
+    Weft__SliceSaved **list = calloc(f->n_slices + 1, sizeof(*list));
+    wf_status rc = rows && list ? WF_OK : wf_fail_nomem(err, f->n_slices * sizeof *rows);
+
+    for (uint32_t i = 0; rc == WF_OK && i < f->n_slices; i++) {
+        weft__slice_saved__init(&rows[i]);
+        rows[i].slice = f->slices[i].id;
+        rows[i].updates = f->slices[i].updates;
+        list[i] = &rows[i];
+    }
+    body.file = f->file;
+    body.folder = f->folder;
+    body.slices = list;
+    body.n_slices = f->n_slices;
+    body.bytes = saved->bytes;
+    body.xxh3 = (char *)saved->xxh3;
+    if (rc == WF_OK)
+        rc = note(ps, &body, err);
+    free(rows);
+    free(list);
+    return rc;
+}
 
 wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
@@ -148,82 +210,12 @@ wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     s->chief = m->head.incarnation;
     s->cut = m->head.cut;
     s->generation = m->head.generation;
-    if (rc != WF_OK) {
-        rc = f ? note_saved(ps, f, rc, NULL, &why) : WF_OK;
-        wf_ps_fork_free(&f);
-        return rc;
-    }
-    rc = say(ps, w->peer, WF_CUT_FORKED, s->cut, NULL, err);
     if (rc == WF_OK)
-        ps->conf.ops.save(ps->conf.ops.arg, &f);
+        rc = ps->conf.ops.save(ps->conf.ops.arg, &f, &why);
     wf_ps_fork_free(&f);
-    return rc;
-}
-
-static wf_peer *find_peer(const wf_ps *ps, uint64_t incarnation)
-{
-    for (uint32_t i = 0; i < ps->n_workers; i++)
-        if (ps->workers[i]->peer->incarnation == incarnation)
-            return ps->workers[i]->peer;
-    return NULL;
-}
-
-static void fill_saved(const wf_ps_fork *f, Weft__Saved *body, Weft__SliceSaved **list,
-                       Weft__SliceSaved *rows)
-{
-    for (uint32_t i = 0; i < f->n_slices; i++) {
-        weft__slice_saved__init(&rows[i]);
-        rows[i].slice = f->slices[i].id;
-        rows[i].updates = f->slices[i].updates;
-        list[i] = &rows[i];
-    }
-    body->file = f->file;
-    body->folder = f->folder;
-    body->slices = list;
-    body->n_slices = f->n_slices;
-}
-
-static wf_status pack(const Weft__Saved *body, wf_bytes *out, wf_err *err)
-{
-    size_t n = weft__saved__get_packed_size(body);
-    uint8_t *to;
-
-    wf_bytes_clear(out);
-    to = wf_bytes_extend(out, n);
-    if (!to)
-        return wf_fail_nomem(err, n);
-    weft__saved__pack(body, to);
-    return WF_OK;
-}
-
-/* Keeps what became of a cut's copies, and says it to the chief, if its link is up. */
-static wf_status note_saved(wf_ps *ps, const wf_ps_fork *f, wf_status rc, const wf_ps_saved *saved,
-                            const wf_err *why)
-{
-    Weft__Saved body = WEFT__SAVED__INIT;
-    Weft__SliceSaved *rows = calloc(f->n_slices + 1, sizeof *rows);
-    Weft__SliceSaved **list = calloc(f->n_slices + 1, sizeof(*list));
-    wf_peer *chief = find_peer(ps, f->chief);
-    wf_err err;
-
-    if (rows && list) {
-        fill_saved(f, &body, list, rows);
-        if (rc == WF_OK) {
-            body.bytes = saved->bytes;
-            body.xxh3 = (char *)saved->xxh3;
-        } else {
-            body.what = (char *)why->what;
-            body.mend = (char *)why->mend;
-        }
-        rc = pack(&body, &ps->saving.said, &err);
-    } else {
-        rc = wf_fail_nomem(&err, f->n_slices * sizeof *rows);
-    }
-    if (rc == WF_OK && chief)
-        rc = say(ps, chief, WF_CUT_SAVED, f->cut, &ps->saving.said, &err);
-    free(rows);
-    free(list);
-    return rc;
+    if (rc != WF_OK)
+        return note_failed(ps, &why, err);
+    return say(ps, w->peer, WF_CUT_FORKED, s->cut, NULL, err);
 }
 
 void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
@@ -231,8 +223,12 @@ void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *
 {
     bool wanted = ps->serving && (*f)->generation == ps->generation &&
                   (*f)->chief == ps->saving.chief && (*f)->cut == ps->saving.cut;
+    wf_err err;
 
-    if (wanted && note_saved(ps, *f, rc, saved, why) != WF_OK)
-        WF_LOG_ERROR("ps.saved_unsaid", "cut=%u: no memory", (*f)->cut);
+    if (wanted) {
+        rc = rc == WF_OK ? note_written(ps, *f, saved, &err) : note_failed(ps, why, &err);
+        if (rc != WF_OK)
+            WF_LOG_ERROR("ps.saved_unsaid", "cut=%u why=\"%s\"", (*f)->cut, err.what);
+    }
     wf_ps_fork_free(f);
 }

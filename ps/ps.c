@@ -66,6 +66,11 @@ const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i)
     return i < ps->n_slices ? &ps->slices[i] : NULL;
 }
 
+uint16_t wf_ps_job_number(const wf_ps *ps)
+{
+    return ps->job_number;
+}
+
 uint16_t wf_ps_generation(const wf_ps *ps)
 {
     return ps->serving ? ps->generation : 0;

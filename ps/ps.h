@@ -65,8 +65,8 @@ typedef struct wf_ps_saved {
 typedef struct wf_ps_ops {
     void *arg;
     /* Begins to write a fork (wf_ps_fork_write) and ends with wf_ps_on_saved, from the ps's own
-     * thread; takes *f. */
-    void (*save)(void *arg, wf_ps_fork **f);
+     * thread, later; takes *f. After a failure there is no such end, and the fork stays ours. */
+    wf_status (*save)(void *arg, wf_ps_fork **f, wf_err *err);
 } wf_ps_ops;
 
 /* Writes a fork as one shard file into its folder, durably. Any thread; nothing of the ps is
@@ -104,6 +104,7 @@ const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps);
  * none is; the view, and whether an incarnation is in it. */
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);
 uint16_t wf_ps_generation(const wf_ps *ps);
+uint16_t wf_ps_job_number(const wf_ps *ps); /* its number */
 uint32_t wf_ps_view(const wf_ps *ps);
 bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
 

@@ -99,6 +99,11 @@ uint16_t wf_worker_generation(const wf_worker *w)
     return w->generation;
 }
 
+uint16_t wf_worker_job_number(const wf_worker *w)
+{
+    return w->job_number;
+}
+
 uint32_t wf_worker_base(const wf_worker *w)
 {
     return w->client ? wf_client_base(w->client) : 0;

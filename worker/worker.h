@@ -113,6 +113,8 @@ void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64
 /* The last step computed, and the generation: for signs of life and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
 uint16_t wf_worker_generation(const wf_worker *w);
+/* The number of the job in hand. */
+uint16_t wf_worker_job_number(const wf_worker *w);
 /* The last step before a barrier: invariant K1 of client.h. */
 uint32_t wf_worker_base(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);

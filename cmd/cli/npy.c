@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *descr_of(wf_dtype dtype)
@@ -96,44 +95,20 @@ wf_status wf_npy_write(const char *dir, const char *name, wf_dtype dtype, uint32
     return rc;
 }
 
-static wf_status gather_all(const wf_dataset *d, wf_tensor *t, wf_err *err)
-{
-    size_t n = (size_t)wf_dataset_records(d);
-    uint64_t *records = calloc(n + 1, sizeof *records);
-
-    if (!records)
-        return wf_fail_nomem(err, n * sizeof *records);
-    for (size_t i = 0; i < n; i++)
-        records[i] = i;
-    wf_dataset_gather(d, 0, records, n, t->data);
-    free(records);
-    return WF_OK;
-}
-
 wf_status wf_npy_read(const char *path, wf_tensor **out, wf_err *err)
 {
-    wf_field_spec field = {.name = "x", .path = path};
-    wf_dataset_spec spec = {.format = "npy", .fields = &field, .n_fields = 1};
-    wf_dataset *d = NULL;
-    const wf_field_info *f;
-    int64_t dims[WF_MAX_RANK];
-    wf_tensor *t = NULL;
-    wf_status rc;
+    return wf_data_load("npy", path, out, err);
+}
 
-    WF_TRY(wf_dataset_open(&spec, &d, err));
-    f = wf_dataset_field(d, 0);
-    dims[0] = (int64_t)wf_dataset_records(d);
-    memcpy(dims + 1, f->dims, sizeof dims - sizeof *dims);
-    rc = f->rank < WF_MAX_RANK
-             ? wf_tensor_new(f->dtype, f->rank + 1, dims, &t, err)
-             : wf_fail(err, WF_SHAPE, NULL, "%s has more than %d axes", path, WF_MAX_RANK);
-    if (rc == WF_OK)
-        rc = gather_all(d, t, err);
-    wf_dataset_free(&d);
-    if (rc != WF_OK) {
-        wf_tensor_free(&t);
-        return rc;
-    }
-    *out = t;
+wf_status wf_npy_to_bf16(wf_tensor **t, wf_err *err)
+{
+    wf_tensor *to = NULL;
+
+    wf_assert((*t)->dtype == WF_F32);
+    WF_TRY(wf_tensor_new(WF_BF16, (*t)->rank, (*t)->dims, &to, err));
+    for (int64_t i = 0; i < wf_elems(to); i++)
+        ((uint16_t *)to->data)[i] = wf_f32_to_bf16(wf_f32(*t)[i]);
+    wf_tensor_free(t);
+    *t = to;
     return WF_OK;
 }

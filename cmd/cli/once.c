@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/nearest.h"
 #include "common/exec/exec.h"
+#include "common/graph/onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,9 @@ enum { MOST_FEEDS = 64 };
 
 typedef struct run {
     const wf_once *o;
+    wf_graph *model;
+    wf_tensor *fed[MOST_FEEDS]; /* by place in model->inputs; NULL: not given */
     wf_compiled *c;
-    wf_tensor *fed[MOST_FEEDS]; /* by place in c->feeds */
     wf_pool *pool;
     wf_plan *plan;
 } run;
@@ -56,35 +58,26 @@ static wf_status unknown_input(const run *r, const char *name, wf_err *err)
     const char *names[MOST_FEEDS], *near;
     char mend[160] = "";
 
-    for (size_t i = 0; i < r->c->n_feeds; i++)
-        names[i] = r->c->feeds[i].name;
-    near = wf_nearest(name, names, r->c->n_feeds);
+    for (size_t i = 0; i < r->model->n_inputs; i++)
+        names[i] = r->model->inputs[i]->name;
+    near = wf_nearest(name, names, r->model->n_inputs);
     if (near)
         snprintf(mend, sizeof mend, "did you mean \"%.100s\"?", near);
     return wf_fail(err, WF_USAGE, mend, "%s has no input \"%.64s\"", r->o->model, name);
 }
 
-static wf_status check_fed(const wf_compiled_feed *f, const char *path, const wf_tensor *t,
-                           wf_err *err)
+static wf_status check_fed(const wf_value *v, const char *path, const wf_tensor *t, wf_err *err)
 {
-    char text[128];
-    bool fits = t->rank == f->rank && t->dtype == f->dtype;
+    char text[128], want[160];
+    bool fits = t->dtype == v->dtype && (v->rank < 0 || t->rank == (uint32_t)v->rank);
 
-    for (uint32_t i = 0; fits && i < f->rank; i++)
-        fits = f->axes[i].size < 0 || f->axes[i].size == t->dims[i];
+    for (uint32_t i = 0; fits && v->rank >= 0 && i < t->rank; i++)
+        fits = v->axes[i].size < 0 || v->axes[i].size == t->dims[i];
     if (fits)
         return WF_OK;
-    {
-        int64_t dims[WF_MAX_RANK];
-        char want[128];
-
-        for (uint32_t i = 0; i < f->rank; i++)
-            dims[i] = f->axes[i].size;
-        return wf_fail(err, WF_SHAPE, NULL, "%s is %s%s, and input \"%s\" is %s%s", path,
-                       wf_dtype_name(t->dtype), wf_dims_str(t->rank, t->dims, text, sizeof text),
-                       f->name, wf_dtype_name(f->dtype),
-                       wf_dims_str(f->rank, dims, want, sizeof want));
-    }
+    return wf_fail(err, WF_SHAPE, NULL, "%s is %s%s, and input \"%s\" is %s", path,
+                   wf_dtype_name(t->dtype), wf_dims_str(t->rank, t->dims, text, sizeof text),
+                   v->name, wf_value_str(v, want, sizeof want));
 }
 
 static wf_status read_input(run *r, const char *word, wf_err *err)
@@ -96,30 +89,45 @@ static wf_status read_input(run *r, const char *word, wf_err *err)
         return wf_fail(err, WF_USAGE, "write --input NAME=FILE.npy", "\"%.64s\" names no file",
                        word);
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
-    for (size_t i = 0; i < r->c->n_feeds; i++) {
-        const wf_compiled_feed *f = &r->c->feeds[i];
-
-        if (strcmp(f->name, name) != 0)
+    for (size_t i = 0; i < r->model->n_inputs; i++) {
+        if (strcmp(r->model->inputs[i]->name, name) != 0)
             continue;
         if (r->fed[i])
             return wf_fail(err, WF_USAGE, NULL, "input \"%s\" is given twice", name);
         WF_TRY(wf_npy_read(equals + 1, &r->fed[i], err));
-        return check_fed(f, equals + 1, r->fed[i], err);
+        if (r->model->inputs[i]->dtype == WF_BF16 && r->fed[i]->dtype == WF_F32)
+            WF_TRY(wf_npy_to_bf16(&r->fed[i], err));
+        return check_fed(r->model->inputs[i], equals + 1, r->fed[i], err);
     }
     return unknown_input(r, name, err);
 }
 
 static wf_status read_inputs(run *r, wf_err *err)
 {
-    if (r->c->n_feeds > MOST_FEEDS)
+    if (r->model->n_inputs > MOST_FEEDS)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "%s has %zu inputs; %d may be", r->o->model,
-                       r->c->n_feeds, MOST_FEEDS);
+                       r->model->n_inputs, MOST_FEEDS);
     for (size_t i = 0; i < r->o->inputs.n; i++)
         WF_TRY(read_input(r, r->o->inputs.word[i], err));
+    return WF_OK;
+}
+
+/* The content of the input with that name; NULL when it was not given. */
+static wf_tensor *fed_to(const run *r, const char *name)
+{
+    for (size_t i = 0; i < r->model->n_inputs; i++)
+        if (strcmp(r->model->inputs[i]->name, name) == 0)
+            return r->fed[i];
+    return NULL;
+}
+
+/* An input that the results need and that was not given. Others may be left out. */
+static wf_status check_all_fed(const run *r, wf_err *err)
+{
     for (size_t i = 0; i < r->c->n_feeds; i++) {
         char mend[160];
 
-        if (r->fed[i])
+        if (fed_to(r, r->c->feeds[i].name))
             continue;
         snprintf(mend, sizeof mend, "add --input %.60s=FILE.npy", r->c->feeds[i].name);
         return wf_fail(err, WF_USAGE, mend, "%s wants input \"%.64s\"", r->o->model,
@@ -128,15 +136,54 @@ static wf_status read_inputs(run *r, wf_err *err)
     return WF_OK;
 }
 
+/* Axes, shapes, bounds and the like, which others' shapes may depend on. */
+static bool is_small_integer(const wf_tensor *t)
+{
+    return (wf_dtype_is_int(t->dtype) || t->dtype == WF_BOOL) && wf_elems(t) <= WF_MAX_CARRIED;
+}
+
+static wf_status compile(run *r, wf_compile_spec spec, bool all_constant, wf_err *err)
+{
+    wf_compile_feed feeds[MOST_FEEDS];
+
+    spec.graph = r->model;
+    spec.feeds = feeds;
+    for (size_t i = 0; i < r->model->n_inputs; i++)
+        if (r->fed[i])
+            feeds[spec.n_feeds++] =
+                (wf_compile_feed){.name = r->model->inputs[i]->name,
+                                  .content = r->fed[i],
+                                  .is_constant = all_constant || is_small_integer(r->fed[i])};
+    wf_compiled_free(&r->c);
+    WF_TRY(wf_compile(&spec, &r->c, err));
+    return check_all_fed(r, err);
+}
+
+static bool is_open(const wf_graph *g)
+{
+    int64_t dims[WF_MAX_RANK];
+
+    for (size_t i = 0; i < g->n_values; i++)
+        if (!wf_value_dims(g->values[i], dims))
+            return true;
+    return false;
+}
+
+/* For these very feeds. Where a shape still depends on what is fed (NonZero of a float, the bounds
+ * of Range), everything becomes a constant: what is constant is computed node by node, each with
+ * the shapes that those before it turned out to have. */
+static wf_status compile_for_feeds(run *r, wf_compile_spec spec, wf_err *err)
+{
+    WF_TRY(wf_onnx_read(r->o->model, &r->model, err));
+    WF_TRY(read_inputs(r, err));
+    WF_TRY(compile(r, spec, false, err));
+    return is_open(r->c->graph) ? compile(r, spec, true, err) : WF_OK;
+}
+
 static wf_status make_plan(run *r, wf_err *err)
 {
-    wf_plan_shape shapes[MOST_FEEDS];
-    wf_plan_options options = {.n_shapes = r->c->n_feeds, .shapes = shapes};
+    wf_plan_options options = {0};
 
-    for (size_t i = 0; i < r->c->n_feeds; i++) {
-        shapes[i] = (wf_plan_shape){.name = r->c->feeds[i].name, .rank = r->fed[i]->rank};
-        memcpy(shapes[i].dims, r->fed[i]->dims, sizeof shapes[i].dims);
-    }
     WF_TRY(wf_pool_new(r->o->threads, &r->pool, err));
     options.pool = r->pool;
     WF_TRY(wf_plan_new(r->c->graph, &options, &r->plan, err));
@@ -144,7 +191,7 @@ static wf_status make_plan(run *r, wf_err *err)
         int64_t port = wf_plan_find_input(r->plan, r->c->feeds[i].name);
 
         if (port >= 0)
-            wf_plan_bind_input(r->plan, (uint32_t)port, r->fed[i]->data);
+            wf_plan_bind_input(r->plan, (uint32_t)port, fed_to(r, r->c->feeds[i].name)->data);
     }
     return WF_OK;
 }
@@ -186,20 +233,15 @@ static wf_status write_outputs(const run *r, wf_err *err)
 
 wf_status wf_once_run(const wf_once *o, wf_compile_mode mode, wf_err *err)
 {
-    wf_compile_spec spec = {.onnx_path = o->model,
-                            .mode = mode,
-                            .loss = o->loss,
-                            .fetches = o->fetches.word,
-                            .n_fetches = o->fetches.n};
+    wf_compile_spec spec = {
+        .mode = mode, .loss = o->loss, .fetches = o->fetches.word, .n_fetches = o->fetches.n};
     wf_step_key key = {.seed = o->seed};
     run r = {.o = o};
     wf_status rc;
 
-    rc = wf_compile(&spec, &r.c, err);
+    rc = compile_for_feeds(&r, spec, err);
     for (size_t i = 0; rc == WF_OK && i < r.c->n_warnings; i++)
         fprintf(stderr, "warning: %s\n", r.c->warnings[i]);
-    if (rc == WF_OK)
-        rc = read_inputs(&r, err);
     if (rc == WF_OK)
         rc = make_plan(&r, err);
     if (rc == WF_OK)
@@ -211,5 +253,6 @@ wf_status wf_once_run(const wf_once *o, wf_compile_mode mode, wf_err *err)
     for (size_t i = 0; i < MOST_FEEDS; i++)
         wf_tensor_free(&r.fed[i]);
     wf_compiled_free(&r.c);
+    wf_graph_free(&r.model);
     return rc;
 }

@@ -49,6 +49,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
     WF_TRY(wf_arg_u64("--timeout", timeout, 1, 3600, &seconds, err));
     WF_TRY(wf_place_cluster(words.n ? words.word[0] : cluster, true, &conf, err));
+    if (conf->http)
+        fprintf(stderr, "warning: the page at %s is not built yet; \"weft status\" shows the same\n",
+                conf->http);
     if (if_down && wf_super_pid(conf))
         rc = wf_super_wait_ready(conf, (int64_t)seconds * 1000, err);
     else

@@ -59,6 +59,13 @@ typedef enum wf_compile_logits {
     WF_COMPILE_LOGITS_FALSE
 } wf_compile_logits;
 
+/* An input of a model that is evaluated once, with what will be fed. */
+typedef struct wf_compile_feed {
+    const char *name;
+    const wf_tensor *content; /* gives the input its shape */
+    bool is_constant;         /* and more: the graph holds it as a constant, and feeds it no more */
+} wf_compile_feed;
+
 /* What to compile. Zero is the default of every field but a source and `mode`. All borrowed for the
  * call. */
 typedef struct wf_compile_spec {
@@ -86,6 +93,9 @@ typedef struct wf_compile_spec {
     bool train_metrics;         /* metrics in the train graph too */
     const char *const *fetches; /* [n_fetches], RUN: names of values; none: all outputs */
     size_t n_fetches;
+    /* [n_feeds], RUN and GRAD: the inputs of the one evaluation that this graph is for. */
+    const wf_compile_feed *feeds;
+    size_t n_feeds;
 
     int64_t batch;          /* the most records in a feed's leading axis; 0: not bounded */
     uint64_t seed;          /* initial weights of layers */

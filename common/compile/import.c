@@ -75,6 +75,53 @@ static wf_status bind_inputs(wf_unit *u, wf_err *err)
     return WF_OK;
 }
 
+static wf_status check_feed(const wf_value *v, const wf_tensor *t, wf_err *err)
+{
+    char ours[96], theirs[128];
+    bool fits = v->dtype == t->dtype && (v->rank < 0 || (uint32_t)v->rank == t->rank);
+
+    for (uint32_t i = 0; fits && v->rank >= 0 && i < t->rank; i++)
+        fits = v->axes[i].size < 0 || v->axes[i].size == t->dims[i];
+    if (fits)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, NULL, "input \"%s\" is %s, and is given %s%s", v->name,
+                   wf_value_str(v, theirs, sizeof(theirs)), wf_dtype_name(t->dtype),
+                   wf_dims_str(t->rank, t->dims, ours, sizeof(ours)));
+}
+
+static void drop_input(wf_graph *g, wf_value *v)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i] != v)
+            g->inputs[kept++] = g->inputs[i];
+    g->n_inputs = kept;
+    v->is_input = false;
+}
+
+/* The inputs of a graph that is evaluated once get the shapes, or the content, that they will have.
+ * One that is an output too stays an input: outputs are made or fed. */
+static wf_status bind_feeds(wf_unit *u, wf_err *err)
+{
+    for (size_t i = 0; i < u->spec->n_feeds; i++) {
+        const wf_compile_feed *f = &u->spec->feeds[i];
+        wf_value *v = wf_graph_value(u->graph, f->name);
+        wf_tensor *t = NULL;
+
+        if (!v || !v->is_input)
+            return wf_fail(err, WF_NOTFOUND, NULL, "the model has no input \"%s\"", f->name);
+        WF_TRY(check_feed(v, f->content, err));
+        wf_value_set_type(v, v->dtype, f->content->rank, f->content->dims);
+        if (!f->is_constant || wf_is_output(u->graph, v))
+            continue;
+        WF_TRY(wf_tensor_share(f->content, &t, err));
+        drop_input(u->graph, v);
+        wf_value_set_known(v, &t);
+    }
+    return WF_OK;
+}
+
 static wf_status keep_outputs(wf_unit *u, wf_err *err)
 {
     u->n_model_outputs = u->graph->n_outputs;
@@ -131,6 +178,7 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
         return wf_fail(err, WF_INVALID, "name its outputs when exporting it",
                        "the model has no outputs");
     WF_TRY(bind_inputs(u, err));
+    WF_TRY(bind_feeds(u, err));
     WF_TRY(wf_infer(u->graph, err));
     WF_TRY(keep_outputs(u, err));
     if (u->spec->mode == WF_COMPILE_TRAIN)

@@ -47,16 +47,25 @@ static wf_status read_task(wf_reader *r, const wf_tree *node, const char *what, 
     return WF_OK;
 }
 
+typedef struct master_conf {
+    wf_task_conf task; /* first: read_task fills it */
+    const char *http;
+} master_conf;
+
 static wf_status read_master(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"address", WF_KEY_CALL, .read = read_task_address, .required = true},
-        {"http", WF_KEY_SKIP},
+        {"http", WF_KEY_TEXT, .offset = offsetof(master_conf, http)},
         {0},
     };
     wf_cluster_conf *c = into;
+    master_conf m = {0};
 
-    return read_task(r, node, "the master", keys, &c->master, err);
+    WF_TRY(read_task(r, node, "the master", keys, &m.task, err));
+    c->master = m.task;
+    c->http = m.http;
+    return WF_OK;
 }
 
 static wf_status read_tasks(wf_reader *r, const wf_tree *node, const char *what,

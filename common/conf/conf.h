@@ -51,6 +51,7 @@ typedef struct wf_cluster_conf {
     uint32_t n_workers;
     const char *state_dir;      /* .weft beside the file unless it says otherwise */
     const char *checkpoint_dir; /* state_dir/checkpoints unless it says otherwise */
+    const char *http;           /* where the master is to serve its page; NULL: nowhere */
     bool security_none;         /* the file allows plain text off loopback */
     int64_t heartbeat_ms;       /* how often a task speaks; 1000 */
     int64_t dead_ms;            /* silence after which it counts as dead; 5000 */

@@ -219,8 +219,6 @@ static wf_status read_key(wf_reader *r, const wf_tree *node, const wf_key *key, 
         return key->read(r, node, into, err);
     case WF_KEY_ONLY:
         return read_only(r, node, key, (const char **)at, err);
-    case WF_KEY_SKIP:
-        return WF_OK;
     case WF_KEY_LATER:
         break;
     }

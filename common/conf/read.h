@@ -28,8 +28,7 @@ typedef enum wf_key_kind {
     WF_KEY_PATH,  /* const char *, made absolute */
     WF_KEY_CALL,  /* read(r, node, into) */
     WF_KEY_LATER, /* known, not built: WF_UNSUPPORTED */
-    WF_KEY_ONLY,  /* text at offset that must be `only`; those in `later` are not built yet */
-    WF_KEY_SKIP   /* known, of no effect yet */
+    WF_KEY_ONLY   /* text at offset that must be `only`; those in `later` are not built yet */
 } wf_key_kind;
 
 typedef struct wf_key {

@@ -94,7 +94,7 @@ static wf_status fill(wf_source *s, wf_element e, size_t n, wf_array *a, wf_err 
 
     if (wf_dtype_size(a->dtype) != e.size)
         return read_widened(s, e, n, a, err);
-    WF_TRY(wf_source_read(s, p, a->bytes, err));
+    WF_TRY(wf_source_rest(s, p, a->bytes, err));
     if (e.big_endian)
         swap_bytes(p, n, e.size);
     for (size_t i = 0; e.kind == 'b' && i < n; i++)
@@ -131,7 +131,7 @@ wf_status wf_array_make(wf_array *a, const char *path, size_t limit_bytes, wf_er
     if (limit_bytes && a->bytes > limit_bytes)
         return wf_fail(err, WF_NOMEM, NULL, "%s takes %zu bytes, %zu are allowed", path, a->bytes,
                        limit_bytes);
-    a->data = allocate(a->bytes);
+    a->data = a->bytes > SIZE_MAX - WF_SOURCE_ROOM ? NULL : allocate(a->bytes + WF_SOURCE_ROOM);
     return a->data ? WF_OK : wf_fail_nomem(err, a->bytes);
 }
 

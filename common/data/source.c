@@ -6,11 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libdeflate.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 30 /* gzread counts in int */, GZIP_BUFFER = 128 * 1024, DEFLATE_BEST = 1032 };
+/* Packed bytes that are worth being read at once, and that may lie in memory beside the array. */
+enum { BULK_LEAST = 64 << 10, BULK_MOST = 256 << 20 };
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -125,6 +129,59 @@ wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *err)
     return got == n ? WF_OK : cut_short(s, from + n, err);
 }
 
+/* The whole packed file, which the caller frees; NULL when it cannot be had. */
+static void *read_packed(const wf_source *s)
+{
+    size_t size = (size_t)s->size, at = 0;
+    uint8_t *packed = malloc(size);
+    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+
+    while (packed && fd >= 0 && at < size) {
+        ssize_t k = read(fd, packed + at, size - at);
+
+        if (k <= 0)
+            break;
+        at += (size_t)k;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (at < size) {
+        free(packed);
+        return NULL;
+    }
+    return packed;
+}
+
+/* False when the file is not one sound member of just the bytes wanted: zlib says what it is. */
+static bool unpack_rest(const wf_source *s, uint8_t *out, size_t n)
+{
+    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+    size_t used = 0, made = 0, whole = (size_t)s->at + n;
+    void *packed = d ? read_packed(s) : NULL;
+    bool sound = packed &&
+                 libdeflate_gzip_decompress_ex(d, packed, (size_t)s->size, out, whole, &used,
+                                               &made) == LIBDEFLATE_SUCCESS &&
+                 used == s->size && made == whole;
+
+    free(packed);
+    libdeflate_free_decompressor(d);
+    if (sound)
+        memmove(out, out + s->at, n); /* what was read before begins the member again */
+    return sound;
+}
+
+wf_status wf_source_rest(wf_source *s, void *out, size_t n, wf_err *err)
+{
+    bool bulk = s->packed && s->size >= BULK_LEAST && s->size <= BULK_MOST &&
+                s->at <= WF_SOURCE_ROOM && n <= s->most - s->at;
+
+    if (!bulk || !unpack_rest(s, out, n))
+        return wf_source_read(s, out, n, err);
+    s->at += n;
+    s->ended = true;
+    return WF_OK;
+}
+
 wf_status wf_source_end(wf_source *s, wf_err *err)
 {
     int why = Z_OK;
@@ -132,6 +189,8 @@ wf_status wf_source_end(wf_source *s, wf_err *err)
     uint8_t byte;
     size_t got;
 
+    if (s->ended)
+        return WF_OK;
     WF_TRY(read_some(s, &byte, 1, &got, err));
     if (got)
         return wf_fail(err, WF_INVALID, "check that this is the file you mean",

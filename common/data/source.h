@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/source.h - the bytes of a data file, plain or through gzip. For this room only.
  *
+ * gzip goes through zlib, which streams and says what is wrong; the bulk of a file in one sound
+ * member goes through libdeflate, which is four times faster and was half of the time to the first
+ * step of a small job.
+ *
  * Knows how many bytes can come out at most, so that a header's claim can be held against it before
  * anything is allocated: the file's size, or 1032 times that through gzip (deflate packs no
  * closer).
@@ -14,6 +18,8 @@
 #include <stdint.h>
 #include <zlib.h>
 
+enum { WF_SOURCE_ROOM = 256 };
+
 typedef struct wf_source {
     gzFile file;
     const char *path; /* borrowed */
@@ -21,6 +27,7 @@ typedef struct wf_source {
     uint64_t size;    /* of the file on disk */
     uint64_t most;    /* bytes that can come out */
     uint64_t at;      /* bytes that came out so far */
+    bool ended;       /* all was read, and gzip's checksum is right */
 } wf_source;
 
 /* Opens a file; *s is closed with wf_source_close also after a failure. Errors: WF_NOTFOUND, WF_IO;
@@ -33,6 +40,9 @@ WF_MUST_USE wf_status wf_source_expect(const wf_source *s, uint64_t bytes, wf_er
 /* The next n bytes. Errors: WF_INVALID when the file ends before (says wanted and present) or
  * gzip's checksum is wrong; WF_IO. */
 WF_MUST_USE wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *err);
+/* The n bytes that are left, into memory that has room for WF_SOURCE_ROOM more behind them. Errors:
+ * as wf_source_read. */
+WF_MUST_USE wf_status wf_source_rest(wf_source *s, void *out, size_t n, wf_err *err);
 /* That nothing follows; through gzip its checksum is looked at here. Errors: WF_INVALID. */
 WF_MUST_USE wf_status wf_source_end(wf_source *s, wf_err *err);
 

@@ -1,54 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/net.c - hello, welcome, reset; then links.
- *
- * A dialler draws its sequence start anew whenever the other side's incarnation turns out to be
- * another than before, so that messages still on their way to the old one cannot pass as messages
- * of the new link. Hellos are counted (in the header's `request`), for one that comes late must not
- * replace the link that a newer one has made. Whoever is sent what cannot be of its link says
- * reset: two sides that hold different links would else wait for each other for ever.
- */
-#include "common/wire/net.h"
+/* common/wire/net.c - peers, what they are sent and what is heard of them; hello.c makes their
+ * links. */
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
-#include "common/wire/control.h"
-#include "common/wire/control.pb-c.h"
+#include "common/wire/net_state.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PEERS = 4096, MAX_EVENTS_A_POLL = 256 };
-
-typedef struct peer {
-    wf_peer pub;
-    wf_transport *transport; /* its own when dialled, the listener's when accepted */
-    wf_route route;
-    wf_link *link;       /* NULL: dialling, or gone */
-    uint64_t first;      /* our sequence start */
-    uint64_t peer_first; /* theirs */
-    uint32_t attempt;    /* counts the dialler's starts */
-    int64_t last_sent_ns, hello_at_ns, hello_wait_ns;
-    bool dialled, silent_told, refused, down_owed, up_owed, gone;
-    wf_err refusal;
-    wf_link *waiting; /* messages sent before the link is up are queued here */
-    char address[128];
-} peer;
-
-struct wf_net {
-    wf_net_conf conf;
-    char cluster[128];
-    wf_msg_pool pool;
-    wf_transport *listener;
-    peer **peers;
-    size_t n_peers, peers_room;
-    wf_transport **transports;
-    size_t n_transports;
-    size_t next_event; /* where the search for events goes on, so that no peer starves another */
-    uint64_t bad_messages;
-};
 
 static uint64_t system_random(void *arg)
 {
@@ -122,7 +85,7 @@ static void list_transports(wf_net *n)
             n->transports[n->n_transports++] = n->peers[i]->transport;
 }
 
-static wf_status add_peer(wf_net *n, peer **out, wf_err *err)
+wf_status wf_net_add_peer(wf_net *n, peer **out, wf_err *err)
 {
     if (n->n_peers >= MAX_PEERS)
         return wf_fail(err, WF_FULL, NULL, "this task has %d peers, and takes no more", MAX_PEERS);
@@ -161,36 +124,18 @@ void wf_net_listen(wf_net *n, wf_transport **t)
     list_transports(n);
 }
 
-static wf_link_conf link_conf(const wf_net *n, const peer *p)
-{
-    return (wf_link_conf){
-        .incarnation = n->conf.incarnation,
-        .first = p->first,
-        .peer_first = p->peer_first,
-        .credit_bytes = n->conf.credit_bytes,
-        .resend_ns = n->conf.resend_ns,
-        .ack_delay_ns = n->conf.ack_delay_ns,
-    };
-}
-
-/* A start that leaves room for all messages that a link may ever carry. */
-static uint64_t draw_first(const wf_net *n)
-{
-    return (n->conf.random_id(n->conf.random_arg) >> 2) + 1;
-}
-
 wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, wf_transport **t, wf_peer **out,
                       wf_err *err)
 {
     peer *p = NULL;
 
-    WF_TRY(add_peer(n, &p, err));
+    WF_TRY(wf_net_add_peer(n, &p, err));
     p->pub.task = task;
     snprintf(p->address, sizeof p->address, "%s", address);
     p->pub.address = p->address;
     p->dialled = true;
     p->transport = *t;
-    p->first = draw_first(n);
+    p->first = wf_hello_first(n);
     p->hello_wait_ns = n->conf.hello_ns;
     p->pub.last_heard_ns = INT64_MIN;
     *t = NULL;
@@ -236,7 +181,7 @@ wf_status wf_net_send(wf_net *n, wf_peer *pub, wf_lane lane, uint64_t key, wf_ms
 
     if (!to && p->dialled && !p->refused) {
         if (!p->waiting) {
-            wf_link_conf conf = link_conf(n, p);
+            wf_link_conf conf = wf_hello_link_conf(n, p);
 
             rc = wf_link_new(&conf, &n->pool, &p->waiting, err);
         }
@@ -250,270 +195,11 @@ wf_status wf_net_send(wf_net *n, wf_peer *pub, wf_lane lane, uint64_t key, wf_ms
     return rc;
 }
 
-/* Sends a message outside any link. It may be lost, so nothing depends on whether it went. */
-static void send_loose(wf_net *n, wf_transport *t, const wf_route *to, wf_msg *m)
+void wf_net_send_loose(wf_net *n, wf_transport *t, const wf_route *to, wf_msg *m)
 {
     m->head.incarnation = n->conf.incarnation;
     (void)!t->ops->send(t, to, m, NULL);
     wf_msg_free(&n->pool, &m);
-}
-
-/* Kind, sequence, request and ack are those of `head`. */
-static void send_body(wf_net *n, wf_transport *t, const wf_route *to, const wf_header *head,
-                      const ProtobufCMessage *body)
-{
-    wf_msg *m = NULL;
-
-    if (wf_msg_new(&n->pool, head->kind, &m, NULL) != WF_OK)
-        return;
-    m->head.sequence = head->sequence;
-    m->head.request = head->request;
-    m->head.ack = head->ack;
-    if (body && wf_control_put(m, body, NULL) != WF_OK) {
-        wf_msg_free(&n->pool, &m);
-        return;
-    }
-    send_loose(n, t, to, m);
-}
-
-/* Over a link that is up it asks whether the other side still knows it, by that side's start. */
-static void say_hello(wf_net *n, peer *p, int64_t now_ns)
-{
-    Weft__Hello body = WEFT__HELLO__INIT;
-
-    body.version_least = body.version_most = WF_WIRE_VERSION;
-    body.cluster = n->cluster;
-    body.role = n->conf.self.role;
-    body.index = n->conf.self.index;
-    body.pid = n->conf.pid;
-    body.peer_role = p->pub.task.role;
-    body.peer_index = p->pub.task.index;
-    body.release = (char *)WEFT_VERSION;
-    send_body(n, p->transport, &p->route,
-              &(wf_header){.kind = WF_HELLO,
-                           .sequence = p->first,
-                           .request = p->attempt,
-                           .ack = p->link ? p->peer_first : 0},
-              &body.base);
-    p->last_sent_ns = now_ns;
-    p->hello_at_ns = now_ns + p->hello_wait_ns;
-    p->hello_wait_ns = WF_MIN(2 * p->hello_wait_ns, 10 * n->conf.hello_ns);
-}
-
-static void say_welcome(wf_net *n, peer *p, int64_t now_ns)
-{
-    Weft__Welcome body = WEFT__WELCOME__INIT;
-
-    body.version = WF_WIRE_VERSION;
-    body.echo = p->peer_first;
-    body.release = (char *)WEFT_VERSION;
-    send_body(n, p->transport, &p->route, &(wf_header){.kind = WF_WELCOME, .sequence = p->first},
-              &body.base);
-    p->last_sent_ns = now_ns;
-}
-
-static void refuse(wf_net *n, wf_transport *t, const wf_route *to, uint64_t echo, const wf_err *why)
-{
-    Weft__Refuse body = WEFT__REFUSE__INIT;
-
-    body.echo = echo;
-    body.status = why->status;
-    body.what = (char *)why->what;
-    body.mend = (char *)why->mend;
-    send_body(n, t, to, &(wf_header){.kind = WF_REFUSE}, &body.base);
-}
-
-/* Opens the link of a peer whose both sequence starts are known. Messages that waited go first. */
-static void open_link(wf_net *n, peer *p, int64_t now_ns)
-{
-    wf_link_conf conf = link_conf(n, p);
-
-    wf_link_free(&p->link);
-    if (p->waiting) {
-        p->link = p->waiting;
-        p->waiting = NULL;
-        wf_link_begin(p->link, &conf);
-    } else if (wf_link_new(&conf, &n->pool, &p->link, NULL) != WF_OK) {
-        return; /* no memory: the hello comes again */
-    }
-    p->pub.up = true;
-    p->up_owed = true;
-    p->silent_told = false;
-    p->pub.last_heard_ns = now_ns;
-}
-
-/* The link of a peer is void; a dialled peer is dialled anew with a new start. */
-static void lose_link(wf_net *n, peer *p)
-{
-    bool told = p->pub.up && !p->up_owed; /* the role has heard of the link */
-
-    wf_link_free(&p->link);
-    wf_link_free(&p->waiting);
-    p->up_owed = false;
-    p->pub.up = false;
-    p->down_owed = p->down_owed || told;
-    if (p->dialled) {
-        p->first = draw_first(n);
-        p->attempt++;
-        p->hello_at_ns = 0;
-        p->hello_wait_ns = n->conf.hello_ns;
-    } else {
-        p->gone = true;
-    }
-}
-
-static peer *find_accepted(const wf_net *n, uint64_t incarnation)
-{
-    for (size_t i = 0; i < n->n_peers; i++) {
-        peer *p = n->peers[i];
-
-        if (!p->dialled && !p->gone && p->pub.incarnation == incarnation)
-            return p;
-    }
-    return NULL;
-}
-
-static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *err)
-{
-    char me[32], them[32];
-
-    wf_task_str(n->conf.self, me, sizeof me);
-    wf_task_str((wf_task){body->role, body->index}, them, sizeof them);
-    if (body->version_least > WF_WIRE_VERSION || body->version_most < WF_WIRE_VERSION)
-        return wf_fail(err, WF_MISMATCH,
-                       body->version_least > WF_WIRE_VERSION ? "upgrade the side that was dialled"
-                                                             : "upgrade the side that dials",
-                       "%s (weft %s) speaks protocol %u to %u, %s (weft %s) speaks %d", them,
-                       body->release, body->version_least, body->version_most, me, WEFT_VERSION,
-                       WF_WIRE_VERSION);
-    if (strcmp(body->cluster, n->cluster) != 0)
-        return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
-                       "%s belongs to cluster \"%s\", %s here to cluster \"%s\"", them,
-                       body->cluster, me, n->cluster);
-    if (body->peer_role != (uint32_t)n->conf.self.role || body->peer_index != n->conf.self.index)
-        return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
-                       "%s dialled %s %u and reached %s", them,
-                       wf_role_name((wf_role)body->peer_role), body->peer_index, me);
-    if (body->role >= WF_N_ROLES || !(wf_kind_find(WF_HELLO)->from & 1u << body->role))
-        return wf_fail(err, WF_PROTO, NULL, "a hello from role number %u", body->role);
-    return WF_OK;
-}
-
-/* Says that message `sequence` is of no link that is known here. */
-static void say_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence)
-{
-    wf_msg *reset = NULL;
-
-    if (wf_msg_new(&n->pool, WF_RESET, &reset, NULL) != WF_OK)
-        return;
-    reset->head.ack = sequence;
-    send_loose(n, t, to, reset);
-}
-
-static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
-                         int64_t now_ns)
-{
-    wf_hello hello = {
-        {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release};
-    peer *p = find_accepted(n, m->head.incarnation);
-    wf_err err;
-    wf_status rc;
-
-    if (p && p->link && p->peer_first == m->head.sequence &&
-        (!m->head.ack || m->head.ack == p->first)) { /* our welcome was lost, or it asks */
-        p->route = *from;
-        p->pub.last_heard_ns = now_ns;
-        say_welcome(n, p, now_ns);
-        return;
-    }
-    if (m->head.ack) {
-        /* It speaks of a link that is forgotten here. A new one must begin at a new start: the
-         * messages of the old one that are under way would be taken for its own. */
-        say_reset(n, n->listener, from, m->head.sequence);
-        return;
-    }
-    if (p && p->link && m->head.request <= p->attempt)
-        return; /* it was on its way for so long that a newer one is known */
-    rc = check_hello(n, body, &err);
-    if (rc == WF_OK && n->conf.admit)
-        rc = n->conf.admit(n->conf.admit_arg, &hello, &err);
-    if (rc == WF_OK && p)
-        lose_link(n, p);
-    p = NULL;
-    if (rc == WF_OK)
-        rc = add_peer(n, &p, &err);
-    if (rc != WF_OK) {
-        refuse(n, n->listener, from, m->head.sequence, &err);
-        return;
-    }
-    p->pub.task = hello.task;
-    p->pub.incarnation = hello.incarnation;
-    p->pub.pid = hello.pid;
-    p->pub.address = p->address;
-    p->transport = n->listener;
-    p->route = *from;
-    p->first = draw_first(n);
-    p->peer_first = m->head.sequence;
-    p->attempt = m->head.request;
-    open_link(n, p, now_ns);
-    say_welcome(n, p, now_ns);
-}
-
-static void on_hello(wf_net *n, const wf_route *from, const wf_msg *m, int64_t now_ns)
-{
-    Weft__Hello *body = NULL;
-
-    if (m->head.incarnation == 0 || m->head.sequence == 0 ||
-        wf_control_get(m, &weft__hello__descriptor, &body, NULL) != WF_OK) {
-        n->bad_messages++;
-        return;
-    }
-    accept_hello(n, from, m, body, now_ns);
-    wf_control_free(&body);
-}
-
-static void on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
-{
-    Weft__Welcome *body = NULL;
-    bool known = p->link != NULL;
-
-    if (wf_control_get(m, &weft__welcome__descriptor, &body, NULL) != WF_OK) {
-        n->bad_messages++;
-        return;
-    }
-    if (body->echo != p->first) {
-        wf_control_free(&body); /* the answer to an older hello */
-        return;
-    }
-    wf_control_free(&body);
-    if (known && p->pub.incarnation == m->head.incarnation && p->peer_first == m->head.sequence) {
-        p->pub.last_heard_ns = now_ns;
-        return;
-    }
-    if (known) { /* another life, or it forgot us: what is on its way must not count here */
-        lose_link(n, p);
-        return;
-    }
-    p->pub.incarnation = m->head.incarnation;
-    p->peer_first = m->head.sequence;
-    open_link(n, p, now_ns);
-}
-
-static void on_refuse(wf_net *n, peer *p, const wf_msg *m)
-{
-    Weft__Refuse *body = NULL;
-
-    if (wf_control_get(m, &weft__refuse__descriptor, &body, NULL) != WF_OK) {
-        n->bad_messages++;
-        return;
-    }
-    if (body->echo == p->first && !p->refused) {
-        p->refused = true;
-        wf_fail(&p->refusal, (wf_status)body->status, body->mend, "%s", body->what);
-        if (p->refusal.status == WF_OK)
-            p->refusal.status = WF_PROTO;
-    }
-    wf_control_free(&body);
 }
 
 /* An acknowledgement-only message, or a message in sequence. Takes *m. */
@@ -530,37 +216,29 @@ static void on_linked(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
     p->pub.last_heard_ns = now_ns;
     p->silent_told = false;
     if (!wf_link_may_hold(p->link, (*m)->head.sequence)) {
-        say_reset(n, p->transport, &p->route, (*m)->head.sequence);
+        wf_hello_reset(n, p->transport, &p->route, (*m)->head.sequence);
         return;
     }
     wf_link_on_message(p->link, now_ns, m);
-}
-
-static void on_reset(wf_net *n, peer *p, const wf_msg *m)
-{
-    /* Only if it speaks of this very link, by its start or by a message: an old one may still be
-     * about. */
-    if (p->link && (m->head.ack == p->first || wf_link_in_flight(p->link, m->head.ack)))
-        lose_link(n, p);
 }
 
 static void on_dialled(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
 {
     switch ((*m)->head.kind) {
     case WF_WELCOME:
-        on_welcome(n, p, *m, now_ns);
+        wf_hello_on_welcome(n, p, *m, now_ns);
         break;
     case WF_REFUSE:
-        on_refuse(n, p, *m);
+        wf_hello_on_refuse(n, p, *m);
         break;
     case WF_RESET:
-        on_reset(n, p, *m);
+        wf_hello_on_reset(n, p, *m);
         break;
     default:
         if (p->link && (*m)->head.incarnation == p->pub.incarnation)
             on_linked(n, p, m, now_ns);
         else if (p->link && now_ns >= p->hello_at_ns)
-            say_hello(n, p, now_ns); /* a new life speaks: find out */
+            wf_hello_say(n, p, now_ns); /* a new life speaks: find out */
     }
     wf_msg_free(&n->pool, m);
 }
@@ -570,21 +248,21 @@ static void on_accepted(wf_net *n, const wf_route *from, wf_msg **m, int64_t now
     peer *p;
 
     if ((*m)->head.kind == WF_HELLO) {
-        on_hello(n, from, *m, now_ns);
+        wf_hello_on_hello(n, from, *m, now_ns);
         wf_msg_free(&n->pool, m);
         return;
     }
-    p = find_accepted(n, (*m)->head.incarnation);
+    p = wf_hello_accepted(n, (*m)->head.incarnation);
     if (p && (*m)->head.kind == WF_BEAT) {
         p->pub.last_heard_ns = now_ns;
         p->silent_told = false;
     } else if (p && p->link && (*m)->head.kind == WF_RESET) {
-        on_reset(n, p, *m);
+        wf_hello_on_reset(n, p, *m);
     } else if (p && p->link) {
         p->route = *from; /* it may have come back by another connection */
         on_linked(n, p, m, now_ns);
     } else if ((*m)->head.kind != WF_BEAT && (*m)->head.kind != WF_RESET) {
-        say_reset(n, n->listener, from, (*m)->head.sequence);
+        wf_hello_reset(n, n->listener, from, (*m)->head.sequence);
     }
     wf_msg_free(&n->pool, m);
 }
@@ -627,7 +305,7 @@ static void flush_peer(wf_net *n, peer *p, int64_t now_ns)
         if (wf_msg_new(&n->pool, WF_PING, &ping, NULL) != WF_OK)
             return;
         ping->head.ack = wf_link_ack(p->link);
-        send_loose(n, p->transport, &p->route, ping);
+        wf_net_send_loose(n, p->transport, &p->route, ping);
         p->last_sent_ns = now_ns;
     }
 }
@@ -645,10 +323,10 @@ static void keep_alive(wf_net *n, peer *p, int64_t now_ns)
         bool quiet = p->link && now_ns - p->pub.last_heard_ns >= 2 * n->conf.ping_ns;
 
         if (!p->link || quiet)
-            say_hello(n, p, now_ns);
+            wf_hello_say(n, p, now_ns);
     }
     if (!p->dialled && p->link && now_ns - p->pub.last_heard_ns >= n->conf.gone_ns)
-        lose_link(n, p);
+        wf_hello_lose(n, p);
 }
 
 void wf_net_poll(wf_net *n, int64_t now_ns)

@@ -91,6 +91,17 @@ def jobs_queue_and_a_following_train_hears_of_a_stop(weft):
         check(c.job("second")["state"] == "stopped", str(c.job("second")))
 
 
+def jobs_in_a_row_are_alike(weft):
+    """What a ps or a worker keeps of a job must not reach the next: cuts begin again at 1 there."""
+    with Cluster(weft) as c:
+        c.must("up")
+        for name in ("first", "second", "third"):
+            c.must("train", small.write_job(c, name))
+            job = c.job(name)
+            check(job["failed_checkpoints"] == 0 and job["checkpoints"] >= 3, str(job))
+            check(job["step"] == 2 * small.RECORDS // 8, str(job))
+
+
 def ctrl_c_stops_with_a_checkpoint(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=100000, every_steps=1000000)
@@ -260,8 +271,9 @@ def digits_are_drawn_the_same_for_the_same_seed(weft):
 
 
 main([the_first_train_needs_no_cluster_file, a_cluster_by_hand,
-      jobs_queue_and_a_following_train_hears_of_a_stop, ctrl_c_stops_with_a_checkpoint,
-      a_terminal_shows_a_bar, recover_goes_back_to_a_chosen_step,
+      jobs_queue_and_a_following_train_hears_of_a_stop, jobs_in_a_row_are_alike,
+      ctrl_c_stops_with_a_checkpoint, a_terminal_shows_a_bar,
+      recover_goes_back_to_a_chosen_step,
       another_number_of_ps_takes_the_checkpoint_up, checkpoints_read_well,
       the_exported_model_answers_as_weft_does, every_stage_is_an_onnx_file,
       every_command_explains_itself_with_an_example, digits_are_drawn_the_same_for_the_same_seed])

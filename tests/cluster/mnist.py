@@ -102,11 +102,9 @@ def ten_epochs_reach_97_5_percent(weft):
 
 
 def the_first_step_is_made_within_half_a_second(weft):
-    """From nothing: the cluster is not up. The best of five. Where others use the cores too there is
-    three times the time: bench/parameter_servers.py is the measurement, this finds a fall."""
-    busy = os.getloadavg()[0] > 0.5
+    """From nothing: the cluster is not up. The best of ten: one that others disturb says nothing."""
     took = []
-    for _ in range(5):
+    while len(took) < 10 and (not took or took[-1] >= START_S):
         with Cluster(weft) as c:
             c.env["WEFT_LOSS_LOG"] = c.path("losses")
             began = time.monotonic()
@@ -115,8 +113,7 @@ def the_first_step_is_made_within_half_a_second(weft):
                   "the first step", 20)
             took.append(time.monotonic() - began)
     print("     first step after " + ", ".join(f"{s:.2f} s" for s in took))
-    limit = START_S * (3 if busy else 1)
-    check(min(took) < limit, f"the first step comes after {min(took):.2f} s")
+    check(took[-1] < START_S, f"the first step comes after {min(took):.2f} s")
 
 
 def cut_loss_off(path, to):

@@ -7,6 +7,7 @@
 #include "common/ckpt/ckpt.h"
 #include "tests/sim/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void check_newest(wf_sim *s, const wf_ckpt_entry *e)
         return;
     s->oracle.checked_step = e->step;
     s->result.checkpoints++;
-    if (wf_ckpt_open(s->disk, "/ckpt", WF_SIM_JOB, e->step, true, &c, &err) == WF_OK)
+    if (wf_ckpt_open(s->disk, "/ckpt", s->job, e->step, true, &c, &err) == WF_OK)
         check_records(s, c);
     else
         wf_sim_failed(s, "a committed checkpoint verifies", err.status, &err);
@@ -59,7 +60,11 @@ static void check_newest(wf_sim *s, const wf_ckpt_entry *e)
 static void check_latest(wf_sim *s, const wf_ckpt_entry list[], size_t n)
 {
     size_t size = 0;
-    const uint8_t *text = wf_memdisk_bytes(s->memdisk, "/ckpt/" WF_SIM_JOB "/latest", &size);
+    char path[64];
+    const uint8_t *text;
+
+    snprintf(path, sizeof path, "/ckpt/%s/latest", s->job);
+    text = wf_memdisk_bytes(s->memdisk, path, &size);
 
     if (!text || size < strlen("step-00000000"))
         return; /* never written, or torn: a hint only */
@@ -79,7 +84,7 @@ static void check_disk(wf_sim *s)
     size_t n = 0;
     wf_err err;
 
-    if (wf_ckpt_list(s->disk, "/ckpt", WF_SIM_JOB, a, &list, &n, &err) != WF_OK)
+    if (wf_ckpt_list(s->disk, "/ckpt", s->job, a, &list, &n, &err) != WF_OK)
         n = 0; /* the job has no folder yet */
     for (size_t i = 0; i < n; i++) {
         whole += !list[i].fault;
@@ -118,7 +123,7 @@ void wf_sim_check_end(wf_sim *s)
 
     wf_assert(records);
     wf_memdisk_quiet(s->memdisk, true);
-    if (wf_ckpt_newest(s->disk, "/ckpt", WF_SIM_JOB, "ledger", UINT64_MAX, NULL, NULL, &c, &err) !=
+    if (wf_ckpt_newest(s->disk, "/ckpt", s->job, "ledger", UINT64_MAX, NULL, NULL, &c, &err) !=
         WF_OK) {
         wf_sim_failed(s, "a job that is done has a checkpoint", err.status, &err);
     } else if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) == WF_OK) {

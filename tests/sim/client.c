@@ -38,7 +38,7 @@ static void ask(process *client, const char *command)
     Weft__Ask body = WEFT__ASK__INIT;
 
     body.command = (char *)command;
-    body.job = WF_SIM_JOB;
+    body.job = client->sim->job;
     body.from_step = -1;
     send(client, WF_ASK, &body.base);
 }
@@ -48,12 +48,12 @@ void wf_sim_client_advance(process *client)
 {
     wf_sim *s = client->sim;
     const process *master = &s->procs[0];
-    const char *state = master->alive ? wf_master_job_state(master->master, WF_SIM_JOB) : "";
+    const char *state = master->alive ? wf_master_job_state(master->master, s->job) : "";
 
     /* A disk that fails at each try of the last checkpoint ends the job: a person mends the disk.
      */
     if (strcmp(state, "stopped") == 0 ||
-        (strcmp(state, "failed") == 0 && s->spec.disk_errors > 0)) {
+        (strcmp(state, "failed") == 0 && (s->spec.disk_errors || s->spec.stuck_per_mille))) {
         s->stop_wanted = false;
         ask(client, "recover");
     } else if (s->stop_wanted && state[0]) {

@@ -85,13 +85,18 @@ static wf_status worker_dial(void *arg, wf_task task, const char *address, wf_tr
     return own(p, wf_mem_dial(p->sim->mem, address, out, err), out);
 }
 
-static void ps_save(void *arg, wf_ps_fork **f)
+static wf_status ps_save(void *arg, wf_ps_fork **f, wf_err *err)
 {
     process *p = arg;
 
-    wf_sim_plan(p->sim, wf_sim_between(p->sim, 1, 30) * MS,
+    bool hangs = p->sim->spec.stuck_per_mille && p->sim->now_ns < p->sim->spec.faults_end_ms * MS &&
+                 wf_sim_between(p->sim, 0, 999) < p->sim->spec.stuck_per_mille;
+
+    (void)err; /* a disk that hangs answers after the end of all */
+    wf_sim_plan(p->sim, hangs ? 2 * p->sim->spec.end_ms * MS : wf_sim_between(p->sim, 1, 30) * MS,
                 (wf_happening){.kind = SAVED, .who = p->number, .life = p->life, .what = *f});
     *f = NULL;
+    return WF_OK;
 }
 
 static wf_status master_prepare(void *arg, const char *job, const char *text, const char *path,
@@ -153,6 +158,7 @@ static wf_status make_master(process *p, wf_err *err)
                                            .journal_dir = "/state",
                                            .checkpoint_dir = "/ckpt",
                                            .dead_ns = 600 * MS,
+                                           .cut_ns = 3000 * MS,
                                            .ops = {.arg = p, .prepare = master_prepare}},
                          s->now_ns, &p->master, err);
 }

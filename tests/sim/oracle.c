@@ -2,12 +2,15 @@
 /* tests/sim/oracle.c - what must hold after every event, from what the processes hear and from what
  * the ps hold. It knows nothing of how the roles come to it.
  *
- *   O1  a slice holds one for each update, and between the parts that were acknowledged to workers
- * and the parts that they pushed, counted from where its generation began: so each acknowledged
- * part is in the history that survives, and each is applied once O2  only members of a ps's view
- * are among those whose parts it has applied O3  views only grow; who has left a view is never in a
- * newer one O4  a cut's number is used once, and has one chief, whose commit alone is granted O5
- * with one worker, the weights of step t hold its own parts up to max(base, t - 1 - pipeline)
+ *   O1  a slice holds one for each update, and between the parts that were acknowledged to
+ *       workers and the parts that they pushed, counted from where its generation began: so each
+ *       acknowledged part is in the history that survives, and each is applied once
+ *   O2  only members of a ps's view are among those whose parts it has applied
+ *   O3  views only grow; who has left a view is never in a newer one
+ *   O4  a cut's number is used once, and has one chief, whose commit alone is granted
+ *   O5  with one worker, the weights of step t hold its own parts up to
+ *       max(base, t - 1 - pipeline)
+ *   O6  a checkpoint fails by the disk alone
  */
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -25,25 +28,35 @@ void wf_oracle_may_be_given_up(wf_sim *s, const process *p)
 void wf_oracle_reborn(process *p)
 {
     p->view = p->cut = p->links = p->links_at_first = 0;
-    p->generation = 0;
+    p->era = 0;
     memset(p->acked, 0, sizeof p->acked);
 }
 
 /* The claims of older generations went with them. */
-static void begin_generation(oracle *o, uint16_t generation)
+static void begin_era(oracle *o, uint32_t era)
 {
-    if (generation <= o->generation)
+    if (era <= o->era)
         return;
-    o->generation = generation;
+    o->era = era;
     memset(o->slices, 0, sizeof o->slices);
 }
 
-static void begin_worker_generation(process *p, uint16_t generation)
+static uint32_t era_of(const process *worker)
 {
-    begin_generation(&p->sim->oracle, generation);
-    if (p->generation == generation)
+    return wf_era(wf_worker_job_number(worker->worker), wf_worker_generation(worker->worker));
+}
+
+static uint32_t era_said(const wf_msg *m)
+{
+    return wf_era(m->head.job, m->head.generation);
+}
+
+static void begin_worker_era(process *p, uint32_t era)
+{
+    begin_era(&p->sim->oracle, era);
+    if (p->era == era)
         return;
-    p->generation = generation;
+    p->era = era;
     p->cut = 0;
     memset(p->acked, 0, sizeof p->acked);
 }
@@ -58,10 +71,9 @@ static void hear_push_ok(process *p, const wf_msg *m)
     uint32_t ids[WF_MAX_PARTS], n = 0;
     wf_err err;
 
-    if (m->head.generation != wf_worker_generation(p->worker) ||
-        m->head.generation != o->generation)
+    if (era_said(m) != era_of(p) || era_said(m) != o->era)
         return;
-    begin_worker_generation(p, m->head.generation);
+    begin_worker_era(p, era_said(m));
     wf_assert(wf_slices_get(m, ids, &n, &err) == WF_OK);
     for (uint32_t i = 0; i < n; i++) {
         wf_assert(ids[i] < MOST_SLICES);
@@ -111,19 +123,17 @@ static void hear_cut(process *p, const wf_msg *m)
     Weft__Cut *cut = NULL;
     wf_err err;
 
-    if (m->head.generation != wf_worker_generation(p->worker))
+    if (era_said(m) != era_of(p))
         return;
-    begin_worker_generation(p, m->head.generation);
+    begin_worker_era(p, era_said(m));
     wf_assert(wf_control_get(m, &weft__cut__descriptor, &cut, &err) == WF_OK);
     if (m->head.cut <= p->cut)
         wf_sim_broken(p->sim, "the number of a cut is used once", m->head.cut, p->cut);
     p->cut = m->head.cut;
-    if (o->cut_generation == m->head.generation && o->cut == m->head.cut &&
-        o->cut_chief != cut->chief)
+    if (o->cut_era == era_said(m) && o->cut == m->head.cut && o->cut_chief != cut->chief)
         wf_sim_broken(p->sim, "a cut has one chief", m->head.cut, cut->chief);
-    if (o->cut_generation < m->head.generation ||
-        (o->cut_generation == m->head.generation && o->cut < m->head.cut)) {
-        o->cut_generation = m->head.generation;
+    if (o->cut_era < era_said(m) || (o->cut_era == era_said(m) && o->cut < m->head.cut)) {
+        o->cut_era = era_said(m);
         o->cut = m->head.cut;
         o->cut_chief = cut->chief;
     }
@@ -137,7 +147,7 @@ static void hear_commit(process *p, const wf_msg *m)
     oracle *o = &p->sim->oracle;
 
     o->look_at_disk = true;
-    if (o->cut_generation == m->head.generation && o->cut == m->head.cut && o->cut_chief != p->life)
+    if (o->cut_era == era_said(m) && o->cut == m->head.cut && o->cut_chief != p->life)
         wf_sim_broken(p->sim, "only the chief may commit", m->head.cut, p->life);
 }
 
@@ -147,7 +157,11 @@ static void hear_done(process *p, const wf_msg *m)
     Weft__CutDone *done = NULL;
     wf_err err;
 
+    if (o->era >> 16 != m->head.job)
+        return;
     wf_assert(wf_control_get(m, &weft__cut_done__descriptor, &done, &err) == WF_OK);
+    if (done->what[0] && !p->sim->spec.disk_errors && !p->sim->spec.stuck_per_mille)
+        wf_sim_broken(p->sim, "a checkpoint fails by the disk alone", m->head.job, m->head.cut);
     if (!done->what[0] &&
         (m->head.generation > o->committed_generation ||
          (m->head.generation == o->committed_generation && done->step > o->committed_step))) {
@@ -196,7 +210,7 @@ void wf_oracle_computes(process *p, uint32_t step, const float *steps)
              ahead = step > 1 + pipeline ? step - 1 - pipeline : 0;
     uint32_t least = base > ahead ? base : ahead;
 
-    begin_worker_generation(p, wf_worker_generation(p->worker));
+    begin_worker_era(p, era_of(p));
     if (step == 1) {
         memcpy(p->first, steps, n * sizeof *steps);
         p->links_at_first = p->links;
@@ -214,8 +228,8 @@ void wf_oracle_pushes(process *p)
 {
     oracle *o = &p->sim->oracle;
 
-    begin_worker_generation(p, wf_worker_generation(p->worker));
-    if (p->generation == o->generation)
+    begin_worker_era(p, era_of(p));
+    if (p->era == o->era)
         for (uint32_t i = 0; i < MOST_SLICES; i++)
             o->slices[i].pushed++;
 }
@@ -262,7 +276,7 @@ static void check_slice(const process *p, const wf_slice *slice)
         if (!wf_ps_in_view(p->ps, slice->seen.rows[i].incarnation))
             wf_sim_broken(s, "only members' parts are applied", slice->id,
                           slice->seen.rows[i].incarnation);
-    if (wf_ps_generation(p->ps) == s->oracle.generation)
+    if (wf_era(wf_ps_job_number(p->ps), wf_ps_generation(p->ps)) == s->oracle.era)
         check_claim(s, slice);
     if (slice->variable != WF_MODEL_STEPS)
         return;
@@ -285,7 +299,8 @@ void wf_oracle_check(process *ran)
     if (wf_ps_view(ran->ps) < ran->view)
         wf_sim_broken(s, "a ps's view only grows", wf_ps_view(ran->ps), ran->view);
     ran->view = wf_ps_view(ran->ps);
-    begin_generation(&s->oracle, wf_ps_generation(ran->ps));
+    if (wf_ps_generation(ran->ps))
+        begin_era(&s->oracle, wf_era(wf_ps_job_number(ran->ps), wf_ps_generation(ran->ps)));
     for (uint32_t k = 0; (slice = wf_ps_slice_at(ran->ps, k)); k++)
         check_slice(ran, slice);
 }

@@ -58,15 +58,15 @@ void wf_sim_failed(wf_sim *s, const char *where, wf_status rc, const wf_err *err
 static wf_status submit(process *p, wf_err *err)
 {
     wf_sim *s = p->sim;
-    const char *state = wf_master_job_state(p->master, WF_SIM_JOB);
+    const char *state = wf_master_job_state(p->master, s->job);
 
     if (!state[0]) {
         if (s->submitted && !s->recovered_all)
             wf_sim_broken(s, "a submitted job stays known", 0, 0);
-        WF_TRY(wf_master_submit(p->master, WF_SIM_JOB, "ledger", "", false, err));
+        WF_TRY(wf_master_submit(p->master, s->job, "ledger", "", false, err));
         s->submitted = true;
     } else if (strcmp(state, "interrupted") == 0) {
-        WF_TRY(wf_master_recover(p->master, WF_SIM_JOB, -1, err));
+        WF_TRY(wf_master_recover(p->master, s->job, -1, err));
     }
     return WF_OK;
 }
@@ -172,11 +172,30 @@ static void happen(wf_sim *s, wf_happening *h)
     wf_oracle_check(p);
 }
 
+/* What the oracle knows of a job goes with it; of tasks and views it knows on. */
+static void begin_job(wf_sim *s)
+{
+    oracle *o = &s->oracle;
+
+    snprintf(s->job, sizeof s->job, "ledger-%u", s->n_done);
+    s->submitted = s->recovered_all = s->stop_wanted = false;
+    o->committed_generation = o->most_complete = o->n_committed = 0;
+    o->committed_step = 0;
+    o->checked_step = UINT64_MAX;
+}
+
+/* Whether the last job is done; the one after another is submitted at the master's next turn, while
+ * all that is under way of the one before still is. */
 static bool is_done(wf_sim *s)
 {
     const wf_master *m = s->procs[0].alive ? s->procs[0].master : NULL;
 
-    return m && strcmp(wf_master_job_state(m, WF_SIM_JOB), "done") == 0;
+    if (!m || strcmp(wf_master_job_state(m, s->job), "done") != 0)
+        return false;
+    wf_sim_check_end(s);
+    if (++s->n_done < s->spec.jobs)
+        begin_job(s);
+    return s->n_done >= s->spec.jobs;
 }
 
 static void say_status(const wf_sim *s)
@@ -199,7 +218,7 @@ static void loop(wf_sim *s)
             wf_agenda_add(&s->agenda, h); /* freed with the rest */
             s->rc = wf_fail(&s->err, WF_TIMEOUT, NULL, "not done after %ld virtual ms: job %s",
                             (long)s->spec.end_ms,
-                            s->procs[0].alive ? wf_master_job_state(s->procs[0].master, WF_SIM_JOB)
+                            s->procs[0].alive ? wf_master_job_state(s->procs[0].master, s->job)
                                               : "master down");
             return;
         }
@@ -244,7 +263,7 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
 
     wf_assert(s);
     s->spec = *spec;
-    s->oracle.checked_step = UINT64_MAX;
+    begin_job(s);
     s->memdisk = wf_memdisk_new();
     s->disk = wf_memdisk_disk(s->memdisk);
     wf_assert(wf_mem_new(&s->mem, err) == WF_OK);
@@ -253,8 +272,6 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
     wf_sim_plan_faults(s);
     loop(s);
     s->result.virtual_ms = (uint64_t)(s->now_ns / MS);
-    if (s->rc == WF_OK)
-        wf_sim_check_end(s);
     while (wf_agenda_pop(&s->agenda, &h)) {
         wf_ps_fork *f = h.kind == SAVED ? h.what : NULL;
 
@@ -311,5 +328,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.faults_end_ms = 200 + (int64_t)wf_sim_below(&s, 3000);
     spec.gone_ms = wf_sim_below(&s, 2) ? 300 : 3000;
     spec.end_ms = 60000;
+    spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;
+    spec.jobs = wf_sim_below(&s, 4) ? 1 : 2;
     return spec;
 }

@@ -20,6 +20,7 @@ typedef struct wf_sim wf_sim;
 typedef struct wf_sim_spec {
     uint64_t seed;
     uint32_t workers, ps;
+    uint32_t jobs; /* one after the other */
     uint32_t records, batch, epochs, every_steps, pipeline;
     bool evaluates;
     /* the network */
@@ -29,6 +30,7 @@ typedef struct wf_sim_spec {
         gone_ms; /* a silent peer is forgotten after so long: if soon, links are made anew often */
     /* faults, at random moments before faults_end_ms */
     uint32_t kills, freezes, cuts, swizzles, kill_alls, disk_errors;
+    uint32_t stuck_per_mille;                /* shards whose writing never ends */
     uint32_t stops;                          /* the job is stopped, and recovered once it is */
     bool tells;                              /* the supervisor tells the master of a death */
     bool kill_workers, kill_ps, kill_master; /* who may be killed */

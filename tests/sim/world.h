@@ -31,7 +31,6 @@ enum {
     TICK_MS = 50,
     KEEP = 3
 };
-#define WF_SIM_JOB "ledger"
 
 typedef enum wf_sim_kind {
     PACKET,
@@ -71,8 +70,8 @@ typedef struct process {
     uint64_t work; /* counts halts: what was begun before one does not end after it */
     /* the oracle's: of this life */
     uint32_t view;               /* a ps's highest */
-    uint32_t cut;                /* a worker's last, in `generation` */
-    uint16_t generation;         /* of what is below */
+    uint32_t cut;                /* a worker's last, in `era` */
+    uint32_t era;                /* of what is below */
     uint32_t acked[MOST_SLICES]; /* the highest step of each slice that was acknowledged */
     uint32_t links;              /* how many links to ps it has had */
     float first[MOST_SLICES];    /* weights of `steps` at its first step */
@@ -88,14 +87,14 @@ typedef struct slice_claim {
 } slice_claim;
 
 typedef struct oracle {
-    uint16_t generation; /* of the claims */
+    uint32_t era; /* of the claims: a job's number and its generation, see wf_era */
     slice_claim slices[MOST_SLICES];
     uint32_t view;
     uint64_t members[MOST_PROCESSES]; /* of the newest view that a ps has taken */
     uint32_t n_members;
     uint64_t gone[MOST_GONE]; /* were members, and are not any more */
     uint32_t n_gone;
-    uint16_t cut_generation;
+    uint32_t cut_era;
     uint32_t cut;
     uint64_t cut_chief;
     uint32_t committed_generation; /* the newest checkpoint that the master was told of */
@@ -119,12 +118,20 @@ typedef struct wf_sim {
     uint8_t owner[MOST_ENDPOINTS]; /* which process an endpoint is of */
     bool severed[MOST_PROCESSES][MOST_PROCESSES];
     int64_t clogged_ns[MOST_PROCESSES][MOST_PROCESSES]; /* packets wait until then */
+    char job[24];    /* the one that runs; when it is done, the next is submitted */
+    uint32_t n_done; /* jobs */
     bool submitted, recovered_all, stop_wanted;
     oracle oracle;
     wf_sim_result result;
     wf_status rc;
     wf_err err;
 } wf_sim;
+
+/* One that is greater is later: generations of a job follow each other, and so do jobs. */
+static inline uint32_t wf_era(uint16_t job, uint16_t generation)
+{
+    return (uint32_t)job << 16 | generation;
+}
 
 /* Luck, by the seed. */
 uint64_t wf_sim_below(wf_sim *s, uint64_t n);

@@ -35,6 +35,7 @@ static void a_cluster_file_becomes_a_struct(void **state)
     assert_string_equal(c->name, "demo");
     assert_string_equal(c->path, "/home/me/cluster.yaml");
     assert_string_equal(c->master.address, "tcp://127.0.0.1:7700");
+    assert_string_equal(c->http, "127.0.0.1:7780");
     assert_int_equal(c->n_ps, 2);
     assert_string_equal(c->ps[1].host, "::1");
     assert_int_equal(c->ps[1].port, 7711);

@@ -113,6 +113,58 @@ static void every_truncation_of_a_packed_file_is_refused(void **unused)
     expect_refused("idx", test_write(&folder, "bad.gz", packed, n), WF_INVALID, "bad.gz");
 }
 
+/* Files that are large enough to be unpacked at once, and what is wrong with them. */
+static void large_packed_files_are_read_and_refused_as_small_ones(void **unused)
+{
+    enum { RECORDS = 200000, SIZE = RECORDS + 8 };
+    uint8_t *raw = malloc(SIZE), *packed = malloc(2 * SIZE), byte;
+    uint64_t last = RECORDS - 1;
+    wf_dataset *d = NULL;
+    size_t n, half;
+    FILE *file;
+
+    (void)unused;
+    assert_true(raw && packed);
+    memcpy(raw, (uint8_t[]){0, 0, 8, 1, 0, 3, 0x0d, 0x40}, 8);
+    for (size_t i = 8; i < SIZE; i++)
+        raw[i] = (uint8_t)wf_rng_below((wf_rng_key){1, 2}, i, 256);
+    half = test_write_gz(&folder, "half.gz", raw, SIZE / 2);
+    file = fopen(test_path(&folder, "half.gz"), "rb");
+    assert_int_equal(fread(packed, 1, half, file), half);
+    fclose(file);
+    n = test_write_gz(&folder, "rest.gz", raw + SIZE / 2, SIZE - SIZE / 2);
+    file = fopen(test_path(&folder, "rest.gz"), "rb");
+    assert_int_equal(fread(packed + half, 1, n, file), n);
+    fclose(file);
+    /* Two members, as gzip joins files, are one file. */
+    assert_int_equal(open_one("idx", test_write(&folder, "two.gz", packed, half + n), NULL, 0,
+                              WF_NONE, &d, NULL),
+                     WF_OK);
+    wf_dataset_gather(d, 0, &last, 1, &byte);
+    assert_int_equal(byte, raw[SIZE - 1]);
+    wf_dataset_free(&d);
+
+    n = test_write_gz(&folder, "one.gz", raw, SIZE);
+    file = fopen(test_path(&folder, "one.gz"), "rb");
+    assert_int_equal(fread(packed, 1, n, file), n);
+    fclose(file);
+    assert_int_equal(open_one("idx", test_path(&folder, "one.gz"), NULL, 0, WF_NONE, &d, NULL),
+                     WF_OK);
+    for (uint64_t at = 0; at < RECORDS; at += 4999) {
+        wf_dataset_gather(d, 0, &at, 1, &byte);
+        assert_int_equal(byte, raw[8 + at]);
+    }
+    wf_dataset_free(&d);
+    expect_refused("idx", test_write(&folder, "cut.gz", packed, n - 9), WF_INVALID, "cut.gz");
+    expect_refused("idx", test_write(&folder, "cut.gz", packed, n - 3), WF_INVALID, "cut.gz");
+    packed[n / 2] ^= 0x10;
+    expect_refused("idx", test_write(&folder, "bad.gz", packed, n), WF_INVALID, "bad.gz");
+    test_write_gz(&folder, "short.gz", raw, SIZE - 1);
+    expect_refused("idx", test_path(&folder, "short.gz"), WF_INVALID, "wanted");
+    free(raw);
+    free(packed);
+}
+
 static void what_a_header_claims_is_held_against_the_file(void **unused)
 {
     uint8_t huge[20] = {0,    0,    14,   4,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -539,6 +591,7 @@ int main(void)
         cmocka_unit_test(an_idx_file_is_read_plain_and_through_gzip),
         cmocka_unit_test(every_truncation_of_a_plain_file_is_refused),
         cmocka_unit_test(every_truncation_of_a_packed_file_is_refused),
+        cmocka_unit_test(large_packed_files_are_read_and_refused_as_small_ones),
         cmocka_unit_test(what_a_header_claims_is_held_against_the_file),
         cmocka_unit_test(a_wrong_file_is_named),
         cmocka_unit_test(npy_types_come_in_as_weft_holds_them),

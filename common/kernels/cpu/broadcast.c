@@ -67,3 +67,32 @@ wf_status wf_unary_run(const wf_run *run, const wf_tensor *in, wf_tensor *out, w
     wf_pool_for(run->pool, wf_elems(in), WF_GRAIN, unary_range, &j);
     return WF_OK;
 }
+
+/* Walk i broadcasts what is folded so far (at first input 0) and input i. */
+wf_status wf_variadic_prepare(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    wf_walk *walks = wf_arena_array(prep->arena, prep->node->n_in, sizeof *walks);
+
+    if (!walks)
+        return wf_fail_nomem(err, prep->node->n_in * sizeof *walks);
+    for (uint32_t i = 1; i < prep->node->n_in; i++)
+        wf_walk_broadcast(&walks[i], out[0], 2,
+                          (const wf_tensor *[]){i == 1 ? in[0] : out[0], in[i]});
+    prep->state = walks;
+    return WF_OK;
+}
+
+wf_status wf_variadic_run(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_run_fn *pair, wf_err *err)
+{
+    wf_run one = *run;
+
+    if (run->node->n_in == 1)
+        wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
+    for (uint32_t i = 1; i < run->node->n_in; i++) {
+        one.state = (const wf_walk *)run->state + i;
+        WF_TRY(pair(&one, (const wf_tensor *[]){i == 1 ? in[0] : out[0], in[i]}, out, err));
+    }
+    return WF_OK;
+}

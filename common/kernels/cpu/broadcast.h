@@ -28,6 +28,12 @@ wf_status wf_binary_run(const wf_run *run, const wf_tensor *const in[], wf_tenso
 wf_status wf_unary_run(const wf_run *run, const wf_tensor *in, wf_tensor *out, wf_unary_span *span,
                        size_t size, size_t out_size);
 
+/* Any number of inputs, folded from the first to the last by `pair`, a kernel that WF_BINARY made.
+ * Rows name wf_variadic_prepare. */
+wf_prepare_fn wf_variadic_prepare;
+wf_status wf_variadic_run(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_run_fn *pair, wf_err *err);
+
 #define WF_BINARY(name, T, R, expr)                                                                \
     WF_MULTIVERSION static void name##_loop(const T *a, int64_t step_a, const T *b,                \
                                             int64_t step_b, R *out, int64_t n)                     \
@@ -64,6 +70,14 @@ wf_status wf_unary_run(const wf_run *run, const wf_tensor *in, wf_tensor *out, w
     {                                                                                              \
         (void)err;                                                                                 \
         return wf_binary_run(run, in, out, name##_span, sizeof(T), sizeof(R));                     \
+    }
+
+/* name_all: the kernel `name` over any number of inputs. */
+#define WF_VARIADIC(name)                                                                          \
+    static wf_status name##_all(const wf_run *run, const wf_tensor *const in[],                    \
+                                wf_tensor *const out[], wf_err *err)                               \
+    {                                                                                              \
+        return wf_variadic_run(run, in, out, name, err);                                           \
     }
 
 #define WF_UNARY(name, T, R, expr)                                                                 \

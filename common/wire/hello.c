@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/hello.c - hello, welcome, refuse, reset: how links come to be and are given up.
+ *
+ * A dialler draws its sequence start anew whenever the other side's incarnation turns out to be
+ * another than before, so that messages still on their way to the old one cannot pass as messages
+ * of the new link. Hellos are counted (in the header's `request`), for one that comes late must not
+ * replace the link that a newer one has made. Whoever is sent what cannot be of its link says
+ * reset: two sides that hold different links would else wait for each other for ever.
+ */
+#include "common/base/size.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/net_state.h"
+
+#include <string.h>
+
+wf_link_conf wf_hello_link_conf(const wf_net *n, const peer *p)
+{
+    return (wf_link_conf){
+        .incarnation = n->conf.incarnation,
+        .first = p->first,
+        .peer_first = p->peer_first,
+        .credit_bytes = n->conf.credit_bytes,
+        .resend_ns = n->conf.resend_ns,
+        .ack_delay_ns = n->conf.ack_delay_ns,
+    };
+}
+
+uint64_t wf_hello_first(const wf_net *n)
+{
+    return (n->conf.random_id(n->conf.random_arg) >> 2) + 1;
+}
+
+/* Kind, sequence, request and ack are those of `head`. */
+static void send_body(wf_net *n, wf_transport *t, const wf_route *to, const wf_header *head,
+                      const ProtobufCMessage *body)
+{
+    wf_msg *m = NULL;
+
+    if (wf_msg_new(&n->pool, head->kind, &m, NULL) != WF_OK)
+        return;
+    m->head.sequence = head->sequence;
+    m->head.request = head->request;
+    m->head.ack = head->ack;
+    if (body && wf_control_put(m, body, NULL) != WF_OK) {
+        wf_msg_free(&n->pool, &m);
+        return;
+    }
+    wf_net_send_loose(n, t, to, m);
+}
+
+void wf_hello_say(wf_net *n, peer *p, int64_t now_ns)
+{
+    Weft__Hello body = WEFT__HELLO__INIT;
+
+    body.version_least = body.version_most = WF_WIRE_VERSION;
+    body.cluster = n->cluster;
+    body.role = n->conf.self.role;
+    body.index = n->conf.self.index;
+    body.pid = n->conf.pid;
+    body.peer_role = p->pub.task.role;
+    body.peer_index = p->pub.task.index;
+    body.release = (char *)WEFT_VERSION;
+    send_body(n, p->transport, &p->route,
+              &(wf_header){.kind = WF_HELLO,
+                           .sequence = p->first,
+                           .request = p->attempt,
+                           .ack = p->link ? p->peer_first : 0},
+              &body.base);
+    p->last_sent_ns = now_ns;
+    p->hello_at_ns = now_ns + p->hello_wait_ns;
+    p->hello_wait_ns = WF_MIN(2 * p->hello_wait_ns, 10 * n->conf.hello_ns);
+}
+
+static void say_welcome(wf_net *n, peer *p, int64_t now_ns)
+{
+    Weft__Welcome body = WEFT__WELCOME__INIT;
+
+    body.version = WF_WIRE_VERSION;
+    body.echo = p->peer_first;
+    body.release = (char *)WEFT_VERSION;
+    send_body(n, p->transport, &p->route, &(wf_header){.kind = WF_WELCOME, .sequence = p->first},
+              &body.base);
+    p->last_sent_ns = now_ns;
+}
+
+static void refuse(wf_net *n, wf_transport *t, const wf_route *to, uint64_t echo, const wf_err *why)
+{
+    Weft__Refuse body = WEFT__REFUSE__INIT;
+
+    body.echo = echo;
+    body.status = why->status;
+    body.what = (char *)why->what;
+    body.mend = (char *)why->mend;
+    send_body(n, t, to, &(wf_header){.kind = WF_REFUSE}, &body.base);
+}
+
+/* Opens the link of a peer whose both sequence starts are known. Messages that waited go first. */
+static void open_link(wf_net *n, peer *p, int64_t now_ns)
+{
+    wf_link_conf conf = wf_hello_link_conf(n, p);
+
+    wf_link_free(&p->link);
+    if (p->waiting) {
+        p->link = p->waiting;
+        p->waiting = NULL;
+        wf_link_begin(p->link, &conf);
+    } else if (wf_link_new(&conf, &n->pool, &p->link, NULL) != WF_OK) {
+        return; /* no memory: the hello comes again */
+    }
+    p->pub.up = true;
+    p->up_owed = true;
+    p->silent_told = false;
+    p->pub.last_heard_ns = now_ns;
+}
+
+void wf_hello_lose(wf_net *n, peer *p)
+{
+    bool told = p->pub.up && !p->up_owed; /* the role has heard of the link */
+
+    wf_link_free(&p->link);
+    wf_link_free(&p->waiting);
+    p->up_owed = false;
+    p->pub.up = false;
+    p->down_owed = p->down_owed || told;
+    if (p->dialled) {
+        p->first = wf_hello_first(n);
+        p->attempt++;
+        p->hello_at_ns = 0;
+        p->hello_wait_ns = n->conf.hello_ns;
+    } else {
+        p->gone = true;
+    }
+}
+
+peer *wf_hello_accepted(const wf_net *n, uint64_t incarnation)
+{
+    for (size_t i = 0; i < n->n_peers; i++) {
+        peer *p = n->peers[i];
+
+        if (!p->dialled && !p->gone && p->pub.incarnation == incarnation)
+            return p;
+    }
+    return NULL;
+}
+
+static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *err)
+{
+    char me[32], them[32];
+
+    wf_task_str(n->conf.self, me, sizeof me);
+    wf_task_str((wf_task){body->role, body->index}, them, sizeof them);
+    if (body->version_least > WF_WIRE_VERSION || body->version_most < WF_WIRE_VERSION)
+        return wf_fail(err, WF_MISMATCH,
+                       body->version_least > WF_WIRE_VERSION ? "upgrade the side that was dialled"
+                                                             : "upgrade the side that dials",
+                       "%s (weft %s) speaks protocol %u to %u, %s (weft %s) speaks %d", them,
+                       body->release, body->version_least, body->version_most, me, WEFT_VERSION,
+                       WF_WIRE_VERSION);
+    if (strcmp(body->cluster, n->cluster) != 0)
+        return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
+                       "%s belongs to cluster \"%s\", %s here to cluster \"%s\"", them,
+                       body->cluster, me, n->cluster);
+    if (body->peer_role != (uint32_t)n->conf.self.role || body->peer_index != n->conf.self.index)
+        return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
+                       "%s dialled %s %u and reached %s", them,
+                       wf_role_name((wf_role)body->peer_role), body->peer_index, me);
+    if (body->role >= WF_N_ROLES || !(wf_kind_find(WF_HELLO)->from & 1u << body->role))
+        return wf_fail(err, WF_PROTO, NULL, "a hello from role number %u", body->role);
+    return WF_OK;
+}
+
+void wf_hello_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence)
+{
+    wf_msg *reset = NULL;
+
+    if (wf_msg_new(&n->pool, WF_RESET, &reset, NULL) != WF_OK)
+        return;
+    reset->head.ack = sequence;
+    wf_net_send_loose(n, t, to, reset);
+}
+
+static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
+                         int64_t now_ns)
+{
+    wf_hello hello = {
+        {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release};
+    peer *p = wf_hello_accepted(n, m->head.incarnation);
+    wf_err err;
+    wf_status rc;
+
+    if (p && p->link && p->peer_first == m->head.sequence &&
+        (!m->head.ack || m->head.ack == p->first)) { /* our welcome was lost, or it asks */
+        p->route = *from;
+        p->pub.last_heard_ns = now_ns;
+        say_welcome(n, p, now_ns);
+        return;
+    }
+    if (m->head.ack) {
+        /* It speaks of a link that is forgotten here. A new one must begin at a new start: the
+         * messages of the old one that are under way would be taken for its own. */
+        wf_hello_reset(n, n->listener, from, m->head.sequence);
+        return;
+    }
+    if (p && p->link && m->head.request <= p->attempt)
+        return; /* it was on its way for so long that a newer one is known */
+    rc = check_hello(n, body, &err);
+    if (rc == WF_OK && n->conf.admit)
+        rc = n->conf.admit(n->conf.admit_arg, &hello, &err);
+    if (rc == WF_OK && p)
+        wf_hello_lose(n, p);
+    p = NULL;
+    if (rc == WF_OK)
+        rc = wf_net_add_peer(n, &p, &err);
+    if (rc != WF_OK) {
+        refuse(n, n->listener, from, m->head.sequence, &err);
+        return;
+    }
+    p->pub.task = hello.task;
+    p->pub.incarnation = hello.incarnation;
+    p->pub.pid = hello.pid;
+    p->pub.address = p->address;
+    p->transport = n->listener;
+    p->route = *from;
+    p->first = wf_hello_first(n);
+    p->peer_first = m->head.sequence;
+    p->attempt = m->head.request;
+    open_link(n, p, now_ns);
+    say_welcome(n, p, now_ns);
+}
+
+void wf_hello_on_hello(wf_net *n, const wf_route *from, const wf_msg *m, int64_t now_ns)
+{
+    Weft__Hello *body = NULL;
+
+    if (m->head.incarnation == 0 || m->head.sequence == 0 ||
+        wf_control_get(m, &weft__hello__descriptor, &body, NULL) != WF_OK) {
+        n->bad_messages++;
+        return;
+    }
+    accept_hello(n, from, m, body, now_ns);
+    wf_control_free(&body);
+}
+
+void wf_hello_on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
+{
+    Weft__Welcome *body = NULL;
+    bool known = p->link != NULL;
+
+    if (wf_control_get(m, &weft__welcome__descriptor, &body, NULL) != WF_OK) {
+        n->bad_messages++;
+        return;
+    }
+    if (body->echo != p->first) {
+        wf_control_free(&body); /* the answer to an older hello */
+        return;
+    }
+    wf_control_free(&body);
+    if (known && p->pub.incarnation == m->head.incarnation && p->peer_first == m->head.sequence) {
+        p->pub.last_heard_ns = now_ns;
+        return;
+    }
+    if (known) { /* another life, or it forgot us: what is on its way must not count here */
+        wf_hello_lose(n, p);
+        return;
+    }
+    p->pub.incarnation = m->head.incarnation;
+    p->peer_first = m->head.sequence;
+    open_link(n, p, now_ns);
+}
+
+void wf_hello_on_refuse(wf_net *n, peer *p, const wf_msg *m)
+{
+    Weft__Refuse *body = NULL;
+
+    if (wf_control_get(m, &weft__refuse__descriptor, &body, NULL) != WF_OK) {
+        n->bad_messages++;
+        return;
+    }
+    if (body->echo == p->first && !p->refused) {
+        p->refused = true;
+        wf_fail(&p->refusal, (wf_status)body->status, body->mend, "%s", body->what);
+        if (p->refusal.status == WF_OK)
+            p->refusal.status = WF_PROTO;
+    }
+    wf_control_free(&body);
+}
+
+void wf_hello_on_reset(wf_net *n, peer *p, const wf_msg *m)
+{
+    /* Only if it speaks of this very link, by its start or by a message: an old one may still be
+     * about. */
+    if (p->link && (m->head.ack == p->first || wf_link_in_flight(p->link, m->head.ack)))
+        wf_hello_lose(n, p);
+}
