@@ -66,6 +66,11 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
+ *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *      the operation's attrs; any output may be left out
+ *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
+ *      Resize's attrs; of x only the shape is read
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H
