@@ -29,6 +29,15 @@
  *      shape is read
  *   SliceGrad(dy, x, starts, ends, (axes), (steps)) -> as x
  *      zeros, and dy where Slice took from; of x only the shape is read
+ *   GatherNDGrad(dy, ids, data) -> as data
+ *      attr batch_dims = 0; zeros, and dy added where GatherND took from; of data only the shape is
+ *      read
+ *   TileGrad(dy, x) -> as x
+ *      dy's copies of each element of x, added up; of x only the shape is read
+ *   PadGrad(dy, x, pads, (axes)) -> as x
+ *      attr mode; dy added where Pad took from; of x only the shape is read
+ *   DepthToSpaceGrad(dy) -> dx
+ *      attrs blocksize, mode = "DCR": dy's elements where DepthToSpace took them from
  *   DropoutGrad(dy, mask, (ratio), (training_mode)) -> dx
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []

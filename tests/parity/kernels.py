@@ -303,6 +303,49 @@ def movers():
         yield single("Gather", ((2, 5, 3), dtype), np.array([4, 4, 2], np.int32), axis=1)
         yield single("Shape", x)
         yield single("Shape", x, start=1, end=-1)
+        for axis in (0, 1, -1):
+            yield single("Split", ((4, 6, 8), dtype), [1, 0, 3] if axis == 0 else [2, 4] if axis == 1
+                         else [8], n_out=3 if axis == 0 else 2 if axis == 1 else 1, axis=axis)
+        yield single("Split", ((3, 7), dtype), n_out=3, axis=1, num_outputs=3)
+        yield single("Tile", x, [1, 2, 3])
+        yield single("Tile", ((3, 1), dtype), [0, 2])
+        for pads in ([1, 2, 0, 2, 0, 1], [-1, 0, 2, 0, -1, 3], [0, 0, 0, 0, 0, 0]):
+            yield single("Pad", x, pads)
+        yield single("Pad", x, [1, 0, 0, 2], np.array(7, dtype), [-1, 0])
+        for mode in "reflect edge wrap".split():
+            yield single("Pad", ((3, 5), dtype), [2, 3, 1, 4], mode=mode)
+        ids = np.random.default_rng(12).integers(-3, 3, (2, 3, 3))
+        yield single("GatherElements", ((2, 3, 4), dtype), ids, axis=1)
+        yield single("GatherElements", ((40, 300), dtype), np.random.default_rng(13).integers(
+            -300, 300, (40, 1000)).astype(np.int32), axis=1)
+        yield single("ScatterElements", ((3, 5), dtype), np.array([[4, 0], [1, -1]]), ((2, 2), dtype),
+                     axis=1)
+        yield single("GatherND", ((3, 4, 5), dtype), np.array([[0, 1], [2, -1]]))
+        yield single("GatherND", ((2, 3, 4), dtype), np.array([[[1], [0]], [[2], [2]]]), batch_dims=1)
+        yield single("ScatterND", ((3, 4, 5), dtype), np.array([[0, 1], [2, 3]]), ((2, 5), dtype))
+        for upper in (0, 1):
+            for k in (-9, -1, 0, 1, 9):
+                yield single("Trilu", ((2, 3, 5), dtype), np.int64(k), upper=upper)
+        yield single("DepthToSpace", ((2, 12, 3, 2), dtype), blocksize=2)
+        yield single("DepthToSpace", ((2, 12, 3, 2), dtype), blocksize=2, mode="CRD")
+        yield single("SpaceToDepth", ((2, 3, 4, 6), dtype), blocksize=2)
+        yield single("CenterCropPad", ((4, 7, 5), dtype), [7, 4, 5])
+        yield single("CenterCropPad", ((4, 7), dtype), [2], axes=[-1])
+        yield single("OneHot", np.array([[1, -1], [3, 7]]), [4], np.array([0, 1]).astype(dtype), axis=1)
+        for axes in ({"batch_axis": 0, "time_axis": 1}, {"batch_axis": 1, "time_axis": 0}):
+            yield single("ReverseSequence", ((3, 3, 2), dtype), np.array([3, 0, 2]), **axes)
+    for dtype in (np.float32, np.float64, np.int32, np.int64):
+        for reduction in "add mul max min".split():
+            yield single("ScatterElements", ((3, 5), dtype), np.array([[4, 0, 4], [1, -1, 1]]),
+                         ((2, 3), dtype), axis=1, reduction=reduction)
+            yield single("ScatterND", ((4, 5), dtype), np.array([[0], [2], [0]]), ((3, 5), dtype),
+                         reduction=reduction)
+        yield single("EyeLike", ((3, 5), dtype), k=1)
+        yield single("EyeLike", ((3, 5), dtype), k=-2, dtype=int(TensorProto.BOOL))
+        for axis in (0, 1, 2):
+            for largest in (0, 1):
+                x = np.random.default_rng(14).permutation(5 * 40 * 6).reshape(5, 40, 6).astype(dtype)
+                yield single("TopK", x, [4], n_out=2, axis=axis, largest=largest)
     yield single("ConstantOfShape", [2, 3])
     yield single("ConstantOfShape", [2, 3], value=numpy_helper.from_array(np.array([7], np.int64)))
     yield single("Transpose", (129, 65))
@@ -327,6 +370,15 @@ def products():
                  ((4,), (4,)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((64, 300), (300, 200))):
         for dtype in (np.float32, np.float64):
             yield single("MatMul", (a, dtype), (b, dtype))
+
+
+    for equation, *shapes in onnx_gradients.EINSUMS + [
+            ("ii->i", (4, 4)), ("bii->b", (3, 4, 4)), ("ii", (4, 4)), ("iji,jk->ik", (3, 4, 3), (4, 5)),
+            ("ij,jk->ik", (3, 0), (0, 4)), ("ij->i", (3, 0)), ("bhid,bhjd->bhij", (2, 3, 33, 20), (2, 3, 30, 20)),
+            ("bhij,bhjd->bihd", (2, 3, 30, 33), (2, 3, 33, 20)), ("k...,jk", (4, 2, 3), (5, 4)),
+            ("...,...->...", (), ()), (" i j , j k -> i k ", (3, 4), (4, 5))]:
+        for dtype in (np.float32, np.float64):
+            yield single("Einsum", *((s, dtype) for s in shapes), equation=equation)
 
 
 def losses():
@@ -368,6 +420,14 @@ def losses():
     yield single("GatherGrad", (2, 3, 3), np.array([4, 4, 2], np.int32), (2, 5, 3), domain=weft,
                  axis=1)
     yield single("SliceGrad", (2, 4), (5, 7), [1, -1], [-1, -2**63], [0, 1], [2, -2], domain=weft)
+    yield single("TileGrad", (4, 9), (2, 3), domain=weft)
+    yield single("TileGrad", (3, 1, 40), (3, 1, 4), domain=weft)
+    for mode in "constant reflect edge wrap".split():
+        yield single("PadGrad", (6, 11), (3, 5), [2, 3, 1, 3], domain=weft, mode=mode)
+        yield single("PadGrad", (3, 9), (3, 8), [-2, 3], [1], domain=weft, mode=mode)
+    yield single("GatherNDGrad", (3, 5), (np.array([[0, 1], [2, -1], [0, 1]])), (3, 4, 5), domain=weft)
+    for mode in ("DCR", "CRD"):
+        yield single("DepthToSpaceGrad", (2, 3, 4, 6), domain=weft, blocksize=2, mode=mode)
     yield single("CorrectCount", (50, 4), np.random.default_rng(8).integers(0, 4, 50), domain=weft)
     for shape in ((50,), (50, 1)):
         hit = (np.random.default_rng(9).random(50) < 0.5).astype(np.float32)
@@ -432,7 +492,7 @@ def check_single(weft, folder, case, seed):
         for name, value in zip((o.name for o in model.graph.output), want):
             assert got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A product's rounding grows with the terms that it adds: 784 at most here.
-            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Gemm", "MatMul") else 2e-6))
+            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Einsum", "Gemm", "MatMul") else 2e-6))
 
 
 def check_gradients(weft, tool, folder, case, seed):

@@ -147,6 +147,7 @@ def cases():
                    consts={"i": i64(1, -1, 1, 0).reshape(2, 2)}, symbolic=symbolic)
         yield Case("Gather axis 1" + s, [(2, 5, 3)], node("Gather", "w0 i", axis=1),
                    consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
+        yield from mover_cases(symbolic, s)
     yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
                opset=13)
     yield Case("noop_with_empty_axes", [(2, 3)], node("ReduceSum", "w0", noop_with_empty_axes=1))
@@ -281,6 +282,74 @@ def points():
                {"w0": one * np.array([slope, left, 1])})
     yield (Case("PRelu at 0", [corner, np.array([0.25])], node("PRelu", "w0 w1")), one,
            {"w0": one * np.array([0.25, 0.25, 1]), "w1": np.array([-2.0])})
+
+
+EINSUMS = [("ij->ji", (3, 4)), ("ij->i", (3, 4)), ("ij->", (3, 4)), ("i...j->...", (2, 3, 4)),
+           ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+           ("bhid,bhjd->bhij", (2, 3, 4, 2), (2, 3, 5, 2)), ("...ij,...jk->...ik", (2, 3, 4), (4, 5)),
+           ("i,j->ij", (3,), (4,)), ("ij,ij->", (3, 4), (3, 4)), ("ij,k->jk", (3, 4), (5,)),
+           ("bij,bi->bj", (2, 3, 4), (2, 3)),
+           ("...i,...i->...", (2, 1, 3), (4, 3)), ("abc,cb->ba", (2, 3, 4), (4, 3))]
+
+
+def mover_cases(symbolic, s):
+    yield Case("Split" + s, [(2, 5)], node("Split", "w0 sizes", "a b c", axis=1),
+               node("Mul", "a c", "y"), consts={"sizes": i64(2, 1, 2)}, symbolic=symbolic)
+    yield Case("Split of opset 13" + s, [(4, 3)], node("Split", "w0", "a b"), node("Mul", "a b"),
+               symbolic=symbolic, opset=13)
+    yield Case("Split num_outputs" + s, [(2, 5)],
+               node("Split", "w0", "y a b", axis=-1, num_outputs=3), symbolic=symbolic)
+    for repeats in ((2, 3), (1, 2), (3, 1), (1, 1)):
+        yield Case(f"Tile {repeats}{s}", [(2, 3)], node("Tile", "w0 t"),
+                   consts={"t": i64(*repeats)}, symbolic=symbolic)
+    for mode in "constant reflect edge wrap".split():
+        yield Case(f"Pad {mode}{s}", [(3, 4)], node("Pad", "w0 p", mode=mode),
+                   consts={"p": i64(1, 2, 2, 3)}, symbolic=symbolic)
+        yield Case(f"Pad {mode} cropping{s}", [(2, 3, 5)], helper.make_node("Pad", ["w0", "p", "", "a"], ["y"], mode=mode),
+                   consts={"p": i64(-1, 2, 3, -1), "a": i64(-1, 0)}, symbolic=symbolic)
+    yield Case("GatherElements" + s, [(3, 4)], node("GatherElements", "w0 i", axis=1),
+               consts={"i": i64(0, 0, -1, 2, 1, 1).reshape(2, 3)}, symbolic=symbolic)
+    yield Case("GatherElements axis 0" + s, [(3, 4)], node("GatherElements", "w0 i"),
+               consts={"i": i64(2, 0, 1, 2, -1, 2, 2, 0).reshape(2, 4)}, symbolic=symbolic)
+    yield Case("GatherND" + s, [(3, 4, 2)], node("GatherND", "w0 i"),
+               consts={"i": i64(0, 1, 2, -1, 0, 1).reshape(3, 2)}, symbolic=symbolic)
+    yield Case("GatherND batch_dims" + s, [(2, 3, 4)], node("GatherND", "w0 i", batch_dims=1),
+               consts={"i": i64(1, 0, 1, 2).reshape(2, 2, 1)}, symbolic=symbolic)
+    for reduction in ("none", "add"):
+        yield Case(f"ScatterElements {reduction}{s}", [(3, 4), (2, 3)],
+                   node("ScatterElements", "w0 i w1", axis=1, reduction=reduction),
+                   consts={"i": i64(0, 3, -2, 1, 0, 2).reshape(2, 3)}, symbolic=symbolic)
+        yield Case(f"ScatterND {reduction}{s}", [(3, 4, 2), (2, 2)],
+                   node("ScatterND", "w0 i w1", reduction=reduction),
+                   consts={"i": i64(0, 1, 2, 3).reshape(2, 2)}, symbolic=symbolic)
+    yield Case("ScatterND adding twice" + s, [(5,), (3,)],
+               node("ScatterND", "w0 i w1", reduction="add"),
+               consts={"i": i64(1, 1, 4).reshape(3, 1)}, symbolic=symbolic)
+    for upper in (0, 1):
+        for k in (-1, 0, 2):
+            yield Case(f"Trilu {upper} {k}{s}", [(2, 3, 4)], node("Trilu", "w0 k", upper=upper),
+                       consts={"k": np.int64(k)}, symbolic=symbolic)
+    for largest in (0, 1):
+        yield Case(f"TopK {largest}{s}", [(3, 5)], node("TopK", "w0 k", "y i", largest=largest),
+                   consts={"k": i64(2)}, symbolic=symbolic)
+        yield Case(f"TopK axis 0 {largest}{s}", [(4, 3)],
+                   node("TopK", "w0 k", "y i", axis=0, largest=largest),
+                   consts={"k": i64(3)}, symbolic=symbolic)
+    for mode in ("DCR", "CRD"):
+        yield Case(f"DepthToSpace {mode}{s}", [(2, 8, 2, 3)],
+                   node("DepthToSpace", "w0", blocksize=2, mode=mode), symbolic=symbolic)
+    yield Case("SpaceToDepth" + s, [(2, 3, 4, 6)], node("SpaceToDepth", "w0", blocksize=2),
+               symbolic=symbolic)
+    for axes in ({"batch_axis": 0, "time_axis": 1}, {"batch_axis": 1, "time_axis": 0}):
+        yield Case(f"ReverseSequence {axes}{s}", [(3, 3, 2)],
+                   node("ReverseSequence", "w0 l", **axes), consts={"l": i64(2, 3, 1)},
+                   symbolic=symbolic)
+    for equation, *shapes in EINSUMS:
+        yield Case(f"Einsum {equation}{s}", shapes,
+                   node("Einsum", " ".join(f"w{i}" for i in range(len(shapes))), equation=equation),
+                   symbolic=symbolic)
+    yield Case("CenterCropPad" + s, [(3, 6)], node("CenterCropPad", "w0 z"),
+               consts={"z": i64(6, 3)}, symbolic=symbolic)
 
 
 def evaluate(model, feeds, r_of_y):

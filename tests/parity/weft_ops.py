@@ -197,6 +197,51 @@ class SliceGrad(Weft):
         return (dx,)
 
 
+class TileGrad(Weft):
+    def _run(self, dy, x):
+        dx = dy.reshape(sum(((d // s, s) for d, s in zip(dy.shape, x.shape)), ()))
+        return (dx.sum(axis=tuple(range(0, 2 * x.ndim, 2))),)
+
+
+class PadGrad(Weft):
+    def _run(self, dy, x, pads, axes=None, mode=None):
+        axes = range(x.ndim) if axes is None else axes
+        before, after = [0] * x.ndim, [0] * x.ndim
+        for i, axis in enumerate(axes):
+            before[axis], after[axis] = pads[i], pads[i + len(pads) // 2]
+        # Where each element of dy came from: the places of x, padded the same way.
+        places = np.arange(x.size).reshape(x.shape)
+        where = tuple(slice(max(-b, 0), d - max(-a, 0)) for b, a, d in zip(before, after, x.shape))
+        if mode in (None, "constant"):
+            places = places[where]
+            places = np.pad(places, [(max(b, 0), max(a, 0)) for b, a in zip(before, after)],
+                            constant_values=-1)
+        else:
+            places = np.pad(places, [(max(b, 0), max(a, 0)) for b, a in zip(before, after)], mode)
+            places = places[tuple(slice(max(-b, 0), d - max(-a, 0))
+                                  for b, a, d in zip(before, after, places.shape))]
+        dx = np.zeros(x.size, x.dtype)
+        np.add.at(dx, places[places >= 0], dy[places >= 0])
+        return (dx.reshape(x.shape),)
+
+
+class GatherNDGrad(Weft):
+    def _run(self, dy, ids, data, batch_dims=None):
+        dx, batch = np.zeros_like(data), batch_dims or 0
+        for at in np.ndindex(*ids.shape[:-1]):
+            np.add.at(dx, at[:batch] + tuple(ids[at]), dy[at])
+        return (dx,)
+
+
+class DepthToSpaceGrad(Weft):
+    def _run(self, dy, blocksize=None, mode=None):
+        n, c, h, w = dy.shape
+        b = blocksize
+        x = dy.reshape(n, c, h // b, b, w // b, b)
+        order = (0, 1, 3, 5, 2, 4) if mode == "CRD" else (0, 3, 5, 1, 2, 4)
+        return (x.transpose(order).reshape(n, c * b * b, h // b, w // b),)
+
+
 class DropoutGrad(Weft):
     def _run(self, dy, mask, ratio=None, training_mode=None):
         if training_mode is None or not training_mode:
@@ -231,5 +276,68 @@ class CorrectCount(Weft):
 OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
        ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
+class Pad(OpRun):
+    """onnx's own cannot crop."""
+
+    def _run(self, x, pads, value=None, axes=None, mode=None):
+        axes = range(x.ndim) if axes is None else axes
+        before, after = [0] * x.ndim, [0] * x.ndim
+        for i, axis in enumerate(axes):
+            before[axis], after[axis] = pads[i], pads[i + len(pads) // 2]
+        mode = mode or "constant"
+        more = [(max(b, 0), max(a, 0)) for b, a in zip(before, after)]
+        fill = {"constant_values": 0 if value is None else value.item()}
+        x = np.pad(x, more, mode, **(fill if mode == "constant" else {}))
+        return (x[tuple(slice(max(-b, 0), d - max(-a, 0))
+                        for b, a, d in zip(before, after, x.shape))],)
+
+
+class GatherElements(OpRun):
+    """onnx's own wants equal sizes of the axes but one."""
+
+    def _run(self, data, ids, axis=None):
+        axis = (axis or 0) % data.ndim
+        data = data[tuple(slice(None) if i == axis else slice(0, d)
+                          for i, d in enumerate(ids.shape))]
+        return (np.take_along_axis(data, ids % data.shape[axis], axis),)
+
+
+class ScatterElements(OpRun):
+    """onnx's own forgets what lies there when it multiplies, and wants equal sizes."""
+
+    def _run(self, data, ids, updates, axis=None, reduction=None):
+        y, axis = data.copy(), (axis or 0) % data.ndim
+        fn = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+        for at in np.ndindex(*ids.shape):
+            to = at[:axis] + (ids[at],) + at[axis + 1:]
+            y[to] = fn[reduction](y[to], updates[at]) if reduction in fn else updates[at]
+        return (y,)
+
+
+class ReverseSequence(OpRun):
+    """onnx's own fails for a sequence of no steps."""
+
+    def _run(self, x, lens, batch_axis=None, time_axis=None):
+        batch = 1 if batch_axis is None else batch_axis
+        y = np.moveaxis(x, batch, 0).copy()
+        for b, n in enumerate(lens):
+            y[b, :n] = y[b, :n][::-1]
+        return (np.moveaxis(y, 0, batch),)
+
+
+class OneHot(OpRun):
+    """onnx's own wants a scalar depth."""
+
+    def _run(self, ids, depth, values, axis=None):
+        depth = int(np.asarray(depth).item())
+        hit = (np.where(ids < 0, ids + depth, ids)[..., None] == np.arange(depth))
+        hit = np.moveaxis(hit, -1, -1 if axis is None else axis)
+        return (np.where(hit, values[1], values[0]).astype(values.dtype),)
+
+
+OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
+       TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+# ONNX's, where onnx's own evaluator falls short of its specification.
+OPS += [GatherElements, OneHot, Pad, ReverseSequence, ScatterElements]
