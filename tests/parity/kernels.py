@@ -24,11 +24,13 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nn_cases  # noqa: E402
 import onnx_gradients  # noqa: E402
 import weft_ops  # noqa: E402
 
 UNSUPPORTED = 3
 INF = np.float32(np.inf)
+PRODUCTS = {"Einsum", "Gemm", "MatMul", "Conv", "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
 
 
 def pack(tensors):
@@ -163,6 +165,7 @@ def singles():
     yield from movers()
     yield from products()
     yield from losses()
+    yield from nn_cases.singles(single)
 
 
 def elementwise():
@@ -492,7 +495,7 @@ def check_single(weft, folder, case, seed):
         for name, value in zip((o.name for o in model.graph.output), want):
             assert got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A product's rounding grows with the terms that it adds: 784 at most here.
-            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Einsum", "Gemm", "MatMul") else 2e-6))
+            same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))
 
 
 def check_gradients(weft, tool, folder, case, seed):
@@ -546,7 +549,7 @@ def check_model(weft, tool, folder, path):
         for key in data.files:
             kind, _, name = key.partition(".")
             if kind == "grad":
-                same(got["grad/" + name], data[key], (2e-4, 2e-6))
+                same(weft_ops.gradient(got, name, data.files), data[key], (2e-4, 2e-6))
             elif kind == "output":
                 same(got[name], data[key], (2e-5, 2e-6))
     return None

@@ -23,6 +23,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nn_cases  # noqa: E402
 import weft_ops  # noqa: E402
 
 STEP = 1e-5
@@ -180,6 +181,7 @@ def cases():
     yield from masked()
     yield Case("used twice", [(3,)], node("Exp", "w0", "a"), node("Mul", "a w0", "b"),
                node("Add", "b a"))
+    yield from nn_cases.gradients(Case, node)
 
 
 def elementwise():

@@ -7,6 +7,7 @@ kernel of weft, so that the graph itself is tested.
 import math
 
 import numpy as np
+import weft_nn
 from onnx.reference.op_run import OpRun
 
 DOMAIN = "ai.weft"
@@ -273,9 +274,6 @@ class CorrectCount(Weft):
         return (np.array(hits.sum(), np.int64),)
 
 
-OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
-       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
-       SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
 class Pad(OpRun):
     """onnx's own cannot crop."""
 
@@ -335,9 +333,22 @@ class OneHot(OpRun):
         return (np.where(hit, values[1], values[0]).astype(values.dtype),)
 
 
-OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
+OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
+       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
+       SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+OPS += weft_nn.OPS
 # ONNX's, where onnx's own evaluator falls short of its specification.
 OPS += [GatherElements, OneHot, Pad, ReverseSequence, ScatterElements]
+
+
+def gradient(got, name, known):
+    """The gradient of a variable among results; `known` are the keys of all that PyTorch has. Of two
+    names that one tied weight has, PyTorch's exporters write either."""
+    if "grad/" + name in got:
+        return got["grad/" + name]
+    others = [n for n in got if n.startswith("grad/") and "grad." + n[5:] not in known]
+    assert len(others) == 1, f"{name} may be any of {others}"
+    return got[others[0]]
