@@ -80,6 +80,7 @@ struct wf_op {
     uint8_t since; /* the opset version of this form of the operation (DESIGN 3) */
     uint8_t n_in_min, n_in_max, n_out_min, n_out_max;
     uint32_t flags;           /* wf_op_flag */
+    const char *note;         /* what is refused, for docs/operators.md; NULL: nothing */
     uint32_t no_grad_in;      /* bit i: input i carries no gradient by definition (axes, labels) */
     const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
     /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.
