@@ -38,6 +38,8 @@
  *      attr mode; dy added where Pad took from; of x only the shape is read
  *   DepthToSpaceGrad(dy) -> dx
  *      attrs blocksize, mode = "DCR": dy's elements where DepthToSpace took them from
+ *   GridSampleGrad(dy, x, grid) -> dx, (dgrid)
+ *      attrs mode, padding_mode, align_corners: the gradient of GridSample by both
  *   DropoutGrad(dy, mask, (ratio), (training_mode)) -> dx
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []

@@ -239,6 +239,15 @@ def mover_cases(symbolic, s):
         yield Case(f"ReverseSequence {axes}{s}", [(3, 3, 2)],
                    node("ReverseSequence", "w0 l", **axes), consts={"l": i64(2, 3, 1)},
                    symbolic=symbolic)
+    for mode in "linear cubic nearest".split():
+        for padding in "zeros border reflection".split():
+            for aligned in (0, 1) if not symbolic else (0,):
+                yield Case(f"GridSample {mode} {padding} {aligned}{s}",
+                           [(2, 2, 3, 4), ((2, 2, 3, 2), -1.6, 1.6)],
+                           node("GridSample", "w0 w1", mode=mode, padding_mode=padding,
+                                align_corners=aligned), symbolic=symbolic, opset=20)
+    yield Case("GridSample of volumes" + s, [(1, 2, 3, 2, 3), ((1, 2, 1, 3, 3), -1.2, 1.2)],
+               node("GridSample", "w0 w1", mode="linear"), symbolic=symbolic, opset=20)
     for equation, *shapes in EINSUMS:
         yield Case(f"Einsum {equation}{s}", shapes,
                    node("Einsum", " ".join(f"w{i}" for i in range(len(shapes))), equation=equation),
