@@ -10,6 +10,8 @@
  *      attr variable: its name. The output has the type that its maker gave it
  *   Push(gradient) ->
  *      attr variable
+ *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
+ *      a where the condition, one bool, is true, and b otherwise: what stands for an If
  *   SumToLike(x, ref) -> as ref
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx

@@ -148,6 +148,7 @@ def cases():
         yield Case("Gather axis 1" + s, [(2, 5, 3)], node("Gather", "w0 i", axis=1),
                    consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
         yield from mover_cases(symbolic, s)
+    yield from branch_cases()
     yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
                opset=13)
     yield Case("noop_with_empty_axes", [(2, 3)], node("ReduceSum", "w0", noop_with_empty_axes=1))
@@ -185,6 +186,10 @@ EINSUMS = [("ij->ji", (3, 4)), ("ij->i", (3, 4)), ("ij->", (3, 4)), ("i...j->...
            ("i,j->ij", (3,), (4,)), ("ij,ij->", (3, 4), (3, 4)), ("ij,k->jk", (3, 4), (5,)),
            ("bij,bi->bj", (2, 3, 4), (2, 3)),
            ("...i,...i->...", (2, 1, 3), (4, 3)), ("abc,cb->ba", (2, 3, 4), (4, 3))]
+
+
+def branch(n):
+    return helper.make_graph([n], "branch", [], [onnx.ValueInfoProto(name=n.output[0])])
 
 
 def mover_cases(symbolic, s):
@@ -254,6 +259,19 @@ def mover_cases(symbolic, s):
                    symbolic=symbolic)
     yield Case("CenterCropPad" + s, [(3, 6)], node("CenterCropPad", "w0 z"),
                consts={"z": i64(6, 3)}, symbolic=symbolic)
+
+
+def branch_cases():
+    for limit in (-100.0, 100.0):
+        yield Case(f"If of unknown condition, {limit}", [(2, 3), (2, 3)],
+                   node("ReduceSum", "w0", "t", keepdims=0), node("Greater", "t k", "c"),
+                   node("If", "c", then_branch=branch(node("Mul", "w0 w1", "b")),
+                        else_branch=branch(node("Exp", "w0", "b"))),
+                   consts={"k": np.float64(limit)})
+        yield Case(f"If of known condition, {limit}", [(2, 3)],
+                   node("If", "c", then_branch=branch(node("Neg", "w0", "b")),
+                        else_branch=branch(node("Exp", "w0", "b"))),
+                   consts={"c": np.bool_(limit > 0)})
 
 
 def evaluate(model, feeds, r_of_y):

@@ -16,6 +16,12 @@ class Weft(OpRun):
     op_domain = DOMAIN
 
 
+class Choose(Weft):
+    def _run(self, condition, *values):
+        n = len(values) // 2
+        return values[:n] if condition else values[n:]
+
+
 class SumToLike(Weft):
     def _run(self, x, ref):
         lead = x.ndim - ref.ndim
@@ -318,7 +324,7 @@ class OneHot(OpRun):
         return (np.where(hit, values[1], values[0]).astype(values.dtype),)
 
 
-OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
+OPS = [Choose, SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
