@@ -54,9 +54,10 @@ static void a_job_file_becomes_a_struct(void **state)
     assert_int_equal(j->layers[2].n_options, 0);
     assert_int_equal(wf_conf_find(&j->layers[3], "target_shape")->n, 2);
     assert_int_equal(wf_conf_find(&j->layers[3], "target_shape")->ints[1], -1);
-    assert_string_equal(j->loss, "sparse_categorical_crossentropy");
+    assert_int_equal(j->n_losses, 1);
+    assert_string_equal(j->losses[0].item.type, "sparse_categorical_crossentropy");
     assert_int_equal(j->from_logits, WF_AUTO);
-    assert_string_equal(j->metrics[0], "accuracy");
+    assert_string_equal(j->metrics[0].item.type, "accuracy");
     assert_string_equal(j->train[0].path, "/jobs/a.gz");
     assert_string_equal(j->train[1].path, "/abs/b.gz");
     assert_int_equal(j->n_eval, 2);
@@ -89,7 +90,7 @@ static void defaults_are_those_of_the_page(void **state)
     (void)state;
     assert_int_equal(parse(JOB, &j, &err), WF_OK);
     assert_string_equal(j->onnx, "/jobs/m.onnx");
-    assert_null(j->loss);
+    assert_int_equal(j->n_losses, 0);
     assert_int_equal(j->epochs, 1);
     assert_int_equal(j->keep, 3);
     assert_int_equal(j->slice_bytes, 4 << 20);
