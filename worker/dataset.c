@@ -39,12 +39,44 @@ static const wf_value *input_of(const wf_graph *g, const char *name)
     return NULL;
 }
 
+/* Whether a record of the field is one of the input, but for axes of one number. */
+static bool same_but_ones(const wf_value *input, const wf_field_info *f)
+{
+    uint32_t i = 0, k = 1, rank = input->rank < 1 ? 0 : (uint32_t)input->rank;
+
+    if (rank == 0)
+        return false;
+    while (true) {
+        while (i < f->rank && f->dims[i] == 1)
+            i++;
+        while (k < rank && input->axes[k].size == 1)
+            k++;
+        if (i == f->rank || k == rank)
+            return i == f->rank && k == rank;
+        if (input->axes[k++].size != f->dims[i++])
+            return false;
+    }
+}
+
+void wf_worker_input_dims(const wf_value *input, const wf_field_info *f, uint64_t records,
+                          uint32_t *rank, int64_t dims[])
+{
+    bool relaid = same_but_ones(input, f);
+
+    *rank = relaid ? (uint32_t)input->rank : f->rank + 1;
+    dims[0] = (int64_t)records;
+    for (uint32_t i = 1; i < *rank; i++)
+        dims[i] = relaid ? input->axes[i].size : f->dims[i - 1];
+}
+
 static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err *err)
 {
     const wf_field_info *f = wf_dataset_field(d, (uint32_t)wf_dataset_find(d, input->name));
     char have[128], want[160];
     bool fits = input->rank == (int32_t)f->rank + 1;
 
+    if (same_but_ones(input, f))
+        return WF_OK;
     for (uint32_t i = 0; fits && i < f->rank; i++)
         fits = input->axes[i + 1].size < 0 || input->axes[i + 1].size == f->dims[i];
     if (fits)

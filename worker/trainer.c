@@ -167,9 +167,7 @@ static wf_status make_plan(const wf_trainer *t, const side *s, uint64_t records,
         wf_plan_shape *shape = &shapes[options.n_shapes++];
 
         shape->name = v->name;
-        shape->rank = f->rank + 1;
-        shape->dims[0] = (int64_t)records;
-        memcpy(&shape->dims[1], f->dims, f->rank * sizeof f->dims[0]);
+        wf_worker_input_dims(v, f, records, &shape->rank, shape->dims);
     }
     rc = wf_plan_new(s->graph, &options, out, err);
     free(shapes);

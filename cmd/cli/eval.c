@@ -30,9 +30,9 @@ static wf_status make_plan(const evaluation *e, uint64_t records, wf_plan **out,
     for (uint32_t i = 0; i < wf_dataset_n_fields(e->data); i++) {
         const wf_field_info *f = wf_dataset_field(e->data, i);
 
-        shapes[i] =
-            (wf_plan_shape){.name = f->name, .rank = f->rank + 1, .dims = {(int64_t)records}};
-        memcpy(&shapes[i].dims[1], f->dims, f->rank * sizeof f->dims[0]);
+        shapes[i] = (wf_plan_shape){.name = f->name};
+        wf_worker_input_dims(wf_graph_value(e->c->graph, f->name), f, records, &shapes[i].rank,
+                             shapes[i].dims);
         o.n_shapes++;
     }
     return wf_plan_new(e->c->graph, &o, out, err);

@@ -380,6 +380,7 @@ static wf_status fetch_named(wf_unit *u, wf_err *err)
 static wf_status set_loss(wf_unit *u, wf_err *err)
 {
     const wf_compile_spec *s = u->spec;
+    int line = s->n_losses ? s->losses[0].item.line : s->loss_line;
     const char *name = loss_name(u);
     wf_conf_term *one;
 
@@ -396,10 +397,10 @@ static wf_status set_loss(wf_unit *u, wf_err *err)
     }
     u->loss = own_loss(u);
     if (!u->loss)
-        return in_file(u, s->loss_line, no_such_loss(u, name, err), err);
+        return in_file(u, line, no_such_loss(u, name, err), err);
     if (s->n_losses)
         WF_TRY(wf_conf_check_item(&s->losses[0].item, "loss", NULL, s->file, err));
-    return in_file(u, s->loss_line, read_own_loss(u, err), err);
+    return in_file(u, line, read_own_loss(u, err), err);
 }
 
 wf_status wf_pass_loss(wf_unit *u, wf_err *err)

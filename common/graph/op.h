@@ -37,7 +37,7 @@
  *      threshold, scores [n] or [n, 1]: rows where (score > threshold) equals (label > 0.5)
  *   ScoreKeys(scores, labels) -> int64, as scores
  *      for a histogram of scores by class: 2 b + (label > 0.5), where b is the bin of the score's
- *      logit, or of the score itself with attr logits = 1: the leading 21 bits of its f32, in an
+ *      logit, or of the score itself with attr logits = 1: the leading 24 bits of its f32, in an
  *      order that ascends with the number
  *   SigmoidCrossEntropy(logits, labels) -> loss
  *      attr reduction = "mean", "sum" or "none"; labels broadcast to logits;

@@ -6,7 +6,7 @@
  * batches, splits or workers are added, and the metric's value is computed once, of the whole: a
  * mean of means would weigh a short last batch wrongly, and an area under a curve has no mean at
  * all. Most metrics need `sum` and `count`; others have sums by key, of which only those that are
- * not zero are kept (a histogram of two million bins has as many entries as bins that were hit).
+ * not zero are kept (a histogram of 16 million bins has as many entries as bins that were hit).
  */
 #ifndef WF_METRICS_MEASURE_H
 #define WF_METRICS_MEASURE_H

@@ -145,7 +145,7 @@ class ScoreKeys(Weft):
                 x = np.where(x <= 0, -np.inf, np.where(x >= 1, np.inf, np.log(x / (1 - x))))
         bits = (x.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.int64)
         ascending = np.where(bits >> 31, 0xFFFFFFFF - bits, bits + (1 << 31))
-        return ((ascending >> 11) * 2 + (labels > 0.5),)
+        return ((ascending >> 8) * 2 + (labels > 0.5),)
 
 
 OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,

@@ -37,5 +37,6 @@ static wf_value *values(wf_emit *e, const wf_goal *g)
 const wf_loss_row wf_loss_categorical_hinge = {
     .name = "categorical_hinge",
     .kind = WF_LOSS_CATEGORICAL,
+    .margin = true,
     .values = values,
 };

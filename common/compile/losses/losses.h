@@ -25,7 +25,7 @@ typedef struct wf_loss_row {
     const char *name;
     const char *aliases[3];
     wf_loss_kind kind;
-    bool margin;                  /* BINARY: scores have their border at 0, as logits have */
+    bool margin;                  /* scores know no bounds, with the border at 0, as logits */
     const char *activation;       /* "Softmax" or "Sigmoid" when it may read logits; else NULL */
     const wf_option_row *options; /* ends with a NULL name; NULL: none */
     /* A value for each label, or for each number of a label of many: g->scores' shape or one that

@@ -2,10 +2,10 @@
 /* common/compile/metrics/auc.c - the area under the ROC or the precision-recall curve.
  *
  * Scores are counted in bins, by class (ai.weft ScoreKeys): the sums of two workers or batches add
- * up to those of all examples, and nothing is sampled. A bin is as wide as 1/4096 of its logit's
+ * up to those of all examples, and nothing is sampled. A bin is as wide as 1/32768 of its logit's
  * power of two, so that it is as fine for probabilities of 1e-9, or of 1 - 1e-7, as for those near
- * one half; examples in one bin count as ties. tests/parity/losses.py holds both areas against the
- * exact ones.
+ * one half; examples in one bin count as ties. tests/unit/compile_metrics.c holds both areas
+ * against the exact ones.
  *
  *   ROC  the chance that a positive example has the higher score, ties counting half
  *   PR   average precision: the sum over thresholds of precision times the recall gained, which is

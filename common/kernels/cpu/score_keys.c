@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DROPPED_BITS = 11 }; /* of 23: 4096 bins for each power of two */
+enum { DROPPED_BITS = 8 }; /* of 23: 32768 bins for each power of two */
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
