@@ -87,8 +87,8 @@ static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err
                    wf_value_str(input, want, sizeof want));
 }
 
-/* The number of classes that a loss over class labels fed by `input` has; 0 when it has none. */
-static int64_t classes_of(const wf_graph *g, const wf_value *input)
+/* The loss over class labels that `input` feeds, or NULL. */
+static const wf_node *class_loss_of(const wf_graph *g, const wf_value *input)
 {
     for (size_t i = 0; i < g->n_nodes; i++) {
         const wf_node *n = g->nodes[i];
@@ -103,9 +103,25 @@ static int64_t classes_of(const wf_graph *g, const wf_value *input)
             continue;
         if (strcmp(n->op->name, "SoftmaxCrossEntropyLoss") == 0 ||
             strcmp(n->op->name, "NegativeLogLikelihoodLoss") == 0)
-            return n->in[0]->rank > 1 ? n->in[0]->axes[1].size : 0;
+            return n;
     }
-    return 0;
+    return NULL;
+}
+
+/* The number of classes that a loss over class labels fed by `input` has; 0 when it has none. */
+static int64_t classes_of(const wf_graph *g, const wf_value *input)
+{
+    const wf_node *n = class_loss_of(g, input);
+
+    return n && n->in[0]->rank > 1 ? n->in[0]->axes[1].size : 0;
+}
+
+/* Whether labels may be of a class that is left out; the kernel then looks at each. */
+static bool may_ignore(const wf_graph *g, const wf_value *input)
+{
+    const wf_node *n = class_loss_of(g, input);
+
+    return n && wf_node_attr(n, "ignore_index");
 }
 
 static wf_status check_inputs(const wf_dataset *d, const wf_graph *g, wf_err *err)
@@ -119,7 +135,7 @@ static wf_status check_inputs(const wf_dataset *d, const wf_graph *g, wf_err *er
             return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
                            "no data for the model's input \"%s\"", input->name);
         WF_TRY(check_record(d, input, err));
-        if (classes > 0)
+        if (classes > 0 && !may_ignore(g, input))
             WF_TRY(wf_dataset_check_labels(d, (uint32_t)field, classes, err));
     }
     return WF_OK;
