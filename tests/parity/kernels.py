@@ -438,6 +438,13 @@ def losses():
     for mode in ("DCR", "CRD"):
         yield single("DepthToSpaceGrad", (2, 3, 4, 6), domain=weft, blocksize=2, mode=mode)
     yield single("CorrectCount", (50, 4), np.random.default_rng(8).integers(0, 4, 50), domain=weft)
+    for k in (1, 2, 4):
+        yield single("CorrectCount", (50, 4), np.random.default_rng(8).integers(0, 4, 50),
+                     domain=weft, k=k)
+    for scores in ((50,), np.random.default_rng(11).random((40, 2)).astype(np.float32)):
+        n = scores if isinstance(scores, tuple) else scores.shape
+        hit = (np.random.default_rng(9).random(n) < 0.5).astype(np.float32)
+        yield single("ScoreKeys", scores, hit, domain=weft, logits=int(isinstance(scores, tuple)))
     for shape in ((50,), (50, 1)):
         hit = (np.random.default_rng(9).random(50) < 0.5).astype(np.float32)
         yield single("CorrectCount", shape, hit.reshape(shape), domain=weft, threshold=0.5)
