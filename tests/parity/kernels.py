@@ -190,6 +190,8 @@ def elementwise():
     yield single("HardSigmoid", wide, alpha=0.5, beta=0.25)
     yield single("Selu", wide, alpha=0.5, gamma=2.0)
     yield single("Shrink", wide, bias=1.0, lambd=2.0)
+    yield single("Swish", wide)
+    yield single("Swish", ((5, 7), np.float64), alpha=0.5)
     for way in ("none", "tanh"):
         yield single("Gelu", wide, approximate=way)
         yield single("Gelu", ((5, 7), np.float64), approximate=way)
