@@ -190,6 +190,8 @@ def elementwise():
     yield single("HardSigmoid", wide, alpha=0.5, beta=0.25)
     yield single("Selu", wide, alpha=0.5, gamma=2.0)
     yield single("Shrink", wide, bias=1.0, lambd=2.0)
+    yield single("Swish", wide)
+    yield single("Swish", ((5, 7), np.float64), alpha=0.5)
     for way in ("none", "tanh"):
         yield single("Gelu", wide, approximate=way)
         yield single("Gelu", ((5, 7), np.float64), approximate=way)
@@ -506,7 +508,9 @@ def check_single(weft, folder, case, seed):
         assert isinstance(got, dict), got[1]
         alone = alone or got
         for name, value in zip((o.name for o in model.graph.output), want):
-            assert got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
+            # A product may be cut another way for other threads, which rounds another way.
+            assert case[0] in ("Gemm", "MatMul", "Einsum", "Conv", "ConvTranspose") or \
+                got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A product's rounding grows with the terms that it adds: 784 at most here.
             same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))
 

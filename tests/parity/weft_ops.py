@@ -134,6 +134,14 @@ class SwishGrad(CurveGrad):
         return s * (1 + alpha * x * (1 - s))
 
 
+class Swish(OpRun):
+    """ONNX's own, of opset 24: later than the evaluator's."""
+    op_domain = ""
+
+    def _run(self, x, alpha=1.0):
+        return ((x * sigmoid((1.0 if alpha is None else alpha) * x)).astype(x.dtype),)
+
+
 class ThresholdedReluGrad(CurveGrad):
     def slope(self, x, alpha=1.0):
         return (x > alpha).astype(np.float64)
@@ -436,7 +444,7 @@ class OneHot(OpRun):
 
 
 OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
-       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
+       ShrinkGrad, SoftplusGrad, SoftsignGrad, Swish, SwishGrad, ThresholdedReluGrad,
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
 OPS = [Choose, SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
