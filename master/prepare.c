@@ -21,25 +21,12 @@ static wf_status out_of_memory(wf_err *err)
  * checkpoint in full. */
 static wf_status fill_rule(wf_prepared *p, const wf_job_conf *job, wf_err *err)
 {
-    const char *names[WF_MAX_OPTIONS];
-    double values[WF_MAX_OPTIONS];
     wf_arena *a = p->arena;
-    wf_status rc;
     wf_opt opt;
 
-    if (job->optimizer.n_options > WF_MAX_OPTIONS)
-        return wf_fail(err, WF_USAGE, NULL, "%s:%d: too many options", job->path,
-                       job->optimizer.line);
-    for (size_t i = 0; i < job->optimizer.n_options; i++) {
-        names[i] = job->optimizer.options[i].name;
-        values[i] = job->optimizer.options[i].number;
-    }
-    rc = wf_opt_init(&opt, job->optimizer.type, (uint32_t)job->optimizer.n_options, names, values,
-                     err);
-    if (rc != WF_OK)
-        return wf_err_wrap(err, rc, "%s:%d", job->path, job->optimizer.line);
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
     p->setup.rule = wf_arena_strdup(a, job->optimizer.type);
-    p->setup.options = wf_arena_array(a, WF_MAX_OPTIONS, sizeof(*p->setup.options));
+    p->setup.options = wf_arena_array(a, WF_MAX_SETTINGS, sizeof(*p->setup.options));
     p->start.slots = wf_arena_array(a, WF_MAX_SLOTS, sizeof(*p->start.slots));
     if (!p->setup.rule || !p->setup.options || !p->start.slots)
         return out_of_memory(err);

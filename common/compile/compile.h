@@ -27,6 +27,7 @@
 #include "common/compile/model.h"
 #include "common/conf/conf.h"
 #include "common/graph/graph.h"
+#include "common/optim/rule.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,6 +100,7 @@ typedef struct wf_compile_spec {
     uint64_t seed;          /* initial weights of layers */
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
+    bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
     /* Where errors of loss and metrics lie; NULL: they came from no file. */
@@ -110,6 +112,10 @@ typedef struct wf_compile_spec {
  * What it points to is the job's: keep that until after wf_compile. */
 void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
                             wf_model *model, wf_compile_spec *spec);
+
+/* A job's optimizer with its options, schedule included. Errors: as wf_opt_init, with file and line
+ * in front. */
+WF_MUST_USE wf_status wf_compile_optimizer_of_job(const wf_job_conf *job, wf_opt *out, wf_err *err);
 
 /* A variable of the compiled graph, in the order of their first use.
  */
