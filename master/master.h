@@ -36,7 +36,8 @@ typedef struct wf_prepared {
     wf_arena *arena;   /* of all that the two templates point to */
     Weft__Setup setup; /* without restore and view */
     Weft__Start start; /* without base_step and view */
-    uint64_t batch, epochs, steps, every_steps, split_records;
+    uint64_t batch; /* records of a step */
+    uint64_t epochs, steps, every_steps, split_records;
     uint32_t keep;
     bool evaluates;
     const wf_tensor *const *initial; /* first values of start.variables, f32 */

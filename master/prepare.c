@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/prepare.c */
 #include "master/prepare.h"
+#include "common/base/size.h"
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
 #include "common/graph/onnx.h"
@@ -30,6 +31,9 @@ static wf_status fill_rule(wf_prepared *p, const wf_job_conf *job, wf_err *err)
     p->start.slots = wf_arena_array(a, WF_MAX_SLOTS, sizeof(*p->start.slots));
     if (!p->setup.rule || !p->setup.options || !p->start.slots)
         return out_of_memory(err);
+    /* A step takes all batches whose gradients it accumulates: splits, cuts and the ledger know
+     * steps only, so that none of them can fall between two batches of one. */
+    p->batch = job->batch * (uint64_t)WF_MAX(opt.shared[WF_OPT_ACCUMULATION], 1.0);
     for (uint32_t i = 0; i < wf_opt_n_options(&opt); i++) {
         Weft__Option *o = wf_arena_alloc(a, sizeof *o);
 
@@ -201,7 +205,6 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     if (!p->setup.job || !p->start.job_text || !p->start.job_path)
         return out_of_memory(err);
     p->start.seed = job->seed;
-    p->batch = job->batch;
     p->epochs = job->epochs;
     p->steps = job->steps;
     p->every_steps = job->every_steps;

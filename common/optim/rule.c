@@ -207,9 +207,14 @@ static wf_status check_schedule(const wf_opt *opt, wf_err *err)
     return wf_err_wrap(err, rc, "optimizer %s: schedule %s", opt->rule->name, s->name);
 }
 
-static wf_status check_clipping(const wf_opt *opt, wf_err *err)
+static wf_status check_shared(const wf_opt *opt, wf_err *err)
 {
     int n = 0;
+
+    if (opt->shared[WF_OPT_ACCUMULATION] > WF_MAX_ACCUMULATION)
+        return wf_fail(err, WF_USAGE, NULL,
+                       "optimizer %s: gradient_accumulation_steps is %g; it may be %d",
+                       opt->rule->name, opt->shared[WF_OPT_ACCUMULATION], WF_MAX_ACCUMULATION);
 
     for (int i = WF_OPT_CLIPVALUE; i <= WF_OPT_GLOBAL_CLIPNORM; i++)
         n += opt->shared[i] != 0;
@@ -233,7 +238,7 @@ wf_status wf_opt_init(wf_opt *out, const char *rule, uint32_t n, const char *con
     for (uint32_t i = 0; i < n; i++)
         WF_TRY(take_option(&opt, names[i], values[i], given, err));
     WF_TRY(check_schedule(&opt, err));
-    WF_TRY(check_clipping(&opt, err));
+    WF_TRY(check_shared(&opt, err));
     if (opt.schedule)
         opt.values[0] = wf_opt_rate(&opt, 1);
     *out = opt;

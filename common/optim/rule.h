@@ -28,6 +28,7 @@ enum {
     WF_MAX_OPTIONS = 12,  /* of a rule's row */
     WF_MAX_PLAN = 40,     /* parameters of a schedule */
     WF_MAX_SETTINGS = 64, /* options that one wf_opt may have in all */
+    WF_MAX_ACCUMULATION = 65536,
 };
 
 /* What values an option may have; all must be finite. */

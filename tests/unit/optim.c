@@ -300,6 +300,7 @@ static void wrong_options_are_named(void **unused)
     expect("adam", "use_ema", 1, WF_UNSUPPORTED, "use_ema");
     expect("adam", "clipnrm", 1, WF_USAGE, "did you mean \"clipnorm\"");
     expect("adam", "clipnorm", 0, WF_USAGE, "above 0");
+    expect("adam", "gradient_accumulation_steps", 1e6, WF_USAGE, "it may be 65536");
     expect("adam", "gradient_accumulation_steps", 1.5, WF_USAGE, "whole number");
     expect("ftrl", "learning_rate_power", -0.25, WF_UNSUPPORTED, "must be -0.5");
     expect("adam", "qqqqqq", 1, WF_USAGE, "qqqqqq");
