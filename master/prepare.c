@@ -2,6 +2,7 @@
 /* master/prepare.c */
 #include "master/prepare.h"
 #include "common/base/size.h"
+#include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
 #include "common/graph/onnx.h"
@@ -162,6 +163,7 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     wf_status rc;
 
     wf_compile_spec_of_job(job, mode, n_ps, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     rc = wf_compile(&spec, &c, err);
     for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)

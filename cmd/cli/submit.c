@@ -5,6 +5,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "common/base/file.h"
+#include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/optim/rule.h"
 
@@ -24,6 +25,7 @@ static wf_status check_model(const wf_job_conf *job, wf_err *err)
     wf_model model;
 
     wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, 1, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     spec.train_metrics = true;
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; i < c->n_warnings; i++)

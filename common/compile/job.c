@@ -35,6 +35,10 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .slice_bytes = job->slice_bytes,
         .whole_variables = rule && rule->whole,
         .file = job->path,
+        .freeze = job->freeze,
+        .n_freeze = job->n_freeze,
+        .weights = job->weights.file ? &job->weights : NULL,
+        .freeze_line = job->freeze_line,
         .loss_line = job->loss ? job->loss_line : job->model_line,
         .metrics_line = job->metrics_line,
     };

@@ -118,6 +118,18 @@ typedef struct wf_conf_field {
     int line;
 } wf_conf_field;
 
+/* Where first weights come from. */
+typedef struct wf_conf_weights {
+    const char *file; /* absolute; NULL: from the model */
+    const struct wf_conf_rename {
+        const char *variable, *tensor; /* of the model; in the file */
+        int line;
+    } * map; /* [n_map]: for names that differ */
+    size_t n_map;
+    bool strict; /* every variable and every weight of the file finds its match; true */
+    int line;
+} wf_conf_weights;
+
 typedef enum wf_tristate { WF_AUTO = -1, WF_NO = 0, WF_YES = 1 } wf_tristate;
 
 typedef struct wf_job_conf {
@@ -132,6 +144,11 @@ typedef struct wf_job_conf {
     const wf_conf_item *layers;
     size_t n_layers;
     int model_line;
+
+    const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */
+    size_t n_freeze;
+    int freeze_line;
+    wf_conf_weights weights;
 
     const char *loss; /* NULL: the model holds its loss (an ONNX file with one) */
     int loss_line;

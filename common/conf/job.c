@@ -223,6 +223,55 @@ static wf_status read_data(wf_reader *r, const wf_tree *node, void *into, wf_err
     return check_fields(r, node, j, err);
 }
 
+/* ---- what to start from, and what to leave as it is ---- */
+
+static wf_status read_freeze(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->freeze_line = node->line;
+    return wf_read_words(r, node, &j->freeze, &j->n_freeze, err);
+}
+
+static wf_status read_renames(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_conf_weights *w = into;
+    struct wf_conf_rename *map;
+
+    if (node->kind != WF_TREE_MAP)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as {dense/kernel: fc.weight}",
+                            "\"map\" gives the model's variables their names in the file");
+    map = wf_arena_array(r->arena, node->n, sizeof *map);
+    if (!map)
+        return wf_fail_nomem(err, node->n * sizeof *map);
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        struct wf_conf_rename *row = &map[w->n_map++];
+
+        row->variable = t->key->text;
+        row->line = t->line;
+        WF_TRY(wf_read_text(r, t, &row->tensor, err));
+    }
+    w->map = map;
+    return WF_OK;
+}
+
+static wf_status read_weights(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"file", WF_KEY_PATH, .offset = offsetof(wf_conf_weights, file), .required = true},
+        {"map", WF_KEY_CALL, .read = read_renames},
+        {"strict", WF_KEY_BOOL, .offset = offsetof(wf_conf_weights, strict)},
+        {0},
+    };
+    wf_job_conf *j = into;
+
+    j->weights.line = node->line;
+    j->weights.strict = true;
+    if (node->kind == WF_TREE_TEXT)
+        return wf_read_path(r, node, &j->weights.file, err);
+    return wf_read_map(r, node, "\"weights\"", keys, &j->weights, err);
+}
+
 /* ---- how to train ---- */
 
 static wf_status read_loss(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -306,6 +355,8 @@ typedef struct wf_job_file {
 static const wf_key job_keys[] = {
     {"job", WF_KEY_CALL, .read = read_name, .required = true},
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
+    {"freeze", WF_KEY_CALL, .read = read_freeze},
+    {"weights", WF_KEY_CALL, .read = read_weights},
     {"loss", WF_KEY_CALL, .read = read_loss},
     {"from_logits", WF_KEY_CALL, .read = read_logits},
     {"metrics", WF_KEY_CALL, .read = read_metrics},
