@@ -110,6 +110,10 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     json_object_set_new(o, "eval", tally_json(j->eval, j->n_eval));
     json_object_set_new(o, "eval_counts", counts_json(j->eval, j->n_eval));
     json_object_set_new(o, "eval_epoch", json_integer(j->eval_epoch));
+    if (j->callbacks.rate > 0)
+        json_object_set_new(o, "learning_rate", json_real(j->callbacks.rate));
+    if (j->callbacks.best_step)
+        json_object_set_new(o, "best", json_integer((json_int_t)j->callbacks.best_step - 1));
     json_object_set_new(o, "checkpoint",
                         j->latest == UINT64_MAX ? json_null()
                                                 : json_integer((json_int_t)j->latest));
@@ -178,6 +182,7 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     }
     j->state = WF_JOB_QUEUED;
     j->stop_asked = false;
+    j->ending_from = 0;
     wf_job_record(j, &r);
     r.text = j->text;
     r.path = j->path;
@@ -200,6 +205,8 @@ wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, w
         return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
                        wf_job_state_name(j->state));
     j->from_step = from_step;
+    if (from_step >= 0)
+        j->ending_from = 0;
     j->stop_asked = false;
     j->cut_failures = 0;
     j->ended_ns = 0;

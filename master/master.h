@@ -26,6 +26,7 @@
 #include "common/tensor/tensor.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
+#include "master/callbacks.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,10 +37,11 @@ typedef struct wf_prepared {
     wf_arena *arena;   /* of all that the two templates point to */
     Weft__Setup setup; /* without restore and view */
     Weft__Start start; /* without base_step and view */
-    uint64_t batch; /* records of a step */
+    uint64_t batch;    /* records of a step */
     uint64_t epochs, steps, every_steps, split_records;
     uint32_t keep;
     bool evaluates;
+    wf_callbacks callbacks;
     const wf_tensor *const *initial; /* first values of start.variables, f32 */
 } wf_prepared;
 void wf_prepared_free(wf_prepared **p);

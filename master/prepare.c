@@ -10,6 +10,7 @@
 #include "common/optim/rule.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,20 @@ static void share_with_start(wf_prepared *p)
     p->start.n_slices = p->setup.n_slices;
 }
 
+static wf_status fill_callbacks(wf_prepared *p, const wf_job_conf *job, wf_err *err)
+{
+    const char **names = wf_arena_array(p->arena, p->start.n_eval_outputs, sizeof(*names));
+    wf_opt opt;
+
+    if (!names)
+        return out_of_memory(err);
+    for (size_t i = 0; i < p->start.n_eval_outputs; i++)
+        names[i] = p->start.eval_outputs[i]->label;
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
+    return wf_callbacks_init(&p->callbacks, job, names, p->start.n_eval_outputs,
+                             opt.schedule ? (double)NAN : opt.values[0], err);
+}
+
 static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, const char *path,
                       uint32_t n_ps, wf_err *err)
 {
@@ -216,6 +231,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     WF_TRY(fill_rule(p, job, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, n_ps, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, n_ps, err));
+    WF_TRY(fill_callbacks(p, job, err));
     share_with_start(p);
     return WF_OK;
 }

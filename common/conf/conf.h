@@ -25,7 +25,8 @@ enum {
     WF_CONF_MAX_BYTES = 1 << 20, /* of a YAML file */
     WF_CONF_MAX_DEPTH = 32,
     WF_CONF_MAX_NAME = 64, /* of a job or cluster */
-    WF_CONF_MAX_TASKS = 1024
+    WF_CONF_MAX_TASKS = 1024,
+    WF_CONF_MAX_CALLBACKS = 8
 };
 
 /* ---- cluster.yaml ---- */
@@ -174,6 +175,9 @@ typedef struct wf_job_conf {
     uint64_t steps;  /* global steps after which the job is done; 0: no bound */
 
     wf_conf_item optimizer; /* options are WF_CONF_NUMBER, a bool as 0 or 1; names unchecked here */
+
+    const wf_conf_item *callbacks; /* [n_callbacks], by the rows of layers.h */
+    size_t n_callbacks;
 
     const char *strategy; /* "parameter_server" */
     const char *mode;     /* "async" */

@@ -342,6 +342,17 @@ static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, 
     return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
 }
 
+static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    if (node->kind != WF_TREE_LIST || node->n > WF_CONF_MAX_CALLBACKS)
+        return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each",
+                            "\"callbacks\" is a list of at most %d", WF_CONF_MAX_CALLBACKS);
+    return wf_read_items(r, node, "callback", wf_callback_rows, &j->callbacks, &j->n_callbacks,
+                         err);
+}
+
 static const char *const strategies[] = {"mirrored", "multi_worker_mirrored", "hybrid", NULL};
 static const char *const recoveries[] = {"partial", NULL};
 static const char *const on_nans[] = {"skip", "rollback", NULL};
@@ -371,6 +382,7 @@ static const wf_key job_keys[] = {
      .later = strategies},
     {"consistency", WF_KEY_CALL, .read = read_consistency},
     {"checkpoint", WF_KEY_CALL, .read = read_checkpoint},
+    {"callbacks", WF_KEY_CALL, .read = read_callbacks},
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
      .later = recoveries},
     {"on_nan", WF_KEY_ONLY, .offset = offsetof(wf_job_file, on_nan), .only = "stop",
@@ -378,7 +390,6 @@ static const wf_key job_keys[] = {
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30},
-    {"callbacks", WF_KEY_LATER},
     {"tables", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {"compute", WF_KEY_LATER},
@@ -396,6 +407,10 @@ static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf 
         return wf_read_fail(r, root, err, WF_USAGE,
                             "add one, like loss: sparse_categorical_crossentropy",
                             "a job with \"layers\" wants a \"loss\"");
+    if (j->n_callbacks && !j->n_eval)
+        return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
+                       "%s:%d: callbacks look at the evaluation, and there is none", r->path,
+                       j->callbacks[0].line);
     return WF_OK;
 }
 

@@ -321,6 +321,16 @@ double wf_opt_rate(const wf_opt *opt, uint64_t updates)
     return opt->values[0];
 }
 
+wf_status wf_opt_set_rate(wf_opt *opt, double rate, wf_err *err)
+{
+    if (opt->schedule)
+        return wf_fail(err, WF_USAGE, NULL, "optimizer %s: its learning rate follows %s",
+                       opt->rule->name, opt->schedule->name);
+    WF_TRY(check_value(opt->rule, &opt->rule->options[0], rate, err));
+    opt->values[0] = rate;
+    return WF_OK;
+}
+
 /* The i-th slot that is present, or NULL beyond the last. */
 static const wf_slot *slot_at(const wf_opt *opt, uint32_t i)
 {

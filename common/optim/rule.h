@@ -122,6 +122,10 @@ double wf_opt_value(const wf_opt *opt, const char *name, double otherwise);
 /* The learning rate of an update; `updates` as for wf_opt_apply. */
 double wf_opt_rate(const wf_opt *opt, uint64_t updates);
 
+/* Another constant learning rate. Errors: WF_USAGE for one out of its range, or under a schedule.
+ */
+WF_MUST_USE wf_status wf_opt_set_rate(wf_opt *opt, double rate, wf_err *err);
+
 /* The slots that are present with these options; i < wf_opt_n_slots. */
 uint32_t wf_opt_n_slots(const wf_opt *opt);
 const char *wf_opt_slot_name(const wf_opt *opt, uint32_t i);

@@ -124,6 +124,67 @@ def a_job_starts_from_weights_and_leaves_the_frozen(weft):
         check("weights:" in said and "opt.yaml:" in said, said)
 
 
+CALLBACKS = """
+callbacks:
+  - reduce_lr_on_plateau: {factor: 0.5, patience: 1, min_delta: 0.02}
+  - early_stopping: {patience: 2, restore_best_weights: true}
+"""
+
+
+def make_overfit(weft):
+    """A job that soon gets worse on its evaluation: 256 records against noise."""
+    c = make(weft, "{adam: {learning_rate: 0.02}}", batch=8, epochs=40, more=CALLBACKS)
+    luck = np.random.default_rng(8)
+    for name, n in (("x", 512), ("ex", 256)):
+        x = luck.normal(size=(n, 32)).astype(np.float32)
+        y = np.argmax(x[:, :10] + luck.normal(size=(n, 10)), axis=1).astype(np.int64)
+        np.save(c.path(f"{name}.npy"), x)
+        np.save(c.path(f"{name.replace('x', 'y')}.npy"), y)
+    text = c.read("opt.yaml").replace("train: {x: x.npy, y: y.npy}",
+                                      "train: {x: x.npy, y: y.npy}\n  eval: {x: ex.npy, y: ey.npy}")
+    c.write("opt.yaml", text.replace("every_steps: 100", "every_steps: 30"))
+    return c
+
+
+def decisions(c):
+    job = c.job("opt")
+    words = ("job.evaluated", "job.callback", "job.restores_best")
+    return [line for line in job["events"] if line.startswith(words)], job
+
+
+def callbacks_stop_training_and_restore_the_best(weft):
+    with make_overfit(weft) as c:
+        c.must("up")
+        c.must("train", "opt.yaml")
+        whole, job = decisions(c)
+        evals = [float(line.split("loss ")[1].split()[0]) for line in whole if "evaluated" in line]
+        best = int(np.argmin(evals))
+        check(any("learning rate" in line for line in whole), f"the rate stayed: {whole}")
+        check(any("early stopping" in line for line in whole), f"it did not stop: {whole}")
+        check(f"job.restores_best the weights after epoch {best + 1} are the job's" in whole,
+              f"the best of {evals} is not restored: {whole}")
+        check(c.read("checkpoints/opt/best") == c.read("checkpoints/opt/latest"),
+              "the last checkpoint is not the best one")
+        said = c.must("eval", "opt.yaml").out
+        check(f"{evals[best]:.4f}"[:6] in said, f"{evals[best]} evaluated again: {said}")
+        rows = losses(c)
+    for moment in (0.4, 0.75):
+        with make_overfit(weft) as c:
+            c.must("up")
+            c.must("submit", "opt.yaml")
+            until(lambda: len(losses(c)) >= moment * len(rows), "its moment")
+            c.kill_all()
+            c.must("up")
+            recovery = c.start("recover", "opt")
+            check(c.end_of(recovery).code == 0, "weft recover failed")
+            after, _ = decisions(c)
+            told = [line for line in after if "restores_best" not in line]
+            check(told and told == [l for l in whole if "restores_best" not in l][-len(told):],
+                  f"other decisions after a recovery: {told} for {whole}")
+            check(whole[-1] in after or after[-1] == whole[-1], f"{after} for {whole}")
+
+
 main([accumulated_batches_are_one_large_batch, a_recovered_run_goes_on_with_the_same_bits,
       lamb_gives_the_same_bits_with_any_number_of_ps,
-      a_job_starts_from_weights_and_leaves_the_frozen])
+      a_job_starts_from_weights_and_leaves_the_frozen,
+      callbacks_stop_training_and_restore_the_best])
