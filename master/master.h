@@ -91,6 +91,10 @@ WF_MUST_USE wf_status wf_master_advance(wf_master *m, int64_t now_ns, wf_err *er
 /* A job's text as a submit asks for it; for tests and the simulator. */
 WF_MUST_USE wf_status wf_master_submit(wf_master *m, const char *job, const char *text,
                                        const char *path, bool resume, wf_err *err);
+/* Changes numbers of a job that is over: `set` [n] as "KEY=VALUE"; a recovery then goes on with
+ * them. Errors: WF_NOTFOUND, WF_EXISTS while it runs, WF_USAGE for what may not change. */
+WF_MUST_USE wf_status wf_master_change(wf_master *m, const char *job, size_t n, char *const set[],
+                                       wf_err *err);
 WF_MUST_USE wf_status wf_master_recover(wf_master *m, const char *job, int64_t from_step,
                                         wf_err *err);
 

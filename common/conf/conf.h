@@ -197,6 +197,13 @@ WF_MUST_USE wf_status wf_job_parse(const char *text, size_t size, const char *pa
 /* Frees *j with all in it and sets it to NULL; NULL is fine. */
 void wf_job_free(wf_job_conf **j);
 
+/* A job's text with one number changed, "optimizer.learning_rate=0.001": a key `set` at its end
+ * says so. The caller frees *out. Errors: WF_USAGE for what may not change; whether the number is
+ * right is for wf_job_parse. */
+WF_MUST_USE wf_status wf_job_change(const char *text, const char *change, char **out, wf_err *err);
+/* The lines "  KEY: VALUE" of what was changed, borrowed from the text; NULL if nothing was. */
+const char *wf_job_changes(const char *text);
+
 /* [a-z0-9._-]{1,64}, not beginning with a dot: fit for a folder's name. */
 bool wf_job_name_ok(const char *name);
 

@@ -4,6 +4,7 @@
 #include "common/conf/conf.h"
 #include "common/conf/item.h"
 #include "common/conf/read.h"
+#include "common/conf/set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -432,6 +433,7 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
         return wf_fail_nomem(err, strlen(path));
     WF_TRY(wf_read_folder(path, j->arena, &r.folder, err));
     WF_TRY(wf_tree_parse(text, size, path, j->arena, &root, err));
+    WF_TRY(wf_set_apply(&r, root, err));
     WF_TRY(wf_read_map(&r, root, "the job", job_keys, f, err));
     return check_job(&r, root, j, err);
 }

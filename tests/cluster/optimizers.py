@@ -184,7 +184,34 @@ def callbacks_stop_training_and_restore_the_best(weft):
             check(whole[-1] in after or after[-1] == whole[-1], f"{after} for {whole}")
 
 
+def a_stopped_job_goes_on_with_other_numbers(weft):
+    with make(weft, "{sgd: {learning_rate: 0.1}}", epochs=200) as c:
+        c.must("up")
+        c.must("submit", "opt.yaml")
+        until(lambda: c.checkpoints("opt"), "a checkpoint")
+        check("stop it first" in c.must("recover", "opt", "--set", "epochs=3", code=1).err,
+              "a running job was changed")
+        c.must("stop", "opt", code=0)
+        c.until_job("opt", lambda j: j["state"] == "stopped", "stops")
+        said = c.must("recover", "opt", "--set", "seed=2", code=2).err
+        check("cannot change on the way" in said, said)
+        said = c.must("recover", "opt", "--set", "optimizer.momentun=0.5", code=2).err
+        check("did you mean" in said, said)
+        epoch = c.job("opt")["epoch"]
+        c.must("recover", "opt", "--set", f"epochs={epoch + 1}", "--set",
+               "optimizer.learning_rate=0.001")
+        job = c.job("opt")
+        check(job["state"] == "done" and job["epochs"] == epoch + 1, f"{job}")
+        check("learning_rate: 0.001" in job["set"], f"status shows {job['set']!r}")
+        check("set epochs" in c.must("status").out, "weft status does not show it")
+        import json
+        with open(c.path("checkpoints", "opt", c.checkpoints("opt")[-1], "manifest.json"),
+                  encoding="utf-8") as f:
+            options = json.load(f)["options"]
+        check(options["learning_rate"] == 0.001, f"{options}")
+
+
 main([accumulated_batches_are_one_large_batch, a_recovered_run_goes_on_with_the_same_bits,
       lamb_gives_the_same_bits_with_any_number_of_ps,
       a_job_starts_from_weights_and_leaves_the_frozen,
-      callbacks_stop_training_and_restore_the_best])
+      callbacks_stop_training_and_restore_the_best, a_stopped_job_goes_on_with_other_numbers])
