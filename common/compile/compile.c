@@ -56,11 +56,12 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
         }
     }
     near = wf_nearest(name, names, WF_COUNT(names));
-    return wf_fail(err, WF_USAGE,
-                   "there are import, weights, loss, stable, mode, differentiate, update, strategy, prune, "
-                   "infer, fold, simplify, cse, place, partition, schedule",
-                   "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
+    return wf_fail(
+        err, WF_USAGE,
+        "there are import, weights, loss, stable, mode, differentiate, update, strategy, prune, "
+        "infer, fold, simplify, cse, place, partition, schedule",
+        "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
+        near ? "\"?" : "");
 }
 
 static wf_status check_spec(const wf_compile_spec *s, wf_err *err)

@@ -184,7 +184,8 @@ static void wrong_callbacks_are_named_by_line(void **unused)
 {
     (void)unused;
     expect("  - erly_stopping\n", 1, WF_USAGE, "/j.yaml:8: unknown callback");
-    expect("  - early_stopping: {patiense: 1}\n", 1, WF_USAGE, "unknown option of early_stopping \"patiense\"");
+    expect("  - early_stopping: {patiense: 1}\n", 1, WF_USAGE,
+           "unknown option of early_stopping \"patiense\"");
     expect("  - early_stopping: {monitor: val_acuracy}\n", 1, WF_USAGE,
            "/j.yaml:8: early_stopping: the evaluation gives no \"val_acuracy\"; did you mean "
            "\"val_accuracy\"?");
