@@ -2,8 +2,9 @@
 /* common/compile/weights.c - where variables begin and which of them stay there: first weights out
  * of a file, by name, and the patterns of `freeze`.
  *
- * A frozen variable keeps its content in the graph, gets no gradient and never reaches a ps. Which
- * are frozen counts for the digest: a checkpoint holds the others only.
+ * A frozen variable keeps its content in the graph, gets no gradient and never reaches a ps; a
+ * BatchNormalization whose running values are frozen normalises by them. Which are frozen counts
+ * for the digest: a checkpoint holds the others only.
  */
 #include "common/base/nearest.h"
 #include "common/compile/pass.h"
@@ -13,9 +14,32 @@
 #include <string.h>
 #include <xxhash.h>
 
-static bool is_variable(const wf_value *v)
+/* Whether a BatchNormalization keeps its running mean or variance there: files have these as
+ * constants, and they are variables all the same. */
+static bool is_running(const wf_graph *g, const wf_value *v)
 {
-    return v->variable != WF_VAR_NOT && v->known && !v->producer;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const wf_node *n = g->nodes[i];
+
+        for (uint32_t k = 3; k < n->n_in && k < 5; k++) {
+            const wf_value *source = n->in[k];
+
+            if (!wf_node_is(n, WF_DOMAIN_ONNX, "BatchNormalization"))
+                break;
+            while (source && wf_node_is(source->producer, WF_DOMAIN_ONNX, "Identity"))
+                source = source->producer->in[0];
+            if (source == v)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_variable(const wf_graph *g, const wf_value *v)
+{
+    if (!v->known || v->producer || v->is_input)
+        return false;
+    return v->variable != WF_VAR_NOT || (wf_dtype_is_float(v->dtype) && is_running(g, v));
 }
 
 /* The variable named most like `name`, or NULL. */
@@ -26,7 +50,7 @@ static const char *nearest_variable(const wf_unit *u, const char *name)
     size_t n = 0;
 
     for (size_t i = 0; names && i < g->n_values; i++)
-        if (is_variable(g->values[i]))
+        if (is_variable(g, g->values[i]))
             names[n++] = g->values[i]->name;
     if (names)
         near = wf_nearest(name, names, n);
@@ -55,7 +79,7 @@ static wf_status matches_nothing(const wf_unit *u, const char *pattern, wf_err *
     plain[n] = 0;
     near = nearest_variable(u, plain);
     for (size_t i = 0; !near && n && i < u->graph->n_values; i++)
-        if (is_variable(u->graph->values[i]))
+        if (is_variable(u->graph, u->graph->values[i]))
             near = u->graph->values[i]->name;
     return in_file(u, u->spec->freeze_line,
                    wf_fail(err, WF_USAGE, NULL, "freeze: \"%.200s\" matches no variable%s%s%s",
@@ -74,10 +98,10 @@ static wf_status freeze(wf_unit *u, wf_err *err)
         for (size_t k = 0; k < u->graph->n_values; k++) {
             wf_value *v = u->graph->values[k];
 
-            if (!is_variable(v) || fnmatch(u->spec->freeze[i], v->name, 0) != 0)
+            if (fnmatch(u->spec->freeze[i], v->name, 0) != 0 || !is_variable(u->graph, v))
                 continue;
             any = true;
-            if (v->variable == WF_VAR_TRAINABLE) {
+            if (v->variable != WF_VAR_FROZEN) {
                 v->variable = WF_VAR_FROZEN;
                 /* The sum over all names, in whatever order the patterns come. */
                 digest += XXH3_64bits(v->name, strlen(v->name));
@@ -178,7 +202,7 @@ static wf_status check_map(const fit *f, wf_err *err)
         const wf_value *v = wf_graph_value(f->u->graph, f->w->map[i].variable);
         const char *near = nearest_variable(f->u, f->w->map[i].variable);
 
-        if (v && is_variable(v))
+        if (v && is_variable(f->u->graph, v))
             continue;
         return in_file(f->u, f->w->map[i].line,
                        wf_fail(err, WF_USAGE, NULL,
@@ -198,7 +222,7 @@ static wf_status fit_all(fit *f, wf_err *err)
 
     WF_TRY(check_map(f, err));
     for (size_t i = 0; i < g->n_values; i++)
-        if (is_variable(g->values[i]))
+        if (is_variable(g, g->values[i]))
             WF_TRY(take(f, g->values[i], err));
     for (size_t i = 0; i < f->file->n; i++) {
         if (f->taken[i] || !f->file->rows[i].is_weight)

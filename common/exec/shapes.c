@@ -82,6 +82,14 @@ static bool is_small(const wf_value *v)
            elems <= FOLD_ELEMS;
 }
 
+/* Whether its extents depend on content: they are found by computing it. */
+static bool is_counted(const wf_node *n)
+{
+    const wf_kernel *k;
+
+    return wf_kernel_find(n, WF_DEV_CPU, &k, NULL) == WF_OK && k->extents;
+}
+
 static bool folds(const wf_node *n)
 {
     bool open = false;
@@ -93,7 +101,7 @@ static bool folds(const wf_node *n)
             return false;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i]) {
-            if (!is_small(n->out[i]))
+            if (!is_small(n->out[i]) && (n->out[i]->rank < 0 || !is_counted(n)))
                 return false;
             open = open || !n->out[i]->known;
         }
@@ -113,8 +121,10 @@ static wf_status fold(wf_arena *scratch, wf_node *n, wf_err *err)
     if (wf_kernel_eval(n, n->n_in, in, n->n_out, out, NULL) != WF_OK)
         return WF_OK;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i])
+        if (n->out[i]) {
+            wf_value_set_type(n->out[i], out[i]->dtype, out[i]->rank, out[i]->dims);
             wf_value_set_known(n->out[i], &out[i]);
+        }
     return WF_OK;
 }
 

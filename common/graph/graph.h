@@ -8,7 +8,8 @@
  * be read by many.
  *
  * Other headers of this room: op.h (the registry: what weft knows about one operation), emit.h
- * (building nodes, gradients), onnx.h (read and write ModelProto); infer.h is for ops/ alone.
+ * (building nodes, gradients), onnx.h (read and write ModelProto), einsum.h (Einsum's equation);
+ * infer.h is for ops/ alone.
  *
  * Invariants (wf_graph_check holds them)
  *   G1  nodes are in topological order: a node's inputs are made before it

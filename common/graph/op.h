@@ -29,6 +29,15 @@
  *      shape is read
  *   SliceGrad(dy, x, starts, ends, (axes), (steps)) -> as x
  *      zeros, and dy where Slice took from; of x only the shape is read
+ *   GatherNDGrad(dy, ids, data) -> as data
+ *      attr batch_dims = 0; zeros, and dy added where GatherND took from; of data only the shape is
+ *      read
+ *   TileGrad(dy, x) -> as x
+ *      dy's copies of each element of x, added up; of x only the shape is read
+ *   PadGrad(dy, x, pads, (axes)) -> as x
+ *      attr mode; dy added where Pad took from; of x only the shape is read
+ *   DepthToSpaceGrad(dy) -> dx
+ *      attrs blocksize, mode = "DCR": dy's elements where DepthToSpace took them from
  *   DropoutGrad(dy, mask, (ratio), (training_mode)) -> dx
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []
@@ -40,6 +49,28 @@
  *      max(x, 0) - x z + log(1 + exp(-|x|))
  *   SigmoidCrossEntropyGrad(dloss, logits, labels) -> dlogits
  *      the same attr; (sigmoid(x) - z) dloss, divided by the number of logits for "mean"
+ *   ConvDataGrad(dy, W, X) -> dX; ConvWeightGrad(dy, X, W) -> dW
+ *      Conv's attrs; of the last input only the shape is read
+ *   ConvTransposeDataGrad(dy, W, X) -> dX; ConvTransposeWeightGrad(dy, X, W) -> dW
+ *      ConvTranspose's attrs; the same
+ *   AveragePoolGrad(dy, x), MaxPoolGrad(dy, x, y), LpPoolGrad(dy, x, y) -> dx
+ *      the pooling's attrs; without kernel_shape the window is the whole of the input. MaxPoolGrad
+ *      gives dy to the first element of a window that equals y
+ *   BatchNormalizationTrain(x, scale, bias) -> y, (mean), (var)
+ *      attr epsilon = 1e-5; by the batch's own mean and (population) variance, which are given
+ *   BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, (dscale), (dbias)
+ *      attrs epsilon, training_mode = 0: by the given values; 1: by those of the batch, worked out
+ *      when they are absent
+ *   GroupNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
+ *      attrs epsilon, num_groups (as many as channels when absent)
+ *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
+ *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
+ *      attrs axis = -1, epsilon = 1e-5
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
+ *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *      the operation's attrs; any output may be left out
+ *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
+ *      Resize's attrs; of x only the shape is read
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H

@@ -7,24 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-static wf_status make_outputs(const wf_node *node, uint32_t n_out, wf_tensor *out[], wf_err *err)
+/* dims[i] of output i, where inference knows them or the kernel does. */
+static wf_status find_dims(const wf_kernel *k, const wf_node *node, uint32_t n_out,
+                           const wf_tensor *const in[], int64_t (*dims)[WF_MAX_RANK], wf_err *err)
 {
+    bool open = false;
+
     for (uint32_t i = 0; i < n_out; i++) {
         const wf_value *v = node->out[i];
-        int64_t dims[WF_MAX_RANK];
 
         if (!v)
             continue;
         if (v->rank < 0 || v->dtype == WF_NONE)
             return wf_fail(err, WF_UNSUPPORTED, NULL, "the shape of its result is not known");
-        for (int32_t d = 0; d < v->rank; d++) {
-            dims[d] = v->axes[d].size;
-            if (dims[d] < 0)
-                return wf_fail(err, WF_UNSUPPORTED, NULL, "the shape of its result is not known");
-        }
-        WF_TRY(wf_tensor_new(v->dtype, (uint32_t)v->rank, dims, &out[i], err));
+        open = open || !wf_value_dims(v, dims[i]);
     }
-    return WF_OK;
+    if (!open)
+        return WF_OK;
+    if (!k->extents)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "the shape of its result is not known");
+    wf_assert(n_out <= WF_KERNEL_PORTS);
+    return k->extents(node, in, dims, err);
+}
+
+static wf_status make_outputs(const wf_kernel *k, const wf_node *node, uint32_t n_out,
+                              const wf_tensor *const in[], wf_tensor *out[], wf_err *err)
+{
+    int64_t(*dims)[WF_MAX_RANK] = calloc(WF_MAX(n_out, (uint32_t)WF_KERNEL_PORTS), sizeof *dims);
+    wf_status rc;
+
+    if (!dims)
+        return wf_fail_nomem(err, n_out * sizeof *dims);
+    rc = find_dims(k, node, n_out, in, dims, err);
+    for (uint32_t i = 0; rc == WF_OK && i < n_out; i++)
+        if (node->out[i])
+            rc = wf_tensor_new(node->out[i]->dtype, (uint32_t)node->out[i]->rank, dims[i], &out[i],
+                               err);
+    free(dims);
+    return rc;
 }
 
 /* in and out padded to WF_KERNEL_PORTS, as kernels read them. */
@@ -53,6 +73,8 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
     rc = k->run(&run, in, out, err);
 out:
     free(workspace);
+    if (prep.release)
+        prep.release(prep.state);
     wf_arena_free(&prep.arena);
     return rc;
 }
@@ -76,7 +98,7 @@ wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in, const wf_tensor *co
     rc = wf_kernel_find(node, WF_DEV_CPU, &k, err);
     if (rc != WF_OK)
         goto out;
-    rc = make_outputs(node, n_out, outs, err);
+    rc = make_outputs(k, node, n_out, ins, outs, err);
     if (rc == WF_OK)
         rc = run_one(k, node, ins, outs, err);
     rc = wf_err_wrap(err, rc, "%s \"%s\"", node->op->name, node->name);

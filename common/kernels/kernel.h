@@ -32,8 +32,10 @@ typedef struct wf_prep {
     const wf_node *node; /* attributes */
     wf_arena *arena;  /* of the plan: what prepare allocates here lives as long as run is called */
     uint32_t threads; /* of the pool that run will get */
-    size_t workspace_bytes; /* out: what run wants, 0 at the start */
-    void *state;            /* out: handed to run, read-only there */
+    size_t workspace_bytes;       /* out: what run wants, 0 at the start */
+    void *state;                  /* out: handed to run, read-only there */
+    void (*release)(void *state); /* out: called once, after the last run, also when prepare
+                                   * failed; NULL: the arena holds all of state */
 } wf_prep;
 
 /* What run is given. */
@@ -52,6 +54,11 @@ typedef wf_status wf_prepare_fn(wf_prep *prep, const wf_tensor *const in[],
                                 const wf_tensor *const out[], wf_err *err);
 typedef wf_status wf_run_fn(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                             wf_err *err);
+
+/* Of an operation whose extents depend on content (NonZero): sets dims[i] [rank of output i] from
+ * the inputs. wf_kernel_eval alone asks; a plan has no such nodes left. */
+typedef wf_status wf_extents_fn(const wf_node *node, const wf_tensor *const in[],
+                                int64_t dims[WF_KERNEL_PORTS][WF_MAX_RANK], wf_err *err);
 
 #define WF_TYPE(dtype) (1u << (dtype))
 #define WF_TYPES_FLOAT (WF_TYPE(WF_F32) | WF_TYPE(WF_F64))
@@ -72,6 +79,7 @@ typedef struct wf_kernel {
     bool is_view;      /* output 0 has the bytes of input 0: the plan shares memory; run copies */
     wf_prepare_fn *prepare; /* NULL: nothing to prepare */
     wf_run_fn *run;
+    wf_extents_fn *extents; /* NULL: shapes follow from shapes */
 } wf_kernel;
 
 /* The row for a node, whose values have their dtypes.
@@ -84,7 +92,8 @@ const wf_kernel *wf_kernel_at(size_t i);
 /* Computes a single node on the cpu into fresh tensors, as constant folding wants it.
  *   in   [n_in]: tensors of the dtype and dims of node->in; NULL for what is absent
  *   out  [n_out], filled: tensors of the dtype and dims of node->out (which must all be known),
- * that the caller owns; NULL for outputs that are absent. All NULL on failure Errors:
+ * that the caller owns; NULL for outputs that are absent. Extents that depend on content may be
+ * unknown in node->out. All NULL on failure. Errors:
  * WF_UNSUPPORTED when there is no kernel or an output's shape depends on the run, WF_SHAPE,
  * WF_INVALID, WF_NOMEM; each names the node. */
 WF_MUST_USE wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in,

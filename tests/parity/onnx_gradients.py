@@ -23,6 +23,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nn_cases  # noqa: E402
 import weft_ops  # noqa: E402
 
 STEP = 1e-5
@@ -147,6 +148,7 @@ def cases():
                    consts={"i": i64(1, -1, 1, 0).reshape(2, 2)}, symbolic=symbolic)
         yield Case("Gather axis 1" + s, [(2, 5, 3)], node("Gather", "w0 i", axis=1),
                    consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
+        yield from mover_cases(symbolic, s)
     yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
                opset=13)
     yield Case("noop_with_empty_axes", [(2, 3)], node("ReduceSum", "w0", noop_with_empty_axes=1))
@@ -174,8 +176,182 @@ def cases():
         yield Case("SigmoidCrossEntropy " + reduction, [(3, 4)],
                    node("SigmoidCrossEntropy", "w0 z", domain=weft_ops.DOMAIN, reduction=reduction),
                    consts={"z": np.array([[0.0, 1, 1, 0.25]] * 3)})
+    yield from elementwise()
+    yield from reductions()
+    yield from masked()
     yield Case("used twice", [(3,)], node("Exp", "w0", "a"), node("Mul", "a w0", "b"),
                node("Add", "b a"))
+    yield from nn_cases.gradients(Case, node)
+
+
+def elementwise():
+    """Activations, functions of one number, and what folds several."""
+    signs = np.array([[-2.6, -1.3, -0.7, -0.2], [0.3, 0.6, 1.4, 2.2], [4.0, -4.0, 0.9, -0.9]])
+    for op, attrs in (("Celu", {}), ("Celu", {"alpha": 0.5}), ("Elu", {}), ("Elu", {"alpha": 2.0}),
+                      ("HardSigmoid", {}), ("HardSigmoid", {"alpha": 0.5, "beta": 0.25}),
+                      ("HardSwish", {}), ("LeakyRelu", {}), ("LeakyRelu", {"alpha": 0.25}),
+                      ("Mish", {}), ("Selu", {}), ("Selu", {"alpha": 1.5, "gamma": 0.5}),
+                      ("Softplus", {}), ("Softsign", {}), ("ThresholdedRelu", {}),
+                      ("ThresholdedRelu", {"alpha": 0.5}), ("Shrink", {}),
+                      ("Shrink", {"bias": 0.5, "lambd": 1.0}), ("Erf", {}), ("Sin", {}),
+                      ("Cos", {}), ("Tan", {}), ("Sinh", {}), ("Cosh", {}), ("Asinh", {}),
+                      ("Atan", {})):
+        yield Case(f"{op} {attrs}", [signs], node(op, "w0", **attrs))
+        yield Case(f"{op} {attrs} symbolic", [signs], node(op, "w0", **attrs), symbolic=True)
+    for way in ("none", "tanh"):
+        yield Case("Gelu " + way, [signs], node("Gelu", "w0", approximate=way), opset=20)
+    for op, low, high in (("Asin", -0.9, 0.9), ("Acos", -0.9, 0.9), ("Atanh", -0.9, 0.9),
+                          ("Acosh", 1.1, 3.0)):
+        yield Case(op, [((3, 4), low, high)], node(op, "w0"))
+    for op in ("Floor", "Ceil", "Round", "Sign"):
+        yield Case(op, [(3, 4)], node(op, "w0", "a"), node("Mul", "a w0"))
+    for slope in ((3, 4), (4,), (3, 1), (1,), ()):
+        for symbolic in (False, True):
+            yield Case(f"PRelu {slope} {symbolic}", [signs, slope], node("PRelu", "w0 w1"),
+                       symbolic=symbolic)
+    for op in ("Sum", "Mean"):
+        for symbolic in (False, True):
+            yield Case(f"{op} of three {symbolic}", [(3, 4), (4,), (3, 1)], node(op, "w0 w1 w2"),
+                       symbolic=symbolic)
+        yield Case(op + " of one", [(3, 4)], node(op, "w0"))
+    yield Case("Mod", [signs, ((4,), 0.8, 1.2)], node("Mod", "w0 w1", fmod=1))
+    for op in ("Max", "Min"):
+        yield Case(op + " of one", [(3,)], node(op, "w0"))
+
+
+def reductions():
+    shape, positive = (2, 3, 4), ((2, 3, 4), 0.5, 2.0)
+    for op, weight in (("ReduceL1", shape), ("ReduceL2", shape), ("ReduceLogSum", positive),
+                       ("ReduceLogSumExp", shape), ("ReduceMax", shape), ("ReduceMin", shape),
+                       ("ReduceProd", shape), ("ReduceSumSquare", shape)):
+        for symbolic in (False, True):
+            for axes, keep in (((0,), 0), ((1,), 1), ((-1, 0), 0), ((0, 1, 2), 1)):
+                yield Case(f"{op} {axes} {keep} {symbolic}", [weight],
+                           node(op, "w0 a", keepdims=keep), consts={"a": i64(*axes)},
+                           symbolic=symbolic)
+            yield Case(f"{op} all {symbolic}", [weight], node(op, "w0", keepdims=0),
+                       symbolic=symbolic)
+        yield Case(f"{op} of opset 13", [weight], node(op, "w0", axes=[1], keepdims=0), opset=13)
+        if op not in ("ReduceL1", "ReduceL2", "ReduceLogSum"):  # the reference copies x
+            yield Case(f"{op} of no axes", [weight], node(op, "w0", noop_with_empty_axes=1))
+    zeros = np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [1.5, -2.0, 4.0]])
+    yield Case("ReduceProd of zeros", [zeros], node("ReduceProd", "w0 a", keepdims=0),
+               consts={"a": i64(1)})
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            for axis in (0, -1):
+                yield Case(f"CumSum {exclusive}{reverse} {axis}", [(3, 4)],
+                           node("CumSum", "w0 a", exclusive=exclusive, reverse=reverse),
+                           consts={"a": np.int64(axis)}, symbolic=reverse == 1)
+
+
+def masked():
+    """Infinities that must not reach a gradient."""
+    mask = np.triu(np.full((4, 4), -np.inf), 1)
+    yield Case("Softmax of masked scores", [(4, 4)], node("Add", "w0 m", "a"), node("Softmax", "a"),
+               consts={"m": mask})
+    yield Case("Softmax of Where", [(4, 4)], node("Where", "c m w0", "a"), node("Softmax", "a"),
+               consts={"m": np.float64(-np.inf), "c": mask < 0})
+
+
+def points():
+    """(case, upstream gradient, gradients): where differences see nothing, at corners, ties and
+    infinities."""
+    inf, t, f = np.inf, True, False
+    one = np.array([1.0, 2.0, 4.0])
+    yield (Case("Where takes nothing from the other side", [np.array([4.0, 9.0]), np.array([5.0, 0.0])],
+                node("Where", "c w0 w1", "a"), node("Sqrt", "a"), consts={"c": np.array([t, f])}),
+           np.array([1.0, 1.0]), {"w0": np.array([0.25, 0]), "w1": np.array([0, inf])})
+    rows = np.array([[0.0, -inf, 0.0], [-inf, -inf, -inf]])
+    yield (Case("ReduceLogSumExp of masked rows", [np.zeros((2, 3))], node("Add", "w0 m", "a"),
+                node("ReduceLogSumExp", "a x", keepdims=0), consts={"m": rows, "x": i64(1)}),
+           np.array([2.0, 3.0]), {"w0": np.array([[1.0, 0, 1], [0, 0, 0]])})
+    ties = np.array([[2.0, 2.0, 1.0], [1.0, 3.0, 3.0]])
+    for op, want in (("ReduceMax", [[1.0, 1, 0], [0, 2, 2]]), ("ReduceMin", [[0.0, 0, 2], [4, 0, 0]])):
+        yield (Case(op + " of ties", [ties], node(op, "w0 x", keepdims=0), consts={"x": i64(1)}),
+               np.array([2.0, 4.0]), {"w0": np.array(want)})
+    for op, want in (("Max", [0.5, 0, 4]), ("Min", [0.5, 2, 0])):
+        yield (Case(op + " of ties", [np.array([1.0, 1, 3]), np.array([1.0, 2, 1])],
+                    node(op, "w0 w1")), one, {"w0": np.array(want), "w1": one - want})
+    yield (Case("ReduceL2 at 0", [np.zeros(3)], node("ReduceL2", "w0", keepdims=0)), np.float64(1),
+           {"w0": np.zeros(3)})
+    yield (Case("Clip on its bounds", [np.array([-1.0, 1.0, 2.0])], node("Clip", "w0 l h"),
+                consts={"l": np.float64(-1), "h": np.float64(1)}), one, {"w0": np.array([1.0, 2, 0])})
+    corner = np.array([0.0, -1.0, 1.0])
+    for op, slope in (("LeakyRelu", np.float64(np.float32(0.01))), ("Elu", 1.0), ("Relu", 0.0)):
+        left = {"LeakyRelu": slope, "Elu": np.exp(-1), "Relu": 0.0}[op]
+        yield (Case(op + " at 0", [corner], node(op, "w0")), one,
+               {"w0": one * np.array([slope, left, 1])})
+    yield (Case("PRelu at 0", [corner, np.array([0.25])], node("PRelu", "w0 w1")), one,
+           {"w0": one * np.array([0.25, 0.25, 1]), "w1": np.array([-2.0])})
+
+
+EINSUMS = [("ij->ji", (3, 4)), ("ij->i", (3, 4)), ("ij->", (3, 4)), ("i...j->...", (2, 3, 4)),
+           ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+           ("bhid,bhjd->bhij", (2, 3, 4, 2), (2, 3, 5, 2)), ("...ij,...jk->...ik", (2, 3, 4), (4, 5)),
+           ("i,j->ij", (3,), (4,)), ("ij,ij->", (3, 4), (3, 4)), ("ij,k->jk", (3, 4), (5,)),
+           ("bij,bi->bj", (2, 3, 4), (2, 3)),
+           ("...i,...i->...", (2, 1, 3), (4, 3)), ("abc,cb->ba", (2, 3, 4), (4, 3))]
+
+
+def mover_cases(symbolic, s):
+    yield Case("Split" + s, [(2, 5)], node("Split", "w0 sizes", "a b c", axis=1),
+               node("Mul", "a c", "y"), consts={"sizes": i64(2, 1, 2)}, symbolic=symbolic)
+    yield Case("Split of opset 13" + s, [(4, 3)], node("Split", "w0", "a b"), node("Mul", "a b"),
+               symbolic=symbolic, opset=13)
+    yield Case("Split num_outputs" + s, [(2, 5)],
+               node("Split", "w0", "y a b", axis=-1, num_outputs=3), symbolic=symbolic)
+    for repeats in ((2, 3), (1, 2), (3, 1), (1, 1)):
+        yield Case(f"Tile {repeats}{s}", [(2, 3)], node("Tile", "w0 t"),
+                   consts={"t": i64(*repeats)}, symbolic=symbolic)
+    for mode in "constant reflect edge wrap".split():
+        yield Case(f"Pad {mode}{s}", [(3, 4)], node("Pad", "w0 p", mode=mode),
+                   consts={"p": i64(1, 2, 2, 3)}, symbolic=symbolic)
+        yield Case(f"Pad {mode} cropping{s}", [(2, 3, 5)], helper.make_node("Pad", ["w0", "p", "", "a"], ["y"], mode=mode),
+                   consts={"p": i64(-1, 2, 3, -1), "a": i64(-1, 0)}, symbolic=symbolic)
+    yield Case("GatherElements" + s, [(3, 4)], node("GatherElements", "w0 i", axis=1),
+               consts={"i": i64(0, 0, -1, 2, 1, 1).reshape(2, 3)}, symbolic=symbolic)
+    yield Case("GatherElements axis 0" + s, [(3, 4)], node("GatherElements", "w0 i"),
+               consts={"i": i64(2, 0, 1, 2, -1, 2, 2, 0).reshape(2, 4)}, symbolic=symbolic)
+    yield Case("GatherND" + s, [(3, 4, 2)], node("GatherND", "w0 i"),
+               consts={"i": i64(0, 1, 2, -1, 0, 1).reshape(3, 2)}, symbolic=symbolic)
+    yield Case("GatherND batch_dims" + s, [(2, 3, 4)], node("GatherND", "w0 i", batch_dims=1),
+               consts={"i": i64(1, 0, 1, 2).reshape(2, 2, 1)}, symbolic=symbolic)
+    for reduction in ("none", "add"):
+        yield Case(f"ScatterElements {reduction}{s}", [(3, 4), (2, 3)],
+                   node("ScatterElements", "w0 i w1", axis=1, reduction=reduction),
+                   consts={"i": i64(0, 3, -2, 1, 0, 2).reshape(2, 3)}, symbolic=symbolic)
+        yield Case(f"ScatterND {reduction}{s}", [(3, 4, 2), (2, 2)],
+                   node("ScatterND", "w0 i w1", reduction=reduction),
+                   consts={"i": i64(0, 1, 2, 3).reshape(2, 2)}, symbolic=symbolic)
+    yield Case("ScatterND adding twice" + s, [(5,), (3,)],
+               node("ScatterND", "w0 i w1", reduction="add"),
+               consts={"i": i64(1, 1, 4).reshape(3, 1)}, symbolic=symbolic)
+    for upper in (0, 1):
+        for k in (-1, 0, 2):
+            yield Case(f"Trilu {upper} {k}{s}", [(2, 3, 4)], node("Trilu", "w0 k", upper=upper),
+                       consts={"k": np.int64(k)}, symbolic=symbolic)
+    for largest in (0, 1):
+        yield Case(f"TopK {largest}{s}", [(3, 5)], node("TopK", "w0 k", "y i", largest=largest),
+                   consts={"k": i64(2)}, symbolic=symbolic)
+        yield Case(f"TopK axis 0 {largest}{s}", [(4, 3)],
+                   node("TopK", "w0 k", "y i", axis=0, largest=largest),
+                   consts={"k": i64(3)}, symbolic=symbolic)
+    for mode in ("DCR", "CRD"):
+        yield Case(f"DepthToSpace {mode}{s}", [(2, 8, 2, 3)],
+                   node("DepthToSpace", "w0", blocksize=2, mode=mode), symbolic=symbolic)
+    yield Case("SpaceToDepth" + s, [(2, 3, 4, 6)], node("SpaceToDepth", "w0", blocksize=2),
+               symbolic=symbolic)
+    for axes in ({"batch_axis": 0, "time_axis": 1}, {"batch_axis": 1, "time_axis": 0}):
+        yield Case(f"ReverseSequence {axes}{s}", [(3, 3, 2)],
+                   node("ReverseSequence", "w0 l", **axes), consts={"l": i64(2, 3, 1)},
+                   symbolic=symbolic)
+    for equation, *shapes in EINSUMS:
+        yield Case(f"Einsum {equation}{s}", shapes,
+                   node("Einsum", " ".join(f"w{i}" for i in range(len(shapes))), equation=equation),
+                   symbolic=symbolic)
+    yield Case("CenterCropPad" + s, [(3, 6)], node("CenterCropPad", "w0 z"),
+               consts={"z": i64(6, 3)}, symbolic=symbolic)
 
 
 def evaluate(model, feeds, r_of_y):

@@ -4,7 +4,10 @@
 common/graph/op.h says in words what these say in formulas. They let a gradient graph run without any
 kernel of weft, so that the graph itself is tested.
 """
+import math
+
 import numpy as np
+import weft_nn
 from onnx.reference.op_run import OpRun
 
 DOMAIN = "ai.weft"
@@ -35,6 +38,98 @@ class SigmoidGrad(Weft):
 class TanhGrad(Weft):
     def _run(self, dy, y):
         return (dy * (1 - y * y),)
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+class CurveGrad(Weft):
+    """dx = dy slope(x), in double, with the attributes of the forward operation."""
+
+    def _run(self, dy, x, **attrs):
+        given = {k: v for k, v in attrs.items() if v is not None}
+        return ((dy * self.slope(x.astype(np.float64), **given)).astype(dy.dtype),)
+
+
+class CeluGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        return np.where(x > 0, 1, np.exp(np.minimum(x, 0) / alpha))
+
+
+class EluGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        return np.where(x > 0, 1, alpha * np.exp(np.minimum(x, 0)))
+
+
+class GeluGrad(CurveGrad):
+    def slope(self, x, approximate="none"):
+        if approximate == "tanh":
+            t = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))
+            return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * np.sqrt(2 / np.pi) * (
+                1 + 3 * 0.044715 * x * x)
+        return 0.5 * (1 + erf(x / np.sqrt(2))) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+class HardSigmoidGrad(CurveGrad):
+    def slope(self, x, alpha=np.float32(0.2), beta=0.5):
+        line = float(alpha) * x + beta
+        return np.where((line > 0) & (line < 1), float(alpha), 0)
+
+
+class HardSwishGrad(CurveGrad):
+    def slope(self, x):
+        line = float(np.float32(1 / 6)) * x + 0.5
+        return np.where(line < 0, 0, np.where(line > 1, 1, 2 * line - 0.5))
+
+
+class LeakyReluGrad(CurveGrad):
+    def slope(self, x, alpha=np.float32(0.01)):
+        return np.where(x > 0, 1, float(alpha))
+
+
+class MishGrad(CurveGrad):
+    def slope(self, x):
+        t = np.tanh(softplus(x))
+        return t + x * (1 - t * t) * sigmoid(x)
+
+
+class SeluGrad(CurveGrad):
+    def slope(self, x, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875):
+        return np.where(x > 0, gamma, gamma * alpha * np.exp(np.minimum(x, 0)))
+
+
+class ShrinkGrad(CurveGrad):
+    def slope(self, x, bias=0.0, lambd=0.5):
+        return (np.abs(x) > lambd).astype(np.float64)
+
+
+class SoftplusGrad(CurveGrad):
+    def slope(self, x):
+        return sigmoid(x)
+
+
+class SoftsignGrad(CurveGrad):
+    def slope(self, x):
+        return 1 / (1 + np.abs(x)) ** 2
+
+
+class SwishGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        s = sigmoid(alpha * x)
+        return s * (1 + alpha * x * (1 - s))
+
+
+class ThresholdedReluGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        return (x > alpha).astype(np.float64)
 
 
 class SoftmaxGrad(Weft):
@@ -103,6 +198,51 @@ class SliceGrad(Weft):
         return (dx,)
 
 
+class TileGrad(Weft):
+    def _run(self, dy, x):
+        dx = dy.reshape(sum(((d // s, s) for d, s in zip(dy.shape, x.shape)), ()))
+        return (dx.sum(axis=tuple(range(0, 2 * x.ndim, 2))),)
+
+
+class PadGrad(Weft):
+    def _run(self, dy, x, pads, axes=None, mode=None):
+        axes = range(x.ndim) if axes is None else axes
+        before, after = [0] * x.ndim, [0] * x.ndim
+        for i, axis in enumerate(axes):
+            before[axis], after[axis] = pads[i], pads[i + len(pads) // 2]
+        # Where each element of dy came from: the places of x, padded the same way.
+        places = np.arange(x.size).reshape(x.shape)
+        where = tuple(slice(max(-b, 0), d - max(-a, 0)) for b, a, d in zip(before, after, x.shape))
+        if mode in (None, "constant"):
+            places = places[where]
+            places = np.pad(places, [(max(b, 0), max(a, 0)) for b, a in zip(before, after)],
+                            constant_values=-1)
+        else:
+            places = np.pad(places, [(max(b, 0), max(a, 0)) for b, a in zip(before, after)], mode)
+            places = places[tuple(slice(max(-b, 0), d - max(-a, 0))
+                                  for b, a, d in zip(before, after, places.shape))]
+        dx = np.zeros(x.size, x.dtype)
+        np.add.at(dx, places[places >= 0], dy[places >= 0])
+        return (dx.reshape(x.shape),)
+
+
+class GatherNDGrad(Weft):
+    def _run(self, dy, ids, data, batch_dims=None):
+        dx, batch = np.zeros_like(data), batch_dims or 0
+        for at in np.ndindex(*ids.shape[:-1]):
+            np.add.at(dx, at[:batch] + tuple(ids[at]), dy[at])
+        return (dx,)
+
+
+class DepthToSpaceGrad(Weft):
+    def _run(self, dy, blocksize=None, mode=None):
+        n, c, h, w = dy.shape
+        b = blocksize
+        x = dy.reshape(n, c, h // b, b, w // b, b)
+        order = (0, 1, 3, 5, 2, 4) if mode == "CRD" else (0, 3, 5, 1, 2, 4)
+        return (x.transpose(order).reshape(n, c * b * b, h // b, w // b),)
+
+
 class DropoutGrad(Weft):
     def _run(self, dy, mask, ratio=None, training_mode=None):
         if training_mode is None or not training_mode:
@@ -134,6 +274,81 @@ class CorrectCount(Weft):
         return (np.array(hits.sum(), np.int64),)
 
 
-OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
+class Pad(OpRun):
+    """onnx's own cannot crop."""
+
+    def _run(self, x, pads, value=None, axes=None, mode=None):
+        axes = range(x.ndim) if axes is None else axes
+        before, after = [0] * x.ndim, [0] * x.ndim
+        for i, axis in enumerate(axes):
+            before[axis], after[axis] = pads[i], pads[i + len(pads) // 2]
+        mode = mode or "constant"
+        more = [(max(b, 0), max(a, 0)) for b, a in zip(before, after)]
+        fill = {"constant_values": 0 if value is None else value.item()}
+        x = np.pad(x, more, mode, **(fill if mode == "constant" else {}))
+        return (x[tuple(slice(max(-b, 0), d - max(-a, 0))
+                        for b, a, d in zip(before, after, x.shape))],)
+
+
+class GatherElements(OpRun):
+    """onnx's own wants equal sizes of the axes but one."""
+
+    def _run(self, data, ids, axis=None):
+        axis = (axis or 0) % data.ndim
+        data = data[tuple(slice(None) if i == axis else slice(0, d)
+                          for i, d in enumerate(ids.shape))]
+        return (np.take_along_axis(data, ids % data.shape[axis], axis),)
+
+
+class ScatterElements(OpRun):
+    """onnx's own forgets what lies there when it multiplies, and wants equal sizes."""
+
+    def _run(self, data, ids, updates, axis=None, reduction=None):
+        y, axis = data.copy(), (axis or 0) % data.ndim
+        fn = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+        for at in np.ndindex(*ids.shape):
+            to = at[:axis] + (ids[at],) + at[axis + 1:]
+            y[to] = fn[reduction](y[to], updates[at]) if reduction in fn else updates[at]
+        return (y,)
+
+
+class ReverseSequence(OpRun):
+    """onnx's own fails for a sequence of no steps."""
+
+    def _run(self, x, lens, batch_axis=None, time_axis=None):
+        batch = 1 if batch_axis is None else batch_axis
+        y = np.moveaxis(x, batch, 0).copy()
+        for b, n in enumerate(lens):
+            y[b, :n] = y[b, :n][::-1]
+        return (np.moveaxis(y, 0, batch),)
+
+
+class OneHot(OpRun):
+    """onnx's own wants a scalar depth."""
+
+    def _run(self, ids, depth, values, axis=None):
+        depth = int(np.asarray(depth).item())
+        hit = (np.where(ids < 0, ids + depth, ids)[..., None] == np.arange(depth))
+        hit = np.moveaxis(hit, -1, -1 if axis is None else axis)
+        return (np.where(hit, values[1], values[0]).astype(values.dtype),)
+
+
+OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
+       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
+       SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
+       TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+OPS += weft_nn.OPS
+# ONNX's, where onnx's own evaluator falls short of its specification.
+OPS += [GatherElements, OneHot, Pad, ReverseSequence, ScatterElements]
+
+
+def gradient(got, name, known):
+    """The gradient of a variable among results; `known` are the keys of all that PyTorch has. Of two
+    names that one tied weight has, PyTorch's exporters write either."""
+    if "grad/" + name in got:
+        return got["grad/" + name]
+    others = [n for n in got if n.startswith("grad/") and "grad." + n[5:] not in known]
+    assert len(others) == 1, f"{name} may be any of {others}"
+    return got[others[0]]

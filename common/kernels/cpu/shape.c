@@ -16,7 +16,16 @@ static wf_status shape(const wf_run *run, const wf_tensor *const in[], wf_tensor
     return WF_OK;
 }
 
+static wf_status size(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                      wf_err *err)
+{
+    (void)run, (void)err;
+    *(int64_t *)out[0]->data = wf_elems(in[0]);
+    return WF_OK;
+}
+
 const wf_kernel wf_kernels_shape[] = {
     WF_ROW("Shape", WF_TYPES_ALL, shape),
+    WF_ROW("Size", WF_TYPES_ALL, size),
     {0},
 };

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/scatter_nd.c - ScatterND: data with updates put (attr reduction: added,
+ * multiplied, the larger, the smaller) where GatherND with the same indices takes from. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+#include <string.h>
+
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    const wf_value *data = n->in[0], *ids = n->in[1], *updates = n->in[2];
+    char a[WF_VALUE_STR], b[WF_VALUE_STR], c[WF_VALUE_STR];
+    int64_t depth;
+    bool fits;
+
+    (void)g;
+    WF_TRY(wf_need_int(n, 1, "indices", err));
+    WF_TRY(wf_need_same_dtype(n, 0, 2, err));
+    WF_TRY(wf_check_reduction(n, err));
+    wf_out_like(n, 0, data->dtype, data);
+    if (data->rank < 0 || ids->rank < 0 || updates->rank < 0)
+        return WF_OK;
+    depth = ids->rank ? ids->axes[ids->rank - 1].size : 0;
+    if (ids->rank && depth < 0)
+        return WF_OK;
+    fits = ids->rank > 0 && depth >= 1 && depth <= data->rank &&
+           updates->rank == ids->rank - 1 + data->rank - depth;
+    for (int32_t i = 0; fits && i < updates->rank; i++)
+        fits = !wf_axes_clash(&updates->axes[i], i < ids->rank - 1
+                                                     ? &ids->axes[i]
+                                                     : &data->axes[i - ids->rank + 1 + depth]);
+    if (fits)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, NULL, "data is %s, indices %s and updates %s, which do not fit",
+                   wf_value_str(data, a, sizeof a), wf_value_str(ids, b, sizeof b),
+                   wf_value_str(updates, c, sizeof c));
+}
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    const char *reduction = wf_node_string(n, "reduction", "none");
+    wf_value *dy = wf_grads_upstream(g, n, 0), *dx = dy;
+
+    if (strcmp(reduction, "none") != 0 && strcmp(reduction, "add") != 0)
+        return wf_fail(err, WF_UNSUPPORTED, "weft has that of none and add",
+                       "there is no gradient of reduction \"%s\"", reduction);
+    if (wf_grads_wanted(g, n, 0)) {
+        if (strcmp(reduction, "none") == 0) {
+            wf_value *zeros =
+                wf_emit_expand_like(e, wf_emit_scalar(e, n->in[2]->dtype, 0), n->in[2]);
+
+            dx = wf_emit_op(e, "ScatterND", 3, (wf_value *[]){dy, n->in[1], zeros}, 0, NULL);
+        }
+        WF_TRY(wf_grads_add(g, n, 0, dx));
+    }
+    if (!wf_grads_wanted(g, n, 2))
+        return wf_emit_end(e);
+    return wf_grads_add(g, n, 2, wf_emit_binary(e, "GatherND", dy, n->in[1]));
+}
+
+static const wf_attr_row attrs[] = {{"reduction", WF_ATTR_STRING, false}, {0}};
+
+const wf_op wf_op_scatter_nd = {
+    .name = "ScatterND",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 18,
+    .n_in_min = 3,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 1,
+    .attrs = attrs,
+    .infer = infer,
+    .grad = grad,
+};
