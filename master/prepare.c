@@ -75,6 +75,7 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     row->name = wf_arena_strdup(a, v->name);
     row->dtype = v->dtype;
     row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
+    row->momentum = v->momentum;
     row->n_dims = v->rank;
     row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
     *first = *v->initial;

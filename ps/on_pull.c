@@ -108,8 +108,8 @@ static wf_status answer_ready(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull, wf_e
     for (uint32_t i = 0; rc == WF_OK && i < list->n; i++) {
         const wf_slice *s = &ps->slices[list->slices[i]];
 
-        if (pull->answered[i] ||
-            (s->trainable && !wf_seen_all(&s->seen, w->peer->incarnation, pull->after)))
+        if (pull->answered[i] || ((s->trainable || s->statistic) &&
+                                  !wf_seen_all(&s->seen, w->peer->incarnation, pull->after)))
             continue;
         rc = add_slice(&a, s, err);
         pull->answered[i] = 1;

@@ -17,7 +17,7 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
     if (!s)
         return wf_fail(err, WF_PROTO, NULL, "slice %u is not on ps %u", p->slice, ps->conf.index);
     v = &ps->variables[s->variable];
-    if (!s->trainable)
+    if (!s->trainable && !s->statistic)
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
     if (p->bytes != s->count * sizeof(float))
         return wf_fail(err, WF_SHAPE, NULL,
@@ -25,7 +25,8 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
                        p->slice, v->name, s->count, p->bytes);
     if (!wf_all_finite(wf_part_data(m, p), s->count))
         return wf_fail(err, WF_NUMERIC, "lower the learning rate, or clip the gradients (clipnorm)",
-                       "NaN or Inf in the gradient of \"%s\" at step %u", v->name, m->head.step);
+                       "NaN or Inf in the %s \"%s\" at step %u",
+                       s->statistic ? "statistic" : "gradient of", v->name, m->head.step);
     return WF_OK;
 }
 

@@ -82,6 +82,7 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
             .dtype = v->dtype,
             .rank = (uint32_t)v->n_dims,
             .kind = v->kind,
+            .momentum = v->momentum,
             .dims = wf_arena_memdup(ps->arena, v->dims, v->n_dims * sizeof *v->dims),
         };
         if (!ps->variables[i].name || !ps->variables[i].dims)
@@ -108,11 +109,18 @@ static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
         if (from->variable >= ps->n_variables)
             return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id,
                            from->variable, ps->n_variables);
+        if (!(ps->variables[from->variable].momentum >= 0 &&
+              ps->variables[from->variable].momentum <= 1))
+            return wf_fail(err, WF_PROTO, NULL, "\"%s\" has a momentum of %g",
+                           ps->variables[from->variable].name,
+                           ps->variables[from->variable].momentum);
         *s = (wf_slice){.id = id,
                         .variable = from->variable,
                         .offset = from->offset,
                         .count = from->count,
-                        .trainable = ps->variables[from->variable].kind == WF_PS_TRAINABLE};
+                        .trainable = ps->variables[from->variable].kind == WF_PS_TRAINABLE,
+                        .statistic = ps->variables[from->variable].kind == WF_PS_STATISTIC,
+                        .momentum = ps->variables[from->variable].momentum};
         ps->place[id] = ps->n_slices++;
         WF_TRY(wf_slice_init(s, &ps->opt, err));
     }

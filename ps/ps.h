@@ -32,6 +32,7 @@ typedef struct wf_ps wf_ps;
 typedef struct wf_ps_variable {
     const char *name;
     uint32_t dtype, rank, kind;
+    double momentum; /* of a statistic */
     const int64_t *dims;
 } wf_ps_variable;
 

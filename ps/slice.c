@@ -63,6 +63,15 @@ static void keep_spare(wf_slice *s, wf_buf *b)
     wf_buf_unref(&b); /* whoever holds it still frees it */
 }
 
+/* In double, and rounded once: equal bits everywhere, as the rules of common/optim. */
+static void move_average(wf_slice *s, const float *now)
+{
+    float *w = wf_slice_weights(s);
+
+    for (uint64_t i = 0; i < s->count; i++)
+        w[i] = (float)((double)w[i] * s->momentum + (double)now[i] * (1.0 - s->momentum));
+}
+
 wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad, wf_err *err)
 {
     if (wf_buf_refs(s->weights) > 1) { /* V2 */
@@ -75,6 +84,9 @@ wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad, wf_e
         keep_spare(s, old);
     }
     s->updates++;
-    wf_opt_apply(opt, s->updates, s->count, wf_slice_weights(s), grad, s->slots);
+    if (s->statistic)
+        move_average(s, grad);
+    else
+        wf_opt_apply(opt, s->updates, s->count, wf_slice_weights(s), grad, s->slots);
     return WF_OK;
 }

@@ -23,8 +23,10 @@ enum { WF_SLICE_SPARES = 4 };
 typedef struct wf_slice {
     uint32_t id, variable;
     uint64_t offset, count; /* elements of the variable, f32 */
-    bool trainable;
-    wf_buf *weights; /* [count] */
+    bool trainable;         /* updated by the optimizer's rule */
+    bool statistic;         /* a moving average of what is pushed; neither: never pushed */
+    double momentum;        /* of a statistic: how much of the old value an update keeps */
+    wf_buf *weights;        /* [count] */
     wf_buf *spares[WF_SLICE_SPARES];
     float *slots[WF_MAX_SLOTS]; /* each [count] */
     uint32_t n_slots;
@@ -41,7 +43,8 @@ static inline float *wf_slice_weights(const wf_slice *s)
     return (float *)s->weights->data;
 }
 
-/* Applies one part [count] and moves updates on by 1. Errors: WF_NOMEM; nothing is changed then. */
+/* Applies one part [count], a gradient or a batch's statistic, and moves updates on by 1. Errors:
+ * WF_NOMEM; nothing is changed then. */
 WF_MUST_USE wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad,
                                      wf_err *err);
 

@@ -10,7 +10,8 @@
 #include "common/wire/parts.h"
 #include "ps/ps.h"
 
-enum { WF_PS_TRAINABLE = 1 }; /* wf_var_kind of common/graph, as the wire carries it */
+/* wf_var_kind of common/graph, as the wire carries it. */
+enum { WF_PS_TRAINABLE = 1, WF_PS_STATISTIC = 2 };
 
 enum { WF_PS_MAX_LISTS = 16, WF_PS_MAX_PULLS = 4, WF_PS_MAX_WORKERS = 1024 };
 

@@ -29,7 +29,7 @@ enum { WF_MAX_PIPELINE = 1, WF_WEIGHT_SETS = 3, WF_EVAL_SET = 2 };
 
 typedef struct wf_client_variable {
     uint64_t count; /* elements, f32 */
-    bool trainable; /* pushed each step */
+    bool trainable; /* pushed each step: its gradient, or a batch's statistic */
 } wf_client_variable;
 
 typedef struct wf_client_slice {

@@ -126,7 +126,9 @@ static wf_status make_client(wf_worker *w, wf_err *err)
     if (!variables || !slices || !lives)
         rc = wf_fail_nomem(err, s->n_slices * sizeof *slices);
     for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++)
-        variables[i] = (wf_client_variable){elements(s->variables[i]), s->variables[i]->kind == 1};
+        /* Gradients of what is trainable, batch statistics of what is a statistic. */
+        variables[i] = (wf_client_variable){
+            elements(s->variables[i]), s->variables[i]->kind == 1 || s->variables[i]->kind == 2};
     for (size_t i = 0; rc == WF_OK && i < s->n_slices; i++)
         slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
                                       s->slices[i]->offset, s->slices[i]->count};

@@ -13,7 +13,9 @@
  *
  * What a worker's graph holds under parameter_server:
  *   Pull   (ai.weft, attribute `variable`) one node per trainable variable that the graph uses
- *   Push   (ai.weft, attribute `variable`) one node per variable of the train graph
+ *   Push   (ai.weft, attribute `variable`) one node per variable of the train graph: of a gradient
+ *          or, for a statistic, of what the batch has
+ * Statistics are the running values of BatchNormalization; the train graph does not read them.
  * Frozen variables (and trainable ones that no gradient can reach) stay in the graph with their
  * content, are never updated and never reach a ps.
  *
@@ -122,7 +124,8 @@ typedef struct wf_compiled_variable {
     size_t bytes;
     wf_var_kind kind;
     bool on_ps;                     /* pulled; otherwise it stays in the graph with its content */
-    bool pushed;                    /* gets a gradient in this graph */
+    bool pushed;                    /* gets a gradient, or a batch's statistic, in this graph */
+    double momentum;                /* of a statistic: how much of the old value an update keeps */
     const wf_tensor *initial;       /* dims and dtype as above; never NULL */
     uint32_t first_slice, n_slices; /* in slices, when on_ps */
 } wf_compiled_variable;

@@ -3,6 +3,7 @@
  *
  * TRAIN turns it on, whatever the file says, as a job wants to train; EVAL and INFER take it out;
  * RUN and GRAD leave the file as it is. A Dropout of rate 0 is taken out in TRAIN as well.
+ * BatchNormalization follows the same rule, in batch_norm.c.
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
@@ -62,5 +63,6 @@ wf_status wf_pass_mode(wf_unit *u, wf_err *err)
         else
             WF_TRY(turn_on(u, n, err));
     }
+    WF_TRY(wf_mode_batch_norm(u, err));
     return wf_graph_sort(u->graph, err);
 }

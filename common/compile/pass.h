@@ -40,7 +40,16 @@ typedef struct wf_held {
     const char *name;
     wf_var_kind kind;
     const wf_tensor *initial;
+    double momentum; /* of a statistic */
 } wf_held;
+
+/* A running value of BatchNormalization in TRAIN: the graph makes the batch's own. */
+typedef struct wf_statistic {
+    const char *name;
+    const wf_tensor *initial; /* shared */
+    wf_value *batch;
+    double momentum;
+} wf_statistic;
 
 /* How the model's loss is computed, for metrics to resolve "accuracy". */
 typedef enum wf_loss_kind {
@@ -72,6 +81,8 @@ typedef struct wf_unit {
     size_t n_fetches, fetches_room;
     wf_held *held;
     size_t n_held;
+    wf_statistic *statistics;
+    size_t n_statistics;
     size_t warnings_room;
 } wf_unit;
 
@@ -84,6 +95,8 @@ WF_MUST_USE wf_status wf_pass_import(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_loss(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_stable(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_mode(wf_unit *u, wf_err *err);
+/* Part of mode: BatchNormalization, in batch_norm.c. */
+WF_MUST_USE wf_status wf_mode_batch_norm(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_differentiate(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_update(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_strategy(wf_unit *u, wf_err *err);

@@ -95,6 +95,7 @@ static wf_status visit(wf_unit *u, const wf_node *n, wf_err *err)
         wf_assert(h); /* only the strategy pass makes these nodes */
         if (wf_compiled_find(u->c, name) < 0)
             WF_TRY(add_variable(u, name, h->kind, h->initial, true, err));
+        u->c->variables[wf_compiled_find(u->c, name)].momentum = h->momentum;
         if (push)
             u->c->variables[wf_compiled_find(u->c, name)].pushed = true;
     }

@@ -14,6 +14,7 @@ static wf_status hold(wf_unit *u, const wf_value *v, const char *name, wf_err *e
 
     h->name = name;
     h->kind = v->variable;
+    h->momentum = 0;
     WF_TRY(wf_unit_share(u, v->known, &h->initial, err));
     u->n_held++;
     return WF_OK;
@@ -43,12 +44,12 @@ static wf_status make_pull(wf_unit *u, wf_value *v, wf_err *err)
     return WF_OK;
 }
 
-static wf_status make_push(wf_unit *u, const wf_target *t, const char *name, wf_err *err)
+static wf_status make_push(wf_unit *u, wf_value *pushed, const char *name, wf_err *err)
 {
     wf_graph *g = u->graph;
     const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Push");
     char *node = wf_arena_printf(g->arena, "push/%s", name);
-    wf_value *in[1] = {t->gradient};
+    wf_value *in[1] = {pushed};
     wf_node *n;
 
     wf_assert(op);
@@ -69,6 +70,30 @@ static void drop_gradient_fetches(wf_unit *u)
     u->n_fetches = kept;
 }
 
+static bool lives_on_ps(const wf_value *v)
+{
+    return v->variable == WF_VAR_TRAINABLE || v->variable == WF_VAR_STATISTIC;
+}
+
+/* The train graph makes a batch's statistics and pushes them; it does not read the running ones. */
+static wf_status push_statistics(wf_unit *u, wf_err *err)
+{
+    for (size_t i = 0; i < u->n_statistics; i++) {
+        const wf_statistic *s = &u->statistics[i];
+
+        if (s->initial->dtype != WF_F32)
+            return wf_fail(err, WF_UNSUPPORTED, "export the model with float32 weights",
+                           "statistic \"%s\" is %s; parameter servers hold float32", s->name,
+                           wf_dtype_name(s->initial->dtype));
+        u->held[u->n_held++] = (wf_held){.name = s->name,
+                                         .kind = WF_VAR_STATISTIC,
+                                         .initial = s->initial,
+                                         .momentum = s->momentum};
+        WF_TRY(make_push(u, s->batch, s->name, err));
+    }
+    return WF_OK;
+}
+
 wf_status wf_pass_strategy(wf_unit *u, wf_err *err)
 {
     size_t n_values = u->graph->n_values;
@@ -78,21 +103,22 @@ wf_status wf_pass_strategy(wf_unit *u, wf_err *err)
     for (size_t i = 0; i < n_values; i++) {
         const wf_value *v = u->graph->values[i];
 
-        if (v->variable == WF_VAR_TRAINABLE && v->dtype != WF_F32)
+        if (lives_on_ps(v) && v->dtype != WF_F32)
             return wf_fail(err, WF_UNSUPPORTED, "export the model with float32 weights",
                            "variable \"%s\" is %s; parameter servers hold float32", v->name,
                            wf_dtype_name(v->dtype));
     }
-    u->held = wf_arena_array(u->arena, n_values, sizeof(*u->held));
+    u->held = wf_arena_array(u->arena, n_values + u->n_statistics, sizeof(*u->held));
     if (!u->held)
         return wf_fail_nomem(err, n_values * sizeof(*u->held));
     /* Pushes first: they are named after the variable while its value still has the name. */
     for (size_t i = 0; i < u->n_targets; i++)
         if (u->targets[i].gradient && u->spec->mode == WF_COMPILE_TRAIN)
-            WF_TRY(make_push(u, &u->targets[i], u->targets[i].variable->name, err));
+            WF_TRY(make_push(u, u->targets[i].gradient, u->targets[i].variable->name, err));
     for (size_t i = 0; i < n_values; i++)
-        if (u->graph->values[i]->variable == WF_VAR_TRAINABLE)
+        if (lives_on_ps(u->graph->values[i]))
             WF_TRY(make_pull(u, u->graph->values[i], err));
+    WF_TRY(push_statistics(u, err));
     drop_gradient_fetches(u);
     WF_TRY(wf_unit_set_outputs(u, err));
     return wf_graph_sort(u->graph, err);

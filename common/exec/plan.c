@@ -84,6 +84,9 @@ void wf_plan_free(wf_plan **p)
 {
     if (!*p)
         return;
+    for (uint32_t i = 0; i < (*p)->n_steps; i++)
+        if ((*p)->steps[i].release)
+            (*p)->steps[i].release((void *)(*p)->steps[i].run.state);
     for (uint32_t i = 0; i < (*p)->n_outs; i++)
         wf_buf_unref(&(*p)->outs[i].own);
     wf_buf_unref(&(*p)->memory);

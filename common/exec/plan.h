@@ -46,6 +46,7 @@ typedef struct wf_room {
 typedef struct wf_step {
     const wf_kernel *kernel;
     wf_run run;
+    void (*release)(void *state); /* NULL: nothing to give back */
     const wf_tensor **in; /* padded to WF_KERNEL_PORTS, as kernels read them */
     wf_tensor **out;
     uint64_t stream; /* of the node's name; used when it draws */

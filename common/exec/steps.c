@@ -159,6 +159,7 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
 {
     wf_node *n = p->nodes[i];
     wf_prep prep = {.node = n, .arena = p->arena, .threads = wf_pool_threads(p->pool)};
+    wf_status rc = WF_OK;
 
     s->kernel = p->kernels[i];
     s->in = wf_arena_array(p->arena, n->n_in + (size_t)WF_KERNEL_PORTS, sizeof *s->in);
@@ -172,10 +173,10 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
     s->draws = n->op->flags & WF_OP_RANDOM;
     s->stream = wf_rng_fold_str(0, n->name);
     if (s->kernel->prepare)
-        WF_TRY(wf_err_wrap(err,
-                           s->kernel->prepare(&prep, s->in, (const wf_tensor *const *)s->out, err),
-                           "%s \"%s\"", n->op->name, n->name));
+        rc = s->kernel->prepare(&prep, s->in, (const wf_tensor *const *)s->out, err);
     s->run = (wf_run){.node = n, .pool = p->pool, .state = prep.state};
+    s->release = prep.release;
+    WF_TRY(wf_err_wrap(err, rc, "%s \"%s\"", n->op->name, n->name));
     p->usage.workspace_bytes = WF_MAX(p->usage.workspace_bytes, prep.workspace_bytes);
     return WF_OK;
 }

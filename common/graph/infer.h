@@ -84,8 +84,10 @@ WF_MUST_USE wf_status wf_infer_arithmetic(wf_graph *g, wf_node *n, wf_elem_fn *f
 WF_MUST_USE wf_status wf_infer_compare(wf_graph *g, wf_node *n, wf_elem_fn *fn, wf_err *err);
 /* Broadcast of all inputs of one dtype; fn follows small integers when there are two. */
 WF_MUST_USE wf_status wf_infer_variadic(wf_graph *g, wf_node *n, wf_elem_fn *fn, wf_err *err);
-/* ReduceX: axes as input 1, attrs keepdims and noop_with_empty_axes. */
+/* ReduceX: axes as input 1, attrs keepdims and noop_with_empty_axes; of numbers, or of any dtype.
+ */
 wf_status wf_infer_reduce(wf_graph *g, wf_node *n, wf_err *err);
+wf_status wf_infer_reduce_any(wf_graph *g, wf_node *n, wf_err *err);
 
 /* A copy of *symbol in g's arena. */
 WF_MUST_USE wf_status wf_copy_symbol(wf_graph *g, const char **symbol, wf_err *err);

@@ -128,6 +128,16 @@ static uint32_t reduced(const wf_value *x, uint32_t mask, bool keep, wf_axis axe
 
 wf_status wf_infer_reduce(wf_graph *g, wf_node *n, wf_err *err)
 {
+    wf_dtype dtype = n->in[0]->dtype;
+
+    if (dtype == WF_BOOL || dtype == WF_U8)
+        return wf_fail(err, WF_SHAPE, "Cast it first", "%s cannot be reduced",
+                       wf_dtype_name(dtype));
+    return wf_infer_reduce_any(g, n, err);
+}
+
+wf_status wf_infer_reduce_any(wf_graph *g, wf_node *n, wf_err *err)
+{
     const wf_value *x = n->in[0];
     bool keep = wf_node_int(n, "keepdims", 1) != 0, known;
     wf_axis axes[WF_MAX_RANK];
@@ -135,9 +145,6 @@ wf_status wf_infer_reduce(wf_graph *g, wf_node *n, wf_err *err)
     int64_t n_axes;
 
     (void)g;
-    if (x->dtype == WF_BOOL || x->dtype == WF_U8)
-        return wf_fail(err, WF_SHAPE, "Cast it first", "%s cannot be reduced",
-                       wf_dtype_name(x->dtype));
     wf_out_unknown(n, 0, x->dtype);
     if (x->rank < 0)
         return WF_OK;

@@ -3,6 +3,7 @@
  * graph's names and tensors. */
 #include "common/base/bytes.h"
 #include "common/base/file.h"
+#include "common/base/size.h"
 #include "common/graph/onnx.h"
 #include "common/graph/onnx_parts.h"
 #include "common/graph/op.h"
@@ -290,6 +291,18 @@ static bool uses_weft(const wf_graph *g)
     return false;
 }
 
+/* The oldest opset that has all operations: the inner one, unless some came later (Gelu, 20).
+ * Others mean the same there, or their row would be of that opset too. */
+static int64_t opset_of(const wf_graph *g)
+{
+    int64_t least = WF_OPSET;
+
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (strcmp(g->nodes[i]->op->domain, WF_DOMAIN_ONNX) == 0)
+            least = WF_MAX(least, (int64_t)g->nodes[i]->op->since);
+    return least;
+}
+
 static Weft__Onnx__Model *model(writer *w)
 {
     static const char *const kinds[] = {[WF_VAR_TRAINABLE] = "trainable",
@@ -309,7 +322,7 @@ static Weft__Onnx__Model *model(writer *w)
     p->metadata_props = take(w, g->n_values, sizeof p->metadata_props[0]);
     if (w->failed)
         return NULL;
-    p->opset_import[p->n_opset_import++] = opset(w, WF_DOMAIN_ONNX, WF_OPSET);
+    p->opset_import[p->n_opset_import++] = opset(w, WF_DOMAIN_ONNX, opset_of(g));
     if (uses_weft(g))
         p->opset_import[p->n_opset_import++] = opset(w, WF_DOMAIN_WEFT, 1);
     for (size_t i = 0; i < g->n_values; i++)

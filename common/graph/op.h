@@ -53,6 +53,23 @@
  *      max(x, 0) - x z + log(1 + exp(-|x|))
  *   SigmoidCrossEntropyGrad(dloss, logits, labels) -> dlogits
  *      the same attr; (sigmoid(x) - z) dloss, divided by the number of logits for "mean"
+ *   ConvDataGrad(dy, W, X) -> dX; ConvWeightGrad(dy, X, W) -> dW
+ *      Conv's attrs; of the last input only the shape is read
+ *   ConvTransposeDataGrad(dy, W, X) -> dX; ConvTransposeWeightGrad(dy, X, W) -> dW
+ *      ConvTranspose's attrs; the same
+ *   AveragePoolGrad(dy, x), MaxPoolGrad(dy, x, y), LpPoolGrad(dy, x, y) -> dx
+ *      the pooling's attrs; without kernel_shape the window is the whole of the input. MaxPoolGrad
+ *      gives dy to the first element of a window that equals y
+ *   BatchNormalizationTrain(x, scale, bias) -> y, (mean), (var)
+ *      attr epsilon = 1e-5; by the batch's own mean and (population) variance, which are given
+ *   BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, (dscale), (dbias)
+ *      attrs epsilon, training_mode = 0: by the given values; 1: by those of the batch, worked out
+ *      when they are absent
+ *   GroupNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
+ *      attrs epsilon, num_groups (as many as channels when absent)
+ *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
+ *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
+ *      attrs axis = -1, epsilon = 1e-5
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H

@@ -73,6 +73,8 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
     rc = k->run(&run, in, out, err);
 out:
     free(workspace);
+    if (prep.release)
+        prep.release(prep.state);
     wf_arena_free(&prep.arena);
     return rc;
 }

@@ -32,8 +32,10 @@ typedef struct wf_prep {
     const wf_node *node; /* attributes */
     wf_arena *arena;  /* of the plan: what prepare allocates here lives as long as run is called */
     uint32_t threads; /* of the pool that run will get */
-    size_t workspace_bytes; /* out: what run wants, 0 at the start */
-    void *state;            /* out: handed to run, read-only there */
+    size_t workspace_bytes;       /* out: what run wants, 0 at the start */
+    void *state;                  /* out: handed to run, read-only there */
+    void (*release)(void *state); /* out: called once, after the last run, also when prepare
+                                   * failed; NULL: the arena holds all of state */
 } wf_prep;
 
 /* What run is given. */

@@ -4,7 +4,8 @@
     kernels.py PLAN_TOOL ONNX_TOOL
 
 1. Single operations, f32 and integers, many shapes: onnx's reference evaluator.
-2. The gradient graphs of onnx_gradients.py, f64: the same, with weft_ops.py.
+2. The gradient graphs of onnx_gradients.py, f64: the same, with weft_ops.py; and gradients at
+   corners, ties and infinities, as they are written there.
 3. Models exported from PyTorch ($WEFT_SHARED/models): loss and gradients as PyTorch computed them.
 """
 import os
@@ -23,11 +24,13 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nn_cases  # noqa: E402
 import onnx_gradients  # noqa: E402
 import weft_ops  # noqa: E402
 
 UNSUPPORTED = 3
 INF = np.float32(np.inf)
+PRODUCTS = {"Einsum", "Gemm", "MatMul", "Conv", "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
 
 
 def pack(tensors):
@@ -149,16 +152,137 @@ def singles():
                         continue
                     yield single(op, ((5, 33, 18), dtype), *([axes] if axes else []), keepdims=keep)
     yield single("ReduceSum", (70000,))
-    yield single("ReduceSum", (512, 128), [0], keepdims=0)
+    yield single("ReduceSum", np.round(8 * draw(np.random.default_rng(2), (512, 128))), [0],
+                 keepdims=0)
     yield single("ReduceSum", (3, 4), noop_with_empty_axes=1)
     for axis in (0, 1, -1):
         for last in (0, 1):
             yield single("ArgMax", ((3, 4, 5), np.int64), axis=axis, keepdims=last,
                          select_last_index=last)
     yield single("ArgMax", (6, 9), axis=1)
+    yield from elementwise()
+    yield from reductions()
     yield from movers()
     yield from products()
     yield from losses()
+    yield from nn_cases.singles(single)
+
+
+def elementwise():
+    wide = np.linspace(-30, 30, 3001, dtype=np.float32)
+    special = np.array([0, -0.0, INF, -INF, np.nan, 1e-30, -1e-30, 88.8, -103.9, 0.5, 1.5, 2.5,
+                        -0.5], np.float32)
+    plain = "Softplus Softsign Mish Selu Elu Celu LeakyRelu ThresholdedRelu HardSigmoid HardSwish"
+    plain += " Erf Sin Cos Tan Atan Asinh Floor Ceil Round Sign"
+    for op in plain.split():
+        for shape in ((1,), (33, 100)):
+            yield single(op, shape)
+            yield single(op, (shape, np.float64))
+        if op != "Tan":
+            yield single(op, wide)
+    for op in "Floor Ceil Round Sign Erf IsNaN IsInf".split():
+        yield single(op, special)
+    yield single("IsInf", special, detect_negative=0)
+    yield single("IsInf", special, detect_positive=0)
+    yield single("IsInf", special, detect_positive=0, detect_negative=0)
+    for op in ("Elu", "Celu", "LeakyRelu", "ThresholdedRelu"):
+        yield single(op, wide, alpha=0.75)
+    yield single("HardSigmoid", wide, alpha=0.5, beta=0.25)
+    yield single("Selu", wide, alpha=0.5, gamma=2.0)
+    yield single("Shrink", wide, bias=1.0, lambd=2.0)
+    for way in ("none", "tanh"):
+        yield single("Gelu", wide, approximate=way)
+        yield single("Gelu", ((5, 7), np.float64), approximate=way)
+    narrow = np.linspace(-0.99, 0.99, 301, dtype=np.float32)
+    for dtype in (np.float32, np.float64):
+        for op in "Asin Acos Atanh".split():
+            yield single(op, narrow.astype(dtype))
+        for op in "Sinh Cosh".split():
+            yield single(op, (wide / 3).astype(dtype))
+        yield single("Acosh", (1 + np.abs(wide)).astype(dtype))
+    yield single("Log", np.exp2(np.linspace(-126, 127, 5001)).astype(np.float32))
+    shapes = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (3,)), ((300, 128), (128,))]
+    for a, b in shapes:
+        for dtype in (np.float32, np.float64, np.int32, np.int64, np.uint8):
+            for op in ("GreaterOrEqual", "LessOrEqual", "Greater", "Less", "Equal"):
+                yield single(op, (a, dtype), (b, dtype))
+            divisor = draw(np.random.default_rng(7), b, dtype)
+            divisor = np.where(divisor == 0, np.ones_like(divisor), divisor)
+            yield single("Mod", (a, dtype), divisor, fmod=1)
+            if np.dtype(dtype).kind != "f":
+                yield single("Mod", (a, dtype), divisor)
+        for op in ("And", "Or", "Xor"):
+            yield single(op, (a, bool), (b, bool))
+        for dtype in (np.int32, np.int64, np.uint8):
+            for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+                yield single(op, (a, dtype), (b, dtype))
+            yield single("BitwiseNot", (a, dtype))
+        for direction in ("LEFT", "RIGHT"):
+            yield single("BitShift", (a, np.uint8), (b, np.uint8), direction=direction)
+        for op in ("Add", "Sub", "Mul"):
+            yield single(op, (a, np.uint8), (b, np.uint8))
+        for dtype in (np.float32, np.float64):
+            for op in ("Sum", "Mean"):
+                if op == "Sum" or len(b) <= len(a) and a != (3, 1):  # the reference's Mean cannot
+                    yield single(op, (a, dtype), (b, dtype), (a, dtype))
+                yield single(op, (a, dtype))
+        if len(b) <= len(a) and a != (3, 1):
+            for dtype in (np.float32, np.float64, np.int64):
+                yield single("PRelu", (a, dtype), (b, dtype))
+    for op in "CeluGrad EluGrad HardSigmoidGrad HardSwishGrad LeakyReluGrad MishGrad SeluGrad " \
+              "ShrinkGrad SoftplusGrad SoftsignGrad SwishGrad ThresholdedReluGrad GeluGrad".split():
+        dy = np.random.default_rng(12).normal(0, 1, wide.shape).astype(np.float32)
+        yield single(op, dy, wide + np.float32(0.003), domain=weft_ops.DOMAIN)  # beside corners
+        yield single(op, ((5, 7), np.float64), ((5, 7), np.float64), domain=weft_ops.DOMAIN)
+    yield single("GeluGrad", dy, wide, domain=weft_ops.DOMAIN, approximate="tanh")
+
+
+def reductions():
+    ops = "L1 L2 LogSum LogSumExp Max Min Prod Sum SumSquare Mean".split()
+    for dtype in (np.float32, np.float64, np.int32, np.int64):
+        for axes in ([0], [1], [-1], [0, 2], None):
+            for op in ops:
+                if np.dtype(dtype).kind == "i" and ("Log" in op or op in ("L2", "Mean")):
+                    continue
+                if dtype == np.int32 and op == "SumSquare":  # the reference makes it int64
+                    continue
+                x = draw(np.random.default_rng(13), (5, 33, 18), dtype)
+                x = np.abs(x) + np.ones_like(x) if op in ("LogSum", "Prod") else x
+                if op == "Prod":
+                    x = (x % 2 + 1) if np.dtype(dtype).kind == "i" else (0.97 + x / 50).astype(dtype)
+                yield single("Reduce" + op, x, *([axes] if axes else []), keepdims=axes == [1])
+    for op in ops:
+        if op not in ("Mean", "L1", "L2", "Prod", "LogSum", "SumSquare"):
+            yield single("Reduce" + op, np.array([[1, np.nan], [2, 3]], np.float32), [1])
+        # Enough elements to be cut into parts; whole numbers, so that no order loses digits.
+        x = np.random.default_rng(14).integers(-3, 4, (3, 2**20 + 5)).astype(np.float32)
+        if op not in ("LogSum", "LogSumExp", "Prod"):
+            yield single("Reduce" + op, x, [1], keepdims=0)
+            yield single("Reduce" + op, np.ascontiguousarray(x.T), [0], keepdims=0)
+    for op in ("Sum", "Max", "L2"):
+        yield single("Reduce" + op, (2, 3, 4, 5, 6), [1, 3], keepdims=0)
+        yield single("Reduce" + op, (3, 1, 4), [1], keepdims=0)
+        yield single("Reduce" + op, (), keepdims=0)
+        yield single("Reduce" + op, (1500, 3), [0])
+        yield single("Reduce" + op, (1500, 3), [1])
+    for op in ("Max", "Min"):
+        yield single("Reduce" + op, ((3, 4), bool), [1])
+        yield single("Reduce" + op, ((3, 4), np.uint8), [0])
+    for op in ("Sum", "Prod"):
+        yield single("Reduce" + op, (2, 0, 3), [1])
+    for op in ("ArgMax", "ArgMin"):
+        for dtype in (np.float32, np.float64, np.int32, np.int64, np.uint8):
+            for axis in (0, 1, 2):
+                for last in (0, 1):
+                    yield single(op, ((3, 40, 300), dtype), axis=axis, select_last_index=last)
+    for axis in (0, 1, -1):
+        yield single("Hardmax", (3, 4, 5), axis=axis)
+        for dtype in (np.float32, np.float64, np.int64):
+            x = draw(np.random.default_rng(15), (3, 4, 300), np.int64).astype(dtype)
+            for exclusive in (0, 1):
+                for reverse in (0, 1):
+                    yield single("CumSum", x, np.int64(axis), exclusive=exclusive,
+                                 reverse=reverse)
 
 
 def movers():
@@ -347,7 +471,7 @@ def make(case, seed):
     outputs = [f"y{i}" for i in range(n_out)]
     graph = helper.make_graph([helper.make_node(op, names, outputs, domain=domain, **attrs)], "one",
                               infos, [onnx.ValueInfoProto(name=o) for o in outputs], inits)
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(weft_ops.DOMAIN, 1)]
+    opsets = [helper.make_opsetid("", 20 if op == "Gelu" else 18), helper.make_opsetid(weft_ops.DOMAIN, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8), feeds
 
 
@@ -374,7 +498,7 @@ def check_single(weft, folder, case, seed):
         assert isinstance(got, dict), got[1]
         for name, value in zip((o.name for o in model.graph.output), want):
             # A product's rounding grows with the terms that it adds: 784 at most here.
-            same(got[name], value, (2e-5, 3e-4 if case[0] in ("Einsum", "Gemm", "MatMul") else 2e-6))
+            same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))
 
 
 def check_gradients(weft, tool, folder, case, seed):
@@ -392,8 +516,25 @@ def check_gradients(weft, tool, folder, case, seed):
     got = weft.run(out, {**feeds, "r": r})
     assert isinstance(got, dict), got[1]
     assert set(got) == set(want)
+    # The reference makes Gelu's constants in f32.
+    tolerance = (1e-7, 1e-8) if "tanh" in case.name else (1e-9, 1e-11)
     for name, value in want.items():
-        same(got[name], value, (1e-9, 1e-11))
+        same(got[name], value, tolerance)
+
+
+def check_point(weft, tool, folder, case, r, want):
+    model, _, _ = case.model(0)
+    for value in model.graph.input:
+        if value.name == "r":
+            value.CopyFrom(helper.make_tensor_value_info("r", TensorProto.DOUBLE, np.shape(r)))
+    source, out = os.path.join(folder, "case.onnx"), os.path.join(folder, "grad.onnx")
+    onnx.save(model, source)
+    done = subprocess.run([tool, "grad", source, out, "loss"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr.strip()
+    got = weft.run(out, {"r": np.asarray(r)})
+    assert isinstance(got, dict), got[1]
+    for name, value in want.items():
+        same(got["grad/" + name], value, (1e-9, 1e-11))
 
 
 def check_model(weft, tool, folder, path):
@@ -411,7 +552,7 @@ def check_model(weft, tool, folder, path):
         for key in data.files:
             kind, _, name = key.partition(".")
             if kind == "grad":
-                same(got["grad/" + name], data[key], (2e-4, 2e-6))
+                same(weft_ops.gradient(got, name, data.files), data[key], (2e-4, 2e-6))
             elif kind == "output":
                 same(got[name], data[key], (2e-5, 2e-6))
     return None
@@ -426,6 +567,9 @@ def all_checks(weft, tool, folder):
     for seed, case in enumerate(onnx_gradients.cases()):
         yield "gradient of " + case.name, \
             lambda c=case, s=seed: check_gradients(weft, tool, folder, c, s)
+    for case, r, want in onnx_gradients.points():
+        yield "gradient of " + case.name, \
+            lambda c=case, r=r, w=want: check_point(weft, tool, folder, c, r, w)
     default = os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared")
     models = os.path.join(os.environ.get("WEFT_SHARED", default), "models")
     if not os.path.isdir(models):

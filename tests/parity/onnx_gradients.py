@@ -23,6 +23,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nn_cases  # noqa: E402
 import weft_ops  # noqa: E402
 
 STEP = 1e-5
@@ -176,8 +177,114 @@ def cases():
         yield Case("SigmoidCrossEntropy " + reduction, [(3, 4)],
                    node("SigmoidCrossEntropy", "w0 z", domain=weft_ops.DOMAIN, reduction=reduction),
                    consts={"z": np.array([[0.0, 1, 1, 0.25]] * 3)})
+    yield from elementwise()
+    yield from reductions()
+    yield from masked()
     yield Case("used twice", [(3,)], node("Exp", "w0", "a"), node("Mul", "a w0", "b"),
                node("Add", "b a"))
+    yield from nn_cases.gradients(Case, node)
+
+
+def elementwise():
+    """Activations, functions of one number, and what folds several."""
+    signs = np.array([[-2.6, -1.3, -0.7, -0.2], [0.3, 0.6, 1.4, 2.2], [4.0, -4.0, 0.9, -0.9]])
+    for op, attrs in (("Celu", {}), ("Celu", {"alpha": 0.5}), ("Elu", {}), ("Elu", {"alpha": 2.0}),
+                      ("HardSigmoid", {}), ("HardSigmoid", {"alpha": 0.5, "beta": 0.25}),
+                      ("HardSwish", {}), ("LeakyRelu", {}), ("LeakyRelu", {"alpha": 0.25}),
+                      ("Mish", {}), ("Selu", {}), ("Selu", {"alpha": 1.5, "gamma": 0.5}),
+                      ("Softplus", {}), ("Softsign", {}), ("ThresholdedRelu", {}),
+                      ("ThresholdedRelu", {"alpha": 0.5}), ("Shrink", {}),
+                      ("Shrink", {"bias": 0.5, "lambd": 1.0}), ("Erf", {}), ("Sin", {}),
+                      ("Cos", {}), ("Tan", {}), ("Sinh", {}), ("Cosh", {}), ("Asinh", {}),
+                      ("Atan", {})):
+        yield Case(f"{op} {attrs}", [signs], node(op, "w0", **attrs))
+        yield Case(f"{op} {attrs} symbolic", [signs], node(op, "w0", **attrs), symbolic=True)
+    for way in ("none", "tanh"):
+        yield Case("Gelu " + way, [signs], node("Gelu", "w0", approximate=way), opset=20)
+    for op, low, high in (("Asin", -0.9, 0.9), ("Acos", -0.9, 0.9), ("Atanh", -0.9, 0.9),
+                          ("Acosh", 1.1, 3.0)):
+        yield Case(op, [((3, 4), low, high)], node(op, "w0"))
+    for op in ("Floor", "Ceil", "Round", "Sign"):
+        yield Case(op, [(3, 4)], node(op, "w0", "a"), node("Mul", "a w0"))
+    for slope in ((3, 4), (4,), (3, 1), (1,), ()):
+        for symbolic in (False, True):
+            yield Case(f"PRelu {slope} {symbolic}", [signs, slope], node("PRelu", "w0 w1"),
+                       symbolic=symbolic)
+    for op in ("Sum", "Mean"):
+        for symbolic in (False, True):
+            yield Case(f"{op} of three {symbolic}", [(3, 4), (4,), (3, 1)], node(op, "w0 w1 w2"),
+                       symbolic=symbolic)
+        yield Case(op + " of one", [(3, 4)], node(op, "w0"))
+    yield Case("Mod", [signs, ((4,), 0.8, 1.2)], node("Mod", "w0 w1", fmod=1))
+    for op in ("Max", "Min"):
+        yield Case(op + " of one", [(3,)], node(op, "w0"))
+
+
+def reductions():
+    shape, positive = (2, 3, 4), ((2, 3, 4), 0.5, 2.0)
+    for op, weight in (("ReduceL1", shape), ("ReduceL2", shape), ("ReduceLogSum", positive),
+                       ("ReduceLogSumExp", shape), ("ReduceMax", shape), ("ReduceMin", shape),
+                       ("ReduceProd", shape), ("ReduceSumSquare", shape)):
+        for symbolic in (False, True):
+            for axes, keep in (((0,), 0), ((1,), 1), ((-1, 0), 0), ((0, 1, 2), 1)):
+                yield Case(f"{op} {axes} {keep} {symbolic}", [weight],
+                           node(op, "w0 a", keepdims=keep), consts={"a": i64(*axes)},
+                           symbolic=symbolic)
+            yield Case(f"{op} all {symbolic}", [weight], node(op, "w0", keepdims=0),
+                       symbolic=symbolic)
+        yield Case(f"{op} of opset 13", [weight], node(op, "w0", axes=[1], keepdims=0), opset=13)
+        if op not in ("ReduceL1", "ReduceL2", "ReduceLogSum"):  # the reference copies x
+            yield Case(f"{op} of no axes", [weight], node(op, "w0", noop_with_empty_axes=1))
+    zeros = np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [1.5, -2.0, 4.0]])
+    yield Case("ReduceProd of zeros", [zeros], node("ReduceProd", "w0 a", keepdims=0),
+               consts={"a": i64(1)})
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            for axis in (0, -1):
+                yield Case(f"CumSum {exclusive}{reverse} {axis}", [(3, 4)],
+                           node("CumSum", "w0 a", exclusive=exclusive, reverse=reverse),
+                           consts={"a": np.int64(axis)}, symbolic=reverse == 1)
+
+
+def masked():
+    """Infinities that must not reach a gradient."""
+    mask = np.triu(np.full((4, 4), -np.inf), 1)
+    yield Case("Softmax of masked scores", [(4, 4)], node("Add", "w0 m", "a"), node("Softmax", "a"),
+               consts={"m": mask})
+    yield Case("Softmax of Where", [(4, 4)], node("Where", "c m w0", "a"), node("Softmax", "a"),
+               consts={"m": np.float64(-np.inf), "c": mask < 0})
+
+
+def points():
+    """(case, upstream gradient, gradients): where differences see nothing, at corners, ties and
+    infinities."""
+    inf, t, f = np.inf, True, False
+    one = np.array([1.0, 2.0, 4.0])
+    yield (Case("Where takes nothing from the other side", [np.array([4.0, 9.0]), np.array([5.0, 0.0])],
+                node("Where", "c w0 w1", "a"), node("Sqrt", "a"), consts={"c": np.array([t, f])}),
+           np.array([1.0, 1.0]), {"w0": np.array([0.25, 0]), "w1": np.array([0, inf])})
+    rows = np.array([[0.0, -inf, 0.0], [-inf, -inf, -inf]])
+    yield (Case("ReduceLogSumExp of masked rows", [np.zeros((2, 3))], node("Add", "w0 m", "a"),
+                node("ReduceLogSumExp", "a x", keepdims=0), consts={"m": rows, "x": i64(1)}),
+           np.array([2.0, 3.0]), {"w0": np.array([[1.0, 0, 1], [0, 0, 0]])})
+    ties = np.array([[2.0, 2.0, 1.0], [1.0, 3.0, 3.0]])
+    for op, want in (("ReduceMax", [[1.0, 1, 0], [0, 2, 2]]), ("ReduceMin", [[0.0, 0, 2], [4, 0, 0]])):
+        yield (Case(op + " of ties", [ties], node(op, "w0 x", keepdims=0), consts={"x": i64(1)}),
+               np.array([2.0, 4.0]), {"w0": np.array(want)})
+    for op, want in (("Max", [0.5, 0, 4]), ("Min", [0.5, 2, 0])):
+        yield (Case(op + " of ties", [np.array([1.0, 1, 3]), np.array([1.0, 2, 1])],
+                    node(op, "w0 w1")), one, {"w0": np.array(want), "w1": one - want})
+    yield (Case("ReduceL2 at 0", [np.zeros(3)], node("ReduceL2", "w0", keepdims=0)), np.float64(1),
+           {"w0": np.zeros(3)})
+    yield (Case("Clip on its bounds", [np.array([-1.0, 1.0, 2.0])], node("Clip", "w0 l h"),
+                consts={"l": np.float64(-1), "h": np.float64(1)}), one, {"w0": np.array([1.0, 2, 0])})
+    corner = np.array([0.0, -1.0, 1.0])
+    for op, slope in (("LeakyRelu", np.float64(np.float32(0.01))), ("Elu", 1.0), ("Relu", 0.0)):
+        left = {"LeakyRelu": slope, "Elu": np.exp(-1), "Relu": 0.0}[op]
+        yield (Case(op + " at 0", [corner], node(op, "w0")), one,
+               {"w0": one * np.array([slope, left, 1])})
+    yield (Case("PRelu at 0", [corner, np.array([0.25])], node("PRelu", "w0 w1")), one,
+           {"w0": one * np.array([0.25, 0.25, 1]), "w1": np.array([-2.0])})
 
 
 EINSUMS = [("ij->ji", (3, 4)), ("ij->i", (3, 4)), ("ij->", (3, 4)), ("i...j->...", (2, 3, 4)),

@@ -5,8 +5,10 @@ common/graph/op.h says in words what these say in formulas. They let a gradient 
 kernel of weft, so that the graph itself is tested.
 """
 import itertools
+import math
 
 import numpy as np
+import weft_nn
 from onnx.reference.op_run import OpRun
 
 DOMAIN = "ai.weft"
@@ -43,6 +45,98 @@ class SigmoidGrad(Weft):
 class TanhGrad(Weft):
     def _run(self, dy, y):
         return (dy * (1 - y * y),)
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+class CurveGrad(Weft):
+    """dx = dy slope(x), in double, with the attributes of the forward operation."""
+
+    def _run(self, dy, x, **attrs):
+        given = {k: v for k, v in attrs.items() if v is not None}
+        return ((dy * self.slope(x.astype(np.float64), **given)).astype(dy.dtype),)
+
+
+class CeluGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        return np.where(x > 0, 1, np.exp(np.minimum(x, 0) / alpha))
+
+
+class EluGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        return np.where(x > 0, 1, alpha * np.exp(np.minimum(x, 0)))
+
+
+class GeluGrad(CurveGrad):
+    def slope(self, x, approximate="none"):
+        if approximate == "tanh":
+            t = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))
+            return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * np.sqrt(2 / np.pi) * (
+                1 + 3 * 0.044715 * x * x)
+        return 0.5 * (1 + erf(x / np.sqrt(2))) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+class HardSigmoidGrad(CurveGrad):
+    def slope(self, x, alpha=np.float32(0.2), beta=0.5):
+        line = float(alpha) * x + beta
+        return np.where((line > 0) & (line < 1), float(alpha), 0)
+
+
+class HardSwishGrad(CurveGrad):
+    def slope(self, x):
+        line = float(np.float32(1 / 6)) * x + 0.5
+        return np.where(line < 0, 0, np.where(line > 1, 1, 2 * line - 0.5))
+
+
+class LeakyReluGrad(CurveGrad):
+    def slope(self, x, alpha=np.float32(0.01)):
+        return np.where(x > 0, 1, float(alpha))
+
+
+class MishGrad(CurveGrad):
+    def slope(self, x):
+        t = np.tanh(softplus(x))
+        return t + x * (1 - t * t) * sigmoid(x)
+
+
+class SeluGrad(CurveGrad):
+    def slope(self, x, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875):
+        return np.where(x > 0, gamma, gamma * alpha * np.exp(np.minimum(x, 0)))
+
+
+class ShrinkGrad(CurveGrad):
+    def slope(self, x, bias=0.0, lambd=0.5):
+        return (np.abs(x) > lambd).astype(np.float64)
+
+
+class SoftplusGrad(CurveGrad):
+    def slope(self, x):
+        return sigmoid(x)
+
+
+class SoftsignGrad(CurveGrad):
+    def slope(self, x):
+        return 1 / (1 + np.abs(x)) ** 2
+
+
+class SwishGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        s = sigmoid(alpha * x)
+        return s * (1 + alpha * x * (1 - s))
+
+
+class ThresholdedReluGrad(CurveGrad):
+    def slope(self, x, alpha=1.0):
+        return (x > alpha).astype(np.float64)
 
 
 class SoftmaxGrad(Weft):
@@ -324,9 +418,22 @@ class OneHot(OpRun):
         return (np.where(hit, values[1], values[0]).astype(values.dtype),)
 
 
-OPS = [Choose, SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
+OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
+       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
+       SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+OPS += weft_nn.OPS
 # ONNX's, where onnx's own evaluator falls short of its specification.
 OPS += [GatherElements, GridSample, OneHot, Pad, ReverseSequence, ScatterElements]
+
+
+def gradient(got, name, known):
+    """The gradient of a variable among results; `known` are the keys of all that PyTorch has. Of two
+    names that one tied weight has, PyTorch's exporters write either."""
+    if "grad/" + name in got:
+        return got["grad/" + name]
+    others = [n for n in got if n.startswith("grad/") and "grad." + n[5:] not in known]
+    assert len(others) == 1, f"{name} may be any of {others}"
+    return got[others[0]]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/vmath.c - exp, tanh and sigmoid of f32 against libm in double, over a lattice of all
- * floats; the bounds are those that vmath.h states. */
+/* tests/unit/vmath.c - exp, tanh, sigmoid, log and the functions that work in double inside, of f32
+ * against libm in double, over a lattice of all floats; the bounds are those that vmath.h states.
+ */
 #include "common/kernels/cpu/vmath.h"
 
 #include <math.h>
@@ -72,12 +73,64 @@ static float sigmoid_fast(float x)
     return wf_sigmoid_f32(x);
 }
 
+/* The _wide functions, rounded to f32 once, as kernels do. */
+static float log_fast(float x)
+{
+    return wf_log_f32(x);
+}
+
+static float expm1_fast(float x)
+{
+    return (float)wf_expm1_wide((double)x);
+}
+
+static float softplus_fast(float x)
+{
+    return (float)wf_softplus_wide((double)x);
+}
+
+static float erf_fast(float x)
+{
+    return (float)wf_erf_wide((double)x);
+}
+
+static float normal_fast(float x)
+{
+    return (float)wf_normal_wide((double)x);
+}
+
+static float gelu_fast(float x)
+{
+    return (float)((double)x * wf_normal_wide((double)x));
+}
+
+static double softplus(double x)
+{
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
+static double normal(double x)
+{
+    return 0.5 * erfc(-x * 0.7071067811865476);
+}
+
+static double gelu(double x)
+{
+    return x * normal(x);
+}
+
 static void errors_stay_within_what_is_stated(void **state)
 {
     (void)state;
     at_most("exp", worst_ulps(exp_fast, exp), 1);
     at_most("tanh", worst_ulps(tanh_fast, tanh), 1.3);
     at_most("sigmoid", worst_ulps(sigmoid_fast, sigmoid), 2.2);
+    at_most("log", worst_ulps(log_fast, log), 0.6);
+    at_most("expm1", worst_ulps(expm1_fast, expm1), 0.6);
+    at_most("softplus", worst_ulps(softplus_fast, softplus), 0.6);
+    at_most("erf", worst_ulps(erf_fast, erf), 0.6);
+    at_most("normal", worst_ulps(normal_fast, normal), 0.6);
+    at_most("gelu", worst_ulps(gelu_fast, gelu), 0.6);
 }
 
 static void ends_are_exact(void **state)
@@ -91,6 +144,11 @@ static void ends_are_exact(void **state)
     assert_true(wf_sigmoid_f32(INFINITY) == 1 && wf_sigmoid_f32(-INFINITY) == 0);
     assert_true(wf_sigmoid_f32(0) == 0.5f);
     assert_true(wf_exp_f32(-103) > 0); /* subnormal */
+    assert_true(isinf(wf_log_f32(0)) && wf_log_f32(0) < 0 && isinf(wf_log_f32(INFINITY)));
+    assert_true(isnan(wf_log_f32(-1)) && isnan(wf_log_f32(NAN)) && wf_log_f32(1) == 0);
+    assert_true(wf_expm1_wide(0) == 0 && wf_erf_wide(0) == 0 && wf_erf_wide(30) == 1);
+    assert_true(isnan(wf_erf_wide((double)NAN)) && isnan(wf_softplus_wide((double)NAN)));
+    assert_true(wf_softplus_wide(1000) == 1000 && (float)wf_softplus_wide(-1000) == 0);
 }
 
 int main(void)

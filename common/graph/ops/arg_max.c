@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/ops/arg_max.c - ArgMax: int64 index of the largest along attr axis; of the first of
- * equals, or the last with select_last_index. */
+/* common/graph/ops/arg_max.c - ArgMax and ArgMin: int64 index of the largest or smallest along attr
+ * axis; of the first of equals, or the last with select_last_index. */
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
@@ -31,16 +31,20 @@ static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false},
                                     {"select_last_index", WF_ATTR_INT, false},
                                     {0}};
 
-const wf_op wf_op_arg_max = {
-    .name = "ArgMax",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .attrs = attrs,
-    .infer = infer,
-};
+#define ROW(id, name_)                                                                             \
+    const wf_op wf_op_##id = {                                                                     \
+        .name = name_,                                                                             \
+        .domain = WF_DOMAIN_ONNX,                                                                  \
+        .since = 13,                                                                               \
+        .n_in_min = 1,                                                                             \
+        .n_in_max = 1,                                                                             \
+        .n_out_min = 1,                                                                            \
+        .n_out_max = 1,                                                                            \
+        .flags = WF_OP_FOLDABLE,                                                                   \
+        .no_grad_in = 1u << 0,                                                                     \
+        .attrs = attrs,                                                                            \
+        .infer = infer,                                                                            \
+    };
+
+ROW(arg_max, "ArgMax")
+ROW(arg_min, "ArgMin")

@@ -29,6 +29,13 @@ wf_status wf_infer_like_number(wf_graph *g, wf_node *n, wf_err *err);
 /* dy, of an operation that reduced input 0 with attr keepdims 0, with the reduced axes of size 1
  * put back, so that it broadcasts over input 0; *mask is the reduced axes. NULL after a failure. */
 wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err *err);
+/* The same for v, a value of the shape of the operation's output. */
+wf_value *wf_grad_unreduce_value(wf_grads *g, const wf_node *n, wf_value *v, uint32_t *mask,
+                                 wf_err *err);
+/* attrs of the Reduce operations, and the upgrade of those whose axes are an attribute below opset
+ * 18. */
+extern const wf_attr_row wf_reduce_attrs[];
+wf_status wf_upgrade_reduce(wf_graph *g, wf_node *n, int64_t from, wf_err *err);
 /* Indices lie within data but along `axis`: GatherElements, ScatterElements. Errors: WF_SHAPE. */
 WF_MUST_USE wf_status wf_ids_within(const wf_value *data, const wf_value *ids, uint32_t axis,
                                     wf_err *err);

@@ -41,14 +41,6 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_expand_like(e, dy, n->in[0]));
 }
 
-static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
-{
-    return from < 18 ? wf_upgrade_axes(g, n, err) : WF_OK;
-}
-
-static const wf_attr_row attrs[] = {
-    {"keepdims", WF_ATTR_INT, false}, {"noop_with_empty_axes", WF_ATTR_INT, false}, {0}};
-
 const wf_op wf_op_reduce_mean = {
     .name = "ReduceMean",
     .domain = WF_DOMAIN_ONNX,
@@ -59,8 +51,8 @@ const wf_op wf_op_reduce_mean = {
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
     .no_grad_in = 1u << 1,
-    .attrs = attrs,
+    .attrs = wf_reduce_attrs,
     .infer = wf_infer_reduce,
     .grad = grad,
-    .upgrade = upgrade,
+    .upgrade = wf_upgrade_reduce,
 };

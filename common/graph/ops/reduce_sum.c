@@ -13,9 +13,6 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_expand_like(wf_grads_emit(g), dy, n->in[0]));
 }
 
-static const wf_attr_row attrs[] = {
-    {"keepdims", WF_ATTR_INT, false}, {"noop_with_empty_axes", WF_ATTR_INT, false}, {0}};
-
 const wf_op wf_op_reduce_sum = {
     .name = "ReduceSum",
     .domain = WF_DOMAIN_ONNX,
@@ -26,7 +23,7 @@ const wf_op wf_op_reduce_sum = {
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
     .no_grad_in = 1u << 1,
-    .attrs = attrs,
+    .attrs = wf_reduce_attrs,
     .infer = wf_infer_reduce,
     .grad = grad,
 };

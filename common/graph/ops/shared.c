@@ -25,9 +25,14 @@ wf_status wf_carry_cast(wf_graph *g, wf_node *n, wf_err *err)
 
 wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err *err)
 {
+    return wf_grad_unreduce_value(g, n, wf_grads_upstream(g, n, 0), mask, err);
+}
+
+wf_value *wf_grad_unreduce_value(wf_grads *g, const wf_node *n, wf_value *v, uint32_t *mask,
+                                 wf_err *err)
+{
     wf_emit *e = wf_grads_emit(g);
     const wf_value *x = n->in[0];
-    wf_value *dy = wf_grads_upstream(g, n, 0);
     int64_t axes[WF_MAX_RANK], n_axes = 0;
     uint32_t count = 0;
     bool known = x->rank >= 0;
@@ -47,8 +52,16 @@ wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err
             axes[count++] = i;
     /* A scalar broadcasts as it is. */
     if (wf_node_int(n, "keepdims", 1) || count == 0 || count == (uint32_t)x->rank)
-        return dy;
-    return wf_emit_unsqueeze(e, dy, count, axes);
+        return v;
+    return wf_emit_unsqueeze(e, v, count, axes);
+}
+
+const wf_attr_row wf_reduce_attrs[] = {
+    {"keepdims", WF_ATTR_INT, false}, {"noop_with_empty_axes", WF_ATTR_INT, false}, {0}};
+
+wf_status wf_upgrade_reduce(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    return from < 18 ? wf_upgrade_axes(g, n, err) : WF_OK;
 }
 
 wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, wf_err *err)

@@ -10,12 +10,21 @@
 #include <math.h>
 #include <string.h>
 
+enum { BLOCK = 1024 };
+
 typedef struct job {
+    const wf_walk *walk;
     const wf_tensor *x, *z, *dloss;
     wf_tensor *out;
     bool each; /* reduction none */
-    double scale, sum;
+    double scale;
+    double *sums; /* of the blocks: added up in their order, whatever the number of threads */
 } job;
+
+typedef struct block {
+    const job *job;
+    double sum;
+} block;
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const x, const wf_tensor *const z,
                          wf_err *err)
@@ -34,6 +43,7 @@ static wf_status prepare_loss(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
     (void)out;
+    prep->workspace_bytes = (size_t)(wf_elems(in[0]) / BLOCK + 1) * sizeof(double);
     return prepare(prep, in[0], in[1], err);
 }
 
@@ -52,18 +62,48 @@ static void store(wf_tensor *t, int64_t i, double value)
         ((double *)t->data)[i] = value;
 }
 
+WF_MULTIVERSION static void losses_f32(const float *x, const float *z, int64_t step_z, double *to,
+                                       int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = wf_softplus_wide((double)x[i]) - (double)x[i] * (double)z[i * step_z];
+}
+
+static void losses_f64(const double *x, const double *z, int64_t step_z, double *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = fmax(x[i], 0) - x[i] * z[i * step_z] + log1p(exp(-fabs(x[i])));
+}
+
+/* A stretch of one block of elements; its sum goes to the block's. */
 static void loss_span(void *arg, const wf_span *s)
 {
-    job *j = arg;
+    block *b = arg;
+    const job *j = b->job;
+    double each[BLOCK];
 
+    if (j->x->dtype == WF_F32)
+        losses_f32((const float *)j->x->data + s->first, (const float *)j->z->data + s->at[1],
+                   s->step[1], each, s->count);
+    else
+        losses_f64((const double *)j->x->data + s->first, (const double *)j->z->data + s->at[1],
+                   s->step[1], each, s->count);
     for (int64_t i = 0; i < s->count; i++) {
-        double x = wf_number_at(j->x, s->at[0] + i * s->step[0]);
-        double z = wf_number_at(j->z, s->at[1] + i * s->step[1]);
-        double one = (x > 0 ? x : 0) - x * z + log1p(exp(-fabs(x)));
-
         if (j->each)
-            store(j->out, s->first + i, one);
-        j->sum += one;
+            store(j->out, s->first + i, each[i]);
+        b->sum += each[i];
+    }
+}
+
+static void loss_blocks(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+
+    for (int64_t i = begin; i < end; i++) {
+        block b = {j, 0};
+
+        wf_walk_range(j->walk, i * BLOCK, WF_MIN((i + 1) * BLOCK, j->walk->elems), loss_span, &b);
+        j->sums[i] = b.sum;
     }
 }
 
@@ -81,12 +121,21 @@ static wf_status loss(const wf_run *run, const wf_tensor *const in[], wf_tensor 
                       wf_err *err)
 {
     const wf_walk *walk = run->state;
-    job j = {.x = in[0], .z = in[1], .out = out[0], .each = !reduces(run->node)};
+    job j = {.walk = walk,
+             .x = in[0],
+             .z = in[1],
+             .out = out[0],
+             .each = !reduces(run->node),
+             .sums = run->workspace};
+    int64_t blocks = (walk->elems + BLOCK - 1) / BLOCK;
+    double sum = 0;
 
     (void)err;
-    wf_walk_range(walk, 0, walk->elems, loss_span, &j);
+    wf_pool_for(run->pool, blocks, WF_GRAIN / BLOCK / 8, loss_blocks, &j);
+    for (int64_t i = 0; i < blocks; i++)
+        sum += j.sums[i];
     if (!j.each)
-        store(out[0], 0, is_mean(run->node) ? j.sum / (double)walk->elems : j.sum);
+        store(out[0], 0, is_mean(run->node) ? sum / (double)walk->elems : sum);
     return WF_OK;
 }
 
@@ -117,11 +166,17 @@ static void grad_span(void *arg, const wf_span *s)
     }
 }
 
+static void grad_range(void *arg, int64_t begin, int64_t end)
+{
+    wf_walk_range(((job *)arg)->walk, begin, end, grad_span, arg);
+}
+
 static wf_status loss_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                            wf_err *err)
 {
     const wf_walk *walk = run->state;
-    job j = {.x = in[1],
+    job j = {.walk = walk,
+             .x = in[1],
              .z = in[2],
              .dloss = in[0],
              .out = out[0],
@@ -129,7 +184,7 @@ static wf_status loss_grad(const wf_run *run, const wf_tensor *const in[], wf_te
              .scale = is_mean(run->node) ? 1 / (double)walk->elems : 1};
 
     (void)err;
-    wf_walk_range(walk, 0, walk->elems, grad_span, &j);
+    wf_pool_for(run->pool, walk->elems, WF_GRAIN / 4, grad_range, &j);
     return WF_OK;
 }
 

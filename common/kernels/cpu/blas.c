@@ -11,6 +11,8 @@
 #define THREAD_WORK INT64_C(500000)
 enum { TILE = 16 }; /* ranges are cut in multiples of this, the width of a vector */
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
 static void one_thread(void)
 {
     openblas_set_num_threads(1);
@@ -57,9 +59,26 @@ static void range(void *arg, int64_t begin, int64_t end)
                  c + (size_t)(from * p->n) * size);
 }
 
+void wf_product_strided(const wf_strided_product *p)
+{
+    enum CBLAS_TRANSPOSE ta = p->trans_a ? CblasTrans : CblasNoTrans;
+    enum CBLAS_TRANSPOSE tb = p->trans_b ? CblasTrans : CblasNoTrans;
+    blasint m = (blasint)p->m, n = (blasint)p->n, k = (blasint)p->k;
+    blasint lda = (blasint)WF_MAX(p->lda, (int64_t)1), ldb = (blasint)WF_MAX(p->ldb, (int64_t)1);
+    blasint ldc = (blasint)WF_MAX(p->ldc, (int64_t)1);
+
+    if (m == 0 || n == 0)
+        return;
+    pthread_once(&once, one_thread);
+    if (p->dtype == WF_F32)
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0f, p->a, lda, p->b, ldb, (float)p->beta,
+                    p->c, ldc);
+    else
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, p->a, lda, p->b, ldb, p->beta, p->c, ldc);
+}
+
 void wf_product_run(const wf_product *p, wf_pool *pool)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     part t = {p, p->n > p->m};
     int64_t tiles = (WF_MAX(p->m, p->n) + TILE - 1) / TILE;
     int64_t per_tile = TILE * WF_MIN(p->m, p->n) * p->k;

@@ -25,4 +25,18 @@ typedef struct wf_product {
 
 void wf_product_run(const wf_product *p, wf_pool *pool);
 
+/* The same on the calling thread alone, of matrices whose rows lie lda, ldb and ldc elements apart,
+ * for kernels that split their work themselves. All sizes are below 2^31. */
+typedef struct wf_strided_product {
+    wf_dtype dtype;
+    bool trans_a, trans_b;
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+    double beta;
+} wf_strided_product;
+
+void wf_product_strided(const wf_strided_product *p);
+
 #endif

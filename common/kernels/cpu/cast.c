@@ -111,19 +111,33 @@ static void by_way_of_f32(wf_dtype from, const char *x, wf_dtype to, char *y, in
     }
 }
 
+typedef struct job {
+    const wf_tensor *in;
+    wf_tensor *out;
+} job;
+
+static void range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_dtype from = j->in->dtype, to = j->out->dtype;
+    const char *x = (const char *)j->in->data + (size_t)begin * wf_dtype_size(from);
+    char *y = (char *)j->out->data + (size_t)begin * wf_dtype_size(to);
+
+    if (from == to)
+        wf_copy(y, x, (size_t)(end - begin) * wf_dtype_size(to));
+    else if (is_half(from) || is_half(to))
+        by_way_of_f32(from, x, to, y, end - begin);
+    else
+        direct[from][to](x, y, end - begin);
+}
+
 static wf_status cast(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                       wf_err *err)
 {
-    wf_dtype from = in[0]->dtype, to = out[0]->dtype;
-    int64_t n = wf_elems(in[0]);
+    job j = {in[0], out[0]};
 
-    (void)run, (void)err;
-    if (from == to)
-        wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
-    else if (is_half(from) || is_half(to))
-        by_way_of_f32(from, in[0]->data, to, out[0]->data, n);
-    else
-        direct[from][to](in[0]->data, out[0]->data, n);
+    (void)err;
+    wf_pool_for(run->pool, wf_elems(in[0]), WF_GRAIN, range, &j);
     return WF_OK;
 }
 

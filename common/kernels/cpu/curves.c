@@ -26,7 +26,7 @@ static const struct setting {
     {"Celu", "alpha", "", 1.0, 0.0},
     {"Elu", "alpha", "", 1.0, 0.0},
     {"HardSigmoid", "alpha", "beta", 0.2f, 0.5},
-    {"HardSwish", "", "", 1.0 / 6, 0.5},
+    {"HardSwish", "", "", 1.0f / 6, 0.5},
     {"LeakyRelu", "alpha", "", 0.01f, 0.0},
     {"Selu", "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875},
     {"Shrink", "lambd", "bias", 0.5, 0.0},

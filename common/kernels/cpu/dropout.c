@@ -37,47 +37,70 @@ static void apply(const wf_tensor *x, const uint8_t *mask, wf_tensor *y, double 
         apply_f64((const double *)x->data + from, mask, (double *)y->data + from, factor, n);
 }
 
+typedef struct job {
+    wf_rng_key key;
+    const wf_tensor *x;
+    const uint8_t *mask; /* of the gradient */
+    wf_tensor *y, *drawn;
+    double ratio;
+} job;
+
+static void draw_blocks(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    float drawn[BLOCK];
+    uint8_t mask[BLOCK];
+
+    for (int64_t block = begin; block < end; block++) {
+        int64_t at = block * BLOCK, count = WF_MIN(wf_elems(j->x) - at, (int64_t)BLOCK);
+
+        wf_rng_fill_f32(j->key, (uint64_t)at, drawn, (size_t)count);
+        for (int64_t i = 0; i < count; i++)
+            mask[i] = drawn[i] >= (float)j->ratio;
+        apply(j->x, mask, j->y, j->ratio, at, count);
+        if (j->drawn)
+            memcpy((uint8_t *)j->drawn->data + at, mask, (size_t)count);
+    }
+}
+
 static wf_status dropout(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                          wf_err *err)
 {
     bool training = in[2] && *(const uint8_t *)in[2]->data;
-    double ratio = ratio_of(in[1]);
+    job j = {.key = run->key, .x = in[0], .y = out[0], .drawn = out[1], .ratio = ratio_of(in[1])};
     int64_t n = wf_elems(in[0]);
-    float drawn[BLOCK];
-    uint8_t mask[BLOCK];
 
-    if (training && !(ratio >= 0 && ratio < 1))
+    if (training && !(j.ratio >= 0 && j.ratio < 1))
         return wf_fail(err, WF_INVALID, NULL, "the ratio is %g; it must be at least 0 and below 1",
-                       ratio);
-    if (!training || ratio == 0) {
+                       j.ratio);
+    if (!training || j.ratio == 0) {
         wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
         if (out[1] && n)
             memset(out[1]->data, 1, (size_t)n);
         return WF_OK;
     }
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        int64_t count = WF_MIN(n - at, (int64_t)BLOCK);
-
-        wf_rng_fill_f32(run->key, (uint64_t)at, drawn, (size_t)count);
-        for (int64_t i = 0; i < count; i++)
-            mask[i] = drawn[i] >= (float)ratio;
-        apply(in[0], mask, out[0], ratio, at, count);
-        if (out[1])
-            memcpy((uint8_t *)out[1]->data + at, mask, (size_t)count);
-    }
+    wf_pool_for(run->pool, (n + BLOCK - 1) / BLOCK, WF_GRAIN / BLOCK / 4, draw_blocks, &j);
     return WF_OK;
+}
+
+static void grad_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+
+    apply(j->x, j->mask + begin, j->y, j->ratio, begin, end - begin);
 }
 
 static wf_status dropout_grad(const wf_run *run, const wf_tensor *const in[],
                               wf_tensor *const out[], wf_err *err)
 {
     bool training = !in[3] || *(const uint8_t *)in[3]->data;
+    job j = {.x = in[0], .mask = in[1]->data, .y = out[0], .ratio = ratio_of(in[2])};
 
-    (void)run, (void)err;
+    (void)err;
     if (!training)
         wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
     else
-        apply(in[0], in[1]->data, out[0], ratio_of(in[2]), 0, wf_elems(in[0]));
+        wf_pool_for(run->pool, wf_elems(in[0]), WF_GRAIN, grad_range, &j);
     return WF_OK;
 }
 

@@ -1,25 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/gemm.c - Gemm: Y = alpha A' B' + beta C. C is spread over Y first, so that
- * BLAS adds to it in its one pass. */
-#include "common/kernels/cpu/blas.h"
+/* common/kernels/cpu/gemm.c - Gemm: Y = alpha A' B' + beta C. A row vector C is added by the
+ * product itself; another is spread over Y first, so that the product adds to it in its one pass.
+ */
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/move.h"
+#include "common/kernels/cpu/product.h"
 
 typedef struct plan {
-    wf_product product;
-    bool has_c;
-    wf_walk spread; /* of C over Y */
+    wf_product_way *way;
+    bool is_row, spreads; /* C */
+    wf_walk spread;       /* of C over Y */
 } plan;
+
+static void release(void *state)
+{
+    wf_product_release(((plan *)state)->way);
+}
+
+static bool is_row(const wf_tensor *c, const wf_product *p)
+{
+    return p->beta == 1 && c->rank > 0 && wf_dim(c, -1) == p->n && wf_elems(c) == p->n;
+}
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
     plan *s = wf_arena_alloc(prep->arena, sizeof *s);
-    wf_product *p;
+    wf_product product = {0}, *p = &product;
 
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
-    p = &s->product;
     p->dtype = out[0]->dtype;
     p->trans_a = wf_node_int(prep->node, "transA", 0) != 0;
     p->trans_b = wf_node_int(prep->node, "transB", 0) != 0;
@@ -30,28 +40,27 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     p->beta = (double)wf_node_float(prep->node, "beta", 1);
     if (WF_MAX(WF_MAX(p->m, p->n), p->k) > INT32_MAX)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
-    s->has_c = in[2] && p->beta != 0;
-    if (s->has_c)
+    s->is_row = in[2] && is_row(in[2], p);
+    s->spreads = in[2] && p->beta != 0 && !s->is_row;
+    if (s->spreads)
         wf_walk_broadcast(&s->spread, out[0], 1, &in[2]);
     else
         p->beta = 0;
     prep->state = s;
-    return WF_OK;
+    prep->release = release;
+    return wf_product_prepare(prep, p, s->is_row, &s->way, err);
 }
 
 static wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                       wf_err *err)
 {
     const plan *s = run->state;
-    wf_product p = s->product;
 
     (void)err;
-    if (s->has_c)
-        wf_gather_walk(&s->spread, wf_dtype_size(p.dtype), in[2]->data, out[0]->data);
-    p.a = in[0]->data;
-    p.b = in[1]->data;
-    p.c = out[0]->data;
-    wf_product_run(&p, run->pool);
+    if (s->spreads)
+        wf_gather_walk(&s->spread, wf_dtype_size(out[0]->dtype), in[2]->data, out[0]->data);
+    wf_product_go(s->way, run, in[0]->data, in[1]->data, s->is_row ? in[2]->data : NULL,
+                  out[0]->data);
     return WF_OK;
 }
 

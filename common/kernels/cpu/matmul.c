@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/matmul.c - MatMul: products of the last two axes, the axes before them
  * broadcast; vectors are rows on the left and columns on the right. */
-#include "common/kernels/cpu/blas.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/product.h"
 #include "common/kernels/cpu/walk.h"
 
 typedef struct plan {
     wf_product product;
-    wf_walk batch; /* of matrices: operands A and B */
+    wf_product_way *way; /* of a single product; NULL: there are several */
+    wf_walk batch;       /* of matrices: operands A and B */
 } plan;
 
 typedef struct job {
     wf_product product;
-    wf_pool *pool; /* for a single product */
     const wf_walk *batch;
 } job;
+
+static void release(void *state)
+{
+    wf_product_release(((plan *)state)->way);
+}
 
 static bool fits(const wf_product *p)
 {
@@ -52,7 +57,8 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (!fits(p))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
     prep->state = s;
-    return WF_OK;
+    prep->release = release;
+    return s->batch.elems == 1 ? wf_product_prepare(prep, p, false, &s->way, err) : WF_OK;
 }
 
 static void span(void *arg, const wf_span *s)
@@ -67,7 +73,7 @@ static void span(void *arg, const wf_span *s)
         p.a = (const char *)p.a + (size_t)((s->at[0] + i * s->step[0]) * m * k) * size;
         p.b = (const char *)p.b + (size_t)((s->at[1] + i * s->step[1]) * k * n) * size;
         p.c = (char *)p.c + (size_t)((s->first + i) * m * n) * size;
-        wf_product_run(&p, j->pool);
+        wf_product_run(&p, NULL);
     }
 }
 
@@ -82,18 +88,17 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
                         wf_err *err)
 {
     const plan *s = run->state;
-    job j = {s->product, NULL, &s->batch};
+    job j = {s->product, &s->batch};
 
     (void)err;
+    if (s->way) {
+        wf_product_go(s->way, run, in[0]->data, in[1]->data, NULL, out[0]->data);
+        return WF_OK;
+    }
     j.product.a = in[0]->data;
     j.product.b = in[1]->data;
     j.product.c = out[0]->data;
-    if (s->batch.elems == 1) {
-        j.pool = run->pool;
-        range(&j, 0, 1);
-    } else {
-        wf_pool_for(run->pool, s->batch.elems, 1, range, &j);
-    }
+    wf_pool_for(run->pool, s->batch.elems, 1, range, &j);
     return WF_OK;
 }
 

@@ -58,6 +58,25 @@ void wf_gather_walk(const wf_walk *w, size_t size, const void *from, void *to)
     wf_walk_range(w, 0, w->elems, gather_span, &m);
 }
 
+typedef struct shared_move {
+    const wf_walk *walk;
+    move move;
+} shared_move;
+
+static void gather_range(void *arg, int64_t begin, int64_t end)
+{
+    shared_move *m = arg;
+
+    wf_walk_range(m->walk, begin, end, gather_span, &m->move);
+}
+
+void wf_gather_walk_over(wf_pool *pool, const wf_walk *w, size_t size, const void *from, void *to)
+{
+    shared_move m = {w, {from, to, size}};
+
+    wf_pool_for(pool, w->elems, WF_GRAIN, gather_range, &m);
+}
+
 void wf_scatter_walk(const wf_walk *w, size_t size, const void *from, void *to)
 {
     move m = {from, to, size};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/pow.c - Pow: the result has the base's dtype, the exponent may have another.
- * Exponents 2, 1/2 and -1 that are one number take exact short ways; the rest is libm's pow. */
+ * Exponents 2, 3, 1/2 and -1 that are one number take short ways; the rest is libm's pow. */
 #include "common/kernels/cpu/broadcast.h"
 #include "common/kernels/cpu/walk.h"
 
@@ -8,6 +8,8 @@
 
 WF_UNARY(square_f32, float, float, x *x)
 WF_UNARY(square_f64, double, double, x *x)
+WF_UNARY(cube_f32, float, float, x *x *x)
+WF_UNARY(cube_f64, double, double, x *x *x)
 WF_UNARY(root_f32, float, float, sqrtf(x))
 WF_UNARY(root_f64, double, double, sqrt(x))
 WF_UNARY(inverse_f32, float, float, 1.0f / x)
@@ -16,6 +18,7 @@ WF_UNARY(inverse_f64, double, double, 1.0 / x)
 typedef struct pow_job {
     const wf_tensor *a, *b;
     wf_tensor *out;
+    const wf_walk *walk;
 } pow_job;
 
 static double element_pow(double x, double e, bool narrow)
@@ -69,11 +72,17 @@ static void int_span(void *arg, const wf_span *s)
     }
 }
 
+static void pow_range(void *arg, int64_t begin, int64_t end)
+{
+    const pow_job *j = arg;
+
+    wf_walk_range(j->walk, begin, end, wf_dtype_is_float(j->a->dtype) ? float_span : int_span, arg);
+}
+
 static wf_status run_pow(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                          wf_err *err)
 {
-    const wf_walk *walk = run->state;
-    pow_job j = {in[0], in[1], out[0]};
+    pow_job j = {in[0], in[1], out[0], run->state};
 
     if (wf_dtype_is_float(in[0]->dtype) && wf_elems(in[1]) == 1 &&
         wf_elems(in[0]) == wf_elems(out[0])) {
@@ -82,13 +91,14 @@ static wf_status run_pow(const wf_run *run, const wf_tensor *const in[], wf_tens
 
         if (e == 2)
             return narrow ? square_f32(run, in, out, err) : square_f64(run, in, out, err);
+        if (e == 3)
+            return narrow ? cube_f32(run, in, out, err) : cube_f64(run, in, out, err);
         if (e == 0.5)
             return narrow ? root_f32(run, in, out, err) : root_f64(run, in, out, err);
         if (e == -1)
             return narrow ? inverse_f32(run, in, out, err) : inverse_f64(run, in, out, err);
     }
-    wf_walk_range(walk, 0, walk->elems, wf_dtype_is_float(in[0]->dtype) ? float_span : int_span,
-                  &j);
+    wf_pool_for(run->pool, j.walk->elems, WF_GRAIN / 16, pow_range, &j);
     return WF_OK;
 }
 

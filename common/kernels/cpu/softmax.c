@@ -137,134 +137,182 @@ WF_MULTIVERSION static void tile_f32(const float *x, float *y, int64_t classes, 
                 f == LOGARITHM ? y[k * inner + i] - sum[i] : y[k * inner + i] * sum[i];
 }
 
-static void softmax_f32(const float *x, float *y, wf_around a, form f)
+/* Outer places [begin, end) of rows that lie together. */
+static void softmax_rows(const float *x, float *y, int64_t rows, int64_t n, form f)
 {
-    if (a.axis == 0 || a.inner == 0)
-        return;
-    if (a.inner == 1 && a.axis <= BLOCK) {
-        rows_f32(x, y, a.outer, a.axis, f);
-        return;
-    }
-    for (int64_t o = 0; o < a.outer; o++, x += a.axis * a.inner, y += a.axis * a.inner) {
-        if (a.inner == 1)
-            long_row(x, y, a.axis, f);
-        else
-            for (int64_t i = 0; i < a.inner; i += TILE)
-                tile_f32(x + i, y + i, a.axis, a.inner, WF_MIN(a.inner - i, (int64_t)TILE), f);
-    }
-}
-
-static void softmax_f64(const double *x, double *y, wf_around a, form f)
-{
-    for (int64_t o = 0; o < a.outer; o++, x += a.axis * a.inner, y += a.axis * a.inner)
-        for (int64_t i = 0; i < a.inner; i++) {
-            double top = -(double)INFINITY, sum = 0;
-
-            for (int64_t k = 0; k < a.axis; k++)
-                top = x[k * a.inner + i] > top ? x[k * a.inner + i] : top;
-            for (int64_t k = 0; k < a.axis; k++) {
-                double d = x[k * a.inner + i] - top;
-
-                sum += exp(d);
-                y[k * a.inner + i] = f == LOGARITHM ? d : exp(d);
-            }
-            for (int64_t k = 0; k < a.axis; k++)
-                y[k * a.inner + i] =
-                    f == LOGARITHM ? y[k * a.inner + i] - log(sum) : y[k * a.inner + i] / sum;
-        }
-}
-
-void wf_log_softmax_f32(const float *x, float *y, wf_around a)
-{
-    softmax_f32(x, y, a, LOGARITHM);
-}
-
-void wf_log_softmax_f64(const double *x, double *y, wf_around a)
-{
-    softmax_f64(x, y, a, LOGARITHM);
-}
-
-typedef struct job {
-    const wf_tensor *in[2];
-    wf_tensor *out;
-    wf_around around;
-    form form;
-} job;
-
-static void forward_range(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-    wf_around a = j->around;
-    size_t from = (size_t)(begin * a.axis * a.inner);
-
-    a.outer = end - begin;
-    if (j->out->dtype == WF_F32)
-        softmax_f32((const float *)j->in[0]->data + from, (float *)j->out->data + from, a, j->form);
+    if (n <= BLOCK)
+        rows_f32(x, y, rows, n, f);
     else
-        softmax_f64((const double *)j->in[0]->data + from, (double *)j->out->data + from, a,
-                    j->form);
+        for (int64_t r = 0; r < rows; r++)
+            long_row(x + r * n, y + r * n, n, f);
+}
+
+static void strip_f64(const double *x, double *y, int64_t classes, int64_t inner, int64_t count,
+                      form f)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double top = -(double)INFINITY, sum = 0;
+
+        for (int64_t k = 0; k < classes; k++)
+            top = x[k * inner + i] > top ? x[k * inner + i] : top;
+        for (int64_t k = 0; k < classes; k++) {
+            double d = x[k * inner + i] - top;
+
+            sum += exp(d);
+            y[k * inner + i] = f == LOGARITHM ? d : exp(d);
+        }
+        for (int64_t k = 0; k < classes; k++)
+            y[k * inner + i] =
+                f == LOGARITHM ? y[k * inner + i] - log(sum) : y[k * inner + i] / sum;
+    }
 }
 
 /* PROBABILITY: dx = y (dy - sum(dy y)).  LOGARITHM: dx = dy - exp(y) sum(dy). */
 #define GRAD(name, T, exponential)                                                                 \
-    WF_MULTIVERSION static void name(const T *dy, const T *y, T *dx, wf_around a, form f)          \
+    WF_MULTIVERSION static void name##_row(const T *dy, const T *y, T *dx, int64_t n, form f)      \
     {                                                                                              \
-        for (int64_t o = 0; o < a.outer; o++)                                                      \
-            for (int64_t i = 0; i < a.inner; i++) {                                                \
-                int64_t at = o * a.axis * a.inner + i;                                             \
-                T sum = 0;                                                                         \
+        T lane[LANES] = {0}, sum = 0;                                                              \
+        int64_t i = 0;                                                                             \
                                                                                                    \
-                for (int64_t k = 0; k < a.axis; k++)                                               \
-                    sum += f == LOGARITHM ? dy[at + k * a.inner]                                   \
-                                          : dy[at + k * a.inner] * y[at + k * a.inner];            \
-                WF_NO_OVERLAP                                                                      \
-                for (int64_t k = 0; k < a.axis; k++) {                                             \
-                    T d = dy[at + k * a.inner], v = y[at + k * a.inner];                           \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES; k++)                                                        \
+                lane[k] += f == LOGARITHM ? dy[i + k] : dy[i + k] * y[i + k];                      \
+        for (; i < n; i++)                                                                         \
+            sum += f == LOGARITHM ? dy[i] : dy[i] * y[i];                                          \
+        for (int width = LANES / 2; width > 0; width /= 2)                                         \
+            for (int k = 0; k < width; k++)                                                        \
+                lane[k] += lane[k + width];                                                        \
+        sum += lane[0];                                                                            \
+        WF_NO_OVERLAP                                                                              \
+        for (i = 0; i < n; i++)                                                                    \
+            dx[i] = f == LOGARITHM ? dy[i] - exponential(y[i]) * sum : y[i] * (dy[i] - sum);       \
+    }                                                                                              \
+    WF_MULTIVERSION static void name##_tile(const T *dy, const T *y, T *dx, int64_t classes,       \
+                                            int64_t inner, int64_t count, form f)                  \
+    {                                                                                              \
+        T sum[TILE] = {0};                                                                         \
                                                                                                    \
-                    dx[at + k * a.inner] =                                                         \
-                        f == LOGARITHM ? d - exponential(v) * sum : v * (d - sum);                 \
-                }                                                                                  \
+        for (int64_t k = 0; k < classes; k++)                                                      \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                sum[i] +=                                                                          \
+                    f == LOGARITHM ? dy[k * inner + i] : dy[k * inner + i] * y[k * inner + i];     \
+        for (int64_t k = 0; k < classes; k++) {                                                    \
+            WF_NO_OVERLAP                                                                          \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                T d = dy[k * inner + i], v = y[k * inner + i];                                     \
+                                                                                                   \
+                dx[k * inner + i] =                                                                \
+                    f == LOGARITHM ? d - exponential(v) * sum[i] : v * (d - sum[i]);               \
             }                                                                                      \
+        }                                                                                          \
     }
 GRAD(grad_f32, float, wf_exp_f32)
 GRAD(grad_f64, double, exp)
 
-static void grad_range(void *arg, int64_t begin, int64_t end)
+typedef struct job {
+    const char *in[2]; /* x, or dy and y */
+    char *out;
+    bool is_f32, is_grad;
+    wf_around around;
+    form form;
+} job;
+
+/* `count` neighbours (at most TILE) from element `at` on. */
+static void tile(const job *j, int64_t at, int64_t count)
+{
+    int64_t n = j->around.axis, inner = j->around.inner;
+    const float *a = (const float *)j->in[0] + at, *b = (const float *)j->in[1] + at;
+    const double *c = (const double *)j->in[0] + at, *d = (const double *)j->in[1] + at;
+    float *to = (float *)j->out + at;
+    double *wide_to = (double *)j->out + at;
+
+    if (j->is_f32 && j->is_grad)
+        grad_f32_tile(a, b, to, n, inner, count, j->form);
+    else if (j->is_f32)
+        tile_f32(a, to, n, inner, count, j->form);
+    else if (j->is_grad)
+        grad_f64_tile(c, d, wide_to, n, inner, count, j->form);
+    else
+        strip_f64(c, wide_to, n, inner, count, j->form);
+}
+
+/* Places [begin, end) of [outer, inner]. */
+static void tiles_range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     wf_around a = j->around;
-    size_t from = (size_t)(begin * a.axis * a.inner);
 
-    a.outer = end - begin;
-    if (j->out->dtype == WF_F32)
-        grad_f32((const float *)j->in[0]->data + from, (const float *)j->in[1]->data + from,
-                 (float *)j->out->data + from, a, j->form);
-    else
-        grad_f64((const double *)j->in[0]->data + from, (const double *)j->in[1]->data + from,
-                 (double *)j->out->data + from, a, j->form);
+    while (begin < end) {
+        int64_t i = begin % a.inner, at = begin / a.inner * a.axis * a.inner + i;
+        int64_t count = WF_MIN(WF_MIN(a.inner - i, end - begin), (int64_t)TILE);
+
+        tile(j, at, count);
+        begin += count;
+    }
 }
 
-static void run_job(const wf_run *run, const wf_tensor *const in[], wf_tensor *out, form f,
-                    wf_pool_fn *fn)
+/* Rows [begin, end), where inner is 1. */
+static void rows_range(void *arg, int64_t begin, int64_t end)
 {
-    job j = {{in[0], in[1]}, out, wf_around_axis(in[0], wf_node_int(run->node, "axis", -1)), f};
-    int64_t row = WF_MAX(j.around.axis * j.around.inner, (int64_t)1);
+    const job *j = arg;
+    int64_t n = j->around.axis, at = begin * n;
 
-    wf_pool_for(run->pool, j.around.outer, WF_GRAIN / 8 / row + 1, fn, &j);
+    if (j->is_f32 && !j->is_grad) {
+        softmax_rows((const float *)j->in[0] + at, (float *)j->out + at, end - begin, n, j->form);
+        return;
+    }
+    for (int64_t r = begin; r < end; r++, at += n) {
+        if (j->is_f32)
+            grad_f32_row((const float *)j->in[0] + at, (const float *)j->in[1] + at,
+                         (float *)j->out + at, n, j->form);
+        else if (j->is_grad)
+            grad_f64_row((const double *)j->in[0] + at, (const double *)j->in[1] + at,
+                         (double *)j->out + at, n, j->form);
+        else
+            strip_f64((const double *)j->in[0] + at, (double *)j->out + at, n, 1, 1, j->form);
+    }
 }
 
-#define KERNEL(name, form, range)                                                                  \
+static void run_job(wf_pool *pool, job *j)
+{
+    wf_around a = j->around;
+
+    if (a.axis == 0)
+        return;
+    wf_pool_for(pool, a.outer * a.inner, WF_GRAIN / 8 / a.axis + 1,
+                a.inner == 1 ? rows_range : tiles_range, j);
+}
+
+void wf_log_softmax(wf_pool *pool, const wf_tensor *x, void *y, wf_around a)
+{
+    job j = {.in = {x->data, x->data},
+             .out = y,
+             .is_f32 = x->dtype == WF_F32,
+             .around = a,
+             .form = LOGARITHM};
+
+    run_job(pool, &j);
+}
+
+#define KERNEL(name, form_, is_grad_)                                                              \
     static wf_status name(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],  \
                           wf_err *err)                                                             \
     {                                                                                              \
+        job j = {.in = {in[0]->data, in[is_grad_]->data},                                          \
+                 .out = out[0]->data,                                                              \
+                 .is_f32 = out[0]->dtype == WF_F32,                                                \
+                 .is_grad = is_grad_,                                                              \
+                 .around = wf_around_axis(in[0], wf_node_int(run->node, "axis", -1)),              \
+                 .form = form_};                                                                   \
+                                                                                                   \
         (void)err;                                                                                 \
-        run_job(run, in, out[0], form, range);                                                     \
+        run_job(run->pool, &j);                                                                    \
         return WF_OK;                                                                              \
     }
-KERNEL(softmax, PROBABILITY, forward_range)
-KERNEL(log_softmax, LOGARITHM, forward_range)
-KERNEL(softmax_grad, PROBABILITY, grad_range)
-KERNEL(log_softmax_grad, LOGARITHM, grad_range)
+KERNEL(softmax, PROBABILITY, 0)
+KERNEL(log_softmax, LOGARITHM, 0)
+KERNEL(softmax_grad, PROBABILITY, 1)
+KERNEL(log_softmax_grad, LOGARITHM, 1)
 
 const wf_kernel wf_kernels_softmax[] = {
     WF_ROW("Softmax", WF_TYPES_FLOAT, softmax, .in_place = 1),

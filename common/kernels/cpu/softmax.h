@@ -8,8 +8,7 @@
 
 #include "common/kernels/cpu/cpu.h"
 
-/* y may be x. */
-void wf_log_softmax_f32(const float *x, float *y, wf_around a);
-void wf_log_softmax_f64(const double *x, double *y, wf_around a);
+/* The logarithms of x, f32 or f64, into y, which may be x's own memory. */
+void wf_log_softmax(wf_pool *pool, const wf_tensor *x, void *y, wf_around a);
 
 #endif

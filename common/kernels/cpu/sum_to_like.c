@@ -8,20 +8,18 @@
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    wf_walk *walk = wf_arena_alloc(prep->arena, sizeof *walk);
+    uint32_t lead = in[0]->rank - out[0]->rank, mask = (1u << lead) - 1;
 
-    if (!walk)
-        return wf_fail_nomem(err, sizeof *walk);
-    wf_walk_broadcast(walk, in[0], 1, out); /* out spread over x says where each of x belongs */
-    prep->state = walk;
-    return WF_OK;
+    for (uint32_t i = lead; i < in[0]->rank; i++)
+        mask |= (out[0]->dims[i - lead] == 1 ? 1u : 0u) << i;
+    return wf_reduce_prepare(prep, in[0], mask, err);
 }
 
 static wf_status sum_to_like(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                              wf_err *err)
 {
     (void)err;
-    wf_sum_walk(run->state, in[0], out[0]);
+    wf_reduce_run(run, WF_REDUCE_SUM, in[0], out[0]);
     return WF_OK;
 }
 

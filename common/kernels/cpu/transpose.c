@@ -68,14 +68,17 @@ typedef struct job {
     const void *in;
     void *out;
     size_t size;
+    int64_t begin, end; /* of the input's inner axis */
 } job;
 
 #define TILES(T)                                                                                   \
-    static void tiles_##T(const plan *p, const T *in, T *out)                                      \
+    static void tiles_##T(const job *j, const T *in, T *out)                                       \
     {                                                                                              \
-        for (int64_t r = 0; r < p->rows; r += TILE)                                                \
+        const plan *p = j->plan;                                                                   \
+                                                                                                   \
+        for (int64_t r = j->begin; r < j->end; r += TILE)                                          \
             for (int64_t c = 0; c < p->columns; c += TILE)                                         \
-                for (int64_t i = r; i < WF_MIN(r + TILE, p->rows); i++)                            \
+                for (int64_t i = r; i < WF_MIN(r + TILE, j->end); i++)                             \
                     for (int64_t k = c; k < WF_MIN(c + TILE, p->columns); k++)                     \
                         out[i * p->row_out + k] = in[i + k * p->column_in];                        \
     }
@@ -92,27 +95,49 @@ static void span(void *arg, const wf_span *s)
         int64_t from = s->at[0] + i * s->step[0], to = s->at[1] + i * s->step[1];
 
         if (j->size == 4)
-            tiles_uint32_t(j->plan, (const uint32_t *)j->in + from, (uint32_t *)j->out + to);
+            tiles_uint32_t(j, (const uint32_t *)j->in + from, (uint32_t *)j->out + to);
         else if (j->size == 8)
-            tiles_uint64_t(j->plan, (const uint64_t *)j->in + from, (uint64_t *)j->out + to);
+            tiles_uint64_t(j, (const uint64_t *)j->in + from, (uint64_t *)j->out + to);
         else if (j->size == 2)
-            tiles_uint16_t(j->plan, (const uint16_t *)j->in + from, (uint16_t *)j->out + to);
+            tiles_uint16_t(j, (const uint16_t *)j->in + from, (uint16_t *)j->out + to);
         else
-            tiles_uint8_t(j->plan, (const uint8_t *)j->in + from, (uint8_t *)j->out + to);
+            tiles_uint8_t(j, (const uint8_t *)j->in + from, (uint8_t *)j->out + to);
     }
+}
+
+/* Places of the outer axes. */
+static void outer_range(void *arg, int64_t begin, int64_t end)
+{
+    wf_walk_range(&((job *)arg)->plan->outer, begin, end, span, arg);
+}
+
+/* Stripes of the input's inner axis, TILE wide, at every place of the outer axes. */
+static void stripe_range(void *arg, int64_t begin, int64_t end)
+{
+    job j = *(const job *)arg;
+
+    j.begin = begin * TILE;
+    j.end = WF_MIN(end * TILE, j.plan->rows);
+    wf_walk_range(&j.plan->outer, 0, j.plan->outer.elems, span, &j);
 }
 
 static wf_status transpose(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                            wf_err *err)
 {
     const plan *p = run->state;
-    job j = {p, in[0]->data, out[0]->data, wf_dtype_size(in[0]->dtype)};
+    job j = {p, in[0]->data, out[0]->data, wf_dtype_size(in[0]->dtype), 0, p->rows};
+    int64_t tile = p->rows * p->columns, stripes = (p->rows + TILE - 1) / TILE;
 
     (void)err;
-    if (p->is_tiled && p->walk.elems > 0)
-        wf_walk_range(&p->outer, 0, p->outer.elems, span, &j);
+    if (p->walk.elems == 0)
+        return WF_OK;
+    if (!p->is_tiled)
+        wf_gather_walk_over(run->pool, &p->walk, j.size, j.in, j.out);
+    else if (p->outer.elems >= (int64_t)wf_pool_threads(run->pool))
+        wf_pool_for(run->pool, p->outer.elems, WF_GRAIN / tile + 1, outer_range, &j);
     else
-        wf_gather_walk(&p->walk, j.size, j.in, j.out);
+        wf_pool_for(run->pool, stripes, WF_GRAIN / (TILE * p->columns * p->outer.elems) + 1,
+                    stripe_range, &j);
     return WF_OK;
 }
 

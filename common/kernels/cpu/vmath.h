@@ -181,7 +181,7 @@ static inline double wf_softplus_wide(double x)
  * Chebyshev's points for a up to 10.6, where the result leaves f32. */
 static inline double wf_erfc_wide(double a)
 {
-    double c = a > 12.0 ? 12.0 : a, down = 1.0 / ((c + 3.0) * (1.0 + 2.0 * c));
+    double c = a > 26.0 ? 26.0 : a, down = 1.0 / ((c + 3.0) * (1.0 + 2.0 * c));
     double t = (c - 3.0) * (1.0 + 2.0 * c) * down, p = -0.00026763517743339844;
 
     p = p * t - 0.0007746238361828661;

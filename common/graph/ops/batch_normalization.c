@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/batch_normalization.c - BatchNormalization by the running mean and variance, or,
+ * with training_mode 1, by those of the batch, which then move the running ones: old momentum + new
+ * (1 - momentum), with the population's variance. The running ones carry no gradient. */
+#include "common/graph/infer.h"
+#include "common/graph/ops/norm.h"
+#include "common/graph/ops/ops.h"
+
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_floats(n, 5, err));
+    WF_TRY(wf_need_per_channel(n, 5, err));
+    if (!wf_node_int(n, "training_mode", 0) && (wf_node_has_out(n, 1) || wf_node_has_out(n, 2)))
+        return wf_fail(err, WF_INVALID, "set training_mode to 1",
+                       "it has running outputs, which only training_mode 1 makes");
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[0]);
+    wf_out_like(n, 1, n->in[3]->dtype, n->in[3]);
+    wf_out_like(n, 2, n->in[4]->dtype, n->in[4]);
+    return WF_OK;
+}
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    bool training = wf_node_int(n, "training_mode", 0) != 0;
+    wf_attr attrs[] = {wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
+                       wf_attr_int("training_mode", training)};
+
+    return wf_grad_norm(g, n, "BatchNormalizationGrad", training ? 0 : 2, n->in + 3, 2, attrs, err);
+}
+
+static const wf_attr_row attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
+                                    {"momentum", WF_ATTR_FLOAT, false},
+                                    {"training_mode", WF_ATTR_INT, false},
+                                    {0}};
+
+const wf_op wf_op_batch_normalization = {
+    .name = "BatchNormalization",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 15,
+    .n_in_min = 5,
+    .n_in_max = 5,
+    .n_out_min = 1,
+    .n_out_max = 3,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 3 | 1u << 4,
+    .attrs = attrs,
+    .infer = infer,
+    .grad = grad,
+};

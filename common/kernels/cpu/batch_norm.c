@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/batch_norm.c - BatchNormalization in both forms, weft's own training form, and
+ * the gradient of all.
+ *
+ * A channel is done in one go: in training one pass for both moments (about its first element, so
+ * that a large mean costs no digits), one for y; backwards one for both sums, one for dx. Channels
+ * are split over the pool.
+ */
+#include "common/base/size.h"
+#include "common/graph/graph.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct job {
+    int64_t batch, channels, inner;
+    double epsilon, momentum;
+    bool training;
+    const void *dy, *x, *scale, *bias, *mean, *var; /* mean and var of what is not training */
+    void *y;                                        /* or dx */
+    void *means, *vars; /* training: what the running values become; may be NULL */
+    void *dscale, *dbias;
+} job;
+
+static double number(const void *p, int64_t i, bool f64)
+{
+    return f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+static void put(void *p, int64_t i, double value, bool f64)
+{
+    if (p && f64)
+        ((double *)p)[i] = value;
+    else if (p)
+        ((float *)p)[i] = (float)value;
+}
+
+/* The running value after a batch; with momentum 0 it is the batch's, whatever it was. */
+static double moved(const job *j, const void *old, int64_t c, double now, bool f64)
+{
+    return j->momentum == 0 ? now : number(old, c, f64) * j->momentum + now * (1 - j->momentum);
+}
+
+#define CHANNELS(T, suffix, F64)                                                                   \
+    static void batch_moments_##suffix(const job *j, int64_t c, double *mean, double *var)         \
+    {                                                                                              \
+        int64_t count = j->batch * j->inner;                                                       \
+        const T *x = (const T *)j->x + c * j->inner;                                               \
+        T shift = count ? x[0] : 0;                                                                \
+        double sums[2] = {0, 0};                                                                   \
+                                                                                                   \
+        for (int64_t n = 0; n < j->batch; n++)                                                     \
+            wf_moments_##suffix(x + n * j->channels * j->inner, shift, j->inner, sums);            \
+        *mean = (double)shift + sums[0] / (double)count;                                           \
+        *var = sums[1] / (double)count - sums[0] / (double)count * (sums[0] / (double)count);      \
+        *var = *var < 0 ? 0 : *var; /* by rounding; NaN stays */                                   \
+    }                                                                                              \
+    static void forward_##suffix(void *arg, int64_t begin, int64_t end)                            \
+    {                                                                                              \
+        const job *j = arg;                                                                        \
+                                                                                                   \
+        for (int64_t c = begin; c < end; c++) {                                                    \
+            double mean, var, a, b;                                                                \
+                                                                                                   \
+            if (j->training) {                                                                     \
+                batch_moments_##suffix(j, c, &mean, &var);                                         \
+                put(j->means, c, moved(j, j->mean, c, mean, F64), F64);                            \
+                put(j->vars, c, moved(j, j->var, c, var, F64), F64);                               \
+            } else {                                                                               \
+                mean = number(j->mean, c, F64);                                                    \
+                var = number(j->var, c, F64);                                                      \
+            }                                                                                      \
+            a = number(j->scale, c, F64) / sqrt(var + j->epsilon);                                 \
+            b = number(j->bias, c, F64) - mean * a;                                                \
+            for (int64_t n = 0; j->y && n < j->batch; n++) {                                       \
+                int64_t at = (n * j->channels + c) * j->inner;                                     \
+                                                                                                   \
+                wf_affine_##suffix((const T *)j->x + at, (T)a, (T)b, (T *)j->y + at, j->inner);    \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void backward_##suffix(void *arg, int64_t begin, int64_t end)                           \
+    {                                                                                              \
+        const job *j = arg;                                                                        \
+        double count = (double)(j->batch * j->inner);                                              \
+                                                                                                   \
+        for (int64_t c = begin; c < end; c++) {                                                    \
+            double mean, var, inv, a, b = 0, shift, sums[2] = {0, 0};                              \
+                                                                                                   \
+            if (j->mean) {                                                                         \
+                mean = number(j->mean, c, F64);                                                    \
+                var = number(j->var, c, F64);                                                      \
+            } else {                                                                               \
+                batch_moments_##suffix(j, c, &mean, &var);                                         \
+            }                                                                                      \
+            inv = 1 / sqrt(var + j->epsilon);                                                      \
+            for (int64_t n = 0; n < j->batch; n++) {                                               \
+                int64_t at = (n * j->channels + c) * j->inner;                                     \
+                                                                                                   \
+                wf_grad_sums_##suffix((const T *)j->dy + at, (const T *)j->x + at, (T)mean,        \
+                                      j->inner, sums);                                             \
+            }                                                                                      \
+            put(j->dscale, c, sums[1] * inv, F64);                                                 \
+            put(j->dbias, c, sums[0], F64);                                                        \
+            a = number(j->scale, c, F64) * inv;                                                    \
+            if (j->training)                                                                       \
+                b = -a * inv * inv * sums[1] / count;                                              \
+            shift = j->training ? -a * sums[0] / count - b * mean : 0;                             \
+            for (int64_t n = 0; j->y && n < j->batch; n++) {                                       \
+                int64_t at = (n * j->channels + c) * j->inner;                                     \
+                                                                                                   \
+                wf_blend_##suffix((const T *)j->dy + at, (const T *)j->x + at, (T)a, (T)b,         \
+                                  (T)shift, (T *)j->y + at, j->inner);                             \
+            }                                                                                      \
+        }                                                                                          \
+    }
+CHANNELS(float, f32, false)
+CHANNELS(double, f64, true)
+
+/* Every channel's tensor has one element a channel. */
+static wf_status check(const wf_tensor *x, const wf_tensor *const in[], uint32_t from, uint32_t to,
+                       wf_err *err)
+{
+    if (x->rank < 2)
+        return wf_fail(err, WF_SHAPE, NULL, "X has %u axes, and must have [batch, channels, ...]",
+                       x->rank);
+    for (uint32_t i = from; i < to; i++)
+        if (in[i] && (in[i]->rank != 1 || in[i]->dims[0] != x->dims[1]))
+            return wf_fail(err, WF_SHAPE, NULL, "input %u must have one element a channel", i);
+    return WF_OK;
+}
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    (void)prep, (void)out;
+    return check(in[0], in, 1, 5, err);
+}
+
+static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    (void)out;
+    WF_TRY(check(in[1], in, 2, 5, err));
+    if (!wf_node_int(prep->node, "training_mode", 0) && !(in[3] && in[4]))
+        return wf_fail(err, WF_INVALID, NULL, "without training_mode mean and var must be given");
+    return (!in[3]) == (!in[4]) ? WF_OK
+                                : wf_fail(err, WF_INVALID, NULL, "mean and var come together");
+}
+
+static void *data_of(const wf_tensor *t)
+{
+    return t ? t->data : NULL;
+}
+
+static job begin(const wf_run *run, const wf_tensor *x)
+{
+    job j = {.batch = x->dims[0], .channels = x->dims[1], .inner = 1, .x = x->data};
+
+    for (uint32_t i = 2; i < x->rank; i++)
+        j.inner *= x->dims[i];
+    j.epsilon = (double)wf_node_float(run->node, "epsilon", 1e-5f);
+    j.momentum = (double)wf_node_float(run->node, "momentum", 0.9f);
+    j.training = wf_node_int(run->node, "training_mode", 0) != 0;
+    return j;
+}
+
+static wf_status over_channels(const wf_run *run, job *j, wf_pool_fn *fn)
+{
+    int64_t work = WF_MAX(j->batch * j->inner, (int64_t)1);
+
+    wf_pool_for(run->pool, j->channels, WF_GRAIN / work + 1, fn, j);
+    return WF_OK;
+}
+
+static wf_status batch_norm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_err *err)
+{
+    job j = begin(run, in[0]);
+
+    (void)err;
+    j.scale = in[1]->data;
+    j.bias = in[2]->data;
+    j.mean = in[3]->data;
+    j.var = in[4]->data;
+    j.y = data_of(out[0]);
+    j.means = data_of(out[1]);
+    j.vars = data_of(out[2]);
+    return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
+}
+
+static wf_status batch_norm_train(const wf_run *run, const wf_tensor *const in[],
+                                  wf_tensor *const out[], wf_err *err)
+{
+    job j = begin(run, in[0]);
+
+    (void)err;
+    j.training = true;
+    j.momentum = 0;
+    j.scale = in[1]->data;
+    j.bias = in[2]->data;
+    j.y = data_of(out[0]);
+    j.means = data_of(out[1]);
+    j.vars = data_of(out[2]);
+    return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
+}
+
+static wf_status batch_norm_grad(const wf_run *run, const wf_tensor *const in[],
+                                 wf_tensor *const out[], wf_err *err)
+{
+    job j = begin(run, in[1]);
+
+    (void)err;
+    j.dy = in[0]->data;
+    j.scale = in[2]->data;
+    j.mean = data_of(in[3]);
+    j.var = data_of(in[4]);
+    j.y = data_of(out[0]);
+    j.dscale = data_of(out[1]);
+    j.dbias = data_of(out[2]);
+    return over_channels(run, &j, in[0]->dtype == WF_F32 ? backward_f32 : backward_f64);
+}
+
+const wf_kernel wf_kernels_batch_norm[] = {
+    WF_ROW("BatchNormalization", WF_TYPES_FLOAT, batch_norm, .prepare = prepare),
+    WF_ROW("BatchNormalizationGrad", WF_TYPES_FLOAT, batch_norm_grad, .prepare = prepare_grad,
+           .domain = WF_DOMAIN_WEFT),
+    WF_ROW("BatchNormalizationTrain", WF_TYPES_FLOAT, batch_norm_train, .prepare = prepare,
+           .domain = WF_DOMAIN_WEFT),
+    {0},
+};

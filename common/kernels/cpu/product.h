@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/product.h - a matrix product prepared for one shape: which library does it,
+ * and how it is cut over the pool's threads.
+ *
+ * The choice is a function of shape, number of threads and processor alone, so that two runs of a
+ * job on one machine give the same bits. bench/product.c measures what it rests on.
+ */
+#ifndef WF_KERNELS_CPU_PRODUCT_H
+#define WF_KERNELS_CPU_PRODUCT_H
+
+#include "common/kernels/cpu/blas.h"
+#include "common/kernels/kernel.h"
+
+typedef struct wf_product_way wf_product_way;
+
+/* A way to compute `p`, whose a, b and c need not be set; asks `prep` for its workspace, and to be
+ * released with the plan. Without `bias` the row vector is none; with it, beta must be 0.
+ * Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, bool bias,
+                                         wf_product_way **out, wf_err *err);
+/* Gives back what the way holds beside the plan's arena; NULL is fine. */
+void wf_product_release(wf_product_way *w);
+/* bias [n], when it was asked for. */
+void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
+                   const void *bias, void *c);
+
+#endif

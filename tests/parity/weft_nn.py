@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plain meaning in numpy of weft's own operations of convolution, pooling, normalisation and
+recurrence, and of those of ONNX where its reference evaluator is slow or knows fewer forms.
+"""
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+
+class Weft(OpRun):
+    op_domain = "ai.weft"
+
+
+class Window:
+    """Where the window of a convolution or pooling reads: tap by tap, slices of the padded input."""
+
+    def __init__(self, size, kernel, strides=None, dilations=None, pads=None, auto_pad=None,
+                 ceil_mode=0, outputs=None):
+        n = len(size)
+        self.size, self.kernel = list(size), list(kernel)
+        self.strides, self.dilations = list(strides or [1] * n), list(dilations or [1] * n)
+        self.reach = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
+        pads = list(pads or [0] * 2 * n)
+        self.before, self.after, self.out = pads[:n], pads[n:], list(outputs or [0] * n)
+        for i in range(n):
+            if outputs:
+                pass
+            elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+                self.out[i] = -(-size[i] // self.strides[i])
+                total = max((self.out[i] - 1) * self.strides[i] + self.reach[i] - size[i], 0)
+                small, large = total // 2, total - total // 2
+                self.before[i], self.after[i] = (
+                    (small, large) if auto_pad == "SAME_UPPER" else (large, small))
+            else:
+                span = size[i] + self.before[i] + self.after[i] - self.reach[i]
+                self.out[i] = span // self.strides[i] + 1
+                if ceil_mode and span % self.strides[i] and \
+                        self.out[i] * self.strides[i] < size[i] + self.before[i]:
+                    self.out[i] += 1
+        # Room behind for windows that reach past what was padded.
+        self.room = [max((o - 1) * s + r - b, z) for o, s, r, b, z in zip(
+            self.out, self.strides, self.reach, self.before, size)]
+
+    def pad(self, x, value=0):
+        lead = x.ndim - len(self.size)
+        wide = [(0, 0)] * lead + [(b, r - z) for b, r, z in zip(self.before, self.room, self.size)]
+        return np.pad(x, wide, constant_values=value)
+
+    def crop(self, padded):
+        return padded[(...,) + tuple(slice(b, b + z) for b, z in zip(self.before, self.size))]
+
+    def taps(self):
+        for tap in np.ndindex(*self.kernel):
+            yield tap, (...,) + tuple(
+                slice(t * d, t * d + (o - 1) * s + 1, s)
+                for t, d, o, s in zip(tap, self.dilations, self.out, self.strides))
+
+
+def conv_forward(window, x, w, group):
+    padded, y = window.pad(x), 0
+    g = padded.reshape(x.shape[0], group, x.shape[1] // group, *padded.shape[2:])
+    wg = w.reshape(group, w.shape[0] // group, *w.shape[1:])
+    for tap, at in window.taps():
+        y = y + np.einsum("ngc...,gmc->ngm...", g[at], wg[(...,) + tap])
+    return y.reshape(x.shape[0], w.shape[0], *window.out).astype(x.dtype)
+
+
+def conv_data(window, y, w, group):
+    wg = w.reshape(group, w.shape[0] // group, *w.shape[1:])
+    yg = y.reshape(y.shape[0], group, y.shape[1] // group, *y.shape[2:])
+    x = window.pad(np.zeros((y.shape[0], group, w.shape[1], *window.size), y.dtype))
+    for tap, at in window.taps():
+        x[at] += np.einsum("ngm...,gmc->ngc...", yg, wg[(...,) + tap])
+    return window.crop(x).reshape(y.shape[0], group * w.shape[1], *window.size)
+
+
+def conv_weights(window, y, x, shape, group):
+    padded = window.pad(x)
+    xg = padded.reshape(x.shape[0], group, x.shape[1] // group, *padded.shape[2:])
+    yg = y.reshape(y.shape[0], group, y.shape[1] // group, *y.shape[2:])
+    w = np.zeros((group, shape[0] // group, *shape[1:]), y.dtype)
+    for tap, at in window.taps():
+        w[(...,) + tap] = np.einsum("ngms,ngcs->gmc", yg.reshape(*yg.shape[:3], -1),
+                                    xg[at].reshape(*xg.shape[:3], -1))
+    return w.reshape(shape)
+
+
+def conv_window(x, w, auto_pad=None, dilations=None, kernel_shape=None, pads=None, strides=None):
+    return Window(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
+
+
+def transposed_window(x, w, auto_pad=None, dilations=None, kernel_shape=None, output_padding=None,
+                      output_shape=None, pads=None, strides=None):
+    n = x.ndim - 2
+    plain = Window(x.shape[2:], w.shape[2:], strides, dilations, pads, outputs=x.shape[2:])
+    more = output_padding or [0] * n
+    full = [(z - 1) * s + r + m
+            for z, s, r, m in zip(x.shape[2:], plain.strides, plain.reach, more)]
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER") and not output_shape:
+        output_shape = [z * s for z, s in zip(x.shape[2:], plain.strides)]
+    if output_shape:
+        total = [max(f - o, 0) for f, o in zip(full, output_shape)]
+        before = [t // 2 if auto_pad == "SAME_UPPER" else t - t // 2 for t in total]
+        after = [t - b for t, b in zip(total, before)]
+        size = list(output_shape)
+    else:
+        before, after = plain.before, plain.after
+        size = [f - b - a for f, b, a in zip(full, before, after)]
+    return Window(size, w.shape[2:], strides, dilations, before + after, outputs=x.shape[2:])
+
+
+class Conv(OpRun):
+    """onnx's own reference loops over elements and knows fewer forms."""
+    op_domain = ""
+
+    def _run(self, x, w, b=None, group=None, **attrs):
+        y = conv_forward(conv_window(x, w, **attrs), x, w, group or 1)
+        return (y if b is None else y + b.reshape(-1, *[1] * (x.ndim - 2)),)
+
+
+class ConvDataGrad(Weft):
+    def _run(self, dy, w, x, group=None, **attrs):
+        return (conv_data(conv_window(x, w, **attrs), dy, w, group or 1),)
+
+
+class ConvWeightGrad(Weft):
+    def _run(self, dy, x, w, group=None, **attrs):
+        return (conv_weights(conv_window(x, w, **attrs), dy, x, w.shape, group or 1),)
+
+
+class ConvTranspose(OpRun):
+    op_domain = ""
+
+    def _run(self, x, w, b=None, group=None, **attrs):
+        y = conv_data(transposed_window(x, w, **attrs), x, w, group or 1)
+        return (y if b is None else y + b.reshape(-1, *[1] * (x.ndim - 2)),)
+
+
+class ConvTransposeDataGrad(Weft):
+    def _run(self, dy, w, x, group=None, **attrs):
+        return (conv_forward(transposed_window(x, w, **attrs), dy, w, group or 1),)
+
+
+class ConvTransposeWeightGrad(Weft):
+    def _run(self, dy, x, w, group=None, **attrs):
+        return (conv_weights(transposed_window(x, w, **attrs), x, dy, w.shape, group or 1),)
+
+
+def pool_window(x, kernel_shape=None, auto_pad=None, ceil_mode=None, dilations=None, pads=None,
+                strides=None, **_):
+    return Window(x.shape[2:], kernel_shape or x.shape[2:], strides, dilations, pads, auto_pad,
+                  ceil_mode)
+
+
+def pool_shares(window, x, count_include_pad):
+    """1 / how many taps of each output count."""
+    if count_include_pad:
+        return 1 / np.prod(window.kernel)
+    inside = window.pad(np.ones(x.shape[2:]))
+    return 1 / np.maximum(sum(inside[at] for _, at in window.taps()), 1)
+
+
+class AveragePool(OpRun):
+    op_domain = ""
+
+    def _run(self, x, count_include_pad=None, **attrs):
+        window = pool_window(x, **attrs)
+        padded = window.pad(x)
+        y = sum(padded[at] for _, at in window.taps()) * pool_shares(window, x, count_include_pad)
+        return (y.astype(x.dtype),)
+
+
+class AveragePoolGrad(Weft):
+    def _run(self, dy, x, count_include_pad=None, **attrs):
+        window = pool_window(x, **attrs)
+        dx = window.pad(np.zeros_like(x))
+        for _, at in window.taps():
+            dx[at] += dy * pool_shares(window, x, count_include_pad)
+        return (window.crop(dx).astype(x.dtype),)
+
+
+class MaxPool(OpRun):
+    """onnx's own places SAME_LOWER's padding elsewhere."""
+    op_domain = ""
+
+    def _run(self, x, storage_order=None, **attrs):
+        window = pool_window(x, **attrs)
+        padded = window.pad(x, -np.inf)
+        return (np.max([padded[at] for _, at in window.taps()], axis=0),)
+
+
+class GlobalMaxPool(OpRun):
+    """onnx's own knows two spatial axes."""
+    op_domain = ""
+
+    def _run(self, x):
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class MaxPoolGrad(Weft):
+    def _run(self, dy, x, y, storage_order=None, **attrs):
+        window = pool_window(x, **attrs)
+        padded, dx = window.pad(x, -np.inf), window.pad(np.zeros_like(x))
+        left = np.ones(y.shape, bool)
+        for _, at in window.taps():
+            hit = left & (padded[at] == y)
+            dx[at] += np.where(hit, dy, 0)
+            left &= ~hit
+        return (window.crop(dx),)
+
+
+class LpPool(OpRun):
+    op_domain = ""
+
+    def _run(self, x, p=None, **attrs):
+        window = pool_window(x, **attrs)
+        padded = np.abs(window.pad(x)) ** (p or 2)
+        y = sum(padded[at] for _, at in window.taps()) ** (1 / (p or 2))
+        return (y.astype(x.dtype),)
+
+
+class LpPoolGrad(Weft):
+    def _run(self, dy, x, y, p=None, **attrs):
+        window, p = pool_window(x, **attrs), p or 2
+        padded, dx = window.pad(x), window.pad(np.zeros_like(x))
+        safe = np.where(y == 0, 1, y)
+        for _, at in window.taps():
+            dx[at] += dy * np.sign(padded[at]) * (np.abs(padded[at]) / safe) ** (p - 1)
+        return (window.crop(dx),)
+
+
+def per_channel(values, x):
+    return values.reshape(-1, *[1] * (x.ndim - 2))
+
+
+class BatchNormalizationTrain(Weft):
+    def _run(self, x, scale, bias, epsilon=None):
+        epsilon = 1e-5 if epsilon is None else epsilon
+        axes = tuple(i for i in range(x.ndim) if i != 1)
+        mean, var = x.mean(axis=axes), x.var(axis=axes)
+        inv = 1 / np.sqrt(var + epsilon)
+        y = (x - per_channel(mean, x)) * per_channel(inv * scale, x) + per_channel(bias, x)
+        return (y.astype(x.dtype), mean, var)
+
+
+class BatchNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, mean=None, var=None, epsilon=None, training_mode=None):
+        epsilon = 1e-5 if epsilon is None else epsilon
+        axes = tuple(i for i in range(x.ndim) if i != 1)
+        if mean is None:
+            mean, var = x.mean(axis=axes), x.var(axis=axes)
+        inv = per_channel(1 / np.sqrt(var + epsilon), x)
+        hat = (x - per_channel(mean, x)) * inv
+        dscale, dbias, g = (dy * hat).sum(axis=axes), dy.sum(axis=axes), dy
+        if training_mode:
+            g = dy - (per_channel(dbias, x) + hat * per_channel(dscale, x)) / (x.size / x.shape[1])
+        return tuple(v.astype(x.dtype)
+                     for v in (g * inv * per_channel(scale, x), dscale, dbias))
+
+
+def grouped(x, groups, epsilon):
+    rows = x.reshape(x.shape[0], groups, -1)
+    mean, var = rows.mean(axis=2, keepdims=True), rows.var(axis=2, keepdims=True)
+    inv = 1 / np.sqrt(var + (1e-5 if epsilon is None else epsilon))
+    return ((rows - mean) * inv).reshape(x.shape), inv
+
+
+def to_channels(values, x):
+    return per_channel(np.repeat(values, x.shape[1] // len(values)), x)
+
+
+class GroupNormalization(OpRun):
+    """onnx's own knows a scale for each group, or for each channel, by opset."""
+    op_domain = ""
+
+    def _run(self, x, scale, bias, epsilon=None, num_groups=None, stash_type=None):
+        hat, _ = grouped(x, num_groups, epsilon)
+        return ((hat * to_channels(scale, x) + to_channels(bias, x)).astype(x.dtype),)
+
+
+class GroupNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, epsilon=None, num_groups=None):
+        groups = num_groups or x.shape[1]
+        hat, inv = grouped(x, groups, epsilon)
+        g = (dy * to_channels(scale, x)).reshape(x.shape[0], groups, -1)
+        h = hat.reshape(g.shape)
+        dx = inv * (g - g.mean(axis=2, keepdims=True) - h * (g * h).mean(axis=2, keepdims=True))
+        parts = [v.reshape(x.shape[0], len(scale), -1).sum(axis=(0, 2)) for v in (dy * hat, dy)]
+        return (dx.reshape(x.shape).astype(x.dtype), *(p.astype(x.dtype) for p in parts))
+
+
+def norm_row(x, axis, epsilon, rms):
+    axes = tuple(range((-1 if axis is None else axis) % x.ndim, x.ndim))
+    mean = 0 if rms else x.mean(axis=axes, keepdims=True)
+    var = ((x - mean) ** 2).mean(axis=axes, keepdims=True)
+    inv = 1 / np.sqrt(var + (1e-5 if epsilon is None else epsilon))
+    return axes, (x - mean) * inv, inv
+
+
+def norm_row_grad(dy, x, scale, axis, epsilon, rms):
+    axes, hat, inv = norm_row(x, axis, epsilon, rms)
+    g = dy * scale
+    dx = g - hat * (g * hat).mean(axis=axes, keepdims=True)
+    if not rms:
+        dx = dx - g.mean(axis=axes, keepdims=True)
+    lead = tuple(range(axes[0]))
+    return tuple(v.astype(x.dtype) for v in (
+        inv * dx, (dy * hat).sum(axis=lead).reshape(scale.shape),
+        dy.sum(axis=lead).reshape(scale.shape)))
+
+
+class LayerNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, axis=None, epsilon=None):
+        return norm_row_grad(dy, x, scale, axis, epsilon, False)
+
+
+class RMSNormalization(OpRun):
+    """Of opset 23."""
+    op_domain = ""
+
+    def _run(self, x, scale, axis=None, epsilon=None, stash_type=None):
+        return ((norm_row(x, axis, epsilon, True)[1] * scale).astype(x.dtype),)
+
+
+class RMSNormalizationGrad(Weft):
+    def _run(self, dy, x, scale, axis=None, epsilon=None):
+        return norm_row_grad(dy, x, scale, axis, epsilon, True)[:2]
+
+
+OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWeightGrad,
+       ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
+       MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
+       GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad]
