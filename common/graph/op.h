@@ -46,8 +46,12 @@
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []
  *      scores [n, classes], labels [n]: rows whose largest score, the first of equals, is the
- *      label's. With attr threshold, scores [n] or [n, 1]: rows where (score > threshold) equals
- *      (label > 0.5)
+ *      label's; with attr k, rows in which fewer than k scores are above the label's. With attr
+ *      threshold, scores [n] or [n, 1]: rows where (score > threshold) equals (label > 0.5)
+ *   ScoreKeys(scores, labels) -> int64, as scores
+ *      for a histogram of scores by class: 2 b + (label > 0.5), where b is the bin of the score's
+ *      logit, or of the score itself with attr logits = 1: the leading 24 bits of its f32, in an
+ *      order that ascends with the number
  *   SigmoidCrossEntropy(logits, labels) -> loss
  *      attr reduction = "mean", "sum" or "none"; labels broadcast to logits;
  *      max(x, 0) - x z + log(1 + exp(-|x|))
@@ -70,6 +74,11 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
+ *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *      the operation's attrs; any output may be left out
+ *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
+ *      Resize's attrs; of x only the shape is read
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H

@@ -439,6 +439,13 @@ def losses():
     for mode in ("DCR", "CRD"):
         yield single("DepthToSpaceGrad", (2, 3, 4, 6), domain=weft, blocksize=2, mode=mode)
     yield single("CorrectCount", (50, 4), np.random.default_rng(8).integers(0, 4, 50), domain=weft)
+    for k in (1, 2, 4):
+        yield single("CorrectCount", (50, 4), np.random.default_rng(8).integers(0, 4, 50),
+                     domain=weft, k=k)
+    for scores in ((50,), np.random.default_rng(11).random((40, 2)).astype(np.float32)):
+        n = scores if isinstance(scores, tuple) else scores.shape
+        hit = (np.random.default_rng(9).random(n) < 0.5).astype(np.float32)
+        yield single("ScoreKeys", scores, hit, domain=weft, logits=int(isinstance(scores, tuple)))
     for shape in ((50,), (50, 1)):
         hit = (np.random.default_rng(9).random(50) < 0.5).astype(np.float32)
         yield single("CorrectCount", shape, hit.reshape(shape), domain=weft, threshold=0.5)
@@ -494,10 +501,13 @@ def check_single(weft, folder, case, seed):
     onnx.save(model, path)
     with np.errstate(all="ignore"):
         want = ReferenceEvaluator(model, new_ops=weft_ops.OPS).run(None, feeds)
+    alone = None
     for threads in (1, 3):
         got = weft.run(path, feeds, threads)
         assert isinstance(got, dict), got[1]
+        alone = alone or got
         for name, value in zip((o.name for o in model.graph.output), want):
+            assert got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A product's rounding grows with the terms that it adds: 784 at most here.
             same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))
 

@@ -273,14 +273,31 @@ class SigmoidCrossEntropyGrad(Weft):
 
 
 class CorrectCount(Weft):
-    def _run(self, scores, labels, threshold=None):
-        if threshold is None:
+    def _run(self, scores, labels, k=None, threshold=None):
+        if k is not None:
+            own = np.take_along_axis(scores, labels[:, None], 1)
+            hits = (scores > own).sum(axis=1) < k
+        elif threshold is None:
             hits = scores.argmax(axis=1) == labels
         else:
             hits = (scores.reshape(-1) > threshold) == (labels.reshape(-1) > 0.5)
         return (np.array(hits.sum(), np.int64),)
 
 
+class ScoreKeys(Weft):
+    def _run(self, scores, labels, logits=0):
+        x = np.array(scores, np.float64)
+        if not logits:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                x = np.where(x <= 0, -np.inf, np.where(x >= 1, np.inf, np.log(x / (1 - x))))
+        bits = (x.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.int64)
+        ascending = np.where(bits >> 31, 0xFFFFFFFF - bits, bits + (1 << 31))
+        return ((ascending >> 8) * 2 + (labels > 0.5),)
+
+
+OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
+       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
+       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 class Pad(OpRun):
     """onnx's own cannot crop."""
 
