@@ -295,9 +295,6 @@ class ScoreKeys(Weft):
         return ((ascending >> 8) * 2 + (labels > 0.5),)
 
 
-OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
-       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
-       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 class Pad(OpRun):
     """onnx's own cannot crop."""
 
@@ -440,7 +437,7 @@ OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, Leak
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
-       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 OPS += weft_nn.OPS
 # ONNX's, where onnx's own evaluator falls short of its specification.
 OPS += [GatherElements, GridSample, OneHot, Pad, ReverseSequence, ScatterElements]
