@@ -485,7 +485,7 @@ def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest
 
 
 def lrn_sums(x, alpha, beta, bias, size):
-    alpha, beta, bias = (d if v is None else v
+    alpha, beta, bias = (d if v is None else float(v)
                          for d, v in ((1e-4, alpha), (0.75, beta), (1.0, bias)))
     window = np.array([[c - (size - 1) // 2 <= k <= c + size // 2 for k in range(x.shape[1])]
                        for c in range(x.shape[1])], float)
