@@ -146,12 +146,12 @@ static wf_status write_manifest(wf_disk *disk, const char *folder, const wf_mani
 static wf_status name_step(wf_disk *disk, const char *job_dir, const char *file, uint64_t step,
                            wf_err *err)
 {
-    char path[WF_CKPT_PATH], name[64];
+    char path[WF_CKPT_PATH], name[64], line[72];
 
     WF_TRY(wf_folder_path(path, err, job_dir, file));
-    wf_folder_step_name(step, name, sizeof name - 1);
-    strcat(name, "\n");
-    return wf_disk_replace(disk, path, name, strlen(name), err);
+    wf_folder_step_name(step, name, sizeof name);
+    snprintf(line, sizeof line, "%s\n", name);
+    return wf_disk_replace(disk, path, line, strlen(line), err);
 }
 
 /* Step 7. They are hints for people: what is newest is found by looking, what is best stands in
