@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/help.c */
 #include "cmd/cli/cli.h"
+#include "common/compile/compile.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void list_all(void)
 {
@@ -11,7 +13,37 @@ static void list_all(void)
     printf("weft - trains models on parameter servers\n\n");
     for (size_t i = 0; (cmd = wf_cmd_at(i)); i++)
         printf("  weft %-9s %s\n", cmd->name, cmd->help);
-    printf("\n\"weft help COMMAND\" says more.  To begin:  weft train examples/digits.yaml\n");
+    printf("\n\"weft help COMMAND\" says more, \"weft help losses\" and \"weft help metrics\" list "
+           "them.\nTo begin:  weft train examples/digits.yaml\n");
+}
+
+typedef bool row_at(size_t i, const char **name, const char **alias, char *options, size_t size);
+
+static void list_rows(row_at *at, const char *more)
+{
+    const char *name, *alias;
+    char options[160];
+
+    for (size_t i = 0; at(i, &name, &alias, options, sizeof options); i++)
+        printf("  %s%s%s%s%s\n", name, alias ? ", " : "", alias ? alias : "", *options ? ": " : "",
+               options);
+    printf("%s", more);
+}
+
+/* Lists of words for a job file, by the tables that read it. */
+static bool list_words(const char *topic)
+{
+    if (strcmp(topic, "losses") == 0)
+        list_rows(wf_compile_loss_at,
+                  "\nNames and options: loss: huber, or loss: {huber: {delta: 2.0}}, or by "
+                  "output.\ndocs/jobs.md says what each is.\n");
+    else if (strcmp(topic, "metrics") == 0)
+        list_rows(wf_compile_metric_at,
+                  "\nNames and options: metrics: [accuracy, {auc: {curve: PR}}]. The name "
+                  "of any loss\nfunction is a metric too. docs/jobs.md says what each is.\n");
+    else
+        return false;
+    return true;
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
@@ -24,6 +56,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         list_all();
         return WF_OK;
     }
+    if (list_words(words.word[0]))
+        return WF_OK;
     cmd = wf_cmd_find(words.word[0]);
     if (!cmd)
         return wf_fail(err, WF_USAGE, "\"weft help\" lists them", "there is no command \"%.64s\"",
@@ -35,8 +69,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_help = {
     .name = "help",
     .help = "list the commands, or explain one",
-    .usage = "weft help [COMMAND]\n\n"
-             "Lists the commands, or explains one of them.\n\n"
+    .usage = "weft help [COMMAND|losses|metrics]\n\n"
+             "Lists the commands, or explains one of them; or lists the loss functions or metrics "
+             "that a\njob file may name, with their options.\n\n"
              "  weft help train\n",
     .run = run,
 };
