@@ -44,6 +44,30 @@ static wf_value *make_sum_all(wf_emit *e, wf_value *x, wf_value *row)
     return wf_emit_reduce_sum(e, x, 0, NULL, false);
 }
 
+static wf_value *make_sum_columns(wf_emit *e, wf_value *x, wf_value *row)
+{
+    (void)row;
+    return wf_emit_reduce_sum(e, x, 1, (int64_t[]){1}, false);
+}
+
+static wf_value *make_max_columns(wf_emit *e, wf_value *x, wf_value *row)
+{
+    (void)row;
+    return wf_emit_binary(e, "ReduceMax", x, wf_emit_ints(e, 1, (int64_t[]){1}));
+}
+
+static wf_value *make_gelu_grad(wf_emit *e, wf_value *x, wf_value *row)
+{
+    (void)row;
+    return wf_emit_binary(e, "GeluGrad", x, x);
+}
+
+static wf_value *make_softmax_grad(wf_emit *e, wf_value *x, wf_value *row)
+{
+    (void)row;
+    return wf_emit_binary(e, "SoftmaxGrad", x, x);
+}
+
 static wf_value *make_transpose(wf_emit *e, wf_value *x, wf_value *row)
 {
     (void)row;
@@ -75,6 +99,12 @@ UNARY(Tanh)
 UNARY(Sigmoid)
 UNARY(Sqrt)
 UNARY(Log)
+UNARY(Erf)
+UNARY(Gelu)
+UNARY(Softplus)
+UNARY(Elu)
+UNARY(HardSwish)
+UNARY(Sin)
 UNARY(Softmax)
 UNARY(LogSoftmax)
 
@@ -90,10 +120,20 @@ static const struct {
     {"Sigmoid", make_Sigmoid},
     {"Sqrt", make_Sqrt},
     {"Log", make_Log},
+    {"Erf", make_Erf},
+    {"Gelu", make_Gelu},
+    {"GeluGrad", make_gelu_grad},
+    {"Softplus", make_Softplus},
+    {"Elu", make_Elu},
+    {"HardSwish", make_HardSwish},
+    {"Sin", make_Sin},
     {"Softmax", make_Softmax},
+    {"SoftmaxGrad", make_softmax_grad},
     {"LogSoftmax", make_LogSoftmax},
     {"Greater, Where", make_where},
     {"ReduceSum axis 0", make_sum_rows},
+    {"ReduceSum axis 1", make_sum_columns},
+    {"ReduceMax axis 1", make_max_columns},
     {"ReduceSum", make_sum_all},
     {"Transpose", make_transpose},
     {"Dropout", make_dropout},

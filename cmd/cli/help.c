@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/help.c */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/operators.h"
 #include "common/compile/compile.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@ static void list_all(void)
     printf("weft - trains models on parameter servers\n\n");
     for (size_t i = 0; (cmd = wf_cmd_at(i)); i++)
         printf("  weft %-9s %s\n", cmd->name, cmd->help);
-    printf("\n\"weft help COMMAND\" says more, \"weft help losses\" and \"weft help metrics\" list "
-           "them.\nTo begin:  weft train examples/digits.yaml\n");
+    printf("\n\"weft help COMMAND\" says more; losses, metrics and operators are pages too.\n"
+           "To begin:  weft train examples/digits.yaml\n");
 }
 
 typedef bool row_at(size_t i, const char **name, const char **alias, char *options, size_t size);
@@ -48,14 +49,18 @@ static bool list_words(const char *topic)
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
+    bool as_json = false;
+    const wf_flag flags[] = {{"json", 0, .set = &as_json}, {0}};
     const wf_cmd *cmd;
     wf_words words;
 
-    WF_TRY(wf_args((const wf_flag[]){{0}}, argc, argv, 0, 1, &words, err));
+    WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
     if (words.n == 0) {
         list_all();
         return WF_OK;
     }
+    if (strcmp(words.word[0], "operators") == 0)
+        return wf_operators_print(as_json, err);
     if (list_words(words.word[0]))
         return WF_OK;
     cmd = wf_cmd_find(words.word[0]);
@@ -69,9 +74,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_help = {
     .name = "help",
     .help = "list the commands, or explain one",
-    .usage = "weft help [COMMAND|losses|metrics]\n\n"
-             "Lists the commands, or explains one of them; or lists the loss functions or metrics "
-             "that a\njob file may name, with their options.\n\n"
-             "  weft help train\n",
+    .usage =
+        "weft help [COMMAND | losses | metrics | operators]\n\n"
+        "Lists the commands, or explains one of them. \"losses\" and \"metrics\" list what a job\n"
+        "file may name, with the options, as docs/jobs.md does; \"operators\" lists the\n"
+        "operations that weft has, of ONNX and its own, as docs/operators.md does.\n"
+        "  --json             the operations for programs\n\n"
+        "  weft help train\n"
+        "  weft help operators\n",
     .run = run,
 };

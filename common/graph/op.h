@@ -10,6 +10,8 @@
  *      attr variable: its name. The output has the type that its maker gave it
  *   Push(gradient) ->
  *      attr variable
+ *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
+ *      a where the condition, one bool, is true, and b otherwise: what stands for an If
  *   SumToLike(x, ref) -> as ref
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx
@@ -38,6 +40,8 @@
  *      attr mode; dy added where Pad took from; of x only the shape is read
  *   DepthToSpaceGrad(dy) -> dx
  *      attrs blocksize, mode = "DCR": dy's elements where DepthToSpace took them from
+ *   GridSampleGrad(dy, x, grid) -> dx, (dgrid)
+ *      attrs mode, padding_mode, align_corners: the gradient of GridSample by both
  *   DropoutGrad(dy, mask, (ratio), (training_mode)) -> dx
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []
@@ -70,6 +74,11 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
+ *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *      the operation's attrs; any output may be left out
+ *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
+ *      Resize's attrs; of x only the shape is read
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H
@@ -101,6 +110,7 @@ struct wf_op {
     uint8_t since; /* the opset version of this form of the operation (DESIGN 3) */
     uint8_t n_in_min, n_in_max, n_out_min, n_out_max;
     uint32_t flags;           /* wf_op_flag */
+    const char *note;         /* what is refused, for docs/operators.md; NULL: nothing */
     uint32_t no_grad_in;      /* bit i: input i carries no gradient by definition (axes, labels) */
     const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
     /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.

@@ -65,6 +65,8 @@ def gradients(Case, node):
             for shape in ((2, 3, 4), (2, 3, 4, 3), (2, 2, 2, 3, 2)):
                 yield Case(f"{op} {shape}{s}", [shape], node(op, "w0"), symbolic=symbolic)
         yield from norm_gradients(Case, node, s, symbolic)
+        yield from recurrent_gradients(Case, node, s, symbolic)
+        yield from resize_gradients(Case, node, s, symbolic)
 
 
 def norm_gradients(Case, node, s, symbolic):
@@ -91,6 +93,73 @@ def norm_gradients(Case, node, s, symbolic):
                    node("LayerNormalization", "w0 w1 w2", axis=axis), symbolic=symbolic)
         yield Case(f"LayerNormalization without bias {shape} {axis}{s}", [shape, shape[at:]],
                    node("LayerNormalization", "w0 w1", axis=axis), symbolic=symbolic)
+
+
+def recurrences():
+    """(operation, gates, name, attributes)"""
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        yield op, gates, "forward", {}
+        yield op, gates, "reverse", dict(direction="reverse")
+        yield op, gates, "bidirectional", dict(direction="bidirectional")
+        yield op, gates, "batch first", dict(direction="bidirectional", layout=1)
+        yield op, gates, "clip", dict(clip=0.6)
+    yield "GRU", 3, "linear", dict(linear_before_reset=1)
+    yield "GRU", 3, "linear both", dict(linear_before_reset=1, direction="bidirectional")
+    yield "RNN", 1, "relu", dict(activations=["Relu", "Tanh"], direction="bidirectional")
+
+
+def recurrent_inputs(op, gates, attrs, steps=4, batch=3, size=2, hidden=3):
+    """Shapes of X, W, R, B, initial_h (and initial_c, P)."""
+    dirs, first = 2 if attrs.get("direction") == "bidirectional" else 1, attrs.get("layout")
+    state = (batch, dirs, hidden) if first else (dirs, batch, hidden)
+    shapes = [(batch, steps, size) if first else (steps, batch, size),
+              (dirs, gates * hidden, size), (dirs, gates * hidden, hidden),
+              (dirs, 2 * gates * hidden), state]
+    return shapes + ([state, (dirs, 3 * hidden)] if op == "LSTM" else [])
+
+
+def recurrent_gradients(Case, node, s, symbolic):
+    lens = {"l": np.array([4, 2, 3], np.int32)}
+    for op, gates, name, attrs in recurrences():
+        shapes = recurrent_inputs(op, gates, attrs)
+        rest = " w5 w6" if op == "LSTM" else ""
+        a = dict(attrs, hidden_size=3)
+        yield Case(f"{op} {name}{s}", shapes, node(op, f"w0 w1 w2 w3 l w4{rest}", **a), consts=lens,
+                   symbolic=symbolic)
+        if not symbolic:
+            yield Case(f"{op} {name} without lengths", shapes[:3], node(op, "w0 w1 w2", **a))
+    if not symbolic:
+        # Gradients of the last states, and of all outputs at once.
+        for op, gates, outs in (("LSTM", 4, "a y b"), ("LSTM", 4, "a b y"), ("GRU", 3, "a y"),
+                                ("RNN", 1, "a y")):
+            yield Case(f"{op} states {outs}", recurrent_inputs(op, gates, {}),
+                       node(op, "w0 w1 w2 w3 l w4" + (" w5 w6" if op == "LSTM" else ""), outs,
+                            hidden_size=3), consts=lens)
+        yield Case("LSTM all outputs", recurrent_inputs("LSTM", 4, {}),
+                   node("LSTM", "w0 w1 w2 w3 l w4 w5 w6", "a b c", hidden_size=3),
+                   node("ReduceSum", "a s", "d", keepdims=0), node("Add", "b c", "e"),
+                   node("Mul", "d e"), consts=dict(lens, s=np.array([0])))
+
+
+def resizes():
+    """(sizes or scales, attributes)"""
+    for by in (dict(sizes=np.array([1, 2, 7, 5])), dict(sizes=np.array([1, 2, 2, 3])),
+               dict(scales=np.array([1, 1, 2, 1.5], np.float32))):
+        for how in ("half_pixel", "align_corners", "asymmetric"):
+            for rounding in ("floor", "ceil", "round_prefer_floor")[how != "half_pixel" and 2:]:
+                yield by, dict(mode="nearest", coordinate_transformation_mode=how,
+                               nearest_mode=rounding)
+            for mode in ("linear", "cubic"):
+                yield by, dict(mode=mode, coordinate_transformation_mode=how)
+    yield dict(sizes=np.array([6, 9])), dict(mode="linear", axes=[3, 2])
+
+
+def resize_gradients(Case, node, s, symbolic):
+    for by, attrs in resizes():
+        text = node("Resize", "w0 | | sizes" if "sizes" in by else "w0 | scales", **attrs)
+        text.input[:] = ["" if i == "|" else i for i in text.input]
+        yield Case(f"Resize {by} {attrs}{s}", [(1, 2, 4, 4)], text, consts=by,
+                   symbolic=symbolic and "sizes" in by)
 
 
 def norms(single):
@@ -123,6 +192,11 @@ def norms(single):
 
 def singles(single):
     yield from norms(single)
+    for op, gates, name, attrs in recurrences():
+        x, w, r, b, *states = recurrent_inputs(op, gates, attrs, 7, 5, 33, 20)
+        small = [(np.random.default_rng(7).normal(0, 0.2, v)).astype(np.float32) for v in (w, r, b)]
+        yield single(op, x, *small, np.array([7, 0, 3, 5, 1], np.int32), *states,
+                     n_out=3 if op == "LSTM" else 2, hidden_size=20, **attrs)
     for name, x, w, attrs in convolutions():
         yield single("Conv", x, w, (w[0],), **attrs)
         yield single("Conv", x, w, **attrs)

@@ -326,7 +326,166 @@ class RMSNormalizationGrad(Weft):
         return norm_row_grad(dy, x, scale, axis, epsilon, True)[:2]
 
 
+def recurrent(kind, x, w, r, b=None, lens=None, h0=None, c0=None, p=None, activations=None,
+              clip=None, direction=None, layout=None, linear_before_reset=None, **_):
+    """Y, Y_h and Y_c, step by step; every direction, of complex numbers too."""
+    if layout:
+        x = x.swapaxes(0, 1)
+        h0, c0 = (None if v is None else v.swapaxes(0, 1) for v in (h0, c0))
+    steps, batch, _ = x.shape
+    dirs, hidden = r.shape[0], r.shape[2]
+    gates = w.shape[1] // hidden
+    kinds = [v.dtype for v in (x, w, r, b, h0, c0, p) if v is not None]
+    y = np.zeros((steps, dirs, batch, hidden), np.result_type(*kinds))
+    yh, yc = np.zeros(y.shape[1:], y.dtype), np.zeros(y.shape[1:], y.dtype)
+
+    def cut(v):
+        return v if not clip else np.where(np.abs(v.real) > clip, np.sign(v.real) * clip, v)
+
+    def sigmoid(v):
+        return 1 / (1 + np.exp(-cut(v)))
+
+    def tanh(v):
+        return np.tanh(cut(v))
+
+    for d in range(dirs):
+        relu = activations and activations[d].lower() == "relu"
+        wb, rb = (np.zeros(gates * hidden),) * 2 if b is None else np.split(b[d], 2)
+        wx, rh, wb, rb = np.split(w[d], gates), np.split(r[d], gates), np.split(wb, gates), \
+            np.split(rb, gates)
+        pi, po, pf = np.zeros((3, hidden)) if p is None else np.split(p[d], 3)
+        for n in range(batch):
+            h = np.zeros(hidden, y.dtype) if h0 is None else h0[d, n]
+            c = np.zeros(hidden, y.dtype) if c0 is None else c0[d, n]
+            times = range(steps if lens is None else lens[n])
+            for t in reversed(times) if direction == "reverse" or d == 1 else times:
+                g = [wx[k] @ x[t, n] + wb[k] for k in range(gates)]
+                if kind == "RNN":
+                    v = g[0] + rh[0] @ h + rb[0]
+                    h = np.where(v.real > 0, cut(v), 0) if relu else tanh(v)
+                elif kind == "LSTM":
+                    v = [g[k] + rh[k] @ h + rb[k] for k in range(4)]
+                    i, f, n_ = sigmoid(v[0] + pi * c), sigmoid(v[2] + pf * c), tanh(v[3])
+                    c = f * c + i * n_
+                    h = sigmoid(v[1] + po * c) * tanh(c)
+                else:
+                    z, q = (sigmoid(g[k] + rh[k] @ h + rb[k]) for k in range(2))
+                    if linear_before_reset:
+                        v = tanh(g[2] + q * (rh[2] @ h + rb[2]))
+                    else:
+                        v = tanh(g[2] + rh[2] @ (q * h) + rb[2])
+                    h = (1 - z) * v + z * h
+                y[t, d, n] = h
+            yh[d, n], yc[d, n] = h, c
+    if layout:
+        return y.transpose(2, 0, 1, 3), yh.swapaxes(0, 1), yc.swapaxes(0, 1)
+    return y, yh, yc
+
+
+def recurrent_grad(kind, upstream, inputs, attrs):
+    """By the complex step: exact, of whatever recurrent() says."""
+    tiny, grads = 1e-30, []
+    for k, value in enumerate(inputs):
+        if k == 4:
+            continue
+        if value is None:
+            grads.append(np.zeros(0, inputs[0].dtype))
+            continue
+        grad = np.zeros(value.shape)
+        for at in np.ndindex(*value.shape):
+            moved = value.astype(np.complex128)
+            moved[at] += 1j * tiny
+            made = recurrent(kind, *inputs[:k], moved, *inputs[k + 1:], **attrs)
+            grad[at] = sum((u * v.imag).sum() for u, v in zip(upstream, made) if u is not None) \
+                / tiny
+        grads.append(grad.astype(value.dtype))
+    return tuple(grads)
+
+
+class Recurrent(OpRun):
+    """onnx's own know one direction and no lengths."""
+    op_domain = ""
+
+    def _run(self, *inputs, **attrs):
+        made = recurrent(type(self).__name__, *inputs, **attrs)
+        return tuple(v.astype(inputs[0].dtype) for v in made[:len(self.output)])
+
+
+class LSTM(Recurrent):
+    pass
+
+
+class GRU(Recurrent):
+    pass
+
+
+class RNN(Recurrent):
+    pass
+
+
+class LSTMGrad(Weft):
+    def _run(self, *inputs, **attrs):
+        return recurrent_grad("LSTM", inputs[:3], inputs[3:11], attrs)[:len(self.output)]
+
+
+class GRUGrad(Weft):
+    def _run(self, *inputs, **attrs):
+        return recurrent_grad("GRU", inputs[:2], inputs[2:8], attrs)[:len(self.output)]
+
+
+class RNNGrad(Weft):
+    def _run(self, *inputs, **attrs):
+        return recurrent_grad("RNN", inputs[:2], inputs[2:8], attrs)[:len(self.output)]
+
+
+class ResizeGrad(Weft):
+    """By the matrix of each axis."""
+
+    def _run(self, dy, x, roi=None, scales=None, sizes=None, **attrs):
+        for axis in range(x.ndim):
+            n = x.shape[axis]
+            matrix = resize_matrix(axis, n, dy.shape[axis], roi, scales, x.ndim, **attrs)
+            dy = np.moveaxis(np.tensordot(np.moveaxis(dy, axis, -1), matrix, 1), -1, axis)
+        return (dy.astype(x.dtype),)
+
+
+def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest_mode=None,
+                  coordinate_transformation_mode=None, cubic_coeff_a=None, **_):
+    """[out, n]"""
+    listed = list(range(rank)) if axes is None else [a % rank for a in axes]
+    scale, matrix = out / n, np.zeros((out, n))
+    if axis in listed and scales is not None and scales.size:
+        scale = float(scales[listed.index(axis)])
+    a = -0.75 if cubic_coeff_a is None else cubic_coeff_a
+    for o in range(out):
+        how = coordinate_transformation_mode or "half_pixel"
+        if n == out and scale == 1:
+            at = o
+        elif how == "align_corners":
+            at = o * (n - 1) / (scale * n - 1)
+        elif how == "asymmetric":
+            at = o / scale
+        else:
+            at = (o + 0.5) / scale - 0.5
+        if (mode or "nearest") == "nearest":
+            i = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_ceil": np.floor(at + 0.5)
+                 }.get(nearest_mode, np.ceil(at - 0.5))
+            matrix[o, int(np.clip(i, 0, n - 1))] += 1
+            continue
+        for i in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
+            d = abs(at - i)
+            if mode == "linear":
+                w = max(0, 1 - d)
+            elif d <= 1:
+                w = (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1
+            else:
+                w = a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a if d < 2 else 0
+            matrix[o, int(np.clip(i, 0, n - 1))] += w
+    return matrix
+
+
 OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWeightGrad,
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
        MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
-       GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad]
+       GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad,
+       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad]

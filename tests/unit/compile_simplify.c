@@ -250,6 +250,52 @@ static void logs_of_sigmoids_survive_large_logits(void **state)
     wf_graph_free(&g);
 }
 
+/* -mean(logsigmoid(x w)), as F.logsigmoid is exported. */
+static wf_graph *written_out_logsigmoid(void)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_emit e;
+    wf_value *x, *s, *loss;
+
+    must(wf_graph_new("logsigmoid", &g, &err), &err);
+    e = wf_emit_begin(g, "n", &err);
+    x = add_input(g, "x", WF_F32, 2, (const int64_t[]){-1, 1});
+    s = wf_emit_matmul(&e, x, add_variable(g, "w", 2, (const int64_t[]){1, 1}));
+    s = wf_emit_log(&e, wf_emit_unary(&e, "Sigmoid", s));
+    loss = wf_emit_reduce_mean(&e, wf_emit_neg(&e, s), 0, NULL, false);
+    must(wf_emit_end(&e), &err);
+    must(wf_graph_rename_value(g, loss, "loss", &err), &err);
+    must(wf_graph_add_output(g, loss, &err), &err);
+    return g;
+}
+
+static void logsigmoid_survives_large_logits(void **state)
+{
+    wf_graph *g = written_out_logsigmoid();
+    wf_compile_spec spec = {.graph = g, .mode = WF_COMPILE_GRAD};
+    wf_compiled *c = compile(&spec);
+    float w = wf_f32(wf_graph_value(g, "w")->known)[0];
+    float x[N] = {-1000.0f, 1000.0f, 0.0f, 0.25f, -300.0f};
+    fed feeds[] = {{"x", x}, {NULL, NULL}};
+    double loss = 0.0, grad = 0.0;
+    evaluated p = eval_graph(c->graph, feeds);
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        double z = (double)x[i] * (double)w;
+
+        loss += (fmax(-z, 0.0) + log1p(exp(-fabs(z)))) / N;
+        grad -= (double)x[i] / (1.0 + exp(z)) / N;
+    }
+    assert_true(fabs(wf_f32(output_of(&p, "loss"))[0] - loss) < 1e-4 * fabs(loss));
+    assert_true(fabs(wf_f32(output_of(&p, c->outputs[1].name))[0] - grad) <
+                1e-4 * fabs(grad) + 1e-6);
+    eval_free(&p);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +308,7 @@ int main(void)
         cmocka_unit_test(constants_fold_and_equal_nodes_merge),
         cmocka_unit_test(dropout_goes_outside_training),
         cmocka_unit_test(logs_of_sigmoids_survive_large_logits),
+        cmocka_unit_test(logsigmoid_survives_large_logits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

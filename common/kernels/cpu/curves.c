@@ -129,8 +129,8 @@ static void run_curve(const wf_run *run, const wf_tensor *const in[], wf_tensor 
 #define EXPM1(x) _Generic((x), float : expm1_of_f32, double : expm1)(x)
 #define SIGMOID(x) _Generic((x), float : wf_sigmoid_f32, double : sigmoid_of_f64)(x)
 #define SOFTPLUS(x) _Generic((x), float : softplus_of_f32, double : softplus_of_f64)(x)
-#define NORMAL(x) _Generic((x), float : normal_of_f32, double : normal_of_f64)(x)
-#define BELL(x) _Generic((x), float : bell_of_f32, double : bell_of_f64)(x)
+#define GELU(x) _Generic((x), float : gelu_of_f32, double : gelu_of_f64)(x)
+#define GELU_SLOPE(x) _Generic((x), float : gelu_slope_of_f32, double : gelu_slope_of_f64)(x)
 
 static inline double exp_of_f32(float x)
 {
@@ -157,25 +157,30 @@ static inline double sigmoid_of_f64(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Share of a standard normal distribution below x, and its density. */
-static inline double normal_of_f32(float x)
+/* x times the share of a standard normal distribution below it, and the slope of that, the share
+ * and x times the density. */
+static inline float gelu_of_f32(float x)
 {
-    return wf_normal_wide((double)x);
+    float bell;
+
+    return x * wf_normal_f32(x, &bell);
 }
 
-static inline double normal_of_f64(double x)
+static inline double gelu_of_f64(double x)
 {
-    return 0.5 * erfc(-x * 0.7071067811865476);
+    return x * (0.5 * erfc(-x * 0.7071067811865476));
 }
 
-static inline double bell_of_f32(float x)
+static inline float gelu_slope_of_f32(float x)
 {
-    return 0.3989422804014327 * wf_exp_wide(-0.5 * (double)x * (double)x);
+    float bell, share = wf_normal_f32(x, &bell);
+
+    return share + x * (bell * 0.398942280f);
 }
 
-static inline double bell_of_f64(double x)
+static inline double gelu_slope_of_f64(double x)
 {
-    return 0.3989422804014327 * exp(-0.5 * x * x);
+    return 0.5 * erfc(-x * 0.7071067811865476) + x * (0.3989422804014327 * exp(-0.5 * x * x));
 }
 
 /* x tanh(ln(1 + e^x)) = x w / (w + 2) with w = e (e + 2), e = e^x; past 30 it is x. */
@@ -246,7 +251,7 @@ CURVE(hard_swish,
 CURVE(leaky_relu, x<0 ? a * x : x, x> 0 ? 1 : a)
 CURVE_OF(mish_f32, float, mish_of((double)x), mish_slope_of((double)x))
 CURVE_OF(mish_f64, double, mish_of_f64(x), mish_slope_of_f64(x))
-CURVE(normal_gelu, x *NORMAL(x), NORMAL(x) + x * BELL(x))
+CURVE(normal_gelu, GELU(x), GELU_SLOPE(x))
 CURVE(selu, x > 0 ? b * x : b * a * EXPM1(x), x > 0 ? b : b * a * EXP(x))
 CURVE(shrink, (x < -a ? x + b : x > a ? x - b : 0), (x < -a || x > a ? 1 : 0))
 CURVE(softplus, SOFTPLUS(x), SIGMOID(x))
@@ -256,7 +261,7 @@ CURVE_OF(tanh_gelu_f32, float, x *share_of_f32(x), tanh_gelu_slope((double)x, sh
 CURVE_OF(tanh_gelu_f64, double, x *share_of_f64(x), tanh_gelu_slope(x, share_of_f64(x)))
 CURVE(thresholded_relu, (x > a ? x : 0), (x > a ? 1 : 0))
 
-#define GELU(type)                                                                                 \
+#define GELU_KERNEL(type)                                                                          \
     static wf_status gelu_##type(const wf_run *run, const wf_tensor *const in[],                   \
                                  wf_tensor *const out[], wf_err *err)                              \
     {                                                                                              \
@@ -264,8 +269,8 @@ CURVE(thresholded_relu, (x > a ? x : 0), (x > a ? 1 : 0))
                    ? tanh_gelu_##type(run, in, out, err)                                           \
                    : normal_gelu_##type(run, in, out, err);                                        \
     }
-GELU(f32)
-GELU(f64)
+GELU_KERNEL(f32)
+GELU_KERNEL(f64)
 
 #define ROW(op, dtype, fn)                                                                         \
     WF_ROW(op, WF_TYPE(dtype), fn, .prepare = prepare, .in_place = 1),                             \

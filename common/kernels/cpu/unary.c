@@ -23,7 +23,7 @@ WF_UNARY(exp_f32, float, float, wf_exp_f32(x))
 WF_UNARY(exp_f64, double, double, exp(x))
 WF_UNARY(log_f32, float, float, wf_log_f32(x))
 WF_UNARY(log_f64, double, double, log(x))
-WF_UNARY(erf_f32, float, float, wf_erf_wide((double)x))
+WF_UNARY(erf_f32, float, float, wf_erf_f32(x))
 WF_UNARY(erf_f64, double, double, erf(x))
 
 /* A NaN stays one. */
