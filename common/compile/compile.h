@@ -229,6 +229,13 @@ wf_graph *wf_compiled_take_graph(wf_compiled *c);
 /* The passes in their order: name and a line of help; false past the end. */
 bool wf_compile_pass_at(size_t i, const char **name, const char **help);
 
+/* The loss functions and the metrics in the order of their names, for help: the name of row i, an
+ * alias or NULL, and its options in words ("delta, label_smoothing"); false past the end. */
+bool wf_compile_loss_at(size_t i, const char **name, const char **alias, char *options,
+                        size_t size);
+bool wf_compile_metric_at(size_t i, const char **name, const char **alias, char *options,
+                          size_t size);
+
 /* The index of a variable by name, or -1. */
 int64_t wf_compiled_find(const wf_compiled *c, const char *name);
 
