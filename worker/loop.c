@@ -307,7 +307,7 @@ typedef struct measure_list {
 
 static wf_status list_measures(measure_list *to, wf_measure metrics[], uint32_t n, wf_err *err)
 {
-    size_t starts[WF_MEASURES_MOST + 1];
+    size_t starts[WF_MEASURES_MOST + 1] = {0};
 
     to->sums = (wf_bytes){0};
     to->n = WF_MIN(n, (uint32_t)WF_MEASURES_MOST);
