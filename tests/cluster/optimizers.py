@@ -211,7 +211,27 @@ def a_stopped_job_goes_on_with_other_numbers(weft):
         check(options["learning_rate"] == 0.001, f"{options}")
 
 
+def a_step_with_nan_is_dropped_whole(weft):
+    bad = "data has one record that is not a number"
+    for on_nan, code in (("stop", 1), ("skip", 0)):
+        with make(weft, "{adam: {clipnorm: 1.0}}", more=f"on_nan: {on_nan}") as c:
+            x = np.load(c.path("x.npy"))
+            x[1234, 5] = np.nan
+            np.save(c.path("x.npy"), x)
+            result = c.run("train", "opt.yaml")
+            check(result.code == code, f"{bad}, on_nan: {on_nan}: {result}")
+            if code:
+                continue
+            rows = numbers(losses(c))
+            check(np.isnan(rows).sum() == EPOCHS, f"{np.isnan(rows).sum()} losses are NaN")
+            check(rows[-1] < 0.7 * rows[0], f"{rows[0]} to {rows[-1]}")
+            shard = load_file(c.path("checkpoints", "opt", c.checkpoints("opt")[-1],
+                                     "shard-00000-of-00001.safetensors"))
+            check(all(np.isfinite(v).all() for v in shard.values()), "NaN in the weights")
+
+
 main([accumulated_batches_are_one_large_batch, a_recovered_run_goes_on_with_the_same_bits,
       lamb_gives_the_same_bits_with_any_number_of_ps,
       a_job_starts_from_weights_and_leaves_the_frozen,
-      callbacks_stop_training_and_restore_the_best, a_stopped_job_goes_on_with_other_numbers])
+      callbacks_stop_training_and_restore_the_best, a_stopped_job_goes_on_with_other_numbers,
+      a_step_with_nan_is_dropped_whole])
