@@ -131,7 +131,8 @@ static wf_status fill_outputs(wf_arena *a, const wf_compiled *c, Weft__Output **
         o->label = wf_arena_strdup(a, c->outputs[i].label ? c->outputs[i].label : "");
         o->meaning = c->outputs[i].meaning;
         o->per_record = c->outputs[i].per_record;
-        if (!o->name || !o->label)
+        o->metric = wf_arena_strdup(a, c->outputs[i].metric ? c->outputs[i].metric : "");
+        if (!o->name || !o->label || !o->metric)
             return out_of_memory(err);
         (*list)[(*n)++] = o;
     }

@@ -27,7 +27,7 @@ static inline bool wf_job_over(wf_job_state s)
     return s >= WF_JOB_DONE;
 }
 
-enum { WF_MASTER_METRICS = 16, WF_MASTER_RETIRED = 256, WF_REASON = 512 };
+enum { WF_MASTER_METRICS = 64, WF_MASTER_RETIRED = 256, WF_REASON = 512 };
 
 typedef struct wf_tally {
     char name[64];

@@ -6,6 +6,7 @@
  * that is exactly step k * every_steps, in every run.
  */
 #include "common/base/size.h"
+#include "common/compile/compile.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "master/state.h"
@@ -63,16 +64,35 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
     return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
 }
 
-static void take_metrics(wf_tally to[], uint32_t *n, size_t count, Weft__Metric *const from[])
+/* What one message says of a metric; a value that is no mean stands as a mean of itself. */
+static wf_status take_metric(wf_tally *t, const Weft__Metric *from, wf_err *err)
+{
+    wf_measure m = {.sum = from->sum, .count = from->count};
+    wf_status rc = WF_OK;
+
+    snprintf(m.metric, sizeof m.metric, "%s", from->metric);
+    if (from->sums.len)
+        rc = wf_sums_decode(&m.sums, from->sums.data, from->sums.len, err);
+    if (rc == WF_OK) {
+        bool mean = wf_metric_is_mean(&m);
+
+        snprintf(t->name, sizeof t->name, "%s", from->name);
+        t->sum = mean ? m.sum : wf_metric_value(&m);
+        t->count = mean ? m.count : 1;
+    }
+    wf_sums_close(&m.sums);
+    return rc;
+}
+
+static wf_status take_metrics(wf_tally to[], uint32_t *n, size_t count, Weft__Metric *const from[],
+                              wf_err *err)
 {
     *n = 0;
     for (size_t i = 0; i < count && *n < WF_MASTER_METRICS; i++) {
-        wf_tally *t = &to[(*n)++];
-
-        snprintf(t->name, sizeof t->name, "%s", from[i]->name);
-        t->sum = from[i]->sum;
-        t->count = from[i]->count;
+        WF_TRY(take_metric(&to[*n], from[i], err));
+        ++*n;
     }
+    return WF_OK;
 }
 
 size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[])
@@ -186,7 +206,7 @@ wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *e
     j->callbacks = (wf_callbacks_state){0};
     for (size_t i = 0; i < r->n_callbacks; i++)
         wf_callbacks_take(&j->callbacks, r->callbacks[i]->name, r->callbacks[i]->value);
-    take_metrics(j->eval, &j->n_eval, r->n_eval, r->eval);
+    WF_TRY(take_metrics(j->eval, &j->n_eval, r->n_eval, r->eval, err));
     j->eval_epoch = r->eval_epoch;
     for (size_t i = 0; i < r->n_finished; i++)
         wf_ledger_restore(&j->ledger, r->finished[i]->begin, r->finished[i]->end);
@@ -359,6 +379,7 @@ static wf_status on_progress(wf_master *m, wf_job *j, wf_member *who, const wf_m
                              wf_err *err)
 {
     Weft__Progress *body = NULL;
+    wf_status rc = WF_OK;
 
     WF_TRY(wf_control_get(msg, &weft__progress__descriptor, &body, err));
     who->steps = WF_MAX(who->steps, body->steps);
@@ -367,7 +388,7 @@ static wf_status on_progress(wf_master *m, wf_job *j, wf_member *who, const wf_m
             wf_ledger_progress(&j->ledger, body->open[i]->id, who->incarnation,
                                body->open[i]->next);
     if (body->n_metrics)
-        take_metrics(j->metrics, &j->n_metrics, body->n_metrics, body->metrics);
+        rc = take_metrics(j->metrics, &j->n_metrics, body->n_metrics, body->metrics, err);
     take_rate(m, who, body->samples);
     j->dropped_steps += body->dropped;
     if (body->dropped)
@@ -378,7 +399,7 @@ static wf_status on_progress(wf_master *m, wf_job *j, wf_member *who, const wf_m
     who->transfer_ns += body->transfer_ns;
     who->data_ns += body->data_ns;
     wf_control_free(&body);
-    return WF_OK;
+    return rc;
 }
 
 static wf_status finish(wf_master *m, wf_job *j, const wf_member *who, Weft__Split *const list[],
@@ -481,7 +502,7 @@ static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, c
         if (body->what[0]) {
             snprintf(facts, sizeof facts, "failed: %s", body->what);
         } else {
-            take_metrics(j->eval, &j->n_eval, body->n_metrics, body->metrics);
+            rc = take_metrics(j->eval, &j->n_eval, body->n_metrics, body->metrics, err);
             j->eval_epoch = body->epoch + 1;
         }
         for (uint32_t i = 0; i < j->n_eval; i++) {
@@ -491,9 +512,10 @@ static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, c
                      j->eval[i].count > 0 ? j->eval[i].sum / j->eval[i].count : 0);
         }
         wf_master_note(m, j, "job.evaluated", "epoch %u: %s", body->epoch + 1, facts);
-        if (!body->what[0])
+        if (rc == WF_OK && !body->what[0])
             decide(m, j);
-        rc = journal_epoch(m, j, err);
+        if (rc == WF_OK)
+            rc = journal_epoch(m, j, err);
     }
     wf_control_free(&body);
     return rc;

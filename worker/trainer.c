@@ -71,7 +71,8 @@ struct wf_trainer {
     uint64_t batches; /* to a step */
     uint64_t seed;
     FILE *loss_log;
-    wf_plan *running; /* during a step */
+    wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
+    wf_plan *running;                      /* during a step */
     wf_err *running_err;
 };
 
@@ -138,6 +139,7 @@ void wf_trainer_free(wf_trainer **t)
     if (!*t)
         return;
     halt(*t);
+    wf_measures_close((*t)->measures, WF_MEASURES_MOST);
     wf_pool_free(&(*t)->pool);
     if ((*t)->loss_log)
         fclose((*t)->loss_log);
@@ -169,9 +171,7 @@ static wf_status make_plan(const wf_trainer *t, const side *s, uint64_t records,
         wf_plan_shape *shape = &shapes[options.n_shapes++];
 
         shape->name = v->name;
-        shape->rank = f->rank + 1;
-        shape->dims[0] = (int64_t)records;
-        memcpy(&shape->dims[1], f->dims, f->rank * sizeof f->dims[0]);
+        wf_worker_input_dims(v, f, records, &shape->rank, shape->dims);
     }
     rc = wf_plan_new(s->graph, &options, out, err);
     free(shapes);
@@ -386,53 +386,38 @@ static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
     return leave(t, (uint32_t)variable, err);
 }
 
-static double scalar(const wf_plan *p, uint32_t i)
-{
-    const void *data = wf_plan_output_data(p, i);
-
-    switch (wf_plan_output(p, i)->dtype) {
-    case WF_F32:
-        return *(const float *)data;
-    case WF_F64:
-        return *(const double *)data;
-    case WF_I64:
-        return (double)*(const int64_t *)data;
-    case WF_I32:
-        return *(const int32_t *)data;
-    default:
-        return 0;
-    }
-}
-
 /* Adds what a batch of n records gives to the metrics; the first is the loss. */
-static uint32_t gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_worker_metric m[])
+static wf_status gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_measure m[],
+                                uint32_t *used, wf_err *err)
 {
-    uint32_t used = 0;
-
-    for (size_t i = 0; i < s->n_fetches && used < WF_MAX_METRICS; i++) {
+    *used = 0;
+    for (size_t i = 0; i < s->n_fetches && *used < WF_MEASURES_MOST; i++) {
         const Weft__Output *o = s->meanings[i];
         int64_t at = wf_plan_find_output(p, o->name);
-        double value;
+        const wf_port *out;
 
         if (at < 0)
             continue;
-        value = scalar(p, (uint32_t)at);
-        snprintf(m[used].name, sizeof m[used].name, "%s", o->label);
-        if (o->meaning == WF_MEANS_LOSS) {
-            m[used].sum += value * (double)n;
-            m[used].count += (double)n;
-        } else if (o->meaning == WF_MEANS_HITS || o->meaning == WF_MEANS_SUM) {
-            m[used].sum += value;
-            m[used].count += (double)n * o->per_record;
-        } else {
-            continue;
-        }
-        used++;
+        out = wf_plan_output(p, (uint32_t)at);
+        snprintf(m[*used].name, sizeof m[*used].name, "%s", o->label);
+        snprintf(m[*used].metric, sizeof m[*used].metric, "%s", o->metric);
+        WF_TRY(wf_metric_add(&m[*used], (wf_meaning)o->meaning, o->per_record, n, out->dtype,
+                             (size_t)out->elems, wf_plan_output_data(p, (uint32_t)at), err));
+        ++*used;
     }
-    return used;
+    return WF_OK;
 }
 
-static wf_status check_loss(const wf_worker_metric m[], uint32_t n, const wf_batch_id *batch,
+/* A step's measures begin anew, in the memory of the last one. */
+static void clear_metrics(wf_measure m[])
+{
+    for (int i = 0; i < WF_MEASURES_MOST; i++) {
+        m[i].sum = m[i].count = 0;
+        wf_sums_clear(&m[i].sums);
+    }
+}
+
+static wf_status check_loss(const wf_measure m[], uint32_t n, const wf_batch_id *batch,
                             uint32_t step, wf_err *err)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -446,7 +431,7 @@ static wf_status check_loss(const wf_worker_metric m[], uint32_t n, const wf_bat
 }
 
 static void log_loss(const wf_trainer *t, uint32_t step, const wf_batch_id *batch,
-                     const wf_worker_metric *loss)
+                     const wf_measure *loss)
 {
     if (!t->loss_log)
         return;
@@ -494,7 +479,7 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
 
 /* One batch of the step: records [begin, end), the split's `number`-th batch. */
 static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const wf_batch_id *step,
-                           wf_worker_metric m[], uint32_t *n, int64_t *data_ns, wf_err *err)
+                           uint32_t *n, int64_t *data_ns, wf_err *err)
 {
     int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
@@ -510,11 +495,11 @@ static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const 
         rc = run_step(t, p, set, id, batch, err);
     wf_reader_release(t->train.reader, &batch);
     if (rc == WF_OK)
-        *n = gather_metrics(&t->train, p, id->end - id->begin, m);
+        rc = gather_metrics(&t->train, p, id->end - id->begin, t->measures, n, err);
     return rc;
 }
 
-static bool metrics_are_finite(const wf_worker_metric m[], uint32_t n)
+static bool metrics_are_finite(const wf_measure m[], uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!isfinite(m[i].sum))
@@ -523,7 +508,7 @@ static bool metrics_are_finite(const wf_worker_metric m[], uint32_t n)
 }
 
 /* The gradients of the step leave, or under `on_nan: skip` none of them does. */
-static wf_status end_step(wf_trainer *t, uint32_t step, wf_worker_metric m[], uint32_t *n,
+static wf_status end_step(wf_trainer *t, uint32_t step, const wf_measure m[], uint32_t *n,
                           wf_err *err)
 {
     if (!t->job->skip_nan || (metrics_are_finite(m, *n) && wf_gradients_finite(t->gradients)))
@@ -536,7 +521,7 @@ static wf_status end_step(wf_trainer *t, uint32_t step, wf_worker_metric m[], ui
 static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
 {
     wf_trainer *t = arg;
-    wf_worker_metric m[WF_MAX_METRICS] = {0};
+    wf_measure *m = t->measures;
     int64_t began_ns = wf_now_ns(), data_ns = 0;
     wf_batch_id part = *id;
     wf_status rc = WF_OK;
@@ -544,10 +529,11 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
 
     if (t->opening.begun && atomic_load(&t->opening.ended))
         WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
+    clear_metrics(m);
     part.number *= t->batches;
     for (; rc == WF_OK && part.begin < id->end; part.begin = part.end, part.number++) {
         part.end = WF_MIN(part.begin + t->job->batch, id->end);
-        rc = run_batch(t, set, &part, id, m, &n, &data_ns, err);
+        rc = run_batch(t, set, &part, id, &n, &data_ns, err);
     }
     if (rc == WF_OK)
         rc = end_step(t, step, m, &n, err);
@@ -560,8 +546,7 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
     return wf_worker_computed(t->worker, n, m, err);
 }
 
-static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint32_t *n,
-                              wf_err *err)
+static wf_status evaluate_all(wf_trainer *t, int set, wf_measure m[], uint32_t *n, wf_err *err)
 {
     side *s = &t->eval;
     const wf_batch *batch;
@@ -578,7 +563,7 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint
                 wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL, err);
         }
         if (rc == WF_OK)
-            *n = gather_metrics(s, p, batch->n, m);
+            rc = gather_metrics(s, p, batch->n, m, n, err);
         wf_reader_release(s->reader, &batch);
     }
     wf_reader_cancel(s->reader);
@@ -587,15 +572,18 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint
 
 static wf_status evaluate(void *arg, int set, wf_err *err)
 {
-    wf_worker_metric m[WF_MAX_METRICS] = {0};
+    wf_measure m[WF_MEASURES_MOST] = {0};
     wf_trainer *t = arg;
     wf_err why = {0};
     uint32_t n = 0;
+    wf_status rc;
 
     if (join_opening(t, &why) == WF_OK && t->eval.reader &&
         evaluate_all(t, set, m, &n, &why) != WF_OK)
         WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
-    return wf_worker_evaluated(t->worker, n, m, &why, err);
+    rc = wf_worker_evaluated(t->worker, n, m, &why, err);
+    wf_measures_close(m, WF_MEASURES_MOST);
+    return rc;
 }
 
 static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)

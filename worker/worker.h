@@ -22,6 +22,7 @@
 
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/metrics/measure.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include "worker/client.h"
@@ -44,13 +45,6 @@ typedef struct wf_batch_id {
     uint32_t epoch;
     uint64_t split, number, begin, end;
 } wf_batch_id;
-
-enum { WF_MAX_METRICS = 16 };
-
-typedef struct wf_worker_metric {
-    char name[64];
-    double sum, count;
-} wf_worker_metric;
 
 typedef struct wf_worker_ops {
     void *arg;
@@ -102,12 +96,11 @@ const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable);
  * wf_worker_computed follows. */
 WF_MUST_USE wf_status wf_worker_drop_step(wf_worker *w, wf_err *err);
 /* The step in hand is computed; metrics [n] are sums over its records. */
-WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric metrics[],
+WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[],
                                          wf_err *err);
 /* The evaluation in hand is over; with why->status not WF_OK it failed. */
-WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint32_t n,
-                                          const wf_worker_metric metrics[], const wf_err *why,
-                                          wf_err *err);
+WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[],
+                                          const wf_err *why, wf_err *err);
 /* A step or its data failed: the job stops with this sentence. */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
 /* Times of the shell, in nanoseconds, added up into the next report. */

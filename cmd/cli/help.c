@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/help.c */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/operators.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void list_all(void)
 {
@@ -16,14 +18,18 @@ static void list_all(void)
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
+    bool as_json = false;
+    const wf_flag flags[] = {{"json", 0, .set = &as_json}, {0}};
     const wf_cmd *cmd;
     wf_words words;
 
-    WF_TRY(wf_args((const wf_flag[]){{0}}, argc, argv, 0, 1, &words, err));
+    WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
     if (words.n == 0) {
         list_all();
         return WF_OK;
     }
+    if (strcmp(words.word[0], "operators") == 0)
+        return wf_operators_print(as_json, err);
     cmd = wf_cmd_find(words.word[0]);
     if (!cmd)
         return wf_fail(err, WF_USAGE, "\"weft help\" lists them", "there is no command \"%.64s\"",
@@ -35,8 +41,12 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_help = {
     .name = "help",
     .help = "list the commands, or explain one",
-    .usage = "weft help [COMMAND]\n\n"
-             "Lists the commands, or explains one of them.\n\n"
-             "  weft help train\n",
+    .usage =
+        "weft help [COMMAND | operators]\n\n"
+        "Lists the commands, or explains one of them. \"operators\" lists the operations that\n"
+        "weft has, of ONNX and its own, as docs/operators.md does.\n"
+        "  --json             the operations for programs\n\n"
+        "  weft help train\n"
+        "  weft help operators\n",
     .run = run,
 };

@@ -122,6 +122,45 @@ static wf_status bind_feeds(wf_unit *u, wf_err *err)
     return WF_OK;
 }
 
+/* The condition of a Choose, when it is known. */
+static bool is_decided(const wf_node *n, bool *value)
+{
+    wf_elem elems[WF_MAX_CARRIED];
+    uint32_t count;
+
+    if (!wf_node_is(n, WF_DOMAIN_WEFT, "Choose") || !wf_value_elems(n->in[0], elems, &count) ||
+        count != 1 || !elems[0].is_known)
+        return false;
+    *value = elems[0].value != 0;
+    return true;
+}
+
+/* Where the condition of an If is known, what follows reads the branch that is taken. That may make
+ * other conditions known. */
+static wf_status take_branches(wf_unit *u, wf_err *err)
+{
+    bool taken = true, value = false;
+
+    while (taken) {
+        taken = false;
+        for (size_t i = 0; i < u->graph->n_nodes; i++) {
+            wf_node *n = u->graph->nodes[i];
+
+            if (!is_decided(n, &value))
+                continue;
+            for (uint32_t k = 0; k < n->n_out; k++) {
+                if (!wf_uses(u->graph, n->out[k]))
+                    continue;
+                WF_TRY(wf_hand_over(u, n->out[k], n->in[value ? 1 + k : 1 + n->n_out + k], err));
+                taken = true;
+            }
+        }
+        if (taken)
+            WF_TRY(wf_infer(u->graph, err));
+    }
+    return WF_OK;
+}
+
 static wf_status keep_outputs(wf_unit *u, wf_err *err)
 {
     u->n_model_outputs = u->graph->n_outputs;
@@ -180,10 +219,11 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
     WF_TRY(bind_inputs(u, err));
     WF_TRY(bind_feeds(u, err));
     WF_TRY(wf_infer(u->graph, err));
+    WF_TRY(take_branches(u, err));
     WF_TRY(keep_outputs(u, err));
     if (u->spec->mode == WF_COMPILE_TRAIN)
         WF_TRY(warn_of_exporter(u, err));
-    return wf_graph_digest(u->graph, u->spec->loss, &u->c->digest, err);
+    return wf_graph_digest(u->graph, u->spec, &u->c->digest, err);
 }
 
 wf_status wf_pass_infer(wf_unit *u, wf_err *err)

@@ -21,7 +21,16 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .model = job->onnx ? NULL : model,
         .mode = mode,
         .strategy = n_ps ? WF_COMPILE_PARAMETER_SERVER : WF_COMPILE_LOCAL,
-        .loss = job->loss,
+        .losses = job->losses,
+        .n_losses = job->n_losses,
+        .loss_weights = job->loss_weights,
+        .n_loss_weights = job->n_loss_weights,
+        .labels = job->labels,
+        .n_labels = job->n_labels,
+        .sample_weights = job->sample_weights,
+        .n_sample_weights = job->n_sample_weights,
+        .class_weights = job->class_weights,
+        .n_class_weights = job->n_class_weights,
         .from_logits = job->from_logits == WF_YES  ? WF_COMPILE_LOGITS_TRUE
                        : job->from_logits == WF_NO ? WF_COMPILE_LOGITS_FALSE
                                                    : WF_COMPILE_LOGITS_AUTO,
@@ -39,7 +48,7 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .n_freeze = job->n_freeze,
         .weights = job->weights.file ? &job->weights : NULL,
         .freeze_line = job->freeze_line,
-        .loss_line = job->loss ? job->loss_line : job->model_line,
+        .loss_line = job->n_losses ? job->loss_line : job->model_line,
         .metrics_line = job->metrics_line,
     };
 }

@@ -119,6 +119,27 @@ typedef struct wf_conf_field {
     int line;
 } wf_conf_field;
 
+/* A loss or a metric of one output of the model. Options are of kind NUMBER, BOOL or TEXT by how
+ * they look, with `text` as it is written: wf_conf_check_item holds them against a schema. */
+typedef struct wf_conf_term {
+    const char *output; /* NULL: the job names no output, and the model's first is meant */
+    wf_conf_item item;
+} wf_conf_term;
+
+/* What is said of an output, or of the whole job when `output` is NULL: a word or a number. */
+typedef struct wf_conf_said {
+    const char *output;
+    const char *text;
+    double number;
+    int line;
+} wf_conf_said;
+
+typedef struct wf_conf_class_weight {
+    int64_t class_id;
+    double weight;
+    int line;
+} wf_conf_class_weight;
+
 /* Where first weights come from. */
 typedef struct wf_conf_weights {
     const char *file; /* absolute; NULL: from the model */
@@ -151,12 +172,23 @@ typedef struct wf_job_conf {
     int freeze_line;
     wf_conf_weights weights;
 
-    const char *loss; /* NULL: the model holds its loss (an ONNX file with one) */
+    /* [n_losses]: one without an output, or one for each output that is named; none: the model
+     * holds its loss (an ONNX file with one). Names and options are the compiler's to check. */
+    const wf_conf_term *losses;
+    size_t n_losses;
     int loss_line;
     wf_tristate from_logits; /* WF_AUTO */
-    const char *const *metrics;
+    const wf_conf_term *metrics;
     size_t n_metrics;
     int metrics_line;
+    const wf_conf_said *loss_weights; /* numbers, by output */
+    size_t n_loss_weights;
+    const wf_conf_said *labels; /* data fields, by output */
+    size_t n_labels;
+    const wf_conf_said *sample_weights; /* data fields, by output */
+    size_t n_sample_weights;
+    const wf_conf_class_weight *class_weights;
+    size_t n_class_weights;
 
     const char *format; /* "idx", "npy", "synthetic" */
     const wf_conf_field *train;
@@ -214,5 +246,13 @@ const wf_conf_option *wf_conf_find(const wf_conf_item *item, const char *name);
 int64_t wf_conf_int(const wf_conf_item *item, const char *name, int64_t otherwise);
 double wf_conf_number(const wf_conf_item *item, const char *name, double otherwise);
 const char *wf_conf_text(const wf_conf_item *item, const char *name, const char *otherwise);
+
+struct wf_option_row;
+/* Holds the options of a loss or a metric against rows that end with a NULL name (NULL: it takes
+ * none). `sort` names it in messages ("loss"), `file` where it stands, or is NULL. Errors: WF_USAGE
+ * with file and line: unknown, of another kind, out of range. */
+WF_MUST_USE wf_status wf_conf_check_item(const wf_conf_item *item, const char *sort,
+                                         const struct wf_option_row *rows, const char *file,
+                                         wf_err *err);
 
 #endif

@@ -20,5 +20,8 @@ WF_MUST_USE wf_status wf_read_items(wf_reader *r, const wf_tree *node, const cha
  * "learning_rate.cosine_decay.alpha". */
 WF_MUST_USE wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort,
                                         wf_conf_item *out, wf_err *err);
+/* The same for a loss or a metric: options may be words too, and a list of one is that one. */
+WF_MUST_USE wf_status wf_read_worded_item(wf_reader *r, const wf_tree *node, const char *sort,
+                                          wf_conf_item *out, wf_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "common/base/file.h"
 #include "common/conf/conf.h"
 #include "common/conf/item.h"
+#include "common/conf/losses.h"
 #include "common/conf/read.h"
 #include "common/conf/set.h"
 
@@ -275,14 +276,6 @@ static wf_status read_weights(wf_reader *r, const wf_tree *node, void *into, wf_
 
 /* ---- how to train ---- */
 
-static wf_status read_loss(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-
-    j->loss_line = node->line;
-    return wf_read_text(r, node, &j->loss, err);
-}
-
 static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
@@ -296,14 +289,6 @@ static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_e
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"from_logits\" is auto, true or false");
     j->from_logits = yes ? WF_YES : WF_NO;
     return WF_OK;
-}
-
-static wf_status read_metrics(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-
-    j->metrics_line = node->line;
-    return wf_read_words(r, node, &j->metrics, &j->n_metrics, err);
 }
 
 static wf_status read_optimizer(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -384,9 +369,13 @@ static const wf_key job_keys[] = {
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
     {"freeze", WF_KEY_CALL, .read = read_freeze},
     {"weights", WF_KEY_CALL, .read = read_weights},
-    {"loss", WF_KEY_CALL, .read = read_loss},
+    {"loss", WF_KEY_CALL, .read = wf_read_losses},
     {"from_logits", WF_KEY_CALL, .read = read_logits},
-    {"metrics", WF_KEY_CALL, .read = read_metrics},
+    {"loss_weights", WF_KEY_CALL, .read = wf_read_loss_weights},
+    {"labels", WF_KEY_CALL, .read = wf_read_labels},
+    {"class_weight", WF_KEY_CALL, .read = wf_read_class_weight},
+    {"sample_weight", WF_KEY_CALL, .read = wf_read_sample_weight},
+    {"metrics", WF_KEY_CALL, .read = wf_read_metrics},
     {"data", WF_KEY_CALL, .read = read_data, .required = true},
     {"batch", WF_KEY_U64, .offset = offsetof(wf_job_conf, batch), .least = 1, .most = 1 << 24,
      .required = true},
@@ -411,14 +400,12 @@ static const wf_key job_keys[] = {
     {"codec", WF_KEY_LATER},
     {"place", WF_KEY_LATER},
     {"memory_limit", WF_KEY_LATER},
-    {"class_weight", WF_KEY_LATER},
-    {"sample_weight", WF_KEY_LATER},
     {0},
 };
 
 static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf *j, wf_err *err)
 {
-    if (!j->onnx && !j->loss)
+    if (!j->onnx && !j->n_losses)
         return wf_read_fail(r, root, err, WF_USAGE,
                             "add one, like loss: sparse_categorical_crossentropy",
                             "a job with \"layers\" wants a \"loss\"");
@@ -426,7 +413,7 @@ static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf 
         return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
                        "%s:%d: callbacks look at the evaluation, and there is none", r->path,
                        j->callbacks[0].line);
-    return WF_OK;
+    return wf_check_losses(r, j, err);
 }
 
 static wf_status fill(wf_job_file *f, const char *text, size_t size, const char *path, wf_err *err)

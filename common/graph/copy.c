@@ -53,6 +53,7 @@ static wf_status copy_node(wf_graph *to, const wf_node *n, wf_value *const value
     WF_TRY(wf_graph_add_node(to, n->op, n->name, n->n_in, in, n->n_out, out, &copy, err));
     for (uint32_t a = 0; a < n->n_attrs; a++)
         WF_TRY(wf_node_set_attr(to, copy, &n->attrs[a], err));
+    copy->is_tentative = n->is_tentative;
     if (n->device) {
         copy->device = wf_arena_strdup(to->arena, n->device);
         if (!copy->device)

@@ -119,6 +119,9 @@ struct wf_node {
     wf_value **out; /* NULL: an optional output that nobody wants */
     uint32_t n_attrs;
     wf_attr *attrs;
+    /* Of a branch that may not be taken: what does not fit leaves its results unknown, and is no
+     * error. Gone from a file that is written: by then the branch should be. */
+    bool is_tentative;
     const char *device; /* "/job:worker/task:0/device:cpu:0" once placed, else NULL */
 };
 

@@ -15,12 +15,28 @@ static void forget(wf_value *v)
     v->n_carried = 0;
 }
 
-wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
+static void forget_outputs(wf_node *n)
 {
     /* What has no inputs (Pull) has its type from its maker. */
     for (uint32_t i = 0; n->n_in > 0 && i < n->n_out; i++)
         if (n->out[i])
             forget(n->out[i]);
+}
+
+wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
+{
+    forget_outputs(n);
+    if (n->is_tentative) {
+        wf_status rc = n->op->infer(g, n, NULL);
+
+        if (rc == WF_SHAPE || rc == WF_UNSUPPORTED) {
+            forget_outputs(n);
+            return WF_OK;
+        }
+        if (rc == WF_OK)
+            return rc;
+        forget_outputs(n);
+    }
     return wf_err_wrap(err, n->op->infer(g, n, err), "%s \"%s\"", n->op->name, n->name);
 }
 

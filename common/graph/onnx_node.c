@@ -171,28 +171,68 @@ static wf_status check_ports(const wf_op *op, size_t n_in, char *const inputs[],
     return WF_OK;
 }
 
-/* Values by name, made when they are new; NULL for empty names. */
-static wf_status find_values(wf_graph *g, size_t n, char *const names[], bool made_here,
+/* A name with the scope's prefix; NULL when it is too long for any value to have. */
+static const char *prefixed(const wf_onnx_scope *scope, const char *name, char *text, size_t size)
+{
+    int n = snprintf(text, size, "%s%s", scope->prefix, name);
+
+    return n >= 0 && (size_t)n < size ? text : NULL;
+}
+
+wf_value *wf_onnx_find(const wf_graph *g, const wf_onnx_scope *scope, const char *name)
+{
+    char text[LONGEST_NAME + 2];
+
+    for (; scope; scope = scope->around) {
+        const char *full = prefixed(scope, name, text, sizeof text);
+        wf_value *v = full ? wf_graph_value(g, full) : NULL;
+
+        if (v)
+            return v;
+    }
+    return wf_graph_value(g, name);
+}
+
+wf_status wf_onnx_made(wf_graph *g, const wf_onnx_scope *scope, const char *name, wf_value **out,
+                       wf_err *err)
+{
+    char text[LONGEST_NAME + 2];
+
+    if (scope) {
+        const char *full = prefixed(scope, name, text, sizeof text);
+
+        /* What the length is held against is the name that it would get. */
+        name = full ? full : text;
+    }
+    *out = wf_graph_value(g, name);
+    if (!*out) {
+        WF_TRY(wf_onnx_check_name(name, "value", err));
+        return wf_graph_add_value(g, name, out, err);
+    }
+    if ((*out)->is_input || (*out)->known)
+        return wf_fail(err, WF_INVALID, "give one of them another name",
+                       "its output \"%s\" has the name of %s", (*out)->name,
+                       (*out)->is_input ? "a graph input" : "an initializer");
+    return WF_OK;
+}
+
+/* Inputs by name; NULL for empty names. Outside of branches, nodes may come before what they read.
+ */
+static wf_status find_inputs(wf_graph *g, const wf_onnx_scope *scope, size_t n, char *const names[],
                              wf_value **values, wf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        wf_value *v = names[i][0] ? wf_graph_value(g, names[i]) : NULL;
-
-        if (names[i][0] && !v) {
+        values[i] = names[i][0] ? wf_onnx_find(g, scope, names[i]) : NULL;
+        if (names[i][0] && !values[i]) {
             WF_TRY(wf_onnx_check_name(names[i], "value", err));
-            WF_TRY(wf_graph_add_value(g, names[i], &v, err));
+            WF_TRY(wf_graph_add_value(g, names[i], &values[i], err));
         }
-        if (made_here && v && (v->is_input || v->known))
-            return wf_fail(err, WF_INVALID, "give one of them another name",
-                           "its output \"%s\" has the name of %s", v->name,
-                           v->is_input ? "a graph input" : "an initializer");
-        values[i] = v;
     }
     return WF_OK;
 }
 
-static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *op, int64_t opset,
-                          const char *folder, wf_err *err)
+static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *op,
+                          const wf_onnx_file *file, const wf_onnx_scope *scope, wf_err *err)
 {
     size_t n_in = p->n_input, n_out = p->n_output;
     wf_value **in, **out;
@@ -207,20 +247,23 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     out = wf_arena_array(g->arena, n_out, sizeof out[0]);
     if (!in || !out)
         return wf_fail_nomem(err, (n_in + n_out) * sizeof in[0]);
-    WF_TRY(find_values(g, n_in, p->input, false, in, err));
-    WF_TRY(find_values(g, n_out, p->output, true, out, err));
+    WF_TRY(find_inputs(g, scope, n_in, p->input, in, err));
+    for (size_t i = 0; i < n_out; i++)
+        if (p->output[i][0])
+            WF_TRY(wf_onnx_made(g, scope, p->output[i], &out[i], err));
     if (p->name)
         WF_TRY(wf_onnx_check_name(p->name, "node", err));
     /* ONNX lets nodes share a name; the second gets another. */
     WF_TRY(wf_graph_add_node(g, op,
                              p->name && p->name[0] && !wf_graph_node(g, p->name) ? p->name : NULL,
                              (uint32_t)n_in, in, (uint32_t)n_out, out, &n, err));
+    n->is_tentative = scope && scope->tentative;
     if (p->n_attribute > MOST_ATTRIBUTES)
         return wf_fail(err, WF_INVALID, NULL, "it has %zu attributes", p->n_attribute);
     for (size_t i = 0; i < p->n_attribute; i++)
-        WF_TRY(add_attribute(g, n, p->attribute[i], folder, err));
-    if (opset != WF_OPSET && op->upgrade)
-        WF_TRY(op->upgrade(g, n, opset, err));
+        WF_TRY(add_attribute(g, n, p->attribute[i], file->folder, err));
+    if (file->opset != WF_OPSET && op->upgrade)
+        WF_TRY(op->upgrade(g, n, file->opset, err));
     if (p->doc_string && strncmp(p->doc_string, "/job:", 5) == 0) {
         WF_TRY(wf_onnx_check_name(p->doc_string, "device", err));
         n->device = wf_arena_strdup(g->arena, p->doc_string);
@@ -230,13 +273,14 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     return check_attributes(n, err);
 }
 
-wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, int64_t opset, const char *folder,
-                       wf_err *err)
+wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
+                       const wf_onnx_scope *scope, wf_err *err)
 {
     const wf_op *op = wf_op_find(wf_onnx_domain(p), wf_onnx_op(p));
     const char *name = p->name && p->name[0] ? p->name : p->n_output ? p->output[0] : "";
 
     wf_assert(op);
-    return wf_err_wrap(err, add_node(g, p, op, opset, folder, err), "%s \"%.200s\"", op->name,
-                       name);
+    if (wf_onnx_is_if(p))
+        return wf_onnx_if(g, p, file, scope, err);
+    return wf_err_wrap(err, add_node(g, p, op, file, scope, err), "%s \"%.200s\"", op->name, name);
 }

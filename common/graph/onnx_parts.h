@@ -7,6 +7,9 @@
 #include "common/graph/graph.h"
 #include "common/graph/onnx.pb-c.h"
 #include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* The oldest and newest opset of the ONNX domain that files may have; nodes of weft's operations
  * mean the same in them, but for what wf_op.upgrade mends. */
@@ -25,9 +28,40 @@ WF_MUST_USE wf_status wf_onnx_tensor(const Weft__Onnx__Tensor *p, const char *fo
 WF_MUST_USE wf_status wf_onnx_external(const Weft__Onnx__Tensor *p, const char *folder,
                                        wf_tensor *t, wf_err *err);
 
+/* What all nodes of a file have in common. */
+typedef struct wf_onnx_file {
+    int64_t opset;
+    const char *folder;
+    size_t *n_inferred; /* nodes of the graph that were inferred while reading, for conditions */
+} wf_onnx_file;
+
+/* The branch of an If that nodes lie in; NULL: none. */
+typedef struct wf_onnx_scope {
+    const char *prefix; /* of the names of values made there */
+    const struct wf_onnx_scope *around;
+    uint32_t depth; /* at least 1 */
+    bool tentative;
+} wf_onnx_scope;
+
+/* The value that a name stands for within a scope, the innermost first; NULL: there is none yet. */
+wf_value *wf_onnx_find(const wf_graph *g, const wf_onnx_scope *scope, const char *name);
+/* The value of that name for something in the scope to make. Errors: WF_INVALID when it is given or
+ * made already; WF_NOMEM. */
+WF_MUST_USE wf_status wf_onnx_made(wf_graph *g, const wf_onnx_scope *scope, const char *name,
+                                   wf_value **out, wf_err *err);
 /* Adds a node with its attributes; inputs and outputs are found, or made, by name. */
-WF_MUST_USE wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, int64_t opset,
-                                   const char *folder, wf_err *err);
+WF_MUST_USE wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
+                                   const wf_onnx_scope *scope, wf_err *err);
+/* Adds an initializer, its name after `prefix`. */
+WF_MUST_USE wf_status wf_onnx_initializer(wf_graph *g, const Weft__Onnx__Tensor *p,
+                                          const char *folder, const char *prefix, wf_err *err);
+
+/* Whether a node is an If of ONNX; its branches, as many as are there; and what wf_onnx_node does
+ * with it. Errors: WF_INVALID; WF_UNSUPPORTED for branches nested too deep. */
+bool wf_onnx_is_if(const Weft__Onnx__Node *p);
+size_t wf_onnx_branches(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *branches[2]);
+WF_MUST_USE wf_status wf_onnx_if(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
+                                 const wf_onnx_scope *scope, wf_err *err);
 /* Checks a name from a file: not too long, no control characters. `what` is what is named. */
 WF_MUST_USE wf_status wf_onnx_check_name(const char *name, const char *what, wf_err *err);
 /* An operation's domain and name, never NULL. */

@@ -51,44 +51,64 @@ static bool seen_before(const Weft__Onnx__Graph *graph, size_t at)
     return false;
 }
 
-/* All operations that weft does not have, in one sentence. */
-static wf_status check_operations(const Weft__Onnx__Graph *graph, wf_err *err)
-{
-    char list[600] = "";
-    size_t used = 0, unknown = 0;
+/* Operations that weft does not have. */
+typedef struct unknown {
+    char list[600];
+    size_t used, n;
+} unknown;
 
+/* Of a graph and the branches in it; protobuf's guard has bounded how deep they nest. */
+static void find_unknown(const Weft__Onnx__Graph *graph, unknown *u)
+{
     for (size_t i = 0; i < graph->n_node; i++) {
         const Weft__Onnx__Node *p = graph->node[i];
         const char *domain = wf_onnx_domain(p), *near;
+        const Weft__Onnx__Graph *branches[2];
+        size_t n_branches = wf_onnx_is_if(p) ? wf_onnx_branches(p, branches) : 0;
 
+        for (size_t k = 0; k < n_branches; k++)
+            find_unknown(branches[k], u);
         if (wf_op_find(domain, wf_onnx_op(p)) || seen_before(graph, i))
             continue;
         near = wf_op_nearest(wf_onnx_op(p));
-        unknown++;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%.40s%s%.60s%s%s%s",
-                                 used ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p),
-                                 near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
-        if (used >= sizeof list)
-            used = sizeof list - 1;
+        u->n++;
+        u->used +=
+            (size_t)snprintf(u->list + u->used, sizeof u->list - u->used, "%s%.40s%s%.60s%s%s%s",
+                             u->used ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p),
+                             near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+        if (u->used >= sizeof u->list)
+            u->used = sizeof u->list - 1;
     }
-    if (!unknown)
-        return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu operation%s that weft does not have: %s",
-                   unknown, unknown == 1 ? "" : "s", list);
 }
 
-static wf_status add_initializer(wf_graph *g, const Weft__Onnx__Tensor *p, const char *folder,
-                                 wf_err *err)
+/* All of them in one sentence. */
+static wf_status check_operations(const Weft__Onnx__Graph *graph, wf_err *err)
+{
+    unknown u = {.n = 0};
+
+    find_unknown(graph, &u);
+    if (!u.n)
+        return WF_OK;
+    return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu operation%s that weft does not have: %s", u.n,
+                   u.n == 1 ? "" : "s", u.list);
+}
+
+wf_status wf_onnx_initializer(wf_graph *g, const Weft__Onnx__Tensor *p, const char *folder,
+                              const char *prefix, wf_err *err)
 {
     wf_value *v = NULL;
     wf_tensor *t = NULL;
+    const char *name;
 
     if (!p->name || !p->name[0])
         return wf_fail(err, WF_INVALID, NULL, "an initializer has no name");
-    WF_TRY(wf_onnx_check_name(p->name, "initializer", err));
-    if (wf_graph_value(g, p->name))
-        return wf_fail(err, WF_INVALID, NULL, "two initializers are called \"%s\"", p->name);
-    WF_TRY(wf_graph_add_value(g, p->name, &v, err));
+    name = wf_arena_printf(g->arena, "%s%s", prefix, p->name);
+    if (!name)
+        return wf_fail_nomem(err, strlen(p->name));
+    WF_TRY(wf_onnx_check_name(name, "initializer", err));
+    if (wf_graph_value(g, name))
+        return wf_fail(err, WF_INVALID, NULL, "two initializers are called \"%s\"", name);
+    WF_TRY(wf_graph_add_value(g, name, &v, err));
     WF_TRY(wf_onnx_tensor(p, folder, &t, err));
     wf_value_set_type(v, t->dtype, t->rank, t->dims);
     wf_value_set_known(v, &t);
@@ -164,12 +184,15 @@ static wf_status add_output(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err 
 static wf_status add_all(wf_graph *g, const Weft__Onnx__Graph *graph, int64_t opset,
                          const char *folder, wf_err *err)
 {
+    size_t n_inferred = 0;
+    wf_onnx_file file = {opset, folder, &n_inferred};
+
     for (size_t i = 0; i < graph->n_initializer; i++)
-        WF_TRY(add_initializer(g, graph->initializer[i], folder, err));
+        WF_TRY(wf_onnx_initializer(g, graph->initializer[i], folder, "", err));
     for (size_t i = 0; i < graph->n_input; i++)
         WF_TRY(add_input(g, graph->input[i], err));
     for (size_t i = 0; i < graph->n_node; i++)
-        WF_TRY(wf_onnx_node(g, graph->node[i], opset, folder, err));
+        WF_TRY(wf_onnx_node(g, graph->node[i], &file, NULL, err));
     for (size_t i = 0; i < graph->n_output; i++)
         WF_TRY(add_output(g, graph->output[i], err));
     /* What has no inputs has its type from the file (Pull). */

@@ -10,6 +10,8 @@
  *      attr variable: its name. The output has the type that its maker gave it
  *   Push(gradient) ->
  *      attr variable
+ *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
+ *      a where the condition, one bool, is true, and b otherwise: what stands for an If
  *   SumToLike(x, ref) -> as ref
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx
@@ -38,12 +40,18 @@
  *      attr mode; dy added where Pad took from; of x only the shape is read
  *   DepthToSpaceGrad(dy) -> dx
  *      attrs blocksize, mode = "DCR": dy's elements where DepthToSpace took them from
+ *   GridSampleGrad(dy, x, grid) -> dx, (dgrid)
+ *      attrs mode, padding_mode, align_corners: the gradient of GridSample by both
  *   DropoutGrad(dy, mask, (ratio), (training_mode)) -> dx
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []
  *      scores [n, classes], labels [n]: rows whose largest score, the first of equals, is the
- *      label's. With attr threshold, scores [n] or [n, 1]: rows where (score > threshold) equals
- *      (label > 0.5)
+ *      label's; with attr k, rows in which fewer than k scores are above the label's. With attr
+ *      threshold, scores [n] or [n, 1]: rows where (score > threshold) equals (label > 0.5)
+ *   ScoreKeys(scores, labels) -> int64, as scores
+ *      for a histogram of scores by class: 2 b + (label > 0.5), where b is the bin of the score's
+ *      logit, or of the score itself with attr logits = 1: the leading 24 bits of its f32, in an
+ *      order that ascends with the number
  *   SigmoidCrossEntropy(logits, labels) -> loss
  *      attr reduction = "mean", "sum" or "none"; labels broadcast to logits;
  *      max(x, 0) - x z + log(1 + exp(-|x|))
@@ -69,6 +77,8 @@
  *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
  *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
  *      the operation's attrs; any output may be left out
+ *   LRNGrad(dy, x) -> dx
+ *      LRN's attrs
  *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
  *      Resize's attrs; of x only the shape is read
  */
@@ -102,6 +112,7 @@ struct wf_op {
     uint8_t since; /* the opset version of this form of the operation (DESIGN 3) */
     uint8_t n_in_min, n_in_max, n_out_min, n_out_max;
     uint32_t flags;           /* wf_op_flag */
+    const char *note;         /* what is refused, for docs/operators.md; NULL: nothing */
     uint32_t no_grad_in;      /* bit i: input i carries no gradient by definition (axes, labels) */
     const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
     /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.

@@ -149,6 +149,8 @@ def cases():
         yield Case("Gather axis 1" + s, [(2, 5, 3)], node("Gather", "w0 i", axis=1),
                    consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
         yield from mover_cases(symbolic, s)
+    yield from branch_cases()
+    yield from sampling_cases()
     yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
                opset=13)
     yield Case("noop_with_empty_axes", [(2, 3)], node("ReduceSum", "w0", noop_with_empty_axes=1))
@@ -294,6 +296,10 @@ EINSUMS = [("ij->ji", (3, 4)), ("ij->i", (3, 4)), ("ij->", (3, 4)), ("i...j->...
            ("...i,...i->...", (2, 1, 3), (4, 3)), ("abc,cb->ba", (2, 3, 4), (4, 3))]
 
 
+def branch(n):
+    return helper.make_graph([n], "branch", [], [onnx.ValueInfoProto(name=n.output[0])])
+
+
 def mover_cases(symbolic, s):
     yield Case("Split" + s, [(2, 5)], node("Split", "w0 sizes", "a b c", axis=1),
                node("Mul", "a c", "y"), consts={"sizes": i64(2, 1, 2)}, symbolic=symbolic)
@@ -307,7 +313,8 @@ def mover_cases(symbolic, s):
     for mode in "constant reflect edge wrap".split():
         yield Case(f"Pad {mode}{s}", [(3, 4)], node("Pad", "w0 p", mode=mode),
                    consts={"p": i64(1, 2, 2, 3)}, symbolic=symbolic)
-        yield Case(f"Pad {mode} cropping{s}", [(2, 3, 5)], helper.make_node("Pad", ["w0", "p", "", "a"], ["y"], mode=mode),
+        yield Case(f"Pad {mode} cropping{s}", [(2, 3, 5)],
+                   helper.make_node("Pad", ["w0", "p", "", "a"], ["y"], mode=mode),
                    consts={"p": i64(-1, 2, 3, -1), "a": i64(-1, 0)}, symbolic=symbolic)
     yield Case("GatherElements" + s, [(3, 4)], node("GatherElements", "w0 i", axis=1),
                consts={"i": i64(0, 0, -1, 2, 1, 1).reshape(2, 3)}, symbolic=symbolic)
@@ -346,12 +353,40 @@ def mover_cases(symbolic, s):
         yield Case(f"ReverseSequence {axes}{s}", [(3, 3, 2)],
                    node("ReverseSequence", "w0 l", **axes), consts={"l": i64(2, 3, 1)},
                    symbolic=symbolic)
+    if symbolic:
+        yield Case("GridSample symbolic", [(1, 2, 3, 3), ((1, 2, 2, 2), -1.6, 1.6)],
+                   node("GridSample", "w0 w1", mode="linear"), symbolic=True, opset=20)
     for equation, *shapes in EINSUMS:
         yield Case(f"Einsum {equation}{s}", shapes,
                    node("Einsum", " ".join(f"w{i}" for i in range(len(shapes))), equation=equation),
                    symbolic=symbolic)
     yield Case("CenterCropPad" + s, [(3, 6)], node("CenterCropPad", "w0 z"),
                consts={"z": i64(6, 3)}, symbolic=symbolic)
+
+
+def sampling_cases():
+    for mode in "linear cubic nearest".split():
+        for padding in "zeros border reflection".split():
+            for aligned in (0, 1):
+                yield Case(f"GridSample {mode} {padding} {aligned}",
+                           [(1, 2, 3, 3), ((1, 2, 2, 2), -1.6, 1.6)],
+                           node("GridSample", "w0 w1", mode=mode, padding_mode=padding,
+                                align_corners=aligned), opset=20)
+    yield Case("GridSample of volumes", [(1, 1, 3, 2, 2), ((1, 1, 1, 2, 3), -1.2, 1.2)],
+               node("GridSample", "w0 w1", mode="linear"), opset=20)
+
+
+def branch_cases():
+    for limit in (-100.0, 100.0):
+        yield Case(f"If of unknown condition, {limit}", [(2, 3), (2, 3)],
+                   node("ReduceSum", "w0", "t", keepdims=0), node("Greater", "t k", "c"),
+                   node("If", "c", then_branch=branch(node("Mul", "w0 w1", "b")),
+                        else_branch=branch(node("Exp", "w0", "b"))),
+                   consts={"k": np.float64(limit)})
+        yield Case(f"If of known condition, {limit}", [(2, 3)],
+                   node("If", "c", then_branch=branch(node("Neg", "w0", "b")),
+                        else_branch=branch(node("Exp", "w0", "b"))),
+                   consts={"c": np.bool_(limit > 0)})
 
 
 def evaluate(model, feeds, r_of_y):

@@ -4,6 +4,7 @@
 common/graph/op.h says in words what these say in formulas. They let a gradient graph run without any
 kernel of weft, so that the graph itself is tested.
 """
+import itertools
 import math
 
 import numpy as np
@@ -15,6 +16,12 @@ DOMAIN = "ai.weft"
 
 class Weft(OpRun):
     op_domain = DOMAIN
+
+
+class Choose(Weft):
+    def _run(self, condition, *values):
+        n = len(values) // 2
+        return values[:n] if condition else values[n:]
 
 
 class SumToLike(Weft):
@@ -125,6 +132,14 @@ class SwishGrad(CurveGrad):
     def slope(self, x, alpha=1.0):
         s = sigmoid(alpha * x)
         return s * (1 + alpha * x * (1 - s))
+
+
+class Swish(OpRun):
+    """ONNX's own, of opset 24: later than the evaluator's."""
+    op_domain = ""
+
+    def _run(self, x, alpha=1.0):
+        return ((x * sigmoid((1.0 if alpha is None else alpha) * x)).astype(x.dtype),)
 
 
 class ThresholdedReluGrad(CurveGrad):
@@ -266,12 +281,26 @@ class SigmoidCrossEntropyGrad(Weft):
 
 
 class CorrectCount(Weft):
-    def _run(self, scores, labels, threshold=None):
-        if threshold is None:
+    def _run(self, scores, labels, k=None, threshold=None):
+        if k is not None:
+            own = np.take_along_axis(scores, labels[:, None], 1)
+            hits = (scores > own).sum(axis=1) < k
+        elif threshold is None:
             hits = scores.argmax(axis=1) == labels
         else:
             hits = (scores.reshape(-1) > threshold) == (labels.reshape(-1) > 0.5)
         return (np.array(hits.sum(), np.int64),)
+
+
+class ScoreKeys(Weft):
+    def _run(self, scores, labels, logits=0):
+        x = np.array(scores, np.float64)
+        if not logits:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                x = np.where(x <= 0, -np.inf, np.where(x >= 1, np.inf, np.log(x / (1 - x))))
+        bits = (x.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.int64)
+        ascending = np.where(bits >> 31, 0xFFFFFFFF - bits, bits + (1 << 31))
+        return ((ascending >> 8) * 2 + (labels > 0.5),)
 
 
 class Pad(OpRun):
@@ -288,6 +317,84 @@ class Pad(OpRun):
         x = np.pad(x, more, mode, **(fill if mode == "constant" else {}))
         return (x[tuple(slice(max(-b, 0), d - max(-a, 0))
                         for b, a, d in zip(before, after, x.shape))],)
+
+
+def reflected(x, size, aligned):
+    low, high = (0, size - 1) if aligned else (-0.5, size - 0.5)
+    if high <= low:
+        return 0 * x
+    while not low <= x.real <= high:
+        x = 2 * low - x if x.real < low else 2 * high - x
+    return x
+
+
+def grid_taps(place, size, aligned, mode, padding):
+    """(index, weight) of each tap along an axis, of a place that may have an imaginary part."""
+    x = (place + 1) * (size - 1) / 2 if aligned else ((place + 1) * size - 1) / 2
+    if mode == "nearest":
+        x = np.rint(x.real) + 0 * x
+    if padding == "border":
+        x = x if 0 <= x.real <= size - 1 else 0 * place + min(max(x.real, 0), size - 1)
+        x = complex(x.real, x.imag if 0 < x.real < size - 1 else 0) if np.iscomplexobj(x) else x
+    elif padding == "reflection":
+        x = reflected(x, size, aligned)
+    first = int(np.floor(x.real))
+    t, a = x - first, -0.75
+    if mode == "nearest":
+        weights = [1.0]
+    elif "cubic" in mode:
+        first -= 1
+        far = [((a * u - 5 * a) * u + 8 * a) * u - 4 * a for u in (t + 1, 2 - t)]
+        near = [((a + 2) * u - (a + 3)) * u * u + 1 for u in (t, 1 - t)]
+        weights = [far[0], near[0], near[1], far[1]]
+    else:
+        weights = [1 - t, t]
+    for i, weight in enumerate(weights, first):
+        if padding == "reflection":
+            i = int(reflected(np.float64(i), size, aligned))
+        elif padding == "border":
+            i = min(max(i, 0), size - 1)
+        if 0 <= i < size:
+            yield i, weight
+
+
+def grid_elements(x, grid, at, options):
+    taps = [list(grid_taps(g, size, *options)) for g, size in zip(grid[at][::-1], x.shape[2:])]
+    for picked in itertools.product(*taps):
+        yield tuple(p[0] for p in picked), np.prod([p[1] for p in picked])
+
+
+def grid_sample(x, grid, options):
+    y = np.zeros(x.shape[:2] + grid.shape[1:-1], np.result_type(x, grid))
+    for at in np.ndindex(*grid.shape[:-1]):
+        for element, weight in grid_elements(x, grid, at, options):
+            y[(at[0], slice(None)) + at[1:]] += x[(at[0], slice(None)) + element] * weight
+    return y
+
+
+class GridSample(OpRun):
+    """onnx's own has places in float32."""
+
+    def _run(self, x, grid, align_corners=None, mode=None, padding_mode=None):
+        options = (bool(align_corners), mode or "linear", padding_mode or "zeros")
+        return (grid_sample(x, grid.astype(np.float64), options).astype(x.dtype),)
+
+
+class GridSampleGrad(Weft):
+    """By a step along the imaginary axis, which takes no digits away."""
+
+    def _run(self, dy, x, grid, align_corners=None, mode=None, padding_mode=None):
+        options = (bool(align_corners), mode or "linear", padding_mode or "zeros")
+        dx, dgrid, step = np.zeros(x.shape), np.zeros(grid.shape), 1e-30
+        grid = grid.astype(np.float64)
+        for at in np.ndindex(*grid.shape[:-1]):
+            for element, weight in grid_elements(x, grid, at, options):
+                dx[(at[0], slice(None)) + element] += dy[(at[0], slice(None)) + at[1:]] * weight
+        for i in range(grid.shape[-1]):
+            moved = grid.astype(np.complex128)
+            moved[..., i] += step * 1j
+            dgrid[..., i] = (dy * grid_sample(x, moved, options).imag / step).sum(axis=1)
+        return dx.astype(x.dtype), dgrid.astype(x.dtype)
 
 
 class GatherElements(OpRun):
@@ -333,15 +440,15 @@ class OneHot(OpRun):
         return (np.where(hit, values[1], values[0]).astype(values.dtype),)
 
 
-OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
-       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
+OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
+       ShrinkGrad, SoftplusGrad, SoftsignGrad, Swish, SwishGrad, ThresholdedReluGrad,
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
-       TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad,
-       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+       TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
+       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 OPS += weft_nn.OPS
 # ONNX's, where onnx's own evaluator falls short of its specification.
-OPS += [GatherElements, OneHot, Pad, ReverseSequence, ScatterElements]
+OPS += [GatherElements, GridSample, OneHot, Pad, ReverseSequence, ScatterElements]
 
 
 def gradient(got, name, known):

@@ -42,6 +42,7 @@ const wf_op wf_op_compress = {
     .n_out_min = 1,
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
+    .note = "how many remain must follow before the run: constants, or inputs of weft run",
     .no_grad_in = 1u << 1,
     .attrs = attrs,
     .infer = infer,

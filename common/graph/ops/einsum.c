@@ -142,6 +142,7 @@ const wf_op wf_op_einsum = {
     .n_out_min = 1,
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
+    .note = "one or two operands; no gradient of a diagonal",
     .attrs = attrs,
     .infer = infer,
     .grad = grad,

@@ -17,5 +17,6 @@ const wf_op wf_op_greater = {
     .n_out_min = 1,
     .n_out_max = 1,
     .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+    .no_grad_in = 3,
     .infer = infer,
 };

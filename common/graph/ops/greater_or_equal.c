@@ -15,4 +15,5 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_compare(g, n, compare, err);
 }
 
-const wf_op wf_op_greater_or_equal = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "GreaterOrEqual", 16, 2, infer);
+const wf_op wf_op_greater_or_equal =
+    WF_ELEMENTWISE(WF_DOMAIN_ONNX, "GreaterOrEqual", 16, 2, infer, .no_grad_in = 3);

@@ -15,4 +15,5 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"detect_negative", WF_ATTR_INT, false}, {"detect_positive", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_is_inf = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "IsInf", 10, 1, infer, .attrs = attrs);
+const wf_op wf_op_is_inf =
+    WF_ELEMENTWISE(WF_DOMAIN_ONNX, "IsInf", 10, 1, infer, .no_grad_in = 1, .attrs = attrs);

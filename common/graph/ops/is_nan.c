@@ -11,4 +11,4 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_is_nan = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "IsNaN", 13, 1, infer);
+const wf_op wf_op_is_nan = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "IsNaN", 13, 1, infer, .no_grad_in = 1);

@@ -41,6 +41,8 @@ WF_MUST_USE wf_status wf_ids_within(const wf_value *data, const wf_value *ids, u
                                     wf_err *err);
 /* attr reduction of the scattering operations. Errors: WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_check_reduction(const wf_node *n, wf_err *err);
+/* attrs mode and padding_mode of GridSample. Errors: WF_UNSUPPORTED. */
+WF_MUST_USE wf_status wf_check_sampling(const wf_node *n, wf_err *err);
 /* The shape of DepthToSpace and SpaceToDepth (and of their gradients). */
 WF_MUST_USE wf_status wf_infer_blocks(wf_node *n, bool to_space, wf_err *err);
 /* attr axes, as opsets before the operation's own have it, becomes input 1. */

@@ -114,6 +114,7 @@ const wf_op wf_op_pad = {
     .n_out_min = 1,
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
+    .note = "pads and axes known before the run",
     .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3,
     .attrs = attrs,
     .infer = infer,

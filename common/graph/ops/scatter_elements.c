@@ -98,6 +98,7 @@ const wf_op wf_op_scatter_elements = {
     .n_out_min = 1,
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
+    .note = "gradient of reductions none and add",
     .no_grad_in = 1u << 1,
     .attrs = attrs,
     .infer = infer,

@@ -136,6 +136,7 @@ const wf_op wf_op_slice = {
     .n_out_min = 1,
     .n_out_max = 1,
     .flags = WF_OP_FOLDABLE,
+    .note = "bounds, axes and steps known before the run",
     .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
     .infer = infer,
     .grad = grad,

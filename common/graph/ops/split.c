@@ -110,6 +110,7 @@ const wf_op wf_op_split = {
     .n_out_min = 1,
     .n_out_max = WF_ANY_NUMBER,
     .flags = WF_OP_FOLDABLE,
+    .note = "every part has a name",
     .no_grad_in = 1u << 1,
     .attrs = attrs,
     .infer = infer,

@@ -50,6 +50,7 @@ const wf_op wf_op_unique = {
     .n_out_min = 1,
     .n_out_max = 4,
     .flags = WF_OP_FOLDABLE,
+    .note = "how many there are must follow before the run: constants, or inputs of weft run",
     .no_grad_in = 1u << 0,
     .attrs = attrs,
     .infer = infer,

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/operators.c - `weft help operators`. Everything it says is in the tables of operations
+ * and kernels, so that the page in docs/ cannot promise what is not there. */
+#include "cmd/cli/operators.h"
+#include "common/graph/op.h"
+#include "common/kernels/kernel.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+static const wf_dtype dtypes[] = {WF_F32, WF_F64, WF_F16, WF_BF16, WF_I32, WF_I64, WF_U8, WF_BOOL};
+
+static bool computes(const wf_kernel *k, const wf_op *op)
+{
+    return k->device == WF_DEV_CPU && strcmp(k->op, op->name) == 0 &&
+           strcmp(k->domain ? k->domain : WF_DOMAIN_ONNX, op->domain) == 0;
+}
+
+/* WF_TYPE bits of the operand that chooses the kernel; 0: no kernel, as of Constant and Pull. */
+static uint32_t types_of(const wf_op *op)
+{
+    const wf_kernel *k;
+    uint32_t types = 0;
+
+    for (size_t i = 0; (k = wf_kernel_at(i)); i++)
+        if (computes(k, op))
+            types |= k->dtypes;
+    return types;
+}
+
+/* Which operand that is: an input, or -1 for output 0. */
+static int typed_by(const wf_op *op)
+{
+    const wf_kernel *k;
+
+    for (size_t i = 0; (k = wf_kernel_at(i)); i++)
+        if (computes(k, op))
+            return k->typed_by == WF_TYPED_BY_OUTPUT ? -1 : k->typed_by;
+    return 0;
+}
+
+/* "none": no input carries one by definition, or none is a float. */
+static const char *gradient_of(const wf_op *op)
+{
+    const uint32_t floats = WF_TYPES_FLOAT | WF_TYPE(WF_F16) | WF_TYPE(WF_BF16);
+    uint32_t types = types_of(op);
+    uint32_t inputs = op->n_in_max >= 32 ? UINT32_MAX : (1u << op->n_in_max) - 1;
+
+    if (op->grad)
+        return "yes";
+    if ((op->no_grad_in & inputs) == inputs || (types && !(types & floats)))
+        return "none";
+    return "no";
+}
+
+static void print_types(uint32_t types)
+{
+    const char *between = "";
+
+    if (types == WF_TYPES_ALL)
+        printf("all");
+    for (size_t i = 0; types != WF_TYPES_ALL && i < WF_COUNT(dtypes); i++)
+        if (types & WF_TYPE(dtypes[i])) {
+            printf("%s%s", between, wf_dtype_name(dtypes[i]));
+            between = ", ";
+        }
+    if (!types)
+        printf("-");
+}
+
+static void print_row(const wf_op *op)
+{
+    printf("| %s | %s | %u | ", op->name, op->domain[0] ? op->domain : "ai.onnx", op->since);
+    print_types(types_of(op));
+    printf(" | %s | %s |\n", gradient_of(op), op->note ? op->note : "");
+}
+
+static void print_page(void)
+{
+    const wf_op *op;
+
+    printf(
+        "# Operations\n\n"
+        "Printed by `weft help operators`; with `--json` for programs.\n\n"
+        "- **since**: the opset whose form weft has inside, or an older one that means the same. "
+        "Files of opsets\n  13 to 23 are read, whichever form they hold.\n"
+        "- **types**: of the operand that the operation is typed by, on the cpu; `all` is float32, "
+        "float64, float16,\n  bfloat16, int32, int64, uint8, bool. Where there is none, nothing "
+        "is computed: the compiler or the\n  worker sees to it.\n"
+        "- **gradient**: `none` means that none of its inputs carries one, by definition.\n\n"
+        "| operation | domain | since | types | gradient | notes |\n"
+        "| --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; (op = wf_op_at(i)); i++)
+        print_row(op);
+}
+
+static json_t *json_of(const wf_op *op)
+{
+    uint32_t types = types_of(op);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++)
+        if (types & WF_TYPE(dtypes[i]))
+            json_array_append_new(list, json_string(wf_dtype_name(dtypes[i])));
+    return json_pack("{s:s, s:s, s:i, s:i, s:o, s:s, s:s}", "operation", op->name, "domain",
+                     op->domain, "since", (int)op->since, "typed_by", typed_by(op), "types", list,
+                     "gradient", gradient_of(op), "note", op->note ? op->note : "");
+}
+
+static wf_status print_json(wf_err *err)
+{
+    json_t *list = json_array();
+    const wf_op *op;
+    int failed = 0;
+
+    for (size_t i = 0; (op = wf_op_at(i)); i++)
+        failed |= json_array_append_new(list, json_of(op)); /* of NULL it says so */
+    failed |= json_dumpf(list, stdout, JSON_INDENT(1) | JSON_COMPACT);
+    json_decref(list);
+    if (failed)
+        return wf_fail(err, WF_IO, NULL, "the listing of operations could not be printed");
+    printf("\n");
+    return WF_OK;
+}
+
+wf_status wf_operators_print(bool as_json, wf_err *err)
+{
+    if (as_json)
+        return print_json(err);
+    print_page();
+    return WF_OK;
+}
