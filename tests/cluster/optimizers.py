@@ -169,7 +169,7 @@ def callbacks_stop_training_and_restore_the_best(weft):
         said = c.must("eval", "opt.yaml").out
         check(f"{evals[best]:.4f}"[:6] in said, f"{evals[best]} evaluated again: {said}")
         rows = losses(c)
-    for moment in (0.4, 0.75):
+    for moment in (0.2, 0.5):
         with make_overfit(weft) as c:
             c.must("up")
             c.must("submit", "opt.yaml")
@@ -177,7 +177,8 @@ def callbacks_stop_training_and_restore_the_best(weft):
             c.kill_all()
             c.must("up")
             recovery = c.start("recover", "opt")
-            check(c.end_of(recovery).code == 0, "weft recover failed")
+            result = c.end_of(recovery)
+            check(result.code == 0 or "is done" in result.err, f"weft recover: {result}")
             after, _ = decisions(c)
             told = [line for line in after if "restores_best" not in line]
             decided = [line for line in whole if "restores_best" not in line]
