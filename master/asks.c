@@ -122,6 +122,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
                                                 : json_integer((json_int_t)j->latest));
     json_object_set_new(o, "checkpoints", json_integer(j->n_checkpoints));
     json_object_set_new(o, "failed_checkpoints", json_integer(j->n_failed_checkpoints));
+    json_object_set_new(o, "dropped_steps", json_integer((json_int_t)j->dropped_steps));
     json_object_set_new(o, "pause_ms", json_real((double)j->pause_ns / 1e6));
     json_object_set_new(o, "pause_most_ms", json_real((double)j->pause_most_ns / 1e6));
     json_object_set_new(o, "elapsed_s",

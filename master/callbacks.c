@@ -39,7 +39,7 @@ static wf_status find_metric(const wf_job_conf *job, const wf_conf_item *item,
 /* As Keras guesses: what is a score grows. */
 static bool grows(const wf_conf_item *item, const char *metric)
 {
-    static const char *const scores[] = {"acc", "auc", "precision", "recall", "f1"};
+    static const char *const scores[] = {"acc", "auc", "precision", "recall", "f1", "r2"};
     const char *mode = wf_conf_text(item, "mode", "auto");
 
     if (strcmp(mode, "auto") != 0)

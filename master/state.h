@@ -103,6 +103,7 @@ typedef struct wf_job {
     uint64_t latest; /* step of the newest checkpoint; UINT64_MAX: none */
     uint32_t n_checkpoints, n_failed_checkpoints;
     uint64_t pause_ns, pause_most_ns;
+    uint64_t dropped_steps;
 
     wf_tally metrics[WF_MASTER_METRICS]; /* of the last reports */
     uint32_t n_metrics;

@@ -390,6 +390,10 @@ static wf_status on_progress(wf_master *m, wf_job *j, wf_member *who, const wf_m
     if (body->n_metrics)
         rc = take_metrics(j->metrics, &j->n_metrics, body->n_metrics, body->metrics, err);
     take_rate(m, who, body->samples);
+    j->dropped_steps += body->dropped;
+    if (body->dropped)
+        wf_master_note(m, j, "job.dropped", "%lu steps of worker %u had NaN or infinite gradients",
+                       (unsigned long)body->dropped, who->task.index);
     who->compute_ns += body->compute_ns;
     who->wait_ns += body->wait_ns;
     who->transfer_ns += body->transfer_ns;

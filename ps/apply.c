@@ -23,6 +23,8 @@ static wf_status apply_part(const turn *t, const wf_part *p, wf_ps_applied *r)
     }
     WF_TRY(wf_seen_mark(&s->seen, t->incarnation, t->msg->head.step, &r->err));
     r->applied++;
+    if (p->codec == WF_CODEC_NONE) /* dropped whole by its worker: seen, and not an update (V1) */
+        return WF_OK;
     return wf_slice_apply(s, &t->ps->opt, wf_part_data(t->msg, p), &r->err);
 }
 

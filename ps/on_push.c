@@ -19,6 +19,8 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
     v = &ps->variables[s->variable];
     if (!s->trainable && !s->statistic)
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
+    if (p->codec == WF_CODEC_NONE)
+        return WF_OK;
     if (p->bytes != s->count * sizeof(float))
         return wf_fail(err, WF_SHAPE, NULL,
                        "slice %u of \"%s\" has %" PRIu64 " elements, the part %" PRIu64 " bytes",

@@ -30,9 +30,9 @@ typedef struct step_push {
     uint8_t *acked; /* [n_slices]: a part may be sent twice, and counts once */
     uint32_t *left; /* [n_ps]: parts not acknowledged */
     uint32_t parts_left;
-    bool *pushed; /* [n_variables] */
-    bool ended;
-    wf_buf **grads; /* [n_variables] */
+    bool *pushed;        /* [n_variables] */
+    bool ended, nothing; /* nothing: its parts are empty */
+    wf_buf **grads;      /* [n_variables] */
 } step_push;
 
 /* A push message being filled, for one ps. */
@@ -411,7 +411,7 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     c->begun = step;
     s->step = step;
     s->parts_left = 0;
-    s->ended = false;
+    s->ended = s->nothing = false;
     memset(s->acked, 0, c->n_slices);
     memset(s->left, 0, c->n_ps * sizeof(*s->left));
     memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
@@ -462,20 +462,32 @@ static bool extend_frame(draft *d, wf_buf *grad, const uint8_t *data, size_t byt
     return true;
 }
 
+/* The message that a part of this ps goes into, with room for one more. */
+static wf_status open_draft(wf_client *c, const step_push *s, uint32_t ps, wf_err *err)
+{
+    draft *d = &c->drafts[ps];
+
+    if (d->msg &&
+        (d->n == WF_MAX_PARTS || d->msg->n_frames == WF_MAX_FRAMES || d->bytes >= PUSH_BYTES))
+        WF_TRY(flush_draft(c, ps, s->step, err));
+    return d->msg ? WF_OK : wf_net_msg(c->net, WF_PUSH, &d->msg, err);
+}
+
 static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err *err)
 {
     const wf_client_slice *slice = &c->slices[id];
     wf_buf *grad = s->grads[slice->variable];
-    const uint8_t *data = (const uint8_t *)grad->data + slice->offset * sizeof(float);
-    size_t bytes = slice->count * sizeof(float);
     draft *d = &c->drafts[slice->ps];
     const wf_frame *last;
+    const uint8_t *data;
+    size_t bytes = slice->count * sizeof(float);
 
-    if (d->msg &&
-        (d->n == WF_MAX_PARTS || d->msg->n_frames == WF_MAX_FRAMES || d->bytes >= PUSH_BYTES))
-        WF_TRY(flush_draft(c, slice->ps, s->step, err));
-    if (!d->msg)
-        WF_TRY(wf_net_msg(c->net, WF_PUSH, &d->msg, err));
+    WF_TRY(open_draft(c, s, slice->ps, err));
+    if (s->nothing) {
+        d->parts[d->n++] = (wf_part){.slice = id, .codec = WF_CODEC_NONE};
+        return WF_OK;
+    }
+    data = (const uint8_t *)grad->data + slice->offset * sizeof(float);
     if (!extend_frame(d, grad, data, bytes))
         WF_TRY(wf_msg_add_frame(d->msg, grad, data, bytes, err));
     last = &d->msg->frames[d->msg->n_frames - 1];
@@ -502,6 +514,17 @@ wf_status wf_client_push(wf_client *c, uint32_t step, uint32_t variable, wf_err 
         s->parts_left++;
         WF_TRY(add_part(c, s, i, err));
     }
+    return WF_OK;
+}
+
+wf_status wf_client_push_nothing(wf_client *c, uint32_t step, wf_err *err)
+{
+    step_push *s = begin_step(c, step);
+
+    s->nothing = true;
+    for (uint32_t i = 0; i < c->n_variables; i++)
+        if (c->variables[i].trainable)
+            WF_TRY(wf_client_push(c, step, i, err));
     return WF_OK;
 }
 

@@ -83,6 +83,9 @@ float *wf_client_gradient(wf_client *c, uint32_t step, uint32_t variable);
 /* The gradient of a variable at `step` is final: queues its parts; they leave when enough have
  * gathered, or at wf_client_push_end. */
 WF_MUST_USE wf_status wf_client_push(wf_client *c, uint32_t step, uint32_t variable, wf_err *err);
+/* Nothing of a step is to be applied, none of whose gradients was pushed: its parts go out empty,
+ * so that clocks and pulls go on. wf_client_push_end follows. */
+WF_MUST_USE wf_status wf_client_push_nothing(wf_client *c, uint32_t step, wf_err *err);
 WF_MUST_USE wf_status wf_client_push_end(wf_client *c, uint32_t step, wf_err *err);
 
 /* All pushes up to this step are acknowledged. */

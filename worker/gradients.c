@@ -22,7 +22,7 @@ struct wf_gradients {
     wf_pool *pool;
     double clipvalue, clipnorm, global_clipnorm; /* 0: not */
     float weight;                                /* of the batch in hand */
-    bool first, last;
+    bool first, last, checked;
     double *sums; /* of blocks, room for those of the largest variable */
 };
 
@@ -34,7 +34,7 @@ uint64_t wf_gradients_batches(const wf_opt *opt)
 }
 
 wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variables[], uint32_t n,
-                           wf_pool *pool, wf_gradients **out, wf_err *err)
+                           bool checked, wf_pool *pool, wf_gradients **out, wf_err *err)
 {
     wf_gradients *g = calloc(1, sizeof *g);
     int64_t most = 0;
@@ -43,6 +43,7 @@ wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variab
         return wf_fail_nomem(err, sizeof *g);
     g->pool = pool;
     g->n = n;
+    g->checked = checked;
     g->clipvalue = opt->shared[WF_OPT_CLIPVALUE];
     g->clipnorm = opt->shared[WF_OPT_CLIPNORM];
     g->global_clipnorm = opt->shared[WF_OPT_GLOBAL_CLIPNORM];
@@ -220,8 +221,17 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
         return false;
     if (v->clipped)
         clip(g, v);
-    v->waits = v->clipped && g->global_clipnorm > 0;
+    v->waits = g->checked || (v->clipped && g->global_clipnorm > 0);
     return !v->waits;
+}
+
+bool wf_gradients_finite(const wf_gradients *g)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->variables[i].waits &&
+            !wf_all_finite(g->variables[i].push, (size_t)g->variables[i].count))
+            return false;
+    return true;
 }
 
 wf_status wf_gradients_end(wf_gradients *g,
@@ -230,10 +240,8 @@ wf_status wf_gradients_end(wf_gradients *g,
 {
     double sum = 0, norm;
 
-    if (g->global_clipnorm <= 0)
-        return WF_OK;
-    for (uint32_t i = 0; i < g->n; i++)
-        if (g->variables[i].waits)
+    for (uint32_t i = 0; i < g->n && g->global_clipnorm > 0; i++)
+        if (g->variables[i].waits && g->variables[i].clipped)
             sum += square_norm(g, &g->variables[i]);
     norm = sqrt(sum);
     for (uint32_t i = 0; i < g->n; i++) {
@@ -242,7 +250,7 @@ wf_status wf_gradients_end(wf_gradients *g,
         if (!v->waits)
             continue;
         v->waits = false;
-        if (norm > g->global_clipnorm)
+        if (v->clipped && g->global_clipnorm > 0 && norm > g->global_clipnorm)
             over(g, v, scale, g->global_clipnorm / norm);
         WF_TRY(leave(arg, i, err));
     }

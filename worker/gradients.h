@@ -30,9 +30,12 @@ typedef struct wf_gradients_variable {
 /* Batches to a step, from an optimizer's options: at least 1. */
 uint64_t wf_gradients_batches(const wf_opt *opt);
 
-/* The caller owns *out; `pool` is borrowed, `variables` [n] is copied. Errors: WF_NOMEM. */
+/* The caller owns *out. With `checked` no gradient leaves before wf_gradients_end, so that
+ * wf_gradients_finite can have a say. `pool` is borrowed, `variables` [n] is copied. Errors:
+ * WF_NOMEM. */
 WF_MUST_USE wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variables[],
-                                       uint32_t n, wf_pool *pool, wf_gradients **out, wf_err *err);
+                                       uint32_t n, bool checked, wf_pool *pool, wf_gradients **out,
+                                       wf_err *err);
 void wf_gradients_free(wf_gradients **g);
 
 /* A batch of `records` begins, of a step that has `of` in all: its gradients weigh records / of. */
@@ -43,6 +46,8 @@ float *wf_gradients_into(wf_gradients *g, uint32_t variable, float *push);
 /* The gradient of a variable is there. True when what `push` holds now is the step's, and may
  * leave; otherwise a later batch or wf_gradients_end completes it. */
 bool wf_gradients_take(wf_gradients *g, uint32_t variable);
+/* Whether every number of the gradients that have not left is one. */
+bool wf_gradients_finite(const wf_gradients *g);
 /* The step's last batch is done. Calls `leave` for each variable that did not leave before. */
 WF_MUST_USE wf_status wf_gradients_end(wf_gradients *g,
                                        wf_status (*leave)(void *arg, uint32_t variable,

@@ -126,6 +126,12 @@ wf_status wf_worker_gradient(wf_worker *w, uint32_t variable, wf_err *err)
     return wf_client_push(w->client, w->step + 1, variable, err);
 }
 
+wf_status wf_worker_drop_step(wf_worker *w, wf_err *err)
+{
+    w->dropped++;
+    return wf_client_push_nothing(w->client, w->step + 1, err);
+}
+
 const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable)
 {
     return wf_client_weights(w->client, set, variable);
@@ -372,10 +378,12 @@ static wf_status report_progress(wf_worker *w, int64_t now_ns, wf_err *err)
     body.n_open = wf_splits_open(w, open, open_list);
     body.steps = wf_client_acked(w->client);
     body.samples = w->samples;
+    body.dropped = w->dropped;
     body.compute_ns = w->compute_ns;
     body.wait_ns = w->wait_ns;
     body.transfer_ns = w->transfer_ns;
     body.data_ns = w->data_ns;
+    w->dropped = 0;
     w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
     if (rc == WF_OK)
         rc = wf_worker_say(w, WF_PROGRESS, &body.base, err);

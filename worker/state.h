@@ -64,6 +64,7 @@ struct wf_worker {
 
     wf_measure metrics[WF_MEASURES_MOST]; /* since the last report */
     uint32_t n_metrics;
+    uint64_t dropped; /* steps, since the last report */
     uint64_t samples, compute_ns, wait_ns, transfer_ns, data_ns;
     int64_t reported_ns;
 

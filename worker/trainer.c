@@ -302,8 +302,8 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     rc = wf_compile_optimizer_of_job(t->job, &opt, err);
     if (rc == WF_OK) {
         t->batches = wf_gradients_batches(&opt);
-        rc =
-            wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, t->pool, &t->gradients, err);
+        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, t->job->skip_nan, t->pool,
+                              &t->gradients, err);
     }
     free(rows);
     return rc;
@@ -499,6 +499,25 @@ static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const 
     return rc;
 }
 
+static bool metrics_are_finite(const wf_measure m[], uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(m[i].sum))
+            return false;
+    return true;
+}
+
+/* The gradients of the step leave, or under `on_nan: skip` none of them does. */
+static wf_status end_step(wf_trainer *t, uint32_t step, const wf_measure m[], uint32_t *n,
+                          wf_err *err)
+{
+    if (!t->job->skip_nan || (metrics_are_finite(m, *n) && wf_gradients_finite(t->gradients)))
+        return wf_gradients_end(t->gradients, leave, t, err);
+    WF_LOG_WARN("worker.step_dropped", "step=%u", step);
+    *n = 0; /* a sum with NaN in it says nothing of the others */
+    return wf_worker_drop_step(t->worker, err);
+}
+
 static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
 {
     wf_trainer *t = arg;
@@ -517,7 +536,7 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
         rc = run_batch(t, set, &part, id, &n, &data_ns, err);
     }
     if (rc == WF_OK)
-        rc = wf_gradients_end(t->gradients, leave, t, err);
+        rc = end_step(t, step, m, &n, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "step %u", step);
     WF_TRY(check_loss(m, n, id, step, err));

@@ -92,6 +92,9 @@ WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *er
 float *wf_worker_gradient_buffer(wf_worker *w, uint32_t variable);
 WF_MUST_USE wf_status wf_worker_gradient(wf_worker *w, uint32_t variable, wf_err *err);
 const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable);
+/* The step in hand comes to nothing: none of its gradients was pushed, and none will be;
+ * wf_worker_computed follows. */
+WF_MUST_USE wf_status wf_worker_drop_step(wf_worker *w, wf_err *err);
 /* The step in hand is computed; metrics [n] are sums over its records. */
 WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[],
                                          wf_err *err);

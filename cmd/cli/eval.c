@@ -187,7 +187,7 @@ const wf_cmd wf_cmd_eval = {
     .usage = "weft eval JOB|JOB.yaml [--from STEP] [--json] [--cluster FILE]\n\n"
              "Computes loss and metrics of the newest checkpoint that verifies, in this process;\n"
              "the cluster need not be up.\n"
-             "  --from STEP   that checkpoint, and no other\n"
+             "  --from STEP   that checkpoint, and no other; \"best\": the one a callback chose\n"
              "  --json        for programs\n\n"
              "  weft eval digits\n",
     .run = run,

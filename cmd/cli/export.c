@@ -100,7 +100,7 @@ const wf_cmd wf_cmd_export = {
         "model for inference with its weights: no loss, no labels, no dropout. Names of inputs,\n"
         "outputs and initializers are the model's own. The file is read back and compared.\n"
         "  -o MODEL.onnx    the file to write\n"
-        "  --from STEP      that checkpoint, and no other\n"
+        "  --from STEP      that checkpoint, and no other; \"best\": the one a callback chose\n"
         "  --cluster FILE   where the job ran; else ./cluster.yaml, else the local cluster\n\n"
         "  weft export digits -o digits.onnx\n",
     .run = run,

@@ -2,6 +2,7 @@
 /* cmd/cli/weights.c */
 #include "cmd/cli/weights.h"
 #include "cmd/cli/cli.h"
+#include "common/base/file.h"
 #include "common/ckpt/pretrained.h"
 
 #include <inttypes.h>
@@ -36,6 +37,25 @@ static wf_status digest_of(const wf_compile_spec *spec, char digest[WF_DIGEST_TE
     return WF_OK;
 }
 
+/* The step that the file `best` names. */
+static wf_status best_step(const wf_cluster_conf *conf, const char *job, unsigned long long *step,
+                           wf_err *err)
+{
+    char path[WF_CKPT_PATH];
+    wf_bytes text = {0};
+    wf_status rc;
+
+    snprintf(path, sizeof path, "%s/%s/best", conf->checkpoint_dir, job);
+    rc = wf_file_read(path, 64, &text, err);
+    if (rc == WF_NOTFOUND)
+        return wf_fail(err, rc, "give the job the callback model_checkpoint",
+                       "no checkpoint of job \"%s\" is called the best", job);
+    if (rc == WF_OK && sscanf(wf_bytes_str(&text), "step-%llu", step) != 1)
+        rc = wf_fail(err, WF_CORRUPT, NULL, "%s names no checkpoint", path);
+    wf_bytes_close(&text);
+    return rc;
+}
+
 static wf_status open_ckpt(const wf_cluster_conf *conf, const char *job, const char *digest,
                            const char *from, wf_ckpt **out, wf_err *err)
 {
@@ -44,7 +64,10 @@ static wf_status open_ckpt(const wf_cluster_conf *conf, const char *job, const c
     if (!from || strcmp(from, "latest") == 0)
         return wf_ckpt_newest(wf_disk_posix(), conf->checkpoint_dir, job, digest, UINT64_MAX, tell,
                               NULL, out, err);
-    WF_TRY(wf_arg_u64("--from", from, 0, INT64_MAX, &step, err));
+    if (strcmp(from, "best") == 0)
+        WF_TRY(best_step(conf, job, &step, err));
+    else
+        WF_TRY(wf_arg_u64("--from", from, 0, INT64_MAX, &step, err));
     WF_TRY(wf_ckpt_open(wf_disk_posix(), conf->checkpoint_dir, job, step, true, out, err));
     if (strcmp(wf_ckpt_manifest(*out)->digest, digest) == 0)
         return WF_OK;

@@ -16,8 +16,9 @@ typedef struct wf_weights {
 } wf_weights;
 
 /* Opens the newest checkpoint that verifies (telling on stderr which it passes over), or the one of
- * step `from` (NULL or "latest": the newest), and reads all its variables. *c and *w are the
- * caller's, also after a failure. Errors: WF_NOTFOUND, WF_CORRUPT, WF_MISMATCH for another model's.
+ * step `from` (NULL or "latest": the newest; "best": the one that a callback has chosen), and reads
+ * all its variables. *c and *w are the caller's, also after a failure. Errors: WF_NOTFOUND,
+ * WF_CORRUPT, WF_MISMATCH for another model's.
  */
 WF_MUST_USE wf_status wf_weights_read(const wf_cluster_conf *conf, const wf_job_conf *job,
                                       const char *from, wf_ckpt **c, wf_weights *w, wf_err *err);

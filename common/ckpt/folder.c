@@ -155,6 +155,9 @@ wf_status wf_folder_publish(wf_disk *disk, const char *job_dir, const char *fold
     taken = wf_disk_exists(disk, target);
     if (taken && is_higher(disk, target, m))
         return wf_fail(err, WF_EXISTS, NULL, "%s is there already, of a later cut", target);
+    /* One that stepped aside before, in a life that ended there: the name has been taken since. */
+    if (taken && wf_disk_exists(disk, old))
+        WF_TRY(wf_folder_remove(disk, old, err));
     if (taken)
         WF_TRY(wf_disk_rename(disk, target, old, err));
     rc = wf_disk_rename(disk, folder, target, err);

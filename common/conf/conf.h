@@ -216,6 +216,7 @@ typedef struct wf_job_conf {
     uint32_t pipeline;    /* 0 or 1; 0 */
     uint64_t every_steps; /* between checkpoints; 0: only at the end */
     uint32_t keep;        /* 3 */
+    bool skip_nan;        /* a step with NaN or infinity is dropped; else it stops the job */
     uint64_t seed;        /* 0 */
     uint64_t slice_bytes; /* 4 MiB */
 } wf_job_conf;

@@ -328,6 +328,22 @@ static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, 
     return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
 }
 
+static wf_status read_on_nan(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const char *const words[] = {"stop", "skip", "rollback"};
+    wf_job_conf *j = into;
+    const char *word;
+
+    WF_TRY(wf_read_text(r, node, &word, err));
+    if (strcmp(word, "rollback") == 0)
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "write stop or skip",
+                            "\"on_nan: rollback\" is not built yet");
+    j->skip_nan = strcmp(word, "skip") == 0;
+    if (j->skip_nan || strcmp(word, "stop") == 0)
+        return WF_OK;
+    return wf_read_unknown(r, node, "on_nan", word, words, WF_COUNT(words), err);
+}
+
 static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
@@ -341,12 +357,11 @@ static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, w
 
 static const char *const strategies[] = {"mirrored", "multi_worker_mirrored", "hybrid", NULL};
 static const char *const recoveries[] = {"partial", NULL};
-static const char *const on_nans[] = {"skip", "rollback", NULL};
 
 /* What the struct has no room for, since only one value is built. */
 typedef struct wf_job_file {
     wf_job_conf job; /* first */
-    const char *recovery, *on_nan;
+    const char *recovery;
 } wf_job_file;
 
 static const wf_key job_keys[] = {
@@ -375,8 +390,7 @@ static const wf_key job_keys[] = {
     {"callbacks", WF_KEY_CALL, .read = read_callbacks},
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
      .later = recoveries},
-    {"on_nan", WF_KEY_ONLY, .offset = offsetof(wf_job_file, on_nan), .only = "stop",
-     .later = on_nans},
+    {"on_nan", WF_KEY_CALL, .read = read_on_nan},
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30},

@@ -66,6 +66,8 @@ static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
 {
     size_t room;
 
+    if (p->codec == WF_CODEC_NONE && p->bytes == 0)
+        return WF_OK;
     if (p->codec != WF_CODEC_F32)
         return wf_fail(err, WF_PROTO, "upgrade this side", "a part of slice %u has codec %u",
                        p->slice, p->codec);

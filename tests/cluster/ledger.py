@@ -19,7 +19,7 @@ data:
   split_records: {split_records}
 batch: {batch}
 epochs: {epochs}
-optimizer: {{sgd: {{learning_rate: 1}}}}
+optimizer: {{sgd: {{learning_rate: {accumulate}, gradient_accumulation_steps: {accumulate}}}}}
 consistency: {{mode: async, pipeline: {pipeline}}}
 checkpoint: {{every_steps: {every_steps}, keep: 3}}
 slice_bytes: 1024
@@ -27,8 +27,11 @@ seed: {seed}
 """
 
 
-def write_job(folder, records, epochs, batch, split_records, every_steps, pipeline, seed):
-    """Writes ledger.onnx, ids.npy and ledger.yaml."""
+def write_job(folder, records, epochs, batch, split_records, every_steps, pipeline, seed,
+              accumulate=1):
+    """Writes ledger.onnx, ids.npy and ledger.yaml. `accumulate`: batches to a step, whose mean times
+    as many is their sum; they divide a split, so that all weigh the same."""
+    assert split_records % (batch * accumulate) == 0 and accumulate in (1, 2, 4)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", records])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 1])
     loss = helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])
@@ -44,7 +47,7 @@ def write_job(folder, records, epochs, batch, split_records, every_steps, pipeli
     with open(f"{folder}/ledger.yaml", "w", encoding="utf-8") as f:
         f.write(JOB.format(records=records, epochs=epochs, batch=batch,
                            split_records=split_records, every_steps=every_steps,
-                           pipeline=pipeline, seed=seed))
+                           pipeline=pipeline, seed=seed, accumulate=accumulate))
 
 
 def read_counts(path):

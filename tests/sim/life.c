@@ -299,7 +299,8 @@ void wf_sim_over(process *p, wf_happening *h)
         return; /* the job was halted meanwhile */
     else if (h->kind == COMPUTED)
         give_gradients(p);
-    else if (wf_worker_evaluated(p->worker, 0, NULL, NULL, &err) != WF_OK)
+    else if (wf_worker_evaluated(p->worker, 1, &(wf_measure){.name = "loss", .sum = 1, .count = 1},
+                                 NULL, &err) != WF_OK)
         wf_sim_failed(p->sim, "evaluated", err.status, &err);
     wf_sim_run_process(p);
 }

@@ -35,6 +35,16 @@ static void slices(wf_arena *a, Weft__Setup *s, const wf_sim_spec *spec, uint32_
     }
 }
 
+/* A checkpoint after each epoch, or after the first alone, whose metric is never bettered; and a
+ * learning rate that is told to the ps anew, though what it is told is what it was. */
+static void callbacks(wf_callbacks *c, const wf_sim_spec *spec)
+{
+    *c = (wf_callbacks){.n = 2, .rate = 1, .epochs = spec->epochs};
+    c->rows[0] =
+        (wf_callback){.kind = WF_CALLBACK_SAVE, .metric = "loss", .best_only = spec->seed % 3 == 0};
+    c->rows[1] = (wf_callback){.kind = WF_CALLBACK_RATE, .metric = "loss", .factor = 1};
+}
+
 wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared **out, wf_err *err)
 {
     uint32_t n_steps = WF_MODEL_STEP_SLICES * spec->ps, n_records = 2 * spec->ps;
@@ -88,6 +98,8 @@ wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared
     p->every_steps = spec->every_steps;
     p->keep = KEEP;
     p->evaluates = spec->evaluates;
+    if (spec->evaluates && spec->calls_back)
+        callbacks(&p->callbacks, spec);
     (void)err;
     *out = p;
     return WF_OK;

@@ -22,7 +22,7 @@ typedef struct wf_sim_spec {
     uint32_t workers, ps;
     uint32_t jobs; /* one after the other */
     uint32_t records, batch, epochs, every_steps, pipeline;
-    bool evaluates;
+    bool evaluates, calls_back;
     /* the network */
     uint32_t drop_per_mille, dup_per_mille;
     int64_t delay_us_min, delay_us_max;

@@ -18,6 +18,7 @@ enum { N = 3, MOST = 200001, BATCHES = 3 };
 static const int64_t counts[N] = {MOST, 17, 1000};
 static float pushed[N][MOST], batch[BATCHES][N][MOST];
 static int left[N];
+static bool checked, sound;
 
 static wf_status leave(void *arg, uint32_t variable, wf_err *err)
 {
@@ -49,7 +50,7 @@ static void step(const char *option, double value, int batches, uint32_t threads
     memset(pushed, 0, sizeof pushed);
     assert_int_equal(wf_opt_init(&opt, "sgd", option ? 1 : 0, &option, &value, NULL), WF_OK);
     assert_int_equal(wf_pool_new(threads, &pool, NULL), WF_OK);
-    assert_int_equal(wf_gradients_new(&opt, rows, N, pool, &g, NULL), WF_OK);
+    assert_int_equal(wf_gradients_new(&opt, rows, N, checked, pool, &g, NULL), WF_OK);
     for (int b = 0; b < batches; b++) {
         wf_gradients_begin(g, records[b], batches == 1 ? 4 : 10, b == 0, b == batches - 1);
         for (uint32_t v = 0; v < N; v++) {
@@ -61,6 +62,7 @@ static void step(const char *option, double value, int batches, uint32_t threads
                 left[v]++;
         }
     }
+    sound = wf_gradients_finite(g);
     assert_int_equal(wf_gradients_end(g, leave, NULL, NULL), WF_OK);
     for (int v = 0; v < N; v++)
         assert_int_equal(left[v], 1);
@@ -154,6 +156,21 @@ static void what_is_no_number_stays_so(void **unused)
     fill();
 }
 
+static void a_check_sees_all_gradients_before_one_leaves(void **unused)
+{
+    (void)unused;
+    checked = true;
+    step("global_clipnorm", 1e6, BATCHES, 1);
+    for (int v = 0; v < N; v++)
+        check(v, BATCHES, 1, INFINITY);
+    assert_true(sound);
+    batch[1][2][999] = INFINITY; /* of the statistic */
+    step(NULL, 0, BATCHES, 1);
+    assert_false(sound);
+    checked = false;
+    fill();
+}
+
 static int set_up(void **unused)
 {
     (void)unused;
@@ -167,6 +184,7 @@ int main(void)
         cmocka_unit_test(several_batches_make_one_mean),
         cmocka_unit_test(clipping_is_of_the_mean_and_not_of_statistics),
         cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(a_check_sees_all_gradients_before_one_leaves),
         cmocka_unit_test(what_is_no_number_stays_so),
     };
 
