@@ -101,6 +101,7 @@ typedef struct wf_compile_spec {
     uint64_t seed;          /* initial weights of layers */
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
+    bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
     /* Where errors of loss and metrics lie; NULL: they came from no file. */

@@ -12,6 +12,8 @@
  *      attr variable
  *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
  *      a where the condition, one bool, is true, and b otherwise: what stands for an If
+ *   Linear(x, W, (bias)) -> y
+ *      attrs activation = "" or "Relu", transB = 0: activation(x W + bias), W a matrix, bias a row
  *   SumToLike(x, ref) -> as ref
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx
@@ -70,11 +72,10 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
- *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
- *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
- *      the operation's attrs; any output may be left out
- *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
- *      Resize's attrs; of x only the shape is read
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB,
+ * dh0, dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB,
+ * dh0 the operation's attrs; any output may be left out ResizeGrad(dy, x, (roi), (scales), (sizes))
+ * -> dx Resize's attrs; of x only the shape is read
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H
