@@ -5,9 +5,12 @@
 
 wf_status wf_pass_fuse(wf_unit *u, wf_err *err)
 {
-    const wf_rule *const lists[] = {wf_rules_linear, NULL};
+    const wf_rule *const products[] = {wf_rules_linear, NULL}, *const chains[] = {wf_rules_chain,
+                                                                                  NULL};
 
     if (u->spec->is_portable)
         return WF_OK;
-    return wf_rules_apply(u, lists, true, err);
+    /* Products first: a Relu that one of them takes in is no step any more. */
+    WF_TRY(wf_rules_apply(u, products, true, err));
+    return wf_rules_apply(u, chains, true, err);
 }

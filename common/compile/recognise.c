@@ -6,7 +6,7 @@
 
 wf_status wf_pass_recognise(wf_unit *u, wf_err *err)
 {
-    const wf_rule *const lists[] = {wf_rules_log_sigmoid, NULL};
+    const wf_rule *const lists[] = {wf_rules_log_sigmoid, wf_rules_layer_norm, wf_rules_gelu, NULL};
 
     if (u->spec->is_portable)
         return WF_OK;

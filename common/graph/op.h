@@ -10,6 +10,9 @@
  *      attr variable: its name. The output has the type that its maker gave it
  *   Push(gradient) ->
  *      attr variable
+ *   Chain(x1, ... xn) -> y
+ *      attrs steps (names of elementwise operations), args (two operands for each: an input, or
+ *      n + i for the result of step i; -1: none); common/graph/chain.h
  *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
  *      a where the condition, one bool, is true, and b otherwise: what stands for an If
  *   Linear(x, W, (bias)) -> y

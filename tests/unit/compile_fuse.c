@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/compile_fuse.c - products with what follows them: where it is one pass, and where not.
+/* tests/unit/compile_fuse.c - several nodes as one kernel: where it is one pass over memory, and
+ * where not.
  */
 #include "tests/unit/compile_fuse.h"
 
@@ -112,6 +113,102 @@ static void an_export_has_onnx_operations_alone(void **state)
     wf_graph_free(&l.g);
 }
 
+static size_t steps_of(const wf_graph *g)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (!strcmp(g->nodes[i]->op->name, "Chain"))
+            n += wf_node_attr(g->nodes[i], "steps")->n;
+    return n;
+}
+
+/* tanh(-(x * row + scalar) * x) + |x|: one Chain over more than a tile. */
+static void elementwise_operations_make_a_chain(void **state)
+{
+    lab l;
+    wf_value *v;
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l, 3, (const int64_t[]){-1, 7, 300});
+    v = wf_emit_mul(&l.e, l.x, add_variable(l.g, "row", 1, (const int64_t[]){300}));
+    v = wf_emit_add(&l.e, wf_emit_scalar(&l.e, WF_F32, 0.25), v);
+    v = wf_emit_mul(&l.e, wf_emit_neg(&l.e, v), l.x);
+    v = wf_emit_add(&l.e, wf_emit_unary(&l.e, "Tanh", v), wf_emit_unary(&l.e, "Abs", l.x));
+    lab_output(&l, v, "y");
+    c = lab_close(&l);
+    assert_int_equal(c->graph->n_nodes, 1);
+    assert_int_equal(steps_of(c->graph), 7);
+    wf_compiled_free(&c);
+}
+
+/* A block [7, 300] and one [1, 300] repeat; a tile crosses their ends. */
+static void what_repeats_is_read_in_a_chain(void **state)
+{
+    lab l;
+    wf_value *v;
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l, 3, (const int64_t[]){-1, 7, 300});
+    v = wf_emit_sub(&l.e, add_variable(l.g, "block", 2, (const int64_t[]){7, 300}), l.x);
+    v = wf_emit_div(
+        &l.e, l.x,
+        wf_emit_exp(&l.e,
+                    wf_emit_mul(&l.e, v, add_variable(l.g, "r", 3, (const int64_t[]){1, 1, 300}))));
+    c = lab_close_grad(&l, v);
+    assert_true(count_op(c->graph, "Chain") >= 1);
+    wf_compiled_free(&c);
+}
+
+static void a_value_that_is_read_twice_ends_a_chain(void **state)
+{
+    lab l;
+    wf_value *v;
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l, 3, three_axes);
+    v = wf_emit_exp(&l.e, wf_emit_neg(&l.e, l.x));
+    lab_output(&l, v, "middle");
+    lab_output(&l, wf_emit_unary(&l.e, "Tanh", wf_emit_neg(&l.e, v)), "y");
+    c = lab_close(&l);
+    assert_int_equal(count_op(c->graph, "Chain"), 2);
+    assert_int_equal(steps_of(c->graph), 4);
+    wf_compiled_free(&c);
+
+    lab_open(&l, 3, three_axes); /* a column is spread along the inner axis: no step of it */
+    v = wf_emit_add(&l.e, l.x, add_variable(l.g, "column", 2, (const int64_t[]){2, 1}));
+    lab_output(&l, wf_emit_unary(&l.e, "Tanh", v), "y");
+    c = lab_close(&l);
+    assert_int_equal(count_op(c->graph, "Chain"), 0);
+    wf_compiled_free(&c);
+}
+
+/* More steps than one chain holds, and more inputs. */
+static void long_chains_are_cut(void **state)
+{
+    lab l;
+    wf_value *v;
+    wf_compiled *c;
+    char name[16];
+
+    (void)state;
+    lab_open(&l, 3, three_axes);
+    v = l.x;
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "row%d", i);
+        v = wf_emit_add(&l.e, v, add_variable(l.g, name, 1, (const int64_t[]){3}));
+        v = wf_emit_unary(&l.e, "Tanh", v);
+    }
+    lab_output(&l, v, "y");
+    c = lab_close(&l);
+    assert_int_equal(steps_of(c->graph), 40);
+    assert_int_equal(count_op(c->graph, "Chain"), c->graph->n_nodes);
+    wf_compiled_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +216,10 @@ int main(void)
         cmocka_unit_test(a_gemm_takes_its_relu_in),
         cmocka_unit_test(what_else_reads_a_product_keeps_it),
         cmocka_unit_test(other_sums_are_no_bias),
+        cmocka_unit_test(elementwise_operations_make_a_chain),
+        cmocka_unit_test(what_repeats_is_read_in_a_chain),
+        cmocka_unit_test(a_value_that_is_read_twice_ends_a_chain),
+        cmocka_unit_test(long_chains_are_cut),
         cmocka_unit_test(an_export_has_onnx_operations_alone),
     };
 

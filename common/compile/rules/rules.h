@@ -33,7 +33,10 @@ typedef struct wf_rule {
 
 /* Lists of rules; each ends with a row whose `run` is NULL. */
 extern const wf_rule wf_rules_casts[];
+extern const wf_rule wf_rules_chain[];
+extern const wf_rule wf_rules_gelu[];
 extern const wf_rule wf_rules_identities[];
+extern const wf_rule wf_rules_layer_norm[];
 extern const wf_rule wf_rules_linear[];
 extern const wf_rule wf_rules_log_sigmoid[];
 extern const wf_rule wf_rules_powers[];
