@@ -28,7 +28,7 @@ static void lab_open(lab *l)
  * `nodes` nodes. Gives the compiled graph. */
 static wf_compiled *lab_close(lab *l, wf_value *y, size_t nodes)
 {
-    wf_compile_spec spec = {.graph = l->g, .mode = WF_COMPILE_RUN};
+    wf_compile_spec spec = {.graph = l->g, .mode = WF_COMPILE_RUN, .stop_after = "cse"};
     wf_compiled *c;
     evaluated before, after;
     fed feeds[] = {{"x", l->data}, {NULL, NULL}};
