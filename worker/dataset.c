@@ -39,12 +39,44 @@ static const wf_value *input_of(const wf_graph *g, const char *name)
     return NULL;
 }
 
+/* Whether a record of the field is one of the input, but for axes of one number. */
+static bool same_but_ones(const wf_value *input, const wf_field_info *f)
+{
+    uint32_t i = 0, k = 1, rank = input->rank < 1 ? 0 : (uint32_t)input->rank;
+
+    if (rank == 0)
+        return false;
+    while (true) {
+        while (i < f->rank && f->dims[i] == 1)
+            i++;
+        while (k < rank && input->axes[k].size == 1)
+            k++;
+        if (i == f->rank || k == rank)
+            return i == f->rank && k == rank;
+        if (input->axes[k++].size != f->dims[i++])
+            return false;
+    }
+}
+
+void wf_worker_input_dims(const wf_value *input, const wf_field_info *f, uint64_t records,
+                          uint32_t *rank, int64_t dims[])
+{
+    bool relaid = same_but_ones(input, f);
+
+    *rank = relaid ? (uint32_t)input->rank : f->rank + 1;
+    dims[0] = (int64_t)records;
+    for (uint32_t i = 1; i < *rank; i++)
+        dims[i] = relaid ? input->axes[i].size : f->dims[i - 1];
+}
+
 static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err *err)
 {
     const wf_field_info *f = wf_dataset_field(d, (uint32_t)wf_dataset_find(d, input->name));
     char have[128], want[160];
     bool fits = input->rank == (int32_t)f->rank + 1;
 
+    if (same_but_ones(input, f))
+        return WF_OK;
     for (uint32_t i = 0; fits && i < f->rank; i++)
         fits = input->axes[i + 1].size < 0 || input->axes[i + 1].size == f->dims[i];
     if (fits)
@@ -55,8 +87,8 @@ static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err
                    wf_value_str(input, want, sizeof want));
 }
 
-/* The number of classes that a loss over class labels fed by `input` has; 0 when it has none. */
-static int64_t classes_of(const wf_graph *g, const wf_value *input)
+/* The loss over class labels that `input` feeds, or NULL. */
+static const wf_node *class_loss_of(const wf_graph *g, const wf_value *input)
 {
     for (size_t i = 0; i < g->n_nodes; i++) {
         const wf_node *n = g->nodes[i];
@@ -71,9 +103,25 @@ static int64_t classes_of(const wf_graph *g, const wf_value *input)
             continue;
         if (strcmp(n->op->name, "SoftmaxCrossEntropyLoss") == 0 ||
             strcmp(n->op->name, "NegativeLogLikelihoodLoss") == 0)
-            return n->in[0]->rank > 1 ? n->in[0]->axes[1].size : 0;
+            return n;
     }
-    return 0;
+    return NULL;
+}
+
+/* The number of classes that a loss over class labels fed by `input` has; 0 when it has none. */
+static int64_t classes_of(const wf_graph *g, const wf_value *input)
+{
+    const wf_node *n = class_loss_of(g, input);
+
+    return n && n->in[0]->rank > 1 ? n->in[0]->axes[1].size : 0;
+}
+
+/* Whether labels may be of a class that is left out; the kernel then looks at each. */
+static bool may_ignore(const wf_graph *g, const wf_value *input)
+{
+    const wf_node *n = class_loss_of(g, input);
+
+    return n && wf_node_attr(n, "ignore_index");
 }
 
 static wf_status check_inputs(const wf_dataset *d, const wf_graph *g, wf_err *err)
@@ -87,7 +135,7 @@ static wf_status check_inputs(const wf_dataset *d, const wf_graph *g, wf_err *er
             return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
                            "no data for the model's input \"%s\"", input->name);
         WF_TRY(check_record(d, input, err));
-        if (classes > 0)
+        if (classes > 0 && !may_ignore(g, input))
             WF_TRY(wf_dataset_check_labels(d, (uint32_t)field, classes, err));
     }
     return WF_OK;

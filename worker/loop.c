@@ -7,6 +7,7 @@
  * what was pulled ahead is dropped and asked for anew, with all own pushes in it. So a run that
  * goes on from a checkpoint computes the same bits as one that was never stopped.
  */
+#include "common/base/bytes.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
@@ -130,16 +131,22 @@ const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable)
     return wf_client_weights(w->client, set, variable);
 }
 
-static void add_metric(wf_worker *w, const wf_worker_metric *m)
+static wf_status add_metric(wf_worker *w, const wf_measure *m, wf_err *err)
 {
-    for (uint32_t i = 0; i < w->n_metrics; i++)
-        if (strcmp(w->metrics[i].name, m->name) == 0) {
-            w->metrics[i].sum += m->sum;
-            w->metrics[i].count += m->count;
-            return;
-        }
-    if (w->n_metrics < WF_MAX_METRICS)
-        w->metrics[w->n_metrics++] = *m;
+    wf_measure *to = NULL;
+
+    for (uint32_t i = 0; i < w->n_metrics && !to; i++)
+        if (strcmp(w->metrics[i].name, m->name) == 0)
+            to = &w->metrics[i];
+    if (!to) {
+        if (w->n_metrics == WF_MEASURES_MOST)
+            return WF_OK;
+        to = &w->metrics[w->n_metrics++];
+        *to = (wf_measure){0};
+        memcpy(to->name, m->name, sizeof to->name);
+        memcpy(to->metric, m->metric, sizeof to->metric);
+    }
+    return wf_measure_merge(to, m, err);
 }
 
 static wf_status pull_for(wf_worker *w, uint32_t step, wf_err *err)
@@ -151,8 +158,7 @@ static wf_status pull_for(wf_worker *w, uint32_t step, wf_err *err)
     return wf_client_pull(w->client, set, step, err);
 }
 
-wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric metrics[],
-                             wf_err *err)
+wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[], wf_err *err)
 {
     wf_open_split *s = wf_splits_current(w);
     wf_step_place *place;
@@ -174,7 +180,7 @@ wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric me
     *place = (wf_step_place){w->step, s->id, s->next};
     w->samples += w->batch.end - w->batch.begin;
     for (uint32_t i = 0; i < n; i++)
-        add_metric(w, &metrics[i]);
+        WF_TRY(add_metric(w, &metrics[i], err));
     return wf_splits_settle(w, err);
 }
 
@@ -292,51 +298,76 @@ static wf_status try_evaluate(wf_worker *w, wf_err *err)
     return w->conf.ops.evaluate(w->conf.ops.arg, WF_EVAL_SET, err);
 }
 
-wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, const wf_worker_metric metrics[],
-                              const wf_err *why, wf_err *err)
+/* A message's list of measures, and the bytes that it borrows. */
+typedef struct measure_list {
+    Weft__Metric rows[WF_MEASURES_MOST], *list[WF_MEASURES_MOST];
+    size_t n;
+    wf_bytes sums;
+} measure_list;
+
+static wf_status list_measures(measure_list *to, wf_measure metrics[], uint32_t n, wf_err *err)
+{
+    size_t starts[WF_MEASURES_MOST + 1];
+
+    to->sums = (wf_bytes){0};
+    to->n = WF_MIN(n, (uint32_t)WF_MEASURES_MOST);
+    for (size_t i = 0; i < to->n; i++) {
+        starts[i] = to->sums.size;
+        if (metrics[i].sums.n)
+            wf_sums_encode(&metrics[i].sums, &to->sums);
+    }
+    starts[to->n] = to->sums.size;
+    for (size_t i = 0; i < to->n; i++) { /* once the bytes move no more */
+        weft__metric__init(&to->rows[i]);
+        to->rows[i].name = metrics[i].name;
+        to->rows[i].metric = metrics[i].metric;
+        to->rows[i].sum = metrics[i].sum;
+        to->rows[i].count = metrics[i].count;
+        to->rows[i].sums.len = starts[i + 1] - starts[i];
+        to->rows[i].sums.data = to->rows[i].sums.len ? to->sums.data + starts[i] : NULL;
+        to->list[i] = &to->rows[i];
+    }
+    return wf_bytes_check(&to->sums, err);
+}
+
+wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[], const wf_err *why,
+                              wf_err *err)
 {
     Weft__EvalResult body = WEFT__EVAL_RESULT__INIT;
-    Weft__Metric rows[WF_MAX_METRICS], *list[WF_MAX_METRICS];
+    measure_list measures;
+    wf_status rc;
 
     if (!w->evaluating)
         return WF_OK;
     w->eval_wanted = w->evaluating = w->eval_pulled = false;
     wf_client_drop(w->client, WF_EVAL_SET);
-    for (uint32_t i = 0; i < n && i < WF_MAX_METRICS; i++) {
-        weft__metric__init(&rows[i]);
-        rows[i].name = (char *)metrics[i].name;
-        rows[i].sum = metrics[i].sum;
-        rows[i].count = metrics[i].count;
-        list[i] = &rows[i];
-        body.n_metrics = i + 1;
-    }
-    body.metrics = list;
+    rc = list_measures(&measures, metrics, n, err);
+    body.metrics = measures.list;
+    body.n_metrics = measures.n;
     body.epoch = w->eval_epoch;
     if (why && why->status != WF_OK) {
         body.what = (char *)why->what;
         body.mend = (char *)why->mend;
     }
-    return wf_worker_say(w, WF_EVAL_RESULT, &body.base, err);
+    if (rc == WF_OK)
+        rc = wf_worker_say(w, WF_EVAL_RESULT, &body.base, err);
+    wf_bytes_close(&measures.sums);
+    return rc;
 }
 
 static wf_status report_progress(wf_worker *w, int64_t now_ns, wf_err *err)
 {
     Weft__Progress body = WEFT__PROGRESS__INIT;
     Weft__Split open[WF_WORKER_SPLITS], *open_list[WF_WORKER_SPLITS];
-    Weft__Metric rows[WF_MAX_METRICS], *list[WF_MAX_METRICS];
+    measure_list measures;
+    wf_status rc;
 
     if (now_ns - w->reported_ns < w->conf.progress_ns || !w->master->up)
         return WF_OK;
     w->reported_ns = now_ns;
-    for (uint32_t i = 0; i < w->n_metrics; i++) {
-        weft__metric__init(&rows[i]);
-        rows[i].name = w->metrics[i].name;
-        rows[i].sum = w->metrics[i].sum;
-        rows[i].count = w->metrics[i].count;
-        list[i] = &rows[i];
-    }
-    body.metrics = list;
-    body.n_metrics = w->n_metrics;
+    rc = list_measures(&measures, w->metrics, w->n_metrics, err);
+    body.metrics = measures.list;
+    body.n_metrics = measures.n;
     body.open = open_list;
     body.n_open = wf_splits_open(w, open, open_list);
     body.steps = wf_client_acked(w->client);
@@ -345,9 +376,13 @@ static wf_status report_progress(wf_worker *w, int64_t now_ns, wf_err *err)
     body.wait_ns = w->wait_ns;
     body.transfer_ns = w->transfer_ns;
     body.data_ns = w->data_ns;
-    w->n_metrics = 0;
     w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
-    return wf_worker_say(w, WF_PROGRESS, &body.base, err);
+    if (rc == WF_OK)
+        rc = wf_worker_say(w, WF_PROGRESS, &body.base, err);
+    wf_bytes_close(&measures.sums);
+    wf_measures_close(w->metrics, w->n_metrics);
+    w->n_metrics = 0;
+    return rc;
 }
 
 wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)

@@ -53,6 +53,7 @@ void wf_member_halt(wf_worker *w)
     w->any_step = w->computing = w->faulted = false;
     w->want_sent = w->held = w->reported = w->due_sent = false;
     w->eval_wanted = w->evaluating = w->eval_pulled = false;
+    wf_measures_close(w->metrics, w->n_metrics);
     w->n_metrics = 0;
     w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
 }

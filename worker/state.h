@@ -62,7 +62,7 @@ struct wf_worker {
     bool eval_wanted, evaluating, eval_pulled;
     uint32_t eval_epoch;
 
-    wf_worker_metric metrics[WF_MAX_METRICS]; /* since the last report */
+    wf_measure metrics[WF_MEASURES_MOST]; /* since the last report */
     uint32_t n_metrics;
     uint64_t samples, compute_ns, wait_ns, transfer_ns, data_ns;
     int64_t reported_ns;

@@ -11,6 +11,7 @@
 #include "common/graph/onnx.h"
 #include "common/log/log.h"
 #include "worker/dataset.h"
+#include "worker/gradients.h"
 
 #include <cblas.h>
 #include <inttypes.h>
@@ -66,9 +67,12 @@ struct wf_trainer {
     const Weft__Start *start; /* of the job in hand; NULL: none */
     wf_job_conf *job;
     side train, eval;
+    wf_gradients *gradients;
+    uint64_t batches; /* to a step */
     uint64_t seed;
     FILE *loss_log;
-    wf_plan *running; /* during a step */
+    wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
+    wf_plan *running;                      /* during a step */
     wf_err *running_err;
 };
 
@@ -125,6 +129,7 @@ static void halt(void *arg)
     t->opening.rc = WF_OK;
     close_side(&t->train);
     close_side(&t->eval);
+    wf_gradients_free(&t->gradients);
     wf_job_free(&t->job);
     t->start = NULL;
 }
@@ -134,6 +139,7 @@ void wf_trainer_free(wf_trainer **t)
     if (!*t)
         return;
     halt(*t);
+    wf_measures_close((*t)->measures, WF_MEASURES_MOST);
     wf_pool_free(&(*t)->pool);
     if ((*t)->loss_log)
         fclose((*t)->loss_log);
@@ -165,9 +171,7 @@ static wf_status make_plan(const wf_trainer *t, const side *s, uint64_t records,
         wf_plan_shape *shape = &shapes[options.n_shapes++];
 
         shape->name = v->name;
-        shape->rank = f->rank + 1;
-        shape->dims[0] = (int64_t)records;
-        memcpy(&shape->dims[1], f->dims, f->rank * sizeof f->dims[0]);
+        wf_worker_input_dims(v, f, records, &shape->rank, shape->dims);
     }
     rc = wf_plan_new(s->graph, &options, out, err);
     free(shapes);
@@ -280,6 +284,31 @@ static wf_status begin_opening(wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
+static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err *err)
+{
+    wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    wf_opt opt;
+    wf_status rc;
+
+    if (!rows)
+        return wf_fail_nomem(err, start->n_variables * sizeof *rows);
+    for (size_t i = 0; i < start->n_variables; i++) {
+        const Weft__Variable *v = start->variables[i];
+
+        rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE};
+        for (size_t k = 0; k < v->n_dims; k++)
+            rows[i].count *= v->dims[k];
+    }
+    rc = wf_compile_optimizer_of_job(t->job, &opt, err);
+    if (rc == WF_OK) {
+        t->batches = wf_gradients_batches(&opt);
+        rc =
+            wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, t->pool, &t->gradients, err);
+    }
+    free(rows);
+    return rc;
+}
+
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
     wf_plan *first;
@@ -294,10 +323,11 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
                      t->job->batch, t->job->shuffle, err));
     WF_TRY(plan_for(t, &t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,
                     err));
+    WF_TRY(begin_gradients(t, start, err));
     if (t->job->n_eval)
         WF_TRY(begin_opening(t, err));
     *out = (wf_worker_job){
-        .batch = t->job->batch,
+        .batch = t->job->batch * t->batches,
         .train_records = wf_dataset_records(t->train.data),
         .pipeline = t->job->pipeline,
         .checksums = t->conf.checksums,
@@ -320,10 +350,10 @@ static wf_status start_job(void *arg, const Weft__Start *start, wf_worker_job *o
 static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
 {
     wf_trainer *t = arg;
-    uint64_t first = range->begin - range->number * t->job->batch;
+    uint64_t number = range->number * t->batches;
 
-    return wf_reader_open(t->train.reader, range->epoch, range->split, first, range->end,
-                          range->number, err);
+    return wf_reader_open(t->train.reader, range->epoch, range->split,
+                          range->begin - number * t->job->batch, range->end, number, err);
 }
 
 static void cancel(void *arg)
@@ -337,65 +367,57 @@ static void cancel(void *arg)
 /* ---- steps ---- */
 
 /* A gradient is final: it leaves while the rest is computed. */
+static wf_status leave(void *arg, uint32_t variable, wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    WF_TRY(wf_worker_gradient(t->worker, variable, err));
+    t->conf.flush(t->conf.flush_arg);
+    return WF_OK;
+}
+
 static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
 {
     wf_trainer *t = arg;
     int32_t variable = t->train.outputs[i].variable;
 
-    if (variable < 0)
+    if (variable < 0 || !wf_gradients_take(t->gradients, (uint32_t)variable))
         return WF_OK;
-    WF_TRY(wf_worker_gradient(t->worker, (uint32_t)variable, err));
-    t->conf.flush(t->conf.flush_arg);
-    return WF_OK;
-}
-
-static double scalar(const wf_plan *p, uint32_t i)
-{
-    const void *data = wf_plan_output_data(p, i);
-
-    switch (wf_plan_output(p, i)->dtype) {
-    case WF_F32:
-        return *(const float *)data;
-    case WF_F64:
-        return *(const double *)data;
-    case WF_I64:
-        return (double)*(const int64_t *)data;
-    case WF_I32:
-        return *(const int32_t *)data;
-    default:
-        return 0;
-    }
+    return leave(t, (uint32_t)variable, err);
 }
 
 /* Adds what a batch of n records gives to the metrics; the first is the loss. */
-static uint32_t gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_worker_metric m[])
+static wf_status gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_measure m[],
+                                uint32_t *used, wf_err *err)
 {
-    uint32_t used = 0;
-
-    for (size_t i = 0; i < s->n_fetches && used < WF_MAX_METRICS; i++) {
+    *used = 0;
+    for (size_t i = 0; i < s->n_fetches && *used < WF_MEASURES_MOST; i++) {
         const Weft__Output *o = s->meanings[i];
         int64_t at = wf_plan_find_output(p, o->name);
-        double value;
+        const wf_port *out;
 
         if (at < 0)
             continue;
-        value = scalar(p, (uint32_t)at);
-        snprintf(m[used].name, sizeof m[used].name, "%s", o->label);
-        if (o->meaning == WF_MEANS_LOSS) {
-            m[used].sum += value * (double)n;
-            m[used].count += (double)n;
-        } else if (o->meaning == WF_MEANS_HITS || o->meaning == WF_MEANS_SUM) {
-            m[used].sum += value;
-            m[used].count += (double)n * o->per_record;
-        } else {
-            continue;
-        }
-        used++;
+        out = wf_plan_output(p, (uint32_t)at);
+        snprintf(m[*used].name, sizeof m[*used].name, "%s", o->label);
+        snprintf(m[*used].metric, sizeof m[*used].metric, "%s", o->metric);
+        WF_TRY(wf_metric_add(&m[*used], (wf_meaning)o->meaning, o->per_record, n, out->dtype,
+                             (size_t)out->elems, wf_plan_output_data(p, (uint32_t)at), err));
+        ++*used;
     }
-    return used;
+    return WF_OK;
 }
 
-static wf_status check_loss(const wf_worker_metric m[], uint32_t n, const wf_batch_id *batch,
+/* A step's measures begin anew, in the memory of the last one. */
+static void clear_metrics(wf_measure m[])
+{
+    for (int i = 0; i < WF_MEASURES_MOST; i++) {
+        m[i].sum = m[i].count = 0;
+        wf_sums_clear(&m[i].sums);
+    }
+}
+
+static wf_status check_loss(const wf_measure m[], uint32_t n, const wf_batch_id *batch,
                             uint32_t step, wf_err *err)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -409,7 +431,7 @@ static wf_status check_loss(const wf_worker_metric m[], uint32_t n, const wf_bat
 }
 
 static void log_loss(const wf_trainer *t, uint32_t step, const wf_batch_id *batch,
-                     const wf_worker_metric *loss)
+                     const wf_measure *loss)
 {
     if (!t->loss_log)
         return;
@@ -445,7 +467,8 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
 
         if (variable < 0)
             continue;
-        float *to = wf_worker_gradient_buffer(t->worker, (uint32_t)variable);
+        float *to = wf_gradients_into(t->gradients, (uint32_t)variable,
+                                      wf_worker_gradient_buffer(t->worker, (uint32_t)variable));
 
         if (!to)
             return wf_fail_nomem(err, wf_plan_output(p, i)->bytes);
@@ -454,36 +477,57 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
     return wf_plan_run(p, &key, on_ready, t, err);
 }
 
-static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
+/* One batch of the step: records [begin, end), the split's `number`-th batch. */
+static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const wf_batch_id *step,
+                           uint32_t *n, int64_t *data_ns, wf_err *err)
 {
-    wf_trainer *t = arg;
-    wf_worker_metric m[WF_MAX_METRICS] = {0};
-    int64_t began_ns = wf_now_ns(), read_ns, done_ns;
+    int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
     wf_plan *p = NULL;
-    uint32_t n;
     wf_status rc;
 
-    if (t->opening.begun && atomic_load(&t->opening.ended))
-        WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
     WF_TRY(next_batch(t, id, &batch, err));
-    read_ns = wf_now_ns();
+    *data_ns += wf_now_ns() - began_ns;
+    wf_gradients_begin(t->gradients, batch->n, step->end - step->begin, id->begin == step->begin,
+                       id->end == step->end);
     rc = plan_for(t, &t->train, batch->n, &p, err);
     if (rc == WF_OK)
         rc = run_step(t, p, set, id, batch, err);
     wf_reader_release(t->train.reader, &batch);
+    if (rc == WF_OK)
+        rc = gather_metrics(&t->train, p, id->end - id->begin, t->measures, n, err);
+    return rc;
+}
+
+static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
+{
+    wf_trainer *t = arg;
+    wf_measure *m = t->measures;
+    int64_t began_ns = wf_now_ns(), data_ns = 0;
+    wf_batch_id part = *id;
+    wf_status rc = WF_OK;
+    uint32_t n = 0;
+
+    if (t->opening.begun && atomic_load(&t->opening.ended))
+        WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
+    clear_metrics(m);
+    part.number *= t->batches;
+    for (; rc == WF_OK && part.begin < id->end; part.begin = part.end, part.number++) {
+        part.end = WF_MIN(part.begin + t->job->batch, id->end);
+        rc = run_batch(t, set, &part, id, &n, &data_ns, err);
+    }
+    if (rc == WF_OK)
+        rc = wf_gradients_end(t->gradients, leave, t, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "step %u", step);
-    n = gather_metrics(&t->train, p, id->end - id->begin, m);
     WF_TRY(check_loss(m, n, id, step, err));
     log_loss(t, step, id, &m[0]);
-    done_ns = wf_now_ns();
-    wf_worker_spent(t->worker, (uint64_t)(done_ns - read_ns), 0, 0, (uint64_t)(read_ns - began_ns));
+    wf_worker_spent(t->worker, (uint64_t)(wf_now_ns() - began_ns - data_ns), 0, 0,
+                    (uint64_t)data_ns);
     return wf_worker_computed(t->worker, n, m, err);
 }
 
-static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint32_t *n,
-                              wf_err *err)
+static wf_status evaluate_all(wf_trainer *t, int set, wf_measure m[], uint32_t *n, wf_err *err)
 {
     side *s = &t->eval;
     const wf_batch *batch;
@@ -500,7 +544,7 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint
                 wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL, err);
         }
         if (rc == WF_OK)
-            *n = gather_metrics(s, p, batch->n, m);
+            rc = gather_metrics(s, p, batch->n, m, n, err);
         wf_reader_release(s->reader, &batch);
     }
     wf_reader_cancel(s->reader);
@@ -509,15 +553,18 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_worker_metric m[], uint
 
 static wf_status evaluate(void *arg, int set, wf_err *err)
 {
-    wf_worker_metric m[WF_MAX_METRICS] = {0};
+    wf_measure m[WF_MEASURES_MOST] = {0};
     wf_trainer *t = arg;
     wf_err why = {0};
     uint32_t n = 0;
+    wf_status rc;
 
     if (join_opening(t, &why) == WF_OK && t->eval.reader &&
         evaluate_all(t, set, m, &n, &why) != WF_OK)
         WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
-    return wf_worker_evaluated(t->worker, n, m, &why, err);
+    rc = wf_worker_evaluated(t->worker, n, m, &why, err);
+    wf_measures_close(m, WF_MEASURES_MOST);
+    return rc;
 }
 
 static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)

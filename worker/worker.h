@@ -22,6 +22,7 @@
 
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/metrics/measure.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include "worker/client.h"
@@ -32,24 +33,18 @@ typedef struct wf_worker wf_worker;
 
 /* What the shell tells of a started job. */
 typedef struct wf_worker_job {
-    uint64_t batch, train_records, eval_records;
+    uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
+    uint64_t train_records, eval_records;
     uint32_t pipeline;
     bool checksums;
 } wf_worker_job;
 
-/* One batch: records at positions [begin, end) of the epoch's order; `number` counts the split's
- * batches from its begin. */
+/* What one step trains: records at positions [begin, end) of the epoch's order; `number` counts the
+ * split's steps from its begin. */
 typedef struct wf_batch_id {
     uint32_t epoch;
     uint64_t split, number, begin, end;
 } wf_batch_id;
-
-enum { WF_MAX_METRICS = 16 };
-
-typedef struct wf_worker_metric {
-    char name[64];
-    double sum, count;
-} wf_worker_metric;
 
 typedef struct wf_worker_ops {
     void *arg;
@@ -98,12 +93,11 @@ float *wf_worker_gradient_buffer(wf_worker *w, uint32_t variable);
 WF_MUST_USE wf_status wf_worker_gradient(wf_worker *w, uint32_t variable, wf_err *err);
 const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable);
 /* The step in hand is computed; metrics [n] are sums over its records. */
-WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_worker_metric metrics[],
+WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[],
                                          wf_err *err);
 /* The evaluation in hand is over; with why->status not WF_OK it failed. */
-WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint32_t n,
-                                          const wf_worker_metric metrics[], const wf_err *why,
-                                          wf_err *err);
+WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[],
+                                          const wf_err *why, wf_err *err);
 /* A step or its data failed: the job stops with this sentence. */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
 /* Times of the shell, in nanoseconds, added up into the next report. */

@@ -4,6 +4,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/weights.h"
 #include "common/base/size.h"
+#include "common/ckpt/pretrained.h"
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
 #include "worker/dataset.h"
@@ -12,18 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 500, MOST_METRICS = 16 };
-
-typedef struct tally {
-    double sum, count;
-} tally;
+enum { BATCH = 500 };
 
 typedef struct evaluation {
     const wf_compiled *c;
     wf_dataset *data;
     wf_reader *reader;
     wf_pool *pool;
-    tally tallies[MOST_METRICS]; /* one for each output of c */
+    wf_measure measures[WF_MEASURES_MOST]; /* one for each output of c */
 } evaluation;
 
 static wf_status make_plan(const evaluation *e, uint64_t records, wf_plan **out, wf_err *err)
@@ -34,20 +31,12 @@ static wf_status make_plan(const evaluation *e, uint64_t records, wf_plan **out,
     for (uint32_t i = 0; i < wf_dataset_n_fields(e->data); i++) {
         const wf_field_info *f = wf_dataset_field(e->data, i);
 
-        shapes[i] =
-            (wf_plan_shape){.name = f->name, .rank = f->rank + 1, .dims = {(int64_t)records}};
-        memcpy(&shapes[i].dims[1], f->dims, f->rank * sizeof f->dims[0]);
+        shapes[i] = (wf_plan_shape){.name = f->name};
+        wf_worker_input_dims(wf_graph_value(e->c->graph, f->name), f, records, &shapes[i].rank,
+                             shapes[i].dims);
         o.n_shapes++;
     }
     return wf_plan_new(e->c->graph, &o, out, err);
-}
-
-static double scalar(const wf_plan *p, uint32_t i)
-{
-    const void *data = wf_plan_output_data(p, i);
-
-    return wf_plan_output(p, i)->dtype == WF_I64 ? (double)*(const int64_t *)data
-                                                 : (double)*(const float *)data;
 }
 
 static wf_status run_batch(evaluation *e, wf_plan *p, const wf_batch *b, wf_err *err)
@@ -59,13 +48,15 @@ static wf_status run_batch(evaluation *e, wf_plan *p, const wf_batch *b, wf_err 
             wf_plan_bind_input(p, (uint32_t)at, b->fields[i].data);
     }
     WF_TRY(wf_plan_run(p, &(wf_step_key){0, 0, 0, b->index}, NULL, NULL, err));
-    for (size_t i = 0; i < e->c->n_outputs && i < MOST_METRICS; i++) {
+    for (size_t i = 0; i < e->c->n_outputs && i < WF_MEASURES_MOST; i++) {
         const wf_compiled_output *o = &e->c->outputs[i];
-        double value = scalar(p, (uint32_t)wf_plan_find_output(p, o->name));
-        bool mean = o->meaning == WF_MEANS_LOSS;
+        uint32_t at = (uint32_t)wf_plan_find_output(p, o->name);
+        const wf_port *port = wf_plan_output(p, at);
 
-        e->tallies[i].sum += mean ? value * (double)b->n : value;
-        e->tallies[i].count += mean ? (double)b->n : (double)b->n * o->per_record;
+        if (o->metric)
+            snprintf(e->measures[i].metric, sizeof e->measures[i].metric, "%s", o->metric);
+        WF_TRY(wf_metric_add(&e->measures[i], o->meaning, o->per_record, b->n, port->dtype,
+                             (size_t)port->elems, wf_plan_output_data(p, at), err));
     }
     return WF_OK;
 }
@@ -105,13 +96,13 @@ static wf_status put_weights(wf_compiled *c, const wf_weights *w, wf_err *err)
     return WF_OK;
 }
 
-static void print_results(const evaluation *e, const wf_ckpt *from, bool json)
+static void print_results(evaluation *e, const wf_ckpt *from, bool json)
 {
     printf(json ? "{\"checkpoint\": \"%s\", \"records\": %lu" : "%s: %lu records",
            wf_ckpt_name(from), (unsigned long)wf_dataset_records(e->data));
-    for (size_t i = 0; i < e->c->n_outputs && i < MOST_METRICS; i++)
+    for (size_t i = 0; i < e->c->n_outputs && i < WF_MEASURES_MOST; i++)
         printf(json ? ", \"%s\": %.9g" : "  %s %.4f", e->c->outputs[i].label,
-               e->tallies[i].count > 0 ? e->tallies[i].sum / e->tallies[i].count : 0);
+               wf_metric_value(&e->measures[i]));
     printf(json ? "}\n" : "\n");
 }
 
@@ -125,6 +116,7 @@ static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_
     wf_status rc;
 
     wf_compile_spec_of_job(job, WF_COMPILE_EVAL, 0, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     spec.batch = BATCH;
     rc = wf_compile(&spec, &c, err);
     if (rc == WF_OK)
@@ -140,6 +132,7 @@ static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_
         rc = run_all(&e, err);
     if (rc == WF_OK)
         print_results(&e, from, json);
+    wf_measures_close(e.measures, WF_MEASURES_MOST);
     wf_reader_free(&e.reader);
     wf_dataset_free(&e.data);
     wf_pool_free(&e.pool);

@@ -13,9 +13,10 @@
 
 static const wf_pass passes[] = {
     {"import", "the model with named inputs and variables, shapes inferred", wf_pass_import},
+    {"weights", "first weights from a file in place, frozen variables marked", wf_pass_weights},
     {"loss", "loss and metrics attached", wf_pass_loss},
-    {"recognise", "what was written out as the one operation that it is", wf_pass_recognise},
     {"mode", "Dropout on for training, gone otherwise", wf_pass_mode},
+    {"recognise", "what was written out as the one operation that it is", wf_pass_recognise},
     {"differentiate", "gradients of the loss to each trainable variable", wf_pass_differentiate},
     {"update", "gradients in the form that updates take", wf_pass_update},
     {"strategy", "variables pulled from and gradients pushed to parameter servers",
@@ -58,7 +59,7 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
     near = wf_nearest(name, names, WF_COUNT(names));
     return wf_fail(
         err, WF_USAGE,
-        "there are import, loss, recognise, mode, differentiate, update, strategy, prune, "
+        "there are import, weights, loss, mode, recognise, differentiate, update, strategy, prune, "
         "infer, fold, simplify, cse, fuse, place, partition, schedule",
         "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
         near ? "\"?" : "");

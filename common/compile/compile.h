@@ -29,6 +29,9 @@
 #include "common/compile/model.h"
 #include "common/conf/conf.h"
 #include "common/graph/graph.h"
+#include "common/metrics/measure.h"
+#include "common/optim/rule.h"
+#include "common/tensor/named.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,19 +79,29 @@ typedef struct wf_compile_spec {
 
     wf_compile_mode mode;
     wf_compile_strategy strategy;
-    /* A loss function of Keras (sparse_categorical_crossentropy, categorical_crossentropy,
-     * binary_crossentropy, mean_squared_error or mse, mean_absolute_error or mae), or the name of a
-     * scalar output of the model, or NULL for a scalar output named "loss". With a loss function a
-     * loss that the file brings along is left out, with a warning. */
+    /* A loss function of Keras (a row of losses/), or the name of a scalar output of the model, or
+     * NULL for a scalar output named "loss". With a loss function a loss that the file brings along
+     * is left out, with a warning. `losses` [n_losses], when there are any, stand in its place:
+     * functions with their options, of one output or of several, whose weighted sum is the loss. */
     const char *loss;
-    wf_compile_logits from_logits;
-    const char *prediction; /* the output that the loss reads; NULL: the first that is not a loss */
-    /* The feed with the labels; NULL: the first of `fields` that is no input of the model, or "y".
-     */
-    const char *label;
+    const wf_conf_term *losses;
+    size_t n_losses;
+    const wf_conf_said *loss_weights; /* [n_loss_weights]; 1 for outputs not named */
+    size_t n_loss_weights;
+    wf_compile_logits from_logits; /* of losses that do not say it themselves */
+    /* [n_labels]: the feeds with the labels, by output. What is not named: with one loss the first
+     * of `fields` that is no input of the model, or "y"; with several the field that has the
+     * output's name. */
+    const wf_conf_said *labels;
+    size_t n_labels;
+    /* Weights of examples: feeds with one number a record, by output; or one weight a class. */
+    const wf_conf_said *sample_weights;
+    size_t n_sample_weights;
+    const wf_conf_class_weight *class_weights;
+    size_t n_class_weights;
     const wf_conf_field *fields; /* [n_fields]: what the data offers; only names are read */
     size_t n_fields;
-    const char *const *metrics; /* [n_metrics]: accuracy, mse, mae and their long names */
+    const wf_conf_term *metrics; /* [n_metrics]: rows of metrics/, by output */
     size_t n_metrics;
     bool train_metrics;         /* metrics in the train graph too */
     const char *const *fetches; /* [n_fetches], RUN: names of values; none: all outputs */
@@ -97,22 +110,34 @@ typedef struct wf_compile_spec {
     const wf_compile_feed *feeds;
     size_t n_feeds;
 
+    /* What is left as it is: fnmatch patterns of variables' names, '*' matches '/' and '.' too. */
+    const char *const *freeze; /* [n_freeze] */
+    size_t n_freeze;
+    const wf_conf_weights *weights; /* first weights out of a file; NULL or no file: the model's */
+    /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
+    wf_status (*read_weights)(const char *path, wf_named_list *out, wf_err *err);
+
     int64_t batch;          /* the most records in a feed's leading axis; 0: not bounded */
     uint64_t seed;          /* initial weights of layers */
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
+    bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
-    /* Where errors of loss and metrics lie; NULL: they came from no file. */
+    /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */
     const char *file;
-    int loss_line, metrics_line;
+    int loss_line, metrics_line, freeze_line;
 } wf_compile_spec;
 
 /* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
  * What it points to is the job's: keep that until after wf_compile. */
 void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
                             wf_model *model, wf_compile_spec *spec);
+
+/* A job's optimizer with its options, schedule included. Errors: as wf_opt_init, with file and line
+ * in front. */
+WF_MUST_USE wf_status wf_compile_optimizer_of_job(const wf_job_conf *job, wf_opt *out, wf_err *err);
 
 /* A variable of the compiled graph, in the order of their first use.
  */
@@ -144,7 +169,9 @@ typedef enum wf_meaning {
     WF_MEANS_HITS,     /* i64 scalar: a count; rate = sum of counts / (records * per_record) */
     WF_MEANS_SUM,      /* f32 scalar: a sum; mean = sum of sums / (records * per_record) */
     WF_MEANS_GRADIENT, /* GRAD: d loss / d `label`, with its dtype and dims */
-    WF_MEANS_OUTPUT    /* RUN, INFER: an output of the model */
+    WF_MEANS_OUTPUT,   /* RUN, INFER: an output of the model */
+    WF_MEANS_SUMS,     /* [k] numbers: number i is to be added to the metric's sum i */
+    WF_MEANS_KEYS      /* i64 [n]: 1 is to be added to the sum of each key */
 } wf_meaning;
 
 /* One fetched output. */
@@ -152,9 +179,10 @@ typedef struct wf_compiled_output {
     const char *name; /* of the graph's output; NULL for a gradient that is zero: the loss does not
                        * depend on that variable, and the graph holds nothing for it */
     wf_meaning meaning;
-    const char *label; /* "loss", "accuracy", a variable's name, or the output's own name */
-    double per_record; /* HITS, SUM: how many are counted for each record of the batch */
-    uint32_t variable; /* GRADIENT: index in variables */
+    const char *label;  /* "loss", "accuracy", a variable's name, or the output's own name */
+    double per_record;  /* HITS, SUM: how many are counted for each record of the batch */
+    const char *metric; /* its row's name, which wf_metric_value goes by; NULL: no metric */
+    uint32_t variable;  /* GRADIENT: index in variables */
 } wf_compiled_output;
 
 /* One input to be fed. Axis 0 is the batch when it is symbolic. Labels that are classes are int64
@@ -183,7 +211,8 @@ typedef struct wf_compiled {
     size_t n_warnings;
     /* XXH3-64 over the model's structure after import: operations, attributes, names, dtypes,
      * shapes and small integer constants, and the loss; not weights, nor batch, seed, mode or
-     * cluster. Equal for all modes of one job; it is what a checkpoint belongs to. */
+     * cluster. Names that `freeze` froze count. Equal for all modes of one job; it is what a
+     * checkpoint belongs to. */
     uint64_t digest;
     wf_arena *arena;          /* of the lists */
     struct wf_shared *shared; /* storage that the lists borrow; for result.c */
@@ -209,6 +238,17 @@ int64_t wf_compiled_find(const wf_compiled *c, const char *name);
  * Errors: WF_NOTFOUND naming the nearest; WF_SHAPE with both shapes. */
 WF_MUST_USE wf_status wf_compiled_set_variable(wf_compiled *c, const char *name,
                                                wf_tensor **content, wf_err *err);
+
+/* Adds what one batch of `records` gave, `elems` numbers of `dtype`, to a metric (or the loss), by
+ * what the output means. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_metric_add(wf_measure *m, wf_meaning meaning, double per_record,
+                                    uint64_t records, wf_dtype dtype, size_t elems,
+                                    const void *data, wf_err *err);
+/* The number that a metric's sums stand for, by the row m->metric; their mean when there is no such
+ * row (the loss). Settles the sums. */
+double wf_metric_value(wf_measure *m);
+/* Whether that is sum / count, so that two values with their counts give the value of both. */
+bool wf_metric_is_mean(const wf_measure *m);
 
 /* For `weft export`: the model's inference form with the given weights, ready for wf_onnx_write.
  * Loss, labels and Dropout are gone, names of inputs, outputs and variables are the model's.

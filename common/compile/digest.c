@@ -105,7 +105,30 @@ static void put_given(XXH3_state_t *h, const wf_value *v)
         put_tensor(h, v->known);
 }
 
-wf_status wf_graph_digest(const wf_graph *g, const char *loss, uint64_t *out, wf_err *err)
+/* A job with one loss function without options counts as it did before there were more. */
+static void put_losses(XXH3_state_t *h, const wf_compile_spec *s)
+{
+    put_str(h, s->n_losses ? s->losses[0].item.type : s->loss);
+    for (size_t i = 0; i < s->n_losses; i++) {
+        const wf_conf_term *t = &s->losses[i];
+
+        if (t->output) {
+            put_str(h, t->output);
+            put_str(h, t->item.type);
+        }
+        for (size_t k = 0; k < t->item.n_options; k++) {
+            put_str(h, t->item.options[k].name);
+            put_str(h, t->item.options[k].text);
+        }
+    }
+    for (size_t i = 0; i < s->n_loss_weights; i++) {
+        put_str(h, s->loss_weights[i].output);
+        put(h, &s->loss_weights[i].number, sizeof(double));
+    }
+}
+
+wf_status wf_graph_digest(const wf_graph *g, const wf_compile_spec *spec, uint64_t *out,
+                          wf_err *err)
 {
     XXH3_state_t *h = XXH3_createState();
 
@@ -119,7 +142,7 @@ wf_status wf_graph_digest(const wf_graph *g, const char *loss, uint64_t *out, wf
         put_node(h, g->nodes[i]);
     for (size_t i = 0; i < g->n_outputs; i++)
         put_str(h, g->outputs[i]->name);
-    put_str(h, loss);
+    put_losses(h, spec);
     *out = XXH3_64bits_digest(h);
     XXH3_freeState(h);
     return WF_OK;

@@ -223,7 +223,7 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
     WF_TRY(keep_outputs(u, err));
     if (u->spec->mode == WF_COMPILE_TRAIN)
         WF_TRY(warn_of_exporter(u, err));
-    return wf_graph_digest(u->graph, u->spec->loss, &u->c->digest, err);
+    return wf_graph_digest(u->graph, u->spec, &u->c->digest, err);
 }
 
 wf_status wf_pass_infer(wf_unit *u, wf_err *err)

@@ -9,9 +9,11 @@
  *
  * Which loss: the spec names a function, or an output of the model, or nothing: then a scalar
  * output named "loss". A function is attached to the model's prediction, also when the file brings
- * a loss of its own along; that one is left out then, with a warning.
+ * a loss of its own along; that one is left out then, with a warning. Each function is a goal; the
+ * loss is the sum of theirs, each times its weight.
  */
 #include "common/base/nearest.h"
+#include "common/compile/losses/losses.h"
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
 #include <stdio.h>
@@ -35,11 +37,21 @@ static wf_value *model_output(const wf_unit *u, const char *name)
     return NULL;
 }
 
+/* The one name that may be a function's or an output's; NULL when there is none, or several. */
+static const char *loss_name(const wf_unit *u)
+{
+    const wf_compile_spec *s = u->spec;
+
+    if (!s->n_losses)
+        return s->loss;
+    return s->n_losses == 1 && !s->losses[0].output ? s->losses[0].item.type : NULL;
+}
+
 /* The loss that the file brings along, or NULL. */
 static wf_value *own_loss(const wf_unit *u)
 {
-    const char *name = u->spec->loss && !wf_loss_find(u->spec->loss) ? u->spec->loss : "loss";
-    wf_value *v = model_output(u, name);
+    const char *loss = loss_name(u);
+    wf_value *v = model_output(u, loss && !wf_loss_find(loss) ? loss : "loss");
 
     return v && is_scalar_float(v) ? v : NULL;
 }
@@ -56,9 +68,9 @@ static const char *output_names(const wf_unit *u, char *text, size_t size)
     return text;
 }
 
-static wf_status no_such_loss(wf_unit *u, wf_err *err)
+static wf_status no_such_loss(wf_unit *u, const char *loss, wf_err *err)
 {
-    const char *loss = u->spec->loss, *near = loss ? wf_loss_nearest(loss) : NULL;
+    const char *near = loss ? wf_loss_nearest(loss) : NULL;
     const wf_value *v = loss ? model_output(u, loss) : NULL;
     char names[256], type[128];
 
@@ -77,22 +89,19 @@ static wf_status no_such_loss(wf_unit *u, wf_err *err)
                    near ? "\"?" : "");
 }
 
-/* The first output that is not the loss, or the one that the spec names. */
-static wf_status find_prediction(wf_unit *u, wf_value **out, wf_err *err)
+static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
+{
+    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
+}
+
+/* The first output that is not the loss. */
+static wf_status first_prediction(wf_unit *u, wf_value **out, wf_err *err)
 {
     const wf_value *loss = own_loss(u);
     char names[256];
     size_t n = 0;
 
     *out = NULL;
-    if (u->spec->prediction) {
-        *out = wf_graph_value(u->graph, u->spec->prediction);
-        if (!*out)
-            return wf_fail(err, WF_NOTFOUND, NULL,
-                           "the model has no value \"%s\" for the loss to read; its outputs are %s",
-                           u->spec->prediction, output_names(u, names, sizeof(names)));
-        return WF_OK;
-    }
     for (size_t i = 0; i < u->n_model_outputs; i++) {
         wf_value *v = u->model_outputs[i];
 
@@ -111,39 +120,225 @@ static wf_status find_prediction(wf_unit *u, wf_value **out, wf_err *err)
     return WF_OK;
 }
 
-static wf_status attach(wf_unit *u, const wf_loss_row *row, wf_err *err)
+static wf_status find_prediction(wf_unit *u, wf_goal *g, wf_err *err)
+{
+    const char *outputs[32], *near;
+    char names[256], mend[160] = "name an output of the model";
+    size_t n = 0;
+
+    if (!g->output)
+        return first_prediction(u, &g->scores, err);
+    g->scores = model_output(u, g->output);
+    if (g->scores && wf_dtype_is_float(g->scores->dtype) && g->scores->rank >= 1)
+        return WF_OK;
+    for (; n < u->n_model_outputs && n < WF_COUNT(outputs); n++)
+        outputs[n] = u->model_outputs[n]->name;
+    near = wf_nearest(g->output, outputs, n);
+    if (near)
+        snprintf(mend, sizeof(mend), "did you mean \"%.100s\"?", near);
+    return wf_fail(err, WF_USAGE, mend, "the model has no output \"%.64s\" for a loss; it has %s",
+                   g->output, output_names(u, names, sizeof(names)));
+}
+
+/* What goes into the activation that makes v, when that is `op` over the last axis; else NULL. */
+static wf_value *before_activation(const wf_value *v, const char *op)
+{
+    const wf_node *n = v->producer;
+
+    while (n && wf_node_is(n, WF_DOMAIN_ONNX, "Identity"))
+        n = n->in[0]->producer;
+    if (!n || !wf_node_is(n, WF_DOMAIN_ONNX, op))
+        return NULL;
+    if (!strcmp(op, "Softmax")) {
+        int64_t axis = wf_node_int(n, "axis", -1);
+
+        if (axis != -1 && axis != v->rank - 1)
+            return NULL;
+    }
+    return n->in[0];
+}
+
+static wf_compile_logits logits_of(const wf_unit *u, const wf_goal *g)
+{
+    const char *word = wf_conf_text(g->item, "from_logits", NULL);
+
+    if (!word)
+        return u->spec->from_logits;
+    return !strcmp(word, "true")    ? WF_COMPILE_LOGITS_TRUE
+           : !strcmp(word, "false") ? WF_COMPILE_LOGITS_FALSE
+                                    : WF_COMPILE_LOGITS_AUTO;
+}
+
+/* Decides whether the scores are logits, and cuts in front of the activation where there is one. */
+static void choose_logits(const wf_unit *u, wf_goal *g)
+{
+    wf_compile_logits way = logits_of(u, g);
+    wf_value *logits;
+
+    g->scores_are_logits = g->row->activation || g->row->margin;
+    if (!g->row->activation || way == WF_COMPILE_LOGITS_TRUE)
+        return;
+    logits = before_activation(g->scores, g->row->activation);
+    if (logits)
+        g->scores = logits;
+    else if (way == WF_COMPILE_LOGITS_FALSE)
+        g->scores_are_logits = false;
+}
+
+static wf_status need_classes(const wf_goal *g, wf_err *err)
+{
+    const wf_value *v = g->scores;
+    char type[128];
+
+    if (g->kind != WF_LOSS_SPARSE && g->kind != WF_LOSS_CATEGORICAL)
+        return WF_OK;
+    if (v->rank >= 2 && v->axes[v->rank - 1].size > 1)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, "for two classes in one number use binary_crossentropy",
+                   "loss %s reads \"%s\", which is %s; it needs [batch, ..., classes]",
+                   g->row->name, v->name, wf_value_str(v, type, sizeof(type)));
+}
+
+/* The mean of the values that count, each times its example's weight. */
+static wf_value *reduced(wf_emit *e, const wf_goal *g)
+{
+    wf_value *v = NULL, *w = g->weights, *counts;
+    int64_t axes[WF_MAX_RANK];
+    uint32_t n = 0;
+
+    if (!w && !g->ignores && g->row->mean)
+        v = g->row->mean(e, g);
+    if (v || e->rc != WF_OK)
+        return v;
+    v = g->row->values(e, g);
+    if (v && w) {
+        for (int32_t i = w->rank; i < v->rank; i++)
+            axes[n++] = i;
+        v = wf_emit_mul(e, v, n ? wf_emit_unsqueeze(e, w, n, axes) : w);
+    }
+    if (!g->ignores)
+        return wf_emit_reduce_mean(e, v, 0, NULL, false);
+    counts = wf_emit_binary(e, "Equal", g->labels,
+                            wf_emit_scalar(e, g->labels->dtype, (double)g->ignored));
+    counts = wf_emit_cast(e, wf_emit_unary(e, "Not", counts), g->scores->dtype);
+    counts = wf_emit_reduce_sum(e, counts, 0, NULL, false);
+    /* A batch of which nothing counts has the loss 0. */
+    counts = wf_emit_binary(e, "Max", counts, wf_emit_scalar(e, g->scores->dtype, 1.0));
+    return wf_emit_div(e, wf_emit_reduce_sum(e, v, 0, NULL, false), counts);
+}
+
+static wf_status attach(wf_unit *u, wf_goal *g, wf_err *err)
+{
+    const wf_conf_option *ignored = wf_conf_find(g->item, "ignore_class");
+    wf_emit e = wf_emit_begin(u->graph, "loss", err);
+
+    if (!ignored)
+        ignored = wf_conf_find(g->item, "ignore_index");
+    g->kind = g->row->kind;
+    g->ignores = ignored != NULL;
+    g->ignored = ignored ? (int64_t)ignored->number : 0;
+    choose_logits(u, g);
+    WF_TRY(need_classes(g, err));
+    WF_TRY(wf_goal_find_labels(u, g, err));
+    WF_TRY(wf_goal_find_weights(u, g, err));
+    g->loss = reduced(&e, g);
+    return wf_emit_end(&e);
+}
+
+/* The goal of one function, its names and options checked. */
+static wf_status begin_goal(wf_unit *u, const wf_conf_term *term, wf_goal *g, wf_err *err)
+{
+    const wf_compile_spec *s = u->spec;
+
+    g->output = term->output;
+    g->item = &term->item;
+    g->weight = 1.0;
+    for (size_t i = 0; i < s->n_loss_weights; i++)
+        if (g->output && s->loss_weights[i].output && !strcmp(s->loss_weights[i].output, g->output))
+            g->weight = s->loss_weights[i].number;
+    g->row = wf_loss_find(term->item.type);
+    if (!g->row)
+        return in_file(u, term->item.line, no_such_loss(u, term->item.type, err), err);
+    WF_TRY(wf_conf_check_item(&term->item, "loss", g->row->options, s->file, err));
+    return in_file(u, term->item.line, find_prediction(u, g, err), err);
+}
+
+static wf_status add_up(wf_unit *u, wf_err *err)
+{
+    wf_emit e = wf_emit_begin(u->graph, "loss", err);
+
+    for (size_t i = 0; i < u->n_goals; i++) {
+        wf_value *part = wf_emit_scale(&e, u->goals[i].loss, u->goals[i].weight);
+
+        u->loss = i ? wf_emit_add(&e, u->loss, part) : part;
+    }
+    return wf_emit_end(&e);
+}
+
+static wf_status attach_all(wf_unit *u, const wf_conf_term terms[], size_t n, wf_err *err)
 {
     const wf_value *left = own_loss(u);
 
-    WF_TRY(find_prediction(u, &u->scores, err));
-    u->loss_kind = row->kind;
-    WF_TRY(row->attach(u, err));
+    u->goals = wf_arena_array(u->arena, n, sizeof(*u->goals));
+    if (!u->goals)
+        return wf_fail_nomem(err, n * sizeof(*u->goals));
+    memset(u->goals, 0, n * sizeof(*u->goals));
+    u->n_goals = n;
+    for (size_t i = 0; i < n; i++)
+        WF_TRY(begin_goal(u, &terms[i], &u->goals[i], err));
+    for (size_t i = 0; i < n; i++)
+        WF_TRY(in_file(u, terms[i].item.line, attach(u, &u->goals[i], err), err));
+    WF_TRY(add_up(u, err));
     if (left)
         WF_TRY(wf_unit_warn(u, err,
                             "the model's own loss \"%s\" is left out, since the job names %s",
-                            left->name, row->name));
+                            left->name, terms[0].item.type));
     return WF_OK;
 }
 
 /* What the file's own loss compares, from the node that makes it: metrics read it. */
-static void read_own_loss(wf_unit *u)
+static wf_status read_own_loss(wf_unit *u, wf_err *err)
 {
     const wf_node *n = u->loss->producer;
+    wf_goal *g = wf_arena_array(u->arena, 1, sizeof(*g));
 
-    if (wf_node_is(n, WF_DOMAIN_ONNX, "SoftmaxCrossEntropyLoss") ||
-        wf_node_is(n, WF_DOMAIN_ONNX, "NegativeLogLikelihoodLoss")) {
-        u->loss_kind = WF_LOSS_SPARSE;
-        u->scores = n->in[0];
-        u->labels = n->in[1];
-        u->label_feed = n->in[1]->is_input ? n->in[1] : NULL;
-        u->scores_are_logits = true;
-    }
+    if (!g)
+        return wf_fail_nomem(err, sizeof(*g));
+    if (u->spec->n_sample_weights || u->spec->n_class_weights)
+        return wf_fail(err, WF_USAGE, "name a loss function in the job",
+                       "weights of examples do not reach the model's own loss \"%s\"",
+                       u->loss->name);
+    *g = (wf_goal){.weight = 1.0, .loss = u->loss};
+    u->goals = g;
+    u->n_goals = 1;
+    if (!wf_node_is(n, WF_DOMAIN_ONNX, "SoftmaxCrossEntropyLoss") &&
+        !wf_node_is(n, WF_DOMAIN_ONNX, "NegativeLogLikelihoodLoss"))
+        return WF_OK;
+    g->kind = WF_LOSS_SPARSE;
+    g->scores = n->in[0];
+    g->labels = n->in[1];
+    g->label_feed = n->in[1]->is_input ? n->in[1] : NULL;
+    g->scores_are_logits = true; /* logarithms of probabilities are logits too */
+    g->classes_second = true;
+    g->ignores = wf_node_attr(n, "ignore_index") != NULL;
+    g->ignored = wf_node_int(n, "ignore_index", 0);
+    return WF_OK;
 }
 
 static wf_status fetch_loss(wf_unit *u, wf_err *err)
 {
-    return wf_unit_fetch(u, (wf_fetch){.value = u->loss, .meaning = WF_MEANS_LOSS, .label = "loss"},
-                         err);
+    WF_TRY(wf_unit_fetch(u, (wf_fetch){.value = u->loss, .meaning = WF_MEANS_LOSS, .label = "loss"},
+                         err));
+    for (size_t i = 0; u->n_goals > 1 && i < u->n_goals; i++) {
+        char *label = wf_arena_printf(u->arena, "%s_loss", u->goals[i].output);
+
+        if (!label)
+            return wf_fail_nomem(err, strlen(u->goals[i].output));
+        WF_TRY(wf_unit_fetch(
+            u, (wf_fetch){.value = u->goals[i].loss, .meaning = WF_MEANS_LOSS, .label = label},
+            err));
+    }
+    return WF_OK;
 }
 
 static wf_status fetch_outputs(wf_unit *u, const wf_value *but, wf_err *err)
@@ -184,21 +379,28 @@ static wf_status fetch_named(wf_unit *u, wf_err *err)
 
 static wf_status set_loss(wf_unit *u, wf_err *err)
 {
-    const wf_loss_row *row = u->spec->loss ? wf_loss_find(u->spec->loss) : NULL;
+    const wf_compile_spec *s = u->spec;
+    int line = s->n_losses ? s->losses[0].item.line : s->loss_line;
+    const char *name = loss_name(u);
+    wf_conf_term *one;
 
     /* A name of both an output and a function is the function's: jobs speak Keras. */
-    if (row && u->spec->mode != WF_COMPILE_GRAD)
-        return attach(u, row, err);
+    if (s->n_losses > 1 || (s->n_losses && s->losses[0].output) ||
+        (s->n_losses && wf_loss_find(name)))
+        return attach_all(u, s->losses, s->n_losses, err);
+    if (name && wf_loss_find(name) && s->mode != WF_COMPILE_GRAD) {
+        one = wf_arena_array(u->arena, 1, sizeof(*one));
+        if (!one)
+            return wf_fail_nomem(err, sizeof(*one));
+        *one = (wf_conf_term){.item = {.type = name, .line = s->loss_line}};
+        return attach_all(u, one, 1, err);
+    }
     u->loss = own_loss(u);
     if (!u->loss)
-        return no_such_loss(u, err);
-    read_own_loss(u);
-    return WF_OK;
-}
-
-static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
-{
-    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
+        return in_file(u, line, no_such_loss(u, name, err), err);
+    if (s->n_losses)
+        WF_TRY(wf_conf_check_item(&s->losses[0].item, "loss", NULL, s->file, err));
+    return in_file(u, line, read_own_loss(u, err), err);
 }
 
 wf_status wf_pass_loss(wf_unit *u, wf_err *err)
@@ -216,10 +418,10 @@ wf_status wf_pass_loss(wf_unit *u, wf_err *err)
         break;
     case WF_COMPILE_TRAIN:
     case WF_COMPILE_EVAL:
-        WF_TRY(in_file(u, u->spec->loss_line, set_loss(u, err), err));
+        WF_TRY(set_loss(u, err));
         WF_TRY(fetch_loss(u, err));
         if (u->spec->mode == WF_COMPILE_EVAL || u->spec->train_metrics)
-            WF_TRY(in_file(u, u->spec->metrics_line, wf_attach_metrics(u, err), err));
+            WF_TRY(wf_attach_metrics(u, err));
         break;
     }
     return wf_unit_set_outputs(u, err);

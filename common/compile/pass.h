@@ -26,6 +26,7 @@ typedef struct wf_fetch {
     wf_meaning meaning;
     const char *label;
     double per_record;
+    const char *metric;   /* its row's name, of metrics */
     const char *variable; /* GRADIENT */
 } wf_fetch;
 
@@ -51,14 +52,33 @@ typedef struct wf_statistic {
     double momentum;
 } wf_statistic;
 
-/* How the model's loss is computed, for metrics to resolve "accuracy". */
+/* What a loss compares: labels of which form with scores of which. Metrics go by it. */
 typedef enum wf_loss_kind {
     WF_LOSS_OTHER = 0,
-    WF_LOSS_SPARSE,      /* labels [n] are classes */
-    WF_LOSS_CATEGORICAL, /* labels [n, classes] are weights of classes */
+    WF_LOSS_SPARSE,      /* scores [batch, ..., classes], labels [batch, ...] are classes */
+    WF_LOSS_CATEGORICAL, /* labels [batch, ..., classes] are weights of classes */
     WF_LOSS_BINARY,      /* labels have the scores' shape, 0 or 1 */
-    WF_LOSS_REGRESSION
+    WF_LOSS_REGRESSION   /* the same shapes, any numbers */
 } wf_loss_kind;
+
+struct wf_loss_row;
+
+/* One loss of the model: a function over an output and its labels. */
+typedef struct wf_goal {
+    const char *output;            /* as the job names it; NULL: the first output */
+    const wf_conf_item *item;      /* the function and its options; NULL: the file's own loss */
+    const struct wf_loss_row *row; /* NULL: the file's own loss */
+    double weight;                 /* in the sum of all losses */
+    wf_loss_kind kind;
+    wf_value *scores, *labels;  /* NULL when what the loss compares is not known */
+    const wf_value *label_feed; /* the input that holds the labels, when it is known */
+    bool scores_are_logits;
+    bool classes_second; /* SPARSE scores are [batch, classes, ...], as ONNX has them */
+    bool ignores;        /* labels of the class `ignored` count nowhere */
+    int64_t ignored;
+    wf_value *weights; /* of examples, as labels or [batch]; NULL: none */
+    wf_value *loss;    /* scalar */
+} wf_goal;
 
 typedef struct wf_unit {
     const wf_compile_spec *spec;
@@ -69,11 +89,8 @@ typedef struct wf_unit {
     wf_value **model_outputs; /* [n_model_outputs]: what the model gives, loss included */
     size_t n_model_outputs;
     wf_value *loss; /* scalar; NULL in RUN and INFER */
-    /* What the loss compares, when known; metrics read them too. */
-    wf_loss_kind loss_kind;
-    wf_value *scores, *labels;
-    const wf_value *label_feed; /* the input that holds the labels, when it is known */
-    bool scores_are_logits;
+    wf_goal *goals; /* [n_goals]: the losses whose sum `loss` is */
+    size_t n_goals;
 
     wf_target *targets;
     size_t n_targets;
@@ -92,6 +109,7 @@ typedef struct wf_pass {
 } wf_pass;
 
 WF_MUST_USE wf_status wf_pass_import(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_weights(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_loss(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_recognise(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_mode(wf_unit *u, wf_err *err);
@@ -138,20 +156,10 @@ WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);
 /* Shares a tensor's storage under a header in the unit's arena; released by wf_compiled_free. */
 WF_MUST_USE wf_status wf_unit_share(wf_unit *u, const wf_tensor *t, const wf_tensor **out,
                                     wf_err *err);
-/* XXH3-64 of the model's structure, see wf_compiled. */
-WF_MUST_USE wf_status wf_graph_digest(const wf_graph *g, const char *loss, uint64_t *out,
+/* XXH3-64 of the model's structure and its losses, see wf_compiled. */
+WF_MUST_USE wf_status wf_graph_digest(const wf_graph *g, const wf_compile_spec *spec, uint64_t *out,
                                       wf_err *err);
 
-/* Attaches a loss function by name to u->scores; the rows are in losses.c. WF_NOTFOUND when there
- * is no such function. */
-typedef struct wf_loss_row {
-    const char *name, *alias;
-    wf_loss_kind kind;
-    wf_status (*attach)(wf_unit *u, wf_err *err);
-} wf_loss_row;
-const wf_loss_row *wf_loss_find(const char *name);
-/* "did you mean" for a loss function; may be NULL. */
-const char *wf_loss_nearest(const char *name);
 /* Adds the metrics of the spec to the fetches. */
 WF_MUST_USE wf_status wf_attach_metrics(wf_unit *u, wf_err *err);
 

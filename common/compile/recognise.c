@@ -6,7 +6,8 @@
 
 wf_status wf_pass_recognise(wf_unit *u, wf_err *err)
 {
-    const wf_rule *const lists[] = {wf_rules_log_sigmoid, wf_rules_layer_norm, wf_rules_gelu, NULL};
+    const wf_rewrite_rule *const lists[] = {wf_rules_log_sigmoid, wf_rules_layer_norm,
+                                            wf_rules_gelu, wf_rules_attention, NULL};
 
     if (u->spec->is_portable)
         return WF_OK;

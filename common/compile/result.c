@@ -156,9 +156,18 @@ static wf_status collect_outputs(wf_unit *u, wf_err *err)
             return wf_fail_nomem(err, strlen(f->label));
         o->meaning = f->meaning;
         o->per_record = f->per_record;
+        o->metric = f->metric;
         o->variable = at < 0 ? 0 : (uint32_t)at;
     }
     return WF_OK;
+}
+
+static bool is_label(const wf_unit *u, const wf_value *v)
+{
+    for (size_t i = 0; i < u->n_goals; i++)
+        if (u->goals[i].label_feed == v)
+            return true;
+    return false;
 }
 
 static wf_status collect_feeds(wf_unit *u, wf_err *err)
@@ -179,7 +188,7 @@ static wf_status collect_feeds(wf_unit *u, wf_err *err)
             return wf_fail_nomem(err, strlen(v->name));
         f->dtype = v->dtype;
         f->rank = v->rank < 0 ? 0 : (uint32_t)v->rank;
-        f->is_label = v == u->label_feed;
+        f->is_label = is_label(u, v);
         memcpy(f->axes, v->axes, sizeof(f->axes));
         for (uint32_t a = 0; a < f->rank; a++) {
             f->axes[a].symbol = wf_arena_strdup(u->arena, v->axes[a].symbol);

@@ -147,11 +147,16 @@ bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *t
 /* The unit's pointers follow what flows. */
 static void follow(wf_unit *u, const wf_value *from, wf_value *to)
 {
-    wf_value **own[] = {&u->loss, &u->scores, &u->labels};
+    if (u->loss == from)
+        u->loss = to;
+    for (size_t i = 0; i < u->n_goals; i++) {
+        wf_goal *goal = &u->goals[i];
+        wf_value **own[] = {&goal->scores, &goal->labels, &goal->weights, &goal->loss};
 
-    for (size_t i = 0; i < WF_COUNT(own); i++)
-        if (*own[i] == from)
-            *own[i] = to;
+        for (size_t k = 0; k < WF_COUNT(own); k++)
+            if (*own[k] == from)
+                *own[k] = to;
+    }
     for (size_t i = 0; i < u->n_targets; i++)
         if (u->targets[i].gradient == from)
             u->targets[i].gradient = to;

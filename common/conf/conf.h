@@ -25,7 +25,8 @@ enum {
     WF_CONF_MAX_BYTES = 1 << 20, /* of a YAML file */
     WF_CONF_MAX_DEPTH = 32,
     WF_CONF_MAX_NAME = 64, /* of a job or cluster */
-    WF_CONF_MAX_TASKS = 1024
+    WF_CONF_MAX_TASKS = 1024,
+    WF_CONF_MAX_CALLBACKS = 8
 };
 
 /* ---- cluster.yaml ---- */
@@ -118,6 +119,39 @@ typedef struct wf_conf_field {
     int line;
 } wf_conf_field;
 
+/* A loss or a metric of one output of the model. Options are of kind NUMBER, BOOL or TEXT by how
+ * they look, with `text` as it is written: wf_conf_check_item holds them against a schema. */
+typedef struct wf_conf_term {
+    const char *output; /* NULL: the job names no output, and the model's first is meant */
+    wf_conf_item item;
+} wf_conf_term;
+
+/* What is said of an output, or of the whole job when `output` is NULL: a word or a number. */
+typedef struct wf_conf_said {
+    const char *output;
+    const char *text;
+    double number;
+    int line;
+} wf_conf_said;
+
+typedef struct wf_conf_class_weight {
+    int64_t class_id;
+    double weight;
+    int line;
+} wf_conf_class_weight;
+
+/* Where first weights come from. */
+typedef struct wf_conf_weights {
+    const char *file; /* absolute; NULL: from the model */
+    const struct wf_conf_rename {
+        const char *variable, *tensor; /* of the model; in the file */
+        int line;
+    } * map; /* [n_map]: for names that differ */
+    size_t n_map;
+    bool strict; /* every variable and every weight of the file finds its match; true */
+    int line;
+} wf_conf_weights;
+
 typedef enum wf_tristate { WF_AUTO = -1, WF_NO = 0, WF_YES = 1 } wf_tristate;
 
 typedef struct wf_job_conf {
@@ -133,12 +167,28 @@ typedef struct wf_job_conf {
     size_t n_layers;
     int model_line;
 
-    const char *loss; /* NULL: the model holds its loss (an ONNX file with one) */
+    const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */
+    size_t n_freeze;
+    int freeze_line;
+    wf_conf_weights weights;
+
+    /* [n_losses]: one without an output, or one for each output that is named; none: the model
+     * holds its loss (an ONNX file with one). Names and options are the compiler's to check. */
+    const wf_conf_term *losses;
+    size_t n_losses;
     int loss_line;
     wf_tristate from_logits; /* WF_AUTO */
-    const char *const *metrics;
+    const wf_conf_term *metrics;
     size_t n_metrics;
     int metrics_line;
+    const wf_conf_said *loss_weights; /* numbers, by output */
+    size_t n_loss_weights;
+    const wf_conf_said *labels; /* data fields, by output */
+    size_t n_labels;
+    const wf_conf_said *sample_weights; /* data fields, by output */
+    size_t n_sample_weights;
+    const wf_conf_class_weight *class_weights;
+    size_t n_class_weights;
 
     const char *format; /* "idx", "npy", "synthetic" */
     const wf_conf_field *train;
@@ -158,6 +208,9 @@ typedef struct wf_job_conf {
 
     wf_conf_item optimizer; /* options are WF_CONF_NUMBER, a bool as 0 or 1; names unchecked here */
 
+    const wf_conf_item *callbacks; /* [n_callbacks], by the rows of layers.h */
+    size_t n_callbacks;
+
     const char *strategy; /* "parameter_server" */
     const char *mode;     /* "async" */
     uint32_t pipeline;    /* 0 or 1; 0 */
@@ -176,6 +229,13 @@ WF_MUST_USE wf_status wf_job_parse(const char *text, size_t size, const char *pa
 /* Frees *j with all in it and sets it to NULL; NULL is fine. */
 void wf_job_free(wf_job_conf **j);
 
+/* A job's text with one number changed, "optimizer.learning_rate=0.001": a key `set` at its end
+ * says so. The caller frees *out. Errors: WF_USAGE for what may not change; whether the number is
+ * right is for wf_job_parse. */
+WF_MUST_USE wf_status wf_job_change(const char *text, const char *change, char **out, wf_err *err);
+/* The lines "  KEY: VALUE" of what was changed, borrowed from the text; NULL if nothing was. */
+const char *wf_job_changes(const char *text);
+
 /* [a-z0-9._-]{1,64}, not beginning with a dot: fit for a folder's name. */
 bool wf_job_name_ok(const char *name);
 
@@ -185,5 +245,13 @@ const wf_conf_option *wf_conf_find(const wf_conf_item *item, const char *name);
 int64_t wf_conf_int(const wf_conf_item *item, const char *name, int64_t otherwise);
 double wf_conf_number(const wf_conf_item *item, const char *name, double otherwise);
 const char *wf_conf_text(const wf_conf_item *item, const char *name, const char *otherwise);
+
+struct wf_option_row;
+/* Holds the options of a loss or a metric against rows that end with a NULL name (NULL: it takes
+ * none). `sort` names it in messages ("loss"), `file` where it stands, or is NULL. Errors: WF_USAGE
+ * with file and line: unknown, of another kind, out of range. */
+WF_MUST_USE wf_status wf_conf_check_item(const wf_conf_item *item, const char *sort,
+                                         const struct wf_option_row *rows, const char *file,
+                                         wf_err *err);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/item.c */
 #include "common/conf/item.h"
+#include "common/base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 32, MOST_INTS = 64 };
+enum { MOST_OPTIONS = 32, MOST_INTS = 64, MOST_FREE = 64 /* numbers of a free item */ };
 
 /* Splits `name`, `name: value` into the word and what follows (NULL: nothing). */
 static wf_status split(wf_reader *r, const wf_tree *node, const char *sort, const char **type,
@@ -205,19 +206,36 @@ wf_status wf_read_items(wf_reader *r, const wf_tree *node, const char *sort,
     return WF_OK;
 }
 
-static wf_status read_free_option(wf_reader *r, const wf_tree *node, wf_conf_option *out,
-                                  wf_err *err)
+/* One number of a free item, or a map or list of them: those get names like
+ * "learning_rate.cosine_decay.alpha" and "values.0". */
+static wf_status read_free_option(wf_reader *r, const wf_tree *node, const char *name, int depth,
+                                  wf_conf_option out[], size_t *n, wf_err *err)
 {
-    *out = (wf_conf_option){.name = node->key->text, .kind = WF_CONF_NUMBER, .line = node->line};
-    if (node->kind == WF_TREE_MAP)
-        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "give it a number",
-                            "a schedule for \"%.64s\" is not built yet", out->name);
-    if (node->kind == WF_TREE_TEXT && node->plain &&
-        (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0)) {
-        out->number = node->text[0] == 't';
+    wf_conf_option *o = &out[*n];
+    int at = 0;
+
+    if (*n == MOST_FREE || depth > 3)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" has too many numbers", name);
+    if (node->kind == WF_TREE_MAP || node->kind == WF_TREE_LIST) {
+        for (const wf_tree *t = node->first; t; t = t->next, at++) {
+            const char *part = node->kind == WF_TREE_MAP
+                                   ? wf_arena_printf(r->arena, "%s.%.64s", name, t->key->text)
+                                   : wf_arena_printf(r->arena, "%s.%d", name, at);
+
+            if (!part)
+                return wf_fail_nomem(err, 64);
+            WF_TRY(read_free_option(r, t, part, depth + 1, out, n, err));
+        }
         return WF_OK;
     }
-    return wf_read_number(r, node, &out->number, err);
+    *o = (wf_conf_option){.name = name, .kind = WF_CONF_NUMBER, .line = node->line};
+    ++*n;
+    if (node->kind == WF_TREE_TEXT && node->plain &&
+        (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0)) {
+        o->number = node->text[0] == 't';
+        return WF_OK;
+    }
+    return wf_read_number(r, node, &o->number, err);
 }
 
 wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort, wf_conf_item *out,
@@ -230,16 +248,151 @@ wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort,
     WF_TRY(split(r, node, sort, &out->type, &value, err));
     if (!value || (value->kind == WF_TREE_TEXT && !value->text[0]))
         return WF_OK;
-    if (value->kind != WF_TREE_MAP || value->n > MOST_OPTIONS)
+    if (value->kind != WF_TREE_MAP)
         return wf_read_fail(r, value, err, WF_USAGE, "write it as {learning_rate: 0.001}",
                             "the options of %s \"%.64s\" are a map of names and numbers", sort,
+                            out->type);
+    options = wf_arena_array(r->arena, MOST_FREE, sizeof *options);
+    if (!options)
+        return wf_fail_nomem(err, MOST_FREE * sizeof *options);
+    for (const wf_tree *t = value->first; t; t = t->next)
+        WF_TRY(read_free_option(r, t, t->key->text, 0, options, &out->n_options, err));
+    out->options = options;
+    return WF_OK;
+}
+
+static wf_status read_worded_option(wf_reader *r, const wf_tree *node, wf_conf_option *out,
+                                    wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST && node->n == 1 ? node->first : node;
+
+    *out = (wf_conf_option){.name = node->key->text, .kind = WF_CONF_TEXT, .line = node->line};
+    if (t->kind != WF_TREE_TEXT)
+        return wf_read_fail(r, node, err, WF_USAGE, "give it one value",
+                            "the option \"%.64s\" is a number or a word", out->name);
+    WF_TRY(wf_read_text(r, t, &out->text, err));
+    if (wf_read_number(r, t, &out->number, NULL) == WF_OK) {
+        out->kind = WF_CONF_NUMBER;
+    } else if (t->plain && (strcmp(t->text, "true") == 0 || strcmp(t->text, "false") == 0)) {
+        out->kind = WF_CONF_BOOL;
+        out->i = t->text[0] == 't';
+        out->number = (double)out->i;
+    }
+    return WF_OK;
+}
+
+wf_status wf_read_worded_item(wf_reader *r, const wf_tree *node, const char *sort,
+                              wf_conf_item *out, wf_err *err)
+{
+    wf_conf_option *options;
+    const wf_tree *value = NULL;
+
+    *out = (wf_conf_item){.line = node->line};
+    WF_TRY(split(r, node, sort, &out->type, &value, err));
+    if (!value || (value->kind == WF_TREE_TEXT && !value->text[0]))
+        return WF_OK;
+    if (value->kind != WF_TREE_MAP || value->n > MOST_OPTIONS)
+        return wf_read_fail(r, value, err, WF_USAGE, "write it as {option: value}",
+                            "the options of %s \"%.64s\" are a map of names and values", sort,
                             out->type);
     options = wf_arena_array(r->arena, value->n, sizeof *options);
     if (!options)
         return wf_fail_nomem(err, value->n * sizeof *options);
     for (const wf_tree *t = value->first; t; t = t->next)
-        WF_TRY(read_free_option(r, t, &options[out->n_options++], err));
+        WF_TRY(read_worded_option(r, t, &options[out->n_options++], err));
     out->options = options;
+    return WF_OK;
+}
+
+/* "FILE:LINE: " for messages, or nothing. */
+static const char *place_of(const char *file, int line, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (file)
+        snprintf(text, size, "%.200s:%d: ", file, line);
+    return text;
+}
+
+static bool is_choice(const wf_option_row *row, const char *text)
+{
+    for (size_t i = 0; row->choice && row->choice[i]; i++)
+        if (strcmp(row->choice[i], text) == 0)
+            return true;
+    return !row->choice;
+}
+
+/* What an option may be, in words. */
+static const char *wanted(const wf_option_row *row, char *text, size_t size)
+{
+    size_t at = 0;
+
+    snprintf(text, size, row->kind == WF_CONF_BOOL ? "true or false" : "a word");
+    if (row->kind == WF_CONF_INT || row->kind == WF_CONF_NUMBER)
+        snprintf(text, size, "a %s from %g to %g",
+                 row->kind == WF_CONF_INT ? "whole number" : "number", row->least, row->most);
+    for (size_t i = 0; row->choice && row->choice[i] && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " or " : "", row->choice[i]);
+    return text;
+}
+
+static bool option_fits(const wf_option_row *row, const wf_conf_option *o)
+{
+    bool in_range = o->number >= row->least && o->number <= row->most;
+
+    switch (row->kind) {
+    case WF_CONF_INT:
+        return o->kind == WF_CONF_NUMBER && in_range && o->number == (double)(int64_t)o->number;
+    case WF_CONF_NUMBER:
+        return o->kind == WF_CONF_NUMBER && in_range;
+    case WF_CONF_BOOL:
+        return o->kind == WF_CONF_BOOL;
+    case WF_CONF_TEXT:
+        return o->text && is_choice(row, o->text);
+    case WF_CONF_INTS:
+        break;
+    }
+    return false;
+}
+
+static wf_status no_such_option(const wf_conf_item *item, const wf_conf_option *o, const char *sort,
+                                const wf_option_row *rows, const char *at, wf_err *err)
+{
+    const char *names[MOST_OPTIONS], *near;
+    char mend[200] = "leave it out";
+    size_t n = 0, used = 0;
+
+    for (; rows && rows[n].name && n < WF_COUNT(names); n++)
+        names[n] = rows[n].name;
+    near = n ? wf_nearest(o->name, names, n) : NULL;
+    if (near)
+        snprintf(mend, sizeof mend, "did you mean \"%s\"?", near);
+    for (size_t i = 0; !near && i < n && used < sizeof mend; i++)
+        used += (size_t)snprintf(mend + used, sizeof mend - used, "%s%s", i ? ", " : "it has ",
+                                 names[i]);
+    return wf_fail(err, WF_USAGE, mend, "%s%s \"%.64s\" has no option \"%.64s\"", at, sort,
+                   item->type, o->name);
+}
+
+wf_status wf_conf_check_item(const wf_conf_item *item, const char *sort, const wf_option_row *rows,
+                             const char *file, wf_err *err)
+{
+    char at[256], want[128];
+
+    for (size_t i = 0; i < item->n_options; i++) {
+        const wf_conf_option *o = &item->options[i];
+        const wf_option_row *row = rows ? find_option(rows, o->name) : NULL;
+
+        place_of(file, o->line, at, sizeof at);
+        if (!row)
+            return no_such_option(item, o, sort, rows, at, err);
+        if (!option_fits(row, o))
+            return wf_fail(err, WF_USAGE, NULL, "%s\"%s\" of %s \"%.64s\" is %s, not %.64s", at,
+                           o->name, sort, item->type, wanted(row, want, sizeof want), o->text);
+    }
+    for (; rows && rows->name; rows++)
+        if (rows->required && !wf_conf_find(item, rows->name))
+            return wf_fail(err, WF_USAGE, NULL, "%s%s \"%.64s\" wants \"%s\"",
+                           place_of(file, item->line, at, sizeof at), sort, item->type, rows->name);
     return WF_OK;
 }
 

@@ -3,7 +3,9 @@
 #include "common/base/file.h"
 #include "common/conf/conf.h"
 #include "common/conf/item.h"
+#include "common/conf/losses.h"
 #include "common/conf/read.h"
+#include "common/conf/set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -223,15 +225,56 @@ static wf_status read_data(wf_reader *r, const wf_tree *node, void *into, wf_err
     return check_fields(r, node, j, err);
 }
 
-/* ---- how to train ---- */
+/* ---- what to start from, and what to leave as it is ---- */
 
-static wf_status read_loss(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_freeze(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
-    j->loss_line = node->line;
-    return wf_read_text(r, node, &j->loss, err);
+    j->freeze_line = node->line;
+    return wf_read_words(r, node, &j->freeze, &j->n_freeze, err);
 }
+
+static wf_status read_renames(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_conf_weights *w = into;
+    struct wf_conf_rename *map;
+
+    if (node->kind != WF_TREE_MAP)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as {dense/kernel: fc.weight}",
+                            "\"map\" gives the model's variables their names in the file");
+    map = wf_arena_array(r->arena, node->n, sizeof *map);
+    if (!map)
+        return wf_fail_nomem(err, node->n * sizeof *map);
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        struct wf_conf_rename *row = &map[w->n_map++];
+
+        row->variable = t->key->text;
+        row->line = t->line;
+        WF_TRY(wf_read_text(r, t, &row->tensor, err));
+    }
+    w->map = map;
+    return WF_OK;
+}
+
+static wf_status read_weights(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"file", WF_KEY_PATH, .offset = offsetof(wf_conf_weights, file), .required = true},
+        {"map", WF_KEY_CALL, .read = read_renames},
+        {"strict", WF_KEY_BOOL, .offset = offsetof(wf_conf_weights, strict)},
+        {0},
+    };
+    wf_job_conf *j = into;
+
+    j->weights.line = node->line;
+    j->weights.strict = true;
+    if (node->kind == WF_TREE_TEXT)
+        return wf_read_path(r, node, &j->weights.file, err);
+    return wf_read_map(r, node, "\"weights\"", keys, &j->weights, err);
+}
+
+/* ---- how to train ---- */
 
 static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
@@ -246,14 +289,6 @@ static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_e
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"from_logits\" is auto, true or false");
     j->from_logits = yes ? WF_YES : WF_NO;
     return WF_OK;
-}
-
-static wf_status read_metrics(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-
-    j->metrics_line = node->line;
-    return wf_read_words(r, node, &j->metrics, &j->n_metrics, err);
 }
 
 static wf_status read_optimizer(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -293,6 +328,17 @@ static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, 
     return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
 }
 
+static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    if (node->kind != WF_TREE_LIST || node->n > WF_CONF_MAX_CALLBACKS)
+        return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each",
+                            "\"callbacks\" is a list of at most %d", WF_CONF_MAX_CALLBACKS);
+    return wf_read_items(r, node, "callback", wf_callback_rows, &j->callbacks, &j->n_callbacks,
+                         err);
+}
+
 static const char *const strategies[] = {"mirrored", "multi_worker_mirrored", "hybrid", NULL};
 static const char *const recoveries[] = {"partial", NULL};
 static const char *const on_nans[] = {"skip", "rollback", NULL};
@@ -306,9 +352,15 @@ typedef struct wf_job_file {
 static const wf_key job_keys[] = {
     {"job", WF_KEY_CALL, .read = read_name, .required = true},
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
-    {"loss", WF_KEY_CALL, .read = read_loss},
+    {"freeze", WF_KEY_CALL, .read = read_freeze},
+    {"weights", WF_KEY_CALL, .read = read_weights},
+    {"loss", WF_KEY_CALL, .read = wf_read_losses},
     {"from_logits", WF_KEY_CALL, .read = read_logits},
-    {"metrics", WF_KEY_CALL, .read = read_metrics},
+    {"loss_weights", WF_KEY_CALL, .read = wf_read_loss_weights},
+    {"labels", WF_KEY_CALL, .read = wf_read_labels},
+    {"class_weight", WF_KEY_CALL, .read = wf_read_class_weight},
+    {"sample_weight", WF_KEY_CALL, .read = wf_read_sample_weight},
+    {"metrics", WF_KEY_CALL, .read = wf_read_metrics},
     {"data", WF_KEY_CALL, .read = read_data, .required = true},
     {"batch", WF_KEY_U64, .offset = offsetof(wf_job_conf, batch), .least = 1, .most = 1 << 24,
      .required = true},
@@ -320,6 +372,7 @@ static const wf_key job_keys[] = {
      .later = strategies},
     {"consistency", WF_KEY_CALL, .read = read_consistency},
     {"checkpoint", WF_KEY_CALL, .read = read_checkpoint},
+    {"callbacks", WF_KEY_CALL, .read = read_callbacks},
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
      .later = recoveries},
     {"on_nan", WF_KEY_ONLY, .offset = offsetof(wf_job_file, on_nan), .only = "stop",
@@ -327,25 +380,26 @@ static const wf_key job_keys[] = {
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30},
-    {"callbacks", WF_KEY_LATER},
     {"tables", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {"compute", WF_KEY_LATER},
     {"codec", WF_KEY_LATER},
     {"place", WF_KEY_LATER},
     {"memory_limit", WF_KEY_LATER},
-    {"class_weight", WF_KEY_LATER},
-    {"sample_weight", WF_KEY_LATER},
     {0},
 };
 
 static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf *j, wf_err *err)
 {
-    if (!j->onnx && !j->loss)
+    if (!j->onnx && !j->n_losses)
         return wf_read_fail(r, root, err, WF_USAGE,
                             "add one, like loss: sparse_categorical_crossentropy",
                             "a job with \"layers\" wants a \"loss\"");
-    return WF_OK;
+    if (j->n_callbacks && !j->n_eval)
+        return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
+                       "%s:%d: callbacks look at the evaluation, and there is none", r->path,
+                       j->callbacks[0].line);
+    return wf_check_losses(r, j, err);
 }
 
 static wf_status fill(wf_job_file *f, const char *text, size_t size, const char *path, wf_err *err)
@@ -366,6 +420,7 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
         return wf_fail_nomem(err, strlen(path));
     WF_TRY(wf_read_folder(path, j->arena, &r.folder, err));
     WF_TRY(wf_tree_parse(text, size, path, j->arena, &root, err));
+    WF_TRY(wf_set_apply(&r, root, err));
     WF_TRY(wf_read_map(&r, root, "the job", job_keys, f, err));
     return check_job(&r, root, j, err);
 }

@@ -15,6 +15,10 @@
  *      n + i for the result of step i; -1: none); common/graph/chain.h
  *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
  *      a where the condition, one bool, is true, and b otherwise: what stands for an If
+ *   DotAttention(q, k, v, (mask)) -> y; DotAttentionGrad(dy, q, k, v, (mask)) -> dq, dk, dv
+ *      attrs scale = 1, fill = -inf, transK = 0: softmax(scale q k^T, masked) v over the last two
+ *      axes, q [..., t, d], k [..., s, d], or [..., d, s] with transK, v [..., s, e]. The mask
+ *      broadcasts to [..., t, s]: true where the score is fill, or numbers that are added
  *   Linear(x, W, (bias)) -> y
  *      attrs activation = "" or "Relu", transB = 0: activation(x W + bias), W a matrix, bias a row
  *   SumToLike(x, ref) -> as ref
@@ -51,8 +55,12 @@
  *      mask ? dy / (1 - ratio) : 0; dy itself when training_mode is false or absent
  *   CorrectCount(scores, labels) -> int64 []
  *      scores [n, classes], labels [n]: rows whose largest score, the first of equals, is the
- *      label's. With attr threshold, scores [n] or [n, 1]: rows where (score > threshold) equals
- *      (label > 0.5)
+ *      label's; with attr k, rows in which fewer than k scores are above the label's. With attr
+ *      threshold, scores [n] or [n, 1]: rows where (score > threshold) equals (label > 0.5)
+ *   ScoreKeys(scores, labels) -> int64, as scores
+ *      for a histogram of scores by class: 2 b + (label > 0.5), where b is the bin of the score's
+ *      logit, or of the score itself with attr logits = 1: the leading 24 bits of its f32, in an
+ *      order that ascends with the number
  *   SigmoidCrossEntropy(logits, labels) -> loss
  *      attr reduction = "mean", "sum" or "none"; labels broadcast to logits;
  *      max(x, 0) - x z + log(1 + exp(-|x|))
@@ -75,10 +83,13 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
- *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB,
- * dh0, dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB,
- * dh0 the operation's attrs; any output may be left out ResizeGrad(dy, x, (roi), (scales), (sizes))
- * -> dx Resize's attrs; of x only the shape is read
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
+ *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *      the operation's attrs; any output may be left out
+ *   LRNGrad(dy, x) -> dx
+ *      LRN's attrs
+ *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
+ *      Resize's attrs; of x only the shape is read
  */
 #ifndef WF_GRAPH_OP_H
 #define WF_GRAPH_OP_H

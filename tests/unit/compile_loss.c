@@ -37,10 +37,11 @@ static seen see(const small *s, const char *loss, const char *metric, void *labe
     seen r = {0};
     float x[N * 3];
     fed feeds[] = {{"x", x}, {"y", labels}, {NULL, NULL}};
+    wf_conf_term term = {.item = {.type = metric}};
     wf_compile_spec spec = {.model = &s->m,
                             .mode = WF_COMPILE_EVAL,
                             .loss = loss,
-                            .metrics = &metric,
+                            .metrics = &term,
                             .n_metrics = 1,
                             .seed = 5};
     wf_compiled *c = compile(&spec);
@@ -210,7 +211,8 @@ static void probabilities_without_a_softmax_are_held_off_zero(void **state)
 
 static void what_cannot_be_is_refused_in_words(void **state)
 {
-    static const char *const accuracy[] = {"accuracy"}, *const misspelt[] = {"acuracy"};
+    static const wf_conf_term accuracy[] = {{.item = {.type = "accuracy"}}},
+                              misspelt[] = {{.item = {.type = "acuracy"}}};
     wf_model m = mlp();
     wf_compile_spec spec = train_spec(&m, 1);
     small one;
@@ -232,7 +234,7 @@ static void what_cannot_be_is_refused_in_words(void **state)
     spec.metrics = accuracy;
     spec.loss = "mse";
     assert_int_equal(refused(&spec, &err), WF_USAGE);
-    assert_says(err, "no meaning for the loss \"mse\"");
+    assert_says(err, "does not go with the loss \"mse\"");
     small_model(&one, 1, "sigmoid");
     spec = train_spec(&one.m, 1);
     assert_int_equal(refused(&spec, &err), WF_SHAPE);

@@ -135,13 +135,129 @@ static void what_is_no_gelu_stays(void **state)
     }
 }
 
+enum { T = 70, D = 4 };
+
+/* How attention is written out over [batch, 3, T, D]. */
+typedef struct attention_form {
+    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED } mask;
+    bool divides, takes_transposed, trains_mask;
+    const char *fetched;
+    int64_t axis;
+} attention_form;
+
+/* [T, T]: true (or -inf) above the diagonal; upside down for `negated`. */
+static wf_value *causal(lab *l, wf_dtype dtype, bool negated)
+{
+    const int64_t dims[] = {T, T};
+    wf_tensor *t = NULL;
+
+    must(wf_tensor_new(dtype, 2, dims, &t, &l->err), &l->err);
+    for (int i = 0; i < T; i++)
+        for (int k = 0; k < T; k++)
+            if (dtype == WF_BOOL)
+                ((uint8_t *)t->data)[i * T + k] = (k > i) != negated;
+            else
+                wf_f32_mut(t)[i * T + k] = k > i ? -INFINITY : 0.25f * (float)(i % 3);
+    return wf_emit_constant(&l->e, "mask", &t);
+}
+
+/* [T] bool: the last three are padding. */
+static wf_value *padding(lab *l)
+{
+    const int64_t dims[] = {T};
+    wf_tensor *t = NULL;
+
+    must(wf_tensor_new(WF_BOOL, 1, dims, &t, &l->err), &l->err);
+    for (int k = 0; k < T; k++)
+        ((uint8_t *)t->data)[k] = k >= T - 3;
+    return wf_emit_constant(&l->e, "padding", &t);
+}
+
+static wf_value *masked(lab *l, wf_value *s, const attention_form *f)
+{
+    wf_value *fill = wf_emit_scalar(&l->e, WF_F32, f->mask == PADDED ? -1e9 : -INFINITY);
+
+    switch (f->mask) {
+    case CAUSAL:
+        return wf_emit_where(&l->e, causal(l, WF_BOOL, false), fill, s);
+    case CAUSAL_FALSE:
+        return wf_emit_where(&l->e, causal(l, WF_BOOL, true), s, fill);
+    case PADDED:
+        return wf_emit_where(&l->e, padding(l), fill, s);
+    case ADDED:
+        return wf_emit_add(&l->e, s, causal(l, WF_F32, false));
+    case NO_MASK:
+        break;
+    }
+    return f->trains_mask
+               ? wf_emit_add(&l->e, s, add_variable(l->g, "bias", 2, (const int64_t[]){T, T}))
+               : s;
+}
+
+static wf_value *written_out_attention(lab *l, const attention_form *f)
+{
+    wf_emit *e = &l->e;
+    const int64_t row[] = {D};
+    wf_value *q = wf_emit_mul(e, l->x, add_variable(l->g, "wq", 1, row));
+    wf_value *k = wf_emit_mul(e, l->x, add_variable(l->g, "wk", 1, row));
+    wf_value *v = wf_emit_mul(e, l->x, add_variable(l->g, "wv", 1, row)), *s;
+    wf_attr axis = wf_attr_int("axis", f->axis ? f->axis : -1);
+
+    k = wf_emit_transpose(e, k, (const int64_t[]){0, 1, 3, 2});
+    if (f->takes_transposed)
+        k = wf_emit_scale(e, k, 0.5);
+    s = wf_emit_matmul(e, q, k);
+    s = f->divides ? wf_emit_div(e, s, wf_emit_scalar(e, WF_F32, 2.0)) : wf_emit_scale(e, s, 0.5);
+    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, s, f)}, 1, &axis);
+    if (f->fetched)
+        lab_output(l, s, f->fetched);
+    return wf_emit_matmul(e, s, v);
+}
+
+static void attention_is_recognised(void **state)
+{
+    static const attention_form forms[] = {{NO_MASK},      {CAUSAL, .divides = true},
+                                           {CAUSAL_FALSE}, {ADDED},
+                                           {PADDED},       {CAUSAL, .takes_transposed = true}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 4, (const int64_t[]){-1, 3, T, D});
+        c = lab_close_grad(&l, written_out_attention(&l, &forms[i]));
+        assert_int_equal(count_op(c->graph, "DotAttention"), 1);
+        assert_int_equal(count_op(c->graph, "DotAttentionGrad"), 1);
+        assert_int_equal(count_op(c->graph, "Softmax"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+static void what_is_no_attention_stays(void **state)
+{
+    static const attention_form forms[] = {
+        {NO_MASK, .trains_mask = true}, {NO_MASK, .fetched = "probabilities"}, {NO_MASK, .axis = 1}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 4, (const int64_t[]){-1, 3, T, D});
+        lab_output(&l, written_out_attention(&l, &forms[i]), "y");
+        c = lab_close(&l);
+        assert_int_equal(count_op(c->graph, "DotAttention"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm_is_recognised),
-        cmocka_unit_test(what_is_no_layer_norm_stays),
-        cmocka_unit_test(gelu_is_recognised),
-        cmocka_unit_test(what_is_no_gelu_stays),
+        cmocka_unit_test(layer_norm_is_recognised), cmocka_unit_test(what_is_no_layer_norm_stays),
+        cmocka_unit_test(gelu_is_recognised),       cmocka_unit_test(what_is_no_gelu_stays),
+        cmocka_unit_test(attention_is_recognised),  cmocka_unit_test(what_is_no_attention_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 static void every_stage_is_a_whole_graph(void **state)
 {
     static const wf_compile_mode modes[] = {WF_COMPILE_TRAIN, WF_COMPILE_EVAL, WF_COMPILE_INFER};
-    static const char *const metrics[] = {"accuracy"};
+    static const wf_conf_term metrics[] = {{.item = {.type = "accuracy"}}};
     wf_model m = mlp();
     const char *name, *help;
 
@@ -72,7 +72,7 @@ static void the_last_layer_is_pushed_first_and_pulled_last(void **state)
 
 static void the_eval_graph_pulls_the_same_and_pushes_nothing(void **state)
 {
-    static const char *const metrics[] = {"accuracy"};
+    static const wf_conf_term metrics[] = {{.item = {.type = "accuracy"}}};
     wf_model m = mlp();
     wf_compile_spec spec = train_spec(&m, 2);
     wf_compiled *c;

@@ -54,9 +54,10 @@ static void a_job_file_becomes_a_struct(void **state)
     assert_int_equal(j->layers[2].n_options, 0);
     assert_int_equal(wf_conf_find(&j->layers[3], "target_shape")->n, 2);
     assert_int_equal(wf_conf_find(&j->layers[3], "target_shape")->ints[1], -1);
-    assert_string_equal(j->loss, "sparse_categorical_crossentropy");
+    assert_int_equal(j->n_losses, 1);
+    assert_string_equal(j->losses[0].item.type, "sparse_categorical_crossentropy");
     assert_int_equal(j->from_logits, WF_AUTO);
-    assert_string_equal(j->metrics[0], "accuracy");
+    assert_string_equal(j->metrics[0].item.type, "accuracy");
     assert_string_equal(j->train[0].path, "/jobs/a.gz");
     assert_string_equal(j->train[1].path, "/abs/b.gz");
     assert_int_equal(j->n_eval, 2);
@@ -81,6 +82,47 @@ static void a_job_file_becomes_a_struct(void **state)
 #define REST DATA "batch: 8\noptimizer: sgd\n"
 #define JOB "job: j\n" MODEL REST /* five lines */
 
+static void losses_and_metrics_by_output(void **state)
+{
+    wf_job_conf *j = NULL;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(parse(JOB "loss: {huber: {delta: 2.0}}\n"
+                               "metrics: [mae, {auc: {curve: PR}}]\n"
+                               "class_weight: {0: 1.0, 7: 5}\n",
+                           &j, &err),
+                     WF_OK);
+    assert_int_equal(j->n_losses, 1);
+    assert_null(j->losses[0].output);
+    assert_string_equal(j->losses[0].item.type, "huber");
+    assert_true(wf_conf_number(&j->losses[0].item, "delta", 0) == 2.0);
+    assert_int_equal(j->n_metrics, 2);
+    assert_string_equal(wf_conf_text(&j->metrics[1].item, "curve", ""), "PR");
+    assert_int_equal(j->n_class_weights, 2);
+    assert_true(j->class_weights[1].class_id == 7 && j->class_weights[1].weight == 5.0);
+    wf_job_free(&j);
+    assert_int_equal(parse(JOB "loss: {a: mse, b: {huber: {delta: 2.0}}}\n"
+                               "loss_weights: {a: 0.3}\n"
+                               "labels: {b: y}\n"
+                               "sample_weight: w\n"
+                               "metrics: {a: mae, b: [rmse, {auc: {name: area}}]}\n",
+                           &j, &err),
+                     WF_OK);
+    assert_int_equal(j->n_losses, 2);
+    assert_string_equal(j->losses[0].output, "a");
+    assert_string_equal(j->losses[1].item.type, "huber");
+    assert_true(wf_conf_number(&j->losses[1].item, "delta", 0) == 2.0);
+    assert_true(j->loss_weights[0].number == 0.3);
+    assert_string_equal(j->labels[0].output, "b");
+    assert_string_equal(j->labels[0].text, "y");
+    assert_null(j->sample_weights[0].output);
+    assert_int_equal(j->n_metrics, 3);
+    assert_string_equal(j->metrics[2].output, "b");
+    assert_string_equal(wf_conf_text(&j->metrics[2].item, "name", ""), "area");
+    wf_job_free(&j);
+}
+
 static void defaults_are_those_of_the_page(void **state)
 {
     wf_job_conf *j = NULL;
@@ -89,7 +131,7 @@ static void defaults_are_those_of_the_page(void **state)
     (void)state;
     assert_int_equal(parse(JOB, &j, &err), WF_OK);
     assert_string_equal(j->onnx, "/jobs/m.onnx");
-    assert_null(j->loss);
+    assert_int_equal(j->n_losses, 0);
     assert_int_equal(j->epochs, 1);
     assert_int_equal(j->keep, 3);
     assert_int_equal(j->slice_bytes, 4 << 20);
@@ -116,8 +158,15 @@ static const bad_text bad[] = {
     {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: 1_000\n", WF_USAGE, "*not 1_000"},
     {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: 0x20\n", WF_USAGE, "*not 0x20"},
     {"job: j\n" MODEL DATA "optimizer: sgd\nbatch: 99999999999999999999\n", WF_USAGE, "*from 1 to"},
-    {JOB "callbacks: [early_stopping]\n", WF_UNSUPPORTED,
-     "/jobs/j.yaml:6: \"callbacks\" is not built yet; leave it out"},
+    {JOB "replicas: 1\n", WF_UNSUPPORTED,
+     "/jobs/j.yaml:6: \"replicas\" is not built yet; leave it out"},
+    {JOB "callbacks: [early_stopping]\n", WF_USAGE,
+     "/jobs/j.yaml:6: callbacks look at the evaluation, and there is none"},
+    {JOB "callbacks: early_stopping\n", WF_USAGE,
+     "/jobs/j.yaml:6: \"callbacks\" is a list of at most 8"},
+    {JOB "freeze: [a, {b: c}]\n", WF_USAGE, "*/jobs/j.yaml:6: "},
+    {JOB "weights: {map: {a: b}}\n", WF_USAGE, "/jobs/j.yaml:6: \"weights\" has no \"file\""},
+    {JOB "weights: {file: w.onnx, map: [a]}\n", WF_USAGE, "*\"map\" gives the model's variables"},
     {JOB "strategy: mirrored\n", WF_UNSUPPORTED,
      "/jobs/j.yaml:6: \"strategy: mirrored\" is not built yet"},
     {JOB "strategy: parameter_sever\n", WF_USAGE, "*did you mean \"parameter_server\"?"},
@@ -129,6 +178,29 @@ static const bad_text bad[] = {
     {JOB "compute: bfloat16\n", WF_UNSUPPORTED, "*\"compute\" is not built yet"},
     {JOB "from_logits: maybe\n", WF_USAGE,
      "/jobs/j.yaml:6: \"from_logits\" is auto, true or false"},
+    {JOB "loss: [mse, mae]\n", WF_USAGE, "/jobs/j.yaml:6: \"loss\" is a word or a map, not a list"},
+    {JOB "loss: {huber: {delta: [1, 2]}}\n", WF_USAGE,
+     "/jobs/j.yaml:6: the option \"delta\" is a number or a word"},
+    {JOB "loss: {a: mse, b: mae}\nloss_weights: {c: 1}\n", WF_USAGE,
+     "/jobs/j.yaml:7: \"loss_weights\" names the output \"c\", which has no loss"},
+    {JOB "loss: {a: mse, b: mae}\nloss_weights: {a: -1}\n", WF_USAGE,
+     "/jobs/j.yaml:7: \"a\" is from 0 to 1e30, not -1"},
+    {JOB "loss: {a: mse, b: mae}\nloss_weights: 3\n", WF_USAGE,
+     "/jobs/j.yaml:7: \"loss_weights\" is a map"},
+    {JOB "loss: {a: mse, b: mae}\nmetrics: [mae]\n", WF_USAGE,
+     "/jobs/j.yaml:7: the metric \"mae\" is of no output, and \"loss\" is by output"},
+    {JOB "loss: {a: mse, b: mae}\nmetrics: {c: [mae]}\n", WF_USAGE,
+     "/jobs/j.yaml:7: the metric \"mae\" is of the output \"c\", which has no loss"},
+    {JOB "loss: {a: mse, b: mae}\nlabels: y\n", WF_USAGE,
+     "/jobs/j.yaml:7: one field holds no labels for 2 losses"},
+    {JOB "loss: {a: mse, b: mae}\nclass_weight: {0: 1}\n", WF_USAGE,
+     "/jobs/j.yaml:7: \"class_weight\" is for a model with one loss, not 2"},
+    {JOB "loss: mse\nclass_weight: {0: 1}\nsample_weight: w\n", WF_USAGE,
+     "/jobs/j.yaml:7: \"class_weight\" and \"sample_weight\" do not go together"},
+    {JOB "loss: mse\nclass_weight: {a: 1}\n", WF_USAGE,
+     "*is a whole number from 0 to 1048575, not a"},
+    {JOB "loss: mse\nclass_weight: [1, 2]\n", WF_USAGE,
+     "/jobs/j.yaml:7: \"class_weight\" is a map"},
     {JOB "checkpoint: {keep: 0}\n", WF_USAGE, "*\"keep\" is a whole number from 1"},
     {LAYERS("{dens: {units: 3}}"), WF_USAGE,
      "/jobs/j.yaml:2: unknown layer \"dens\"; did you mean "
@@ -161,8 +233,8 @@ static const bad_text bad[] = {
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{cast: float31}]}}\n", WF_USAGE,
      "*did you mean \"float32\"?"},
     {"job: j\n" MODEL "data: {format: synthetic}\n", WF_USAGE, "*wants its number of records"},
-    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: {learning_rate: {cosine: 1}}}\n",
-     WF_UNSUPPORTED, "/jobs/j.yaml:5: a schedule for \"learning_rate\" is not built yet"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: {learning_rate: {cosine: x}}}\n", WF_USAGE,
+     "/jobs/j.yaml:5: \"cosine\" is a number, not x"},
     {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: {learning_rate: fast}}\n", WF_USAGE,
      "*\"learning_rate\" is a number, not fast"},
     {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: 3}\n", WF_USAGE,
@@ -211,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_file_becomes_a_struct),
         cmocka_unit_test(defaults_are_those_of_the_page),
+        cmocka_unit_test(losses_and_metrics_by_output),
         cmocka_unit_test(each_bad_job_file_gets_its_sentence),
         cmocka_unit_test(every_cut_and_every_flip_is_refused_or_read),
     };

@@ -14,7 +14,7 @@ static bool widens(wf_dtype from, wf_dtype to)
 
 static wf_status cast(wf_rewrite *r)
 {
-    const wf_node *before = wf_rule_made_by(r->n, 0, "Cast");
+    const wf_node *before = wf_rewrite_made_by(r->n, 0, "Cast");
     wf_emit e = wf_emit_begin(r->u->graph, r->n->name, r->err);
 
     if (r->n->in[0]->dtype == r->n->out[0]->dtype)
@@ -32,7 +32,7 @@ static wf_status cast_like(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
-const wf_rule wf_rules_casts[] = {
+const wf_rewrite_rule wf_rules_casts[] = {
     {WF_DOMAIN_ONNX, "Cast", cast},
     {WF_DOMAIN_ONNX, "CastLike", cast_like},
     {0},

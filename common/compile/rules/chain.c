@@ -62,7 +62,7 @@ static bool all_lie_under(const wf_node *n, const wf_value *y)
 static bool may_take(const wf_rewrite *r, const wf_value *v, const wf_value *y)
 {
     return is_step(v->producer) && v->dtype == y->dtype && wf_same_shape(v, y) &&
-           wf_rule_sole(r, v) && all_lie_under(v->producer, y);
+           wf_rewrite_sole(r, v) && all_lie_under(v->producer, y);
 }
 
 /* The one node that reads v. */
@@ -81,7 +81,7 @@ static bool is_root(const wf_rewrite *r, const wf_node *n)
 
     if (!is_step(n) || !all_lie_under(n, n->out[0]))
         return false;
-    reader = wf_rule_sole(r, n->out[0]) ? reader_of(r, n->out[0]) : NULL;
+    reader = wf_rewrite_sole(r, n->out[0]) ? reader_of(r, n->out[0]) : NULL;
     return !reader || !is_step(reader) || !all_lie_under(reader, reader->out[0]) ||
            !may_take(r, n->out[0], reader->out[0]);
 }
@@ -144,7 +144,7 @@ static wf_status fuse(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
-const wf_rule wf_rules_chain[] = {
+const wf_rewrite_rule wf_rules_chain[] = {
     {.run = fuse},
     {0},
 };

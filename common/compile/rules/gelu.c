@@ -25,16 +25,16 @@ typedef struct product {
  * read. */
 static bool list_factors(product *p, wf_value *v, bool whole)
 {
-    const wf_node *mul = wf_rule_maker(v, "Mul"), *div = wf_rule_maker(v, "Div");
+    const wf_node *mul = wf_rewrite_maker(v, "Mul"), *div = wf_rewrite_maker(v, "Div");
     double number;
 
-    if (wf_rule_uniform(v, &number)) {
+    if (wf_rewrite_uniform(v, &number)) {
         p->number *= number;
         return true;
     }
-    if (mul && (whole || wf_rule_sole(p->r, v)))
+    if (mul && (whole || wf_rewrite_sole(p->r, v)))
         return list_factors(p, mul->in[0], false) && list_factors(p, mul->in[1], false);
-    if (div && (whole || wf_rule_sole(p->r, v)) && wf_rule_uniform(div->in[1], &number)) {
+    if (div && (whole || wf_rewrite_sole(p->r, v)) && wf_rewrite_uniform(div->in[1], &number)) {
         p->number /= number;
         return list_factors(p, div->in[0], false);
     }
@@ -52,10 +52,10 @@ static bool near(double a, double b)
 /* v - 1, when v is a sum with 1. */
 static wf_value *less_one(const wf_value *v)
 {
-    const wf_node *add = wf_rule_maker(v, "Add");
+    const wf_node *add = wf_rewrite_maker(v, "Add");
 
     for (uint32_t i = 0; add && i < 2; i++)
-        if (wf_rule_is(add->in[i], 1.0))
+        if (wf_rewrite_is(add->in[i], 1.0))
             return add->in[1 - i];
     return NULL;
 }
@@ -77,13 +77,13 @@ static bool is_cubic(const wf_rewrite *r, wf_value *v, const wf_value *x)
     if (!list_factors(&p, v, true))
         return false;
     for (uint32_t i = 0; i < p.n; i++) {
-        const wf_node *pow = wf_rule_maker(p.values[i], "Pow");
+        const wf_node *pow = wf_rewrite_maker(p.values[i], "Pow");
 
         if (p.values[i] == x)
             degree++;
-        else if (pow && pow->in[0] == x && wf_rule_is(pow->in[1], 3.0))
+        else if (pow && pow->in[0] == x && wf_rewrite_is(pow->in[1], 3.0))
             degree += 3;
-        else if (pow && pow->in[0] == x && wf_rule_is(pow->in[1], 2.0))
+        else if (pow && pow->in[0] == x && wf_rewrite_is(pow->in[1], 2.0))
             degree += 2;
         else
             return false;
@@ -99,7 +99,7 @@ static bool is_tanh_argument(const wf_rewrite *r, wf_value *v, const wf_value *x
 
     if (!list_factors(&p, v, true) || p.n != 1 || !near(p.number, 0.7978845608028654))
         return false;
-    add = wf_rule_maker(p.values[0], "Add");
+    add = wf_rewrite_maker(p.values[0], "Add");
     for (uint32_t i = 0; add && i < 2; i++)
         if (add->in[i] == x && is_cubic(r, add->in[1 - i], x))
             return true;
@@ -110,9 +110,9 @@ static bool is_tanh_argument(const wf_rewrite *r, wf_value *v, const wf_value *x
 static const char *way_of(const wf_rewrite *r, const wf_value *sum, const wf_value *x)
 {
     wf_value *f = less_one(sum);
-    const wf_node *erf = wf_rule_maker(f, "Erf"), *tanh = wf_rule_maker(f, "Tanh");
+    const wf_node *erf = wf_rewrite_maker(f, "Erf"), *tanh = wf_rewrite_maker(f, "Tanh");
 
-    if (!f || !wf_rule_sole(r, sum) || !wf_rule_sole(r, f))
+    if (!f || !wf_rewrite_sole(r, sum) || !wf_rewrite_sole(r, f))
         return NULL;
     if (erf && is_multiple(r, erf->in[0], x, 0.7071067811865475))
         return "none";
@@ -138,7 +138,7 @@ static wf_status gelu(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
-const wf_rule wf_rules_gelu[] = {
+const wf_rewrite_rule wf_rules_gelu[] = {
     {WF_DOMAIN_ONNX, "Div", gelu},
     {WF_DOMAIN_ONNX, "Mul", gelu},
     {0},

@@ -33,7 +33,7 @@ static wf_status neutral(wf_rewrite *r, double element, bool commutes)
 
         if (i == 1 && !commutes)
             break;
-        if (wf_rule_uniform(r->n->in[1 - i], &other) && other == element &&
+        if (wf_rewrite_uniform(r->n->in[1 - i], &other) && other == element &&
             wf_same_shape(x, r->n->out[0]) && x->dtype == r->n->out[0]->dtype)
             r->instead = x;
     }
@@ -62,14 +62,14 @@ static wf_status divide(wf_rewrite *r)
 
 static wf_status neg(wf_rewrite *r)
 {
-    const wf_node *before = wf_rule_made_by(r->n, 0, "Neg");
+    const wf_node *before = wf_rewrite_made_by(r->n, 0, "Neg");
 
     if (before)
         r->instead = before->in[0];
     return WF_OK;
 }
 
-const wf_rule wf_rules_identities[] = {
+const wf_rewrite_rule wf_rules_identities[] = {
     {WF_DOMAIN_ONNX, "Identity", always},
     {WF_DOMAIN_ONNX, "Dropout", dropout},
     {WF_DOMAIN_ONNX, "Add", add},

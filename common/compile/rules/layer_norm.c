@@ -36,9 +36,9 @@ static int32_t last_axes(const wf_node *mean)
 /* What v is the square of, or NULL. */
 static wf_value *root_of(const wf_value *v)
 {
-    const wf_node *pow = wf_rule_maker(v, "Pow"), *mul = wf_rule_maker(v, "Mul");
+    const wf_node *pow = wf_rewrite_maker(v, "Pow"), *mul = wf_rewrite_maker(v, "Mul");
 
-    if (pow && wf_rule_is(pow->in[1], 2.0))
+    if (pow && wf_rewrite_is(pow->in[1], 2.0))
         return pow->in[0];
     return mul && mul->in[0] == mul->in[1] ? mul->in[0] : NULL;
 }
@@ -46,11 +46,12 @@ static wf_value *root_of(const wf_value *v)
 /* mean(d^2) + epsilon, over which axes. */
 static bool is_variance(const wf_value *v, const wf_value *d, int32_t axis, double *epsilon)
 {
-    const wf_node *add = wf_rule_maker(v, "Add"), *mean;
+    const wf_node *add = wf_rewrite_maker(v, "Add"), *mean;
 
-    if (!add || (!wf_rule_uniform(add->in[1], epsilon) && !wf_rule_uniform(add->in[0], epsilon)))
+    if (!add ||
+        (!wf_rewrite_uniform(add->in[1], epsilon) && !wf_rewrite_uniform(add->in[0], epsilon)))
         return false;
-    mean = wf_rule_made_by(add, wf_rule_uniform(add->in[1], epsilon) ? 0 : 1, "ReduceMean");
+    mean = wf_rewrite_made_by(add, wf_rewrite_uniform(add->in[1], epsilon) ? 0 : 1, "ReduceMean");
     return mean && last_axes(mean) == axis && root_of(mean->in[0]) == d;
 }
 
@@ -62,22 +63,22 @@ static bool is_private(const wf_rewrite *r, const wf_node *div, const wf_value *
     const wf_value *squared;
     const wf_node *mean;
 
-    mean = wf_rule_made_by(add, 0, "ReduceMean");
-    mean = mean ? mean : wf_rule_made_by(add, 1, "ReduceMean");
+    mean = wf_rewrite_made_by(add, 0, "ReduceMean");
+    mean = mean ? mean : wf_rewrite_made_by(add, 1, "ReduceMean");
     squared = mean->in[0];
-    return wf_uses(r->u->graph, d) == (wf_rule_maker(squared, "Mul") ? 3u : 2u) &&
-           !wf_is_output(r->u->graph, d) && wf_rule_sole(r, squared) &&
-           wf_rule_sole(r, mean->out[0]) && wf_rule_sole(r, add->out[0]) &&
-           wf_rule_sole(r, root->out[0]);
+    return wf_uses(r->u->graph, d) == (wf_rewrite_maker(squared, "Mul") ? 3u : 2u) &&
+           !wf_is_output(r->u->graph, d) && wf_rewrite_sole(r, squared) &&
+           wf_rewrite_sole(r, mean->out[0]) && wf_rewrite_sole(r, add->out[0]) &&
+           wf_rewrite_sole(r, root->out[0]);
 }
 
 /* x, when div is (x - mean(x)) / sqrt(variance + epsilon). */
 static wf_value *normalised(const wf_rewrite *r, const wf_node *div, int32_t *axis, double *epsilon)
 {
     wf_value *d = div->in[0];
-    const wf_node *sub = wf_rule_maker(d, "Sub"),
-                  *mean = sub ? wf_rule_made_by(sub, 1, "ReduceMean") : NULL;
-    const wf_node *root = wf_rule_made_by(div, 1, "Sqrt");
+    const wf_node *sub = wf_rewrite_maker(d, "Sub"),
+                  *mean = sub ? wf_rewrite_made_by(sub, 1, "ReduceMean") : NULL;
+    const wf_node *root = wf_rewrite_made_by(div, 1, "Sqrt");
 
     if (!mean || !root || mean->in[0] != sub->in[0] || !wf_dtype_is_float(d->dtype))
         return NULL;
@@ -105,15 +106,15 @@ static wf_status layer_norm(wf_rewrite *r)
     wf_emit e = wf_emit_begin(r->u->graph, r->n->name, r->err);
 
     for (uint32_t i = 0; i < 2; i++) {
-        wf_node *mul = wf_rule_made_by(r->n, i, "Mul");
+        wf_node *mul = wf_rewrite_made_by(r->n, i, "Mul");
 
         for (uint32_t k = 0; mul && k < 2 && !r->instead; k++) {
-            const wf_node *div = wf_rule_made_by(mul, k, "Div");
+            const wf_node *div = wf_rewrite_made_by(mul, k, "Div");
             wf_value *in[3] = {NULL, mul->in[1 - k], r->n->in[1 - i]};
             int32_t axis;
             double epsilon;
 
-            if (!div || !wf_rule_sole(r, mul->out[0]) || !wf_rule_sole(r, div->out[0]))
+            if (!div || !wf_rewrite_sole(r, mul->out[0]) || !wf_rewrite_sole(r, div->out[0]))
                 continue;
             in[0] = normalised(r, div, &axis, &epsilon);
             if (in[0] && is_scale(in[1], in[0], axis) && is_scale(in[2], in[0], axis))
@@ -125,7 +126,7 @@ static wf_status layer_norm(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
-const wf_rule wf_rules_layer_norm[] = {
+const wf_rewrite_rule wf_rules_layer_norm[] = {
     {WF_DOMAIN_ONNX, "Add", layer_norm},
     {0},
 };

@@ -39,7 +39,7 @@ static bool is_row(const wf_value *v, const wf_value *y)
 /* MatMul by a matrix: where it is transposed on the way, or a bias or a Relu follows. */
 static wf_status transposed(wf_rewrite *r)
 {
-    const wf_node *t = wf_rule_made_by(r->n, 1, "Transpose");
+    const wf_node *t = wf_rewrite_made_by(r->n, 1, "Transpose");
 
     if (!t || t->out[0]->rank != 2 || r->n->in[0]->rank < 2 ||
         !wf_dtype_is_float(r->n->in[0]->dtype))
@@ -73,7 +73,7 @@ static wf_status add_bias(wf_rewrite *r)
         bool trans;
 
         if (!product_of(y->producer, in, &trans) || in[2] || !is_row(bias, y) ||
-            !wf_rule_sole(r, y))
+            !wf_rewrite_sole(r, y))
             continue;
         in[2] = bias;
         return emit(r, in, trans, false);
@@ -86,12 +86,12 @@ static wf_status relu(wf_rewrite *r)
     wf_value *y = r->n->in[0], *in[3];
     bool trans;
 
-    if (!product_of(y->producer, in, &trans) || !wf_rule_sole(r, y))
+    if (!product_of(y->producer, in, &trans) || !wf_rewrite_sole(r, y))
         return WF_OK;
     return emit(r, in, trans, true);
 }
 
-const wf_rule wf_rules_linear[] = {
+const wf_rewrite_rule wf_rules_linear[] = {
     {WF_DOMAIN_ONNX, "MatMul", transposed},
     {WF_DOMAIN_ONNX, "Add", add_bias},
     {WF_DOMAIN_ONNX, "Relu", relu},

@@ -48,7 +48,7 @@ static wf_status log_of(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
-const wf_rule wf_rules_log_sigmoid[] = {
+const wf_rewrite_rule wf_rules_log_sigmoid[] = {
     {WF_DOMAIN_ONNX, "Log", log_of},
     {0},
 };

@@ -34,7 +34,7 @@ static wf_status quotient(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
-const wf_rule wf_rules_powers[] = {
+const wf_rewrite_rule wf_rules_powers[] = {
     {WF_DOMAIN_ONNX, "Pow", square},
     {WF_DOMAIN_ONNX, "Div", quotient},
     {0},

@@ -6,22 +6,22 @@
 /* No chain of rewrites that one makes possible for the next came near it. */
 enum { MOST_SWEEPS = 100 };
 
-wf_node *wf_rule_maker(const wf_value *v, const char *op)
+wf_node *wf_rewrite_maker(const wf_value *v, const char *op)
 {
     return v && wf_node_is(v->producer, WF_DOMAIN_ONNX, op) ? v->producer : NULL;
 }
 
-wf_node *wf_rule_made_by(const wf_node *n, uint32_t i, const char *op)
+wf_node *wf_rewrite_made_by(const wf_node *n, uint32_t i, const char *op)
 {
-    return wf_node_has_in(n, i) ? wf_rule_maker(n->in[i], op) : NULL;
+    return wf_node_has_in(n, i) ? wf_rewrite_maker(n->in[i], op) : NULL;
 }
 
-bool wf_rule_sole(const wf_rewrite *r, const wf_value *v)
+bool wf_rewrite_sole(const wf_rewrite *r, const wf_value *v)
 {
     return wf_uses(r->u->graph, v) == 1 && !wf_is_output(r->u->graph, v);
 }
 
-bool wf_rule_uniform(const wf_value *v, double *out)
+bool wf_rewrite_uniform(const wf_value *v, double *out)
 {
     const wf_node *n;
     const wf_attr *value;
@@ -46,26 +46,20 @@ bool wf_rule_uniform(const wf_value *v, double *out)
     return true;
 }
 
-bool wf_rule_is(const wf_value *v, double number)
+bool wf_rewrite_is(const wf_value *v, double number)
 {
     double found;
 
-    return wf_rule_uniform(v, &found) && fabs(found - number) <= 1e-6 * fabs(number);
+    return wf_rewrite_uniform(v, &found) && fabs(found - number) <= 1e-6 * fabs(number);
 }
 
-wf_value *wf_rule_other(const wf_node *n, const wf_value *v)
-{
-    if (n->in[0] == v)
-        return n->in[1];
-    return n->in[1] == v ? n->in[0] : NULL;
-}
-
-static bool looks_at(const wf_rule *rule, const wf_node *n)
+static bool looks_at(const wf_rewrite_rule *rule, const wf_node *n)
 {
     return !rule->op || wf_node_is(n, rule->domain, rule->op);
 }
 
-static wf_status apply(wf_unit *u, const wf_rule *rule, wf_node *n, bool *changed, wf_err *err)
+static wf_status apply(wf_unit *u, const wf_rewrite_rule *rule, wf_node *n, bool *changed,
+                       wf_err *err)
 {
     wf_rewrite r = {.u = u, .n = n, .err = err};
 
@@ -78,11 +72,11 @@ static wf_status apply(wf_unit *u, const wf_rule *rule, wf_node *n, bool *change
     return WF_OK;
 }
 
-static wf_status apply_all(wf_unit *u, const wf_rule *const lists[], wf_node *n, bool *changed,
-                           wf_err *err)
+static wf_status apply_all(wf_unit *u, const wf_rewrite_rule *const lists[], wf_node *n,
+                           bool *changed, wf_err *err)
 {
     for (size_t i = 0; lists[i]; i++)
-        for (const wf_rule *rule = lists[i]; rule->run; rule++) {
+        for (const wf_rewrite_rule *rule = lists[i]; rule->run; rule++) {
             if (!looks_at(rule, n))
                 continue;
             if (!wf_node_has_out(n, 0) || !wf_uses(u->graph, n->out[0]))
@@ -92,7 +86,7 @@ static wf_status apply_all(wf_unit *u, const wf_rule *const lists[], wf_node *n,
     return WF_OK;
 }
 
-wf_status wf_rules_apply(wf_unit *u, const wf_rule *const lists[], bool prunes, wf_err *err)
+wf_status wf_rules_apply(wf_unit *u, const wf_rewrite_rule *const lists[], bool prunes, wf_err *err)
 {
     bool changed = true;
 

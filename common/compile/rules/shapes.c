@@ -48,7 +48,7 @@ static wf_status reshape(wf_rewrite *r)
         r->changed = true;
     }
     for (size_t i = 0; i < WF_COUNT(movers); i++) {
-        const wf_node *before = wf_rule_made_by(n, 0, movers[i]);
+        const wf_node *before = wf_rewrite_made_by(n, 0, movers[i]);
 
         if (!before)
             continue;
@@ -104,7 +104,7 @@ static bool same_axes(const wf_node *a, const wf_node *b)
 static wf_status back(wf_rewrite *r)
 {
     const char *other = wf_node_is(r->n, WF_DOMAIN_ONNX, "Squeeze") ? "Unsqueeze" : "Squeeze";
-    const wf_node *before = wf_rule_made_by(r->n, 0, other);
+    const wf_node *before = wf_rewrite_made_by(r->n, 0, other);
 
     if (before && same_axes(r->n, before) && before->in[0]->rank >= 0 &&
         before->in[0]->rank == r->n->out[0]->rank &&
@@ -113,7 +113,7 @@ static wf_status back(wf_rewrite *r)
     return WF_OK;
 }
 
-const wf_rule wf_rules_shapes[] = {
+const wf_rewrite_rule wf_rules_shapes[] = {
     {WF_DOMAIN_ONNX, "Reshape", reshape},      {WF_DOMAIN_ONNX, "Flatten", same_shape},
     {WF_DOMAIN_ONNX, "Expand", same_shape},    {WF_DOMAIN_ONNX, "Tile", same_shape},
     {WF_DOMAIN_ONNX, "Concat", alone},         {WF_DOMAIN_ONNX, "Slice", whole},

@@ -16,7 +16,7 @@ static bool is_still(const wf_node *n)
 
 static wf_status transpose(wf_rewrite *r)
 {
-    const wf_node *before = wf_rule_made_by(r->n, 0, "Transpose");
+    const wf_node *before = wf_rewrite_made_by(r->n, 0, "Transpose");
     wf_emit e = wf_emit_begin(r->u->graph, r->n->name, r->err);
     int64_t perm[WF_MAX_RANK];
     size_t n_outer, n_inner;
@@ -46,7 +46,7 @@ static wf_status gemm(wf_rewrite *r)
     static const char *const flags[] = {"transA", "transB"};
 
     for (uint32_t i = 0; i < 2; i++) {
-        const wf_node *t = wf_rule_made_by(r->n, i, "Transpose");
+        const wf_node *t = wf_rewrite_made_by(r->n, i, "Transpose");
         size_t n = 0;
         const int64_t *perm = t ? wf_node_ints(t, "perm", &n) : NULL;
 
@@ -60,7 +60,7 @@ static wf_status gemm(wf_rewrite *r)
     return WF_OK;
 }
 
-const wf_rule wf_rules_transposes[] = {
+const wf_rewrite_rule wf_rules_transposes[] = {
     {WF_DOMAIN_ONNX, "Transpose", transpose},
     {WF_DOMAIN_ONNX, "Gemm", gemm},
     {0},

@@ -17,6 +17,9 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
         return WF_OK;
     if (!binary)
         WF_TRY(wf_need_int(n, 1, "labels", err));
+    if (wf_node_int(n, "k", 1) < 1)
+        return wf_fail(err, WF_INVALID, NULL, "k is at least 1, not %lld",
+                       (long long)wf_node_int(n, "k", 1));
     if (scores->rank < 1 || labels->rank < 1 || (!binary && scores->rank != 2) ||
         wf_axes_clash(&scores->axes[0], &labels->axes[0]))
         return wf_fail(err, WF_SHAPE, NULL,
@@ -25,7 +28,8 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row attrs[] = {{"threshold", WF_ATTR_FLOAT, false}, {0}};
+static const wf_attr_row attrs[] = {
+    {"k", WF_ATTR_INT, false}, {"threshold", WF_ATTR_FLOAT, false}, {0}};
 
 const wf_op wf_op_correct_count = {
     .name = "CorrectCount",

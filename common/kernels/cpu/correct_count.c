@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/correct_count.c - ai.weft CorrectCount(scores, labels): how many rows hit
  * their label. Without `threshold` scores are [n, classes], labels [n] integers, and a hit is the
- * first largest score at the label. With it, element by element: (score > threshold) == (label >
- * 0.5). */
+ * first largest score at the label; with `k`, a label with fewer than k scores above its own. With
+ * `threshold`, element by element: (score > threshold) == (label > 0.5). */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
@@ -44,6 +45,33 @@ static int64_t above(const wf_tensor *scores, const wf_tensor *labels, double th
 LARGEST(largest_f32, float)
 LARGEST(largest_f64, double)
 
+/* Whether fewer than k scores lie above the label's; ties count for it, NaN never does. */
+#define AMONG(name, T)                                                                             \
+    static bool name(const T *x, int64_t n, int64_t label, int64_t k)                              \
+    {                                                                                              \
+        int64_t n_above = 0;                                                                       \
+                                                                                                   \
+        if (label < 0 || label >= n || !isfinite(x[label]))                                        \
+            return false;                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            n_above += x[i] > x[label];                                                            \
+        return n_above < k;                                                                        \
+    }
+AMONG(among_f32, float)
+AMONG(among_f64, double)
+
+static int64_t top_k(const wf_tensor *scores, const wf_tensor *labels, int64_t k)
+{
+    int64_t hits = 0, classes = scores->dims[1];
+
+    for (int64_t i = 0; i < scores->dims[0]; i++)
+        hits += scores->dtype == WF_F32 ? among_f32((const float *)scores->data + i * classes,
+                                                    classes, wf_int_at(labels, i), k)
+                                        : among_f64((const double *)scores->data + i * classes,
+                                                    classes, wf_int_at(labels, i), k);
+    return hits;
+}
+
 static wf_status correct_count(const wf_run *run, const wf_tensor *const in[],
                                wf_tensor *const out[], wf_err *err)
 {
@@ -52,6 +80,8 @@ static wf_status correct_count(const wf_run *run, const wf_tensor *const in[],
     (void)err;
     if (wf_node_attr(run->node, "threshold")) {
         hits = above(in[0], in[1], (double)wf_node_float(run->node, "threshold", 0.5f));
+    } else if (wf_node_attr(run->node, "k")) {
+        hits = top_k(in[0], in[1], wf_node_int(run->node, "k", 1));
     } else {
         classes = in[0]->dims[1];
         for (int64_t i = 0; i < in[0]->dims[0] && classes > 0; i++) {

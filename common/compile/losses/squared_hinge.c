@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/losses/squared_hinge.c - max(1 - y p, 0)^2; labels are -1 and 1, or 0 and 1. */
+#include "common/compile/losses/losses.h"
+
+static wf_value *values(wf_emit *e, const wf_goal *g)
+{
+    wf_value *reach = wf_emit_mul(e, wf_loss_signs(e, g), g->scores), *short_by;
+
+    short_by =
+        wf_emit_unary(e, "Relu", wf_emit_sub(e, wf_emit_scalar(e, g->scores->dtype, 1.0), reach));
+    return wf_emit_mul(e, short_by, short_by);
+}
+
+const wf_loss_row wf_loss_squared_hinge = {
+    .name = "squared_hinge",
+    .kind = WF_LOSS_BINARY,
+    .margin = true,
+    .values = values,
+};
