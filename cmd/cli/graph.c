@@ -6,6 +6,8 @@
 #include "cmd/cli/term.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
+#include "common/data/data.h"
+#include "common/exec/exec.h"
 #include "common/graph/onnx.h"
 
 #include <inttypes.h>
@@ -14,6 +16,7 @@
 
 typedef struct request {
     const char *source, *after, *file, *mode, *n_ps;
+    bool memory;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
     wf_model model;
     wf_compile_spec spec;
@@ -102,6 +105,71 @@ static wf_status print_summary(const request *r, const wf_compiled *c, wf_err *e
     return WF_OK;
 }
 
+/* How many nodes each pass leaves. */
+static wf_status print_stages(const request *r, wf_err *err)
+{
+    const char *name, *help;
+
+    printf("\nnodes");
+    for (size_t i = 0; wf_compile_pass_at(i, &name, &help); i++) {
+        wf_compile_spec spec = r->spec;
+        wf_compiled *c = NULL;
+
+        spec.stop_after = name;
+        WF_TRY(wf_compile(&spec, &c, err));
+        printf("%s %s %zu", i ? "," : "", name, c->graph->n_nodes);
+        wf_compiled_free(&c);
+    }
+    printf("\n");
+    return WF_OK;
+}
+
+/* A symbolic first axis is the batch; what else is open cannot be planned. */
+static wf_status plan_for(const request *r, const wf_graph *g, wf_plan **out, wf_err *err)
+{
+    wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
+    wf_plan_options options = {.shapes = shapes};
+
+    for (size_t i = 0; i < g->n_inputs && i < WF_DATA_MAX_FIELDS; i++) {
+        const wf_value *v = g->inputs[i];
+        wf_plan_shape *s = &shapes[options.n_shapes];
+
+        if (v->rank < 1 || v->axes[0].size >= 0)
+            continue;
+        *s = (wf_plan_shape){.name = v->name, .rank = (uint32_t)v->rank};
+        for (int32_t k = 0; k < v->rank; k++)
+            s->dims[k] = k ? v->axes[k].size : r->job ? (int64_t)r->job->batch : 1;
+        options.n_shapes++;
+    }
+    return wf_plan_new(g, &options, out, err);
+}
+
+static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *err)
+{
+    wf_plan *plan = NULL;
+    wf_plan_usage u;
+    uint64_t outputs = 0;
+    char text[5][32];
+
+    WF_TRY(plan_for(r, c->graph, &plan, err));
+    u = wf_plan_memory(plan);
+    for (uint32_t i = 0; i < wf_plan_n_outputs(plan); i++)
+        outputs += wf_plan_output(plan, i)->bytes;
+    wf_plan_free(&plan);
+    printf("\nmemory of a step at batch %" PRIu64 ", %" PRIu32 " kernels\n",
+           r->job ? (uint64_t)r->job->batch : UINT64_C(1), u.n_nodes);
+    printf("  arena      %10s  tensors between kernels, sharing memory\n",
+           wf_bytes_text(u.arena_bytes, text[0], sizeof text[0]));
+    printf("  unshared   %10s  the same tensors each with memory of its own\n",
+           wf_bytes_text(u.tensors_bytes, text[1], sizeof text[1]));
+    printf("  constants  %10s\n", wf_bytes_text(u.constants_bytes, text[2], sizeof text[2]));
+    printf("  workspace  %10s  of the kernel that wants most\n",
+           wf_bytes_text(u.workspace_bytes, text[3], sizeof text[3]));
+    printf("  outputs    %10s  gradients and fetched values\n",
+           wf_bytes_text(outputs, text[4], sizeof text[4]));
+    return print_stages(r, err);
+}
+
 static bool is_yaml(const char *path)
 {
     size_t n = strlen(path);
@@ -146,11 +214,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     request r = {.mode = "train", .n_ps = "2"};
     wf_compiled *c = NULL;
     wf_words words;
-    const wf_flag flags[] = {{"after", 0, .value = &r.after},
-                             {"output", 'o', .value = &r.file},
-                             {"mode", 0, .value = &r.mode},
-                             {"ps", 0, .value = &r.n_ps},
-                             {0}};
+    const wf_flag flags[] = {{"after", 0, .value = &r.after}, {"output", 'o', .value = &r.file},
+                             {"mode", 0, .value = &r.mode},   {"ps", 0, .value = &r.n_ps},
+                             {"memory", 0, .set = &r.memory}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
@@ -165,6 +231,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
                    c->graph->n_nodes);
     } else if (rc == WF_OK) {
         rc = print_summary(&r, c, err);
+        if (rc == WF_OK && r.memory)
+            rc = print_memory(&r, c, err);
     }
     wf_compiled_free(&c);
     wf_job_free(&r.job);
@@ -174,17 +242,22 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_graph = {
     .name = "graph",
     .help = "show a model at any stage of its compilation",
-    .usage = "weft graph JOB.yaml|MODEL.onnx [--after PASS] [-o FILE.onnx]\n\n"
-             "Compiles the model of a job, or an ONNX file as it stands, and prints its variables, "
-             "where\n"
-             "they lie, and what goes in and out. With -o the graph is written, to be opened in "
-             "any ONNX\n"
-             "viewer; weft's own operations are in the domain ai.weft.\n"
-             "  --after PASS   stop after that pass; the summary lists them\n"
-             "  -o FILE.onnx   write the graph instead of the summary\n"
-             "  --mode MODE    of a job: train (as it is), eval or infer\n"
-             "  --ps N         of a job: parameter servers to place it on (2)\n\n"
-             "  weft graph examples/digits.yaml\n"
-             "  weft graph examples/digits.yaml --after differentiate -o grad.onnx\n",
+    .usage =
+        "weft graph JOB.yaml|MODEL.onnx [--after PASS] [--memory] [-o FILE.onnx]\n\n"
+        "Compiles the model of a job, or an ONNX file as it stands, and prints its variables, "
+        "where\n"
+        "they lie, and what goes in and out. With -o the graph is written, to be opened in "
+        "any ONNX\n"
+        "viewer; weft's own operations are in the domain ai.weft.\n"
+        "  --after PASS   stop after that pass; the summary lists them\n"
+        "  -o FILE.onnx   write the graph instead of the summary\n"
+        "  --memory       and what a step takes, planned at the job's batch (else 1), with the "
+        "nodes\n"
+        "                 that each pass leaves\n"
+        "  --mode MODE    of a job: train (as it is), eval or infer\n"
+        "  --ps N         of a job: parameter servers to place it on (2)\n\n"
+        "  weft graph examples/digits.yaml\n"
+        "  weft graph examples/digits.yaml --memory\n"
+        "  weft graph examples/digits.yaml --after differentiate -o grad.onnx\n",
     .run = run,
 };

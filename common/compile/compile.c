@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/compile.c - the one door: the ordered table of passes, and the walk along it.
  *
- * The order is a contract (DESIGN 3). Two places where it is not obvious: `stable` stands before
+ * The order is a contract (DESIGN 3). Two places where it is not obvious: `recognise` stands before
  * `differentiate`, since a gradient is only as stable as the form it is taken of; `fold` and
  * `simplify` stand after `prune`, since nodes that nobody needs are not worth computing.
  */
@@ -15,8 +15,8 @@ static const wf_pass passes[] = {
     {"import", "the model with named inputs and variables, shapes inferred", wf_pass_import},
     {"weights", "first weights from a file in place, frozen variables marked", wf_pass_weights},
     {"loss", "loss and metrics attached", wf_pass_loss},
-    {"stable", "logarithms of sigmoids in a form that cannot overflow", wf_pass_stable},
     {"mode", "Dropout on for training, gone otherwise", wf_pass_mode},
+    {"recognise", "what was written out as the one operation that it is", wf_pass_recognise},
     {"differentiate", "gradients of the loss to each trainable variable", wf_pass_differentiate},
     {"update", "gradients in the form that updates take", wf_pass_update},
     {"strategy", "variables pulled from and gradients pushed to parameter servers",
@@ -26,6 +26,7 @@ static const wf_pass passes[] = {
     {"fold", "what is constant computed once, here", wf_pass_fold},
     {"simplify", "nodes that do nothing gone", wf_pass_simplify},
     {"cse", "equal nodes computed once", wf_pass_cse},
+    {"fuse", "products with what follows them, chains of elementwise operations", wf_pass_fuse},
     {"place", "variables cut into slices, each with its ps", wf_pass_place},
     {"partition", "one graph per task", wf_pass_partition},
     {"schedule", "execution order: pulls by first use, pushes by readiness", wf_pass_schedule},
@@ -58,8 +59,8 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
     near = wf_nearest(name, names, WF_COUNT(names));
     return wf_fail(
         err, WF_USAGE,
-        "there are import, weights, loss, stable, mode, differentiate, update, strategy, prune, "
-        "infer, fold, simplify, cse, place, partition, schedule",
+        "there are import, weights, loss, mode, recognise, differentiate, update, strategy, prune, "
+        "infer, fold, simplify, cse, fuse, place, partition, schedule",
         "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
         near ? "\"?" : "");
 }

@@ -122,6 +122,7 @@ typedef struct wf_compile_spec {
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
+    bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
     /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */

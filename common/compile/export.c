@@ -25,6 +25,7 @@ wf_status wf_compile_export(const wf_compile_spec *spec, size_t n, const wf_name
 
     infer.mode = WF_COMPILE_INFER;
     infer.strategy = WF_COMPILE_LOCAL;
+    infer.is_portable = true;
     infer.stop_after = NULL;
     rc = wf_compile(&infer, &c, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++)

@@ -111,7 +111,7 @@ typedef struct wf_pass {
 WF_MUST_USE wf_status wf_pass_import(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_weights(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_loss(wf_unit *u, wf_err *err);
-WF_MUST_USE wf_status wf_pass_stable(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_recognise(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_mode(wf_unit *u, wf_err *err);
 /* Part of mode: BatchNormalization, in batch_norm.c. */
 WF_MUST_USE wf_status wf_mode_batch_norm(wf_unit *u, wf_err *err);
@@ -123,6 +123,7 @@ WF_MUST_USE wf_status wf_pass_infer(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_fold(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_simplify(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_cse(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_fuse(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_place(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_partition(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_schedule(wf_unit *u, wf_err *err);

@@ -10,8 +10,17 @@
  *      attr variable: its name. The output has the type that its maker gave it
  *   Push(gradient) ->
  *      attr variable
+ *   Chain(x1, ... xn) -> y
+ *      attrs steps (names of elementwise operations), args (two operands for each: an input, or
+ *      n + i for the result of step i; -1: none); common/graph/chain.h
  *   Choose(condition, a1, ... an, b1, ... bn) -> y1, ... yn
  *      a where the condition, one bool, is true, and b otherwise: what stands for an If
+ *   DotAttention(q, k, v, (mask)) -> y; DotAttentionGrad(dy, q, k, v, (mask)) -> dq, dk, dv
+ *      attrs scale = 1, fill = -inf, transK = 0: softmax(scale q k^T, masked) v over the last two
+ *      axes, q [..., t, d], k [..., s, d], or [..., d, s] with transK, v [..., s, e]. The mask
+ *      broadcasts to [..., t, s]: true where the score is fill, or numbers that are added
+ *   Linear(x, W, (bias)) -> y
+ *      attrs activation = "" or "Relu", transB = 0: activation(x W + bias), W a matrix, bias a row
  *   SumToLike(x, ref) -> as ref
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx

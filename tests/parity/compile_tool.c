@@ -53,6 +53,7 @@ static wf_status stages(const char *model, const char *mode, const char *loss, c
                             .mode = !strcmp(mode, "train")  ? WF_COMPILE_TRAIN
                                     : !strcmp(mode, "eval") ? WF_COMPILE_EVAL
                                                             : WF_COMPILE_INFER,
+                            .is_portable = !strcmp(mode, "infer"), /* as an export is */
                             .strategy = WF_COMPILE_PARAMETER_SERVER,
                             .loss = strcmp(loss, "-") ? loss : NULL,
                             .batch = 32,

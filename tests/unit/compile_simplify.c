@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/compile_simplify.c - fold, simplify, cse and stable make less of a graph, and the
+/* tests/unit/compile_simplify.c - fold, simplify, cse and recognise make less of a graph, and the
  * result means the same. */
 #include "tests/unit/compile_eval.h"
 #include <math.h>
@@ -28,7 +28,7 @@ static void lab_open(lab *l)
  * `nodes` nodes. Gives the compiled graph. */
 static wf_compiled *lab_close(lab *l, wf_value *y, size_t nodes)
 {
-    wf_compile_spec spec = {.graph = l->g, .mode = WF_COMPILE_RUN};
+    wf_compile_spec spec = {.graph = l->g, .mode = WF_COMPILE_RUN, .stop_after = "cse"};
     wf_compiled *c;
     evaluated before, after;
     fed feeds[] = {{"x", l->data}, {NULL, NULL}};
@@ -165,6 +165,50 @@ static void gemm_takes_a_transpose_in(void **state)
     v = wf_emit_reshape(&l.e, l.x, 2, (const int64_t[]){0, 6});
     c = lab_close(&l, wf_emit_gemm(&l.e, v, w, NULL, 1.0f, 1.0f, false, false), 2);
     assert_int_equal(wf_node_int(c->graph->nodes[1], "transB", 0), 1);
+    wf_compiled_free(&c);
+}
+
+static void powers_are_products(void **state)
+{
+    lab l;
+    wf_value *v;
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l);
+    v = wf_emit_pow(&l.e, l.x, wf_emit_scalar(&l.e, WF_F32, 2.0));
+    v = wf_emit_div(&l.e, v, wf_emit_scalar(&l.e, WF_F32, -4.0));
+    c = lab_close(&l, v, 2);
+    assert_int_equal(count_op(c->graph, "Mul"), 2);
+    wf_compiled_free(&c);
+
+    lab_open(&l); /* not exact */
+    v = wf_emit_div(&l.e, l.x, wf_emit_scalar(&l.e, WF_F32, 3.0));
+    c = lab_close(&l, wf_emit_pow(&l.e, v, wf_emit_scalar(&l.e, WF_F32, 3.0)), 2);
+    assert_int_equal(count_op(c->graph, "Mul"), 0);
+    wf_compiled_free(&c);
+}
+
+static void what_takes_all_goes(void **state)
+{
+    lab l;
+    wf_value *v, *in[4];
+    wf_attr axis = wf_attr_int("axis", 0);
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l);
+    v = wf_emit_op(&l.e, "Concat", 1, &l.x, 1, &axis);
+    v = wf_emit_transpose(&l.e, v, (const int64_t[]){0, 1, 2});
+    v = wf_emit_binary(&l.e, "Tile", v, wf_emit_ints(&l.e, 3, (const int64_t[]){1, 1, 1}));
+    in[0] = v;
+    in[1] = wf_emit_ints(&l.e, 1, (const int64_t[]){0});
+    in[2] = wf_emit_ints(&l.e, 1, (const int64_t[]){INT64_MAX});
+    in[3] = wf_emit_ints(&l.e, 1, (const int64_t[]){2});
+    v = wf_emit_op(&l.e, "Slice", 4, in, 0, NULL);
+    v = wf_emit_unsqueeze(&l.e, v, 1, (const int64_t[]){1});
+    v = wf_emit_binary(&l.e, "Squeeze", v, wf_emit_ints(&l.e, 1, (const int64_t[]){1}));
+    c = lab_close(&l, wf_emit_exp(&l.e, v), 1);
     wf_compiled_free(&c);
 }
 
@@ -305,6 +349,8 @@ int main(void)
         cmocka_unit_test(a_computed_target_becomes_a_constant),
         cmocka_unit_test(transposes_and_casts_collapse),
         cmocka_unit_test(gemm_takes_a_transpose_in),
+        cmocka_unit_test(powers_are_products),
+        cmocka_unit_test(what_takes_all_goes),
         cmocka_unit_test(constants_fold_and_equal_nodes_merge),
         cmocka_unit_test(dropout_goes_outside_training),
         cmocka_unit_test(logs_of_sigmoids_survive_large_logits),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/gemm.c - Gemm: Y = alpha A' B' + beta C. A row vector C is added by the
  * product itself; another is spread over Y first, so that the product adds to it in its one pass.
- */
+ * And Linear, where that pass also cuts negative results. */
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/move.h"
 #include "common/kernels/cpu/product.h"
@@ -48,7 +48,35 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
         p->beta = 0;
     prep->state = s;
     prep->release = release;
-    return wf_product_prepare(prep, p, s->is_row, &s->way, err);
+    return wf_product_prepare(prep, p, s->is_row ? WF_PRODUCT_BIAS : 0, &s->way, err);
+}
+
+/* All rows of x, whatever its rank, are one matrix. */
+static wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[],
+                                const wf_tensor *const out[], wf_err *err)
+{
+    plan *s = wf_arena_alloc(prep->arena, sizeof *s);
+    wf_product p = {.dtype = out[0]->dtype, .alpha = 1};
+    uint32_t then = 0;
+
+    if (!s)
+        return wf_fail_nomem(err, sizeof *s);
+    p.trans_b = wf_node_int(prep->node, "transB", 0) != 0;
+    p.n = wf_dim(out[0], -1);
+    p.k = wf_dim(in[0], -1);
+    p.m = 1;
+    for (uint32_t i = 0; i + 1 < out[0]->rank; i++)
+        p.m *= out[0]->dims[i];
+    if (WF_MAX(WF_MAX(p.m, p.n), p.k) > INT32_MAX)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "it has more than 2^31 - 1 rows or columns");
+    s->is_row = in[2] != NULL;
+    if (in[2])
+        then |= WF_PRODUCT_BIAS;
+    if (wf_node_string(prep->node, "activation", "")[0])
+        then |= WF_PRODUCT_RELU;
+    prep->state = s;
+    prep->release = release;
+    return wf_product_prepare(prep, &p, then, &s->way, err);
 }
 
 static wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
@@ -66,5 +94,6 @@ static wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor 
 
 const wf_kernel wf_kernels_gemm[] = {
     WF_ROW("Gemm", WF_TYPES_FLOAT, gemm, .prepare = prepare),
+    WF_ROW("Linear", WF_TYPES_FLOAT, gemm, .domain = WF_DOMAIN_WEFT, .prepare = prepare_linear),
     {0},
 };

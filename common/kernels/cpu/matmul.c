@@ -58,7 +58,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
     prep->state = s;
     prep->release = release;
-    return s->batch.elems == 1 ? wf_product_prepare(prep, p, false, &s->way, err) : WF_OK;
+    return s->batch.elems == 1 ? wf_product_prepare(prep, p, 0, &s->way, err) : WF_OK;
 }
 
 static void span(void *arg, const wf_span *s)

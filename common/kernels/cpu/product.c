@@ -22,7 +22,7 @@ typedef struct cut {
 
 struct wf_product_way {
     wf_product p;
-    bool bias, by_columns;
+    bool bias, relu, by_columns;
     cut *cuts; /* [n_cuts], of oneDNN; NULL: OpenBLAS */
     int64_t n_cuts;
 };
@@ -54,7 +54,8 @@ static wf_onednn_shape shape_of(const wf_product_way *w, int64_t extent)
                              .ldb = p->trans_b ? p->k : p->n,
                              .ldc = p->n,
                              .add = p->beta == 1,
-                             .bias = w->bias};
+                             .bias = w->bias,
+                             .relu = w->relu};
 }
 
 static void drop_cuts(wf_product_way *w)
@@ -86,15 +87,18 @@ static bool cut_up(wf_product_way *w, uint32_t threads, size_t *workspace)
     return true;
 }
 
-wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, bool bias, wf_product_way **out,
-                             wf_err *err)
+wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
+                             wf_product_way **out, wf_err *err)
 {
     wf_product_way *w = wf_arena_alloc(prep->arena, sizeof *w);
     size_t workspace = 0;
 
     if (!w)
         return wf_fail_nomem(err, sizeof *w);
-    *w = (wf_product_way){.p = *p, .bias = bias, .by_columns = p->n > p->m};
+    *w = (wf_product_way){.p = *p,
+                          .bias = then & WF_PRODUCT_BIAS,
+                          .relu = then & WF_PRODUCT_RELU,
+                          .by_columns = p->n > p->m};
     *out = w;
     if (!wants_onednn(p))
         return WF_OK;
@@ -150,6 +154,26 @@ static void spread(const wf_product *p, const void *bias, void *c)
         memcpy((char *)c + (size_t)i * bytes, bias, bytes);
 }
 
+#define CUT(T)                                                                                     \
+    WF_MULTIVERSION static void cut_##T(T *c, int64_t begin, int64_t end)                          \
+    {                                                                                              \
+        for (int64_t i = begin; i < end; i++)                                                      \
+            c[i] = c[i] < 0 ? 0 : c[i];                                                            \
+    }
+CUT(float)
+CUT(double)
+
+/* Relu in place, for OpenBLAS; a NaN stays one. */
+static void cut_range(void *arg, int64_t begin, int64_t end)
+{
+    const wf_product *p = arg;
+
+    if (p->dtype == WF_F32)
+        cut_float(p->c, begin, end);
+    else
+        cut_double(p->c, begin, end);
+}
+
 void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
                    const void *bias, void *c)
 {
@@ -169,4 +193,6 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
     p.b = b;
     p.c = c;
     wf_product_run(&p, run->pool);
+    if (w->relu)
+        wf_pool_for(run->pool, p.m * p.n, WF_GRAIN, cut_range, &p);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/stable.c - logarithms of sigmoids in the form that no logit can overflow.
+/* common/compile/rules/log_sigmoid.c - logarithms of sigmoids in the form that no logit can
+ * overflow.
  *
  * PyTorch's binary_cross_entropy_with_logits and logsigmoid come as Log(Sigmoid(x)) and
  * Log(1 - Sigmoid(x)): infinite, and NaN in their gradients, once |x| passes 17 to 88. Both are
@@ -7,8 +8,7 @@
  * SigmoidCrossEntropy (op.h), whose value and slope are exact for every x. This runs before
  * differentiate, so that gradients come out of the stable form too.
  */
-#include "common/compile/pass.h"
-#include "common/graph/emit.h"
+#include "common/compile/rules/rules.h"
 
 /* x when v is Sigmoid(x), else NULL. */
 static wf_value *sigmoid_of(const wf_value *v)
@@ -33,31 +33,22 @@ static wf_value *probability_of(const wf_value *v, double *label)
     return sigmoid_of(n->in[1]) && wf_same_shape(v, n->in[1]) ? sigmoid_of(n->in[1]) : NULL;
 }
 
-static wf_status rewrite(wf_unit *u, wf_node *n, wf_value *x, double label, wf_err *err)
+static wf_status log_of(wf_rewrite *r)
 {
-    wf_emit e = wf_emit_begin(u->graph, n->name, err);
+    wf_emit e = wf_emit_begin(r->u->graph, r->n->name, r->err);
     wf_attr none = wf_attr_string("reduction", "none");
-    wf_value *in[2] = {x, wf_emit_scalar(&e, x->dtype, label)};
-    wf_value *y = wf_emit_neg(&e, wf_emit_op(&e, "SigmoidCrossEntropy", 2, in, 1, &none));
+    wf_value *in[2];
+    double label;
 
-    WF_TRY(wf_emit_end(&e));
-    return wf_hand_over(u, n->out[0], y, err);
+    in[0] = probability_of(r->n->in[0], &label);
+    if (!in[0])
+        return WF_OK;
+    in[1] = wf_emit_scalar(&e, in[0]->dtype, label);
+    r->instead = wf_emit_neg(&e, wf_emit_op(&e, "SigmoidCrossEntropy", 2, in, 1, &none));
+    return wf_emit_end(&e);
 }
 
-wf_status wf_pass_stable(wf_unit *u, wf_err *err)
-{
-    size_t n_nodes = u->graph->n_nodes;
-
-    for (size_t i = 0; i < n_nodes; i++) {
-        wf_node *n = u->graph->nodes[i];
-        double label;
-        wf_value *x;
-
-        if (!wf_node_is(n, WF_DOMAIN_ONNX, "Log"))
-            continue;
-        x = probability_of(n->in[0], &label);
-        if (x)
-            WF_TRY(rewrite(u, n, x, label, err));
-    }
-    return wf_graph_sort(u->graph, err);
-}
+const wf_rewrite_rule wf_rules_log_sigmoid[] = {
+    {WF_DOMAIN_ONNX, "Log", log_of},
+    {0},
+};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/fuse.c - several nodes as one kernel that goes over memory once. Gradients are
+ * built by now: what they read stays. */
+#include "common/compile/rules/rules.h"
+
+wf_status wf_pass_fuse(wf_unit *u, wf_err *err)
+{
+    const wf_rewrite_rule *const products[] = {wf_rules_linear, NULL}, *const chains[] = {
+                                                                           wf_rules_chain, NULL};
+
+    if (u->spec->is_portable)
+        return WF_OK;
+    /* Products first: a Relu that one of them takes in is no step any more. */
+    WF_TRY(wf_rules_apply(u, products, true, err));
+    return wf_rules_apply(u, chains, true, err);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/rules/linear.c - linear layers as ai.weft Linear: product, bias and Relu in one
+ * pass over the result, with weights as they lie. After differentiate: the gradient of Relu reads
+ * its output, which is Linear's. */
+#include "common/compile/rules/rules.h"
+#include <string.h>
+
+static wf_status emit(wf_rewrite *r, wf_value *const in[3], bool trans, bool relu)
+{
+    wf_emit e = wf_emit_begin(r->u->graph, r->n->name, r->err);
+    wf_attr attrs[2];
+    uint32_t n = 0;
+
+    if (relu)
+        attrs[n++] = wf_attr_string("activation", "Relu");
+    if (trans)
+        attrs[n++] = wf_attr_int("transB", 1);
+    r->instead = wf_emit_op(&e, "Linear", in[2] ? 3 : 2, in, n, attrs);
+    return wf_emit_end(&e);
+}
+
+static bool is_linear(const wf_node *n)
+{
+    return wf_node_is(n, WF_DOMAIN_WEFT, "Linear");
+}
+
+static bool has_activation(const wf_node *n)
+{
+    return wf_node_string(n, "activation", "")[0] != 0;
+}
+
+/* A row vector of known size that broadcasts over y's last axis. */
+static bool is_row(const wf_value *v, const wf_value *y)
+{
+    return v->rank == 1 && y->rank >= 2 && v->axes[0].size > 0 &&
+           v->axes[0].size == y->axes[y->rank - 1].size && v->dtype == y->dtype;
+}
+
+/* MatMul by a matrix: where it is transposed on the way, or a bias or a Relu follows. */
+static wf_status transposed(wf_rewrite *r)
+{
+    const wf_node *t = wf_rewrite_made_by(r->n, 1, "Transpose");
+
+    if (!t || t->out[0]->rank != 2 || r->n->in[0]->rank < 2 ||
+        !wf_dtype_is_float(r->n->in[0]->dtype))
+        return WF_OK;
+    return emit(r, (wf_value *[]){r->n->in[0], t->in[0], NULL}, true, false);
+}
+
+/* The inputs of a product that could be Linear, and does nothing that Linear does not do. */
+static bool product_of(const wf_node *n, wf_value *in[3], bool *trans)
+{
+    if (!n || n->n_in < 2 || !wf_dtype_is_float(n->in[0]->dtype) || n->in[0]->rank < 2 ||
+        n->in[1]->rank != 2)
+        return false;
+    in[0] = n->in[0];
+    in[1] = n->in[1];
+    in[2] = wf_node_has_in(n, 2) ? n->in[2] : NULL;
+    *trans = wf_node_int(n, "transB", 0) != 0;
+    if (is_linear(n))
+        return !has_activation(n);
+    if (wf_node_is(n, WF_DOMAIN_ONNX, "MatMul"))
+        return true;
+    return wf_node_is(n, WF_DOMAIN_ONNX, "Gemm") && wf_node_float(n, "alpha", 1) == 1 &&
+           !wf_node_int(n, "transA", 0) &&
+           (!in[2] || (wf_node_float(n, "beta", 1) == 1 && is_row(in[2], n->out[0])));
+}
+
+static wf_status add_bias(wf_rewrite *r)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        wf_value *y = r->n->in[i], *bias = r->n->in[1 - i], *in[3];
+        bool trans;
+
+        if (!product_of(y->producer, in, &trans) || in[2] || !is_row(bias, y) ||
+            !wf_rewrite_sole(r, y))
+            continue;
+        in[2] = bias;
+        return emit(r, in, trans, false);
+    }
+    return WF_OK;
+}
+
+static wf_status relu(wf_rewrite *r)
+{
+    wf_value *y = r->n->in[0], *in[3];
+    bool trans;
+
+    if (!product_of(y->producer, in, &trans) || !wf_rewrite_sole(r, y))
+        return WF_OK;
+    return emit(r, in, trans, true);
+}
+
+const wf_rewrite_rule wf_rules_linear[] = {
+    {WF_DOMAIN_ONNX, "MatMul", transposed},
+    {WF_DOMAIN_ONNX, "Add", add_bias},
+    {WF_DOMAIN_ONNX, "Relu", relu},
+    {0},
+};

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/compile_recognise.c - what exporters write out is seen for what it is, and what only
+ * looks like it is not. */
+#include "tests/unit/compile_fuse.h"
+
+/* How LayerNormalization is written out; zero is as PyTorch does it. */
+typedef struct norm_form {
+    int64_t axis, second_axis;
+    bool squares_by_mul, bias_first;
+    float epsilon;
+    const char *fetched; /* "d" or "variance": an output in the middle */
+} norm_form;
+
+static wf_value *written_out_norm(lab *l, wf_value *x, const norm_form *f)
+{
+    wf_emit *e = &l->e;
+    const int64_t dims[] = {6};
+    wf_value *d, *squared, *variance, *y, *scale, *bias;
+    int64_t axis = f->axis ? f->axis : -1, second = f->second_axis ? f->second_axis : axis;
+
+    d = wf_emit_sub(e, x, wf_emit_reduce_mean(e, x, 1, &axis, true));
+    squared = f->squares_by_mul ? wf_emit_mul(e, d, d)
+                                : wf_emit_pow(e, d, wf_emit_scalar(e, WF_F32, 2.0));
+    variance = wf_emit_reduce_mean(e, squared, 1, &second, true);
+    if (f->fetched)
+        lab_output(l, strcmp(f->fetched, "d") ? variance : d, f->fetched);
+    y = wf_emit_add(e, variance, wf_emit_scalar(e, WF_F32, f->epsilon ? f->epsilon : 1e-5));
+    y = wf_emit_div(e, d, wf_emit_unary(e, "Sqrt", y));
+    scale = add_variable(l->g, "scale", 1, dims);
+    bias = add_variable(l->g, "bias", 1, dims);
+    y = wf_emit_mul(e, y, scale);
+    return f->bias_first ? wf_emit_add(e, bias, y) : wf_emit_add(e, y, bias);
+}
+
+static void layer_norm_is_recognised(void **state)
+{
+    static const norm_form forms[] = {
+        {0}, {.squares_by_mul = true, .bias_first = true}, {.axis = 2, .epsilon = 0.1f}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 3, (const int64_t[]){-1, 4, 6});
+        c = lab_close_grad(
+            &l,
+            written_out_norm(&l, wf_emit_mul(&l.e, l.x, add_variable(l.g, "w", 1, (int64_t[]){6})),
+                             &forms[i]));
+        assert_int_equal(count_op(c->graph, "LayerNormalization"), 1);
+        assert_int_equal(count_op(c->graph, "LayerNormalizationGrad"), 1);
+        assert_int_equal(count_op(c->graph, "ReduceMean"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+static void what_is_no_layer_norm_stays(void **state)
+{
+    static const norm_form forms[] = {{.axis = 1, .second_axis = 1},
+                                      {.second_axis = 1},
+                                      {.fetched = "d"},
+                                      {.fetched = "variance"},
+                                      {.epsilon = -0.01f}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 3, (const int64_t[]){-1, 6, 6});
+        lab_output(&l, written_out_norm(&l, l.x, &forms[i]), "y");
+        c = lab_close(&l);
+        assert_int_equal(count_op(c->graph, "LayerNormalization"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+/* x (1 + erf(x c)) k, and with tanh as the exporters have it. */
+static wf_value *written_out_gelu(lab *l, wf_value *x, int form, double c, double k)
+{
+    wf_emit *e = &l->e;
+    wf_value *half = wf_emit_scalar(e, WF_F32, k), *one = wf_emit_scalar(e, WF_F32, 1.0), *f;
+
+    if (form == 0 || form == 1) {
+        f = wf_emit_unary(e, "Erf",
+                          form ? wf_emit_mul(e, wf_emit_scalar(e, WF_F32, c), x)
+                               : wf_emit_div(e, x, wf_emit_scalar(e, WF_F32, 1 / c)));
+        f = wf_emit_add(e, f, one);
+        return form ? wf_emit_mul(e, wf_emit_mul(e, half, x), f)
+                    : wf_emit_mul(e, wf_emit_mul(e, x, f), half);
+    }
+    f = form == 2 ? wf_emit_pow(e, x, wf_emit_scalar(e, WF_F32, 3.0))
+                  : wf_emit_mul(e, x, wf_emit_mul(e, x, x));
+    f = wf_emit_add(e, x, wf_emit_mul(e, wf_emit_scalar(e, WF_F32, 0.044715), f));
+    f = wf_emit_unary(e, "Tanh", wf_emit_mul(e, f, wf_emit_scalar(e, WF_F32, c)));
+    return wf_emit_mul(e, half, wf_emit_mul(e, x, wf_emit_add(e, one, f)));
+}
+
+static void gelu_is_recognised(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 4; form++) {
+        lab l;
+        wf_value *x;
+        wf_compiled *c;
+
+        lab_open(&l, 3, (const int64_t[]){-1, 4, 6});
+        x = wf_emit_mul(&l.e, l.x, add_variable(l.g, "w", 1, (int64_t[]){6}));
+        c = lab_close_grad(&l,
+                           written_out_gelu(&l, x, form, form < 2 ? 0.70710678 : 0.79788456, 0.5));
+        assert_int_equal(count_op(c->graph, "Gelu"), 1);
+        assert_int_equal(count_op(c->graph, "GeluGrad"), 1);
+        assert_int_equal(count_op(c->graph, "Erf") + count_op(c->graph, "Tanh"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+static void what_is_no_gelu_stays(void **state)
+{
+    static const struct {
+        int form;
+        double c, k;
+    } forms[] = {{0, 0.8, 0.5}, {1, 0.70710678, 1.0}, {2, 0.7, 0.5}, {3, 0.79788456, 0.25}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 3, (const int64_t[]){-1, 4, 6});
+        lab_output(&l, written_out_gelu(&l, l.x, forms[i].form, forms[i].c, forms[i].k), "y");
+        c = lab_close(&l);
+        assert_int_equal(count_op(c->graph, "Gelu"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+enum { T = 70, D = 4 };
+
+/* How attention is written out over [batch, 3, T, D]. */
+typedef struct attention_form {
+    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED } mask;
+    bool divides, takes_transposed, trains_mask;
+    const char *fetched;
+    int64_t axis;
+} attention_form;
+
+/* [T, T]: true (or -inf) above the diagonal; upside down for `negated`. */
+static wf_value *causal(lab *l, wf_dtype dtype, bool negated)
+{
+    const int64_t dims[] = {T, T};
+    wf_tensor *t = NULL;
+
+    must(wf_tensor_new(dtype, 2, dims, &t, &l->err), &l->err);
+    for (int i = 0; i < T; i++)
+        for (int k = 0; k < T; k++)
+            if (dtype == WF_BOOL)
+                ((uint8_t *)t->data)[i * T + k] = (k > i) != negated;
+            else
+                wf_f32_mut(t)[i * T + k] = k > i ? -INFINITY : 0.25f * (float)(i % 3);
+    return wf_emit_constant(&l->e, "mask", &t);
+}
+
+/* [T] bool: the last three are padding. */
+static wf_value *padding(lab *l)
+{
+    const int64_t dims[] = {T};
+    wf_tensor *t = NULL;
+
+    must(wf_tensor_new(WF_BOOL, 1, dims, &t, &l->err), &l->err);
+    for (int k = 0; k < T; k++)
+        ((uint8_t *)t->data)[k] = k >= T - 3;
+    return wf_emit_constant(&l->e, "padding", &t);
+}
+
+static wf_value *masked(lab *l, wf_value *s, const attention_form *f)
+{
+    wf_value *fill = wf_emit_scalar(&l->e, WF_F32, f->mask == PADDED ? -1e9 : -INFINITY);
+
+    switch (f->mask) {
+    case CAUSAL:
+        return wf_emit_where(&l->e, causal(l, WF_BOOL, false), fill, s);
+    case CAUSAL_FALSE:
+        return wf_emit_where(&l->e, causal(l, WF_BOOL, true), s, fill);
+    case PADDED:
+        return wf_emit_where(&l->e, padding(l), fill, s);
+    case ADDED:
+        return wf_emit_add(&l->e, s, causal(l, WF_F32, false));
+    case NO_MASK:
+        break;
+    }
+    return f->trains_mask
+               ? wf_emit_add(&l->e, s, add_variable(l->g, "bias", 2, (const int64_t[]){T, T}))
+               : s;
+}
+
+static wf_value *written_out_attention(lab *l, const attention_form *f)
+{
+    wf_emit *e = &l->e;
+    const int64_t row[] = {D};
+    wf_value *q = wf_emit_mul(e, l->x, add_variable(l->g, "wq", 1, row));
+    wf_value *k = wf_emit_mul(e, l->x, add_variable(l->g, "wk", 1, row));
+    wf_value *v = wf_emit_mul(e, l->x, add_variable(l->g, "wv", 1, row)), *s;
+    wf_attr axis = wf_attr_int("axis", f->axis ? f->axis : -1);
+
+    k = wf_emit_transpose(e, k, (const int64_t[]){0, 1, 3, 2});
+    if (f->takes_transposed)
+        k = wf_emit_scale(e, k, 0.5);
+    s = wf_emit_matmul(e, q, k);
+    s = f->divides ? wf_emit_div(e, s, wf_emit_scalar(e, WF_F32, 2.0)) : wf_emit_scale(e, s, 0.5);
+    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, s, f)}, 1, &axis);
+    if (f->fetched)
+        lab_output(l, s, f->fetched);
+    return wf_emit_matmul(e, s, v);
+}
+
+static void attention_is_recognised(void **state)
+{
+    static const attention_form forms[] = {{NO_MASK},      {CAUSAL, .divides = true},
+                                           {CAUSAL_FALSE}, {ADDED},
+                                           {PADDED},       {CAUSAL, .takes_transposed = true}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 4, (const int64_t[]){-1, 3, T, D});
+        c = lab_close_grad(&l, written_out_attention(&l, &forms[i]));
+        assert_int_equal(count_op(c->graph, "DotAttention"), 1);
+        assert_int_equal(count_op(c->graph, "DotAttentionGrad"), 1);
+        assert_int_equal(count_op(c->graph, "Softmax"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+static void what_is_no_attention_stays(void **state)
+{
+    static const attention_form forms[] = {
+        {NO_MASK, .trains_mask = true}, {NO_MASK, .fetched = "probabilities"}, {NO_MASK, .axis = 1}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        lab l;
+        wf_compiled *c;
+
+        lab_open(&l, 4, (const int64_t[]){-1, 3, T, D});
+        lab_output(&l, written_out_attention(&l, &forms[i]), "y");
+        c = lab_close(&l);
+        assert_int_equal(count_op(c->graph, "DotAttention"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layer_norm_is_recognised), cmocka_unit_test(what_is_no_layer_norm_stays),
+        cmocka_unit_test(gelu_is_recognised),       cmocka_unit_test(what_is_no_gelu_stays),
+        cmocka_unit_test(attention_is_recognised),  cmocka_unit_test(what_is_no_attention_stays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
