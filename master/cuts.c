@@ -229,7 +229,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
 /* Whether all is trained and evaluated: then the next checkpoint is the last. */
 static bool at_end(const wf_job *j)
 {
-    if (j->stop_asked)
+    if (j->stop_asked || j->ending_from)
         return true;
     return j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated &&
            wf_training_was_last(j) &&

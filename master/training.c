@@ -343,6 +343,11 @@ wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
 {
     if (j->ledger.n == 0) /* until a worker says how many records there are */
         return j->train_records ? wf_training_begin_epoch(m, j, 0, err) : WF_OK;
+    if (j->ending_from) { /* a later generation may have saved that step at the next epoch's start
+                           */
+        j->cut_wanted = true;
+        return WF_OK;
+    }
     if (!wf_ledger_complete(&j->ledger))
         return deal(m, j, err);
     if (j->cut.state == WF_CUT_HOLDING)
