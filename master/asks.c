@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/asks.c - what the command line asks, and the picture of the cluster that it gets. */
 #include "common/base/size.h"
+#include "common/compile/compile.h"
+#include "common/conf/conf.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "master/state.h"
@@ -96,6 +98,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
 {
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
     json_t *o = json_object(), *lines = json_array();
+    const char *changes = wf_job_changes(j->text);
     uint64_t step = wf_training_global_step(m, j);
 
     /* A master that started after the job's end knows its last checkpoint, and no steps. */
@@ -110,6 +113,10 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     json_object_set_new(o, "eval", tally_json(j->eval, j->n_eval));
     json_object_set_new(o, "eval_counts", counts_json(j->eval, j->n_eval));
     json_object_set_new(o, "eval_epoch", json_integer(j->eval_epoch));
+    if (j->callbacks.rate > 0)
+        json_object_set_new(o, "learning_rate", json_real(j->callbacks.rate));
+    if (j->callbacks.best_step)
+        json_object_set_new(o, "best", json_integer((json_int_t)j->callbacks.best_step - 1));
     json_object_set_new(o, "checkpoint",
                         j->latest == UINT64_MAX ? json_null()
                                                 : json_integer((json_int_t)j->latest));
@@ -119,6 +126,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     json_object_set_new(o, "pause_most_ms", json_real((double)j->pause_most_ns / 1e6));
     json_object_set_new(o, "elapsed_s",
                         json_real(j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0));
+    json_object_set_new(o, "set", json_string(changes ? changes : ""));
     json_object_set_new(o, "passed_over", json_string(j->passed ? j->passed : ""));
     json_object_set_new(o, "reason", json_string(j->reason));
     json_object_set_new(o, "mend", json_string(j->mend));
@@ -178,6 +186,7 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     }
     j->state = WF_JOB_QUEUED;
     j->stop_asked = false;
+    j->ending_from = 0;
     wf_job_record(j, &r);
     r.text = j->text;
     r.path = j->path;
@@ -185,14 +194,77 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     return wf_journal_append(m->journal, &record, err);
 }
 
-wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, wf_err *err)
+static wf_status check_optimizer(const wf_job_conf *conf, wf_err *err)
+{
+    wf_opt opt;
+
+    return wf_compile_optimizer_of_job(conf, &opt, err);
+}
+
+/* A text of its own for the job; it is compiled anew. */
+static wf_status take_text(wf_master *m, wf_job *j, char **text, wf_err *err)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__JobRecord r;
+
+    free(j->text);
+    j->text = *text;
+    *text = NULL;
+    wf_prepared_free(&j->prepared);
+    wf_job_record(j, &r);
+    r.text = j->text;
+    r.path = j->path;
+    record.job = &r;
+    return wf_journal_append(m->journal, &record, err);
+}
+
+wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const set[], wf_err *err)
+{
+    wf_job *j = wf_job_find(m, name);
+    wf_job_conf *conf = NULL;
+    char *text;
+    wf_status rc = WF_OK;
+
+    if (!j)
+        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                       "there is no job named %s", name);
+    if (!wf_job_over(j->state))
+        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
+                       wf_job_state_name(j->state));
+    text = strdup(j->text);
+    if (!text)
+        return wf_fail_nomem(err, strlen(j->text));
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        char *next = NULL;
+
+        rc = wf_job_change(text, set[i], &next, err);
+        if (rc == WF_OK) {
+            free(text);
+            text = next;
+        }
+    }
+    if (rc == WF_OK)
+        rc = wf_job_parse(text, strlen(text), j->path, &conf, err);
+    if (rc == WF_OK)
+        rc = check_optimizer(conf, err);
+    wf_job_free(&conf);
+    if (rc == WF_OK)
+        rc = take_text(m, j, &text, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        wf_master_note(m, j, "job.changed", "%s", set[i]);
+    free(text);
+    return rc;
+}
+
+static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool changed,
+                         wf_err *err)
 {
     wf_job *j = wf_job_find(m, name);
 
     if (!j)
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
-    if (j->state == WF_JOB_DONE && from_step < 0)
+    if (j->state == WF_JOB_DONE && from_step < 0 && !changed)
         return wf_fail(err, WF_EXISTS, "take the model with: weft export", "job %s is done", name);
     if (!wf_job_over(j->state) && from_step < 0)
         return WF_OK; /* it recovers by itself */
@@ -200,10 +272,19 @@ wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, w
         return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
                        wf_job_state_name(j->state));
     j->from_step = from_step;
+    if (from_step >= 0)
+        j->ending_from = 0;
     j->stop_asked = false;
     j->cut_failures = 0;
     j->ended_ns = 0;
+    if (changed)
+        j->ending_from = 0;
     return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+}
+
+wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, wf_err *err)
+{
+    return recover(m, name, from_step, false, err);
 }
 
 static wf_status stop(wf_master *m, const char *name, wf_err *err)
@@ -229,8 +310,10 @@ static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
         return WF_OK;
     if (strcmp(ask->command, "submit") == 0)
         return wf_master_submit(m, ask->job, ask->text, ask->path, ask->resume, err);
+    if (strcmp(ask->command, "recover") == 0 && ask->n_set)
+        WF_TRY(wf_master_change(m, ask->job, ask->n_set, ask->set, err));
     if (strcmp(ask->command, "recover") == 0)
-        return wf_master_recover(m, ask->job, ask->from_step, err);
+        return recover(m, ask->job, ask->from_step, ask->n_set > 0, err);
     if (strcmp(ask->command, "stop") == 0)
         return stop(m, ask->job, err);
     return wf_fail(err, WF_UNSUPPORTED, "upgrade the master", "the master knows no command \"%s\"",

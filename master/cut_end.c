@@ -20,6 +20,8 @@ static wf_status cut_failed(wf_master *m, wf_job *j, const char *what, const cha
 
     j->cut.state = WF_CUT_NONE;
     j->n_failed_checkpoints++;
+    if (j->cut.asked && !final) /* it costs this one, and never training */
+        wf_callbacks_not_saved(&j->callbacks);
     wf_master_note(m, j, "ckpt.failed", "%s", what);
     if (holding)
         WF_TRY(wf_cut_resume(m, j, err));
@@ -102,6 +104,8 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
     wf_master_note(m, j, "ckpt.saved", "step %lu, %lu bytes, paused %.1f ms, took %.1f ms",
                    (unsigned long)body->step, (unsigned long)body->bytes,
                    (double)body->pause_ns / 1e6, (double)body->took_ns / 1e6);
+    if (j->cut.asked)
+        wf_callbacks_saved(&j->callbacks, body->step, j->ledger.epoch);
     rc = wf_cut_journal(m, j, true, body->step, err);
     wf_control_free(&body);
     if (rc == WF_OK && final)

@@ -107,9 +107,12 @@ static wf_status fill_ledger(const wf_job *j, ledger_body *out, wf_err *err)
  * had finished before its hold is in it or in the report, whichever of the two knew it last. */
 static wf_status pass_report(wf_master *m, wf_job *j, Weft__CutReport *report, wf_err *err)
 {
+    Weft__Option numbers[WF_CALLBACKS_NUMBERS], *numbers_list[WF_CALLBACKS_NUMBERS];
     ledger_body ledger = {0};
     wf_status rc = fill_ledger(j, &ledger, err);
 
+    ledger.body.callbacks = numbers_list;
+    ledger.body.n_callbacks = wf_training_callbacks(j, numbers, numbers_list);
     report->ledger = &ledger.body;
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
         if (m->members[i].incarnation == j->cut.chief)
@@ -172,6 +175,7 @@ wf_status wf_cut_journal(wf_master *m, const wf_job *j, bool committed, uint64_t
     r.committed = committed;
     r.step = step;
     r.next_cut = j->next_cut;
+    r.asked = j->cut.asked;
     if (rows && list)
         r.n_workers = list_workers(m, j, rows, list);
     r.workers = list;
@@ -189,13 +193,14 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     Weft__Member **list = calloc(m->n_members + 1, sizeof(*list));
     wf_status rc;
 
-    if (!final)
+    if (!final && !(j->evaluated && j->callbacks.save))
         move_next_cut(j);
     j->cut_wanted = false; /* the place of the next one may be reached while this one is written */
     j->cut = (wf_cut){.state = WF_CUT_HOLDING,
                       .number = j->cut.number + 1,
                       .chief = chief->incarnation,
                       .final = final,
+                      .asked = j->evaluated && j->callbacks.save,
                       .began_ns = m->now_ns};
     /* On disk first: what a ps still says of a cut must never be taken for a word of another cut,
      * which a master that starts again would give the same number. */
@@ -224,8 +229,11 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
 /* Whether all is trained and evaluated: then the next checkpoint is the last. */
 static bool at_end(const wf_job *j)
 {
-    return j->stop_asked || (j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated &&
-                             wf_training_was_last(j));
+    if (j->stop_asked)
+        return true;
+    return j->ledger.n && wf_ledger_complete(&j->ledger) && j->evaluated &&
+           wf_training_was_last(j) &&
+           !wf_callbacks_restores(&j->prepared->callbacks, &j->callbacks, j->ledger.epoch);
 }
 
 wf_status wf_cut_end_job(wf_master *m, wf_job *j, wf_err *err)

@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
+#include "common/optim/rule.h"
 #include "common/wire/control.h"
 #include "master/state.h"
 
@@ -89,6 +90,7 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r)
     r->number = j->number;
     r->from_step = j->from_step;
     r->stop = j->stop_asked;
+    r->ending_from = j->ending_from;
 }
 
 static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
@@ -184,10 +186,20 @@ static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_re
                             wf_err *err)
 {
     Weft__Setup body = j->prepared->setup;
+    Weft__Option rate = WEFT__OPTION__INIT, *options[WF_MAX_SETTINGS];
     Weft__View view;
     wf_status rc;
 
     WF_TRY(wf_view_make(m, &view, err));
+    memcpy(options, body.options, body.n_options * sizeof(*options));
+    for (size_t i = 0; i < body.n_options && j->callbacks.rate > 0; i++)
+        if (strcmp(options[i]->name, "learning_rate") == 0) {
+            rate.name = options[i]->name;
+            rate.value = j->callbacks.rate;
+            options[i] = &rate;
+        }
+    body.options = options;
+    who->tuned = j->callbacks.rate;
     body.view = &view;
     body.initial = r->initial;
     body.restore_step = r->global_step;
@@ -211,6 +223,9 @@ static wf_status take_restored(wf_master *m, wf_job *j, wf_restored *r, wf_err *
     j->marked_cut = 0;
     j->cut_failures = 0;
     j->n_metrics = 0;
+    j->callbacks = r->callbacks;
+    if (j->ending_from) /* nothing is left but to save these weights */
+        j->callbacks.stopped = j->prepared->epochs;
     free(j->passed);
     j->passed = strdup(r->passed ? r->passed : "");
     wf_ledger_close(&j->ledger);
@@ -237,7 +252,8 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(wf_cuts_abort(m, j, err));
     if (m->now_ns < j->retry_ns)
         return WF_OK;
-    rc = wf_master_restore(m, j->prepared, j->from_step, &r, &why);
+    rc = wf_master_restore(m, j->prepared,
+                           j->ending_from ? (int64_t)j->ending_from - 1 : j->from_step, &r, &why);
     if (rc == WF_IO) { /* a full or failing disk may mend: the job waits, and says why */
         snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why.what);
         j->retry_ns = m->now_ns + RETRY_NS;

@@ -105,6 +105,7 @@ static void begin_replayed_generation(wf_master *m, wf_job *j)
     j->base_step = j->lost_steps = j->next_cut = 0;
     j->cut = (wf_cut){0};
     j->evaluated = false;
+    j->callbacks = (wf_callbacks_state){0};
     for (uint32_t i = 0; i < m->n_members; i++) {
         m->members[i].steps = 0;
         m->members[i].generation = 0;
@@ -131,6 +132,7 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
         begin_replayed_generation(m, j);
     j->generation = (uint16_t)r->generation;
     j->from_step = r->from_step;
+    j->ending_from = r->ending_from;
     snprintf(j->reason, sizeof j->reason, "%s", r->reason);
     snprintf(j->mend, sizeof j->mend, "%s", r->mend);
     return WF_OK;
@@ -156,6 +158,8 @@ static void replay_cut(wf_master *m, const Weft__CutRecord *r)
     j->cut.number = r->number;
     for (size_t i = 0; i < r->n_workers; i++)
         wf_members_replay_steps(m, r->workers[i]->incarnation, r->workers[i]->steps);
+    if (r->committed && r->asked)
+        wf_callbacks_saved(&j->callbacks, r->step, j->ledger.epoch);
     if (r->committed) {
         j->latest = r->step;
         j->n_checkpoints++;
@@ -341,6 +345,8 @@ static wf_status on_member_message(wf_master *m, wf_member *who, const wf_msg *m
     case WF_SETUP_OK:
     case WF_START_OK:
         return wf_job_on_ready(m, who, msg, err);
+    case WF_TUNE_OK:
+        return wf_training_on_tuned(who, msg, err);
     case WF_FAULT:
         return wf_job_on_fault(m, who, msg, err);
     case WF_CUT_DUE:

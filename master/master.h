@@ -26,6 +26,7 @@
 #include "common/tensor/tensor.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
+#include "master/callbacks.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,9 +37,11 @@ typedef struct wf_prepared {
     wf_arena *arena;   /* of all that the two templates point to */
     Weft__Setup setup; /* without restore and view */
     Weft__Start start; /* without base_step and view */
-    uint64_t batch, epochs, steps, every_steps, split_records;
+    uint64_t batch;    /* records of a step */
+    uint64_t epochs, steps, every_steps, split_records;
     uint32_t keep;
     bool evaluates;
+    wf_callbacks callbacks;
     const wf_tensor *const *initial; /* first values of start.variables, f32 */
 } wf_prepared;
 void wf_prepared_free(wf_prepared **p);
@@ -88,6 +91,10 @@ WF_MUST_USE wf_status wf_master_advance(wf_master *m, int64_t now_ns, wf_err *er
 /* A job's text as a submit asks for it; for tests and the simulator. */
 WF_MUST_USE wf_status wf_master_submit(wf_master *m, const char *job, const char *text,
                                        const char *path, bool resume, wf_err *err);
+/* Changes numbers of a job that is over: `set` [n] as "KEY=VALUE"; a recovery then goes on with
+ * them. Errors: WF_NOTFOUND, WF_EXISTS while it runs, WF_USAGE for what may not change. */
+WF_MUST_USE wf_status wf_master_change(wf_master *m, const char *job, size_t n, char *const set[],
+                                       wf_err *err);
 WF_MUST_USE wf_status wf_master_recover(wf_master *m, const char *job, int64_t from_step,
                                         wf_err *err);
 

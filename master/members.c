@@ -108,6 +108,7 @@ wf_status wf_members_on_up(wf_master *m, wf_peer *peer, wf_err *err)
     /* Nothing is said to it before it has said what it holds: a split that leaves before its
      * register comes in would count as not held, and be dealt twice. */
     who->registered = false;
+    who->tune_sent = false;
     who->incarnation = peer->incarnation;
     who->pid = peer->pid;
     who->last_heard_ns = m->now_ns;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/prepare.c */
 #include "master/prepare.h"
+#include "common/base/size.h"
+#include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
 #include "common/graph/onnx.h"
@@ -8,6 +10,7 @@
 #include "common/optim/rule.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +24,18 @@ static wf_status out_of_memory(wf_err *err)
  * checkpoint in full. */
 static wf_status fill_rule(wf_prepared *p, const wf_job_conf *job, wf_err *err)
 {
-    const char *names[WF_MAX_OPTIONS];
-    double values[WF_MAX_OPTIONS];
     wf_arena *a = p->arena;
-    wf_status rc;
     wf_opt opt;
 
-    if (job->optimizer.n_options > WF_MAX_OPTIONS)
-        return wf_fail(err, WF_USAGE, NULL, "%s:%d: too many options", job->path,
-                       job->optimizer.line);
-    for (size_t i = 0; i < job->optimizer.n_options; i++) {
-        names[i] = job->optimizer.options[i].name;
-        values[i] = job->optimizer.options[i].number;
-    }
-    rc = wf_opt_init(&opt, job->optimizer.type, (uint32_t)job->optimizer.n_options, names, values,
-                     err);
-    if (rc != WF_OK)
-        return wf_err_wrap(err, rc, "%s:%d", job->path, job->optimizer.line);
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
     p->setup.rule = wf_arena_strdup(a, job->optimizer.type);
-    p->setup.options = wf_arena_array(a, WF_MAX_OPTIONS, sizeof(*p->setup.options));
+    p->setup.options = wf_arena_array(a, WF_MAX_SETTINGS, sizeof(*p->setup.options));
     p->start.slots = wf_arena_array(a, WF_MAX_SLOTS, sizeof(*p->start.slots));
     if (!p->setup.rule || !p->setup.options || !p->start.slots)
         return out_of_memory(err);
+    /* A step takes all batches whose gradients it accumulates: splits, cuts and the ledger know
+     * steps only, so that none of them can fall between two batches of one. */
+    p->batch = job->batch * (uint64_t)WF_MAX(opt.shared[WF_OPT_ACCUMULATION], 1.0);
     for (uint32_t i = 0; i < wf_opt_n_options(&opt); i++) {
         Weft__Option *o = wf_arena_alloc(a, sizeof *o);
 
@@ -173,6 +166,7 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     wf_status rc;
 
     wf_compile_spec_of_job(job, mode, n_ps, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     rc = wf_compile(&spec, &c, err);
     for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)
@@ -205,6 +199,20 @@ static void share_with_start(wf_prepared *p)
     p->start.n_slices = p->setup.n_slices;
 }
 
+static wf_status fill_callbacks(wf_prepared *p, const wf_job_conf *job, wf_err *err)
+{
+    const char **names = wf_arena_array(p->arena, p->start.n_eval_outputs, sizeof(*names));
+    wf_opt opt;
+
+    if (!names)
+        return out_of_memory(err);
+    for (size_t i = 0; i < p->start.n_eval_outputs; i++)
+        names[i] = p->start.eval_outputs[i]->label;
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
+    return wf_callbacks_init(&p->callbacks, job, names, p->start.n_eval_outputs,
+                             opt.schedule ? (double)NAN : opt.values[0], err);
+}
+
 static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, const char *path,
                       uint32_t n_ps, wf_err *err)
 {
@@ -216,7 +224,6 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     if (!p->setup.job || !p->start.job_text || !p->start.job_path)
         return out_of_memory(err);
     p->start.seed = job->seed;
-    p->batch = job->batch;
     p->epochs = job->epochs;
     p->steps = job->steps;
     p->every_steps = job->every_steps;
@@ -226,6 +233,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     WF_TRY(fill_rule(p, job, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, n_ps, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, n_ps, err));
+    WF_TRY(fill_callbacks(p, job, err));
     share_with_start(p);
     return WF_OK;
 }

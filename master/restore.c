@@ -151,7 +151,12 @@ wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_ste
         rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
                      "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);
     if (rc == WF_OK) {
+        const wf_ckpt_ledger *l = &wf_ckpt_manifest(c)->ledger;
+
         out->global_step = wf_ckpt_manifest(c)->global_step;
+        for (size_t i = 0; i < l->n_callbacks; i++)
+            wf_callbacks_take(&out->callbacks, l->callbacks[i].name, l->callbacks[i].value);
+        wf_callbacks_restored(&p->callbacks, &out->callbacks, out->global_step, l->epoch);
         rc = copy_ledger(&wf_ckpt_manifest(c)->ledger, out, err);
     } else if (rc == WF_NOTFOUND && from_step < 0 && out->passed) {
         rc = none_verifies(m, p, out, err);

@@ -49,6 +49,8 @@ typedef struct wf_member {
     /* the job in hand; of another generation they mean nothing */
     uint16_t generation; /* set-up or start was sent, or is held, for this one */
     bool ready;          /* and has succeeded */
+    bool tune_sent;      /* ps: the learning rate was said over this link */
+    double tuned;        /* ps: the learning rate that it has said it has; 0: that of the set-up */
     bool wants;          /* worker: asked for a split */
     bool reported;       /* worker: counted in the open cut */
     uint64_t steps;      /* worker: acknowledged, in this generation */
@@ -68,6 +70,7 @@ typedef struct wf_cut {
     uint32_t number;
     uint64_t chief;
     bool final, granted;
+    bool asked; /* by a callback, for the end of the epoch */
     int64_t began_ns;
 } wf_cut;
 
@@ -83,6 +86,8 @@ typedef struct wf_job {
 
     wf_ledger ledger; /* n == 0: not known yet */
     bool evaluated;   /* the open epoch, complete, has been evaluated */
+    wf_callbacks_state callbacks;
+    uint64_t ending_from; /* 1 + the step whose weights the job ends with; 0: the last */
     bool eval_sent;
     uint64_t eval_by; /* incarnation */
     uint64_t base_step, lost_steps, next_cut;
@@ -133,7 +138,8 @@ typedef struct wf_restored {
     bool initial; /* no checkpoint: the first values, written beside the checkpoints */
     uint64_t global_step;
     Weft__Ledger *ledger; /* of a checkpoint; finished: the trained ranges */
-    char *passed;         /* a line for each checkpoint passed over; "" */
+    wf_callbacks_state callbacks;
+    char *passed; /* a line for each checkpoint passed over; "" */
     wf_arena *arena;
 } wf_restored;
 
@@ -224,6 +230,11 @@ bool wf_training_was_last(const wf_job *j);
 /* Global steps that the plan has in all. */
 uint64_t wf_training_planned_steps(const wf_job *j);
 WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err);
+
+/* The state of the job's callbacks as options of a message; rows and list have room for
+ * WF_CALLBACKS_NUMBERS. */
+size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[]);
+WF_MUST_USE wf_status wf_training_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err);
 
 /* cuts.c */
 WF_MUST_USE wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err);

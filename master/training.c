@@ -11,6 +11,7 @@
 #include "common/wire/control.h"
 #include "master/state.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,12 +95,28 @@ static wf_status take_metrics(wf_tally to[], uint32_t *n, size_t count, Weft__Me
     return WF_OK;
 }
 
+size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[])
+{
+    const char *names[WF_CALLBACKS_NUMBERS];
+    double values[WF_CALLBACKS_NUMBERS];
+    size_t n = wf_callbacks_put(&j->callbacks, j->prepared->callbacks.n, names, values);
+
+    for (size_t i = 0; i < n; i++) {
+        weft__option__init(&rows[i]);
+        rows[i].name = (char *)names[i];
+        rows[i].value = values[i];
+        list[i] = &rows[i];
+    }
+    return n;
+}
+
 static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
     Weft__EpochRecord r = WEFT__EPOCH_RECORD__INIT;
     Weft__Split *rows = calloc(j->ledger.n + 1, sizeof *rows);
     Weft__Split **list = calloc(j->ledger.n + 1, sizeof(*list));
+    Weft__Option numbers[WF_CALLBACKS_NUMBERS], *numbers_list[WF_CALLBACKS_NUMBERS];
     wf_status rc;
 
     record.epoch = &r;
@@ -111,6 +128,8 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     r.evaluated = j->evaluated;
     r.base_step = j->base_step;
     r.next_cut = j->next_cut;
+    r.callbacks = numbers_list;
+    r.n_callbacks = wf_training_callbacks(j, numbers, numbers_list);
     r.finished = list;
     for (uint64_t i = 0; rows && list && i < j->ledger.n; i++) {
         uint64_t begin = wf_ledger_begins(&j->ledger, i);
@@ -184,6 +203,9 @@ wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *e
     j->next_cut = r->next_cut;
     WF_TRY(wf_ledger_begin(&j->ledger, r->epoch, r->records, r->split_records, err));
     j->evaluated = r->evaluated;
+    j->callbacks = (wf_callbacks_state){0};
+    for (size_t i = 0; i < r->n_callbacks; i++)
+        wf_callbacks_take(&j->callbacks, r->callbacks[i]->name, r->callbacks[i]->value);
     WF_TRY(take_metrics(j->eval, &j->n_eval, r->n_eval, r->eval, err));
     j->eval_epoch = r->eval_epoch;
     for (size_t i = 0; i < r->n_finished; i++)
@@ -264,7 +286,57 @@ static wf_status ask_eval(wf_master *m, wf_job *j, wf_err *err)
 
 bool wf_training_was_last(const wf_job *j)
 {
-    return j->ledger.epoch + 1 >= j->prepared->epochs || epoch_records(j, j->ledger.epoch + 1) == 0;
+    return j->callbacks.stopped || j->ledger.epoch + 1 >= j->prepared->epochs ||
+           epoch_records(j, j->ledger.epoch + 1) == 0;
+}
+
+static wf_status say_rate(wf_master *m, const wf_job *j, wf_member *who, wf_err *err)
+{
+    Weft__Tune body = WEFT__TUNE__INIT;
+
+    body.learning_rate = j->callbacks.rate;
+    who->tune_sent = true;
+    return wf_master_say(m, who, WF_TUNE, &body.base, err);
+}
+
+wf_status wf_training_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err)
+{
+    Weft__Tune *body = NULL;
+
+    WF_TRY(wf_control_get(msg, &weft__tune__descriptor, &body, err));
+    who->tuned = body->learning_rate;
+    who->tune_sent = false;
+    wf_control_free(&body);
+    return WF_OK;
+}
+
+/* Nothing is in flight between two epochs: once every ps has the rate, the next may begin. */
+static wf_status next_epoch(wf_master *m, wf_job *j, wf_err *err)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (who->task.role != WF_ROLE_PS || who->tuned == j->callbacks.rate)
+            continue;
+        all = false;
+        if (!who->tune_sent && who->registered && who->peer)
+            WF_TRY(say_rate(m, j, who, err));
+    }
+    return all ? wf_training_begin_epoch(m, j, j->ledger.epoch + 1, err) : WF_OK;
+}
+
+/* The job ends with the weights of its best checkpoint: a generation begins there, in which nothing
+ * is trained. */
+static wf_status end_with_the_best(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (j->cut.state != WF_CUT_NONE)
+        return WF_OK; /* one that is still being written */
+    j->ending_from = j->callbacks.best_step;
+    wf_master_note(m, j, "job.restores_best", "the weights after epoch %u are the job's",
+                   j->callbacks.best_epoch + 1);
+    return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
 }
 
 wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
@@ -278,8 +350,14 @@ wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
     if (j->prepared->evaluates && !j->evaluated)
         return ask_eval(m, j, err);
     j->evaluated = true;
+    if (j->callbacks.save) { /* before anything changes these weights */
+        j->cut_wanted = true;
+        return WF_OK;
+    }
     if (!wf_training_was_last(j))
-        return wf_training_begin_epoch(m, j, j->ledger.epoch + 1, err);
+        return next_epoch(m, j, err);
+    if (wf_callbacks_restores(&j->prepared->callbacks, &j->callbacks, j->ledger.epoch))
+        return end_with_the_best(m, j, err);
     j->cut_wanted = true; /* the last checkpoint; cuts.c ends the job with it */
     return WF_OK;
 }
@@ -389,6 +467,22 @@ wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *
     return wf_master_say(m, who, WF_SPLIT_DONE_OK, &ok.base, err);
 }
 
+static void decide(wf_master *m, wf_job *j)
+{
+    wf_callbacks_metric metrics[WF_MASTER_METRICS];
+    char said[512], *line, *rest = said;
+
+    for (uint32_t i = 0; i < j->n_eval; i++)
+        metrics[i] = (wf_callbacks_metric){j->eval[i].name, j->eval[i].count > 0
+                                                                ? j->eval[i].sum / j->eval[i].count
+                                                                : (double)NAN};
+    wf_callbacks_step(&j->prepared->callbacks, &j->callbacks, j->ledger.epoch, metrics, j->n_eval,
+                      said, sizeof said);
+    while ((line = strsep(&rest, "\n")))
+        if (line[0])
+            wf_master_note(m, j, "job.callback", "%s", line);
+}
+
 static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, const wf_msg *msg,
                                 wf_err *err)
 {
@@ -414,6 +508,8 @@ static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, c
                      j->eval[i].count > 0 ? j->eval[i].sum / j->eval[i].count : 0);
         }
         wf_master_note(m, j, "job.evaluated", "epoch %u: %s", body->epoch + 1, facts);
+        if (rc == WF_OK && !body->what[0])
+            decide(m, j);
         if (rc == WF_OK)
             rc = journal_epoch(m, j, err);
     }

@@ -129,10 +129,10 @@ static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
 
 static wf_status choose_rule(wf_ps *ps, const Weft__Setup *body, wf_err *err)
 {
-    const char *names[WF_MAX_OPTIONS];
-    double values[WF_MAX_OPTIONS];
+    const char *names[WF_MAX_SETTINGS];
+    double values[WF_MAX_SETTINGS];
 
-    if (body->n_options > WF_MAX_OPTIONS)
+    if (body->n_options > WF_MAX_SETTINGS)
         return wf_fail(err, WF_PROTO, NULL, "%zu optimizer options", body->n_options);
     for (size_t i = 0; i < body->n_options; i++) {
         names[i] = body->options[i]->name;

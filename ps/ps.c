@@ -186,6 +186,8 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
         return wf_ps_on_view(ps, m, err);
     case WF_SETUP:
         return wf_ps_on_setup(ps, m, err);
+    case WF_TUNE:
+        return wf_ps_on_tune(ps, m, err);
     case WF_HALT:
         wf_ps_clear_job(ps); /* the link is in order: it is not of an older time */
         return WF_OK;

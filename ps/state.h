@@ -105,6 +105,9 @@ WF_MUST_USE wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, wf_err *e
 /* on_push.c */
 WF_MUST_USE wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
 
+/* on_tune.c */
+WF_MUST_USE wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err);
+
 /* on_save.c */
 WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
 

@@ -281,6 +281,18 @@ static size_t merge(wf_ckpt_range r[], size_t n)
     return kept;
 }
 
+static wf_status fill_callbacks(const Weft__Ledger *base, wf_arena *a, wf_ckpt_ledger *l,
+                                wf_err *err)
+{
+    l->callbacks = wf_arena_array(a, base->n_callbacks + 1, sizeof *l->callbacks);
+    if (!l->callbacks)
+        return wf_fail_nomem(err, base->n_callbacks * sizeof *l->callbacks);
+    for (size_t i = 0; i < base->n_callbacks; i++)
+        l->callbacks[l->n_callbacks++] =
+            (wf_ckpt_number){base->callbacks[i]->name, base->callbacks[i]->value};
+    return WF_OK;
+}
+
 /* What is trained, from the master's list of what was finished before the cut and from the workers'
  * reports at it; nothing else counts. */
 static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_arena *a,
@@ -298,6 +310,7 @@ static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_are
     l->split_records = base->split_records;
     l->evaluated = base->evaluated;
     l->next_cut = base->next_cut;
+    WF_TRY(fill_callbacks(base, a, l, err));
     l->finished = wf_arena_array(a, most + 1, sizeof *l->finished);
     l->open = wf_arena_array(a, n_open + 1, sizeof *l->open);
     if (!l->finished || !l->open)
@@ -336,8 +349,11 @@ static wf_status fill_clocks(const wf_chief *c, wf_arena *a, wf_manifest *m, wf_
     return WF_OK;
 }
 
+/* What is trained with now: a callback may have changed the rate that the job began with. */
 static wf_status fill_options(const Weft__Start *s, wf_arena *a, wf_manifest *m, wf_err *err)
 {
+    double rate = wf_manifest_callback(m, "learning_rate", 0);
+
     m->rule = s->rule;
     m->n_options = s->n_options;
     m->options = wf_arena_array(a, s->n_options, sizeof *m->options);
@@ -345,6 +361,9 @@ static wf_status fill_options(const Weft__Start *s, wf_arena *a, wf_manifest *m,
         return wf_fail_nomem(err, s->n_options * sizeof *m->options);
     for (size_t i = 0; i < s->n_options; i++)
         m->options[i] = (wf_ckpt_number){s->options[i]->name, s->options[i]->value};
+    for (size_t i = 0; i < m->n_options && rate > 0; i++)
+        if (strcmp(m->options[i].name, "learning_rate") == 0)
+            m->options[i].value = rate;
     return WF_OK;
 }
 
@@ -360,10 +379,10 @@ static wf_status fill_manifest(const wf_worker *w, const Weft__Ledger *ledger, w
     m->created_ms = w->conf.wall_ms ? w->conf.wall_ms(w->conf.ops.arg) : 0;
     m->seed = w->start->seed;
     m->weft = WEFT_VERSION;
-    WF_TRY(fill_options(w->start, a, m, err));
     WF_TRY(fill_variables(w, a, m, err));
     WF_TRY(fill_files(c, a, m, err));
     WF_TRY(fill_ledger(c, ledger, a, m, err));
+    WF_TRY(fill_options(w->start, a, m, err)); /* of what the ledger says */
     return fill_clocks(c, a, m, err);
 }
 

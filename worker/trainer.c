@@ -11,6 +11,7 @@
 #include "common/graph/onnx.h"
 #include "common/log/log.h"
 #include "worker/dataset.h"
+#include "worker/gradients.h"
 
 #include <cblas.h>
 #include <inttypes.h>
@@ -66,6 +67,8 @@ struct wf_trainer {
     const Weft__Start *start; /* of the job in hand; NULL: none */
     wf_job_conf *job;
     side train, eval;
+    wf_gradients *gradients;
+    uint64_t batches; /* to a step */
     uint64_t seed;
     FILE *loss_log;
     wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
@@ -126,6 +129,7 @@ static void halt(void *arg)
     t->opening.rc = WF_OK;
     close_side(&t->train);
     close_side(&t->eval);
+    wf_gradients_free(&t->gradients);
     wf_job_free(&t->job);
     t->start = NULL;
 }
@@ -280,6 +284,31 @@ static wf_status begin_opening(wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
+static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err *err)
+{
+    wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    wf_opt opt;
+    wf_status rc;
+
+    if (!rows)
+        return wf_fail_nomem(err, start->n_variables * sizeof *rows);
+    for (size_t i = 0; i < start->n_variables; i++) {
+        const Weft__Variable *v = start->variables[i];
+
+        rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE};
+        for (size_t k = 0; k < v->n_dims; k++)
+            rows[i].count *= v->dims[k];
+    }
+    rc = wf_compile_optimizer_of_job(t->job, &opt, err);
+    if (rc == WF_OK) {
+        t->batches = wf_gradients_batches(&opt);
+        rc =
+            wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, t->pool, &t->gradients, err);
+    }
+    free(rows);
+    return rc;
+}
+
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
     wf_plan *first;
@@ -294,10 +323,11 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
                      t->job->batch, t->job->shuffle, err));
     WF_TRY(plan_for(t, &t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,
                     err));
+    WF_TRY(begin_gradients(t, start, err));
     if (t->job->n_eval)
         WF_TRY(begin_opening(t, err));
     *out = (wf_worker_job){
-        .batch = t->job->batch,
+        .batch = t->job->batch * t->batches,
         .train_records = wf_dataset_records(t->train.data),
         .pipeline = t->job->pipeline,
         .checksums = t->conf.checksums,
@@ -320,10 +350,10 @@ static wf_status start_job(void *arg, const Weft__Start *start, wf_worker_job *o
 static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
 {
     wf_trainer *t = arg;
-    uint64_t first = range->begin - range->number * t->job->batch;
+    uint64_t number = range->number * t->batches;
 
-    return wf_reader_open(t->train.reader, range->epoch, range->split, first, range->end,
-                          range->number, err);
+    return wf_reader_open(t->train.reader, range->epoch, range->split,
+                          range->begin - number * t->job->batch, range->end, number, err);
 }
 
 static void cancel(void *arg)
@@ -337,16 +367,23 @@ static void cancel(void *arg)
 /* ---- steps ---- */
 
 /* A gradient is final: it leaves while the rest is computed. */
+static wf_status leave(void *arg, uint32_t variable, wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    WF_TRY(wf_worker_gradient(t->worker, variable, err));
+    t->conf.flush(t->conf.flush_arg);
+    return WF_OK;
+}
+
 static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
 {
     wf_trainer *t = arg;
     int32_t variable = t->train.outputs[i].variable;
 
-    if (variable < 0)
+    if (variable < 0 || !wf_gradients_take(t->gradients, (uint32_t)variable))
         return WF_OK;
-    WF_TRY(wf_worker_gradient(t->worker, (uint32_t)variable, err));
-    t->conf.flush(t->conf.flush_arg);
-    return WF_OK;
+    return leave(t, (uint32_t)variable, err);
 }
 
 /* Adds what a batch of n records gives to the metrics; the first is the loss. */
@@ -430,7 +467,8 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
 
         if (variable < 0)
             continue;
-        float *to = wf_worker_gradient_buffer(t->worker, (uint32_t)variable);
+        float *to = wf_gradients_into(t->gradients, (uint32_t)variable,
+                                      wf_worker_gradient_buffer(t->worker, (uint32_t)variable));
 
         if (!to)
             return wf_fail_nomem(err, wf_plan_output(p, i)->bytes);
@@ -439,32 +477,53 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
     return wf_plan_run(p, &key, on_ready, t, err);
 }
 
-static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
+/* One batch of the step: records [begin, end), the split's `number`-th batch. */
+static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const wf_batch_id *step,
+                           uint32_t *n, int64_t *data_ns, wf_err *err)
 {
-    wf_trainer *t = arg;
-    wf_measure *m = t->measures;
-    int64_t began_ns = wf_now_ns(), read_ns, done_ns;
+    int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
     wf_plan *p = NULL;
-    uint32_t n;
     wf_status rc;
 
-    if (t->opening.begun && atomic_load(&t->opening.ended))
-        WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
     WF_TRY(next_batch(t, id, &batch, err));
-    read_ns = wf_now_ns();
+    *data_ns += wf_now_ns() - began_ns;
+    wf_gradients_begin(t->gradients, batch->n, step->end - step->begin, id->begin == step->begin,
+                       id->end == step->end);
     rc = plan_for(t, &t->train, batch->n, &p, err);
     if (rc == WF_OK)
         rc = run_step(t, p, set, id, batch, err);
     wf_reader_release(t->train.reader, &batch);
+    if (rc == WF_OK)
+        rc = gather_metrics(&t->train, p, id->end - id->begin, t->measures, n, err);
+    return rc;
+}
+
+static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
+{
+    wf_trainer *t = arg;
+    wf_measure *m = t->measures;
+    int64_t began_ns = wf_now_ns(), data_ns = 0;
+    wf_batch_id part = *id;
+    wf_status rc = WF_OK;
+    uint32_t n = 0;
+
+    if (t->opening.begun && atomic_load(&t->opening.ended))
+        WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
+    clear_metrics(m);
+    part.number *= t->batches;
+    for (; rc == WF_OK && part.begin < id->end; part.begin = part.end, part.number++) {
+        part.end = WF_MIN(part.begin + t->job->batch, id->end);
+        rc = run_batch(t, set, &part, id, &n, &data_ns, err);
+    }
+    if (rc == WF_OK)
+        rc = wf_gradients_end(t->gradients, leave, t, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "step %u", step);
-    clear_metrics(m);
-    WF_TRY(gather_metrics(&t->train, p, id->end - id->begin, m, &n, err));
     WF_TRY(check_loss(m, n, id, step, err));
     log_loss(t, step, id, &m[0]);
-    done_ns = wf_now_ns();
-    wf_worker_spent(t->worker, (uint64_t)(done_ns - read_ns), 0, 0, (uint64_t)(read_ns - began_ns));
+    wf_worker_spent(t->worker, (uint64_t)(wf_now_ns() - began_ns - data_ns), 0, 0,
+                    (uint64_t)data_ns);
     return wf_worker_computed(t->worker, n, m, err);
 }
 

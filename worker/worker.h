@@ -33,13 +33,14 @@ typedef struct wf_worker wf_worker;
 
 /* What the shell tells of a started job. */
 typedef struct wf_worker_job {
-    uint64_t batch, train_records, eval_records;
+    uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
+    uint64_t train_records, eval_records;
     uint32_t pipeline;
     bool checksums;
 } wf_worker_job;
 
-/* One batch: records at positions [begin, end) of the epoch's order; `number` counts the split's
- * batches from its begin. */
+/* What one step trains: records at positions [begin, end) of the epoch's order; `number` counts the
+ * split's steps from its begin. */
 typedef struct wf_batch_id {
     uint32_t epoch;
     uint64_t split, number, begin, end;

@@ -4,6 +4,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/weights.h"
 #include "common/base/size.h"
+#include "common/ckpt/pretrained.h"
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
 #include "worker/dataset.h"
@@ -115,6 +116,7 @@ static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_
     wf_status rc;
 
     wf_compile_spec_of_job(job, WF_COMPILE_EVAL, 0, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     spec.batch = BATCH;
     rc = wf_compile(&spec, &c, err);
     if (rc == WF_OK)

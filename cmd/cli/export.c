@@ -4,6 +4,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/weights.h"
+#include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/graph/onnx.h"
 
@@ -48,6 +49,7 @@ static wf_status export_job(const wf_cluster_conf *conf, const wf_job_conf *job,
     wf_status rc;
 
     wf_compile_spec_of_job(job, WF_COMPILE_INFER, 1, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     rc = wf_weights_read(conf, job, from, &c, &w, err);
     if (rc == WF_OK)
         rc = wf_compile_export(&spec, w.n, w.named, &g, err);

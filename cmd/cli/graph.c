@@ -4,6 +4,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
+#include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/graph/onnx.h"
 
@@ -132,6 +133,7 @@ static wf_status fill_spec(request *r, wf_err *err)
     if (is_yaml(r->source)) {
         WF_TRY(wf_job_load(r->source, &r->job, err));
         wf_compile_spec_of_job(r->job, mode, (uint32_t)n_ps, &r->model, &r->spec);
+        r->spec.read_weights = wf_pretrained_read;
     } else {
         r->spec = (wf_compile_spec){.onnx_path = r->source, .mode = WF_COMPILE_RUN};
     }

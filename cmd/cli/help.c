@@ -2,6 +2,7 @@
 /* cmd/cli/help.c */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/operators.h"
+#include "common/compile/compile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,37 @@ static void list_all(void)
     printf("weft - trains models on parameter servers\n\n");
     for (size_t i = 0; (cmd = wf_cmd_at(i)); i++)
         printf("  weft %-9s %s\n", cmd->name, cmd->help);
-    printf("\n\"weft help COMMAND\" says more.  To begin:  weft train examples/digits.yaml\n");
+    printf("\n\"weft help COMMAND\" says more; losses, metrics and operators are pages too.\n"
+           "To begin:  weft train examples/digits.yaml\n");
+}
+
+typedef bool row_at(size_t i, const char **name, const char **alias, char *options, size_t size);
+
+static void list_rows(row_at *at, const char *more)
+{
+    const char *name, *alias;
+    char options[160];
+
+    for (size_t i = 0; at(i, &name, &alias, options, sizeof options); i++)
+        printf("  %s%s%s%s%s\n", name, alias ? ", " : "", alias ? alias : "", *options ? ": " : "",
+               options);
+    printf("%s", more);
+}
+
+/* Lists of words for a job file, by the tables that read it. */
+static bool list_words(const char *topic)
+{
+    if (strcmp(topic, "losses") == 0)
+        list_rows(wf_compile_loss_at,
+                  "\nNames and options: loss: huber, or loss: {huber: {delta: 2.0}}, or by "
+                  "output.\ndocs/jobs.md says what each is.\n");
+    else if (strcmp(topic, "metrics") == 0)
+        list_rows(wf_compile_metric_at,
+                  "\nNames and options: metrics: [accuracy, {auc: {curve: PR}}]. The name "
+                  "of any loss\nfunction is a metric too. docs/jobs.md says what each is.\n");
+    else
+        return false;
+    return true;
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
@@ -30,6 +61,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     }
     if (strcmp(words.word[0], "operators") == 0)
         return wf_operators_print(as_json, err);
+    if (list_words(words.word[0]))
+        return WF_OK;
     cmd = wf_cmd_find(words.word[0]);
     if (!cmd)
         return wf_fail(err, WF_USAGE, "\"weft help\" lists them", "there is no command \"%.64s\"",
@@ -42,9 +75,10 @@ const wf_cmd wf_cmd_help = {
     .name = "help",
     .help = "list the commands, or explain one",
     .usage =
-        "weft help [COMMAND | operators]\n\n"
-        "Lists the commands, or explains one of them. \"operators\" lists the operations that\n"
-        "weft has, of ONNX and its own, as docs/operators.md does.\n"
+        "weft help [COMMAND | losses | metrics | operators]\n\n"
+        "Lists the commands, or explains one of them. \"losses\" and \"metrics\" list what a job\n"
+        "file may name, with the options, as docs/jobs.md does; \"operators\" lists the\n"
+        "operations that weft has, of ONNX and its own, as docs/operators.md does.\n"
         "  --json             the operations for programs\n\n"
         "  weft help train\n"
         "  weft help operators\n",

@@ -11,7 +11,7 @@
 enum { READY_MS = 20000, DOWN_MS = 10000, ANSWER_MS = 10000 };
 
 static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t from_step,
-                         wf_err *err)
+                         const wf_words *set, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
     wf_ask *a = NULL;
@@ -21,6 +21,8 @@ static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t f
     ask.command = "recover";
     ask.job = (char *)job;
     ask.from_step = from_step;
+    ask.n_set = set->n;
+    ask.set = (char **)set->word;
     rc = wf_ask_send(a, &ask, ANSWER_MS, NULL, err);
     if (rc == WF_OK)
         rc = wf_follow(conf, a, job, err);
@@ -34,8 +36,11 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     wf_cluster_conf *conf = NULL;
     unsigned long long step = 0;
     int64_t from_step = -1;
-    wf_words words;
-    const wf_flag flags[] = {{"from", 0, .value = &from}, {"cluster", 0, .value = &cluster}, {0}};
+    wf_words words, set = {0};
+    const wf_flag flags[] = {{"from", 0, .value = &from},
+                             {"set", 0, .words = &set},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
     wf_err ignored;
     wf_status rc;
     bool mine;
@@ -51,7 +56,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK && mine)
         rc = wf_super_wait_ready(conf, READY_MS, err);
     if (rc == WF_OK)
-        rc = recover(conf, words.word[0], from_step, err);
+        rc = recover(conf, words.word[0], from_step, &set, err);
     if (mine && wf_super_pid(conf) && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
         fprintf(stderr, "warning: %s\n", ignored.what);
     wf_cluster_free(&conf);
@@ -62,12 +67,16 @@ const wf_cmd wf_cmd_recover = {
     .name = "recover",
     .help = "go on with a job from its newest checkpoint",
     .usage =
-        "weft recover JOB [--from STEP] [--cluster FILE]\n\n"
+        "weft recover JOB [--from STEP] [--set KEY=VALUE ...] [--cluster FILE]\n\n"
         "Goes on with a job that was stopped, has failed, or whose cluster died: weights,\n"
         "optimizer, global step and place in the data are those of the newest checkpoint that\n"
         "verifies; those passed over are named. Starts the cluster if it is not up. Follows\n"
         "the job as \"weft train\" does.\n"
-        "  --from STEP   the checkpoint of that step, and not the newest\n\n"
-        "  weft recover digits\n",
+        "  --from STEP        the checkpoint of that step, and not the newest\n"
+        "  --set KEY=VALUE    goes on with another number: epochs, steps, batch,\n"
+        "                     checkpoint.every_steps, checkpoint.keep, optimizer.OPTION,\n"
+        "                     callbacks.NAME.OPTION; may be given again\n\n"
+        "  weft recover digits\n"
+        "  weft recover digits --set optimizer.learning_rate=0.0001 --set epochs=20\n",
     .run = run,
 };

@@ -48,6 +48,17 @@ static wf_status print_tasks(json_t *picture, wf_err *err)
     return wf_rows_print(&t, stdout, err);
 }
 
+/* "  epochs: 20" and so on, a line each: what weft recover --set has changed. */
+static void print_changes(const char *lines)
+{
+    while (lines[0] == ' ') {
+        size_t n = strcspn(lines, "\n");
+
+        printf("\n  set %.*s", (int)n - 2, lines + 2);
+        lines += n + (lines[n] != 0);
+    }
+}
+
 static void print_job(json_t *job)
 {
     json_t *step = json_object_get(job, "checkpoint"), *value;
@@ -69,6 +80,7 @@ static void print_job(json_t *job)
                wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
     if (json_is_integer(step))
         printf("  checkpoint step-%08lld", (long long)json_integer_value(step));
+    print_changes(text(job, "set"));
     if (strcmp(text(job, "reason"), "-") != 0)
         printf("\n  %s", text(job, "reason"));
     if (strcmp(text(job, "mend"), "-") != 0)

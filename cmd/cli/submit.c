@@ -5,6 +5,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "common/base/file.h"
+#include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/optim/rule.h"
 
@@ -24,6 +25,7 @@ static wf_status check_model(const wf_job_conf *job, wf_err *err)
     wf_model model;
 
     wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, 1, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     spec.train_metrics = true;
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; i < c->n_warnings; i++)
@@ -34,21 +36,9 @@ static wf_status check_model(const wf_job_conf *job, wf_err *err)
 
 static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
 {
-    const wf_conf_item *item = &job->optimizer;
-    const char *names[WF_MAX_OPTIONS];
-    double values[WF_MAX_OPTIONS];
-    uint32_t n = 0;
     wf_opt opt;
 
-    if (item->n_options > WF_MAX_OPTIONS)
-        return wf_fail(err, WF_USAGE, NULL, "%s:%d: %s has no %zu options", job->path, item->line,
-                       item->type, item->n_options);
-    for (; n < item->n_options; n++) {
-        names[n] = item->options[n].name;
-        values[n] = item->options[n].number;
-    }
-    return wf_err_wrap(err, wf_opt_init(&opt, item->type, n, names, values, err), "%s:%d",
-                       job->path, item->line);
+    return wf_compile_optimizer_of_job(job, &opt, err);
 }
 
 static wf_status check_files(const wf_job_conf *job, const wf_conf_field f[], size_t n, wf_err *err)

@@ -2,6 +2,7 @@
 /* cmd/cli/weights.c */
 #include "cmd/cli/weights.h"
 #include "cmd/cli/cli.h"
+#include "common/ckpt/pretrained.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,6 +95,7 @@ wf_status wf_weights_read(const wf_cluster_conf *conf, const wf_job_conf *job, c
     char digest[WF_DIGEST_TEXT];
 
     wf_compile_spec_of_job(job, WF_COMPILE_INFER, 1, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
     WF_TRY(digest_of(&spec, digest, err));
     WF_TRY(open_ckpt(conf, job->name, digest, from, c, err));
     return read_all(*c, w, err);

@@ -59,6 +59,18 @@ wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...) WF_PRINTF
 #define wf_fail_nomem(err, bytes) wf_fail_nomem_at((err), (bytes), __FILE__, __LINE__)
 wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, int line);
 
+#ifdef __clang_analyzer__ /* it looks at one file, and cannot know that none of these is WF_OK */
+#undef wf_fail
+#undef wf_fail_errno
+#undef wf_fail_nomem
+#define wf_fail(err, status, mend, ...)                                                            \
+    ((void)wf_fail_at((err), (status), (mend), __FILE__, __LINE__, __VA_ARGS__), (status))
+#define wf_fail_errno(err, errnum, mend, ...)                                                      \
+    ((void)wf_fail_errno_at((err), (errnum), (mend), __FILE__, __LINE__, __VA_ARGS__), WF_IO)
+#define wf_fail_nomem(err, bytes)                                                                  \
+    ((void)wf_fail_nomem_at((err), (bytes), __FILE__, __LINE__), WF_NOMEM)
+#endif
+
 /* The exit code of DESIGN 10 for a status: 0, 1, 2 (usage), 3 (unsupported), 4, 5. */
 int wf_exit_code(wf_status status);
 

@@ -41,6 +41,7 @@ static wf_status add_entry(wf_disk *disk, const char *job_dir, const char *name,
     if (m.job) {
         e.generation = m.cut.generation;
         e.created_ms = m.created_ms;
+        e.best = wf_manifest_best(&m);
         e.n_files = (uint32_t)m.n_files;
         for (size_t i = 0; i < m.n_files; i++)
             e.bytes += m.files[i].bytes;

@@ -61,15 +61,16 @@ WF_MUST_USE wf_status wf_ckpt_begin(wf_disk *disk, const char *dir, const char *
                                     char folder[WF_CKPT_PATH], wf_err *err);
 /* Steps 5 to 7: writes the manifest into `folder` (checking first that every file in it is there
  * with its size), renames it to step-N, and moves `latest`. When N is there already it is replaced
- * if this cut is the higher one. On failure the temporary folder is gone, older checkpoints are as
- * they were, and the sentence has the path, the system's words and the free bytes. Failpoints
+ * if this cut is the higher one. `best` is moved too, where a callback calls this one so. On
+ * failure the temporary folder is gone, older checkpoints are as they were, and the sentence has
+ * the path, the system's words and the free bytes. Failpoints
  * ckpt.manifest.before, ckpt.manifest.after, ckpt.rename.before, ckpt.rename.after,
  * ckpt.latest.before, ckpt.latest.after. Errors: WF_IO, WF_EXISTS (a higher cut is there). */
 WF_MUST_USE wf_status wf_ckpt_commit(wf_disk *disk, const char *dir, const char *folder,
                                      const wf_manifest *m, wf_err *err);
 /* Step 8: deletes all but the newest `keep` (at least 1) complete checkpoints of a job, and folders
- * that are not complete, if a complete one is there. Never the one of step `in_use` (0: none).
- * Failpoints ckpt.gc.before, ckpt.gc.each. */
+ * that are not complete, if a complete one is there. Never the one of step `in_use` (0: none), nor
+ * the one that the newest calls the best. Failpoints ckpt.gc.before, ckpt.gc.each. */
 WF_MUST_USE wf_status wf_ckpt_gc(wf_disk *disk, const char *dir, const char *job, uint32_t keep,
                                  uint64_t in_use, wf_err *err);
 /* Removes the temporary folder of an abandoned cut; fine if it is not there. */
@@ -91,6 +92,7 @@ typedef struct wf_ckpt_entry {
     uint64_t bytes;   /* of all files */
     uint32_t n_files;
     uint32_t generation; /* 0 when there is no manifest to read */
+    uint64_t best;       /* wf_manifest_best */
     int64_t created_ms;  /* the same */
     const char *fault;   /* why it is not complete by names and sizes, or NULL */
     bool doubtful;       /* fault is the disk's refusal to tell: it may be complete, and is kept */

@@ -143,16 +143,25 @@ static wf_status write_manifest(wf_disk *disk, const char *folder, const wf_mani
     return rc;
 }
 
-/* Step 7. It is a hint for people: what is newest is found by looking. */
-static wf_status move_latest(wf_disk *disk, const char *job_dir, uint64_t step, wf_err *err)
+static wf_status name_step(wf_disk *disk, const char *job_dir, const char *file, uint64_t step,
+                           wf_err *err)
 {
-    char path[WF_CKPT_PATH], name[64];
+    char path[WF_CKPT_PATH], name[64], line[72];
 
-    WF_TRY(wf_folder_path(path, err, job_dir, "latest"));
-    wf_folder_step_name(step, name, sizeof name - 1);
-    strcat(name, "\n");
+    WF_TRY(wf_folder_path(path, err, job_dir, file));
+    wf_folder_step_name(step, name, sizeof name);
+    snprintf(line, sizeof line, "%s\n", name);
+    return wf_disk_replace(disk, path, line, strlen(line), err);
+}
+
+/* Step 7. They are hints for people: what is newest is found by looking, what is best stands in
+ * manifests. */
+static wf_status move_latest(wf_disk *disk, const char *job_dir, const wf_manifest *m, wf_err *err)
+{
     WF_TRY(wf_failpoint("ckpt.latest.before", err));
-    WF_TRY(wf_disk_replace(disk, path, name, strlen(name), err));
+    WF_TRY(name_step(disk, job_dir, "latest", m->global_step, err));
+    if (wf_manifest_best(m) == m->global_step)
+        WF_TRY(name_step(disk, job_dir, "best", m->global_step, err));
     return wf_failpoint("ckpt.latest.after", err);
 }
 
@@ -171,7 +180,7 @@ wf_status wf_ckpt_commit(wf_disk *disk, const char *dir, const char *folder, con
     if (rc == WF_OK)
         rc = wf_failpoint("ckpt.rename.after", err);
     if (rc == WF_OK)
-        rc = move_latest(disk, job_dir, m->global_step, err);
+        rc = move_latest(disk, job_dir, m, err);
     if (rc == WF_OK)
         return WF_OK;
     rc = wf_ckpt_say_free(disk, dir, rc, err);
@@ -226,21 +235,24 @@ wf_status wf_ckpt_gc(wf_disk *disk, const char *dir, const char *job, uint32_t k
     wf_arena *arena = wf_arena_new(0);
     wf_ckpt_entry *list = NULL;
     size_t n = 0, whole = 0, seen = 0;
+    uint64_t best = UINT64_MAX; /* as the newest says */
     char path[WF_CKPT_PATH];
     wf_status rc;
 
     if (!arena)
         return wf_fail_nomem(err, 0);
     rc = wf_ckpt_list(disk, dir, job, arena, &list, &n, err);
-    for (size_t i = 0; i < n; i++)
-        whole += !list[i].fault;
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].fault && whole++ == 0)
+            best = list[i].best;
+    }
     if (rc == WF_OK)
         rc = wf_failpoint("ckpt.gc.before", err);
     for (size_t i = 0; rc == WF_OK && whole > 0 && i < n; i++) {
         bool stays = !list[i].fault && seen++ < (keep > 0 ? keep : 1);
 
         if (stays || list[i].doubtful || (in_use && list[i].step == in_use) ||
-            list[i].name[0] == '.')
+            (!list[i].fault && list[i].step == best) || list[i].name[0] == '.')
             continue;
         rc = wf_failpoint("ckpt.gc.each", err);
         if (rc == WF_OK &&

@@ -74,6 +74,8 @@ typedef struct wf_ckpt_ledger {
     size_t n_finished;
     wf_ckpt_split *open; /* [n_open] */
     size_t n_open;
+    struct wf_ckpt_number *callbacks; /* [n_callbacks]: their state, as the master names it */
+    size_t n_callbacks;
 } wf_ckpt_ledger;
 
 typedef struct wf_ckpt_clock {
@@ -117,6 +119,11 @@ WF_MUST_USE wf_status wf_manifest_encode(const wf_manifest *m, wf_bytes *out, wf
  * WF_NOMEM. */
 WF_MUST_USE wf_status wf_manifest_decode(const char *text, size_t size, const char *path,
                                          wf_arena *arena, wf_manifest *out, wf_err *err);
+/* A number of the callbacks' state, or `otherwise`. */
+double wf_manifest_callback(const wf_manifest *m, const char *name, double otherwise);
+/* The step whose checkpoint was the best when this one was written, its own among them; UINT64_MAX
+ * when no callback has chosen one. */
+uint64_t wf_manifest_best(const wf_manifest *m);
 /* Lower, equal or higher: -1, 0, 1, by generation, then number, then chief. */
 int wf_cut_compare(wf_cut_id a, wf_cut_id b);
 

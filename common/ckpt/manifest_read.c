@@ -232,6 +232,8 @@ static wf_status read_ledger(const source *s, const json_t *root, wf_ckpt_ledger
         return bad(s, "evaluated", "true or false", err);
     l->evaluated = json_is_true(json_object_get(from, "evaluated"));
     WF_TRY(read_ranges(s, from, l, err));
+    if (json_object_get(from, "callbacks"))
+        WF_TRY(get_numbers(s, from, "callbacks", &l->callbacks, &l->n_callbacks, err));
     WF_TRY(get_list(s, from, "open", sizeof *l->open, &list, &l->n_open, &room, err));
     l->open = room;
     for (size_t i = 0; i < l->n_open; i++) {

@@ -105,7 +105,7 @@ static json_t *files_of(const wf_manifest *m)
 
 static json_t *ledger_of(const wf_ckpt_ledger *l)
 {
-    json_t *finished = json_array(), *open = json_array();
+    json_t *finished = json_array(), *open = json_array(), *out;
     bool ok = finished && open;
 
     for (size_t i = 0; ok && i < l->n_finished; i++)
@@ -117,10 +117,14 @@ static json_t *ledger_of(const wf_ckpt_ledger *l)
                                  whole(l->open[i].end)));
     finished = checked(finished, ok);
     open = checked(open, ok);
-    return json_pack("{s:I, s:o, s:o, s:b, s:o, s:o, s:o}", "epoch", (json_int_t)l->epoch,
-                     "records", whole(l->records), "split_records", whole(l->split_records),
-                     "evaluated", (int)l->evaluated, "next_cut", whole(l->next_cut), "finished",
-                     finished, "open", open);
+    out = json_pack("{s:I, s:o, s:o, s:b, s:o, s:o, s:o}", "epoch", (json_int_t)l->epoch, "records",
+                    whole(l->records), "split_records", whole(l->split_records), "evaluated",
+                    (int)l->evaluated, "next_cut", whole(l->next_cut), "finished", finished, "open",
+                    open);
+    if (l->n_callbacks &&
+        json_object_set_new(out, "callbacks", numbers(l->callbacks, l->n_callbacks)) != 0)
+        out = checked(out, false);
+    return out;
 }
 
 static json_t *clocks_of(const wf_manifest *m)
@@ -185,4 +189,21 @@ int wf_cut_compare(wf_cut_id a, wf_cut_id b)
     if (a.number != b.number)
         return a.number < b.number ? -1 : 1;
     return a.chief < b.chief ? -1 : a.chief > b.chief;
+}
+
+double wf_manifest_callback(const wf_manifest *m, const char *name, double otherwise)
+{
+    for (size_t i = 0; i < m->ledger.n_callbacks; i++)
+        if (strcmp(m->ledger.callbacks[i].name, name) == 0)
+            return m->ledger.callbacks[i].value;
+    return otherwise;
+}
+
+uint64_t wf_manifest_best(const wf_manifest *m)
+{
+    double best = wf_manifest_callback(m, "best_step", 0);
+
+    if (wf_manifest_callback(m, "best", 0) != 0)
+        return m->global_step;
+    return best >= 1 && best < 9e15 ? (uint64_t)best - 1 : UINT64_MAX;
 }

@@ -13,6 +13,7 @@
 
 static const wf_pass passes[] = {
     {"import", "the model with named inputs and variables, shapes inferred", wf_pass_import},
+    {"weights", "first weights from a file in place, frozen variables marked", wf_pass_weights},
     {"loss", "loss and metrics attached", wf_pass_loss},
     {"stable", "logarithms of sigmoids in a form that cannot overflow", wf_pass_stable},
     {"mode", "Dropout on for training, gone otherwise", wf_pass_mode},
@@ -55,11 +56,12 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
         }
     }
     near = wf_nearest(name, names, WF_COUNT(names));
-    return wf_fail(err, WF_USAGE,
-                   "there are import, loss, stable, mode, differentiate, update, strategy, prune, "
-                   "infer, fold, simplify, cse, place, partition, schedule",
-                   "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
+    return wf_fail(
+        err, WF_USAGE,
+        "there are import, weights, loss, stable, mode, differentiate, update, strategy, prune, "
+        "infer, fold, simplify, cse, place, partition, schedule",
+        "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
+        near ? "\"?" : "");
 }
 
 static wf_status check_spec(const wf_compile_spec *s, wf_err *err)

@@ -30,6 +30,8 @@
 #include "common/conf/conf.h"
 #include "common/graph/graph.h"
 #include "common/metrics/measure.h"
+#include "common/optim/rule.h"
+#include "common/tensor/named.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,21 +110,33 @@ typedef struct wf_compile_spec {
     const wf_compile_feed *feeds;
     size_t n_feeds;
 
+    /* What is left as it is: fnmatch patterns of variables' names, '*' matches '/' and '.' too. */
+    const char *const *freeze; /* [n_freeze] */
+    size_t n_freeze;
+    const wf_conf_weights *weights; /* first weights out of a file; NULL or no file: the model's */
+    /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
+    wf_status (*read_weights)(const char *path, wf_named_list *out, wf_err *err);
+
     int64_t batch;          /* the most records in a feed's leading axis; 0: not bounded */
     uint64_t seed;          /* initial weights of layers */
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
+    bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
-    /* Where errors of loss and metrics lie; NULL: they came from no file. */
+    /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */
     const char *file;
-    int loss_line, metrics_line;
+    int loss_line, metrics_line, freeze_line;
 } wf_compile_spec;
 
 /* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
  * What it points to is the job's: keep that until after wf_compile. */
 void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
                             wf_model *model, wf_compile_spec *spec);
+
+/* A job's optimizer with its options, schedule included. Errors: as wf_opt_init, with file and line
+ * in front. */
+WF_MUST_USE wf_status wf_compile_optimizer_of_job(const wf_job_conf *job, wf_opt *out, wf_err *err);
 
 /* A variable of the compiled graph, in the order of their first use.
  */
@@ -196,7 +210,8 @@ typedef struct wf_compiled {
     size_t n_warnings;
     /* XXH3-64 over the model's structure after import: operations, attributes, names, dtypes,
      * shapes and small integer constants, and the loss; not weights, nor batch, seed, mode or
-     * cluster. Equal for all modes of one job; it is what a checkpoint belongs to. */
+     * cluster. Names that `freeze` froze count. Equal for all modes of one job; it is what a
+     * checkpoint belongs to. */
     uint64_t digest;
     wf_arena *arena;          /* of the lists */
     struct wf_shared *shared; /* storage that the lists borrow; for result.c */
@@ -213,6 +228,13 @@ wf_graph *wf_compiled_take_graph(wf_compiled *c);
 
 /* The passes in their order: name and a line of help; false past the end. */
 bool wf_compile_pass_at(size_t i, const char **name, const char **help);
+
+/* The loss functions and the metrics in the order of their names, for help: the name of row i, an
+ * alias or NULL, and its options in words ("delta, label_smoothing"); false past the end. */
+bool wf_compile_loss_at(size_t i, const char **name, const char **alias, char *options,
+                        size_t size);
+bool wf_compile_metric_at(size_t i, const char **name, const char **alias, char *options,
+                          size_t size);
 
 /* The index of a variable by name, or -1. */
 int64_t wf_compiled_find(const wf_compiled *c, const char *name);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_NAMES = 96 };
+enum { MOST_NAMES = 96, MOST_OPTIONS = 16 };
 
 /* The row of any loss function's name: the mean of its values. */
 static wf_status attach_loss(const wf_metric *m, wf_err *err)
@@ -89,10 +89,9 @@ static wf_status check_goal(const wf_metric *m, wf_err *err)
 
 static wf_status attach_one(wf_unit *u, const wf_conf_term *term, wf_err *err)
 {
-    static const wf_option_row name_only[] = {WF_METRIC_NAME, {0}};
     wf_metric m = {.u = u, .goal = goal_of(u, term->output), .item = &term->item};
     const wf_loss_row *loss = wf_loss_find(term->item.type);
-    wf_metric_row of_loss = {.name = "", .options = name_only, .attach = attach_loss};
+    wf_metric_row of_loss = {.name = "", .attach = attach_loss};
 
     m.row = wf_metric_find(term->item.type);
     if (!m.row && loss) {
@@ -110,16 +109,38 @@ static wf_status attach_one(wf_unit *u, const wf_conf_term *term, wf_err *err)
     return m.row->attach(&m, err);
 }
 
+/* The options of a loss function that bear on its values, and the name. */
+static void options_of_loss(const wf_loss_row *loss, wf_option_row out[MOST_OPTIONS])
+{
+    size_t n = 0;
+
+    for (const wf_option_row *o = loss->options; o && o->name && n < MOST_OPTIONS - 2; o++)
+        if (o->kind == WF_CONF_NUMBER || o->kind == WF_CONF_BOOL)
+            out[n++] = *o;
+    out[n++] = (wf_option_row)WF_METRIC_NAME;
+    out[n] = (wf_option_row){0};
+}
+
+static wf_status check_options(const wf_unit *u, const wf_conf_item *item, wf_err *err)
+{
+    const wf_metric_row *row = wf_metric_find(item->type);
+    const wf_loss_row *loss = wf_loss_find(item->type);
+    wf_option_row options[MOST_OPTIONS];
+
+    if (row)
+        return wf_conf_check_item(item, "metric", row->options, u->spec->file, err);
+    if (!loss)
+        return WF_OK; /* an unknown name is told as that */
+    options_of_loss(loss, options);
+    return wf_conf_check_item(item, "metric", options, u->spec->file, err);
+}
+
 wf_status wf_attach_metrics(wf_unit *u, wf_err *err)
 {
     for (size_t i = 0; i < u->spec->n_metrics; i++) {
         const wf_conf_term *t = &u->spec->metrics[i];
-        const wf_metric_row *row = wf_metric_find(t->item.type);
-        static const wf_option_row name_only[] = {WF_METRIC_NAME, {0}};
 
-        if (row || wf_loss_find(t->item.type))
-            WF_TRY(wf_conf_check_item(&t->item, "metric", row ? row->options : name_only,
-                                      u->spec->file, err));
+        WF_TRY(check_options(u, &t->item, err));
         WF_TRY(in_file(u, t->item.line, attach_one(u, t, err), err));
     }
     return WF_OK;

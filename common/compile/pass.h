@@ -110,6 +110,7 @@ typedef struct wf_pass {
 } wf_pass;
 
 WF_MUST_USE wf_status wf_pass_import(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_weights(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_loss(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_stable(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_mode(wf_unit *u, wf_err *err);

@@ -9,7 +9,8 @@
  * and not thousands: 784-128-10 on two ps has 7 slices.
  *
  * Slices are cut at row boundaries while a row fits in one, so that what reads a slice reads whole
- * rows. The result depends on the variables' order, names left out, and the cluster's size only.
+ * rows. Where the optimizer takes norms over variables, each is one slice. The result depends on
+ * the variables' order, names left out, and the cluster's size only.
  */
 #include "common/base/size.h"
 #include "common/compile/pass.h"
@@ -17,7 +18,8 @@
 #include <stdlib.h>
 
 enum { MOST_SLICES = 1 << 20 };
-static const double balanced = 1.1; /* max / min bytes per ps that is good enough */
+static const size_t MOST_WHOLE = 1 << 30; /* bytes of a variable that stays in one piece */
+static const double balanced = 1.1;       /* max / min bytes per ps that is good enough */
 
 /* Elements of one slice of v when slices should hold about `target` bytes: an even cut, rounded
  * to whole rows. */
@@ -139,9 +141,13 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
     wf_compiled *c = u->c;
     uint32_t n_ps = u->spec->n_ps;
     size_t target = WF_MIN(limit, WF_MAX(total_bytes(c) / n_ps / 2, (size_t)WF_SLICE_BYTES_LEAST));
+    bool whole = u->spec->whole_variables;
     double best = HUGE_VAL;
 
-    for (; c->slices == NULL || (best > balanced && target >= WF_SLICE_BYTES_LEAST); target /= 2) {
+    if (whole)
+        target = MOST_WHOLE;
+    for (; c->slices == NULL || (!whole && best > balanced && target >= WF_SLICE_BYTES_LEAST);
+         target /= 2) {
         size_t n = count_slices(c, target);
         wf_compiled_slice *slices;
         double ratio;
@@ -182,6 +188,18 @@ static void index_slices(wf_compiled *c)
     }
 }
 
+/* A rule with norms over whole variables, like lamb's, wants each in one slice. */
+static wf_status check_whole(const wf_compiled *c, wf_err *err)
+{
+    for (size_t i = 0; i < c->n_variables; i++)
+        if (c->variables[i].on_ps && c->variables[i].bytes > MOST_WHOLE)
+            return wf_fail(err, WF_UNSUPPORTED, "take adamw, which may be cut into slices",
+                           "variable \"%s\" has %zu bytes; this optimizer takes norms over whole "
+                           "variables, which may have %zu",
+                           c->variables[i].name, c->variables[i].bytes, MOST_WHOLE);
+    return WF_OK;
+}
+
 wf_status wf_pass_place(wf_unit *u, wf_err *err)
 {
     wf_status rc;
@@ -192,6 +210,8 @@ wf_status wf_pass_place(wf_unit *u, wf_err *err)
     WF_TRY(wf_unit_collect(u, err));
     if (u->spec->strategy != WF_COMPILE_PARAMETER_SERVER || u->spec->mode != WF_COMPILE_TRAIN)
         return WF_OK;
+    if (u->spec->whole_variables)
+        WF_TRY(check_whole(u->c, err));
     load = calloc(u->spec->n_ps, sizeof(*load));
     if (!load)
         return wf_fail_nomem(err, u->spec->n_ps * sizeof(*load));

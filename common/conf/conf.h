@@ -25,7 +25,8 @@ enum {
     WF_CONF_MAX_BYTES = 1 << 20, /* of a YAML file */
     WF_CONF_MAX_DEPTH = 32,
     WF_CONF_MAX_NAME = 64, /* of a job or cluster */
-    WF_CONF_MAX_TASKS = 1024
+    WF_CONF_MAX_TASKS = 1024,
+    WF_CONF_MAX_CALLBACKS = 8
 };
 
 /* ---- cluster.yaml ---- */
@@ -144,6 +145,18 @@ typedef struct wf_conf_class_weight {
     int line;
 } wf_conf_class_weight;
 
+/* Where first weights come from. */
+typedef struct wf_conf_weights {
+    const char *file; /* absolute; NULL: from the model */
+    const struct wf_conf_rename {
+        const char *variable, *tensor; /* of the model; in the file */
+        int line;
+    } * map; /* [n_map]: for names that differ */
+    size_t n_map;
+    bool strict; /* every variable and every weight of the file finds its match; true */
+    int line;
+} wf_conf_weights;
+
 typedef enum wf_tristate { WF_AUTO = -1, WF_NO = 0, WF_YES = 1 } wf_tristate;
 
 typedef struct wf_job_conf {
@@ -161,6 +174,11 @@ typedef struct wf_job_conf {
     size_t n_outputs;
     int outputs_line;
     int model_line;
+
+    const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */
+    size_t n_freeze;
+    int freeze_line;
+    wf_conf_weights weights;
 
     /* [n_losses]: one without an output, or one for each output that is named; none: the model
      * holds its loss (an ONNX file with one). Names and options are the compiler's to check. */
@@ -198,6 +216,9 @@ typedef struct wf_job_conf {
 
     wf_conf_item optimizer; /* options are WF_CONF_NUMBER, a bool as 0 or 1; names unchecked here */
 
+    const wf_conf_item *callbacks; /* [n_callbacks], by the rows of layers.h */
+    size_t n_callbacks;
+
     const char *strategy; /* "parameter_server" */
     const char *mode;     /* "async" */
     uint32_t pipeline;    /* 0 or 1; 0 */
@@ -215,6 +236,13 @@ WF_MUST_USE wf_status wf_job_parse(const char *text, size_t size, const char *pa
                                    wf_job_conf **out, wf_err *err);
 /* Frees *j with all in it and sets it to NULL; NULL is fine. */
 void wf_job_free(wf_job_conf **j);
+
+/* A job's text with one number changed, "optimizer.learning_rate=0.001": a key `set` at its end
+ * says so. The caller frees *out. Errors: WF_USAGE for what may not change; whether the number is
+ * right is for wf_job_parse. */
+WF_MUST_USE wf_status wf_job_change(const char *text, const char *change, char **out, wf_err *err);
+/* The lines "  KEY: VALUE" of what was changed, borrowed from the text; NULL if nothing was. */
+const char *wf_job_changes(const char *text);
 
 /* [a-z0-9._-]{1,64}, not beginning with a dot: fit for a folder's name. */
 bool wf_job_name_ok(const char *name);

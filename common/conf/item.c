@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 32, MOST_INTS = 64, MOST_ROWS = 128 };
+enum {
+    MOST_OPTIONS = 32,
+    MOST_INTS = 64,
+    MOST_ROWS = 128,
+    MOST_FREE = 64 /* numbers of a free item */
+};
 
 /* Splits `name`, `name: value` into the word and what follows (NULL: nothing). */
 static wf_status split(wf_reader *r, const wf_tree *node, const char *sort, const char **type,
@@ -251,19 +256,36 @@ wf_status wf_read_items(wf_reader *r, const wf_tree *node, const char *sort,
     return WF_OK;
 }
 
-static wf_status read_free_option(wf_reader *r, const wf_tree *node, wf_conf_option *out,
-                                  wf_err *err)
+/* One number of a free item, or a map or list of them: those get names like
+ * "learning_rate.cosine_decay.alpha" and "values.0". */
+static wf_status read_free_option(wf_reader *r, const wf_tree *node, const char *name, int depth,
+                                  wf_conf_option out[], size_t *n, wf_err *err)
 {
-    *out = (wf_conf_option){.name = node->key->text, .kind = WF_CONF_NUMBER, .line = node->line};
-    if (node->kind == WF_TREE_MAP)
-        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "give it a number",
-                            "a schedule for \"%.64s\" is not built yet", out->name);
-    if (node->kind == WF_TREE_TEXT && node->plain &&
-        (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0)) {
-        out->number = node->text[0] == 't';
+    wf_conf_option *o = &out[*n];
+    int at = 0;
+
+    if (*n == MOST_FREE || depth > 3)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" has too many numbers", name);
+    if (node->kind == WF_TREE_MAP || node->kind == WF_TREE_LIST) {
+        for (const wf_tree *t = node->first; t; t = t->next, at++) {
+            const char *part = node->kind == WF_TREE_MAP
+                                   ? wf_arena_printf(r->arena, "%s.%.64s", name, t->key->text)
+                                   : wf_arena_printf(r->arena, "%s.%d", name, at);
+
+            if (!part)
+                return wf_fail_nomem(err, 64);
+            WF_TRY(read_free_option(r, t, part, depth + 1, out, n, err));
+        }
         return WF_OK;
     }
-    return wf_read_number(r, node, &out->number, err);
+    *o = (wf_conf_option){.name = name, .kind = WF_CONF_NUMBER, .line = node->line};
+    ++*n;
+    if (node->kind == WF_TREE_TEXT && node->plain &&
+        (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0)) {
+        o->number = node->text[0] == 't';
+        return WF_OK;
+    }
+    return wf_read_number(r, node, &o->number, err);
 }
 
 wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort, wf_conf_item *out,
@@ -276,15 +298,15 @@ wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort,
     WF_TRY(split(r, node, sort, &out->type, &value, err));
     if (!value || (value->kind == WF_TREE_TEXT && !value->text[0]))
         return WF_OK;
-    if (value->kind != WF_TREE_MAP || value->n > MOST_OPTIONS)
+    if (value->kind != WF_TREE_MAP)
         return wf_read_fail(r, value, err, WF_USAGE, "write it as {learning_rate: 0.001}",
                             "the options of %s \"%.64s\" are a map of names and numbers", sort,
                             out->type);
-    options = wf_arena_array(r->arena, value->n, sizeof *options);
+    options = wf_arena_array(r->arena, MOST_FREE, sizeof *options);
     if (!options)
-        return wf_fail_nomem(err, value->n * sizeof *options);
+        return wf_fail_nomem(err, MOST_FREE * sizeof *options);
     for (const wf_tree *t = value->first; t; t = t->next)
-        WF_TRY(read_free_option(r, t, &options[out->n_options++], err));
+        WF_TRY(read_free_option(r, t, t->key->text, 0, options, &out->n_options, err));
     out->options = options;
     return WF_OK;
 }

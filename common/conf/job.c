@@ -5,6 +5,7 @@
 #include "common/conf/item.h"
 #include "common/conf/losses.h"
 #include "common/conf/read.h"
+#include "common/conf/set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,55 @@ static wf_status read_data(wf_reader *r, const wf_tree *node, void *into, wf_err
     return check_fields(r, node, j, err);
 }
 
+/* ---- what to start from, and what to leave as it is ---- */
+
+static wf_status read_freeze(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->freeze_line = node->line;
+    return wf_read_words(r, node, &j->freeze, &j->n_freeze, err);
+}
+
+static wf_status read_renames(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_conf_weights *w = into;
+    struct wf_conf_rename *map;
+
+    if (node->kind != WF_TREE_MAP)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as {dense/kernel: fc.weight}",
+                            "\"map\" gives the model's variables their names in the file");
+    map = wf_arena_array(r->arena, node->n, sizeof *map);
+    if (!map)
+        return wf_fail_nomem(err, node->n * sizeof *map);
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        struct wf_conf_rename *row = &map[w->n_map++];
+
+        row->variable = t->key->text;
+        row->line = t->line;
+        WF_TRY(wf_read_text(r, t, &row->tensor, err));
+    }
+    w->map = map;
+    return WF_OK;
+}
+
+static wf_status read_weights(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"file", WF_KEY_PATH, .offset = offsetof(wf_conf_weights, file), .required = true},
+        {"map", WF_KEY_CALL, .read = read_renames},
+        {"strict", WF_KEY_BOOL, .offset = offsetof(wf_conf_weights, strict)},
+        {0},
+    };
+    wf_job_conf *j = into;
+
+    j->weights.line = node->line;
+    j->weights.strict = true;
+    if (node->kind == WF_TREE_TEXT)
+        return wf_read_path(r, node, &j->weights.file, err);
+    return wf_read_map(r, node, "\"weights\"", keys, &j->weights, err);
+}
+
 /* ---- how to train ---- */
 
 static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -323,6 +373,17 @@ static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, 
     return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
 }
 
+static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    if (node->kind != WF_TREE_LIST || node->n > WF_CONF_MAX_CALLBACKS)
+        return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each",
+                            "\"callbacks\" is a list of at most %d", WF_CONF_MAX_CALLBACKS);
+    return wf_read_items(r, node, "callback", wf_callback_rows, &j->callbacks, &j->n_callbacks,
+                         err);
+}
+
 static const char *const strategies[] = {"mirrored", "multi_worker_mirrored", "hybrid", NULL};
 static const char *const recoveries[] = {"partial", NULL};
 static const char *const on_nans[] = {"skip", "rollback", NULL};
@@ -336,6 +397,8 @@ typedef struct wf_job_file {
 static const wf_key job_keys[] = {
     {"job", WF_KEY_CALL, .read = read_name, .required = true},
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
+    {"freeze", WF_KEY_CALL, .read = read_freeze},
+    {"weights", WF_KEY_CALL, .read = read_weights},
     {"loss", WF_KEY_CALL, .read = wf_read_losses},
     {"from_logits", WF_KEY_CALL, .read = read_logits},
     {"loss_weights", WF_KEY_CALL, .read = wf_read_loss_weights},
@@ -354,6 +417,7 @@ static const wf_key job_keys[] = {
      .later = strategies},
     {"consistency", WF_KEY_CALL, .read = read_consistency},
     {"checkpoint", WF_KEY_CALL, .read = read_checkpoint},
+    {"callbacks", WF_KEY_CALL, .read = read_callbacks},
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
      .later = recoveries},
     {"on_nan", WF_KEY_ONLY, .offset = offsetof(wf_job_file, on_nan), .only = "stop",
@@ -361,7 +425,6 @@ static const wf_key job_keys[] = {
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30},
-    {"callbacks", WF_KEY_LATER},
     {"tables", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {"compute", WF_KEY_LATER},
@@ -377,6 +440,10 @@ static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf 
         return wf_read_fail(r, root, err, WF_USAGE,
                             "add one, like loss: sparse_categorical_crossentropy",
                             "a job with \"layers\" wants a \"loss\"");
+    if (j->n_callbacks && !j->n_eval)
+        return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
+                       "%s:%d: callbacks look at the evaluation, and there is none", r->path,
+                       j->callbacks[0].line);
     return wf_check_losses(r, j, err);
 }
 
@@ -398,6 +465,7 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
         return wf_fail_nomem(err, strlen(path));
     WF_TRY(wf_read_folder(path, j->arena, &r.folder, err));
     WF_TRY(wf_tree_parse(text, size, path, j->arena, &root, err));
+    WF_TRY(wf_set_apply(&r, root, err));
     WF_TRY(wf_read_map(&r, root, "the job", job_keys, f, err));
     return check_job(&r, root, j, err);
 }

@@ -434,3 +434,43 @@ const wf_item_row wf_step_rows[] = {
     {"log1p", NULL},
     {0},
 };
+
+static const char *const modes[] = {"auto", "min", "max", NULL};
+static const wf_option_row early_stopping[] = {
+    TEXT_OPTION("monitor", false, NULL),
+    NUMBER_OPTION("min_delta", false, -1e30, 1e30),
+    INT_OPTION("patience", false, 0, 1000000),
+    TEXT_OPTION("mode", false, modes),
+    NUMBER_OPTION("baseline", false, -1e30, 1e30),
+    BOOL_OPTION("restore_best_weights"),
+    INT_OPTION("start_from_epoch", false, 0, 1000000),
+    {0},
+};
+static const wf_option_row reduce_lr_on_plateau[] = {
+    TEXT_OPTION("monitor", false, NULL),
+    NUMBER_OPTION("factor", false, 0, 0.999999),
+    INT_OPTION("patience", false, 0, 1000000),
+    TEXT_OPTION("mode", false, modes),
+    NUMBER_OPTION("min_delta", false, -1e30, 1e30),
+    INT_OPTION("cooldown", false, 0, 1000000),
+    NUMBER_OPTION("min_lr", false, 0, 1e30),
+    {0},
+};
+static const wf_option_row model_checkpoint[] = {
+    TEXT_OPTION("monitor", false, NULL),
+    TEXT_OPTION("mode", false, modes),
+    BOOL_OPTION("save_best_only"),
+    {0},
+};
+
+const wf_item_row wf_callback_rows[] = {
+    {"early_stopping", early_stopping},
+    {"reduce_lr_on_plateau", reduce_lr_on_plateau},
+    {"model_checkpoint", model_checkpoint},
+    {"terminate_on_nan", nothing}, /* what on_nan: stop, the default, does */
+    {"learning_rate_scheduler", NULL},
+    {"backup_and_restore", NULL},
+    {"csv_logger", NULL},
+    {"tensor_board", NULL},
+    {0},
+};

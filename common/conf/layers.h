@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/conf/layers.h - the layers and map steps that a job file may name, with their options.
+/* common/conf/layers.h - the layers, map steps and callbacks that a job file may name, with their
+ * options.
  *
  * Names and options are Keras's. One table row each: the parser types and bounds by it, and the
  * compiler may rely on it: an option that arrives is known, of its kind and within its bounds, and
@@ -11,6 +12,11 @@
  *   reshape     shape (ints, required)
  *   one_hot     classes (1..2^24, required)
  *   cast        dtype (text, required)
+ *
+ *   early_stopping        monitor (val_loss), min_delta, patience, mode, baseline,
+ *                         restore_best_weights, start_from_epoch
+ *   reduce_lr_on_plateau  monitor (val_loss), factor, patience, mode, min_delta, cooldown, min_lr
+ *   model_checkpoint      monitor (val_loss), mode, save_best_only
  *
  * The short form `- dropout: 0.5` gives the first required option, or the first of all where none
  * is required and it is no name; `- flatten` gives none.
@@ -45,5 +51,6 @@ extern const wf_item_row wf_layer_rows[];
 extern const wf_item_row wf_initializer_rows[];
 extern const wf_item_row wf_regularizer_rows[];
 extern const wf_item_row wf_step_rows[];
+extern const wf_item_row wf_callback_rows[];
 
 #endif

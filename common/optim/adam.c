@@ -4,7 +4,7 @@
 #include "common/optim/adam.h"
 #include "common/optim/update.h"
 
-static const wf_option options_of_adam[] = {WF_ADAM_OPTIONS(0), {0}};
+static const wf_option options_of_adam[] = {WF_ADAM_OPTIONS(0, 0), {0}};
 static const wf_slot slots_of_adam[] = {WF_ADAM_SLOTS, {0}};
 
 static WF_INLINE void adam_body(WF_UPDATE_ARGS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/optim/adam.h - what adam.c and adamw.c share: all but the default of weight_decay. For
- * this room only.
+/* common/optim/adam.h - what adam.c, adamw.c and amsgrad.c share: all but the defaults of
+ * weight_decay and amsgrad. For this room only.
  *
  * The t-th update (t counts the slice's own):
  *
@@ -29,12 +29,12 @@ enum {
     WF_ADAM_DECAY
 };
 
-#define WF_ADAM_OPTIONS(weight_decay)                                                              \
+#define WF_ADAM_OPTIONS(weight_decay, amsgrad)                                                     \
     [WF_ADAM_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},                              \
     [WF_ADAM_BETA_1] = {"beta_1", 0.9, WF_RANGE_FRACTION},                                         \
     [WF_ADAM_BETA_2] = {"beta_2", 0.999, WF_RANGE_FRACTION},                                       \
     [WF_ADAM_EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},                                      \
-    [WF_ADAM_AMSGRAD] = {"amsgrad", 0, WF_RANGE_FLAG},                                             \
+    [WF_ADAM_AMSGRAD] = {"amsgrad", amsgrad, WF_RANGE_FLAG},                                       \
     [WF_ADAM_DECAY] = {"weight_decay", weight_decay, WF_RANGE_NOT_NEGATIVE}
 
 #define WF_ADAM_SLOTS                                                                              \

@@ -28,6 +28,8 @@ static const wf_kind_row rows[] = {
     {WF_HALT, "halt", M, P | W, 4 * KIB, 0},
     {WF_FAULT, "fault", P | W, M, 4 * KIB, 0},
     {WF_DISMISS, "dismiss", M, P | W, 4 * KIB, 0},
+    {WF_TUNE, "tune", M, P, 4 * KIB, 0},
+    {WF_TUNE_OK, "tune_ok", P, M, 4 * KIB, 0},
     {WF_SPLIT_WANT, "split_want", W, M, 4 * KIB, 0},
     {WF_SPLIT, "split", M, W, 4 * KIB, 0},
     {WF_SPLIT_DONE, "split_done", W, M, 64 * KIB, 0},

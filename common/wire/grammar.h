@@ -29,6 +29,8 @@ typedef enum wf_kind {
     WF_HALT,    /* master -> task: this generation is over */
     WF_FAULT,   /* task -> master: a failure that ends the job, in a sentence */
     WF_DISMISS, /* master -> task: this incarnation is no member any more */
+    WF_TUNE,    /* master -> ps, between two epochs: another learning rate */
+    WF_TUNE_OK,
 
     WF_SPLIT_WANT = 32, /* worker -> master */
     WF_SPLIT,           /* master -> worker: a lease on a range of records */

@@ -56,7 +56,7 @@ def check_bad_files(folder):
     bad = folder / "bad.yaml"
     bad.write_text(JOB.replace("optimizer:", "optimiser:"))
     weft("graph", str(bad), code=2, says=r'bad.yaml:\d+: unknown key "optimiser"; did you mean')
-    bad.write_text(JOB + "callbacks: []\n")
+    bad.write_text(JOB + "replicas: 1\n")
     weft("graph", str(bad), code=3, says="bad.yaml:10: .*not built yet")
     bad.write_text(JOB.replace("    - dense", "   - dense: ["))
     weft("graph", str(bad), code=2, says=r"bad.yaml:\d+: not YAML")

@@ -190,6 +190,8 @@ def elementwise():
     yield single("HardSigmoid", wide, alpha=0.5, beta=0.25)
     yield single("Selu", wide, alpha=0.5, gamma=2.0)
     yield single("Shrink", wide, bias=1.0, lambd=2.0)
+    yield single("Swish", wide)
+    yield single("Swish", ((5, 7), np.float64), alpha=0.5)
     for way in ("none", "tanh"):
         yield single("Gelu", wide, approximate=way)
         yield single("Gelu", ((5, 7), np.float64), approximate=way)
@@ -378,12 +380,13 @@ def products():
     for mode in "bilinear bicubic nearest".split():
         for padding in "zeros border reflection".split():
             for aligned in (0, 1):
-                for x, points in (((2, 3, 5, 4), (2, 6, 7, 2)), ((1, 2, 1, 3), (1, 2, 9, 2))):
+                for x, points in (((2, 2, 5, 4), (2, 3, 4, 2)), ((1, 2, 1, 3), (1, 2, 3, 2))):
                     yield single("GridSample", x, points, mode=mode, padding_mode=padding,
                                  align_corners=aligned)
     for equation, *shapes in onnx_gradients.EINSUMS + [
             ("ii->i", (4, 4)), ("bii->b", (3, 4, 4)), ("ii", (4, 4)), ("iji,jk->ik", (3, 4, 3), (4, 5)),
-            ("ij,jk->ik", (3, 0), (0, 4)), ("ij->i", (3, 0)), ("bhid,bhjd->bhij", (2, 3, 33, 20), (2, 3, 30, 20)),
+            ("ij,jk->ik", (3, 0), (0, 4)), ("ij->i", (3, 0)),
+            ("bhid,bhjd->bhij", (2, 3, 33, 20), (2, 3, 30, 20)),
             ("bhij,bhjd->bihd", (2, 3, 30, 33), (2, 3, 33, 20)), ("k...,jk", (4, 2, 3), (5, 4)),
             ("...,...->...", (), ()), (" i j , j k -> i k ", (3, 4), (4, 5))]:
         for dtype in (np.float32, np.float64):
@@ -506,7 +509,9 @@ def check_single(weft, folder, case, seed):
         assert isinstance(got, dict), got[1]
         alone = alone or got
         for name, value in zip((o.name for o in model.graph.output), want):
-            assert got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
+            # A product may be cut another way for other threads, which rounds another way.
+            assert case[0] in ("Gemm", "MatMul", "Einsum", "Conv", "ConvTranspose") or \
+                got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A product's rounding grows with the terms that it adds: 784 at most here.
             same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))
 

@@ -84,6 +84,9 @@ def norm_gradients(Case, node, s, symbolic):
         if len(shape) > 2:
             yield Case(f"InstanceNormalization {shape}{s}", [shape, (3,), (3,)],
                        node("InstanceNormalization", "w0 w1 w2"), symbolic=symbolic)
+    for size in (3, 4):
+        yield Case(f"LRN {size}{s}", [(2, 5, 3, 2)],
+                   node("LRN", "w0", size=size, alpha=0.5, bias=1.5), symbolic=symbolic)
     for scale in (2, 4):
         yield Case(f"GroupNormalization {scale} scales{s}", [(2, 4, 3, 2), (scale,), (scale,)],
                    node("GroupNormalization", "w0 w1 w2", num_groups=2), symbolic=symbolic)
@@ -124,6 +127,8 @@ def recurrent_gradients(Case, node, s, symbolic):
         shapes = recurrent_inputs(op, gates, attrs)
         rest = " w5 w6" if op == "LSTM" else ""
         a = dict(attrs, hidden_size=3)
+        if symbolic and name not in ("forward", "batch first"):
+            continue
         yield Case(f"{op} {name}{s}", shapes, node(op, f"w0 w1 w2 w3 l w4{rest}", **a), consts=lens,
                    symbolic=symbolic)
         if not symbolic:
@@ -163,6 +168,7 @@ def resize_gradients(Case, node, s, symbolic):
 
 
 def norms(single):
+    yield single("LRN", (2, 7, 5, 4), size=3, alpha=0.5)
     for shape in ((4, 3), (4, 3, 5), (2, 3, 20, 24), (7, 130, 4, 4)):
         c = (shape[1],)
         mean, var = np.full(c, 0.5, np.float32), np.full(c, 2.0, np.float32)

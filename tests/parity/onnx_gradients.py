@@ -150,6 +150,7 @@ def cases():
                    consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
         yield from mover_cases(symbolic, s)
     yield from branch_cases()
+    yield from sampling_cases()
     yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
                opset=13)
     yield Case("noop_with_empty_axes", [(2, 3)], node("ReduceSum", "w0", noop_with_empty_axes=1))
@@ -312,7 +313,8 @@ def mover_cases(symbolic, s):
     for mode in "constant reflect edge wrap".split():
         yield Case(f"Pad {mode}{s}", [(3, 4)], node("Pad", "w0 p", mode=mode),
                    consts={"p": i64(1, 2, 2, 3)}, symbolic=symbolic)
-        yield Case(f"Pad {mode} cropping{s}", [(2, 3, 5)], helper.make_node("Pad", ["w0", "p", "", "a"], ["y"], mode=mode),
+        yield Case(f"Pad {mode} cropping{s}", [(2, 3, 5)],
+                   helper.make_node("Pad", ["w0", "p", "", "a"], ["y"], mode=mode),
                    consts={"p": i64(-1, 2, 3, -1), "a": i64(-1, 0)}, symbolic=symbolic)
     yield Case("GatherElements" + s, [(3, 4)], node("GatherElements", "w0 i", axis=1),
                consts={"i": i64(0, 0, -1, 2, 1, 1).reshape(2, 3)}, symbolic=symbolic)
@@ -351,21 +353,27 @@ def mover_cases(symbolic, s):
         yield Case(f"ReverseSequence {axes}{s}", [(3, 3, 2)],
                    node("ReverseSequence", "w0 l", **axes), consts={"l": i64(2, 3, 1)},
                    symbolic=symbolic)
-    for mode in "linear cubic nearest".split():
-        for padding in "zeros border reflection".split():
-            for aligned in (0, 1) if not symbolic else (0,):
-                yield Case(f"GridSample {mode} {padding} {aligned}{s}",
-                           [(2, 2, 3, 4), ((2, 2, 3, 2), -1.6, 1.6)],
-                           node("GridSample", "w0 w1", mode=mode, padding_mode=padding,
-                                align_corners=aligned), symbolic=symbolic, opset=20)
-    yield Case("GridSample of volumes" + s, [(1, 2, 3, 2, 3), ((1, 2, 1, 3, 3), -1.2, 1.2)],
-               node("GridSample", "w0 w1", mode="linear"), symbolic=symbolic, opset=20)
+    if symbolic:
+        yield Case("GridSample symbolic", [(1, 2, 3, 3), ((1, 2, 2, 2), -1.6, 1.6)],
+                   node("GridSample", "w0 w1", mode="linear"), symbolic=True, opset=20)
     for equation, *shapes in EINSUMS:
         yield Case(f"Einsum {equation}{s}", shapes,
                    node("Einsum", " ".join(f"w{i}" for i in range(len(shapes))), equation=equation),
                    symbolic=symbolic)
     yield Case("CenterCropPad" + s, [(3, 6)], node("CenterCropPad", "w0 z"),
                consts={"z": i64(6, 3)}, symbolic=symbolic)
+
+
+def sampling_cases():
+    for mode in "linear cubic nearest".split():
+        for padding in "zeros border reflection".split():
+            for aligned in (0, 1):
+                yield Case(f"GridSample {mode} {padding} {aligned}",
+                           [(1, 2, 3, 3), ((1, 2, 2, 2), -1.6, 1.6)],
+                           node("GridSample", "w0 w1", mode=mode, padding_mode=padding,
+                                align_corners=aligned), opset=20)
+    yield Case("GridSample of volumes", [(1, 1, 3, 2, 2), ((1, 1, 1, 2, 3), -1.2, 1.2)],
+               node("GridSample", "w0 w1", mode="linear"), opset=20)
 
 
 def branch_cases():

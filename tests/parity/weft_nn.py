@@ -484,8 +484,34 @@ def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest
     return matrix
 
 
+def lrn_sums(x, alpha, beta, bias, size):
+    alpha, beta, bias = (d if v is None else float(v)
+                         for d, v in ((1e-4, alpha), (0.75, beta), (1.0, bias)))
+    window = np.array([[c - (size - 1) // 2 <= k <= c + size // 2 for k in range(x.shape[1])]
+                       for c in range(x.shape[1])], float)
+    s = bias + alpha / size * np.einsum("ck,nk...->nc...", window, x * x)
+    return window, s, alpha, beta
+
+
+class LRN(OpRun):
+    """onnx's own goes over as many channels as there are images."""
+    op_domain = ""
+
+    def _run(self, x, alpha=None, beta=None, bias=None, size=None):
+        _, s, _, beta = lrn_sums(x, alpha, beta, bias, size)
+        return ((x * s ** -beta).astype(x.dtype),)
+
+
+class LRNGrad(Weft):
+    def _run(self, dy, x, alpha=None, beta=None, bias=None, size=None):
+        window, s, alpha, beta = lrn_sums(x, alpha, beta, bias, size)
+        t = np.einsum("ck,nc...->nk...", window, dy * x * s ** (-beta - 1))
+        return ((dy * s ** -beta - 2 * alpha * beta / size * x * t).astype(x.dtype),)
+
+
 OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWeightGrad,
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
        MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
        GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad,
-       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad]
+       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad, LRN,
+       LRNGrad]

@@ -4,8 +4,8 @@
 common/graph/op.h says in words what these say in formulas. They let a gradient graph run without any
 kernel of weft, so that the graph itself is tested.
 """
-import math
 import itertools
+import math
 
 import numpy as np
 import weft_nn
@@ -132,6 +132,14 @@ class SwishGrad(CurveGrad):
     def slope(self, x, alpha=1.0):
         s = sigmoid(alpha * x)
         return s * (1 + alpha * x * (1 - s))
+
+
+class Swish(OpRun):
+    """ONNX's own, of opset 24: later than the evaluator's."""
+    op_domain = ""
+
+    def _run(self, x, alpha=1.0):
+        return ((x * sigmoid((1.0 if alpha is None else alpha) * x)).astype(x.dtype),)
 
 
 class ThresholdedReluGrad(CurveGrad):
@@ -295,9 +303,6 @@ class ScoreKeys(Weft):
         return ((ascending >> 8) * 2 + (labels > 0.5),)
 
 
-OPS = [SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
-       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
-       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 class Pad(OpRun):
     """onnx's own cannot crop."""
 
@@ -435,16 +440,15 @@ class OneHot(OpRun):
         return (np.where(hit, values[1], values[0]).astype(values.dtype),)
 
 
-OPS = [CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
-       ShrinkGrad, SoftplusGrad, SoftsignGrad, SwishGrad, ThresholdedReluGrad,
+OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
+       ShrinkGrad, SoftplusGrad, SoftsignGrad, Swish, SwishGrad, ThresholdedReluGrad,
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
-OPS = [Choose, SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
-       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount]
+       SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 OPS += weft_nn.OPS
 # ONNX's, where onnx's own evaluator falls short of its specification.
-OPS += [GatherElements, OneHot, Pad, ReverseSequence, ScatterElements]
+OPS += [GatherElements, GridSample, OneHot, Pad, ReverseSequence, ScatterElements]
 
 
 def gradient(got, name, known):
@@ -455,4 +459,3 @@ def gradient(got, name, known):
     others = [n for n in got if n.startswith("grad/") and "grad." + n[5:] not in known]
     assert len(others) == 1, f"{name} may be any of {others}"
     return got[others[0]]
-OPS += [GatherElements, GridSample, OneHot, Pad, ReverseSequence, ScatterElements]

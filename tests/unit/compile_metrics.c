@@ -216,6 +216,7 @@ static void what_does_not_fit_is_refused_in_words(void **state)
         {"sparse_categorical_crossentropy", "precision", "does not go with"},
         {"mse", "acuracy", "did you mean \"accuracy\""},
         {"mse", "hubber", "did you mean \"huber\""},
+        {"MeanSquaredError", "Auc", "metric Auc does not go with the loss \"MeanSquaredError\""},
         {"binary_crossentropy", "rmse", "does not go with"},
         {"hubber", "mae", "job.yaml:3: loss \"hubber\" is neither"},
     };

@@ -24,14 +24,15 @@ static uint64_t below(luck *l, uint64_t n)
 /* One more value, [SIDE, SIDE], from earlier ones. */
 static wf_value *grow(wf_emit *e, wf_value *const pool[], uint32_t n, luck *l)
 {
-    static const char *const unary[] = {"Relu", "Sigmoid", "Tanh", "Neg", "Softmax", "LogSoftmax"};
+    static const char *const unary[] = {"Relu",       "Sigmoid", "Tanh",     "Neg",       "Softmax",
+                                        "LogSoftmax", "Gelu",    "Softplus", "HardSwish", "Erf"};
     static const char *const binary[] = {"Add", "Sub", "Mul", "Max"};
     wf_value *a = pool[below(l, n)], *b = pool[below(l, n)];
 
     switch (below(l, 9)) {
     case 0:
     case 1:
-        return wf_emit_unary(e, unary[below(l, 6)], a);
+        return wf_emit_unary(e, unary[below(l, 10)], a);
     case 2:
     case 3:
         return wf_emit_binary(e, binary[below(l, 4)], a, b);

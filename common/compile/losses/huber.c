@@ -18,7 +18,6 @@ static const wf_option_row options[] = {WF_LOSS_NUMBER("delta", 1e-30, 1e30), {0
 
 const wf_loss_row wf_loss_huber = {
     .name = "huber",
-    .aliases = {"huber_loss"},
     .kind = WF_LOSS_REGRESSION,
     .options = options,
     .values = values,

@@ -1,11 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/losses/labels.c - the feed that holds a goal's labels. */
+#include "common/base/nearest.h"
 #include "common/compile/losses/losses.h"
+#include <stdio.h>
 #include <string.h>
+
+enum { FIELDS_SHOWN = 32 };
 
 static bool same(const char *a, const char *b)
 {
     return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* The field that the job names for the labels is one of the data's. */
+static wf_status check_named(const wf_unit *u, const wf_conf_said *said, wf_err *err)
+{
+    const char *names[FIELDS_SHOWN], *near;
+    char mend[160] = "name it in data.train";
+    size_t n = 0;
+
+    for (size_t i = 0; i < u->spec->n_fields; i++) {
+        if (!strcmp(u->spec->fields[i].name, said->text))
+            return WF_OK;
+        if (n < WF_COUNT(names))
+            names[n++] = u->spec->fields[i].name;
+    }
+    if (!u->spec->n_fields)
+        return WF_OK;
+    near = wf_nearest(said->text, names, n);
+    if (near)
+        snprintf(mend, sizeof(mend), "did you mean \"%.100s\"?", near);
+    return wf_fail(err, WF_USAGE, mend, "labels: the data has no field \"%.64s\"", said->text);
 }
 
 /* What the labels' feed is called. */
@@ -16,7 +41,7 @@ static wf_status label_name(const wf_unit *u, const wf_goal *g, const char **out
     for (size_t i = 0; i < s->n_labels; i++)
         if (same(s->labels[i].output, g->output) || (!s->labels[i].output && u->n_goals == 1)) {
             *out = s->labels[i].text;
-            return WF_OK;
+            return check_named(u, &s->labels[i], err);
         }
     for (size_t i = 0; i < s->n_fields; i++) {
         const wf_value *v = wf_graph_value(u->graph, s->fields[i].name);
@@ -68,6 +93,7 @@ static wf_status make_feed(wf_unit *u, const wf_goal *g, const char *name, wf_va
 static wf_status check_feed(const wf_goal *g, const wf_value *v, wf_err *err)
 {
     bool sparse = g->kind == WF_LOSS_SPARSE;
+    bool clash = false;
     char type[128], scores[128];
 
     if (wf_dtype_is_float(v->dtype) == sparse)
@@ -75,7 +101,10 @@ static wf_status check_feed(const wf_goal *g, const wf_value *v, wf_err *err)
                        "the labels' feed \"%s\" is %s, and loss %s takes %s", v->name,
                        wf_value_str(v, type, sizeof(type)), g->row->name,
                        sparse ? "classes, which are integers" : wf_dtype_name(g->scores->dtype));
-    if (v->rank != g->scores->rank - sparse)
+    for (int32_t i = 1; i < v->rank && i < g->scores->rank; i++)
+        clash = clash || (v->axes[i].size >= 0 && g->scores->axes[i].size >= 0 &&
+                          v->axes[i].size != g->scores->axes[i].size);
+    if (clash || v->rank != g->scores->rank - sparse)
         return wf_fail(err, WF_SHAPE, "give each output labels of its own",
                        "the labels' feed \"%s\" is %s, which does not go with scores %s", v->name,
                        wf_value_str(v, type, sizeof(type)),

@@ -14,7 +14,6 @@ static wf_value *values(wf_emit *e, const wf_goal *g)
 
 const wf_loss_row wf_loss_log_cosh = {
     .name = "log_cosh",
-    .aliases = {"logcosh"},
     .kind = WF_LOSS_REGRESSION,
     .values = values,
 };

@@ -42,6 +42,12 @@ const char *wf_loss_nearest(const char *name);
 /* Row i of the table, NULL past its end. */
 const wf_loss_row *wf_loss_at(size_t i);
 
+/* Whether two names are one in Keras's ways of writing them: mean_squared_error, MeanSquaredError;
+ * mse, MSE. */
+bool wf_same_name(const char *a, const char *b);
+/* "delta, gamma": the names of options. */
+void wf_option_names(const wf_option_row *options, char *text, size_t size);
+
 /* What the rows share. */
 #define WF_LOSS_FROM_LOGITS                                                                        \
     {                                                                                              \

@@ -3,6 +3,8 @@
  * share. */
 #include "common/base/nearest.h"
 #include "common/compile/losses/losses.h"
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WF_LOSS(name) extern const wf_loss_row wf_loss_##name;
@@ -22,13 +24,48 @@ const wf_loss_row *wf_loss_at(size_t i)
     return i < WF_COUNT(rows) ? rows[i] : NULL;
 }
 
+bool wf_same_name(const char *a, const char *b)
+{
+    while (true) {
+        while (*a == '_')
+            a++;
+        while (*b == '_')
+            b++;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (!*a)
+            return true;
+        a++;
+        b++;
+    }
+}
+
+void wf_option_names(const wf_option_row *options, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (; options && options->name && at < size; options++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", options->name);
+}
+
+bool wf_compile_loss_at(size_t i, const char **name, const char **alias, char *options, size_t size)
+{
+    if (i >= WF_COUNT(rows))
+        return false;
+    *name = rows[i]->name;
+    *alias = rows[i]->aliases[0];
+    wf_option_names(rows[i]->options, options, size);
+    return true;
+}
+
 const wf_loss_row *wf_loss_find(const char *name)
 {
     for (size_t i = 0; i < WF_COUNT(rows); i++) {
-        if (!strcmp(rows[i]->name, name))
+        if (wf_same_name(rows[i]->name, name))
             return rows[i];
         for (size_t k = 0; k < WF_COUNT(rows[i]->aliases) && rows[i]->aliases[k]; k++)
-            if (!strcmp(rows[i]->aliases[k], name))
+            if (wf_same_name(rows[i]->aliases[k], name))
                 return rows[i];
     }
     return NULL;

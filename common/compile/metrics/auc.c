@@ -93,7 +93,7 @@ static wf_status attach_pr(const wf_metric *m, wf_err *err)
 
 const wf_metric_row wf_metric_auc = {
     .name = "auc",
-    .aliases = {"AUC", "roc_auc"},
+    .aliases = {"roc_auc"},
     .kinds = WF_METRIC_OF(WF_LOSS_BINARY) | WF_METRIC_OF(WF_LOSS_CATEGORICAL),
     .options = options,
     .attach = attach,

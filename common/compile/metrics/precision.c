@@ -40,14 +40,12 @@ static const wf_option_row options[] = {
 
 const wf_metric_row wf_metric_precision = {
     .name = "precision",
-    .aliases = {"Precision"},
     .kinds = WF_METRIC_OF(WF_LOSS_BINARY) | WF_METRIC_OF(WF_LOSS_CATEGORICAL),
     .options = options,
     .attach = attach_precision,
 };
 const wf_metric_row wf_metric_recall = {
     .name = "recall",
-    .aliases = {"Recall"},
     .kinds = WF_METRIC_OF(WF_LOSS_BINARY) | WF_METRIC_OF(WF_LOSS_CATEGORICAL),
     .options = options,
     .attach = attach_recall,

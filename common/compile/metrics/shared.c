@@ -18,10 +18,10 @@ static const wf_metric_row *const rows[] = {
 const wf_metric_row *wf_metric_find(const char *name)
 {
     for (size_t i = 0; i < WF_COUNT(rows); i++) {
-        if (!strcmp(rows[i]->name, name))
+        if (wf_same_name(rows[i]->name, name))
             return rows[i];
         for (size_t k = 0; k < WF_COUNT(rows[i]->aliases) && rows[i]->aliases[k]; k++)
-            if (!strcmp(rows[i]->aliases[k], name))
+            if (wf_same_name(rows[i]->aliases[k], name))
                 return rows[i];
     }
     return NULL;
@@ -30,6 +30,17 @@ const wf_metric_row *wf_metric_find(const char *name)
 const char *wf_metric_name_at(size_t i)
 {
     return i < WF_COUNT(rows) ? rows[i]->name : NULL;
+}
+
+bool wf_compile_metric_at(size_t i, const char **name, const char **alias, char *options,
+                          size_t size)
+{
+    if (i >= WF_COUNT(rows))
+        return false;
+    *name = rows[i]->name;
+    *alias = rows[i]->aliases[0];
+    wf_option_names(rows[i]->options, options, size);
+    return true;
 }
 
 double wf_metric_ratio(double a, double b)

@@ -31,7 +31,7 @@ static void close_engine(void)
     engine = NULL;
 }
 
-static dnnl_engine_t the_engine(void)
+dnnl_engine_t wf_onednn_engine(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -40,7 +40,7 @@ static dnnl_engine_t the_engine(void)
 }
 
 /* oneDNN would start a team of its own threads in each of ours. The setting is one of a thread. */
-static void stay_on_this_thread(void)
+void wf_onednn_stay(void)
 {
     static _Thread_local bool set;
 
@@ -104,7 +104,7 @@ static dnnl_primitive_attr_t new_attr(const wf_onednn_shape *s)
 
 static bool new_memory(dnnl_memory_t *out, const dnnl_memory_desc_t *md)
 {
-    return dnnl_memory_create(out, md, the_engine(), DNNL_MEMORY_NONE) == dnnl_success;
+    return dnnl_memory_create(out, md, wf_onednn_engine(), DNNL_MEMORY_NONE) == dnnl_success;
 }
 
 static bool make(wf_onednn_product *p, const wf_onednn_shape *s, dnnl_primitive_attr_t attr)
@@ -119,13 +119,14 @@ static bool make(wf_onednn_product *p, const wf_onednn_shape *s, dnnl_primitive_
               describe(&c, dnnl_f32, s->m, s->n, false, s->ldc) &&
               describe(&bias, dnnl_f32, 1, s->n, false, s->n) &&
               dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c) == dnnl_success &&
-              dnnl_primitive_desc_create(&pd, &d, attr, the_engine(), NULL) == dnnl_success;
+              dnnl_primitive_desc_create(&pd, &d, attr, wf_onednn_engine(), NULL) == dnnl_success;
 
     if (!ok)
         return false;
     scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     p->workspace = dnnl_memory_desc_get_size(scratch);
-    ok = dnnl_stream_create(&p->stream, the_engine(), dnnl_stream_default_flags) == dnnl_success &&
+    ok = dnnl_stream_create(&p->stream, wf_onednn_engine(), dnnl_stream_default_flags) ==
+             dnnl_success &&
          dnnl_primitive_create(&p->primitive, pd) == dnnl_success && new_memory(&p->a, &a) &&
          new_memory(&p->b, &b) && new_memory(&p->c, &c) && new_memory(&p->scratch, scratch) &&
          (!s->bias || new_memory(&p->bias, &bias));
@@ -135,12 +136,12 @@ static bool make(wf_onednn_product *p, const wf_onednn_shape *s, dnnl_primitive_
 
 wf_onednn_product *wf_onednn_product_new(const wf_onednn_shape *s)
 {
-    wf_onednn_product *p = the_engine() ? calloc(1, sizeof *p) : NULL;
+    wf_onednn_product *p = wf_onednn_engine() ? calloc(1, sizeof *p) : NULL;
     dnnl_primitive_attr_t attr;
 
     if (!p)
         return NULL;
-    stay_on_this_thread();
+    wf_onednn_stay();
     attr = new_attr(s);
     if (!attr || !make(p, s, attr)) {
         wf_onednn_product_free(p);
@@ -182,7 +183,7 @@ void wf_onednn_product_run(wf_onednn_product *p, const void *a, const void *b, c
                               {DNNL_ARG_SCRATCHPAD, p->scratch},
                               {DNNL_ARG_BIAS, p->bias}};
 
-    stay_on_this_thread();
+    wf_onednn_stay();
     dnnl_memory_set_data_handle(p->a, (void *)a);
     dnnl_memory_set_data_handle(p->b, (void *)b);
     dnnl_memory_set_data_handle(p->c, c);

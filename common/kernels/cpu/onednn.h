@@ -11,6 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct dnnl_engine;
+/* The one engine, or NULL when there is none. */
+struct dnnl_engine *wf_onednn_engine(void);
+/* Keeps oneDNN on the calling thread: it would start a team of its own in each of ours. */
+void wf_onednn_stay(void);
+
 /* Whether this processor has the vector units that oneDNN's matrix products are written for. */
 bool wf_onednn_has_f32(void);  /* AVX-512 */
 bool wf_onednn_has_bf16(void); /* AVX-512 bf16, or AMX */

@@ -22,6 +22,7 @@ typedef struct pooling {
     bool whole;                    /* one output, of the whole plane */
     double *share[WF_WINDOW_AXES]; /* [out[i]]: 1 / taps that count along axis i */
     double p;                      /* of LpPool */
+    int64_t (*span)[2]; /* [kernel[2]]: the outputs along the last axis that read a tap inside */
 } pooling;
 
 typedef struct job {
@@ -38,8 +39,9 @@ typedef struct tap {
 typedef void tap_fn(const tap *t, void *arg);
 
 /* Calls fn for every tap of output row r. */
-static void row_taps(const wf_spatial *s, int64_t r, tap_fn *fn, void *arg)
+static void row_taps(const pooling *v, int64_t r, tap_fn *fn, void *arg)
 {
+    const wf_spatial *s = &v->s;
     int64_t od = r / s->out[1], oh = r % s->out[1], d[2], h[2];
     tap t = {.step = s->w.stride[2]};
 
@@ -48,7 +50,8 @@ static void row_taps(const wf_spatial *s, int64_t r, tap_fn *fn, void *arg)
     for (int64_t kd = d[0]; kd < d[1]; kd++)
         for (int64_t kh = h[0]; kh < h[1]; kh++)
             for (int64_t kw = 0; kw < s->w.kernel[2]; kw++) {
-                wf_spatial_inside(s, 2, kw, &t.lo, &t.hi);
+                t.lo = v->span[kw][0];
+                t.hi = v->span[kw][1];
                 t.at = (wf_spatial_at(s, 0, od, kd) * s->in[1] + wf_spatial_at(s, 1, oh, kh)) *
                            s->in[2] +
                        wf_spatial_at(s, 2, t.lo, kw);
@@ -85,9 +88,13 @@ typedef struct strip {
     const void *x;
     void *y;
     const void *dy, *out; /* of gradients: rows of dy and of the forward result */
+    void *left;           /* of MaxPool's gradient: what of dy has found no place yet */
     const double *share;
     double weight, p;
 } strip;
+
+/* Outputs of a row whose rest of dy lies on the stack. */
+enum { MOST_LEFT = 1024 };
 
 #define MAX_ROW(T, lowest)                                                                         \
     WF_MULTIVERSION static void max_loop_##T(const T *x, int64_t step, T *y, int64_t n)            \
@@ -143,7 +150,7 @@ typedef struct strip {
                                                                                                    \
             for (int64_t i = 0; i < g->out[2]; i++)                                                \
                 ((T *)s.y)[i] = lowest;                                                            \
-            row_taps(g, r, max_tap_##T, &s);                                                       \
+            row_taps(j->v, r, max_tap_##T, &s);                                                    \
         }                                                                                          \
     }
 
@@ -178,6 +185,41 @@ MAX_ROW(uint8_t, 0)
         m->dx[at] += m->dy;                                                                        \
         return true;                                                                               \
     }                                                                                              \
+    /* What is left of dy goes to the first tap that equals y. */                                  \
+    WF_MULTIVERSION static void match_loop_##T(const T *x, int64_t step, const T *y, T *left,      \
+                                               T *dx, int64_t n)                                   \
+    {                                                                                              \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            bool hit = x[i * step] == y[i];                                                        \
+                                                                                                   \
+            dx[i * step] += hit ? left[i] : 0;                                                     \
+            left[i] = hit ? 0 : left[i];                                                           \
+        }                                                                                          \
+    }                                                                                              \
+    static void match_tap_##T(const tap *t, void *arg)                                             \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+                                                                                                   \
+        match_loop_##T((const T *)s->x + t->at, t->step, (const T *)s->out + t->lo,                \
+                       (T *)s->left + t->lo, (T *)s->y + t->at, t->hi - t->lo);                    \
+    }                                                                                              \
+    static void max_grad_rows_##T(const job *j, int64_t p, T *dx)                                  \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        T left[MOST_LEFT];                                                                         \
+                                                                                                   \
+        for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {                                      \
+            int64_t at = p * g->out_size + r * g->out[2];                                          \
+            strip s = {.x = (const T *)j->in[1] + p * g->in_size,                                  \
+                       .y = dx,                                                                    \
+                       .left = left,                                                               \
+                       .out = (const T *)j->in[2] + at};                                           \
+                                                                                                   \
+            memcpy(left, (const T *)j->in[0] + at, (size_t)g->out[2] * sizeof(T));                 \
+            row_taps(j->v, r, match_tap_##T, &s);                                                  \
+        }                                                                                          \
+    }                                                                                              \
     static void max_grad_plane_##T(const job *j, int64_t p)                                        \
     {                                                                                              \
         const wf_spatial *g = &j->v->s;                                                            \
@@ -185,6 +227,10 @@ MAX_ROW(uint8_t, 0)
                        .dx = (T *)j->out + p * g->in_size};                                        \
                                                                                                    \
         memset(m.dx, 0, (size_t)g->in_size * sizeof(T));                                           \
+        if (g->out[2] <= MOST_LEFT && !j->v->whole) {                                              \
+            max_grad_rows_##T(j, p, m.dx);                                                         \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t o = 0; o < g->out_size; o++) {                                                \
             m.dy = ((const T *)j->in[0])[p * g->out_size + o];                                     \
             m.y = ((const T *)j->in[2])[p * g->out_size + o];                                      \
@@ -231,7 +277,7 @@ MAX_ROW(uint8_t, 0)
             double share = j->v->share[0][r / g->out[1]] * j->v->share[1][r % g->out[1]];          \
                                                                                                    \
             memset(y, 0, (size_t)g->out[2] * sizeof(T));                                           \
-            row_taps(g, r, sum_tap_##T, &s);                                                       \
+            row_taps(j->v, r, sum_tap_##T, &s);                                                    \
             for (int64_t i = 0; i < g->out[2]; i++)                                                \
                 y[i] *= (T)(share * j->v->share[2][i]);                                            \
         }                                                                                          \
@@ -261,7 +307,7 @@ MAX_ROW(uint8_t, 0)
             strip s = {.y = dx, .dy = dy + r * g->out[2], .share = j->v->share[2]};                \
                                                                                                    \
             s.weight = j->v->share[0][r / g->out[1]] * j->v->share[1][r % g->out[1]];              \
-            row_taps(g, r, share_tap_##T, &s);                                                     \
+            row_taps(j->v, r, share_tap_##T, &s);                                                  \
         }                                                                                          \
     }                                                                                              \
     static void power_tap_##T(const tap *t, void *arg)                                             \
@@ -282,7 +328,7 @@ MAX_ROW(uint8_t, 0)
             strip s = {.x = (const T *)j->in[0] + p * g->in_size, .y = y, .p = j->v->p};           \
                                                                                                    \
             memset(y, 0, (size_t)g->out[2] * sizeof(T));                                           \
-            row_taps(g, r, power_tap_##T, &s);                                                     \
+            row_taps(j->v, r, power_tap_##T, &s);                                                  \
             for (int64_t i = 0; i < g->out[2]; i++)                                                \
                 y[i] = power(y[i], (T)(1.0 / j->v->p));                                            \
         }                                                                                          \
@@ -317,7 +363,7 @@ MAX_ROW(uint8_t, 0)
                        .out = (const T *)j->in[2] + at,                                            \
                        .p = j->v->p};                                                              \
                                                                                                    \
-            row_taps(g, r, power_grad_tap_##T, &s);                                                \
+            row_taps(j->v, r, power_grad_tap_##T, &s);                                             \
         }                                                                                          \
     }
 POOLS(float, powf, fabsf)
@@ -374,6 +420,11 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y, wf_
         return wf_fail(err, WF_INVALID, NULL, "p is %g, and must be 1 or more", v->p);
     for (uint32_t i = 0; i < WF_WINDOW_AXES; i++)
         WF_TRY(make_shares(prep, v, i, err));
+    v->span = wf_arena_array(prep->arena, (size_t)v->s.w.kernel[2], sizeof v->span[0]);
+    if (!v->span)
+        return wf_fail_nomem(err, (size_t)v->s.w.kernel[2] * sizeof v->span[0]);
+    for (int64_t k = 0; k < v->s.w.kernel[2]; k++)
+        wf_spatial_inside(&v->s, 2, k, &v->span[k][0], &v->span[k][1]);
     prep->state = v;
     return WF_OK;
 }

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/weights.c - where variables begin and which of them stay there: first weights out
+ * of a file, by name, and the patterns of `freeze`.
+ *
+ * A frozen variable keeps its content in the graph, gets no gradient and never reaches a ps; a
+ * BatchNormalization whose running values are frozen normalises by them. Which are frozen counts
+ * for the digest: a checkpoint holds the others only.
+ */
+#include "common/base/nearest.h"
+#include "common/compile/pass.h"
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Whether a BatchNormalization keeps its running mean or variance there: files have these as
+ * constants, and they are variables all the same. */
+static bool is_running(const wf_graph *g, const wf_value *v)
+{
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const wf_node *n = g->nodes[i];
+
+        for (uint32_t k = 3; k < n->n_in && k < 5; k++) {
+            const wf_value *source = n->in[k];
+
+            if (!wf_node_is(n, WF_DOMAIN_ONNX, "BatchNormalization"))
+                break;
+            while (source && wf_node_is(source->producer, WF_DOMAIN_ONNX, "Identity"))
+                source = source->producer->in[0];
+            if (source == v)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_variable(const wf_graph *g, const wf_value *v)
+{
+    if (!v->known || v->producer || v->is_input)
+        return false;
+    return v->variable != WF_VAR_NOT || (wf_dtype_is_float(v->dtype) && is_running(g, v));
+}
+
+/* The variable named most like `name`, or NULL. */
+static const char *nearest_variable(const wf_unit *u, const char *name)
+{
+    const wf_graph *g = u->graph;
+    const char **names = calloc(g->n_values + 1, sizeof(*names)), *near = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; names && i < g->n_values; i++)
+        if (is_variable(g, g->values[i]))
+            names[n++] = g->values[i]->name;
+    if (names)
+        near = wf_nearest(name, names, n);
+    free(names);
+    return near;
+}
+
+/* "FILE:LINE: " in front of what came from a job file. */
+static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
+{
+    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
+}
+
+/* ---- freeze ---- */
+
+/* A pattern that is nearly a name: told with the name. */
+static wf_status matches_nothing(const wf_unit *u, const char *pattern, wf_err *err)
+{
+    char plain[128];
+    const char *near;
+    size_t n = 0;
+
+    for (const char *p = pattern; *p && n + 1 < sizeof(plain); p++)
+        if (*p != '*' && *p != '?')
+            plain[n++] = *p;
+    plain[n] = 0;
+    near = nearest_variable(u, plain);
+    for (size_t i = 0; !near && n && i < u->graph->n_values; i++)
+        if (is_variable(u->graph, u->graph->values[i]))
+            near = u->graph->values[i]->name;
+    return in_file(u, u->spec->freeze_line,
+                   wf_fail(err, WF_USAGE, NULL, "freeze: \"%.200s\" matches no variable%s%s%s",
+                           pattern, near ? "; there is \"" : "", near ? near : "",
+                           near ? "\"" : ""),
+                   err);
+}
+
+static wf_status freeze(wf_unit *u, wf_err *err)
+{
+    uint64_t digest = u->c->digest;
+
+    for (size_t i = 0; i < u->spec->n_freeze; i++) {
+        bool any = false;
+
+        for (size_t k = 0; k < u->graph->n_values; k++) {
+            wf_value *v = u->graph->values[k];
+
+            if (fnmatch(u->spec->freeze[i], v->name, 0) != 0 || !is_variable(u->graph, v))
+                continue;
+            any = true;
+            if (v->variable != WF_VAR_FROZEN) {
+                v->variable = WF_VAR_FROZEN;
+                /* The sum over all names, in whatever order the patterns come. */
+                digest += XXH3_64bits(v->name, strlen(v->name));
+            }
+        }
+        if (!any)
+            return matches_nothing(u, u->spec->freeze[i], err);
+    }
+    u->c->digest = digest;
+    return WF_OK;
+}
+
+/* ---- weights ---- */
+
+typedef struct fit {
+    wf_unit *u;
+    const wf_conf_weights *w;
+    const wf_named_list *file;
+    bool *taken; /* [file->n] */
+    size_t n_bad;
+    char first[512], mend[192]; /* what does not fit, first */
+} fit;
+
+/* Keeps a sentence: for the error where all must fit, for a warning otherwise. */
+static wf_status note(fit *f, const char *mend, const char *sentence, wf_err *err)
+{
+    if (f->n_bad++ == 0) {
+        snprintf(f->first, sizeof(f->first), "%s", sentence);
+        snprintf(f->mend, sizeof(f->mend), "%s", mend);
+    }
+    return f->w->strict ? WF_OK : wf_unit_warn(f->u, err, "weights: %s", sentence);
+}
+
+static const char *name_in_file(const fit *f, const char *variable)
+{
+    for (size_t i = 0; i < f->w->n_map; i++)
+        if (strcmp(f->w->map[i].variable, variable) == 0)
+            return f->w->map[i].tensor;
+    return variable;
+}
+
+static wf_status missing(fit *f, const wf_value *v, const char *name, wf_err *err)
+{
+    const char **names = calloc(f->file->n + 1, sizeof(*names)), *near = NULL;
+    char sentence[512];
+
+    for (size_t i = 0; names && i < f->file->n; i++)
+        names[i] = f->file->rows[i].name;
+    if (names)
+        near = wf_nearest(name, names, f->file->n);
+    snprintf(sentence, sizeof(sentence), "%s has no \"%.100s\" for variable \"%.100s\"%s%.100s%s",
+             f->w->file, name, v->name, near ? "; did you mean \"" : "", near ? near : "",
+             near ? "\"?" : "");
+    free(names);
+    return note(f, "name it in \"map\", or take what fits with strict: false", sentence, err);
+}
+
+static bool is_transposed(const wf_tensor *a, const wf_tensor *b)
+{
+    return a->rank == 2 && b->rank == 2 && a->dims[0] == b->dims[1] && a->dims[1] == b->dims[0];
+}
+
+static wf_status misfit(fit *f, const wf_value *v, const wf_tensor *t, wf_err *err)
+{
+    char ours[96], theirs[96], sentence[512];
+
+    snprintf(sentence, sizeof(sentence), "variable \"%.100s\" is %s%s, in %s it is %s%s", v->name,
+             wf_dtype_name(v->known->dtype),
+             wf_dims_str(v->known->rank, v->known->dims, ours, sizeof(ours)), f->w->file,
+             wf_dtype_name(t->dtype), wf_dims_str(t->rank, t->dims, theirs, sizeof(theirs)));
+    return note(f,
+                is_transposed(v->known, t) ? "transpose it in the file: PyTorch keeps [out, in]"
+                                           : "take what fits with strict: false",
+                sentence, err);
+}
+
+static wf_status take(fit *f, wf_value *v, wf_err *err)
+{
+    const char *name = name_in_file(f, v->name);
+    const wf_named *row = wf_named_find(f->file, name);
+    const wf_tensor *t = row ? row->tensor : NULL;
+    wf_tensor *copy = NULL;
+
+    if (!row)
+        return missing(f, v, name, err);
+    f->taken[row - f->file->rows] = true;
+    if (t->dtype != v->known->dtype || t->rank != v->known->rank ||
+        memcmp(t->dims, v->known->dims, t->rank * sizeof(*t->dims)) != 0)
+        return misfit(f, v, t, err);
+    WF_TRY(wf_tensor_copy(t, &copy, err));
+    wf_value_set_known(v, &copy);
+    return WF_OK;
+}
+
+static wf_status check_map(const fit *f, wf_err *err)
+{
+    for (size_t i = 0; i < f->w->n_map; i++) {
+        const wf_value *v = wf_graph_value(f->u->graph, f->w->map[i].variable);
+        const char *near = nearest_variable(f->u, f->w->map[i].variable);
+
+        if (v && is_variable(f->u->graph, v))
+            continue;
+        return in_file(f->u, f->w->map[i].line,
+                       wf_fail(err, WF_USAGE, NULL,
+                               "weights: the model has no variable \"%.200s\""
+                               "%s%s%s",
+                               f->w->map[i].variable, near ? "; did you mean \"" : "",
+                               near ? near : "", near ? "\"?" : ""),
+                       err);
+    }
+    return WF_OK;
+}
+
+static wf_status fit_all(fit *f, wf_err *err)
+{
+    wf_graph *g = f->u->graph;
+    char sentence[512];
+
+    WF_TRY(check_map(f, err));
+    for (size_t i = 0; i < g->n_values; i++)
+        if (is_variable(g, g->values[i]))
+            WF_TRY(take(f, g->values[i], err));
+    for (size_t i = 0; i < f->file->n; i++) {
+        if (f->taken[i] || !f->file->rows[i].is_weight)
+            continue;
+        snprintf(sentence, sizeof(sentence), "the model has no variable for \"%.200s\" of %s",
+                 f->file->rows[i].name, f->w->file);
+        WF_TRY(note(f, "name it in \"map\", or take what fits with strict: false", sentence, err));
+    }
+    if (!f->n_bad || !f->w->strict)
+        return WF_OK;
+    if (f->n_bad == 1)
+        return wf_fail(err, WF_SHAPE, f->mend, "weights: %s", f->first);
+    return wf_fail(err, WF_SHAPE, f->mend, "weights: %s (and %zu more do not fit)", f->first,
+                   f->n_bad - 1);
+}
+
+static wf_status read_weights(wf_unit *u, wf_err *err)
+{
+    wf_named_list file = {0};
+    fit f = {.u = u, .w = u->spec->weights, .file = &file};
+    wf_status rc;
+
+    if (!u->spec->read_weights)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "weights from a file cannot be read here");
+    rc = u->spec->read_weights(f.w->file, &file, err);
+    if (rc == WF_OK) {
+        f.taken = calloc(file.n + 1, sizeof(*f.taken));
+        rc = f.taken ? fit_all(&f, err) : wf_fail_nomem(err, file.n);
+    }
+    free(f.taken);
+    wf_named_close(&file);
+    return rc == WF_OK ? WF_OK : in_file(u, f.w->line, rc, err);
+}
+
+wf_status wf_pass_weights(wf_unit *u, wf_err *err)
+{
+    if (u->spec->weights)
+        WF_TRY(read_weights(u, err));
+    return freeze(u, err);
+}

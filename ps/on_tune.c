@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/on_tune.c - the master changes the learning rate between two epochs, when no push is under
+ * way. It may say so again after a lost link: the same rate twice is the same rate. */
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "ps/state.h"
+
+wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    Weft__Tune *body = NULL;
+    wf_msg *ok = NULL;
+    wf_status rc;
+
+    if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation)
+        return WF_OK;
+    WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
+    rc = wf_opt_set_rate(&ps->opt, body->learning_rate, err);
+    if (rc == WF_OK)
+        rc = wf_net_msg(ps->net, WF_TUNE_OK, &ok, err);
+    if (rc == WF_OK)
+        rc = wf_control_put(ok, &body->base, err);
+    if (rc == WF_OK)
+        WF_LOG_INFO("ps.tuned", "learning_rate=%g", body->learning_rate);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &ok, err);
+    wf_net_free_msg(ps->net, &ok);
+    wf_control_free(&body);
+    return rc;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/gradients.h - what becomes of a step's gradients between the plan and the push: the mean
+ * over several batches, then clipping.
+ *
+ * It is not in the graph, although it could be written as nodes: clipping comes after the mean, as
+ * in Keras, and with `gradient_accumulation_steps` a step is several runs of one plan. A gradient
+ * that needs nothing is written straight into the buffer that carries it.
+ *
+ * Sums are taken over blocks of one size, each in f64 in fixed lanes, and added in order: the
+ * result does not depend on the number of threads.
+ *
+ * Threading: belongs to the thread of its trainer.
+ */
+#ifndef WF_WORKER_GRADIENTS_H
+#define WF_WORKER_GRADIENTS_H
+
+#include "common/base/status.h"
+#include "common/kernels/pool.h"
+#include "common/optim/rule.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_gradients wf_gradients;
+
+typedef struct wf_gradients_variable {
+    int64_t count; /* elements, f32 */
+    bool clipped;  /* trainable; a statistic is not */
+} wf_gradients_variable;
+
+/* Batches to a step, from an optimizer's options: at least 1. */
+uint64_t wf_gradients_batches(const wf_opt *opt);
+
+/* The caller owns *out; `pool` is borrowed, `variables` [n] is copied. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variables[],
+                                       uint32_t n, wf_pool *pool, wf_gradients **out, wf_err *err);
+void wf_gradients_free(wf_gradients **g);
+
+/* A batch of `records` begins, of a step that has `of` in all: its gradients weigh records / of. */
+void wf_gradients_begin(wf_gradients *g, uint64_t records, uint64_t of, bool first, bool last);
+/* Where the plan is to write this batch's gradient of a variable; `push` is the buffer of the step,
+ * the same at each batch. NULL when there is no memory. */
+float *wf_gradients_into(wf_gradients *g, uint32_t variable, float *push);
+/* The gradient of a variable is there. True when what `push` holds now is the step's, and may
+ * leave; otherwise a later batch or wf_gradients_end completes it. */
+bool wf_gradients_take(wf_gradients *g, uint32_t variable);
+/* The step's last batch is done. Calls `leave` for each variable that did not leave before. */
+WF_MUST_USE wf_status wf_gradients_end(wf_gradients *g,
+                                       wf_status (*leave)(void *arg, uint32_t variable,
+                                                          wf_err *err),
+                                       void *arg, wf_err *err);
+
+#endif
