@@ -73,7 +73,7 @@ def two_inputs_meet_in_a_concatenate(weft):
         c.write("pairs.yaml", TWO_INPUTS)
         c.must("train", "pairs.yaml")
         said = c.must("eval", "pairs").out
-        check(measured(said, "mae") < 0.3, said)
+        check(measured(said, "mean_absolute_error") < 0.3, said)
 
 
 def images_have_two_outputs(weft):
