@@ -15,7 +15,10 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
                         .inputs = job->inputs,
                         .n_inputs = job->n_inputs,
                         .layers = job->layers,
-                        .n_layers = job->n_layers};
+                        .n_layers = job->n_layers,
+                        .outputs = job->outputs,
+                        .n_outputs = job->n_outputs,
+                        .outputs_line = job->outputs_line};
     *spec = (wf_compile_spec){
         .onnx_path = job->onnx,
         .model = job->onnx ? NULL : model,

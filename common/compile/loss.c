@@ -10,7 +10,7 @@
  * Which loss: the spec names a function, or an output of the model, or nothing: then a scalar
  * output named "loss". A function is attached to the model's prediction, also when the file brings
  * a loss of its own along; that one is left out then, with a warning. Each function is a goal; the
- * loss is the sum of theirs, each times its weight.
+ * loss is the sum of theirs, each times its weight, and of what the model's regularizers add.
  */
 #include "common/base/nearest.h"
 #include "common/compile/losses/losses.h"
@@ -272,6 +272,8 @@ static wf_status add_up(wf_unit *u, wf_err *err)
 
         u->loss = i ? wf_emit_add(&e, u->loss, part) : part;
     }
+    if (u->penalty)
+        u->loss = wf_emit_add(&e, u->loss, u->penalty);
     return wf_emit_end(&e);
 }
 

@@ -1,52 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/model.c - builds the graph of a list of layers.
+/* common/compile/model.c - builds the graph of a model of layers.
  *
- * A chain: each layer takes the value before it and leaves another. A layer is a row of `layers`,
- * named as in common/conf/layers.h, whose rows have checked kinds and bounds of options; what is
- * checked again here would be dangerous if it were not so.
+ * Inputs and layers, in the order of the file, are places: each has a name of its own and gives a
+ * flow, which layers after it take. What a layer means is its row's, in layers/; here is who takes
+ * from whom. A place that nobody takes from is a mistake and not a wish: it is refused.
  */
 #include "common/compile/model.h"
 #include "common/base/nearest.h"
-#include "common/base/size.h"
-#include "common/compile/pass.h"
-#include "common/graph/emit.h"
+#include "common/compile/layers/layer.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES = 192 };
-static const size_t most_variable_bytes = (size_t)1 << 31; /* what one ONNX file can hold */
+enum { MOST_NEAREST = 256, MOST_INPUTS = 64 };
+
+/* What may be taken from: an input or a layer. */
+typedef struct place {
+    const char *name;
+    int line;
+    bool used;
+    wf_flow flow;
+} place;
 
 typedef struct builder {
     const wf_model *m;
     wf_graph *g;
     uint64_t seed;
-    wf_value *at;              /* what the next layer takes */
-    const wf_conf_item *layer; /* being built */
-    const char *name;          /* its name, in the graph's arena */
+    const char *file;
+    place *places; /* [n_inputs + n_layers], of which n are built */
+    size_t n;
+    wf_value *penalty;
     wf_err *err;
 } builder;
 
-typedef struct layer_row {
-    const char *type;
-    wf_status (*build)(builder *b);
-} layer_row;
+static place *find_place(const builder *b, const char *name)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (!strcmp(b->places[i].name, name))
+            return &b->places[i];
+    return NULL;
+}
 
-typedef struct activation_row {
-    const char *name, *op;
-    bool last_axis;
-} activation_row;
+static wf_status no_such_place(const builder *b, const char *name)
+{
+    const char *names[MOST_NEAREST], *near;
+    size_t n = 0;
 
-static const activation_row activations[] = {
-    {"linear", NULL, false},       {"relu", "Relu", false},
-    {"sigmoid", "Sigmoid", false}, {"tanh", "Tanh", false},
-    {"softmax", "Softmax", true},  {"log_softmax", "LogSoftmax", true},
-    {"exponential", "Exp", false},
-};
+    for (; n < b->n && n < MOST_NEAREST; n++)
+        names[n] = b->places[n].name;
+    near = wf_nearest(name, names, n);
+    return wf_fail(b->err, WF_USAGE, "name an input of the model or a layer that stands before",
+                   "there is no layer or input \"%.64s\"%s%s%s", name,
+                   near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static wf_status begin_place(builder *b, const char *name, int line)
+{
+    if (find_place(b, name))
+        return wf_fail(b->err, WF_USAGE, "give each layer and input a name of its own",
+                       "there are two \"%.64s\"", name);
+    b->places[b->n] = (place){.name = name, .line = line};
+    return WF_OK;
+}
 
 /* "dense", then "dense_1": Keras's count, by type and of nameless layers only. */
-static wf_status name_layer(builder *b, size_t i)
+static wf_status name_layer(builder *b, size_t i, const char **out)
 {
-    const wf_conf_item *l = b->layer;
+    const wf_conf_item *l = &b->m->layers[i];
     const char *given = wf_conf_text(l, "name", NULL);
     size_t before = 0;
 
@@ -54,253 +73,210 @@ static wf_status name_layer(builder *b, size_t i)
         if (!strcmp(b->m->layers[k].type, l->type) && !wf_conf_text(&b->m->layers[k], "name", NULL))
             before++;
     if (given)
-        b->name = wf_arena_strdup(b->g->arena, given);
+        *out = wf_arena_strdup(b->g->arena, given);
     else if (before)
-        b->name = wf_arena_printf(b->g->arena, "%s_%zu", l->type, before);
+        *out = wf_arena_printf(b->g->arena, "%s_%zu", l->type, before);
     else
-        b->name = wf_arena_strdup(b->g->arena, l->type);
-    return b->name ? WF_OK : wf_fail_nomem(b->err, NAME_BYTES);
+        *out = wf_arena_strdup(b->g->arena, l->type);
+    if (!*out)
+        return wf_fail_nomem(b->err, strlen(l->type));
+    if (given && !*given)
+        return wf_fail(b->err, WF_USAGE, "leave it out", "the layer's name is empty");
+    return WF_OK;
 }
 
-static wf_status activate(builder *b, const char *name)
+/* The flows that a layer takes: those it names, or that of the layer before it. */
+static wf_status take(builder *b, const wf_conf_item *item, wf_flow in[], size_t *n)
 {
-    const char *names[WF_COUNT(activations)], *near;
+    const wf_conf_option *names = wf_conf_find(item, "inputs");
+    place *before = b->n ? &b->places[b->n - 1] : NULL;
 
-    for (size_t i = 0; i < WF_COUNT(activations); i++) {
-        const activation_row *a = &activations[i];
-        wf_attr axis = wf_attr_int("axis", -1);
-        wf_emit e = wf_emit_begin(b->g, b->name, b->err);
-        wf_value *y;
-
-        names[i] = a->name;
-        if (strcmp(a->name, name))
-            continue;
-        if (!a->op)
-            return WF_OK;
-        y = wf_emit_op(&e, a->op, 1, &b->at, a->last_axis, &axis);
-        if (y)
-            b->at = y;
-        return wf_emit_end(&e);
-    }
-    near = wf_nearest(name, names, WF_COUNT(names));
-    return wf_fail(b->err, WF_USAGE,
-                   "there are linear, relu, sigmoid, tanh, softmax, log_softmax, exponential",
-                   "unknown activation \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
-}
-
-/* A trainable f32 variable "<layer>/<part>" with its first content. */
-static wf_status variable(builder *b, const char *part, uint32_t rank, const int64_t dims[],
-                          const char *initializer, wf_value **out)
-{
-    wf_status rc;
-    wf_tensor *t = NULL;
-    char name[NAME_BYTES], text[64];
-    int64_t elems;
-
-    if (snprintf(name, sizeof(name), "%s/%s", b->name, part) >= (int)sizeof(name))
-        return wf_fail(b->err, WF_USAGE, "give it a shorter name", "the layer's name is too long");
-    if (wf_graph_value(b->g, name))
-        return wf_fail(b->err, WF_USAGE, "give each layer a name of its own",
-                       "there is a variable \"%s\" already", name);
-    if (!wf_dims_elems(rank, dims, &elems) || (size_t)elems > most_variable_bytes / sizeof(float))
-        return wf_fail(b->err, WF_UNSUPPORTED, "lower \"units\"",
-                       "variable \"%s\" of float32%s is larger than 2 GiB", name,
-                       wf_dims_str(rank, dims, text, sizeof(text)));
-    WF_TRY(wf_tensor_new(WF_F32, rank, dims, &t, b->err));
-    rc = wf_initialize(initializer, b->seed, name, t, b->err);
-    if (rc == WF_OK)
-        rc = wf_graph_add_variable(b->g, name, WF_VAR_TRAINABLE, &t, out, b->err);
-    wf_tensor_free(&t);
-    return rc;
-}
-
-static wf_status build_dense(builder *b)
-{
-    const wf_conf_item *l = b->layer;
-    int64_t units = wf_conf_int(l, "units", 0);
-    bool use_bias = wf_conf_int(l, "use_bias", 1) != 0;
-    wf_value *kernel = NULL, *bias = NULL, *y;
-    wf_emit e = wf_emit_begin(b->g, b->name, b->err);
-    int64_t dims[2];
-
-    if (units < 1)
-        return wf_fail(b->err, WF_USAGE, NULL, "\"units\" is %lld, and must be at least 1",
-                       (long long)units);
-    if (b->at->rank < 2)
-        return wf_fail(b->err, WF_USAGE, "give the input an axis, such as [1]",
-                       "it needs an axis besides the batch to work on");
-    dims[0] = b->at->axes[b->at->rank - 1].size;
-    dims[1] = units;
-    if (dims[0] < 1)
-        return wf_fail(b->err, WF_USAGE, "put a reshape with fixed extents before it",
-                       "the size of the last axis is not known");
-    WF_TRY(variable(b, "kernel", 2, dims, wf_conf_text(l, "kernel_initializer", "glorot_uniform"),
-                    &kernel));
-    if (use_bias)
-        WF_TRY(
-            variable(b, "bias", 1, &dims[1], wf_conf_text(l, "bias_initializer", "zeros"), &bias));
-    if (b->at->rank == 2) {
-        y = wf_emit_gemm(&e, b->at, kernel, bias, 1.0f, 1.0f, false, false);
-    } else {
-        y = wf_emit_matmul(&e, b->at, kernel);
-        if (use_bias)
-            y = wf_emit_add(&e, y, bias);
-    }
-    WF_TRY(wf_emit_end(&e));
-    b->at = y;
-    return activate(b, wf_conf_text(l, "activation", "linear"));
-}
-
-static wf_status build_flatten(builder *b)
-{
-    wf_emit e = wf_emit_begin(b->g, b->name, b->err);
-    wf_attr axis = wf_attr_int("axis", 1);
-
-    if (b->at->rank == 2)
+    *n = names ? names->n : 1;
+    if (*n > MOST_INPUTS)
+        return wf_fail(b->err, WF_USAGE, NULL, "it names %zu inputs; %d may be", *n, MOST_INPUTS);
+    if (!names) {
+        if (b->n == b->m->n_inputs && b->m->n_inputs != 1)
+            return wf_fail(b->err, WF_USAGE, "name one, like inputs: x",
+                           "the model has %zu inputs, and the first layer does not say which it "
+                           "takes",
+                           b->m->n_inputs);
+        before->used = true;
+        in[0] = before->flow;
         return WF_OK;
-    b->at = wf_emit_op(&e, "Flatten", 1, &b->at, 1, &axis);
-    return wf_emit_end(&e);
-}
-
-/* training_mode false: what the file says; the mode pass turns it on for training. */
-static wf_status build_dropout(builder *b)
-{
-    wf_emit e = wf_emit_begin(b->g, b->name, b->err);
-    double rate = wf_conf_number(b->layer, "rate", -1.0);
-    wf_value *in[3] = {b->at, NULL, NULL};
-
-    if (!(rate >= 0.0 && rate < 1.0))
-        return wf_fail(b->err, WF_USAGE, NULL, "\"rate\" is %g, and must be in [0, 1)", rate);
-    in[1] = wf_emit_scalar(&e, WF_F32, rate);
-    in[2] = wf_emit_scalar(&e, WF_BOOL, 0.0);
-    b->at = wf_emit_op(&e, "Dropout", 3, in, 0, NULL);
-    return wf_emit_end(&e);
-}
-
-static wf_status build_activation(builder *b)
-{
-    return activate(b, wf_conf_text(b->layer, "activation", "linear"));
-}
-
-/* Elements of a record of v; false when they are not known. */
-static bool record_elems(const wf_value *v, int64_t *out)
-{
-    *out = 1;
-    for (int32_t i = 1; i < v->rank; i++)
-        if (v->axes[i].size < 0 || !wf_mul_i64(*out, v->axes[i].size, out))
-            return false;
-    return true;
-}
-
-static wf_status build_reshape(builder *b)
-{
-    wf_emit e = wf_emit_begin(b->g, b->name, b->err);
-    const wf_conf_option *shape = wf_conf_find(b->layer, "target_shape");
-    int64_t dims[WF_MAX_RANK] = {0}, have, rest = 1, free_axis = -1;
-    bool known = record_elems(b->at, &have);
-
-    if (!shape || shape->n + 1 > WF_MAX_RANK)
-        return wf_fail(b->err, WF_USAGE, NULL, "\"target_shape\" must have 0 to %d extents",
-                       WF_MAX_RANK - 1);
-    for (size_t i = 0; i < shape->n; i++) {
-        dims[i + 1] = shape->ints[i];
-        if (dims[i + 1] == -1 && free_axis < 0)
-            free_axis = (int64_t)i + 1;
-        else if (dims[i + 1] < 1 || !wf_mul_i64(rest, dims[i + 1], &rest))
-            return wf_fail(b->err, WF_USAGE, "one extent may be -1, all others are at least 1",
-                           "\"target_shape\" has an extent of %lld", (long long)dims[i + 1]);
     }
-    if (known && (free_axis < 0 ? have != rest : have % rest != 0))
-        return wf_fail(b->err, WF_USAGE, "make the products agree",
-                       "\"target_shape\" holds %lld elements, a record before it %lld",
-                       (long long)rest, (long long)have);
-    if (known && free_axis > 0)
-        dims[free_axis] = have / rest;
-    b->at = wf_emit_reshape(&e, b->at, (uint32_t)shape->n + 1, dims); /* dims[0] == 0: the batch */
-    return wf_emit_end(&e);
-}
+    for (size_t i = 0; i < *n; i++) {
+        place *p = find_place(b, names->words[i]);
 
-static const layer_row layers[] = {
-    {"dense", build_dense},           {"flatten", build_flatten}, {"dropout", build_dropout},
-    {"activation", build_activation}, {"reshape", build_reshape},
-};
-
-static wf_status build_layer(builder *b)
-{
-    const char *names[WF_COUNT(layers)], *near;
-
-    for (size_t i = 0; i < WF_COUNT(layers); i++) {
-        names[i] = layers[i].type;
-        if (!strcmp(layers[i].type, b->layer->type))
-            return layers[i].build(b);
+        if (!p)
+            return no_such_place(b, names->words[i]);
+        p->used = true;
+        in[i] = p->flow;
     }
-    near = wf_nearest(b->layer->type, names, WF_COUNT(names));
-    return wf_fail(b->err, WF_USAGE, "there are dense, flatten, dropout, activation, reshape",
-                   "unknown layer%s%s%s", near ? "; did you mean \"" : "", near ? near : "",
-                   near ? "\"?" : "");
+    return WF_OK;
 }
 
-static wf_status add_input(builder *b, int64_t batch)
+/* L1 and L2 of layer.h. */
+static wf_status check_flow(const builder *b, wf_flow f)
 {
-    const wf_conf_input *in = &b->m->inputs[0];
+    bool known = f.value && f.value->rank >= 1;
+    char text[128];
+
+    wf_assert(!f.channels_second || f.value->rank >= 3);
+    for (int32_t i = 1; known && i < f.value->rank; i++)
+        known = f.value->axes[i].size >= 1;
+    if (known)
+        return WF_OK;
+    return wf_fail(b->err, WF_USAGE, "make what comes before it larger",
+                   "nothing is left of a record: it gives %s",
+                   f.value ? wf_value_str(f.value, text, sizeof(text)) : "nothing");
+}
+
+static wf_status build_layer(builder *b, const wf_conf_item *item, const char *name)
+{
+    const char *near = NULL;
+    const wf_layer_row *row = wf_layer_find(item->type, &near);
+    wf_flow in[MOST_INPUTS], out;
+    wf_layer l = {.g = b->g, .item = item, .name = name, .seed = b->seed, .in = in};
+
+    if (!row)
+        return wf_fail(b->err, WF_USAGE, "docs/jobs.md lists the layers", "unknown layer%s%s%s",
+                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    WF_TRY(take(b, item, in, &l.n_in));
+    if (l.n_in < row->n_in_min || l.n_in > row->n_in_max)
+        return wf_fail(b->err, WF_USAGE, "name them, like inputs: [a, b]",
+                       "it takes %u%s inputs, not %zu", row->n_in_min,
+                       row->n_in_max > row->n_in_min ? " or more" : "", l.n_in);
+    l.e = wf_emit_begin(b->g, name, b->err);
+    l.penalty = b->penalty;
+    out = row->build(&l);
+    wf_layer_penalize_activity(&l, out);
+    WF_TRY(wf_emit_end(&l.e));
+    WF_TRY(check_flow(b, out));
+    b->penalty = l.penalty;
+    WF_TRY(begin_place(b, name, item->line));
+    b->places[b->n++].flow = out;
+    return WF_OK;
+}
+
+static wf_status add_layer(builder *b, size_t i)
+{
+    const wf_conf_item *item = &b->m->layers[i];
+    const char *name = NULL;
+    wf_status rc = name_layer(b, i, &name);
+
+    if (rc == WF_OK && find_place(b, name))
+        rc = begin_place(b, name, item->line);
+    if (rc == WF_OK)
+        rc = build_layer(b, item, name);
+    return wf_err_wrap(b->err, rc, "%s:%d: layer \"%s\"", b->file, item->line, item->type);
+}
+
+static wf_status add_input(builder *b, const wf_conf_input *in, int64_t batch)
+{
     int64_t dims[WF_MAX_RANK] = {-1};
+    wf_dtype dtype = in->dtype ? wf_dtype_of(in->dtype) : WF_F32;
+    wf_value *v;
 
     if (in->rank + 1 > WF_MAX_RANK)
         return wf_fail(b->err, WF_USAGE, NULL, "input \"%s\" has %u axes; %d are allowed", in->name,
                        in->rank, WF_MAX_RANK - 1);
+    if (dtype == WF_NONE)
+        return wf_fail(b->err, WF_USAGE, "use float32, int32, int64 or uint8",
+                       "input \"%s\" has the dtype \"%.32s\"", in->name, in->dtype);
     for (uint32_t i = 0; i < in->rank; i++) {
         dims[i + 1] = in->dims[i];
         if (in->dims[i] < 1)
             return wf_fail(b->err, WF_USAGE, NULL, "input \"%s\" has an extent of %lld", in->name,
                            (long long)in->dims[i]);
     }
-    WF_TRY(wf_graph_add_value(b->g, in->name, &b->at, b->err));
-    wf_value_set_type(b->at, WF_F32, in->rank + 1, dims);
-    b->at->axes[0].symbol = "batch";
-    b->at->axes[0].bound = batch > 0 ? batch : -1;
-    return wf_graph_add_input(b->g, b->at, b->err);
+    WF_TRY(begin_place(b, in->name, in->line));
+    WF_TRY(wf_graph_add_value(b->g, in->name, &v, b->err));
+    wf_value_set_type(v, dtype, in->rank + 1, dims);
+    v->axes[0].symbol = "batch";
+    v->axes[0].bound = batch > 0 ? batch : -1;
+    b->places[b->n++].flow = (wf_flow){v, false};
+    return wf_graph_add_input(b->g, v, b->err);
 }
 
-/* The last value becomes the model's output; one that is the input itself needs a node first. */
-static wf_status add_output(builder *b)
+/* A place's value becomes an output of that name. One that is an input, or an output already, needs
+ * a node first. */
+static wf_status add_output(builder *b, place *p, const char *name)
 {
-    wf_emit e = wf_emit_begin(b->g, WF_MODEL_OUTPUT, b->err);
+    wf_layer l = {.g = b->g, .name = name, .e = wf_emit_begin(b->g, name, b->err)};
+    wf_value *v = wf_layer_plain(&l, p->flow);
+    wf_value *taken = wf_graph_value(b->g, name);
 
-    if (!b->at->producer) {
-        b->at = wf_emit_identity(&e, b->at);
-        WF_TRY(wf_emit_end(&e));
+    p->used = true;
+    if (v && (!v->producer || wf_is_output(b->g, v)))
+        v = wf_emit_identity(&l.e, v);
+    WF_TRY(wf_emit_end(&l.e));
+    if (taken && taken != v)
+        return wf_fail(b->err, WF_USAGE, "give the layer another name",
+                       "the output \"%.64s\" has the name of another value", name);
+    WF_TRY(wf_graph_rename_value(b->g, v, name, b->err));
+    return wf_graph_add_output(b->g, v, b->err);
+}
+
+static wf_status add_outputs(builder *b)
+{
+    if (!b->m->n_outputs)
+        return add_output(b, &b->places[b->n - 1], WF_MODEL_OUTPUT);
+    for (size_t i = 0; i < b->m->n_outputs; i++) {
+        place *p = find_place(b, b->m->outputs[i]);
+        wf_status rc = p && p < b->places + b->m->n_inputs
+                           ? wf_fail(b->err, WF_USAGE, "name a layer",
+                                     "\"%.64s\" is an input, and no layer", p->name)
+                       : p ? add_output(b, p, p->name)
+                           : no_such_place(b, b->m->outputs[i]);
+
+        WF_TRY(wf_err_wrap(b->err, rc, "%s:%d: outputs", b->file, b->m->outputs_line));
     }
-    WF_TRY(wf_graph_rename_value(b->g, b->at, WF_MODEL_OUTPUT, b->err));
-    return wf_graph_add_output(b->g, b->at, b->err);
+    return WF_OK;
+}
+
+static wf_status check_used(const builder *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (!b->places[i].used)
+            return wf_fail(b->err, WF_USAGE,
+                           "take it out, or name it in \"inputs\" of a layer or in \"outputs\"",
+                           "%s:%d: nobody uses %s \"%.64s\"", b->file, b->places[i].line,
+                           i < b->m->n_inputs ? "input" : "the output of layer", b->places[i].name);
+    return WF_OK;
+}
+
+static wf_status build_all(builder *b, int64_t batch)
+{
+    const wf_model *m = b->m;
+
+    b->places = wf_arena_array(b->g->arena, m->n_inputs + m->n_layers, sizeof(*b->places));
+    if (!b->places)
+        return wf_fail_nomem(b->err, (m->n_inputs + m->n_layers) * sizeof(*b->places));
+    for (size_t i = 0; i < m->n_inputs; i++)
+        WF_TRY(wf_err_wrap(b->err, add_input(b, &m->inputs[i], batch), "%s:%d", b->file,
+                           m->inputs[i].line));
+    for (size_t i = 0; i < m->n_layers; i++)
+        WF_TRY(add_layer(b, i));
+    WF_TRY(add_outputs(b));
+    return check_used(b);
 }
 
 wf_status wf_model_build(const wf_model *m, int64_t batch, uint64_t seed, wf_graph **out,
-                         wf_err *err)
+                         wf_value **penalty, wf_err *err)
 {
     wf_status rc;
-    builder b = {.m = m, .seed = seed, .err = err};
-    const char *file = m->file ? m->file : "model";
+    builder b = {.m = m, .seed = seed, .file = m->file ? m->file : "model", .err = err};
 
-    if (m->n_inputs != 1)
-        return wf_fail(err, m->n_inputs ? WF_UNSUPPORTED : WF_USAGE,
-                       "give one input, or a model with more as onnx",
-                       "%s: a list of layers takes one input, not %zu", file, m->n_inputs);
+    if (!m->n_inputs)
+        return wf_fail(err, WF_USAGE, "write input: {x: [784]}", "%s: the model has no input",
+                       b.file);
     if (!m->n_layers)
-        return wf_fail(err, WF_USAGE, "add a dense layer", "%s: the model has no layers", file);
+        return wf_fail(err, WF_USAGE, "add a dense layer", "%s: the model has no layers", b.file);
     WF_TRY(wf_graph_new("model", &b.g, err));
-    rc = wf_err_wrap(err, add_input(&b, batch), "%s:%d", file, m->inputs[0].line);
-    for (size_t i = 0; rc == WF_OK && i < m->n_layers; i++) {
-        b.layer = &m->layers[i];
-        rc = name_layer(&b, i);
-        if (rc == WF_OK)
-            rc = wf_err_wrap(err, build_layer(&b), "%s:%d: layer \"%s\"", file, b.layer->line,
-                             b.layer->type);
-    }
-    if (rc == WF_OK)
-        rc = add_output(&b);
+    rc = build_all(&b, batch);
     if (rc != WF_OK)
         wf_graph_free(&b.g);
     *out = b.g;
+    *penalty = rc == WF_OK ? b.penalty : NULL;
     return rc;
 }

@@ -88,8 +88,9 @@ typedef struct wf_unit {
 
     wf_value **model_outputs; /* [n_model_outputs]: what the model gives, loss included */
     size_t n_model_outputs;
-    wf_value *loss; /* scalar; NULL in RUN and INFER */
-    wf_goal *goals; /* [n_goals]: the losses whose sum `loss` is */
+    wf_value *loss;    /* scalar; NULL in RUN and INFER */
+    wf_value *penalty; /* scalar: what regularizers add to a loss; NULL: nothing */
+    wf_goal *goals;    /* [n_goals]: the losses whose sum `loss` is */
     size_t n_goals;
 
     wf_target *targets;
@@ -163,9 +164,16 @@ WF_MUST_USE wf_status wf_graph_digest(const wf_graph *g, const wf_compile_spec *
 /* Adds the metrics of the spec to the fetches. */
 WF_MUST_USE wf_status wf_attach_metrics(wf_unit *u, wf_err *err);
 
-/* Fills a variable's first content, f32. The file and line are for the message.
- * Errors: WF_USAGE: no such initializer. */
-WF_MUST_USE wf_status wf_initialize(const char *initializer, uint64_t seed, const char *variable,
-                                    wf_tensor *t, wf_err *err);
+/* What an initializer takes for the inputs and outputs of one unit. */
+typedef struct wf_fans {
+    double in, out;
+    bool out_first; /* the variable's first axis is the one that Keras has last */
+} wf_fans;
+
+/* Fills a variable's first content, f32, by an initializer with its options. `fans` NULL: by the
+ * shape, as Keras counts them. Errors: WF_USAGE: no such initializer, or one that has no meaning
+ * for the shape; WF_UNSUPPORTED; WF_NOMEM. */
+WF_MUST_USE wf_status wf_initialize(const wf_conf_item *how, const wf_fans *fans, uint64_t seed,
+                                    const char *variable, wf_tensor *t, wf_err *err);
 
 #endif

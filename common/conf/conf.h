@@ -80,7 +80,9 @@ typedef enum wf_conf_kind {
     WF_CONF_NUMBER,
     WF_CONF_BOOL,
     WF_CONF_TEXT,
-    WF_CONF_INTS
+    WF_CONF_INTS,
+    WF_CONF_WORDS,
+    WF_CONF_ITEM
 } wf_conf_kind;
 
 /* One option of a layer, step or optimizer, typed by its schema row. */
@@ -89,9 +91,11 @@ typedef struct wf_conf_option {
     wf_conf_kind kind;
     int64_t i;        /* WF_CONF_INT; WF_CONF_BOOL as 0 or 1 */
     double number;    /* WF_CONF_NUMBER; the same value for INT and BOOL */
-    const char *text; /* WF_CONF_TEXT */
+    const char *text; /* WF_CONF_TEXT; the type of a WF_CONF_ITEM */
     const int64_t *ints;
-    size_t n; /* of ints */
+    const char *const *words;
+    size_t n;                        /* of ints or words */
+    const struct wf_conf_item *item; /* WF_CONF_ITEM: a thing with options of its own */
     int line;
 } wf_conf_option;
 
@@ -107,6 +111,7 @@ typedef struct wf_conf_input {
     const char *name;
     int64_t dims[8]; /* of one example, without the batch axis */
     uint32_t rank;
+    const char *dtype; /* "float32", "int32", "int64", "uint8"; NULL: float32 */
     int line;
 } wf_conf_input;
 
@@ -165,6 +170,9 @@ typedef struct wf_job_conf {
     size_t n_inputs;
     const wf_conf_item *layers;
     size_t n_layers;
+    const char *const *outputs; /* [n_outputs] names of layers; none: the last layer */
+    size_t n_outputs;
+    int outputs_line;
     int model_line;
 
     const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */

@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 32, MOST_INTS = 64, MOST_FREE = 64 /* numbers of a free item */ };
+enum {
+    MOST_OPTIONS = 32,
+    MOST_INTS = 64,
+    MOST_ROWS = 128,
+    MOST_FREE = 64 /* numbers of a free item */
+};
 
 /* Splits `name`, `name: value` into the word and what follows (NULL: nothing). */
 static wf_status split(wf_reader *r, const wf_tree *node, const char *sort, const char **type,
@@ -36,7 +41,7 @@ static const wf_item_row *find_row(const wf_item_row rows[], const char *type)
 static wf_status unknown_type(wf_reader *r, const wf_tree *node, const char *sort, const char *type,
                               const wf_item_row rows[], wf_err *err)
 {
-    const char *names[64];
+    const char *names[MOST_ROWS];
     size_t n = 0;
 
     for (; rows[n].type && n < WF_COUNT(names); n++)
@@ -44,21 +49,39 @@ static wf_status unknown_type(wf_reader *r, const wf_tree *node, const char *sor
     return wf_read_unknown(r, node, sort, type, names, n, err);
 }
 
+/* Numbers of one, of a list, or of lists in it. */
+static size_t count_ints(const wf_tree *node, bool pairs)
+{
+    size_t n = 0;
+
+    if (node->kind != WF_TREE_LIST)
+        return 1;
+    for (const wf_tree *t = node->first; pairs && t; t = t->next)
+        n += t->kind == WF_TREE_LIST ? t->n : 1;
+    return pairs ? n : node->n;
+}
+
 static wf_status read_ints(wf_reader *r, const wf_tree *node, const wf_option_row *row,
                            wf_conf_option *out, wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t count = node->kind == WF_TREE_LIST ? node->n : 1, at = 0;
     int64_t *ints;
 
-    out->n = node->kind == WF_TREE_LIST ? node->n : 1;
+    out->n = count_ints(node, row->pairs);
     if (out->n > MOST_INTS)
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%s\" has %zu numbers; %d may be",
                             row->name, out->n, MOST_INTS);
     ints = wf_arena_array(r->arena, out->n, sizeof *ints);
     if (!ints)
         return wf_fail_nomem(err, out->n * sizeof *ints);
-    for (size_t i = 0; i < out->n; i++, t = t->next)
-        WF_TRY(wf_read_i64(r, t, (int64_t)row->least, (int64_t)row->most, &ints[i], err));
+    for (size_t i = 0; i < count; i++, t = t->next) {
+        bool list = row->pairs && t->kind == WF_TREE_LIST;
+        const wf_tree *one = list ? t->first : t;
+
+        for (size_t k = list ? t->n : 1; k; k--, one = one->next)
+            WF_TRY(wf_read_i64(r, one, (int64_t)row->least, (int64_t)row->most, &ints[at++], err));
+    }
     out->ints = ints;
     return WF_OK;
 }
@@ -74,6 +97,21 @@ static wf_status check_choice(wf_reader *r, const wf_tree *node, const wf_option
         if (strcmp(row->choice[n], text) == 0)
             return WF_OK;
     return wf_read_unknown(r, node, row->name, text, row->choice, n, err);
+}
+
+/* `glorot_uniform` or `{random_normal: {stddev: 0.01}}`. */
+static wf_status read_nested(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+                             wf_conf_option *out, wf_err *err)
+{
+    wf_conf_item *item = wf_arena_alloc(r->arena, sizeof *item);
+    const char *sort = strrchr(row->name, '_');
+
+    if (!item)
+        return wf_fail_nomem(err, sizeof *item);
+    WF_TRY(wf_read_item(r, node, sort ? sort + 1 : row->name, row->items, item, err));
+    out->item = item;
+    out->text = item->type;
+    return WF_OK;
 }
 
 static wf_status read_option(wf_reader *r, const wf_tree *node, const wf_option_row *row,
@@ -101,6 +139,10 @@ static wf_status read_option(wf_reader *r, const wf_tree *node, const wf_option_
     case WF_CONF_TEXT:
         WF_TRY(wf_read_text(r, node, &out->text, err));
         return check_choice(r, node, row, out->text, err);
+    case WF_CONF_WORDS:
+        return wf_read_words(r, node, &out->words, &out->n, err);
+    case WF_CONF_ITEM:
+        return read_nested(r, node, row, out, err);
     case WF_CONF_INTS:
         break;
     }
@@ -146,6 +188,12 @@ static wf_status read_options(wf_reader *r, const wf_tree *map, const wf_item_ro
     return WF_OK;
 }
 
+/* Options that every layer has are no layer's main one. */
+static bool is_common(const wf_option_row *row)
+{
+    return !row->name || !strcmp(row->name, "name") || !strcmp(row->name, "inputs");
+}
+
 static wf_status read_short(wf_reader *r, const wf_tree *value, const wf_item_row *row,
                             wf_conf_item *out, wf_err *err)
 {
@@ -154,6 +202,8 @@ static wf_status read_short(wf_reader *r, const wf_tree *value, const wf_item_ro
 
     while (main->name && !main->required)
         main++;
+    if (!main->name && !is_common(row->options))
+        main = row->options;
     if (!main->name)
         return wf_read_fail(r, value, err, WF_USAGE, "leave it out", "\"%s\" takes no value",
                             row->type);
@@ -349,6 +399,8 @@ static bool option_fits(const wf_option_row *row, const wf_conf_option *o)
     case WF_CONF_TEXT:
         return o->text && is_choice(row, o->text);
     case WF_CONF_INTS:
+    case WF_CONF_WORDS:
+    case WF_CONF_ITEM:
         break;
     }
     return false;

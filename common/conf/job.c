@@ -51,6 +51,35 @@ static wf_status read_dims(wf_reader *r, const wf_tree *node, wf_conf_input *in,
     return WF_OK;
 }
 
+static wf_status read_shape(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    return read_dims(r, node, into, err);
+}
+
+static wf_status read_dtype(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const char *const dtypes[] = {"float32", "int32", "int64", "uint8"};
+    wf_conf_input *in = into;
+
+    WF_TRY(wf_read_text(r, node, &in->dtype, err));
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++)
+        if (strcmp(dtypes[i], in->dtype) == 0)
+            return WF_OK;
+    return wf_read_unknown(r, node, "dtype of an input", in->dtype, dtypes, WF_COUNT(dtypes), err);
+}
+
+/* {shape: [1], dtype: int64} */
+static wf_status read_described(wf_reader *r, const wf_tree *node, wf_conf_input *in, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"shape", WF_KEY_CALL, .read = read_shape, .required = true},
+        {"dtype", WF_KEY_CALL, .read = read_dtype},
+        {0},
+    };
+
+    return wf_read_map(r, node, "an input", keys, in, err);
+}
+
 static wf_status read_inputs(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
@@ -67,7 +96,10 @@ static wf_status read_inputs(wf_reader *r, const wf_tree *node, void *into, wf_e
 
         in->name = t->key->text;
         in->line = t->line;
-        WF_TRY(read_dims(r, t, in, err));
+        if (t->kind == WF_TREE_MAP)
+            WF_TRY(read_described(r, t, in, err));
+        else
+            WF_TRY(read_dims(r, t, in, err));
     }
     j->inputs = inputs;
     return WF_OK;
@@ -83,19 +115,32 @@ static wf_status read_layers(wf_reader *r, const wf_tree *node, void *into, wf_e
     return wf_read_items(r, node, "layer", wf_layer_rows, &j->layers, &j->n_layers, err);
 }
 
+static wf_status read_outputs(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->outputs_line = node->line;
+    WF_TRY(wf_read_words(r, node, &j->outputs, &j->n_outputs, err));
+    if (!j->n_outputs)
+        return wf_read_fail(r, node, err, WF_USAGE, "leave it out for the last layer",
+                            "\"outputs\" names no layer");
+    return WF_OK;
+}
+
 static wf_status read_model(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"onnx", WF_KEY_PATH, .offset = offsetof(wf_job_conf, onnx)},
         {"input", WF_KEY_CALL, .read = read_inputs},
         {"layers", WF_KEY_CALL, .read = read_layers},
+        {"outputs", WF_KEY_CALL, .read = read_outputs},
         {0},
     };
     wf_job_conf *j = into;
 
     j->model_line = node->line;
     WF_TRY(wf_read_map(r, node, "the model", keys, j, err));
-    if (j->onnx && (j->n_inputs || j->n_layers))
+    if (j->onnx && (j->n_inputs || j->n_layers || j->n_outputs))
         return wf_read_fail(r, node, err, WF_USAGE, "keep one of the two",
                             "the model is an onnx file or a list of layers, not both");
     if (!j->onnx && !(j->n_inputs && j->n_layers))

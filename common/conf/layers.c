@@ -15,51 +15,401 @@
     {                                                                                              \
         .name = name_, .kind = WF_CONF_TEXT, .required = required_, .choice = choice_              \
     }
-#define NAME_OPTION TEXT_OPTION("name", false, NULL)
+#define BOOL_OPTION(name_)                                                                         \
+    {                                                                                              \
+        .name = name_, .kind = WF_CONF_BOOL                                                        \
+    }
+#define INTS_OPTION(name_, required_, pairs_, least_, most_)                                       \
+    {                                                                                              \
+        .name = name_, .kind = WF_CONF_INTS, .required = required_, .pairs = pairs_,               \
+        .least = least_, .most = most_                                                             \
+    }
+#define WORDS_OPTION(name_)                                                                        \
+    {                                                                                              \
+        .name = name_, .kind = WF_CONF_WORDS                                                       \
+    }
+#define ITEM_OPTION(name_, required_, items_)                                                      \
+    {                                                                                              \
+        .name = name_, .kind = WF_CONF_ITEM, .required = required_, .items = items_                \
+    }
+#define INITIALIZER(name_) ITEM_OPTION(name_ "_initializer", false, wf_initializer_rows)
+#define REGULARIZER(name_) ITEM_OPTION(name_ "_regularizer", false, wf_regularizer_rows)
+#define VARIABLE(name_) INITIALIZER(name_), REGULARIZER(name_)
+#define ACTIVATION TEXT_OPTION("activation", false, NULL)
+#define EPSILON NUMBER_OPTION("epsilon", false, 1e-30, 1e30)
+/* What every layer has. */
+#define COMMON                                                                                     \
+    TEXT_OPTION("name", false, NULL), WORDS_OPTION("inputs"),                                      \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+enum { MOST_SIZE = 1 << 24, MOST_WINDOW = 4096 };
 
 static const char *const dtypes[] = {"float32", "float64", "int32", "int64", "uint8", NULL};
+static const char *const data_formats[] = {"channels_last", "channels_first", NULL};
+static const char *const paddings[] = {"valid", "same", NULL};
+static const char *const causal_paddings[] = {"valid", "same", "causal", NULL};
+static const char *const interpolations[] = {"nearest", "bilinear", NULL};
+static const char *const merge_modes[] = {"concat", "sum", "mul", "ave", NULL};
+static const char *const fan_modes[] = {"fan_in", "fan_out", "fan_avg", NULL};
+static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform",
+                                            NULL};
+/* The cells of common/kernels have these and no others. */
+static const char *const only_tanh[] = {"tanh", NULL};
+static const char *const only_sigmoid[] = {"sigmoid", NULL};
+static const char *const tanh_or_relu[] = {"tanh", "relu", NULL};
+
+/* ---- initializers and regularizers ---- */
+
+static const wf_option_row nothing[] = {{0}};
+static const wf_option_row constant[] = {NUMBER_OPTION("value", false, -1e30, 1e30), {0}};
+static const wf_option_row gain[] = {NUMBER_OPTION("gain", false, -1e30, 1e30), {0}};
+static const wf_option_row range[] = {
+    NUMBER_OPTION("minval", false, -1e30, 1e30),
+    NUMBER_OPTION("maxval", false, -1e30, 1e30),
+    {0},
+};
+static const wf_option_row bell[] = {
+    NUMBER_OPTION("mean", false, -1e30, 1e30),
+    NUMBER_OPTION("stddev", false, 0, 1e30),
+    {0},
+};
+static const wf_option_row variance[] = {
+    NUMBER_OPTION("scale", false, 1e-30, 1e30),
+    TEXT_OPTION("mode", false, fan_modes),
+    TEXT_OPTION("distribution", false, distributions),
+    {0},
+};
+
+const wf_item_row wf_initializer_rows[] = {
+    {"zeros", nothing},
+    {"ones", nothing},
+    {"constant", constant},
+    {"glorot_uniform", nothing},
+    {"glorot_normal", nothing},
+    {"he_uniform", nothing},
+    {"he_normal", nothing},
+    {"lecun_uniform", nothing},
+    {"lecun_normal", nothing},
+    {"random_uniform", range},
+    {"uniform", range},
+    {"random_normal", bell},
+    {"normal", bell},
+    {"truncated_normal", bell},
+    {"variance_scaling", variance},
+    {"orthogonal", gain},
+    {"identity", gain},
+    {0},
+};
+
+static const wf_option_row l1[] = {NUMBER_OPTION("l1", false, 0, 1e30), {0}};
+static const wf_option_row l2[] = {NUMBER_OPTION("l2", false, 0, 1e30), {0}};
+static const wf_option_row l1_l2[] = {
+    NUMBER_OPTION("l1", false, 0, 1e30),
+    NUMBER_OPTION("l2", false, 0, 1e30),
+    {0},
+};
+
+const wf_item_row wf_regularizer_rows[] = {
+    {"l1", l1},
+    {"l2", l2},
+    {"l1_l2", l1_l2},
+    {0},
+};
+
+/* ---- layers ---- */
 
 static const wf_option_row dense[] = {
     INT_OPTION("units", true, 1, 2147483647),
-    TEXT_OPTION("activation", false, NULL),
-    {.name = "use_bias", .kind = WF_CONF_BOOL},
-    TEXT_OPTION("kernel_initializer", false, NULL),
-    TEXT_OPTION("bias_initializer", false, NULL),
-    NAME_OPTION,
+    ACTIVATION,
+    BOOL_OPTION("use_bias"),
+    VARIABLE("kernel"),
+    VARIABLE("bias"),
+    REGULARIZER("activity"),
+    COMMON,
+};
+static const wf_option_row plain[] = {COMMON};
+static const wf_option_row dropout[] = {NUMBER_OPTION("rate", true, 0, 0.999999), COMMON};
+static const wf_option_row activation[] = {
+    TEXT_OPTION("activation", true, NULL),
+    REGULARIZER("activity"),
+    COMMON,
+};
+static const wf_option_row relu[] = {
+    NUMBER_OPTION("max_value", false, 0, 1e30),
+    NUMBER_OPTION("negative_slope", false, 0, 1e30),
+    COMMON,
+};
+static const wf_option_row leaky_relu[] = {NUMBER_OPTION("negative_slope", false, 0, 1e30), COMMON};
+static const wf_option_row prelu[] = {
+    INTS_OPTION("shared_axes", false, false, 1, 7),
+    VARIABLE("alpha"),
+    COMMON,
+};
+static const wf_option_row elu[] = {NUMBER_OPTION("alpha", false, 0, 1e30), COMMON};
+static const wf_option_row axis[] = {INT_OPTION("axis", false, -7, 7), COMMON};
+static const wf_option_row rescaling[] = {
+    NUMBER_OPTION("scale", true, -1e30, 1e30),
+    NUMBER_OPTION("offset", false, -1e30, 1e30),
+    COMMON,
+};
+
+static const wf_option_row reshape[] = {
+    INTS_OPTION("target_shape", true, false, -1, 1LL << 40),
+    COMMON,
+};
+static const wf_option_row permute[] = {INTS_OPTION("dims", true, false, 1, 7), COMMON};
+static const wf_option_row repeat_vector[] = {INT_OPTION("n", true, 1, MOST_SIZE), COMMON};
+
+#define CONV(paddings_)                                                                            \
+    {                                                                                              \
+        INT_OPTION("filters", true, 1, MOST_SIZE),                                                 \
+            INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),                               \
+            INTS_OPTION("strides", false, false, 1, MOST_WINDOW),                                  \
+            TEXT_OPTION("padding", false, paddings_),                                              \
+            TEXT_OPTION("data_format", false, data_formats),                                       \
+            INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),                            \
+            INT_OPTION("groups", false, 1, MOST_SIZE), ACTIVATION, BOOL_OPTION("use_bias"),        \
+            VARIABLE("kernel"), VARIABLE("bias"), REGULARIZER("activity"), COMMON                  \
+    }
+static const wf_option_row conv1d[] = CONV(causal_paddings);
+static const wf_option_row conv[] = CONV(paddings);
+static const wf_option_row conv_transpose[] = {
+    INT_OPTION("filters", true, 1, MOST_SIZE),
+    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),
+    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
+    TEXT_OPTION("padding", false, paddings),
+    TEXT_OPTION("data_format", false, data_formats),
+    INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),
+    ACTIVATION,
+    BOOL_OPTION("use_bias"),
+    VARIABLE("kernel"),
+    VARIABLE("bias"),
+    REGULARIZER("activity"),
+    COMMON,
+};
+static const wf_option_row depthwise_conv[] = {
+    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),
+    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
+    TEXT_OPTION("padding", false, paddings),
+    INT_OPTION("depth_multiplier", false, 1, MOST_SIZE),
+    TEXT_OPTION("data_format", false, data_formats),
+    INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),
+    ACTIVATION,
+    BOOL_OPTION("use_bias"),
+    VARIABLE("depthwise"),
+    VARIABLE("bias"),
+    REGULARIZER("activity"),
+    COMMON,
+};
+static const wf_option_row separable_conv[] = {
+    INT_OPTION("filters", true, 1, MOST_SIZE),
+    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),
+    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
+    TEXT_OPTION("padding", false, paddings),
+    TEXT_OPTION("data_format", false, data_formats),
+    INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),
+    INT_OPTION("depth_multiplier", false, 1, MOST_SIZE),
+    ACTIVATION,
+    BOOL_OPTION("use_bias"),
+    VARIABLE("depthwise"),
+    VARIABLE("pointwise"),
+    VARIABLE("bias"),
+    REGULARIZER("activity"),
+    COMMON,
+};
+static const wf_option_row pooling[] = {
+    INTS_OPTION("pool_size", false, false, 1, MOST_WINDOW),
+    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
+    TEXT_OPTION("padding", false, paddings),
+    TEXT_OPTION("data_format", false, data_formats),
+    COMMON,
+};
+static const wf_option_row global_pooling[] = {
+    TEXT_OPTION("data_format", false, data_formats),
+    BOOL_OPTION("keepdims"),
+    COMMON,
+};
+static const wf_option_row zero_padding[] = {
+    INTS_OPTION("padding", false, true, 0, MOST_SIZE),
+    TEXT_OPTION("data_format", false, data_formats),
+    COMMON,
+};
+static const wf_option_row cropping[] = {
+    INTS_OPTION("cropping", false, true, 0, MOST_SIZE),
+    TEXT_OPTION("data_format", false, data_formats),
+    COMMON,
+};
+static const wf_option_row up_sampling1d[] = {
+    INTS_OPTION("size", false, false, 1, MOST_WINDOW),
+    COMMON,
+};
+static const wf_option_row up_sampling2d[] = {
+    INTS_OPTION("size", false, false, 1, MOST_WINDOW),
+    TEXT_OPTION("data_format", false, data_formats),
+    TEXT_OPTION("interpolation", false, interpolations),
+    COMMON,
+};
+
+static const wf_option_row batch_normalization[] = {
+    INT_OPTION("axis", false, -7, 7),
+    NUMBER_OPTION("momentum", false, 0, 1),
+    EPSILON,
+    BOOL_OPTION("center"),
+    BOOL_OPTION("scale"),
+    VARIABLE("beta"),
+    VARIABLE("gamma"),
+    INITIALIZER("moving_mean"),
+    INITIALIZER("moving_variance"),
+    COMMON,
+};
+static const wf_option_row layer_normalization[] = {
+    INT_OPTION("axis", false, -7, 7),
+    EPSILON,
+    BOOL_OPTION("center"),
+    BOOL_OPTION("scale"),
+    VARIABLE("beta"),
+    VARIABLE("gamma"),
+    COMMON,
+};
+static const wf_option_row group_normalization[] = {
+    INT_OPTION("groups", false, -1, MOST_SIZE),
+    INT_OPTION("axis", false, -7, 7),
+    EPSILON,
+    BOOL_OPTION("center"),
+    BOOL_OPTION("scale"),
+    VARIABLE("beta"),
+    VARIABLE("gamma"),
+    COMMON,
+};
+static const wf_option_row rms_normalization[] = {
+    INT_OPTION("axis", false, -7, 7),
+    EPSILON,
+    COMMON,
+};
+
+static const wf_option_row embedding[] = {
+    INT_OPTION("input_dim", true, 1, 2147483647),
+    INT_OPTION("output_dim", true, 1, MOST_SIZE),
+    VARIABLE("embeddings"),
+    COMMON,
+};
+#define RECURRENT                                                                                  \
+    INT_OPTION("units", true, 1, MOST_SIZE), BOOL_OPTION("use_bias"),                              \
+        BOOL_OPTION("return_sequences"), BOOL_OPTION("go_backwards"), VARIABLE("kernel"),          \
+        VARIABLE("recurrent"), VARIABLE("bias")
+static const wf_option_row lstm[] = {
+    RECURRENT,
+    TEXT_OPTION("activation", false, only_tanh),
+    TEXT_OPTION("recurrent_activation", false, only_sigmoid),
+    BOOL_OPTION("unit_forget_bias"),
+    COMMON,
+};
+static const wf_option_row gru[] = {
+    RECURRENT,
+    TEXT_OPTION("activation", false, only_tanh),
+    TEXT_OPTION("recurrent_activation", false, only_sigmoid),
+    BOOL_OPTION("reset_after"),
+    COMMON,
+};
+static const wf_option_row simple_rnn[] = {
+    RECURRENT,
+    TEXT_OPTION("activation", false, tanh_or_relu),
+    COMMON,
+};
+static const wf_item_row recurrent_rows[] = {
+    {"lstm", lstm},
+    {"gru", gru},
+    {"simple_rnn", simple_rnn},
     {0},
 };
-static const wf_option_row flatten[] = {NAME_OPTION, {0}};
-static const wf_option_row dropout[] = {NUMBER_OPTION("rate", true, 0, 0.999999), NAME_OPTION, {0}};
-static const wf_option_row activation[] = {TEXT_OPTION("activation", true, NULL), NAME_OPTION, {0}};
-static const wf_option_row reshape[] = {
-    {.name = "target_shape",
-     .kind = WF_CONF_INTS,
-     .required = true,
-     .least = -1,
-     .most = 1LL << 40},
-    NAME_OPTION,
-    {0},
+static const wf_option_row bidirectional[] = {
+    ITEM_OPTION("layer", true, recurrent_rows),
+    TEXT_OPTION("merge_mode", false, merge_modes),
+    COMMON,
+};
+static const wf_option_row multi_head_attention[] = {
+    INT_OPTION("num_heads", true, 1, MOST_WINDOW),
+    INT_OPTION("key_dim", true, 1, MOST_SIZE),
+    INT_OPTION("value_dim", false, 1, MOST_SIZE),
+    NUMBER_OPTION("dropout", false, 0, 0.999999),
+    BOOL_OPTION("use_bias"),
+    INT_OPTION("output_shape", false, 1, MOST_SIZE),
+    BOOL_OPTION("use_causal_mask"),
+    VARIABLE("kernel"),
+    VARIABLE("bias"),
+    COMMON,
+};
+static const wf_option_row dot[] = {
+    INTS_OPTION("axes", true, false, -2, 2),
+    BOOL_OPTION("normalize"),
+    COMMON,
 };
 
 const wf_item_row wf_layer_rows[] = {
     {"dense", dense},
-    {"flatten", flatten},
+    {"flatten", plain},
     {"dropout", dropout},
     {"activation", activation},
     {"reshape", reshape},
-    {"conv1d", NULL},
-    {"conv2d", NULL},
-    {"max_pooling2d", NULL},
-    {"average_pooling2d", NULL},
-    {"global_average_pooling2d", NULL},
-    {"batch_normalization", NULL},
-    {"layer_normalization", NULL},
-    {"embedding", NULL},
-    {"lstm", NULL},
-    {"gru", NULL},
-    {"add", NULL},
-    {"multiply", NULL},
-    {"concatenate", NULL},
+    {"relu", relu},
+    {"leaky_relu", leaky_relu},
+    {"prelu", prelu},
+    {"elu", elu},
+    {"softmax", axis},
+    {"rescaling", rescaling},
+    {"permute", permute},
+    {"repeat_vector", repeat_vector},
+    {"conv1d", conv1d},
+    {"conv2d", conv},
+    {"conv3d", conv},
+    {"conv1d_transpose", conv_transpose},
+    {"conv2d_transpose", conv_transpose},
+    {"depthwise_conv1d", depthwise_conv},
+    {"depthwise_conv2d", depthwise_conv},
+    {"separable_conv1d", separable_conv},
+    {"separable_conv2d", separable_conv},
+    {"max_pooling1d", pooling},
+    {"max_pooling2d", pooling},
+    {"max_pooling3d", pooling},
+    {"average_pooling1d", pooling},
+    {"average_pooling2d", pooling},
+    {"average_pooling3d", pooling},
+    {"global_max_pooling1d", global_pooling},
+    {"global_max_pooling2d", global_pooling},
+    {"global_average_pooling1d", global_pooling},
+    {"global_average_pooling2d", global_pooling},
+    {"zero_padding1d", zero_padding},
+    {"zero_padding2d", zero_padding},
+    {"cropping1d", cropping},
+    {"cropping2d", cropping},
+    {"up_sampling1d", up_sampling1d},
+    {"up_sampling2d", up_sampling2d},
+    {"batch_normalization", batch_normalization},
+    {"layer_normalization", layer_normalization},
+    {"group_normalization", group_normalization},
+    {"rms_normalization", rms_normalization},
+    {"unit_normalization", axis},
+    {"embedding", embedding},
+    {"lstm", lstm},
+    {"gru", gru},
+    {"simple_rnn", simple_rnn},
+    {"bidirectional", bidirectional},
+    {"multi_head_attention", multi_head_attention},
+    {"add", plain},
+    {"subtract", plain},
+    {"multiply", plain},
+    {"average", plain},
+    {"maximum", plain},
+    {"minimum", plain},
+    {"concatenate", axis},
+    {"dot", dot},
+    {"gaussian_noise", NULL},
+    {"gaussian_dropout", NULL},
+    {"spatial_dropout1d", NULL},
+    {"spatial_dropout2d", NULL},
+    {"time_distributed", NULL},
     {0},
 };
 
@@ -85,11 +435,6 @@ const wf_item_row wf_step_rows[] = {
     {0},
 };
 
-#define FLAG_OPTION(name_)                                                                         \
-    {                                                                                              \
-        .name = name_, .kind = WF_CONF_BOOL                                                        \
-    }
-
 static const char *const modes[] = {"auto", "min", "max", NULL};
 static const wf_option_row early_stopping[] = {
     TEXT_OPTION("monitor", false, NULL),
@@ -97,7 +442,7 @@ static const wf_option_row early_stopping[] = {
     INT_OPTION("patience", false, 0, 1000000),
     TEXT_OPTION("mode", false, modes),
     NUMBER_OPTION("baseline", false, -1e30, 1e30),
-    FLAG_OPTION("restore_best_weights"),
+    BOOL_OPTION("restore_best_weights"),
     INT_OPTION("start_from_epoch", false, 0, 1000000),
     {0},
 };
@@ -114,10 +459,9 @@ static const wf_option_row reduce_lr_on_plateau[] = {
 static const wf_option_row model_checkpoint[] = {
     TEXT_OPTION("monitor", false, NULL),
     TEXT_OPTION("mode", false, modes),
-    FLAG_OPTION("save_best_only"),
+    BOOL_OPTION("save_best_only"),
     {0},
 };
-static const wf_option_row nothing[] = {{0}};
 
 const wf_item_row wf_callback_rows[] = {
     {"early_stopping", early_stopping},

@@ -4,15 +4,10 @@
  *
  * Names and options are Keras's. One table row each: the parser types and bounds by it, and the
  * compiler may rely on it: an option that arrives is known, of its kind and within its bounds, and
- * a required one is there.
+ * a required one is there. Layers with their options and defaults are in docs/jobs.md; what they
+ * mean is common/compile/layers. Initializers and regularizers are options that have options.
  *
- *   dense       units (1..2^31-1, required), activation, use_bias (true), kernel_initializer
- *               (glorot_uniform), bias_initializer (zeros), name
- *   flatten     name
- *   dropout     rate (0 <= rate < 1, required), name
- *   activation  activation (required), name
- *   reshape     target_shape (ints, one may be -1; required), name
- *
+ * Map steps:
  *   scale       factor (number, required)
  *   reshape     shape (ints, required)
  *   one_hot     classes (1..2^24, required)
@@ -23,7 +18,8 @@
  *   reduce_lr_on_plateau  monitor (val_loss), factor, patience, mode, min_delta, cooldown, min_lr
  *   model_checkpoint      monitor (val_loss), mode, save_best_only
  *
- * The short form `- dropout: 0.5` gives the first required option; `- flatten` gives none.
+ * The short form `- dropout: 0.5` gives the first required option, or the first of all where none
+ * is required and it is no name; `- flatten` gives none.
  */
 #ifndef WF_CONF_LAYERS_H
 #define WF_CONF_LAYERS_H
@@ -32,12 +28,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct wf_item_row;
+
 typedef struct wf_option_row {
     const char *name;
     wf_conf_kind kind;
     bool required;
-    double least, most;        /* of WF_CONF_INT and WF_CONF_NUMBER */
-    const char *const *choice; /* of WF_CONF_TEXT: ends with NULL; NULL: any */
+    bool pairs;                      /* of WF_CONF_INTS: one may be a list, whose numbers count */
+    double least, most;              /* of WF_CONF_INT, WF_CONF_INTS and WF_CONF_NUMBER */
+    const char *const *choice;       /* of WF_CONF_TEXT: ends with NULL; NULL: any */
+    const struct wf_item_row *items; /* of WF_CONF_ITEM: what it may be */
 } wf_option_row;
 
 typedef struct wf_item_row {
@@ -48,6 +48,8 @@ typedef struct wf_item_row {
 
 /* Each ends with a NULL type. */
 extern const wf_item_row wf_layer_rows[];
+extern const wf_item_row wf_initializer_rows[];
+extern const wf_item_row wf_regularizer_rows[];
 extern const wf_item_row wf_step_rows[];
 extern const wf_item_row wf_callback_rows[];
 

@@ -141,12 +141,314 @@ static void bad_layers_are_named_with_their_line(void **state)
     assert_says(err, "did you mean \"glorot_uniform\"");
 }
 
+static wf_compiled *compile_layers(const wf_conf_input *inputs, size_t n_inputs,
+                                   const wf_conf_item *layers, size_t n, wf_compile_mode mode)
+{
+    wf_model m = {.inputs = inputs, .n_inputs = n_inputs, .layers = layers, .n_layers = n};
+    wf_compile_spec spec = {.model = &m, .mode = mode, .seed = 1, .loss = "mse"};
+
+    return compile(&spec);
+}
+
+#define INTS_OPTION(key, ...)                                                                      \
+    {                                                                                              \
+        .name = (key), .kind = WF_CONF_INTS, .ints = (const int64_t[]){__VA_ARGS__},               \
+        .n = WF_COUNT(((const int64_t[]){__VA_ARGS__})), .line = 7                                 \
+    }
+#define INPUTS(...)                                                                                \
+    {                                                                                              \
+        .name = "inputs", .kind = WF_CONF_WORDS, .words = (const char *const[]){__VA_ARGS__},      \
+        .n = WF_COUNT(((const char *const[]){__VA_ARGS__})), .line = 7                             \
+    }
+
+static void an_image_is_turned_once(void **state)
+{
+    static const wf_conf_input x[] = {{.name = "x", .dims = {9, 9, 2}, .rank = 3, .line = 3}};
+    const wf_conf_item layers[] = {
+        LAYER("conv2d", INT_OPTION("filters", 4), INTS_OPTION("kernel_size", 3)),
+        {.type = "batch_normalization", .line = 6},
+        LAYER("activation", TEXT_OPTION("activation", "relu")),
+        {.type = "max_pooling2d", .line = 6},
+        LAYER("conv2d", INT_OPTION("filters", 5), INTS_OPTION("kernel_size", 2)),
+        {.type = "global_average_pooling2d", .line = 6},
+        LAYER("dense", INT_OPTION("units", 2)),
+    };
+    wf_compiled *c = compile_layers(x, 1, layers, WF_COUNT(layers), WF_COMPILE_INFER);
+    int64_t i = wf_compiled_find(c, "conv2d/kernel");
+
+    (void)state;
+    assert_int_equal(count_op(c->graph, "Transpose"), 1);
+    assert_int_equal(c->variables[i].dims[0], 4); /* as ONNX has it */
+    assert_int_equal(c->variables[i].dims[1], 2);
+    i = wf_compiled_find(c, "batch_normalization/moving_variance");
+    assert_int_equal(c->variables[i].kind, WF_VAR_STATISTIC);
+    assert_true(wf_f32(c->variables[i].initial)[0] == 1.0f);
+    wf_compiled_free(&c);
+}
+
+/* Glorot's limit of a convolution counts window and channels, of a gru's state its rows are
+ * orthonormal, and an lstm forgets nothing at first. */
+static void first_values_are_of_kerass_kind(void **state)
+{
+    static const wf_conf_input x[] = {{.name = "x", .dims = {6, 10}, .rank = 2, .line = 3}};
+    const wf_conf_item layers[] = {
+        LAYER("conv1d", INT_OPTION("filters", 20), INTS_OPTION("kernel_size", 3)),
+        LAYER("lstm", INT_OPTION("units", 4)),
+    };
+    wf_compiled *c = compile_layers(x, 1, layers, WF_COUNT(layers), WF_COMPILE_INFER);
+    const wf_tensor *w = c->variables[wf_compiled_find(c, "conv1d/kernel")].initial;
+    const float *r = wf_f32(c->variables[wf_compiled_find(c, "lstm/recurrent_kernel")].initial);
+    const float *b = wf_f32(c->variables[wf_compiled_find(c, "lstm/bias")].initial);
+    float limit = sqrtf(6.0f / (30.0f + 60.0f)), largest = 0.0f;
+
+    (void)state;
+    for (int64_t i = 0; i < wf_elems(w); i++)
+        largest = fmaxf(largest, fabsf(wf_f32(w)[i]));
+    assert_true(largest <= limit && largest > 0.98f * limit);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) {
+            float dot = 0.0f;
+
+            for (int j = 0; j < 16; j++)
+                dot += r[i * 16 + j] * r[k * 16 + j];
+            assert_true(fabsf(dot - (i == k ? 1.0f : 0.0f)) < 1e-5f);
+        }
+    for (int i = 0; i < 16; i++)
+        assert_true(b[i] == (i / 4 == 1 ? 1.0f : 0.0f));
+    wf_compiled_free(&c);
+}
+
+static void initializers_have_options(void **state)
+{
+    static const wf_conf_input x[] = {{.name = "x", .dims = {200}, .rank = 1, .line = 3}};
+    static const wf_conf_option stddev[] = {
+        {.name = "stddev", .kind = WF_CONF_NUMBER, .number = 3.0}};
+    static const wf_conf_option value[] = {
+        {.name = "value", .kind = WF_CONF_NUMBER, .number = 0.25}};
+    static const wf_conf_item bell = {
+        .type = "random_normal", .options = stddev, .n_options = 1, .line = 7};
+    static const wf_conf_item fixed = {
+        .type = "constant", .options = value, .n_options = 1, .line = 7};
+    const wf_conf_item layer = LAYER(
+        "dense", INT_OPTION("units", 100),
+        {.name = "kernel_initializer",
+         .kind = WF_CONF_ITEM,
+         .text = "random_normal",
+         .item = &bell},
+        {.name = "bias_initializer", .kind = WF_CONF_ITEM, .text = "constant", .item = &fixed});
+    wf_compiled *c = compile_layers(x, 1, &layer, 1, WF_COMPILE_INFER);
+    const wf_tensor *w = c->variables[wf_compiled_find(c, "dense/kernel")].initial;
+    double squares = 0.0;
+
+    (void)state;
+    for (int64_t i = 0; i < wf_elems(w); i++)
+        squares += (double)wf_f32(w)[i] * (double)wf_f32(w)[i];
+    assert_true(fabs(sqrt(squares / (double)wf_elems(w)) - 3.0) < 0.1);
+    assert_true(wf_f32(c->variables[wf_compiled_find(c, "dense/bias")].initial)[99] == 0.25f);
+    wf_compiled_free(&c);
+}
+
+static void layers_name_what_they_take(void **state)
+{
+    static const wf_conf_input in[] = {
+        {.name = "user", .dims = {1}, .rank = 1, .dtype = "int64", .line = 3},
+        {.name = "x", .dims = {4}, .rank = 1, .line = 3}};
+    static const char *const outputs[] = {"both", "side"};
+    const wf_conf_item layers[] = {
+        LAYER("embedding", INT_OPTION("input_dim", 9), INT_OPTION("output_dim", 3), INPUTS("user")),
+        {.type = "flatten", .line = 6},
+        LAYER("concatenate", INPUTS("flatten", "x"), TEXT_OPTION("name", "both")),
+        LAYER("dense", INT_OPTION("units", 2), INPUTS("x"), TEXT_OPTION("name", "side")),
+    };
+    wf_model m = {.inputs = in,
+                  .n_inputs = 2,
+                  .layers = layers,
+                  .n_layers = WF_COUNT(layers),
+                  .outputs = outputs,
+                  .n_outputs = 2};
+    wf_compile_spec spec = {.model = &m, .mode = WF_COMPILE_INFER, .batch = 4};
+    wf_compiled *c = compile(&spec);
+
+    (void)state;
+    assert_int_equal(c->n_feeds, 2);
+    assert_int_equal(c->feeds[0].dtype, WF_I64);
+    assert_int_equal(c->n_outputs, 2);
+    assert_string_equal(c->outputs[0].name, "both");
+    assert_int_equal(c->graph->outputs[0]->axes[1].size, 7);
+    assert_string_equal(c->outputs[1].name, "side");
+    assert_int_equal(count_op(c->graph, "Gather"), 1);
+    wf_compiled_free(&c);
+}
+
+static void regularizers_are_part_of_the_loss_alone(void **state)
+{
+    static const wf_conf_input x[] = {{.name = "x", .dims = {4}, .rank = 1, .line = 3}};
+    const wf_conf_item plain = LAYER("dense", INT_OPTION("units", 2));
+    const wf_conf_item held =
+        LAYER("dense", INT_OPTION("units", 2),
+              {.name = "kernel_regularizer", .kind = WF_CONF_ITEM, .text = "l1"});
+    wf_compiled *a = compile_layers(x, 1, &plain, 1, WF_COMPILE_TRAIN);
+    wf_compiled *b = compile_layers(x, 1, &held, 1, WF_COMPILE_TRAIN);
+
+    (void)state;
+    assert_int_equal(count_op(a->graph, "Abs"), 0);
+    assert_int_equal(count_op(b->graph, "Abs"), 1);
+    wf_compiled_free(&a);
+    wf_compiled_free(&b);
+    b = compile_layers(x, 1, &held, 1, WF_COMPILE_INFER);
+    assert_int_equal(count_op(b->graph, "Abs"), 0);
+    wf_compiled_free(&b);
+}
+
+static wf_err refused_graph(const wf_conf_item *layers, size_t n, const char *output)
+{
+    static const wf_conf_input in[] = {{.name = "x", .dims = {6}, .rank = 1, .line = 3},
+                                       {.name = "image", .dims = {5, 5, 4}, .rank = 3, .line = 4}};
+    const char *const outputs[] = {output};
+    wf_model m = {.file = "j.yaml",
+                  .inputs = in,
+                  .n_inputs = 2,
+                  .layers = layers,
+                  .n_layers = n,
+                  .outputs = outputs,
+                  .n_outputs = output != NULL,
+                  .outputs_line = 9};
+    wf_compile_spec spec = {.model = &m, .mode = WF_COMPILE_INFER};
+    wf_err err = {0};
+
+    assert_int_equal(refused(&spec, &err), WF_USAGE);
+    return err;
+}
+
+typedef struct unfit {
+    wf_conf_item layers[3];
+    size_t n;
+    const char *output, *place, *says;
+} unfit;
+
+static void bad_graphs_are_named_with_their_line(void **state)
+{
+    const unfit bad[] = {
+        {{LAYER("dense", INT_OPTION("units", 2))}, 1, NULL, "j.yaml:6", "2 inputs"},
+        {{LAYER("dense", INT_OPTION("units", 2), INPUTS("imagee"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "did you mean \"image\"?"},
+        {{LAYER("dense", INT_OPTION("units", 2), INPUTS("x"))},
+         1,
+         NULL,
+         "j.yaml:4",
+         "nobody uses input \"image\""},
+        {{LAYER("flatten", INPUTS("image")), LAYER("dense", INT_OPTION("units", 2), INPUTS("x"))},
+         2,
+         NULL,
+         "j.yaml:6",
+         "nobody uses the output of layer \"flatten\""},
+        {{LAYER("flatten", INPUTS("image")), LAYER("add", INPUTS("x", "flatten"))},
+         2,
+         NULL,
+         "j.yaml:6",
+         "input 1 is [batch, 6] and input 2 [batch, 100]"},
+        {{LAYER("add", INPUTS("x", "image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "input 1 is [batch, 6] and input 2 [batch, 5, 5, 4]"},
+        {{LAYER("add", INPUTS("x"))}, 1, NULL, "j.yaml:6", "it takes 2 or more inputs, not 1"},
+        {{LAYER("dense", INT_OPTION("units", 2), INPUTS("x"), TEXT_OPTION("name", "image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "there are two \"image\""},
+        {{LAYER("conv2d", INT_OPTION("filters", 2), INTS_OPTION("kernel_size", 3), INPUTS("x"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "it takes records of 3 axes, channels included; what comes is "
+         "[batch, 6]"},
+        {{LAYER("conv2d", INT_OPTION("filters", 2), INTS_OPTION("kernel_size", 7),
+                INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "its window covers 7 along axis 1, which has 5"},
+        {{LAYER("conv2d", INT_OPTION("filters", 3), INTS_OPTION("kernel_size", 3),
+                INT_OPTION("groups", 2), INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "4 channels and 3 filters do not divide into 2 groups"},
+        {{LAYER("conv2d", INT_OPTION("filters", 3), INTS_OPTION("kernel_size", 1, 2, 3),
+                INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "\"kernel_size\" has 3 numbers, and may have 1 or 2"},
+        {{LAYER("cropping2d", INTS_OPTION("cropping", 3), INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "it crops 6 along axis 1, which has 5"},
+        {{LAYER("group_normalization", INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "4 channels do not divide into 32 groups"},
+        {{LAYER("lstm", INT_OPTION("units", 2), INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "it takes records of [steps, features]; what comes is [batch, 5, 5, 4]"},
+        {{LAYER("multi_head_attention", INT_OPTION("num_heads", 2), INT_OPTION("key_dim", 2),
+                INPUTS("x"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "the query is [batch, 6]"},
+        {{LAYER("permute", INTS_OPTION("dims", 1, 1, 2), INPUTS("image"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "does not put the axes of [batch, 5, 5, 4] in an order"},
+        {{LAYER("softmax", INT_OPTION("axis", 3), INPUTS("x"))},
+         1,
+         NULL,
+         "j.yaml:6",
+         "\"axis\" is 3, and what comes is [batch, 6]"},
+        {{LAYER("flatten", INPUTS("image")), LAYER("concatenate", INPUTS("flatten", "x"))},
+         2,
+         "concat",
+         "j.yaml:9",
+         "there is no layer or input \"concat\""},
+        {{LAYER("flatten", INPUTS("image")), LAYER("concatenate", INPUTS("flatten", "x"))},
+         2,
+         "x",
+         "j.yaml:9",
+         "\"x\" is an input, and no layer"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        wf_err err = refused_graph(bad[i].layers, bad[i].n, bad[i].output);
+
+        assert_says(err, bad[i].place);
+        assert_says(err, bad[i].says);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_shapes_are_kerass),
         cmocka_unit_test(first_weights_depend_on_seed_and_name_alone),
         cmocka_unit_test(all_layers_go_together),
+        cmocka_unit_test(an_image_is_turned_once),
+        cmocka_unit_test(first_values_are_of_kerass_kind),
+        cmocka_unit_test(initializers_have_options),
+        cmocka_unit_test(layers_name_what_they_take),
+        cmocka_unit_test(regularizers_are_part_of_the_loss_alone),
+        cmocka_unit_test(bad_graphs_are_named_with_their_line),
         cmocka_unit_test(bad_layers_are_named_with_their_line),
     };
 

@@ -205,7 +205,28 @@ static const bad_text bad[] = {
     {LAYERS("{dens: {units: 3}}"), WF_USAGE,
      "/jobs/j.yaml:2: unknown layer \"dens\"; did you mean "
      "\"dense\"?"},
-    {LAYERS("{conv2d: {filters: 3}}"), WF_UNSUPPORTED, "*layer \"conv2d\" is not built yet"},
+    {LAYERS("{gaussian_noise: {stddev: 1}}"), WF_UNSUPPORTED,
+     "*layer \"gaussian_noise\" is not built yet"},
+    {LAYERS("{conv2d: {filters: 3}}"), WF_USAGE, "*layer \"conv2d\" wants \"kernel_size\""},
+    {LAYERS("{conv2d: {filters: 3, kernel_size: 3, padding: sam}}"), WF_USAGE,
+     "*unknown padding \"sam\"; did you mean \"same\"?"},
+    {LAYERS("{conv2d: {filters: 3, kernel_size: [3, [1, 2]]}}"), WF_USAGE, "*"},
+    {LAYERS("{dense: {units: 3, kernel_initializer: glorot_unifrom}}"), WF_USAGE,
+     "*unknown initializer \"glorot_unifrom\"; did you mean \"glorot_uniform\"?"},
+    {LAYERS("{dense: {units: 3, kernel_initializer: {random_normal: {sd: 1}}}}"), WF_USAGE,
+     "*unknown option of random_normal \"sd\""},
+    {LAYERS("{dense: {units: 3, kernel_regularizer: {l2: -1}}}"), WF_USAGE,
+     "*\"l2\" is from 0 to 1e+30, not -1"},
+    {LAYERS("{embedding: {input_dim: 3, output_dim: 2, mask_zero: true}}"), WF_USAGE,
+     "*unknown option of embedding \"mask_zero\""},
+    {LAYERS("{bidirectional: {layer: {dense: 3}}}"), WF_USAGE, "*unknown layer \"dense\""},
+    {LAYERS("{lstm: {units: 3, activation: relu}}"), WF_USAGE, "*unknown activation \"relu\""},
+    {LAYERS("{add: 3}"), WF_USAGE, "*\"add\" takes no value"},
+    {LAYERS("{add: {inputs: {a: b}}}"), WF_USAGE, "*\"inputs\" is a list of words, not a map"},
+    {"job: j\nmodel: {input: {x: {shape: [4], dtype: int46}}, layers: [flatten]}\n" REST, WF_USAGE,
+     "*unknown dtype of an input \"int46\"; did you mean \"int64\"?"},
+    {"job: j\nmodel: {input: {x: {dtype: int64}}, layers: [flatten]}\n" REST, WF_USAGE,
+     "*\"shape\""},
     {LAYERS("{dense: {unit: 3}}"), WF_USAGE,
      "/jobs/j.yaml:2: unknown option of dense \"unit\"; did you mean \"units\"?"},
     {LAYERS("{dense: {activation: relu}}"), WF_USAGE, "*layer \"dense\" wants \"units\""},
@@ -244,6 +265,54 @@ static const bad_text bad[] = {
     {"a: *b\n", WF_USAGE, "/jobs/j.yaml:1: anchors and aliases"},
     {"job: j\xff\n", WF_USAGE, "/jobs/j.yaml: byte 6: invalid"},
 };
+
+static void a_model_may_be_a_graph_of_layers(void **state)
+{
+    static const char text[] =
+        "job: j\n"
+        "model:\n"
+        "  input: {a: {shape: [1], dtype: int64}, b: [4, 4, 2]}\n"
+        "  layers:\n"
+        "    - embedding: {input_dim: 5, output_dim: 2, inputs: a}\n"
+        "    - zero_padding2d: {padding: [[1, 2], [0, 3]], inputs: [b]}\n"
+        "    - dense: {units: 3, kernel_initializer: {random_normal: {stddev: 0.5}},\n"
+        "              bias_regularizer: {l2: 0.1}}\n"
+        "    - bidirectional: {layer: {lstm: {units: 3}}}\n"
+        "    - leaky_relu: 0.1\n"
+        "  outputs: [p, q]\n"
+        "loss: {p: mse, q: mse}\n"
+        "data: {format: npy, train: {a: a.npy, b: b.npy, p: p.npy, q: q.npy}}\n"
+        "batch: 8\n"
+        "optimizer: sgd\n";
+    wf_job_conf *j = NULL;
+    wf_err err = {0};
+    const wf_conf_option *o;
+
+    (void)state;
+    assert_int_equal(parse(text, &j, &err), WF_OK);
+    assert_string_equal(j->inputs[0].dtype, "int64");
+    assert_null(j->inputs[1].dtype);
+    assert_int_equal(j->inputs[1].rank, 3);
+    assert_int_equal(j->n_outputs, 2);
+    assert_string_equal(j->outputs[1], "q");
+    assert_int_equal(j->outputs_line, 11);
+    o = wf_conf_find(&j->layers[0], "inputs");
+    assert_int_equal(o->n, 1);
+    assert_string_equal(o->words[0], "a");
+    o = wf_conf_find(&j->layers[1], "padding");
+    assert_int_equal(o->n, 4);
+    assert_int_equal(o->ints[3], 3);
+    o = wf_conf_find(&j->layers[2], "kernel_initializer");
+    assert_string_equal(o->text, "random_normal");
+    assert_true(wf_conf_number(o->item, "stddev", 0) == 0.5);
+    o = wf_conf_find(&j->layers[2], "bias_regularizer");
+    assert_true(wf_conf_number(o->item, "l2", 0) == 0.1);
+    o = wf_conf_find(&j->layers[3], "layer");
+    assert_string_equal(o->item->type, "lstm");
+    assert_int_equal(wf_conf_int(o->item, "units", 0), 3);
+    assert_true(wf_conf_number(&j->layers[4], "negative_slope", 0) == 0.1);
+    wf_job_free(&j);
+}
 
 static void each_bad_job_file_gets_its_sentence(void **state)
 {
@@ -284,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_job_file_becomes_a_struct),
         cmocka_unit_test(defaults_are_those_of_the_page),
         cmocka_unit_test(losses_and_metrics_by_output),
+        cmocka_unit_test(a_model_may_be_a_graph_of_layers),
         cmocka_unit_test(each_bad_job_file_gets_its_sentence),
         cmocka_unit_test(every_cut_and_every_flip_is_refused_or_read),
     };

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/layers/variables.c - variables of layers: first values, and what regularizers add
+ * to the loss for them. */
+#include "common/compile/layers/layer.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 192 };
+static const size_t most_variable_bytes = (size_t)1 << 31; /* what one ONNX file can hold */
+
+/* The word before "_initializer" and "_regularizer" for a part. */
+static void stem_of(const char *part, char *stem, size_t size)
+{
+    const char *slash = strrchr(part, '/');
+    char *tail;
+
+    snprintf(stem, size, "%s", slash ? slash + 1 : part);
+    tail = strstr(stem, "_kernel");
+    if (tail)
+        *tail = '\0';
+}
+
+static wf_status full_name(const wf_layer *l, const char *part, char *name)
+{
+    if (snprintf(name, NAME_BYTES, "%s/%s", l->name, part) >= NAME_BYTES)
+        return wf_fail(l->e.err, WF_USAGE, "give it a shorter name",
+                       "the layer's name is too long");
+    return WF_OK;
+}
+
+static wf_status first_values(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],
+                              const char *otherwise, const wf_fans *fans, wf_tensor **out)
+{
+    char name[NAME_BYTES], text[64], stem[64], option[96];
+    const wf_conf_option *how;
+    wf_conf_item word = {.type = otherwise};
+    int64_t elems;
+    wf_status rc;
+
+    WF_TRY(full_name(l, part, name));
+    if (!wf_dims_elems(rank, dims, &elems) || (size_t)elems > most_variable_bytes / sizeof(float))
+        return wf_fail(l->e.err, WF_UNSUPPORTED, "make the layer smaller",
+                       "variable \"%s\" of float32%s is larger than 2 GiB", name,
+                       wf_dims_str(rank, dims, text, sizeof(text)));
+    stem_of(part, stem, sizeof(stem));
+    snprintf(option, sizeof(option), "%s_initializer", stem);
+    how = wf_conf_find(l->item, option);
+    if (how && !how->item)
+        word.type = how->text;
+    WF_TRY(wf_tensor_new(WF_F32, rank, dims, out, l->e.err));
+    rc = wf_initialize(how && how->item ? how->item : &word, fans, l->seed, name, *out, l->e.err);
+    if (rc != WF_OK)
+        wf_tensor_free(out);
+    return rc;
+}
+
+wf_tensor *wf_layer_first(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],
+                          const char *otherwise, const wf_fans *fans)
+{
+    wf_tensor *t = NULL;
+
+    if (l->e.rc == WF_OK)
+        wf_layer_stop(l, first_values(l, part, rank, dims, otherwise, fans, &t));
+    return t;
+}
+
+wf_value *wf_layer_keep(wf_layer *l, const char *part, wf_var_kind kind, wf_tensor **first)
+{
+    char name[NAME_BYTES], stem[64];
+    wf_value *v = NULL;
+    wf_status rc = l->e.rc;
+
+    if (rc == WF_OK)
+        rc = full_name(l, part, name);
+    if (rc == WF_OK)
+        rc = wf_graph_add_variable(l->g, name, kind, first, &v, l->e.err);
+    wf_tensor_free(first);
+    wf_layer_stop(l, rc);
+    if (rc != WF_OK)
+        return NULL;
+    stem_of(part, stem, sizeof(stem));
+    wf_layer_penalize(l, stem, v);
+    return v;
+}
+
+wf_value *wf_layer_variable(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],
+                            const char *otherwise, const wf_fans *fans)
+{
+    wf_tensor *t = wf_layer_first(l, part, rank, dims, otherwise, fans);
+
+    return wf_layer_keep(l, part, WF_VAR_TRAINABLE, &t);
+}
+
+/* l1 sum |v| + l2 sum v^2 over n axes (0: all), by a regularizer; NULL when both are 0. */
+static wf_value *penalty_of(wf_layer *l, const wf_conf_option *how, wf_value *v, uint32_t n,
+                            const int64_t axes[])
+{
+    static const wf_conf_item none = {0};
+    const wf_conf_item *item = how->item ? how->item : &none;
+    bool one = !strcmp(how->text, "l1"), two = !strcmp(how->text, "l2");
+    double l1 = wf_conf_number(item, "l1", one ? 0.01 : 0.0);
+    double l2 = wf_conf_number(item, "l2", two ? 0.01 : 0.0);
+    wf_value *a = NULL, *b = NULL;
+
+    if (l1 > 0)
+        a = wf_emit_scale(
+            &l->e, wf_emit_reduce_sum(&l->e, wf_emit_unary(&l->e, "Abs", v), n, axes, false), l1);
+    if (l2 > 0)
+        b = wf_emit_scale(&l->e,
+                          wf_emit_reduce_sum(&l->e, wf_emit_mul(&l->e, v, v), n, axes, false), l2);
+    return a && b ? wf_emit_add(&l->e, a, b) : a ? a : b;
+}
+
+static void add_penalty(wf_layer *l, wf_value *p)
+{
+    if (p)
+        l->penalty = l->penalty ? wf_emit_add(&l->e, l->penalty, p) : p;
+}
+
+static const wf_conf_option *regularizer(const wf_layer *l, const char *stem)
+{
+    char option[96];
+
+    snprintf(option, sizeof(option), "%s_regularizer", stem);
+    return wf_conf_find(l->item, option);
+}
+
+void wf_layer_penalize(wf_layer *l, const char *stem, wf_value *v)
+{
+    const wf_conf_option *how = regularizer(l, stem);
+
+    if (how)
+        add_penalty(l, penalty_of(l, how, v, 0, NULL));
+}
+
+void wf_layer_penalize_activity(wf_layer *l, wf_flow out)
+{
+    const wf_conf_option *how = regularizer(l, "activity");
+    int64_t axes[WF_MAX_RANK];
+    wf_value *p;
+
+    if (!how || !out.value)
+        return;
+    for (int32_t i = 1; i < out.value->rank; i++)
+        axes[i - 1] = i;
+    p = penalty_of(l, how, out.value, (uint32_t)out.value->rank - 1, axes);
+    if (p)
+        add_penalty(l, wf_emit_reduce_mean(&l->e, p, 0, NULL, false));
+}

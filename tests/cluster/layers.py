@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs whose model is a graph of layers: two inputs of ids and a concatenate; a small network of
+convolutions with batch normalisation, a regularizer and two outputs."""
+from weftlib import Cluster, check, main, needs
+
+needs("numpy")
+import numpy as np  # noqa: E402
+
+TWO_INPUTS = """job: pairs
+model:
+  input: {user: {shape: [1], dtype: int64}, item: {shape: [1], dtype: int64}}
+  layers:
+    - embedding: {input_dim: 20, output_dim: 8, inputs: user}
+    - flatten: {name: of_user}
+    - embedding: {input_dim: 30, output_dim: 8, inputs: item}
+    - flatten: {name: of_item}
+    - concatenate: {inputs: [of_user, of_item]}
+    - dense: {units: 16, activation: relu}
+    - dense: 1
+loss: mse
+metrics: [mae]
+data:
+  format: npy
+  train: {user: user.npy, item: item.npy, y: y.npy}
+  eval: {user: user.npy, item: item.npy, y: y.npy}
+  split_records: 128
+batch: 32
+epochs: 12
+optimizer: {adam: {learning_rate: 0.02}}
+seed: 1
+"""
+
+IMAGES = """job: images
+model:
+  input: {x: [8, 8, 1]}
+  layers:
+    - conv2d: {filters: 4, kernel_size: 3, kernel_regularizer: {l2: 0.0001}}
+    - batch_normalization
+    - activation: relu
+    - max_pooling2d
+    - flatten: {name: features}
+    - dense: {units: 2, name: side}
+    - dense: {units: 1, name: bright, inputs: features}
+  outputs: [side, bright]
+loss: {side: sparse_categorical_crossentropy, bright: mse}
+metrics: {side: accuracy}
+data:
+  format: npy
+  train: {x: x.npy, side: side.npy, bright: bright.npy}
+  eval: {x: x.npy, side: side.npy, bright: bright.npy}
+  split_records: 128
+batch: 32
+epochs: 4
+optimizer: {adam: {learning_rate: 0.01}}
+seed: 1
+"""
+
+
+def measured(text, name):
+    """The number behind NAME in what `weft eval` says."""
+    words = text.replace("=", " ").replace(",", " ").split()
+    check(name in words, f"no {name} in {text}")
+    return float(words[words.index(name) + 1])
+
+
+def two_inputs_meet_in_a_concatenate(weft):
+    luck = np.random.default_rng(1)
+    with Cluster(weft) as c:
+        user, item = luck.integers(0, 20, (1024, 1)), luck.integers(0, 30, (1024, 1))
+        np.save(c.path("user.npy"), user)
+        np.save(c.path("item.npy"), item)
+        np.save(c.path("y.npy"), (user % 2 + item % 3).astype(np.float32))
+        c.write("pairs.yaml", TWO_INPUTS)
+        c.must("train", "pairs.yaml")
+        said = c.must("eval", "pairs").out
+        check(measured(said, "mean_absolute_error") < 0.3, said)
+
+
+def images_have_two_outputs(weft):
+    luck = np.random.default_rng(2)
+    with Cluster(weft) as c:
+        x = luck.random((768, 8, 8, 1)).astype(np.float32)
+        side = luck.integers(0, 2, 768)
+        x[side == 1, :, 4:] += 0.7
+        x[side == 0, :, :4] += 0.7
+        np.save(c.path("x.npy"), x)
+        np.save(c.path("side.npy"), side)
+        np.save(c.path("bright.npy"), x.mean(axis=(1, 2)))
+        c.write("images.yaml", IMAGES)
+        c.must("train", "images.yaml")
+        said = c.must("eval", "images").out
+        check(measured(said, "side_accuracy") > 0.9, said)
+
+
+main([two_inputs_meet_in_a_concatenate, images_have_two_outputs])
