@@ -82,7 +82,8 @@ def cases(single):
                 yield single("Linear", (x, dtype), w, domain=DOMAIN, transB=trans)
                 yield single("Linear", (x, dtype), w, ((n,), dtype), domain=DOMAIN, transB=trans,
                              activation="Relu")
-        for shape, other in (((3, 4), (4,)), ((5, 7, 300), (1, 300)), ((33, 100), ()), ((4000,), (1,)), ((0, 3), (3,))):
+        for shape, other in (((3, 4), (4,)), ((5, 7, 300), (1, 300)), ((33, 100), ()), ((4000,), (1,)),
+                             ((0, 3), (3,))):
             for op in sorted(STEPS):
                 two = op.endswith("Grad") or op in ("Add", "Div", "Mul", "Sub")
                 yield single("Chain", (shape, dtype), (other, dtype), domain=DOMAIN,
