@@ -26,11 +26,13 @@ except ImportError as missing:
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import nn_cases  # noqa: E402
 import onnx_gradients  # noqa: E402
+import weft_fused  # noqa: E402
 import weft_ops  # noqa: E402
 
 UNSUPPORTED = 3
 INF = np.float32(np.inf)
-PRODUCTS = {"Einsum", "Gemm", "MatMul", "Conv", "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
+PRODUCTS = {"DotAttention", "DotAttentionGrad", "Einsum", "Gemm", "Linear", "MatMul", "Conv",
+            "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
 
 
 def pack(tensors):
@@ -359,6 +361,7 @@ def movers():
 
 
 def products():
+    yield from weft_fused.cases(single)
     for ta in (0, 1):
         for tb in (0, 1):
             for c in (None, (), (5,), (3, 1), (3, 5), (1,)):
@@ -510,7 +513,7 @@ def check_single(weft, folder, case, seed):
         alone = alone or got
         for name, value in zip((o.name for o in model.graph.output), want):
             # A product may be cut another way for other threads, which rounds another way.
-            assert case[0] in ("Gemm", "MatMul", "Einsum", "Conv", "ConvTranspose") or \
+            assert case[0] in ("Gemm", "Linear", "MatMul", "Einsum", "Conv", "ConvTranspose") or \
                 got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A product's rounding grows with the terms that it adds: 784 at most here.
             same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))

@@ -24,6 +24,7 @@ except ImportError as missing:
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import nn_cases  # noqa: E402
+import weft_fused  # noqa: E402
 import weft_ops  # noqa: E402
 
 STEP = 1e-5
@@ -86,6 +87,7 @@ def i64(*values):
 
 
 def cases():
+    yield from weft_fused.gradients(Case, node)
     positive = ((3, 4), 0.3, 2.0)
     for op in "Neg Exp Relu Sigmoid Tanh Abs Reciprocal Identity Softmax LogSoftmax".split():
         yield Case(op, [(3, 4)], node(op, "w0"))

@@ -8,6 +8,7 @@ import itertools
 import math
 
 import numpy as np
+import weft_fused
 import weft_nn
 from onnx.reference.op_run import OpRun
 
@@ -446,7 +447,7 @@ OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, Leak
        SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
-OPS += weft_nn.OPS
+OPS += weft_fused.OPS + weft_nn.OPS
 # ONNX's, where onnx's own evaluator falls short of its specification.
 OPS += [GatherElements, GridSample, OneHot, Pad, ReverseSequence, ScatterElements]
 

@@ -4,6 +4,8 @@
 #ifndef WF_TESTS_UNIT_COMPILE_FUSE_H
 #define WF_TESTS_UNIT_COMPILE_FUSE_H
 
+#include "common/base/bytes.h"
+#include "common/graph/onnx.h"
 #include "tests/unit/compile_eval.h"
 #include <math.h>
 
@@ -64,6 +66,20 @@ static inline void check_graphs(const wf_graph *was, const wf_graph *is)
     eval_free(&after);
 }
 
+/* Also what a worker is sent means the same. */
+static inline void check_written(const wf_graph *was, const wf_graph *is)
+{
+    wf_bytes bytes = {0};
+    wf_graph *back = NULL;
+    wf_err err = {0};
+
+    must(wf_onnx_encode(is, &bytes, &err), &err);
+    must(wf_onnx_decode(bytes.data, bytes.size, NULL, &back, &err), &err);
+    check_graphs(was, back);
+    wf_bytes_close(&bytes);
+    wf_graph_free(&back);
+}
+
 /* Compiles the outputs, and checks that they are the graph's own. Ends the lab. */
 static inline wf_compiled *lab_close(lab *l)
 {
@@ -71,6 +87,7 @@ static inline wf_compiled *lab_close(lab *l)
     wf_compiled *c = compile(&spec);
 
     check_graphs(l->g, c->graph);
+    check_written(l->g, c->graph);
     wf_graph_free(&l->g);
     return c;
 }
@@ -96,6 +113,7 @@ static inline wf_compiled *lab_close_grad(lab *l, wf_value *y)
         must(wf_graph_add_output(l->g, grads[i], &l->err), &l->err);
     }
     check_graphs(l->g, c->graph);
+    check_written(l->g, c->graph);
     wf_graph_free(&l->g);
     return c;
 }

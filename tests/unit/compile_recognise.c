@@ -236,8 +236,9 @@ static void attention_is_recognised(void **state)
 
 static void what_is_no_attention_stays(void **state)
 {
-    static const attention_form forms[] = {
-        {NO_MASK, .trains_mask = true}, {NO_MASK, .fetched = "probabilities"}, {NO_MASK, .axis = 1}};
+    static const attention_form forms[] = {{NO_MASK, .trains_mask = true},
+                                           {NO_MASK, .fetched = "probabilities"},
+                                           {NO_MASK, .axis = 1}};
 
     (void)state;
     for (size_t i = 0; i < WF_COUNT(forms); i++) {
