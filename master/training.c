@@ -74,11 +74,11 @@ static wf_status take_metric(wf_tally *t, const Weft__Metric *from, wf_err *err)
     if (from->sums.len)
         rc = wf_sums_decode(&m.sums, from->sums.data, from->sums.len, err);
     if (rc == WF_OK) {
-        bool mean = wf_metric_is_mean(&m);
-
         snprintf(t->name, sizeof t->name, "%s", from->name);
-        t->sum = mean ? m.sum : wf_metric_value(&m);
-        t->count = mean ? m.count : 1;
+        if (!wf_metric_mean(&m, &t->sum, &t->count)) {
+            t->sum = wf_metric_value(&m);
+            t->count = 1;
+        }
     }
     wf_sums_close(&m.sums);
     return rc;

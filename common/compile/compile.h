@@ -254,8 +254,9 @@ WF_MUST_USE wf_status wf_metric_add(wf_measure *m, wf_meaning meaning, double pe
 /* The number that a metric's sums stand for, by the row m->metric; their mean when there is no such
  * row (the loss). Settles the sums. */
 double wf_metric_value(wf_measure *m);
-/* Whether that is sum / count, so that two values with their counts give the value of both. */
-bool wf_metric_is_mean(const wf_measure *m);
+/* Whether that is sum / count, so that two values with their counts give the value of both; fills
+ * them. Settles the sums. */
+bool wf_metric_mean(wf_measure *m, double *sum, double *count);
 
 /* For `weft export`: the model's inference form with the given weights, ready for wf_onnx_write.
  * Loss, labels and Dropout are gone, names of inputs, outputs and variables are the model's.

@@ -210,9 +210,24 @@ static wf_status warn_of_exporter(wf_unit *u, wf_err *err)
         nameless->name);
 }
 
+/* A stage that `weft graph` wrote says where variables lie, and holds none. */
+static wf_status refuse_stages(const wf_unit *u, wf_err *err)
+{
+    for (size_t i = 0; i < u->graph->n_nodes; i++) {
+        const wf_node *n = u->graph->nodes[i];
+
+        if (wf_node_is(n, WF_DOMAIN_WEFT, "Pull") || wf_node_is(n, WF_DOMAIN_WEFT, "Push"))
+            return wf_fail(err, WF_INVALID, "give the model that it was made from",
+                           "node \"%s\" is a %s: the file is a stage that was compiled already",
+                           n->name, n->op->name);
+    }
+    return WF_OK;
+}
+
 wf_status wf_pass_import(wf_unit *u, wf_err *err)
 {
     WF_TRY(read_source(u, err));
+    WF_TRY(refuse_stages(u, err));
     if (!u->graph->n_outputs)
         return wf_fail(err, WF_INVALID, "name its outputs when exporting it",
                        "the model has no outputs");

@@ -148,7 +148,7 @@ def recurrent_gradients(Case, node, s, symbolic):
 
 def resizes():
     """(sizes or scales, attributes)"""
-    for by in (dict(sizes=np.array([1, 2, 7, 5])), dict(sizes=np.array([1, 2, 2, 3])),
+    for by in (dict(sizes=np.array([1, 1, 7, 5])), dict(sizes=np.array([1, 1, 2, 3])),
                dict(scales=np.array([1, 1, 2, 1.5], np.float32))):
         for how in ("half_pixel", "align_corners", "asymmetric"):
             for rounding in ("floor", "ceil", "round_prefer_floor")[how != "half_pixel" and 2:]:
@@ -163,7 +163,7 @@ def resize_gradients(Case, node, s, symbolic):
     for by, attrs in resizes():
         text = node("Resize", "w0 | | sizes" if "sizes" in by else "w0 | scales", **attrs)
         text.input[:] = ["" if i == "|" else i for i in text.input]
-        yield Case(f"Resize {by} {attrs}{s}", [(1, 2, 4, 4)], text, consts=by,
+        yield Case(f"Resize {by} {attrs}{s}", [(1, 1, 4, 4)], text, consts=by,
                    symbolic=symbolic and "sizes" in by)
 
 

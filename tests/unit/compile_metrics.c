@@ -193,13 +193,14 @@ static void short_batches_count_by_their_records(void **state)
 {
     wf_measure m = {.metric = "root_mean_squared_error"};
     const float sums[] = {8, 10};
+    double sum, count;
     wf_err err = {0};
 
     (void)state;
     must(wf_metric_add(&m, WF_MEANS_SUM, 1.0, 2, WF_F32, 1, &sums[0], &err), &err);
     must(wf_metric_add(&m, WF_MEANS_SUM, 1.0, 1, WF_F32, 1, &sums[1], &err), &err);
     assert_true(fabs(wf_metric_value(&m) - sqrt(6.0)) < 1e-12);
-    assert_false(wf_metric_is_mean(&m));
+    assert_false(wf_metric_mean(&m, &sum, &count));
 }
 
 static wf_conf_term term_of(const char *output, const char *type)

@@ -60,11 +60,14 @@ double wf_metric_value(wf_measure *m)
     return wf_metric_ratio(m->sum, m->count);
 }
 
-bool wf_metric_is_mean(const wf_measure *m)
+bool wf_metric_mean(wf_measure *m, double *sum, double *count)
 {
     const wf_metric_row *row = m->metric[0] ? wf_metric_find(m->metric) : NULL;
 
-    return m->sums.n == 0 && !(row && row->value);
+    wf_sums_settle(&m->sums);
+    *sum = m->sums.n ? wf_sums_get(&m->sums, 0) : m->sum;
+    *count = m->sums.n ? wf_sums_get(&m->sums, 1) : m->count;
+    return !(row && row->value);
 }
 
 /* Numbers in one record of v; 0 when that is not fixed. */
