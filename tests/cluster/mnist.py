@@ -102,9 +102,9 @@ def ten_epochs_reach_97_5_percent(weft):
 
 
 def the_first_step_is_made_within_half_a_second(weft):
-    """From nothing: the cluster is not up. The best of ten: one that others disturb says nothing."""
+    """From nothing: the cluster is not up. The best of five: one that others disturb says nothing."""
     took = []
-    while len(took) < 10 and (not took or took[-1] >= START_S):
+    for _ in range(5):
         with Cluster(weft) as c:
             c.env["WEFT_LOSS_LOG"] = c.path("losses")
             began = time.monotonic()
@@ -113,7 +113,7 @@ def the_first_step_is_made_within_half_a_second(weft):
                   "the first step", 20)
             took.append(time.monotonic() - began)
     print("     first step after " + ", ".join(f"{s:.2f} s" for s in took))
-    check(took[-1] < START_S, f"the first step comes after {min(took):.2f} s")
+    check(min(took) < START_S, f"the first step comes after {min(took):.2f} s")
 
 
 def cut_loss_off(path, to):

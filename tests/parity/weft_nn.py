@@ -308,9 +308,18 @@ def norm_row_grad(dy, x, scale, axis, epsilon, rms):
         dy.sum(axis=lead).reshape(scale.shape)))
 
 
+def wide(*values):
+    return [v.astype(np.float64) for v in values]
+
+
+def in_doubles(dtype, values):
+    """Rounded once: a reference that sums in f32 is no nearer than what it is held against."""
+    return tuple(v.astype(dtype) for v in values)
+
+
 class LayerNormalizationGrad(Weft):
     def _run(self, dy, x, scale, axis=None, epsilon=None):
-        return norm_row_grad(dy, x, scale, axis, epsilon, False)
+        return in_doubles(x.dtype, norm_row_grad(*wide(dy, x, scale), axis, epsilon, False))
 
 
 class RMSNormalization(OpRun):
@@ -323,7 +332,7 @@ class RMSNormalization(OpRun):
 
 class RMSNormalizationGrad(Weft):
     def _run(self, dy, x, scale, axis=None, epsilon=None):
-        return norm_row_grad(dy, x, scale, axis, epsilon, True)[:2]
+        return in_doubles(x.dtype, norm_row_grad(*wide(dy, x, scale), axis, epsilon, True)[:2])
 
 
 def recurrent(kind, x, w, r, b=None, lens=None, h0=None, c0=None, p=None, activations=None,
