@@ -15,7 +15,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16 };
+/* The columns of BLOCK rows are summed by themselves before they join the others: an error that
+ * grows with BLOCK + rows / BLOCK, not with rows. */
+enum { LANES = 16, TILE = 256, BLOCK = 32 };
 
 typedef struct layer_norm {
     int64_t rows, n;
@@ -133,25 +135,38 @@ typedef struct job {
         for (int64_t i = 0; i < n; i++)                                                            \
             dbias[i] += dy[i];                                                                     \
     }                                                                                              \
+    /* Rows [from, to) of columns [at, at + n), n at most TILE. */                                 \
+    static void tile_##suffix(const job *j, int64_t from, int64_t to, int64_t at, int64_t n)       \
+    {                                                                                              \
+        T scale[TILE] = {0}, bias[TILE] = {0};                                                     \
+        T *dscale = j->dscale, *dbias = j->dbias;                                                  \
+                                                                                                   \
+        for (int64_t r = from; r < to; r++) {                                                      \
+            const T *dy = (const T *)j->dy + r * j->v->n + at;                                     \
+            const T *x = (const T *)j->x + r * j->v->n + at;                                       \
+                                                                                                   \
+            if (dscale)                                                                            \
+                add_##suffix(dy, x, (T)j->moments[r][0], (T)j->moments[r][1], scale, n);           \
+            if (dbias)                                                                             \
+                plus_##suffix(dy, bias, n);                                                        \
+        }                                                                                          \
+        if (dscale)                                                                                \
+            plus_##suffix(scale, dscale + at, n);                                                  \
+        if (dbias)                                                                                 \
+            plus_##suffix(bias, dbias + at, n);                                                    \
+    }                                                                                              \
     static void columns_##suffix(void *arg, int64_t begin, int64_t end)                            \
     {                                                                                              \
         const job *j = arg;                                                                        \
-        T *dscale = j->dscale, *dbias = j->dbias;                                                  \
                                                                                                    \
-        if (dscale)                                                                                \
-            memset(dscale + begin, 0, (size_t)(end - begin) * sizeof(T));                          \
-        if (dbias)                                                                                 \
-            memset(dbias + begin, 0, (size_t)(end - begin) * sizeof(T));                           \
-        for (int64_t r = 0; r < j->v->rows; r++) {                                                 \
-            const T *dy = (const T *)j->dy + r * j->v->n + begin;                                  \
-            const T *x = (const T *)j->x + r * j->v->n + begin;                                    \
-                                                                                                   \
-            if (dscale)                                                                            \
-                add_##suffix(dy, x, (T)j->moments[r][0], (T)j->moments[r][1], dscale + begin,      \
-                             end - begin);                                                         \
-            if (dbias)                                                                             \
-                plus_##suffix(dy, dbias + begin, end - begin);                                     \
-        }                                                                                          \
+        if (j->dscale)                                                                             \
+            memset((T *)j->dscale + begin, 0, (size_t)(end - begin) * sizeof(T));                  \
+        if (j->dbias)                                                                              \
+            memset((T *)j->dbias + begin, 0, (size_t)(end - begin) * sizeof(T));                   \
+        for (int64_t r = 0; r < j->v->rows; r += BLOCK)                                            \
+            for (int64_t at = begin; at < end; at += TILE)                                         \
+                tile_##suffix(j, r, WF_MIN(r + BLOCK, j->v->rows), at,                             \
+                              WF_MIN(end - at, (int64_t)TILE));                                    \
     }
 LAYERS(float, f32)
 LAYERS(double, f64)
