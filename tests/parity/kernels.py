@@ -33,6 +33,7 @@ UNSUPPORTED = 3
 INF = np.float32(np.inf)
 PRODUCTS = {"DotAttention", "DotAttentionGrad", "Einsum", "Gemm", "Linear", "MatMul", "Conv",
             "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
+NORM_GRADIENTS = {"LayerNormalizationGrad", "RMSNormalizationGrad"}
 
 
 def pack(tensors):
@@ -515,8 +516,10 @@ def check_single(weft, folder, case, seed):
             # A product may be cut another way for other threads, which rounds another way.
             assert case[0] in ("Gemm", "Linear", "MatMul", "Einsum", "Conv", "ConvTranspose") or \
                 got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
-            # A product's rounding grows with the terms that it adds: 784 at most here.
-            same(got[name], value, (2e-5, 3e-4 if case[0] in PRODUCTS else 2e-6))
+            # A sum's rounding grows with its terms: a product adds up to 784 here, the gradient of a
+            # norm's scale 70 of about 0.6 each, whose worst case in blocks of 32 is 9e-5.
+            near = 3e-4 if case[0] in PRODUCTS else 1e-5 if case[0] in NORM_GRADIENTS else 2e-6
+            same(got[name], value, (2e-5, near))
 
 
 def check_gradients(weft, tool, folder, case, seed):
