@@ -8,6 +8,7 @@
  * gathering, network and update, and the loss. Labels are drawn when the job's data is synthetic.
  */
 #include "common/base/clock.h"
+#include "common/base/pages.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/base/subnormal.h"
@@ -47,7 +48,7 @@ typedef struct bench {
 
 static void *zeroes(size_t bytes)
 {
-    void *p = aligned_alloc(64, wf_align_up(WF_MAX(bytes, (size_t)64), 64));
+    void *p = wf_pages_alloc(bytes);
 
     if (p)
         memset(p, 0, bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/slice.c */
 #include "ps/slice.h"
+#include "common/base/pages.h"
 #include "common/base/size.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ wf_status wf_slice_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     for (uint32_t i = 0; i < s->n_slots; i++) {
         float first = wf_opt_slot_initial(opt, i);
 
-        s->slots[i] = aligned_alloc(WF_BUF_ALIGN, wf_align_up(WF_MAX(bytes, 1), WF_BUF_ALIGN));
+        s->slots[i] = wf_pages_alloc(bytes);
         if (!s->slots[i])
             return wf_fail_nomem(err, bytes);
         for (uint64_t k = 0; k < s->count; k++)

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/nearest.h"
+#include "common/base/pages.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/base/status.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/array.c - elements of a file into memory: bounded, in our byte order, widened where
  * weft has no dtype for them. */
+#include "common/base/pages.h"
 #include "common/base/size.h"
 #include "common/data/convert.h"
 #include "common/data/format.h"
@@ -8,9 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { TILE = 4096 /* elements */, ALIGN = 64, HUGE_PAGE = 2 << 20 };
+enum { TILE = 4096 /* elements */ };
 
 static const struct known {
     char kind;
@@ -102,22 +102,6 @@ static wf_status fill(wf_source *s, wf_element e, size_t n, wf_array *a, wf_err 
     return WF_OK;
 }
 
-/* Large arrays lie on 2 MiB pages where the system allows it: shuffled records then cost no walk of
- * the page table (bench/reader.c: gathering 32 images fell from 10.7 to 6.7 us). NULL when there is
- * no memory. */
-static void *allocate(size_t bytes)
-{
-    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGN;
-    void *data;
-
-    if (bytes > SIZE_MAX - align)
-        return NULL;
-    data = aligned_alloc(align, wf_align_up(WF_MAX(bytes, 1), align));
-    if (data && align == HUGE_PAGE)
-        (void)madvise(data, wf_align_up(bytes, align), MADV_HUGEPAGE); /* a wish, not a need */
-    return data;
-}
-
 wf_status wf_array_make(wf_array *a, const char *path, size_t limit_bytes, wf_err *err)
 {
     char text[128];
@@ -131,7 +115,8 @@ wf_status wf_array_make(wf_array *a, const char *path, size_t limit_bytes, wf_er
     if (limit_bytes && a->bytes > limit_bytes)
         return wf_fail(err, WF_NOMEM, NULL, "%s takes %zu bytes, %zu are allowed", path, a->bytes,
                        limit_bytes);
-    a->data = a->bytes > SIZE_MAX - WF_SOURCE_ROOM ? NULL : allocate(a->bytes + WF_SOURCE_ROOM);
+    a->data =
+        a->bytes > SIZE_MAX - WF_SOURCE_ROOM ? NULL : wf_pages_alloc(a->bytes + WF_SOURCE_ROOM);
     return a->data ? WF_OK : wf_fail_nomem(err, a->bytes);
 }
 

@@ -11,6 +11,7 @@
  * out of the line: so with depth + WF_READER_HELD + 1 slots there is always an EMPTY one to claim
  */
 #include "common/data/reader.h"
+#include "common/base/pages.h"
 #include "common/base/size.h"
 #include "common/data/shuffle.h"
 
@@ -152,7 +153,7 @@ static wf_status make_slot(wf_reader *r, slot *s, wf_err *err)
             return wf_fail(err, WF_INVALID, "lower batch",
                            "a batch of %zu records of %zu bytes (\"%s\")", batch,
                            info->record_bytes, info->name);
-        t->data = aligned_alloc(WF_BUF_ALIGN, wf_align_up(bytes, WF_BUF_ALIGN));
+        t->data = wf_pages_alloc(bytes);
         if (!t->data)
             return wf_fail_nomem(err, bytes);
     }

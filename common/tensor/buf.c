@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/tensor/buf.c */
 #include "common/tensor/buf.h"
+#include "common/base/pages.h"
 #include "common/base/size.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ wf_buf *wf_buf_new(size_t bytes)
 
     if (room < bytes)
         return NULL;
-    data = aligned_alloc(WF_BUF_ALIGN, room);
+    data = wf_pages_alloc(room);
     if (!data)
         return NULL;
     memset(data, 0, room);
