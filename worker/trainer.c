@@ -159,7 +159,7 @@ static wf_status make_plan(const wf_trainer *t, const side *s, uint64_t records,
                            wf_err *err)
 {
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.pool = t->pool, .shapes = shapes};
+    wf_plan_options options = {.pool = t->pool, .shapes = shapes, .bf16 = t->job->bf16};
     wf_status rc;
 
     if (!shapes)

@@ -226,6 +226,7 @@ typedef struct wf_job_conf {
     uint32_t keep;        /* 3 */
     bool skip_nan;        /* a step with NaN or infinity is dropped; else it stops the job */
     uint64_t seed;        /* 0 */
+    bool bf16;            /* products of the network round their factors to bfloat16 */
     uint64_t slice_bytes; /* 4 MiB */
 } wf_job_conf;
 

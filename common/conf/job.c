@@ -389,6 +389,19 @@ static wf_status read_on_nan(wf_reader *r, const wf_tree *node, void *into, wf_e
     return wf_read_unknown(r, node, "on_nan", word, words, WF_COUNT(words), err);
 }
 
+static wf_status read_compute(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const char *const words[] = {"float32", "bfloat16"};
+    wf_job_conf *j = into;
+    const char *word;
+
+    WF_TRY(wf_read_text(r, node, &word, err));
+    j->bf16 = strcmp(word, "bfloat16") == 0;
+    if (j->bf16 || strcmp(word, "float32") == 0)
+        return WF_OK;
+    return wf_read_unknown(r, node, "compute", word, words, WF_COUNT(words), err);
+}
+
 static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
@@ -436,12 +449,12 @@ static const wf_key job_keys[] = {
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
      .later = recoveries},
     {"on_nan", WF_KEY_CALL, .read = read_on_nan},
+    {"compute", WF_KEY_CALL, .read = read_compute},
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30},
     {"tables", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
-    {"compute", WF_KEY_LATER},
     {"codec", WF_KEY_LATER},
     {"place", WF_KEY_LATER},
     {"memory_limit", WF_KEY_LATER},

@@ -52,6 +52,7 @@ typedef struct wf_plan_options {
     size_t n_shapes;
     const wf_plan_shape *shapes; /* before symbols */
     size_t limit_bytes;          /* the most that the plan's arena may take; 0: no limit */
+    bool bf16; /* f32 products and convolutions round their factors to bfloat16; sums stay f32 */
 } wf_plan_options;
 
 /* What a port of the plan is. Strings are borrowed for the plan's life. */

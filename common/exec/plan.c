@@ -51,6 +51,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     if (!p->arena)
         return wf_fail_nomem(err, sizeof *p);
     p->pool = o->pool;
+    p->bf16 = o->bf16;
     WF_TRY(wf_graph_copy(g, &p->g, err));
     WF_TRY(wf_plan_shapes(p, o, err));
     WF_TRY(make_tables(p, err));

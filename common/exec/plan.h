@@ -47,7 +47,7 @@ typedef struct wf_step {
     const wf_kernel *kernel;
     wf_run run;
     void (*release)(void *state); /* NULL: nothing to give back */
-    const wf_tensor **in; /* padded to WF_KERNEL_PORTS, as kernels read them */
+    const wf_tensor **in;         /* padded to WF_KERNEL_PORTS, as kernels read them */
     wf_tensor **out;
     uint64_t stream; /* of the node's name; used when it draws */
     bool draws;
@@ -72,6 +72,7 @@ struct wf_plan {
     wf_graph *g;     /* our copy, with concrete shapes */
     wf_arena *arena; /* of everything below but big memory */
     wf_pool *pool;
+    bool bf16;
     wf_tensor *tensors;     /* [g->n_values] */
     uint32_t *room_of;      /* [g->n_values], WF_NO_ROOM for values that no run touches */
     uint32_t *next_in_room; /* [g->n_values] */

@@ -158,7 +158,8 @@ static bool is_free(const wf_plan *p, uint32_t i)
 static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
 {
     wf_node *n = p->nodes[i];
-    wf_prep prep = {.node = n, .arena = p->arena, .threads = wf_pool_threads(p->pool)};
+    wf_prep prep = {
+        .node = n, .arena = p->arena, .threads = wf_pool_threads(p->pool), .bf16 = p->bf16};
     wf_status rc = WF_OK;
 
     s->kernel = p->kernels[i];

@@ -39,7 +39,7 @@ typedef struct conv {
     int64_t rows;                /* of outputs in a block */
     int64_t parts;               /* that have room for columns of their own */
     size_t columns_bytes;        /* of one part, a multiple of 64 */
-    bool pointwise, depthwise;
+    bool pointwise, depthwise, bf16;
     /* Through oneDNN, a few images at a time: one convolution for each part, or NULL. */
     wf_onednn_conv **chunks; /* [parts] */
     int64_t chunk;           /* images at a time */
@@ -481,9 +481,9 @@ static bool is_pointwise(const wf_spatial *s)
 static bool wants_onednn(const conv *v)
 {
     return v->dtype == WF_F32 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
-           v->s.w.kernel[0] == 1 && !v->pointwise && v->batch > 0 && v->s.in_size > 0 &&
-           v->s.out_size > 0 && v->c > 0 && v->m > 0 && v->c * v->m >= ONEDNN_LEAST &&
-           wf_onednn_has_f32();
+           v->s.w.kernel[0] == 1 && (!v->pointwise || v->bf16) && v->batch > 0 &&
+           v->s.in_size > 0 && v->s.out_size > 0 && v->c > 0 && v->m > 0 &&
+           v->c * v->m >= ONEDNN_LEAST && wf_onednn_has_f32();
 }
 
 /* The most images, of a number that divides the batch, whose data stay in the second cache; at most
@@ -518,7 +518,7 @@ static void release(void *state)
 
 static wf_status prepare_onednn(wf_prep *prep, conv *v, wf_onednn_way way, wf_err *err)
 {
-    wf_onednn_conv_shape s = {.way = way, .c = v->c, .m = v->m};
+    wf_onednn_conv_shape s = {.way = way, .c = v->c, .m = v->m, .bf16 = v->bf16};
     size_t packed, bytes;
 
     if (!wants_onednn(v))
@@ -570,6 +570,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
     else
         WF_TRY(wf_spatial_of(prep->node, x, y, w, &v->s, err));
     v->dtype = w->dtype;
+    v->bf16 = prep->bf16 && wf_onednn_has_bf16();
     v->batch = x->dims[0];
     v->groups = group;
     if (group < 1 || y->dims[0] != v->batch || w->dims[1] * group != x->dims[1] ||

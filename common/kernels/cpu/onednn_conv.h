@@ -2,11 +2,12 @@
 /* common/kernels/cpu/onednn_conv.h - f32 convolutions of a few images through oneDNN, on the
  * calling thread. Images, weights and maps are plain ([n, c, h, w], [m, c, kh, kw]); what layout
  * oneDNN likes better it is given by reordering on the way in and out, which for a few images at a
- * time happens in cache.
+ * time happens in cache. So is rounding to bfloat16, where that is asked for.
  */
 #ifndef WF_KERNELS_CPU_ONEDNN_CONV_H
 #define WF_KERNELS_CPU_ONEDNN_CONV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ typedef enum wf_onednn_way {
 typedef struct wf_onednn_conv_shape {
     wf_onednn_way way;
     int64_t images, c, m;
+    bool bf16; /* factors are rounded to bfloat16; sums and results stay f32 */
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], before[2];
 } wf_onednn_conv_shape;
 

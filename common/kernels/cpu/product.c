@@ -2,6 +2,7 @@
 /* common/kernels/cpu/product.c */
 #include "common/kernels/cpu/product.h"
 #include "common/base/size.h"
+#include "common/kernels/cpu/bf16.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/onednn.h"
 
@@ -11,6 +12,8 @@
 #define THREAD_WORK INT64_C(500000)
 /* Below it the call of oneDNN, about 1 us, outweighs what it gains. */
 #define ONEDNN_LEAST INT64_C(20000)
+/* Below it rounding the factors outweighs what multiplying gains. */
+#define BF16_LEAST INT64_C(1000000)
 enum { TILE = 16, ALIGN = 64 };
 
 /* Rows, or columns, [from, from + extent) of C. */
@@ -22,20 +25,23 @@ typedef struct cut {
 
 struct wf_product_way {
     wf_product p;
-    bool bias, relu, by_columns;
-    cut *cuts; /* [n_cuts], of oneDNN; NULL: OpenBLAS */
+    bool bias, relu, by_columns, bf16;
+    size_t a16, b16; /* bf16: where in the workspace the rounded factors lie */
+    cut *cuts;       /* [n_cuts], of oneDNN; NULL: OpenBLAS */
     int64_t n_cuts;
 };
 
 /* oneDNN won on thin products (1.1 to 1.7 times OpenBLAS 0.3.21) and drew on large ones; with few
  * columns and both operands walked across their rows it lost. */
-static bool wants_onednn(const wf_product *p)
+static bool wants_onednn(const wf_product *p, bool bf16)
 {
     int64_t work = p->m * p->n * p->k;
 
     if (p->dtype != WF_F32 || p->alpha != 1 || (p->beta != 0 && p->beta != 1) ||
         !wf_onednn_has_f32())
         return false;
+    if (bf16)
+        return work >= BF16_LEAST;
     if (work < ONEDNN_LEAST || (p->trans_a && p->n < 2 * TILE))
         return false;
     return WF_MIN(WF_MIN(p->m, p->n), p->k) < 512;
@@ -50,6 +56,7 @@ static wf_onednn_shape shape_of(const wf_product_way *w, int64_t extent)
                              .m = w->by_columns ? p->m : extent,
                              .n = w->by_columns ? extent : p->n,
                              .k = p->k,
+                             .bf16 = w->bf16,
                              .lda = p->trans_a ? p->m : p->k,
                              .ldb = p->trans_b ? p->k : p->n,
                              .ldc = p->n,
@@ -87,6 +94,13 @@ static bool cut_up(wf_product_way *w, uint32_t threads, size_t *workspace)
     return true;
 }
 
+static void make_room(wf_product_way *w, size_t *workspace)
+{
+    w->a16 = *workspace;
+    w->b16 = w->a16 + wf_align_up((size_t)(w->p.m * w->p.k) * sizeof(uint16_t), ALIGN);
+    *workspace = w->b16 + wf_align_up((size_t)(w->p.k * w->p.n) * sizeof(uint16_t), ALIGN);
+}
+
 wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                              wf_product_way **out, wf_err *err)
 {
@@ -98,10 +112,13 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     *w = (wf_product_way){.p = *p,
                           .bias = then & WF_PRODUCT_BIAS,
                           .relu = then & WF_PRODUCT_RELU,
-                          .by_columns = p->n > p->m};
+                          .by_columns = p->n > p->m,
+                          .bf16 = prep->bf16 && wf_onednn_has_bf16()};
     *out = w;
-    if (!wants_onednn(p))
+    if (!wants_onednn(p, w->bf16))
         return WF_OK;
+    if (w->bf16)
+        make_room(w, &workspace);
     w->n_cuts = WF_MIN((int64_t)prep->threads, p->m * p->n * p->k / THREAD_WORK + 1);
     w->cuts = wf_arena_array(prep->arena, (size_t)w->n_cuts, sizeof *w->cuts);
     if (!w->cuts)
@@ -121,9 +138,11 @@ void wf_product_release(wf_product_way *w)
 
 typedef struct job {
     const wf_product_way *w;
-    const float *a, *b, *bias;
+    const char *a, *b; /* f32, or bfloat16 by now */
+    const float *bias;
     float *c;
     char *workspace;
+    size_t size; /* of an element of a and b */
 } job;
 
 static void range(void *arg, int64_t begin, int64_t end)
@@ -136,13 +155,37 @@ static void range(void *arg, int64_t begin, int64_t end)
         int64_t from = t->from;
 
         if (j->w->by_columns)
-            wf_onednn_product_run(t->product, j->a, j->b + (p->trans_b ? from * p->k : from),
-                                  j->bias ? j->bias + from : NULL, j->c + from,
-                                  j->workspace + t->workspace_at);
+            wf_onednn_product_run(
+                t->product, j->a, j->b + (size_t)(p->trans_b ? from * p->k : from) * j->size,
+                j->bias ? j->bias + from : NULL, j->c + from, j->workspace + t->workspace_at);
         else
-            wf_onednn_product_run(t->product, j->a + (p->trans_a ? from : from * p->k), j->b,
+            wf_onednn_product_run(t->product,
+                                  j->a + (size_t)(p->trans_a ? from : from * p->k) * j->size, j->b,
                                   j->bias, j->c + from * p->n, j->workspace + t->workspace_at);
     }
+}
+
+typedef struct rounding {
+    const float *x;
+    uint16_t *y;
+} rounding;
+
+static void round_range(void *arg, int64_t begin, int64_t end)
+{
+    const rounding *r = arg;
+
+    wf_round_to_bf16(r->x + begin, r->y + begin, end - begin);
+}
+
+static void round_factors(const wf_product_way *w, const wf_run *run, job *j)
+{
+    rounding a = {(const float *)(const void *)j->a, (void *)(j->workspace + w->a16)};
+    rounding b = {(const float *)(const void *)j->b, (void *)(j->workspace + w->b16)};
+
+    wf_pool_for(run->pool, w->p.m * w->p.k, WF_GRAIN, round_range, &a);
+    wf_pool_for(run->pool, w->p.k * w->p.n, WF_GRAIN, round_range, &b);
+    j->a = (const char *)a.y;
+    j->b = (const char *)b.y;
 }
 
 /* The row vector into every row of C, for OpenBLAS to add to. */
@@ -180,8 +223,10 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
     wf_product p = w->p;
 
     if (w->cuts) {
-        job j = {w, a, b, bias, c, run->workspace};
+        job j = {w, a, b, bias, c, run->workspace, w->bf16 ? sizeof(uint16_t) : sizeof(float)};
 
+        if (w->bf16)
+            round_factors(w, run, &j);
         wf_pool_for(run->pool, w->n_cuts, 1, range, &j);
         return;
     }
