@@ -4,11 +4,13 @@
  *
  * A plane is one channel of one image; planes are split over the pool. A row of outputs is done tap
  * by tap, which vectorises along the row; where each output's own taps matter (indices, the way
- * back to the largest) they are gone through one by one.
+ * back to the largest) they are gone through one by one. Windows of 2 by 2 side by side have loops
+ * of their own (pairs.h).
  */
 #include "common/base/size.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/pairs.h"
 #include "common/kernels/cpu/spatial.h"
 
 #include <float.h>
@@ -20,6 +22,7 @@ typedef struct pooling {
     int64_t planes;
     bool by_columns;               /* storage_order 1 */
     bool whole;                    /* one output, of the whole plane */
+    bool in_pairs;                 /* 2 by 2, side by side */
     double *share[WF_WINDOW_AXES]; /* [out[i]]: 1 / taps that count along axis i */
     double p;                      /* of LpPool */
     int64_t (*span)[2]; /* [kernel[2]]: the outputs along the last axis that read a tap inside */
@@ -384,6 +387,42 @@ RANGES(average_grad)
 RANGES(lp)
 RANGES(lp_grad)
 
+static wf_pairs pairs_of(const pooling *v)
+{
+    return (wf_pairs){v->s.in[1], v->s.in[2], v->s.out[1], v->s.out[2]};
+}
+
+static void pairs_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_pairs pairs = pairs_of(j->v);
+
+    for (int64_t p = begin; p < end; p++)
+        wf_pairs_max(&pairs, (const float *)j->in[0] + p * j->v->s.in_size,
+                     (float *)j->out + p * j->v->s.out_size);
+}
+
+static void pairs_grad_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_pairs pairs = pairs_of(j->v);
+
+    for (int64_t p = begin; p < end; p++)
+        wf_pairs_max_grad(&pairs, (const float *)j->in[1] + p * j->v->s.in_size,
+                          (const float *)j->in[2] + p * j->v->s.out_size,
+                          (const float *)j->in[0] + p * j->v->s.out_size,
+                          (float *)j->out + p * j->v->s.in_size);
+}
+
+static bool is_in_pairs(const wf_spatial *s)
+{
+    for (uint32_t i = 1; i < WF_WINDOW_AXES; i++)
+        if (s->w.kernel[i] != 2 || s->w.stride[i] != 2 || s->w.dilation[i] != 1 ||
+            s->w.before[i] != 0 || 2 * s->out[i] > s->in[i])
+            return false;
+    return s->w.kernel[0] == 1 && s->in[0] == 1 && s->out[0] == 1;
+}
+
 /* 1 / taps along axis i that count for each output: those inside or, with the padding, all of the
  * window, also where ceil_mode lets it reach past the padding (onnx's node suite has it so). */
 static wf_status make_shares(wf_prep *prep, pooling *v, uint32_t i, wf_err *err)
@@ -415,6 +454,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y, wf_
     v->planes = x->dims[0] * x->dims[1];
     v->by_columns = wf_node_int(prep->node, "storage_order", 0) != 0;
     v->whole = v->s.w.whole && v->s.in_size > 0;
+    v->in_pairs = is_in_pairs(&v->s);
     v->p = (double)wf_node_int(prep->node, "p", 2);
     if (v->p < 1)
         return wf_fail(err, WF_INVALID, NULL, "p is %g, and must be 1 or more", v->p);
@@ -479,12 +519,30 @@ static wf_status max_pool_u8(const wf_run *run, const wf_tensor *const in[], wf_
         return run_planes(run, in, out, in[0]->dtype, ranges##_float_range,                        \
                           ranges##_double_range);                                                  \
     }
-KERNEL(max_pool, max)
-KERNEL(max_pool_grad, max_grad)
 KERNEL(average_pool, average)
 KERNEL(average_pool_grad, average_grad)
 KERNEL(lp_pool, lp)
 KERNEL(lp_pool_grad, lp_grad)
+
+static wf_status max_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_err *err)
+{
+    const pooling *v = run->state;
+
+    (void)err;
+    return run_planes(run, in, out, in[0]->dtype,
+                      v->in_pairs && !out[1] ? pairs_range : max_float_range, max_double_range);
+}
+
+static wf_status max_pool_grad(const wf_run *run, const wf_tensor *const in[],
+                               wf_tensor *const out[], wf_err *err)
+{
+    const pooling *v = run->state;
+
+    (void)err;
+    return run_planes(run, in, out, in[0]->dtype,
+                      v->in_pairs ? pairs_grad_range : max_grad_float_range, max_grad_double_range);
+}
 
 #define ROW(op, fn) WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare)
 #define GRAD(op, fn)                                                                               \
