@@ -2,9 +2,9 @@
 /* common/kernels/cpu/batch_norm.c - BatchNormalization in both forms, weft's own training form, and
  * the gradient of all.
  *
- * A channel is done in one go: in training one pass for both moments (about its first element, so
- * that a large mean costs no digits), one for y; backwards one for both sums, one for dx. Channels
- * are split over the pool.
+ * In training one pass for both moments (about a channel's first element, so that a large mean
+ * costs no digits), one for y; backwards one for both sums, one for dx. Channels are split over the
+ * pool.
  */
 #include "common/base/size.h"
 #include "common/graph/graph.h"
@@ -43,78 +43,111 @@ static double moved(const job *j, const void *old, int64_t c, double now, bool f
     return j->momentum == 0 ? now : number(old, c, f64) * j->momentum + now * (1 - j->momentum);
 }
 
+/* Channels that are done together: one after the other in each image, so that small planes are
+ * walked as they lie in memory. A channel's own sums run over the images in order all the same. */
+enum { TOGETHER = 64, TOGETHER_ELEMS = 4096 };
+
+static int64_t channels_at_once(const job *j)
+{
+    int64_t n = TOGETHER_ELEMS / WF_MAX(j->inner, (int64_t)1);
+
+    return WF_MIN(WF_MAX(n, (int64_t)1), (int64_t)TOGETHER);
+}
+
+static int64_t plane(const job *j, int64_t n, int64_t c)
+{
+    return (n * j->channels + c) * j->inner;
+}
+
 #define CHANNELS(T, suffix, F64)                                                                   \
-    static void batch_moments_##suffix(const job *j, int64_t c, double *mean, double *var)         \
+    /* Mean and variance of channels [c0, c1), at most TOGETHER. */                                \
+    static void batch_moments_##suffix(const job *j, int64_t c0, int64_t c1, double mean[],        \
+                                       double var[])                                               \
     {                                                                                              \
-        int64_t count = j->batch * j->inner;                                                       \
-        const T *x = (const T *)j->x + c * j->inner;                                               \
-        T shift = count ? x[0] : 0;                                                                \
-        double sums[2] = {0, 0};                                                                   \
+        double count = (double)(j->batch * j->inner), sums[TOGETHER][2] = {{0}};                   \
+        const T *x = j->x;                                                                         \
                                                                                                    \
         for (int64_t n = 0; n < j->batch; n++)                                                     \
-            wf_moments_##suffix(x + n * j->channels * j->inner, shift, j->inner, sums);            \
-        *mean = (double)shift + sums[0] / (double)count;                                           \
-        *var = sums[1] / (double)count - sums[0] / (double)count * (sums[0] / (double)count);      \
-        *var = *var < 0 ? 0 : *var; /* by rounding; NaN stays */                                   \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_moments_##suffix(x + plane(j, n, c), j->inner ? x[plane(j, 0, c)] : 0,          \
+                                    j->inner, sums[c - c0]);                                       \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            double d = sums[c - c0][0] / count, v = sums[c - c0][1] / count - d * d;               \
+                                                                                                   \
+            mean[c - c0] = (double)(count > 0 ? x[plane(j, 0, c)] : 0) + d;                        \
+            var[c - c0] = v < 0 ? 0 : v; /* by rounding; NaN stays */                              \
+        }                                                                                          \
+    }                                                                                              \
+    static void given_##suffix(const job *j, int64_t c0, int64_t c1, double mean[], double var[])  \
+    {                                                                                              \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            mean[c - c0] = number(j->mean, c, F64);                                                \
+            var[c - c0] = number(j->var, c, F64);                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void forward_block_##suffix(const job *j, int64_t c0, int64_t c1)                       \
+    {                                                                                              \
+        double mean[TOGETHER], var[TOGETHER];                                                      \
+        T a[TOGETHER], b[TOGETHER];                                                                \
+                                                                                                   \
+        (j->training ? batch_moments_##suffix : given_##suffix)(j, c0, c1, mean, var);             \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            double slope = number(j->scale, c, F64) / sqrt(var[c - c0] + j->epsilon);              \
+                                                                                                   \
+            if (j->training) {                                                                     \
+                put(j->means, c, moved(j, j->mean, c, mean[c - c0], F64), F64);                    \
+                put(j->vars, c, moved(j, j->var, c, var[c - c0], F64), F64);                       \
+            }                                                                                      \
+            a[c - c0] = (T)slope;                                                                  \
+            b[c - c0] = (T)(number(j->bias, c, F64) - mean[c - c0] * slope);                       \
+        }                                                                                          \
+        for (int64_t n = 0; j->y && n < j->batch; n++)                                             \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_affine_##suffix((const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],         \
+                                   (T *)j->y + plane(j, n, c), j->inner);                          \
+    }                                                                                              \
+    static void backward_block_##suffix(const job *j, int64_t c0, int64_t c1)                      \
+    {                                                                                              \
+        double count = (double)(j->batch * j->inner), mean[TOGETHER], var[TOGETHER];               \
+        double sums[TOGETHER][2] = {{0}};                                                          \
+        T a[TOGETHER], b[TOGETHER], shift[TOGETHER];                                               \
+                                                                                                   \
+        (j->mean ? given_##suffix : batch_moments_##suffix)(j, c0, c1, mean, var);                 \
+        for (int64_t n = 0; n < j->batch; n++)                                                     \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_grad_sums_##suffix((const T *)j->dy + plane(j, n, c),                           \
+                                      (const T *)j->x + plane(j, n, c), (T)mean[c - c0], j->inner, \
+                                      sums[c - c0]);                                               \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            double *s = sums[c - c0], inv = 1 / sqrt(var[c - c0] + j->epsilon);                    \
+            double slope = number(j->scale, c, F64) * inv;                                         \
+            double back = j->training ? -slope * inv * inv * s[1] / count : 0;                     \
+                                                                                                   \
+            put(j->dscale, c, s[1] * inv, F64);                                                    \
+            put(j->dbias, c, s[0], F64);                                                           \
+            a[c - c0] = (T)slope;                                                                  \
+            b[c - c0] = (T)back;                                                                   \
+            shift[c - c0] = (T)(j->training ? -slope * s[0] / count - back * mean[c - c0] : 0);    \
+        }                                                                                          \
+        for (int64_t n = 0; j->y && n < j->batch; n++)                                             \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_blend_##suffix((const T *)j->dy + plane(j, n, c),                               \
+                                  (const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],          \
+                                  shift[c - c0], (T *)j->y + plane(j, n, c), j->inner);            \
     }                                                                                              \
     static void forward_##suffix(void *arg, int64_t begin, int64_t end)                            \
     {                                                                                              \
-        const job *j = arg;                                                                        \
+        int64_t some = channels_at_once(arg);                                                      \
                                                                                                    \
-        for (int64_t c = begin; c < end; c++) {                                                    \
-            double mean, var, a, b;                                                                \
-                                                                                                   \
-            if (j->training) {                                                                     \
-                batch_moments_##suffix(j, c, &mean, &var);                                         \
-                put(j->means, c, moved(j, j->mean, c, mean, F64), F64);                            \
-                put(j->vars, c, moved(j, j->var, c, var, F64), F64);                               \
-            } else {                                                                               \
-                mean = number(j->mean, c, F64);                                                    \
-                var = number(j->var, c, F64);                                                      \
-            }                                                                                      \
-            a = number(j->scale, c, F64) / sqrt(var + j->epsilon);                                 \
-            b = number(j->bias, c, F64) - mean * a;                                                \
-            for (int64_t n = 0; j->y && n < j->batch; n++) {                                       \
-                int64_t at = (n * j->channels + c) * j->inner;                                     \
-                                                                                                   \
-                wf_affine_##suffix((const T *)j->x + at, (T)a, (T)b, (T *)j->y + at, j->inner);    \
-            }                                                                                      \
-        }                                                                                          \
+        for (int64_t c = begin; c < end; c += some)                                                \
+            forward_block_##suffix(arg, c, WF_MIN(c + some, end));                                 \
     }                                                                                              \
     static void backward_##suffix(void *arg, int64_t begin, int64_t end)                           \
     {                                                                                              \
-        const job *j = arg;                                                                        \
-        double count = (double)(j->batch * j->inner);                                              \
+        int64_t some = channels_at_once(arg);                                                      \
                                                                                                    \
-        for (int64_t c = begin; c < end; c++) {                                                    \
-            double mean, var, inv, a, b = 0, shift, sums[2] = {0, 0};                              \
-                                                                                                   \
-            if (j->mean) {                                                                         \
-                mean = number(j->mean, c, F64);                                                    \
-                var = number(j->var, c, F64);                                                      \
-            } else {                                                                               \
-                batch_moments_##suffix(j, c, &mean, &var);                                         \
-            }                                                                                      \
-            inv = 1 / sqrt(var + j->epsilon);                                                      \
-            for (int64_t n = 0; n < j->batch; n++) {                                               \
-                int64_t at = (n * j->channels + c) * j->inner;                                     \
-                                                                                                   \
-                wf_grad_sums_##suffix((const T *)j->dy + at, (const T *)j->x + at, (T)mean,        \
-                                      j->inner, sums);                                             \
-            }                                                                                      \
-            put(j->dscale, c, sums[1] * inv, F64);                                                 \
-            put(j->dbias, c, sums[0], F64);                                                        \
-            a = number(j->scale, c, F64) * inv;                                                    \
-            if (j->training)                                                                       \
-                b = -a * inv * inv * sums[1] / count;                                              \
-            shift = j->training ? -a * sums[0] / count - b * mean : 0;                             \
-            for (int64_t n = 0; j->y && n < j->batch; n++) {                                       \
-                int64_t at = (n * j->channels + c) * j->inner;                                     \
-                                                                                                   \
-                wf_blend_##suffix((const T *)j->dy + at, (const T *)j->x + at, (T)a, (T)b,         \
-                                  (T)shift, (T *)j->y + at, j->inner);                             \
-            }                                                                                      \
-        }                                                                                          \
+        for (int64_t c = begin; c < end; c += some)                                                \
+            backward_block_##suffix(arg, c, WF_MIN(c + some, end));                                \
     }
 CHANNELS(float, f32, false)
 CHANNELS(double, f64, true)
