@@ -20,6 +20,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/blas.h"
 #include "common/kernels/cpu/columns.h"
+#include "common/kernels/cpu/conv_rows.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/onednn.h"
 #include "common/kernels/cpu/onednn_conv.h"
@@ -31,6 +32,8 @@
 #define BLOCK_BYTES ((size_t)1 << 20)
 /* Channels times maps below which the columns' way is as fast. */
 enum { ONEDNN_LEAST = 32, MOST_SUMS = 16 };
+/* Outputs along a map below which bfloat16 goes by conv_rows.h. */
+enum { ROWS_MOST = 16 };
 
 typedef struct conv {
     wf_spatial s;
@@ -40,6 +43,7 @@ typedef struct conv {
     int64_t parts;               /* that have room for columns of their own */
     size_t columns_bytes;        /* of one part, a multiple of 64 */
     bool pointwise, depthwise, bf16;
+    wf_conv_rows *in_rows; /* bfloat16 and small maps; or NULL */
     /* Through oneDNN, a few images at a time: one convolution for each part, or NULL. */
     wf_onednn_conv **chunks; /* [parts] */
     int64_t chunk;           /* images at a time */
@@ -426,6 +430,21 @@ static wf_status run_chunks(const wf_run *run, job *j, wf_onednn_way way)
     return WF_OK;
 }
 
+static wf_status run_rows(const wf_run *run, const job *j, void *x, void *w, void *y)
+{
+    const conv *v = j->v;
+
+    wf_conv_rows_go(v->in_rows, run, x, w, y);
+    for (int64_t i = 0; j->bias && i < v->batch; i++) {
+        if (j->out == y)
+            add_bias(v, j->bias, 0, j->out + bytes_of(v, i * v->m * v->s.out_size), v->s.out_size,
+                     false);
+        else
+            data_bias(j, i, 0);
+    }
+    return WF_OK;
+}
+
 static wf_status do_forward(const wf_run *run, const wf_tensor *x, const wf_tensor *w,
                             const wf_tensor *bias, wf_tensor *y)
 {
@@ -433,6 +452,8 @@ static wf_status do_forward(const wf_run *run, const wf_tensor *x, const wf_tens
     job j = {.v = v, .x = x->data, .w = w->data, .bias = bias ? bias->data : NULL, .out = y->data};
 
     j.n = v->batch * v->groups;
+    if (v->in_rows)
+        return run_rows(run, &j, x->data, w->data, y->data);
     if (v->chunks)
         return run_chunks(run, &j, WF_ONEDNN_FORWARD);
     return wf_elems(y) ? run_job(run, &j, forward_range) : WF_OK;
@@ -445,6 +466,8 @@ static wf_status do_data(const wf_run *run, const wf_tensor *y, const wf_tensor 
     job j = {.v = v, .y = y->data, .w = w->data, .bias = bias ? bias->data : NULL, .out = x->data};
 
     j.n = v->batch * v->groups;
+    if (v->in_rows)
+        return run_rows(run, &j, x->data, w->data, y->data);
     if (v->chunks)
         return run_chunks(run, &j, WF_ONEDNN_DATA);
     return wf_elems(x) ? run_job(run, &j, data_range) : WF_OK;
@@ -455,6 +478,8 @@ static wf_status do_weights(const wf_run *run, const wf_tensor *y, const wf_tens
     const conv *v = run->state;
     job j = {.v = v, .y = y->data, .x = x->data, .out = w->data};
 
+    if (v->in_rows)
+        return run_rows(run, &j, x->data, w->data, y->data);
     if (v->chunks)
         return run_chunks(run, &j, WF_ONEDNN_WEIGHTS);
     if (!wf_elems(w))
@@ -512,8 +537,12 @@ static void drop_chunks(conv *v)
 
 static void release(void *state)
 {
-    if (state)
-        drop_chunks(state);
+    conv *v = state;
+
+    if (!v)
+        return;
+    drop_chunks(v);
+    wf_conv_rows_release(v->in_rows);
 }
 
 static wf_status prepare_onednn(wf_prep *prep, conv *v, wf_onednn_way way, wf_err *err)
@@ -523,9 +552,6 @@ static wf_status prepare_onednn(wf_prep *prep, conv *v, wf_onednn_way way, wf_er
 
     if (!wants_onednn(v))
         return WF_OK;
-    s.images = v->chunk = images_at_a_time(v, way);
-    if (way == WF_ONEDNN_WEIGHTS && v->batch / v->chunk > MOST_SUMS)
-        return WF_OK; /* a batch that divides badly */
     for (int i = 0; i < 2; i++) {
         s.in[i] = v->s.in[i + 1];
         s.out[i] = v->s.out[i + 1];
@@ -534,11 +560,20 @@ static wf_status prepare_onednn(wf_prep *prep, conv *v, wf_onednn_way way, wf_er
         s.dilation[i] = v->s.w.dilation[i + 1];
         s.before[i] = v->s.w.before[i + 1];
     }
+    prep->release = release;
+    if (v->bf16 && s.out[1] < ROWS_MOST) {
+        s.images = v->batch;
+        WF_TRY(wf_conv_rows_prepare(prep, &s, &v->in_rows, err));
+        if (v->in_rows)
+            return WF_OK;
+    }
+    s.images = v->chunk = images_at_a_time(v, way);
+    if (way == WF_ONEDNN_WEIGHTS && v->batch / v->chunk > MOST_SUMS)
+        return WF_OK; /* a batch that divides badly */
     v->chunks = wf_arena_array(prep->arena, (size_t)v->parts, sizeof v->chunks[0]);
     if (!v->chunks)
         return wf_fail_nomem(err, (size_t)v->parts * sizeof v->chunks[0]);
     memset(v->chunks, 0, (size_t)v->parts * sizeof v->chunks[0]);
-    prep->release = release;
     for (int64_t p = 0; p < v->parts; p++) {
         v->chunks[p] = wf_onednn_conv_new(&s);
         if (!v->chunks[p]) {

@@ -14,7 +14,7 @@
 #define ONEDNN_LEAST INT64_C(20000)
 /* Below it rounding the factors outweighs what multiplying gains. */
 #define BF16_LEAST INT64_C(1000000)
-enum { TILE = 16, ALIGN = 64 };
+enum { TILE = 16, ALIGN = 64, BF16_ROWS = 64 };
 
 /* Rows, or columns, [from, from + extent) of C. */
 typedef struct cut {
@@ -26,6 +26,7 @@ typedef struct cut {
 struct wf_product_way {
     wf_product p;
     bool bias, relu, by_columns, bf16;
+    bool rounded;    /* a and b come as bfloat16 */
     size_t a16, b16; /* bf16: where in the workspace the rounded factors lie */
     cut *cuts;       /* [n_cuts], of oneDNN; NULL: OpenBLAS */
     int64_t n_cuts;
@@ -117,7 +118,11 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     *out = w;
     if (!wants_onednn(p, w->bf16))
         return WF_OK;
-    if (w->bf16)
+    /* oneDNN's products on AMX want whole rows of B and C. */
+    if (w->bf16 && p->m >= BF16_ROWS * (int64_t)prep->threads)
+        w->by_columns = false;
+    w->rounded = then & WF_PRODUCT_ROUNDED;
+    if (w->bf16 && !w->rounded)
         make_room(w, &workspace);
     w->n_cuts = WF_MIN((int64_t)prep->threads, p->m * p->n * p->k / THREAD_WORK + 1);
     w->cuts = wf_arena_array(prep->arena, (size_t)w->n_cuts, sizeof *w->cuts);
@@ -128,6 +133,11 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     else
         drop_cuts(w);
     return WF_OK;
+}
+
+bool wf_product_is_bf16(const wf_product_way *w)
+{
+    return w->bf16 && w->cuts;
 }
 
 void wf_product_release(wf_product_way *w)
@@ -225,7 +235,7 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
     if (w->cuts) {
         job j = {w, a, b, bias, c, run->workspace, w->bf16 ? sizeof(uint16_t) : sizeof(float)};
 
-        if (w->bf16)
+        if (w->bf16 && !w->rounded)
             round_factors(w, run, &j);
         wf_pool_for(run->pool, w->n_cuts, 1, range, &j);
         return;
