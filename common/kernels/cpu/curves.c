@@ -208,58 +208,59 @@ static inline double mish_of_f64(double x)
     MISH(exp)
 }
 
-static inline double mish_slope_of_f64(double x)
-{
-    MISH_SLOPE(exp)
-}
+static inline double mish_slope_of_f64(double x){MISH_SLOPE(exp)}
 
-/* 0.5 (1 + tanh(u)) is the sigmoid of 2 u: with u = sqrt(2 / pi) (x + 0.044715 x^3). */
-#define TWICE_U(x) (1.5957691216057308 * ((x) + 0.044715 * (x) * (x) * (x)))
-#define TWICE_U_SLOPE(x) (1.5957691216057308 * (1 + 3 * 0.044715 * (x) * (x)))
+/* 0.5 (1 + tanh(u)) is the sigmoid of 2 u: with u = sqrt(2 / pi) (x + 0.044715 x^3). In f32 the
+ * error of e^(-2 u) grows with u, where the result goes to 0 or to x: it stays under 1e-6 of x. */
+#define SHARE(T, suffix, EXP)                                                                      \
+    static inline T share_of_##suffix(T x)                                                         \
+    {                                                                                              \
+        return 1 / (1 + EXP((T)-1.5957691216057308 * (x + (T)0.044715 * x * x * x)));              \
+    }                                                                                              \
+    /* Past 100 the share is 0 or 1, and x^2 must not become infinite beside it. */                \
+    static inline T tanh_gelu_slope_##suffix(T x)                                                  \
+    {                                                                                              \
+        T c = x > 100 ? 100 : x < -100 ? -100 : x, share = share_of_##suffix(c);                   \
+                                                                                                   \
+        return share + c * share * (1 - share) *                                                   \
+                           ((T)1.5957691216057308 * (1 + (T)(3 * 0.044715) * c * c));              \
+    }
+SHARE(float, f32, wf_exp_f32) SHARE(double, f64, exp)
 
-static inline double share_of_f32(float x)
-{
-    double d = (double)x;
-
-    return 1 / (1 + wf_exp_wide(-TWICE_U(d)));
-}
-
-static inline double share_of_f64(double x)
-{
-    return 1 / (1 + exp(-TWICE_U(x)));
-}
-
-static inline double tanh_gelu_slope(double x, double share)
-{
-    return share + x * share * (1 - share) * TWICE_U_SLOPE(x);
-}
-
-CURVE(celu, x > 0 ? x : a * EXPM1(x / a), x > 0 ? 1 : EXP(x / a))
-CURVE(elu, x > 0 ? x : a * EXPM1(x), x > 0 ? 1 : a * EXP(x))
-CURVE(hard_sigmoid,
-      (a * x + b < 0   ? 0
-       : a * x + b > 1 ? 1
-                       : a * x + b),
-      (a * x + b > 0 && a * x + b < 1 ? a : 0))
-CURVE(hard_swish,
-      x *(a *x + b < 0    ? 0
-          : a * x + b > 1 ? 1
-                          : a * x + b),
-      (a * x + b < 0   ? 0
-       : a * x + b > 1 ? 1
-                       : 2 * a * x + b))
-CURVE(leaky_relu, x<0 ? a * x : x, x> 0 ? 1 : a)
-CURVE_OF(mish_f32, float, mish_of((double)x), mish_slope_of((double)x))
-CURVE_OF(mish_f64, double, mish_of_f64(x), mish_slope_of_f64(x))
-CURVE(normal_gelu, GELU(x), GELU_SLOPE(x))
-CURVE(selu, x > 0 ? b * x : b * a * EXPM1(x), x > 0 ? b : b * a * EXP(x))
-CURVE(shrink, (x < -a ? x + b : x > a ? x - b : 0), (x < -a || x > a ? 1 : 0))
-CURVE(softplus, SOFTPLUS(x), SIGMOID(x))
-CURVE(softsign, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))
-CURVE(swish, x *SIGMOID(a *x), SIGMOID(a *x) * (1 + a * x * (1 - SIGMOID(a * x))))
-CURVE_OF(tanh_gelu_f32, float, x *share_of_f32(x), tanh_gelu_slope((double)x, share_of_f32(x)))
-CURVE_OF(tanh_gelu_f64, double, x *share_of_f64(x), tanh_gelu_slope(x, share_of_f64(x)))
-CURVE(thresholded_relu, (x > a ? x : 0), (x > a ? 1 : 0))
+    CURVE(celu, x > 0 ? x : a * EXPM1(x / a),
+          x > 0 ? 1 : EXP(x / a)) CURVE(elu, x > 0 ? x : a * EXPM1(x), x > 0 ? 1 : a * EXP(x))
+        CURVE(hard_sigmoid,
+              (a * x + b < 0   ? 0
+               : a * x + b > 1 ? 1
+                               : a * x + b),
+              (a * x + b > 0 && a * x + b < 1 ? a : 0)) CURVE(hard_swish,
+                                                              x *(a *x + b < 0    ? 0
+                                                                  : a * x + b > 1 ? 1
+                                                                                  : a * x + b),
+                                                              (a * x + b < 0   ? 0
+                                                               : a * x + b > 1 ? 1
+                                                                               : 2 * a * x + b))
+            CURVE(leaky_relu, x<0 ? a * x : x, x> 0 ? 1 : a)
+                CURVE_OF(mish_f32, float, mish_of((double)x), mish_slope_of((double)x))
+                    CURVE_OF(mish_f64, double, mish_of_f64(x),
+                             mish_slope_of_f64(x)) CURVE(normal_gelu, GELU(x), GELU_SLOPE(x))
+                        CURVE(selu, x > 0 ? b * x : b * a * EXPM1(x), x > 0 ? b : b * a * EXP(x))
+                            CURVE(shrink,
+                                  (x < -a  ? x + b
+                                   : x > a ? x - b
+                                           : 0),
+                                  (x < -a || x > a ? 1 : 0)) CURVE(softplus, SOFTPLUS(x),
+                                                                   SIGMOID(x))
+                                CURVE(softsign, x / (1 + (x < 0 ? -x : x)),
+                                      1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))
+                                    CURVE(swish, x *SIGMOID(a *x),
+                                          SIGMOID(a *x) * (1 + a * x * (1 - SIGMOID(a * x))))
+                                        CURVE_OF(tanh_gelu_f32, float, x *share_of_f32(x),
+                                                 tanh_gelu_slope_f32(x))
+                                            CURVE_OF(tanh_gelu_f64, double, x *share_of_f64(x),
+                                                     tanh_gelu_slope_f64(x)) CURVE(thresholded_relu,
+                                                                                   (x > a ? x : 0),
+                                                                                   (x > a ? 1 : 0))
 
 #define GELU_KERNEL(type)                                                                          \
     static wf_status gelu_##type(const wf_run *run, const wf_tensor *const in[],                   \
@@ -269,8 +270,7 @@ CURVE(thresholded_relu, (x > a ? x : 0), (x > a ? 1 : 0))
                    ? tanh_gelu_##type(run, in, out, err)                                           \
                    : normal_gelu_##type(run, in, out, err);                                        \
     }
-GELU_KERNEL(f32)
-GELU_KERNEL(f64)
+                                                GELU_KERNEL(f32) GELU_KERNEL(f64)
 
 #define ROW(op, dtype, fn)                                                                         \
     WF_ROW(op, WF_TYPE(dtype), fn, .prepare = prepare, .in_place = 1),                             \
@@ -278,19 +278,19 @@ GELU_KERNEL(f64)
                .in_place = 3)
 #define ROWS(op, name) ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64)
 
-const wf_kernel wf_kernels_curves[] = {
-    ROWS("Celu", celu),
-    ROWS("Elu", elu),
-    ROWS("Gelu", gelu),
-    ROWS("HardSigmoid", hard_sigmoid),
-    ROWS("HardSwish", hard_swish),
-    ROWS("LeakyRelu", leaky_relu),
-    ROWS("Mish", mish),
-    ROWS("Selu", selu),
-    ROWS("Shrink", shrink),
-    ROWS("Softplus", softplus),
-    ROWS("Softsign", softsign),
-    ROWS("Swish", swish),
-    ROWS("ThresholdedRelu", thresholded_relu),
-    {0},
+                                                    const wf_kernel wf_kernels_curves[] = {
+                                                        ROWS("Celu", celu),
+                                                        ROWS("Elu", elu),
+                                                        ROWS("Gelu", gelu),
+                                                        ROWS("HardSigmoid", hard_sigmoid),
+                                                        ROWS("HardSwish", hard_swish),
+                                                        ROWS("LeakyRelu", leaky_relu),
+                                                        ROWS("Mish", mish),
+                                                        ROWS("Selu", selu),
+                                                        ROWS("Shrink", shrink),
+                                                        ROWS("Softplus", softplus),
+                                                        ROWS("Softsign", softsign),
+                                                        ROWS("Swish", swish),
+                                                        ROWS("ThresholdedRelu", thresholded_relu),
+                                                        {0},
 };
