@@ -32,8 +32,11 @@
 #define BLOCK_BYTES ((size_t)1 << 20)
 /* Channels times maps below which the columns' way is as fast. */
 enum { ONEDNN_LEAST = 32, MOST_SUMS = 16 };
-/* Outputs along a map below which bfloat16 goes by conv_rows.h. */
-enum { ROWS_MOST = 16 };
+/* Outputs along a map up to which bfloat16 goes by conv_rows.h; oneDNN 2.6 fills its tiles along
+ * them, and its gradients of weights are the worst at that (bench/models.py --bf16). */
+enum { ROWS_MOST = 4, ROWS_MOST_FOR_WEIGHTS = 8 };
+/* Fewer channels than these would mostly be multiplied as zeros in bfloat16. */
+enum { BF16_CHANNELS = 16 };
 
 typedef struct conv {
     wf_spatial s;
@@ -561,7 +564,7 @@ static wf_status prepare_onednn(wf_prep *prep, conv *v, wf_onednn_way way, wf_er
         s.before[i] = v->s.w.before[i + 1];
     }
     prep->release = release;
-    if (v->bf16 && s.out[1] < ROWS_MOST) {
+    if (v->bf16 && s.out[1] <= (way == WF_ONEDNN_WEIGHTS ? ROWS_MOST_FOR_WEIGHTS : ROWS_MOST)) {
         s.images = v->batch;
         WF_TRY(wf_conv_rows_prepare(prep, &s, &v->in_rows, err));
         if (v->in_rows)
@@ -605,7 +608,6 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
     else
         WF_TRY(wf_spatial_of(prep->node, x, y, w, &v->s, err));
     v->dtype = w->dtype;
-    v->bf16 = prep->bf16 && wf_onednn_has_bf16();
     v->batch = x->dims[0];
     v->groups = group;
     if (group < 1 || y->dims[0] != v->batch || w->dims[1] * group != x->dims[1] ||
@@ -613,6 +615,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
         return wf_fail(err, WF_SHAPE, NULL, "data, weights and result do not fit each other");
     v->c = w->dims[1];
     v->m = w->dims[0] / group;
+    v->bf16 = prep->bf16 && v->c >= BF16_CHANNELS && wf_onednn_has_bf16();
     if (!wf_mul_i64(v->c, v->s.taps, &row) || !wf_mul_i64(row, v->s.out[2], &columns) ||
         WF_MAX(WF_MAX(row, columns), WF_MAX(v->s.out_size, v->s.in_size)) > INT32_MAX / 16)
         return wf_fail(err, WF_UNSUPPORTED, NULL,

@@ -10,12 +10,19 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/blas.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/onednn.h"
 #include "common/kernels/cpu/vmath.h"
 #include "common/kernels/cpu/walk.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { ROWS = 64, LANES = 16 };
+/* Blocks of a head whose products are prepared: of a longer one OpenBLAS does them. */
+enum { MOST_BLOCKS = 64 };
+
+/* The products of a block: scores q k', their use p v, and the four of the way back. */
+typedef enum stage { SCORES, USE, DV, DP, DQ, DK, STAGES } stage;
 
 typedef struct plan {
     int64_t heads, t, s, d, e; /* q [heads, t, d], k [heads, s, d], v [heads, s, e] */
@@ -25,6 +32,10 @@ typedef struct plan {
     int64_t *until; /* [blocks]: columns past it are masked in all rows; NULL: s */
     uint32_t jobs;
     size_t scratch; /* bytes of a thread */
+    /* f32 on AVX-512: [jobs][blocks][STAGES], what repeats is shared; NULL: OpenBLAS */
+    wf_onednn_product **products;
+    int64_t blocks;
+    size_t product_scratch; /* bytes of a thread, behind the others' */
 } plan;
 
 typedef struct job {
@@ -36,6 +47,13 @@ typedef struct job {
     size_t size;
     wf_dtype dtype;
 } job;
+
+/* What one thread works with. */
+typedef struct share {
+    const job *j;
+    uint32_t index;
+    char *scratch, *product_scratch;
+} share;
 
 /* A block of rows of a head. */
 typedef struct block {
@@ -170,42 +188,97 @@ static place mask_row(const plan *p, int64_t head, int64_t row)
 ROW_LOOPS(float, f32, wf_exp_f32)
 ROW_LOOPS(double, f64, exp)
 
-/* c = a' b' (+ c), m rows of n, on this thread. */
-static void multiply(const job *j, bool trans_a, bool trans_b, const int64_t mnk[3], const void *a,
-                     int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, bool adds)
+/* The product of a stage for `rows` rows of q and `columns` of their scores: c = a' b' (+ c). */
+static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int64_t columns)
 {
-    wf_product_strided(&(wf_strided_product){.dtype = j->dtype,
-                                             .trans_a = trans_a,
-                                             .trans_b = trans_b,
-                                             .m = mnk[0],
-                                             .n = mnk[1],
-                                             .k = mnk[2],
-                                             .a = a,
-                                             .b = b,
-                                             .c = c,
-                                             .lda = lda,
-                                             .ldb = ldb,
-                                             .ldc = ldc,
-                                             .beta = adds});
+    int64_t ldk = p->trans_k ? p->s : p->d;
+
+    switch (which) {
+    case SCORES:
+        return (wf_strided_product){.trans_b = !p->trans_k,
+                                    .m = rows,
+                                    .n = columns,
+                                    .k = p->d,
+                                    .lda = p->d,
+                                    .ldb = ldk,
+                                    .ldc = columns};
+    case USE:
+        return (wf_strided_product){
+            .m = rows, .n = p->e, .k = columns, .lda = columns, .ldb = p->e, .ldc = p->e};
+    case DV:
+        return (wf_strided_product){.trans_a = true,
+                                    .m = columns,
+                                    .n = p->e,
+                                    .k = rows,
+                                    .lda = columns,
+                                    .ldb = p->e,
+                                    .ldc = p->e,
+                                    .beta = 1};
+    case DP:
+        return (wf_strided_product){.trans_b = true,
+                                    .m = rows,
+                                    .n = columns,
+                                    .k = p->e,
+                                    .lda = p->e,
+                                    .ldb = p->e,
+                                    .ldc = columns};
+    case DQ:
+        return (wf_strided_product){.trans_b = p->trans_k,
+                                    .m = rows,
+                                    .n = p->d,
+                                    .k = columns,
+                                    .lda = columns,
+                                    .ldb = ldk,
+                                    .ldc = p->d};
+    default:
+        if (p->trans_k)
+            return (wf_strided_product){.trans_a = true,
+                                        .m = p->d,
+                                        .n = columns,
+                                        .k = rows,
+                                        .lda = p->d,
+                                        .ldb = columns,
+                                        .ldc = p->s,
+                                        .beta = 1};
+        return (wf_strided_product){.trans_a = true,
+                                    .m = columns,
+                                    .n = p->d,
+                                    .k = rows,
+                                    .lda = columns,
+                                    .ldb = p->d,
+                                    .ldc = p->d,
+                                    .beta = 1};
+    }
 }
 
-#define MNK(m, n, k)                                                                               \
-    (const int64_t[3])                                                                             \
-    {                                                                                              \
-        m, n, k                                                                                    \
+static void multiply(const share *l, stage which, const block *b, const void *x, const void *y,
+                     void *c)
+{
+    const plan *p = l->j->p;
+    wf_strided_product s;
+
+    if (p->products) {
+        int64_t at = ((int64_t)l->index * p->blocks + b->row / ROWS) * STAGES + which;
+
+        wf_onednn_product_run(p->products[at], x, y, NULL, c, l->product_scratch);
+        return;
     }
+    s = shape_of(p, which, b->rows, b->columns);
+    s.dtype = l->j->dtype;
+    s.a = x;
+    s.b = y;
+    s.c = c;
+    wf_product_strided(&s);
+}
 
 /* The block's probabilities, from the first product to the softmax. */
-static void score(const job *j, const block *b)
+static void score(const share *l, const block *b)
 {
-    const plan *p = j->p;
-
-    multiply(j, false, !p->trans_k, MNK(b->rows, b->columns, p->d), b->q, p->d, b->k,
-             p->trans_k ? p->s : p->d, b->scores, b->columns, false);
-    if (j->dtype == WF_F32)
-        probabilities_f32(j, b);
+    multiply(l, SCORES, b, b->q, b->k, b->scores);
+    if (l->j->dtype == WF_F32)
+        probabilities_f32(l->j, b);
     else
-        probabilities_f64(j, b);
+        probabilities_f64(l->j, b);
 }
 
 static block block_at(const job *j, int64_t head, int64_t row, void *scores)
@@ -223,51 +296,47 @@ static block block_at(const job *j, int64_t head, int64_t row, void *scores)
                    .scores = scores};
 }
 
-static void forward(const job *j, int64_t head, char *scratch)
+static void forward(const share *l, int64_t head)
 {
+    const job *j = l->j;
     const plan *p = j->p;
     char *y = j->out[0]->data;
 
     for (int64_t row = 0; row < p->t; row += ROWS) {
-        block b = block_at(j, head, row, scratch);
+        block b = block_at(j, head, row, l->scratch);
 
-        score(j, &b);
-        multiply(j, false, false, MNK(b.rows, p->e, b.columns), b.scores, b.columns, b.v, p->e,
-                 y + (size_t)((head * p->t + row) * p->e) * j->size, p->e, false);
+        score(l, &b);
+        multiply(l, USE, &b, b.scores, b.v, y + (size_t)((head * p->t + row) * p->e) * j->size);
     }
 }
 
-static void backward(const job *j, int64_t head, char *scratch)
+static void backward(const share *l, int64_t head)
 {
+    const job *j = l->j;
     const plan *p = j->p;
     char *dk = (char *)j->out[1]->data + (size_t)(head * p->s * p->d) * j->size;
     char *dv = (char *)j->out[2]->data + (size_t)(head * p->s * p->e) * j->size;
-    char *dp = scratch + p->scratch / 2;
+    char *dp = l->scratch + p->scratch / 2;
 
     memset(dk, 0, (size_t)(p->s * p->d) * j->size);
     memset(dv, 0, (size_t)(p->s * p->e) * j->size);
     for (int64_t row = 0; row < p->t; row += ROWS) {
-        block b = block_at(j, head, row, scratch);
+        block b = block_at(j, head, row, l->scratch);
         const char *dy = j->dy + (size_t)((head * p->t + row) * p->e) * j->size;
         char *dq = (char *)j->out[0]->data + (size_t)((head * p->t + row) * p->d) * j->size;
 
-        score(j, &b);
-        multiply(j, true, false, MNK(b.columns, p->e, b.rows), b.scores, b.columns, dy, p->e, dv,
-                 p->e, true);
-        multiply(j, false, true, MNK(b.rows, b.columns, p->e), dy, p->e, b.v, p->e, dp, b.columns,
-                 false);
+        score(l, &b);
+        multiply(l, DV, &b, b.scores, dy, dv);
+        multiply(l, DP, &b, dy, b.v, dp);
         if (j->dtype == WF_F32)
             slopes_f32(j, &b, dp);
         else
             slopes_f64(j, &b, dp);
-        multiply(j, false, p->trans_k, MNK(b.rows, p->d, b.columns), dp, b.columns, b.k,
-                 p->trans_k ? p->s : p->d, dq, p->d, false);
+        multiply(l, DQ, &b, dp, b.k, dq);
         if (p->trans_k)
-            multiply(j, true, false, MNK(p->d, b.columns, b.rows), b.q, p->d, dp, b.columns, dk,
-                     p->s, true);
+            multiply(l, DK, &b, b.q, dp, dk);
         else
-            multiply(j, true, false, MNK(b.columns, p->d, b.rows), dp, b.columns, b.q, p->d, dk,
-                     p->d, true);
+            multiply(l, DK, &b, dp, b.q, dk);
     }
 }
 
@@ -275,13 +344,15 @@ static void backward(const job *j, int64_t head, char *scratch)
 static void range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
+    const plan *p = j->p;
 
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t h = i * j->p->heads / j->p->jobs; h < (i + 1) * j->p->heads / j->p->jobs; h++)
-            if (j->dy)
-                backward(j, h, j->scratch + (size_t)i * j->p->scratch);
-            else
-                forward(j, h, j->scratch + (size_t)i * j->p->scratch);
+    for (int64_t i = begin; i < end; i++) {
+        share l = {j, (uint32_t)i, j->scratch + (size_t)i * p->scratch,
+                   j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch};
+
+        for (int64_t h = i * p->heads / p->jobs; h < (i + 1) * p->heads / p->jobs; h++)
+            (j->dy ? backward : forward)(&l, h);
+    }
 }
 
 /* Strides of the mask under [heads..., t, s], axis by axis: a merged walk would hide the rows. */
@@ -335,6 +406,66 @@ static wf_status find_until(plan *p, const wf_tensor *mask, wf_arena *arena, wf_
     return WF_OK;
 }
 
+static void drop_products(plan *p)
+{
+    int64_t each = p->blocks * STAGES;
+
+    for (int64_t i = 0; p->products && i < each * p->jobs; i++)
+        if (i % each < STAGES || p->products[i] != p->products[i - STAGES])
+            wf_onednn_product_free(p->products[i]);
+    p->products = NULL;
+}
+
+static void release(void *state)
+{
+    drop_products(state);
+}
+
+/* The product of stage `which` of block i of a job: the one of the block before, when it is of the
+ * same shape. False: there is none. */
+static bool make_product(plan *p, wf_onednn_product **of_job, int64_t i, stage which)
+{
+    int64_t rows = WF_MIN(p->t - i * ROWS, (int64_t)ROWS);
+    int64_t columns = p->until ? p->until[i] : p->s;
+    wf_strided_product s = shape_of(p, which, rows, columns);
+    wf_onednn_shape shape = {s.trans_a, s.trans_b, false, s.m,           s.n,   s.k,
+                             s.lda,     s.ldb,     s.ldc, s.beta != 0.0, false, false};
+    bool same = i > 0 && rows == ROWS && (!p->until || columns == p->until[i - 1]);
+    wf_onednn_product **at = &of_job[i * STAGES + which];
+
+    *at = same ? at[-STAGES] : wf_onednn_product_new(&shape);
+    if (*at)
+        p->product_scratch =
+            WF_MAX(p->product_scratch, wf_align_up(wf_onednn_product_workspace(*at), 128));
+    return *at;
+}
+
+static wf_status make_products(wf_prep *prep, plan *p, const wf_tensor *q, bool is_grad,
+                               wf_err *err)
+{
+    int64_t blocks = (p->t + ROWS - 1) / ROWS;
+    size_t n = (size_t)blocks * STAGES * p->jobs;
+
+    if (q->dtype != WF_F32 || !wf_onednn_has_f32() || blocks > MOST_BLOCKS || blocks == 0 ||
+        p->d == 0 || p->e == 0 || p->heads == 0)
+        return WF_OK;
+    p->products = wf_arena_array(prep->arena, n, sizeof *p->products);
+    if (!p->products)
+        return wf_fail_nomem(err, n * sizeof *p->products);
+    memset(p->products, 0, n * sizeof *p->products);
+    p->blocks = blocks;
+    for (uint32_t k = 0; k < p->jobs; k++)
+        for (int64_t i = 0; i < blocks; i++)
+            for (int which = 0; which < (is_grad ? STAGES : DV); which++)
+                if (!(is_grad && which == USE) &&
+                    !make_product(p, p->products + (int64_t)k * blocks * STAGES, i, which)) {
+                    drop_products(p);
+                    p->product_scratch = 0;
+                    return WF_OK;
+                }
+    return WF_OK;
+}
+
 static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
 {
     const wf_tensor *q = in[0], *k = in[1], *v = in[2], *mask = in[3];
@@ -343,6 +474,8 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
+    prep->state = p;
+    prep->release = release;
     p->trans_k = wf_node_int(prep->node, "transK", 0) != 0;
     p->scale = (double)wf_node_float(prep->node, "scale", 1);
     p->fill = (double)wf_node_float(prep->node, "fill", -INFINITY);
@@ -364,11 +497,11 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
             WF_TRY(find_until(p, mask, prep->arena, err));
     }
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->heads), (int64_t)1);
+    WF_TRY(make_products(prep, p, q, is_grad, err));
     if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->s, &rows) ||
-        !wf_mul_size(wf_align_up(rows, 128), p->jobs, &prep->workspace_bytes))
+        !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))
         return wf_fail_nomem(err, SIZE_MAX);
     p->scratch = wf_align_up(rows, 128);
-    prep->state = p;
     return WF_OK;
 }
 
