@@ -225,10 +225,10 @@ def prepare(folder, case, bf16):
 def weft(build, path, threads, count):
     done = subprocess.run([os.path.join(build, "bench", "bench_train"), path, str(threads), "5"],
                           capture_output=True, text=True)
-    m = re.search(r": (\d+) \((\d+)-(\d+)\) examples/s", done.stdout)
+    m = re.search(r": ([\d.]+) \(([\d.]+)-([\d.]+)\) examples/s", done.stdout)
     if not m:
         sys.exit(done.stdout + done.stderr)
-    return [int(v) * count for v in m.groups()], done.stdout.strip()
+    return [float(v) * count for v in m.groups()], done.stdout.strip()
 
 
 def peer(case, threads, options):

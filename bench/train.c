@@ -250,7 +250,7 @@ static wf_status measure(bench *b, double seconds, wf_err *err)
     qsort(rate, WINDOWS, sizeof rate[0], by_size);
     whole = (double)(b->spent_ns[0] + b->spent_ns[1] + b->spent_ns[2]) / 100;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%s batch %lu threads %u: %.0f (%.0f-%.0f) examples/s   gather %.0f %% network %.0f %% "
+    printf("%s batch %lu threads %u: %.2f (%.2f-%.2f) examples/s   gather %.0f %% network %.0f %% "
            "update %.0f %%   loss %.4f -> %.4f   peak %ld MiB\n",
            b->job->name, (unsigned long)b->job->batch, wf_pool_threads(b->pool), rate[WINDOWS / 2],
            rate[0], rate[WINDOWS - 1], (double)b->spent_ns[0] / whole,
