@@ -34,7 +34,7 @@
 enum { ONEDNN_LEAST = 32, MOST_SUMS = 16 };
 /* Outputs along a map up to which bfloat16 goes by conv_rows.h; oneDNN 2.6 fills its tiles along
  * them, and its gradients of weights are the worst at that (bench/models.py --bf16). */
-enum { ROWS_MOST = 4, ROWS_MOST_FOR_WEIGHTS = 8 };
+enum { ROWS_MOST = 4, ROWS_MOST_FOR_WEIGHTS = 16 };
 /* Fewer channels than these would mostly be multiplied as zeros in bfloat16. */
 enum { BF16_CHANNELS = 16 };
 

@@ -4,11 +4,16 @@
 #include "common/base/size.h"
 #include "common/kernels/cpu/bf16.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/onednn.h"
 #include "common/kernels/cpu/product.h"
 
 #include <string.h>
 
 enum { ALIGN = 64, BLOCK = 16 };
+/* Gradients of weights up to LARGE bytes: groups of images with sums of their own, and the most
+ * bytes of columns that a group makes at a time. How many groups there are is a matter of the
+ * shape, so that sums do not depend on threads. Larger ones are one product over all pixels. */
+enum { GROUPS = 8, LARGE = 4 << 20, COLUMNS = 2 << 20 };
 
 struct wf_conv_rows {
     wf_onednn_conv_shape s;
@@ -17,6 +22,10 @@ struct wf_conv_rows {
     /* Where in the workspace: rows of images, maps and weights, rounded; columns, rounded, or their
      * gradients in f32; what is made, in rows. */
     size_t images, maps, weights, columns, made;
+    /* Gradients of weights have their rooms once for each group, `room` bytes apart. */
+    wf_onednn_product **of_group; /* [groups]; the product above is NULL then */
+    int64_t groups, some;         /* images at a time */
+    size_t room, scratch;
 };
 
 typedef struct job {
@@ -90,26 +99,31 @@ static int64_t pixel(const wf_onednn_conv_shape *s, int64_t o, int64_t k)
     return h < 0 || h >= s->in[0] || w < 0 || w >= s->in[1] ? -1 : h * s->in[1] + w;
 }
 
+/* The columns of one image, from its rows. */
+static void image_columns(const wf_conv_rows *v, const char *x, char *to)
+{
+    size_t row = (size_t)v->s.c * sizeof(uint16_t);
+
+    for (int64_t o = 0; o < v->out; o++)
+        for (int64_t k = 0; k < v->taps; k++, to += row) {
+            int64_t at = pixel(&v->s, o, k);
+
+            if (at < 0)
+                memset(to, 0, row);
+            else
+                memcpy(to, x + (size_t)at * row, row);
+        }
+}
+
 static void columns_of(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const wf_conv_rows *v = j->v;
     size_t row = (size_t)v->s.c * sizeof(uint16_t);
 
-    for (int64_t i = begin; i < end; i++) {
-        const char *x = (const char *)j->from + (size_t)(i * v->in) * row;
-        char *to = (char *)j->to + (size_t)(i * v->out * v->taps) * row;
-
-        for (int64_t o = 0; o < v->out; o++)
-            for (int64_t k = 0; k < v->taps; k++, to += row) {
-                int64_t at = pixel(&v->s, o, k);
-
-                if (at < 0)
-                    memset(to, 0, row);
-                else
-                    memcpy(to, x + (size_t)at * row, row);
-            }
-    }
+    for (int64_t i = begin; i < end; i++)
+        image_columns(v, (const char *)j->from + (size_t)(i * v->in) * row,
+                      (char *)j->to + (size_t)(i * v->out * v->taps) * row);
 }
 
 WF_MULTIVERSION static void add(const float *x, float *y, int64_t n)
@@ -148,14 +162,77 @@ static size_t room(size_t *end, int64_t elems, size_t size)
     return at;
 }
 
+/* The most of 1 to `most` that divides n. */
+static int64_t divisor(int64_t n, int64_t most)
+{
+    most = WF_MAX(most, (int64_t)1);
+    while (n % most)
+        most--;
+    return most;
+}
+
+/* The product of a group adds what a few images give: maps [m, some out] times columns. */
+static bool make_groups(wf_prep *prep, wf_conv_rows *v)
+{
+    const wf_onednn_conv_shape *s = &v->s;
+    int64_t wide = v->taps * s->c, image = v->out * wide * (int64_t)sizeof(uint16_t);
+    wf_onednn_shape shape = {.bf16 = true, .m = s->m, .n = wide, .ldb = wide, .ldc = wide};
+
+    v->groups = divisor(s->images, GROUPS);
+    v->some = divisor(s->images / v->groups, COLUMNS / WF_MAX(image, (int64_t)1));
+    if (v->groups < WF_MIN((int64_t)prep->threads, (int64_t)GROUPS))
+        return false; /* a batch that divides badly */
+    shape.k = shape.lda = v->some * v->out;
+    shape.add = true;
+    v->of_group = wf_arena_array(prep->arena, (size_t)v->groups, sizeof *v->of_group);
+    for (int64_t g = 0; v->of_group && g < v->groups; g++) {
+        v->of_group[g] = wf_onednn_product_new(&shape);
+        if (!v->of_group[g])
+            return false;
+    }
+    if (!v->of_group)
+        return false;
+    v->images = room(&v->room, v->some * v->in * s->c, sizeof(uint16_t));
+    v->maps = room(&v->room, s->m * shape.k, sizeof(uint16_t));
+    v->columns = room(&v->room, shape.k * wide, sizeof(uint16_t));
+    v->scratch = room(&v->room, (int64_t)wf_onednn_product_workspace(v->of_group[0]), 1);
+    v->made = (size_t)v->groups * v->room; /* [groups, m, taps c] */
+    prep->workspace_bytes =
+        v->made + (size_t)v->groups * wf_align_up((size_t)(s->m * wide) * sizeof(float), ALIGN);
+    return true;
+}
+
+static wf_status make_product(wf_prep *prep, wf_conv_rows *v, wf_err *err)
+{
+    const wf_onednn_conv_shape *s = &v->s;
+    bool forward = s->way == WF_ONEDNN_FORWARD, data = s->way == WF_ONEDNN_DATA;
+    int64_t rows = s->images * v->out, wide = v->taps * s->c;
+    wf_product p = {.dtype = WF_F32, .alpha = 1, .trans_b = forward};
+    size_t end;
+
+    p.m = forward || data ? rows : s->m;
+    p.n = forward ? s->m : wide;
+    p.k = forward ? wide : data ? s->m : rows;
+    WF_TRY(wf_product_prepare(prep, &p, WF_PRODUCT_ROUNDED, &v->product, err));
+    end = wf_align_up(prep->workspace_bytes, ALIGN);
+    v->images = room(&end, data ? 0 : s->images * v->in * s->c, sizeof(uint16_t));
+    v->maps = room(&end, forward ? 0 : rows * s->m, sizeof(uint16_t));
+    v->weights = room(&end, forward || data ? s->m * wide : 0, sizeof(uint16_t));
+    v->columns = room(&end, rows * wide, data ? sizeof(float) : sizeof(uint16_t));
+    v->made = room(&end,
+                   forward ? rows * s->m
+                   : data  ? s->images * v->in * s->c
+                           : s->m * wide,
+                   sizeof(float));
+    prep->workspace_bytes = end;
+    return WF_OK;
+}
+
 wf_status wf_conv_rows_prepare(wf_prep *prep, const wf_onednn_conv_shape *s, wf_conv_rows **out,
                                wf_err *err)
 {
     wf_conv_rows *v = wf_arena_alloc(prep->arena, sizeof *v);
-    bool forward = s->way == WF_ONEDNN_FORWARD, weights = s->way == WF_ONEDNN_WEIGHTS;
-    int64_t rows, wide;
-    wf_product p = {.dtype = WF_F32, .alpha = 1};
-    size_t end;
+    bool there;
 
     *out = NULL;
     if (!v)
@@ -164,36 +241,27 @@ wf_status wf_conv_rows_prepare(wf_prep *prep, const wf_onednn_conv_shape *s, wf_
                         .in = s->in[0] * s->in[1],
                         .out = s->out[0] * s->out[1],
                         .taps = s->kernel[0] * s->kernel[1]};
-    rows = s->images * v->out;
-    wide = v->taps * s->c;
-    p.m = weights ? s->m : rows;
-    p.n = forward ? s->m : wide;
-    p.k = forward ? wide : weights ? rows : s->m;
-    p.trans_b = forward;
-    WF_TRY(wf_product_prepare(prep, &p, WF_PRODUCT_ROUNDED, &v->product, err));
-    if (!wf_product_is_bf16(v->product)) {
-        wf_product_release(v->product);
-        return WF_OK;
+    if (s->way == WF_ONEDNN_WEIGHTS && s->m * v->taps * s->c * (int64_t)sizeof(float) <= LARGE) {
+        there = make_groups(prep, v);
+    } else {
+        WF_TRY(make_product(prep, v, err));
+        there = wf_product_is_bf16(v->product);
     }
-    end = wf_align_up(prep->workspace_bytes, ALIGN);
-    v->images = room(&end, s->way == WF_ONEDNN_DATA ? 0 : s->images * v->in * s->c, 2);
-    v->maps = room(&end, forward ? 0 : rows * s->m, 2);
-    v->weights = room(&end, weights ? 0 : s->m * wide, 2);
-    v->columns = room(&end, rows * wide, s->way == WF_ONEDNN_DATA ? 4 : 2);
-    v->made = room(&end,
-                   forward   ? rows * s->m
-                   : weights ? s->m * wide
-                             : s->images * v->in * s->c,
-                   4);
-    prep->workspace_bytes = end;
-    *out = v;
+    if (there)
+        *out = v;
+    else
+        wf_conv_rows_release(v);
     return WF_OK;
 }
 
 void wf_conv_rows_release(wf_conv_rows *v)
 {
-    if (v)
-        wf_product_release(v->product);
+    if (!v)
+        return;
+    wf_product_release(v->product);
+    for (int64_t g = 0; v->of_group && g < v->groups; g++)
+        wf_onednn_product_free(v->of_group[g]);
+    v->of_group = NULL;
 }
 
 static void each(const wf_run *run, const wf_conv_rows *v, wf_pool_fn *fn, int64_t items,
@@ -213,32 +281,95 @@ static void make_columns(const wf_conv_rows *v, const wf_run *run, const float *
          at + v->columns);
 }
 
+typedef struct weights_job {
+    const wf_conv_rows *v;
+    const float *x, *y;
+    char *workspace;
+    size_t sum; /* bytes of a group's sum */
+} weights_job;
+
+/* Images [from, from + some) into the group's sum. */
+static void add_some(const weights_job *j, int64_t g, int64_t from)
+{
+    const wf_conv_rows *v = j->v;
+    const wf_onednn_conv_shape *s = &v->s;
+    char *own = j->workspace + (size_t)g * v->room;
+    uint16_t *images = (void *)(own + v->images), *maps = (void *)(own + v->maps);
+
+    for (int64_t i = 0; i < v->some; i++) {
+        const float *y = j->y + (from + i) * s->m * v->out;
+
+        round_across(j->x + (from + i) * s->c * v->in, s->c, v->in, images + i * v->in * s->c);
+        image_columns(v, (const char *)(images + i * v->in * s->c),
+                      own + v->columns + (size_t)(i * v->out * v->taps * s->c) * sizeof(uint16_t));
+        for (int64_t m = 0; m < s->m; m++)
+            wf_round_to_bf16(y + m * v->out, maps + (m * v->some + i) * v->out, v->out);
+    }
+    wf_onednn_product_run(v->of_group[g], maps, own + v->columns, NULL,
+                          (float *)(void *)(j->workspace + v->made + (size_t)g * j->sum),
+                          own + v->scratch);
+}
+
+static void sum_groups(void *arg, int64_t begin, int64_t end)
+{
+    const weights_job *j = arg;
+    const wf_conv_rows *v = j->v;
+    int64_t each = v->s.images / v->groups;
+
+    for (int64_t g = begin; g < end; g++) {
+        memset(j->workspace + v->made + (size_t)g * j->sum, 0, j->sum);
+        for (int64_t i = 0; i < each; i += v->some)
+            add_some(j, g, g * each + i);
+    }
+}
+
+/* Elements [begin, end) of the first group's sum: those of the others are added in order. */
+static void add_groups(void *arg, int64_t begin, int64_t end)
+{
+    const weights_job *j = arg;
+
+    for (int64_t g = 1; g < j->v->groups; g++)
+        add((const float *)(const void *)(j->workspace + j->v->made + (size_t)g * j->sum) + begin,
+            (float *)(void *)(j->workspace + j->v->made) + begin, end - begin);
+}
+
+static void make_weights(const wf_conv_rows *v, const wf_run *run, const float *x, const float *y,
+                         float *w)
+{
+    int64_t wide = v->taps * v->s.c;
+    weights_job j = {v, x, y, run->workspace,
+                     wf_align_up((size_t)(v->s.m * wide) * sizeof(float), ALIGN)};
+
+    wf_pool_for(run->pool, v->groups, 1, sum_groups, &j);
+    wf_pool_for(run->pool, v->s.m * wide, WF_GRAIN, add_groups, &j);
+    each(run, v, turn_items, v->s.m, v->s.c, v->taps, (char *)run->workspace + v->made, w);
+}
+
 void wf_conv_rows_go(const wf_conv_rows *v, const wf_run *run, float *x, float *w, float *y)
 {
     const wf_onednn_conv_shape *s = &v->s;
     char *at = run->workspace;
 
-    if (s->way != WF_ONEDNN_DATA)
+    if (v->of_group) {
+        make_weights(v, run, x, y, w);
+        return;
+    }
+    if (s->way == WF_ONEDNN_WEIGHTS) {
         make_columns(v, run, x);
-    if (s->way == WF_ONEDNN_DATA)
-        each(run, v, round_items, s->images, v->out, s->m, y, at + v->maps);
-    if (s->way == WF_ONEDNN_WEIGHTS)
         each(run, v, round_maps, s->m, v->out, s->images, y, at + v->maps);
-    if (s->way != WF_ONEDNN_WEIGHTS)
-        each(run, v, round_items, s->m, v->taps, s->c, w, at + v->weights);
-    switch (s->way) {
-    case WF_ONEDNN_FORWARD:
-        wf_product_go(v->product, run, at + v->columns, at + v->weights, NULL, at + v->made);
-        each(run, v, turn_items, s->images, s->m, v->out, at + v->made, y);
-        break;
-    case WF_ONEDNN_DATA:
-        wf_product_go(v->product, run, at + v->maps, at + v->weights, NULL, at + v->columns);
-        each(run, v, add_columns, s->images, v->out, v->taps * s->c, at + v->columns, at + v->made);
-        each(run, v, turn_items, s->images, s->c, v->in, at + v->made, x);
-        break;
-    case WF_ONEDNN_WEIGHTS:
         wf_product_go(v->product, run, at + v->maps, at + v->columns, NULL, at + v->made);
         each(run, v, turn_items, s->m, s->c, v->taps, at + v->made, w);
-        break;
+        return;
     }
+    each(run, v, round_items, s->m, v->taps, s->c, w, at + v->weights);
+    if (s->way == WF_ONEDNN_FORWARD) {
+        make_columns(v, run, x);
+        wf_product_go(v->product, run, at + v->columns, at + v->weights, NULL, at + v->made);
+        each(run, v, turn_items, s->images, s->m, v->out, at + v->made, y);
+        return;
+    }
+    each(run, v, round_items, s->images, v->out, s->m, y, at + v->maps);
+    wf_product_go(v->product, run, at + v->maps, at + v->weights, NULL, at + v->columns);
+    each(run, v, add_columns, s->images, v->out, v->taps * s->c, at + v->columns, at + v->made);
+    each(run, v, turn_items, s->images, s->c, v->in, at + v->made, x);
 }
