@@ -9,6 +9,7 @@
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
 #include "common/graph/onnx.h"
+#include "common/kernels/kernel.h"
 #include "common/log/log.h"
 #include "worker/dataset.h"
 #include "worker/gradients.h"
@@ -309,6 +310,12 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     return rc;
 }
 
+static void warn_of_float32(const wf_trainer *t)
+{
+    if (t->job->bf16 && !wf_kernels_have_bf16())
+        WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
+}
+
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
     wf_plan *first;
@@ -319,6 +326,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     t->train.n_fetches = start->n_train_outputs;
     t->eval.meanings = (const Weft__Output *const *)start->eval_outputs;
     t->eval.n_fetches = start->n_eval_outputs;
+    warn_of_float32(t);
     WF_TRY(open_side(t, &t->train, &start->train_graph, t->job->train, t->job->n_train,
                      t->job->batch, t->job->shuffle, err));
     WF_TRY(plan_for(t, &t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,

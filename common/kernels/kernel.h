@@ -87,6 +87,8 @@ typedef struct wf_kernel {
  * Errors: WF_UNSUPPORTED, naming node, operation and dtype. */
 WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, wf_device device, const wf_kernel **out,
                                      wf_err *err);
+/* Whether this processor multiplies in bfloat16: without it wf_prep.bf16 changes nothing. */
+bool wf_kernels_have_bf16(void);
 /* Row i of the table, NULL past its end; for documentation and table-driven tests. */
 const wf_kernel *wf_kernel_at(size_t i);
 

@@ -2,7 +2,7 @@
 /* tests/parity/plan_tool.c - what the parity tests of kernels and plans drive: runs a model as it
  * is and writes all its outputs.
  *
- *   plan_tool MODEL.onnx IN OUT [THREADS]
+ *   plan_tool MODEL.onnx IN OUT [THREADS [bfloat16]]
  *
  * IN and OUT hold tensors one after the other: u32 bytes of name, name, u32 dtype (ONNX's number),
  * u32 rank, i64 dims, elements; all little-endian. The plan runs twice, into buffers of the caller
@@ -70,11 +70,11 @@ static void free_tensors(tensors *t)
     }
 }
 
-static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, wf_plan **plan,
-                           wf_err *err)
+static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, bool bf16,
+                           wf_plan **plan, wf_err *err)
 {
     wf_plan_shape shapes[MOST];
-    wf_plan_options o = {.pool = pool, .n_shapes = in->n, .shapes = shapes};
+    wf_plan_options o = {.pool = pool, .n_shapes = in->n, .shapes = shapes, .bf16 = bf16};
 
     for (uint32_t i = 0; i < in->n; i++) {
         shapes[i] = (wf_plan_shape){.name = in->names[i], .rank = in->t[i]->rank};
@@ -128,7 +128,7 @@ static wf_status run_once(wf_plan *plan, bool bind, wf_bytes *out, wf_err *err)
 }
 
 static wf_status run(const char *model, const char *in_path, const char *out_path, uint32_t threads,
-                     wf_err *err)
+                     bool bf16, wf_err *err)
 {
     tensors in = {0};
     wf_graph *g = NULL;
@@ -142,7 +142,7 @@ static wf_status run(const char *model, const char *in_path, const char *out_pat
     if (rc == WF_OK)
         rc = wf_pool_new(threads, &pool, err);
     if (rc == WF_OK)
-        rc = make_plan(g, &in, pool, &plan, err);
+        rc = make_plan(g, &in, pool, bf16, &plan, err);
     if (rc == WF_OK)
         rc = run_once(plan, false, &first, err);
     if (rc == WF_OK)
@@ -168,7 +168,8 @@ int main(int argc, char **argv)
 
     if (argc < 4)
         return wf_exit_code(WF_USAGE);
-    rc = run(argv[1], argv[2], argv[3], argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1, &err);
+    rc = run(argv[1], argv[2], argv[3], argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
+             argc > 5 && strcmp(argv[5], "bfloat16") == 0, &err);
     if (rc != WF_OK)
         fprintf(stderr, "%s%s%s\n", err.what, err.mend[0] ? "; " : "", err.mend);
     return wf_exit_code(rc);

@@ -2,8 +2,15 @@
 /* common/kernels/cpu/bf16.c */
 #include "common/kernels/cpu/bf16.h"
 #include "common/base/cc.h"
+#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/kernel.h"
 
 #include <string.h>
+
+bool wf_kernels_have_bf16(void)
+{
+    return wf_onednn_has_bf16();
+}
 
 /* As wf_f32_to_bf16, in a form that vectorises. */
 WF_MULTIVERSION void wf_round_to_bf16(const float *x, uint16_t *y, int64_t n)

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Products and convolutions under `compute: bfloat16`.
+
+bfloat16.py PLAN_TOOL
+
+Factors that are exact in bfloat16 must give what f32 gives, up to the rounding of sums; factors that
+are not must come out elsewhere, near. On a processor without bfloat16 both give f32's bits, and the
+second half is left out with a word. Exit 77 where onnx is absent.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+
+    import kernels
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+WEFT = "ai.weft"
+
+
+def exact(rng, *shape):
+    """Of 8 significant bits, as many as bfloat16 has."""
+    return (rng.integers(-128, 129, shape) / 64).astype(np.float32)
+
+
+def loose(rng, *shape):
+    return rng.normal(0, 1, shape).astype(np.float32)
+
+
+def convolutions(draw, rng):
+    # batch, channels, maps, extent, kernel, stride, dilation: 4 and 8 and 16 across go by rows of pixels
+    for n, c, m, size, k, stride, dilation in ((8, 16, 32, 4, 3, 1, 1), (8, 64, 512, 4, 3, 1, 1),
+                                               (8, 512, 512, 4, 3, 1, 1), (16, 32, 48, 8, 3, 1, 1),
+                                               (8, 32, 64, 14, 5, 1, 1), (8, 24, 40, 16, 3, 2, 1),
+                                               (8, 64, 64, 32, 3, 1, 1), (6, 32, 32, 9, 3, 1, 2),
+                                               (8, 32, 64, 8, 1, 1, 1), (8, 32, 64, 8, 1, 2, 1),
+                                               (7, 32, 32, 6, 3, 1, 1), (4, 3, 64, 32, 3, 1, 1)):
+        pad = dilation * (k - 1) // 2
+        out = (size + 2 * pad - dilation * (k - 1) - 1) // stride + 1
+        attrs = dict(kernel_shape=[k, k], strides=[stride] * 2, dilations=[dilation] * 2, pads=[pad] * 4)
+        x, w, dy = draw(rng, n, c, size, size), draw(rng, m, c, k, k), draw(rng, n, m, out, out)
+        yield kernels.single("Conv", x, w, draw(rng, m), **attrs)
+        yield kernels.single("ConvDataGrad", dy, w, x, domain=WEFT, **attrs)
+        yield kernels.single("ConvWeightGrad", dy, x, w, domain=WEFT, **attrs)
+        yield kernels.single("ConvTranspose", dy, w, draw(rng, c),
+                             output_padding=[(size + 2 * pad - dilation * (k - 1) - 1) % stride] * 2, **attrs)
+
+
+def products(draw, rng):
+    for m, n, k in ((128, 96, 130), (300, 70, 65), (64, 1000, 33), (1024, 256, 200), (33, 4096, 64)):
+        for a in (0, 1):
+            for b in (0, 1):
+                yield kernels.single("Gemm", draw(rng, *((k, m) if a else (m, k))),
+                                     draw(rng, *((n, k) if b else (k, n))), draw(rng, n), transA=a, transB=b)
+        yield kernels.single("MatMul", draw(rng, m, k), draw(rng, k, n))
+
+
+def run(tool, folder, model, feeds, threads, compute):
+    source, result = os.path.join(folder, "in"), os.path.join(folder, "out")
+    with open(source, "wb") as f:
+        f.write(kernels.pack(feeds))
+    done = subprocess.run([tool, model, source, result, str(threads), compute], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with open(result, "rb") as f:
+        return kernels.unpack(f.read())
+
+
+def compare(tool, folder, case):
+    """The distance of bfloat16 from f32, of the largest."""
+    model, feeds = kernels.make(case, 0)
+    path = os.path.join(folder, "one.onnx")
+    onnx.save(model, path)
+    worst = 0
+    for threads in (1, 3):
+        want = run(tool, folder, path, feeds, threads, "float32")
+        got = run(tool, folder, path, feeds, threads, "bfloat16")
+        for name, value in want.items():
+            assert got[name].shape == value.shape and np.isfinite(got[name]).all()
+            worst = max(worst, np.abs(got[name] - value).max() / np.abs(value).max())
+    return worst
+
+
+def main(tool):
+    checks = failed = rounded = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for draw, most in ((exact, 2e-6), (loose, 1e-2)):
+            rng = np.random.default_rng(1)
+            for case in [*convolutions(draw, rng), *products(draw, rng)]:
+                checks += 1
+                far = compare(tool, folder, case)
+                rounded += draw is loose and far > 1e-4
+                if far > most:
+                    failed += 1
+                    print("FAILED ", case[0], [np.shape(v) for v in case[1]], case[4], f"off by {far:.2g}")
+    if rounded == 0:
+        print("this processor has no bfloat16: all was computed in f32")
+    elif rounded < checks / 4:
+        failed += 1
+        print(f"FAILED  only {rounded} cases rounded their factors")
+    print(f"{checks - failed} of {checks} checks")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
