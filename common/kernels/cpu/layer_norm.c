@@ -9,6 +9,7 @@
 #include "common/graph/graph.h"
 #include "common/graph/op.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/lanes.h"
 #include "common/kernels/cpu/rows.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@
 
 /* The columns of BLOCK rows are summed by themselves before they join the others: an error that
  * grows with BLOCK + rows / BLOCK, not with rows. */
-enum { LANES = 16, TILE = 256, BLOCK = 32 };
+enum { TILE = 256, BLOCK = 32 };
 
 typedef struct layer_norm {
     int64_t rows, n;
@@ -79,25 +80,24 @@ typedef struct job {
     WF_MULTIVERSION static void sums_##suffix(const T *dy, const T *x, const T *scale, T mean,     \
                                               T inv, int64_t n, double sums[2])                    \
     {                                                                                              \
-        T sum[LANES] = {0}, with[LANES] = {0};                                                     \
+        wf_lanes_##suffix sum = {0}, with = {0}, g, v, s;                                          \
+        T more = 0, more_with = 0;                                                                 \
         int64_t i = 0;                                                                             \
                                                                                                    \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++) {                                                      \
-                T g = dy[i + k] * scale[i + k];                                                    \
-                                                                                                   \
-                sum[k] += g;                                                                       \
-                with[k] += g * ((x[i + k] - mean) * inv);                                          \
-            }                                                                                      \
+        for (; i + WF_LANES <= n; i += WF_LANES) {                                                 \
+            memcpy(&g, dy + i, sizeof g);                                                          \
+            memcpy(&v, x + i, sizeof v);                                                           \
+            memcpy(&s, scale + i, sizeof s);                                                       \
+            g *= s;                                                                                \
+            sum += g;                                                                              \
+            with += g * ((v - mean) * inv);                                                        \
+        }                                                                                          \
         for (; i < n; i++) {                                                                       \
-            sum[0] += dy[i] * scale[i];                                                            \
-            with[0] += dy[i] * scale[i] * ((x[i] - mean) * inv);                                   \
+            more += dy[i] * scale[i];                                                              \
+            more_with += dy[i] * scale[i] * ((x[i] - mean) * inv);                                 \
         }                                                                                          \
-        sums[0] = sums[1] = 0;                                                                     \
-        for (int k = 0; k < LANES; k++) {                                                          \
-            sums[0] += (double)sum[k];                                                             \
-            sums[1] += (double)with[k];                                                            \
-        }                                                                                          \
+        sums[0] = (double)(wf_lanes_sum_##suffix(&sum) + more);                                    \
+        sums[1] = (double)(wf_lanes_sum_##suffix(&with) + more_with);                              \
     }                                                                                              \
     WF_MULTIVERSION static void dx_##suffix(const T *dy, const T *x, const T *scale, T mean,       \
                                             T inv, T first, T second, T *dx, int64_t n)            \
@@ -246,7 +246,7 @@ static wf_status layer_norm_grad(const wf_run *run, const wf_tensor *const in[],
     wf_pool_for(run->pool, v->rows, WF_GRAIN / 8 / WF_MAX(v->n, (int64_t)1) + 1,
                 f32 ? backward_f32 : backward_f64, &j);
     if (j.dscale || j.dbias)
-        wf_pool_for(run->pool, v->n, WF_GRAIN / WF_MAX(v->rows, (int64_t)1) + LANES,
+        wf_pool_for(run->pool, v->n, WF_GRAIN / WF_MAX(v->rows, (int64_t)1) + WF_LANES,
                     f32 ? columns_f32 : columns_f64, &j);
     return WF_OK;
 }

@@ -3,35 +3,31 @@
 #include "common/kernels/cpu/rows.h"
 #include "common/base/cc.h"
 #include "common/base/size.h"
+#include "common/kernels/cpu/lanes.h"
 
-enum { LANES = 16, BLOCK = 4096 };
+enum { BLOCK = 4096 };
 
 #define ROWS(T, suffix)                                                                            \
     WF_MULTIVERSION static void moments_##suffix(const T *x, T shift, int64_t n, double sums[2])   \
     {                                                                                              \
-        T sum[LANES] = {0}, square[LANES] = {0};                                                   \
+        wf_lanes_##suffix sum = {0}, square = {0}, v;                                              \
+        T more = 0, squares = 0;                                                                   \
         int64_t i = 0;                                                                             \
                                                                                                    \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++) {                                                      \
-                T d = x[i + k] - shift;                                                            \
-                                                                                                   \
-                sum[k] += d;                                                                       \
-                square[k] += d * d;                                                                \
-            }                                                                                      \
-        for (; i < n; i++) {                                                                       \
-            T d = x[i] - shift;                                                                    \
-                                                                                                   \
-            sum[0] += d;                                                                           \
-            square[0] += d * d;                                                                    \
+        for (; i + WF_LANES <= n; i += WF_LANES) {                                                 \
+            memcpy(&v, x + i, sizeof v);                                                           \
+            v -= shift;                                                                            \
+            sum += v;                                                                              \
+            square += v * v;                                                                       \
         }                                                                                          \
-        for (int width = LANES / 2; width > 0; width /= 2)                                         \
-            for (int k = 0; k < width; k++) {                                                      \
-                sum[k] += sum[k + width];                                                          \
-                square[k] += square[k + width];                                                    \
-            }                                                                                      \
-        sums[0] += (double)sum[0];                                                                 \
-        sums[1] += (double)square[0];                                                              \
+        for (; i < n; i++) {                                                                       \
+            T one = x[i] - shift;                                                                  \
+                                                                                                   \
+            more += one;                                                                           \
+            squares += one * one;                                                                  \
+        }                                                                                          \
+        sums[0] += (double)(wf_lanes_sum_##suffix(&sum) + more);                                   \
+        sums[1] += (double)(wf_lanes_sum_##suffix(&square) + squares);                             \
     }                                                                                              \
     void wf_moments_##suffix(const T *x, T shift, int64_t n, double sums[2])                       \
     {                                                                                              \
@@ -41,25 +37,22 @@ enum { LANES = 16, BLOCK = 4096 };
     WF_MULTIVERSION static void grad_##suffix(const T *dy, const T *x, T shift, int64_t n,         \
                                               double sums[2])                                      \
     {                                                                                              \
-        T sum[LANES] = {0}, with[LANES] = {0};                                                     \
+        wf_lanes_##suffix sum = {0}, with = {0}, g, v;                                             \
+        T more = 0, more_with = 0;                                                                 \
         int64_t i = 0;                                                                             \
                                                                                                    \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++) {                                                      \
-                sum[k] += dy[i + k];                                                               \
-                with[k] += dy[i + k] * (x[i + k] - shift);                                         \
-            }                                                                                      \
-        for (; i < n; i++) {                                                                       \
-            sum[0] += dy[i];                                                                       \
-            with[0] += dy[i] * (x[i] - shift);                                                     \
+        for (; i + WF_LANES <= n; i += WF_LANES) {                                                 \
+            memcpy(&g, dy + i, sizeof g);                                                          \
+            memcpy(&v, x + i, sizeof v);                                                           \
+            sum += g;                                                                              \
+            with += g * (v - shift);                                                               \
         }                                                                                          \
-        for (int width = LANES / 2; width > 0; width /= 2)                                         \
-            for (int k = 0; k < width; k++) {                                                      \
-                sum[k] += sum[k + width];                                                          \
-                with[k] += with[k + width];                                                        \
-            }                                                                                      \
-        sums[0] += (double)sum[0];                                                                 \
-        sums[1] += (double)with[0];                                                                \
+        for (; i < n; i++) {                                                                       \
+            more += dy[i];                                                                         \
+            more_with += dy[i] * (x[i] - shift);                                                   \
+        }                                                                                          \
+        sums[0] += (double)(wf_lanes_sum_##suffix(&sum) + more);                                   \
+        sums[1] += (double)(wf_lanes_sum_##suffix(&with) + more_with);                             \
     }                                                                                              \
     void wf_grad_sums_##suffix(const T *dy, const T *x, T shift, int64_t n, double sums[2])        \
     {                                                                                              \
