@@ -34,7 +34,7 @@ def train(weft, job, of, most_loss, records=None, least=None):
             import models
             models.export(job, c.path("data", "models"))
         c.must("up")
-        c.must("train", f"examples/{job}.yaml")
+        c.must("train", f"examples/{job}.yaml", timeout=240)
         reached = c.job(job)["eval"]
         check(reached["loss"] < most_loss, f"{job}: the loss is {reached['loss']:.4f}")
         for name, bound in (least or {}).items():
@@ -89,7 +89,7 @@ def lstm_imdb_steps_as_pytorch(weft):
         with open(os.path.join(EXAMPLES, "lstm-imdb.yaml"), encoding="utf-8") as f:
             text = f.read().replace("../data/", "data/").replace("epochs: 2", "epochs: 1")
         c.write("lstm.yaml", text.replace("format: npy", "format: npy\n  shuffle: false"))
-        c.must("train", "lstm.yaml")
+        c.must("train", "lstm.yaml", timeout=240)
         ours = [float.fromhex(line.split()[5]) for line in c.read("losses").splitlines()]
         model, inputs = peer.built("lstm-imdb", text, 1)
         step = peer.stepper(text, model, inputs, "binary_crossentropy")
