@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares a data set for the jobs beside this file: numpy arrays below data/NAME.
 
-    data.py NAME... [--shared DIR] [--to DIR] [--records N]
+    data.py NAME... [--shared DIR] [--to DIR] [--records N] [--validate]
 
-DIR of --shared holds the files as they were published, in DIR/data/NAME ($WEFT_SHARED unless given).
---records keeps the first N records for training and a quarter as many for evaluation: for a quick look.
-Needs numpy alone. A set whose files have no part for evaluation gives up its last fifth.
+DIR of --shared holds the files as they were published, in DIR/data/NAME ($WEFT_SHARED unless
+given). --records keeps the first N records for training and a quarter as many for evaluation: for a
+quick look. --validate leaves the records for evaluation out and puts a fifth of the others in their
+place: settings are chosen there, and judged afterwards on records that nobody looked at.
+Needs numpy alone. A set whose files have no part for evaluation gives up a fifth (higgs: a fourth).
 """
 import argparse
 import csv
@@ -33,7 +35,7 @@ def lines(*path):
 
 
 def cut(fields, part=5):
-    """Every fifth record is for evaluation."""
+    """One record in `part` is for evaluation."""
     n = len(next(iter(fields.values())))
     held = np.arange(n) % part == part - 1
     return ({k: v[~held] for k, v in fields.items()}, {k: v[held] for k, v in fields.items()})
@@ -90,7 +92,7 @@ def cifar10(source):
 
 def shakespeare(source):
     """Windows of 64 characters and the same one further; each training window begins where the one
-    before it is half over, so that every character is seen with at least half a window before it."""
+    before it is half over: every character is seen with at least half a window before it."""
     with open(os.path.join(source, "input.txt"), encoding="utf-8") as f:
         text = f.read()
     place = {letter: i for i, letter in enumerate(sorted(set(text)))}
@@ -144,7 +146,8 @@ def adult(source):
     texts, numbers = [1, 3, 5, 6, 7, 8, 9, 13], [0, 4, 10, 11, 12]
 
     def read(name):
-        return [[item.strip() for item in row.split(",")] for row in lines(source, name) if "," in row]
+        rows = [row.split(",") for row in lines(source, name) if "," in row]
+        return [[item.strip() for item in row] for row in rows]
     train, test = read("adult.data"), read("adult.test")
     words = sorted({(c, row[c]) for row in train for c in texts})
     place = {word: i + 1 for i, word in enumerate(words)}  # 0: never seen in training
@@ -152,8 +155,8 @@ def adult(source):
     def fields(rows):
         dense = np.array([[float(row[c]) for c in numbers] for row in rows])
         dense[:, 2:4] = np.log1p(dense[:, 2:4])
-        return {"dense": dense,
-                "ids": np.array([[place.get((c, row[c]), 0) for c in texts] for row in rows], np.int32),
+        ids = [[place.get((c, row[c]), 0) for c in texts] for row in rows]
+        return {"dense": dense, "ids": np.array(ids, np.int32),
                 "y": np.array([[row[14].startswith(">")] for row in rows], np.float32)}
     train, test = fields(train), fields(test)
     train["dense"], test["dense"] = standard(train["dense"], test["dense"])
@@ -167,17 +170,28 @@ SETS = {"a9a": (a9a, "a9a"), "adult": (adult, "adult"), "cifar10": (cifar10, "ci
         "shakespeare": (shakespeare, "tinyshakespeare")}
 
 
-def prepare(name, shared, to, records=None):
+def within(name, train):
+    """The records for training, cut in two. Windows of a text share letters with their neighbours,
+    so there the last ones are held, but for the first of them."""
+    if name != "shakespeare":
+        return cut(train)
+    at = len(train["x"]) * 4 // 5
+    return {k: v[:at] for k, v in train.items()}, {k: v[at + 1:] for k, v in train.items()}
+
+
+def prepare(name, shared, to, records=None, validate=False):
     """Writes to/NAME/train_FIELD.npy and eval_FIELD.npy; of mnist its four files as they are."""
     read, folder = SETS[name]
     source, target = os.path.join(shared, "data", folder), os.path.join(to, name)
     os.makedirs(target, exist_ok=True)
     parts = read(source)
     if parts is None:
+        if validate:
+            sys.exit(f"data.py: {name} is taken as it was published; --validate cannot cut it")
         for file in os.listdir(source):
             shutil.copyfile(os.path.join(source, file), os.path.join(target, file))
         return
-    for part, fields in zip(("train", "eval"), parts):
+    for part, fields in zip(("train", "eval"), within(name, parts[0]) if validate else parts):
         n = records if records is None or part == "train" else (records + 3) // 4
         for field, values in fields.items():
             np.save(os.path.join(target, f"{part}_{field}.npy"), np.ascontiguousarray(values[:n]))
@@ -191,11 +205,12 @@ def main():
     parser.add_argument("--shared", default=os.environ.get("WEFT_SHARED"))
     parser.add_argument("--to", default=os.path.join(HERE, "..", "data"))
     parser.add_argument("--records", type=int)
+    parser.add_argument("--validate", action="store_true")
     args = parser.parse_args()
     if not args.shared:
         sys.exit("data.py: where are the published files? give --shared DIR or set WEFT_SHARED")
     for name in args.name:
-        prepare(name, args.shared, args.to, args.records)
+        prepare(name, args.shared, args.to, args.records, args.validate)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 
 By the TorchScript exporter with training preserved, opset 17, the batch of any size: names of
 parameters stay, Dropout and BatchNormalization stay in the form they have in training. Each name is
-that of the job (lenet: lenet.yaml); the first values are drawn from seed 1.
+that of the job (lenet-mnist: lenet-mnist.yaml); the first values are drawn from seed 1.
 """
 import argparse
 import os
@@ -47,7 +47,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """He et al. 2015 with the stem for small images: 3x3 without a pool. `width` channels at first."""
+    """He et al. 2015 with the stem for small images, 3x3 without a pool; `width` channels first."""
 
     def __init__(self, width=64):
         super().__init__()
@@ -112,10 +112,14 @@ class GPT(nn.Module):
 
 
 class LSTM(nn.Module):
+    """Starts as Keras's does: rows of words are small, and the cells forget little."""
+
     def __init__(self, words=10_000, width=32, hidden=32):
         super().__init__()
         self.table, self.lstm = nn.Embedding(words, width), nn.LSTM(width, hidden, batch_first=True)
         self.fc = nn.Linear(hidden, 1)
+        nn.init.uniform_(self.table.weight, -0.05, 0.05)
+        nn.init.ones_(self.lstm.bias_ih_l0.data[hidden:2 * hidden])
 
     def forward(self, x):
         return self.fc(self.lstm(self.table(x))[0][:, -1])

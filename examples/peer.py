@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains the model of a job beside this file with PyTorch, to hold weft's result against.
 
-    peer.py NAME... [--threads N]
+    peer.py NAME... [--threads N] [--seed N]
 
 The same data, model, first values by the same rule, loss, batch, epochs and optimizer (Adam with
-weft's epsilon), in one process. The loss at the end is that of the records for evaluation.
+its epsilon where weft and Keras have it, clipping by the common norm), in one process. Another
+--seed is another order of the records and, for `layers`, other first values. What is shown after
+each epoch is of the records for evaluation.
 """
 import argparse
 import gzip
@@ -80,13 +82,12 @@ def auc(y, z):
     return (rank[y > 0].sum() - n * (n + 1) / 2) / (n * (len(y) - n))
 
 
-def evaluate(model, data, loss):
+def evaluate(model, data, inputs, loss):
     z, y = [], data["y"]
     model.eval()
     with torch.no_grad():
-        inputs = [k for k in data if k != "y"]
         for at in range(0, len(y), 500):
-            z.append(model(*[feed(data[k][at:at + 500]) for k in inputs]))
+            z.append(model(*[data[k][at:at + 500].to(kind) for k, kind in inputs.items()]))
     model.train()
     z = torch.cat(z)
     shown = {"loss": LOSSES[loss](z, y).item()}
@@ -98,29 +99,50 @@ def evaluate(model, data, loss):
     return shown
 
 
-def feed(value):
-    """Ids as int64, all else as float32."""
-    return value.long() if value.dtype == torch.int32 or value.dim() == 2 and \
-        value.dtype == torch.uint8 and value.shape[1] == 64 else value.float()
+def built(name, text, seed):
+    """The model of a job, and its inputs with their dtypes."""
+    torch.manual_seed(seed)
+    if name in models.MODELS:
+        return models.build(name), {k: v.dtype for k, v in models.MODELS[name][1].items()}
+    return layers(text), {"x": torch.float32}
 
 
-def train(name):
+def stepper(text, model, inputs, loss):
+    """A function that takes data and places in it, makes one step, and returns its loss."""
+    rate = float(re.search(r"learning_rate: ([\d.]+)", text)[1])
+    most, done = re.search(r"global_clipnorm: ([\d.]+)", text), 0
+    optimizer = torch.optim.Adam(model.parameters(), rate)
+
+    def step(data, at):
+        nonlocal done
+        done += 1
+        optimizer.zero_grad()
+        z = model(*[data[k][at].to(kind) for k, kind in inputs.items()])
+        value = LOSSES[loss](z, data["y"][at])
+        value.backward()
+        if most:
+            nn.utils.clip_grad_norm_(model.parameters(), float(most[1]))
+        # PyTorch adds epsilon after v's correction of bias, Keras and weft before it.
+        optimizer.param_groups[0]["eps"] = 1e-7 / (1 - 0.999 ** done) ** 0.5
+        optimizer.step()
+        return value.item()
+    return step
+
+
+def train(name, seed):
     with open(os.path.join(HERE, f"{name}.yaml"), encoding="utf-8") as f:
         text = f.read()
-    torch.manual_seed(1)
-    model = models.build(name) if name in models.MODELS else layers(text)
-    batch, epochs = (int(re.search(rf"^{key}: (\d+)", text, re.M)[1]) for key in ("batch", "epochs"))
-    rate = float(re.search(r"adam: {learning_rate: ([\d.]+)}", text)[1])
+    batch = int(re.search(r"^batch: (\d+)", text, re.M)[1])
+    epochs = int(re.search(r"^epochs: (\d+)", text, re.M)[1])
     loss = next(word for word in LOSSES if word in text)
     data, held = fields(text, "train"), fields(text, "eval")
-    inputs = [k for k in data if k != "y"]
-    optimizer, began = torch.optim.Adam(model.parameters(), rate, eps=1e-7), time.monotonic()
+    model, inputs = built(name, text, seed)
+    step, began = stepper(text, model, inputs, loss), time.monotonic()
+    torch.manual_seed(seed)
     for epoch in range(epochs):
         for at in torch.randperm(len(data["y"])).split(batch):
-            optimizer.zero_grad()
-            LOSSES[loss](model(*[feed(data[k][at]) for k in inputs]), data["y"][at]).backward()
-            optimizer.step()
-        shown = evaluate(model, held, loss)
+            step(data, at)
+        shown = evaluate(model, held, inputs, loss)
         print(f"{name}: epoch {epoch + 1}/{epochs}  {time.monotonic() - began:.1f} s  " +
               "  ".join(f"{k} {v:.4f}" for k, v in shown.items()), flush=True)
 
@@ -129,10 +151,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="+")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     for name in args.name:
-        train(name)
+        train(name, args.seed)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ uint64_t wf_training_global_step(const wf_master *m, const wf_job *j)
 {
     uint64_t steps = j->base_step + j->lost_steps;
 
-    for (uint32_t i = 0; i < m->n_members; i++)
+    /* Members work for one job at a time; generations of two jobs may have one number. */
+    for (uint32_t i = 0; j == m->job && i < m->n_members; i++)
         if (m->members[i].task.role == WF_ROLE_WORKER &&
             m->members[i].generation == j->generation && m->members[i].incarnation)
             steps += m->members[i].steps;

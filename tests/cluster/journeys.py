@@ -74,13 +74,16 @@ def a_cluster_by_hand(weft):
 def jobs_queue_and_a_following_train_hears_of_a_stop(weft):
     with Cluster(weft) as c:
         c.must("up")
+        c.must("train", small.write_job(c, "before"))
+        steps = c.job("before")["step"]
         for name in ("first", "second", "third"):
             small.write_job(c, name, epochs=100000 if name == "first" else 2)
         first = c.start("train", "first.yaml")
         c.until_job("first", lambda j: j["step"] > 100, "trains")
+        check(c.job("before")["step"] == steps, "steps of one job count for another")
         for name in ("second", "third"):
             c.must("submit", f"{name}.yaml")
-        check([j["state"] for j in c.status()["jobs"]] == ["running", "queued", "queued"],
+        check([j["state"] for j in c.status()["jobs"]] == ["done", "running", "queued", "queued"],
               str(c.status()["jobs"]))
         c.must("stop", "second")
         c.must("stop", "first")
