@@ -33,7 +33,8 @@ UNSUPPORTED = 3
 INF = np.float32(np.inf)
 PRODUCTS = {"DotAttention", "DotAttentionGrad", "Einsum", "Gemm", "Linear", "MatMul", "Conv",
             "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
-NORM_GRADIENTS = {"LayerNormalizationGrad", "RMSNormalizationGrad"}
+NORM_GRADIENTS = {"BatchNormalizationGrad", "GroupNormalizationGrad", "LayerNormalizationGrad",
+                  "RMSNormalizationGrad"}
 
 
 def pack(tensors):

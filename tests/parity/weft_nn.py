@@ -245,7 +245,8 @@ class BatchNormalizationTrain(Weft):
 class BatchNormalizationGrad(Weft):
     def _run(self, dy, x, scale, mean=None, var=None, epsilon=None, training_mode=None):
         epsilon = 1e-5 if epsilon is None else epsilon
-        axes = tuple(i for i in range(x.ndim) if i != 1)
+        dtype, axes = x.dtype, tuple(i for i in range(x.ndim) if i != 1)
+        dy, x, scale = wide(dy, x, scale)
         if mean is None:
             mean, var = x.mean(axis=axes), x.var(axis=axes)
         inv = per_channel(1 / np.sqrt(var + epsilon), x)
@@ -253,8 +254,7 @@ class BatchNormalizationGrad(Weft):
         dscale, dbias, g = (dy * hat).sum(axis=axes), dy.sum(axis=axes), dy
         if training_mode:
             g = dy - (per_channel(dbias, x) + hat * per_channel(dscale, x)) / (x.size / x.shape[1])
-        return tuple(v.astype(x.dtype)
-                     for v in (g * inv * per_channel(scale, x), dscale, dbias))
+        return in_doubles(dtype, (g * inv * per_channel(scale, x), dscale, dbias))
 
 
 def grouped(x, groups, epsilon):
@@ -279,13 +279,14 @@ class GroupNormalization(OpRun):
 
 class GroupNormalizationGrad(Weft):
     def _run(self, dy, x, scale, epsilon=None, num_groups=None):
-        groups = num_groups or x.shape[1]
+        groups, dtype = num_groups or x.shape[1], x.dtype
+        dy, x, scale = wide(dy, x, scale)
         hat, inv = grouped(x, groups, epsilon)
         g = (dy * to_channels(scale, x)).reshape(x.shape[0], groups, -1)
         h = hat.reshape(g.shape)
         dx = inv * (g - g.mean(axis=2, keepdims=True) - h * (g * h).mean(axis=2, keepdims=True))
         parts = [v.reshape(x.shape[0], len(scale), -1).sum(axis=(0, 2)) for v in (dy * hat, dy)]
-        return (dx.reshape(x.shape).astype(x.dtype), *(p.astype(x.dtype) for p in parts))
+        return in_doubles(dtype, (dx.reshape(x.shape), *parts))
 
 
 def norm_row(x, axis, epsilon, rms):
