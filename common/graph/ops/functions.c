@@ -10,6 +10,13 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_fail(err, WF_UNSUPPORTED, NULL, "%s is written out once a file is read", n->op->name);
 }
 
+/* For the listing: gradients are those of what comes in its place. */
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    (void)g;
+    return wf_fail(err, WF_UNSUPPORTED, NULL, "%s is written out once a file is read", n->op->name);
+}
+
 static const wf_attr_row affine_grid[] = {{"align_corners", WF_ATTR_INT, false}, {0}};
 static const wf_attr_row attention[] = {
     {"is_causal", WF_ATTR_INT, false},         {"kv_num_heads", WF_ATTR_INT, false},
@@ -47,15 +54,31 @@ static const wf_attr_row window[] = {
         .note = "written out in other operations" more,                                            \
         .attrs = attrs_,                                                                           \
         .infer = infer,                                                                            \
+        .grad = grad,                                                                              \
+    };
+/* Of what carries no gradient. */
+#define FIXED(id, name_, since_)                                                                   \
+    const wf_op wf_op_##id = {                                                                     \
+        .name = name_,                                                                             \
+        .domain = WF_DOMAIN_ONNX,                                                                  \
+        .since = since_,                                                                           \
+        .n_in_min = 1,                                                                             \
+        .n_in_max = 1,                                                                             \
+        .n_out_min = 1,                                                                            \
+        .n_out_max = 1,                                                                            \
+        .note = "written out in other operations",                                                 \
+        .no_grad_in = 1,                                                                           \
+        .attrs = window,                                                                           \
+        .infer = infer,                                                                            \
     };
 
 ROW(affine_grid, "AffineGrid", 20, 2, 2, 1, affine_grid, "")
 ROW(attention, "Attention", 23, 3, 6, 4, attention, "; softcap before the mask")
-ROW(blackman_window, "BlackmanWindow", 17, 1, 1, 1, window, "")
+FIXED(blackman_window, "BlackmanWindow", 17)
 ROW(col2im, "Col2Im", 18, 3, 3, 1, col2im, "; shapes known when it is read, up to three axes")
 ROW(global_lp_pool, "GlobalLpPool", 2, 1, 1, 1, global_lp_pool, "")
-ROW(hamming_window, "HammingWindow", 17, 1, 1, 1, window, "")
-ROW(hann_window, "HannWindow", 17, 1, 1, 1, window, "")
+FIXED(hamming_window, "HammingWindow", 17)
+FIXED(hann_window, "HannWindow", 17)
 ROW(lp_normalization, "LpNormalization", 1, 1, 1, 1, lp_normalization, "")
 ROW(max_unpool, "MaxUnpool", 11, 2, 3, 1, max_unpool, "; shapes known when it is read")
 ROW(mean_variance_normalization, "MeanVarianceNormalization", 13, 1, 1, 1, mean_variance, "")

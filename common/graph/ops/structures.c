@@ -11,29 +11,34 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_fail(err, WF_UNSUPPORTED, NULL, "%s is gone once a file is read", n->op->name);
 }
 
-#define ROW(id, name_, since_, least_in, most_in, most_out, note_)                                 \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = since_,                                                                           \
-        .n_in_min = least_in,                                                                      \
-        .n_in_max = most_in,                                                                       \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = most_out,                                                                     \
-        .note = note_,                                                                             \
-        .no_grad_in = UINT32_MAX,                                                                  \
-        .infer = infer,                                                                            \
-    };
+/* For the listing: gradients are those of what comes in its place. */
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    (void)g;
+    return wf_fail(err, WF_UNSUPPORTED, NULL, "%s is gone once a file is read", n->op->name);
+}
+
+#define ROW(id, name_, since_, least_in, most_in, most_out, note_, ...)                            \
+    const wf_op wf_op_##id = {.name = name_,                                                       \
+                              .domain = WF_DOMAIN_ONNX,                                            \
+                              .since = since_,                                                     \
+                              .n_in_min = least_in,                                                \
+                              .n_in_max = most_in,                                                 \
+                              .n_out_min = 1,                                                      \
+                              .n_out_max = most_out,                                               \
+                              .note = note_,                                                       \
+                              .infer = infer,                                                      \
+                              __VA_ARGS__};
 #define UNROLLED "its turns become part of the graph; their number must be known when it is read"
 #define FOLLOWED "sequences are gone once a file is read; positions and counts must be known then"
 
-ROW(concat_from_sequence, "ConcatFromSequence", 11, 1, 1, 1, FOLLOWED)
-ROW(loop, "Loop", 16, 2, WF_ANY_NUMBER, WF_ANY_NUMBER, UNROLLED)
-ROW(scan, "Scan", 16, 1, WF_ANY_NUMBER, WF_ANY_NUMBER, UNROLLED)
-ROW(sequence_at, "SequenceAt", 11, 2, 2, 1, FOLLOWED)
-ROW(sequence_construct, "SequenceConstruct", 11, 1, WF_ANY_NUMBER, 1, FOLLOWED)
-ROW(sequence_empty, "SequenceEmpty", 11, 0, 0, 1, FOLLOWED)
-ROW(sequence_erase, "SequenceErase", 11, 1, 2, 1, FOLLOWED)
-ROW(sequence_insert, "SequenceInsert", 11, 2, 3, 1, FOLLOWED)
-ROW(sequence_length, "SequenceLength", 11, 1, 1, 1, FOLLOWED)
-ROW(split_to_sequence, "SplitToSequence", 11, 1, 2, 1, FOLLOWED)
+ROW(concat_from_sequence, "ConcatFromSequence", 11, 1, 1, 1, FOLLOWED, .grad = grad)
+ROW(loop, "Loop", 16, 2, WF_ANY_NUMBER, WF_ANY_NUMBER, UNROLLED, .grad = grad)
+ROW(scan, "Scan", 16, 1, WF_ANY_NUMBER, WF_ANY_NUMBER, UNROLLED, .grad = grad)
+ROW(sequence_at, "SequenceAt", 11, 2, 2, 1, FOLLOWED, .grad = grad)
+ROW(sequence_construct, "SequenceConstruct", 11, 1, WF_ANY_NUMBER, 1, FOLLOWED, .grad = grad)
+ROW(sequence_empty, "SequenceEmpty", 11, 0, 0, 1, FOLLOWED, .no_grad_in = 1)
+ROW(sequence_erase, "SequenceErase", 11, 1, 2, 1, FOLLOWED, .grad = grad)
+ROW(sequence_insert, "SequenceInsert", 11, 2, 3, 1, FOLLOWED, .grad = grad)
+ROW(sequence_length, "SequenceLength", 11, 1, 1, 1, FOLLOWED, .no_grad_in = 1)
+ROW(split_to_sequence, "SplitToSequence", 11, 1, 2, 1, FOLLOWED, .grad = grad)
