@@ -27,6 +27,39 @@ static const Weft__Onnx__Attribute *attribute_of(const Weft__Onnx__Node *p, cons
     return NULL;
 }
 
+/* The row of an attribute, NULL when the operation has none of that name. */
+static const wf_attr_row *row_of(const wf_op *op, const char *name)
+{
+    const wf_attr_row *row = op->attrs;
+
+    while (row && row->name && strcmp(row->name, name) != 0)
+        row++;
+    return row && row->name ? row : NULL;
+}
+
+wf_status wf_onnx_check_attributes(const Weft__Onnx__Node *p, const wf_op *op, wf_err *err)
+{
+    static const int type_of[] = {
+        [WF_ATTR_INT] = 2,  [WF_ATTR_FLOAT] = 1,  [WF_ATTR_STRING] = 3,  [WF_ATTR_TENSOR] = 4,
+        [WF_ATTR_INTS] = 7, [WF_ATTR_FLOATS] = 6, [WF_ATTR_STRINGS] = 8, [WF_ATTR_GRAPH] = 5};
+
+    for (size_t i = 0; i < p->n_attribute; i++) {
+        const char *name = p->attribute[i]->name ? p->attribute[i]->name : "";
+        const wf_attr_row *row = row_of(op, name);
+
+        if (!row)
+            return wf_fail(err, WF_UNSUPPORTED, NULL, "weft does not know its attribute \"%.60s\"",
+                           name);
+        if ((int)p->attribute[i]->type != type_of[row->kind])
+            return wf_fail(err, WF_INVALID, NULL, "its attribute \"%s\" is of the wrong kind",
+                           row->name);
+    }
+    for (const wf_attr_row *row = op->attrs; row && row->name; row++)
+        if (row->required && !attribute_of(p, row->name))
+            return wf_fail(err, WF_INVALID, NULL, "its attribute \"%s\" is missing", row->name);
+    return WF_OK;
+}
+
 const Weft__Onnx__Graph *wf_onnx_subgraph(const Weft__Onnx__Node *p, const char *name)
 {
     const Weft__Onnx__Attribute *a = attribute_of(p, name);

@@ -186,29 +186,6 @@ wf_status wf_function_blackman_window(wf_call *c, wf_err *err)
     return window(c, 0.42, 0.5, 0.08, err);
 }
 
-/* Attributes of the operation's row, of its kinds. */
-static wf_status check_attributes(const Weft__Onnx__Node *p, const wf_op *op, wf_err *err)
-{
-    static const int type_of[] = {
-        [WF_ATTR_INT] = 2,  [WF_ATTR_FLOAT] = 1,  [WF_ATTR_STRING] = 3,  [WF_ATTR_TENSOR] = 4,
-        [WF_ATTR_INTS] = 7, [WF_ATTR_FLOATS] = 6, [WF_ATTR_STRINGS] = 8, [WF_ATTR_GRAPH] = 5};
-
-    for (size_t i = 0; i < p->n_attribute; i++) {
-        const char *name = p->attribute[i]->name ? p->attribute[i]->name : "";
-        const wf_attr_row *row = op->attrs;
-
-        while (row && row->name && strcmp(row->name, name) != 0)
-            row++;
-        if (!row || !row->name)
-            return wf_fail(err, WF_UNSUPPORTED, NULL, "weft does not know its attribute \"%.60s\"",
-                           name);
-        if ((int)p->attribute[i]->type != type_of[row->kind])
-            return wf_fail(err, WF_INVALID, NULL, "its attribute \"%s\" is of the wrong kind",
-                           name);
-    }
-    return WF_OK;
-}
-
 static wf_function *function_of(const char *op)
 {
     static const struct {
@@ -246,7 +223,6 @@ wf_status wf_onnx_function(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file 
     wf_emit e;
     wf_call c = {.p = p, .e = &e};
 
-    WF_TRY(check_attributes(p, op, err));
     if (p->n_input < op->n_in_min || p->n_input > op->n_in_max || p->n_output < 1 ||
         p->n_output > op->n_out_max)
         return wf_fail(err, WF_INVALID, NULL, "it has %zu inputs and %zu outputs", p->n_input,

@@ -145,13 +145,14 @@ static wf_value *placing(wf_call *c, int64_t channels, uint32_t n, const side si
 wf_status wf_function_col2im(wf_call *c, wf_err *err)
 {
     int64_t image[MOST_SPATIAL], block[MOST_SPATIAL], dims[2 + MOST_SPATIAL] = {0, 0};
-    int64_t lists[4][2 * MOST_SPATIAL], all = 1, channels = c->in[0]->axes[1].size;
+    int64_t lists[4][2 * MOST_SPATIAL], all = 1, channels;
     side sides[MOST_SPATIAL];
     uint32_t n, n_block;
     wf_attr attrs[5];
     wf_value *x, *w;
 
     WF_TRY(wf_call_need_rank(c, 0, 3, 3, err));
+    channels = c->in[0]->axes[1].size;
     WF_TRY(wf_call_need_ints(c, 1, 1, MOST_SPATIAL, image, &n, err));
     WF_TRY(wf_call_need_ints(c, 2, n, n, block, &n_block, err));
     if (c->in[0]->dtype != WF_F32 && c->in[0]->dtype != WF_F64)

@@ -41,7 +41,7 @@ static bool is_constant(const Weft__Onnx__Node *p)
 
 static size_t cost_of_turn(const loop *l)
 {
-    return 1 + l->body->n_node + l->body->n_output;
+    return 1 + l->body->n_node + l->body->n_input + l->body->n_output;
 }
 
 static wf_status too_many(const loop *l, wf_err *err)

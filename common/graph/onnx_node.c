@@ -289,7 +289,9 @@ wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *fil
     if (!add)
         return wf_err_wrap(err, add_node(g, p, op, file, scope, err), "%s \"%.200s\"", op->name,
                            name);
-    rc = add(g, p, file, scope, err);
+    rc = wf_onnx_check_attributes(p, op, err);
+    if (rc == WF_OK)
+        rc = add(g, p, file, scope, err);
     for (size_t i = before; rc == WF_OK && i < g->n_nodes; i++)
         g->nodes[i]->is_tentative = g->nodes[i]->is_tentative || (scope && scope->tentative);
     return wf_err_wrap(err, rc, "%s \"%.200s\"", op->name, name);

@@ -43,7 +43,8 @@ typedef struct wf_onnx_file {
     size_t n_inferred; /* nodes of the graph that were inferred while reading, for conditions */
     size_t n_unrolled; /* nodes and results that turns of loops made so far */
     wf_onnx_sequence *sequences; /* [n_sequences], by name */
-    size_t n_sequences, sequences_room, n_items;
+    size_t n_sequences, sequences_room;
+    size_t n_items; /* that all nodes of sequences took or gave */
 } wf_onnx_file;
 
 /* The subgraph that nodes lie in; NULL: none. */
@@ -79,6 +80,10 @@ bool wf_onnx_is_function(const char *op);
 wf_onnx_structure *wf_onnx_structure_of(const wf_graph *g, const Weft__Onnx__Node *p,
                                         const wf_onnx_file *file, const wf_onnx_scope *scope);
 
+/* The attributes of such a node are those of the operation's row, of its kinds; required ones are
+ * there. Errors: WF_UNSUPPORTED, WF_INVALID. */
+WF_MUST_USE wf_status wf_onnx_check_attributes(const Weft__Onnx__Node *p, const wf_op *op,
+                                               wf_err *err);
 /* A node's subgraph in the attribute of that name, or NULL; and all that it has, at most 2. */
 const Weft__Onnx__Graph *wf_onnx_subgraph(const Weft__Onnx__Node *p, const char *name);
 size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *graphs[2]);

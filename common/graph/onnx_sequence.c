@@ -13,8 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Items of one sequence, and of all in a file: lists are copied. */
-enum { MOST_ITEMS = 1024, MOST_IN_ALL = 1 << 20 };
+/* Items of one sequence, and of all that nodes of a file take or give: lists are copied, and some
+ * nodes add one for each item. */
+enum { MOST_ITEMS = 1024, MOST_IN_ALL = 1 << 17 };
 
 /* A node that is read, and where. */
 typedef struct place {
@@ -59,6 +60,16 @@ static wf_status make_room(wf_graph *g, wf_onnx_file *file, wf_err *err)
     return WF_OK;
 }
 
+static wf_status count_items(wf_onnx_file *file, uint32_t n, wf_err *err)
+{
+    if (n > MOST_ITEMS || file->n_items + n > MOST_IN_ALL)
+        return wf_fail(err, WF_UNSUPPORTED, NULL,
+                       "a sequence of %u tensors; weft follows %d, and %d in all sequences", n,
+                       MOST_ITEMS, MOST_IN_ALL);
+    file->n_items += n;
+    return WF_OK;
+}
+
 wf_status wf_onnx_sequence_add(wf_graph *g, wf_onnx_file *file, const wf_onnx_scope *scope,
                                const char *name, uint32_t n, wf_value *const items[], wf_err *err)
 {
@@ -68,10 +79,7 @@ wf_status wf_onnx_sequence_add(wf_graph *g, wf_onnx_file *file, const wf_onnx_sc
 
     if (!name[0])
         return WF_OK;
-    if (n > MOST_ITEMS || file->n_items + n > MOST_IN_ALL)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "a sequence of %u tensors; weft follows %d, and %d in all sequences", n,
-                       MOST_ITEMS, MOST_IN_ALL);
+    WF_TRY(count_items(file, n, err));
     WF_TRY(wf_onnx_made(g, scope, name, &v, err));
     /* A new value, so that indices ascend. */
     if (g->n_values == n_values)
@@ -85,7 +93,6 @@ wf_status wf_onnx_sequence_add(wf_graph *g, wf_onnx_file *file, const wf_onnx_sc
     if (n)
         memcpy(s.items, items, n * sizeof s.items[0]);
     file->sequences[file->n_sequences++] = s;
-    file->n_items += n;
     return WF_OK;
 }
 
@@ -234,6 +241,7 @@ static wf_status concat(const place *at, wf_emit *e, wf_err *err)
     WF_TRY(sequence_in(at, 0, &s, err));
     if (s.n == 0)
         return wf_fail(err, WF_INVALID, NULL, "there is nothing in its sequence");
+    WF_TRY(count_items(at->file, s.n, err));
     WF_TRY(wf_onnx_catch_up(at->g, at->file, err));
     for (uint32_t i = 0; i < s.n; i++)
         items[i] = wf_onnx_int(at->p, "new_axis", 0) ? wf_emit_unsqueeze(e, s.items[i], 1, &along)
@@ -300,6 +308,7 @@ static wf_status split(const place *at, wf_emit *e, wf_err *err)
     if (n < 1 || n > MOST_ITEMS)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it makes %s parts; weft follows 1 to %d",
                        n ? "more" : "no", MOST_ITEMS);
+    WF_TRY(count_items(at->file, n, err));
     attrs[1].i = n;
     wf_emit_node(e, "Split", ones ? 1 : 2,
                  (wf_value *[]){x, ones ? NULL : wf_emit_ints(e, n, sizes)}, ones ? 2 : 1, attrs, n,
