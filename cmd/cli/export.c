@@ -11,6 +11,16 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Element i of a float32 tensor, or of halves that it was rounded to. */
+static double number_at(const wf_tensor *t, int64_t i)
+{
+    const uint16_t *halves = t->data;
+
+    return (double)(t->dtype == WF_F16    ? wf_f16_to_f32(halves[i])
+                    : t->dtype == WF_BF16 ? wf_bf16_to_f32(halves[i])
+                                          : wf_f32(t)[i]);
+}
+
 /* The largest difference between the file as it reads back and the checkpoint. */
 static wf_status compare(const char *file, const wf_weights *w, double *most, wf_err *err)
 {
@@ -22,13 +32,14 @@ static wf_status compare(const char *file, const wf_weights *w, double *most, wf
         const wf_value *v = wf_graph_value(g, w->named[i].name);
         const wf_tensor *want = w->named[i].tensor;
 
-        if (!v || !v->known || wf_elems(v->known) != wf_elems(want) || v->known->dtype != WF_F32) {
+        if (!v || !v->known || wf_elems(v->known) != wf_elems(want) ||
+            (v->dtype != WF_F32 && v->dtype != WF_F16 && v->dtype != WF_BF16)) {
             rc = wf_fail(err, WF_CORRUPT, NULL, "%s does not read back: \"%.200s\" is missing",
                          file, w->named[i].name);
             break;
         }
         for (int64_t k = 0; k < wf_elems(want); k++) {
-            double d = fabs((double)wf_f32(v->known)[k] - (double)wf_f32(want)[k]);
+            double d = fabs(number_at(v->known, k) - (double)wf_f32(want)[k]);
 
             *most = d > *most ? d : *most;
         }

@@ -17,6 +17,9 @@ enum { MOST_FEEDS = 64 };
 typedef struct run {
     const wf_once *o;
     wf_graph *model;
+    char names[MOST_FEEDS][256];
+    wf_onnx_feed given[MOST_FEEDS]; /* as --input says, until they have their place in fed */
+    size_t n_given;
     wf_tensor *fed[MOST_FEEDS]; /* by place in model->inputs; NULL: not given */
     wf_compiled *c;
     wf_pool *pool;
@@ -80,35 +83,54 @@ static wf_status check_fed(const wf_value *v, const char *path, const wf_tensor 
                    v->name, wf_value_str(v, want, sizeof want));
 }
 
-static wf_status read_input(run *r, const char *word, wf_err *err)
+static wf_status read_given(run *r, const char *word, wf_err *err)
 {
     const char *equals = strchr(word, '=');
-    char name[256];
+    char *name = r->names[r->n_given];
 
-    if (!equals || equals == word || (size_t)(equals - word) >= sizeof name)
+    if (!equals || equals == word || (size_t)(equals - word) >= sizeof r->names[0])
         return wf_fail(err, WF_USAGE, "write --input NAME=FILE.npy", "\"%.64s\" names no file",
                        word);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
-    for (size_t i = 0; i < r->model->n_inputs; i++) {
-        if (strcmp(r->model->inputs[i]->name, name) != 0)
-            continue;
-        if (r->fed[i])
-            return wf_fail(err, WF_USAGE, NULL, "input \"%s\" is given twice", name);
-        WF_TRY(wf_npy_read(equals + 1, &r->fed[i], err));
-        if (r->model->inputs[i]->dtype == WF_BF16 && r->fed[i]->dtype == WF_F32)
-            WF_TRY(wf_npy_to_bf16(&r->fed[i], err));
-        return check_fed(r->model->inputs[i], equals + 1, r->fed[i], err);
-    }
-    return unknown_input(r, name, err);
+    snprintf(name, sizeof r->names[0], "%.*s", (int)(equals - word), word);
+    r->given[r->n_given].name = name;
+    WF_TRY(wf_npy_read(equals + 1, &r->given[r->n_given].content, err));
+    r->n_given++;
+    return WF_OK;
 }
 
-static wf_status read_inputs(run *r, wf_err *err)
+/* Gives what was read its place among the model's inputs. `word` is what it came from. */
+static wf_status place_given(run *r, wf_onnx_feed *given, const char *word, wf_err *err)
 {
+    for (size_t i = 0; i < r->model->n_inputs; i++) {
+        if (strcmp(r->model->inputs[i]->name, given->name) != 0)
+            continue;
+        if (r->fed[i])
+            return wf_fail(err, WF_USAGE, NULL, "input \"%s\" is given twice", given->name);
+        r->fed[i] = given->content;
+        given->content = NULL;
+        if (r->model->inputs[i]->dtype == WF_BF16 && r->fed[i]->dtype == WF_F32)
+            WF_TRY(wf_npy_to_bf16(&r->fed[i], err));
+        return check_fed(r->model->inputs[i], strchr(word, '=') + 1, r->fed[i], err);
+    }
+    return unknown_input(r, given->name, err);
+}
+
+/* The model as it is for what it is fed, and what it is fed. */
+static wf_status read_model(run *r, wf_err *err)
+{
+    const wf_words *inputs = &r->o->inputs;
+
+    if (inputs->n > MOST_FEEDS)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu inputs are given; %d may be", inputs->n,
+                       MOST_FEEDS);
+    for (size_t i = 0; i < inputs->n; i++)
+        WF_TRY(read_given(r, inputs->word[i], err));
+    WF_TRY(wf_onnx_read_fed(r->o->model, r->n_given, r->given, &r->model, err));
     if (r->model->n_inputs > MOST_FEEDS)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "%s has %zu inputs; %d may be", r->o->model,
                        r->model->n_inputs, MOST_FEEDS);
-    for (size_t i = 0; i < r->o->inputs.n; i++)
-        WF_TRY(read_input(r, r->o->inputs.word[i], err));
+    for (size_t i = 0; i < inputs->n; i++)
+        WF_TRY(place_given(r, &r->given[i], inputs->word[i], err));
     return WF_OK;
 }
 
@@ -174,8 +196,7 @@ static bool is_open(const wf_graph *g)
  * the shapes that those before it turned out to have. */
 static wf_status compile_for_feeds(run *r, wf_compile_spec spec, wf_err *err)
 {
-    WF_TRY(wf_onnx_read(r->o->model, &r->model, err));
-    WF_TRY(read_inputs(r, err));
+    WF_TRY(read_model(r, err));
     WF_TRY(compile(r, spec, false, err));
     return is_open(r->c->graph) ? compile(r, spec, true, err) : WF_OK;
 }
@@ -250,8 +271,10 @@ wf_status wf_once_run(const wf_once *o, wf_compile_mode mode, wf_err *err)
         rc = write_outputs(&r, err);
     wf_plan_free(&r.plan);
     wf_pool_free(&r.pool);
-    for (size_t i = 0; i < MOST_FEEDS; i++)
+    for (size_t i = 0; i < MOST_FEEDS; i++) {
+        wf_tensor_free(&r.given[i].content);
         wf_tensor_free(&r.fed[i]);
+    }
     wf_compiled_free(&r.c);
     wf_graph_free(&r.model);
     return rc;

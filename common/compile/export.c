@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/export.c - the inference form of a model with trained weights in it. */
 #include "common/compile/compile.h"
+#include "common/compile/pass.h"
 
 static wf_status put(wf_compiled *c, const wf_named_tensor *w, wf_err *err)
 {
+    const wf_value *v = wf_graph_value(c->graph, w->name);
     wf_tensor *copy = NULL;
     wf_status rc;
 
     /* Weights that only the loss used (class weights) are gone from this form. */
     if (wf_compiled_find(c, w->name) < 0)
         return WF_OK;
-    WF_TRY(wf_tensor_copy(w->tensor, &copy, err));
+    /* What was trained in float32 goes back to what the file has. */
+    if (v && w->tensor->dtype == WF_F32 && (v->dtype == WF_F16 || v->dtype == WF_BF16))
+        WF_TRY(wf_narrowed(w->tensor, v->dtype, &copy, err));
+    else
+        WF_TRY(wf_tensor_copy(w->tensor, &copy, err));
     rc = wf_compiled_set_variable(c, w->name, &copy, err);
     wf_tensor_free(&copy);
     return rc;

@@ -235,10 +235,11 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
     WF_TRY(bind_feeds(u, err));
     WF_TRY(wf_infer(u->graph, err));
     WF_TRY(take_branches(u, err));
+    /* Of the model as it is in all modes: before it is widened. */
+    WF_TRY(wf_graph_digest(u->graph, u->spec, &u->c->digest, err));
+    WF_TRY(wf_import_widen(u, err));
     WF_TRY(keep_outputs(u, err));
-    if (u->spec->mode == WF_COMPILE_TRAIN)
-        WF_TRY(warn_of_exporter(u, err));
-    return wf_graph_digest(u->graph, u->spec, &u->c->digest, err);
+    return u->spec->mode == WF_COMPILE_TRAIN ? warn_of_exporter(u, err) : WF_OK;
 }
 
 wf_status wf_pass_infer(wf_unit *u, wf_err *err)

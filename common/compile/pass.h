@@ -110,6 +110,11 @@ typedef struct wf_pass {
 } wf_pass;
 
 WF_MUST_USE wf_status wf_pass_import(wf_unit *u, wf_err *err);
+/* Part of import: halves become float32, in widen.c; and a tensor of halves as float32 and back,
+ * which the caller owns. */
+WF_MUST_USE wf_status wf_import_widen(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_widened(const wf_tensor *t, wf_tensor **out, wf_err *err);
+WF_MUST_USE wf_status wf_narrowed(const wf_tensor *t, wf_dtype half, wf_tensor **out, wf_err *err);
 WF_MUST_USE wf_status wf_pass_weights(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_loss(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_recognise(wf_unit *u, wf_err *err);

@@ -299,17 +299,16 @@ static const wf_option_row embedding[] = {
     INT_OPTION("units", true, 1, MOST_SIZE), BOOL_OPTION("use_bias"),                              \
         BOOL_OPTION("return_sequences"), BOOL_OPTION("go_backwards"), VARIABLE("kernel"),          \
         VARIABLE("recurrent"), VARIABLE("bias")
+#define GATED                                                                                      \
+    RECURRENT, TEXT_OPTION("activation", false, only_tanh),                                        \
+        TEXT_OPTION("recurrent_activation", false, only_sigmoid)
 static const wf_option_row lstm[] = {
-    RECURRENT,
-    TEXT_OPTION("activation", false, only_tanh),
-    TEXT_OPTION("recurrent_activation", false, only_sigmoid),
+    GATED,
     BOOL_OPTION("unit_forget_bias"),
     COMMON,
 };
 static const wf_option_row gru[] = {
-    RECURRENT,
-    TEXT_OPTION("activation", false, only_tanh),
-    TEXT_OPTION("recurrent_activation", false, only_sigmoid),
+    GATED,
     BOOL_OPTION("reset_after"),
     COMMON,
 };

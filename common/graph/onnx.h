@@ -30,6 +30,7 @@
 #include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/graph/graph.h"
+#include "common/tensor/tensor.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,7 +39,17 @@
  * itself; WF_UNSUPPORTED for operations (all of them in one sentence), opsets, dtypes that weft
  * does not have; WF_SHAPE. All begin with the path. */
 WF_MUST_USE wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err);
-/* The same from memory. `folder` is where external data may lie; NULL: external data is refused. */
+/* What an input will be. */
+typedef struct wf_onnx_feed {
+    const char *name;
+    wf_tensor *content;
+} wf_onnx_feed;
+/* The same for inputs that are fed just these: their shapes, and what small integers among them
+ * are, count as known while the file is read, so that loops unroll by them. Names that are no
+ * input, and what does not fit one, are passed over. */
+WF_MUST_USE wf_status wf_onnx_read_fed(const char *path, size_t n, const wf_onnx_feed feeds[],
+                                       wf_graph **out, wf_err *err);
+/* A model from memory. `folder` is where external data may lie; NULL: external data is refused. */
 WF_MUST_USE wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_graph **out,
                                      wf_err *err);
 /* Appends a ModelProto to *out, which the caller owns. Errors: WF_NOMEM, WF_UNSUPPORTED. */

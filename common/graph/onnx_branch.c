@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_branch.c - If: its branches become part of the graph around it.
+/* common/graph/onnx_branch.c - If: its branches become part of the graph around it; and what
+ * subgraphs of all kinds share.
  *
  * Where the condition is known while the file is read, as in what exporters make of Python's `if`,
  * there is just the one branch. Otherwise both are there, and a Choose (ai.weft) takes the results
@@ -7,113 +8,235 @@
  * compiler drops it as soon as the condition is known. Until then it may hold what does not fit (an
  * `if` that asks for a shape before it uses it), so its nodes are tentative: see wf_node.
  *
- * Names within a branch get a prefix, since the two may use the same ones.
+ * Names within a subgraph get a prefix, since two may use the same ones.
  */
+#include "common/base/cc.h"
 #include "common/graph/infer.h"
 #include "common/graph/onnx_parts.h"
 #include "common/graph/op.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { DEEPEST = 8, MOST_OUTPUTS = 64 };
 
-static const Weft__Onnx__Graph *branch_of(const Weft__Onnx__Node *p, const char *name)
+static const Weft__Onnx__Attribute *attribute_of(const Weft__Onnx__Node *p, const char *name)
 {
     for (size_t i = 0; i < p->n_attribute; i++)
         if (p->attribute[i]->name && strcmp(p->attribute[i]->name, name) == 0)
-            return p->attribute[i]->g;
+            return p->attribute[i];
     return NULL;
 }
 
-bool wf_onnx_is_if(const Weft__Onnx__Node *p)
+/* The row of an attribute, NULL when the operation has none of that name. */
+static const wf_attr_row *row_of(const wf_op *op, const char *name)
 {
-    return !wf_onnx_domain(p)[0] && strcmp(wf_onnx_op(p), "If") == 0;
+    const wf_attr_row *row = op->attrs;
+
+    while (row && row->name && strcmp(row->name, name) != 0)
+        row++;
+    return row && row->name ? row : NULL;
 }
 
-size_t wf_onnx_branches(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *branches[2])
+wf_status wf_onnx_check_attributes(const Weft__Onnx__Node *p, const wf_op *op, wf_err *err)
 {
-    static const char *const names[] = {"then_branch", "else_branch"};
+    static const int type_of[] = {
+        [WF_ATTR_INT] = 2,  [WF_ATTR_FLOAT] = 1,  [WF_ATTR_STRING] = 3,  [WF_ATTR_TENSOR] = 4,
+        [WF_ATTR_INTS] = 7, [WF_ATTR_FLOATS] = 6, [WF_ATTR_STRINGS] = 8, [WF_ATTR_GRAPH] = 5};
+
+    for (size_t i = 0; i < p->n_attribute; i++) {
+        const char *name = p->attribute[i]->name ? p->attribute[i]->name : "";
+        const wf_attr_row *row = row_of(op, name);
+
+        if (!row)
+            return wf_fail(err, WF_UNSUPPORTED, NULL, "weft does not know its attribute \"%.60s\"",
+                           name);
+        if ((int)p->attribute[i]->type != type_of[row->kind])
+            return wf_fail(err, WF_INVALID, NULL, "its attribute \"%s\" is of the wrong kind",
+                           row->name);
+    }
+    for (const wf_attr_row *row = op->attrs; row && row->name; row++)
+        if (row->required && !attribute_of(p, row->name))
+            return wf_fail(err, WF_INVALID, NULL, "its attribute \"%s\" is missing", row->name);
+    return WF_OK;
+}
+
+const Weft__Onnx__Graph *wf_onnx_subgraph(const Weft__Onnx__Node *p, const char *name)
+{
+    const Weft__Onnx__Attribute *a = attribute_of(p, name);
+
+    return a ? a->g : NULL;
+}
+
+float wf_onnx_float(const Weft__Onnx__Node *p, const char *name, float otherwise)
+{
+    const Weft__Onnx__Attribute *a = attribute_of(p, name);
+
+    return a ? a->f : otherwise;
+}
+
+int64_t wf_onnx_int(const Weft__Onnx__Node *p, const char *name, int64_t otherwise)
+{
+    const Weft__Onnx__Attribute *a = attribute_of(p, name);
+
+    return a ? a->i : otherwise;
+}
+
+const int64_t *wf_onnx_ints(const Weft__Onnx__Node *p, const char *name, size_t *n)
+{
+    const Weft__Onnx__Attribute *a = attribute_of(p, name);
+
+    *n = a ? a->n_ints : 0;
+    return a ? a->ints : NULL;
+}
+
+size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *graphs[2])
+{
+    static const char *const names[] = {"then_branch", "else_branch", "body"};
     size_t n = 0;
 
-    for (size_t i = 0; i < 2; i++) {
-        branches[n] = branch_of(p, names[i]);
-        n += branches[n] != NULL;
+    for (size_t i = 0; i < WF_COUNT(names) && n < 2; i++) {
+        graphs[n] = wf_onnx_subgraph(p, names[i]);
+        n += graphs[n] != NULL;
     }
     return n;
 }
 
-/* The results of a branch, whose nodes are added. */
-static wf_status add_branch(wf_graph *g, const Weft__Onnx__Node *p, const char *which,
-                            const wf_onnx_file *file, const wf_onnx_scope *around, bool tentative,
-                            wf_value *results[], wf_err *err)
+wf_onnx_structure *wf_onnx_structure_of(const wf_graph *g, const Weft__Onnx__Node *p,
+                                        const wf_onnx_file *file, const wf_onnx_scope *scope)
 {
-    const Weft__Onnx__Graph *b =
-        branch_of(p, strcmp(which, "then") == 0 ? "then_branch" : "else_branch");
-    wf_onnx_scope scope = {.around = around,
-                           .depth = around ? around->depth + 1 : 1,
-                           .tentative = tentative || (around && around->tentative)};
+    static const struct {
+        const char *op;
+        wf_onnx_structure *add;
+    } rows[] = {
+        {"ConcatFromSequence", wf_onnx_sequence_node},
+        {"If", wf_onnx_if},
+        {"Loop", wf_onnx_loop},
+        {"Scan", wf_onnx_scan},
+        {"SequenceAt", wf_onnx_sequence_node},
+        {"SequenceConstruct", wf_onnx_sequence_node},
+        {"SequenceEmpty", wf_onnx_sequence_node},
+        {"SequenceErase", wf_onnx_sequence_node},
+        {"SequenceInsert", wf_onnx_sequence_node},
+        {"SequenceLength", wf_onnx_sequence_node},
+        {"SplitToSequence", wf_onnx_sequence_node},
+    };
+    const char *op = wf_onnx_op(p);
 
-    if (!b)
-        return wf_fail(err, WF_INVALID, NULL, "it has no %s_branch", which);
-    if (scope.depth > DEEPEST)
+    if (wf_onnx_domain(p)[0])
+        return NULL;
+    if (file->n_sequences && strcmp(op, "Identity") == 0 && p->n_input == 1) {
+        const wf_value *v = wf_onnx_find(g, scope, p->input[0]);
+
+        return v && wf_onnx_sequence_of(file, v) ? wf_onnx_sequence_node : NULL;
+    }
+    for (size_t i = 0; i < WF_COUNT(rows); i++)
+        if (strcmp(op, rows[i].op) == 0)
+            return rows[i].add;
+    return wf_onnx_is_function(op) ? wf_onnx_function : NULL;
+}
+
+wf_status wf_onnx_enter(wf_graph *g, const wf_onnx_scope *around, const char *prefix,
+                        bool tentative, wf_onnx_scope *scope, wf_err *err)
+{
+    *scope = (wf_onnx_scope){.around = around,
+                             .depth = around ? around->depth + 1 : 1,
+                             .tentative = tentative || (around && around->tentative)};
+    if (scope->depth > DEEPEST)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "branches within branches, more than %d deep",
                        DEEPEST);
-    if (b->n_input || b->n_output != p->n_output || b->n_sparse_initializer)
-        return wf_fail(err, WF_INVALID, NULL,
-                       "its %s_branch has %zu inputs and %zu outputs, and must have none and %zu",
-                       which, b->n_input, b->n_output, p->n_output);
-    scope.prefix =
-        wf_arena_printf(g->arena, "%s%s/%s/", around ? around->prefix : "", p->output[0], which);
-    if (!scope.prefix)
-        return wf_fail_nomem(err, strlen(p->output[0]));
-    for (size_t i = 0; i < b->n_initializer; i++)
-        WF_TRY(wf_onnx_initializer(g, b->initializer[i], file->folder, scope.prefix, err));
-    for (size_t i = 0; i < b->n_node; i++)
-        WF_TRY(wf_onnx_node(g, b->node[i], file, &scope, err));
-    for (size_t i = 0; i < b->n_output; i++) {
-        results[i] = b->output[i]->name ? wf_onnx_find(g, &scope, b->output[i]->name) : NULL;
+    scope->prefix = wf_arena_printf(g->arena, "%s%s/", around ? around->prefix : "", prefix);
+    return scope->prefix ? WF_OK : wf_fail_nomem(err, strlen(prefix));
+}
+
+wf_status wf_onnx_results(wf_graph *g, const Weft__Onnx__Graph *body, const wf_onnx_scope *scope,
+                          wf_value *results[], wf_err *err)
+{
+    for (size_t i = 0; i < body->n_output; i++) {
+        results[i] = body->output[i]->name ? wf_onnx_find(g, scope, body->output[i]->name) : NULL;
         if (!results[i])
-            return wf_fail(err, WF_INVALID, NULL, "nothing makes output %zu of its %s_branch", i,
-                           which);
+            return wf_fail(err, WF_INVALID, NULL, "nothing makes its output %zu", i);
     }
     return WF_OK;
 }
 
-/* Whether the condition is known already. What comes before it is inferred once, here. */
-static wf_status look(wf_graph *g, const wf_onnx_file *file, const wf_value *condition, bool *known,
-                      bool *value, wf_err *err)
+wf_status wf_onnx_bind(wf_graph *g, wf_onnx_file *file, const wf_onnx_scope *scope,
+                       const char *name, wf_value *v, wf_err *err)
+{
+    const wf_onnx_sequence *s = wf_onnx_sequence_of(file, v);
+    wf_value *out;
+    wf_node *n;
+
+    if (!name[0])
+        return WF_OK;
+    if (s)
+        return wf_onnx_sequence_add(g, file, scope, name, s->n, s->items, err);
+    WF_TRY(wf_onnx_made(g, scope, name, &out, err));
+    WF_TRY(wf_graph_add_node_like(g, wf_op_find(WF_DOMAIN_ONNX, "Identity"), out->name, 1, &v, 1,
+                                  &out, &n, err));
+    n->is_tentative = scope && scope->tentative;
+    return WF_OK;
+}
+
+wf_status wf_onnx_input(const wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_scope *scope,
+                        size_t i, wf_value **out, wf_err *err)
+{
+    *out = NULL;
+    if (i >= p->n_input || !p->input[i][0])
+        return WF_OK;
+    *out = wf_onnx_find(g, scope, p->input[i]);
+    return *out ? WF_OK
+                : wf_fail(err, WF_INVALID, NULL, "nothing before it makes its input \"%.200s\"",
+                          p->input[i]);
+}
+
+wf_status wf_onnx_catch_up(wf_graph *g, wf_onnx_file *file, wf_err *err)
+{
+    for (; file->n_inferred < g->n_nodes; file->n_inferred++)
+        WF_TRY(wf_infer_node(g, g->nodes[file->n_inferred], err));
+    return WF_OK;
+}
+
+bool wf_onnx_known(const wf_value *v, int64_t *content)
 {
     wf_elem elems[WF_MAX_CARRIED];
     uint32_t n;
 
-    for (; *file->n_inferred < g->n_nodes; ++*file->n_inferred)
-        WF_TRY(wf_infer_node(g, g->nodes[*file->n_inferred], err));
-    *known = wf_value_elems(condition, elems, &n) && n == 1 && elems[0].is_known;
-    *value = *known && elems[0].value != 0;
-    return WF_OK;
+    if (!wf_value_elems(v, elems, &n) || n != 1 || !elems[0].is_known)
+        return false;
+    *content = elems[0].value;
+    return true;
 }
 
-/* Output i is results[i]. */
-static wf_status give(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_scope *scope,
-                      wf_value *const results[], wf_err *err)
+/* The results of a branch, whose nodes are added. */
+static wf_status add_branch(wf_graph *g, const Weft__Onnx__Node *p, const char *which,
+                            wf_onnx_file *file, const wf_onnx_scope *around, bool tentative,
+                            wf_value *results[], wf_err *err)
 {
-    for (size_t i = 0; i < p->n_output; i++) {
-        wf_node *n;
-        wf_value *out;
+    const Weft__Onnx__Graph *b =
+        wf_onnx_subgraph(p, strcmp(which, "then") == 0 ? "then_branch" : "else_branch");
+    wf_onnx_scope scope;
+    char *prefix;
 
-        if (!p->output[i][0])
-            continue;
-        WF_TRY(wf_onnx_made(g, scope, p->output[i], &out, err));
-        WF_TRY(wf_graph_add_node_like(g, wf_op_find(WF_DOMAIN_ONNX, "Identity"), out->name, 1,
-                                      &results[i], 1, &out, &n, err));
-        n->is_tentative = scope && scope->tentative;
-    }
-    return WF_OK;
+    if (!b)
+        return wf_fail(err, WF_INVALID, NULL, "it has no %s_branch", which);
+    if (b->n_input || b->n_output != p->n_output || b->n_sparse_initializer)
+        return wf_fail(err, WF_INVALID, NULL,
+                       "its %s_branch has %zu inputs and %zu outputs, and must have none and %zu",
+                       which, b->n_input, b->n_output, p->n_output);
+    prefix = wf_arena_printf(g->arena, "%s/%s", p->output[0], which);
+    if (!prefix)
+        return wf_fail_nomem(err, strlen(p->output[0]));
+    WF_TRY(wf_onnx_enter(g, around, prefix, tentative, &scope, err));
+    for (size_t i = 0; i < b->n_initializer; i++)
+        WF_TRY(wf_onnx_initializer(g, b->initializer[i], file->folder, scope.prefix, err));
+    for (size_t i = 0; i < b->n_node; i++)
+        WF_TRY(wf_onnx_node(g, b->node[i], file, &scope, err));
+    return wf_err_wrap(err, wf_onnx_results(g, b, &scope, results, err), "its %s_branch", which);
 }
 
-static wf_status choose(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_scope *scope,
-                        wf_value *condition, wf_value *const a[], wf_value *const b[], wf_err *err)
+static wf_status choose(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
+                        const wf_onnx_scope *scope, wf_value *condition, wf_value *const a[],
+                        wf_value *const b[], wf_err *err)
 {
     wf_value *in[1 + 2 * MOST_OUTPUTS] = {condition}, *out[MOST_OUTPUTS];
     uint32_t n = 0;
@@ -124,22 +247,25 @@ static wf_status choose(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_sc
     for (size_t i = 0, k = 0; i < p->n_output; i++) {
         if (!p->output[i][0])
             continue;
+        if (wf_onnx_sequence_of(file, a[i]) || wf_onnx_sequence_of(file, b[i]))
+            return wf_fail(err, WF_UNSUPPORTED, NULL,
+                           "it chooses between sequences by a condition that is known only during "
+                           "the run");
         WF_TRY(wf_onnx_made(g, scope, p->output[i], &out[k], err));
         in[1 + k] = a[i];
         in[1 + n + k++] = b[i];
     }
-    WF_TRY(wf_graph_add_node_like(g, wf_op_find(WF_DOMAIN_WEFT, "Choose"),
+    return wf_graph_add_node_like(g, wf_op_find(WF_DOMAIN_WEFT, "Choose"),
                                   p->name && p->name[0] ? p->name : p->output[0], 1 + 2 * n, in, n,
-                                  out, &node, err));
-    node->is_tentative = scope && scope->tentative;
-    return WF_OK;
+                                  out, &node, err);
 }
 
-static wf_status add_if(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
-                        const wf_onnx_scope *scope, wf_err *err)
+wf_status wf_onnx_if(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
+                     const wf_onnx_scope *scope, wf_err *err)
 {
     wf_value *taken[MOST_OUTPUTS], *other[MOST_OUTPUTS], *condition;
-    bool known, value;
+    int64_t value = 1;
+    bool known;
 
     if (p->n_input != 1 || p->n_output < 1 || p->n_output > MOST_OUTPUTS || !p->output[0][0])
         return wf_fail(err, WF_INVALID, NULL, "it has %zu inputs and %zu outputs", p->n_input,
@@ -148,18 +274,13 @@ static wf_status add_if(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_fi
     if (!condition)
         return wf_fail(err, WF_INVALID, NULL, "nothing before it makes its condition \"%.200s\"",
                        p->input[0]);
-    WF_TRY(look(g, file, condition, &known, &value, err));
-    WF_TRY(add_branch(g, p, !known || value ? "then" : "else", file, scope, !known, taken, err));
+    WF_TRY(wf_onnx_catch_up(g, file, err));
+    known = wf_onnx_known(condition, &value);
+    WF_TRY(add_branch(g, p, value ? "then" : "else", file, scope, !known, taken, err));
+    for (size_t i = 0; known && i < p->n_output; i++)
+        WF_TRY(wf_onnx_bind(g, file, scope, p->output[i], taken[i], err));
     if (known)
-        return give(g, p, scope, taken, err);
+        return WF_OK;
     WF_TRY(add_branch(g, p, "else", file, scope, true, other, err));
-    return choose(g, p, scope, condition, taken, other, err);
-}
-
-wf_status wf_onnx_if(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
-                     const wf_onnx_scope *scope, wf_err *err)
-{
-    const char *name = p->name && p->name[0] ? p->name : p->n_output ? p->output[0] : "";
-
-    return wf_err_wrap(err, add_if(g, p, file, scope, err), "If \"%.200s\"", name);
+    return choose(g, p, file, scope, condition, taken, other, err);
 }

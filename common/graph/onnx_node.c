@@ -218,8 +218,8 @@ wf_status wf_onnx_made(wf_graph *g, const wf_onnx_scope *scope, const char *name
 
 /* Inputs by name; NULL for empty names. Outside of branches, nodes may come before what they read.
  */
-static wf_status find_inputs(wf_graph *g, const wf_onnx_scope *scope, size_t n, char *const names[],
-                             wf_value **values, wf_err *err)
+static wf_status find_inputs(wf_graph *g, const wf_onnx_file *file, const wf_onnx_scope *scope,
+                             size_t n, char *const names[], wf_value **values, wf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
         values[i] = names[i][0] ? wf_onnx_find(g, scope, names[i]) : NULL;
@@ -227,6 +227,9 @@ static wf_status find_inputs(wf_graph *g, const wf_onnx_scope *scope, size_t n, 
             WF_TRY(wf_onnx_check_name(names[i], "value", err));
             WF_TRY(wf_graph_add_value(g, names[i], &values[i], err));
         }
+        if (values[i] && wf_onnx_sequence_of(file, values[i]))
+            return wf_fail(err, WF_INVALID, NULL, "its input \"%s\" is a sequence, not a tensor",
+                           values[i]->name);
     }
     return WF_OK;
 }
@@ -247,7 +250,7 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     out = wf_arena_array(g->arena, n_out, sizeof out[0]);
     if (!in || !out)
         return wf_fail_nomem(err, (n_in + n_out) * sizeof in[0]);
-    WF_TRY(find_inputs(g, scope, n_in, p->input, in, err));
+    WF_TRY(find_inputs(g, file, scope, n_in, p->input, in, err));
     for (size_t i = 0; i < n_out; i++)
         if (p->output[i][0])
             WF_TRY(wf_onnx_made(g, scope, p->output[i], &out[i], err));
@@ -273,14 +276,23 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     return check_attributes(n, err);
 }
 
-wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
+wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
                        const wf_onnx_scope *scope, wf_err *err)
 {
     const wf_op *op = wf_op_find(wf_onnx_domain(p), wf_onnx_op(p));
     const char *name = p->name && p->name[0] ? p->name : p->n_output ? p->output[0] : "";
+    wf_onnx_structure *add = wf_onnx_structure_of(g, p, file, scope);
+    size_t before = g->n_nodes;
+    wf_status rc;
 
     wf_assert(op);
-    if (wf_onnx_is_if(p))
-        return wf_onnx_if(g, p, file, scope, err);
-    return wf_err_wrap(err, add_node(g, p, op, file, scope, err), "%s \"%.200s\"", op->name, name);
+    if (!add)
+        return wf_err_wrap(err, add_node(g, p, op, file, scope, err), "%s \"%.200s\"", op->name,
+                           name);
+    rc = wf_onnx_check_attributes(p, op, err);
+    if (rc == WF_OK)
+        rc = add(g, p, file, scope, err);
+    for (size_t i = before; rc == WF_OK && i < g->n_nodes; i++)
+        g->nodes[i]->is_tentative = g->nodes[i]->is_tentative || (scope && scope->tentative);
+    return wf_err_wrap(err, rc, "%s \"%.200s\"", op->name, name);
 }

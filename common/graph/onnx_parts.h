@@ -28,14 +28,26 @@ WF_MUST_USE wf_status wf_onnx_tensor(const Weft__Onnx__Tensor *p, const char *fo
 WF_MUST_USE wf_status wf_onnx_external(const Weft__Onnx__Tensor *p, const char *folder,
                                        wf_tensor *t, wf_err *err);
 
+/* A list of tensors. It is no value of the graph: what makes and takes one is worked out while the
+ * file is read, and its name only stands for its items. */
+typedef struct wf_onnx_sequence {
+    uint32_t name; /* index of the value that keeps the name taken; nothing makes or reads it */
+    uint32_t n;
+    wf_value **items; /* [n], in the graph's arena */
+} wf_onnx_sequence;
+
 /* What all nodes of a file have in common. */
 typedef struct wf_onnx_file {
     int64_t opset;
     const char *folder;
-    size_t *n_inferred; /* nodes of the graph that were inferred while reading, for conditions */
+    size_t n_inferred; /* nodes of the graph that were inferred while reading, for conditions */
+    size_t n_unrolled; /* nodes and results that turns of loops made so far */
+    wf_onnx_sequence *sequences; /* [n_sequences], by name */
+    size_t n_sequences, sequences_room;
+    size_t n_items; /* that all nodes of sequences took or gave */
 } wf_onnx_file;
 
-/* The branch of an If that nodes lie in; NULL: none. */
+/* The subgraph that nodes lie in; NULL: none. */
 typedef struct wf_onnx_scope {
     const char *prefix; /* of the names of values made there */
     const struct wf_onnx_scope *around;
@@ -50,18 +62,63 @@ wf_value *wf_onnx_find(const wf_graph *g, const wf_onnx_scope *scope, const char
 WF_MUST_USE wf_status wf_onnx_made(wf_graph *g, const wf_onnx_scope *scope, const char *name,
                                    wf_value **out, wf_err *err);
 /* Adds a node with its attributes; inputs and outputs are found, or made, by name. */
-WF_MUST_USE wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
+WF_MUST_USE wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
                                    const wf_onnx_scope *scope, wf_err *err);
 /* Adds an initializer, its name after `prefix`. */
 WF_MUST_USE wf_status wf_onnx_initializer(wf_graph *g, const Weft__Onnx__Tensor *p,
                                           const char *folder, const char *prefix, wf_err *err);
 
-/* Whether a node is an If of ONNX; its branches, as many as are there; and what wf_onnx_node does
- * with it. Errors: WF_INVALID; WF_UNSUPPORTED for branches nested too deep. */
-bool wf_onnx_is_if(const Weft__Onnx__Node *p);
-size_t wf_onnx_branches(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *branches[2]);
-WF_MUST_USE wf_status wf_onnx_if(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_file *file,
-                                 const wf_onnx_scope *scope, wf_err *err);
+/* What reading does with nodes that leave others in their place: those with subgraphs, those of
+ * sequences, and operations that are written out. */
+typedef wf_status wf_onnx_structure(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
+                                    const wf_onnx_scope *scope, wf_err *err);
+wf_onnx_structure wf_onnx_if, wf_onnx_loop, wf_onnx_scan; /* onnx_branch.c, onnx_loop.c */
+wf_onnx_structure wf_onnx_sequence_node;                  /* onnx_sequence.c */
+wf_onnx_structure wf_onnx_function;                       /* onnx_function.c */
+bool wf_onnx_is_function(const char *op);
+/* NULL: none of these. An Identity is when what it copies is a sequence. */
+wf_onnx_structure *wf_onnx_structure_of(const wf_graph *g, const Weft__Onnx__Node *p,
+                                        const wf_onnx_file *file, const wf_onnx_scope *scope);
+
+/* The attributes of such a node are those of the operation's row, of its kinds; required ones are
+ * there. Errors: WF_UNSUPPORTED, WF_INVALID. */
+WF_MUST_USE wf_status wf_onnx_check_attributes(const Weft__Onnx__Node *p, const wf_op *op,
+                                               wf_err *err);
+/* A node's subgraph in the attribute of that name, or NULL; and all that it has, at most 2. */
+const Weft__Onnx__Graph *wf_onnx_subgraph(const Weft__Onnx__Node *p, const char *name);
+size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *graphs[2]);
+/* Numbers among the attributes of a node in a file; a list is borrowed, NULL when there is none. */
+float wf_onnx_float(const Weft__Onnx__Node *p, const char *name, float otherwise);
+int64_t wf_onnx_int(const Weft__Onnx__Node *p, const char *name, int64_t otherwise);
+const int64_t *wf_onnx_ints(const Weft__Onnx__Node *p, const char *name, size_t *n);
+/* A scope within `around`, for names after `prefix`. Errors: WF_UNSUPPORTED when nested too deep.
+ */
+WF_MUST_USE wf_status wf_onnx_enter(wf_graph *g, const wf_onnx_scope *around, const char *prefix,
+                                    bool tentative, wf_onnx_scope *scope, wf_err *err);
+/* results [n_output]: what the outputs of a subgraph stand for, once its nodes are added in
+ * `scope`. Errors: WF_INVALID. */
+WF_MUST_USE wf_status wf_onnx_results(wf_graph *g, const Weft__Onnx__Graph *body,
+                                      const wf_onnx_scope *scope, wf_value *results[], wf_err *err);
+/* `name` within the scope stands for v, a value or a sequence. An empty name is fine. */
+WF_MUST_USE wf_status wf_onnx_bind(wf_graph *g, wf_onnx_file *file, const wf_onnx_scope *scope,
+                                   const char *name, wf_value *v, wf_err *err);
+/* Input i of a node as a value; NULL when it is absent. Errors: WF_INVALID when nothing before the
+ * node makes it. */
+WF_MUST_USE wf_status wf_onnx_input(const wf_graph *g, const Weft__Onnx__Node *p,
+                                    const wf_onnx_scope *scope, size_t i, wf_value **out,
+                                    wf_err *err);
+/* Infers what was added since the last time, once. */
+WF_MUST_USE wf_status wf_onnx_catch_up(wf_graph *g, wf_onnx_file *file, wf_err *err);
+/* The content of a single integer or bool, if it is known while the file is read. */
+bool wf_onnx_known(const wf_value *v, int64_t *content);
+
+/* The sequence that a value's name stands for, or NULL. */
+const wf_onnx_sequence *wf_onnx_sequence_of(const wf_onnx_file *file, const wf_value *v);
+/* Lets `name` within the scope stand for items [n]. Errors: WF_INVALID, WF_UNSUPPORTED when it is
+ * too long, WF_NOMEM. */
+WF_MUST_USE wf_status wf_onnx_sequence_add(wf_graph *g, wf_onnx_file *file,
+                                           const wf_onnx_scope *scope, const char *name, uint32_t n,
+                                           wf_value *const items[], wf_err *err);
 /* Checks a name from a file: not too long, no control characters. `what` is what is named. */
 WF_MUST_USE wf_status wf_onnx_check_name(const char *name, const char *what, wf_err *err);
 /* An operation's domain and name, never NULL. */

@@ -57,17 +57,17 @@ typedef struct unknown {
     size_t used, n;
 } unknown;
 
-/* Of a graph and the branches in it; protobuf's guard has bounded how deep they nest. */
+/* Of a graph and the subgraphs in it; protobuf's guard has bounded how deep they nest. */
 static void find_unknown(const Weft__Onnx__Graph *graph, unknown *u)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Weft__Onnx__Node *p = graph->node[i];
         const char *domain = wf_onnx_domain(p), *near;
-        const Weft__Onnx__Graph *branches[2];
-        size_t n_branches = wf_onnx_is_if(p) ? wf_onnx_branches(p, branches) : 0;
+        const Weft__Onnx__Graph *inner[2];
+        size_t n_inner = wf_onnx_subgraphs(p, inner);
 
-        for (size_t k = 0; k < n_branches; k++)
-            find_unknown(branches[k], u);
+        for (size_t k = 0; k < n_inner; k++)
+            find_unknown(inner[k], u);
         if (wf_op_find(domain, wf_onnx_op(p)) || seen_before(graph, i))
             continue;
         near = wf_op_nearest(wf_onnx_op(p));
@@ -154,7 +154,52 @@ static wf_status set_type(wf_graph *g, wf_value *v, const Weft__Onnx__ValueInfo 
     return WF_OK;
 }
 
-static wf_status add_input(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err *err)
+/* What is fed to the inputs; none unless the model is read for that alone. */
+typedef struct feeds {
+    size_t n;
+    const wf_onnx_feed *all;
+} feeds;
+
+/* Its content, as inference follows it: small integers. */
+static wf_status follow(wf_graph *g, wf_value *v, wf_tensor *t, wf_err *err)
+{
+    wf_elem elems[WF_MAX_CARRIED];
+    wf_tensor *shared = NULL;
+    uint32_t n = 0;
+    bool small;
+
+    WF_TRY(wf_tensor_share(t, &shared, err));
+    wf_value_set_known(v, &shared);
+    small = wf_value_elems(v, elems, &n);
+    wf_tensor_free(&v->known);
+    if (!small)
+        return WF_OK;
+    v->carried = wf_arena_array(g->arena, (size_t)n + 1, sizeof elems[0]);
+    if (!v->carried)
+        return wf_fail_nomem(err, n * sizeof elems[0]);
+    v->n_carried = n;
+    if (n)
+        memcpy(v->carried, elems, n * sizeof elems[0]);
+    return WF_OK;
+}
+
+static wf_status know_feed(wf_graph *g, wf_value *v, const feeds *f, wf_err *err)
+{
+    wf_tensor *t = NULL;
+
+    for (size_t i = 0; i < f->n && !t; i++)
+        if (strcmp(f->all[i].name, v->name) == 0)
+            t = f->all[i].content;
+    if (!t || t->dtype != v->dtype || (v->rank >= 0 && (uint32_t)v->rank != t->rank))
+        return WF_OK;
+    for (uint32_t i = 0; v->rank >= 0 && i < t->rank; i++)
+        if (v->axes[i].size >= 0 && v->axes[i].size != t->dims[i])
+            return WF_OK;
+    wf_value_set_type(v, t->dtype, t->rank, t->dims);
+    return follow(g, v, t, err);
+}
+
+static wf_status add_input(wf_graph *g, const Weft__Onnx__ValueInfo *p, const feeds *f, wf_err *err)
 {
     wf_value *v;
 
@@ -168,12 +213,18 @@ static wf_status add_input(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err *
     WF_TRY(wf_onnx_check_name(p->name, "graph input", err));
     WF_TRY(wf_graph_add_value(g, p->name, &v, err));
     WF_TRY(wf_err_wrap(err, set_type(g, v, p, err), "graph input \"%s\"", p->name));
+    WF_TRY(know_feed(g, v, f, err));
     return wf_graph_add_input(g, v, err);
 }
 
-static wf_status add_output(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err *err)
+static wf_status add_output(wf_graph *g, const wf_onnx_file *file, const Weft__Onnx__ValueInfo *p,
+                            wf_err *err)
 {
     wf_value *v = p->name ? wf_graph_value(g, p->name) : NULL;
+
+    if (v && wf_onnx_sequence_of(file, v))
+        return wf_fail(err, WF_UNSUPPORTED, "let its tensors be outputs, or concatenate them",
+                       "the graph output \"%s\" is a sequence, and weft gives tensors", v->name);
 
     if (!v)
         return wf_fail(err, WF_INVALID, NULL, "nothing makes the graph output \"%.200s\"",
@@ -182,19 +233,18 @@ static wf_status add_output(wf_graph *g, const Weft__Onnx__ValueInfo *p, wf_err 
 }
 
 static wf_status add_all(wf_graph *g, const Weft__Onnx__Graph *graph, int64_t opset,
-                         const char *folder, wf_err *err)
+                         const char *folder, const feeds *f, wf_err *err)
 {
-    size_t n_inferred = 0;
-    wf_onnx_file file = {opset, folder, &n_inferred};
+    wf_onnx_file file = {.opset = opset, .folder = folder};
 
     for (size_t i = 0; i < graph->n_initializer; i++)
         WF_TRY(wf_onnx_initializer(g, graph->initializer[i], folder, "", err));
     for (size_t i = 0; i < graph->n_input; i++)
-        WF_TRY(add_input(g, graph->input[i], err));
+        WF_TRY(add_input(g, graph->input[i], f, err));
     for (size_t i = 0; i < graph->n_node; i++)
         WF_TRY(wf_onnx_node(g, graph->node[i], &file, NULL, err));
     for (size_t i = 0; i < graph->n_output; i++)
-        WF_TRY(add_output(g, graph->output[i], err));
+        WF_TRY(add_output(g, &file, graph->output[i], err));
     /* What has no inputs has its type from the file (Pull). */
     for (size_t i = 0; i < graph->n_value_info; i++) {
         const Weft__Onnx__ValueInfo *p = graph->value_info[i];
@@ -220,8 +270,8 @@ static wf_status drop_constant_nodes(wf_graph *g, wf_err *err)
     return WF_OK;
 }
 
-static wf_status import(const Weft__Onnx__Model *model, const char *folder, wf_graph *g,
-                        wf_err *err)
+static wf_status import(const Weft__Onnx__Model *model, const char *folder, const feeds *f,
+                        wf_graph *g, wf_err *err)
 {
     int64_t opset;
 
@@ -232,7 +282,7 @@ static wf_status import(const Weft__Onnx__Model *model, const char *folder, wf_g
     for (size_t i = 0; opset == 0 && i < model->graph->n_node; i++)
         if (wf_onnx_domain(model->graph->node[i])[0] == 0)
             return wf_fail(err, WF_INVALID, NULL, "it does not say which opset it is written for");
-    WF_TRY(add_all(g, model->graph, opset ? opset : WF_OPSET, folder, err));
+    WF_TRY(add_all(g, model->graph, opset ? opset : WF_OPSET, folder, f, err));
     WF_TRY(wf_graph_sort(g, err));
     WF_TRY(wf_graph_check(g, err));
     WF_TRY(wf_infer(g, err));
@@ -240,8 +290,8 @@ static wf_status import(const Weft__Onnx__Model *model, const char *folder, wf_g
     return wf_onnx_find_variables(g, model, err);
 }
 
-wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_graph **out,
-                         wf_err *err)
+static wf_status decode(const void *data, size_t n, const char *folder, const feeds *f,
+                        wf_graph **out, wf_err *err)
 {
     ProtobufCMessage *message = NULL;
     const Weft__Onnx__Model *model;
@@ -262,7 +312,7 @@ wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_grap
     }
     rc = wf_graph_new(model->graph->name, &g, err);
     if (rc == WF_OK)
-        rc = import(model, folder, g, err);
+        rc = import(model, folder, f, g, err);
     if (rc != WF_OK)
         goto out;
     *out = g;
@@ -273,7 +323,14 @@ out:
     return rc;
 }
 
-wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err)
+wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_graph **out,
+                         wf_err *err)
+{
+    return decode(data, n, folder, &(feeds){0}, out, err);
+}
+
+wf_status wf_onnx_read_fed(const char *path, size_t n, const wf_onnx_feed all[], wf_graph **out,
+                           wf_err *err)
 {
     const char *slash = strrchr(path, '/');
     char folder[PATH_MAX] = ".";
@@ -286,7 +343,13 @@ wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err)
     rc = wf_file_read(path, wf_pb_model.max_bytes, &bytes, err);
     if (rc != WF_OK)
         return rc;
-    rc = wf_err_wrap(err, wf_onnx_decode(bytes.data, bytes.size, folder, out, err), "%s", path);
+    rc = wf_err_wrap(err, decode(bytes.data, bytes.size, folder, &(feeds){n, all}, out, err), "%s",
+                     path);
     wf_bytes_close(&bytes);
     return rc;
+}
+
+wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err)
+{
+    return wf_onnx_read_fed(path, 0, NULL, out, err);
 }

@@ -157,11 +157,19 @@ def resizes():
             for mode in ("linear", "cubic"):
                 yield by, dict(mode=mode, coordinate_transformation_mode=how)
     yield dict(sizes=np.array([6, 9])), dict(mode="linear", axes=[3, 2])
+    for by in (dict(sizes=np.array([1, 1, 2, 3])), dict(scales=np.array([1, 1, 0.6, 1.5], np.float32))):
+        for mode, outside in (("linear", 0), ("linear", 1), ("cubic", 0), ("cubic", 1)):
+            yield by, dict(mode=mode, antialias=1, exclude_outside=outside)
+    for mode in ("nearest", "linear", "cubic"):
+        yield dict(sizes=np.array([1, 1, 3, 5]), roi=np.array([0, 0, 0.2, -0.3, 1, 1, 0.8, 0.9])), \
+            dict(mode=mode, coordinate_transformation_mode="tf_crop_and_resize",
+                 extrapolation_value=2.0)
 
 
 def resize_gradients(Case, node, s, symbolic):
     for by, attrs in resizes():
-        text = node("Resize", "w0 | | sizes" if "sizes" in by else "w0 | scales", **attrs)
+        roi = "roi" if "roi" in by else "|"
+        text = node("Resize", f"w0 {roi} | sizes" if "sizes" in by else "w0 | scales", **attrs)
         text.input[:] = ["" if i == "|" else i for i in text.input]
         yield Case(f"Resize {by} {attrs}{s}", [(1, 1, 4, 4)], text, consts=by,
                    symbolic=symbolic and "sizes" in by)

@@ -152,6 +152,7 @@ def cases():
                    consts={"i": i64(4, 4, 2)}, symbolic=symbolic)
         yield from mover_cases(symbolic, s)
     yield from branch_cases()
+    yield from structure_cases()
     yield from sampling_cases()
     yield Case("ReduceMean of opset 13", [(2, 3)], node("ReduceMean", "w0", axes=[1], keepdims=0),
                opset=13)
@@ -389,6 +390,46 @@ def branch_cases():
                    node("If", "c", then_branch=branch(node("Neg", "w0", "b")),
                         else_branch=branch(node("Exp", "w0", "b"))),
                    consts={"c": np.bool_(limit > 0)})
+
+
+def subgraph(nodes, inputs, outputs):
+    return helper.make_graph(nodes, "body", [onnx.ValueInfoProto(name=i) for i in inputs.split()],
+                             [onnx.ValueInfoProto(name=o) for o in outputs.split()])
+
+
+def structure_cases():
+    """What reading puts other nodes in the place of."""
+    turn = subgraph([node("Mul", "v w1", "a"), node("Tanh", "a", "b"), node("Identity", "c", "d")],
+                    "i c v", "d b a")
+    yield Case("Loop", [(3,), (3,)], node("Loop", "n yes w0", "z s", body=turn),
+               node("Add", "z s"), consts={"n": np.int64(4), "yes": np.bool_(True)})
+    step = subgraph([node("Mul", "h e", "s"), node("Sin", "s", "t")], "h e", "t s")
+    yield Case("Scan", [(3,), (4, 3)], node("Scan", "w0 w1", "h s", body=step, num_scan_inputs=1),
+               node("Mul", "h s"))
+    for symbolic in (False, True):
+        s = " symbolic" if symbolic else ""
+        yield Case("SplitToSequence" + s, [(2, 5)],
+                   node("SplitToSequence", "w0 k", "q", axis=1), node("SequenceAt", "q p", "a"),
+                   node("SequenceAt", "q o", "b"), node("Mul", "a b"),
+                   consts={"k": i64(2, 1, 2), "p": np.int64(-1), "o": np.int64(0)},
+                   symbolic=symbolic)
+        yield Case("ConcatFromSequence" + s, [(2, 3), (2, 3)],
+                   node("SequenceConstruct", "w0 w1", "q"), node("SequenceInsert", "q w0", "p"),
+                   node("ConcatFromSequence", "p", "a", axis=-1, new_axis=1), node("Exp", "a"),
+                   symbolic=symbolic)
+        for op, attrs in (("LpNormalization", {"p": 1, "axis": 0}), ("LpNormalization", {}),
+                          ("MeanVarianceNormalization", {"axes": [0, 2]})):
+            yield Case(f"{op} {attrs}{s}", [(2, 3, 4)], node(op, "w0", **attrs), symbolic=symbolic)
+        for align in (0, 1):
+            yield Case(f"AffineGrid {align}{s}", [(2, 2, 3)],
+                       node("AffineGrid", "w0 n", align_corners=align),
+                       consts={"n": i64(2, 1, 3, 4)}, symbolic=symbolic, opset=20)
+    yield Case("Col2Im", [(2, 12, 4)],
+               node("Col2Im", "w0 image block", pads=[0, 1, 1, 0], strides=[2, 1], dilations=[1, 2]),
+               consts={"image": i64(4, 5), "block": i64(2, 3)})
+    yield Case("MaxUnpool", [(1, 1, 2, 2)],
+               node("MaxUnpool", "w0 i", kernel_shape=[2, 2], strides=[2, 2]),
+               consts={"i": i64(5, 7, 8, 14).reshape(1, 1, 2, 2)})
 
 
 def evaluate(model, feeds, r_of_y):

@@ -460,16 +460,26 @@ class ResizeGrad(Weft):
 
 
 def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest_mode=None,
-                  coordinate_transformation_mode=None, cubic_coeff_a=None, **_):
+                  coordinate_transformation_mode=None, cubic_coeff_a=None, antialias=0,
+                  exclude_outside=0, **_):
     """[out, n]"""
     listed = list(range(rank)) if axes is None else [a % rank for a in axes]
     scale, matrix = out / n, np.zeros((out, n))
     if axis in listed and scales is not None and scales.size:
         scale = float(scales[listed.index(axis)])
     a = -0.75 if cubic_coeff_a is None else cubic_coeff_a
+    squeeze = min(scale, 1) if antialias else 1
+    reach = int(np.ceil((1 if mode == "linear" else 2) / squeeze)) + 1
     for o in range(out):
         how = coordinate_transformation_mode or "half_pixel"
-        if n == out and scale == 1:
+        if how == "tf_crop_and_resize":
+            start, end = roi[axis], roi[rank + axis]
+            at = (start + end) * (n - 1) / 2
+            if out > 1:
+                at = start * (n - 1) + o * (end - start) * (n - 1) / (out - 1)
+            if at < 0 or at > n - 1:
+                continue
+        elif n == out and scale == 1:
             at = o
         elif how == "align_corners":
             at = o * (n - 1) / (scale * n - 1)
@@ -482,8 +492,10 @@ def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest
                  }.get(nearest_mode, np.ceil(at - 0.5))
             matrix[o, int(np.clip(i, 0, n - 1))] += 1
             continue
-        for i in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
-            d = abs(at - i)
+        for i in range(int(np.floor(at)) - reach, int(np.floor(at)) + reach + 1):
+            d = abs(at - i) * squeeze
+            if exclude_outside and not 0 <= i < n:
+                continue
             if mode == "linear":
                 w = max(0, 1 - d)
             elif d <= 1:
@@ -491,6 +503,7 @@ def resize_matrix(axis, n, out, roi, scales, rank, axes=None, mode=None, nearest
             else:
                 w = a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a if d < 2 else 0
             matrix[o, int(np.clip(i, 0, n - 1))] += w
+        matrix[o] /= matrix[o].sum()
     return matrix
 
 
@@ -512,6 +525,35 @@ class LRN(OpRun):
         return ((x * s ** -beta).astype(x.dtype),)
 
 
+class LpNormalization(OpRun):
+    """onnx's own takes no absolute values."""
+    op_domain = ""
+
+    def _run(self, x, axis=None, p=None):
+        norm = np.linalg.norm(x, 2 if p is None else p, -1 if axis is None else axis, keepdims=True)
+        return (x / norm,)
+
+
+class MeanVarianceNormalization(OpRun):
+    """onnx's own is a function of float32, as is AffineGrid."""
+    op_domain = ""
+
+    def _run(self, x, axes=None):
+        axes = tuple(axes)
+        return ((x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 1e-9),)
+
+
+class AffineGrid(OpRun):
+    op_domain = ""
+
+    def _run(self, theta, size, align_corners=None):
+        sides = [np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1
+                 for n in size[2:]]
+        places = list(np.meshgrid(*sides, indexing="ij"))[::-1] + [np.ones(size[2:])]
+        places = np.stack(places, -1)
+        return (np.einsum("nrk,...k->n...r", theta, places),)
+
+
 class LRNGrad(Weft):
     def _run(self, dy, x, alpha=None, beta=None, bias=None, size=None):
         window, s, alpha, beta = lrn_sums(x, alpha, beta, bias, size)
@@ -523,5 +565,5 @@ OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWe
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
        MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
        GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad,
-       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad, LRN,
-       LRNGrad]
+       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad, LRN, AffineGrid, LpNormalization,
+       MeanVarianceNormalization, LRNGrad]

@@ -80,18 +80,8 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 
 static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 {
-    wf_emit *e = wf_grads_emit(g);
-    wf_value *dy = wf_grads_upstream(g, n, 0);
-    wf_value *data[] = {dy, n->in[1], n->in[0]}, *weights[] = {dy, n->in[0], n->in[1]};
-
     (void)err;
-    if (wf_grads_wanted(g, n, 0))
-        WF_TRY(wf_grads_add(g, n, 0,
-                            wf_emit_op(e, "ConvTransposeDataGrad", 3, data, n->n_attrs, n->attrs)));
-    if (wf_grads_wanted(g, n, 1))
-        WF_TRY(wf_grads_add(
-            g, n, 1, wf_emit_op(e, "ConvTransposeWeightGrad", 3, weights, n->n_attrs, n->attrs)));
-    return wf_grad_channel_bias(g, n, 2);
+    return wf_grad_conv(g, n, "ConvTransposeDataGrad", "ConvTransposeWeightGrad");
 }
 
 const wf_op wf_op_conv_transpose = {

@@ -44,9 +44,6 @@ wf_status wf_resize_check(const wf_node *n, wf_err *err)
                                              "asymmetric",         "tf_crop_and_resize"};
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
 
-    if (wf_node_int(n, "antialias", 0))
-        return wf_fail(err, WF_UNSUPPORTED, "export it with antialias=False",
-                       "antialias is set, and weft interpolates without");
     WF_TRY(one_of(n, "mode", modes[0], WF_COUNT(modes), modes, err));
     WF_TRY(one_of(n, "nearest_mode", rounding[0], WF_COUNT(rounding), rounding, err));
     WF_TRY(one_of(n, "coordinate_transformation_mode", transforms[0], WF_COUNT(transforms),

@@ -79,3 +79,16 @@ wf_status wf_grad_channel_bias(wf_grads *g, const wf_node *n, uint32_t i)
     return wf_grads_add(g, n, i,
                         wf_emit_reduce_sum(e, wf_grads_upstream(g, n, 0), count, axes, false));
 }
+
+wf_status wf_grad_conv(wf_grads *g, const wf_node *n, const char *by_data, const char *by_weights)
+{
+    wf_emit *e = wf_grads_emit(g);
+    wf_value *dy = wf_grads_upstream(g, n, 0);
+    wf_value *data[] = {dy, n->in[1], n->in[0]}, *weights[] = {dy, n->in[0], n->in[1]};
+
+    if (wf_grads_wanted(g, n, 0))
+        WF_TRY(wf_grads_add(g, n, 0, wf_emit_op(e, by_data, 3, data, n->n_attrs, n->attrs)));
+    if (wf_grads_wanted(g, n, 1))
+        WF_TRY(wf_grads_add(g, n, 1, wf_emit_op(e, by_weights, 3, weights, n->n_attrs, n->attrs)));
+    return wf_grad_channel_bias(g, n, 2);
+}

@@ -20,6 +20,9 @@ WF_MUST_USE wf_status wf_infer_pool(wf_node *n, wf_err *err);
 wf_status wf_grad_pool(wf_grads *g, const wf_node *n, const char *op, bool with_y);
 /* dy, x, (y) -> dx as x. */
 wf_status wf_infer_pool_grad(wf_graph *g, wf_node *n, wf_err *err);
+/* dX, dW and dB of a convolution: the nodes `by_data` with dy, W and X, and `by_weights` with dy, X
+ * and W. */
+wf_status wf_grad_conv(wf_grads *g, const wf_node *n, const char *by_data, const char *by_weights);
 /* d bias = dy summed over everything but the channels; nothing when nobody wants it. */
 wf_status wf_grad_channel_bias(wf_grads *g, const wf_node *n, uint32_t i);
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/onnx_function.h - operations that are written out in others when a file is read. For
+ * onnx_function.c and the files that say what each means. */
+#ifndef WF_GRAPH_ONNX_FUNCTION_H
+#define WF_GRAPH_ONNX_FUNCTION_H
+
+#include "common/base/status.h"
+#include "common/graph/emit.h"
+#include "common/graph/graph.h"
+#include "common/graph/onnx_parts.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WF_CALL_INPUTS = 6, WF_CALL_OUTPUTS = 4 };
+
+/* One node of such an operation. */
+typedef struct wf_call {
+    const Weft__Onnx__Node *p; /* for its attributes */
+    wf_emit *e;
+    wf_value *in[WF_CALL_INPUTS]; /* inferred; NULL: absent */
+    bool wants[WF_CALL_OUTPUTS];
+    wf_value *out[WF_CALL_OUTPUTS]; /* to be set where wanted; NULL is refused by name */
+} wf_call;
+
+/* Adds the nodes and sets c->out. A failure may also lie in c->e. */
+typedef wf_status wf_function(wf_call *c, wf_err *err);
+wf_function wf_function_affine_grid, wf_function_attention, wf_function_blackman_window,
+    wf_function_col2im, wf_function_global_lp_pool, wf_function_hamming_window,
+    wf_function_hann_window, wf_function_lp_normalization, wf_function_max_unpool,
+    wf_function_mean_variance_normalization, wf_function_rotary_embedding;
+
+/* The rank of input i is known, and within the bounds. Errors: WF_UNSUPPORTED, WF_SHAPE. */
+WF_MUST_USE wf_status wf_call_need_rank(const wf_call *c, uint32_t i, int32_t least, int32_t most,
+                                        wf_err *err);
+/* The content of input i, small integers that are known while the file is read. Errors:
+ * WF_UNSUPPORTED, WF_SHAPE when there are fewer than `least` or more than `most`. */
+WF_MUST_USE wf_status wf_call_need_ints(const wf_call *c, uint32_t i, uint32_t least, uint32_t most,
+                                        int64_t values[], uint32_t *n, wf_err *err);
+/* Entry i of an integer list attribute. */
+int64_t wf_call_entry(const wf_call *c, const char *list, size_t i, int64_t otherwise);
+/* x from `begin` to before `end` along an axis, every `step`. */
+wf_value *wf_call_slice(wf_call *c, wf_value *x, int64_t axis, int64_t begin, int64_t end,
+                        int64_t step);
+/* Two values one after the other. */
+wf_value *wf_call_concat(wf_call *c, wf_value *a, wf_value *b, int64_t axis);
+/* int64 [n]: 0, 1, ... n - 1, where n [1] is a single integer. */
+wf_value *wf_call_count(wf_call *c, wf_value *n);
+
+#endif
