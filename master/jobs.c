@@ -161,7 +161,7 @@ wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
     wf_job *j = wf_job_of(m, who, msg);
     wf_err why;
 
-    if (!j)
+    if (!j || j->state == WF_JOB_RECOVERING) /* that generation is over in any case */
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__fault__descriptor, &body, err));
     wf_fail(&why, (wf_status)body->status, body->mend, "%s", body->what);

@@ -64,6 +64,7 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->variables = NULL;
     ps->n_variables = 0;
     ps->serving = false;
+    ps->fault.status = WF_OK;
     ps->saving.chief = 0; /* another job's first cut has the same generation and number */
     wf_bytes_clear(&ps->saving.said);
     wf_arena_free(&ps->arena);

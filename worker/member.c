@@ -31,6 +31,8 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.eval_records = w->job.eval_records;
         w->want_sent = false;
         rc = wf_worker_say(w, WF_REGISTER, &body.base, err);
+        if (rc == WF_OK && w->faulted)
+            rc = wf_worker_say_fault(w, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
     }
