@@ -263,7 +263,6 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     j->generation++;
-    j->from_step = -1;
     j->lost_steps = 0;
     for (uint32_t i = 0; i < m->n_members; i++)
         m->members[i].steps = 0;

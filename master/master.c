@@ -161,6 +161,7 @@ static void replay_cut(wf_master *m, const Weft__CutRecord *r)
     if (r->committed && r->asked)
         wf_callbacks_saved(&j->callbacks, r->step, j->ledger.epoch);
     if (r->committed) {
+        j->from_step = -1;
         j->latest = r->step;
         j->n_checkpoints++;
     }

@@ -80,7 +80,7 @@ typedef struct wf_job {
     wf_job_state state;
     uint32_t number;
     uint16_t generation;
-    int64_t from_step;
+    int64_t from_step; /* to begin from; -1: the newest. Until the first commit that follows it */
     char reason[WF_REASON], mend[256];
     wf_prepared *prepared;
 

@@ -334,6 +334,7 @@ static wf_status end_with_the_best(wf_master *m, wf_job *j, wf_err *err)
     if (j->cut.state != WF_CUT_NONE)
         return WF_OK; /* one that is still being written */
     j->ending_from = j->callbacks.best_step;
+    j->from_step = -1;
     wf_master_note(m, j, "job.restores_best", "the weights after epoch %u are the job's",
                    j->callbacks.best_epoch + 1);
     return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
