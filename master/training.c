@@ -110,6 +110,19 @@ size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option 
     return n;
 }
 
+/* The last evaluation, as means: whoever starts anew can still say what it was. */
+static size_t list_eval(const wf_job *j, Weft__Metric rows[], Weft__Metric *list[])
+{
+    for (uint32_t i = 0; i < j->n_eval; i++) {
+        weft__metric__init(&rows[i]);
+        rows[i].name = (char *)j->eval[i].name;
+        rows[i].sum = j->eval[i].sum;
+        rows[i].count = j->eval[i].count;
+        list[i] = &rows[i];
+    }
+    return j->n_eval;
+}
+
 static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
@@ -117,6 +130,7 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     Weft__Split *rows = calloc(j->ledger.n + 1, sizeof *rows);
     Weft__Split **list = calloc(j->ledger.n + 1, sizeof(*list));
     Weft__Option numbers[WF_CALLBACKS_NUMBERS], *numbers_list[WF_CALLBACKS_NUMBERS];
+    Weft__Metric eval[WF_MASTER_METRICS], *eval_list[WF_MASTER_METRICS];
     wf_status rc;
 
     record.epoch = &r;
@@ -130,6 +144,9 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     r.next_cut = j->next_cut;
     r.callbacks = numbers_list;
     r.n_callbacks = wf_training_callbacks(j, numbers, numbers_list);
+    r.eval = eval_list;
+    r.n_eval = list_eval(j, eval, eval_list);
+    r.eval_epoch = j->eval_epoch;
     r.finished = list;
     for (uint64_t i = 0; rows && list && i < j->ledger.n; i++) {
         uint64_t begin = wf_ledger_begins(&j->ledger, i);
