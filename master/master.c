@@ -347,7 +347,7 @@ static wf_status on_member_message(wf_master *m, wf_member *who, const wf_msg *m
     case WF_START_OK:
         return wf_job_on_ready(m, who, msg, err);
     case WF_TUNE_OK:
-        return wf_training_on_tuned(who, msg, err);
+        return wf_training_on_tuned(m, who, msg, err);
     case WF_FAULT:
         return wf_job_on_fault(m, who, msg, err);
     case WF_CUT_DUE:

@@ -235,7 +235,8 @@ WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *
 /* The state of the job's callbacks as options of a message; rows and list have room for
  * WF_CALLBACKS_NUMBERS. */
 size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[]);
-WF_MUST_USE wf_status wf_training_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err);
+WF_MUST_USE wf_status wf_training_on_tuned(const wf_master *m, wf_member *who, const wf_msg *msg,
+                                           wf_err *err);
 
 /* cuts.c */
 WF_MUST_USE wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err);

@@ -316,10 +316,12 @@ static wf_status say_rate(wf_master *m, const wf_job *j, wf_member *who, wf_err 
     return wf_master_say(m, who, WF_TUNE, &body.base, err);
 }
 
-wf_status wf_training_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err)
+wf_status wf_training_on_tuned(const wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__Tune *body = NULL;
 
+    if (!wf_job_of(m, who, msg)) /* a set-up has given it another rate since */
+        return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__tune__descriptor, &body, err));
     who->tuned = body->learning_rate;
     who->tune_sent = false;
