@@ -300,7 +300,7 @@ static wf_status stop(wf_master *m, const char *name, wf_err *err)
                        wf_job_state_name(j->state));
     j->stop_asked = true;
     if (m->job != j)
-        return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
+        return wf_job_stop(m, j, err);
     /* On disk in every state: a master that starts again must not forget that it was asked. */
     return wf_job_enter(m, j, j->state == WF_JOB_RUNNING ? WF_JOB_STOPPING : j->state, NULL, err);
 }

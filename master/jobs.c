@@ -105,7 +105,7 @@ static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
 
 wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why, wf_err *err)
 {
-    if (state == WF_JOB_FAILED && why) {
+    if (why) {
         snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);
         snprintf(j->mend, sizeof j->mend, "%s", why->mend);
     } else if (!wf_job_over(state)) {
@@ -118,6 +118,14 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err
     if (wf_job_over(state))
         j->ended_ns = m->now_ns;
     return WF_OK;
+}
+
+wf_status wf_job_stop(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_err why;
+
+    wf_fail(&why, WF_STOPPED, NULL, "stopped on request");
+    return wf_job_enter(m, j, WF_JOB_STOPPED, &why, err);
 }
 
 /* Every task that holds the job lets go of it; the steps that they made stay the job's. */
@@ -402,10 +410,8 @@ static wf_status wait_for_tasks(wf_master *m, wf_job *j, wf_err *err)
         return WF_OK;
     if (j->state == WF_JOB_QUEUED || j->state == WF_JOB_COMPILING)
         WF_TRY(wf_job_enter(m, j, WF_JOB_WAITING, NULL, err));
-    if (j->stop_asked) {
-        wf_fail(NULL, WF_STOPPED, NULL, "stopped");
-        return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
-    }
+    if (j->stop_asked)
+        return wf_job_stop(m, j, err);
     if (wf_members_ps_live(m, false) && any_worker_live(m))
         return begin_generation(m, j, err);
     return WF_OK;

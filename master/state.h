@@ -205,6 +205,8 @@ void wf_job_delete(wf_job **j);
 /* Journals and takes a new state; `why` goes with FAILED and STOPPED. */
 WF_MUST_USE wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why,
                                    wf_err *err);
+/* It ends as its owner asked. */
+WF_MUST_USE wf_status wf_job_stop(wf_master *m, wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_job_advance(wf_master *m, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
