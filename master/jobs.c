@@ -279,10 +279,10 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
         rc = wf_members_view(m, err);
     if (rc == WF_OK)
         rc = take_restored(m, j, &r, err);
-    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
+    for (uint32_t i = 0; rc == WF_OK && !wf_job_over(j->state) && i < m->n_members; i++)
         if (m->members[i].task.role == WF_ROLE_PS)
             rc = send_setup(m, j, &m->members[i], &r, err);
-    if (rc == WF_OK && !r.initial)
+    if (rc == WF_OK && !r.initial && !wf_job_over(j->state))
         wf_master_note(m, j, "job.restored", "generation %u begins from step %lu", j->generation,
                        (unsigned long)r.global_step);
     wf_restored_free(&r);

@@ -199,10 +199,17 @@ wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_er
 
 wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_err *err)
 {
+    wf_err why;
+    wf_status rc;
+
     j->train_records = l->records;
     j->next_cut = l->next_cut;
-    WF_TRY(
-        wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records, err));
+    rc = wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records, &why);
+    if (rc != WF_OK) { /* a job file of fewer steps than are made */
+        wf_err_wrap(&why, rc, "epoch %u of the checkpoint, with \"steps\" as it is now",
+                    l->epoch + 1);
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    }
     j->evaluated = l->evaluated;
     for (size_t i = 0; i < l->n_finished; i++)
         wf_ledger_restore(&j->ledger, l->finished[i]->begin, l->finished[i]->end);
