@@ -79,6 +79,23 @@ wf_status wf_job_add(wf_master *m, const char *name, const char *text, const cha
     return WF_OK;
 }
 
+wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err)
+{
+    char *new_text = strdup(text), *new_path = strdup(path);
+
+    if (!new_text || !new_path) {
+        free(new_text);
+        free(new_path);
+        return wf_fail_nomem(err, strlen(text));
+    }
+    free(j->text);
+    free(j->path);
+    j->text = new_text;
+    j->path = new_path;
+    wf_prepared_free(&j->prepared);
+    return WF_OK;
+}
+
 void wf_job_record(const wf_job *j, Weft__JobRecord *r)
 {
     weft__job_record__init(r);

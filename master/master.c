@@ -118,14 +118,8 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
 
     if (!j)
         WF_TRY(wf_job_add(m, r->name, r->text, r->path, &j, err));
-    if (r->text[0]) {
-        char *text = strdup(r->text);
-
-        if (!text)
-            return wf_fail_nomem(err, strlen(r->text));
-        free(j->text);
-        j->text = text;
-    }
+    if (r->text[0])
+        WF_TRY(wf_job_rewrite(j, r->text, r->path, err));
     j->state = (wf_job_state)r->state;
     j->stop_asked = r->stop;
     if (j->generation != r->generation)
