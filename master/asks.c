@@ -337,7 +337,7 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     answer.what = why.what;
     answer.mend = why.mend;
     json = wf_master_status(m, m->now_ns);
-    answer.json = json ? json : "";
+    answer.json = json && strlen(json) < wf_kind_find(WF_ANSWER)->control_limit / 2 ? json : "";
     rc = wf_net_msg(m->net, WF_ANSWER, &reply, err);
     if (rc == WF_OK)
         rc = wf_control_put(reply, &answer.base, err);

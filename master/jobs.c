@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_JOBS = 4096 };
+enum { MOST_JOBS = 4096, VIEW_ROOM = 2 << 20 /* bytes, of the view that goes with a message */ };
 static const int64_t RETRY_NS = WF_NS_PER_S;
 
 const char *wf_job_state_name(wf_job_state s)
@@ -196,15 +196,34 @@ wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
 
 /* ---- beginning a generation ---- */
 
+/* What no message could carry, or would be of a job of another name, is said now and to whoever
+ * submitted it. */
+static wf_status check_prepared(const wf_job *j, wf_err *err)
+{
+    const wf_prepared *p = j->prepared;
+    size_t start = weft__start__get_packed_size(&p->start);
+    size_t setup = weft__setup__get_packed_size(&p->setup);
+
+    if (strcmp(p->start.job, j->name) != 0)
+        return wf_fail(err, WF_USAGE, NULL, "job %s was submitted with the file of job %s", j->name,
+                       p->start.job);
+    if (start > wf_kind_find(WF_START)->control_limit - VIEW_ROOM ||
+        setup > wf_kind_find(WF_SETUP)->control_limit - VIEW_ROOM)
+        return wf_fail(err, WF_FULL, "make large constants of the model initializers",
+                       "the graphs of job %s take %zu bytes, its slices %zu; that is too much",
+                       j->name, start, setup);
+    return WF_OK;
+}
+
 static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
 {
     wf_err why;
     wf_status rc;
 
     rc = m->conf.ops.prepare(m->conf.ops.arg, j->name, j->text, j->path, &j->prepared, &why);
-    if (rc != WF_OK)
-        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
-    return WF_OK;
+    if (rc == WF_OK)
+        rc = check_prepared(j, &why);
+    return rc == WF_OK ? WF_OK : wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
 }
 
 static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,
