@@ -296,6 +296,11 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(wf_cuts_abort(m, j, err));
     if (m->now_ns < j->retry_ns)
         return WF_OK;
+    if (j->generation == UINT16_MAX) { /* the header has no room for one more */
+        wf_fail(&why, WF_FULL, "look why it fails so often, then give it another name",
+                "job %s has been set up %u times", j->name, j->generation);
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    }
     rc = wf_master_restore(m, j->prepared,
                            j->ending_from ? (int64_t)j->ending_from - 1 : j->from_step, &r, &why);
     if (rc == WF_IO) { /* a full or failing disk may mend: the job waits, and says why */
