@@ -66,6 +66,7 @@ static wf_status submit(process *p, wf_err *err)
         WF_TRY(wf_master_submit(p->master, s->job, "ledger", "", false, err));
         s->submitted = true;
     } else if (strcmp(state, "interrupted") == 0) {
+        s->oracle.from_step = -1;
         WF_TRY(wf_master_recover(p->master, s->job, -1, err));
     }
     return WF_OK;
@@ -182,6 +183,8 @@ static void begin_job(wf_sim *s)
     o->committed_generation = o->most_complete = o->n_committed = 0;
     o->committed_step = 0;
     o->checked_step = UINT64_MAX;
+    o->from_step = -1;
+    o->went_back = false;
 }
 
 /* Whether the last job is done; the one after another is submitted at the master's next turn, while
@@ -331,5 +334,9 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.end_ms = 60000;
     spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;
     spec.jobs = wf_sim_below(&s, 4) ? 1 : 2;
+    spec.trouble_per_mille = wf_sim_below(&s, 6) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 40) : 0;
+    spec.restores_best = spec.evaluates && wf_sim_below(&s, 4) == 0;
+    spec.epochs += spec.restores_best;
+    spec.goes_back = wf_sim_below(&s, 2) && !spec.restores_best;
     return spec;
 }
