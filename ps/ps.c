@@ -249,8 +249,14 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, wf_err *err)
 {
     wf_status rc;
 
-    if (ev->peer == ps->master)
-        return on_master(ps, ev->msg, err);
+    if (ev->peer == ps->master) {
+        rc = on_master(ps, ev->msg, err);
+        if (rc != WF_PROTO)
+            return rc;
+        WF_LOG_WARN("ps.bad_message", "master kind=%s why=\"%s\"", wf_kind_name(ev->msg->head.kind),
+                    err->what);
+        return WF_OK;
+    }
     if (!ev->peer->user)
         return WF_OK;
     rc = on_worker(ps, ev->peer->user, ev->msg, err);
