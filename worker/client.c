@@ -47,8 +47,10 @@ static wf_status check_slices(wf_client *c, wf_err *err)
     for (uint32_t i = 0; i < c->n_slices; i++) {
         const wf_client_slice *s = &c->slices[i];
 
-        if (s->variable >= c->n_variables || s->ps >= c->n_ps ||
-            s->offset > c->variables[s->variable].count ||
+        if (s->ps >= c->n_ps || !c->ps[s->ps])
+            return wf_fail(err, WF_PROTO, NULL, "slice %u is on ps %u, which is not in the view", i,
+                           s->ps);
+        if (s->variable >= c->n_variables || s->offset > c->variables[s->variable].count ||
             s->count > c->variables[s->variable].count - s->offset)
             return wf_fail(err, WF_PROTO, NULL, "slice %u lies outside its variable", i);
         if (i > 0 && by_place(&c->slices[i - 1], s) >= 0)
@@ -137,7 +139,7 @@ wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key, 
 {
     wf_status rc;
 
-    if (!c->ps[ps]->up) { /* all is said again when it is (wf_client_on_up) */
+    if (!c->ps[ps] || !c->ps[ps]->up) { /* all is said again when it is (wf_client_on_up) */
         wf_net_free_msg(c->net, m);
         return WF_OK;
     }
