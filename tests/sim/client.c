@@ -73,7 +73,11 @@ void wf_sim_client_advance(process *client)
         (strcmp(state, "failed") == 0 &&
          (s->spec.disk_errors || s->spec.stuck_per_mille || s->spec.trouble_per_mille))) {
         s->stop_wanted = false;
+        s->recovered = stopped;
         ask(client, "recover", choose_step(s, stopped));
+    } else if (s->recovered && s->stop_again && strcmp(state, "running") == 0) {
+        s->stop_again = false;
+        s->stop_wanted = true;
     } else if (s->stop_wanted && state[0]) {
         ask(client, "stop", -1);
     }

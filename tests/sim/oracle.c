@@ -149,7 +149,7 @@ static void hear_setup(process *p, const wf_msg *m)
     wf_err err;
 
     wf_assert(wf_control_get(m, &weft__setup__descriptor, &setup, &err) == WF_OK);
-    if (o->from_step >= 0 && era_said(m) > o->from_era &&
+    if (o->from_step >= 0 && era_said(m) > o->from_era && !p->sim->spec.restores_best &&
         (setup->initial || setup->restore_step != (uint64_t)o->from_step))
         wf_sim_broken(p->sim, "a job goes on from the step that was named", setup->restore_step,
                       (uint64_t)o->from_step);

@@ -26,6 +26,7 @@ typedef struct wf_sim_spec {
     uint32_t records, batch, epochs, every_steps, pipeline;
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
+    bool stops_again;   /* and is stopped once more as soon as it runs */
     bool goes_back; /* a job that was stopped goes on from a checkpoint that is not the newest */
     /* the network */
     uint32_t drop_per_mille, dup_per_mille;

@@ -127,7 +127,7 @@ typedef struct wf_sim {
     int64_t clogged_ns[MOST_PROCESSES][MOST_PROCESSES]; /* packets wait until then */
     char job[24];    /* the one that runs; when it is done, the next is submitted */
     uint32_t n_done; /* jobs */
-    bool submitted, recovered_all, stop_wanted;
+    bool submitted, recovered_all, stop_wanted, stop_again, recovered;
     oracle oracle;
     wf_sim_result result;
     wf_status rc;
