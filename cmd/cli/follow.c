@@ -172,15 +172,21 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, wf_progress *p, co
     return rc;
 }
 
-wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
+void wf_follow_catch(void)
 {
     struct sigaction act = {.sa_handler = on_interrupt};
+
+    sigaction(SIGINT, &act, NULL);
+}
+
+wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
+{
     wf_progress p = wf_progress_new(stderr);
     bool over = false, asked = false;
     char *last = NULL;
     wf_status rc = WF_OK;
 
-    sigaction(SIGINT, &act, NULL);
+    wf_follow_catch();
     wf_ask_until(a, had_enough);
     while (rc == WF_OK && !over && !had_enough()) {
         if (interrupts == 1 && !asked) {

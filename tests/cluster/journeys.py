@@ -116,6 +116,18 @@ def ctrl_c_stops_with_a_checkpoint(weft):
         check(not c.processes(), f"left: {c.processes()}")
 
 
+def ctrl_c_while_the_cluster_starts_leaves_none(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=100000, every_steps=1000000)
+        training = c.start("train", "small.yaml")
+        until(lambda: c.pid("master"), "the master")
+        training.send_signal(signal.SIGINT)
+        result = c.end_of(training)
+        check(result.code == 5, str(result))
+        says(result.err, "stopping small with a checkpoint")
+        check(not c.processes(), f"left: {c.processes()}")
+
+
 def ctrl_c_twice_waits_for_nobody(weft):
     with Cluster(weft) as c:
         c.must("up")
@@ -292,8 +304,9 @@ def digits_are_drawn_the_same_for_the_same_seed(weft):
 
 main([the_first_train_needs_no_cluster_file, a_cluster_by_hand,
       jobs_queue_and_a_following_train_hears_of_a_stop, jobs_in_a_row_are_alike,
-      ctrl_c_stops_with_a_checkpoint, ctrl_c_twice_waits_for_nobody, a_terminal_shows_a_bar,
-      recover_goes_back_to_a_chosen_step,
-      another_number_of_ps_takes_the_checkpoint_up, checkpoints_read_well,
+      ctrl_c_stops_with_a_checkpoint, ctrl_c_while_the_cluster_starts_leaves_none,
+      ctrl_c_twice_waits_for_nobody, a_terminal_shows_a_bar,
+      recover_goes_back_to_a_chosen_step, another_number_of_ps_takes_the_checkpoint_up,
+      checkpoints_read_well,
       the_exported_model_answers_as_weft_does, every_stage_is_an_onnx_file,
       every_command_explains_itself_with_an_example, digits_are_drawn_the_same_for_the_same_seed])
