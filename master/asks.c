@@ -165,6 +165,8 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     Weft__Record record = WEFT__RECORD__INIT;
     Weft__JobRecord r;
 
+    if (!wf_job_name_ok(name)) /* it becomes the name of folders */
+        return wf_fail(err, WF_USAGE, NULL, "\"%.80s\" is no name for a job", name);
     if (j && !resume)
         return wf_fail(err, WF_EXISTS,
                        "choose another name, or go on with it: weft submit --resume",
@@ -176,18 +178,12 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
         return WF_OK; /* there is nothing left to do */
     if (!j)
         WF_TRY(wf_job_add(m, name, text, path, &j, err));
-    if (resume) { /* the text may say more epochs; the digest guards the model */
-        char *copy = strdup(text);
-
-        if (!copy)
-            return wf_fail_nomem(err, strlen(text));
-        free(j->text);
-        j->text = copy;
-        wf_prepared_free(&j->prepared);
-    }
+    if (resume) /* the text may say more epochs; the digest guards the model */
+        WF_TRY(wf_job_rewrite(j, text, path, err));
     j->state = WF_JOB_QUEUED;
     j->stop_asked = false;
     j->ending_from = 0;
+    j->from_step = -1;
     wf_job_record(j, &r);
     r.text = j->text;
     r.path = j->path;
@@ -300,7 +296,7 @@ static wf_status stop(wf_master *m, const char *name, wf_err *err)
                        wf_job_state_name(j->state));
     j->stop_asked = true;
     if (m->job != j)
-        return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
+        return wf_job_stop(m, j, err);
     /* On disk in every state: a master that starts again must not forget that it was asked. */
     return wf_job_enter(m, j, j->state == WF_JOB_RUNNING ? WF_JOB_STOPPING : j->state, NULL, err);
 }
@@ -341,7 +337,7 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     answer.what = why.what;
     answer.mend = why.mend;
     json = wf_master_status(m, m->now_ns);
-    answer.json = json ? json : "";
+    answer.json = json && strlen(json) < wf_kind_find(WF_ANSWER)->control_limit / 2 ? json : "";
     rc = wf_net_msg(m->net, WF_ANSWER, &reply, err);
     if (rc == WF_OK)
         rc = wf_control_put(reply, &answer.base, err);

@@ -99,6 +99,7 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
     }
     j->cut.state = WF_CUT_NONE;
     j->cut_failures = 0;
+    j->from_step = -1; /* what follows the step that was named is the newest now */
     j->latest = body->step;
     j->n_checkpoints++;
     wf_master_note(m, j, "ckpt.saved", "step %lu, %lu bytes, paused %.1f ms, took %.1f ms",

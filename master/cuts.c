@@ -238,12 +238,7 @@ static bool at_end(const wf_job *j)
 
 wf_status wf_cut_end_job(wf_master *m, wf_job *j, wf_err *err)
 {
-    wf_err why;
-
-    if (!j->stop_asked)
-        return wf_job_enter(m, j, WF_JOB_DONE, NULL, err);
-    wf_fail(&why, WF_STOPPED, NULL, "stopped on request");
-    return wf_job_enter(m, j, WF_JOB_STOPPED, &why, err);
+    return j->stop_asked ? wf_job_stop(m, j, err) : wf_job_enter(m, j, WF_JOB_DONE, NULL, err);
 }
 
 wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_JOBS = 4096 };
+enum { MOST_JOBS = 4096, VIEW_ROOM = 2 << 20 /* bytes, of the view that goes with a message */ };
 static const int64_t RETRY_NS = WF_NS_PER_S;
 
 const char *wf_job_state_name(wf_job_state s)
@@ -79,6 +79,23 @@ wf_status wf_job_add(wf_master *m, const char *name, const char *text, const cha
     return WF_OK;
 }
 
+wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err)
+{
+    char *new_text = strdup(text), *new_path = strdup(path);
+
+    if (!new_text || !new_path) {
+        free(new_text);
+        free(new_path);
+        return wf_fail_nomem(err, strlen(text));
+    }
+    free(j->text);
+    free(j->path);
+    j->text = new_text;
+    j->path = new_path;
+    wf_prepared_free(&j->prepared);
+    return WF_OK;
+}
+
 void wf_job_record(const wf_job *j, Weft__JobRecord *r)
 {
     weft__job_record__init(r);
@@ -105,7 +122,7 @@ static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
 
 wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why, wf_err *err)
 {
-    if (state == WF_JOB_FAILED && why) {
+    if (why) {
         snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);
         snprintf(j->mend, sizeof j->mend, "%s", why->mend);
     } else if (!wf_job_over(state)) {
@@ -118,6 +135,14 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err
     if (wf_job_over(state))
         j->ended_ns = m->now_ns;
     return WF_OK;
+}
+
+wf_status wf_job_stop(wf_master *m, wf_job *j, wf_err *err)
+{
+    wf_err why;
+
+    wf_fail(&why, WF_STOPPED, NULL, "stopped on request");
+    return wf_job_enter(m, j, WF_JOB_STOPPED, &why, err);
 }
 
 /* Every task that holds the job lets go of it; the steps that they made stay the job's. */
@@ -161,7 +186,7 @@ wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
     wf_job *j = wf_job_of(m, who, msg);
     wf_err why;
 
-    if (!j)
+    if (!j || j->state == WF_JOB_RECOVERING) /* that generation is over in any case */
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__fault__descriptor, &body, err));
     wf_fail(&why, (wf_status)body->status, body->mend, "%s", body->what);
@@ -171,15 +196,34 @@ wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
 
 /* ---- beginning a generation ---- */
 
+/* What no message could carry, or would be of a job of another name, is said now and to whoever
+ * submitted it. */
+static wf_status check_prepared(const wf_job *j, wf_err *err)
+{
+    const wf_prepared *p = j->prepared;
+    size_t start = weft__start__get_packed_size(&p->start);
+    size_t setup = weft__setup__get_packed_size(&p->setup);
+
+    if (strcmp(p->start.job, j->name) != 0)
+        return wf_fail(err, WF_USAGE, NULL, "job %s was submitted with the file of job %s", j->name,
+                       p->start.job);
+    if (start > wf_kind_find(WF_START)->control_limit - VIEW_ROOM ||
+        setup > wf_kind_find(WF_SETUP)->control_limit - VIEW_ROOM)
+        return wf_fail(err, WF_FULL, "make large constants of the model initializers",
+                       "the graphs of job %s take %zu bytes, its slices %zu; that is too much",
+                       j->name, start, setup);
+    return WF_OK;
+}
+
 static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
 {
     wf_err why;
     wf_status rc;
 
     rc = m->conf.ops.prepare(m->conf.ops.arg, j->name, j->text, j->path, &j->prepared, &why);
-    if (rc != WF_OK)
-        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
-    return WF_OK;
+    if (rc == WF_OK)
+        rc = check_prepared(j, &why);
+    return rc == WF_OK ? WF_OK : wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
 }
 
 static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,
@@ -252,6 +296,11 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(wf_cuts_abort(m, j, err));
     if (m->now_ns < j->retry_ns)
         return WF_OK;
+    if (j->generation == UINT16_MAX) { /* the header has no room for one more */
+        wf_fail(&why, WF_FULL, "look why it fails so often, then give it another name",
+                "job %s has been set up %u times", j->name, j->generation);
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    }
     rc = wf_master_restore(m, j->prepared,
                            j->ending_from ? (int64_t)j->ending_from - 1 : j->from_step, &r, &why);
     if (rc == WF_IO) { /* a full or failing disk may mend: the job waits, and says why */
@@ -263,7 +312,6 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     j->generation++;
-    j->from_step = -1;
     j->lost_steps = 0;
     for (uint32_t i = 0; i < m->n_members; i++)
         m->members[i].steps = 0;
@@ -272,10 +320,10 @@ static wf_status begin_generation(wf_master *m, wf_job *j, wf_err *err)
         rc = wf_members_view(m, err);
     if (rc == WF_OK)
         rc = take_restored(m, j, &r, err);
-    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
+    for (uint32_t i = 0; rc == WF_OK && !wf_job_over(j->state) && i < m->n_members; i++)
         if (m->members[i].task.role == WF_ROLE_PS)
             rc = send_setup(m, j, &m->members[i], &r, err);
-    if (rc == WF_OK && !r.initial)
+    if (rc == WF_OK && !r.initial && !wf_job_over(j->state))
         wf_master_note(m, j, "job.restored", "generation %u begins from step %lu", j->generation,
                        (unsigned long)r.global_step);
     wf_restored_free(&r);
@@ -403,10 +451,8 @@ static wf_status wait_for_tasks(wf_master *m, wf_job *j, wf_err *err)
         return WF_OK;
     if (j->state == WF_JOB_QUEUED || j->state == WF_JOB_COMPILING)
         WF_TRY(wf_job_enter(m, j, WF_JOB_WAITING, NULL, err));
-    if (j->stop_asked) {
-        wf_fail(NULL, WF_STOPPED, NULL, "stopped");
-        return wf_job_enter(m, j, WF_JOB_STOPPED, NULL, err);
-    }
+    if (j->stop_asked)
+        return wf_job_stop(m, j, err);
     if (wf_members_ps_live(m, false) && any_worker_live(m))
         return begin_generation(m, j, err);
     return WF_OK;

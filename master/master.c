@@ -118,14 +118,8 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
 
     if (!j)
         WF_TRY(wf_job_add(m, r->name, r->text, r->path, &j, err));
-    if (r->text[0]) {
-        char *text = strdup(r->text);
-
-        if (!text)
-            return wf_fail_nomem(err, strlen(r->text));
-        free(j->text);
-        j->text = text;
-    }
+    if (r->text[0])
+        WF_TRY(wf_job_rewrite(j, r->text, r->path, err));
     j->state = (wf_job_state)r->state;
     j->stop_asked = r->stop;
     if (j->generation != r->generation)
@@ -161,6 +155,7 @@ static void replay_cut(wf_master *m, const Weft__CutRecord *r)
     if (r->committed && r->asked)
         wf_callbacks_saved(&j->callbacks, r->step, j->ledger.epoch);
     if (r->committed) {
+        j->from_step = -1;
         j->latest = r->step;
         j->n_checkpoints++;
     }
@@ -346,7 +341,7 @@ static wf_status on_member_message(wf_master *m, wf_member *who, const wf_msg *m
     case WF_START_OK:
         return wf_job_on_ready(m, who, msg, err);
     case WF_TUNE_OK:
-        return wf_training_on_tuned(who, msg, err);
+        return wf_training_on_tuned(m, who, msg, err);
     case WF_FAULT:
         return wf_job_on_fault(m, who, msg, err);
     case WF_CUT_DUE:

@@ -80,7 +80,7 @@ typedef struct wf_job {
     wf_job_state state;
     uint32_t number;
     uint16_t generation;
-    int64_t from_step;
+    int64_t from_step; /* to begin from; -1: the newest. Until the first commit that follows it */
     char reason[WF_REASON], mend[256];
     wf_prepared *prepared;
 
@@ -202,9 +202,13 @@ wf_job *wf_job_find(const wf_master *m, const char *name);
 WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
                                  wf_job **out, wf_err *err);
 void wf_job_delete(wf_job **j);
+/* Another text, in another place perhaps; it is compiled anew. */
+WF_MUST_USE wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err);
 /* Journals and takes a new state; `why` goes with FAILED and STOPPED. */
 WF_MUST_USE wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why,
                                    wf_err *err);
+/* It ends as its owner asked. */
+WF_MUST_USE wf_status wf_job_stop(wf_master *m, wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_job_advance(wf_master *m, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
@@ -235,7 +239,8 @@ WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *
 /* The state of the job's callbacks as options of a message; rows and list have room for
  * WF_CALLBACKS_NUMBERS. */
 size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[]);
-WF_MUST_USE wf_status wf_training_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err);
+WF_MUST_USE wf_status wf_training_on_tuned(const wf_master *m, wf_member *who, const wf_msg *msg,
+                                           wf_err *err);
 
 /* cuts.c */
 WF_MUST_USE wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err);

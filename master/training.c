@@ -111,6 +111,19 @@ size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option 
     return n;
 }
 
+/* The last evaluation, as means: whoever starts anew can still say what it was. */
+static size_t list_eval(const wf_job *j, Weft__Metric rows[], Weft__Metric *list[])
+{
+    for (uint32_t i = 0; i < j->n_eval; i++) {
+        weft__metric__init(&rows[i]);
+        rows[i].name = (char *)j->eval[i].name;
+        rows[i].sum = j->eval[i].sum;
+        rows[i].count = j->eval[i].count;
+        list[i] = &rows[i];
+    }
+    return j->n_eval;
+}
+
 static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
@@ -118,6 +131,7 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     Weft__Split *rows = calloc(j->ledger.n + 1, sizeof *rows);
     Weft__Split **list = calloc(j->ledger.n + 1, sizeof(*list));
     Weft__Option numbers[WF_CALLBACKS_NUMBERS], *numbers_list[WF_CALLBACKS_NUMBERS];
+    Weft__Metric eval[WF_MASTER_METRICS], *eval_list[WF_MASTER_METRICS];
     wf_status rc;
 
     record.epoch = &r;
@@ -131,6 +145,9 @@ static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
     r.next_cut = j->next_cut;
     r.callbacks = numbers_list;
     r.n_callbacks = wf_training_callbacks(j, numbers, numbers_list);
+    r.eval = eval_list;
+    r.n_eval = list_eval(j, eval, eval_list);
+    r.eval_epoch = j->eval_epoch;
     r.finished = list;
     for (uint64_t i = 0; rows && list && i < j->ledger.n; i++) {
         uint64_t begin = wf_ledger_begins(&j->ledger, i);
@@ -183,10 +200,17 @@ wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_er
 
 wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_err *err)
 {
+    wf_err why;
+    wf_status rc;
+
     j->train_records = l->records;
     j->next_cut = l->next_cut;
-    WF_TRY(
-        wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records, err));
+    rc = wf_ledger_begin(&j->ledger, l->epoch, epoch_records(j, l->epoch), l->split_records, &why);
+    if (rc != WF_OK) { /* a job file of fewer steps than are made */
+        wf_err_wrap(&why, rc, "epoch %u of the checkpoint, with \"steps\" as it is now",
+                    l->epoch + 1);
+        return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    }
     j->evaluated = l->evaluated;
     for (size_t i = 0; i < l->n_finished; i++)
         wf_ledger_restore(&j->ledger, l->finished[i]->begin, l->finished[i]->end);
@@ -300,10 +324,12 @@ static wf_status say_rate(wf_master *m, const wf_job *j, wf_member *who, wf_err 
     return wf_master_say(m, who, WF_TUNE, &body.base, err);
 }
 
-wf_status wf_training_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err)
+wf_status wf_training_on_tuned(const wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     Weft__Tune *body = NULL;
 
+    if (!wf_job_of(m, who, msg)) /* a set-up has given it another rate since */
+        return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__tune__descriptor, &body, err));
     who->tuned = body->learning_rate;
     who->tune_sent = false;
@@ -335,6 +361,7 @@ static wf_status end_with_the_best(wf_master *m, wf_job *j, wf_err *err)
     if (j->cut.state != WF_CUT_NONE)
         return WF_OK; /* one that is still being written */
     j->ending_from = j->callbacks.best_step;
+    j->from_step = -1;
     wf_master_note(m, j, "job.restores_best", "the weights after epoch %u are the job's",
                    j->callbacks.best_epoch + 1);
     return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);

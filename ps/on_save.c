@@ -4,11 +4,13 @@
  *
  * A chief that has lost its link asks again. The copies of a cut are taken once, for training may
  * have gone on since; a repeated question is answered with what there is. */
+#include "common/ckpt/ckpt.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "ps/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +193,24 @@ static wf_status note_written(wf_ps *ps, const wf_ps_fork *f, const wf_ps_saved 
     return rc;
 }
 
+/* What comes from a peer and becomes a path: the folder of this very cut, and a plain name in it.
+ */
+static wf_status check_place(const wf_ps *ps, const wf_msg *m, const Weft__Save *body, wf_err *err)
+{
+    wf_cut_id cut = {m->head.generation, m->head.cut, m->head.incarnation};
+    char text[WF_CUT_TEXT], wanted[WF_CKPT_PATH];
+    wf_shard_meta meta[WF_CKPT_N_META];
+
+    wf_ckpt_meta(ps->job, cut, text, meta);
+    snprintf(wanted, sizeof wanted, "%s/%s/.tmp-%s", ps->checkpoint_dir, ps->job, text);
+    if (strcmp(body->folder, wanted) == 0 && strncmp(body->file, "shard-", 6) == 0 &&
+        !strchr(body->file, '/'))
+        return WF_OK;
+    return wf_fail(err, WF_PROTO, "check that all tasks have the same checkpoint_dir",
+                   "a shard of cut %s is not written to %.200s/%.80s", text, body->folder,
+                   body->file);
+}
+
 wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     wf_ps_saving *s = &ps->saving;
@@ -204,7 +224,9 @@ wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         return s->said.size ? say(ps, w->peer, WF_CUT_SAVED, s->cut, &s->said, err) : WF_OK;
     }
     WF_TRY(wf_control_get(m, &weft__save__descriptor, &body, err));
-    rc = make_fork(ps, m, body, &f, &why);
+    rc = check_place(ps, m, body, &why);
+    if (rc == WF_OK)
+        rc = make_fork(ps, m, body, &f, &why);
     wf_control_free(&body);
     wf_bytes_clear(&s->said);
     s->chief = m->head.incarnation;

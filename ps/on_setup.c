@@ -64,6 +64,7 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->variables = NULL;
     ps->n_variables = 0;
     ps->serving = false;
+    ps->fault.status = WF_OK;
     ps->saving.chief = 0; /* another job's first cut has the same generation and number */
     wf_bytes_clear(&ps->saving.said);
     wf_arena_free(&ps->arena);
@@ -150,6 +151,9 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     if (!ps->arena)
         return wf_fail_nomem(err, 4096);
     ps->job = wf_arena_strdup(ps->arena, body->job);
+    ps->checkpoint_dir = wf_arena_strdup(ps->arena, body->checkpoint_dir);
+    if (!ps->job || !ps->checkpoint_dir)
+        return wf_fail_nomem(err, strlen(body->checkpoint_dir));
     ps->job_number = m->head.job;
     ps->generation = m->head.generation;
     rc = choose_rule(ps, body, err);

@@ -10,14 +10,18 @@ wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err)
 {
     Weft__Tune *body = NULL;
     wf_msg *ok = NULL;
+    wf_err why;
     wf_status rc;
 
     if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
-    rc = wf_opt_set_rate(&ps->opt, body->learning_rate, err);
-    if (rc == WF_OK)
-        rc = wf_net_msg(ps->net, WF_TUNE_OK, &ok, err);
+    if (wf_opt_set_rate(&ps->opt, body->learning_rate, &why) != WF_OK) {
+        wf_control_free(&body);
+        wf_ps_fault(ps, &why); /* it ends the job, and not this process */
+        return WF_OK;
+    }
+    rc = wf_net_msg(ps->net, WF_TUNE_OK, &ok, err);
     if (rc == WF_OK)
         rc = wf_control_put(ok, &body->base, err);
     if (rc == WF_OK)

@@ -105,20 +105,33 @@ wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg 
     return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
 }
 
-void wf_ps_fault(wf_ps *ps, const wf_err *why)
+/* Without a link it is not said: wf_ps keeps it, and it follows the next register. */
+static wf_status say_fault(wf_ps *ps, wf_err *err)
 {
     Weft__Fault body = WEFT__FAULT__INIT;
     wf_msg *m = NULL;
+    wf_status rc;
 
-    WF_LOG_ERROR("ps.fault", "%s", why->what);
-    body.status = why->status;
-    body.what = (char *)why->what;
-    body.mend = (char *)why->mend;
-    if (wf_net_msg(ps->net, WF_FAULT, &m, NULL) == WF_OK &&
-        wf_control_put(m, &body.base, NULL) == WF_OK &&
-        wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, NULL) != WF_OK)
-        WF_LOG_ERROR("ps.fault_unsent", "no memory");
+    if (!ps->master->up)
+        return WF_OK;
+    body.status = ps->fault.status;
+    body.what = ps->fault.what;
+    body.mend = ps->fault.mend;
+    WF_TRY(wf_net_msg(ps->net, WF_FAULT, &m, err));
+    rc = wf_control_put(m, &body.base, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(ps->net, &m);
+    return rc;
+}
+
+void wf_ps_fault(wf_ps *ps, const wf_err *why)
+{
+    WF_LOG_ERROR("ps.fault", "%s", why->what);
+    if (ps->fault.status == WF_OK) /* what follows from the first is never shown before it */
+        ps->fault = *why;
+    if (say_fault(ps, NULL) != WF_OK)
+        WF_LOG_ERROR("ps.fault_unsent", "no memory");
 }
 
 static wf_status add_worker(wf_ps *ps, wf_peer *peer, wf_err *err)
@@ -167,6 +180,8 @@ static wf_status say_register(wf_ps *ps, wf_err *err)
     if (rc == WF_OK)
         rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(ps->net, &m);
+    if (rc == WF_OK && ps->serving && ps->fault.status != WF_OK)
+        rc = say_fault(ps, err);
     return rc;
 }
 
@@ -234,8 +249,14 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, wf_err *err)
 {
     wf_status rc;
 
-    if (ev->peer == ps->master)
-        return on_master(ps, ev->msg, err);
+    if (ev->peer == ps->master) {
+        rc = on_master(ps, ev->msg, err);
+        if (rc != WF_PROTO)
+            return rc;
+        WF_LOG_WARN("ps.bad_message", "master kind=%s why=\"%s\"", wf_kind_name(ev->msg->head.kind),
+                    err->what);
+        return WF_OK;
+    }
     if (!ev->peer->user)
         return WF_OK;
     rc = on_worker(ps, ev->peer->user, ev->msg, err);

@@ -66,9 +66,10 @@ struct wf_ps {
     uint32_t n_members;
     /* the job */
     bool serving;
+    wf_err fault; /* that ends the job; status WF_OK: none. Told after each fresh link */
     uint16_t job_number, generation;
     wf_arena *arena; /* of the job's names and arrays */
-    const char *job;
+    const char *job, *checkpoint_dir;
     wf_ps_variable *variables;
     uint32_t n_variables;
     wf_opt opt;

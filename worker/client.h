@@ -95,7 +95,5 @@ uint32_t wf_client_in_flight(const wf_client *c);
 /* A barrier: later pulls count on all pushes up to `step` (K1). */
 void wf_client_set_base(wf_client *c, uint32_t step);
 uint32_t wf_client_base(const wf_client *c);
-/* Writes "ps/1" etc. of whom an answer is awaited into text: for the sentence of a deadline. */
-const char *wf_client_awaited(const wf_client *c, char *text, size_t size);
 
 #endif

@@ -68,16 +68,22 @@ wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *bod
     return rc;
 }
 
-void wf_worker_fault(wf_worker *w, const wf_err *why)
+wf_status wf_worker_say_fault(wf_worker *w, wf_err *err)
 {
     Weft__Fault body = WEFT__FAULT__INIT;
 
+    body.status = w->fault.status;
+    body.what = w->fault.what;
+    body.mend = w->fault.mend;
+    return wf_worker_say(w, WF_FAULT, &body.base, err);
+}
+
+void wf_worker_fault(wf_worker *w, const wf_err *why)
+{
     WF_LOG_ERROR("worker.fault", "%s", why->what);
     w->faulted = true;
-    body.status = why->status;
-    body.what = (char *)why->what;
-    body.mend = (char *)why->mend;
-    if (wf_worker_say(w, WF_FAULT, &body.base, NULL) != WF_OK)
+    w->fault = *why;
+    if (wf_worker_say_fault(w, NULL) != WF_OK)
         WF_LOG_ERROR("worker.fault_unsent", "no memory");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/member.c - a worker's session with the master: what it holds is said after each fresh
  * link; a start of a newer generation replaces all that it has. */
+#include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "worker/state.h"
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_PS = 65536 };
 
 wf_status wf_member_register(wf_worker *w, wf_err *err)
 {
@@ -31,6 +34,8 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.eval_records = w->job.eval_records;
         w->want_sent = false;
         rc = wf_worker_say(w, WF_REGISTER, &body.base, err);
+        if (rc == WF_OK && w->faulted)
+            rc = wf_worker_say_fault(w, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
     }
@@ -55,7 +60,7 @@ void wf_member_halt(wf_worker *w)
     w->eval_wanted = w->evaluating = w->eval_pulled = false;
     wf_measures_close(w->metrics, w->n_metrics);
     w->n_metrics = 0;
-    w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
+    w->samples = w->dropped = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
 }
 
 /* Dials the ps of the view, but for those that are dialled already at the same address. */
@@ -84,11 +89,15 @@ static wf_status room_for_ps(wf_worker *w, const Weft__View *view, wf_err *err)
     wf_peer **ps;
     void *address;
 
-    for (size_t i = 0; i < view->n_members; i++)
-        if (view->members[i]->role == WF_ROLE_PS && view->members[i]->index >= n)
-            n = view->members[i]->index + 1;
-    if (n > 65536)
-        return wf_fail(err, WF_PROTO, NULL, "a view with ps %u", n - 1);
+    for (size_t i = 0; i < view->n_members; i++) {
+        uint32_t index = view->members[i]->index;
+
+        if (view->members[i]->role != WF_ROLE_PS)
+            continue;
+        if (index >= MOST_PS)
+            return wf_fail(err, WF_PROTO, NULL, "a view with ps %u", index);
+        n = WF_MAX(n, index + 1);
+    }
     if (n <= w->n_ps)
         return WF_OK;
     ps = realloc(w->ps, n * sizeof(*ps));
@@ -106,14 +115,18 @@ static wf_status room_for_ps(wf_worker *w, const Weft__View *view, wf_err *err)
     return WF_OK;
 }
 
-static uint64_t elements(const Weft__Variable *v)
+/* Elements of a variable, whose bytes are a number too. */
+static wf_status count_elements(const Weft__Variable *v, uint64_t *out, wf_err *err)
 {
     int64_t n = 1;
 
     for (size_t i = 0; i < v->n_dims; i++)
         if (v->dims[i] < 0 || __builtin_mul_overflow(n, v->dims[i], &n))
-            return 0;
-    return (uint64_t)n;
+            n = INT64_MAX;
+    if (n > (int64_t)(SIZE_MAX / 2 / sizeof(float)))
+        return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" has no size that fits", v->name);
+    *out = (uint64_t)n;
+    return WF_OK;
 }
 
 static wf_status make_client(wf_worker *w, wf_err *err)
@@ -126,10 +139,11 @@ static wf_status make_client(wf_worker *w, wf_err *err)
 
     if (!variables || !slices || !lives)
         rc = wf_fail_nomem(err, s->n_slices * sizeof *slices);
-    for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++)
+    for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++) {
         /* Gradients of what is trainable, batch statistics of what is a statistic. */
-        variables[i] = (wf_client_variable){
-            elements(s->variables[i]), s->variables[i]->kind == 1 || s->variables[i]->kind == 2};
+        variables[i].trainable = s->variables[i]->kind == 1 || s->variables[i]->kind == 2;
+        rc = count_elements(s->variables[i], &variables[i].count, err);
+    }
     for (size_t i = 0; rc == WF_OK && i < s->n_slices; i++)
         slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
                                       s->slices[i]->offset, s->slices[i]->count};

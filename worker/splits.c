@@ -29,7 +29,7 @@ wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err)
 {
     Weft__Split *body = NULL;
     wf_open_split *s = NULL;
-    wf_status rc = WF_OK;
+    wf_err why;
 
     w->want_sent = false;
     WF_TRY(wf_control_get(m, &weft__split__descriptor, &body, err));
@@ -49,10 +49,11 @@ wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err)
                              .end = body->end,
                              .cut_at = body->cut_at};
         range.number = (body->next - body->begin) / w->job.batch;
-        rc = w->conf.ops.read(w->conf.ops.arg, &range, err);
+        if (w->conf.ops.read(w->conf.ops.arg, &range, &why) != WF_OK)
+            wf_worker_fault(w, &why); /* it ends the job, and not this process */
     }
     wf_control_free(&body);
-    return rc;
+    return WF_OK;
 }
 
 wf_status wf_splits_on_confirmed(wf_worker *w, const wf_msg *m, wf_err *err)

@@ -48,6 +48,7 @@ struct wf_worker {
     uint32_t epoch; /* of the last one computed */
     bool any_step;  /* one was computed since the last barrier */
     bool computing, faulted;
+    wf_err fault;      /* what the master is told of it, after each fresh link */
     wf_batch_id batch; /* in hand */
 
     wf_open_split splits[WF_WORKER_SPLITS]; /* in the order of work */
@@ -77,6 +78,9 @@ WF_MUST_USE wf_status wf_worker_tell(wf_worker *w, wf_msg **m, wf_err *err);
 /* A message of `kind` with a body (NULL: none) to the master. */
 WF_MUST_USE wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
                                     wf_err *err);
+
+/* The fault that this worker stands still with, once more: a link may have gone with it. */
+WF_MUST_USE wf_status wf_worker_say_fault(wf_worker *w, wf_err *err);
 
 /* member.c */
 WF_MUST_USE wf_status wf_member_register(wf_worker *w, wf_err *err);

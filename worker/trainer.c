@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/trainer.c - one plan for each number of records that a batch can have: the full batch, and
- * the short ones at the ends of splits. */
+/* worker/trainer.c - a job begun, its steps computed, its evaluations made. */
 #include "worker/trainer.h"
 #include "common/base/clock.h"
 #include "common/base/size.h"
@@ -8,11 +7,10 @@
 #include "common/conf/conf.h"
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
-#include "common/graph/onnx.h"
 #include "common/kernels/kernel.h"
 #include "common/log/log.h"
-#include "worker/dataset.h"
 #include "worker/gradients.h"
+#include "worker/side.h"
 
 #include <cblas.h>
 #include <inttypes.h>
@@ -23,32 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLANS = 8, EVAL_BATCH = 500 };
-
-/* What a port of a plan is for. */
-typedef struct port {
-    int32_t field;    /* of the dataset, or -1 */
-    int32_t variable; /* of the job, or -1 */
-} port;
-
-typedef struct sized_plan {
-    uint64_t records;
-    wf_plan *plan;
-    uint64_t used; /* when last, to make room */
-} sized_plan;
-
-/* A graph with its data, its plans, and what its outputs mean. */
-typedef struct side {
-    wf_graph *graph;
-    wf_dataset *data;
-    wf_reader *reader;
-    port *inputs, *outputs; /* the ports of every plan of the graph */
-    uint32_t n_inputs, n_outputs;
-    const Weft__Output *const *meanings; /* [n_fetches]: the first outputs */
-    size_t n_fetches;
-    sized_plan plans[PLANS];
-    uint64_t uses;
-} side;
+enum { EVAL_BATCH = 500 };
 
 /* The eval side's data is read beside the first steps, by a thread of its own: its decompression
  * would delay them by as much as it takes, and nobody needs it before the first epoch ends. */
@@ -67,7 +40,7 @@ struct wf_trainer {
     wf_pool *pool;
     const Weft__Start *start; /* of the job in hand; NULL: none */
     wf_job_conf *job;
-    side train, eval;
+    wf_side train, eval;
     wf_gradients *gradients;
     uint64_t batches; /* to a step */
     uint64_t seed;
@@ -98,18 +71,6 @@ wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *
     return rc;
 }
 
-static void close_side(side *s)
-{
-    for (int i = 0; i < PLANS; i++)
-        wf_plan_free(&s->plans[i].plan);
-    wf_reader_free(&s->reader);
-    wf_dataset_free(&s->data);
-    wf_graph_free(&s->graph);
-    free(s->inputs);
-    free(s->outputs);
-    *s = (side){0};
-}
-
 /* Waits for the eval side, which then is there or has failed. */
 static wf_status join_opening(wf_trainer *t, wf_err *err)
 {
@@ -128,8 +89,8 @@ static void halt(void *arg)
 
     (void)ignored; /* the job is over, whatever its eval data was */
     t->opening.rc = WF_OK;
-    close_side(&t->train);
-    close_side(&t->eval);
+    wf_side_close(&t->train);
+    wf_side_close(&t->eval);
     wf_gradients_free(&t->gradients);
     wf_job_free(&t->job);
     t->start = NULL;
@@ -153,117 +114,22 @@ void wf_trainer_set_worker(wf_trainer *t, wf_worker *w)
     t->worker = w;
 }
 
-/* ---- plans ---- */
-
-/* The symbolic leading axis of the inputs gets the number of records. */
-static wf_status make_plan(const wf_trainer *t, const side *s, uint64_t records, wf_plan **out,
-                           wf_err *err)
-{
-    wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.pool = t->pool, .shapes = shapes, .bf16 = t->job->bf16};
-    wf_status rc;
-
-    if (!shapes)
-        return wf_fail_nomem(err, s->graph->n_inputs * sizeof *shapes);
-    for (size_t i = 0; i < s->graph->n_inputs; i++) {
-        const wf_value *v = s->graph->inputs[i];
-        const wf_field_info *f =
-            wf_dataset_field(s->data, (uint32_t)wf_dataset_find(s->data, v->name));
-        wf_plan_shape *shape = &shapes[options.n_shapes++];
-
-        shape->name = v->name;
-        wf_worker_input_dims(v, f, records, &shape->rank, shape->dims);
-    }
-    rc = wf_plan_new(s->graph, &options, out, err);
-    free(shapes);
-    return rc;
-}
-
-static int32_t find_variable(const Weft__Start *start, const char *name)
-{
-    for (size_t i = 0; name && i < start->n_variables; i++)
-        if (strcmp(start->variables[i]->name, name) == 0)
-            return (int32_t)i;
-    return -1;
-}
-
-static wf_status map_ports(const wf_trainer *t, side *s, const wf_plan *p, wf_err *err)
-{
-    s->n_inputs = wf_plan_n_inputs(p);
-    s->n_outputs = wf_plan_n_outputs(p);
-    s->inputs = calloc(s->n_inputs + 1, sizeof *s->inputs);
-    s->outputs = calloc(s->n_outputs + 1, sizeof *s->outputs);
-    if (!s->inputs || !s->outputs)
-        return wf_fail_nomem(err, s->n_inputs * sizeof *s->inputs);
-    for (uint32_t i = 0; i < s->n_inputs; i++) {
-        const wf_port *in = wf_plan_input(p, i);
-
-        s->inputs[i] = (port){in->variable ? -1 : wf_dataset_find(s->data, in->name),
-                              find_variable(t->start, in->variable)};
-    }
-    for (uint32_t i = 0; i < s->n_outputs; i++)
-        s->outputs[i] = (port){-1, find_variable(t->start, wf_plan_output(p, i)->variable)};
-    return WF_OK;
-}
-
-/* The plan for so many records, from those at hand or made now; the one used least gives way. */
-static wf_status plan_for(wf_trainer *t, side *s, uint64_t records, wf_plan **out, wf_err *err)
-{
-    sized_plan *at = &s->plans[0];
-
-    for (int i = 0; i < PLANS; i++) {
-        if (s->plans[i].plan && s->plans[i].records == records) {
-            at = &s->plans[i];
-            break;
-        }
-        if (s->plans[i].used < at->used)
-            at = &s->plans[i];
-    }
-    if (!at->plan || at->records != records) {
-        wf_plan_free(&at->plan);
-        WF_TRY(make_plan(t, s, records, &at->plan, err));
-        at->records = records;
-        if (!s->inputs)
-            WF_TRY(map_ports(t, s, at->plan, err));
-    }
-    at->used = ++s->uses;
-    *out = at->plan;
-    return WF_OK;
-}
-
-static void bind(const wf_trainer *t, const side *s, wf_plan *p, int set, const wf_batch *batch)
-{
-    for (uint32_t i = 0; i < s->n_inputs; i++) {
-        if (s->inputs[i].field >= 0)
-            wf_plan_bind_input(p, i, batch->fields[s->inputs[i].field].data);
-        else if (s->inputs[i].variable >= 0)
-            wf_plan_bind_input(p, i,
-                               wf_worker_weights(t->worker, set, (uint32_t)s->inputs[i].variable));
-    }
-}
-
 /* ---- beginning a job ---- */
-
-static wf_status open_side(wf_trainer *t, side *s, const ProtobufCBinaryData *graph,
-                           const wf_conf_field fields[], size_t n, uint64_t batch, bool shuffle,
-                           wf_err *err)
-{
-    WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &s->graph, err));
-    WF_TRY(wf_worker_open_data(t->job, fields, n, s->graph, &s->data, err));
-    return wf_reader_new(&(wf_reader_spec){.dataset = s->data,
-                                           .batch = batch,
-                                           .seed = t->start->seed,
-                                           .shuffle = shuffle,
-                                           .depth = wf_reader_depth_for(s->data, batch)},
-                         &s->reader, err);
-}
 
 static wf_status open_eval(wf_trainer *t, wf_err *err)
 {
-    uint64_t batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH);
-
-    return open_side(t, &t->eval, &t->start->eval_graph, t->job->eval, t->job->n_eval, batch, false,
-                     err);
+    return wf_side_open(
+        &t->eval,
+        &(wf_side_spec){.start = t->start,
+                        .job = t->job,
+                        .pool = t->pool,
+                        .graph = &t->start->eval_graph,
+                        .meanings = (const Weft__Output *const *)t->start->eval_outputs,
+                        .n_fetches = t->start->n_eval_outputs,
+                        .fields = t->job->eval,
+                        .n_fields = t->job->n_eval,
+                        .batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH)},
+        err);
 }
 
 static void *run_opening(void *arg)
@@ -322,15 +188,22 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
 
     t->start = start;
     WF_TRY(wf_job_parse(start->job_text, strlen(start->job_text), start->job_path, &t->job, err));
-    t->train.meanings = (const Weft__Output *const *)start->train_outputs;
-    t->train.n_fetches = start->n_train_outputs;
-    t->eval.meanings = (const Weft__Output *const *)start->eval_outputs;
-    t->eval.n_fetches = start->n_eval_outputs;
     warn_of_float32(t);
-    WF_TRY(open_side(t, &t->train, &start->train_graph, t->job->train, t->job->n_train,
-                     t->job->batch, t->job->shuffle, err));
-    WF_TRY(plan_for(t, &t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,
-                    err));
+    WF_TRY(
+        wf_side_open(&t->train,
+                     &(wf_side_spec){.start = start,
+                                     .job = t->job,
+                                     .pool = t->pool,
+                                     .graph = &start->train_graph,
+                                     .meanings = (const Weft__Output *const *)start->train_outputs,
+                                     .n_fetches = start->n_train_outputs,
+                                     .fields = t->job->train,
+                                     .n_fields = t->job->n_train,
+                                     .batch = t->job->batch,
+                                     .shuffle = t->job->shuffle},
+                     err));
+    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,
+                        err));
     WF_TRY(begin_gradients(t, start, err));
     if (t->job->n_eval)
         WF_TRY(begin_opening(t, err));
@@ -394,28 +267,6 @@ static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
     return leave(t, (uint32_t)variable, err);
 }
 
-/* Adds what a batch of n records gives to the metrics; the first is the loss. */
-static wf_status gather_metrics(const side *s, const wf_plan *p, uint64_t n, wf_measure m[],
-                                uint32_t *used, wf_err *err)
-{
-    *used = 0;
-    for (size_t i = 0; i < s->n_fetches && *used < WF_MEASURES_MOST; i++) {
-        const Weft__Output *o = s->meanings[i];
-        int64_t at = wf_plan_find_output(p, o->name);
-        const wf_port *out;
-
-        if (at < 0)
-            continue;
-        out = wf_plan_output(p, (uint32_t)at);
-        snprintf(m[*used].name, sizeof m[*used].name, "%s", o->label);
-        snprintf(m[*used].metric, sizeof m[*used].metric, "%s", o->metric);
-        WF_TRY(wf_metric_add(&m[*used], (wf_meaning)o->meaning, o->per_record, n, out->dtype,
-                             (size_t)out->elems, wf_plan_output_data(p, (uint32_t)at), err));
-        ++*used;
-    }
-    return WF_OK;
-}
-
 /* A step's measures begin anew, in the memory of the last one. */
 static void clear_metrics(wf_measure m[])
 {
@@ -469,7 +320,7 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
 {
     wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
 
-    bind(t, &t->train, p, set, batch);
+    wf_side_bind(&t->train, p, t->worker, set, batch);
     for (uint32_t i = 0; i < t->train.n_outputs; i++) {
         int32_t variable = t->train.outputs[i].variable;
 
@@ -498,12 +349,12 @@ static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const 
     *data_ns += wf_now_ns() - began_ns;
     wf_gradients_begin(t->gradients, batch->n, step->end - step->begin, id->begin == step->begin,
                        id->end == step->end);
-    rc = plan_for(t, &t->train, batch->n, &p, err);
+    rc = wf_side_plan(&t->train, batch->n, &p, err);
     if (rc == WF_OK)
         rc = run_step(t, p, set, id, batch, err);
     wf_reader_release(t->train.reader, &batch);
     if (rc == WF_OK)
-        rc = gather_metrics(&t->train, p, id->end - id->begin, t->measures, n, err);
+        rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, n, err);
     return rc;
 }
 
@@ -556,7 +407,7 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
 
 static wf_status evaluate_all(wf_trainer *t, int set, wf_measure m[], uint32_t *n, wf_err *err)
 {
-    side *s = &t->eval;
+    wf_side *s = &t->eval;
     const wf_batch *batch;
     wf_status rc;
 
@@ -564,14 +415,14 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_measure m[], uint32_t *
     while (rc == WF_OK && (batch = wf_reader_next(s->reader))) {
         wf_plan *p = NULL;
 
-        rc = plan_for(t, s, batch->n, &p, err);
+        rc = wf_side_plan(s, batch->n, &p, err);
         if (rc == WF_OK) {
-            bind(t, s, p, set, batch);
+            wf_side_bind(s, p, t->worker, set, batch);
             rc =
                 wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL, err);
         }
         if (rc == WF_OK)
-            rc = gather_metrics(s, p, batch->n, m, n, err);
+            rc = wf_side_measure(s, p, batch->n, m, n, err);
         wf_reader_release(s->reader, &batch);
     }
     wf_reader_cancel(s->reader);

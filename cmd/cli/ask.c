@@ -18,6 +18,7 @@ struct wf_ask {
     wf_peer *master;
     uint32_t request;
     char address[128];
+    bool (*enough)(void);
 };
 
 static wf_status dial(wf_ask *a, const wf_cluster_conf *conf, wf_err *err)
@@ -60,6 +61,11 @@ void wf_ask_close(wf_ask **a)
     wf_zmq_free(&(*a)->zmq);
     free(*a);
     *a = NULL;
+}
+
+void wf_ask_until(wf_ask *a, bool (*enough)(void))
+{
+    a->enough = enough;
 }
 
 static wf_status send(wf_ask *a, uint16_t kind, const ProtobufCMessage *body, wf_err *err)
@@ -119,6 +125,12 @@ static wf_status look(wf_ask *a, json_t **answer, bool *done, bool *lost, wf_err
     return rc;
 }
 
+/* What is so whether it is said once or twice; the answer may have gone with the link. */
+static bool may_repeat(const Weft__Ask *ask)
+{
+    return strcmp(ask->command, "status") == 0 || strcmp(ask->command, "stop") == 0;
+}
+
 wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_t **answer,
                       wf_err *err)
 {
@@ -136,7 +148,10 @@ wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_
         WF_TRY(look(a, answer, &done, &lost, err));
         if (done)
             return WF_OK;
-        if (lost && strcmp(ask->command, "status") == 0) { /* only a question may be asked twice */
+        if (a->enough && a->enough())
+            return wf_fail(err, WF_STOPPED, "see it with: weft status",
+                           "no answer from the master at %s was waited for", a->address);
+        if (lost && may_repeat(ask)) {
             lost = false;
             WF_TRY(send(a, WF_ASK, &ask->base, err));
         }

@@ -7,6 +7,7 @@
 #include "common/conf/conf.h"
 #include "common/wire/control.pb-c.h"
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct wf_ask wf_ask;
@@ -15,6 +16,8 @@ typedef struct wf_ask wf_ask;
 WF_MUST_USE wf_status wf_ask_open(const wf_cluster_conf *conf, wf_ask **out, wf_err *err);
 /* Closes *a and sets it to NULL; NULL is fine. */
 void wf_ask_close(wf_ask **a);
+/* Waits end with WF_STOPPED once `enough` says so; NULL: never. */
+void wf_ask_until(wf_ask *a, bool (*enough)(void));
 /* Asks and waits. *answer is the picture of the cluster that comes with every answer, the caller's
  * (json_decref); NULL is allowed. Errors: WF_TIMEOUT naming the master and its address; what the
  * master answered; what it refused the dialling for. */

@@ -21,6 +21,12 @@ static void on_interrupt(int number)
     interrupts++;
 }
 
+/* The first Ctrl-C stops the job, the second leaves it to itself, whatever is being waited for. */
+static bool had_enough(void)
+{
+    return interrupts >= 2;
+}
+
 static double number(const json_t *o, const char *key)
 {
     return json_number_value(json_object_get(o, key));
@@ -130,12 +136,14 @@ static bool is_over(const json_t *job)
 static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
+    wf_status rc;
 
     wf_progress_clear(p);
     fprintf(stderr, "stopping %s with a checkpoint; Ctrl-C again leaves it to itself\n", job);
     ask.command = "stop";
     ask.job = (char *)job;
-    return wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
+    rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
+    return rc == WF_INVALID ? WF_OK : rc; /* it is over already: the next look says how */
 }
 
 static wf_status look(const wf_cluster_conf *conf, wf_ask *a, wf_progress *p, const char *name,
@@ -164,16 +172,23 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, wf_progress *p, co
     return rc;
 }
 
-wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
+void wf_follow_catch(void)
 {
     struct sigaction act = {.sa_handler = on_interrupt};
+
+    sigaction(SIGINT, &act, NULL);
+}
+
+wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
+{
     wf_progress p = wf_progress_new(stderr);
     bool over = false, asked = false;
     char *last = NULL;
     wf_status rc = WF_OK;
 
-    sigaction(SIGINT, &act, NULL);
-    while (rc == WF_OK && !over && interrupts < 2) {
+    wf_follow_catch();
+    wf_ask_until(a, had_enough);
+    while (rc == WF_OK && !over && !had_enough()) {
         if (interrupts == 1 && !asked) {
             asked = true;
             rc = ask_stop(a, &p, job, err);
@@ -183,9 +198,10 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_
         if (rc == WF_OK && !over)
             nanosleep(&(struct timespec){.tv_nsec = EVERY_MS * WF_NS_PER_MS}, NULL);
     }
+    wf_ask_until(a, NULL);
     wf_progress_clear(&p);
     free(last);
-    if (rc == WF_OK && !over)
+    if (!over && had_enough() && (rc == WF_OK || rc == WF_STOPPED))
         rc = wf_fail(err, WF_STOPPED, "see it with: weft status", "no longer following %s", job);
     return rc;
 }

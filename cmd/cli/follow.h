@@ -7,6 +7,10 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 
+/* From here on Ctrl-C no longer ends the program: wf_follow sees it. For whoever has something to
+ * take down afterwards. */
+void wf_follow_catch(void);
+
 /* Follows a job until it is over. Ctrl-C asks the master to stop it with a checkpoint; a second one
  * stops following. Ends with the sentence of its result on stdout. Errors: the job's failure;
  * WF_STOPPED; WF_TIMEOUT when the master is gone for long. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/ports.c */
 #include "cmd/cli/ports.h"
+#include "common/wire/owner.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -73,6 +72,18 @@ bool wf_port_is_here(const wf_task_conf *t)
     return here;
 }
 
+/* A host that is not there answers nothing at all, and the kernel would ask it for minutes. */
+static bool is_connected_soon(int fd)
+{
+    enum { ANSWER_MS = 2000 };
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int why = 0;
+    socklen_t size = sizeof why;
+
+    return poll(&p, 1, ANSWER_MS) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size) == 0 &&
+           why == 0;
+}
+
 bool wf_port_answers(const wf_task_conf *t)
 {
     endpoint e;
@@ -81,85 +92,14 @@ bool wf_port_answers(const wf_task_conf *t)
 
     if (!resolve(t, &e))
         return false;
-    fd = socket(e.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(e.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
     yes = connect(fd, (const struct sockaddr *)&e.at, e.size) == 0;
+    if (!yes && errno == EINPROGRESS)
+        yes = is_connected_soon(fd);
     close(fd);
     return yes;
-}
-
-/* The inode of the socket that listens on a port, from /proc/net/tcp or tcp6; 0 when not found. */
-static unsigned long inode_of(const char *table, unsigned port)
-{
-    FILE *f = fopen(table, "re");
-    char line[512];
-    unsigned long inode = 0;
-
-    while (f && inode == 0 && fgets(line, sizeof line, f)) {
-        unsigned local, state;
-        unsigned long found;
-
-        if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu",
-                   &local, &state, &found) == 3 &&
-            local == port && state == 0x0a)
-            inode = found;
-    }
-    if (f)
-        fclose(f);
-    return inode;
-}
-
-static bool holds(const char *pid, unsigned long inode)
-{
-    char path[320], target[64], wanted[64];
-    bool yes = false;
-    DIR *dir;
-    struct dirent *e;
-
-    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
-    snprintf(path, sizeof path, "/proc/%.16s/fd", pid);
-    dir = opendir(path);
-    while (dir && !yes && (e = readdir(dir))) {
-        ssize_t n;
-
-        snprintf(path, sizeof path, "/proc/%.16s/fd/%.255s", pid, e->d_name);
-        n = readlink(path, target, sizeof target - 1);
-        target[n > 0 ? n : 0] = 0;
-        yes = strcmp(target, wanted) == 0;
-    }
-    if (dir)
-        closedir(dir);
-    return yes;
-}
-
-/* "by process 4711 (python3)" or "". */
-static void describe_holder(unsigned port, char *text, size_t size)
-{
-    unsigned long inode = inode_of("/proc/net/tcp", port);
-    struct dirent *e;
-    DIR *proc;
-
-    text[0] = 0;
-    if (!inode)
-        inode = inode_of("/proc/net/tcp6", port);
-    proc = inode ? opendir("/proc") : NULL;
-    while (proc && !text[0] && (e = readdir(proc))) {
-        char path[64], name[64] = "?";
-        FILE *f;
-
-        if (!isdigit((unsigned char)e->d_name[0]) || !holds(e->d_name, inode))
-            continue;
-        snprintf(path, sizeof path, "/proc/%.16s/comm", e->d_name);
-        f = fopen(path, "re");
-        if (f && fgets(name, sizeof name, f))
-            name[strcspn(name, "\n")] = 0;
-        if (f)
-            fclose(f);
-        snprintf(text, size, " by process %.16s (%s)", e->d_name, name);
-    }
-    if (proc)
-        closedir(proc);
 }
 
 /* Whether an address is taken now; *holder tells by whom, where that can be known. */
@@ -189,7 +129,7 @@ static wf_status look(const wf_task_conf *t, const char *who, bool *taken, char 
     if (*taken && why != EADDRINUSE)
         return wf_fail_errno(err, why, NULL, "%s cannot have %s", who, t->address);
     if (*taken)
-        describe_holder(t->port, holder, size);
+        wf_port_owner(t->address, holder, size);
     return WF_OK;
 }
 
@@ -210,5 +150,6 @@ wf_status wf_port_check_free(const wf_task_conf *t, const char *who, wf_err *err
         poll(NULL, 0, LOOK_MS);
     }
     return wf_fail(err, WF_INVALID, "end that process, or give the task another address",
-                   "%s cannot have %s: it is in use%s", who, t->address, holder);
+                   "%s cannot have %s: it is in use%s%s", who, t->address, holder[0] ? " by " : "",
+                   holder);
 }

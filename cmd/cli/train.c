@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-enum { READY_MS = 20000, DOWN_MS = 10000 };
+/* Down: longer than the supervisor gives its tasks before it kills them. */
+enum { READY_MS = 20000, DOWN_MS = 20000 };
 
 static wf_status train(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
                        wf_err *err)
@@ -32,6 +33,7 @@ static wf_status run_on(const wf_cluster_conf *conf, const wf_submission *s, boo
     wf_status rc = WF_OK;
 
     if (mine) {
+        wf_follow_catch(); /* or the cluster would stay up, with nobody to end it */
         WF_TRY(wf_super_start(conf, err));
         fprintf(stderr, "cluster %s: 1 master, %u ps, %u workers   logs %s/logs\n", conf->name,
                 conf->n_ps, conf->n_workers, conf->state_dir);

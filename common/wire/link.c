@@ -29,7 +29,8 @@ struct wf_link {
     int backoff;
     /* receiving */
     wf_msg *early[WINDOW]; /* by sequence % WINDOW; arrived, not yet taken */
-    uint64_t taken;        /* the last sequence that wf_link_take gave out */
+    size_t early_bytes;
+    uint64_t taken; /* the last sequence that wf_link_take gave out */
     uint64_t ack_sent;
     size_t unacked_bytes; /* taken since ack_sent */
     int64_t ack_due_ns;   /* INT64_MAX: none is owed */
@@ -243,6 +244,13 @@ void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m)
         wf_msg_free(l->pool, m);
         return;
     }
+    /* Whoever keeps to its credit never comes so far; the next in order is always let in. */
+    if (ahead > 1 && l->early_bytes + wf_msg_bytes(*m) > 2 * l->conf.credit_bytes) {
+        l->stats.out_of_window++;
+        wf_msg_free(l->pool, m);
+        return;
+    }
+    l->early_bytes += wf_msg_bytes(*m);
     l->early[sequence % WINDOW] = *m;
     *m = NULL;
 }
@@ -254,6 +262,7 @@ wf_msg *wf_link_take(wf_link *l, int64_t now_ns)
     if (!m)
         return NULL;
     *slot = NULL;
+    l->early_bytes -= wf_msg_bytes(m);
     l->taken++;
     l->unacked_bytes += wf_msg_bytes(m);
     l->stats.taken++;

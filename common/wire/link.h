@@ -8,7 +8,8 @@
  * Invariants
  *   L1  messages are taken in the order in which they left the sender's queue, each once
  *   L2  sent and not yet acknowledged bytes never exceed credit_bytes, but for one message that is
- *       larger than the credit by itself
+ *       larger than the credit by itself; a receiver holds no more than twice that of what came
+ *       early
  *   L3  what was handed to wf_link_send is delivered if the peer's incarnation lives long enough
  *
  * The first sequence number of each side is random and told in the hello, so that a message of an

@@ -119,6 +119,38 @@ def ctrl_c_stops_with_a_checkpoint(weft):
         check(not c.processes(), f"left: {c.processes()}")
 
 
+def ctrl_c_while_the_cluster_starts_leaves_none(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=100000, every_steps=1000000)
+        training = c.start("train", "small.yaml")
+        until(lambda: c.pid("master"), "the master")
+        training.send_signal(signal.SIGINT)
+        result = c.end_of(training)
+        check(result.code == 5, str(result))
+        says(result.err, "stopping small with a checkpoint")
+        check(not c.processes(), f"left: {c.processes()}")
+
+
+def ctrl_c_twice_waits_for_nobody(weft):
+    with Cluster(weft) as c:
+        c.must("up")
+        small.write_job(c, epochs=100000, every_steps=1000000)
+        training = c.start("train", "small.yaml")
+        c.until_job("small", lambda j: j["step"] > 20, "trains")
+        master = c.pid("master")
+        os.kill(master, signal.SIGSTOP)
+
+        def ended():
+            training.send_signal(signal.SIGINT)
+            return training.poll() is not None
+
+        until(ended, "the end of a train whose master says nothing", 20)
+        os.kill(master, signal.SIGCONT)
+        result = c.end_of(training)
+        check(result.code == 5, str(result))
+        says(one_sentence(result.err.splitlines()[-1]), "no longer following small.*weft status")
+
+
 def a_terminal_shows_a_bar(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=60)
@@ -159,6 +191,19 @@ def recover_goes_back_to_a_chosen_step(weft):
         says(result.out, "^done:")
         entries = json.loads(c.must("ckpt", "ls", "small", "--json").out)
         check(entries[0]["generation"] == 2 and entries[0]["complete"], str(entries))
+
+
+def fewer_steps_than_are_made_end_the_job_alone(weft):
+    with Cluster(weft) as c:
+        c.must("up")
+        small.write_job(c, epochs=3, every_steps=1000)
+        c.must("train", "small.yaml")
+        master = c.pid("master")
+        result = c.run("recover", "small", "--set", "steps=20")
+        check(result.code == 1, str(result))
+        says(one_sentence(result.err.splitlines()[-1]), 'job small failed: epoch 3.*"steps"')
+        check(c.pid("master") == master, "another master")
+        c.must("recover", "small", "--set", "steps=1000", "--set", "epochs=4")
 
 
 def another_number_of_ps_takes_the_checkpoint_up(weft):
@@ -275,8 +320,9 @@ def digits_are_drawn_the_same_for_the_same_seed(weft):
 
 main([the_first_train_needs_no_cluster_file, a_cluster_by_hand,
       jobs_queue_and_a_following_train_hears_of_a_stop, jobs_in_a_row_are_alike,
-      ctrl_c_stops_with_a_checkpoint, a_terminal_shows_a_bar,
-      recover_goes_back_to_a_chosen_step,
+      ctrl_c_stops_with_a_checkpoint, ctrl_c_while_the_cluster_starts_leaves_none,
+      ctrl_c_twice_waits_for_nobody, a_terminal_shows_a_bar,
+      recover_goes_back_to_a_chosen_step, fewer_steps_than_are_made_end_the_job_alone,
       another_number_of_ps_takes_the_checkpoint_up, checkpoints_read_well,
       the_exported_model_answers_as_weft_does, every_stage_is_an_onnx_file,
       every_command_explains_itself_with_an_example, digits_are_drawn_the_same_for_the_same_seed])

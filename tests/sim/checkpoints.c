@@ -5,6 +5,7 @@
 #include "common/base/bytes.h"
 #include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
+#include "tests/sim/model.h"
 #include "tests/sim/world.h"
 
 #include <stdio.h>
@@ -115,6 +116,67 @@ void wf_sim_check_disk(wf_sim *s)
     wf_memdisk_quiet(s->memdisk, false);
 }
 
+int64_t wf_sim_old_step(wf_sim *s)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_ckpt_entry *list = NULL;
+    int64_t step = -1;
+    size_t n = 0;
+    wf_err err;
+
+    wf_memdisk_quiet(s->memdisk, true);
+    if (wf_ckpt_list(s->disk, "/ckpt", s->job, a, &list, &n, &err) != WF_OK)
+        n = 0;
+    for (size_t i = 0; i < n && i < 2; i++)
+        if (!list[i].fault)
+            step = (int64_t)list[i].step;
+    wf_memdisk_quiet(s->memdisk, false);
+    wf_arena_free(&a);
+    return step;
+}
+
+/* A best checkpoint that the disk refused costs that one: then others may be the best. */
+static bool is_known_which_is_best(const wf_sim *s)
+{
+    return s->spec.restores_best && !s->spec.disk_errors && !s->spec.stuck_per_mille;
+}
+
+/* How often each record has been trained when the job is done. */
+static void check_trained(wf_sim *s, const float *records)
+{
+    uint32_t last, best, least = s->spec.epochs, most = s->spec.epochs;
+
+    if (s->spec.restores_best) {
+        wf_model_epochs(&s->spec, &last, &best);
+        least = is_known_which_is_best(s) ? best + 1 : 1;
+        most = is_known_which_is_best(s) ? best + 1 : last + 1;
+    }
+    for (uint32_t r = 0; r < s->spec.records; r++) {
+        if (records[r] < (float)least)
+            wf_sim_broken(s, "every record is trained once an epoch", r, (uint64_t)records[r]);
+        if (s->oracle.worker_deaths == 0 && records[r] > (float)most)
+            wf_sim_broken(s, "without a worker's death no record is trained twice", r,
+                          (uint64_t)records[r]);
+    }
+}
+
+/* Whatever has started anew since: the last evaluation is known. */
+static void check_evaluation(wf_sim *s)
+{
+    char *text = wf_master_status(s->procs[0].master, s->now_ns), wanted[32], job[48];
+    uint32_t last = s->spec.epochs - 1, best;
+    const char *at;
+
+    if (s->spec.restores_best)
+        wf_model_epochs(&s->spec, &last, &best);
+    snprintf(job, sizeof job, "\"job\":\"%s\"", s->job);
+    snprintf(wanted, sizeof wanted, "\"eval_epoch\":%u,", last + 1);
+    at = text ? strstr(text, job) : NULL;
+    if (!at || !strstr(at, wanted))
+        wf_sim_broken(s, "the last evaluation is known", last, 0);
+    free(text);
+}
+
 void wf_sim_check_end(wf_sim *s)
 {
     wf_ckpt *c = NULL;
@@ -122,18 +184,14 @@ void wf_sim_check_end(wf_sim *s)
     wf_err err;
 
     wf_assert(records);
+    if (s->spec.evaluates)
+        check_evaluation(s);
     wf_memdisk_quiet(s->memdisk, true);
     if (wf_ckpt_newest(s->disk, "/ckpt", s->job, "ledger", UINT64_MAX, NULL, NULL, &c, &err) !=
         WF_OK) {
         wf_sim_failed(s, "a job that is done has a checkpoint", err.status, &err);
     } else if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) == WF_OK) {
-        for (uint32_t r = 0; r < s->spec.records; r++) {
-            if (records[r] < (float)s->spec.epochs)
-                wf_sim_broken(s, "every record is trained once an epoch", r, (uint64_t)records[r]);
-            if (s->oracle.worker_deaths == 0 && records[r] > (float)s->spec.epochs)
-                wf_sim_broken(s, "without a worker's death no record is trained twice", r,
-                              (uint64_t)records[r]);
-        }
+        check_trained(s, records);
         s->result.generation = wf_ckpt_manifest(c)->cut.generation;
     }
     wf_ckpt_close(&c);

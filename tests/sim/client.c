@@ -33,14 +33,30 @@ void wf_sim_tell(process *client, const process *dead, uint64_t life)
         wf_sim_run_process(client);
 }
 
-static void ask(process *client, const char *command)
+static void ask(process *client, const char *command, int64_t from_step)
 {
     Weft__Ask body = WEFT__ASK__INIT;
 
     body.command = (char *)command;
     body.job = client->sim->job;
-    body.from_step = -1;
+    body.from_step = from_step;
     send(client, WF_ASK, &body.base);
+}
+
+/* From which step a job that is over is to go on: from one of a person's choice, but once. Who asks
+ * without one takes back what was asked before. */
+static int64_t choose_step(wf_sim *s, bool stopped)
+{
+    oracle *o = &s->oracle;
+
+    if (stopped && s->spec.goes_back && !o->went_back) {
+        o->went_back = true;
+        o->from_step = wf_sim_old_step(s);
+        o->from_era = o->era;
+    } else if (!stopped || o->from_era != o->era) {
+        o->from_step = -1;
+    }
+    return o->from_step;
 }
 
 /* Asks until it is so: an answer may be lost. */
@@ -49,14 +65,20 @@ void wf_sim_client_advance(process *client)
     wf_sim *s = client->sim;
     const process *master = &s->procs[0];
     const char *state = master->alive ? wf_master_job_state(master->master, s->job) : "";
+    bool stopped = strcmp(state, "stopped") == 0;
 
-    /* A disk that fails at each try of the last checkpoint ends the job: a person mends the disk.
-     */
-    if (strcmp(state, "stopped") == 0 ||
-        (strcmp(state, "failed") == 0 && (s->spec.disk_errors || s->spec.stuck_per_mille))) {
+    /* A disk that fails at each try of the last checkpoint ends the job, as a step that fails does:
+     * a person mends what was wrong. */
+    if (stopped ||
+        (strcmp(state, "failed") == 0 &&
+         (s->spec.disk_errors || s->spec.stuck_per_mille || s->spec.trouble_per_mille))) {
         s->stop_wanted = false;
-        ask(client, "recover");
+        s->recovered = stopped;
+        ask(client, "recover", choose_step(s, stopped));
+    } else if (s->recovered && s->stop_again && strcmp(state, "running") == 0) {
+        s->stop_again = false;
+        s->stop_wanted = true;
     } else if (s->stop_wanted && state[0]) {
-        ask(client, "stop");
+        ask(client, "stop", -1);
     }
 }

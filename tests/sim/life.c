@@ -6,6 +6,7 @@
 #include "tests/sim/model.h"
 #include "tests/sim/world.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static wf_status own(const process *p, wf_status rc, wf_transport *const *t)
@@ -45,12 +46,20 @@ static void worker_cancel(void *arg)
     (void)arg;
 }
 
+/* Whether a step goes wrong: while faults are about, now and then one does. */
+static bool in_trouble(wf_sim *s)
+{
+    return s->spec.trouble_per_mille && s->now_ns < s->spec.faults_end_ms * MS &&
+           wf_sim_below(s, 1000) < s->spec.trouble_per_mille;
+}
+
 static wf_status worker_compute(void *arg, uint32_t step, int set, const wf_batch_id *batch,
                                 wf_err *err)
 {
     process *p = arg;
 
-    (void)err;
+    if (in_trouble(p->sim))
+        return wf_fail(err, WF_NUMERIC, NULL, "a step fails");
     wf_oracle_computes(p, step, wf_worker_weights(p->worker, set, WF_MODEL_STEPS));
     p->batch = *batch;
     wf_sim_plan(
@@ -256,7 +265,7 @@ void wf_sim_restart_later(process *p)
 
 static void give_gradients(process *p)
 {
-    const wf_sim *s = p->sim;
+    wf_sim *s = p->sim;
     float *steps = wf_worker_gradient_buffer(p->worker, WF_MODEL_STEPS);
     float *records = wf_worker_gradient_buffer(p->worker, WF_MODEL_RECORDS);
     wf_err err;
@@ -265,6 +274,11 @@ static void give_gradients(process *p)
         steps[i] = -1;
     for (uint32_t r = 0; r < s->spec.records; r++)
         records[r] = r >= p->batch.begin && r < p->batch.end ? -1 : 0;
+    if (in_trouble(s)) { /* one ps finds it, the others apply their parts */
+        records[wf_sim_below(s, s->spec.records)] = NAN;
+        s->oracle.failing_era =
+            wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
+    }
     wf_oracle_pushes(p);
     wf_assert(wf_worker_gradient(p->worker, WF_MODEL_STEPS, &err) == WF_OK);
     wf_assert(wf_worker_gradient(p->worker, WF_MODEL_RECORDS, &err) == WF_OK);
@@ -280,10 +294,19 @@ static void on_saved(process *p, wf_ps_fork *f)
     wf_ps_on_saved(p->ps, &f, rc, &saved, &why);
 }
 
+static void on_evaluated(process *p)
+{
+    wf_measure loss = {
+        .name = "loss", .sum = wf_model_loss(&p->sim->spec, p->eval_epoch), .count = 1};
+    wf_err err;
+
+    if (wf_worker_evaluated(p->worker, 1, &loss, NULL, &err) != WF_OK)
+        wf_sim_failed(p->sim, "evaluated", err.status, &err);
+}
+
 void wf_sim_over(process *p, wf_happening *h)
 {
     wf_ps_fork *f = h->what;
-    wf_err err;
 
     if (p->frozen && p->life == h->life) { /* it ends when the process runs again */
         wf_sim_plan(p->sim, 20 * MS, *h);
@@ -299,8 +322,7 @@ void wf_sim_over(process *p, wf_happening *h)
         return; /* the job was halted meanwhile */
     else if (h->kind == COMPUTED)
         give_gradients(p);
-    else if (wf_worker_evaluated(p->worker, 1, &(wf_measure){.name = "loss", .sum = 1, .count = 1},
-                                 NULL, &err) != WF_OK)
-        wf_sim_failed(p->sim, "evaluated", err.status, &err);
+    else
+        on_evaluated(p);
     wf_sim_run_process(p);
 }

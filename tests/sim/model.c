@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/sim/model.c */
 #include "tests/sim/model.h"
+#include "common/base/rng.h"
 #include "tests/sim/world.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,13 +37,40 @@ static void slices(wf_arena *a, Weft__Setup *s, const wf_sim_spec *spec, uint32_
     }
 }
 
-/* A checkpoint after each epoch, or after the first alone, whose metric is never bettered; and a
- * learning rate that is told to the ps anew, though what it is told is what it was. */
+double wf_model_loss(const wf_sim_spec *spec, uint32_t epoch)
+{
+    return (double)(wf_rng_u64((wf_rng_key){spec->seed, 78}, epoch) >> 11);
+}
+
+static uint32_t patience(const wf_sim_spec *spec)
+{
+    return 1 + spec->seed % 2;
+}
+
+void wf_model_epochs(const wf_sim_spec *spec, uint32_t *last, uint32_t *best)
+{
+    *best = 0;
+    for (*last = 0; *last + 1 < spec->epochs && *last - *best < patience(spec);) {
+        ++*last;
+        if (wf_model_loss(spec, *last) < wf_model_loss(spec, *best))
+            *best = *last;
+    }
+}
+
+/* A checkpoint after each epoch, or after those that are the best so far; or early stopping, which
+ * goes back to the best. And a learning rate that is told to the ps anew, though what it is told is
+ * what it was. */
 static void callbacks(wf_callbacks *c, const wf_sim_spec *spec)
 {
     *c = (wf_callbacks){.n = 2, .rate = 1, .epochs = spec->epochs};
     c->rows[0] =
         (wf_callback){.kind = WF_CALLBACK_SAVE, .metric = "loss", .best_only = spec->seed % 3 == 0};
+    if (spec->restores_best)
+        c->rows[0] = (wf_callback){.kind = WF_CALLBACK_STOP,
+                                   .metric = "loss",
+                                   .baseline = (double)NAN,
+                                   .patience = patience(spec),
+                                   .restore_best = true};
     c->rows[1] = (wf_callback){.kind = WF_CALLBACK_RATE, .metric = "loss", .factor = 1};
 }
 
@@ -98,7 +127,7 @@ wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared
     p->every_steps = spec->every_steps;
     p->keep = KEEP;
     p->evaluates = spec->evaluates;
-    if (spec->evaluates && spec->calls_back)
+    if (spec->restores_best || (spec->evaluates && spec->calls_back))
         callbacks(&p->callbacks, spec);
     (void)err;
     *out = p;

@@ -66,6 +66,7 @@ static wf_status submit(process *p, wf_err *err)
         WF_TRY(wf_master_submit(p->master, s->job, "ledger", "", false, err));
         s->submitted = true;
     } else if (strcmp(state, "interrupted") == 0) {
+        s->oracle.from_step = -1;
         WF_TRY(wf_master_recover(p->master, s->job, -1, err));
     }
     return WF_OK;
@@ -178,10 +179,13 @@ static void begin_job(wf_sim *s)
     oracle *o = &s->oracle;
 
     snprintf(s->job, sizeof s->job, "ledger-%u", s->n_done);
-    s->submitted = s->recovered_all = s->stop_wanted = false;
+    s->submitted = s->recovered_all = s->stop_wanted = s->recovered = false;
+    s->stop_again = s->spec.stops_again;
     o->committed_generation = o->most_complete = o->n_committed = 0;
     o->committed_step = 0;
     o->checked_step = UINT64_MAX;
+    o->from_step = -1;
+    o->went_back = false;
 }
 
 /* Whether the last job is done; the one after another is submitted at the master's next turn, while
@@ -331,5 +335,17 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.end_ms = 60000;
     spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;
     spec.jobs = wf_sim_below(&s, 4) ? 1 : 2;
+    spec.trouble_per_mille = wf_sim_below(&s, 6) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 40) : 0;
+    spec.restores_best = spec.evaluates && wf_sim_below(&s, 4) == 0;
+    spec.epochs += spec.restores_best;
+    spec.goes_back = wf_sim_below(&s, 2);
+    spec.stops_again = wf_sim_below(&s, 2);
+    if (spec.restores_best && wf_sim_below(&s, 2)) {
+        /* With no other checkpoints than the best: what follows one is left again at once, so that
+         * a later generation saves the same step with the next epoch begun. */
+        spec.every_steps = 0;
+        spec.stops = 1;
+        spec.goes_back = spec.stops_again = true;
+    }
     return spec;
 }

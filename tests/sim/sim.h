@@ -6,6 +6,8 @@
  * weights count what was applied.
  *   steps    every element grows by 1 with each part applied to its slice
  *   records  element r grows by 1 each time record r is trained
+ * An evaluation's loss is a number drawn for the epoch (model.h), so that it is known beforehand
+ * after which epoch early stopping ends the job, and whose weights are its best.
  * After every event the simulator checks what must always hold; at the end the ledger.
  */
 #ifndef WF_TESTS_SIM_SIM_H
@@ -23,6 +25,9 @@ typedef struct wf_sim_spec {
     uint32_t jobs; /* one after the other */
     uint32_t records, batch, epochs, every_steps, pipeline;
     bool evaluates, calls_back;
+    bool restores_best; /* early stopping that ends the job with its best weights */
+    bool stops_again;   /* and is stopped once more as soon as it runs */
+    bool goes_back; /* a job that was stopped goes on from a checkpoint that is not the newest */
     /* the network */
     uint32_t drop_per_mille, dup_per_mille;
     int64_t delay_us_min, delay_us_max;
@@ -30,9 +35,10 @@ typedef struct wf_sim_spec {
         gone_ms; /* a silent peer is forgotten after so long: if soon, links are made anew often */
     /* faults, at random moments before faults_end_ms */
     uint32_t kills, freezes, cuts, swizzles, kill_alls, disk_errors;
-    uint32_t stuck_per_mille;                /* shards whose writing never ends */
-    uint32_t stops;                          /* the job is stopped, and recovered once it is */
-    bool tells;                              /* the supervisor tells the master of a death */
+    uint32_t stuck_per_mille;   /* shards whose writing never ends */
+    uint32_t stops;             /* the job is stopped, and recovered once it is */
+    uint32_t trouble_per_mille; /* steps that fail, or whose gradients are NaN: the job fails */
+    bool tells;                 /* the supervisor tells the master of a death */
     bool kill_workers, kill_ps, kill_master; /* who may be killed */
     int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
     bool loud;                               /* print every event that a role takes */

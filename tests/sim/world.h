@@ -67,7 +67,8 @@ typedef struct process {
     int64_t next_wake_ns;
     /* a worker's step in hand */
     wf_batch_id batch;
-    uint64_t work; /* counts halts: what was begun before one does not end after it */
+    uint32_t eval_epoch; /* of the evaluation that was asked for last */
+    uint64_t work;       /* counts halts: what was begun before one does not end after it */
     /* the oracle's: of this life */
     uint32_t view;               /* a ps's highest */
     uint32_t cut;                /* a worker's last, in `era` */
@@ -103,6 +104,12 @@ typedef struct oracle {
     uint32_t most_complete, n_committed; /* seen on disk; told to the master */
     uint64_t worker_deaths;
     bool look_at_disk;
+    uint32_t failing_era; /* a push with NaN in it was refused; later ones may yet be applied */
+    /* The step that a person has named, while no checkpoint of what follows is committed; -1: none
+     */
+    int64_t from_step;
+    uint32_t from_era; /* what follows has a greater one */
+    bool went_back;    /* once is enough for a job */
 } oracle;
 
 typedef struct wf_sim {
@@ -120,7 +127,7 @@ typedef struct wf_sim {
     int64_t clogged_ns[MOST_PROCESSES][MOST_PROCESSES]; /* packets wait until then */
     char job[24];    /* the one that runs; when it is done, the next is submitted */
     uint32_t n_done; /* jobs */
-    bool submitted, recovered_all, stop_wanted;
+    bool submitted, recovered_all, stop_wanted, stop_again, recovered;
     oracle oracle;
     wf_sim_result result;
     wf_status rc;
@@ -176,6 +183,8 @@ void wf_oracle_may_be_given_up(wf_sim *s, const process *p);
 
 /* checkpoints.c */
 void wf_sim_check_disk(wf_sim *s);
+/* The step of a checkpoint of the job, not the newest if there are others; -1: there is none. */
+int64_t wf_sim_old_step(wf_sim *s);
 void wf_sim_check_end(wf_sim *s);
 
 #endif

@@ -2,7 +2,7 @@
 /* tests/unit/dataset.c - data files whole and broken, map steps, labels. */
 #include "common/base/rng.h"
 #include "common/data/data.h"
-#include "tests/unit/files.h"
+#include "tests/unit/datasets.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,44 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static test_folder folder;
-
-static int set_up(void **unused)
-{
-    (void)unused;
-    test_folder_make(&folder);
-    return 0;
-}
-
-static int tear_down(void **unused)
-{
-    (void)unused;
-    test_folder_remove(&folder);
-    return 0;
-}
-
-/* One field "x" of one file. */
-static wf_status open_one(const char *format, const char *path, const wf_map_step *steps,
-                          size_t n_steps, wf_dtype want, wf_dataset **out, wf_err *err)
-{
-    const wf_field_spec field = {
-        .name = "x", .path = path, .steps = steps, .n_steps = n_steps, .want = want};
-
-    return wf_dataset_open(&(wf_dataset_spec){.format = format, .fields = &field, .n_fields = 1},
-                           out, err);
-}
-
-static void expect_refused(const char *format, const char *path, wf_status status, const char *part)
-{
-    wf_dataset *d = NULL;
-    wf_err err = {0};
-
-    assert_int_equal(open_one(format, path, NULL, 0, WF_NONE, &d, &err), status);
-    assert_null(d);
-    if (!strstr(err.what, part))
-        fail_msg("\"%s\" does not say \"%s\"", err.what, part);
-}
 
 /* 3 images of 2 x 2: 0 to 11. */
 static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0,  0,
@@ -206,115 +168,6 @@ static void a_wrong_file_is_named(void **unused)
     expect_refused("npy", test_write(&folder, "x", labels, sizeof labels), WF_INVALID, "npy");
     expect_refused("idxx", folder.file, WF_USAGE, "did you mean \"idx\"");
     expect_refused("tfrecord", folder.file, WF_UNSUPPORTED, "tfrecord");
-}
-
-/* A version 1 file with this dict and data; its size. */
-static size_t make_npy(uint8_t *out, const char *dict, const void *data, size_t n)
-{
-    size_t length = strlen(dict);
-
-    memcpy(out, "\x93NUMPY\x01\x00", 8);
-    out[8] = (uint8_t)length;
-    out[9] = (uint8_t)(length >> 8);
-    memcpy(out + 10, dict, length);
-    memcpy(out + 10 + length, data, n);
-    return 10 + length + n;
-}
-
-static void npy_types_come_in_as_weft_holds_them(void **unused)
-{
-    static const struct {
-        const char *descr;
-        uint8_t bytes[8];
-        size_t size;
-        wf_dtype dtype;
-        double value;
-    } rows[] = {
-        {"|u1", {200}, 1, WF_U8, 200},
-        {"|b1", {2}, 1, WF_BOOL, 1},
-        {"|i1", {0xfe}, 1, WF_I32, -2},
-        {"<i2", {0xfe, 0xff}, 2, WF_I32, -2},
-        {">i2", {0xff, 0xfe}, 2, WF_I32, -2},
-        {"<u2", {0xfe, 0xff}, 2, WF_I32, 65534},
-        {"<i4", {0xfe, 0xff, 0xff, 0xff}, 4, WF_I32, -2},
-        {"<u4", {0xfe, 0xff, 0xff, 0xff}, 4, WF_I64, 4294967294.0},
-        {"<i8", {3, 0, 0, 0, 1}, 8, WF_I64, 4294967299.0},
-        {">i8", {0, 0, 0, 1, 0, 0, 0, 3}, 8, WF_I64, 4294967299.0},
-        {"<f2", {0, 0x3e}, 2, WF_F16, 1.5},
-        {"<f4", {0, 0, 0xc0, 0x3f}, 4, WF_F32, 1.5},
-        {">f4", {0x3f, 0xc0, 0, 0}, 4, WF_F32, 1.5},
-        {"<f8", {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, 8, WF_F64, 1.5},
-    };
-    uint8_t file[512];
-    char dict[128];
-
-    (void)unused;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        wf_dataset *d = NULL;
-        wf_field_range range;
-        uint64_t at = 0;
-        double value;
-        size_t n;
-
-        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }\n",
-                 rows[i].descr);
-        n = make_npy(file, dict, rows[i].bytes, rows[i].size);
-        assert_int_equal(
-            open_one("npy", test_write(&folder, "x.npy", file, n), NULL, 0, WF_F64, &d, NULL),
-            WF_OK);
-        assert_int_equal(wf_dataset_field(d, 0)->raw_dtype, rows[i].dtype);
-        assert_int_equal(wf_dataset_field(d, 0)->rank, 0);
-        wf_dataset_gather(d, 0, &at, 1, &value);
-        assert_true(value == rows[i].value);
-        range = wf_dataset_range(d, 0);
-        assert_true(range.least == rows[i].value && range.most == rows[i].value);
-        wf_dataset_free(&d);
-        for (size_t cut = 0; cut < n; cut++)
-            expect_refused("npy", test_write(&folder, "x.npy", file, cut), WF_INVALID, "x.npy");
-    }
-}
-
-static void npy_headers_that_numpy_does_not_write_are_refused(void **unused)
-{
-    static const struct {
-        const char *dict;
-        wf_status status;
-    } rows[] = {
-        {"", WF_INVALID},
-        {"{", WF_INVALID},
-        {"{}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'shape': (1,)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1 1)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4)}",
-         WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 0)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1)}", WF_UNSUPPORTED},
-        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", WF_INVALID},
-        {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
-        {"{'descr': '<u8', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
-        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
-        {"{'descr': '<f', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
-        {"{'descr': '<f4\\'', 'fortran_order': False, 'shape': (1,)}", WF_INVALID},
-    };
-    uint8_t file[512];
-
-    (void)unused;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t n = make_npy(file, rows[i].dict, "\0\0\0\0", 4);
-
-        expect_refused("npy", test_write(&folder, "x.npy", file, n), rows[i].status, "x.npy");
-    }
-    file[6] = 9;
-    expect_refused("npy", test_write(&folder, "x.npy", file, 64), WF_UNSUPPORTED, "version 9");
 }
 
 static void fields_of_different_counts_are_refused(void **unused)
@@ -594,8 +447,6 @@ int main(void)
         cmocka_unit_test(large_packed_files_are_read_and_refused_as_small_ones),
         cmocka_unit_test(what_a_header_claims_is_held_against_the_file),
         cmocka_unit_test(a_wrong_file_is_named),
-        cmocka_unit_test(npy_types_come_in_as_weft_holds_them),
-        cmocka_unit_test(npy_headers_that_numpy_does_not_write_are_refused),
         cmocka_unit_test(fields_of_different_counts_are_refused),
         cmocka_unit_test(steps_change_what_a_batch_holds),
         cmocka_unit_test(steps_that_do_not_fit_are_named),

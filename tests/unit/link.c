@@ -253,9 +253,34 @@ static void an_acknowledgement_of_another_link_changes_nothing(void **state)
     close_channel(&c);
 }
 
+/* A peer that sends far beyond its credit, all but the next in order. */
+static void what_comes_early_is_held_up_to_twice_the_credit(void **state)
+{
+    enum { CREDIT = 4096, EACH = 1000 };
+    static channel c;
+    uint32_t next = 1;
+    wf_msg *m = NULL;
+
+    (void)state;
+    open_channel(&c, 1, CREDIT);
+    for (uint32_t i = 100; i > 0; i--) {
+        assert_int_equal(wf_msg_new(&c.pool, WF_PUSH, &m, NULL), WF_OK);
+        assert_non_null(wf_msg_control(m, EACH));
+        m->head.sequence = FIRST_A + i;
+        m->head.step = i;
+        wf_link_on_message(c.b.link, 0, &m);
+        assert_null(m);
+    }
+    assert_int_equal(wf_link_stats_of(c.b.link)->out_of_window, 100 - 1 - 2 * CREDIT / (EACH + 64));
+    next = take_all(&c, &c.b, next);
+    assert_int_equal(next, 2); /* the next in order is let in, whatever is held */
+    close_channel(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_comes_early_is_held_up_to_twice_the_credit),
         cmocka_unit_test(each_message_is_taken_once_and_in_order),
         cmocka_unit_test(unacknowledged_bytes_stay_within_the_credit),
         cmocka_unit_test(a_message_larger_than_the_credit_goes_by_itself),

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/pushes.c - gradients go: they gather in messages for each ps, leave, and are kept until
+ * they are acknowledged (K2). */
+#include "common/base/size.h"
+#include "worker/client_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PUSH_BYTES = 1 << 20 /* a push leaves when so much has gathered */ };
+
+wf_status wf_pushes_init(wf_client *c, wf_err *err)
+{
+    c->drafts = calloc(c->n_ps + 1, sizeof *c->drafts);
+    if (!c->drafts)
+        return wf_fail_nomem(err, c->n_ps * sizeof *c->drafts);
+    for (int k = 0; k < WF_CLIENT_STEPS; k++) {
+        c->steps[k].acked = calloc(c->n_slices + 1, 1);
+        c->steps[k].left = calloc(c->n_ps + 1, sizeof(*c->steps[k].left));
+        c->steps[k].pushed = calloc(c->n_variables + 1, sizeof(*c->steps[k].pushed));
+        c->steps[k].grads = calloc(c->n_variables + 1, sizeof(*c->steps[k].grads));
+        if (!c->steps[k].acked || !c->steps[k].left || !c->steps[k].pushed || !c->steps[k].grads)
+            return wf_fail_nomem(err, c->n_variables);
+    }
+    return WF_OK;
+}
+
+void wf_pushes_close(wf_client *c)
+{
+    for (int k = 0; k < WF_CLIENT_STEPS; k++) {
+        for (uint32_t v = 0; c->steps[k].grads && v < c->n_variables; v++)
+            wf_buf_unref(&c->steps[k].grads[v]);
+        free(c->steps[k].grads);
+        free(c->steps[k].pushed);
+        free(c->steps[k].left);
+        free(c->steps[k].acked);
+    }
+    for (uint32_t i = 0; c->drafts && i < c->n_ps; i++)
+        wf_net_free_msg(c->net, &c->drafts[i].msg);
+    free(c->drafts);
+}
+
+static uint64_t push_key(uint32_t step)
+{
+    return 4 * (uint64_t)step + 1;
+}
+
+static step_push *find_step(wf_client *c, uint32_t step)
+{
+    step_push *s = &c->steps[step % WF_CLIENT_STEPS];
+
+    return s->step == step ? s : NULL;
+}
+
+/* Steps leave in order: acked only moves over steps whose parts are all in. */
+static void move_acked(wf_client *c)
+{
+    for (;;) {
+        step_push *s = find_step(c, c->acked + 1);
+
+        if (!s || !s->ended || s->parts_left > 0)
+            return;
+        s->step = 0;
+        c->acked++;
+    }
+}
+
+wf_status wf_pushes_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
+{
+    step_push *s = find_step(c, m->head.step);
+    uint32_t n = 0, ids[WF_MAX_PARTS];
+
+    WF_TRY(wf_slices_get(m, ids, &n, err));
+    for (uint32_t i = 0; s && i < n; i++) {
+        const wf_client_slice *slice = ids[i] < c->n_slices ? &c->slices[ids[i]] : NULL;
+
+        if (!slice || slice->ps != ps || !s->pushed[slice->variable])
+            return wf_fail(err, WF_PROTO, NULL, "ps %u: slice %u, which was not pushed", ps,
+                           ids[i]);
+        if (s->acked[ids[i]])
+            continue;
+        s->acked[ids[i]] = 1;
+        s->left[ps]--;
+        s->parts_left--;
+    }
+    move_acked(c);
+    return WF_OK;
+}
+
+static step_push *begin_step(wf_client *c, uint32_t step)
+{
+    step_push *s = &c->steps[step % WF_CLIENT_STEPS];
+
+    if (s->step == step)
+        return s;
+    wf_assert(s->step == 0 && step == c->begun + 1);
+    c->begun = step;
+    s->step = step;
+    s->parts_left = 0;
+    s->ended = s->nothing = false;
+    memset(s->acked, 0, c->n_slices);
+    memset(s->left, 0, c->n_ps * sizeof(*s->left));
+    memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
+    return s;
+}
+
+float *wf_client_gradient(wf_client *c, uint32_t step, uint32_t variable)
+{
+    step_push *s = begin_step(c, step);
+    wf_buf **b = &s->grads[variable];
+
+    if (*b && wf_buf_refs(*b) > 1) /* the transport has not let go of the last use */
+        wf_buf_unref(b);
+    if (!*b)
+        *b = wf_buf_new(c->variables[variable].count * sizeof(float));
+    return *b ? (*b)->data : NULL;
+}
+
+static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *err)
+{
+    draft *d = &c->drafts[ps];
+    wf_status rc;
+
+    if (!d->msg)
+        return WF_OK;
+    d->msg->head.step = step;
+    rc = wf_parts_put(d->msg, d->parts, d->n, err);
+    if (rc == WF_OK)
+        rc = wf_client_send(c, ps, WF_LANE_DATA, push_key(step), &d->msg, err);
+    wf_net_free_msg(c->net, &d->msg);
+    d->n = 0;
+    d->bytes = 0;
+    return rc;
+}
+
+/* Slices that lie one behind the other go in one frame. */
+static bool extend_frame(draft *d, wf_buf *grad, const uint8_t *data, size_t bytes)
+{
+    wf_frame *last;
+
+    if (!d->msg || d->msg->n_frames == 0)
+        return false;
+    last = &d->msg->frames[d->msg->n_frames - 1];
+    if (last->buf != grad || last->data + last->bytes != data)
+        return false;
+    last->bytes += bytes;
+    d->msg->payload_bytes += bytes;
+    return true;
+}
+
+/* The message that a part of this ps goes into, with room for one more. */
+static wf_status open_draft(wf_client *c, const step_push *s, uint32_t ps, wf_err *err)
+{
+    draft *d = &c->drafts[ps];
+
+    if (d->msg &&
+        (d->n == WF_MAX_PARTS || d->msg->n_frames == WF_MAX_FRAMES || d->bytes >= PUSH_BYTES))
+        WF_TRY(flush_draft(c, ps, s->step, err));
+    return d->msg ? WF_OK : wf_net_msg(c->net, WF_PUSH, &d->msg, err);
+}
+
+static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err *err)
+{
+    const wf_client_slice *slice = &c->slices[id];
+    wf_buf *grad = s->grads[slice->variable];
+    draft *d = &c->drafts[slice->ps];
+    const wf_frame *last;
+    const uint8_t *data;
+    size_t bytes = slice->count * sizeof(float);
+
+    WF_TRY(open_draft(c, s, slice->ps, err));
+    if (s->nothing) {
+        d->parts[d->n++] = (wf_part){.slice = id, .codec = WF_CODEC_NONE};
+        return WF_OK;
+    }
+    data = (const uint8_t *)grad->data + slice->offset * sizeof(float);
+    if (!extend_frame(d, grad, data, bytes))
+        WF_TRY(wf_msg_add_frame(d->msg, grad, data, bytes, err));
+    last = &d->msg->frames[d->msg->n_frames - 1];
+    d->parts[d->n++] = (wf_part){
+        .slice = id,
+        .codec = WF_CODEC_F32,
+        .frame = (uint8_t)(d->msg->n_frames - 1),
+        .offset = (uint64_t)(data - last->data),
+        .bytes = bytes,
+        .checksum = c->checksums ? wf_part_checksum(data, bytes) : 0,
+    };
+    d->bytes += bytes;
+    return WF_OK;
+}
+
+wf_status wf_client_push(wf_client *c, uint32_t step, uint32_t variable, wf_err *err)
+{
+    step_push *s = find_step(c, step);
+
+    wf_assert(s && !s->pushed[variable]);
+    s->pushed[variable] = true;
+    for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++) {
+        s->left[c->slices[i].ps]++;
+        s->parts_left++;
+        WF_TRY(add_part(c, s, i, err));
+    }
+    return WF_OK;
+}
+
+wf_status wf_client_push_nothing(wf_client *c, uint32_t step, wf_err *err)
+{
+    step_push *s = begin_step(c, step);
+
+    s->nothing = true;
+    for (uint32_t i = 0; i < c->n_variables; i++)
+        if (c->variables[i].trainable)
+            WF_TRY(wf_client_push(c, step, i, err));
+    return WF_OK;
+}
+
+wf_status wf_client_push_end(wf_client *c, uint32_t step, wf_err *err)
+{
+    step_push *s = begin_step(c, step);
+
+    for (uint32_t i = 0; i < c->n_ps; i++)
+        WF_TRY(flush_draft(c, i, step, err));
+    s->ended = true;
+    move_acked(c);
+    return WF_OK;
+}
+
+/* All parts of this ps that a step still waits for. */
+static wf_status push_again(wf_client *c, uint32_t ps, const step_push *s, wf_err *err)
+{
+    /* A message in the making goes first: it may be of a later step. */
+    WF_TRY(flush_draft(c, ps, c->begun, err));
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        if (c->slices[i].ps == ps && s->pushed[c->slices[i].variable] && !s->acked[i])
+            WF_TRY(add_part(c, s, i, err));
+    return flush_draft(c, ps, s->step, err);
+}
+
+wf_status wf_pushes_again(wf_client *c, uint32_t ps, wf_err *err)
+{
+    for (uint32_t step = c->acked + 1; step <= c->begun; step++) {
+        step_push *s = find_step(c, step);
+
+        if (s && s->left[ps] > 0)
+            WF_TRY(push_again(c, ps, s, err));
+    }
+    return WF_OK;
+}

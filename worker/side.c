@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/side.c */
+#include "worker/side.h"
+#include "common/graph/onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
+{
+    s->spec = *spec;
+    WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
+    WF_TRY(wf_worker_open_data(spec->job, spec->fields, spec->n_fields, s->graph, &s->data, err));
+    return wf_reader_new(&(wf_reader_spec){.dataset = s->data,
+                                           .batch = spec->batch,
+                                           .seed = spec->start->seed,
+                                           .shuffle = spec->shuffle,
+                                           .depth = wf_reader_depth_for(s->data, spec->batch)},
+                         &s->reader, err);
+}
+
+void wf_side_close(wf_side *s)
+{
+    for (int i = 0; i < WF_SIDE_PLANS; i++)
+        wf_plan_free(&s->plans[i].plan);
+    wf_reader_free(&s->reader);
+    wf_dataset_free(&s->data);
+    wf_graph_free(&s->graph);
+    free(s->inputs);
+    free(s->outputs);
+    *s = (wf_side){0};
+}
+
+/* The symbolic leading axis of the inputs gets the number of records. */
+static wf_status make_plan(const wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
+{
+    wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
+    wf_plan_options options = {.pool = s->spec.pool, .shapes = shapes, .bf16 = s->spec.job->bf16};
+    wf_status rc;
+
+    if (!shapes)
+        return wf_fail_nomem(err, s->graph->n_inputs * sizeof *shapes);
+    for (size_t i = 0; i < s->graph->n_inputs; i++) {
+        const wf_value *v = s->graph->inputs[i];
+        const wf_field_info *f =
+            wf_dataset_field(s->data, (uint32_t)wf_dataset_find(s->data, v->name));
+        wf_plan_shape *shape = &shapes[options.n_shapes++];
+
+        shape->name = v->name;
+        wf_worker_input_dims(v, f, records, &shape->rank, shape->dims);
+    }
+    rc = wf_plan_new(s->graph, &options, out, err);
+    free(shapes);
+    return rc;
+}
+
+static int32_t find_variable(const Weft__Start *start, const char *name)
+{
+    for (size_t i = 0; name && i < start->n_variables; i++)
+        if (strcmp(start->variables[i]->name, name) == 0)
+            return (int32_t)i;
+    return -1;
+}
+
+static wf_status map_ports(wf_side *s, const wf_plan *p, wf_err *err)
+{
+    s->n_inputs = wf_plan_n_inputs(p);
+    s->n_outputs = wf_plan_n_outputs(p);
+    s->inputs = calloc(s->n_inputs + 1, sizeof *s->inputs);
+    s->outputs = calloc(s->n_outputs + 1, sizeof *s->outputs);
+    if (!s->inputs || !s->outputs)
+        return wf_fail_nomem(err, s->n_inputs * sizeof *s->inputs);
+    for (uint32_t i = 0; i < s->n_inputs; i++) {
+        const wf_port *in = wf_plan_input(p, i);
+
+        s->inputs[i] = (wf_side_port){in->variable ? -1 : wf_dataset_find(s->data, in->name),
+                                      find_variable(s->spec.start, in->variable)};
+    }
+    for (uint32_t i = 0; i < s->n_outputs; i++)
+        s->outputs[i] =
+            (wf_side_port){-1, find_variable(s->spec.start, wf_plan_output(p, i)->variable)};
+    return WF_OK;
+}
+
+/* The plan for so many records, from those at hand or made now; the one used least gives way. */
+wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
+{
+    struct wf_sized_plan *at = &s->plans[0];
+
+    for (int i = 0; i < WF_SIDE_PLANS; i++) {
+        if (s->plans[i].plan && s->plans[i].records == records) {
+            at = &s->plans[i];
+            break;
+        }
+        if (s->plans[i].used < at->used)
+            at = &s->plans[i];
+    }
+    if (!at->plan || at->records != records) {
+        wf_plan_free(&at->plan);
+        WF_TRY(make_plan(s, records, &at->plan, err));
+        at->records = records;
+        if (!s->inputs)
+            WF_TRY(map_ports(s, at->plan, err));
+    }
+    at->used = ++s->uses;
+    *out = at->plan;
+    return WF_OK;
+}
+
+void wf_side_bind(const wf_side *s, wf_plan *p, const wf_worker *w, int set, const wf_batch *batch)
+{
+    for (uint32_t i = 0; i < s->n_inputs; i++) {
+        if (s->inputs[i].field >= 0)
+            wf_plan_bind_input(p, i, batch->fields[s->inputs[i].field].data);
+        else if (s->inputs[i].variable >= 0)
+            wf_plan_bind_input(p, i, wf_worker_weights(w, set, (uint32_t)s->inputs[i].variable));
+    }
+}
+
+wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n, wf_measure m[],
+                          uint32_t *used, wf_err *err)
+{
+    *used = 0;
+    for (size_t i = 0; i < s->spec.n_fetches && *used < WF_MEASURES_MOST; i++) {
+        const Weft__Output *o = s->spec.meanings[i];
+        int64_t at = wf_plan_find_output(p, o->name);
+        const wf_port *out;
+
+        if (at < 0)
+            continue;
+        out = wf_plan_output(p, (uint32_t)at);
+        snprintf(m[*used].name, sizeof m[*used].name, "%s", o->label);
+        snprintf(m[*used].metric, sizeof m[*used].metric, "%s", o->metric);
+        WF_TRY(wf_metric_add(&m[*used], (wf_meaning)o->meaning, o->per_record, n, out->dtype,
+                             (size_t)out->elems, wf_plan_output_data(p, (uint32_t)at), err));
+        ++*used;
+    }
+    return WF_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/side.h - one side of a job, train or eval: a graph, its data, and a plan for each number
+ * of records that a batch can have: the full batch, and the short ones at the ends of splits.
+ *
+ * Belongs to one thread at a time.
+ */
+#ifndef WF_WORKER_SIDE_H
+#define WF_WORKER_SIDE_H
+
+#include "common/compile/compile.h"
+#include "common/conf/conf.h"
+#include "common/data/reader.h"
+#include "common/exec/exec.h"
+#include "worker/dataset.h"
+#include "worker/worker.h"
+
+enum { WF_SIDE_PLANS = 8 };
+
+typedef struct wf_side_spec {
+    const Weft__Start *start; /* of the job in hand */
+    const wf_job_conf *job;
+    wf_pool *pool;
+    const ProtobufCBinaryData *graph;
+    const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */
+    size_t n_fetches;
+    const wf_conf_field *fields; /* [n_fields] */
+    size_t n_fields;
+    uint64_t batch;
+    bool shuffle;
+} wf_side_spec;
+
+/* What a port of a plan is for. */
+typedef struct wf_side_port {
+    int32_t field;    /* of the dataset, or -1 */
+    int32_t variable; /* of the job, or -1 */
+} wf_side_port;
+
+typedef struct wf_side {
+    wf_side_spec spec;
+    wf_graph *graph;
+    wf_dataset *data;
+    wf_reader *reader;              /* NULL: this side is not open */
+    wf_side_port *inputs, *outputs; /* the ports of every plan of the graph */
+    uint32_t n_inputs, n_outputs;
+    struct wf_sized_plan {
+        uint64_t records;
+        wf_plan *plan;
+        uint64_t used; /* when last, to make room */
+    } plans[WF_SIDE_PLANS];
+    uint64_t uses;
+} wf_side;
+
+/* Opens a side that is all zero; what the spec points to is borrowed until it is closed. After an
+ * error it is to be closed as well. Errors: what graph and data say. */
+WF_MUST_USE wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err);
+void wf_side_close(wf_side *s);
+/* Lends the plan for so many records, until the next call. */
+WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
+/* Gives a plan its inputs: a batch, and the weights in a set of the worker's. */
+void wf_side_bind(const wf_side *s, wf_plan *p, const wf_worker *w, int set, const wf_batch *batch);
+/* Adds what a batch of n records gives to the measures m [WF_MEASURES_MOST], of which *used are in
+ * use then; the first is the loss. */
+WF_MUST_USE wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n,
+                                      wf_measure m[], uint32_t *used, wf_err *err);
+
+#endif
