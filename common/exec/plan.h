@@ -47,7 +47,7 @@ typedef struct wf_step {
     const wf_kernel *kernel;
     wf_run run;
     void (*release)(void *state); /* NULL: nothing to give back */
-    const wf_tensor **in; /* padded to WF_KERNEL_PORTS, as kernels read them */
+    const wf_tensor **in;         /* padded to WF_KERNEL_PORTS, as kernels read them */
     wf_tensor **out;
     uint64_t stream; /* of the node's name; used when it draws */
     bool draws;
@@ -106,5 +106,9 @@ WF_MUST_USE wf_status wf_plan_rooms(wf_plan *p, wf_err *err);
 WF_MUST_USE wf_status wf_plan_place(wf_plan *p, size_t limit_bytes, wf_err *err);
 /* Puts a room at an address: patches the headers of its values. */
 void wf_room_move(wf_plan *p, uint32_t room, void *data);
+
+/* run.c: before the first step of a run; one step of it. */
+WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err);
 
 #endif
