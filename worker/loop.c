@@ -71,12 +71,19 @@ wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *bod
 void wf_worker_fault(wf_worker *w, const wf_err *why)
 {
     Weft__Fault body = WEFT__FAULT__INIT;
+    Weft__Split split = WEFT__SPLIT__INIT;
 
     WF_LOG_ERROR("worker.fault", "%s", why->what);
     w->faulted = true;
     body.status = why->status;
     body.what = (char *)why->what;
     body.mend = (char *)why->mend;
+    split.id = w->batch.split;
+    split.epoch = w->batch.epoch;
+    split.begin = split.next = w->batch.begin;
+    split.end = w->batch.end;
+    if (w->computing)
+        body.split = &split;
     if (wf_worker_say(w, WF_FAULT, &body.base, NULL) != WF_OK)
         WF_LOG_ERROR("worker.fault_unsent", "no memory");
 }
@@ -88,6 +95,11 @@ void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64
     w->wait_ns += wait_ns;
     w->transfer_ns += transfer_ns;
     w->data_ns += data_ns;
+}
+
+uint32_t wf_worker_index(const wf_worker *w)
+{
+    return w->conf.index;
 }
 
 uint32_t wf_worker_step(const wf_worker *w)
