@@ -27,9 +27,13 @@ static const char *remedy(const wf_blame *b)
 {
     if (b->kind == WF_BLAME_INPUT && !b->variable)
         return "look at the data of that batch, or leave such steps out (on_nan: skip)";
-    for (size_t i = 0; b->kind == WF_BLAME_NODE && i < WF_COUNT(remedies); i++)
+    for (size_t i = 0; b->kind == WF_BLAME_NODE && i < WF_COUNT(remedies); i++) {
         if (strcmp(b->op, remedies[i].op) == 0)
             return remedies[i].mend;
+        for (uint32_t k = 0; k < b->n_parts; k++)
+            if (strcmp(b->parts[k], remedies[i].op) == 0)
+                return remedies[i].mend;
+    }
     return "lower the learning rate, clip the gradients (global_clipnorm: 1.0), or look at the "
            "data "
            "of that batch";

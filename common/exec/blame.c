@@ -172,6 +172,7 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
 {
     uint32_t at = s->step_of[v->index];
     const wf_step *step;
+    const wf_attr *steps;
 
     out->is_nan = s->taints[v->index] == NOT_A_NUMBER;
     if (at == WF_TO_THE_END) {
@@ -186,6 +187,11 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
     out->kind = WF_BLAME_NODE;
     out->name = step->run.node->name;
     out->op = step->run.node->op->name;
+    steps = wf_node_attr(step->run.node, "steps");
+    if (steps && steps->kind == WF_ATTR_STRINGS) {
+        out->parts = steps->strings;
+        out->n_parts = (uint32_t)steps->n;
+    }
     for (uint32_t k = 0; k < step->run.node->n_in; k++)
         add_range(step->in[k], k, out);
     out->cause = out->is_nan ? find_cause(s, step->run.node) : NULL;
@@ -250,6 +256,9 @@ void wf_blame_text(const wf_blame *b, char *text, size_t size)
     if (b->kind != WF_BLAME_NODE)
         return;
     used = (size_t)snprintf(text, size, "first bad value: %s \"%.120s\"", b->op, b->name);
+    for (uint32_t i = 0; i < b->n_parts && used < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i ? ", then " : " of ", b->parts[i]);
     for (uint32_t i = 0; i < b->n_ranges && used < size; i++)
         used += put_range(&b->ranges[i], b->n_ranges > 1, text + used, size - used);
     if (b->cause && used < size)

@@ -130,6 +130,8 @@ typedef struct wf_blame {
     bool is_nan;          /* else infinite */
     const char *name;     /* of the node or the value */
     const char *op;       /* NODE */
+    uint32_t n_parts;     /* NODE, of operations that were fused: how many they are */
+    const char *const *parts;
     const char *variable; /* INPUT: of the Pull or variable; NULL for a feed or a constant */
     const char *cause;    /* NODE: the node whose infinity it made the NaN of, or NULL */
     uint32_t n_ranges;

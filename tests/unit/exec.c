@@ -535,6 +535,25 @@ static void a_nan_of_infinities_names_both_nodes(void **state)
                   "infinite since \"m/Exp\"");
 }
 
+static void fused_operations_are_named(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *x = input(g, "x", 1, four), *y;
+    wf_err err;
+    wf_emit e = wf_emit_begin(g, "m", &err);
+    wf_attr attrs[2] = {
+        {.name = "steps", .kind = WF_ATTR_STRINGS, .strings = (const char *const[]){"Neg", "Sqrt"}},
+        {.name = "args", .kind = WF_ATTR_INTS, .ints = (int64_t[]){0, -1, 1, -1}}};
+
+    (void)state;
+    attrs[0].n = 2;
+    attrs[1].n = 4;
+    y = wf_emit_op(&e, "Chain", 1, &x, 2, attrs);
+    assert_ok(wf_emit_end(&e), err);
+    assert_blames(g, y, (const float[]){-1, 2, -3, -4},
+                  "first bad value: Chain \"m/Chain\" of Neg, then Sqrt, input min -4 max 2");
+}
+
 static void what_was_fed_is_blamed_before_any_node(void **state)
 {
     wf_graph *g = new_graph();
@@ -579,6 +598,7 @@ int main(void)
         cmocka_unit_test(the_first_node_that_makes_an_infinity_is_blamed),
         cmocka_unit_test(a_mask_is_not_blamed),
         cmocka_unit_test(a_nan_of_infinities_names_both_nodes),
+        cmocka_unit_test(fused_operations_are_named),
         cmocka_unit_test(what_was_fed_is_blamed_before_any_node),
         cmocka_unit_test(nothing_is_blamed_for_numbers),
     };
