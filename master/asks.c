@@ -123,6 +123,8 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     json_object_set_new(o, "checkpoints", json_integer(j->n_checkpoints));
     json_object_set_new(o, "failed_checkpoints", json_integer(j->n_failed_checkpoints));
     json_object_set_new(o, "dropped_steps", json_integer((json_int_t)j->dropped_steps));
+    json_object_set_new(o, "rollbacks", json_integer(j->rollbacks));
+    json_object_set_new(o, "left_out_records", json_integer((json_int_t)j->left_out_records));
     json_object_set_new(o, "pause_ms", json_real((double)j->pause_ns / 1e6));
     json_object_set_new(o, "pause_most_ms", json_real((double)j->pause_most_ns / 1e6));
     json_object_set_new(o, "elapsed_s",
@@ -273,6 +275,7 @@ static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool
         j->ending_from = 0;
     j->stop_asked = false;
     j->cut_failures = 0;
+    j->rollbacks = 0;
     j->ended_ns = 0;
     if (changed)
         j->ending_from = 0;

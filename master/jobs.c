@@ -68,7 +68,7 @@ wf_status wf_job_add(wf_master *m, const char *name, const char *text, const cha
     j->text = strdup(text);
     j->path = strdup(path);
     j->from_step = -1;
-    j->latest = UINT64_MAX;
+    j->latest = j->rollback_latest = UINT64_MAX;
     j->number = m->n_jobs + 1;
     if (!j->text || !j->path) {
         wf_job_delete(&j);
@@ -108,6 +108,11 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r)
     r->from_step = j->from_step;
     r->stop = j->stop_asked;
     r->ending_from = j->ending_from;
+    r->rollbacks = j->rollbacks;
+    r->rollback_latest = j->rollback_latest;
+    r->left_out_records = j->left_out_records;
+    r->left_out = (Weft__Split **)j->left_out;
+    r->n_left_out = j->n_left_out;
 }
 
 static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
@@ -163,6 +168,13 @@ static wf_status halt_all(wf_master *m, wf_job *j, wf_err *err)
     return WF_OK;
 }
 
+static wf_status roll_back(wf_master *m, wf_job *j, wf_err *err)
+{
+    WF_TRY(wf_cuts_abort(m, j, err));
+    WF_TRY(halt_all(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
+}
+
 static wf_status fail_job(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
 {
     WF_TRY(wf_cuts_abort(m, j, err));
@@ -184,14 +196,16 @@ wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_er
 {
     Weft__Fault *body = NULL;
     wf_job *j = wf_job_of(m, who, msg);
+    bool again;
     wf_err why;
 
     if (!j || j->state == WF_JOB_RECOVERING) /* that generation is over in any case */
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__fault__descriptor, &body, err));
     wf_fail(&why, (wf_status)body->status, body->mend, "%s", body->what);
+    again = why.status == WF_NUMERIC && wf_rollback_begin(m, j, body->split, &why);
     wf_control_free(&body);
-    return fail_job(m, j, &why, err);
+    return again ? roll_back(m, j, err) : fail_job(m, j, &why, err);
 }
 
 /* ---- beginning a generation ---- */

@@ -127,6 +127,7 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
     j->generation = (uint16_t)r->generation;
     j->from_step = r->from_step;
     j->ending_from = r->ending_from;
+    wf_rollback_replay(j, r);
     snprintf(j->reason, sizeof j->reason, "%s", r->reason);
     snprintf(j->mend, sizeof j->mend, "%s", r->mend);
     return WF_OK;

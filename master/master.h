@@ -40,7 +40,7 @@ typedef struct wf_prepared {
     uint64_t batch;    /* records of a step */
     uint64_t epochs, steps, every_steps, split_records;
     uint32_t keep;
-    bool evaluates;
+    bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     wf_callbacks callbacks;
     const wf_tensor *const *initial; /* first values of start.variables, f32 */
 } wf_prepared;

@@ -230,6 +230,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     p->keep = job->keep;
     p->split_records = job->split_records;
     p->evaluates = job->n_eval > 0;
+    p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, n_ps, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, n_ps, err));

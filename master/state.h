@@ -27,7 +27,7 @@ static inline bool wf_job_over(wf_job_state s)
     return s >= WF_JOB_DONE;
 }
 
-enum { WF_MASTER_METRICS = 64, WF_MASTER_RETIRED = 256, WF_REASON = 512 };
+enum { WF_MASTER_METRICS = 64, WF_MASTER_RETIRED = 256, WF_REASON = 512, WF_LEFT_OUT = 32 };
 
 typedef struct wf_tally {
     char name[64];
@@ -104,6 +104,13 @@ typedef struct wf_job {
     uint32_t n_checkpoints, n_failed_checkpoints;
     uint64_t pause_ns, pause_most_ns;
     uint64_t dropped_steps;
+
+    /* on_nan: rollback */
+    uint32_t rollbacks;       /* to the checkpoint that was the newest then */
+    uint64_t rollback_latest; /* that one, as `latest` */
+    uint64_t left_out_records;
+    Weft__Split left_out_rows[WF_LEFT_OUT], *left_out[WF_LEFT_OUT]; /* splits not to be dealt */
+    size_t n_left_out;
 
     wf_tally metrics[WF_MASTER_METRICS]; /* of the last reports */
     uint32_t n_metrics;
@@ -219,6 +226,15 @@ WF_MUST_USE wf_status wf_job_take_records(wf_master *m, wf_job *j, uint64_t trai
                                           wf_err *err);
 /* A job's record for the journal, from its present state. */
 void wf_job_record(const wf_job *j, Weft__JobRecord *r);
+
+/* rollback.c */
+/* A step of `split` (NULL: not known) made NaN, as `why` says. True when the job is to go back: the
+ * split is noted, and people are told. False when it is to fail, and *why says if it had gone back
+ * in vain. */
+bool wf_rollback_begin(wf_master *m, wf_job *j, const Weft__Split *split, wf_err *why);
+/* The splits to be left out of an epoch that begins or is restored count as done. */
+void wf_rollback_apply(wf_job *j);
+void wf_rollback_replay(wf_job *j, const Weft__JobRecord *r);
 
 /* training.c: splits, epochs, evaluation of the running job */
 WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_err *err);

@@ -192,6 +192,7 @@ wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_er
     rc = wf_ledger_begin(&j->ledger, epoch, epoch_records(j, epoch), choose_split(m, j), &why);
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    wf_rollback_apply(j);
     j->evaluated = j->eval_sent = false;
     if (!j->next_cut)
         j->next_cut = j->prepared->every_steps;
@@ -214,6 +215,7 @@ wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf
     j->evaluated = l->evaluated;
     for (size_t i = 0; i < l->n_finished; i++)
         wf_ledger_restore(&j->ledger, l->finished[i]->begin, l->finished[i]->end);
+    wf_rollback_apply(j);
     return journal_epoch(m, j, err);
 }
 

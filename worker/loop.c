@@ -71,10 +71,17 @@ wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *bod
 wf_status wf_worker_say_fault(wf_worker *w, wf_err *err)
 {
     Weft__Fault body = WEFT__FAULT__INIT;
+    Weft__Split split = WEFT__SPLIT__INIT;
 
     body.status = w->fault.status;
     body.what = w->fault.what;
     body.mend = w->fault.mend;
+    split.id = w->fault_batch.split;
+    split.epoch = w->fault_batch.epoch;
+    split.begin = split.next = w->fault_batch.begin;
+    split.end = w->fault_batch.end;
+    if (split.end > split.begin)
+        body.split = &split;
     return wf_worker_say(w, WF_FAULT, &body.base, err);
 }
 
@@ -83,6 +90,7 @@ void wf_worker_fault(wf_worker *w, const wf_err *why)
     WF_LOG_ERROR("worker.fault", "%s", why->what);
     w->faulted = true;
     w->fault = *why;
+    w->fault_batch = w->computing ? w->batch : (wf_batch_id){0};
     if (wf_worker_say_fault(w, NULL) != WF_OK)
         WF_LOG_ERROR("worker.fault_unsent", "no memory");
 }
@@ -94,6 +102,11 @@ void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64
     w->wait_ns += wait_ns;
     w->transfer_ns += transfer_ns;
     w->data_ns += data_ns;
+}
+
+uint32_t wf_worker_index(const wf_worker *w)
+{
+    return w->conf.index;
 }
 
 uint32_t wf_worker_step(const wf_worker *w)

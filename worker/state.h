@@ -48,8 +48,9 @@ struct wf_worker {
     uint32_t epoch; /* of the last one computed */
     bool any_step;  /* one was computed since the last barrier */
     bool computing, faulted;
-    wf_err fault;      /* what the master is told of it, after each fresh link */
-    wf_batch_id batch; /* in hand */
+    wf_err fault;            /* what the master is told of it, after each fresh link */
+    wf_batch_id fault_batch; /* that was in hand then; empty: none */
+    wf_batch_id batch;       /* in hand */
 
     wf_open_split splits[WF_WORKER_SPLITS]; /* in the order of work */
     bool want_sent;

@@ -9,11 +9,11 @@
 #include "common/exec/exec.h"
 #include "common/kernels/kernel.h"
 #include "common/log/log.h"
+#include "worker/diagnosis.h"
 #include "worker/gradients.h"
 #include "worker/side.h"
 
 #include <cblas.h>
-#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,7 +47,7 @@ struct wf_trainer {
     FILE *loss_log;
     wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
     wf_plan *running;                      /* during a step */
-    wf_err *running_err;
+    int64_t bad_output;                    /* of it: a gradient that is no number; -1: none */
 };
 
 wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *err)
@@ -169,8 +169,8 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     rc = wf_compile_optimizer_of_job(t->job, &opt, err);
     if (rc == WF_OK) {
         t->batches = wf_gradients_batches(&opt);
-        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, t->job->skip_nan, t->pool,
-                              &t->gradients, err);
+        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables,
+                              t->job->on_nan == WF_NAN_SKIP, t->pool, &t->gradients, err);
     }
     free(rows);
     return rc;
@@ -257,11 +257,24 @@ static wf_status leave(void *arg, uint32_t variable, wf_err *err)
     return WF_OK;
 }
 
+static bool output_is_finite(const wf_plan *p, uint32_t i)
+{
+    wf_err ignored;
+
+    return wf_plan_check_finite(p, 1, &i, &ignored) == WF_OK;
+}
+
+/* Each gradient is looked at while it is warm, and a bad one never leaves; under `on_nan: skip` all
+ * of them are, at the end. */
 static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
 {
     wf_trainer *t = arg;
     int32_t variable = t->train.outputs[i].variable;
 
+    if (variable >= 0 && t->job->on_nan != WF_NAN_SKIP && !output_is_finite(t->running, i)) {
+        t->bad_output = i;
+        return wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
+    }
     if (variable < 0 || !wf_gradients_take(t->gradients, (uint32_t)variable))
         return WF_OK;
     return leave(t, (uint32_t)variable, err);
@@ -276,17 +289,12 @@ static void clear_metrics(wf_measure m[])
     }
 }
 
-static wf_status check_loss(const wf_measure m[], uint32_t n, const wf_batch_id *batch,
-                            uint32_t step, wf_err *err)
+static bool metrics_are_finite(const wf_measure m[], uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!isfinite(m[i].sum))
-            return wf_fail(
-                err, WF_NUMERIC, "lower the learning rate, or look at the data of that batch",
-                "the %s is %s at step %u (epoch %u, split %" PRIu64 ", batch %" PRIu64 ")",
-                m[i].name, isnan(m[i].sum) ? "NaN" : "infinite", step, batch->epoch + 1,
-                batch->split, batch->number);
-    return WF_OK;
+            return false;
+    return true;
 }
 
 static void log_loss(const wf_trainer *t, uint32_t step, const wf_batch_id *batch,
@@ -333,12 +341,67 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id 
             return wf_fail_nomem(err, wf_plan_output(p, i)->bytes);
         wf_plan_bind_output(p, i, to);
     }
+    t->running = p;
+    t->bad_output = -1;
     return wf_plan_run(p, &key, on_ready, t, err);
+}
+
+/* The loss or metric that is no number, by the outputs of the last run; -1: none. */
+static int64_t bad_loss(const wf_side *s, const wf_plan *p, const char **label)
+{
+    for (size_t i = 0; i < s->spec.n_fetches; i++) {
+        int64_t at = wf_plan_find_output(p, s->spec.meanings[i]->name);
+
+        if (at < 0 || output_is_finite(p, (uint32_t)at))
+            continue;
+        *label = s->spec.meanings[i]->label;
+        return at;
+    }
+    return -1;
+}
+
+static bool holds_nan(const wf_plan *p, uint32_t output)
+{
+    const wf_port *out = wf_plan_output(p, output);
+    const void *data = wf_plan_output_data(p, output);
+
+    for (int64_t i = 0; i < out->elems; i++)
+        if (isnan(out->dtype == WF_F32 ? (double)((const float *)data)[i]
+                                       : ((const double *)data)[i]))
+            return true;
+    return false;
+}
+
+/* Says where a bad loss or gradient of the batch in hand came from. The plan is run again, on the
+ * same weights and draws, and into memory of its own: what it wrote before may be on its way. */
+static wf_status diagnose(wf_trainer *t, uint32_t step, const wf_batch_id *id, wf_err *err)
+{
+    wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
+    wf_bad_step bad = {.worker = wf_worker_index(t->worker), .step = step, .batch = *id};
+    wf_plan *p = t->running;
+    int64_t at;
+
+    for (uint32_t i = 0; i < t->train.n_outputs; i++)
+        if (t->train.outputs[i].variable >= 0)
+            wf_plan_bind_output(p, i, NULL);
+    WF_TRY(wf_plan_run(p, &key, NULL, NULL, err));
+    at = bad_loss(&t->train, p, &bad.label);
+    bad.is_loss = at >= 0;
+    if (at < 0 && t->bad_output >= 0) {
+        at = t->bad_output;
+        bad.label = wf_plan_output(p, (uint32_t)at)->variable;
+    }
+    if (at < 0) /* only the sum of a step's batches is too large */
+        return wf_fail(err, WF_NUMERIC, "lower the learning rate",
+                       "a metric's sum is infinite at step %u", step);
+    bad.output = (uint32_t)at;
+    bad.is_nan = holds_nan(p, bad.output);
+    return wf_diagnose(p, &key, &bad, err);
 }
 
 /* One batch of the step: records [begin, end), the split's `number`-th batch. */
 static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const wf_batch_id *step,
-                           uint32_t *n, int64_t *data_ns, wf_err *err)
+                           uint32_t number, uint32_t *n, int64_t *data_ns, wf_err *err)
 {
     int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
@@ -352,25 +415,21 @@ static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const 
     rc = wf_side_plan(&t->train, batch->n, &p, err);
     if (rc == WF_OK)
         rc = run_step(t, p, set, id, batch, err);
-    wf_reader_release(t->train.reader, &batch);
     if (rc == WF_OK)
         rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, n, err);
+    if (t->job->on_nan != WF_NAN_SKIP &&
+        (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, *n))))
+        rc = diagnose(t, number, id, err);
+    wf_reader_release(t->train.reader, &batch);
     return rc;
-}
-
-static bool metrics_are_finite(const wf_measure m[], uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (!isfinite(m[i].sum))
-            return false;
-    return true;
 }
 
 /* The gradients of the step leave, or under `on_nan: skip` none of them does. */
 static wf_status end_step(wf_trainer *t, uint32_t step, const wf_measure m[], uint32_t *n,
                           wf_err *err)
 {
-    if (!t->job->skip_nan || (metrics_are_finite(m, *n) && wf_gradients_finite(t->gradients)))
+    if (t->job->on_nan != WF_NAN_SKIP ||
+        (metrics_are_finite(m, *n) && wf_gradients_finite(t->gradients)))
         return wf_gradients_end(t->gradients, leave, t, err);
     WF_LOG_WARN("worker.step_dropped", "step=%u", step);
     *n = 0; /* a sum with NaN in it says nothing of the others */
@@ -392,13 +451,12 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
     part.number *= t->batches;
     for (; rc == WF_OK && part.begin < id->end; part.begin = part.end, part.number++) {
         part.end = WF_MIN(part.begin + t->job->batch, id->end);
-        rc = run_batch(t, set, &part, id, &n, &data_ns, err);
+        rc = run_batch(t, set, &part, id, step, &n, &data_ns, err);
     }
     if (rc == WF_OK)
         rc = end_step(t, step, m, &n, err);
     if (rc != WF_OK)
-        return wf_err_wrap(err, rc, "step %u", step);
-    WF_TRY(check_loss(m, n, id, step, err));
+        return rc == WF_NUMERIC ? rc : wf_err_wrap(err, rc, "step %u", step);
     log_loss(t, step, id, &m[0]);
     wf_worker_spent(t->worker, (uint64_t)(wf_now_ns() - began_ns - data_ns), 0, 0,
                     (uint64_t)data_ns);

@@ -107,6 +107,8 @@ void wf_worker_fault(wf_worker *w, const wf_err *why);
 void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64_t transfer_ns,
                      uint64_t data_ns);
 
+/* The task's index. */
+uint32_t wf_worker_index(const wf_worker *w);
 /* The last step computed, and the generation: for signs of life and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
 uint16_t wf_worker_generation(const wf_worker *w);

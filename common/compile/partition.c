@@ -7,10 +7,25 @@
  */
 #include "common/compile/pass.h"
 
+/* A branch that is still there may be taken: now it has to fit. */
+static wf_status settle_branches(wf_unit *u, wf_err *err)
+{
+    for (size_t i = 0; i < u->graph->n_nodes; i++) {
+        wf_node *n = u->graph->nodes[i];
+
+        if (!n->is_tentative)
+            continue;
+        n->is_tentative = false;
+        WF_TRY(wf_infer_node(u->graph, n, err));
+    }
+    return WF_OK;
+}
+
 wf_status wf_pass_partition(wf_unit *u, wf_err *err)
 {
     static const char device[] = "/job:worker/device:cpu:0";
 
+    WF_TRY(settle_branches(u, err));
     if (u->spec->strategy == WF_COMPILE_LOCAL)
         return WF_OK;
     for (size_t i = 0; i < u->graph->n_nodes; i++)

@@ -159,6 +159,12 @@ typedef struct wf_conf_weights {
 
 typedef enum wf_tristate { WF_AUTO = -1, WF_NO = 0, WF_YES = 1 } wf_tristate;
 
+typedef enum wf_on_nan {
+    WF_NAN_STOP = 0, /* the job fails */
+    WF_NAN_SKIP,     /* the step is dropped whole */
+    WF_NAN_ROLLBACK  /* the job goes back to its newest checkpoint */
+} wf_on_nan;
+
 typedef struct wf_job_conf {
     wf_arena *arena;
     const char *path; /* of the file, as given: for messages */
@@ -224,7 +230,7 @@ typedef struct wf_job_conf {
     uint32_t pipeline;    /* 0 or 1; 0 */
     uint64_t every_steps; /* between checkpoints; 0: only at the end */
     uint32_t keep;        /* 3 */
-    bool skip_nan;        /* a step with NaN or infinity is dropped; else it stops the job */
+    wf_on_nan on_nan;     /* what a step with NaN or infinity does */
     uint64_t seed;        /* 0 */
     bool bf16;            /* products of the network round their factors to bfloat16 */
     uint64_t slice_bytes; /* 4 MiB */

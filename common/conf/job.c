@@ -375,17 +375,17 @@ static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, 
 
 static wf_status read_on_nan(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
-    static const char *const words[] = {"stop", "skip", "rollback"};
+    static const char *const words[] = {
+        [WF_NAN_STOP] = "stop", [WF_NAN_SKIP] = "skip", [WF_NAN_ROLLBACK] = "rollback"};
     wf_job_conf *j = into;
     const char *word;
 
     WF_TRY(wf_read_text(r, node, &word, err));
-    if (strcmp(word, "rollback") == 0)
-        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "write stop or skip",
-                            "\"on_nan: rollback\" is not built yet");
-    j->skip_nan = strcmp(word, "skip") == 0;
-    if (j->skip_nan || strcmp(word, "stop") == 0)
-        return WF_OK;
+    for (size_t i = 0; i < WF_COUNT(words); i++)
+        if (strcmp(word, words[i]) == 0) {
+            j->on_nan = (wf_on_nan)i;
+            return WF_OK;
+        }
     return wf_read_unknown(r, node, "on_nan", word, words, WF_COUNT(words), err);
 }
 

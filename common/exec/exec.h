@@ -26,6 +26,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
 #include "common/tensor/tensor.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -109,6 +110,44 @@ WF_MUST_USE wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_f
  * are finite. Errors: WF_NUMERIC, naming the variable or value. */
 WF_MUST_USE wf_status wf_plan_check_finite(const wf_plan *p, uint32_t n, const uint32_t outputs[],
                                            wf_err *err);
+
+typedef enum wf_blame_kind {
+    WF_BLAME_NOTHING = 0, /* all is finite: a run with this key makes no bad value */
+    WF_BLAME_NODE,        /* a node made it of what was none */
+    WF_BLAME_INPUT        /* it was fed, or is in a variable or constant */
+} wf_blame_kind;
+
+/* What a node was given for one input: least > greatest when all of it is NaN. */
+typedef struct wf_blame_range {
+    uint32_t input;
+    double least, greatest; /* of what is not NaN */
+} wf_blame_range;
+
+enum { WF_BLAME_RANGES = 4 };
+
+/* Where a NaN or an infinity came from. Strings are borrowed for the plan's life. */
+typedef struct wf_blame {
+    wf_blame_kind kind;
+    bool is_nan;          /* else infinite */
+    const char *name;     /* of the node or the value */
+    const char *op;       /* NODE */
+    uint32_t n_parts;     /* NODE, of operations that were fused: how many they are */
+    const char *const *parts;
+    const char *variable; /* INPUT: of the Pull or variable; NULL for a feed or a constant */
+    const char *cause;    /* NODE: the node whose infinity it made the NaN of, or NULL */
+    uint32_t n_ranges;
+    wf_blame_range ranges[WF_BLAME_RANGES]; /* of the first float inputs */
+} wf_blame;
+
+/* Runs the plan again, twice, on what is bound, with the draws of `key`, and finds the first node,
+ * in order of execution, that made what is bad in `output`: NaN of what held none; or if `output`
+ * holds no NaN, infinity of what was finite. Only values on the way to `output` that are as bad are
+ * followed: a mask's -inf is nobody's fault. The outputs are written: bind them to memory that
+ * nobody reads. Slow; for errors alone. Errors: as wf_plan_run. */
+WF_MUST_USE wf_status wf_plan_blame(wf_plan *p, const wf_step_key *key, uint32_t output,
+                                    wf_blame *out, wf_err *err);
+/* In words, into text: `first bad value: Log "Log_3", input min 0 max 0.5`; "" for NOTHING. */
+void wf_blame_text(const wf_blame *b, char *text, size_t size);
 
 typedef struct wf_plan_usage {
     size_t arena_bytes;     /* what inner tensors take, by liveness */

@@ -217,23 +217,31 @@ void wf_room_move(wf_plan *p, uint32_t room, void *data)
         p->tensors[v].data = data;
 }
 
+/* One more buffer, if the limit allows it beside `before` bytes. */
+static wf_status reserve(size_t bytes, size_t before, size_t limit_bytes, wf_buf **out, wf_err *err)
+{
+    if (limit_bytes && (bytes > limit_bytes || before > limit_bytes - bytes))
+        return wf_fail(err, WF_NOMEM, "lower \"batch\"",
+                       "a step needs %zu bytes for its tensors; %zu are allowed", before + bytes,
+                       limit_bytes);
+    *out = wf_buf_new(bytes);
+    return *out ? WF_OK : wf_fail_nomem(err, bytes);
+}
+
+wf_status wf_plan_reserve(wf_plan *p, size_t limit_bytes, wf_err *err)
+{
+    WF_TRY(place_rooms(p, err));
+    return reserve(p->usage.arena_bytes, 0, limit_bytes, &p->memory, err);
+}
+
 wf_status wf_plan_place(wf_plan *p, size_t limit_bytes, wf_err *err)
 {
-    size_t bytes;
-
-    WF_TRY(place_rooms(p, err));
-    bytes = p->usage.arena_bytes + wf_align_up(p->usage.workspace_bytes, WF_BUF_ALIGN);
-    if (limit_bytes && bytes > limit_bytes)
-        return wf_fail(err, WF_NOMEM, "lower \"batch\"",
-                       "a step needs %zu bytes for its tensors; %zu are allowed", bytes,
-                       limit_bytes);
-    p->memory = wf_buf_new(bytes);
-    if (!p->memory)
-        return wf_fail_nomem(err, bytes);
+    WF_TRY(
+        reserve(p->usage.workspace_bytes, p->usage.arena_bytes, limit_bytes, &p->workspace, err));
     for (uint32_t i = 0; i < p->n_rooms; i++)
         if (p->rooms[i].kind == WF_ROOM_ARENA)
             wf_room_move(p, i, (char *)p->memory->data + p->rooms[i].offset);
     for (uint32_t i = 0; i < p->n_steps; i++)
-        p->steps[i].run.workspace = (char *)p->memory->data + p->usage.arena_bytes;
+        p->steps[i].run.workspace = p->workspace->data;
     return WF_OK;
 }

@@ -59,6 +59,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     WF_TRY(wf_plan_nodes(p, err));
     WF_TRY(wf_plan_rooms(p, err));
     set_constants(p);
+    WF_TRY(wf_plan_reserve(p, o->limit_bytes, err));
     WF_TRY(wf_plan_steps(p, err));
     WF_TRY(wf_plan_place(p, o->limit_bytes, err));
     set_variables(p);
@@ -91,6 +92,7 @@ void wf_plan_free(wf_plan **p)
     for (uint32_t i = 0; i < (*p)->n_outs; i++)
         wf_buf_unref(&(*p)->outs[i].own);
     wf_buf_unref(&(*p)->memory);
+    wf_buf_unref(&(*p)->workspace);
     wf_graph_free(&(*p)->g);
     wf_arena_free(&(*p)->arena);
     free(*p);

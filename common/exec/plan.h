@@ -90,7 +90,8 @@ struct wf_plan {
     uint32_t n_outs;
     uint32_t *ready;           /* [n_outs]: outputs, grouped by the step that makes them final */
     uint32_t n_ready_at_start; /* the first of them: views of inputs, constants */
-    wf_buf *memory;            /* arena rooms, then the workspace */
+    wf_buf *memory;            /* arena rooms */
+    wf_buf *workspace;         /* of one step at a time */
     wf_plan_usage usage;
 };
 
@@ -102,10 +103,17 @@ WF_MUST_USE wf_status wf_plan_ports(wf_plan *p, wf_err *err);
 WF_MUST_USE wf_status wf_plan_nodes(wf_plan *p, wf_err *err);
 WF_MUST_USE wf_status wf_plan_steps(wf_plan *p, wf_err *err);
 
-/* memory.c: gives every needed value a room, and rooms of the arena an offset; then the memory. */
+/* memory.c: gives every needed value a room; rooms of the arena an offset in memory that is had
+ * before any kernel is prepared, so that no kernel prepares for tensors that can never be; then the
+ * workspace, and headers their addresses. */
 WF_MUST_USE wf_status wf_plan_rooms(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, size_t limit_bytes, wf_err *err);
 WF_MUST_USE wf_status wf_plan_place(wf_plan *p, size_t limit_bytes, wf_err *err);
 /* Puts a room at an address: patches the headers of its values. */
 void wf_room_move(wf_plan *p, uint32_t room, void *data);
+
+/* run.c: before the first step of a run; one step of it. */
+WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err);
 
 #endif

@@ -59,22 +59,34 @@ static wf_rng_key key_of(const wf_step *s, const wf_step_key *key)
     return (wf_rng_key){key->seed, wf_rng_fold(stream, key->batch)};
 }
 
+wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err)
+{
+    WF_TRY(check_inputs(p, err));
+    return place_outputs(p, err);
+}
+
+wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err)
+{
+    wf_status rc;
+
+    if (s->draws)
+        s->run.key = key_of(s, key);
+    rc = s->kernel->run(&s->run, s->in, s->out, err);
+    if (rc != WF_OK)
+        return wf_err_wrap(err, rc, "%s \"%s\"", s->run.node->op->name, s->run.node->name);
+    return WF_OK;
+}
+
 wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
                       wf_err *err)
 {
-    WF_TRY(check_inputs(p, err));
-    WF_TRY(place_outputs(p, err));
+    WF_TRY(wf_plan_prepare_run(p, err));
     if (p->n_ready_at_start)
         WF_TRY(announce(p, 0, p->n_ready_at_start, on_ready, arg, err));
     for (uint32_t i = 0; i < p->n_steps; i++) {
         wf_step *s = &p->steps[i];
-        wf_status rc;
 
-        if (s->draws)
-            s->run.key = key_of(s, key);
-        rc = s->kernel->run(&s->run, s->in, s->out, err);
-        if (rc != WF_OK)
-            return wf_err_wrap(err, rc, "%s \"%s\"", s->run.node->op->name, s->run.node->name);
+        WF_TRY(wf_step_run(s, key, err));
         if (s->n_ready)
             WF_TRY(announce(p, s->first_ready, s->n_ready, on_ready, arg, err));
     }

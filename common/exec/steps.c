@@ -17,6 +17,7 @@ static wf_status set_tensor(wf_plan *p, const wf_value *v, wf_err *err)
     wf_tensor *t = &p->tensors[v->index];
     char text[192];
     int64_t elems;
+    size_t bytes;
 
     if (v->dtype == WF_NONE || !wf_value_dims(v, t->dims) ||
         !wf_dims_elems((uint32_t)v->rank, t->dims, &elems))
@@ -24,6 +25,9 @@ static wf_status set_tensor(wf_plan *p, const wf_value *v, wf_err *err)
                        "%s%s%s\"%s\" is %s, which is not known before the run",
                        v->producer ? v->producer->op->name : "", v->producer ? " result " : "", "",
                        v->name, wf_value_str(v, text, sizeof text));
+    if (!wf_mul_size((size_t)elems, wf_dtype_size(v->dtype), &bytes) || bytes > INT64_MAX)
+        return wf_fail(err, WF_SHAPE, NULL, "\"%s\" is %s, which cannot be held", v->name,
+                       wf_value_str(v, text, sizeof text));
     t->dtype = v->dtype;
     t->rank = (uint32_t)v->rank;
     return WF_OK;

@@ -13,7 +13,11 @@
 
 /* The oldest and newest opset of the ONNX domain that files may have; nodes of weft's operations
  * mean the same in them, but for what wf_op.upgrade mends. */
-enum { WF_OPSET_OLDEST = 13, WF_OPSET_NEWEST = 23 };
+enum {
+    WF_OPSET_OLDEST = 13,
+    WF_OPSET_NEWEST = 23,
+    WF_OPSET_WRITTEN = 24 /* the newest that weft writes, for Swish: in weft's own files alone */
+};
 
 /* "weft.variable.<name>" in metadata_props. */
 #define WF_ONNX_VARIABLE_KEY "weft.variable."

@@ -18,6 +18,8 @@
 /* The opset of the ONNX domain, 0 when the file names none. */
 static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_err *err)
 {
+    bool ours = model->producer_name && strcmp(model->producer_name, WF_ONNX_PRODUCER) == 0;
+
     *opset = 0;
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const Weft__Onnx__OperatorSet *set = model->opset_import[i];
@@ -29,7 +31,8 @@ static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_e
             return wf_fail(err, WF_UNSUPPORTED, "read it with the weft that wrote it",
                            "version %" PRId64 " of ai.weft; this weft has version 1", set->version);
     }
-    if (*opset && (*opset < WF_OPSET_OLDEST || *opset > WF_OPSET_NEWEST))
+    if (*opset && (*opset < WF_OPSET_OLDEST ||
+                   *opset > (ours ? (int64_t)WF_OPSET_WRITTEN : (int64_t)WF_OPSET_NEWEST)))
         return wf_fail(err, WF_UNSUPPORTED,
                        "export it with opset_version=17, or convert it with "
                        "onnx.version_converter",

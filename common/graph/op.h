@@ -83,11 +83,9 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
- *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB, dh0,
- *      dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
- *      the operation's attrs; any output may be left out
- *   LRNGrad(dy, x) -> dx
- *      LRN's attrs
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB,
+ * dh0, dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB,
+ * dh0 the operation's attrs; any output may be left out LRNGrad(dy, x) -> dx LRN's attrs
  *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
  *      Resize's attrs; of x only the shape is read
  */
@@ -105,8 +103,9 @@ enum { WF_ANY_NUMBER = 255 }; /* n_in_max or n_out_max without limit (Concat) */
 typedef enum wf_op_flag {
     WF_OP_ELEMENTWISE = 1, /* output element i depends on input elements i (broadcast) alone */
     WF_OP_STATEFUL = 2,    /* must run once per step, in order: never merged or folded */
-    WF_OP_RANDOM = 4,  /* draws from (seed, node, epoch, split, batch): never merged or folded */
-    WF_OP_FOLDABLE = 8 /* may be computed at compile time when all inputs are constant */
+    WF_OP_RANDOM = 4,    /* draws from (seed, node, epoch, split, batch): never merged or folded */
+    WF_OP_FOLDABLE = 8,  /* may be computed at compile time when all inputs are constant */
+    WF_OP_READ_AWAY = 16 /* reading a file puts others in its place: no graph has it */
 } wf_op_flag;
 
 /* One attribute that the operation knows. Others in a file are an error that names the nearest. */

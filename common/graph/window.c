@@ -9,6 +9,7 @@
 
 /* Sums and products of two such numbers stay far inside int64. */
 enum { MOST = INT32_MAX / 4 };
+#define LONGEST (INT64_C(1) << 60) /* of an axis: what is added to it has less than 2^59 */
 
 /* A list of `count` numbers, each in [least, MOST]; `otherwise` where it is absent. */
 static wf_status read_list(const wf_node *n, const char *name, size_t count, int64_t least,
@@ -117,6 +118,9 @@ wf_status wf_window_outputs(wf_window *w, uint32_t i, int64_t size, int64_t *out
 {
     int64_t span, stride = w->stride[i];
 
+    if (size > LONGEST)
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "spatial axis %u has %" PRId64 " elements, which is no length", i, size);
     if (w->whole)
         w->kernel[i] = WF_MAX(size, (int64_t)1);
     if (w->auto_pad != WF_PAD_EXPLICIT) {

@@ -11,11 +11,15 @@
 int wf_dims_elems(uint32_t rank, const int64_t dims[], int64_t *out)
 {
     int64_t n = 1;
+    int empty = 0;
 
-    for (uint32_t i = 0; i < rank; i++)
-        if (dims[i] < 0 || !wf_mul_i64(n, dims[i], &n))
+    /* An axis of 0 counts as 1: products of the others (strides) are formed as well. */
+    for (uint32_t i = 0; i < rank; i++) {
+        empty |= dims[i] == 0;
+        if (dims[i] < 0 || !wf_mul_i64(n, dims[i] ? dims[i] : 1, &n))
             return 0;
-    *out = n;
+    }
+    *out = empty ? 0 : n;
     return 1;
 }
 

@@ -236,7 +236,8 @@ def a_number_that_is_none_stops_the_job(weft):
         small.write_job(c, "nan", rate=1e30)
         result = c.must("train", "nan.yaml", code=1)
         sentence = result.err.strip().split("\n")[-1]
-        check(re.search(r"the loss is NaN at step \d+ \(epoch 1, split \d+, batch \d+\)", sentence),
+        check(re.search(r"the loss is NaN at step \d+ \(worker/\d, epoch 1, split \d+, batch \d+\); "
+                        r"(first bad value: |the variable )", sentence),
               sentence)
         # The root of 0: a loss of 0, with a gradient of infinity times 0.
         with open(c.path("model.onnx"), "wb") as f:
@@ -248,7 +249,8 @@ def a_number_that_is_none_stops_the_job(weft):
         c.write("root.yaml", MODEL_JOB.replace("job: bad", "job: root"))
         result = c.must("train", "root.yaml", code=1)
         sentence = result.err.strip().split("\n")[-1]
-        check(re.search(r'NaN.*"w"|"w".*NaN', sentence), sentence)
+        check(re.search(r'NaN in the gradient of "w" at step 1 .*first bad value: ', sentence),
+              sentence)
         check(not c.checkpoints("nan") and not c.checkpoints("root"), "a checkpoint of NaN")
         small.write_job(c, "good")
         c.must("train", "good.yaml")

@@ -11,6 +11,7 @@ def convolutions():
     yield "3d", (1, 2, 4, 3, 5), (2, 2, 2, 3, 2), dict(strides=[2, 1, 2], pads=[1, 1, 0, 0, 1, 1])
     yield "groups", (2, 4, 5, 5), (6, 2, 3, 3), dict(group=2, pads=[1, 1, 1, 1])
     yield "depthwise", (2, 3, 6, 5), (3, 1, 3, 3), dict(group=3, pads=[1, 1, 1, 1], strides=[2, 1])
+    yield "depthwise of one", (2, 3, 4, 5), (3, 1, 1, 1), dict(group=3)
     yield "multiplier", (2, 3, 5, 5), (6, 1, 3, 3), dict(group=3)
     yield "pointwise", (2, 3, 4, 5), (4, 3, 1, 1), {}
     yield "asymmetric", (1, 2, 5, 6), (2, 2, 2, 3), dict(pads=[0, 2, 1, 1], strides=[1, 2])
@@ -26,6 +27,7 @@ def transposed():
     yield "3d", (1, 2, 2, 3, 2), (2, 2, 2, 3, 2), dict(strides=[2, 1, 2], pads=[1, 1, 0, 0, 1, 1])
     yield "groups", (2, 4, 3, 3), (4, 3, 3, 3), dict(group=2, pads=[1, 1, 1, 1], strides=[2, 2])
     yield "depthwise", (2, 3, 3, 3), (3, 1, 2, 2), dict(group=3, strides=[2, 2])
+    yield "depthwise of one", (2, 3, 4, 5), (3, 1, 1, 1), dict(group=3)
     yield "output_padding", (1, 2, 3, 3), (2, 3, 3, 3), dict(
         strides=[2, 3], output_padding=[1, 2], pads=[1, 1, 1, 1])
     yield "output_shape", (1, 2, 3, 3), (2, 3, 3, 3), dict(strides=[3, 2], output_shape=[10, 8])

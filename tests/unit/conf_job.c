@@ -174,7 +174,7 @@ static const bad_text bad[] = {
     {JOB "consistency: {pipeline: 2}\n", WF_USAGE, "*\"pipeline\" is a whole number from 0 to 1"},
     {JOB "consistency: {staleness: 2}\n", WF_UNSUPPORTED, "*\"staleness\" is not built yet"},
     {JOB "recovery: partial\n", WF_UNSUPPORTED, "*\"recovery: partial\" is not built yet"},
-    {JOB "on_nan: rollback\n", WF_UNSUPPORTED, "*\"on_nan: rollback\" is not built yet"},
+    {JOB "on_nan: never\n", WF_USAGE, "*unknown on_nan \"never\""},
     {JOB "compute: float8\n", WF_USAGE, "*unknown compute \"float8\"; did you mean \"float32\""},
     {JOB "from_logits: maybe\n", WF_USAGE,
      "/jobs/j.yaml:6: \"from_logits\" is auto, true or false"},

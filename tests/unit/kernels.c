@@ -20,7 +20,7 @@ static const wf_kernel *kernel_of(const wf_op *op)
 static bool needs_none(const wf_op *op)
 {
     return strcmp(op->name, "Pull") == 0 || strcmp(op->name, "Push") == 0 ||
-           strcmp(op->name, "Constant") == 0 || (op->flags == 0 && op->note);
+           strcmp(op->name, "Constant") == 0 || op->flags & WF_OP_READ_AWAY;
 }
 
 static void every_operation_has_a_kernel(void **state)

@@ -21,6 +21,7 @@ const wf_op wf_op_if = {
     .n_in_max = 1,
     .n_out_min = 1,
     .n_out_max = WF_ANY_NUMBER,
+    .flags = WF_OP_READ_AWAY,
     .note = "its branches become part of the graph: one, once the condition is known; else both",
     .no_grad_in = 1u << 0,
     .attrs = attrs,

@@ -40,6 +40,7 @@ static const wf_attr_row split[] = {
                               .n_in_max = most_in,                                                 \
                               .n_out_min = 1,                                                      \
                               .n_out_max = most_out,                                               \
+                              .flags = WF_OP_READ_AWAY,                                            \
                               .note = note_,                                                       \
                               .infer = infer,                                                      \
                               __VA_ARGS__};

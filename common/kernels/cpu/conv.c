@@ -230,7 +230,7 @@ static void data_one(const job *j, int64_t image, int64_t g, char *columns)
     const char *w = j->w + bytes_of(v, g * v->m * taps);
     char *x = j->out + bytes_of(v, (image * v->groups + g) * v->c * v->s.in_size);
 
-    if (!v->pointwise)
+    if (!v->pointwise || v->depthwise) /* these add to it */
         memset(x, 0, bytes_of(v, v->c * v->s.in_size));
     if (v->depthwise) {
         depthwise(v, w, y, x, DATA);

@@ -33,8 +33,10 @@ wf_status wf_maps_make(const wf_tensor *walked, const wf_tensor *other, wf_map_f
 
     if (!m)
         return wf_fail_nomem(err, sizeof *m);
-    m->rank = WF_MAX(walked->rank, 1u);
-    m->rows = 1;
+    *m = (wf_maps){.rank = WF_MAX(walked->rank, 1u), .rows = wf_elems(walked) ? 1 : 0};
+    *out = m;
+    if (!m->rows)
+        return WF_OK; /* no row is walked, however long the other axes are */
     wf_strides(other->rank, other->dims, strides);
     for (uint32_t i = 0; i < m->rank; i++) {
         m->dims[i] = walked->rank ? walked->dims[i] : 1;
@@ -49,10 +51,7 @@ wf_status wf_maps_make(const wf_tensor *walked, const wf_tensor *other, wf_map_f
         if (i + 1 < m->rank)
             m->rows *= m->dims[i];
     }
-    if (m->dims[m->rank - 1] == 0)
-        m->rows = 0;
     find_run(m);
-    *out = m;
     return WF_OK;
 }
 

@@ -22,8 +22,10 @@ static int64_t modulo(int64_t a, int64_t n)
 static int64_t place(const void *arg, uint32_t axis, int64_t i, int64_t from)
 {
     const border *b = arg;
-    int64_t at = i - b->before[axis];
+    int64_t at;
 
+    if (__builtin_sub_overflow(i, b->before[axis], &at)) /* cropped by more than any axis has */
+        at = INT64_MAX;
     if (at >= 0 && at < from)
         return at;
     switch (b->mode) {

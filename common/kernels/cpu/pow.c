@@ -55,6 +55,12 @@ static int64_t int_pow(int64_t x, int64_t e)
     return (int64_t)r;
 }
 
+/* Cut and saturated, as Cast does it. */
+static int64_t int_of(double x)
+{
+    return isnan(x) ? 0 : x >= 0x1p63 ? INT64_MAX : x > -0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
 static void int_span(void *arg, const wf_span *s)
 {
     const pow_job *j = arg;
@@ -63,7 +69,7 @@ static void int_span(void *arg, const wf_span *s)
         int64_t x = wf_int_at(j->a, s->at[0] + i * s->step[0]);
         double e = wf_number_at(j->b, s->at[1] + i * s->step[1]);
         int64_t y =
-            e == floor(e) && fabs(e) < 1e9 ? int_pow(x, (int64_t)e) : (int64_t)pow((double)x, e);
+            e == floor(e) && fabs(e) < 1e9 ? int_pow(x, (int64_t)e) : int_of(pow((double)x, e));
 
         if (j->a->dtype == WF_I32)
             ((int32_t *)j->out->data)[s->first + i] = (int32_t)y;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/rollback.c - `on_nan: rollback`: a step that made NaN sends the job back to its newest
+ * checkpoint, without the split that the step was of.
+ *
+ * The same records on the same weights would make the same NaN again, so that split is left out: it
+ * counts as done in the ledger, and therefore in the journal and in every later checkpoint, and is
+ * reported. Where it was not the split's fault (weights that run away), the next one follows soon;
+ * so there is a bound on going back without having come any further.
+ */
+#include "master/state.h"
+
+#include <stdio.h>
+
+enum { MOST = 3 }; /* rollbacks without a newer checkpoint between them */
+
+static const char advice[] = "lower the learning rate, clip the gradients (global_clipnorm: 1.0), "
+                             "or look at the data of the splits that were left out";
+
+/* Notes the split of a bad step, if it is one of the open epoch. */
+static bool leave_out(wf_job *j, const Weft__Split *split)
+{
+    Weft__Split *row = &j->left_out_rows[j->n_left_out];
+
+    if (!split || !j->ledger.n || split->epoch != j->ledger.epoch || split->id >= j->ledger.n)
+        return false;
+    weft__split__init(row);
+    row->id = split->id;
+    row->epoch = split->epoch;
+    row->begin = wf_ledger_begins(&j->ledger, split->id);
+    row->next = row->end = wf_ledger_ends(&j->ledger, split->id);
+    j->left_out[j->n_left_out++] = row;
+    j->left_out_records += row->end - row->begin;
+    return true;
+}
+
+bool wf_rollback_begin(wf_master *m, wf_job *j, const Weft__Split *split, wf_err *why)
+{
+    char where[64] = "the beginning", without[160] = "";
+    wf_err last = *why;
+
+    if (!j->prepared || !j->prepared->rolls_back || j->stop_asked)
+        return false;
+    if (j->latest != UINT64_MAX)
+        snprintf(where, sizeof where, "step %lu", (unsigned long)j->latest);
+    if (j->latest != j->rollback_latest)
+        j->rollbacks = 0;
+    if (j->rollbacks == MOST || j->n_left_out == WF_LEFT_OUT) {
+        wf_fail(why, last.status, advice, "%.700s; going back to %s %u times has not helped",
+                last.what, where, j->rollbacks);
+        return false;
+    }
+    j->rollbacks++;
+    j->rollback_latest = j->latest;
+    if (leave_out(j, split)) {
+        const Weft__Split *row = j->left_out[j->n_left_out - 1];
+
+        snprintf(without, sizeof without,
+                 " without split %lu of epoch %u (positions %lu to %lu of its order)",
+                 (unsigned long)row->id, row->epoch + 1, (unsigned long)row->begin,
+                 (unsigned long)row->end - 1);
+    }
+    wf_master_note(m, j, "job.rolled_back", "%s; back to %s%s", last.what, where, without);
+    return true;
+}
+
+void wf_rollback_apply(wf_job *j)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < j->n_left_out; i++) {
+        const Weft__Split row = *j->left_out[i];
+
+        if (row.epoch < j->ledger.epoch)
+            continue; /* done with */
+        j->left_out_rows[n] = row;
+        j->left_out[n] = &j->left_out_rows[n];
+        n++;
+        if (row.epoch == j->ledger.epoch)
+            wf_ledger_restore(&j->ledger, row.begin, row.end);
+    }
+    j->n_left_out = n;
+}
+
+void wf_rollback_replay(wf_job *j, const Weft__JobRecord *r)
+{
+    j->rollbacks = r->rollbacks;
+    j->rollback_latest = r->rollback_latest;
+    j->left_out_records = r->left_out_records;
+    j->n_left_out = 0;
+    for (size_t i = 0; i < r->n_left_out && i < WF_LEFT_OUT; i++) {
+        Weft__Split *row = &j->left_out_rows[i];
+
+        weft__split__init(row);
+        row->id = r->left_out[i]->id;
+        row->epoch = r->left_out[i]->epoch;
+        row->begin = r->left_out[i]->begin;
+        row->next = row->end = r->left_out[i]->end;
+        j->left_out[j->n_left_out++] = row;
+    }
+}

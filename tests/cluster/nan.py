@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step that makes NaN: the job stops and says where it came from, leaves the step out, or goes back.
+
+    nan.py WEFT [TEST...]
+
+The model takes the logarithm of its input; a bad record is one of negative numbers.
+"""
+import glob
+import re
+
+from weftlib import Cluster, check, main, needs
+
+needs("numpy", "onnx", "safetensors")
+import numpy as np  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+RECORDS, BATCH, SPLIT, EPOCHS = 256, 8, 32, 3
+JOB = f"""job: nan
+model: {{onnx: model.onnx}}
+loss: loss
+data: {{format: npy, train: {{x: x.npy}}, split_records: {SPLIT}}}
+batch: {BATCH}
+epochs: {EPOCHS}
+optimizer: {{sgd: {{learning_rate: 0.01}}}}
+checkpoint: {{every_steps: 8}}
+seed: 1
+on_nan: """
+
+
+def model(nodes, weights):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+    loss = helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])
+    graph = helper.make_graph(nodes, "nan", [x], [loss],
+                              [numpy_helper.from_array(a, name) for name, a in weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                             ir_version=8).SerializeToString()
+
+
+def train(c, on_nan, bad, code=0):
+    """Trains with such records bad, and gives what was said last."""
+    node = helper.make_node
+    with open(c.path("model.onnx"), "wb") as f:
+        f.write(model([node("Log", ["x"], ["l"], name="log"), node("MatMul", ["l", "w"], ["y"]),
+                       node("Sub", ["y", "k"], ["d"]), node("Mul", ["d", "d"], ["s"]),
+                       node("ReduceMean", ["s"], ["loss"], keepdims=0)],
+                      [("w", np.ones((4, 1), np.float32)), ("k", np.float32(0.5))]))
+    x = np.random.default_rng(1).uniform(0.5, 1.5, (RECORDS, 4)).astype(np.float32)
+    x[bad] = -2
+    np.save(c.path("x.npy"), x)
+    c.write("nan.yaml", JOB + on_nan + "\n")
+    c.must("up")
+    return c.must("train", "nan.yaml", code=code).err.strip().split("\n")[-1]
+
+
+def weights_are_numbers(c):
+    shards = glob.glob(c.path("checkpoints", "nan", "step-*", "*.safetensors"))
+    check(shards, "no checkpoint")
+    for path in shards:
+        for name, value in load_file(path).items():
+            check(np.isfinite(value.astype(np.float64)).all(), f"{path}: {name} is no number")
+
+
+def stop_names_the_source(weft):
+    with Cluster(weft, workers=1) as c:
+        sentence = train(c, "stop", [100], code=1)
+        check(re.search(r"the loss is NaN at step \d+ \(worker/0, epoch 1, split \d, batch \d\); "
+                        r'first bad value: Log "log", input min -2 max 1\.\d+', sentence), sentence)
+        check("small number" in sentence, sentence)
+
+
+def skip_drops_the_step_alone(weft):
+    with Cluster(weft, workers=1) as c:
+        train(c, "skip", [100])
+        check(c.job("nan")["dropped_steps"] == EPOCHS, str(c.job("nan")))
+        weights_are_numbers(c)
+
+
+def rollback_goes_back_and_leaves_the_split_out(weft):
+    for workers in (1, 2):
+        with Cluster(weft, workers=workers) as c:
+            train(c, "rollback", [100])
+            job = c.job("nan")
+            check(job["state"] == "done" and job["left_out_records"] == EPOCHS * SPLIT, str(job))
+            check(job["generation"] == 1 + EPOCHS, str(job))
+            weights_are_numbers(c)
+
+
+def rollback_has_a_bound(weft):
+    with Cluster(weft, workers=1) as c:
+        sentence = train(c, "rollback", slice(None), code=1)
+        check(re.search(r'first bad value: Log "log".*; going back to the beginning 3 times has not '
+                        r"helped", sentence), sentence)
+        check(c.job("nan")["generation"] == 4, str(c.job("nan")))
+
+
+main([stop_names_the_source, skip_drops_the_step_alone, rollback_goes_back_and_leaves_the_split_out,
+      rollback_has_a_bound])
