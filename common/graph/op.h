@@ -84,8 +84,11 @@
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
  *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB,
- * dh0, dc0, dP; GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB,
- * dh0 the operation's attrs; any output may be left out LRNGrad(dy, x) -> dx LRN's attrs
+ *      dh0, dc0, dP
+ *   GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *      the operation's attrs; any output may be left out
+ *   LRNGrad(dy, x) -> dx
+ *      LRN's attrs
  *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx
  *      Resize's attrs; of x only the shape is read
  */
