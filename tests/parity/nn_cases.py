@@ -203,6 +203,12 @@ def singles(single):
         small = [(np.random.default_rng(7).normal(0, 0.2, v)).astype(np.float32) for v in (w, r, b)]
         yield single(op, x, *small, np.array([7, 0, 3, 5, 1], np.int32), *states,
                      n_out=3 if op == "LSTM" else 2, hidden_size=20, **attrs)
+    # Enough work for several parts of the batch, which threads take through all steps.
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        x, w, r, b, *states = recurrent_inputs(op, gates, {}, 6, 37, 32, 96)
+        small = [(np.random.default_rng(7).normal(0, 0.1, v)).astype(np.float32) for v in (w, r, b)]
+        yield single(op, x, *small, np.arange(37, dtype=np.int32) % 7, *states,
+                     n_out=3 if op == "LSTM" else 2, hidden_size=96)
     for name, x, w, attrs in convolutions():
         yield single("Conv", x, w, (w[0],), **attrs)
         yield single("Conv", x, w, **attrs)

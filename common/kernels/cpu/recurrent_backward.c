@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/recurrent_backward.c - the way back: through the steps in reverse for the
+ * gradients of the gates, and then products over the whole sequence for those of x, W and R.
+ *
+ * It knows every state from Y, and the activations from what the forward kept; where nobody kept
+ * them, the way there is gone once more in front. */
+#include "common/base/cc.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/recurrent.h"
+
+#include <string.h>
+
+/* All arrays of row (t, b). */
+static wf_cell row_of(const wf_recurrent_job *j, int64_t t, int64_t b)
+{
+    const wf_recurrent *v = j->v;
+    int64_t row = t * v->batch + b, n = v->gates * v->hidden;
+    int64_t from = wf_recurrent_before(j, t, wf_recurrent_lens(j)[b]);
+    wf_cell c = wf_recurrent_cell(j, t, b);
+
+    c.dgates = wf_recurrent_at(j, v->at.dgates, row * n);
+    c.drecurrent = wf_recurrent_at(j, v->at.dr, row * n);
+    c.before = wf_recurrent_at(j, v->at.before, row * v->hidden);
+    if (v->kind == WF_LSTM)
+        c.c_before = from >= 0 ? wf_recurrent_cell(j, from, b).c
+                               : wf_recurrent_at(j, v->at.cell, b * v->hidden);
+    if (!j->gates)
+        c.gates = wf_recurrent_y_row(j, j->a->y, t, b);
+    c.dstate = wf_recurrent_at(j, v->at.dh, b * v->hidden);
+    c.dc = wf_recurrent_at(j, v->at.dc, b * v->hidden);
+    c.direct = wf_recurrent_at(j, v->at.direct, b * v->hidden);
+    c.dreset = wf_recurrent_at(j, v->at.product, b * v->hidden);
+    return c;
+}
+
+/* The state before a row's step into `before`; zeros behind the row's end. */
+static void put_before(const wf_recurrent_job *j, int64_t t, int64_t b)
+{
+    const wf_recurrent *v = j->v;
+    size_t row = (size_t)v->hidden * v->size;
+    int64_t len = wf_recurrent_lens(j)[b], from = wf_recurrent_before(j, t, len);
+    char *to = wf_recurrent_at(j, v->at.before, (t * v->batch + b) * v->hidden);
+
+    if (t >= len)
+        memset(to, 0, row);
+    else
+        wf_copy(to,
+                from >= 0 ? wf_recurrent_y_row(j, j->a->y, from, b)
+                          : wf_recurrent_at(j, v->at.h, b * v->hidden),
+                row);
+}
+
+static wf_cell_fn *back_of(const wf_recurrent *v)
+{
+    if (wf_recurrent_two(v))
+        return wf_gru_late_back;
+    return v->kind == WF_RNN ? wf_rnn_back : v->kind == WF_GRU ? wf_gru_back : wf_lstm_back;
+}
+
+static void back_cells(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t end)
+{
+    const wf_recurrent *v = j->v;
+    wf_cell_fn *back = back_of(v);
+    size_t gates = (size_t)(v->gates * v->hidden) * v->size;
+
+    for (int64_t b = begin; b < end; b++) {
+        wf_cell c = row_of(j, t, b);
+
+        put_before(j, t, b);
+        if (t >= wf_recurrent_lens(j)[b]) {
+            memset(c.dgates, 0, gates);
+            if (v->kind == WF_GRU && v->linear)
+                memset(c.drecurrent, 0, gates);
+            continue;
+        }
+        if (j->a->dy)
+            wf_recurrent_add(v->dtype, wf_recurrent_y_row(j, j->a->dy, t, b),
+                             (void *)(uintptr_t)c.dstate, v->hidden);
+        back(v->dtype, &c);
+    }
+}
+
+/* GRU, not linear: gate r, from what came through R to reset. */
+static void reset_cells(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t end)
+{
+    for (int64_t b = begin; b < end; b++) {
+        wf_cell c = row_of(j, t, b);
+
+        if (t < wf_recurrent_lens(j)[b])
+            wf_gru_reset_back(j->v->dtype, &c);
+    }
+}
+
+/* What came through R, and what went past it, is the gradient of the state before. */
+static void put_dh(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t end)
+{
+    const wf_recurrent *v = j->v;
+
+    for (int64_t b = begin; b < end; b++) {
+        char *dh = wf_recurrent_at(j, v->at.dh, b * v->hidden);
+
+        if (t >= wf_recurrent_lens(j)[b])
+            continue;
+        wf_copy(dh, wf_recurrent_at(j, v->at.product, b * v->hidden), (size_t)v->hidden * v->size);
+        if (v->kind == WF_GRU)
+            wf_recurrent_add(v->dtype, wf_recurrent_at(j, v->at.direct, b * v->hidden), dh,
+                             v->hidden);
+    }
+}
+
+/* The gradients of the last states into dh and dc. */
+static void begin_back(const wf_recurrent_job *j, int64_t begin, int64_t end)
+{
+    const wf_recurrent *v = j->v;
+    size_t row = (size_t)v->hidden * v->size;
+
+    for (int64_t b = begin; b < end; b++) {
+        char *dh = wf_recurrent_at(j, v->at.dh, b * v->hidden);
+        char *dc = wf_recurrent_at(j, v->at.dc, b * v->hidden);
+
+        memset(dh, 0, row);
+        memset(dc, 0, row);
+        if (j->a->dyh)
+            wf_copy(dh, wf_recurrent_state_row(j, j->a->dyh, b), row);
+        if (j->a->dyc)
+            wf_copy(dc, wf_recurrent_state_row(j, j->a->dyc, b), row);
+    }
+}
+
+/* All steps of a part of the batch, the last one first. */
+static void back_part(const wf_recurrent_job *j, int64_t part)
+{
+    const wf_recurrent *v = j->v;
+    int64_t n = v->gates * v->hidden;
+    int64_t begin = part * v->share, end = WF_MIN(begin + v->share, v->batch);
+    const char *r = wf_recurrent_part(j, j->a->r, n * v->hidden, 0);
+    char *product = wf_recurrent_at(j, v->at.product, begin * v->hidden);
+    size_t h = 2 * (size_t)v->hidden * v->size; /* to gate h */
+
+    wf_recurrent_begin_states(j, begin, end);
+    begin_back(j, begin, end);
+    for (int64_t s = v->steps; s-- > 0;) {
+        int64_t t = wf_recurrent_time(j, s);
+        const char *d = wf_recurrent_at(j, v->kind == WF_GRU && v->linear ? v->at.dr : v->at.dgates,
+                                        (t * v->batch + begin) * n);
+
+        back_cells(j, t, begin, end);
+        if (wf_recurrent_two(v)) {
+            wf_packed_go(v->reset_back, j->run, part, d + h, r + h * (size_t)v->hidden, product);
+            reset_cells(j, t, begin, end);
+        }
+        wf_packed_go(v->state_back, j->run, part, d, r, product);
+        put_dh(j, t, begin, end);
+    }
+}
+
+static void back_range(void *arg, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        back_part(arg, i);
+}
+
+static void all_steps(const wf_recurrent_job *j)
+{
+    const wf_recurrent *v = j->v;
+    const char *r = wf_recurrent_part(j, j->a->r, v->gates * v->hidden * v->hidden, 0);
+
+    wf_packed_load(v->state_back, j->run, r);
+    if (wf_recurrent_two(v))
+        wf_packed_load(v->reset_back, j->run, r + (size_t)(2 * v->hidden * v->hidden) * v->size);
+    wf_pool_for(j->run->pool, v->parts, 1, back_range, (void *)(uintptr_t)j);
+}
+
+typedef struct output {
+    const wf_recurrent_job *j;
+    char *to;
+} output;
+
+static void turn_range(void *arg, int64_t begin, int64_t end)
+{
+    const output *o = arg;
+    const wf_recurrent *v = o->j->v;
+    size_t row = (size_t)v->input * v->size;
+
+    for (int64_t b = begin; b < end; b++)
+        for (int64_t t = 0; t < v->steps; t++)
+            wf_copy(o->to + (size_t)(b * v->steps + t) * row,
+                    wf_recurrent_at(o->j, v->at.dx, (t * v->batch + b) * v->input), row);
+}
+
+static void put_dx(const wf_recurrent_job *j, wf_tensor *dx)
+{
+    const wf_recurrent *v = j->v;
+    output o = {j, dx->data};
+
+    wf_product_go(j->dir ? v->dx_more : v->dx, j->run, wf_recurrent_at(j, v->at.dgates, 0),
+                  wf_recurrent_part(j, j->a->w, v->gates * v->hidden * v->input, 0), NULL,
+                  v->batch_first ? wf_recurrent_at(j, v->at.dx, 0) : dx->data);
+    if (v->batch_first)
+        wf_pool_for(j->run->pool, v->batch, WF_GRAIN / WF_MAX(v->steps * v->input, INT64_C(1)) + 1,
+                    turn_range, &o);
+}
+
+/* Rows [begin, end) of dR of a GRU that is not linear: gate h took reset. */
+static void dr_range(void *arg, int64_t begin, int64_t end)
+{
+    const output *o = arg;
+    const wf_recurrent *v = o->j->v;
+    int64_t split = WF_MIN(WF_MAX(2 * v->hidden, begin), end);
+    const int64_t from[] = {begin, split}, until[] = {split, end};
+    const char *factor[] = {wf_recurrent_at(o->j, v->at.before, 0), o->j->beside};
+
+    for (size_t i = 0; i < 2; i++)
+        wf_product_strided(
+            &(wf_strided_product){.dtype = v->dtype,
+                                  .trans_a = true,
+                                  .m = until[i] - from[i],
+                                  .n = v->hidden,
+                                  .k = v->steps * v->batch,
+                                  .a = wf_recurrent_at(o->j, v->at.dgates, from[i]),
+                                  .b = factor[i],
+                                  .c = o->to + (size_t)(from[i] * v->hidden) * v->size,
+                                  .lda = v->gates * v->hidden,
+                                  .ldb = v->hidden,
+                                  .ldc = v->hidden});
+}
+
+static void put_dr(const wf_recurrent_job *j, wf_tensor *dr)
+{
+    const wf_recurrent *v = j->v;
+    int64_t n = v->gates * v->hidden;
+    output o = {j, wf_recurrent_part(j, dr, n * v->hidden, 0)};
+
+    if (wf_recurrent_two(v))
+        wf_pool_for(j->run->pool, n, 1, dr_range, &o);
+    else
+        wf_product_go(v->dr, j->run,
+                      wf_recurrent_at(j, v->kind == WF_GRU ? v->at.dr : v->at.dgates, 0),
+                      wf_recurrent_at(j, v->at.before, 0), NULL, o.to);
+}
+
+#define SUM(T)                                                                                     \
+    WF_MULTIVERSION static void sum_##T(const T *x, T *y, int64_t rows, int64_t ld, int64_t n)     \
+    {                                                                                              \
+        for (int64_t r = 0; r < rows; r++)                                                         \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] += x[r * ld + i];                                                             \
+    }
+SUM(float)
+SUM(double)
+
+/* Columns [begin, end) of both biases' gradients. */
+static void db_range(void *arg, int64_t begin, int64_t end)
+{
+    const output *o = arg;
+    const wf_recurrent *v = o->j->v;
+    int64_t n = v->gates * v->hidden, rows = v->steps * v->batch;
+
+    for (int64_t i = 0; i < 2; i++) {
+        size_t room = i && v->kind == WF_GRU && v->linear ? v->at.dr : v->at.dgates;
+        char *x = wf_recurrent_at(o->j, room, begin),
+             *y = o->to + (size_t)(i * n + begin) * v->size;
+
+        if (i && room == v->at.dgates) {
+            wf_copy(y, o->to + (size_t)begin * v->size, (size_t)(end - begin) * v->size);
+            continue;
+        }
+        memset(y, 0, (size_t)(end - begin) * v->size);
+        if (v->dtype == WF_F32)
+            sum_float((const float *)(void *)x, (float *)(void *)y, rows, n, end - begin);
+        else
+            sum_double((const double *)(void *)x, (double *)(void *)y, rows, n, end - begin);
+    }
+}
+
+/* Biases of the input and of the state: [2 gates hidden]. */
+static void put_db(const wf_recurrent_job *j, wf_tensor *db)
+{
+    const wf_recurrent *v = j->v;
+    int64_t n = v->gates * v->hidden;
+    output o = {j, wf_recurrent_part(j, db, 2 * n, 0)};
+
+    wf_pool_for(j->run->pool, n, WF_GRAIN / WF_MAX(v->steps * v->batch, INT64_C(1)) + 1, db_range,
+                &o);
+}
+
+/* y += a b, over n elements. */
+static void add_product(wf_dtype dtype, const void *a, const void *b, void *y, int64_t n)
+{
+    if (dtype == WF_F32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)y)[i] += ((const float *)a)[i] * ((const float *)b)[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((double *)y)[i] += ((const double *)a)[i] * ((const double *)b)[i];
+}
+
+/* Peepholes of i, o and f; o looks at the cell after. */
+static void put_dp(const wf_recurrent_job *j, wf_tensor *dp)
+{
+    const wf_recurrent *v = j->v;
+    size_t row = (size_t)v->hidden * v->size;
+    char *to = wf_recurrent_part(j, dp, 3 * v->hidden, 0);
+
+    memset(to, 0, 3 * row);
+    for (int64_t t = 0; t < v->steps; t++)
+        for (int64_t b = 0; b < v->batch; b++) {
+            wf_cell c = row_of(j, t, b);
+
+            for (size_t gate = 0; gate < 3 && t < wf_recurrent_lens(j)[b]; gate++)
+                add_product(v->dtype, (char *)c.dgates + gate * row, gate == 1 ? c.c : c.c_before,
+                            to + gate * row, v->hidden);
+        }
+}
+
+static void put_states(const wf_recurrent_job *j, wf_tensor *dh0, wf_tensor *dc0)
+{
+    const wf_recurrent *v = j->v;
+    size_t row = (size_t)v->hidden * v->size;
+
+    for (int64_t b = 0; b < v->batch; b++) {
+        if (dh0)
+            wf_copy(wf_recurrent_state_row(j, dh0, b), wf_recurrent_at(j, v->at.dh, b * v->hidden),
+                    row);
+        if (dc0)
+            wf_copy(wf_recurrent_state_row(j, dc0, b), wf_recurrent_at(j, v->at.dc, b * v->hidden),
+                    row);
+    }
+}
+
+/* LSTM: dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, gates, cells
+ *   -> dX, dW, dR, dB, dh0, dc0, dP.
+ * GRU, RNN: dY, dY_h, X, W, R, B, lens, h0, Y, gates, resets -> dX, dW, dR, dB, dh0. */
+wf_recurrent_args wf_recurrent_grad_args(wf_recurrent_kind kind, uint32_t n_in,
+                                         const wf_tensor *const in[])
+{
+    uint32_t x = kind == WF_LSTM ? 3 : 2, y = kind == WF_LSTM ? 11 : 8;
+    wf_recurrent_args a = {.dy = in[0],
+                           .dyh = in[1],
+                           .x = in[x],
+                           .w = in[x + 1],
+                           .r = in[x + 2],
+                           .b = in[x + 3],
+                           .lens = in[x + 4],
+                           .h0 = in[x + 5],
+                           .y = in[y]};
+
+    if (kind == WF_LSTM) {
+        a.dyc = in[2];
+        a.c0 = in[9];
+        a.p = in[10];
+    }
+    if (n_in > y + 2) {
+        a.gates = in[y + 1];
+        a.beside = in[y + 2];
+    }
+    return a;
+}
+
+/* The activations of this direction, from where they are or worked out again. */
+static void find_gates(wf_recurrent_job *j)
+{
+    const wf_recurrent *v = j->v;
+    int64_t rows = v->steps * v->batch;
+
+    if (!v->again) {
+        j->gates = wf_recurrent_part(j, j->a->gates, rows * v->gates * v->hidden, 0);
+        j->beside = wf_recurrent_part(j, j->a->beside, rows * v->hidden, 0);
+        return;
+    }
+    j->gates = wf_recurrent_at(j, v->at.gates, 0);
+    j->beside = wf_recurrent_at(j, v->at.beside, 0);
+    j->slope = v->clip > 0 ? wf_recurrent_at(j, v->at.slope, 0) : NULL;
+    wf_recurrent_forward(j);
+}
+
+wf_status wf_recurrent_run_grad(const wf_run *run, const wf_tensor *const in[],
+                                wf_tensor *const out[], wf_err *err)
+{
+    const wf_recurrent *v = run->state;
+    const wf_recurrent_args a = wf_recurrent_grad_args(v->kind, run->node->n_in, in);
+    wf_recurrent_job j = {.v = v, .a = &a, .run = run};
+    int64_t n = v->gates * v->hidden;
+
+    WF_TRY(wf_recurrent_begin(&j, err));
+    for (; j.dir < v->dirs; j.dir++) {
+        find_gates(&j);
+        all_steps(&j);
+        if (out[0])
+            put_dx(&j, out[0]);
+        if (out[1])
+            wf_product_go(v->dw, run, wf_recurrent_at(&j, v->at.dgates, 0), j.x, NULL,
+                          wf_recurrent_part(&j, out[1], n * v->input, 0));
+        if (out[2])
+            put_dr(&j, out[2]);
+        if (out[3])
+            put_db(&j, out[3]);
+        put_states(&j, out[4], v->kind == WF_LSTM ? out[5] : NULL);
+        if (v->kind == WF_LSTM && out[6])
+            put_dp(&j, out[6]);
+    }
+    return WF_OK;
+}
