@@ -336,6 +336,8 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (v->keeps) {
         a.gates = out[v->kind == WF_LSTM ? 3 : 2];
         a.beside = out[v->kind == WF_LSTM ? 4 : 3];
+        if (!a.gates || !a.beside)
+            return wf_fail(err, WF_UNSUPPORTED, NULL, "both outputs that are kept must be taken");
     }
     return make(prep, &a, NULL, v, err);
 }
@@ -352,11 +354,13 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
 }
 
 #define ROW(op) WF_ROW(op, WF_TYPES_FLOAT, wf_recurrent_run, .prepare = prepare)
+#define KEEP(op)                                                                                   \
+    WF_ROW(op, WF_TYPES_FLOAT, wf_recurrent_run, .prepare = prepare, .domain = WF_DOMAIN_WEFT)
 #define GRAD(op, i)                                                                                \
     WF_ROW(op, WF_TYPES_FLOAT, wf_recurrent_run_grad, .prepare = prepare_grad,                     \
            .domain = WF_DOMAIN_WEFT, .typed_by = i)
 
 const wf_kernel wf_kernels_recurrent[] = {
-    ROW("GRU"), GRAD("GRUGrad", 2), ROW("LSTM"), GRAD("LSTMGrad", 3),
-    ROW("RNN"), GRAD("RNNGrad", 2), {0},
+    ROW("GRU"),       GRAD("GRUGrad", 2), KEEP("GRUKeep"),    ROW("LSTM"), GRAD("LSTMGrad", 3),
+    KEEP("LSTMKeep"), ROW("RNN"),         GRAD("RNNGrad", 2), {0},
 };
