@@ -5,12 +5,15 @@
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/onednn.h"
 
+#include <string.h>
+
 /* Below it the call of oneDNN, about 1 us, outweighs what it gains. */
 #define ONEDNN_LEAST INT64_C(20000)
 enum { ALIGN = 64 };
 
 struct wf_packed {
     wf_strided_product p;
+    bool bias;
     int64_t share, n_parts;
     wf_onednn_product **parts;        /* [n_parts]; NULL: OpenBLAS */
     size_t b_at, scratch_at, scratch; /* in the workspace; bytes of each part */
@@ -46,6 +49,7 @@ static bool make_parts(wf_packed *w)
                                    .lda = w->p.lda,
                                    .ldb = w->p.ldb,
                                    .ldc = w->p.ldc,
+                                   .bias = w->bias,
                                    .packed = true,
                                    .packed_as = i ? w->parts[0] : NULL};
 
@@ -58,14 +62,14 @@ static bool make_parts(wf_packed *w)
     return true;
 }
 
-wf_status wf_packed_prepare(wf_prep *prep, const wf_strided_product *p, int64_t share,
+wf_status wf_packed_prepare(wf_prep *prep, const wf_strided_product *p, int64_t share, bool bias,
                             wf_packed **out, wf_err *err)
 {
     wf_packed *w = wf_arena_alloc(prep->arena, sizeof *w);
 
     if (!w)
         return wf_fail_nomem(err, sizeof *w);
-    *w = (wf_packed){.p = *p, .share = share, .n_parts = (p->m + share - 1) / share};
+    *w = (wf_packed){.p = *p, .bias = bias, .share = share, .n_parts = (p->m + share - 1) / share};
     *out = w;
     if (!wants_onednn(w))
         return WF_OK;
@@ -96,14 +100,23 @@ void wf_packed_load(const wf_packed *w, const wf_run *run, const void *b)
         wf_onednn_product_pack(w->parts[0], b, (char *)run->workspace + w->b_at);
 }
 
+/* The row vector into every row of C, for OpenBLAS to add to. */
+static void spread(const wf_strided_product *p, const void *bias)
+{
+    size_t size = wf_dtype_size(p->dtype);
+
+    for (int64_t i = 0; i < p->m; i++)
+        memcpy((char *)p->c + (size_t)(i * p->ldc) * size, bias, (size_t)p->n * size);
+}
+
 void wf_packed_go(const wf_packed *w, const wf_run *run, int64_t part, const void *a, const void *b,
-                  void *c)
+                  const void *bias, void *c)
 {
     wf_strided_product p = w->p;
     char *workspace = run->workspace;
 
     if (w->parts) {
-        wf_onednn_product_run(w->parts[part], a, workspace + w->b_at, NULL, c,
+        wf_onednn_product_run(w->parts[part], a, workspace + w->b_at, bias, c,
                               workspace + w->scratch_at + (size_t)part * w->scratch);
         return;
     }
@@ -111,5 +124,9 @@ void wf_packed_go(const wf_packed *w, const wf_run *run, int64_t part, const voi
     p.a = a;
     p.b = b;
     p.c = c;
+    if (w->bias) {
+        spread(&p, bias);
+        p.beta = 1;
+    }
     wf_product_strided(&p);
 }

@@ -5,12 +5,15 @@
 #include "common/base/size.h"
 #include "common/graph/op.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/onednn.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* Multiply-adds of R over all steps that are worth a part of their own: about 5 us. */
 #define PART_WORK INT64_C(500000)
+/* Rows of a part from which on products of a step are as fast as those of the whole sequence. */
+enum { THIN_ROWS = 8 };
 
 char *wf_recurrent_part(const wf_recurrent_job *j, const wf_tensor *t, int64_t per_dir,
                         int64_t elem)
@@ -191,6 +194,8 @@ static void release(void *state)
     wf_product_release(v->dx_more);
     wf_product_release(v->dw);
     wf_product_release(v->dr);
+    wf_packed_release(v->input_step);
+    wf_packed_release(v->dx_step);
     wf_packed_release(v->state);
     wf_packed_release(v->reset);
     wf_packed_release(v->state_back);
@@ -211,13 +216,13 @@ static wf_status sequence_products(wf_prep *prep, wf_recurrent *v, bool bias,
 {
     int64_t n = v->gates * v->hidden, rows = v->steps * v->batch;
 
-    if (!grads || v->again)
+    if ((!grads || v->again) && !v->thin)
         WF_TRY(sequence_product(prep, v,
                                 (wf_product){.trans_b = true, .m = rows, .n = n, .k = v->input},
                                 bias ? WF_PRODUCT_BIAS : 0, &v->input_way, err));
     if (!grads)
         return WF_OK;
-    if (grads[0])
+    if (grads[0] && (!v->thin || v->dirs > 1))
         WF_TRY(sequence_product(prep, v, (wf_product){.m = rows, .n = v->input, .k = n}, 0, &v->dx,
                                 err));
     if (grads[0] && v->dirs > 1)
@@ -234,37 +239,42 @@ static wf_status sequence_products(wf_prep *prep, wf_recurrent *v, bool bias,
     return WF_OK;
 }
 
-/* A product of each step by rows of R: from the states [batch, hidden] to `gates` of a row of all
- * gates, or back. */
-static wf_status step_product(wf_prep *prep, const wf_recurrent *v, int64_t gates, bool back,
-                              wf_packed **out, wf_err *err)
+/* A product of each step: from [batch, from] to `gates` of a row of all gates, or back. */
+static wf_status step_product(wf_prep *prep, const wf_recurrent *v, int64_t gates, int64_t from,
+                              bool back, bool bias, wf_packed **out, wf_err *err)
 {
     int64_t n = v->gates * v->hidden, some = gates * v->hidden;
     wf_strided_product p = {.dtype = v->dtype,
                             .trans_b = !back,
                             .m = v->batch,
-                            .n = back ? v->hidden : some,
-                            .k = back ? some : v->hidden,
-                            .lda = back ? n : v->hidden,
-                            .ldb = v->hidden,
-                            .ldc = back ? v->hidden : n};
+                            .n = back ? from : some,
+                            .k = back ? some : from,
+                            .lda = back ? n : from,
+                            .ldb = from,
+                            .ldc = back ? from : n};
 
-    return wf_packed_prepare(prep, &p, v->share, out, err);
+    return wf_packed_prepare(prep, &p, v->share, bias, out, err);
 }
 
-static wf_status step_products(wf_prep *prep, wf_recurrent *v, bool back, wf_err *err)
+static wf_status step_products(wf_prep *prep, wf_recurrent *v, bool bias,
+                               const wf_tensor *const grads[], wf_err *err)
 {
-    bool two = wf_recurrent_two(v);
-    int64_t first = two ? 2 : v->gates;
+    bool two = wf_recurrent_two(v), there = !grads || v->again;
+    int64_t first = two ? 2 : v->gates, h = v->hidden;
 
-    if (!back || v->again)
-        WF_TRY(step_product(prep, v, first, false, &v->state, err));
-    if (two && (!back || v->again))
-        WF_TRY(step_product(prep, v, 1, false, &v->reset, err));
-    if (back)
-        WF_TRY(step_product(prep, v, first, true, &v->state_back, err));
-    if (two && back)
-        WF_TRY(step_product(prep, v, 1, true, &v->reset_back, err));
+    if (there && v->thin)
+        WF_TRY(step_product(prep, v, v->gates, v->input, false, bias, &v->input_step, err));
+    if (there)
+        WF_TRY(step_product(prep, v, first, h, false, false, &v->state, err));
+    if (there && two)
+        WF_TRY(step_product(prep, v, 1, h, false, false, &v->reset, err));
+    if (!grads)
+        return WF_OK;
+    WF_TRY(step_product(prep, v, first, h, true, false, &v->state_back, err));
+    if (two)
+        WF_TRY(step_product(prep, v, 1, h, true, false, &v->reset_back, err));
+    if (grads[0] && v->thin && v->dirs == 1)
+        WF_TRY(step_product(prep, v, v->gates, v->input, true, false, &v->dx_step, err));
     return WF_OK;
 }
 
@@ -300,8 +310,9 @@ static wf_status make(wf_prep *prep, const wf_recurrent_args *a, const wf_tensor
         v->at.end > (size_t)INT64_MAX / 64)
         return wf_fail_nomem(err, SIZE_MAX);
     cut_batch(v, prep->threads);
+    v->thin = v->dtype == WF_F32 && !prep->bf16 && wf_onednn_has_f32() && v->share >= THIN_ROWS;
     WF_TRY(sequence_products(prep, v, a->b != NULL, grads, err));
-    WF_TRY(step_products(prep, v, grads, err));
+    WF_TRY(step_products(prep, v, a->b != NULL, grads, err));
     v->rooms_at = wf_align_up(prep->workspace_bytes, 64);
     if (!wf_add_size(v->rooms_at, bytes, &prep->workspace_bytes))
         return wf_fail_nomem(err, SIZE_MAX);

@@ -40,14 +40,18 @@ typedef struct wf_recurrent {
     int64_t share; /* rows of the batch in a part, but the last */
     int64_t parts;
     bool batch_first, linear, relu[2], reverse[2];
+    bool thin;  /* the products by W are those of each step */
     bool keeps; /* on the way there: gates and beside are outputs */
     bool again; /* on the way back: the activations must be worked out again */
     double clip;
     wf_recurrent_rooms at;
     size_t rooms_at; /* bytes of workspace before them, which the products use */
-    /* NULL where the operation has no such product, or when the way does not need it. */
+    /* NULL where the operation has no such product, or when the way does not need it. Of the
+     * input's part and dx there is the product over the whole sequence, or that of each step: while
+     * a step's rows are in cache, where the library is as fast with few rows. */
     wf_product_way *input_way, *dx, *dx_more, *dw, *dr; /* over the whole sequence */
     wf_packed *state, *reset;                           /* of each step, by R */
+    wf_packed *input_step, *dx_step;                    /* and by W */
     wf_packed *state_back, *reset_back;
 } wf_recurrent;
 
@@ -64,6 +68,8 @@ typedef struct wf_recurrent_job {
     int64_t dir;
     wf_tensor *y, *yh, *yc; /* forward's outputs, NULL when they are not wanted */
     const char *x;          /* time first */
+    const char *bias;       /* the biases that are only added, [gates hidden] */
+    char *dx;               /* time first */
     /* Of this direction, [steps batch, ...]: the activations; the cells of LSTM, or what the
      * product with gate h of R takes (GRU) or gives (GRU, linear), NULL when nobody keeps it; the
      * derivatives of the activations, NULL when these tell them. */
@@ -106,7 +112,7 @@ WF_MUST_USE wf_status wf_recurrent_begin(wf_recurrent_job *j, wf_err *err);
 /* The initial states of rows [begin, end) into h and cell. */
 void wf_recurrent_begin_states(const wf_recurrent_job *j, int64_t begin, int64_t end);
 /* All steps of one direction, into y, yh, yc, gates and beside, as far as they are there. */
-void wf_recurrent_forward(const wf_recurrent_job *j);
+void wf_recurrent_forward(wf_recurrent_job *j);
 
 wf_run_fn wf_recurrent_run, wf_recurrent_run_grad;
 /* The inputs of a node, and of a gradient's. */

@@ -134,23 +134,28 @@ static void back_part(const wf_recurrent_job *j, int64_t part)
     int64_t n = v->gates * v->hidden;
     int64_t begin = part * v->share, end = WF_MIN(begin + v->share, v->batch);
     const char *r = wf_recurrent_part(j, j->a->r, n * v->hidden, 0);
+    const char *w = wf_recurrent_part(j, j->a->w, n * v->input, 0);
     char *product = wf_recurrent_at(j, v->at.product, begin * v->hidden);
     size_t h = 2 * (size_t)v->hidden * v->size; /* to gate h */
 
     wf_recurrent_begin_states(j, begin, end);
     begin_back(j, begin, end);
     for (int64_t s = v->steps; s-- > 0;) {
-        int64_t t = wf_recurrent_time(j, s);
-        const char *d = wf_recurrent_at(j, v->kind == WF_GRU && v->linear ? v->at.dr : v->at.dgates,
-                                        (t * v->batch + begin) * n);
+        int64_t t = wf_recurrent_time(j, s), row = t * v->batch + begin;
+        const char *d =
+            wf_recurrent_at(j, v->kind == WF_GRU && v->linear ? v->at.dr : v->at.dgates, row * n);
 
         back_cells(j, t, begin, end);
         if (wf_recurrent_two(v)) {
-            wf_packed_go(v->reset_back, j->run, part, d + h, r + h * (size_t)v->hidden, product);
+            wf_packed_go(v->reset_back, j->run, part, d + h, r + h * (size_t)v->hidden, NULL,
+                         product);
             reset_cells(j, t, begin, end);
         }
-        wf_packed_go(v->state_back, j->run, part, d, r, product);
+        wf_packed_go(v->state_back, j->run, part, d, r, NULL, product);
         put_dh(j, t, begin, end);
+        if (v->dx_step)
+            wf_packed_go(v->dx_step, j->run, part, wf_recurrent_at(j, v->at.dgates, row * n), w,
+                         NULL, j->dx + (size_t)(row * v->input) * v->size);
     }
 }
 
@@ -166,6 +171,9 @@ static void all_steps(const wf_recurrent_job *j)
     const char *r = wf_recurrent_part(j, j->a->r, v->gates * v->hidden * v->hidden, 0);
 
     wf_packed_load(v->state_back, j->run, r);
+    if (v->dx_step)
+        wf_packed_load(v->dx_step, j->run,
+                       wf_recurrent_part(j, j->a->w, v->gates * v->hidden * v->input, 0));
     if (wf_recurrent_two(v))
         wf_packed_load(v->reset_back, j->run, r + (size_t)(2 * v->hidden * v->hidden) * v->size);
     wf_pool_for(j->run->pool, v->parts, 1, back_range, (void *)(uintptr_t)j);
@@ -193,9 +201,10 @@ static void put_dx(const wf_recurrent_job *j, wf_tensor *dx)
     const wf_recurrent *v = j->v;
     output o = {j, dx->data};
 
-    wf_product_go(j->dir ? v->dx_more : v->dx, j->run, wf_recurrent_at(j, v->at.dgates, 0),
-                  wf_recurrent_part(j, j->a->w, v->gates * v->hidden * v->input, 0), NULL,
-                  v->batch_first ? wf_recurrent_at(j, v->at.dx, 0) : dx->data);
+    if (!v->dx_step)
+        wf_product_go(j->dir ? v->dx_more : v->dx, j->run, wf_recurrent_at(j, v->at.dgates, 0),
+                      wf_recurrent_part(j, j->a->w, v->gates * v->hidden * v->input, 0), NULL,
+                      j->dx);
     if (v->batch_first)
         wf_pool_for(j->run->pool, v->batch, WF_GRAIN / WF_MAX(v->steps * v->input, INT64_C(1)) + 1,
                     turn_range, &o);
@@ -383,6 +392,8 @@ wf_status wf_recurrent_run_grad(const wf_run *run, const wf_tensor *const in[],
     int64_t n = v->gates * v->hidden;
 
     WF_TRY(wf_recurrent_begin(&j, err));
+    if (out[0])
+        j.dx = v->batch_first ? wf_recurrent_at(&j, v->at.dx, 0) : out[0]->data;
     for (; j.dir < v->dirs; j.dir++) {
         find_gates(&j);
         all_steps(&j);

@@ -187,19 +187,23 @@ static void forward_part(const wf_recurrent_job *j, int64_t part)
     int64_t n = v->gates * v->hidden;
     int64_t begin = part * v->share, end = WF_MIN(begin + v->share, v->batch);
     const char *r = wf_recurrent_part(j, j->a->r, n * v->hidden, 0);
+    const char *w = wf_recurrent_part(j, j->a->w, n * v->input, 0);
     char *one = wf_recurrent_at(j, v->at.one, begin * n);
     size_t h = 2 * (size_t)v->hidden * v->size; /* to gate h */
 
     wf_recurrent_begin_states(j, begin, end);
     for (int64_t s = 0; s < v->steps; s++) {
-        int64_t t = wf_recurrent_time(j, s);
+        int64_t t = wf_recurrent_time(j, s), row = t * v->batch + begin;
 
+        if (v->input_step)
+            wf_packed_go(v->input_step, j->run, part, j->x + (size_t)(row * v->input) * v->size, w,
+                         j->bias, j->gates + (size_t)(row * n) * v->size);
         wf_packed_go(v->state, j->run, part, wf_recurrent_at(j, v->at.h, begin * v->hidden), r,
-                     one);
+                     NULL, one);
         first_cells(j, t, begin, end);
         if (wf_recurrent_two(v)) {
             wf_packed_go(v->reset, j->run, part, cell_of(j, t, begin).reset,
-                         r + h * (size_t)v->hidden, one + h);
+                         r + h * (size_t)v->hidden, NULL, one + h);
             late_cells(j, t, begin, end);
         }
         if (j->y)
@@ -214,18 +218,22 @@ static void forward_range(void *arg, int64_t begin, int64_t end)
         forward_part(arg, i);
 }
 
-void wf_recurrent_forward(const wf_recurrent_job *j)
+void wf_recurrent_forward(wf_recurrent_job *j)
 {
     const wf_recurrent *v = j->v;
     int64_t n = v->gates * v->hidden;
     const char *r = wf_recurrent_part(j, j->a->r, n * v->hidden, 0);
+    const char *w = wf_recurrent_part(j, j->a->w, n * v->input, 0);
 
-    wf_product_go(v->input_way, j->run, j->x, wf_recurrent_part(j, j->a->w, n * v->input, 0),
-                  bias_row(j), j->gates);
+    j->bias = bias_row(j);
+    if (v->input_step)
+        wf_packed_load(v->input_step, j->run, w);
+    else
+        wf_product_go(v->input_way, j->run, j->x, w, j->bias, j->gates);
     wf_packed_load(v->state, j->run, r);
     if (wf_recurrent_two(v))
         wf_packed_load(v->reset, j->run, r + (size_t)(2 * v->hidden * v->hidden) * v->size);
-    wf_pool_for(j->run->pool, v->parts, 1, forward_range, (void *)(uintptr_t)j);
+    wf_pool_for(j->run->pool, v->parts, 1, forward_range, j);
 }
 
 wf_recurrent_args wf_recurrent_args_of(wf_recurrent_kind kind, const wf_tensor *const in[])
