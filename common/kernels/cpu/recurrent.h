@@ -114,6 +114,12 @@ void wf_recurrent_begin_states(const wf_recurrent_job *j, int64_t begin, int64_t
 /* All steps of one direction, into y, yh, yc, gates and beside, as far as they are there. */
 void wf_recurrent_forward(wf_recurrent_job *j);
 
+/* All arrays of row (t, b) on the way back. */
+wf_cell wf_recurrent_back_row(const wf_recurrent_job *j, int64_t t, int64_t b);
+/* The gradients of one direction from those of its gates, as far as they are wanted; out as in the
+ * node. */
+void wf_recurrent_put_grads(const wf_recurrent_job *j, wf_tensor *const out[]);
+
 wf_run_fn wf_recurrent_run, wf_recurrent_run_grad;
 /* The inputs of a node, and of a gradient's. */
 wf_recurrent_args wf_recurrent_args_of(wf_recurrent_kind kind, const wf_tensor *const in[]);
