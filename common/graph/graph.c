@@ -237,6 +237,7 @@ wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **ou
 
             if (!longer)
                 return wf_fail_nomem(err, (i + 1) * sizeof longer[0]);
+            memset(longer, 0, (i + 1) * sizeof longer[0]);
             memcpy(longer, n->out, n->n_out * sizeof longer[0]);
             n->out = longer;
             n->n_out = i + 1;

@@ -83,10 +83,14 @@
  *   LayerNormalizationGrad(dy, x, scale) -> dx, (dscale), (dbias)
  *   RMSNormalizationGrad(dy, x, scale) -> dx, (dscale)
  *      attrs axis = -1, epsilon = 1e-5
- *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y) -> dX, dW, dR, dB,
- *      dh0, dc0, dP
- *   GRUGrad, RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
+ *   LSTMGrad((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, (gates), (cells))
+ *      -> dX, dW, dR, dB, dh0, dc0, dP
+ *   GRUGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, dW, dR, dB, dh0
+ *   RNNGrad((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0
  *      the operation's attrs; any output may be left out
+ *   LSTMKeep(X, W, R, ...) -> Y, (Y_h), (Y_c), gates, cells; GRUKeep -> Y, (Y_h), gates, resets
+ *      LSTM and GRU that keep for their gradients what these would work out again: activations, and
+ *      cells or what gate r gives (linear_before_reset: takes), zero behind a row's end; no clip
  *   LRNGrad(dy, x) -> dx
  *      LRN's attrs
  *   ResizeGrad(dy, x, (roi), (scales), (sizes)) -> dx

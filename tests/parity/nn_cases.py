@@ -3,6 +3,8 @@
 kernels.py."""
 import numpy as np
 
+import weft_nn
+
 
 def convolutions():
     """(name, shape of x, shape of w, attributes)"""
@@ -206,6 +208,24 @@ def norms(single):
                      domain="ai.weft")
 
 
+def kept(single):
+    """The forms that keep their activations, and gradients that take what was kept."""
+    lens, rng = np.array([4, 0, 3], np.int32), np.random.default_rng(7)
+    for op, gates, name, attrs in recurrences():
+        if op == "RNN" or name == "clip":
+            continue
+        lstm = op == "LSTM"
+        given = [rng.normal(0, 0.5, v).astype(np.float32)
+                 for v in recurrent_inputs(op, gates, attrs)]
+        given.insert(4, lens)
+        yield single(op + "Keep", *given, n_out=5 if lstm else 4, domain="ai.weft", hidden_size=3,
+                     **attrs)
+        y, *states, activations, beside = weft_nn.recurrent_kept(op, given, attrs)
+        upstream = [rng.normal(0, 1, v.shape).astype(np.float32) for v in [y] + states]
+        yield single(op + "Grad", *upstream, *given, y, activations, beside, domain="ai.weft",
+                     n_out=7 if lstm else 5, hidden_size=3, **attrs)
+
+
 def singles(single):
     yield from norms(single)
     for op, gates, name, attrs in recurrences():
@@ -213,6 +233,13 @@ def singles(single):
         small = [(np.random.default_rng(7).normal(0, 0.2, v)).astype(np.float32) for v in (w, r, b)]
         yield single(op, x, *small, np.array([7, 0, 3, 5, 1], np.int32), *states,
                      n_out=3 if op == "LSTM" else 2, hidden_size=20, **attrs)
+    # Enough work for several parts of the batch, which threads take through all steps.
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        x, w, r, b, *states = recurrent_inputs(op, gates, {}, 6, 37, 32, 96)
+        small = [(np.random.default_rng(7).normal(0, 0.1, v)).astype(np.float32) for v in (w, r, b)]
+        yield single(op, x, *small, np.arange(37, dtype=np.int32) % 7, *states,
+                     n_out=3 if op == "LSTM" else 2, hidden_size=96)
+    yield from kept(single)
     for name, x, w, attrs in convolutions():
         yield single("Conv", x, w, (w[0],), **attrs)
         yield single("Conv", x, w, **attrs)

@@ -337,8 +337,10 @@ class RMSNormalizationGrad(Weft):
 
 
 def recurrent(kind, x, w, r, b=None, lens=None, h0=None, c0=None, p=None, activations=None,
-              clip=None, direction=None, layout=None, linear_before_reset=None, **_):
-    """Y, Y_h and Y_c, step by step; every direction, of complex numbers too."""
+              clip=None, direction=None, layout=None, linear_before_reset=None, kept=None,
+              **_):
+    """Y, Y_h and Y_c, step by step; every direction, of complex numbers too. kept: two arrays that
+    take the activations and what lies beside them."""
     if layout:
         x = x.swapaxes(0, 1)
         h0, c0 = (None if v is None else v.swapaxes(0, 1) for v in (h0, c0))
@@ -377,15 +379,19 @@ def recurrent(kind, x, w, r, b=None, lens=None, h0=None, c0=None, p=None, activa
                     v = [g[k] + rh[k] @ h + rb[k] for k in range(4)]
                     i, f, n_ = sigmoid(v[0] + pi * c), sigmoid(v[2] + pf * c), tanh(v[3])
                     c = f * c + i * n_
-                    h = sigmoid(v[1] + po * c) * tanh(c)
+                    o = sigmoid(v[1] + po * c)
+                    h, made = o * tanh(c), ((i, o, f, n_), c)
                 else:
                     z, q = (sigmoid(g[k] + rh[k] @ h + rb[k]) for k in range(2))
+                    beside = rh[2] @ h + rb[2] if linear_before_reset else q * h
                     if linear_before_reset:
-                        v = tanh(g[2] + q * (rh[2] @ h + rb[2]))
+                        v = tanh(g[2] + q * beside)
                     else:
-                        v = tanh(g[2] + rh[2] @ (q * h) + rb[2])
-                    h = (1 - z) * v + z * h
+                        v = tanh(g[2] + rh[2] @ beside + rb[2])
+                    h, made = (1 - z) * v + z * h, ((z, q, v), beside)
                 y[t, d, n] = h
+                if kept:
+                    kept[0][d, t, n], kept[1][d, t, n] = np.concatenate(made[0]), made[1]
             yh[d, n], yc[d, n] = h, c
     if layout:
         return y.transpose(2, 0, 1, 3), yh.swapaxes(0, 1), yc.swapaxes(0, 1)
@@ -446,6 +452,25 @@ class GRUGrad(Weft):
 class RNNGrad(Weft):
     def _run(self, *inputs, **attrs):
         return recurrent_grad("RNN", inputs[:2], inputs[2:8], attrs)[:len(self.output)]
+
+
+def recurrent_kept(kind, inputs, attrs):
+    """What the operation gives, and the activations and what lies beside them."""
+    steps, batch = inputs[0].shape[:2][::-1 if attrs.get("layout") else 1]
+    dirs, rows, hidden = inputs[2].shape
+    kept = [np.zeros((dirs, steps, batch, n), inputs[0].dtype) for n in (rows, hidden)]
+    made = recurrent(kind, *inputs, **attrs, kept=kept)
+    return [v.astype(inputs[0].dtype) for v in made[:3 if kind == "LSTM" else 2]] + kept
+
+
+class LSTMKeep(Weft):
+    def _run(self, *inputs, **attrs):
+        return tuple(recurrent_kept("LSTM", inputs, attrs))
+
+
+class GRUKeep(Weft):
+    def _run(self, *inputs, **attrs):
+        return tuple(recurrent_kept("GRU", inputs, attrs))
 
 
 class ResizeGrad(Weft):
@@ -565,5 +590,5 @@ OPS = [Conv, ConvDataGrad, ConvTranspose, ConvTransposeDataGrad, ConvTransposeWe
        ConvWeightGrad, AveragePool, AveragePoolGrad, GlobalMaxPool, LpPool, LpPoolGrad,
        MaxPool, MaxPoolGrad, BatchNormalizationGrad, BatchNormalizationTrain, GroupNormalization,
        GroupNormalizationGrad, LayerNormalizationGrad, RMSNormalization, RMSNormalizationGrad,
-       LSTM, LSTMGrad, GRU, GRUGrad, RNN, RNNGrad, ResizeGrad, LRN, AffineGrid, LpNormalization,
-       MeanVarianceNormalization, LRNGrad]
+       LSTM, LSTMGrad, LSTMKeep, GRU, GRUGrad, GRUKeep, RNN, RNNGrad, ResizeGrad, LRN, AffineGrid,
+       LpNormalization, MeanVarianceNormalization, LRNGrad]

@@ -60,9 +60,10 @@ static inline evaluated eval_graph(const wf_graph *g, const fed feeds[])
     }
     for (size_t i = 0; i < r.g->n_nodes; i++) {
         const wf_node *n = r.g->nodes[i];
-        const wf_tensor *in[WF_KERNEL_PORTS] = {NULL};
+        const wf_tensor *in[2 * WF_KERNEL_PORTS] = {NULL};
         wf_tensor *out[WF_KERNEL_PORTS] = {NULL};
 
+        assert_true(n->n_in <= WF_COUNT(in));
         for (uint32_t k = 0; k < n->n_in; k++)
             in[k] = n->in[k] ? r.of[n->in[k]->index] : NULL;
         must(wf_kernel_eval(n, n->n_in, in, n->n_out, out, &err), &err);

@@ -209,6 +209,44 @@ static void long_chains_are_cut(void **state)
     wf_compiled_free(&c);
 }
 
+static wf_compiled *compile_recurrent(const char *op, int64_t gates, float clip)
+{
+    lab l;
+    wf_value *v;
+    wf_attr attrs[2] = {wf_attr_int("hidden_size", 4), wf_attr_float("clip", clip)};
+
+    lab_open(&l, 3, three_axes);
+    v = wf_emit_op(&l.e, op, 3,
+                   (wf_value *[]){l.x,
+                                  add_variable(l.g, "w", 3, (const int64_t[]){1, 4 * gates, 3}),
+                                  add_variable(l.g, "r", 3, (const int64_t[]){1, 4 * gates, 4})},
+                   clip > 0 ? 2 : 1, attrs);
+    return lab_close_grad(&l, v);
+}
+
+/* Its gradient takes what it kept; with clip it would not tell what was cut. */
+static void a_recurrence_in_training_keeps_its_activations(void **state)
+{
+    static const struct {
+        const char *op, *keep, *grad;
+        int64_t gates;
+    } of[] = {{"LSTM", "LSTMKeep", "LSTMGrad", 4}, {"GRU", "GRUKeep", "GRUGrad", 3}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(of); i++) {
+        wf_compiled *c = compile_recurrent(of[i].op, of[i].gates, 0);
+
+        assert_int_equal(count_op(c->graph, of[i].keep), 1);
+        assert_int_equal(count_op(c->graph, of[i].op), 0);
+        assert_int_equal(count_op(c->graph, of[i].grad), 1);
+        wf_compiled_free(&c);
+        c = compile_recurrent(of[i].op, of[i].gates, 0.5f);
+        assert_int_equal(count_op(c->graph, of[i].keep), 0);
+        assert_int_equal(count_op(c->graph, of[i].op), 1);
+        wf_compiled_free(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +258,7 @@ int main(void)
         cmocka_unit_test(what_repeats_is_read_in_a_chain),
         cmocka_unit_test(a_value_that_is_read_twice_ends_a_chain),
         cmocka_unit_test(long_chains_are_cut),
+        cmocka_unit_test(a_recurrence_in_training_keeps_its_activations),
         cmocka_unit_test(an_export_has_onnx_operations_alone),
     };
 

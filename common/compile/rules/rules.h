@@ -41,6 +41,7 @@ extern const wf_rewrite_rule wf_rules_layer_norm[];
 extern const wf_rewrite_rule wf_rules_linear[];
 extern const wf_rewrite_rule wf_rules_log_sigmoid[];
 extern const wf_rewrite_rule wf_rules_powers[];
+extern const wf_rewrite_rule wf_rules_recurrent[];
 extern const wf_rewrite_rule wf_rules_shapes[];
 extern const wf_rewrite_rule wf_rules_transposes[];
 

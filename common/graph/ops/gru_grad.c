@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/ops/gru_grad.c - ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y) -> dX, dW,
- * dR, dB, dh0:
- * backpropagation through time. All but X, W, R and Y may be absent. */
+/* common/graph/ops/gru_grad.c - ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y, (gates),
+ * (resets)) -> dX, dW, dR, dB, dh0: backpropagation through time. All but X, W, R and Y may be
+ * absent; with gates and resets, which GRUKeep gives, they are not worked out again. */
 #include "common/graph/ops/ops.h"
 #include "common/graph/ops/recurrent.h"
 
@@ -16,7 +16,7 @@ const wf_op wf_op_gru_grad = {
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
     .n_in_min = 0,
-    .n_in_max = 9,
+    .n_in_max = 11,
     .n_out_min = 0,
     .n_out_max = 5,
     .flags = WF_OP_FOLDABLE,

@@ -115,20 +115,53 @@ wf_status wf_infer_recurrent(wf_node *n, int64_t gates, uint32_t n_states, uint3
     return WF_OK;
 }
 
+static wf_status check_clip(const wf_node *n, wf_err *err)
+{
+    if (wf_node_float(n, "clip", 0) == 0)
+        return WF_OK;
+    return wf_fail(err, WF_UNSUPPORTED, "leave clip out, or the kept activations",
+                   "clip is set, and activations that were kept do not tell where it cut");
+}
+
+wf_status wf_infer_recurrent_kept(wf_node *n, uint32_t n_states, wf_err *err)
+{
+    const wf_value *x = n->in[0], *r = n->in[2];
+    bool batch_first = wf_node_int(n, "layout", 0) != 0;
+    wf_axis axes[4];
+
+    WF_TRY(check_clip(n, err));
+    for (uint32_t i = 0; i < 2; i++) {
+        wf_out_unknown(n, n_states + 1 + i, x->dtype);
+        if (x->rank < 0 || r->rank < 0)
+            continue;
+        axes[0] = r->axes[0];
+        axes[1] = x->axes[batch_first ? 1 : 0];
+        axes[2] = x->axes[batch_first ? 0 : 1];
+        axes[3] = r->axes[1 + i];
+        wf_out_axes(n, n_states + 1 + i, x->dtype, 4, axes);
+    }
+    return WF_OK;
+}
+
 wf_status wf_infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err *err)
 {
     uint32_t out = 0;
+    bool kept = n->n_in == n_in + 2;
 
-    if (n->n_in != n_in || !n->in[x] || !n->in[x + 1] || !n->in[x + 2] || !n->in[n_in - 1])
-        return wf_fail(err, WF_INVALID, NULL,
-                       "it takes %u inputs, of which X, W, R and Y are needed", n_in);
+    if ((n->n_in != n_in && !kept) || (kept && (!n->in[n_in] || !n->in[n_in + 1])) || !n->in[x] ||
+        !n->in[x + 1] || !n->in[x + 2] || !n->in[n_in - 1])
+        return wf_fail(
+            err, WF_INVALID, NULL,
+            "it takes %u inputs, of which X, W, R and Y are needed, and two that were kept", n_in);
+    if (kept)
+        WF_TRY(check_clip(n, err));
     WF_TRY(wf_need_float(n, x, "X", err));
     if (n->n_in > x + LENS && n->in[x + LENS])
         WF_TRY(wf_need_int(n, x + LENS, "sequence_lens", err));
     for (uint32_t i = 0; i < n->n_in; i++)
         if (i != x + LENS && n->in[i])
             WF_TRY(wf_need_same_dtype(n, x, i, err));
-    for (uint32_t i = x; i + 1 < n->n_in; i++) {
+    for (uint32_t i = x; i + 1 < n_in; i++) {
         if (i == x + LENS)
             continue;
         if (n->in[i])

@@ -14,8 +14,12 @@ extern const wf_attr_row wf_recurrent_rows[];
 WF_MUST_USE wf_status wf_infer_recurrent(wf_node *n, int64_t gates, uint32_t n_states,
                                          uint32_t n_activations, const char *const activations[],
                                          wf_err *err);
+/* Outputs behind those: activations [dirs, steps, batch, gates hidden], and [dirs, steps, batch,
+ * hidden]. With clip, WF_UNSUPPORTED: they do not tell where it cut. */
+WF_MUST_USE wf_status wf_infer_recurrent_kept(wf_node *n, uint32_t n_states, wf_err *err);
 /* Outputs like the inputs from X on, without sequence_lens: dX, dW, dR, dB, dh0, ...
- * X is input x of n_in; of the others W, R and the last, Y, must be there. */
+ * X is input x of n_in, and Y the last; W and R must be there too. What was kept may follow, both
+ * of it. */
 WF_MUST_USE wf_status wf_infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err *err);
 /* Emits the node op(dY, dY_h, (dY_c), inputs..., Y) and adds what it gives. `n_states` as above. */
 wf_status wf_grad_recurrent(wf_grads *g, const wf_node *n, const char *op, uint32_t n_states);

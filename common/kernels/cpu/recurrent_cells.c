@@ -20,6 +20,10 @@ static WF_INLINE double sigmoid_f64(double x)
         (slope) = cut_ == (x) ? (derivative) : 0;                                                  \
     } while (0)
 
+/* The derivative of gate k's element i: kept because of clip, or told by the activation y. */
+#define SLOPE_SIGMOID(k) (kept ? slope[(k)*n + i] : g[(k)*n + i] * (1 - g[(k)*n + i]))
+#define SLOPE_TANH(k) (kept ? slope[(k)*n + i] : 1 - g[(k)*n + i] * g[(k)*n + i])
+
 #define CELLS(T, sfx, sigmoid, tanh_fn)                                                            \
     WF_MULTIVERSION static void gate_sigmoid_##sfx(T *g, const T *add, const T *p, const T *c,     \
                                                    T *slope, T limit, int64_t n)                   \
@@ -70,9 +74,24 @@ static WF_INLINE double sigmoid_f64(double x)
         for (int64_t i = 0; i < n; i++)                                                            \
             out[i] = a[i] * b[i];                                                                  \
     }                                                                                              \
-    static void rnn_back_##sfx(const wf_cell *s)                                                   \
+    static WF_INLINE void rnn_back_row_##sfx(const wf_cell *s, const bool kept, const bool relu)   \
     {                                                                                              \
-        product_##sfx(s->dstate, s->slope, s->dgates, s->h);                                       \
+        int64_t n = s->h;                                                                          \
+        const T *g = s->gates, *slope = s->slope, *dh = s->dstate;                                 \
+        T *dg = s->dgates;                                                                         \
+                                                                                                   \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            dg[i] = dh[i] * (relu && !kept ? (T)(g[i] > 0) : SLOPE_TANH(0));                       \
+    }                                                                                              \
+    WF_MULTIVERSION static void rnn_back_##sfx(const wf_cell *s)                                   \
+    {                                                                                              \
+        if (s->slope)                                                                              \
+            rnn_back_row_##sfx(s, true, false);                                                    \
+        else if (s->relu)                                                                          \
+            rnn_back_row_##sfx(s, false, true);                                                    \
+        else                                                                                       \
+            rnn_back_row_##sfx(s, false, false);                                                   \
     }                                                                                              \
     WF_MULTIVERSION static void lstm_merge_##sfx(const wf_cell *s)                                 \
     {                                                                                              \
@@ -96,7 +115,7 @@ static WF_INLINE double sigmoid_f64(double x)
             h[i] = o[i] * tanh_fn(x);                                                              \
         }                                                                                          \
     }                                                                                              \
-    static void lstm_step_##sfx(const wf_cell *s, T limit)                                         \
+    static void lstm_gates_##sfx(const wf_cell *s, T limit)                                        \
     {                                                                                              \
         int64_t n = s->h;                                                                          \
         T *g = s->gates, *slope = s->slope;                                                        \
@@ -109,10 +128,37 @@ static WF_INLINE double sigmoid_f64(double x)
         lstm_merge_##sfx(s);                                                                       \
         gate_sigmoid_##sfx(g + n, r + n, p ? p + n : NULL, s->c, slope ? slope + n : NULL, limit,  \
                            n);                                                                     \
-        if (s->state)                                                                              \
-            lstm_out_##sfx(s, limit);                                                              \
+        lstm_out_##sfx(s, limit);                                                                  \
     }                                                                                              \
-    WF_MULTIVERSION static void lstm_back_##sfx(const wf_cell *s, T limit)                         \
+    WF_MULTIVERSION static void lstm_plain_##sfx(const wf_cell *s)                                 \
+    {                                                                                              \
+        int64_t n = s->h;                                                                          \
+        T *g = s->gates, *c = s->c, *h = s->state;                                                 \
+        const T *r = s->recurrent, *before = s->c_before;                                          \
+                                                                                                   \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T in = sigmoid(g[i] + r[i]), out = sigmoid(g[n + i] + r[n + i]);                       \
+            T forget = sigmoid(g[2 * n + i] + r[2 * n + i]);                                       \
+            T new = tanh_fn(g[3 * n + i] + r[3 * n + i]), cell = forget *before[i] + in *new;      \
+                                                                                                   \
+            g[i] = in;                                                                             \
+            g[n + i] = out;                                                                        \
+            g[2 * n + i] = forget;                                                                 \
+            g[3 * n + i] = new;                                                                    \
+            c[i] = cell;                                                                           \
+            h[i] = out * tanh_fn(cell);                                                            \
+        }                                                                                          \
+    }                                                                                              \
+    static void lstm_step_##sfx(const wf_cell *s, T limit)                                         \
+    {                                                                                              \
+        if (s->clip > 0 || s->peephole)                                                            \
+            lstm_gates_##sfx(s, limit);                                                            \
+        else                                                                                       \
+            lstm_plain_##sfx(s);                                                                   \
+    }                                                                                              \
+    static WF_INLINE void lstm_back_row_##sfx(const wf_cell *s, T limit, const bool kept,          \
+                                              const bool peeps)                                    \
     {                                                                                              \
         int64_t n = s->h;                                                                          \
         const T *g = s->gates, *slope = s->slope, *p = s->peephole, *dh = s->dstate;               \
@@ -121,16 +167,31 @@ static WF_INLINE double sigmoid_f64(double x)
                                                                                                    \
         WF_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            T th, ts, d;                                                                           \
+            T th, ts, d, in = g[i], out = g[n + i], forget = g[2 * n + i], new = g[3 * n + i];     \
+            T di, dout, df;                                                                        \
                                                                                                    \
             ACTIVATE(T, c[i], tanh_fn, 1 - th * th, th, ts);                                       \
-            dg[n + i] = dh[i] * th * slope[n + i];                                                 \
-            d = dc[i] + dh[i] * g[n + i] * ts + (p ? dg[n + i] * p[n + i] : 0);                    \
-            dg[i] = d * g[3 * n + i] * slope[i];                                                   \
-            dg[2 * n + i] = d * before[i] * slope[2 * n + i];                                      \
-            dg[3 * n + i] = d * g[i] * slope[3 * n + i];                                           \
-            dc[i] = d * g[2 * n + i] + (p ? dg[i] * p[i] + dg[2 * n + i] * p[2 * n + i] : 0);      \
+            dout = dh[i] * th * SLOPE_SIGMOID(1);                                                  \
+            d = dc[i] + dh[i] * out * ts + (peeps ? dout * p[n + i] : 0);                          \
+            di = d * new *SLOPE_SIGMOID(0);                                                        \
+            df = d * before[i] * SLOPE_SIGMOID(2);                                                 \
+            dg[i] = di;                                                                            \
+            dg[n + i] = dout;                                                                      \
+            dg[2 * n + i] = df;                                                                    \
+            dg[3 * n + i] = d * in * SLOPE_TANH(3);                                                \
+            dc[i] = d * forget + (peeps ? di * p[i] + df * p[2 * n + i] : 0);                      \
         }                                                                                          \
+    }                                                                                              \
+    WF_MULTIVERSION static void lstm_back_##sfx(const wf_cell *s, T limit)                         \
+    {                                                                                              \
+        if (s->slope && s->peephole)                                                               \
+            lstm_back_row_##sfx(s, limit, true, true);                                             \
+        else if (s->slope)                                                                         \
+            lstm_back_row_##sfx(s, limit, true, false);                                            \
+        else if (s->peephole)                                                                      \
+            lstm_back_row_##sfx(s, limit, false, true);                                            \
+        else                                                                                       \
+            lstm_back_row_##sfx(s, limit, false, false);                                           \
     }                                                                                              \
     WF_MULTIVERSION static void gru_mix_##sfx(const wf_cell *s)                                    \
     {                                                                                              \
@@ -155,27 +216,26 @@ static WF_INLINE double sigmoid_f64(double x)
     WF_MULTIVERSION static void gru_linear_##sfx(const wf_cell *s)                                 \
     {                                                                                              \
         const T *r = (const T *)s->gates + s->h, *bias = s->bias_h;                                \
-        T *add = (T *)s->recurrent + 2 * s->h, *out = s->reset;                                    \
+        T *add = (T *)s->recurrent + 2 * s->h, *kept = s->reset;                                   \
                                                                                                    \
-        /* What r multiplies stays in recurrent for the way back. */                               \
         WF_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < s->h; i++) {                                                       \
-            add[i] += bias ? bias[i] : 0;                                                          \
-            out[i] = r[i] * add[i];                                                                \
+            kept[i] = add[i] + (bias ? bias[i] : 0);                                               \
+            add[i] = r[i] * kept[i];                                                               \
         }                                                                                          \
     }                                                                                              \
     static void gru_step_##sfx(const wf_cell *s, T limit)                                          \
     {                                                                                              \
         gru_early_##sfx(s, limit);                                                                 \
         gru_linear_##sfx(s);                                                                       \
-        gru_late_##sfx(s, s->reset, limit);                                                        \
+        gru_late_##sfx(s, (const T *)s->recurrent + 2 * s->h, limit);                              \
     }                                                                                              \
     static void gru_reset_step_##sfx(const wf_cell *s, T limit)                                    \
     {                                                                                              \
         gru_early_##sfx(s, limit);                                                                 \
         product_##sfx((const T *)s->gates + s->h, s->before, s->reset, s->h);                      \
     }                                                                                              \
-    WF_MULTIVERSION static void gru_late_back_##sfx(const wf_cell *s)                              \
+    static WF_INLINE void gru_late_row_##sfx(const wf_cell *s, const bool kept)                    \
     {                                                                                              \
         int64_t n = s->h;                                                                          \
         const T *g = s->gates, *slope = s->slope, *dh = s->dstate, *before = s->before;            \
@@ -183,38 +243,45 @@ static WF_INLINE double sigmoid_f64(double x)
                                                                                                    \
         WF_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            dg[2 * n + i] = dh[i] * (1 - g[i]) * slope[2 * n + i];                                 \
-            dg[i] = dh[i] * (before[i] - g[2 * n + i]) * slope[i];                                 \
+            dg[2 * n + i] = dh[i] * (1 - g[i]) * SLOPE_TANH(2);                                    \
+            dg[i] = dh[i] * (before[i] - g[2 * n + i]) * SLOPE_SIGMOID(0);                         \
             direct[i] = dh[i] * g[i];                                                              \
         }                                                                                          \
+    }                                                                                              \
+    WF_MULTIVERSION static void gru_late_back_##sfx(const wf_cell *s)                              \
+    {                                                                                              \
+        if (s->slope)                                                                              \
+            gru_late_row_##sfx(s, true);                                                           \
+        else                                                                                       \
+            gru_late_row_##sfx(s, false);                                                          \
     }                                                                                              \
     WF_MULTIVERSION static void gru_reset_back_##sfx(const wf_cell *s)                             \
     {                                                                                              \
         int64_t n = s->h;                                                                          \
-        const T *r = (const T *)s->gates + n, *slope = (const T *)s->slope + n;                    \
-        const T *dreset = s->dreset, *before = s->before;                                          \
+        const T *g = s->gates, *slope = s->slope, *dreset = s->dreset, *before = s->before;        \
         T *dg = (T *)s->dgates + n, *direct = s->direct;                                           \
+        const bool kept = slope != NULL;                                                           \
                                                                                                    \
         WF_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            dg[i] = dreset[i] * before[i] * slope[i];                                              \
-            direct[i] += dreset[i] * r[i];                                                         \
+            dg[i] = dreset[i] * before[i] * SLOPE_SIGMOID(1);                                      \
+            direct[i] += dreset[i] * g[n + i];                                                     \
         }                                                                                          \
     }                                                                                              \
     WF_MULTIVERSION static void gru_back_##sfx(const wf_cell *s)                                   \
     {                                                                                              \
         int64_t n = s->h;                                                                          \
-        const T *r = (const T *)s->gates + n, *slope = (const T *)s->slope + n;                    \
-        const T *add = (const T *)s->recurrent + 2 * n;                                            \
+        const T *g = s->gates, *slope = s->slope, *add = s->reset;                                 \
         T *dg = s->dgates, *dr = s->drecurrent;                                                    \
+        const bool kept = slope != NULL;                                                           \
                                                                                                    \
         gru_late_back_##sfx(s);                                                                    \
         WF_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            dg[n + i] = dg[2 * n + i] * add[i] * slope[i];                                         \
+            dg[n + i] = dg[2 * n + i] * add[i] * SLOPE_SIGMOID(1);                                 \
             dr[i] = dg[i];                                                                         \
             dr[n + i] = dg[n + i];                                                                 \
-            dr[2 * n + i] = dg[2 * n + i] * r[i];                                                  \
+            dr[2 * n + i] = dg[2 * n + i] * g[n + i];                                              \
         }                                                                                          \
     }
 CELLS(float, f32, wf_sigmoid_f32, wf_tanh_f32)

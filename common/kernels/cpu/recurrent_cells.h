@@ -10,21 +10,22 @@
 #include <stdint.h>
 
 /* A row's arrays, all of the cells' dtype. Forward: gates becomes what the activations give, and
- * slope, when there, their derivative (0 where clip cut the input). */
+ * slope, when there, their derivative (0 where clip cut the input). Back: without slope the
+ * activations tell it, which is right where there is no clip. */
 typedef struct wf_cell {
     int64_t h;
     double clip;          /* 0: none */
     bool relu;            /* RNN: Relu in place of Tanh */
     void *gates;          /* [gates h]: the input's part with its bias, then the activations */
     void *recurrent;      /* [gates h]: the part of the last state */
-    void *slope;          /* [gates h], or NULL forward */
+    void *slope;          /* [gates h], or NULL */
     const void *bias_h;   /* GRU, linear: the recurrent bias of gate h, [h], or NULL */
     const void *peephole; /* LSTM: [3 h] i o f, or NULL */
     const void *before;   /* [h]: the state before */
     const void *c_before; /* LSTM: [h] */
     void *c;              /* LSTM: [h], the cell after; may be c_before */
     void *state;          /* [h]: the state after; may be before; NULL when it is not wanted */
-    void *reset;          /* GRU: [h], r before: what goes through R where that comes first */
+    void *reset;          /* GRU: [h], r before: what goes through R; linear: what r multiplies */
     /* Back. */
     const void *dstate; /* [h]: d loss / d state after */
     void *dc;           /* LSTM: [h], in after, out before */
