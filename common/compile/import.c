@@ -189,9 +189,8 @@ static wf_status warn_of_exporter(wf_unit *u, wf_err *err)
         if (v->variable != WF_VAR_TRAINABLE)
             continue;
         nameless = nameless || !made_up(v->name) ? nameless : v;
-        for (size_t k = 0; k < g->n_nodes; k++)
-            copies +=
-                wf_node_is(g->nodes[k], WF_DOMAIN_ONNX, "Identity") && g->nodes[k]->in[0] == v;
+        for (const wf_use *use = v->first_use; use; use = use->next)
+            copies += wf_node_is(use->node, WF_DOMAIN_ONNX, "Identity");
         if (copies > 1)
             WF_TRY(
                 wf_unit_warn(u, err,

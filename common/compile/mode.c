@@ -18,7 +18,7 @@ static wf_status turn_on(wf_unit *u, wf_node *n, wf_err *err)
 
     in[2] = wf_emit_scalar(&e, WF_BOOL, 1.0);
     if (n->n_in == 3 && in[2]) {
-        n->in[2] = in[2]; /* same node, same name: its random numbers are keyed by it */
+        wf_node_set_in(n, 2, in[2]); /* same node, same name: its random numbers are keyed by it */
         return WF_OK;
     }
     /* Optional inputs were left off: a node of the same kind with room for them takes its place. */

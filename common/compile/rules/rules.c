@@ -18,7 +18,7 @@ wf_node *wf_rewrite_made_by(const wf_node *n, uint32_t i, const char *op)
 
 bool wf_rewrite_sole(const wf_rewrite *r, const wf_value *v)
 {
-    return wf_uses(r->u->graph, v) == 1 && !wf_is_output(r->u->graph, v);
+    return v->n_uses == 1 && !wf_is_output(r->u->graph, v);
 }
 
 bool wf_rewrite_uniform(const wf_value *v, double *out)

@@ -44,7 +44,7 @@ static wf_status reshape(wf_rewrite *r)
     if (!wf_value_is_constant(n->in[1])) {
         target = wf_emit_ints(&e, (uint32_t)n->out[0]->rank, dims);
         WF_TRY(wf_emit_end(&e));
-        n->in[1] = target;
+        wf_node_set_in(n, 1, target);
         r->changed = true;
     }
     for (size_t i = 0; i < WF_COUNT(movers); i++) {
@@ -55,8 +55,8 @@ static wf_status reshape(wf_rewrite *r)
         /* A 0 in the old target would now copy another input's axis. */
         target = wf_emit_ints(&e, (uint32_t)n->out[0]->rank, dims);
         WF_TRY(wf_emit_end(&e));
-        n->in[0] = before->in[0];
-        n->in[1] = target;
+        wf_node_set_in(n, 0, before->in[0]);
+        wf_node_set_in(n, 1, target);
         r->changed = true;
     }
     return WF_OK;

@@ -52,7 +52,7 @@ static wf_status gemm(wf_rewrite *r)
 
         if (!t || t->out[0]->rank != 2 || (n == 2 && perm[0] == 0))
             continue;
-        r->n->in[i] = t->in[0];
+        wf_node_set_in(r->n, i, t->in[0]);
         r->changed = true;
         WF_TRY(
             wf_node_set_int(r->u->graph, r->n, flags[i], !wf_node_int(r->n, flags[i], 0), r->err));
