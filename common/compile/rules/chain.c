@@ -71,7 +71,8 @@ static bool is_root(const wf_rewrite *r, const wf_node *n)
 
     if (!is_step(n) || !all_lie_under(n, n->out[0]))
         return false;
-    reader = wf_rewrite_sole(r, n->out[0]) ? n->out[0]->first_use->node : NULL;
+    reader =
+        wf_rewrite_sole(r, n->out[0]) && n->out[0]->n_uses == 1 ? n->out[0]->first_use->node : NULL;
     return !reader || !is_step(reader) || !all_lie_under(reader, reader->out[0]) ||
            !may_take(r, n->out[0], reader->out[0]);
 }
