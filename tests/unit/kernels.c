@@ -15,11 +15,13 @@ static const wf_kernel *kernel_of(const wf_op *op)
     return NULL;
 }
 
-/* Pull and Push are ports of a plan; since import, Constant is a known value and If is Choose. */
+/* Pull and Push are ports of a plan; the mode pass decides Training; since import, Constant is a
+ * known value and If is Choose. */
 static bool needs_none(const wf_op *op)
 {
-    return strcmp(op->name, "Pull") == 0 || strcmp(op->name, "Push") == 0 ||
-           strcmp(op->name, "Constant") == 0 || strcmp(op->name, "If") == 0;
+    return strcmp(op->name, "Training") == 0 || strcmp(op->name, "Pull") == 0 ||
+           strcmp(op->name, "Push") == 0 || strcmp(op->name, "Constant") == 0 ||
+           strcmp(op->name, "If") == 0;
 }
 
 static void every_operation_has_a_kernel(void **state)
