@@ -62,16 +62,40 @@ static wf_status decide(wf_unit *u, wf_node *n, bool trains, wf_err *err)
     return wf_hand_over(u, n->out[0], flag, err);
 }
 
+/* All of them, and no node is left that could not be computed. */
+static wf_status decide_all(wf_unit *u, wf_err *err)
+{
+    wf_graph *g = u->graph;
+    size_t n_nodes = g->n_nodes, n = 0;
+    bool *keep;
+
+    for (size_t i = 0; i < n_nodes; i++) {
+        if (!wf_node_is(g->nodes[i], WF_DOMAIN_WEFT, "Training"))
+            continue;
+        WF_TRY(decide(u, g->nodes[i], u->spec->mode == WF_COMPILE_TRAIN, err));
+        n++;
+    }
+    if (!n)
+        return WF_OK;
+    WF_TRY(wf_graph_sort(g, err)); /* an output that is an input has an Identity now */
+    keep = wf_arena_array(u->arena, g->n_nodes, sizeof(*keep));
+    if (!keep)
+        return wf_fail_nomem(err, g->n_nodes);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        keep[i] = !wf_node_is(g->nodes[i], WF_DOMAIN_WEFT, "Training");
+    wf_graph_keep_nodes(g, keep);
+    return WF_OK;
+}
+
 wf_status wf_pass_mode(wf_unit *u, wf_err *err)
 {
     wf_compile_mode mode = u->spec->mode;
-    size_t n_nodes = u->graph->n_nodes; /* those made here need no second look */
+    size_t n_nodes;
 
-    for (size_t i = 0; i < n_nodes; i++)
-        if (wf_node_is(u->graph->nodes[i], WF_DOMAIN_WEFT, "Training"))
-            WF_TRY(decide(u, u->graph->nodes[i], mode == WF_COMPILE_TRAIN, err));
+    WF_TRY(decide_all(u, err));
     if (mode == WF_COMPILE_RUN || mode == WF_COMPILE_GRAD)
-        return wf_graph_sort(u->graph, err);
+        return WF_OK;
+    n_nodes = u->graph->n_nodes; /* those made here need no second look */
     for (size_t i = 0; i < n_nodes; i++) {
         wf_node *n = u->graph->nodes[i];
         double ratio;
