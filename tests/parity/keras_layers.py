@@ -204,7 +204,7 @@ CASES = [
           lambda L: [L.Dense(3), L.GaussianNoise(0.0), L.GaussianDropout(0.0), L.AlphaDropout(0.0),
                      L.SpatialDropout1D(0.0), L.Dense(2)], after="mode"),
     chain("time_distributed", (4, 3), ["time_distributed: {layer: {dense: {units: 3, activation: tanh}}}",
-                                       "flatten", "dense: 2"],
+                                       "flatten", "dense: {units: 2, name: dense_1}"],
           lambda L: [L.TimeDistributed(L.Dense(3, activation="tanh")), L.Flatten(), L.Dense(2)]),
     chain("time_distributed image", (2, 5, 5, 2),
           ["time_distributed: {layer: {conv2d: {filters: 3, kernel_size: 2}}}", "flatten", "dense: 2"],
@@ -324,9 +324,14 @@ def our_name(path):
     return path.replace("p_re_lu", "prelu")
 
 
+def is_turned(name, w):
+    """Kernels of convolutions, which those in the cases of time_distributed are too."""
+    return w.ndim >= 3 and re.search("conv|time_distributed", name) and name.endswith("kernel")
+
+
 def to_keras(name, w, shape):
     """A weight in Keras's layout: kernels of convolutions are turned."""
-    if w.ndim >= 3 and "conv" in name and name.endswith("kernel"):
+    if is_turned(name, w):
         w = np.moveaxis(w, (0, 1), (-1, -2))      # [..., in, out]
         if name.endswith("depthwise_kernel"):      # [..., 1, in * multiplier]
             return w.reshape(shape)
@@ -334,7 +339,7 @@ def to_keras(name, w, shape):
 
 
 def to_weft(name, w, shape):
-    if w.ndim >= 3 and "conv" in name and name.endswith("kernel"):
+    if is_turned(name, w):
         if name.endswith("depthwise_kernel"):
             w = w.reshape(*w.shape[:-2], 1, -1)
         w = np.moveaxis(w, (-1, -2), (0, 1))
