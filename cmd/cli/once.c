@@ -254,8 +254,11 @@ static wf_status write_outputs(const run *r, wf_err *err)
 
 wf_status wf_once_run(const wf_once *o, wf_compile_mode mode, wf_err *err)
 {
-    wf_compile_spec spec = {
-        .mode = mode, .loss = o->loss, .fetches = o->fetches.word, .n_fetches = o->fetches.n};
+    wf_compile_spec spec = {.mode = mode,
+                            .are_final = mode == WF_COMPILE_RUN,
+                            .loss = o->loss,
+                            .fetches = o->fetches.word,
+                            .n_fetches = o->fetches.n};
     wf_step_key key = {.seed = o->seed};
     run r = {.o = o};
     wf_status rc;

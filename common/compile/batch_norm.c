@@ -47,20 +47,23 @@ static wf_status own(wf_unit *u, wf_node *n, uint32_t i, wf_value *source, bool 
 {
     static const char *const suffix[] = {[MEAN] = "running_mean", [VAR] = "running_var"};
     wf_tensor *copy = NULL;
+    wf_value *mine = NULL;
     const char *name;
     wf_status rc;
 
     if (alone) {
         source->variable = WF_VAR_STATISTIC;
-        n->in[i] = source;
+        wf_node_set_in(n, i, source);
         return WF_OK;
     }
     name = wf_arena_printf(u->arena, "%s/%s", n->out[0] ? n->out[0]->name : n->name, suffix[i]);
     if (!name)
         return wf_fail_nomem(err, strlen(n->name));
     WF_TRY(wf_tensor_copy(source->known, &copy, err));
-    rc = wf_graph_add_variable(u->graph, name, WF_VAR_STATISTIC, &copy, &n->in[i], err);
+    rc = wf_graph_add_variable(u->graph, name, WF_VAR_STATISTIC, &copy, &mine, err);
     wf_tensor_free(&copy);
+    if (rc == WF_OK)
+        wf_node_set_in(n, i, mine);
     return rc;
 }
 

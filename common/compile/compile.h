@@ -110,6 +110,10 @@ typedef struct wf_compile_spec {
     const wf_compile_feed *feeds;
     size_t n_feeds;
 
+    /* RUN: no other content will be put into variables, so what depends on them alone is computed
+     * once, here. */
+    bool are_final;
+
     /* What is left as it is: fnmatch patterns of variables' names, '*' matches '/' and '.' too. */
     const char *const *freeze; /* [n_freeze] */
     size_t n_freeze;

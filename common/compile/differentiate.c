@@ -59,6 +59,114 @@ static wf_status say_no_gradient(wf_unit *u, const wf_value *v, bool read, wf_er
                                                           : "its gradient is zero");
 }
 
+/* Weights, by what they look like: an initializer of more than one float. */
+static bool is_weight(const wf_value *v)
+{
+    return !v->producer && v->known && !v->is_input && wf_dtype_is_float(v->dtype) &&
+           (v->variable != WF_VAR_NOT || wf_elems(v->known) > 1);
+}
+
+/* Marks by value index what is computed from weights. */
+static void mark_weighed(const wf_graph *g, bool weighed[])
+{
+    for (size_t i = 0; i < g->n_values; i++)
+        weighed[g->values[i]->index] = is_weight(g->values[i]);
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const wf_node *n = g->nodes[i];
+        bool any = false;
+
+        for (uint32_t k = 0; k < n->n_in; k++)
+            any = any || (n->in[k] && weighed[n->in[k]->index]);
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (n->out[k])
+                weighed[n->out[k]->index] = any;
+    }
+}
+
+/* The node nearest to the loss that a gradient reaches and that passes none on to a weight; NULL:
+ * none. */
+static const wf_node *find_cut(const wf_graph *g, const wf_value *loss, const bool weighed[],
+                               bool reached[])
+{
+    reached[loss->index] = true;
+    for (size_t i = g->n_nodes; i-- > 0;) {
+        const wf_node *n = g->nodes[i];
+        bool here = false, wants = false, passes = false;
+
+        for (uint32_t k = 0; k < n->n_out; k++)
+            here = here || (n->out[k] && reached[n->out[k]->index]);
+        for (uint32_t k = 0; here && k < n->n_in; k++) {
+            if (!n->in[k] || !weighed[n->in[k]->index])
+                continue;
+            wants = true;
+            if (!n->op->grad || wf_op_cuts_grad(n->op, k) || !wf_dtype_is_float(n->in[k]->dtype))
+                continue;
+            passes = true;
+            reached[n->in[k]->index] = true;
+        }
+        if (wants && !passes)
+            return n;
+    }
+    return NULL;
+}
+
+/* The weight that n's results come from. */
+static const wf_value *weight_before(const wf_node *n, const bool weighed[])
+{
+    const wf_value *v = n->out[0];
+
+    while (v->producer) {
+        uint32_t k = 0;
+
+        while (!v->producer->in[k] || !weighed[v->producer->in[k]->index])
+            k++;
+        v = v->producer->in[k];
+    }
+    return v;
+}
+
+static wf_status say_cut(const wf_unit *u, const wf_node *n, const bool weighed[], wf_err *err)
+{
+    const char *weight = weight_before(n, weighed)->name;
+    char text[128] = "?";
+
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] && weighed[n->in[k]->index])
+            wf_value_str(n->in[k], text, sizeof(text));
+    return wf_fail(err, WF_INVALID, "compute the loss from what lies before that node",
+                   "no gradient reaches a variable: the way from the loss \"%s\" to \"%s\" ends at "
+                   "%s \"%s\", %s%s",
+                   u->loss->name, weight, n->op->name, n->name,
+                   n->op->grad ? "which takes " : "which has no gradient",
+                   n->op->grad ? text : "");
+}
+
+/* Why there is nothing to train. */
+static wf_status say_nothing_is_trained(const wf_unit *u, size_t n, wf_value *const wrt[],
+                                        wf_err *err)
+{
+    const wf_graph *g = u->graph;
+    bool *weighed = calloc(2 * g->n_values + 1, sizeof(*weighed));
+    const wf_node *cut;
+    wf_status rc;
+
+    if (!weighed)
+        return wf_fail_nomem(err, 2 * g->n_values);
+    mark_weighed(g, weighed);
+    cut = find_cut(g, u->loss, weighed, weighed + g->n_values);
+    if (cut)
+        rc = say_cut(u, cut, weighed, err);
+    else if (n)
+        rc = wf_fail(err, WF_INVALID, "check which output is the loss",
+                     "the loss \"%s\" depends on none of the %zu trainable variables (\"%s\"...)",
+                     u->loss->name, n, wrt[0]->name);
+    else
+        rc = wf_fail(err, WF_INVALID, "export the model with its weights as initializers",
+                     "the model has no trainable variable");
+    free(weighed);
+    return rc;
+}
+
 /* Keeps the targets, and freezes what the loss reads and no gradient reaches. */
 static wf_status keep_targets(wf_unit *u, size_t n, wf_value *const wrt[], wf_value *const grads[],
                               const bool read[], wf_err *err)
@@ -79,14 +187,7 @@ static wf_status keep_targets(wf_unit *u, size_t n, wf_value *const wrt[], wf_va
         if (u->spec->mode != WF_COMPILE_GRAD)
             wrt[i]->variable = WF_VAR_FROZEN;
     }
-    if (!n)
-        return wf_fail(err, WF_INVALID, "export the model with its weights as initializers",
-                       "the model has no trainable variable");
-    if (!any)
-        return wf_fail(err, WF_INVALID, "check which output is the loss",
-                       "the loss \"%s\" depends on none of the %zu trainable variables (\"%s\"...)",
-                       u->loss->name, n, wrt[0]->name);
-    return WF_OK;
+    return any ? WF_OK : say_nothing_is_trained(u, n, wrt, err);
 }
 
 /* EVAL: grads[i] is wrt[i] itself where the train graph has a gradient, else NULL. */

@@ -5,7 +5,8 @@
 
 wf_status wf_pass_fuse(wf_unit *u, wf_err *err)
 {
-    const wf_rewrite_rule *const products[] = {wf_rules_linear, wf_rules_recurrent, NULL},
+    const wf_rewrite_rule *const products[] = {wf_rules_linear, wf_rules_product,
+                                               wf_rules_recurrent, NULL},
                                  *const chains[] = {wf_rules_chain, NULL};
 
     if (u->spec->is_portable)

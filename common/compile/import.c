@@ -161,6 +161,14 @@ static wf_status take_branches(wf_unit *u, wf_err *err)
     return WF_OK;
 }
 
+/* Variables that nobody will change are constants like others. */
+static void settle_variables(wf_unit *u)
+{
+    for (size_t i = 0; i < u->graph->n_values; i++)
+        if (u->spec->are_final && u->spec->mode == WF_COMPILE_RUN)
+            u->graph->values[i]->variable = WF_VAR_NOT;
+}
+
 static wf_status keep_outputs(wf_unit *u, wf_err *err)
 {
     u->n_model_outputs = u->graph->n_outputs;
@@ -189,9 +197,8 @@ static wf_status warn_of_exporter(wf_unit *u, wf_err *err)
         if (v->variable != WF_VAR_TRAINABLE)
             continue;
         nameless = nameless || !made_up(v->name) ? nameless : v;
-        for (size_t k = 0; k < g->n_nodes; k++)
-            copies +=
-                wf_node_is(g->nodes[k], WF_DOMAIN_ONNX, "Identity") && g->nodes[k]->in[0] == v;
+        for (const wf_use *use = v->first_use; use; use = use->next)
+            copies += wf_node_is(use->node, WF_DOMAIN_ONNX, "Identity");
         if (copies > 1)
             WF_TRY(
                 wf_unit_warn(u, err,
@@ -239,10 +246,16 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
     WF_TRY(wf_graph_digest(u->graph, u->spec, &u->c->digest, err));
     WF_TRY(wf_import_widen(u, err));
     WF_TRY(keep_outputs(u, err));
-    return u->spec->mode == WF_COMPILE_TRAIN ? warn_of_exporter(u, err) : WF_OK;
+    if (u->spec->mode == WF_COMPILE_TRAIN)
+        WF_TRY(warn_of_exporter(u, err));
+    settle_variables(u);
+    return WF_OK;
 }
 
 wf_status wf_pass_infer(wf_unit *u, wf_err *err)
 {
-    return wf_infer(u->graph, err);
+    WF_TRY(wf_infer(u->graph, err));
+    return u->spec->mode == WF_COMPILE_TRAIN || u->spec->mode == WF_COMPILE_EVAL
+               ? wf_check_open(u, err)
+               : WF_OK;
 }

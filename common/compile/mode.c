@@ -3,7 +3,8 @@
  *
  * TRAIN turns it on, whatever the file says, as a job wants to train; EVAL and INFER take it out;
  * RUN and GRAD leave the file as it is. A Dropout of rate 0 is taken out in TRAIN as well.
- * BatchNormalization follows the same rule, in batch_norm.c.
+ * BatchNormalization follows the same rule, in batch_norm.c. What layers do in training alone is
+ * chosen by ai.weft Training, which is true in TRAIN and false in all other modes.
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
@@ -18,7 +19,7 @@ static wf_status turn_on(wf_unit *u, wf_node *n, wf_err *err)
 
     in[2] = wf_emit_scalar(&e, WF_BOOL, 1.0);
     if (n->n_in == 3 && in[2]) {
-        n->in[2] = in[2]; /* same node, same name: its random numbers are keyed by it */
+        wf_node_set_in(n, 2, in[2]); /* same node, same name: its random numbers are keyed by it */
         return WF_OK;
     }
     /* Optional inputs were left off: a node of the same kind with room for them takes its place. */
@@ -44,13 +45,57 @@ static wf_status take_out(wf_unit *u, wf_node *n, wf_err *err)
     return n->out[0] ? wf_hand_over(u, n->out[0], n->in[0], err) : WF_OK;
 }
 
+/* What Training chooses between becomes the one that it chooses. */
+static wf_status decide(wf_unit *u, wf_node *n, bool trains, wf_err *err)
+{
+    wf_emit e = wf_emit_begin(u->graph, n->name, err);
+    wf_value *flag = wf_emit_scalar(&e, WF_BOOL, trains);
+
+    WF_TRY(wf_emit_end(&e));
+    for (const wf_use *use = n->out[0]->first_use, *next; use; use = next) {
+        wf_node *where = use->node;
+
+        next = use->next;
+        if (wf_node_is(where, WF_DOMAIN_ONNX, "Where") && where->in[0] == n->out[0])
+            WF_TRY(wf_hand_over(u, where->out[0], where->in[trains ? 1 : 2], err));
+    }
+    return wf_hand_over(u, n->out[0], flag, err);
+}
+
+/* All of them, and no node is left that could not be computed. */
+static wf_status decide_all(wf_unit *u, wf_err *err)
+{
+    wf_graph *g = u->graph;
+    size_t n_nodes = g->n_nodes, n = 0;
+    bool *keep;
+
+    for (size_t i = 0; i < n_nodes; i++) {
+        if (!wf_node_is(g->nodes[i], WF_DOMAIN_WEFT, "Training"))
+            continue;
+        WF_TRY(decide(u, g->nodes[i], u->spec->mode == WF_COMPILE_TRAIN, err));
+        n++;
+    }
+    if (!n)
+        return WF_OK;
+    WF_TRY(wf_graph_sort(g, err)); /* an output that is an input has an Identity now */
+    keep = wf_arena_array(u->arena, g->n_nodes, sizeof(*keep));
+    if (!keep)
+        return wf_fail_nomem(err, g->n_nodes);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        keep[i] = !wf_node_is(g->nodes[i], WF_DOMAIN_WEFT, "Training");
+    wf_graph_keep_nodes(g, keep);
+    return WF_OK;
+}
+
 wf_status wf_pass_mode(wf_unit *u, wf_err *err)
 {
     wf_compile_mode mode = u->spec->mode;
-    size_t n_nodes = u->graph->n_nodes; /* those made here need no second look */
+    size_t n_nodes;
 
+    WF_TRY(decide_all(u, err));
     if (mode == WF_COMPILE_RUN || mode == WF_COMPILE_GRAD)
         return WF_OK;
+    n_nodes = u->graph->n_nodes; /* those made here need no second look */
     for (size_t i = 0; i < n_nodes; i++) {
         wf_node *n = u->graph->nodes[i];
         double ratio;

@@ -166,6 +166,9 @@ WF_MUST_USE wf_status wf_unit_share(wf_unit *u, const wf_tensor *t, const wf_ten
 WF_MUST_USE wf_status wf_graph_digest(const wf_graph *g, const wf_compile_spec *spec, uint64_t *out,
                                       wf_err *err);
 
+/* Part of infer. Errors: WF_UNSUPPORTED: an extent of a job's graph depends on what is fed. */
+WF_MUST_USE wf_status wf_check_open(const wf_unit *u, wf_err *err);
+
 /* Adds the metrics of the spec to the fetches. */
 WF_MUST_USE wf_status wf_attach_metrics(wf_unit *u, wf_err *err);
 

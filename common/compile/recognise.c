@@ -6,8 +6,10 @@
 
 wf_status wf_pass_recognise(wf_unit *u, wf_err *err)
 {
-    const wf_rewrite_rule *const lists[] = {wf_rules_log_sigmoid, wf_rules_layer_norm,
-                                            wf_rules_gelu, wf_rules_attention, NULL};
+    const wf_rewrite_rule *const lists[] = {wf_rules_log_sigmoid, wf_rules_cross_entropy,
+                                            wf_rules_norm_fold,   wf_rules_elementwise_transposes,
+                                            wf_rules_layer_norm,  wf_rules_gelu,
+                                            wf_rules_attention,   NULL};
 
     if (u->spec->is_portable)
         return WF_OK;

@@ -93,18 +93,13 @@ bool wf_is_output(const wf_graph *g, const wf_value *v)
 
 size_t wf_uses(const wf_graph *g, const wf_value *v)
 {
-    size_t uses = wf_is_output(g, v);
-
-    for (size_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < g->nodes[i]->n_in; k++)
-            uses += g->nodes[i]->in[k] == v;
-    return uses;
+    return v->n_uses + wf_is_output(g, v);
 }
 
-static bool is_pushed(const wf_graph *g, const wf_value *v)
+static bool is_pushed(const wf_value *v)
 {
-    for (size_t i = 0; i < g->n_nodes; i++)
-        if (wf_node_is(g->nodes[i], WF_DOMAIN_WEFT, "Push") && g->nodes[i]->in[0] == v)
+    for (const wf_use *u = v->first_use; u; u = u->next)
+        if (wf_node_is(u->node, WF_DOMAIN_WEFT, "Push"))
             return true;
     return false;
 }
@@ -138,10 +133,10 @@ bool wf_scalar_of(const wf_value *v, double *out)
 
 bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *to)
 {
-    bool owned = wf_is_output(g, from) || is_pushed(g, from);
+    bool owned = wf_is_output(g, from) || is_pushed(from);
 
     return !owned || (to->producer && !wf_node_is(to->producer, WF_DOMAIN_WEFT, "Pull") &&
-                      !wf_is_output(g, to) && !is_pushed(g, to));
+                      !wf_is_output(g, to) && !is_pushed(to));
 }
 
 /* The unit's pointers follow what flows. */

@@ -106,7 +106,7 @@ static wf_status read_wide(wf_unit *u, wf_value *v, size_t n_nodes, wf_err *err)
 
         for (uint32_t k = 0; k < n->n_in; k++)
             if (n->in[k] == v)
-                n->in[k] = wide;
+                wf_node_set_in(n, k, wide);
     }
     return WF_OK;
 }

@@ -148,6 +148,7 @@ static const wf_option_row prelu[] = {
     COMMON,
 };
 static const wf_option_row elu[] = {NUMBER_OPTION("alpha", false, 0, 1e30), COMMON};
+static const wf_option_row gaussian_noise[] = {NUMBER_OPTION("stddev", true, 0, 1e30), COMMON};
 static const wf_option_row axis[] = {INT_OPTION("axis", false, -7, 7), COMMON};
 static const wf_option_row rescaling[] = {
     NUMBER_OPTION("scale", true, -1e30, 1e30),
@@ -346,6 +347,16 @@ static const wf_option_row dot[] = {
     COMMON,
 };
 
+static const wf_option_row up_sampling3d[] = {
+    INTS_OPTION("size", false, false, 1, MOST_WINDOW),
+    TEXT_OPTION("data_format", false, data_formats),
+    COMMON,
+};
+static const wf_option_row time_distributed[] = {
+    ITEM_OPTION("layer", true, wf_layer_rows),
+    COMMON,
+};
+
 const wf_item_row wf_layer_rows[] = {
     {"dense", dense},
     {"flatten", plain},
@@ -365,6 +376,7 @@ const wf_item_row wf_layer_rows[] = {
     {"conv3d", conv},
     {"conv1d_transpose", conv_transpose},
     {"conv2d_transpose", conv_transpose},
+    {"conv3d_transpose", conv_transpose},
     {"depthwise_conv1d", depthwise_conv},
     {"depthwise_conv2d", depthwise_conv},
     {"separable_conv1d", separable_conv},
@@ -377,14 +389,19 @@ const wf_item_row wf_layer_rows[] = {
     {"average_pooling3d", pooling},
     {"global_max_pooling1d", global_pooling},
     {"global_max_pooling2d", global_pooling},
+    {"global_max_pooling3d", global_pooling},
     {"global_average_pooling1d", global_pooling},
     {"global_average_pooling2d", global_pooling},
+    {"global_average_pooling3d", global_pooling},
     {"zero_padding1d", zero_padding},
     {"zero_padding2d", zero_padding},
+    {"zero_padding3d", zero_padding},
     {"cropping1d", cropping},
     {"cropping2d", cropping},
+    {"cropping3d", cropping},
     {"up_sampling1d", up_sampling1d},
     {"up_sampling2d", up_sampling2d},
+    {"up_sampling3d", up_sampling3d},
     {"batch_normalization", batch_normalization},
     {"layer_normalization", layer_normalization},
     {"group_normalization", group_normalization},
@@ -404,11 +421,15 @@ const wf_item_row wf_layer_rows[] = {
     {"minimum", plain},
     {"concatenate", axis},
     {"dot", dot},
-    {"gaussian_noise", NULL},
-    {"gaussian_dropout", NULL},
-    {"spatial_dropout1d", NULL},
-    {"spatial_dropout2d", NULL},
-    {"time_distributed", NULL},
+    {"gaussian_noise", gaussian_noise},
+    {"gaussian_dropout", dropout},
+    {"alpha_dropout", dropout},
+    {"spatial_dropout1d", dropout},
+    {"spatial_dropout2d", dropout},
+    {"spatial_dropout3d", dropout},
+    {"time_distributed", time_distributed},
+    {"conv_lstm2d", NULL},
+    {"masking", NULL},
     {0},
 };
 

@@ -4,6 +4,7 @@
 #include "common/graph/infer.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 wf_axis wf_axis_of(int64_t size)
@@ -58,6 +59,28 @@ static bool add_i64(int64_t a, int64_t b, int64_t *out)
 static bool sub_i64(int64_t a, int64_t b, int64_t *out)
 {
     return !__builtin_sub_overflow(a, b, out);
+}
+
+/* Digits and a star in front of a name; what overflows is a name like another. */
+int64_t wf_symbol_factor(const char *symbol, const char **base)
+{
+    size_t digits = strspn(symbol, "0123456789");
+
+    *base = symbol;
+    if (digits < 1 || digits > 18 || symbol[digits] != '*' || !symbol[digits + 1])
+        return 1;
+    *base = symbol + digits + 1;
+    return strtoll(symbol, NULL, 10);
+}
+
+wf_status wf_axis_multiple(wf_graph *g, int64_t factor, const char *base, int64_t bound,
+                           wf_axis *out, wf_err *err)
+{
+    *out = (wf_axis){.size = -1, .bound = bound, .symbol = base};
+    if (factor == 1)
+        return WF_OK;
+    out->symbol = wf_arena_printf(g->arena, "%" PRId64 "*%s", factor, base);
+    return out->symbol ? WF_OK : wf_fail_nomem(err, strlen(base));
 }
 
 wf_axis wf_axis_mul(const wf_axis *a, const wf_axis *b)

@@ -4,6 +4,7 @@
 #include "common/base/size.h"
 #include "common/graph/names.h"
 #include "common/graph/op.h"
+#include "common/graph/uses.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -213,6 +214,7 @@ wf_status wf_graph_add_node_like(wf_graph *g, const wf_op *op, const char *hint,
     WF_TRY(reserve((void **)&g->nodes, g->n_nodes, &g->nodes_room, sizeof g->nodes[0], err));
     WF_TRY(wf_names_add(&g->names->nodes, n->name, n, err));
     g->nodes[g->n_nodes++] = n;
+    WF_TRY(wf_uses_link(g, n, err));
     for (uint32_t i = 0; i < n_out; i++) {
         if (!out[i])
             continue;

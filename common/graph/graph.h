@@ -15,6 +15,8 @@
  *   G1  nodes are in topological order: a node's inputs are made before it
  *   G2  names of values are unique, and so are names of nodes
  *   G3  every value has a dtype and shape once wf_infer has run; -1 is an extent known at run time
+ *   G4  a value's list of uses holds each input of a node that names it, once; so a node's inputs
+ *       are written through wf_node_set_in alone
  */
 #ifndef WF_GRAPH_GRAPH_H
 #define WF_GRAPH_GRAPH_H
@@ -63,6 +65,12 @@ typedef enum wf_var_kind {
     WF_VAR_FROZEN     /* kept with the model, never updated */
 } wf_var_kind;
 
+/* One input of a node, in the list of the value that it names; for uses.c. */
+typedef struct wf_use {
+    wf_node *node;
+    struct wf_use *next, **from; /* from: what points here */
+} wf_use;
+
 struct wf_value {
     const char *name; /* unique in the graph, never NULL */
     uint32_t index;   /* in graph->values; holds no meaning and may change when a pass runs */
@@ -72,6 +80,9 @@ struct wf_value {
     wf_node *producer; /* NULL for inputs, variables and constants */
     uint32_t output;   /* which output of the producer */
     bool is_input;     /* fed from outside */
+    /* Who reads it, in no order that means something; outputs of the graph are not among them. */
+    wf_use *first_use;
+    size_t n_uses;
     /* What is known of the content before a run, or NULL. For a value without producer that is not
      * an input and not a variable it is the value (a constant); for a variable its initial value;
      * for a value with a producer what inference worked out (carried integers, folding). Owned by
@@ -115,8 +126,9 @@ struct wf_node {
     uint32_t index;   /* in graph->nodes; graph.c keeps it right */
     const wf_op *op;
     uint32_t n_in, n_out;
-    wf_value **in;  /* NULL: an optional input that is absent */
-    wf_value **out; /* NULL: an optional output that nobody wants */
+    wf_value *const *in; /* NULL: an optional input that is absent; wf_node_set_in writes it */
+    wf_use *uses;        /* [n_in]; for uses.c */
+    wf_value **out;      /* NULL: an optional output that nobody wants */
     uint32_t n_attrs;
     wf_attr *attrs;
     /* Of a branch that may not be taken: what does not fit leaves its results unknown, and is no
@@ -180,6 +192,11 @@ WF_MUST_USE wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char
 WF_MUST_USE wf_status wf_graph_add_node_like(wf_graph *g, const wf_op *op, const char *hint,
                                              uint32_t n_in, wf_value *const in[], uint32_t n_out,
                                              wf_value *const out[], wf_node **node, wf_err *err);
+/* Input i of n is v from now on; NULL: absent. */
+void wf_node_set_in(wf_node *n, uint32_t i, wf_value *v);
+/* All inputs of n anew. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_node_set_ins(wf_graph *g, wf_node *n, uint32_t n_in, wf_value *const in[],
+                                      wf_err *err);
 /* Output i of a node that nobody wanted so far (Dropout's mask) is made and inferred; one that is
  * there is given as it is. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_node_want_output(wf_graph *g, wf_node *n, uint32_t i, wf_value **out,

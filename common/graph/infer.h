@@ -33,6 +33,13 @@ WF_MUST_USE wf_status wf_axes_broadcast(wf_axis axes[WF_MAX_RANK], uint32_t *ran
 /* -rank..rank-1 to 0..rank-1. Errors: WF_SHAPE. */
 WF_MUST_USE wf_status wf_axis_number(int64_t axis, uint32_t rank, uint32_t *out, wf_err *err);
 
+/* A symbolic axis may be a multiple of another: "12*batch" is 12 times "batch". The factor of a
+ * symbol, 1 when it has none; *base is what follows it. */
+int64_t wf_symbol_factor(const char *symbol, const char **base);
+/* factor times a symbolic axis whose own symbol has no factor; the text is the graph's. */
+WF_MUST_USE wf_status wf_axis_multiple(wf_graph *g, int64_t factor, const char *base, int64_t bound,
+                                       wf_axis *out, wf_err *err);
+
 /* Elements of carried integers. */
 wf_elem wf_elem_of(int64_t value);
 wf_elem wf_elem_unknown(void);

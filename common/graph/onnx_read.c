@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,40 +61,56 @@ typedef struct unknown {
     size_t used, n;
 } unknown;
 
+static void add_text(unknown *u, const char *fmt, ...) WF_PRINTF(2, 3);
+static void add_text(unknown *u, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    u->used += (size_t)vsnprintf(u->list + u->used, sizeof u->list - u->used, fmt, args);
+    va_end(args);
+    if (u->used >= sizeof u->list)
+        u->used = sizeof u->list - 1;
+}
+
+/* By operation and the first node that has it. */
+static void add_unknown(unknown *u, const Weft__Onnx__Node *p)
+{
+    const char *domain = wf_onnx_domain(p), *near = wf_op_nearest(wf_onnx_op(p));
+
+    add_text(u, "%s%.40s%s%.60s", u->n++ ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p));
+    if (p->name && p->name[0])
+        add_text(u, " \"%.60s\"", p->name);
+    if (near)
+        add_text(u, " (did you mean %s?)", near);
+}
+
 /* Of a graph and the subgraphs in it; protobuf's guard has bounded how deep they nest. */
 static void find_unknown(const Weft__Onnx__Graph *graph, unknown *u)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Weft__Onnx__Node *p = graph->node[i];
-        const char *domain = wf_onnx_domain(p), *near;
         const Weft__Onnx__Graph *inner[2];
         size_t n_inner = wf_onnx_subgraphs(p, inner);
 
         for (size_t k = 0; k < n_inner; k++)
             find_unknown(inner[k], u);
-        if (wf_op_find(domain, wf_onnx_op(p)) || seen_before(graph, i))
-            continue;
-        near = wf_op_nearest(wf_onnx_op(p));
-        u->n++;
-        u->used +=
-            (size_t)snprintf(u->list + u->used, sizeof u->list - u->used, "%s%.40s%s%.60s%s%s%s",
-                             u->used ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p),
-                             near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
-        if (u->used >= sizeof u->list)
-            u->used = sizeof u->list - 1;
+        if (!wf_op_find(wf_onnx_domain(p), wf_onnx_op(p)) && !seen_before(graph, i))
+            add_unknown(u, p);
     }
 }
 
 /* All of them in one sentence. */
-static wf_status check_operations(const Weft__Onnx__Graph *graph, wf_err *err)
+static wf_status check_operations(const Weft__Onnx__Graph *graph, int64_t opset, wf_err *err)
 {
     unknown u = {.n = 0};
 
     find_unknown(graph, &u);
     if (!u.n)
         return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu operation%s that weft does not have: %s", u.n,
-                   u.n == 1 ? "" : "s", u.list);
+    return wf_fail(err, WF_UNSUPPORTED, "weft help operators lists those that it has",
+                   "%zu operation%s of opset %" PRId64 " that weft does not have: %s", u.n,
+                   u.n == 1 ? "" : "s", opset ? opset : WF_OPSET, u.list);
 }
 
 wf_status wf_onnx_initializer(wf_graph *g, const Weft__Onnx__Tensor *p, const char *folder,
@@ -281,7 +298,7 @@ static wf_status import(const Weft__Onnx__Model *model, const char *folder, cons
     WF_TRY(find_opset(model, &opset, err));
     if (model->graph->n_sparse_initializer)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it has sparse initializers");
-    WF_TRY(check_operations(model->graph, err));
+    WF_TRY(check_operations(model->graph, opset, err));
     for (size_t i = 0; opset == 0 && i < model->graph->n_node; i++)
         if (wf_onnx_domain(model->graph->node[i])[0] == 0)
             return wf_fail(err, WF_INVALID, NULL, "it does not say which opset it is written for");

@@ -21,8 +21,12 @@
  *      broadcasts to [..., t, s]: true where the score is fill, or numbers that are added
  *   Linear(x, W, (bias)) -> y
  *      attrs activation = "" or "Relu", transB = 0: activation(x W + bias), W a matrix, bias a row
+ *   Product(a, b) -> y
+ *      attrs transA = 0, transB = 0: MatMul of matrices, with their last two axes exchanged
  *   SumToLike(x, ref) -> as ref
  *      sums the axes along which ref was broadcast to x; of ref only the shape is read
+ *   Training() -> bool []
+ *      whether the graph trains; the compiler takes it out
  *   ReluGrad(dy, y), SigmoidGrad(dy, y), TanhGrad(dy, y) -> dx
  *      y is the forward output
  *   CeluGrad, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,

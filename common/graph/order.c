@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/order.c - rewriting: uses, dropping nodes, topological order, the invariants. */
+/* common/graph/order.c - rewriting: dropping nodes, topological order, the invariants. */
 #include "common/graph/graph.h"
 #include "common/graph/names.h"
 #include "common/graph/op.h"
+#include "common/graph/uses.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-void wf_graph_replace_uses(wf_graph *g, const wf_value *from, wf_value *to)
-{
-    for (size_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < g->nodes[i]->n_in; k++)
-            if (g->nodes[i]->in[k] == from)
-                g->nodes[i]->in[k] = to;
-    for (size_t i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i] == from)
-            g->outputs[i] = to;
-}
 
 static void drop_node(wf_graph *g, wf_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i])
             n->out[i]->producer = NULL;
+    wf_uses_unlink(n);
     while (n->n_attrs)
         wf_node_drop_attr(n, n->attrs[0].name);
     wf_names_remove(&g->names->nodes, n->name);
@@ -189,7 +180,7 @@ static wf_status check_node(const wf_graph *g, size_t at, wf_err *err)
         if (n->out[i] && (n->out[i]->producer != n || n->out[i]->output != i))
             return wf_fail(err, WF_INVALID, NULL, "%s \"%s\" does not own its output %u",
                            n->op->name, n->name, i);
-    return WF_OK;
+    return wf_uses_check(n, err);
 }
 
 wf_status wf_graph_check(const wf_graph *g, wf_err *err)

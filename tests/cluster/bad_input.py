@@ -172,6 +172,9 @@ def onnx_files_that_are_wrong(weft):
         (model(unknown), 3, r'Frobnicate.*'),
         (model(good, weights=[("w", np.ones((5, 1), np.float32))]), 1,
          r"MatMul \"fc\".*4\].*\[5, 1\]"),
+        (model([unknown[0], helper.make_node("Swoosh", ["y"], ["z"], name="other"),
+                helper.make_node("ReduceSum", ["z"], ["loss"], keepdims=0)]), 3,
+         r'2 operations of opset 17 .*Frobnicate "odd".*Swoosh "other"'),
         (model([helper.make_node("MatMul", ["x", "nowhere"], ["loss"], name="fc")]), 1,
          r'fc.*"nowhere"'),
     ]
@@ -187,6 +190,33 @@ def onnx_files_that_are_wrong(weft):
             run = c.bare("run", "model.onnx", "--input", "x=x4.npy", "--output-dir", "out")
             check(run.code == code and re.search(says, one_sentence(run.err)), str(run))
             check(tree(c) == before, "weft run wrote something")
+
+
+def models_that_cannot_be_trained(weft):
+    w = ("w", np.ones((4, 1), np.float32))
+    matmul = helper.make_node("MatMul", ["x", "w"], ["y"], name="fc")
+    mean = helper.make_node("ReduceMean", ["z"], ["loss"], keepdims=0)
+    rows = [
+        ([matmul, helper.make_node("ReduceMean", ["x"], ["loss"], keepdims=0)], 1,
+         r'the loss "loss" depends on none|no trainable variable'),
+        ([matmul, helper.make_node("Cast", ["y"], ["i"], to=TensorProto.INT64),
+          helper.make_node("Cast", ["i"], ["z"], to=TensorProto.FLOAT, name="back"), mean], 1,
+         r'from the loss "loss" to "w" ends at Cast "back", which takes int64'),
+        ([matmul, helper.make_node("Hardmax", ["y"], ["z"], name="hard"), mean], 1,
+         r'"w" ends at Hardmax "hard", which has no gradient'),
+        ([matmul, helper.make_node("NonZero", ["x"], ["n"], name="count"),
+          helper.make_node("Cast", ["n"], ["f"], to=TensorProto.FLOAT),
+          helper.make_node("ReduceMean", ["f"], ["q"], keepdims=0),
+          helper.make_node("Mul", ["y", "q"], ["z"]), mean], 3,
+         r'NonZero "count": axis 1 of its result "n".*depends on what is fed'),
+    ]
+    with Cluster(weft) as c:
+        np.save(c.path("x4.npy"), np.ones((64, 4), np.float32))
+        c.write("model.yaml", MODEL_JOB)
+        for nodes, code, says in rows:
+            with open(c.path("model.onnx"), "wb") as f:
+                f.write(model(nodes, weights=[w]))
+            refused(c, "train", "model.yaml", code=code, says=says)
 
 
 def data_that_is_wrong_ends_the_job_alone(weft):
@@ -257,5 +287,5 @@ def a_number_that_is_none_stops_the_job(weft):
 
 
 main([job_files_that_are_wrong, cluster_files_that_are_wrong, a_port_in_use_names_its_process,
-      onnx_files_that_are_wrong, data_that_is_wrong_ends_the_job_alone,
+      onnx_files_that_are_wrong, models_that_cannot_be_trained, data_that_is_wrong_ends_the_job_alone,
       a_number_that_is_none_stops_the_job])

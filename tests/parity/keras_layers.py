@@ -181,6 +181,38 @@ CASES = [
           lambda L: [L.Conv2D(4, 3), L.BatchNormalization(), L.Activation("relu"),
                      L.MaxPooling2D(), L.Conv2D(3, 2), L.Flatten(), L.Dense(2)]),
 
+    chain("borders of three axes", (4, 5, 3, 2),
+          ["zero_padding3d: [[1, 2], [0, 3], [1, 1]]", "conv3d: {filters: 3, kernel_size: 2}",
+           "cropping3d: [1, 2, 1]", "up_sampling3d: {size: [2, 3, 1]}", "zero_padding3d"],
+          lambda L: [L.ZeroPadding3D(((1, 2), (0, 3), (1, 1))), L.Conv3D(3, 2), L.Cropping3D((1, 2, 1)),
+                     L.UpSampling3D((2, 3, 1)), L.ZeroPadding3D()]),
+    one("conv3d_transpose", (3, 4, 3, 2), "conv3d_transpose: {filters: 2, kernel_size: 3, strides: 2}",
+        lambda L: L.Conv3DTranspose(2, 3, strides=2)),
+    *[chain(f"global_{kind}_pooling3d", (4, 5, 4, 2),
+            ["conv3d: {filters: 3, kernel_size: 2}", f"global_{kind}_pooling3d", "dense: 2"],
+            lambda L, kind=kind: [L.Conv3D(3, 2), getattr(L, f"Global{kind.capitalize()}Pooling3D")(),
+                                  L.Dense(2)])
+      for kind in ("max", "average")],
+    # Outside of training they give what they take.
+    chain("noise", (4, 3), ["dense: 3", "gaussian_noise: 0.5", "gaussian_dropout: 0.3", "alpha_dropout: 0.2",
+                            "spatial_dropout1d: 0.5", "dense: 2"],
+          lambda L: [L.Dense(3), L.GaussianNoise(0.5), L.GaussianDropout(0.3), L.AlphaDropout(0.2),
+                     L.SpatialDropout1D(0.5), L.Dense(2)]),
+    chain("noise in training", (4, 3),
+          ["dense: 3", "gaussian_noise: 0.0", "gaussian_dropout: 0.0", "alpha_dropout: 0.0",
+           "spatial_dropout1d: 0.0", "dense: 2"],
+          lambda L: [L.Dense(3), L.GaussianNoise(0.0), L.GaussianDropout(0.0), L.AlphaDropout(0.0),
+                     L.SpatialDropout1D(0.0), L.Dense(2)], after="mode"),
+    chain("time_distributed", (4, 3), ["time_distributed: {layer: {dense: {units: 3, activation: tanh}}}",
+                                       "flatten", "dense: {units: 2, name: dense_1}"],
+          lambda L: [L.TimeDistributed(L.Dense(3, activation="tanh")), L.Flatten(), L.Dense(2)]),
+    chain("time_distributed image", (2, 5, 5, 2),
+          ["time_distributed: {layer: {conv2d: {filters: 3, kernel_size: 2}}}", "flatten", "dense: 2"],
+          lambda L: [L.TimeDistributed(L.Conv2D(3, 2)), L.Flatten(), L.Dense(2)]),
+    chain("time_distributed series", (2, 4, 3),
+          ["time_distributed: {layer: {gru: {units: 3}}}", "flatten", "dense: 2"],
+          lambda L: [L.TimeDistributed(L.GRU(3)), L.Flatten(), L.Dense(2)]),
+
     one("batch_normalization", (4,), "batch_normalization", lambda L: L.BatchNormalization()),
     one("batch_normalization in training", (4,), "batch_normalization: {epsilon: 0.01}",
         lambda L: L.BatchNormalization(epsilon=0.01), after="mode"),
@@ -287,13 +319,19 @@ def our_name(path):
     """Keras's path of a weight as weft calls it."""
     path = re.sub(r"/(lstm|gru|simple_rnn)_cell/", "/", path)
     path = re.sub(r"/(forward|backward)_(lstm|gru|simple_rnn)/", r"/\1/", path)
+    path = re.sub(r"^(time_distributed)/(?!kernel$|bias$)\w+/", r"\1/", path)
     path = re.sub(r"^(depthwise_conv\dd)/kernel", r"\1/depthwise_kernel", path)
     return path.replace("p_re_lu", "prelu")
 
 
+def is_turned(name, w):
+    """Kernels of convolutions, which those in the cases of time_distributed are too."""
+    return w.ndim >= 3 and re.search("conv|time_distributed", name) and name.endswith("kernel")
+
+
 def to_keras(name, w, shape):
     """A weight in Keras's layout: kernels of convolutions are turned."""
-    if w.ndim >= 3 and "conv" in name and name.endswith("kernel"):
+    if is_turned(name, w):
         w = np.moveaxis(w, (0, 1), (-1, -2))      # [..., in, out]
         if name.endswith("depthwise_kernel"):      # [..., 1, in * multiplier]
             return w.reshape(shape)
@@ -301,7 +339,7 @@ def to_keras(name, w, shape):
 
 
 def to_weft(name, w, shape):
-    if w.ndim >= 3 and "conv" in name and name.endswith("kernel"):
+    if is_turned(name, w):
         if name.endswith("depthwise_kernel"):
             w = w.reshape(*w.shape[:-2], 1, -1)
         w = np.moveaxis(w, (-1, -2), (0, 1))

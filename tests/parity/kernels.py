@@ -31,7 +31,7 @@ import weft_ops  # noqa: E402
 
 UNSUPPORTED = 3
 INF = np.float32(np.inf)
-PRODUCTS = {"DotAttention", "DotAttentionGrad", "Einsum", "Gemm", "Linear", "MatMul", "Conv",
+PRODUCTS = {"DotAttention", "DotAttentionGrad", "Einsum", "Gemm", "Linear", "MatMul", "Product", "Conv",
             "ConvDataGrad", "ConvWeightGrad", "ConvTranspose"}
 NORM_GRADIENTS = {"BatchNormalizationGrad", "GroupNormalizationGrad", "LayerNormalizationGrad",
                   "RMSNormalizationGrad"}
@@ -515,7 +515,7 @@ def check_single(weft, folder, case, seed):
         alone = alone or got
         for name, value in zip((o.name for o in model.graph.output), want):
             # A product may be cut another way for other threads, which rounds another way.
-            assert case[0] in ("Gemm", "Linear", "MatMul", "Einsum", "Conv", "ConvTranspose") or \
+            assert case[0] in ("Gemm", "Linear", "MatMul", "Product", "Einsum", "Conv", "ConvTranspose") or \
                 got[name].tobytes() == alone[name].tobytes(), "other bits with other threads"
             # A sum's rounding grows with its terms: a product adds up to 784 here, the gradient of a
             # norm's scale 70 of about 0.6 each, whose worst case in blocks of 32 is 9e-5.

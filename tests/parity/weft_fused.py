@@ -66,7 +66,12 @@ class DotAttentionGrad(Fused):
         return tuple(d.astype(q.dtype) for d in found)
 
 
-OPS = [Chain, DotAttention, DotAttentionGrad, Linear]
+class Product(Fused):
+    def _run(self, a, b, transA=None, transB=None):
+        return (((turned(a) if transA else a) @ (turned(b) if transB else b)).astype(a.dtype),)
+
+
+OPS = [Chain, DotAttention, DotAttentionGrad, Linear, Product]
 
 
 def causal(t):
@@ -82,6 +87,13 @@ def cases(single):
                 yield single("Linear", (x, dtype), w, domain=DOMAIN, transB=trans)
                 yield single("Linear", (x, dtype), w, ((n,), dtype), domain=DOMAIN, transB=trans,
                              activation="Relu")
+        for a, b in (((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((6, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
+                     ((2, 1, 70, 33), (3, 33, 40)), ((1, 3, 4), (1, 4, 2)), ((0, 3, 4), (4, 5))):
+            for trans_a, trans_b in ((0, 1), (1, 0), (1, 1)):
+                left = (*a[:-2], a[-1], a[-2]) if trans_a else a
+                right = (*b[:-2], b[-1], b[-2]) if trans_b else b
+                yield single("Product", (left, dtype), (right, dtype), domain=DOMAIN, transA=trans_a,
+                             transB=trans_b)
         for shape, other in (((3, 4), (4,)), ((5, 7, 300), (1, 300)), ((33, 100), ()), ((4000,), (1,)),
                              ((0, 3), (3,))):
             for op in sorted(STEPS):

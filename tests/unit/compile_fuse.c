@@ -15,10 +15,10 @@ static void a_linear_layer_is_one_node(void **state)
 
     (void)state;
     lab_open(&l, 3, three_axes);
-    w = wf_emit_transpose(&l.e, add_variable(l.g, "w", 2, (const int64_t[]){4, 3}),
+    w = wf_emit_transpose(&l.e, lab_variable(&l, "w", 2, (const int64_t[]){4, 3}),
                           (const int64_t[]){1, 0});
     v = wf_emit_matmul(&l.e, l.x, w);
-    v = wf_emit_add(&l.e, add_variable(l.g, "b", 1, (const int64_t[]){4}), v);
+    v = wf_emit_add(&l.e, lab_variable(&l, "b", 1, (const int64_t[]){4}), v);
     lab_output(&l, wf_emit_unary(&l.e, "Relu", v), "y");
     c = lab_close(&l);
     assert_int_equal(c->graph->n_nodes, 1);
@@ -36,8 +36,8 @@ static void a_gemm_takes_its_relu_in(void **state)
 
     (void)state;
     lab_open(&l, 2, (const int64_t[]){-1, 70});
-    w = add_variable(l.g, "w", 2, (const int64_t[]){33, 70});
-    b = add_variable(l.g, "b", 1, (const int64_t[]){33});
+    w = lab_variable(&l, "w", 2, (const int64_t[]){33, 70});
+    b = lab_variable(&l, "b", 1, (const int64_t[]){33});
     v = wf_emit_gemm(&l.e, l.x, w, b, 1, 1, false, true);
     v = wf_emit_unary(&l.e, "Relu", v);
     c = lab_close_grad(&l, v);
@@ -54,15 +54,15 @@ static void what_else_reads_a_product_keeps_it(void **state)
 
     (void)state;
     lab_open(&l, 3, three_axes);
-    v = wf_emit_matmul(&l.e, l.x, add_variable(l.g, "w", 2, (const int64_t[]){3, 4}));
-    y = wf_emit_add(&l.e, v, add_variable(l.g, "b", 1, (const int64_t[]){4}));
+    v = wf_emit_matmul(&l.e, l.x, lab_variable(&l, "w", 2, (const int64_t[]){3, 4}));
+    y = wf_emit_add(&l.e, v, lab_variable(&l, "b", 1, (const int64_t[]){4}));
     lab_output(&l, wf_emit_matmul(&l.e, v, wf_emit_transpose(&l.e, y, (int64_t[]){0, 2, 1})), "y");
     c = lab_close(&l);
     assert_int_equal(count_op(c->graph, "Linear"), 0);
     wf_compiled_free(&c);
 
     lab_open(&l, 3, three_axes); /* an output in the middle */
-    v = wf_emit_matmul(&l.e, l.x, add_variable(l.g, "w", 2, (const int64_t[]){3, 4}));
+    v = wf_emit_matmul(&l.e, l.x, lab_variable(&l, "w", 2, (const int64_t[]){3, 4}));
     lab_output(&l, v, "middle");
     lab_output(&l, wf_emit_unary(&l.e, "Relu", v), "y");
     c = lab_close(&l);
@@ -78,15 +78,15 @@ static void other_sums_are_no_bias(void **state)
 
     (void)state;
     lab_open(&l, 3, three_axes); /* a column */
-    v = wf_emit_matmul(&l.e, l.x, add_variable(l.g, "w", 2, (const int64_t[]){3, 2}));
-    lab_output(&l, wf_emit_add(&l.e, v, add_variable(l.g, "b", 2, (const int64_t[]){2, 1})), "y");
+    v = wf_emit_matmul(&l.e, l.x, lab_variable(&l, "w", 2, (const int64_t[]){3, 2}));
+    lab_output(&l, wf_emit_add(&l.e, v, lab_variable(&l, "b", 2, (const int64_t[]){2, 1})), "y");
     c = lab_close(&l);
     assert_int_equal(count_op(c->graph, "Linear"), 0);
     wf_compiled_free(&c);
 
     lab_open(&l, 2, (const int64_t[]){-1, 3}); /* a weighted one */
-    v = add_variable(l.g, "w", 2, (const int64_t[]){3, 4});
-    v = wf_emit_gemm(&l.e, l.x, v, add_variable(l.g, "b", 1, (const int64_t[]){4}), 1, 0.5f, false,
+    v = lab_variable(&l, "w", 2, (const int64_t[]){3, 4});
+    v = wf_emit_gemm(&l.e, l.x, v, lab_variable(&l, "b", 1, (const int64_t[]){4}), 1, 0.5f, false,
                      false);
     lab_output(&l, wf_emit_unary(&l.e, "Relu", v), "y");
     c = lab_close(&l);
@@ -103,7 +103,7 @@ static void an_export_has_onnx_operations_alone(void **state)
 
     (void)state;
     lab_open(&l, 3, three_axes);
-    v = wf_emit_matmul(&l.e, l.x, add_variable(l.g, "w", 2, (const int64_t[]){3, 4}));
+    v = wf_emit_matmul(&l.e, l.x, lab_variable(&l, "w", 2, (const int64_t[]){3, 4}));
     lab_output(&l, wf_emit_unary(&l.e, "Relu", v), "y");
     spec.graph = l.g;
     c = compile(&spec);
@@ -132,8 +132,8 @@ static void elementwise_operations_make_a_chain(void **state)
 
     (void)state;
     lab_open(&l, 3, (const int64_t[]){-1, 7, 300});
-    v = wf_emit_mul(&l.e, l.x, add_variable(l.g, "row", 1, (const int64_t[]){300}));
-    v = wf_emit_add(&l.e, wf_emit_scalar(&l.e, WF_F32, 0.25), v);
+    v = wf_emit_mul(&l.e, l.x, lab_variable(&l, "row", 1, (const int64_t[]){300}));
+    v = wf_emit_add(&l.e, lab_scalar(&l, 0.25), v);
     v = wf_emit_mul(&l.e, wf_emit_neg(&l.e, v), l.x);
     v = wf_emit_add(&l.e, wf_emit_unary(&l.e, "Tanh", v), wf_emit_unary(&l.e, "Abs", l.x));
     lab_output(&l, v, "y");
@@ -152,11 +152,11 @@ static void what_repeats_is_read_in_a_chain(void **state)
 
     (void)state;
     lab_open(&l, 3, (const int64_t[]){-1, 7, 300});
-    v = wf_emit_sub(&l.e, add_variable(l.g, "block", 2, (const int64_t[]){7, 300}), l.x);
+    v = wf_emit_sub(&l.e, lab_variable(&l, "block", 2, (const int64_t[]){7, 300}), l.x);
     v = wf_emit_div(
         &l.e, l.x,
         wf_emit_exp(&l.e,
-                    wf_emit_mul(&l.e, v, add_variable(l.g, "r", 3, (const int64_t[]){1, 1, 300}))));
+                    wf_emit_mul(&l.e, v, lab_variable(&l, "r", 3, (const int64_t[]){1, 1, 300}))));
     c = lab_close_grad(&l, v);
     assert_true(count_op(c->graph, "Chain") >= 1);
     wf_compiled_free(&c);
@@ -179,7 +179,7 @@ static void a_value_that_is_read_twice_ends_a_chain(void **state)
     wf_compiled_free(&c);
 
     lab_open(&l, 3, three_axes); /* a column is spread along the inner axis: no step of it */
-    v = wf_emit_add(&l.e, l.x, add_variable(l.g, "column", 2, (const int64_t[]){2, 1}));
+    v = wf_emit_add(&l.e, l.x, lab_variable(&l, "column", 2, (const int64_t[]){2, 1}));
     lab_output(&l, wf_emit_unary(&l.e, "Tanh", v), "y");
     c = lab_close(&l);
     assert_int_equal(count_op(c->graph, "Chain"), 0);
@@ -199,7 +199,7 @@ static void long_chains_are_cut(void **state)
     v = l.x;
     for (int i = 0; i < 20; i++) {
         snprintf(name, sizeof name, "row%d", i);
-        v = wf_emit_add(&l.e, v, add_variable(l.g, name, 1, (const int64_t[]){3}));
+        v = wf_emit_add(&l.e, v, lab_variable(&l, name, 1, (const int64_t[]){3}));
         v = wf_emit_unary(&l.e, "Tanh", v);
     }
     lab_output(&l, v, "y");
@@ -262,5 +262,5 @@ int main(void)
         cmocka_unit_test(an_export_has_onnx_operations_alone),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return lab_run(tests);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/compile_fuse.h - a bench for rules that make one operation of several: the graph
- * before and after computes the same, and so do its gradients. */
+ * before and after computes the same, and so do its gradients. In f32 to what rounding leaves, in
+ * f64 to 1e-12. */
 #ifndef WF_TESTS_UNIT_COMPILE_FUSE_H
 #define WF_TESTS_UNIT_COMPILE_FUSE_H
 
@@ -11,7 +12,10 @@
 
 enum { LAB_BATCH = EVAL_BATCH, LAB_MOST = EVAL_BATCH * 4096 };
 
-/* A graph with one input x [batch, ...] f32, an emitter, and what it is checked with. */
+/* Of all labs that are opened; lab_run sets it. */
+static wf_dtype lab_dtype = WF_F32;
+
+/* A graph with one input x [batch, ...], an emitter, and what it is checked with. */
 typedef struct lab {
     wf_graph *g;
     wf_emit e;
@@ -24,7 +28,17 @@ static inline void lab_open(lab *l, uint32_t rank, const int64_t dims[])
     memset(l, 0, sizeof(*l));
     must(wf_graph_new("lab", &l->g, &l->err), &l->err);
     l->e = wf_emit_begin(l->g, "n", &l->err);
-    l->x = add_input(l->g, "x", WF_F32, rank, dims);
+    l->x = add_input(l->g, "x", lab_dtype, rank, dims);
+}
+
+static inline wf_value *lab_variable(lab *l, const char *name, uint32_t rank, const int64_t dims[])
+{
+    return add_typed_variable(l->g, name, lab_dtype, rank, dims);
+}
+
+static inline wf_value *lab_scalar(lab *l, double value)
+{
+    return wf_emit_scalar(&l->e, lab_dtype, value);
 }
 
 static inline void lab_output(lab *l, wf_value *y, const char *name)
@@ -34,27 +48,49 @@ static inline void lab_output(lab *l, wf_value *y, const char *name)
     must(wf_graph_add_output(l->g, y, &l->err), &l->err);
 }
 
+static inline double number_of(const wf_tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case WF_F32:
+        return (double)wf_f32(t)[i];
+    case WF_F64:
+        return ((const double *)t->data)[i];
+    case WF_I64:
+        return (double)((const int64_t *)t->data)[i];
+    default:
+        fail_msg("an output is %s", wf_dtype_name(t->dtype));
+        return 0;
+    }
+}
+
 static inline void check_close(const wf_tensor *was, const wf_tensor *is, const char *name)
 {
-    double most = 0.0;
+    double most = 0.0, close = was->dtype == WF_F32 ? 4e-6 : 1e-12;
 
+    assert_int_equal(was->dtype, is->dtype);
     assert_int_equal(was->rank, is->rank);
     assert_memory_equal(was->dims, is->dims, was->rank * sizeof(*was->dims));
     for (int64_t i = 0; i < wf_elems(was); i++)
-        most = fmax(most, fabs((double)wf_f32(was)[i]));
+        most = fmax(most, fabs(number_of(was, i)));
     for (int64_t i = 0; i < wf_elems(was); i++)
-        if (!(fabs((double)wf_f32(was)[i] - (double)wf_f32(is)[i]) <= 4e-6 * fmax(most, 1e-3)))
-            fail_msg("%s[%d]: %.9g was %.9g", name, (int)i, (double)wf_f32(is)[i],
-                     (double)wf_f32(was)[i]);
+        if (!(fabs(number_of(was, i) - number_of(is, i)) <= close * fmax(most, 1e-3)))
+            fail_msg("%s[%d]: %.17g was %.17g", name, (int)i, number_of(is, i), number_of(was, i));
 }
 
 static inline void check_graphs(const wf_graph *was, const wf_graph *is)
 {
     static float data[LAB_MOST];
-    fed feeds[] = {{"x", data}, {NULL, NULL}};
+    static double doubles[LAB_MOST];
+    static int64_t labels[LAB_MOST];
+    fed feeds[] = {
+        {"x", lab_dtype == WF_F32 ? (void *)data : doubles}, {"labels", labels}, {NULL, NULL}};
     evaluated before, after;
 
     fill(data, LAB_MOST, 3);
+    for (size_t i = 0; i < LAB_MOST; i++) {
+        doubles[i] = (double)data[i];
+        labels[i] = (int64_t)(i * 5 % 3) - (i % 4 == 3); /* of three classes; some from the end */
+    }
     before = eval_graph(was, feeds);
     after = eval_graph(is, feeds);
     for (size_t i = 0; i < was->n_outputs; i++) {
@@ -81,15 +117,20 @@ static inline void check_written(const wf_graph *was, const wf_graph *is)
 }
 
 /* Compiles the outputs, and checks that they are the graph's own. Ends the lab. */
-static inline wf_compiled *lab_close(lab *l)
+static inline wf_compiled *lab_close_as(lab *l, bool are_final)
 {
-    wf_compile_spec spec = {.graph = l->g, .mode = WF_COMPILE_RUN};
+    wf_compile_spec spec = {.graph = l->g, .mode = WF_COMPILE_RUN, .are_final = are_final};
     wf_compiled *c = compile(&spec);
 
     check_graphs(l->g, c->graph);
     check_written(l->g, c->graph);
     wf_graph_free(&l->g);
     return c;
+}
+
+static inline wf_compiled *lab_close(lab *l)
+{
+    return lab_close_as(l, false);
 }
 
 /* The same for the loss sum(sin(y)) and its gradients by all trainable variables, which are worked
@@ -117,5 +158,10 @@ static inline wf_compiled *lab_close_grad(lab *l, wf_value *y)
     wf_graph_free(&l->g);
     return c;
 }
+
+/* The tests in both dtypes. */
+#define lab_run(tests)                                                                             \
+    ((lab_dtype = WF_F32, cmocka_run_group_tests_name("float32", tests, NULL, NULL)) +             \
+     (lab_dtype = WF_F64, cmocka_run_group_tests_name("float64", tests, NULL, NULL)))
 
 #endif

@@ -19,15 +19,14 @@ static wf_value *written_out_norm(lab *l, wf_value *x, const norm_form *f)
     int64_t axis = f->axis ? f->axis : -1, second = f->second_axis ? f->second_axis : axis;
 
     d = wf_emit_sub(e, x, wf_emit_reduce_mean(e, x, 1, &axis, true));
-    squared = f->squares_by_mul ? wf_emit_mul(e, d, d)
-                                : wf_emit_pow(e, d, wf_emit_scalar(e, WF_F32, 2.0));
+    squared = f->squares_by_mul ? wf_emit_mul(e, d, d) : wf_emit_pow(e, d, lab_scalar(l, 2.0));
     variance = wf_emit_reduce_mean(e, squared, 1, &second, true);
     if (f->fetched)
         lab_output(l, strcmp(f->fetched, "d") ? variance : d, f->fetched);
-    y = wf_emit_add(e, variance, wf_emit_scalar(e, WF_F32, f->epsilon ? f->epsilon : 1e-5));
+    y = wf_emit_add(e, variance, lab_scalar(l, (double)(f->epsilon ? f->epsilon : 1e-5f)));
     y = wf_emit_div(e, d, wf_emit_unary(e, "Sqrt", y));
-    scale = add_variable(l->g, "scale", 1, dims);
-    bias = add_variable(l->g, "bias", 1, dims);
+    scale = lab_variable(l, "scale", 1, dims);
+    bias = lab_variable(l, "bias", 1, dims);
     y = wf_emit_mul(e, y, scale);
     return f->bias_first ? wf_emit_add(e, bias, y) : wf_emit_add(e, y, bias);
 }
@@ -45,7 +44,7 @@ static void layer_norm_is_recognised(void **state)
         lab_open(&l, 3, (const int64_t[]){-1, 4, 6});
         c = lab_close_grad(
             &l,
-            written_out_norm(&l, wf_emit_mul(&l.e, l.x, add_variable(l.g, "w", 1, (int64_t[]){6})),
+            written_out_norm(&l, wf_emit_mul(&l.e, l.x, lab_variable(&l, "w", 1, (int64_t[]){6})),
                              &forms[i]));
         assert_int_equal(count_op(c->graph, "LayerNormalization"), 1);
         assert_int_equal(count_op(c->graph, "LayerNormalizationGrad"), 1);
@@ -79,20 +78,19 @@ static void what_is_no_layer_norm_stays(void **state)
 static wf_value *written_out_gelu(lab *l, wf_value *x, int form, double c, double k)
 {
     wf_emit *e = &l->e;
-    wf_value *half = wf_emit_scalar(e, WF_F32, k), *one = wf_emit_scalar(e, WF_F32, 1.0), *f;
+    wf_value *half = lab_scalar(l, k), *one = lab_scalar(l, 1.0), *f;
 
     if (form == 0 || form == 1) {
         f = wf_emit_unary(e, "Erf",
-                          form ? wf_emit_mul(e, wf_emit_scalar(e, WF_F32, c), x)
-                               : wf_emit_div(e, x, wf_emit_scalar(e, WF_F32, 1 / c)));
+                          form ? wf_emit_mul(e, lab_scalar(l, c), x)
+                               : wf_emit_div(e, x, lab_scalar(l, 1 / c)));
         f = wf_emit_add(e, f, one);
         return form ? wf_emit_mul(e, wf_emit_mul(e, half, x), f)
                     : wf_emit_mul(e, wf_emit_mul(e, x, f), half);
     }
-    f = form == 2 ? wf_emit_pow(e, x, wf_emit_scalar(e, WF_F32, 3.0))
-                  : wf_emit_mul(e, x, wf_emit_mul(e, x, x));
-    f = wf_emit_add(e, x, wf_emit_mul(e, wf_emit_scalar(e, WF_F32, 0.044715), f));
-    f = wf_emit_unary(e, "Tanh", wf_emit_mul(e, f, wf_emit_scalar(e, WF_F32, c)));
+    f = form == 2 ? wf_emit_pow(e, x, lab_scalar(l, 3.0)) : wf_emit_mul(e, x, wf_emit_mul(e, x, x));
+    f = wf_emit_add(e, x, wf_emit_mul(e, lab_scalar(l, 0.044715), f));
+    f = wf_emit_unary(e, "Tanh", wf_emit_mul(e, f, lab_scalar(l, c)));
     return wf_emit_mul(e, half, wf_emit_mul(e, x, wf_emit_add(e, one, f)));
 }
 
@@ -105,9 +103,10 @@ static void gelu_is_recognised(void **state)
         wf_compiled *c;
 
         lab_open(&l, 3, (const int64_t[]){-1, 4, 6});
-        x = wf_emit_mul(&l.e, l.x, add_variable(l.g, "w", 1, (int64_t[]){6}));
-        c = lab_close_grad(&l,
-                           written_out_gelu(&l, x, form, form < 2 ? 0.70710678 : 0.79788456, 0.5));
+        x = wf_emit_mul(&l.e, l.x, lab_variable(&l, "w", 1, (int64_t[]){6}));
+        c = lab_close_grad(
+            &l,
+            written_out_gelu(&l, x, form, form < 2 ? 0.7071067811865475 : 0.7978845608028654, 0.5));
         assert_int_equal(count_op(c->graph, "Gelu"), 1);
         assert_int_equal(count_op(c->graph, "GeluGrad"), 1);
         assert_int_equal(count_op(c->graph, "Erf") + count_op(c->graph, "Tanh"), 0);
@@ -139,11 +138,19 @@ enum { T = 70, D = 4 };
 
 /* How attention is written out over [batch, 3, T, D]. */
 typedef struct attention_form {
-    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED } mask;
-    bool divides, takes_transposed, trains_mask;
+    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED, FED } mask;
+    bool divides, takes_transposed, trains_mask, casts_like;
     const char *fetched;
     int64_t axis;
 } attention_form;
+
+static void put_number(wf_tensor *t, int64_t i, double x)
+{
+    if (t->dtype == WF_F32)
+        wf_f32_mut(t)[i] = (float)x;
+    else
+        ((double *)t->data)[i] = x;
+}
 
 /* [T, T]: true (or -inf) above the diagonal; upside down for `negated`. */
 static wf_value *causal(lab *l, wf_dtype dtype, bool negated)
@@ -157,7 +164,7 @@ static wf_value *causal(lab *l, wf_dtype dtype, bool negated)
             if (dtype == WF_BOOL)
                 ((uint8_t *)t->data)[i * T + k] = (k > i) != negated;
             else
-                wf_f32_mut(t)[i * T + k] = k > i ? -INFINITY : 0.25f * (float)(i % 3);
+                put_number(t, i * T + k, k > i ? -INFINITY : 0.25 * (i % 3));
     return wf_emit_constant(&l->e, "mask", &t);
 }
 
@@ -175,7 +182,10 @@ static wf_value *padding(lab *l)
 
 static wf_value *masked(lab *l, wf_value *s, const attention_form *f)
 {
-    wf_value *fill = wf_emit_scalar(&l->e, WF_F32, f->mask == PADDED ? -1e9 : -INFINITY);
+    wf_value *fill = lab_scalar(l, f->mask == PADDED ? -1e9 : -INFINITY);
+
+    if (f->casts_like) /* the dynamo exporter asks the scores for their dtype */
+        fill = wf_emit_binary(&l->e, "CastLike", fill, s);
 
     switch (f->mask) {
     case CAUSAL:
@@ -185,12 +195,17 @@ static wf_value *masked(lab *l, wf_value *s, const attention_form *f)
     case PADDED:
         return wf_emit_where(&l->e, padding(l), fill, s);
     case ADDED:
-        return wf_emit_add(&l->e, s, causal(l, WF_F32, false));
+        return wf_emit_add(&l->e, s, causal(l, lab_dtype, false));
+    case FED: /* of what is fed, through arithmetic, as BERT's exporters have it */
+        return wf_emit_add(
+            &l->e, s,
+            wf_emit_unary(&l->e, "Sin",
+                          wf_emit_reduce_mean(&l->e, l->x, 1, (int64_t[]){-1}, true)));
     case NO_MASK:
         break;
     }
     return f->trains_mask
-               ? wf_emit_add(&l->e, s, add_variable(l->g, "bias", 2, (const int64_t[]){T, T}))
+               ? wf_emit_add(&l->e, s, lab_variable(l, "bias", 2, (const int64_t[]){T, T}))
                : s;
 }
 
@@ -198,16 +213,16 @@ static wf_value *written_out_attention(lab *l, const attention_form *f)
 {
     wf_emit *e = &l->e;
     const int64_t row[] = {D};
-    wf_value *q = wf_emit_mul(e, l->x, add_variable(l->g, "wq", 1, row));
-    wf_value *k = wf_emit_mul(e, l->x, add_variable(l->g, "wk", 1, row));
-    wf_value *v = wf_emit_mul(e, l->x, add_variable(l->g, "wv", 1, row)), *s;
+    wf_value *q = wf_emit_mul(e, l->x, lab_variable(l, "wq", 1, row));
+    wf_value *k = wf_emit_mul(e, l->x, lab_variable(l, "wk", 1, row));
+    wf_value *v = wf_emit_mul(e, l->x, lab_variable(l, "wv", 1, row)), *s;
     wf_attr axis = wf_attr_int("axis", f->axis ? f->axis : -1);
 
     k = wf_emit_transpose(e, k, (const int64_t[]){0, 1, 3, 2});
     if (f->takes_transposed)
         k = wf_emit_scale(e, k, 0.5);
     s = wf_emit_matmul(e, q, k);
-    s = f->divides ? wf_emit_div(e, s, wf_emit_scalar(e, WF_F32, 2.0)) : wf_emit_scale(e, s, 0.5);
+    s = f->divides ? wf_emit_div(e, s, lab_scalar(l, 2.0)) : wf_emit_scale(e, s, 0.5);
     s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, s, f)}, 1, &axis);
     if (f->fetched)
         lab_output(l, s, f->fetched);
@@ -218,7 +233,8 @@ static void attention_is_recognised(void **state)
 {
     static const attention_form forms[] = {{NO_MASK},      {CAUSAL, .divides = true},
                                            {CAUSAL_FALSE}, {ADDED},
-                                           {PADDED},       {CAUSAL, .takes_transposed = true}};
+                                           {PADDED},       {CAUSAL, .takes_transposed = true},
+                                           {FED},          {CAUSAL, .casts_like = true}};
 
     (void)state;
     for (size_t i = 0; i < WF_COUNT(forms); i++) {
@@ -261,5 +277,5 @@ int main(void)
         cmocka_unit_test(attention_is_recognised),  cmocka_unit_test(what_is_no_attention_stays),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return lab_run(tests);
 }

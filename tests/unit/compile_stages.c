@@ -156,6 +156,77 @@ static void a_model_without_variables_is_refused(void **state)
     wf_graph_free(&g);
 }
 
+/* x w, then `cut` to something no gradient goes through, and its mean as the loss. */
+static wf_graph *cut_by(const char *cut)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_emit e;
+    wf_value *y, *x;
+
+    must(wf_graph_new("cut", &g, &err), &err);
+    e = wf_emit_begin(g, "n", &err);
+    x = add_input(g, "x", WF_F32, 2, (const int64_t[]){-1, 3});
+    y = wf_emit_matmul(&e, x, add_variable(g, "w", 2, (const int64_t[]){3, 2}));
+    if (!strcmp(cut, "Cast"))
+        y = wf_emit_cast(&e, wf_emit_cast(&e, y, WF_I64), WF_F32);
+    else if (!strcmp(cut, "NonZero"))
+        y = wf_emit_cast(&e, wf_emit_unary(&e, cut, y), WF_F32);
+    else
+        y = wf_emit_unary(&e, cut, y);
+    if (!strcmp(cut, "NonZero")) /* and a way that a gradient does go */
+        y = wf_emit_mul(&e, wf_emit_reduce_mean(&e, y, 0, NULL, false),
+                        wf_emit_matmul(&e, x, wf_graph_value(g, "w")));
+    y = wf_emit_reduce_mean(&e, y, 0, NULL, false);
+    must(wf_emit_end(&e), &err);
+    must(wf_graph_rename_value(g, y, "loss", &err), &err);
+    must(wf_graph_add_output(g, y, &err), &err);
+    return g;
+}
+
+static void what_cuts_a_gradient_is_named(void **state)
+{
+    static const struct {
+        const char *cut, *says;
+    } rows[] = {
+        {"Cast", "the way from the loss \"loss\" to \"w\" ends at Cast \"n/Cast_"},
+        {"Cast", "which takes int64[batch, 2]"},
+        {"Hardmax", "to \"w\" ends at Hardmax \"n/Hardmax\", which has no gradient"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        wf_graph *g = cut_by(rows[i].cut);
+        wf_compile_spec spec = {.graph = g, .mode = WF_COMPILE_TRAIN, .batch = 8};
+        wf_err err = {0};
+
+        wf_graph_value(g, "w")->variable = WF_VAR_NOT; /* as import leaves it */
+        assert_int_equal(refused(&spec, &err), WF_INVALID);
+        assert_says(err, rows[i].says);
+        wf_graph_value(g, "w")->variable = WF_VAR_TRAINABLE; /* as metadata may have it */
+        assert_int_not_equal(refused(&spec, &err), WF_OK);
+        assert_says(err, rows[i].cut);
+        wf_graph_free(&g);
+    }
+}
+
+static void a_shape_that_depends_on_data_is_refused_by_name(void **state)
+{
+    wf_graph *g = cut_by("NonZero");
+    wf_compile_spec spec = {.graph = g, .mode = WF_COMPILE_TRAIN, .batch = 8};
+    wf_compiled *c;
+    wf_err err = {0};
+
+    (void)state;
+    assert_int_equal(refused(&spec, &err), WF_UNSUPPORTED);
+    assert_says(err,
+                "NonZero \"n/NonZero\": axis 1 of its result \"n/NonZero\", which is int64[2, ?]");
+    spec.mode = WF_COMPILE_RUN; /* one evaluation looks at the data */
+    c = compile(&spec);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +236,8 @@ int main(void)
         cmocka_unit_test(a_shared_gradient_is_pushed_from_two_values),
         cmocka_unit_test(a_fixed_batch_is_refused_in_words),
         cmocka_unit_test(a_model_without_variables_is_refused),
+        cmocka_unit_test(what_cuts_a_gradient_is_named),
+        cmocka_unit_test(a_shape_that_depends_on_data_is_refused_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

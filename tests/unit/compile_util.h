@@ -122,19 +122,31 @@ static inline wf_value *add_input(wf_graph *g, const char *name, wf_dtype dtype,
     return v;
 }
 
-/* A trainable f32 variable whose element i is a small number that depends on i. */
-static inline wf_value *add_variable(wf_graph *g, const char *name, uint32_t rank,
-                                     const int64_t dims[])
+/* A trainable variable whose element i is a small number that depends on i. */
+static inline wf_value *add_typed_variable(wf_graph *g, const char *name, wf_dtype dtype,
+                                           uint32_t rank, const int64_t dims[])
 {
     wf_err err = {0};
     wf_tensor *t = NULL;
     wf_value *v = NULL;
 
-    must(wf_tensor_new(WF_F32, rank, dims, &t, &err), &err);
-    for (int64_t i = 0; i < wf_elems(t); i++)
-        wf_f32_mut(t)[i] = (float)((i * 7 + 3) % 11) / 11.0f - 0.4f;
+    must(wf_tensor_new(dtype, rank, dims, &t, &err), &err);
+    for (int64_t i = 0; i < wf_elems(t); i++) {
+        float x = (float)((i * 7 + 3) % 11) / 11.0f - 0.4f;
+
+        if (dtype == WF_F64)
+            ((double *)t->data)[i] = (double)x;
+        else
+            wf_f32_mut(t)[i] = x;
+    }
     must(wf_graph_add_variable(g, name, WF_VAR_TRAINABLE, &t, &v, &err), &err);
     return v;
+}
+
+static inline wf_value *add_variable(wf_graph *g, const char *name, uint32_t rank,
+                                     const int64_t dims[])
+{
+    return add_typed_variable(g, name, WF_F32, rank, dims);
 }
 
 #endif

@@ -88,7 +88,7 @@ static void a_cycle_is_named(void **state)
     wf_err err;
 
     (void)state;
-    wf_graph_node(g, "first")->in[0] = wf_graph_value(g, "y");
+    wf_node_set_in(wf_graph_node(g, "first"), 0, wf_graph_value(g, "y"));
     assert_int_equal(wf_graph_sort(g, &err), WF_INVALID);
     assert_says(err, "cycle");
     assert_says(err, "\"first\"");

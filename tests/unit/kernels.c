@@ -15,12 +15,13 @@ static const wf_kernel *kernel_of(const wf_op *op)
     return NULL;
 }
 
-/* Pull and Push are ports of a plan, and Constant is a known value. What reading a file puts others
- * in the place of (If, Loop, Attention) is neither folded nor run, and says so in its note. */
+/* Pull and Push are ports of a plan; the mode pass decides Training; Constant is a known value. What
+ * reading a file puts others in the place of (If, Loop, Attention) is neither folded nor run. */
 static bool needs_none(const wf_op *op)
 {
-    return strcmp(op->name, "Pull") == 0 || strcmp(op->name, "Push") == 0 ||
-           strcmp(op->name, "Constant") == 0 || op->flags & WF_OP_READ_AWAY;
+    return strcmp(op->name, "Training") == 0 || strcmp(op->name, "Pull") == 0 ||
+           strcmp(op->name, "Push") == 0 || strcmp(op->name, "Constant") == 0 ||
+           op->flags & WF_OP_READ_AWAY;
 }
 
 static void every_operation_has_a_kernel(void **state)

@@ -113,8 +113,11 @@ static void unknown_operations_are_named_together(void **state)
     (void)state;
     rename_to(&s.g->node[0]->op_type, "Gem");
     rename_to(&s.g->node[1]->op_type, "Frobnicate");
-    assert_int_equal(reads(s, "2 operations that weft does not have: Gem (did you mean Gemm?), "
-                              "Frobnicate"),
+    rename_to(&s.g->node[0]->name, "first");
+    rename_to(&s.g->node[1]->name, "odd");
+    assert_int_equal(reads(s,
+                           "2 operations of opset 18 that weft does not have: Gem \"first\" (did "
+                           "you mean Gemm?), Frobnicate \"odd\""),
                      WF_UNSUPPORTED);
 }
 

@@ -96,7 +96,10 @@ static wf_flow enlarge(wf_layer *l)
 
 const wf_layer_row wf_layer_cropping1d = {"cropping1d", 1, 1, crop};
 const wf_layer_row wf_layer_cropping2d = {"cropping2d", 1, 1, crop};
+const wf_layer_row wf_layer_cropping3d = {"cropping3d", 1, 1, crop};
 const wf_layer_row wf_layer_up_sampling1d = {"up_sampling1d", 1, 1, enlarge};
 const wf_layer_row wf_layer_up_sampling2d = {"up_sampling2d", 1, 1, enlarge};
+const wf_layer_row wf_layer_up_sampling3d = {"up_sampling3d", 1, 1, enlarge};
 const wf_layer_row wf_layer_zero_padding1d = {"zero_padding1d", 1, 1, pad};
 const wf_layer_row wf_layer_zero_padding2d = {"zero_padding2d", 1, 1, pad};
+const wf_layer_row wf_layer_zero_padding3d = {"zero_padding3d", 1, 1, pad};

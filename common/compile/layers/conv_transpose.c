@@ -11,8 +11,8 @@ static wf_flow build(wf_layer *l)
 {
     uint32_t n = wf_layer_spatial(l);
     wf_value *in[3] = {wf_layer_image(l, n), NULL, NULL};
-    int64_t filters = wf_conf_int(l->item, "filters", 1), kernel[2], stride[2], dilation[2];
-    int64_t dims[4] = {0, filters}, pads[4] = {0}, extra[2] = {0};
+    int64_t filters = wf_conf_int(l->item, "filters", 1), kernel[3], stride[3], dilation[3];
+    int64_t dims[5] = {0, filters}, pads[6] = {0}, extra[3] = {0};
     bool same = !strcmp(wf_conf_text(l->item, "padding", "valid"), "same");
     wf_fans fans = {.in = (double)filters, .out = 0, .out_first = true};
     wf_attr attrs[5];
@@ -47,3 +47,4 @@ static wf_flow build(wf_layer *l)
 
 const wf_layer_row wf_layer_conv1d_transpose = {"conv1d_transpose", 1, 1, build};
 const wf_layer_row wf_layer_conv2d_transpose = {"conv2d_transpose", 1, 1, build};
+const wf_layer_row wf_layer_conv3d_transpose = {"conv3d_transpose", 1, 1, build};

@@ -52,8 +52,11 @@ const wf_layer_row wf_layer_global_average_pooling1d = {"global_average_pooling1
                                                         global_average};
 const wf_layer_row wf_layer_global_average_pooling2d = {"global_average_pooling2d", 1, 1,
                                                         global_average};
+const wf_layer_row wf_layer_global_average_pooling3d = {"global_average_pooling3d", 1, 1,
+                                                        global_average};
 const wf_layer_row wf_layer_global_max_pooling1d = {"global_max_pooling1d", 1, 1, global_max};
 const wf_layer_row wf_layer_global_max_pooling2d = {"global_max_pooling2d", 1, 1, global_max};
+const wf_layer_row wf_layer_global_max_pooling3d = {"global_max_pooling3d", 1, 1, global_max};
 const wf_layer_row wf_layer_max_pooling1d = {"max_pooling1d", 1, 1, max};
 const wf_layer_row wf_layer_max_pooling2d = {"max_pooling2d", 1, 1, max};
 const wf_layer_row wf_layer_max_pooling3d = {"max_pooling3d", 1, 1, max};

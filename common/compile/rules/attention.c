@@ -17,16 +17,17 @@ typedef struct form {
     bool has_fill, fills_false, trans_k;
 } form;
 
-/* Whether v is made of constants alone. Looks at so many nodes and no more: masks are small. */
-static bool is_fixed(const wf_value *v, int *left)
+/* Whether no variable is in v, so that no gradient is wanted of it. Looks at so many nodes and no
+ * more: masks are small. */
+static bool is_untrained(const wf_value *v, int *left)
 {
-    if (wf_value_is_constant(v))
-        return true;
-    if (!v->producer || v->producer->n_in == 0 || --*left < 0 ||
+    if (!v->producer)
+        return v->variable == WF_VAR_NOT || v->variable == WF_VAR_FROZEN;
+    if (v->producer->n_in == 0 || --*left < 0 ||
         (v->producer->op->flags & (WF_OP_RANDOM | WF_OP_STATEFUL)))
         return false;
     for (uint32_t i = 0; i < v->producer->n_in; i++)
-        if (v->producer->in[i] && !is_fixed(v->producer->in[i], left))
+        if (v->producer->in[i] && !is_untrained(v->producer->in[i], left))
             return false;
     return true;
 }
@@ -48,7 +49,7 @@ static wf_value *unmasked(wf_value *scores, form *f)
     if (where)
         return NULL;
     for (uint32_t i = 0; add && i < 2; i++)
-        if (is_fixed(add->in[i], &left)) {
+        if (is_untrained(add->in[i], &left)) {
             f->mask = add->in[i];
             return add->in[1 - i];
         }

@@ -65,23 +65,14 @@ static bool may_take(const wf_rewrite *r, const wf_value *v, const wf_value *y)
            wf_rewrite_sole(r, v) && all_lie_under(v->producer, y);
 }
 
-/* The one node that reads v. */
-static const wf_node *reader_of(const wf_rewrite *r, const wf_value *v)
-{
-    for (size_t i = v->producer->index; i < r->u->graph->n_nodes; i++)
-        for (uint32_t k = 0; k < r->u->graph->nodes[i]->n_in; k++)
-            if (r->u->graph->nodes[i]->in[k] == v)
-                return r->u->graph->nodes[i];
-    return NULL;
-}
-
 static bool is_root(const wf_rewrite *r, const wf_node *n)
 {
     const wf_node *reader;
 
     if (!is_step(n) || !all_lie_under(n, n->out[0]))
         return false;
-    reader = wf_rewrite_sole(r, n->out[0]) ? reader_of(r, n->out[0]) : NULL;
+    reader =
+        wf_rewrite_sole(r, n->out[0]) && n->out[0]->n_uses == 1 ? n->out[0]->first_use->node : NULL;
     return !reader || !is_step(reader) || !all_lie_under(reader, reader->out[0]) ||
            !may_take(r, n->out[0], reader->out[0]);
 }

@@ -45,9 +45,7 @@ static wf_status take(wf_rewrite *r, wf_node *grad, const pair *p, wf_value *con
     memcpy(in, grad->in, grad->n_in * sizeof in[0]);
     in[p->y + 1] = kept[0];
     in[p->y + 2] = kept[1];
-    grad->in = in;
-    grad->n_in += 2;
-    return WF_OK;
+    return wf_node_set_ins(r->u->graph, grad, grad->n_in + 2, in, r->err);
 }
 
 static wf_status keep(wf_rewrite *r, const pair *p)

@@ -18,7 +18,12 @@ wf_node *wf_rewrite_made_by(const wf_node *n, uint32_t i, const char *op)
 
 bool wf_rewrite_sole(const wf_rewrite *r, const wf_value *v)
 {
-    return wf_uses(r->u->graph, v) == 1 && !wf_is_output(r->u->graph, v);
+    size_t readers = 0;
+
+    /* Who asks for a dtype alone can ask it of another. */
+    for (const wf_use *u = v->first_use; u && readers < 2; u = u->next)
+        readers += !wf_node_is(u->node, WF_DOMAIN_ONNX, "CastLike") || u->node->in[0] == v;
+    return readers == 1 && !wf_is_output(r->u->graph, v);
 }
 
 bool wf_rewrite_uniform(const wf_value *v, double *out)

@@ -35,14 +35,19 @@ typedef struct wf_rewrite_rule {
 extern const wf_rewrite_rule wf_rules_attention[];
 extern const wf_rewrite_rule wf_rules_casts[];
 extern const wf_rewrite_rule wf_rules_chain[];
+extern const wf_rewrite_rule wf_rules_cross_entropy[];
+extern const wf_rewrite_rule wf_rules_elementwise_transposes[];
 extern const wf_rewrite_rule wf_rules_gelu[];
 extern const wf_rewrite_rule wf_rules_identities[];
 extern const wf_rewrite_rule wf_rules_layer_norm[];
 extern const wf_rewrite_rule wf_rules_linear[];
 extern const wf_rewrite_rule wf_rules_log_sigmoid[];
+extern const wf_rewrite_rule wf_rules_norm_fold[];
 extern const wf_rewrite_rule wf_rules_powers[];
+extern const wf_rewrite_rule wf_rules_product[];
 extern const wf_rewrite_rule wf_rules_recurrent[];
 extern const wf_rewrite_rule wf_rules_shapes[];
+extern const wf_rewrite_rule wf_rules_slices[];
 extern const wf_rewrite_rule wf_rules_transposes[];
 
 /* Applies the lists in order, sweep after sweep; the graph is sorted and inferred then. `lists`
@@ -55,7 +60,8 @@ WF_MUST_USE wf_status wf_rules_apply(wf_unit *u, const wf_rewrite_rule *const li
 wf_node *wf_rewrite_made_by(const wf_node *n, uint32_t i, const char *op);
 /* The same for a value. */
 wf_node *wf_rewrite_maker(const wf_value *v, const char *op);
-/* Whether v is read once, and that not as an output of the graph: who reads it may make it. */
+/* Whether v is read once, and that not as an output of the graph: who reads it may make it. A
+ * CastLike that asks for v's dtype alone does not count. */
 bool wf_rewrite_sole(const wf_rewrite *r, const wf_value *v);
 /* The number that all elements of v are, if that is known: a constant, or one filled at run time,
  * also through casts. */

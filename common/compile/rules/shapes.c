@@ -44,7 +44,7 @@ static wf_status reshape(wf_rewrite *r)
     if (!wf_value_is_constant(n->in[1])) {
         target = wf_emit_ints(&e, (uint32_t)n->out[0]->rank, dims);
         WF_TRY(wf_emit_end(&e));
-        n->in[1] = target;
+        wf_node_set_in(n, 1, target);
         r->changed = true;
     }
     for (size_t i = 0; i < WF_COUNT(movers); i++) {
@@ -55,8 +55,34 @@ static wf_status reshape(wf_rewrite *r)
         /* A 0 in the old target would now copy another input's axis. */
         target = wf_emit_ints(&e, (uint32_t)n->out[0]->rank, dims);
         WF_TRY(wf_emit_end(&e));
-        n->in[0] = before->in[0];
-        n->in[1] = target;
+        wf_node_set_in(n, 0, before->in[0]);
+        wf_node_set_in(n, 1, target);
+        r->changed = true;
+    }
+    return WF_OK;
+}
+
+static bool is_single(const wf_value *v)
+{
+    for (int32_t i = 0; i < v->rank; i++)
+        if (v->axes[i].size != 1)
+            return false;
+    return v->rank >= 0;
+}
+
+/* One number spread over the shape that the other operand has already: arithmetic spreads it by
+ * itself. The gradient of every mean begins so. */
+static wf_status spread(wf_rewrite *r)
+{
+    wf_node *n = r->n;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        const wf_node *expand = wf_rewrite_made_by(n, i, "Expand");
+
+        if (!expand || !is_single(expand->in[0]) || expand->in[0]->rank > n->out[0]->rank ||
+            !wf_same_shape(n->in[1 - i], n->out[0]) || wf_rewrite_made_by(n, 1 - i, "Expand"))
+            continue;
+        wf_node_set_in(n, i, expand->in[0]);
         r->changed = true;
     }
     return WF_OK;
@@ -118,5 +144,7 @@ const wf_rewrite_rule wf_rules_shapes[] = {
     {WF_DOMAIN_ONNX, "Expand", same_shape},    {WF_DOMAIN_ONNX, "Tile", same_shape},
     {WF_DOMAIN_ONNX, "Concat", alone},         {WF_DOMAIN_ONNX, "Slice", whole},
     {WF_DOMAIN_ONNX, "Squeeze", back},         {WF_DOMAIN_ONNX, "Unsqueeze", back},
-    {WF_DOMAIN_WEFT, "SumToLike", same_shape}, {0},
+    {WF_DOMAIN_WEFT, "SumToLike", same_shape}, {WF_DOMAIN_ONNX, "Add", spread},
+    {WF_DOMAIN_ONNX, "Sub", spread},           {WF_DOMAIN_ONNX, "Mul", spread},
+    {WF_DOMAIN_ONNX, "Div", spread},           {0},
 };

@@ -2,7 +2,8 @@
 /* common/graph/ops/reshape.c - Reshape: 0 copies an axis (unless allowzero), one -1 takes the rest.
  *
  * With a symbolic batch the target is often [batch, -1] computed from Shape. So the size of -1 is
- * found by cancelling: symbols of the input against symbols of the target, then numbers.
+ * found by cancelling: symbols of the input against symbols of the target, then numbers. One symbol
+ * that is left keeps its factor: [batch, 12, 32] to [-1, 32] is ["12*batch", 32], and back again.
  */
 #include "common/base/size.h"
 #include "common/graph/emit.h"
@@ -13,19 +14,25 @@
 /* A product of sizes: number times symbols, or nothing sure at all. */
 typedef struct product {
     int64_t number;
-    const wf_axis *symbolic[WF_MAX_RANK];
+    const char *symbols[WF_MAX_RANK]; /* without factors */
     uint32_t n;
-    bool unsure; /* an axis without a symbol is in it, or it overflows */
+    int64_t bound; /* -1: none */
+    bool unsure;   /* an axis without a symbol is in it, or it overflows */
 } product;
 
 static void times(product *p, const wf_axis *axis)
 {
-    if (axis->size >= 0)
-        p->unsure = p->unsure || __builtin_mul_overflow(p->number, axis->size, &p->number);
-    else if (axis->symbol)
-        p->symbolic[p->n++] = axis;
-    else
+    int64_t factor = axis->size;
+
+    if (axis->size < 0 && !axis->symbol) {
         p->unsure = true;
+        return;
+    }
+    if (axis->size < 0)
+        factor = wf_symbol_factor(axis->symbol, &p->symbols[p->n++]);
+    p->unsure = p->unsure || __builtin_mul_overflow(p->number, factor, &p->number);
+    if (p->bound >= 0 && (axis->bound < 0 || !wf_mul_i64(p->bound, axis->bound, &p->bound)))
+        p->bound = -1;
 }
 
 static void cancel(product *p, product *q)
@@ -33,26 +40,30 @@ static void cancel(product *p, product *q)
     for (uint32_t i = 0; i < p->n;) {
         uint32_t k = 0;
 
-        while (k < q->n && !wf_axis_same(p->symbolic[i], q->symbolic[k]))
+        while (k < q->n && strcmp(p->symbols[i], q->symbols[k]) != 0)
             k++;
         if (k == q->n) {
             i++;
             continue;
         }
-        q->symbolic[k] = q->symbolic[--q->n];
-        p->symbolic[i] = p->symbolic[--p->n];
+        q->symbols[k] = q->symbols[--q->n];
+        p->symbols[i] = p->symbols[--p->n];
     }
 }
 
 /* The axis that -1 stands for, so that all == rest x axis. */
-static wf_status solve(product *all, product *rest, wf_axis *axis, wf_err *err)
+static wf_status solve(wf_graph *g, product *all, product *rest, wf_axis *axis, wf_err *err)
 {
+    int64_t bound =
+        rest->n == 0 && rest->number > 0 && all->bound >= 0 ? all->bound / rest->number : -1;
+
     *axis = wf_axis_unknown(-1);
     if (all->unsure || rest->unsure)
         return WF_OK;
     cancel(all, rest);
-    if (rest->n == 0 && all->n == 1 && all->number == rest->number)
-        *axis = *all->symbolic[0];
+    if (rest->n == 0 && all->n == 1 && rest->number > 0 && all->number > 0 &&
+        all->number % rest->number == 0)
+        return wf_axis_multiple(g, all->number / rest->number, all->symbols[0], bound, axis, err);
     if (rest->n || all->n || (rest->number == 0 && all->number == 0))
         return WF_OK;
     if (rest->number == 0 || all->number % rest->number)
@@ -95,11 +106,11 @@ static wf_status target(const wf_node *n, const wf_elem shape[], uint32_t rank, 
     return WF_OK;
 }
 
-static wf_status reshape(const wf_node *n, const wf_elem shape[], uint32_t rank, wf_axis axes[],
-                         wf_err *err)
+static wf_status reshape(wf_graph *g, const wf_node *n, const wf_elem shape[], uint32_t rank,
+                         wf_axis axes[], wf_err *err)
 {
     const wf_value *x = n->in[0];
-    product all = {.number = 1}, rest = {.number = 1};
+    product all = {.number = 1, .bound = 1}, rest = {.number = 1, .bound = 1};
     bool copied[WF_MAX_RANK] = {0};
     uint32_t hole;
 
@@ -111,7 +122,7 @@ static wf_status reshape(const wf_node *n, const wf_elem shape[], uint32_t rank,
         if (i != hole && !copied[i])
             times(&rest, &axes[i]);
     if (hole < rank)
-        return solve(&all, &rest, &axes[hole], err);
+        return solve(g, &all, &rest, &axes[hole], err);
     if (all.unsure || rest.unsure || all.n || rest.n || all.number == rest.number)
         return WF_OK;
     return wf_fail(err, WF_SHAPE, NULL, "%lld elements do not fit into %lld", (long long)all.number,
@@ -143,7 +154,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
                        rank, WF_MAX_RANK);
     if (x->rank < 0)
         return WF_OK;
-    WF_TRY(wf_err_wrap(err, reshape(n, elems, rank, axes, err), "the input is %s",
+    WF_TRY(wf_err_wrap(err, reshape(g, n, elems, rank, axes, err), "the input is %s",
                        wf_value_str(x, text, sizeof text)));
     wf_out_axes(n, 0, x->dtype, rank, axes);
     return wf_carry_input(g, n, err);

@@ -69,21 +69,17 @@ wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, wf_err *err)
     size_t count;
     const int64_t *axes = wf_node_ints(n, "axes", &count);
     wf_emit e = wf_emit_begin(g, n->name, err);
-    wf_value **in;
+    wf_value *in[2];
 
     if (!axes)
         return WF_OK;
     if (n->n_in != 1 || count > WF_MAX_RANK)
         return wf_fail(err, WF_INVALID, NULL, "%s \"%s\" has its axes twice, or too many of them",
                        n->op->name, n->name);
-    in = wf_arena_array(g->arena, 2, sizeof in[0]);
-    if (!in)
-        return wf_fail_nomem(err, 2 * sizeof in[0]);
     in[0] = n->in[0];
     in[1] = wf_emit_ints(&e, (uint32_t)count, axes);
     WF_TRY(wf_emit_end(&e));
-    n->in = in;
-    n->n_in = 2;
+    WF_TRY(wf_node_set_ins(g, n, 2, in, err));
     wf_node_drop_attr(n, "axes");
     return WF_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/matmul.c - MatMul: products of the last two axes, the axes before them
- * broadcast; vectors are rows on the left and columns on the right. */
+ * broadcast; vectors are rows on the left and columns on the right. And Product, which reads them
+ * transposed. */
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/product.h"
 #include "common/kernels/cpu/walk.h"
@@ -39,15 +40,17 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
         return wf_fail_nomem(err, sizeof *s);
     p = &s->product;
     *p = (wf_product){.dtype = a->dtype,
-                      .m = a->rank > 1 ? wf_dim(a, -2) : 1,
-                      .n = b->rank > 1 ? wf_dim(b, -1) : 1,
-                      .k = wf_dim(a, -1),
+                      .trans_a = wf_node_int(prep->node, "transA", 0) != 0,
+                      .trans_b = wf_node_int(prep->node, "transB", 0) != 0,
                       .alpha = 1};
+    p->m = a->rank > 1 ? wf_dim(a, p->trans_a ? -1 : -2) : 1;
+    p->n = b->rank > 1 ? wf_dim(b, p->trans_b ? -2 : -1) : 1;
+    p->k = wf_dim(a, p->trans_a ? -2 : -1);
     heads[0].rank = a->rank > 2 ? a->rank - 2 : 0;
     heads[1].rank = b->rank > 2 ? b->rank - 2 : 0;
     head.rank = WF_MAX(heads[0].rank, heads[1].rank);
     wf_walk_broadcast(&s->batch, &head, 2, operands);
-    if (heads[1].rank == 0 && heads[0].rank > 0) {
+    if (heads[1].rank == 0 && heads[0].rank > 0 && !p->trans_a) {
         /* One right side for all: the matrices of A lie below each other and are one. */
         p->m *= s->batch.elems;
         head.rank = 0;
@@ -104,5 +107,6 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
 
 const wf_kernel wf_kernels_matmul[] = {
     WF_ROW("MatMul", WF_TYPES_FLOAT, matmul, .prepare = prepare),
+    WF_ROW("Product", WF_TYPES_FLOAT, matmul, .domain = WF_DOMAIN_WEFT, .prepare = prepare),
     {0},
 };
