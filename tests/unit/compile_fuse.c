@@ -217,9 +217,8 @@ static wf_compiled *compile_recurrent(const char *op, int64_t gates, float clip)
 
     lab_open(&l, 3, three_axes);
     v = wf_emit_op(&l.e, op, 3,
-                   (wf_value *[]){l.x,
-                                  add_variable(l.g, "w", 3, (const int64_t[]){1, 4 * gates, 3}),
-                                  add_variable(l.g, "r", 3, (const int64_t[]){1, 4 * gates, 4})},
+                   (wf_value *[]){l.x, lab_variable(&l, "w", 3, (const int64_t[]){1, 4 * gates, 3}),
+                                  lab_variable(&l, "r", 3, (const int64_t[]){1, 4 * gates, 4})},
                    clip > 0 ? 2 : 1, attrs);
     return lab_close_grad(&l, v);
 }
