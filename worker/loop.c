@@ -183,6 +183,69 @@ static wf_status pull_for(wf_worker *w, uint32_t step, wf_err *err)
     return wf_client_pull(w->client, set, step, err);
 }
 
+/* A message's list of measures, and the bytes that it borrows. */
+typedef struct measure_list {
+    Weft__Metric rows[WF_MEASURES_MOST], *list[WF_MEASURES_MOST];
+    size_t n;
+    wf_bytes sums;
+} measure_list;
+
+static wf_status list_measures(measure_list *to, wf_measure metrics[], uint32_t n, wf_err *err)
+{
+    size_t starts[WF_MEASURES_MOST + 1] = {0};
+
+    to->sums = (wf_bytes){0};
+    to->n = WF_MIN(n, (uint32_t)WF_MEASURES_MOST);
+    for (size_t i = 0; i < to->n; i++) {
+        starts[i] = to->sums.size;
+        if (metrics[i].sums.n)
+            wf_sums_encode(&metrics[i].sums, &to->sums);
+    }
+    starts[to->n] = to->sums.size;
+    for (size_t i = 0; i < to->n; i++) { /* once the bytes move no more */
+        weft__metric__init(&to->rows[i]);
+        to->rows[i].name = metrics[i].name;
+        to->rows[i].metric = metrics[i].metric;
+        to->rows[i].sum = metrics[i].sum;
+        to->rows[i].count = metrics[i].count;
+        to->rows[i].sums.len = starts[i + 1] - starts[i];
+        to->rows[i].sums.data = to->rows[i].sums.len ? to->sums.data + starts[i] : NULL;
+        to->list[i] = &to->rows[i];
+    }
+    return wf_bytes_check(&to->sums, err);
+}
+
+static wf_status say_progress(wf_worker *w, wf_err *err)
+{
+    Weft__Progress body = WEFT__PROGRESS__INIT;
+    Weft__Split open[WF_WORKER_SPLITS], *open_list[WF_WORKER_SPLITS];
+    measure_list measures;
+    wf_status rc;
+
+    if (!w->master->up)
+        return WF_OK;
+    rc = list_measures(&measures, w->metrics, w->n_metrics, err);
+    body.metrics = measures.list;
+    body.n_metrics = measures.n;
+    body.open = open_list;
+    body.n_open = wf_splits_open(w, open, open_list);
+    body.steps = wf_client_acked(w->client);
+    body.samples = w->samples;
+    body.dropped = w->dropped;
+    body.compute_ns = w->compute_ns;
+    body.wait_ns = w->wait_ns;
+    body.transfer_ns = w->transfer_ns;
+    body.data_ns = w->data_ns;
+    w->dropped = 0;
+    w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
+    if (rc == WF_OK)
+        rc = wf_worker_say(w, WF_PROGRESS, &body.base, err);
+    wf_bytes_close(&measures.sums);
+    wf_measures_close(w->metrics, w->n_metrics);
+    w->n_metrics = 0;
+    return rc;
+}
+
 wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[], wf_err *err)
 {
     wf_open_split *s = wf_splits_current(w);
@@ -206,6 +269,8 @@ wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[
     w->samples += w->batch.end - w->batch.begin;
     for (uint32_t i = 0; i < n; i++)
         WF_TRY(add_metric(w, &metrics[i], err));
+    if (w->dropped) /* before its split is done: the job may end with that */
+        WF_TRY(say_progress(w, err));
     return wf_splits_settle(w, err);
 }
 
@@ -323,38 +388,6 @@ static wf_status try_evaluate(wf_worker *w, wf_err *err)
     return w->conf.ops.evaluate(w->conf.ops.arg, WF_EVAL_SET, err);
 }
 
-/* A message's list of measures, and the bytes that it borrows. */
-typedef struct measure_list {
-    Weft__Metric rows[WF_MEASURES_MOST], *list[WF_MEASURES_MOST];
-    size_t n;
-    wf_bytes sums;
-} measure_list;
-
-static wf_status list_measures(measure_list *to, wf_measure metrics[], uint32_t n, wf_err *err)
-{
-    size_t starts[WF_MEASURES_MOST + 1] = {0};
-
-    to->sums = (wf_bytes){0};
-    to->n = WF_MIN(n, (uint32_t)WF_MEASURES_MOST);
-    for (size_t i = 0; i < to->n; i++) {
-        starts[i] = to->sums.size;
-        if (metrics[i].sums.n)
-            wf_sums_encode(&metrics[i].sums, &to->sums);
-    }
-    starts[to->n] = to->sums.size;
-    for (size_t i = 0; i < to->n; i++) { /* once the bytes move no more */
-        weft__metric__init(&to->rows[i]);
-        to->rows[i].name = metrics[i].name;
-        to->rows[i].metric = metrics[i].metric;
-        to->rows[i].sum = metrics[i].sum;
-        to->rows[i].count = metrics[i].count;
-        to->rows[i].sums.len = starts[i + 1] - starts[i];
-        to->rows[i].sums.data = to->rows[i].sums.len ? to->sums.data + starts[i] : NULL;
-        to->list[i] = &to->rows[i];
-    }
-    return wf_bytes_check(&to->sums, err);
-}
-
 wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[], const wf_err *why,
                               wf_err *err)
 {
@@ -382,34 +415,10 @@ wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[], co
 
 static wf_status report_progress(wf_worker *w, int64_t now_ns, wf_err *err)
 {
-    Weft__Progress body = WEFT__PROGRESS__INIT;
-    Weft__Split open[WF_WORKER_SPLITS], *open_list[WF_WORKER_SPLITS];
-    measure_list measures;
-    wf_status rc;
-
     if (now_ns - w->reported_ns < w->conf.progress_ns || !w->master->up)
         return WF_OK;
     w->reported_ns = now_ns;
-    rc = list_measures(&measures, w->metrics, w->n_metrics, err);
-    body.metrics = measures.list;
-    body.n_metrics = measures.n;
-    body.open = open_list;
-    body.n_open = wf_splits_open(w, open, open_list);
-    body.steps = wf_client_acked(w->client);
-    body.samples = w->samples;
-    body.dropped = w->dropped;
-    body.compute_ns = w->compute_ns;
-    body.wait_ns = w->wait_ns;
-    body.transfer_ns = w->transfer_ns;
-    body.data_ns = w->data_ns;
-    w->dropped = 0;
-    w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
-    if (rc == WF_OK)
-        rc = wf_worker_say(w, WF_PROGRESS, &body.base, err);
-    wf_bytes_close(&measures.sums);
-    wf_measures_close(w->metrics, w->n_metrics);
-    w->n_metrics = 0;
-    return rc;
+    return say_progress(w, err);
 }
 
 wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
