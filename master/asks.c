@@ -290,6 +290,7 @@ wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, w
 static wf_status stop(wf_master *m, const char *name, wf_err *err)
 {
     wf_job *j = wf_job_find(m, name);
+    wf_status rc;
 
     if (!j)
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
@@ -297,11 +298,16 @@ static wf_status stop(wf_master *m, const char *name, wf_err *err)
     if (wf_job_over(j->state))
         return wf_fail(err, WF_INVALID, NULL, "job %s is %s already", name,
                        wf_job_state_name(j->state));
+    if (j->stop_asked && m->job == j && j->state != WF_JOB_RUNNING)
+        return WF_OK; /* on disk since; whoever asks again and again must not fill it */
     j->stop_asked = true;
     if (m->job != j)
         return wf_job_stop(m, j, err);
     /* On disk in every state: a master that starts again must not forget that it was asked. */
-    return wf_job_enter(m, j, j->state == WF_JOB_RUNNING ? WF_JOB_STOPPING : j->state, NULL, err);
+    rc = wf_job_enter(m, j, j->state == WF_JOB_RUNNING ? WF_JOB_STOPPING : j->state, NULL, err);
+    if (rc != WF_OK)
+        j->stop_asked = false; /* not on disk: to be asked again */
+    return rc;
 }
 
 static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
