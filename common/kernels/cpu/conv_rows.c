@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/conv_rows.c */
-#include "common/kernels/cpu/conv_rows.h"
+/* common/kernels/cpu/conv_rows.c - convolutions in bfloat16 as one matrix product over all pixels
+ * of a batch: for maps so small that oneDNN's convolutions, which go by rows of a map, leave most
+ * of a tile empty.
+ *
+ * A row is a pixel: images [images in, c], maps [images out, m], columns [images out, taps c],
+ * whose taps lie outside and channels inside, so that a tap is one copy. Weights are [m, taps c]
+ * likewise.
+ */
 #include "common/base/size.h"
 #include "common/kernels/cpu/bf16.h"
-#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/conv.h"
 #include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/onednn_conv.h"
 #include "common/kernels/cpu/product.h"
 
 #include <string.h>
 
 enum { ALIGN = 64, BLOCK = 16 };
+/* Outputs along a map up to which this way is taken; oneDNN 2.6 fills its tiles along them, and its
+ * gradients of weights are the worst at that (bench/models.py --bf16). */
+enum { MOST = 4, MOST_FOR_WEIGHTS = 16 };
 /* Gradients of weights up to LARGE bytes: groups of images with sums of their own, and the most
  * bytes of columns that a group makes at a time. How many groups there are is a matter of the
  * shape, so that sums do not depend on threads. Larger ones are one product over all pixels. */
 enum { GROUPS = 8, LARGE = 4 << 20, COLUMNS = 2 << 20 };
 
-struct wf_conv_rows {
+typedef struct conv_rows {
     wf_onednn_conv_shape s;
     int64_t in, out, taps; /* pixels of an image and of a map; taps of a channel */
     wf_product_way *product;
@@ -26,10 +36,10 @@ struct wf_conv_rows {
     wf_onednn_product **of_group; /* [groups]; the product above is NULL then */
     int64_t groups, some;         /* images at a time */
     size_t room, scratch;
-};
+} conv_rows;
 
 typedef struct job {
-    const wf_conv_rows *v;
+    const conv_rows *v;
     const float *from;
     void *to;
     int64_t inner, outer; /* an item: [outer, inner] here, [inner, outer] there */
@@ -100,7 +110,7 @@ static int64_t pixel(const wf_onednn_conv_shape *s, int64_t o, int64_t k)
 }
 
 /* The columns of one image, from its rows. */
-static void image_columns(const wf_conv_rows *v, const char *x, char *to)
+static void image_columns(const conv_rows *v, const char *x, char *to)
 {
     size_t row = (size_t)v->s.c * sizeof(uint16_t);
 
@@ -118,7 +128,7 @@ static void image_columns(const wf_conv_rows *v, const char *x, char *to)
 static void columns_of(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const wf_conv_rows *v = j->v;
+    const conv_rows *v = j->v;
     size_t row = (size_t)v->s.c * sizeof(uint16_t);
 
     for (int64_t i = begin; i < end; i++)
@@ -137,7 +147,7 @@ WF_MULTIVERSION static void add(const float *x, float *y, int64_t n)
 static void add_columns(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const wf_conv_rows *v = j->v;
+    const conv_rows *v = j->v;
 
     for (int64_t i = begin; i < end; i++) {
         const float *from = j->from + i * v->out * v->taps * v->s.c;
@@ -172,7 +182,7 @@ static int64_t divisor(int64_t n, int64_t most)
 }
 
 /* The product of a group adds what a few images give: maps [m, some out] times columns. */
-static bool make_groups(wf_prep *prep, wf_conv_rows *v)
+static bool make_groups(wf_prep *prep, conv_rows *v)
 {
     const wf_onednn_conv_shape *s = &v->s;
     int64_t wide = v->taps * s->c, image = v->out * wide * (int64_t)sizeof(uint16_t);
@@ -202,10 +212,10 @@ static bool make_groups(wf_prep *prep, wf_conv_rows *v)
     return true;
 }
 
-static wf_status make_product(wf_prep *prep, wf_conv_rows *v, wf_err *err)
+static wf_status make_product(wf_prep *prep, conv_rows *v, wf_err *err)
 {
     const wf_onednn_conv_shape *s = &v->s;
-    bool forward = s->way == WF_ONEDNN_FORWARD, data = s->way == WF_ONEDNN_DATA;
+    bool forward = s->pass == WF_CONV_FORWARD, data = s->pass == WF_CONV_DATA;
     int64_t rows = s->images * v->out, wide = v->taps * s->c;
     wf_product p = {.dtype = WF_F32, .alpha = 1, .trans_b = forward};
     size_t end;
@@ -228,43 +238,52 @@ static wf_status make_product(wf_prep *prep, wf_conv_rows *v, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_conv_rows_prepare(wf_prep *prep, const wf_onednn_conv_shape *s, wf_conv_rows **out,
-                               wf_err *err)
+static void release(void *state)
 {
-    wf_conv_rows *v = wf_arena_alloc(prep->arena, sizeof *v);
+    conv_rows *v = state;
+
+    wf_product_release(v->product);
+    for (int64_t g = 0; v->of_group && g < v->groups; g++)
+        wf_onednn_product_free(v->of_group[g]);
+}
+
+static bool wants(const wf_conv *v)
+{
+    return v->bf16 && v->dtype == WF_F32 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
+           v->s.w.kernel[0] == 1 && v->batch > 0 && v->s.in_size > 0 && v->s.out_size > 0 &&
+           v->m > 0 && v->s.out[2] <= (v->pass == WF_CONV_WEIGHTS ? MOST_FOR_WEIGHTS : MOST);
+}
+
+static wf_status prepare(wf_prep *prep, const wf_conv *c, void **state, wf_err *err)
+{
+    conv_rows *v;
     bool there;
 
-    *out = NULL;
+    if (!wants(c))
+        return WF_OK;
+    v = wf_arena_alloc(prep->arena, sizeof *v);
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
-    *v = (wf_conv_rows){.s = *s,
-                        .in = s->in[0] * s->in[1],
-                        .out = s->out[0] * s->out[1],
-                        .taps = s->kernel[0] * s->kernel[1]};
-    if (s->way == WF_ONEDNN_WEIGHTS && s->m * v->taps * s->c * (int64_t)sizeof(float) <= LARGE) {
+    *v = (conv_rows){.s = wf_onednn_conv_shape_of(c, c->batch),
+                     .in = c->s.in_size,
+                     .out = c->s.out_size,
+                     .taps = c->s.taps};
+    if (c->pass == WF_CONV_WEIGHTS && c->m * v->taps * c->c * (int64_t)sizeof(float) <= LARGE) {
         there = make_groups(prep, v);
     } else {
         WF_TRY(make_product(prep, v, err));
         there = wf_product_is_bf16(v->product);
     }
-    if (there)
-        *out = v;
-    else
-        wf_conv_rows_release(v);
+    if (there) {
+        *state = v;
+    } else {
+        release(v);
+        prep->workspace_bytes = 0;
+    }
     return WF_OK;
 }
 
-void wf_conv_rows_release(wf_conv_rows *v)
-{
-    if (!v)
-        return;
-    wf_product_release(v->product);
-    for (int64_t g = 0; v->of_group && g < v->groups; g++)
-        wf_onednn_product_free(v->of_group[g]);
-    v->of_group = NULL;
-}
-
-static void each(const wf_run *run, const wf_conv_rows *v, wf_pool_fn *fn, int64_t items,
+static void each(const wf_run *run, const conv_rows *v, wf_pool_fn *fn, int64_t items,
                  int64_t inner, int64_t outer, const void *from, void *to)
 {
     job j = {v, from, to, inner, outer};
@@ -272,7 +291,7 @@ static void each(const wf_run *run, const wf_conv_rows *v, wf_pool_fn *fn, int64
     wf_pool_for(run->pool, items, WF_GRAIN / (inner * outer + 1) + 1, fn, &j);
 }
 
-static void make_columns(const wf_conv_rows *v, const wf_run *run, const float *x)
+static void make_columns(const conv_rows *v, const wf_run *run, const float *x)
 {
     char *at = run->workspace;
 
@@ -282,7 +301,7 @@ static void make_columns(const wf_conv_rows *v, const wf_run *run, const float *
 }
 
 typedef struct weights_job {
-    const wf_conv_rows *v;
+    const conv_rows *v;
     const float *x, *y;
     char *workspace;
     size_t sum; /* bytes of a group's sum */
@@ -291,7 +310,7 @@ typedef struct weights_job {
 /* Images [from, from + some) into the group's sum. */
 static void add_some(const weights_job *j, int64_t g, int64_t from)
 {
-    const wf_conv_rows *v = j->v;
+    const conv_rows *v = j->v;
     const wf_onednn_conv_shape *s = &v->s;
     char *own = j->workspace + (size_t)g * v->room;
     uint16_t *images = (void *)(own + v->images), *maps = (void *)(own + v->maps);
@@ -313,7 +332,7 @@ static void add_some(const weights_job *j, int64_t g, int64_t from)
 static void sum_groups(void *arg, int64_t begin, int64_t end)
 {
     const weights_job *j = arg;
-    const wf_conv_rows *v = j->v;
+    const conv_rows *v = j->v;
     int64_t each = v->s.images / v->groups;
 
     for (int64_t g = begin; g < end; g++) {
@@ -333,7 +352,7 @@ static void add_groups(void *arg, int64_t begin, int64_t end)
             (float *)(void *)(j->workspace + j->v->made) + begin, end - begin);
 }
 
-static void make_weights(const wf_conv_rows *v, const wf_run *run, const float *x, const float *y,
+static void make_weights(const conv_rows *v, const wf_run *run, const float *x, const float *y,
                          float *w)
 {
     int64_t wide = v->taps * v->s.c;
@@ -345,7 +364,7 @@ static void make_weights(const wf_conv_rows *v, const wf_run *run, const float *
     each(run, v, turn_items, v->s.m, v->s.c, v->taps, (char *)run->workspace + v->made, w);
 }
 
-void wf_conv_rows_go(const wf_conv_rows *v, const wf_run *run, float *x, float *w, float *y)
+static void go(const conv_rows *v, const wf_run *run, float *x, float *w, float *y)
 {
     const wf_onednn_conv_shape *s = &v->s;
     char *at = run->workspace;
@@ -354,7 +373,7 @@ void wf_conv_rows_go(const wf_conv_rows *v, const wf_run *run, float *x, float *
         make_weights(v, run, x, y, w);
         return;
     }
-    if (s->way == WF_ONEDNN_WEIGHTS) {
+    if (s->pass == WF_CONV_WEIGHTS) {
         make_columns(v, run, x);
         each(run, v, round_maps, s->m, v->out, s->images, y, at + v->maps);
         wf_product_go(v->product, run, at + v->maps, at + v->columns, NULL, at + v->made);
@@ -362,7 +381,7 @@ void wf_conv_rows_go(const wf_conv_rows *v, const wf_run *run, float *x, float *
         return;
     }
     each(run, v, round_items, s->m, v->taps, s->c, w, at + v->weights);
-    if (s->way == WF_ONEDNN_FORWARD) {
+    if (s->pass == WF_CONV_FORWARD) {
         make_columns(v, run, x);
         wf_product_go(v->product, run, at + v->columns, at + v->weights, NULL, at + v->made);
         each(run, v, turn_items, s->images, s->m, v->out, at + v->made, y);
@@ -373,3 +392,12 @@ void wf_conv_rows_go(const wf_conv_rows *v, const wf_run *run, float *x, float *
     each(run, v, add_columns, s->images, v->out, v->taps * s->c, at + v->columns, at + v->made);
     each(run, v, turn_items, s->images, s->c, v->in, at + v->made, x);
 }
+
+static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
+{
+    go(v->state, run, (float *)(void *)t->x, (float *)(void *)t->w, (float *)(void *)t->y);
+    for (int64_t i = 0; v->pass != WF_CONV_WEIGHTS && i < v->batch; i++)
+        wf_conv_add_bias(v, t, i, 0);
+}
+
+const wf_conv_way wf_conv_by_rows = {.prepare = prepare, .run = run, .release = release};

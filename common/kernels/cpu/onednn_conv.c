@@ -18,8 +18,24 @@ typedef struct side {
     size_t at;                   /* in the workspace */
 } side;
 
+wf_onednn_conv_shape wf_onednn_conv_shape_of(const wf_conv *v, int64_t images)
+{
+    wf_onednn_conv_shape s = {
+        .pass = v->pass, .images = images, .c = v->c, .m = v->m, .bf16 = v->bf16};
+
+    for (int i = 0; i < 2; i++) {
+        s.in[i] = v->s.in[i + 1];
+        s.out[i] = v->s.out[i + 1];
+        s.kernel[i] = v->s.w.kernel[i + 1];
+        s.stride[i] = v->s.w.stride[i + 1];
+        s.dilation[i] = v->s.w.dilation[i + 1];
+        s.before[i] = v->s.w.before[i + 1];
+    }
+    return s;
+}
+
 struct wf_onednn_conv {
-    wf_onednn_way way;
+    wf_conv_pass pass;
     dnnl_stream_t stream;
     dnnl_primitive_t primitive;
     dnnl_memory_t scratch;
@@ -28,7 +44,7 @@ struct wf_onednn_conv {
 };
 
 static bool init_desc(const wf_onednn_conv_shape *s, const dnnl_memory_desc_t *x,
-                      const dnnl_memory_desc_t *w, const dnnl_memory_desc_t *y, wf_onednn_way way,
+                      const dnnl_memory_desc_t *w, const dnnl_memory_desc_t *y, wf_conv_pass pass,
                       dnnl_convolution_desc_t *d)
 {
     dnnl_dims_t stride, dilates, before, after;
@@ -41,11 +57,11 @@ static bool init_desc(const wf_onednn_conv_shape *s, const dnnl_memory_desc_t *x
         after[i] = (s->out[i] - 1) * s->stride[i] + (s->kernel[i] - 1) * s->dilation[i] + 1 -
                    s->in[i] - s->before[i];
     }
-    if (way == WF_ONEDNN_FORWARD)
+    if (pass == WF_CONV_FORWARD)
         return dnnl_dilated_convolution_forward_desc_init(
                    d, dnnl_forward_training, dnnl_convolution_direct, x, w, NULL, y, stride,
                    dilates, before, after) == dnnl_success;
-    if (way == WF_ONEDNN_DATA)
+    if (pass == WF_CONV_DATA)
         return dnnl_dilated_convolution_backward_data_desc_init(d, dnnl_convolution_direct, x, w, y,
                                                                 stride, dilates, before,
                                                                 after) == dnnl_success;
@@ -67,13 +83,13 @@ static dnnl_primitive_desc_t describe(const wf_onednn_conv_shape *s, const dnnl_
     hx.data_type = hw.data_type = s->bf16 ? dnnl_bf16 : dnnl_f32;
     ok = dnnl_primitive_attr_create(&attr) == dnnl_success &&
          dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
-         init_desc(s, &hx, &hw, y, WF_ONEDNN_FORWARD, &d) &&
+         init_desc(s, &hx, &hw, y, WF_CONV_FORWARD, &d) &&
          dnnl_primitive_desc_create(&hint, &d, attr, wf_onednn_engine(), NULL) == dnnl_success;
 
-    if (ok && s->way == WF_ONEDNN_FORWARD) {
+    if (ok && s->pass == WF_CONV_FORWARD) {
         pd = hint;
         hint = NULL;
-    } else if (ok && init_desc(s, x, w, y, s->way, &d) &&
+    } else if (ok && init_desc(s, x, w, y, s->pass, &d) &&
                dnnl_primitive_desc_create(&pd, &d, attr, wf_onednn_engine(), hint) !=
                    dnnl_success) {
         pd = NULL;
@@ -131,9 +147,9 @@ static bool make(wf_onednn_conv *v, const wf_onednn_conv_shape *s)
     dnnl_dims_t yd = {s->images, s->m, s->out[0], s->out[1]};
     const int64_t *dims[] = {xd, wd, yd};
     dnnl_memory_desc_t plain[3], any[3];
-    const int made = s->way == WF_ONEDNN_DATA ? 0 : s->way == WF_ONEDNN_WEIGHTS ? 1 : 2;
-    bool forward = s->way == WF_ONEDNN_FORWARD, data = s->way == WF_ONEDNN_DATA;
-    bool weights = s->way == WF_ONEDNN_WEIGHTS, ok = true;
+    const int made = s->pass == WF_CONV_DATA ? 0 : s->pass == WF_CONV_WEIGHTS ? 1 : 2;
+    bool forward = s->pass == WF_CONV_FORWARD, data = s->pass == WF_CONV_DATA;
+    bool weights = s->pass == WF_CONV_WEIGHTS, ok = true;
     const dnnl_memory_desc_t *x, *w, *y, *scratch;
     dnnl_primitive_desc_t pd;
 
@@ -172,7 +188,7 @@ wf_onednn_conv *wf_onednn_conv_new(const wf_onednn_conv_shape *s)
 
     if (!v)
         return NULL;
-    v->way = s->way;
+    v->pass = s->pass;
     wf_onednn_stay();
     if (!make(v, s)) {
         wf_onednn_conv_free(v);
@@ -262,10 +278,10 @@ static dnnl_memory_t begin_side(wf_onednn_conv *v, side *s, float *plain, char *
 
 void wf_onednn_conv_run(wf_onednn_conv *v, float *x, void *packed, float *y, void *workspace)
 {
-    bool forward = v->way == WF_ONEDNN_FORWARD, data = v->way == WF_ONEDNN_DATA;
+    bool forward = v->pass == WF_CONV_FORWARD, data = v->pass == WF_CONV_DATA;
     dnnl_exec_arg_t args[] = {
         {data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, NULL},
-        {v->way == WF_ONEDNN_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, v->w.packed},
+        {v->pass == WF_CONV_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, v->w.packed},
         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, NULL},
         {DNNL_ARG_SCRATCHPAD, v->scratch}};
 

@@ -7,23 +7,18 @@
 #ifndef WF_KERNELS_CPU_ONEDNN_CONV_H
 #define WF_KERNELS_CPU_ONEDNN_CONV_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-typedef enum wf_onednn_way {
-    WF_ONEDNN_FORWARD, /* maps from images and weights */
-    WF_ONEDNN_DATA,    /* images from maps and weights */
-    WF_ONEDNN_WEIGHTS  /* weights from images and maps */
-} wf_onednn_way;
+#include "common/kernels/cpu/conv.h"
 
 /* Of one group; two spatial axes. */
 typedef struct wf_onednn_conv_shape {
-    wf_onednn_way way;
+    wf_conv_pass pass;
     int64_t images, c, m;
     bool bf16; /* factors are rounded to bfloat16; sums and results stay f32 */
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], before[2];
 } wf_onednn_conv_shape;
+
+/* `images` of a convolution of two spatial axes. */
+wf_onednn_conv_shape wf_onednn_conv_shape_of(const wf_conv *v, int64_t images);
 
 typedef struct wf_onednn_conv wf_onednn_conv;
 
@@ -37,8 +32,8 @@ size_t wf_onednn_conv_workspace(const wf_onednn_conv *v);
 size_t wf_onednn_conv_packed(const wf_onednn_conv *v);
 void wf_onednn_conv_pack(wf_onednn_conv *v, const float *weights, void *packed);
 void wf_onednn_conv_unpack(wf_onednn_conv *v, const void *packed, float *weights);
-/* The images' way: x and y are read or written as `way` says; packed is read, or made for WEIGHTS.
- * One thread at a time for one convolution. */
+/* The images' way: x and y are read or written as the pass says; packed is read, or made for
+ * WEIGHTS. One thread at a time for one convolution. */
 void wf_onednn_conv_run(wf_onednn_conv *v, float *x, void *packed, float *y, void *workspace);
 
 #endif
