@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* A person's patience with an answer: without it each answer would bring the next question. */
+enum { ASK_AGAIN_MS = TICK_MS };
+
 static void send(process *client, uint16_t kind, const ProtobufCMessage *body)
 {
     wf_msg *m = NULL;
@@ -37,6 +40,7 @@ static void ask(process *client, const char *command, int64_t from_step)
 {
     Weft__Ask body = WEFT__ASK__INIT;
 
+    client->asked_ns = client->sim->now_ns;
     body.command = (char *)command;
     body.job = client->sim->job;
     body.from_step = from_step;
@@ -66,6 +70,9 @@ void wf_sim_client_advance(process *client)
     const process *master = &s->procs[0];
     const char *state = master->alive ? wf_master_job_state(master->master, s->job) : "";
     bool stopped = strcmp(state, "stopped") == 0;
+
+    if (client->asked_ns && s->now_ns < client->asked_ns + ASK_AGAIN_MS * MS)
+        return;
 
     /* A disk that fails at each try of the last checkpoint ends the job, as a step that fails does:
      * a person mends what was wrong. */

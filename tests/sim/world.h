@@ -65,6 +65,7 @@ typedef struct process {
     wf_ps *ps;
     wf_worker *worker;
     int64_t next_wake_ns;
+    int64_t asked_ns; /* a client's last question; 0: none yet */
     /* a worker's step in hand */
     wf_batch_id batch;
     uint32_t eval_epoch; /* of the evaluation that was asked for last */
