@@ -36,7 +36,18 @@
 #define REGULARIZER(name_) ITEM_OPTION(name_ "_regularizer", false, wf_regularizer_rows)
 #define VARIABLE(name_) INITIALIZER(name_), REGULARIZER(name_)
 #define ACTIVATION TEXT_OPTION("activation", false, NULL)
+#define FORMAT TEXT_OPTION("data_format", false, data_formats)
+#define WINDOW(paddings_)                                                                          \
+    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),                                       \
+        INTS_OPTION("strides", false, false, 1, MOST_WINDOW),                                      \
+        TEXT_OPTION("padding", false, paddings_), FORMAT,                                          \
+        INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW)
+/* What follows the product of a dense layer or a convolution. */
+#define FINISH                                                                                     \
+    ACTIVATION, BOOL_OPTION("use_bias"), VARIABLE("bias"), REGULARIZER("activity"), COMMON
 #define EPSILON NUMBER_OPTION("epsilon", false, 1e-30, 1e30)
+#define AFFINE                                                                                     \
+    EPSILON, BOOL_OPTION("center"), BOOL_OPTION("scale"), VARIABLE("beta"), VARIABLE("gamma")
 /* What every layer has. */
 #define COMMON                                                                                     \
     TEXT_OPTION("name", false, NULL), WORDS_OPTION("inputs"),                                      \
@@ -122,12 +133,8 @@ const wf_item_row wf_regularizer_rows[] = {
 
 static const wf_option_row dense[] = {
     INT_OPTION("units", true, 1, 2147483647),
-    ACTIVATION,
-    BOOL_OPTION("use_bias"),
     VARIABLE("kernel"),
-    VARIABLE("bias"),
-    REGULARIZER("activity"),
-    COMMON,
+    FINISH,
 };
 static const wf_option_row plain[] = {COMMON};
 static const wf_option_row dropout[] = {NUMBER_OPTION("rate", true, 0, 0.999999), COMMON};
@@ -164,82 +171,47 @@ static const wf_option_row permute[] = {INTS_OPTION("dims", true, false, 1, 7), 
 static const wf_option_row repeat_vector[] = {INT_OPTION("n", true, 1, MOST_SIZE), COMMON};
 
 #define CONV(paddings_)                                                                            \
-    {                                                                                              \
-        INT_OPTION("filters", true, 1, MOST_SIZE),                                                 \
-            INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),                               \
-            INTS_OPTION("strides", false, false, 1, MOST_WINDOW),                                  \
-            TEXT_OPTION("padding", false, paddings_),                                              \
-            TEXT_OPTION("data_format", false, data_formats),                                       \
-            INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),                            \
-            INT_OPTION("groups", false, 1, MOST_SIZE), ACTIVATION, BOOL_OPTION("use_bias"),        \
-            VARIABLE("kernel"), VARIABLE("bias"), REGULARIZER("activity"), COMMON                  \
-    }
-static const wf_option_row conv1d[] = CONV(causal_paddings);
-static const wf_option_row conv[] = CONV(paddings);
-static const wf_option_row conv_transpose[] = {
-    INT_OPTION("filters", true, 1, MOST_SIZE),
-    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),
-    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
-    TEXT_OPTION("padding", false, paddings),
-    TEXT_OPTION("data_format", false, data_formats),
-    INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),
-    ACTIVATION,
-    BOOL_OPTION("use_bias"),
-    VARIABLE("kernel"),
-    VARIABLE("bias"),
-    REGULARIZER("activity"),
-    COMMON,
+    INT_OPTION("filters", true, 1, MOST_SIZE), WINDOW(paddings_), VARIABLE("kernel")
+static const wf_option_row conv1d[] = {
+    CONV(causal_paddings),
+    INT_OPTION("groups", false, 1, MOST_SIZE),
+    FINISH,
 };
-static const wf_option_row depthwise_conv[] = {
-    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),
-    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
-    TEXT_OPTION("padding", false, paddings),
-    INT_OPTION("depth_multiplier", false, 1, MOST_SIZE),
-    TEXT_OPTION("data_format", false, data_formats),
-    INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),
-    ACTIVATION,
-    BOOL_OPTION("use_bias"),
-    VARIABLE("depthwise"),
-    VARIABLE("bias"),
-    REGULARIZER("activity"),
-    COMMON,
+static const wf_option_row conv[] = {
+    CONV(paddings),
+    INT_OPTION("groups", false, 1, MOST_SIZE),
+    FINISH,
 };
+static const wf_option_row conv_transpose[] = {CONV(paddings), FINISH};
+#define DEPTHWISE                                                                                  \
+    WINDOW(paddings), INT_OPTION("depth_multiplier", false, 1, MOST_SIZE), VARIABLE("depthwise")
+static const wf_option_row depthwise_conv[] = {DEPTHWISE, FINISH};
 static const wf_option_row separable_conv[] = {
     INT_OPTION("filters", true, 1, MOST_SIZE),
-    INTS_OPTION("kernel_size", true, false, 1, MOST_WINDOW),
-    INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
-    TEXT_OPTION("padding", false, paddings),
-    TEXT_OPTION("data_format", false, data_formats),
-    INTS_OPTION("dilation_rate", false, false, 1, MOST_WINDOW),
-    INT_OPTION("depth_multiplier", false, 1, MOST_SIZE),
-    ACTIVATION,
-    BOOL_OPTION("use_bias"),
-    VARIABLE("depthwise"),
+    DEPTHWISE,
     VARIABLE("pointwise"),
-    VARIABLE("bias"),
-    REGULARIZER("activity"),
-    COMMON,
+    FINISH,
 };
 static const wf_option_row pooling[] = {
     INTS_OPTION("pool_size", false, false, 1, MOST_WINDOW),
     INTS_OPTION("strides", false, false, 1, MOST_WINDOW),
     TEXT_OPTION("padding", false, paddings),
-    TEXT_OPTION("data_format", false, data_formats),
+    FORMAT,
     COMMON,
 };
 static const wf_option_row global_pooling[] = {
-    TEXT_OPTION("data_format", false, data_formats),
+    FORMAT,
     BOOL_OPTION("keepdims"),
     COMMON,
 };
 static const wf_option_row zero_padding[] = {
     INTS_OPTION("padding", false, true, 0, MOST_SIZE),
-    TEXT_OPTION("data_format", false, data_formats),
+    FORMAT,
     COMMON,
 };
 static const wf_option_row cropping[] = {
     INTS_OPTION("cropping", false, true, 0, MOST_SIZE),
-    TEXT_OPTION("data_format", false, data_formats),
+    FORMAT,
     COMMON,
 };
 static const wf_option_row up_sampling1d[] = {
@@ -248,40 +220,24 @@ static const wf_option_row up_sampling1d[] = {
 };
 static const wf_option_row up_sampling2d[] = {
     INTS_OPTION("size", false, false, 1, MOST_WINDOW),
-    TEXT_OPTION("data_format", false, data_formats),
+    FORMAT,
     TEXT_OPTION("interpolation", false, interpolations),
     COMMON,
 };
 
 static const wf_option_row batch_normalization[] = {
-    INT_OPTION("axis", false, -7, 7),
-    NUMBER_OPTION("momentum", false, 0, 1),
-    EPSILON,
-    BOOL_OPTION("center"),
-    BOOL_OPTION("scale"),
-    VARIABLE("beta"),
-    VARIABLE("gamma"),
-    INITIALIZER("moving_mean"),
-    INITIALIZER("moving_variance"),
-    COMMON,
+    INT_OPTION("axis", false, -7, 7), NUMBER_OPTION("momentum", false, 0, 1), AFFINE,
+    INITIALIZER("moving_mean"),       INITIALIZER("moving_variance"),         COMMON,
 };
 static const wf_option_row layer_normalization[] = {
     INT_OPTION("axis", false, -7, 7),
-    EPSILON,
-    BOOL_OPTION("center"),
-    BOOL_OPTION("scale"),
-    VARIABLE("beta"),
-    VARIABLE("gamma"),
+    AFFINE,
     COMMON,
 };
 static const wf_option_row group_normalization[] = {
     INT_OPTION("groups", false, -1, MOST_SIZE),
     INT_OPTION("axis", false, -7, 7),
-    EPSILON,
-    BOOL_OPTION("center"),
-    BOOL_OPTION("scale"),
-    VARIABLE("beta"),
-    VARIABLE("gamma"),
+    AFFINE,
     COMMON,
 };
 static const wf_option_row rms_normalization[] = {
@@ -349,7 +305,7 @@ static const wf_option_row dot[] = {
 
 static const wf_option_row up_sampling3d[] = {
     INTS_OPTION("size", false, false, 1, MOST_WINDOW),
-    TEXT_OPTION("data_format", false, data_formats),
+    FORMAT,
     COMMON,
 };
 static const wf_option_row time_distributed[] = {
