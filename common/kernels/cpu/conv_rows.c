@@ -400,4 +400,4 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
         wf_conv_add_bias(v, t, i, 0);
 }
 
-const wf_conv_way wf_conv_by_rows = {.prepare = prepare, .run = run, .release = release};
+const wf_conv_way wf_conv_by_rows = {"rows", .prepare = prepare, .run = run, .release = release};
