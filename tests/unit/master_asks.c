@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/master_asks.c - what cannot be done is answered in one sentence, and changes nothing.
+ */
+#include "common/wire/control.h"
+#include "master_stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static Weft__Ask ask_of(const char *command, const char *job)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+
+    ask.command = (char *)command;
+    ask.job = (char *)job;
+    ask.from_step = -1;
+    return ask;
+}
+
+static void refused(stage *s, const char *command, const char *job, wf_status status,
+                    const char *words)
+{
+    Weft__Ask ask = ask_of(command, job);
+
+    stage_refused(s, &ask, status, words);
+}
+
+static void submit(stage *s, const char *job, const char *text)
+{
+    assert_int_equal(wf_master_submit(s->master, job, text, "", false, NULL), WF_OK);
+}
+
+static void field_says(stage *s, const char *job, const char *field, const char *words)
+{
+    char *text = stage_job_field(s, job, field);
+
+    if (!strstr(text, words))
+        fail_msg("%s of %s is %s, which does not say %s", field, job, text, words);
+    free(text);
+}
+
+static void stop(stage *s, const char *job)
+{
+    Weft__Ask ask = ask_of("stop", job);
+
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+}
+
+static void let_nobody_train(stage *s)
+{
+    s->players[1].lazy = s->players[2].lazy = true;
+}
+
+static void what_the_master_does_not_know_is_said(void **state)
+{
+    stage *s = *state;
+
+    stage_cast(s);
+    refused(s, "dance", "", WF_UNSUPPORTED, "knows no command \"dance\"");
+    refused(s, "stop", "nobody", WF_NOTFOUND, "no job named nobody");
+    refused(s, "recover", "nobody", WF_NOTFOUND, "no job named nobody");
+}
+
+static void no_job_has_the_name_of_a_path(void **state)
+{
+    static const char *const names[] = {"", "../up", ".hidden", "a b", "Job", "job/two"};
+    char long_name[80];
+    stage *s = *state;
+
+    stage_cast(s);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        refused(s, "submit", names[i], WF_USAGE, "is no name for a job");
+    memset(long_name, 'a', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = 0;
+    refused(s, "submit", long_name, WF_USAGE, "is no name for a job");
+}
+
+static void a_name_is_taken_once(void **state)
+{
+    stage *s = *state;
+    Weft__Ask again = ask_of("submit", "one");
+
+    stage_cast(s);
+    let_nobody_train(s);
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    refused(s, "submit", "one", WF_EXISTS, "a job named one is there already (running)");
+    again.resume = true;
+    stage_refused(s, &again, WF_EXISTS, "job one is running");
+}
+
+static void the_list_of_jobs_has_an_end(void **state)
+{
+    stage *s = *state;
+    char name[16];
+    wf_err err;
+
+    s->compiled = (stage_answer){WF_USAGE, "no"};
+    for (int i = 0; i < 4096; i++) {
+        snprintf(name, sizeof name, "job-%d", i);
+        submit(s, name, "bad");
+    }
+    assert_int_equal(wf_master_submit(s->master, "one-more", "bad", "", false, &err), WF_FULL);
+    assert_non_null(strstr(err.what, "4096 jobs"));
+    assert_string_equal(wf_master_job_state(s->master, "one-more"), "");
+}
+
+static void a_job_that_does_not_compile_says_why_and_the_next_one_runs(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    s->compiled = (stage_answer){WF_SHAPE, "Gemm \"fc1\": A is [32, 784], B is [10, 784]"};
+    submit(s, "one", "bad");
+    submit(s, "two", "ledger");
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "Gemm \\\"fc1\\\": A is [32, 784], B is [10, 784]");
+    field_says(s, "one", "mend", "mend it");
+    stage_until(s, "two", "done");
+    /* Whoever has mended the file that it names asks for it again. */
+    s->compiled.status = WF_OK;
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_until(s, "one", "done");
+    field_says(s, "one", "reason", "\"\"");
+}
+
+static void a_running_job_is_not_recovered(void **state)
+{
+    stage *s = *state;
+    Weft__Ask ask = ask_of("recover", "one");
+    char *change[1] = {"epochs=3"};
+    char *before, *after;
+
+    stage_cast(s);
+    let_nobody_train(s);
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    before = stage_picture(s);
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK); /* it recovers by itself */
+    after = stage_picture(s);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    ask.from_step = 8;
+    stage_refused(s, &ask, WF_EXISTS, "job one is running");
+    ask.from_step = -1;
+    ask.set = change;
+    ask.n_set = 1;
+    stage_refused(s, &ask, WF_EXISTS, "job one is running");
+}
+
+static void a_job_that_is_over_is_not_stopped(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    submit(s, "one", "ledger");
+    submit(s, "two", "ledger");
+    submit(s, "three", "ledger");
+    stop(s, "two"); /* queued: at once */
+    assert_string_equal(wf_master_job_state(s->master, "two"), "stopped");
+    stage_until(s, "one", "done");
+    stage_until(s, "three", "done");
+    stage_turn(s, 20);
+    refused(s, "stop", "two", WF_INVALID, "job two is stopped already");
+    refused(s, "stop", "one", WF_INVALID, "job one is done already");
+    refused(s, "recover", "one", WF_EXISTS, "job one is done");
+    recover.from_step = 999; /* no such checkpoint: it fails, and says so */
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "999");
+    refused(s, "stop", "one", WF_INVALID, "job one is failed already");
+}
+
+static void a_job_is_stopped_once_and_asked_twice(void **state)
+{
+    stage *s = *state;
+    size_t journal;
+
+    stage_cast(s);
+    let_nobody_train(s);
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    stop(s, "one");
+    assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
+    journal = stage_journal_bytes(s);
+    stop(s, "one");
+    assert_int_equal(journal, stage_journal_bytes(s));
+}
+
+static void what_may_not_change_is_refused_with_the_text_as_it_was(void **state)
+{
+    static const char *const bad[] = {"model=x",   "epochs",
+                                      "epochs=",   "optimizer.learning_rate=1 2",
+                                      "epochs=-3", "optimizer.no_such_option=1"};
+    static const char text[] = "job: one\nmodel: {input: {x: [2]}, layers: [{dense: {units: 1}}]}\n"
+                               "loss: mean_squared_error\n"
+                               "data: {format: synthetic, synthetic: {records: 8}}\n"
+                               "batch: 2\nepochs: 1\noptimizer: sgd\n";
+    stage *s = *state;
+    Weft__Ask ask = ask_of("recover", "one");
+
+    stage_cast(s);
+    submit(s, "one", text);
+    submit(s, "two", text);
+    stage_until(s, "one", "done");
+    stage_until(s, "two", "done");
+    ask.n_set = 2;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *set[2] = {"epochs=3", (char *)bad[i]};
+
+        ask.set = set;
+        stage_refused(s, &ask, WF_USAGE, "");
+        field_says(s, "one", "set", "\"\"");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_the_master_does_not_know_is_said, stage_begin,
+                                        stage_end),
+        cmocka_unit_test_setup_teardown(no_job_has_the_name_of_a_path, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_name_is_taken_once, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(the_list_of_jobs_has_an_end, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_job_that_does_not_compile_says_why_and_the_next_one_runs,
+                                        stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_running_job_is_not_recovered, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_job_that_is_over_is_not_stopped, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_job_is_stopped_once_and_asked_twice, stage_begin,
+                                        stage_end),
+        cmocka_unit_test_setup_teardown(what_may_not_change_is_refused_with_the_text_as_it_was,
+                                        stage_begin, stage_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
