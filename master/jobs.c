@@ -237,7 +237,10 @@ static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
     rc = m->conf.ops.prepare(m->conf.ops.arg, j->name, j->text, j->path, &j->prepared, &why);
     if (rc == WF_OK)
         rc = check_prepared(j, &why);
-    return rc == WF_OK ? WF_OK : wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    if (rc == WF_OK)
+        return WF_OK;
+    wf_prepared_free(&j->prepared); /* a recovery must find the same fault, and not what it is of */
+    return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
 }
 
 static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,

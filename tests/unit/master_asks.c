@@ -131,6 +131,41 @@ static void a_job_that_does_not_compile_says_why_and_the_next_one_runs(void **st
     field_says(s, "one", "reason", "\"\"");
 }
 
+/* It would read and write the checkpoints of the other. */
+static void a_file_of_another_job_is_never_run(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    submit(s, "one", "others");
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "job one was submitted with the file of job another");
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_turn(s, 20);
+    stage_turn(s, 20);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
+    field_says(s, "one", "reason", "job one was submitted with the file of job another");
+}
+
+static void a_job_that_no_message_can_carry_fails(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    s->wide = (size_t)63 << 20;
+    submit(s, "one", "wide");
+    for (int i = 0; i < 2; i++) {
+        stage_until(s, "one", "failed");
+        field_says(s, "one", "reason", "that is too much");
+        field_says(s, "one", "mend", "make large constants of the model initializers");
+        assert_int_equal(s->players[0].heard[WF_SETUP], 0);
+        assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+        stage_turn(s, 20);
+    }
+}
+
 static void a_running_job_is_not_recovered(void **state)
 {
     stage *s = *state;
@@ -233,6 +268,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_list_of_jobs_has_an_end, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(a_job_that_does_not_compile_says_why_and_the_next_one_runs,
                                         stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_file_of_another_job_is_never_run, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_job_that_no_message_can_carry_fails, stage_begin,
+                                        stage_end),
         cmocka_unit_test_setup_teardown(a_running_job_is_not_recovered, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(a_job_that_is_over_is_not_stopped, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(a_job_is_stopped_once_and_asked_twice, stage_begin,
