@@ -79,6 +79,11 @@ wf_status wf_job_add(wf_master *m, const char *name, const char *text, const cha
     return WF_OK;
 }
 
+void wf_job_take_back(wf_master *m)
+{
+    wf_job_delete(&m->jobs[--m->n_jobs]);
+}
+
 wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err)
 {
     char *new_text = strdup(text), *new_path = strdup(path);

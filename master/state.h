@@ -209,6 +209,8 @@ wf_job *wf_job_find(const wf_master *m, const char *name);
 WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
                                  wf_job **out, wf_err *err);
 void wf_job_delete(wf_job **j);
+/* The job that was added last is none after all. */
+void wf_job_take_back(wf_master *m);
 /* Another text, in another place perhaps; it is compiled anew. */
 WF_MUST_USE wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err);
 /* Journals and takes a new state; `why` goes with FAILED and STOPPED. */

@@ -13,6 +13,9 @@
 
 #include <cmocka.h>
 
+/* Text that no record of the journal has room for, though a message has. */
+enum { TOO_LONG = 9 << 20 };
+
 static Weft__Ask ask_of(const char *command, const char *job)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
@@ -93,6 +96,28 @@ static void a_name_is_taken_once(void **state)
     refused(s, "submit", "one", WF_EXISTS, "a job named one is there already (running)");
     again.resume = true;
     stage_refused(s, &again, WF_EXISTS, "job one is running");
+}
+
+/* It would be in memory only: after a restart nobody would know its text. */
+static void a_text_without_room_in_the_journal_is_refused(void **state)
+{
+    stage *s = *state;
+    Weft__Ask ask = ask_of("submit", "large");
+    char *text = calloc(1, TOO_LONG + 1);
+
+    assert_non_null(text);
+    memset(text, '#', TOO_LONG);
+    stage_cast(s);
+    ask.text = text;
+    stage_refused(s, &ask, WF_FULL, "bytes");
+    assert_string_equal(wf_master_job_state(s->master, "large"), "");
+    submit(s, "one", "bad");
+    s->compiled = (stage_answer){WF_USAGE, "job.yaml:3: unknown key \"modle\""};
+    stage_until(s, "one", "failed");
+    ask.job = "one";
+    ask.resume = true;
+    stage_refused(s, &ask, WF_FULL, "bytes");
+    free(text);
 }
 
 static void the_list_of_jobs_has_an_end(void **state)
@@ -265,6 +290,8 @@ int main(void)
                                         stage_end),
         cmocka_unit_test_setup_teardown(no_job_has_the_name_of_a_path, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(a_name_is_taken_once, stage_begin, stage_end),
+        cmocka_unit_test_setup_teardown(a_text_without_room_in_the_journal_is_refused, stage_begin,
+                                        stage_end),
         cmocka_unit_test_setup_teardown(the_list_of_jobs_has_an_end, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(a_job_that_does_not_compile_says_why_and_the_next_one_runs,
                                         stage_begin, stage_end),
