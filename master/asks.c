@@ -352,8 +352,9 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     wf_err why = {0};
     wf_status rc;
 
-    WF_TRY(wf_control_get(msg, &weft__ask__descriptor, &ask, err));
-    rc = act(m, ask, &why);
+    rc = wf_control_get(msg, &weft__ask__descriptor, &ask, &why);
+    if (rc == WF_OK)
+        rc = act(m, ask, &why);
     wf_control_free(&ask);
     if (rc == WF_IO || rc == WF_NOMEM) { /* the journal failed: nothing may be acknowledged */
         *err = why;

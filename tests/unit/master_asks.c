@@ -70,6 +70,24 @@ static void what_the_master_does_not_know_is_said(void **state)
     refused(s, "recover", "nobody", WF_NOTFOUND, "no job named nobody");
 }
 
+static void a_question_that_is_none_is_answered(void **state)
+{
+    stage *s = *state;
+    stage_player *client;
+    wf_msg *m;
+
+    stage_cast(s);
+    client = &s->players[3];
+    m = stage_message(client, WF_ASK);
+    memset(wf_msg_control(m, 64), 0xff, 64);
+    stage_send(client, &m);
+    stage_turn(s, 0);
+    assert_int_equal(s->rc, WF_OK);
+    assert_true(client->answered);
+    assert_int_equal(client->answer.status, WF_PROTO);
+    assert_true(client->answer.what[0]);
+}
+
 static void no_job_has_the_name_of_a_path(void **state)
 {
     static const char *const names[] = {"", "../up", ".hidden", "a b", "Job", "job/two"};
@@ -287,6 +305,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_the_master_does_not_know_is_said, stage_begin,
+                                        stage_end),
+        cmocka_unit_test_setup_teardown(a_question_that_is_none_is_answered, stage_begin,
                                         stage_end),
         cmocka_unit_test_setup_teardown(no_job_has_the_name_of_a_path, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(a_name_is_taken_once, stage_begin, stage_end),
