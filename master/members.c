@@ -141,15 +141,15 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     who->registered = true;
     who->unclaimed = false;
     held = j && body->ready && strcmp(body->job, j->name) == 0 && body->generation == j->generation;
-    if (!held && j && who->generation == j->generation) {
-        j->lost_steps += who->steps;
+    if (!held && who->task.role == WF_ROLE_WORKER) {
+        rc = wf_job_lost(m, who, err); /* what it held goes back, as at its death */
         who->steps = 0;
     }
     who->ready = held;
     who->generation = held ? j->generation : 0;
     who->view_acked = 0;
     who->wants = false;
-    if (body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
+    if (rc == WF_OK && body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
         rc = wf_master_say(m, who, WF_HALT, NULL, err); /* the job is over: it missed that */
     if (rc == WF_OK && who->task.role == WF_ROLE_WORKER)
         rc = wf_training_claim(m, who, body, err);

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #define MS WF_NS_PER_MS
-enum { ROUNDS = 12, TURNS = 500 };
+enum { ROUNDS = 40, TURNS = 500 };
 
 static uint64_t next_id(void *arg)
 {
@@ -34,6 +34,7 @@ static wf_net_conf net_conf(stage *s, wf_task self, uint64_t incarnation)
     c.random_arg = s;
     c.ack_delay_ns = 0;
     c.ping_ns = 100 * MS;
+    c.gone_ns = 1000 * MS;
     return c;
 }
 
@@ -348,7 +349,7 @@ static bool play(stage *s, stage_player *p)
     bool busy = false;
     wf_event ev;
 
-    if (!p->net)
+    if (!p->net || p->absent)
         return false;
     wf_net_poll(p->net, s->now_ns);
     while (wf_net_event(p->net, s->now_ns, &ev)) {
@@ -405,6 +406,8 @@ void stage_turn(stage *s, int64_t ms)
 
 void stage_until(stage *s, const char *job, const char *state)
 {
+    char *picture_text;
+
     for (int i = 0; i < TURNS && s->master; i++) {
         if (strcmp(wf_master_job_state(s->master, job), state) == 0)
             return;
@@ -412,6 +415,9 @@ void stage_until(stage *s, const char *job, const char *state)
     }
     if (!s->master)
         fail_msg("the master ended: %s", s->err.what);
+    picture_text = stage_picture(s);
+    print_message("%s\n", picture_text);
+    free(picture_text);
     fail_msg("job %s is %s, not %s", job, wf_master_job_state(s->master, job), state);
 }
 

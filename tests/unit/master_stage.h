@@ -29,6 +29,7 @@ typedef struct stage_player {
     wf_net *net;
     wf_peer *to_master;
     bool silent; /* answers nothing but the hello */
+    bool absent; /* neither hears nor speaks: after a second its link is forgotten */
     bool lazy;   /* a worker that never comes to a step's end */
     stage_answer ready, evaluated, saved;
     /* what it was told */
@@ -99,5 +100,8 @@ char *stage_picture(stage *s);
 /* A number or text of the job's picture, as JSON has it; the caller frees it. */
 char *stage_job_field(stage *s, const char *job, const char *field);
 size_t stage_journal_bytes(stage *s);
+
+/* A row of cmocka's list. */
+#define STAGED(test) cmocka_unit_test_setup_teardown(test, stage_begin, stage_end)
 
 #endif
