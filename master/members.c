@@ -133,6 +133,11 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     wf_status rc = WF_OK;
 
     WF_TRY(wf_control_get(msg, &weft__register__descriptor, &body, err));
+    rc = wf_training_check_held(who, body->n_open, body->n_finished, err);
+    if (rc != WF_OK) {
+        wf_control_free(&body);
+        return rc;
+    }
     if (!who->live) {
         who->live = true;
         who->since_ns = m->now_ns;

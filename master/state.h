@@ -243,6 +243,10 @@ WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t 
 WF_MUST_USE wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l,
                                           wf_err *err);
 WF_MUST_USE wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err);
+/* Whether the lists of a report fit into what is said because of it: a worker has few splits.
+ * Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_training_check_held(const wf_member *who, size_t n_open, size_t n_finished,
+                                             wf_err *err);
 WF_MUST_USE wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
                                              wf_err *err);
 WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r,

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64 };
+enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64, MOST_HELD = 512 };
 
 static uint64_t batches(uint64_t records, uint64_t batch)
 {
@@ -474,6 +474,17 @@ static wf_status on_done(wf_master *m, wf_job *j, wf_member *who, const wf_msg *
         rc = wf_master_say(m, who, WF_SPLIT_DONE_OK, &body->base, err);
     wf_control_free(&body);
     return rc;
+}
+
+wf_status wf_training_check_held(const wf_member *who, size_t n_open, size_t n_finished,
+                                 wf_err *err)
+{
+    char text[32];
+
+    if (n_open <= MOST_HELD && n_finished <= MOST_HELD)
+        return WF_OK;
+    return wf_fail(err, WF_PROTO, NULL, "%s says that it holds %zu splits and has done %zu",
+                   wf_task_str(who->task, text, sizeof text), n_open, n_finished);
 }
 
 /* What a worker holds after the master was away, or after a new link: claims are taken, what it

@@ -13,6 +13,9 @@
 
 #include <cmocka.h>
 
+/* More than an answer has room for, in a message that does come through. */
+enum { MANY = 9000 };
+
 /* A job with one worker at a split, and the other one as well: nothing moves by itself. */
 static void begin_lazy(stage *s)
 {
@@ -239,6 +242,51 @@ static void a_metric_that_is_none_does_not_end_the_master(void **state)
     assert_int_equal(s->rc, WF_OK);
 }
 
+/* Splits that it never held, and more of them than the confirmation has room for. */
+static void a_claim_larger_than_its_answer_does_not_end_the_master(void **state)
+{
+    stage *s = *state;
+    Weft__Register body = WEFT__REGISTER__INIT;
+    Weft__CutReport report = WEFT__CUT_REPORT__INIT;
+    Weft__Split *rows = calloc(MANY, sizeof *rows), **list = calloc(MANY, sizeof(*list));
+
+    assert_true(rows && list);
+    begin_lazy(s);
+    for (uint32_t i = 0; i < MANY; i++) {
+        weft__split__init(&rows[i]);
+        rows[i].id = rows[i].begin = rows[i].next = rows[i].end = UINT64_MAX;
+        rows[i].cut_at = UINT64_MAX;
+        rows[i].epoch = UINT32_MAX;
+        list[i] = &rows[i];
+    }
+    body.job = "one";
+    body.generation = s->players[1].generation;
+    body.ready = true;
+    body.train_records = STAGE_RECORDS;
+    body.finished = list;
+    body.n_finished = MANY;
+    stage_say(&s->players[1], WF_REGISTER, &body.base);
+    stage_turn(s, 0);
+    assert_int_equal(s->rc, WF_OK);
+    stage_say(&s->players[1], WF_CUT_DUE, NULL);
+    stage_turn(s, 0);
+    report.open = list;
+    report.n_open = MANY;
+    report.finished = list;
+    report.n_finished = MANY / 2;
+    for (uint32_t cut = 0; cut < 3; cut++) {
+        wf_msg *m = stage_message(&s->players[2], WF_CUT_REPORT);
+
+        m->head.cut = cut;
+        assert_int_equal(wf_control_put(m, &report.base, NULL), WF_OK);
+        stage_send(&s->players[2], &m);
+        stage_turn(s, 0);
+        assert_int_equal(s->rc, WF_OK);
+    }
+    free(rows);
+    free(list);
+}
+
 static void who_holds_a_job_that_is_over_lets_go_of_it(void **state)
 {
     stage *s = *state;
@@ -302,6 +350,7 @@ int main(void)
         STAGED(what_is_of_another_job_or_generation_changes_nothing),
         STAGED(noise_changes_nothing),
         STAGED(a_metric_that_is_none_does_not_end_the_master),
+        STAGED(a_claim_larger_than_its_answer_does_not_end_the_master),
         STAGED(who_holds_a_job_that_is_over_lets_go_of_it),
         STAGED(a_death_is_believed_of_this_very_process_only),
     };
