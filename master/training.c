@@ -551,7 +551,7 @@ static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, c
             rc = take_metrics(j->eval, &j->n_eval, body->n_metrics, body->metrics, err);
             j->eval_epoch = body->epoch + 1;
         }
-        for (uint32_t i = 0; i < j->n_eval; i++) {
+        for (uint32_t i = 0; !body->what[0] && i < j->n_eval; i++) {
             size_t at = strlen(facts);
 
             snprintf(facts + at, sizeof facts - at, "%s%s %.4f", at ? "  " : "", j->eval[i].name,

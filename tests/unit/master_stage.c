@@ -112,7 +112,7 @@ void stage_kill(stage *s)
     wf_master_free(&s->master);
 }
 
-int stage_begin(void **state)
+stage *stage_new(void)
 {
     stage *s = calloc(1, sizeof *s);
 
@@ -127,7 +127,23 @@ int stage_begin(void **state)
     assert_int_equal(wf_mem_new(&s->mem, NULL), WF_OK);
     stage_raise(s);
     assert_int_equal(s->rc, WF_OK);
-    *state = s;
+    return s;
+}
+
+void stage_free(stage **s)
+{
+    for (uint32_t i = 0; i < (*s)->n_players; i++)
+        stage_leave(&(*s)->players[i]);
+    stage_kill(*s);
+    wf_memdisk_free(&(*s)->disk);
+    wf_mem_free(&(*s)->mem);
+    free(*s);
+    *s = NULL;
+}
+
+int stage_begin(void **state)
+{
+    *state = stage_new();
     return 0;
 }
 
@@ -135,12 +151,7 @@ int stage_end(void **state)
 {
     stage *s = *state;
 
-    for (uint32_t i = 0; i < s->n_players; i++)
-        stage_leave(&s->players[i]);
-    stage_kill(s);
-    wf_memdisk_free(&s->disk);
-    wf_mem_free(&s->mem);
-    free(s);
+    stage_free(&s);
     return 0;
 }
 
@@ -154,6 +165,7 @@ stage_player *stage_enter(stage *s, wf_role role, uint32_t index, uint64_t incar
 
     assert_true(s->n_players <= STAGE_PLAYERS);
     *p = (stage_player){.task = {role, index}, .incarnation = incarnation};
+    p->split.id = UINT64_MAX;
     conf = net_conf(s, p->task, incarnation);
     assert_int_equal(wf_net_new(&conf, &p->net, NULL), WF_OK);
     assert_int_equal(wf_mem_dial(s->mem, "master", &t, NULL), WF_OK);
@@ -215,12 +227,54 @@ static void say_of_cut(stage_player *p, uint16_t kind, uint32_t cut, const Proto
     stage_send(p, &m);
 }
 
+static void keep_name(stage_player *p, const wf_msg *m)
+{
+    if (p->task.role == WF_ROLE_PS) {
+        Weft__Setup *body = NULL;
+
+        assert_int_equal(wf_control_get(m, &weft__setup__descriptor, &body, NULL), WF_OK);
+        snprintf(p->job_name, sizeof p->job_name, "%s", body->job);
+        wf_control_free(&body);
+    } else {
+        Weft__Start *body = NULL;
+
+        assert_int_equal(wf_control_get(m, &weft__start__descriptor, &body, NULL), WF_OK);
+        snprintf(p->job_name, sizeof p->job_name, "%s", body->job);
+        wf_control_free(&body);
+    }
+}
+
+/* A link is up: what this player holds. */
+static void register_held(stage_player *p)
+{
+    Weft__Register body = WEFT__REGISTER__INIT;
+    Weft__Split *list[1] = {&p->split};
+
+    body.job = p->job_name;
+    body.generation = p->generation;
+    body.ready = p->job_name[0] && p->ready.status == WF_OK;
+    body.train_records = STAGE_RECORDS;
+    body.eval_records = 8;
+    if (p->split.id != UINT64_MAX && p->split.next < p->split.end) {
+        body.open = list;
+        body.n_open = 1;
+    } else if (p->split.id != UINT64_MAX) {
+        body.finished = list;
+        body.n_finished = 1;
+    }
+    stage_say(p, WF_REGISTER, &body.base);
+    if (body.ready && p->task.role == WF_ROLE_WORKER && !body.n_open)
+        stage_say(p, WF_SPLIT_WANT, NULL);
+}
+
 static void on_begin(stage_player *p, const wf_msg *m)
 {
     Weft__Outcome body = WEFT__OUTCOME__INIT;
 
     p->job = m->head.job;
     p->generation = m->head.generation;
+    p->split.id = UINT64_MAX;
+    keep_name(p, m);
     body.status = p->ready.status;
     body.what = p->ready.status ? (char *)p->ready.what : body.what;
     body.train_records = STAGE_RECORDS;
@@ -240,17 +294,18 @@ static void on_begin(stage_player *p, const wf_msg *m)
 
 static void on_split(stage_player *p, const wf_msg *m)
 {
-    Weft__Split *split = NULL, *list[1];
     Weft__SplitDone body = WEFT__SPLIT_DONE__INIT;
+    Weft__Split *split = NULL, *list[1] = {&p->split};
 
     assert_int_equal(wf_control_get(m, &weft__split__descriptor, &split, NULL), WF_OK);
-    list[0] = split;
-    split->next = split->end;
+    p->split = *split;
+    wf_control_free(&split);
+    if (p->lazy)
+        return;
+    p->split.next = p->split.end;
     body.splits = list;
     body.n_splits = 1;
     stage_say(p, WF_SPLIT_DONE, &body.base);
-    stage_say(p, WF_SPLIT_WANT, NULL);
-    wf_control_free(&split);
 }
 
 static void on_eval(stage_player *p, const wf_msg *m)
@@ -262,7 +317,7 @@ static void on_eval(stage_player *p, const wf_msg *m)
     loss.sum = 3;
     loss.count = 2;
     body.epoch = m->head.step;
-    if (p->evaluated.status != WF_OK) {
+    if (p->evaluated.status != WF_OK && p->heard[WF_EVAL] > p->evaluates_before) {
         body.what = (char *)p->evaluated.what;
     } else {
         body.metrics = list;
@@ -329,8 +384,7 @@ static void on_message(stage_player *p, const wf_msg *m)
         on_begin(p, m);
         break;
     case WF_SPLIT:
-        if (!p->lazy)
-            on_split(p, m);
+        on_split(p, m);
         break;
     case WF_EVAL:
         on_eval(p, m);
@@ -338,6 +392,13 @@ static void on_message(stage_player *p, const wf_msg *m)
     case WF_CUT_OPEN:
         if (!p->lazy)
             on_cut(p, m);
+        break;
+    case WF_SPLIT_DONE_OK:
+        p->split.id = UINT64_MAX;
+        stage_say(p, WF_SPLIT_WANT, NULL);
+        break;
+    case WF_HALT:
+        p->job_name[0] = 0;
         break;
     default:
         break;
@@ -353,8 +414,6 @@ static bool play(stage *s, stage_player *p)
         return false;
     wf_net_poll(p->net, s->now_ns);
     while (wf_net_event(p->net, s->now_ns, &ev)) {
-        Weft__Register hello = WEFT__REGISTER__INIT;
-
         busy = true;
         if (ev.kind == WF_EV_MESSAGE)
             on_message(p, ev.msg);
@@ -363,7 +422,7 @@ static bool play(stage *s, stage_player *p)
         if (ev.kind == WF_EV_REFUSED)
             p->refused = ev.err;
         if (ev.kind == WF_EV_UP && p->task.role != WF_ROLE_CLIENT && !p->silent)
-            stage_say(p, WF_REGISTER, &hello.base);
+            register_held(p);
     }
     wf_net_poll(p->net, s->now_ns);
     return busy;
@@ -406,8 +465,6 @@ void stage_turn(stage *s, int64_t ms)
 
 void stage_until(stage *s, const char *job, const char *state)
 {
-    char *picture_text;
-
     for (int i = 0; i < TURNS && s->master; i++) {
         if (strcmp(wf_master_job_state(s->master, job), state) == 0)
             return;
@@ -415,9 +472,6 @@ void stage_until(stage *s, const char *job, const char *state)
     }
     if (!s->master)
         fail_msg("the master ended: %s", s->err.what);
-    picture_text = stage_picture(s);
-    print_message("%s\n", picture_text);
-    free(picture_text);
     fail_msg("job %s is %s, not %s", job, wf_master_job_state(s->master, job), state);
 }
 

@@ -32,8 +32,11 @@ typedef struct stage_player {
     bool absent; /* neither hears nor speaks: after a second its link is forgotten */
     bool lazy;   /* a worker that never comes to a step's end */
     stage_answer ready, evaluated, saved;
-    /* what it was told */
+    uint32_t evaluates_before; /* so many evaluations succeed whatever `evaluated` is */
+    /* what it was told, and holds */
     uint16_t job, generation;
+    char job_name[65];           /* "": none */
+    Weft__Split split;           /* id UINT64_MAX: none; a lazy one keeps it */
     uint32_t heard[STAGE_KINDS]; /* messages, by kind */
     uint32_t dismissed_how;
     wf_err refused;
@@ -65,7 +68,10 @@ typedef struct stage {
     wf_err err;
 } stage;
 
-/* cmocka's set-up and tear-down: *state is a stage with a master, and nobody else. */
+/* A stage with a master, and nobody else. */
+stage *stage_new(void);
+void stage_free(stage **s);
+/* cmocka's set-up and tear-down, with the stage as state. */
 int stage_begin(void **state);
 int stage_end(void **state);
 /* The master begins; with what is on the disk. Its status is s->rc. */
