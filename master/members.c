@@ -293,7 +293,7 @@ void wf_members_replay(wf_master *m, const Weft__View *view)
         if (m->members[i].live && !view_holds(view, m->members[i].incarnation))
             retire(m, m->members[i].incarnation);
     for (uint32_t i = 0; i < m->n_members; i++) {
-        m->members[i].live = false;
+        m->members[i].live = m->members[i].unclaimed = false;
         m->members[i].incarnation = 0;
         m->members[i].steps = 0;
         m->members[i].generation = 0;

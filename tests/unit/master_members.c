@@ -339,6 +339,46 @@ static void a_death_is_believed_of_this_very_process_only(void **state)
     stage_until(s, "one", "done");
 }
 
+/* It is in an older view of the journal, and in none that follows: nobody waits for its claims. */
+static void who_was_lost_before_the_master_ended_is_not_waited_for(void **state)
+{
+    static const char *const sessions[] = {"first", "second"};
+    stage *s = *state;
+
+    begin_lazy(s);
+    stage_leave(&s->players[2]);
+    died(s, WF_ROLE_WORKER, 1, 21);
+    for (int i = 0; i < 2; i++) {
+        Weft__Ask recover = WEFT__ASK__INIT;
+
+        stage_kill(s);
+        s->session = sessions[i];
+        stage_raise(s);
+        assert_int_equal(s->rc, WF_OK);
+        if (i == 1) { /* everything had ended: what the players hold is of the other session */
+            stage_leave(&s->players[0]);
+            stage_leave(&s->players[1]);
+            stage_enter(s, WF_ROLE_PS, 0, 40);
+            stage_enter(s, WF_ROLE_WORKER, 0, 41);
+            recover.command = "recover";
+            recover.job = "one";
+            recover.from_step = -1;
+            for (int ms = 0; ms < 1000; ms += 100)
+                stage_turn(s, 100);
+            assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+            break;
+        }
+        for (int ms = 0; ms < 1000; ms += 100)
+            stage_turn(s, 100);
+        s->players[1].heard[WF_SPLIT] = 0;
+        s->players[1].split.next = s->players[1].split.end; /* it is done, and a next is wanted */
+        stage_say(&s->players[1], WF_SPLIT_WANT, NULL);
+        stage_turn(s, 20);
+        assert_int_equal(s->players[1].heard[WF_SPLIT], 1);
+    }
+    stage_until(s, "one", "done");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +393,7 @@ int main(void)
         STAGED(a_claim_larger_than_its_answer_does_not_end_the_master),
         STAGED(who_holds_a_job_that_is_over_lets_go_of_it),
         STAGED(a_death_is_believed_of_this_very_process_only),
+        STAGED(who_was_lost_before_the_master_ended_is_not_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
