@@ -79,6 +79,11 @@ wf_status wf_job_add(wf_master *m, const char *name, const char *text, const cha
     return WF_OK;
 }
 
+void wf_job_take_back(wf_master *m)
+{
+    wf_job_delete(&m->jobs[--m->n_jobs]);
+}
+
 wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err)
 {
     char *new_text = strdup(text), *new_path = strdup(path);
@@ -237,7 +242,10 @@ static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
     rc = m->conf.ops.prepare(m->conf.ops.arg, j->name, j->text, j->path, &j->prepared, &why);
     if (rc == WF_OK)
         rc = check_prepared(j, &why);
-    return rc == WF_OK ? WF_OK : wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    if (rc == WF_OK)
+        return WF_OK;
+    wf_prepared_free(&j->prepared); /* a recovery must find the same fault, and not what it is of */
+    return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
 }
 
 static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,

@@ -175,7 +175,7 @@ static void replay_session(wf_master *m, const char *session)
         snprintf(j->mend, sizeof j->mend, "go on with: weft recover %s", j->name);
     }
     for (uint32_t i = 0; i < m->n_members; i++) {
-        m->members[i].live = false;
+        m->members[i].live = m->members[i].unclaimed = false;
         m->members[i].incarnation = 0;
     }
     m->job = NULL;

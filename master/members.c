@@ -133,6 +133,11 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     wf_status rc = WF_OK;
 
     WF_TRY(wf_control_get(msg, &weft__register__descriptor, &body, err));
+    rc = wf_training_check_held(who, body->n_open, body->n_finished, err);
+    if (rc != WF_OK) {
+        wf_control_free(&body);
+        return rc;
+    }
     if (!who->live) {
         who->live = true;
         who->since_ns = m->now_ns;
@@ -141,15 +146,15 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     who->registered = true;
     who->unclaimed = false;
     held = j && body->ready && strcmp(body->job, j->name) == 0 && body->generation == j->generation;
-    if (!held && j && who->generation == j->generation) {
-        j->lost_steps += who->steps;
+    if (!held && who->task.role == WF_ROLE_WORKER) {
+        rc = wf_job_lost(m, who, err); /* what it held goes back, as at its death */
         who->steps = 0;
     }
     who->ready = held;
     who->generation = held ? j->generation : 0;
     who->view_acked = 0;
     who->wants = false;
-    if (body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
+    if (rc == WF_OK && body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
         rc = wf_master_say(m, who, WF_HALT, NULL, err); /* the job is over: it missed that */
     if (rc == WF_OK && who->task.role == WF_ROLE_WORKER)
         rc = wf_training_claim(m, who, body, err);
@@ -288,7 +293,7 @@ void wf_members_replay(wf_master *m, const Weft__View *view)
         if (m->members[i].live && !view_holds(view, m->members[i].incarnation))
             retire(m, m->members[i].incarnation);
     for (uint32_t i = 0; i < m->n_members; i++) {
-        m->members[i].live = false;
+        m->members[i].live = m->members[i].unclaimed = false;
         m->members[i].incarnation = 0;
         m->members[i].steps = 0;
         m->members[i].generation = 0;

@@ -209,6 +209,8 @@ wf_job *wf_job_find(const wf_master *m, const char *name);
 WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
                                  wf_job **out, wf_err *err);
 void wf_job_delete(wf_job **j);
+/* The job that was added last is none after all. */
+void wf_job_take_back(wf_master *m);
 /* Another text, in another place perhaps; it is compiled anew. */
 WF_MUST_USE wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err);
 /* Journals and takes a new state; `why` goes with FAILED and STOPPED. */
@@ -241,6 +243,10 @@ WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t 
 WF_MUST_USE wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l,
                                           wf_err *err);
 WF_MUST_USE wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err);
+/* Whether the lists of a report fit into what is said because of it: a worker has few splits.
+ * Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_training_check_held(const wf_member *who, size_t n_open, size_t n_finished,
+                                             wf_err *err);
 WF_MUST_USE wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
                                              wf_err *err);
 WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r,

@@ -5,7 +5,6 @@
 #include "common/base/bytes.h"
 #include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
-#include "tests/sim/model.h"
 #include "tests/sim/world.h"
 
 #include <stdio.h>
@@ -144,10 +143,11 @@ static bool is_known_which_is_best(const wf_sim *s)
 /* How often each record has been trained when the job is done. */
 static void check_trained(wf_sim *s, const float *records)
 {
+    const wf_model_spec model = wf_sim_model(s);
     uint32_t last, best, least = s->spec.epochs, most = s->spec.epochs;
 
     if (s->spec.restores_best) {
-        wf_model_epochs(&s->spec, &last, &best);
+        wf_model_epochs(&model, &last, &best);
         least = is_known_which_is_best(s) ? best + 1 : 1;
         most = is_known_which_is_best(s) ? best + 1 : last + 1;
     }
@@ -164,11 +164,12 @@ static void check_trained(wf_sim *s, const float *records)
 static void check_evaluation(wf_sim *s)
 {
     char *text = wf_master_status(s->procs[0].master, s->now_ns), wanted[32], job[48];
+    const wf_model_spec model = wf_sim_model(s);
     uint32_t last = s->spec.epochs - 1, best;
     const char *at;
 
     if (s->spec.restores_best)
-        wf_model_epochs(&s->spec, &last, &best);
+        wf_model_epochs(&model, &last, &best);
     snprintf(job, sizeof job, "\"job\":\"%s\"", s->job);
     snprintf(wanted, sizeof wanted, "\"eval_epoch\":%u,", last + 1);
     at = text ? strstr(text, job) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/ckpt.c - a checkpoint is complete or absent, whatever the disk does. */
-#include "../sim/memdisk.h"
+#include "tests/kit/memdisk.h"
 #include "ckpt_make.h"
 
 #include <setjmp.h>
