@@ -214,17 +214,6 @@ wf_status wf_onnx_catch_up(wf_graph *g, wf_onnx_file *file, wf_err *err)
     return WF_OK;
 }
 
-bool wf_onnx_known(const wf_value *v, int64_t *content)
-{
-    wf_elem elems[WF_MAX_CARRIED];
-    uint32_t n;
-
-    if (!wf_value_elems(v, elems, &n) || n != 1 || !elems[0].is_known)
-        return false;
-    *content = elems[0].value;
-    return true;
-}
-
 /* The results of a branch, whose nodes are added. */
 static wf_status add_branch(wf_graph *g, const Weft__Onnx__Node *p, const char *which,
                             wf_onnx_file *file, const wf_onnx_scope *around, bool tentative,

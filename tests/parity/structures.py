@@ -81,6 +81,13 @@ def loops():
     feeds = {"x": x, "n": np.array(3, np.int64)}
     yield "Loop of a count that is fed", model(
         [node("Loop", "n | x", "y z", body=turn)], feeds, "y z", {"w": w}), feeds
+    # Keras counts in floats: from the condition that begins it on.
+    floats = [node("Cast", "i", "fi", to=TensorProto.FLOAT), node("Less", "fi last", "p"),
+              node("Less", "fi far", "q"), node("And", "p q", "d"), node("Add", "v w", "s")]
+    yield "Loop counted in floats", model(
+        [node("Less", "zero last", "a"), node("Less", "zero far", "b"), node("And", "a b", "yes"),
+         node("Loop", "n yes x", "y z", body=body(floats, "i:i c:b v", "d:b s s"))], {"x": x}, "y z",
+        {"n": np.int64(9), "w": w, "zero": np.float32(0), "last": np.float32(4), "far": np.float32(7)}), {"x": x}
     inner = body([node("Add", "u v", "r"), node("Identity", "k", "l")], "j:i k:b u", "l:b r")
     nested = body([node("Loop", "two yes v", "s", body=inner), node("Identity", "c", "d")],
                   "i:i c:b v", "d:b s", {"two": np.array(2, np.int64)})
@@ -312,9 +319,19 @@ def refused():
     yield model([ml("TreeEnsembleRegressor", "x")], rows), rows, 3, "ai.onnx.ml.TreeEnsembleRegressor"
 
 
+def split_is_written_as_others_read_it(folder):
+    """Equal parts of opset 13, without sizes, are counted by an attribute in the file that weft writes."""
+    made = model([node("Split", "x", "y z", axis=1)], {"x": f32(2, 6)}, "y z", opset=13)
+    path, out = (os.path.join(folder, name) for name in ("split.onnx", "split-out.onnx"))
+    onnx.save(made, path)
+    subprocess.run([WEFT, "graph", path, "-o", out], check=True, capture_output=True)
+    onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+
+
 def main():
     count = 0
     with tempfile.TemporaryDirectory() as folder:
+        split_is_written_as_others_read_it(folder)
         for kind in (loops, scans, sequences, attentions, rotations, others, normalisations,
                      halves, scikit_learn):
             for title, made, feeds in kind():
