@@ -69,9 +69,10 @@ static int64_t together(const wf_gemm *g)
     return g->trans_a ? TOGETHER : 1;
 }
 
+/* No less for a product of more columns or a longer sum: k_block would jump up and down. */
 static size_t a_floats(const wf_gemm *g)
 {
-    return packs_a(g) ? (size_t)(together(g) * k_block(g) * LANES) : 0;
+    return packs_a(g) ? (size_t)(together(g) * WF_MIN(g->k, (int64_t)K_BLOCK) * LANES) : 0;
 }
 
 size_t wf_gemm_packed_room(const wf_gemm *g)
@@ -81,7 +82,9 @@ size_t wf_gemm_packed_room(const wf_gemm *g)
 
 size_t wf_gemm_room(const wf_gemm *g)
 {
-    return (a_floats(g) + (size_t)(k_block(g) * n_block(g))) * sizeof(float);
+    int64_t n = WF_MIN(round_up(g->n, COLUMNS), (int64_t)N_BLOCK);
+
+    return (a_floats(g) + (size_t)(WF_MIN(g->k, (int64_t)K_BLOCK) * n)) * sizeof(float);
 }
 
 size_t wf_gemm_packed_floats(int64_t n, int64_t k)
@@ -253,24 +256,37 @@ AVX512 static WF_INLINE void transpose(__m512 r[LANES])
     }
 }
 
+/* 16 x 16, or what there is of it; rows of y are `width` apart. */
+AVX512 static WF_INLINE void turn(bool whole, const float *x, int64_t ld, int64_t rows,
+                                  int64_t columns, float *y, int64_t width)
+{
+    __mmask16 mask = mask_of(columns);
+    __m512 r[LANES];
+
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        if (whole)
+            r[i] = _mm512_loadu_ps(x + i * ld);
+        else
+            r[i] = i < rows ? _mm512_maskz_loadu_ps(mask, x + i * ld) : _mm512_setzero_ps();
+    transpose(r);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        if (whole || i < columns)
+            _mm512_store_ps(y + i * width, r[i]);
+}
+
 /* Up to 16 rows of k become columns, [k, 16] of rows `width` apart, with zeros for what is missing.
  */
 AVX512 static void pack_turned(const float *x, int64_t ld, int64_t rows, int64_t k, float *y,
                                int64_t width)
 {
-    for (int64_t p = 0; p < k; p += LANES) {
-        __mmask16 mask = mask_of(k - p);
-        __m512 r[LANES];
+    int64_t p = 0;
 
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            r[i] = i < rows ? _mm512_maskz_loadu_ps(mask, x + i * ld + p) : _mm512_setzero_ps();
-        transpose(r);
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            if (i < k - p)
-                _mm512_store_ps(y + (p + i) * width, r[i]);
-    }
+    for (; rows == LANES && p + LANES <= k; p += LANES)
+        turn(true, x + p, ld, LANES, LANES, y + p * width, width);
+    for (; p < k; p += LANES)
+        turn(false, x + p, ld, rows, WF_MIN(k - p, (int64_t)LANES), y + p * width, width);
 }
 
 /* `n` columns of k rows of B at x into a panel of width 16 or 32. */

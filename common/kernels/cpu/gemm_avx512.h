@@ -36,7 +36,8 @@ typedef struct wf_gemm {
     bool relu;
 } wf_gemm;
 
-/* What a call of wf_gemm_go wants besides, aligned to 64. */
+/* What a call of wf_gemm_go wants besides, aligned to 64. It is enough for every product of no more
+ * rows, columns and k that lies likewise. */
 size_t wf_gemm_room(const wf_gemm *g);
 /* On the calling thread. bias [n] or NULL. */
 void wf_gemm_go(const wf_gemm *g, const float *a, const float *b, const float *bias, float *c,
