@@ -4,17 +4,18 @@
 #include "common/base/size.h"
 #include "common/kernels/cpu/bf16.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/gemm_avx512.h"
 #include "common/kernels/cpu/onednn.h"
 
 #include <string.h>
 
 /* Multiply-adds that are worth a thread of their own: about 5 us. */
 #define THREAD_WORK INT64_C(500000)
-/* Below it the call of oneDNN, about 1 us, outweighs what it gains. */
-#define ONEDNN_LEAST INT64_C(20000)
 /* Below it rounding the factors outweighs what multiplying gains. */
 #define BF16_LEAST INT64_C(1000000)
 enum { TILE = 16, ALIGN = 64, BF16_ROWS = 64 };
+/* OpenBLAS is the better one where a product is next to one of vectors. */
+enum { VECTORS = 4, FEW_STEPS = 16 };
 
 /* Rows, or columns, [from, from + extent) of C. */
 typedef struct cut {
@@ -28,24 +29,27 @@ struct wf_product_way {
     bool bias, relu, by_columns, bf16;
     bool rounded;    /* a and b come as bfloat16 */
     size_t a16, b16; /* bf16: where in the workspace the rounded factors lie */
-    cut *cuts;       /* [n_cuts], of oneDNN; NULL: OpenBLAS */
+    cut *cuts;       /* [n_cuts], of oneDNN; NULL: OpenBLAS, or our own if it has cells */
     int64_t n_cuts;
+    /* Our own: C in across x down cells, with workspace for each. */
+    wf_gemm gemm;
+    int64_t down, across;
+    size_t room;
 };
 
-/* oneDNN won on thin products (1.1 to 1.7 times OpenBLAS 0.3.21) and drew on large ones; with few
- * columns and both operands walked across their rows it lost. */
+static bool is_plain(const wf_product *p)
+{
+    return p->dtype == WF_F32 && p->alpha == 1 && (p->beta == 0 || p->beta == 1);
+}
+
 static bool wants_onednn(const wf_product *p, bool bf16)
 {
-    int64_t work = p->m * p->n * p->k;
+    return bf16 && is_plain(p) && p->m * p->n * p->k >= BF16_LEAST && wf_onednn_has_f32();
+}
 
-    if (p->dtype != WF_F32 || p->alpha != 1 || (p->beta != 0 && p->beta != 1) ||
-        !wf_onednn_has_f32())
-        return false;
-    if (bf16)
-        return work >= BF16_LEAST;
-    if (work < ONEDNN_LEAST || (p->trans_a && p->n < 2 * TILE))
-        return false;
-    return WF_MIN(WF_MIN(p->m, p->n), p->k) < 512;
+static bool wants_own(const wf_product *p)
+{
+    return is_plain(p) && WF_MIN(p->m, p->n) >= VECTORS && p->k >= FEW_STEPS && wf_gemm_is_here();
 }
 
 static wf_onednn_shape shape_of(const wf_product_way *w, int64_t extent)
@@ -102,6 +106,65 @@ static void make_room(wf_product_way *w, size_t *workspace)
     *workspace = w->b16 + wf_align_up((size_t)(w->p.k * w->p.n) * sizeof(uint16_t), ALIGN);
 }
 
+/* Rows and columns of a cell. */
+static int64_t cell_rows(const wf_product_way *w)
+{
+    return (w->p.m + w->down - 1) / w->down;
+}
+
+static int64_t cell_columns(const wf_product_way *w)
+{
+    int64_t n = (w->p.n + w->across - 1) / w->across;
+
+    return (n + TILE - 1) / TILE * TILE;
+}
+
+/* What the cells of one thread cost, in cycles or so: vectors of C times k, and packing B, which
+ * every cell does for itself; reading A is worth something too. */
+static double cost_of(const wf_product_way *w)
+{
+    double rows = (double)cell_rows(w), columns = (double)cell_columns(w), k = (double)w->p.k;
+
+    return k * (rows * columns / (2 * TILE) + columns * (w->p.trans_b ? 0.5 : 0.25) +
+                rows * (w->p.trans_a ? 0.25 : 0.1));
+}
+
+/* The cheapest grid of cells, one for each thread that there is work for. */
+static void lay_cells(wf_product_way *w, uint32_t threads)
+{
+    int64_t cells = WF_MIN((int64_t)threads, w->p.m * w->p.n * w->p.k / THREAD_WORK + 1);
+    wf_product_way best = *w;
+    double least = 0;
+
+    for (w->down = 1; w->down <= WF_MIN(cells, w->p.m); w->down++) {
+        w->across = WF_MIN(cells / w->down, (w->p.n + TILE - 1) / TILE);
+        if (least == 0 || cost_of(w) < least) {
+            best = *w;
+            least = cost_of(w);
+        }
+    }
+    *w = best;
+}
+
+static void prepare_own(wf_prep *prep, wf_product_way *w)
+{
+    const wf_product *p = &w->p;
+
+    lay_cells(w, prep->threads);
+    w->gemm = (wf_gemm){.trans_a = p->trans_a,
+                        .trans_b = p->trans_b,
+                        .m = cell_rows(w),
+                        .n = cell_columns(w),
+                        .k = p->k,
+                        .lda = p->trans_a ? p->m : p->k,
+                        .ldb = p->trans_b ? p->k : p->n,
+                        .ldc = p->n,
+                        .add = p->beta == 1,
+                        .relu = w->relu};
+    w->room = wf_align_up(wf_gemm_room(&w->gemm), ALIGN);
+    prep->workspace_bytes = WF_MAX(prep->workspace_bytes, (size_t)(w->down * w->across) * w->room);
+}
+
 wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                              wf_product_way **out, wf_err *err)
 {
@@ -116,8 +179,11 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                           .by_columns = p->n > p->m,
                           .bf16 = prep->bf16 && wf_onednn_has_bf16()};
     *out = w;
-    if (!wants_onednn(p, w->bf16))
+    if (!wants_onednn(p, w->bf16)) {
+        if (wants_own(p))
+            prepare_own(prep, w);
         return WF_OK;
+    }
     /* oneDNN's products on AMX want whole rows of B and C. */
     if (w->bf16 && p->m >= BF16_ROWS * (int64_t)prep->threads)
         w->by_columns = false;
@@ -172,6 +238,25 @@ static void range(void *arg, int64_t begin, int64_t end)
             wf_onednn_product_run(t->product,
                                   j->a + (size_t)(p->trans_a ? from : from * p->k) * j->size, j->b,
                                   j->bias, j->c + from * p->n, j->workspace + t->workspace_at);
+    }
+}
+
+static void cells_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    const wf_product_way *w = j->w;
+    const float *a = (const float *)(const void *)j->a, *b = (const float *)(const void *)j->b;
+
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = i / w->across * w->gemm.m, column = i % w->across * w->gemm.n;
+        wf_gemm g = w->gemm;
+
+        g.m = WF_MIN(g.m, w->p.m - row);
+        g.n = WF_MIN(g.n, w->p.n - column);
+        if (g.m > 0 && g.n > 0)
+            wf_gemm_go(&g, a + (g.trans_a ? row : row * g.lda),
+                       b + (g.trans_b ? column * g.ldb : column), j->bias ? j->bias + column : NULL,
+                       j->c + row * g.ldc + column, j->workspace + (size_t)i * w->room);
     }
 }
 
@@ -238,6 +323,12 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
         if (w->bf16 && !w->rounded)
             round_factors(w, run, &j);
         wf_pool_for(run->pool, w->n_cuts, 1, range, &j);
+        return;
+    }
+    if (w->down) {
+        job j = {w, a, b, bias, c, run->workspace, sizeof(float)};
+
+        wf_pool_for(run->pool, w->down * w->across, 1, cells_range, &j);
         return;
     }
     if (w->bias) {

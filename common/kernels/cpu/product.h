@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/product.h - a matrix product prepared for one shape: which library does it,
- * and how it is cut over the pool's threads.
+/* common/kernels/cpu/product.h - a matrix product prepared for one shape: what computes it, and
+ * how it is cut over the pool's threads.
  *
  * The choice is a function of shape, number of threads and processor alone, so that two runs of a
- * job on one machine give the same bits. bench/product.c measures what it rests on.
+ * job on one machine give the same bits. bench/gemm.c measures what it rests on.
  */
 #ifndef WF_KERNELS_CPU_PRODUCT_H
 #define WF_KERNELS_CPU_PRODUCT_H

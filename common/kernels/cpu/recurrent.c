@@ -194,12 +194,6 @@ static void release(void *state)
     wf_product_release(v->dx_more);
     wf_product_release(v->dw);
     wf_product_release(v->dr);
-    wf_packed_release(v->input_step);
-    wf_packed_release(v->dx_step);
-    wf_packed_release(v->state);
-    wf_packed_release(v->reset);
-    wf_packed_release(v->state_back);
-    wf_packed_release(v->reset_back);
 }
 
 static wf_status sequence_product(wf_prep *prep, const wf_recurrent *v, wf_product p, uint32_t then,
