@@ -166,7 +166,7 @@ static void begin_anew(wf_job *j, int64_t from_step)
     j->from_step = from_step;
     j->stop_asked = false;
     j->cut_failures = 0;
-    j->rollbacks = 0;
+    j->rollbacks = j->set_aside = 0;
     j->ended_ns = 0;
 }
 

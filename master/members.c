@@ -62,8 +62,9 @@ static wf_status dismiss(wf_master *m, wf_peer *peer, uint32_t how, wf_err *err)
     return wf_master_send(m, peer, &msg, err);
 }
 
-/* A life of a task is over for good (M2). */
-static wf_status end_life(wf_master *m, wf_member *who, const char *reason, wf_err *err)
+/* A life of a task is over for good (M2). `ended`: its process is known to be gone; a silent one
+ * may only be cut off. */
+static wf_status end_life(wf_master *m, wf_member *who, bool ended, const char *reason, wf_err *err)
 {
     char text[32];
 
@@ -76,7 +77,7 @@ static wf_status end_life(wf_master *m, wf_member *who, const char *reason, wf_e
         m->view_stale = true;
         if (m->job)
             wf_master_note(m, m->job, "task.lost", "%s: %s", text, reason);
-        WF_TRY(wf_job_lost(m, who, err));
+        WF_TRY(wf_job_lost(m, who, ended ? reason : NULL, err));
     }
     snprintf(who->reason, sizeof who->reason, "%s", reason);
     who->live = who->registered = who->ready = who->wants = who->reported = false;
@@ -102,7 +103,7 @@ wf_status wf_members_on_up(wf_master *m, wf_peer *peer, wf_err *err)
     if (who->incarnation && who->incarnation != peer->incarnation) {
         if (who->peer)
             WF_TRY(dismiss(m, who->peer, WF_DISMISS_SUPERSEDED, err));
-        WF_TRY(end_life(m, who, "a newer process took its place", err));
+        WF_TRY(end_life(m, who, true, "a newer process took its place", err));
     }
     who->peer = peer;
     /* Nothing is said to it before it has said what it holds: a split that leaves before its
@@ -147,7 +148,7 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     who->unclaimed = false;
     held = j && body->ready && strcmp(body->job, j->name) == 0 && body->generation == j->generation;
     if (!held && who->task.role == WF_ROLE_WORKER) {
-        rc = wf_job_lost(m, who, err); /* what it held goes back, as at its death */
+        rc = wf_job_lost(m, who, NULL, err); /* what it held goes back */
         who->steps = 0;
     }
     who->ready = held;
@@ -171,7 +172,7 @@ wf_status wf_members_on_died(wf_master *m, const Weft__Died *died, wf_err *err)
 
     if (!who || who->pid != died->pid || !who->incarnation)
         return WF_OK;
-    return end_life(m, who, died->reason, err);
+    return end_life(m, who, true, died->reason, err);
 }
 
 /* Silence: the link's pings, or the beat of a task that computes. */
@@ -179,7 +180,7 @@ wf_status wf_members_give_up(wf_master *m, wf_member *who, const char *reason, w
 {
     if (who->peer)
         WF_TRY(dismiss(m, who->peer, WF_DISMISS_RESTART, err));
-    return end_life(m, who, reason, err);
+    return end_life(m, who, false, reason, err);
 }
 
 wf_status wf_members_watch(wf_master *m, wf_err *err)

@@ -457,6 +457,8 @@ static wf_status finish(wf_master *m, wf_job *j, const wf_member *who, Weft__Spl
     done.steps = who->steps;
     done.incarnation = who->incarnation;
     if (done.n_splits)
+        j->set_aside = 0; /* so it is not that workers die whatever they train */
+    if (done.n_splits)
         rc = wf_journal_append(m->journal, &record, err); /* M1 */
     free(kept);
     return rc;

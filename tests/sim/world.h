@@ -156,6 +156,9 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .restores_best = s->spec.restores_best};
 }
 
+/* Whether records were left out, for workers were killed with them again and again. */
+bool wf_sim_left_out(const wf_sim *s);
+
 /* Luck, by the seed. */
 uint64_t wf_sim_below(wf_sim *s, uint64_t n);
 int64_t wf_sim_between(wf_sim *s, int64_t least, int64_t most);

@@ -379,6 +379,77 @@ static void who_was_lost_before_the_master_ended_is_not_waited_for(void **state)
     stage_until(s, "one", "done");
 }
 
+/* A worker that dies of the first split it is dealt; `life` is its incarnation. */
+static void dies_of_a_split(stage *s, uint64_t life)
+{
+    stage_player *p = stage_enter(s, WF_ROLE_WORKER, 0, life);
+
+    p->lazy = true;
+    for (int i = 0; i < 20 && p->heard[WF_SPLIT] == 0; i++)
+        stage_turn(s, 20);
+    assert_int_equal(p->heard[WF_SPLIT], 1);
+    stage_leave(p);
+    died(s, WF_ROLE_WORKER, 0, life);
+}
+
+static void field_says(stage *s, const char *field, const char *words)
+{
+    char *text = stage_job_field(s, "one", field);
+
+    if (!strstr(text, words))
+        fail_msg("%s is %s, which does not say %s", field, text, words);
+    free(text);
+}
+
+static void only_a_ps_and_a_client(stage *s)
+{
+    stage_cast(s);
+    for (uint64_t i = 1; i <= 2; i++) {
+        stage_leave(&s->players[i]);
+        died(s, WF_ROLE_WORKER, (uint32_t)i - 1, 19 + i);
+    }
+    assert_int_equal(wf_master_submit(s->master, "one", "ledger", "", false, NULL), WF_OK);
+}
+
+static void a_split_that_kills_three_times_is_set_aside_and_reported(void **state)
+{
+    stage *s = *state;
+
+    only_a_ps_and_a_client(s);
+    dies_of_a_split(s, 50);
+    dies_of_a_split(s, 51);
+    field_says(s, "left_out_records", "0");
+    dies_of_a_split(s, 52);
+    field_says(s, "left_out_records", "4");
+    field_says(
+        s, "events",
+        "split 0 of epoch 1 (positions 0 to 3 of its order) is left out: 3 workers have died "
+        "of it, the last one: killed by signal 9");
+    stage_kill(s); /* it is on disk */
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_OK);
+    field_says(s, "left_out_records", "4");
+    field_says(s, "epoch_trained", "4");
+    stage_enter(s, WF_ROLE_WORKER, 0, 60);
+    stage_until(s, "one", "done");
+    field_says(s, "left_out_records", "4");
+}
+
+static void workers_that_die_of_everything_end_the_job(void **state)
+{
+    stage *s = *state;
+
+    only_a_ps_and_a_client(s);
+    for (uint64_t life = 50; life < 61; life++)
+        dies_of_a_split(s, life);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "running");
+    dies_of_a_split(s, 61);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
+    field_says(s, "reason", "workers die whatever they train, the last one: killed by signal 9");
+    field_says(s, "mend", "see the workers' logs");
+    field_says(s, "left_out_records", "12");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +465,8 @@ int main(void)
         STAGED(who_holds_a_job_that_is_over_lets_go_of_it),
         STAGED(a_death_is_believed_of_this_very_process_only),
         STAGED(who_was_lost_before_the_master_ended_is_not_waited_for),
+        STAGED(a_split_that_kills_three_times_is_set_aside_and_reported),
+        STAGED(workers_that_die_of_everything_end_the_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
