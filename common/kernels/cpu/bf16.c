@@ -2,14 +2,14 @@
 /* common/kernels/cpu/bf16.c */
 #include "common/kernels/cpu/bf16.h"
 #include "common/base/cc.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/tiles.h"
 #include "common/kernels/kernel.h"
 
 #include <string.h>
 
 bool wf_kernels_have_bf16(void)
 {
-    return wf_onednn_has_bf16();
+    return wf_tiles_there();
 }
 
 /* As wf_f32_to_bf16, in a form that vectorises. */

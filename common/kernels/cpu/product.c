@@ -2,9 +2,10 @@
 /* common/kernels/cpu/product.c */
 #include "common/kernels/cpu/product.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/bf16.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/product_bf16.h"
+#include "common/kernels/cpu/tiles.h"
 
 #include <string.h>
 
@@ -25,10 +26,9 @@ typedef struct cut {
 
 struct wf_product_way {
     wf_product p;
-    bool bias, relu, by_columns, bf16;
-    bool rounded;    /* a and b come as bfloat16 */
-    size_t a16, b16; /* bf16: where in the workspace the rounded factors lie */
-    cut *cuts;       /* [n_cuts], of oneDNN; NULL: OpenBLAS */
+    bool bias, relu, by_columns, bf16; /* bf16: oneDNN's, of factors that come as bfloat16 */
+    wf_product_bf16 *rounding;         /* rounds them itself; or NULL */
+    cut *cuts;                         /* [n_cuts], of oneDNN; NULL: OpenBLAS */
     int64_t n_cuts;
 };
 
@@ -95,11 +95,10 @@ static bool cut_up(wf_product_way *w, uint32_t threads, size_t *workspace)
     return true;
 }
 
-static void make_room(wf_product_way *w, size_t *workspace)
+static bool wants_rounding(const wf_prep *prep, const wf_product *p)
 {
-    w->a16 = *workspace;
-    w->b16 = w->a16 + wf_align_up((size_t)(w->p.m * w->p.k) * sizeof(uint16_t), ALIGN);
-    *workspace = w->b16 + wf_align_up((size_t)(w->p.k * w->p.n) * sizeof(uint16_t), ALIGN);
+    return prep->bf16 && p->dtype == WF_F32 && p->alpha == 1 && (p->beta == 0 || p->beta == 1) &&
+           p->m * p->n * p->k >= BF16_LEAST && wf_tiles_there();
 }
 
 wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
@@ -114,16 +113,15 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                           .bias = then & WF_PRODUCT_BIAS,
                           .relu = then & WF_PRODUCT_RELU,
                           .by_columns = p->n > p->m,
-                          .bf16 = prep->bf16 && wf_onednn_has_bf16()};
+                          .bf16 = then & WF_PRODUCT_ROUNDED && wf_onednn_has_bf16()};
     *out = w;
+    if (!(then & WF_PRODUCT_ROUNDED) && wants_rounding(prep, p))
+        return wf_product_bf16_prepare(prep, p, w->bias, w->relu, &w->rounding, err);
     if (!wants_onednn(p, w->bf16))
         return WF_OK;
     /* oneDNN's products on AMX want whole rows of B and C. */
     if (w->bf16 && p->m >= BF16_ROWS * (int64_t)prep->threads)
         w->by_columns = false;
-    w->rounded = then & WF_PRODUCT_ROUNDED;
-    if (w->bf16 && !w->rounded)
-        make_room(w, &workspace);
     w->n_cuts = WF_MIN((int64_t)prep->threads, p->m * p->n * p->k / THREAD_WORK + 1);
     w->cuts = wf_arena_array(prep->arena, (size_t)w->n_cuts, sizeof *w->cuts);
     if (!w->cuts)
@@ -175,29 +173,6 @@ static void range(void *arg, int64_t begin, int64_t end)
     }
 }
 
-typedef struct rounding {
-    const float *x;
-    uint16_t *y;
-} rounding;
-
-static void round_range(void *arg, int64_t begin, int64_t end)
-{
-    const rounding *r = arg;
-
-    wf_round_to_bf16(r->x + begin, r->y + begin, end - begin);
-}
-
-static void round_factors(const wf_product_way *w, const wf_run *run, job *j)
-{
-    rounding a = {(const float *)(const void *)j->a, (void *)(j->workspace + w->a16)};
-    rounding b = {(const float *)(const void *)j->b, (void *)(j->workspace + w->b16)};
-
-    wf_pool_for(run->pool, w->p.m * w->p.k, WF_GRAIN, round_range, &a);
-    wf_pool_for(run->pool, w->p.k * w->p.n, WF_GRAIN, round_range, &b);
-    j->a = (const char *)a.y;
-    j->b = (const char *)b.y;
-}
-
 /* The row vector into every row of C, for OpenBLAS to add to. */
 static void spread(const wf_product *p, const void *bias, void *c)
 {
@@ -232,11 +207,13 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
 {
     wf_product p = w->p;
 
+    if (w->rounding) {
+        wf_product_bf16_go(w->rounding, run, a, b, bias, c);
+        return;
+    }
     if (w->cuts) {
         job j = {w, a, b, bias, c, run->workspace, w->bf16 ? sizeof(uint16_t) : sizeof(float)};
 
-        if (w->bf16 && !w->rounded)
-            round_factors(w, run, &j);
         wf_pool_for(run->pool, w->n_cuts, 1, range, &j);
         return;
     }
