@@ -4,18 +4,16 @@
 #include "common/kernels/cpu/conv.h"
 #include "common/base/size.h"
 #include "common/graph/graph.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/tiles.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Fewer channels than these would mostly be multiplied as zeros in bfloat16. */
-enum { BF16_CHANNELS = 16 };
-
 /* Two runs of a job give the same bits: the first way that wants a shape is a matter of shape,
  * threads and processor alone. bench/conv.c measures what that costs beside the faster of all. */
-static const wf_conv_way *const ways[] = {&wf_conv_by_planes, &wf_conv_by_rows, &wf_conv_by_onednn,
-                                          &wf_conv_by_columns};
+static const wf_conv_way *const ways[] = {
+    &wf_conv_by_planes,        &wf_conv_by_stacks, &wf_conv_weights_by_stacks, &wf_conv_by_tiles,
+    &wf_conv_weights_by_tiles, &wf_conv_by_onednn, &wf_conv_by_columns};
 
 #define SHIFT(T)                                                                                   \
     WF_MULTIVERSION static void shift_##T(T *y, T value, int64_t n)                                \
@@ -92,7 +90,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
         return wf_fail(err, WF_SHAPE, NULL, "data, weights and result do not fit each other");
     v->c = w->dims[1];
     v->m = w->dims[0] / groups;
-    v->bf16 = prep->bf16 && v->c >= BF16_CHANNELS && wf_onednn_has_bf16();
+    v->bf16 = prep->bf16 && wf_tiles_there();
     v->pointwise = is_pointwise(&v->s);
     if (!wf_mul_i64(v->c, v->s.taps, &row) || !wf_mul_i64(row, v->s.out[2], &columns) ||
         WF_MAX(WF_MAX(row, columns), WF_MAX(v->s.out_size, v->s.in_size)) > INT32_MAX / 16)

@@ -89,9 +89,8 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
 static bool wants(const wf_conv *v)
 {
     return v->dtype == WF_F32 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
-           v->s.w.kernel[0] == 1 && (!v->pointwise || v->bf16) && v->batch > 0 &&
-           v->s.in_size > 0 && v->s.out_size > 0 && v->c > 0 && v->m > 0 && v->c * v->m >= LEAST &&
-           wf_onednn_has_f32();
+           v->s.w.kernel[0] == 1 && !v->pointwise && v->batch > 0 && v->s.in_size > 0 &&
+           v->s.out_size > 0 && v->c > 0 && v->m > 0 && v->c * v->m >= LEAST && wf_onednn_has_f32();
 }
 
 /* The most images, of a number that divides the batch, whose data stay in the second cache; at most

@@ -428,8 +428,8 @@ static bool make_product(plan *p, wf_onednn_product **of_job, int64_t i, stage w
     int64_t rows = WF_MIN(p->t - i * ROWS, (int64_t)ROWS);
     int64_t columns = p->until ? p->until[i] : p->s;
     wf_strided_product s = shape_of(p, which, rows, columns);
-    wf_onednn_shape shape = {s.trans_a, s.trans_b, false, s.m,           s.n,   s.k,
-                             s.lda,     s.ldb,     s.ldc, s.beta != 0.0, false, false};
+    wf_onednn_shape shape = {s.trans_a, s.trans_b, s.m,           s.n,   s.k,  s.lda,
+                             s.ldb,     s.ldc,     s.beta != 0.0, false, false};
     bool same = i > 0 && rows == ROWS && (!p->until || columns == p->until[i - 1]);
     wf_onednn_product **at = &of_job[i * STAGES + which];
 

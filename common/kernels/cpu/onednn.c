@@ -62,15 +62,6 @@ bool wf_onednn_has_f32(void)
 #endif
 }
 
-bool wf_onednn_has_bf16(void)
-{
-#if defined(__x86_64__)
-    return wf_onednn_has_f32() && __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
-}
-
 static bool describe(dnnl_memory_desc_t *out, dnnl_data_type_t type, int64_t rows, int64_t columns,
                      bool trans, int64_t ld)
 {
@@ -130,20 +121,18 @@ static bool describe_packed(dnnl_memory_desc_t *out, const wf_onednn_shape *s)
 
     if (s->packed_as)
         *out = s->packed_as->b_desc;
-    return s->packed_as ||
-           dnnl_memory_desc_init_by_tag(out, 2, dims, s->bf16 ? dnnl_bf16 : dnnl_f32,
-                                        dnnl_format_tag_any) == dnnl_success;
+    return s->packed_as || dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_f32,
+                                                        dnnl_format_tag_any) == dnnl_success;
 }
 
 static bool make(wf_onednn_product *p, const wf_onednn_shape *s, dnnl_primitive_attr_t attr)
 {
-    dnnl_data_type_t type = s->bf16 ? dnnl_bf16 : dnnl_f32;
     dnnl_memory_desc_t a, plain, b, c, bias;
     const dnnl_memory_desc_t *scratch;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_matmul_desc_t d;
-    bool ok = describe(&a, type, s->m, s->k, s->trans_a, s->lda) &&
-              describe(&plain, type, s->k, s->n, s->trans_b, s->ldb) &&
+    bool ok = describe(&a, dnnl_f32, s->m, s->k, s->trans_a, s->lda) &&
+              describe(&plain, dnnl_f32, s->k, s->n, s->trans_b, s->ldb) &&
               describe(&c, dnnl_f32, s->m, s->n, false, s->ldc) &&
               describe(&bias, dnnl_f32, 1, s->n, false, s->n) &&
               (s->packed ? describe_packed(&b, s) : (b = plain, true)) &&

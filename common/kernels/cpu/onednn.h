@@ -18,12 +18,11 @@ struct dnnl_engine *wf_onednn_engine(void);
 void wf_onednn_stay(void);
 
 /* Whether this processor has the vector units that oneDNN's matrix products are written for. */
-bool wf_onednn_has_f32(void);  /* AVX-512 */
-bool wf_onednn_has_bf16(void); /* AVX-512 bf16, or AMX */
+bool wf_onednn_has_f32(void); /* AVX-512 */
 
 /* C = A' B' + beta C, or with a row vector added to each row, and negative results cut to 0. */
 typedef struct wf_onednn_shape {
-    bool trans_a, trans_b, bf16; /* bf16: A and B are bfloat16, and C is f32 still */
+    bool trans_a, trans_b;
     int64_t m, n, k;
     int64_t lda, ldb, ldc; /* elements from row to row, as stored */
     bool add;              /* beta 1, or 0 */

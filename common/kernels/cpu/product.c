@@ -15,7 +15,7 @@
 #define ONEDNN_LEAST INT64_C(20000)
 /* Below it rounding the factors outweighs what multiplying gains. */
 #define BF16_LEAST INT64_C(1000000)
-enum { TILE = 16, ALIGN = 64, BF16_ROWS = 64 };
+enum { TILE = 16, ALIGN = 64 };
 
 /* Rows, or columns, [from, from + extent) of C. */
 typedef struct cut {
@@ -26,23 +26,21 @@ typedef struct cut {
 
 struct wf_product_way {
     wf_product p;
-    bool bias, relu, by_columns, bf16; /* bf16: oneDNN's, of factors that come as bfloat16 */
-    wf_product_bf16 *rounding;         /* rounds them itself; or NULL */
-    cut *cuts;                         /* [n_cuts], of oneDNN; NULL: OpenBLAS */
+    bool bias, relu, by_columns;
+    wf_product_bf16 *rounding; /* in bfloat16; or NULL */
+    cut *cuts;                 /* [n_cuts], of oneDNN; NULL: OpenBLAS */
     int64_t n_cuts;
 };
 
 /* oneDNN won on thin products (1.1 to 1.7 times OpenBLAS 0.3.21) and drew on large ones; with few
  * columns and both operands walked across their rows it lost. */
-static bool wants_onednn(const wf_product *p, bool bf16)
+static bool wants_onednn(const wf_product *p)
 {
     int64_t work = p->m * p->n * p->k;
 
     if (p->dtype != WF_F32 || p->alpha != 1 || (p->beta != 0 && p->beta != 1) ||
         !wf_onednn_has_f32())
         return false;
-    if (bf16)
-        return work >= BF16_LEAST;
     if (work < ONEDNN_LEAST || (p->trans_a && p->n < 2 * TILE))
         return false;
     return WF_MIN(WF_MIN(p->m, p->n), p->k) < 512;
@@ -57,7 +55,6 @@ static wf_onednn_shape shape_of(const wf_product_way *w, int64_t extent)
                              .m = w->by_columns ? p->m : extent,
                              .n = w->by_columns ? extent : p->n,
                              .k = p->k,
-                             .bf16 = w->bf16,
                              .lda = p->trans_a ? p->m : p->k,
                              .ldb = p->trans_b ? p->k : p->n,
                              .ldc = p->n,
@@ -112,16 +109,12 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     *w = (wf_product_way){.p = *p,
                           .bias = then & WF_PRODUCT_BIAS,
                           .relu = then & WF_PRODUCT_RELU,
-                          .by_columns = p->n > p->m,
-                          .bf16 = then & WF_PRODUCT_ROUNDED && wf_onednn_has_bf16()};
+                          .by_columns = p->n > p->m};
     *out = w;
-    if (!(then & WF_PRODUCT_ROUNDED) && wants_rounding(prep, p))
+    if (wants_rounding(prep, p))
         return wf_product_bf16_prepare(prep, p, w->bias, w->relu, &w->rounding, err);
-    if (!wants_onednn(p, w->bf16))
+    if (!wants_onednn(p))
         return WF_OK;
-    /* oneDNN's products on AMX want whole rows of B and C. */
-    if (w->bf16 && p->m >= BF16_ROWS * (int64_t)prep->threads)
-        w->by_columns = false;
     w->n_cuts = WF_MIN((int64_t)prep->threads, p->m * p->n * p->k / THREAD_WORK + 1);
     w->cuts = wf_arena_array(prep->arena, (size_t)w->n_cuts, sizeof *w->cuts);
     if (!w->cuts)
@@ -133,11 +126,6 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     return WF_OK;
 }
 
-bool wf_product_is_bf16(const wf_product_way *w)
-{
-    return w->bf16 && w->cuts;
-}
-
 void wf_product_release(wf_product_way *w)
 {
     if (w)
@@ -146,7 +134,7 @@ void wf_product_release(wf_product_way *w)
 
 typedef struct job {
     const wf_product_way *w;
-    const char *a, *b; /* f32, or bfloat16 by now */
+    const char *a, *b;
     const float *bias;
     float *c;
     char *workspace;
@@ -212,7 +200,7 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
         return;
     }
     if (w->cuts) {
-        job j = {w, a, b, bias, c, run->workspace, w->bf16 ? sizeof(uint16_t) : sizeof(float)};
+        job j = {w, a, b, bias, c, run->workspace, sizeof(float)};
 
         wf_pool_for(run->pool, w->n_cuts, 1, range, &j);
         return;

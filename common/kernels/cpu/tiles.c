@@ -3,6 +3,7 @@
 #include "common/kernels/cpu/tiles.h"
 #include "common/base/cc.h"
 #include "common/base/status.h"
+#include "common/kernels/kernel.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -359,6 +360,37 @@ VECTORS void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *t
     }
 }
 
+VECTORS void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first,
+                            int64_t n_second, int64_t pixels, void *to, int64_t slot)
+{
+    __m512i r[WF_TILE];
+
+    for (int64_t p = 0; p < pixels; p += WF_TILE) {
+        __mmask16 there = first(pixels - p);
+
+        for (int i = 0; i < WF_TILE; i++)
+            r[i] = in_turn(load(i < n_first ? there : 0, x + p + i * step, 1),
+                           load(i < n_second ? there : 0, x + second + p + i * step, 1));
+        turn(r);
+        for (int i = 0; i < WF_TILE && p + i < pixels; i++)
+            _mm512_storeu_si512((char *)to + (p + i) * slot, r[i]);
+    }
+}
+
+VECTORS void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t images,
+                              float shift, float *to, int64_t step)
+{
+    __m512 more = _mm512_set1_ps(shift);
+    __m512i r[WF_TILE];
+
+    for (int i = 0; i < WF_TILE; i++)
+        r[i] = i < pixels ? (__m512i)_mm512_add_ps(_mm512_loadu_ps(sums + i * row), more)
+                          : _mm512_setzero_si512();
+    turn(r);
+    for (int64_t i = 0; i < WF_TILE && i < images; i++)
+        _mm512_mask_storeu_ps(to + i * step, first(pixels), (__m512)r[i]);
+}
+
 VECTORS void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to,
                           int64_t step)
 {
@@ -454,6 +486,21 @@ void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to)
     wf_assert(wf_tiles_there());
 }
 
+void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
+                    int64_t pixels, void *to, int64_t slot)
+{
+    (void)x, (void)second, (void)step, (void)n_first, (void)n_second, (void)pixels, (void)to;
+    (void)slot;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t images, float shift,
+                      float *to, int64_t step)
+{
+    (void)sums, (void)row, (void)pixels, (void)images, (void)shift, (void)to, (void)step;
+    wf_assert(wf_tiles_there());
+}
+
 void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to, int64_t step)
 {
     (void)x, (void)shift, (void)n, (void)past, (void)to, (void)step;
@@ -461,3 +508,8 @@ void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to, 
 }
 
 #endif
+
+bool wf_kernels_have_bf16(void)
+{
+    return wf_tiles_there();
+}

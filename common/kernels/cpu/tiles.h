@@ -76,6 +76,15 @@ void wf_tiles_pair(const float *x, const float *second, int64_t step, int64_t n,
 /* Turns tiles of A, whose rows lie `row` bytes apart and are `tiles` tiles long, into tiles of B.
  */
 void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to);
+/* Rounds and turns `pixels` columns of rows of pairs: row i < n_first is x + i step, its second
+ * half x + second + i step for i < n_second. Pixel p's 16 pairs, those that are not there 0, go to
+ * to + p slot (bytes). */
+void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
+                    int64_t pixels, void *to, int64_t slot);
+/* Turns sums [pixels, 16], `row` floats from pixel to pixel, back: image i < images gets its
+ * pixels, at most 16, plus shift at to + i step. */
+void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t images, float shift,
+                      float *to, int64_t step);
 /* to = x + shift, n values that come to lie `step` floats apart; `past` as above. */
 void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to, int64_t step);
 
