@@ -138,7 +138,7 @@ enum { T = 70, D = 4 };
 
 /* How attention is written out over [batch, 3, T, D]. */
 typedef struct attention_form {
-    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED, FED } mask;
+    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED, FED, SHAPED } mask;
     bool divides, takes_transposed, trains_mask, casts_like;
     const char *fetched;
     int64_t axis;
@@ -180,7 +180,7 @@ static wf_value *padding(lab *l)
     return wf_emit_constant(&l->e, "padding", &t);
 }
 
-static wf_value *masked(lab *l, wf_value *s, const attention_form *f)
+static wf_value *masked(lab *l, wf_value *q, wf_value *s, const attention_form *f)
 {
     wf_value *fill = lab_scalar(l, f->mask == PADDED ? -1e9 : -INFINITY);
 
@@ -201,6 +201,11 @@ static wf_value *masked(lab *l, wf_value *s, const attention_form *f)
             &l->e, s,
             wf_emit_unary(&l->e, "Sin",
                           wf_emit_reduce_mean(&l->e, l->x, 1, (int64_t[]){-1}, true)));
+    case SHAPED: /* of the shape of an activation, as PyTorch's exporter has it */
+        return wf_emit_add(
+            &l->e, s,
+            wf_emit_mul(&l->e, causal(l, lab_dtype, false),
+                        wf_emit_cast(&l->e, wf_emit_unary(&l->e, "Size", q), lab_dtype)));
     case NO_MASK:
         break;
     }
@@ -223,7 +228,7 @@ static wf_value *written_out_attention(lab *l, const attention_form *f)
         k = wf_emit_scale(e, k, 0.5);
     s = wf_emit_matmul(e, q, k);
     s = f->divides ? wf_emit_div(e, s, lab_scalar(l, 2.0)) : wf_emit_scale(e, s, 0.5);
-    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, s, f)}, 1, &axis);
+    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, q, s, f)}, 1, &axis);
     if (f->fetched)
         lab_output(l, s, f->fetched);
     return wf_emit_matmul(e, s, v);
@@ -231,10 +236,10 @@ static wf_value *written_out_attention(lab *l, const attention_form *f)
 
 static void attention_is_recognised(void **state)
 {
-    static const attention_form forms[] = {{NO_MASK},      {CAUSAL, .divides = true},
-                                           {CAUSAL_FALSE}, {ADDED},
-                                           {PADDED},       {CAUSAL, .takes_transposed = true},
-                                           {FED},          {CAUSAL, .casts_like = true}};
+    static const attention_form forms[] = {
+        {NO_MASK}, {CAUSAL, .divides = true},          {CAUSAL_FALSE}, {ADDED},
+        {PADDED},  {CAUSAL, .takes_transposed = true}, {FED},          {CAUSAL, .casts_like = true},
+        {SHAPED}};
 
     (void)state;
     for (size_t i = 0; i < WF_COUNT(forms); i++) {

@@ -17,10 +17,13 @@ typedef struct form {
     bool has_fill, fills_false, trans_k;
 } form;
 
-/* Whether no variable is in v, so that no gradient is wanted of it. Looks at so many nodes and no
- * more: masks are small. */
+/* Whether no variable is in v, so that no gradient is wanted of it; what is no float has none, as the
+ * shape of an activation that a mask is made for. Looks at so many nodes and no more: masks are
+ * small. */
 static bool is_untrained(const wf_value *v, int *left)
 {
+    if (!wf_dtype_is_float(v->dtype))
+        return true;
     if (!v->producer)
         return v->variable == WF_VAR_NOT || v->variable == WF_VAR_FROZEN;
     if (v->producer->n_in == 0 || --*left < 0 ||
