@@ -247,3 +247,51 @@ void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const float
         wf_pool_for(run->pool, v->parts, 1, parts, &j);
     }
 }
+
+static int64_t strided_panel(int64_t k)
+{
+    return (k + WF_TILE_K - 1) / WF_TILE_K * WF_TILE_BYTES;
+}
+
+size_t wf_product_bf16_room(int64_t m, int64_t n, int64_t k)
+{
+    return (size_t)((panels(m) + panels(n)) * strided_panel(k));
+}
+
+void wf_product_bf16_strided(const wf_strided_product *p, void *room)
+{
+    float sums[WF_TILE_BLOCK * WF_TILE_BLOCK] WF_ALIGNED(64);
+    int64_t panel = strided_panel(p->k);
+    char *a = room, *b = a + panels(p->m) * panel;
+
+    wf_tiles_pack((wf_strided){p->a, p->lda, 1}, p->trans_a ? WF_ACROSS_K : WF_ALONG_K, false, p->m,
+                  p->k, a, panel);
+    wf_tiles_pack((wf_strided){p->b, p->ldb, 1}, p->trans_b ? WF_ALONG_K : WF_ACROSS_K, true, p->n,
+                  p->k, b, panel);
+    for (int64_t j = 0; j < p->n; j += WF_TILE_BLOCK)
+        for (int64_t i = 0; i < p->m; i += WF_TILE_BLOCK) {
+            int64_t rows = WF_MIN(p->m - i, (int64_t)WF_TILE_BLOCK);
+            int64_t columns = WF_MIN(p->n - j, (int64_t)WF_TILE_BLOCK);
+            float *c = (float *)p->c + i * p->ldc + j;
+            wf_tiles t = {.a = a + i / WF_TILE * panel,
+                          .b = b + j / WF_TILE * panel,
+                          .a_row = 64,
+                          .a_next = panel,
+                          .a_step = WF_TILE_BYTES,
+                          .b_row = 64,
+                          .b_next = panel,
+                          .b_step = WF_TILE_BYTES,
+                          .steps = panel / WF_TILE_BYTES,
+                          .hops = 1,
+                          .rows = (int)panels(rows),
+                          .columns = (int)panels(columns),
+                          .start = p->beta != 0.0 ? c : NULL,
+                          .start_row = p->ldc,
+                          .c = sums,
+                          .c_row = WF_TILE_BLOCK};
+
+            begin_sums(&t, rows, columns, sums);
+            wf_tiles_multiply(&t);
+            wf_tiles_move(sums, rows, columns, false, false, c, p->ldc);
+        }
+}

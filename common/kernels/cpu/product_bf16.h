@@ -12,6 +12,8 @@
 
 #include "common/kernels/cpu/blas.h"
 #include "common/kernels/kernel.h"
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct wf_product_bf16 wf_product_bf16;
 
@@ -23,5 +25,11 @@ WF_MUST_USE wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p
 /* bias [n], when it was asked for. */
 void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const float *a, const float *b,
                         const float *bias, float *c);
+
+/* The same on the calling thread alone, which stands between wf_tiles_begin and wf_tiles_end, of
+ * matrices whose rows lie apart, beta 0 or 1, for kernels that split their work themselves. Both
+ * factors are packed for each call: `room` is the bytes that takes, aligned to 64. */
+size_t wf_product_bf16_room(int64_t m, int64_t n, int64_t k);
+void wf_product_bf16_strided(const wf_strided_product *p, void *room);
 
 #endif
