@@ -16,6 +16,7 @@
 
 #include <cblas.h>
 #include <math.h>
+#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +55,7 @@ typedef struct part {
     wf_gemm g;
     const float *a, *b;
     float *c;
-    void *room, *workspace; /* of our own, of oneDNN */
-    wf_onednn_product *onednn;
+    void *room;
 } part;
 
 typedef struct bench {
@@ -114,6 +114,7 @@ static void range(void *arg, int64_t begin, int64_t end)
         const part *p = &b->parts[i];
         const wf_gemm *g = &p->g;
 
+        wf_onednn_stay();
         if (b->which == PEAK)
             b->peak[i] = peak();
         for (int64_t k = 0; k < b->times && g->m > 0; k++)
@@ -124,8 +125,9 @@ static void range(void *arg, int64_t begin, int64_t end)
                             g->trans_b ? CblasTrans : CblasNoTrans, (blasint)g->m, (blasint)g->n,
                             (blasint)g->k, 1, p->a, (blasint)g->lda, p->b, (blasint)g->ldb, 0, p->c,
                             (blasint)g->ldc);
-            else if (b->which == ONEDNN && p->onednn)
-                wf_onednn_product_run(p->onednn, p->a, p->b, NULL, p->c, p->workspace);
+            else if (b->which == ONEDNN)
+                dnnl_sgemm(g->trans_a ? 'T' : 'N', g->trans_b ? 'T' : 'N', g->m, g->n, g->k, 1,
+                           p->a, g->lda, p->b, g->ldb, 0, p->c, g->ldc);
     }
 }
 
@@ -161,16 +163,6 @@ static void lay_parts(bench *b, const shape *s, int64_t threads, const float *x,
         if (p->g.m == 0)
             continue;
         p->room = new_memory(wf_gemm_room(&p->g));
-        p->onednn = wf_onednn_product_new(&(wf_onednn_shape){.trans_a = s->trans_a,
-                                                             .trans_b = s->trans_b,
-                                                             .m = p->g.m,
-                                                             .n = p->g.n,
-                                                             .k = p->g.k,
-                                                             .lda = p->g.lda,
-                                                             .ldb = p->g.ldb,
-                                                             .ldc = p->g.ldc});
-        if (p->onednn)
-            p->workspace = new_memory(wf_onednn_product_workspace(p->onednn));
     }
 }
 
@@ -212,11 +204,8 @@ static void measure(bench *b, const shape *s, wf_pool *pool, double *log_sum)
         printf("%9.0f", rate[i][ROUNDS * 2 / 3]);
     printf("%8.2f\n", rate[OWN][ROUNDS * 2 / 3] / best);
     fflush(stdout);
-    for (int64_t i = 0; i < threads; i++) {
+    for (int64_t i = 0; i < threads; i++)
         free(b->parts[i].room);
-        free(b->parts[i].workspace);
-        wf_onednn_product_free(b->parts[i].onednn);
-    }
     free(x);
     free(y);
     free(c);

@@ -8,6 +8,7 @@ Factors that are exact in bfloat16 must give what f32 gives, up to the rounding 
 are not must come out elsewhere, near. On a processor without bfloat16 both give f32's bits, and the
 second half is left out with a word. Exit 77 where onnx is absent.
 """
+import itertools
 import os
 import subprocess
 import sys
@@ -34,14 +35,24 @@ def loose(rng, *shape):
     return rng.normal(0, 1, shape).astype(np.float32)
 
 
+def geometries():
+    """Any: batch, channels, maps, extent, kernel, stride, dilation."""
+    rng = np.random.default_rng(2)
+    while True:
+        n, size, k = rng.choice([1, 3, 16, 33, 64]), rng.integers(3, 14), rng.integers(1, 5)
+        dilation = rng.integers(1, 3)
+        if dilation * (k - 1) < size:
+            yield n, rng.choice([1, 3, 16, 17, 33, 64]), rng.choice([16, 31, 48, 65]), size, k, rng.integers(1, 4), dilation
+
+
 def convolutions(draw, rng):
-    # batch, channels, maps, extent, kernel, stride, dilation: 4 and 8 and 16 across go by rows of pixels
-    for n, c, m, size, k, stride, dilation in ((8, 16, 32, 4, 3, 1, 1), (8, 64, 512, 4, 3, 1, 1),
+    for n, c, m, size, k, stride, dilation in (*itertools.islice(geometries(), 12), (8, 16, 32, 4, 3, 1, 1), (8, 64, 512, 4, 3, 1, 1),
                                                (8, 512, 512, 4, 3, 1, 1), (16, 32, 48, 8, 3, 1, 1),
                                                (8, 32, 64, 14, 5, 1, 1), (8, 24, 40, 16, 3, 2, 1),
                                                (8, 64, 64, 32, 3, 1, 1), (6, 32, 32, 9, 3, 1, 2),
                                                (8, 32, 64, 8, 1, 1, 1), (8, 32, 64, 8, 1, 2, 1),
-                                               (7, 32, 32, 6, 3, 1, 1), (4, 3, 64, 32, 3, 1, 1)):
+                                               (7, 32, 32, 6, 3, 1, 1), (4, 3, 64, 32, 3, 1, 1),
+                                               (5, 1, 32, 28, 5, 1, 1), (64, 48, 40, 4, 3, 1, 1)):
         pad = dilation * (k - 1) // 2
         out = (size + 2 * pad - dilation * (k - 1) - 1) // stride + 1
         attrs = dict(kernel_shape=[k, k], strides=[stride] * 2, dilations=[dilation] * 2, pads=[pad] * 4)
@@ -60,6 +71,16 @@ def products(draw, rng):
                 yield kernels.single("Gemm", draw(rng, *((k, m) if a else (m, k))),
                                      draw(rng, *((n, k) if b else (k, n))), draw(rng, n), transA=a, transB=b)
         yield kernels.single("MatMul", draw(rng, m, k), draw(rng, k, n))
+
+
+def attentions(draw, rng):
+    for heads, t, s, d in ((6, 130, 70, 24), (2, 64, 64, 64), (3, 33, 200, 40)):
+        q, k, v = draw(rng, heads, t, d), draw(rng, heads, s, d), draw(rng, heads, s, d)
+        for turned in (0, 1):
+            keys = np.ascontiguousarray(k.transpose(0, 2, 1)) if turned else k
+            yield kernels.single("DotAttention", q, keys, v, domain=WEFT, scale=0.2, transK=turned)
+            yield kernels.single("DotAttentionGrad", q[:, :, :d], q, keys, v, domain=WEFT, n_out=3, scale=0.2,
+                                 transK=turned)
 
 
 def run(tool, folder, model, feeds, threads, compute):
@@ -92,7 +113,9 @@ def main(tool):
     with tempfile.TemporaryDirectory() as folder:
         for draw, most in ((exact, 2e-6), (loose, 1e-2)):
             rng = np.random.default_rng(1)
-            for case in [*convolutions(draw, rng), *products(draw, rng)]:
+            # Probabilities are never exact in bfloat16.
+            more = attentions(draw, rng) if draw is loose else ()
+            for case in [*convolutions(draw, rng), *products(draw, rng), *more]:
                 checks += 1
                 far = compare(tool, folder, case)
                 rounded += draw is loose and far > 1e-4

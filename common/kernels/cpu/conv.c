@@ -4,26 +4,24 @@
 #include "common/kernels/cpu/conv.h"
 #include "common/base/size.h"
 #include "common/graph/graph.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/tiles.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Fewer channels than these would mostly be multiplied as zeros in bfloat16. */
-enum { BF16_CHANNELS = 16 };
-
 /* Channels below which oneDNN would mostly make zeros in gradients of images. */
 enum { DATA_CHANNELS = 5 };
 
-static const wf_conv_way *const ways[] = {&wf_conv_by_planes, &wf_conv_by_rows, &wf_conv_by_onednn,
-                                          &wf_conv_by_columns};
+static const wf_conv_way *const ways[] = {
+    &wf_conv_by_planes,        &wf_conv_by_stacks, &wf_conv_weights_by_stacks, &wf_conv_by_tiles,
+    &wf_conv_weights_by_tiles, &wf_conv_by_onednn, &wf_conv_by_columns};
 
 /* The first way of the list that computes a shape is the fastest on all that were measured, but for
  * these (bench/convolutions.c). A matter of shape, threads and processor alone: two runs of a job
  * give the same bits. */
 static bool is_slower(const wf_conv_way *way, const wf_conv *v)
 {
-    return way == &wf_conv_by_onednn && !v->bf16 &&
+    return way == &wf_conv_by_onednn &&
            (v->pointwise || (v->pass == WF_CONV_DATA && v->c < DATA_CHANNELS));
 }
 
@@ -103,7 +101,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
         return wf_fail(err, WF_SHAPE, NULL, "data, weights and result do not fit each other");
     v->c = w->dims[1];
     v->m = w->dims[0] / groups;
-    v->bf16 = prep->bf16 && v->c >= BF16_CHANNELS && wf_onednn_has_bf16();
+    v->bf16 = prep->bf16 && wf_tiles_there();
     v->pointwise = is_pointwise(&v->s);
     if (!wf_mul_i64(v->c, v->s.taps, &row) || !wf_mul_i64(row, v->s.out[2], &columns) ||
         WF_MAX(WF_MAX(row, columns), WF_MAX(v->s.out_size, v->s.in_size)) > INT32_MAX / 16)

@@ -57,7 +57,10 @@ struct wf_conv_way {
 extern const wf_conv_way wf_conv_by_columns; /* matrix products over columns.h: every shape */
 extern const wf_conv_way wf_conv_by_planes;  /* each map reads one channel */
 extern const wf_conv_way wf_conv_by_onednn;  /* a few images at a time through oneDNN */
-extern const wf_conv_way wf_conv_by_rows; /* bfloat16 and small maps: one product over all pixels */
+extern const wf_conv_way wf_conv_by_stacks;  /* bfloat16, small maps: forward and data */
+extern const wf_conv_way wf_conv_weights_by_stacks; /* and weights */
+extern const wf_conv_way wf_conv_by_tiles;          /* bfloat16: forward and data */
+extern const wf_conv_way wf_conv_weights_by_tiles;  /* bfloat16: weights */
 
 static inline size_t wf_conv_bytes(const wf_conv *v, int64_t elems)
 {

@@ -11,6 +11,8 @@
 #include "common/kernels/cpu/blas.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/gemm_avx512.h"
+#include "common/kernels/cpu/product_bf16.h"
+#include "common/kernels/cpu/tiles.h"
 #include "common/kernels/cpu/vmath.h"
 #include "common/kernels/cpu/walk.h"
 
@@ -31,6 +33,7 @@ typedef struct plan {
     uint32_t jobs;
     size_t scratch;         /* bytes of a thread */
     bool own;               /* f32 on AVX-512; or OpenBLAS */
+    bool bf16;              /* products round their factors; scores and softmax stay f32 */
     size_t product_scratch; /* bytes of a thread, behind the others' */
 } plan;
 
@@ -268,7 +271,10 @@ static void multiply(const share *l, stage which, const block *b, const void *x,
     s.a = x;
     s.b = y;
     s.c = c;
-    wf_product_strided(&s);
+    if (p->bf16)
+        wf_product_bf16_strided(&s, l->product_scratch);
+    else
+        wf_product_strided(&s);
 }
 
 /* The block's probabilities, from the first product to the softmax. */
@@ -346,6 +352,8 @@ static void range(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const plan *p = j->p;
 
+    if (p->bf16)
+        wf_tiles_begin();
     for (int64_t i = begin; i < end; i++) {
         share l = {j, j->scratch + (size_t)i * p->scratch,
                    j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch};
@@ -353,6 +361,8 @@ static void range(void *arg, int64_t begin, int64_t end)
         for (int64_t h = i * p->heads / p->jobs; h < (i + 1) * p->heads / p->jobs; h++)
             (j->dy ? backward : forward)(&l, h);
     }
+    if (p->bf16)
+        wf_tiles_end();
 }
 
 /* Strides of the mask under [heads..., t, s], axis by axis: a merged walk would hide the rows. */
@@ -420,6 +430,17 @@ static size_t most_room(const plan *p, bool is_grad)
     return wf_align_up(most, 128);
 }
 
+/* Room for the factors of each product, of the longest block. */
+static void make_room(plan *p)
+{
+    for (int which = 0; which < STAGES; which++) {
+        wf_strided_product s = shape_of(p, which, ROWS, p->s);
+
+        p->product_scratch = WF_MAX(p->product_scratch, wf_product_bf16_room(s.m, s.n, s.k));
+    }
+    p->product_scratch = wf_align_up(p->product_scratch, 128);
+}
+
 static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
 {
     const wf_tensor *q = in[0], *k = in[1], *v = in[2], *mask = in[3];
@@ -450,8 +471,11 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
             WF_TRY(find_until(p, mask, prep->arena, err));
     }
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->heads), (int64_t)1);
-    p->own = q->dtype == WF_F32 && wf_gemm_is_here();
-    if (p->own)
+    p->bf16 = prep->bf16 && q->dtype == WF_F32 && wf_tiles_there();
+    p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
+    if (p->bf16)
+        make_room(p);
+    else if (p->own)
         p->product_scratch = most_room(p, is_grad);
     if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->s, &rows) ||
         !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))

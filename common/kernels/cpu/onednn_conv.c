@@ -20,8 +20,7 @@ typedef struct side {
 
 wf_onednn_conv_shape wf_onednn_conv_shape_of(const wf_conv *v, int64_t images)
 {
-    wf_onednn_conv_shape s = {
-        .pass = v->pass, .images = images, .c = v->c, .m = v->m, .bf16 = v->bf16};
+    wf_onednn_conv_shape s = {.pass = v->pass, .images = images, .c = v->c, .m = v->m};
 
     for (int i = 0; i < 2; i++) {
         s.in[i] = v->s.in[i + 1];
@@ -76,14 +75,12 @@ static dnnl_primitive_desc_t describe(const wf_onednn_conv_shape *s, const dnnl_
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t hint = NULL, pd = NULL;
-    dnnl_memory_desc_t hx = *x, hw = *w; /* what the forward way that belongs to it reads */
     dnnl_convolution_desc_t d;
     bool ok;
 
-    hx.data_type = hw.data_type = s->bf16 ? dnnl_bf16 : dnnl_f32;
     ok = dnnl_primitive_attr_create(&attr) == dnnl_success &&
          dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
-         init_desc(s, &hx, &hw, y, WF_CONV_FORWARD, &d) &&
+         init_desc(s, x, w, y, WF_CONV_FORWARD, &d) &&
          dnnl_primitive_desc_create(&hint, &d, attr, wf_onednn_engine(), NULL) == dnnl_success;
 
     if (ok && s->pass == WF_CONV_FORWARD) {
@@ -147,7 +144,6 @@ static bool make(wf_onednn_conv *v, const wf_onednn_conv_shape *s)
     dnnl_dims_t yd = {s->images, s->m, s->out[0], s->out[1]};
     const int64_t *dims[] = {xd, wd, yd};
     dnnl_memory_desc_t plain[3], any[3];
-    const int made = s->pass == WF_CONV_DATA ? 0 : s->pass == WF_CONV_WEIGHTS ? 1 : 2;
     bool forward = s->pass == WF_CONV_FORWARD, data = s->pass == WF_CONV_DATA;
     bool weights = s->pass == WF_CONV_WEIGHTS, ok = true;
     const dnnl_memory_desc_t *x, *w, *y, *scratch;
@@ -157,9 +153,8 @@ static bool make(wf_onednn_conv *v, const wf_onednn_conv_shape *s)
         ok = ok &&
              dnnl_memory_desc_init_by_tag(&plain[i], 4, dims[i], dnnl_f32, dnnl_nchw) ==
                  dnnl_success &&
-             dnnl_memory_desc_init_by_tag(&any[i], 4, dims[i],
-                                          s->bf16 && i != made ? dnnl_bf16 : dnnl_f32,
-                                          dnnl_format_tag_any) == dnnl_success;
+             dnnl_memory_desc_init_by_tag(&any[i], 4, dims[i], dnnl_f32, dnnl_format_tag_any) ==
+                 dnnl_success;
     pd = ok ? describe(s, &any[0], &any[1], &any[2]) : NULL;
     if (!pd)
         return false;

@@ -13,7 +13,6 @@
 typedef struct wf_onednn_conv_shape {
     wf_conv_pass pass;
     int64_t images, c, m;
-    bool bf16; /* factors are rounded to bfloat16; sums and results stay f32 */
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], before[2];
 } wf_onednn_conv_shape;
 

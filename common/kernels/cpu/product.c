@@ -2,10 +2,10 @@
 /* common/kernels/cpu/product.c */
 #include "common/kernels/cpu/product.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/bf16.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/gemm_avx512.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/product_bf16.h"
+#include "common/kernels/cpu/tiles.h"
 
 #include <string.h>
 
@@ -13,25 +13,16 @@
 #define THREAD_WORK INT64_C(500000)
 /* Below it rounding the factors outweighs what multiplying gains. */
 #define BF16_LEAST INT64_C(1000000)
-enum { TILE = 16, ALIGN = 64, BF16_ROWS = 64 };
+enum { TILE = 16, ALIGN = 64 };
 /* OpenBLAS is the better one where a product is next to one of vectors. */
 enum { VECTORS = 4, FEW_STEPS = 16 };
 
-/* Rows, or columns, [from, from + extent) of C. */
-typedef struct cut {
-    int64_t from;
-    wf_onednn_product *product;
-    size_t workspace_at;
-} cut;
-
+/* In bfloat16; else by our own kernel, if there are cells; else through OpenBLAS. */
 struct wf_product_way {
     wf_product p;
-    bool bias, relu, by_columns, bf16;
-    bool rounded;    /* a and b come as bfloat16 */
-    size_t a16, b16; /* bf16: where in the workspace the rounded factors lie */
-    cut *cuts;       /* [n_cuts], of oneDNN; NULL: OpenBLAS, or our own if it has cells */
-    int64_t n_cuts;
-    /* Our own: C in across x down cells, with workspace for each. */
+    bool bias, relu;
+    wf_product_bf16 *rounding; /* or NULL */
+    /* C in across x down cells, with workspace for each; 0: none */
     wf_gemm gemm;
     int64_t down, across;
     size_t room;
@@ -42,68 +33,14 @@ static bool is_plain(const wf_product *p)
     return p->dtype == WF_F32 && p->alpha == 1 && (p->beta == 0 || p->beta == 1);
 }
 
-static bool wants_onednn(const wf_product *p, bool bf16)
+static bool wants_rounding(const wf_prep *prep, const wf_product *p)
 {
-    return bf16 && is_plain(p) && p->m * p->n * p->k >= BF16_LEAST && wf_onednn_has_f32();
+    return prep->bf16 && is_plain(p) && p->m * p->n * p->k >= BF16_LEAST && wf_tiles_there();
 }
 
 static bool wants_own(const wf_product *p)
 {
     return is_plain(p) && WF_MIN(p->m, p->n) >= VECTORS && p->k >= FEW_STEPS && wf_gemm_is_here();
-}
-
-static wf_onednn_shape shape_of(const wf_product_way *w, int64_t extent)
-{
-    const wf_product *p = &w->p;
-
-    return (wf_onednn_shape){.trans_a = p->trans_a,
-                             .trans_b = p->trans_b,
-                             .m = w->by_columns ? p->m : extent,
-                             .n = w->by_columns ? extent : p->n,
-                             .k = p->k,
-                             .bf16 = w->bf16,
-                             .lda = p->trans_a ? p->m : p->k,
-                             .ldb = p->trans_b ? p->k : p->n,
-                             .ldc = p->n,
-                             .add = p->beta == 1,
-                             .bias = w->bias,
-                             .relu = w->relu};
-}
-
-static void drop_cuts(wf_product_way *w)
-{
-    for (int64_t i = 0; w->cuts && i < w->n_cuts; i++)
-        wf_onednn_product_free(w->cuts[i].product);
-    w->cuts = NULL;
-}
-
-/* One product for each thread: the memory that it reads is set in it. False: oneDNN has no way. */
-static bool cut_up(wf_product_way *w, uint32_t threads, size_t *workspace)
-{
-    int64_t extent = w->by_columns ? w->p.n : w->p.m, tiles = (extent + TILE - 1) / TILE;
-    int64_t share = (tiles + w->n_cuts - 1) / w->n_cuts * TILE, n = 0;
-
-    (void)threads;
-    for (int64_t from = 0; from < extent; from += share, n++) {
-        wf_onednn_shape s = shape_of(w, WF_MIN(share, extent - from));
-        cut *c = &w->cuts[n];
-
-        c->from = from;
-        c->workspace_at = *workspace;
-        c->product = wf_onednn_product_new(&s);
-        if (!c->product)
-            return false;
-        *workspace += wf_align_up(wf_onednn_product_workspace(c->product), ALIGN);
-    }
-    w->n_cuts = n;
-    return true;
-}
-
-static void make_room(wf_product_way *w, size_t *workspace)
-{
-    w->a16 = *workspace;
-    w->b16 = w->a16 + wf_align_up((size_t)(w->p.m * w->p.k) * sizeof(uint16_t), ALIGN);
-    *workspace = w->b16 + wf_align_up((size_t)(w->p.k * w->p.n) * sizeof(uint16_t), ALIGN);
 }
 
 /* Rows and columns of a cell. */
@@ -169,83 +106,34 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                              wf_product_way **out, wf_err *err)
 {
     wf_product_way *w = wf_arena_alloc(prep->arena, sizeof *w);
-    size_t workspace = 0;
 
     if (!w)
         return wf_fail_nomem(err, sizeof *w);
-    *w = (wf_product_way){.p = *p,
-                          .bias = then & WF_PRODUCT_BIAS,
-                          .relu = then & WF_PRODUCT_RELU,
-                          .by_columns = p->n > p->m,
-                          .bf16 = prep->bf16 && wf_onednn_has_bf16()};
+    *w = (wf_product_way){.p = *p, .bias = then & WF_PRODUCT_BIAS, .relu = then & WF_PRODUCT_RELU};
     *out = w;
-    if (!wants_onednn(p, w->bf16)) {
-        if (wants_own(p))
-            prepare_own(prep, w);
-        return WF_OK;
-    }
-    /* oneDNN's products on AMX want whole rows of B and C. */
-    if (w->bf16 && p->m >= BF16_ROWS * (int64_t)prep->threads)
-        w->by_columns = false;
-    w->rounded = then & WF_PRODUCT_ROUNDED;
-    if (w->bf16 && !w->rounded)
-        make_room(w, &workspace);
-    w->n_cuts = WF_MIN((int64_t)prep->threads, p->m * p->n * p->k / THREAD_WORK + 1);
-    w->cuts = wf_arena_array(prep->arena, (size_t)w->n_cuts, sizeof *w->cuts);
-    if (!w->cuts)
-        return wf_fail_nomem(err, (size_t)w->n_cuts * sizeof *w->cuts);
-    if (cut_up(w, prep->threads, &workspace))
-        prep->workspace_bytes = WF_MAX(prep->workspace_bytes, workspace);
-    else
-        drop_cuts(w);
+    if (wants_rounding(prep, p))
+        return wf_product_bf16_prepare(prep, p, w->bias, w->relu, &w->rounding, err);
+    if (wants_own(p))
+        prepare_own(prep, w);
     return WF_OK;
-}
-
-bool wf_product_is_bf16(const wf_product_way *w)
-{
-    return w->bf16 && w->cuts;
 }
 
 void wf_product_release(wf_product_way *w)
 {
-    if (w)
-        drop_cuts(w);
+    (void)w;
 }
 
 typedef struct job {
     const wf_product_way *w;
-    const char *a, *b; /* f32, or bfloat16 by now */
-    const float *bias;
+    const float *a, *b, *bias;
     float *c;
     char *workspace;
-    size_t size; /* of an element of a and b */
 } job;
-
-static void range(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-    const wf_product *p = &j->w->p;
-
-    for (int64_t i = begin; i < end; i++) {
-        const cut *t = &j->w->cuts[i];
-        int64_t from = t->from;
-
-        if (j->w->by_columns)
-            wf_onednn_product_run(
-                t->product, j->a, j->b + (size_t)(p->trans_b ? from * p->k : from) * j->size,
-                j->bias ? j->bias + from : NULL, j->c + from, j->workspace + t->workspace_at);
-        else
-            wf_onednn_product_run(t->product,
-                                  j->a + (size_t)(p->trans_a ? from : from * p->k) * j->size, j->b,
-                                  j->bias, j->c + from * p->n, j->workspace + t->workspace_at);
-    }
-}
 
 static void cells_range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const wf_product_way *w = j->w;
-    const float *a = (const float *)(const void *)j->a, *b = (const float *)(const void *)j->b;
 
     for (int64_t i = begin; i < end; i++) {
         int64_t row = i / w->across * w->gemm.m, column = i % w->across * w->gemm.n;
@@ -254,33 +142,11 @@ static void cells_range(void *arg, int64_t begin, int64_t end)
         g.m = WF_MIN(g.m, w->p.m - row);
         g.n = WF_MIN(g.n, w->p.n - column);
         if (g.m > 0 && g.n > 0)
-            wf_gemm_go(&g, a + (g.trans_a ? row : row * g.lda),
-                       b + (g.trans_b ? column * g.ldb : column), j->bias ? j->bias + column : NULL,
-                       j->c + row * g.ldc + column, j->workspace + (size_t)i * w->room);
+            wf_gemm_go(&g, j->a + (g.trans_a ? row : row * g.lda),
+                       j->b + (g.trans_b ? column * g.ldb : column),
+                       j->bias ? j->bias + column : NULL, j->c + row * g.ldc + column,
+                       j->workspace + (size_t)i * w->room);
     }
-}
-
-typedef struct rounding {
-    const float *x;
-    uint16_t *y;
-} rounding;
-
-static void round_range(void *arg, int64_t begin, int64_t end)
-{
-    const rounding *r = arg;
-
-    wf_round_to_bf16(r->x + begin, r->y + begin, end - begin);
-}
-
-static void round_factors(const wf_product_way *w, const wf_run *run, job *j)
-{
-    rounding a = {(const float *)(const void *)j->a, (void *)(j->workspace + w->a16)};
-    rounding b = {(const float *)(const void *)j->b, (void *)(j->workspace + w->b16)};
-
-    wf_pool_for(run->pool, w->p.m * w->p.k, WF_GRAIN, round_range, &a);
-    wf_pool_for(run->pool, w->p.k * w->p.n, WF_GRAIN, round_range, &b);
-    j->a = (const char *)a.y;
-    j->b = (const char *)b.y;
 }
 
 /* The row vector into every row of C, for OpenBLAS to add to. */
@@ -317,16 +183,12 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
 {
     wf_product p = w->p;
 
-    if (w->cuts) {
-        job j = {w, a, b, bias, c, run->workspace, w->bf16 ? sizeof(uint16_t) : sizeof(float)};
-
-        if (w->bf16 && !w->rounded)
-            round_factors(w, run, &j);
-        wf_pool_for(run->pool, w->n_cuts, 1, range, &j);
+    if (w->rounding) {
+        wf_product_bf16_go(w->rounding, run, a, b, bias, c);
         return;
     }
     if (w->down) {
-        job j = {w, a, b, bias, c, run->workspace, sizeof(float)};
+        job j = {w, a, b, bias, c, run->workspace};
 
         wf_pool_for(run->pool, w->down * w->across, 1, cells_range, &j);
         return;

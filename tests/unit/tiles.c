@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/tiles.c - products in bfloat16 against plain loops in double on the rounded factors.
+ */
+#include "common/kernels/cpu/tiles.h"
+#include "common/base/rng.h"
+#include "common/base/size.h"
+#include "common/kernels/cpu/product_bf16.h"
+#include "common/tensor/dtype.h"
+#include "tests/unit/graph_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { CASES = 120 };
+
+typedef struct dice {
+    wf_rng_key key;
+    uint64_t at;
+} dice;
+
+typedef struct factors {
+    wf_product p;
+    bool bias, relu;
+    float *a, *b, *c, *row; /* c: what beta adds to */
+} factors;
+
+static float *fresh(int64_t n)
+{
+    float *x = aligned_alloc(64, wf_align_up((size_t)(n + 1) * sizeof *x, 64));
+
+    assert_non_null(x);
+    return x;
+}
+
+static float *drawn(dice *d, int64_t n)
+{
+    float *x = fresh(n);
+
+    for (int64_t i = 0; i < n; i++)
+        x[i] = 2 * wf_rng_f32(d->key, d->at++) - 1;
+    return x;
+}
+
+static int64_t extent(dice *d)
+{
+    static const int64_t edges[] = {1, 2, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 130, 513, 600};
+
+    return edges[wf_rng_below(d->key, d->at++, WF_COUNT(edges))];
+}
+
+static factors draw(dice *d)
+{
+    factors f = {.p = {.dtype = WF_F32,
+                       .m = extent(d),
+                       .n = extent(d),
+                       .k = extent(d),
+                       .trans_a = wf_rng_below(d->key, d->at++, 2),
+                       .trans_b = wf_rng_below(d->key, d->at++, 2),
+                       .alpha = 1,
+                       .beta = (double)wf_rng_below(d->key, d->at++, 2)}};
+
+    if (wf_rng_below(d->key, d->at++, 8) == 0)
+        f.p.k = 1600;
+    f.bias = f.p.beta == 0 && wf_rng_below(d->key, d->at++, 2);
+    f.relu = wf_rng_below(d->key, d->at++, 2);
+    f.a = drawn(d, f.p.m * f.p.k);
+    f.b = drawn(d, f.p.k * f.p.n);
+    f.c = drawn(d, f.p.m * f.p.n);
+    f.row = drawn(d, f.p.n);
+    return f;
+}
+
+static void drop(factors *f)
+{
+    free(f->a);
+    free(f->b);
+    free(f->c);
+    free(f->row);
+}
+
+static double rounded(float x)
+{
+    return (double)wf_bf16_to_f32(wf_f32_to_bf16(x));
+}
+
+static double plain(const factors *f, int64_t i, int64_t k, double *size)
+{
+    const wf_product *p = &f->p;
+    double sum = p->beta != 0 ? (double)f->c[i * p->n + k] : f->bias ? (double)f->row[k] : 0;
+
+    *size = fabs(sum);
+    for (int64_t t = 0; t < p->k; t++) {
+        double x = rounded(f->a[p->trans_a ? t * p->m + i : i * p->k + t]) *
+                   rounded(f->b[p->trans_b ? k * p->k + t : t * p->n + k]);
+
+        sum += x;
+        *size += fabs(x);
+    }
+    return f->relu && sum < 0 ? 0 : sum;
+}
+
+static float *computed(const factors *f, uint32_t threads)
+{
+    wf_arena *arena = wf_arena_new(0);
+    wf_prep prep = {.arena = arena, .threads = threads, .bf16 = true};
+    wf_run run = {0};
+    wf_product_bf16 *v;
+    float *c = fresh(f->p.m * f->p.n);
+    wf_err err;
+
+    memcpy(c, f->c, (size_t)(f->p.m * f->p.n) * sizeof *c);
+    assert_ok(wf_pool_new(threads, &run.pool, &err), err);
+    assert_ok(wf_product_bf16_prepare(&prep, &f->p, f->bias, f->relu, &v, &err), err);
+    run.workspace = aligned_alloc(64, wf_align_up(prep.workspace_bytes, 64));
+    assert_non_null(run.workspace);
+    wf_product_bf16_go(v, &run, f->a, f->b, f->row, c);
+    free(run.workspace);
+    wf_pool_free(&run.pool);
+    wf_arena_free(&arena);
+    return c;
+}
+
+static void check(const factors *f)
+{
+    float *c = computed(f, 1), *split = computed(f, 3);
+
+    assert_memory_equal(c, split, (size_t)(f->p.m * f->p.n) * sizeof *c);
+    for (int64_t i = 0; i < f->p.m * f->p.n; i++) {
+        double size, want = plain(f, i / f->p.n, i % f->p.n, &size);
+
+        if (!(fabs((double)c[i] - want) <= 1e-6 * size + 1e-30))
+            fail_msg("%d x %d x %d, transposed %d %d: element %d is %g, not %g", (int)f->p.m,
+                     (int)f->p.n, (int)f->p.k, f->p.trans_a, f->p.trans_b, (int)i, (double)c[i],
+                     want);
+    }
+    free(c);
+    free(split);
+}
+
+static void check_many(bool without_amx)
+{
+    dice d = {.key = {.seed = 7}};
+
+    if (!wf_tiles_there())
+        skip();
+    wf_tiles_without_amx(without_amx);
+    for (int i = 0; i < CASES; i++) {
+        factors f = draw(&d);
+
+        check(&f);
+        drop(&f);
+    }
+    wf_tiles_without_amx(false);
+}
+
+static void products_are_those_of_the_rounded_factors(void **state)
+{
+    (void)state;
+    check_many(false);
+}
+
+static void so_are_those_of_vectors(void **state)
+{
+    (void)state;
+    check_many(true);
+}
+
+static void what_is_not_a_number_stays_so(void **state)
+{
+    float a[64], b[64], *c;
+    factors f = {.p = {.dtype = WF_F32, .m = 2, .n = 2, .k = 32, .alpha = 1}, .relu = true};
+
+    (void)state;
+    if (!wf_tiles_there())
+        skip();
+    for (int i = 0; i < 64; i++)
+        a[i] = b[i] = 1;
+    a[0] = NAN;
+    a[32] = -INFINITY;
+    f.a = a;
+    f.b = b;
+    f.c = fresh(4);
+    memset(f.c, 0, 4 * sizeof *f.c);
+    c = computed(&f, 1);
+    assert_true(isnan(c[0]) && isnan(c[1]));
+    assert_true(c[2] == 0 && c[3] == 0);
+    free(c);
+    free(f.c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_those_of_the_rounded_factors),
+        cmocka_unit_test(so_are_those_of_vectors),
+        cmocka_unit_test(what_is_not_a_number_stays_so),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
