@@ -26,7 +26,7 @@ typedef struct by_tiles {
     int64_t length;             /* of a plane, in pairs */
     int64_t *a_at, *b_at;       /* [n_taps] */
     size_t part_at, part_bytes; /* behind the weights */
-    size_t sums_at;             /* in a part's, behind the planes */
+    size_t sums_at, padded_at;  /* in a part's, behind the planes */
     bool past;
 } by_tiles;
 
@@ -77,12 +77,21 @@ static void fill_planes(const job *j, int64_t first, int64_t n, char *part)
     int64_t size = own->p.size[0] * own->p.size[1];
     int64_t channels = own->p.folded ? j->v->c : own->p.channels;
 
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        const float *image = j->from + (first + i) * channels * size;
+
+        if (own->p.folded) {
+            float *padded = (float *)(void *)(part + own->padded_at);
+
+            wf_tile_planes_pad(&own->p, image, padded);
+            image = padded;
+        }
         for (int64_t c = 0; c < own->p.channels; c += 2)
             for (int64_t f = 0; f < own->p.n_phases; f++)
-                wf_tile_planes_fill(&own->p, j->from + (first + i) * channels * size, c, true, f, i,
+                wf_tile_planes_fill(&own->p, image, c, true, f, i,
                                     (uint16_t *)(void *)part +
                                         2 * (f * own->pairs + c / 2) * own->length);
+    }
 }
 
 /* Results [from, to) of a grid: map `map` has them at `sums`; images begin with `first`. */
@@ -256,7 +265,9 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     WF_TRY(make_places(prep->arena, own, err));
     own->part_at = (size_t)(up(own->results, WF_TILE) * panel_bytes(own));
     own->sums_at = (size_t)(row * own->length);
-    own->part_bytes = own->sums_at + sizeof(float) * WF_TILE_BLOCK * WINDOW;
+    own->padded_at = own->sums_at + sizeof(float) * WF_TILE_BLOCK * WINDOW;
+    own->part_bytes =
+        own->padded_at + wf_align_up(sizeof(float) * (size_t)wf_tile_planes_padded(&own->p), 64);
     prep->workspace_bytes = own->part_at + (size_t)own->parts * own->part_bytes;
     *state = own;
     return WF_OK;

@@ -24,9 +24,9 @@ typedef struct by_tiles {
     wf_tile_planes p;
     wf_conv_sums shape;
     int64_t c_tiles, m_tiles, images;
-    int64_t x_length, y_length; /* elements of a plane */
-    int64_t groups;             /* of taps that threads may split */
-    size_t sums, x, y, y_tiles; /* where they lie */
+    int64_t x_length, y_length;         /* elements of a plane */
+    int64_t groups;                     /* of taps that threads may split */
+    size_t sums, x, y, y_tiles, padded; /* where they lie */
 } by_tiles;
 
 typedef struct job {
@@ -48,6 +48,21 @@ static int64_t pixel_tiles(const by_tiles *own, int64_t images)
     return wf_tile_planes_results(&own->p, images) / WF_TILE_K;
 }
 
+/* Where image i of the chunk lies with its padding. */
+static float *padded_image(const job *j, int64_t i)
+{
+    return (float *)(void *)(j->workspace + j->own->padded) + i * wf_tile_planes_padded(&j->own->p);
+}
+
+static void pad(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+
+    for (int64_t i = begin; i < end; i++)
+        wf_tile_planes_pad(&j->own->p, j->x + (j->first + i) * j->v->c * j->v->s.in_size,
+                           padded_image(j, i));
+}
+
 static void fill_channel(const job *j, int64_t c)
 {
     const by_tiles *own = j->own;
@@ -60,8 +75,10 @@ static void fill_channel(const job *j, int64_t c)
         if (j->first == 0)
             memset(plane, 0, (size_t)own->x_length * sizeof *plane);
         for (int64_t i = 0; i < j->n && c < own->p.channels; i++)
-            wf_tile_planes_fill(&own->p, j->x + (j->first + i) * j->v->c * size, c, false, f, i,
-                                plane);
+            wf_tile_planes_fill(&own->p,
+                                own->p.folded ? padded_image(j, i)
+                                              : j->x + (j->first + i) * j->v->c * size,
+                                c, false, f, i, plane);
     }
 }
 
@@ -172,6 +189,8 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
 
     for (; j.first < v->batch; j.first += own->images) {
         j.n = WF_MIN(own->images, v->batch - j.first);
+        if (own->p.folded)
+            wf_pool_for(run->pool, j.n, 1, pad, &j);
         wf_pool_for(run->pool, items, 1, fill, &j);
         wf_pool_for(run->pool, up(own->c_tiles, 2) * up(own->m_tiles, 2) * own->groups, 1, blocks,
                     &j);
@@ -230,6 +249,7 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     own->x = room(&end, own->p.n_phases * own->c_tiles * WF_TILE * own->x_length * elem);
     own->y = room(&end, own->m_tiles * WF_TILE * own->y_length * elem);
     own->y_tiles = room(&end, own->m_tiles * WF_TILE * own->y_length * elem);
+    own->padded = room(&end, own->images * wf_tile_planes_padded(&own->p) * (int64_t)sizeof(float));
     prep->workspace_bytes = end;
     *state = own;
     return WF_OK;

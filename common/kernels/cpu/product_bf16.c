@@ -14,6 +14,9 @@
 /* The most values along k of a block, so that a panel stays in the first cache; blocks of sums of a
  * part that follow each other on one panel. */
 enum { ALONG = 512, AT_A_TIME = 4 };
+/* Bytes of a result up to which its sums wait in blocks of their own between cuts that are packed
+ * one by one. */
+#define WAITING_BYTES ((size_t)8 << 20)
 /* Bytes of a result from which it is written past the caches. */
 #define PAST_BYTES ((size_t)1 << 20)
 
@@ -32,6 +35,7 @@ struct wf_product_bf16 {
     int64_t parts, cuts, along, whole; /* along: values along k of a cut; whole: all cuts at once */
     size_t own_at, own_bytes;          /* of a part, behind the shared factor */
     size_t sums_at;                    /* in them: sums between cuts; 0: there are none */
+    int64_t waiting;                   /* blocks of own that have them at a time */
 };
 
 typedef struct job {
@@ -92,10 +96,15 @@ wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
         v->parts = 1;
     v->own_at = (size_t)(v->whole ? shared * v->cuts : shared);
     v->own_bytes = (size_t)(WF_MIN(2 * (int64_t)AT_A_TIME, panels(v->own.outer)) * panel_bytes(v));
-    if (v->whole && v->cuts > 1) {
+    if (v->cuts > 1)
+        v->waiting = v->whole ? WF_MIN((int64_t)AT_A_TIME, v->blocks)
+                     : (size_t)p->m * (size_t)p->n * sizeof(float) <= WAITING_BYTES
+                         ? (v->blocks + v->parts - 1) / v->parts
+                         : 0;
+    if (v->waiting > 0) {
         v->sums_at = v->own_bytes;
         v->own_bytes += sizeof(float) * WF_TILE_BLOCK * WF_TILE_BLOCK *
-                        (size_t)(WF_MIN((int64_t)AT_A_TIME, v->blocks) * blocks(v->shared.outer));
+                        (size_t)(v->waiting * blocks(v->shared.outer));
     }
     prep->workspace_bytes =
         WF_MAX(prep->workspace_bytes, v->own_at + (size_t)v->parts * v->own_bytes);
@@ -128,8 +137,7 @@ static void pack_shared(void *arg, int64_t begin, int64_t end)
         pack(j, &j->v->shared, cut, begin, end, shared_at(j, cut) + begin * panel_bytes(j->v));
 }
 
-/* Where the sums of block (own, shared) wait for their next cut, where all cuts follow each other.
- */
+/* Where the sums of block (own, shared) wait for their next cut. */
 static float *waiting(const job *j, float *sums, int64_t own, int64_t shared)
 {
     return sums + (own * blocks(j->v->shared.outer) + shared) * WF_TILE_BLOCK * WF_TILE_BLOCK;
@@ -191,9 +199,10 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
         wf_tiles_move(sums, rows, columns, last && j->v->relu, last && j->v->past, c, p->n);
 }
 
-/* Blocks [begin, end) of the own side, packed at `own`, times all of the shared one. */
+/* Blocks [begin, end) of the own side, packed at `own`, times all of the shared one. `sums`: of
+ * blocks from `first` on, or NULL. */
 static void multiply_blocks(const job *j, int64_t begin, int64_t end, int64_t cut, const char *own,
-                            float *sums)
+                            float *sums, int64_t first)
 {
     const wf_product_bf16 *v = j->v;
     const char *shared = shared_at(j, cut);
@@ -202,7 +211,7 @@ static void multiply_blocks(const job *j, int64_t begin, int64_t end, int64_t cu
     for (int64_t s = 0; s < blocks(v->shared.outer); s++)
         for (int64_t i = begin; i < end; i++) {
             const char *mine = own + (i - begin) * two, *other = shared + s * two;
-            float *wait = sums ? waiting(j, sums, i - begin, s) : NULL;
+            float *wait = sums ? waiting(j, sums, i - first, s) : NULL;
 
             if (v->own.is_b)
                 multiply(j, s * WF_TILE_BLOCK, i * WF_TILE_BLOCK, cut, other, mine, wait);
@@ -220,14 +229,14 @@ static void parts(void *arg, int64_t begin, int64_t end)
     for (int64_t p = begin; p < end; p++) {
         char *own = j->workspace + v->own_at + (size_t)p * v->own_bytes;
         float *sums = v->sums_at ? (float *)(void *)(own + v->sums_at) : NULL;
-        int64_t last = (p + 1) * v->blocks / v->parts;
+        int64_t first = p * v->blocks / v->parts, last = (p + 1) * v->blocks / v->parts;
 
-        for (int64_t i = p * v->blocks / v->parts; i < last; i += AT_A_TIME) {
+        for (int64_t i = first; i < last; i += AT_A_TIME) {
             int64_t next = WF_MIN(i + AT_A_TIME, last);
 
             for (int64_t cut = j->cut; cut < j->end; cut++) {
                 pack(j, &v->own, cut, 2 * i, WF_MIN(2 * next, panels(v->own.outer)), own);
-                multiply_blocks(j, i, next, cut, own, sums);
+                multiply_blocks(j, i, next, cut, own, sums, v->whole ? i : first);
             }
         }
     }

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { SOME = 64 };
-
 /* One axis: what a tap of it reads. */
 typedef struct hop {
     int64_t tap, phase, by; /* `by` elements of the phase from the result's number */
@@ -198,40 +196,56 @@ int64_t wf_tile_planes_length(const wf_tile_planes *p, int64_t images)
     return ((n + WF_TILE_K - 1) / WF_TILE_K | 1) * WF_TILE_K;
 }
 
-/* Results [from, from + n) of row `row` of one tap of one channel, into `to`. */
-static void folded_some(const wf_tile_planes *p, const float *image, int64_t channel, int64_t row,
-                        int64_t from, int64_t n, float *to)
+/* Extent of a padded image along axis i. */
+static int64_t padded(const wf_spatial *s, int i)
+{
+    return (s->out[i] - 1) * s->w.stride[i] + (s->w.kernel[i] - 1) * s->w.dilation[i] + 1;
+}
+
+int64_t wf_tile_planes_padded(const wf_tile_planes *p)
+{
+    return p->folded ? p->channels / p->s->taps * padded(p->s, 1) * padded(p->s, 2) : 0;
+}
+
+void wf_tile_planes_pad(const wf_tile_planes *p, const float *image, float *to)
+{
+    const wf_spatial *s = p->s;
+    int64_t wide = padded(s, 2), rows = padded(s, 1), before = s->w.before[2];
+    int64_t n = WF_MIN(s->in[2], wide - before);
+
+    memset(to, 0, (size_t)wf_tile_planes_padded(p) * sizeof *to);
+    for (int64_t c = 0; c < p->channels / s->taps; c++, to += rows * wide)
+        for (int64_t h = 0; h < WF_MIN(s->in[1], rows - s->w.before[1]) && n > 0; h++)
+            memcpy(to + (h + s->w.before[1]) * wide + before, image + (c * s->in[1] + h) * s->in[2],
+                   (size_t)n * sizeof *to);
+}
+
+/* Where the results' first row reads, of one tap of one channel. */
+static const float *folded_at(const wf_tile_planes *p, const float *image, int64_t channel)
 {
     const wf_spatial *s = p->s;
     int64_t kw = channel % s->taps % s->w.kernel[2], kh = channel % s->taps / s->w.kernel[2];
-    int64_t h = wf_spatial_at(s, 1, row, kh), lo, hi;
-    const float *x = image + (channel / s->taps * s->in[1] + h) * s->in[2];
 
-    memset(to, 0, (size_t)n * sizeof *to);
-    if (channel >= p->channels || h < 0 || h >= s->in[1])
-        return;
-    wf_spatial_inside(s, 2, kw, &lo, &hi);
-    for (int64_t i = WF_MAX(lo, from); i < WF_MIN(hi, from + n); i++)
-        to[i - from] = x[wf_spatial_at(s, 2, i, kw)];
+    return image + (channel / s->taps * padded(s, 1) + kh * s->w.dilation[1]) * padded(s, 2) +
+           kw * s->w.dilation[2];
 }
 
 static void fill_folded(const wf_tile_planes *p, const float *image, int64_t channel, bool pair,
                         int64_t at, uint16_t *plane)
 {
-    for (int64_t r = 0; r < p->rows; r++)
-        for (int64_t i = 0; i < p->pitch; i += SOME) {
-            int64_t n = WF_MIN(p->pitch - i, (int64_t)SOME);
-            uint16_t *to = plane + ((at * p->rows + r) * p->pitch + i) * (pair ? 2 : 1);
-            float some[2][SOME];
+    int64_t row = p->s->w.stride[1] * padded(p->s, 2), step = p->s->w.stride[2];
+    const float *x = folded_at(p, image, channel);
+    const float *second = channel + 1 < p->channels ? folded_at(p, image, channel + 1) : NULL;
 
-            folded_some(p, image, channel, r, i, n, some[0]);
-            if (!pair) {
-                wf_tiles_round(some[0], 1, n, to);
-                continue;
-            }
-            folded_some(p, image, channel + 1, r, i, n, some[1]);
-            wf_tiles_pair(some[0], some[1], 1, n, to);
-        }
+    for (int64_t r = 0; r < p->rows; r++) {
+        int64_t to = (at * p->rows + r) * p->pitch;
+
+        if (pair)
+            wf_tiles_pair(x + r * row, second ? second + r * row : NULL, step, p->pitch,
+                          plane + 2 * to);
+        else
+            wf_tiles_round(x + r * row, step, p->pitch, plane + to);
+    }
 }
 
 void wf_tile_planes_fill(const wf_tile_planes *p, const float *image, int64_t channel, bool pair,

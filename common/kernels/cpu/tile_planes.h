@@ -53,8 +53,13 @@ WF_MUST_USE wf_status wf_tile_planes_make(wf_arena *arena, const wf_conv *v, boo
 int64_t wf_tile_planes_results(const wf_tile_planes *p, int64_t images);
 int64_t wf_tile_planes_length(const wf_tile_planes *p, int64_t images);
 
+/* Floats of a padded image, of which folded channels are made; 0 where they are not folded. */
+int64_t wf_tile_planes_padded(const wf_tile_planes *p);
+/* An image with its padding. */
+void wf_tile_planes_pad(const wf_tile_planes *p, const float *image, float *to);
+
 /* Rounds `channel`, or the pair that begins with it, of one image [channels, size] into a plane of
- * zeros, as image `at` of it. */
+ * zeros, as image `at` of it. A folded one is made of a padded image. */
 void wf_tile_planes_fill(const wf_tile_planes *p, const float *image, int64_t channel, bool pair,
                          int64_t phase, int64_t at, uint16_t *plane);
 
