@@ -4,7 +4,9 @@
  *
  * A file of records, each u32 length, u32 crc32c, protobuf Record. A record is on disk before what
  * it says is announced: wf_journal_append returns after the sync. A torn last record is cut off at
- * the next start; anything else that does not check is WF_CORRUPT.
+ * the next start; anything else that does not check is WF_CORRUPT. Records that later ones say
+ * again are left out when it opens, and when it has grown to four times its length since: a replay
+ * comes to the same. The shorter file takes the place of the longer in one rename.
  */
 #ifndef WF_MASTER_JOURNAL_H
 #define WF_MASTER_JOURNAL_H

@@ -261,8 +261,6 @@ WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft
 uint64_t wf_training_global_step(const wf_master *m, const wf_job *j);
 /* Whether the open epoch is the job's last. */
 bool wf_training_was_last(const wf_job *j);
-/* Global steps that the plan has in all. */
-uint64_t wf_training_planned_steps(const wf_job *j);
 WF_MUST_USE wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err);
 
 /* The state of the job's callbacks as options of a message; rows and list have room for

@@ -23,16 +23,6 @@ static uint64_t batches(uint64_t records, uint64_t batch)
     return records / batch + (records % batch != 0);
 }
 
-uint64_t wf_training_planned_steps(const wf_job *j)
-{
-    uint64_t all;
-
-    if (!j->prepared || !j->train_records)
-        return 0;
-    all = j->prepared->epochs * batches(j->train_records, j->prepared->batch);
-    return j->prepared->steps ? WF_MIN(all, j->prepared->steps) : all;
-}
-
 uint64_t wf_training_global_step(const wf_master *m, const wf_job *j)
 {
     uint64_t steps = j->base_step + j->lost_steps;

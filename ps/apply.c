@@ -17,12 +17,9 @@ static wf_status apply_part(const turn *t, const wf_part *p, wf_ps_applied *r)
 {
     wf_slice *s = wf_ps_slice(t->ps, p->slice);
 
-    if (wf_seen_before(&s->seen, t->incarnation, t->msg->head.step)) {
-        r->duplicates++;
+    if (wf_seen_before(&s->seen, t->incarnation, t->msg->head.step))
         return WF_OK;
-    }
     WF_TRY(wf_seen_mark(&s->seen, t->incarnation, t->msg->head.step, &r->err));
-    r->applied++;
     if (p->codec == WF_CODEC_NONE) /* dropped whole by its worker: seen, and not an update (V1) */
         return WF_OK;
     return wf_slice_apply(s, &t->ps->opt, wf_part_data(t->msg, p), &r->err);
@@ -46,18 +43,13 @@ wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t
 {
     turn t = {ps, m, incarnation, n, wf_pool_threads(ps->pool)};
 
-    for (uint32_t k = 0; k < t.threads; k++) {
+    for (uint32_t k = 0; k < t.threads; k++)
         ps->applied[k].rc = WF_OK;
-        ps->applied[k].applied = ps->applied[k].duplicates = 0;
-    }
     wf_pool_for(ps->pool, t.threads, 1, apply_own, &t);
-    for (uint32_t k = 0; k < t.threads; k++) {
-        ps->stats.parts += ps->applied[k].applied;
-        ps->stats.duplicates += ps->applied[k].duplicates;
+    for (uint32_t k = 0; k < t.threads; k++)
         if (ps->applied[k].rc != WF_OK) {
             *err = ps->applied[k].err;
             return ps->applied[k].rc;
         }
-    }
     return WF_OK;
 }

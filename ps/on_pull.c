@@ -67,7 +67,6 @@ static wf_status send_answer(answer *a, wf_err *err)
         return WF_OK;
     a->msg->head.request = a->pull->request;
     a->msg->head.step = a->pull->step;
-    a->ps->stats.bytes_out += a->msg->payload_bytes;
     rc = wf_parts_put(a->msg, a->ps->parts, a->n, err);
     if (rc == WF_OK)
         rc = wf_ps_send(a->ps, a->w->peer, WF_LANE_DATA, a->pull->step, &a->msg, err);
@@ -175,6 +174,5 @@ wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     if (body.list >= WF_PS_MAX_LISTS)
         return wf_fail(err, WF_PROTO, NULL, "a pull of list %u", body.list);
     WF_TRY(open_pull(w, m, &body, &pull, err));
-    ps->stats.pulls++;
     return answer_ready(ps, w, pull, err);
 }

@@ -75,8 +75,6 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         return WF_OK;
     }
     WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
-    ps->stats.pushes++;
-    ps->stats.bytes_in += m->payload_bytes;
     WF_TRY(say_ok(ps, w, m, n, err)); /* before the answers, which use the part table */
     return wf_ps_answer_waiting(ps, w, err);
 }

@@ -81,11 +81,6 @@ uint32_t wf_ps_view(const wf_ps *ps)
     return ps->view;
 }
 
-const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps)
-{
-    return &ps->stats;
-}
-
 bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation)
 {
     for (uint32_t i = 0; i < ps->n_members; i++)
@@ -217,7 +212,6 @@ static wf_status deny(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     wf_msg *no = NULL;
 
-    ps->stats.denied++;
     WF_LOG_DEBUG("ps.denied", "worker=%u kind=%s generation=%u here=%u", w->peer->task.index,
                  wf_kind_name(m->head.kind), m->head.generation, ps->generation);
     WF_TRY(wf_net_msg(ps->net, WF_DENIED, &no, err));

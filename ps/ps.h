@@ -83,10 +83,6 @@ typedef struct wf_ps_conf {
     bool checksums;   /* of payloads sent: off on one host */
 } wf_ps_conf;
 
-typedef struct wf_ps_stats {
-    uint64_t pushes, parts, duplicates, pulls, denied, bytes_in, bytes_out;
-} wf_ps_stats;
-
 /* A ps that the caller owns; the net is borrowed for its life, `master` is the dialled peer. */
 WF_MUST_USE wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps **out,
                                 wf_err *err);
@@ -99,7 +95,6 @@ WF_MUST_USE wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf
 void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
                     const wf_err *why);
 
-const wf_ps_stats *wf_ps_stats_of(const wf_ps *ps);
 /* For tests and oracles. Slice by place, NULL past the end; the generation that is served, 0 when
  * none is; the view, and whether an incarnation is in it. */
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);

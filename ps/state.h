@@ -48,18 +48,16 @@ typedef struct wf_ps_member {
     uint64_t incarnation;
 } wf_ps_member;
 
-/* What one apply thread did of a push. */
+/* What came of a push in one apply thread. */
 typedef struct wf_ps_applied {
     wf_status rc;
     wf_err err;
-    uint32_t applied, duplicates;
 } wf_ps_applied;
 
 struct wf_ps {
     wf_ps_conf conf;
     wf_net *net;
     wf_peer *master;
-    wf_ps_stats stats;
     /* the view */
     uint32_t view;
     wf_ps_member *members;

@@ -263,7 +263,6 @@ wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[
     w->epoch = w->batch.epoch;
     w->any_step = true;
     s->next = w->batch.end;
-    s->last_step = w->step;
     place = &w->places[w->step % WF_WORKER_STEPS];
     *place = (wf_step_place){w->step, s->id, s->next};
     w->samples += w->batch.end - w->batch.begin;

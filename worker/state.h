@@ -18,7 +18,6 @@ typedef struct wf_open_split {
     uint32_t epoch;
     uint64_t next;      /* first position not computed */
     uint64_t acked;     /* first position not acknowledged */
-    uint32_t last_step; /* that computed records of it */
 } wf_open_split;
 
 typedef struct wf_done_split {

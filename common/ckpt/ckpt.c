@@ -293,11 +293,6 @@ const wf_manifest *wf_ckpt_manifest(const wf_ckpt *c)
     return &c->m;
 }
 
-const char *wf_ckpt_folder(const wf_ckpt *c)
-{
-    return c->folder;
-}
-
 const char *wf_ckpt_name(const wf_ckpt *c)
 {
     return c->name;

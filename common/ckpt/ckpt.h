@@ -125,7 +125,6 @@ WF_MUST_USE wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char 
 
 /* Borrowed for its life. */
 const wf_manifest *wf_ckpt_manifest(const wf_ckpt *c);
-const char *wf_ckpt_folder(const wf_ckpt *c); /* path */
 const char *wf_ckpt_name(const wf_ckpt *c);   /* "step-00012000" */
 /* NULL when there is none of that name. */
 const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name);

@@ -5,6 +5,7 @@
  * Stateful and random operations are never merged.
  */
 #include "common/compile/pass.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -48,15 +49,24 @@ static bool same_tensor(const wf_tensor *a, const wf_tensor *b)
            !memcmp(a->data, b->data, wf_tensor_bytes(a));
 }
 
+/* 0 and -0 are two, and a NaN is the same as itself. */
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 static bool same_attr(const wf_attr *a, const wf_attr *b)
 {
-    if (strcmp(a->name, b->name) || a->kind != b->kind)
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind)
         return false;
     switch (a->kind) {
     case WF_ATTR_INT:
         return a->i == b->i;
     case WF_ATTR_FLOAT:
-        return !memcmp(&a->f, &b->f, sizeof(a->f));
+        return bits_of(a->f) == bits_of(b->f);
     case WF_ATTR_STRING:
         return !strcmp(a->s, b->s);
     case WF_ATTR_TENSOR:

@@ -249,7 +249,7 @@ wf_status wf_initialize(const wf_conf_item *how, const wf_fans *fans, uint64_t s
         fans = &by_shape;
     for (size_t i = 0; i < WF_COUNT(initializers); i++) {
         names[i] = initializers[i].name;
-        if (strcmp(names[i], how->type))
+        if (strcmp(names[i], how->type) != 0)
             continue;
         if (initializers[i].fill)
             return wf_err_wrap(err, initializers[i].fill(how, fans, key, t, err), "\"%s\"",

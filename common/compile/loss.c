@@ -359,7 +359,8 @@ static wf_status fetch_outputs(wf_unit *u, const wf_value *but, wf_err *err)
     }
     if (!n)
         return wf_fail(err, WF_INVALID, "add the model's prediction to its outputs",
-                       "the model has no output but its loss \"%s\"", but->name);
+                       "the model has no output%s%s%s", but ? " but its loss \"" : "",
+                       but ? but->name : "", but ? "\"" : "");
     return WF_OK;
 }
 

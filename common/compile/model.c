@@ -121,7 +121,7 @@ static wf_status check_flow(const builder *b, wf_flow f)
     bool known = f.value && f.value->rank >= 1;
     char text[128];
 
-    wf_assert(!f.channels_second || f.value->rank >= 3);
+    wf_assert(!f.channels_second || (f.value && f.value->rank >= 3));
     for (int32_t i = 1; known && i < f.value->rank; i++)
         known = f.value->axes[i].size >= 1;
     if (known)

@@ -242,7 +242,7 @@ wf_status wf_compiled_set_variable(wf_compiled *c, const char *name, wf_tensor *
     if (at < 0 || !v || v->variable == WF_VAR_NOT)
         return no_such_variable(c, name, err);
     if (v->dtype != (*content)->dtype || v->known->rank != (*content)->rank ||
-        memcmp(v->known->dims, (*content)->dims, v->known->rank * sizeof(int64_t)))
+        memcmp(v->known->dims, (*content)->dims, v->known->rank * sizeof(int64_t)) != 0)
         return wf_fail(err, WF_SHAPE, "give the weights of this model",
                        "variable \"%s\" is %s%s, the content for it %s%s", name,
                        wf_dtype_name(v->dtype),

@@ -154,7 +154,6 @@ typedef struct wf_plan_usage {
     size_t tensors_bytes;   /* what they would take without sharing */
     size_t constants_bytes; /* computed while planning, or brought by the graph */
     size_t workspace_bytes; /* the largest that any kernel asked for */
-    size_t outputs_bytes;   /* memory of the plan for outputs that nobody bound */
     uint32_t n_nodes;       /* that a run executes */
 } wf_plan_usage;
 wf_plan_usage wf_plan_memory(const wf_plan *p);

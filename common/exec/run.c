@@ -20,7 +20,6 @@ static wf_status place_outputs(wf_plan *p, wf_err *err)
             out->own = wf_buf_new(out->port.bytes);
             if (!out->own)
                 return wf_fail_nomem(err, out->port.bytes);
-            p->usage.outputs_bytes += out->port.bytes;
         }
         wf_room_move(p, p->room_of[out->value->index], out->own->data);
     }

@@ -132,25 +132,10 @@ wf_status wf_node_set_int(wf_graph *g, wf_node *n, const char *name, int64_t val
     return wf_node_set_attr(g, n, &a, err);
 }
 
-wf_status wf_node_set_float(wf_graph *g, wf_node *n, const char *name, float value, wf_err *err)
-{
-    wf_attr a = {.name = name, .kind = WF_ATTR_FLOAT, .f = value};
-
-    return wf_node_set_attr(g, n, &a, err);
-}
-
 wf_status wf_node_set_string(wf_graph *g, wf_node *n, const char *name, const char *value,
                              wf_err *err)
 {
     wf_attr a = {.name = name, .kind = WF_ATTR_STRING, .s = value};
-
-    return wf_node_set_attr(g, n, &a, err);
-}
-
-wf_status wf_node_set_ints(wf_graph *g, wf_node *n, const char *name, size_t count,
-                           const int64_t values[], wf_err *err)
-{
-    wf_attr a = {.name = name, .kind = WF_ATTR_INTS, .n = count, .ints = values};
 
     return wf_node_set_attr(g, n, &a, err);
 }

@@ -230,12 +230,8 @@ const char *wf_node_string(const wf_node *n, const char *name, const char *other
 const int64_t *wf_node_ints(const wf_node *n, const char *name, size_t *count);
 WF_MUST_USE wf_status wf_node_set_int(wf_graph *g, wf_node *n, const char *name, int64_t value,
                                       wf_err *err);
-WF_MUST_USE wf_status wf_node_set_float(wf_graph *g, wf_node *n, const char *name, float value,
-                                        wf_err *err);
 WF_MUST_USE wf_status wf_node_set_string(wf_graph *g, wf_node *n, const char *name,
                                          const char *value, wf_err *err);
-WF_MUST_USE wf_status wf_node_set_ints(wf_graph *g, wf_node *n, const char *name, size_t count,
-                                       const int64_t values[], wf_err *err);
 /* A copy of any attribute; a tensor in it is copied too (its storage is shared). */
 WF_MUST_USE wf_status wf_node_set_attr(wf_graph *g, wf_node *n, const wf_attr *attr, wf_err *err);
 /* Drops an attribute; it is fine when it is not there. */

@@ -44,12 +44,3 @@ bool wf_all_finite(const float *x, size_t n)
     }
     return true;
 }
-
-size_t wf_first_not_finite(const float *x, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && size_bits(&x[i]) < infinite)
-        i++;
-    return i;
-}

@@ -9,7 +9,5 @@
 
 /* False if any of x[n] is NaN or infinite. True for n = 0. */
 bool wf_all_finite(const float *x, size_t n);
-/* The index of the first that is not finite, for the message; n if there is none. */
-size_t wf_first_not_finite(const float *x, size_t n);
 
 #endif

@@ -16,7 +16,7 @@ enum { WINDOW = 512, ACK_EVERY = WINDOW / 8, MAX_BACKOFF = 4 };
 struct wf_link {
     wf_link_conf conf;
     wf_msg_pool *pool;
-    wf_link_stats stats;
+    uint64_t out_of_window;
     /* sending: messages wait in `queue` (a heap), then in `flight` until acknowledged */
     wf_msg **queue;
     size_t queued, queue_room, queued_bytes;
@@ -169,7 +169,6 @@ const wf_msg *wf_link_next(wf_link *l, int64_t now_ns)
     wf_msg *m;
 
     if (now_ns >= l->resend_at_ns && l->acked + 1 < l->next_sequence) {
-        l->stats.resent += l->resend_from - (l->acked + 1);
         l->resend_from = l->acked + 1;
         l->backoff = WF_MIN(l->backoff + 1, MAX_BACKOFF);
         l->resend_at_ns = now_ns + resend_wait(l);
@@ -183,8 +182,6 @@ const wf_msg *wf_link_next(wf_link *l, int64_t now_ns)
     no_ack_owed(l);
     if (l->resend_at_ns == INT64_MAX)
         l->resend_at_ns = now_ns + resend_wait(l);
-    l->stats.sent++;
-    l->stats.sent_bytes += wf_msg_bytes(m);
     return m;
 }
 
@@ -235,18 +232,16 @@ void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m)
     }
     if (ahead == 0 || ahead > WINDOW || l->early[sequence % WINDOW]) {
         /* The peer sends again what we have: our acknowledgement was lost. */
-        if (ahead <= WINDOW || -ahead <= WINDOW) {
-            l->stats.duplicates++;
+        if (ahead <= WINDOW || -ahead <= WINDOW)
             l->ack_due_ns = now_ns;
-        } else {
-            l->stats.out_of_window++;
-        }
+        else
+            l->out_of_window++;
         wf_msg_free(l->pool, m);
         return;
     }
     /* Whoever keeps to its credit never comes so far; the next in order is always let in. */
     if (ahead > 1 && l->early_bytes + wf_msg_bytes(*m) > 2 * l->conf.credit_bytes) {
-        l->stats.out_of_window++;
+        l->out_of_window++;
         wf_msg_free(l->pool, m);
         return;
     }
@@ -265,8 +260,6 @@ wf_msg *wf_link_take(wf_link *l, int64_t now_ns)
     l->early_bytes -= wf_msg_bytes(m);
     l->taken++;
     l->unacked_bytes += wf_msg_bytes(m);
-    l->stats.taken++;
-    l->stats.taken_bytes += wf_msg_bytes(m);
     if (l->ack_due_ns == INT64_MAX)
         l->ack_due_ns = now_ns + l->conf.ack_delay_ns;
     return m;
@@ -282,17 +275,12 @@ bool wf_link_in_flight(const wf_link *l, uint64_t sequence)
     return sequence - l->acked != 0 && sequence - l->acked < l->next_sequence - l->acked;
 }
 
-size_t wf_link_queued_bytes(const wf_link *l)
-{
-    return l->queued_bytes + l->flight_bytes;
-}
-
 int64_t wf_link_deadline(const wf_link *l)
 {
     return WF_MIN(l->resend_at_ns, l->ack_due_ns);
 }
 
-const wf_link_stats *wf_link_stats_of(const wf_link *l)
+uint64_t wf_link_out_of_window(const wf_link *l)
 {
-    return &l->stats;
+    return l->out_of_window;
 }

@@ -405,30 +405,10 @@ int64_t wf_net_deadline(const wf_net *n, int64_t now_ns)
     return WF_MAX(least, now_ns);
 }
 
-bool wf_net_idle(const wf_net *n)
-{
-    for (size_t i = 0; i < n->n_peers; i++)
-        if (n->peers[i]->link && !wf_link_idle(n->peers[i]->link))
-            return false;
-    return true;
-}
-
 wf_transport *const *wf_net_transports(const wf_net *n, size_t *count)
 {
     *count = n->n_transports;
     return n->transports;
-}
-
-wf_peer *wf_net_peer(const wf_net *n, size_t index)
-{
-    return index < n->n_peers ? &n->peers[index]->pub : NULL;
-}
-
-const wf_link_stats *wf_net_link_stats(const wf_peer *p)
-{
-    static const wf_link_stats none;
-
-    return ((const peer *)p)->link ? wf_link_stats_of(((const peer *)p)->link) : &none;
 }
 
 uint64_t wf_net_bad_messages(const wf_net *n)

@@ -111,14 +111,9 @@ void wf_net_flush(wf_net *n, int64_t now_ns);
 bool wf_net_event(wf_net *n, int64_t now_ns, wf_event *ev);
 /* When to poll next if nothing arrives. */
 int64_t wf_net_deadline(const wf_net *n, int64_t now_ns);
-/* True when every message sent to every peer that is up has been acknowledged. */
-bool wf_net_idle(const wf_net *n);
 
 /* Transports in use, for wf_zmq_wait; the array is the net's. */
 wf_transport *const *wf_net_transports(const wf_net *n, size_t *count);
-/* Any peer, in no order: index from 0 until NULL. */
-wf_peer *wf_net_peer(const wf_net *n, size_t index);
-const wf_link_stats *wf_net_link_stats(const wf_peer *p);
 /* Messages dropped because they were no message of weft's, or not allowed here. */
 uint64_t wf_net_bad_messages(const wf_net *n);
 

@@ -10,7 +10,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
+
+from weftlib import SLOWER, until
+
 
 def free_ports(n):
     sockets = [socket.socket() for _ in range(n)]
@@ -39,13 +41,6 @@ def tasks(folder):
     return found
 
 
-def until(what, seconds=10):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.01)
-
-
 class Cluster:
     def __init__(self, weft, folder):
         self.folder = folder
@@ -60,7 +55,7 @@ class Cluster:
 
     def run(self, *words, code=0, says=""):
         done = subprocess.run([self.weft, *words], cwd=self.folder, capture_output=True, text=True,
-                              timeout=40)
+                              timeout=40 * SLOWER)
         text = done.stdout + done.stderr
         assert done.returncode == code, f"{words}: exit {done.returncode}: {text}"
         assert says in text, f"{words}: said {text!r}, wanted {says!r}"
@@ -77,7 +72,7 @@ def a_cluster_comes_up_and_goes_down(c):
     c.run("up", "--if-down")
     assert tasks(c.folder) == first
     os.kill(first["ps-1"], signal.SIGKILL)
-    until(lambda: tasks(c.folder).get("ps-1", first["ps-1"]) != first["ps-1"])
+    until(lambda: tasks(c.folder).get("ps-1", first["ps-1"]) != first["ps-1"], "another ps/1")
     others = {k: v for k, v in tasks(c.folder).items() if k != "ps-1"}
     assert others == {k: v for k, v in first.items() if k != "ps-1"}
     log = (c.folder / "state/logs/supervisor.log").read_text()
@@ -91,7 +86,7 @@ def a_cluster_comes_up_and_goes_down(c):
 def tasks_do_not_outlive_a_killed_supervisor(c):
     c.run("up")
     os.kill(c.supervisor(), signal.SIGKILL)
-    until(lambda: tasks(c.folder) == {})
+    until(lambda: tasks(c.folder) == {}, "the end of all tasks")
     c.run("down", code=1, says="is not up")
     c.run("up")
     c.run("down")

@@ -21,6 +21,8 @@ import time
 
 SKIP = 77
 DEADLINE_S = 60
+# Programs under sanitizers need more of everything's time: WEFT_SLOWER=5.
+SLOWER = float(os.environ.get("WEFT_SLOWER", "1"))
 
 
 def needs(*modules):
@@ -46,13 +48,13 @@ def shared(*parts):
 
 def until(condition, what, seconds=DEADLINE_S):
     """The first true value of condition(); fails with `what` after so many seconds."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOWER
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {seconds * SLOWER:.0f} s: {what}")
         time.sleep(0.01)
 
 
@@ -168,7 +170,8 @@ class Cluster:
 
     def bare(self, *args, timeout=DEADLINE_S):
         """Runs weft with just these words, in the cluster's folder."""
-        done = subprocess.run([self.weft, *args], cwd=self.folder, env=self.env, timeout=timeout,
+        done = subprocess.run([self.weft, *args], cwd=self.folder, env=self.env,
+                              timeout=timeout * SLOWER,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         return Result(done.returncode, done.stdout, done.stderr)

@@ -199,6 +199,147 @@ static void what_was_appended_survives_any_crash(void **state)
     }
 }
 
+/* ---- shortening ---- */
+
+enum { WORKERS = 3, SPLITS = 40, EPOCHS = 60, BOUND = 48 << 10 };
+
+/* What the master keeps of a job's epochs, splits and steps. */
+typedef struct state_of_job {
+    uint32_t epoch;
+    uint8_t done[SPLITS];
+    uint64_t steps[WORKERS];
+    uint32_t views;
+} state_of_job;
+
+static wf_status follow(void *arg, const Weft__Record *record, wf_err *err)
+{
+    state_of_job *j = arg;
+
+    (void)err;
+    j->views += record->view != NULL;
+    if (record->epoch) {
+        j->epoch = record->epoch->epoch;
+        memset(j->done, 0, sizeof j->done);
+    }
+    if (record->finished) {
+        for (size_t i = 0; i < record->finished->n_splits; i++)
+            if (record->finished->splits[i]->epoch == j->epoch)
+                j->done[record->finished->splits[i]->id] = 1;
+        if (record->finished->steps > j->steps[record->finished->incarnation])
+            j->steps[record->finished->incarnation] = record->finished->steps;
+    }
+    return WF_OK;
+}
+
+/* Record number i of a long job: of each epoch its beginning and half a view, then its splits. */
+static wf_status append_of_job(wf_journal *j, uint32_t i, wf_err *err)
+{
+    uint32_t epoch = i / (SPLITS + 1), at = i % (SPLITS + 1);
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__EpochRecord begins = WEFT__EPOCH_RECORD__INIT;
+    Weft__SplitDone done = WEFT__SPLIT_DONE__INIT;
+    Weft__View view = WEFT__VIEW__INIT;
+    Weft__Split split = WEFT__SPLIT__INIT, *list[1] = {&split};
+
+    record.number = 1;
+    begins.epoch = split.epoch = epoch;
+    split.id = at - 1;
+    split.begin = UINT64_C(1) << 50;
+    split.next = split.end = split.begin + 10;
+    done.splits = list;
+    done.n_splits = 1;
+    done.incarnation = i % WORKERS;
+    done.steps = i;
+    view.number = epoch;
+    if (at == 0)
+        record.epoch = &begins;
+    if (at == 0 && epoch % 2)
+        record.view = &view;
+    if (at > 0)
+        record.finished = &done;
+    return wf_journal_append(j, &record, err);
+}
+
+static void follows_to(wf_memdisk *m, uint32_t n)
+{
+    state_of_job wanted = {0}, got = {0};
+    wf_journal *j = NULL;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i % (SPLITS + 1);
+
+        wanted.epoch = i / (SPLITS + 1);
+        wanted.views += at == 0 && wanted.epoch % 2;
+        if (at == 0)
+            memset(wanted.done, 0, sizeof wanted.done);
+        else
+            wanted.done[at - 1] = 1;
+        if (at > 0)
+            wanted.steps[i % WORKERS] = i;
+    }
+    assert_int_equal(wf_journal_open(wf_memdisk_disk(m), "/state", follow, &got, &j, NULL), WF_OK);
+    assert_memory_equal(&wanted, &got, sizeof got);
+    wf_journal_close(&j);
+}
+
+static void what_is_said_again_is_left_out(void **state)
+{
+    const uint32_t n = EPOCHS * (SPLITS + 1) * 4;
+    wf_memdisk *m = wf_memdisk_new();
+    state_of_job now = {0};
+    wf_journal *j = NULL;
+    size_t size, most = 0;
+
+    (void)state;
+    assert_int_equal(wf_journal_open(wf_memdisk_disk(m), "/state", follow, &now, &j, NULL), WF_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(append_of_job(j, i, NULL), WF_OK);
+        wf_memdisk_bytes(m, "/state/journal", &size);
+        most = size > most ? size : most;
+    }
+    wf_journal_close(&j);
+    assert_true(most < 300 << 10); /* all of it would be twice that */
+    follows_to(m, n);
+    follows_to(m, n); /* the one that opening has made shorter */
+    wf_memdisk_bytes(m, "/state/journal", &size);
+    assert_true(size < BOUND);
+    wf_memdisk_free(&m);
+}
+
+/* Each call of the disk fails, and the power with it, while the file is made shorter. */
+static void shortening_may_be_cut_short_at_any_call(void **state)
+{
+    const uint32_t n = EPOCHS * (SPLITS + 1);
+    wf_memdisk *m = wf_memdisk_new();
+    state_of_job now = {0};
+    wf_journal *j = NULL;
+    bool opened = false;
+
+    (void)state;
+    assert_int_equal(wf_journal_open(wf_memdisk_disk(m), "/state", follow, &now, &j, NULL), WF_OK);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(append_of_job(j, i, NULL), WF_OK);
+    wf_journal_close(&j);
+    for (uint64_t call = 1; !opened; call++) {
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            wf_memdisk *image = wf_memdisk_copy(m);
+            wf_status rc;
+
+            wf_memdisk_fail(image, call, EIO, true);
+            now = (state_of_job){0};
+            rc = wf_journal_open(wf_memdisk_disk(image), "/state", follow, &now, &j, NULL);
+            assert_true(rc == WF_OK || rc == WF_IO);
+            opened = rc == WF_OK;
+            wf_journal_close(&j);
+            wf_memdisk_crash(image, seed);
+            follows_to(image, n);
+            wf_memdisk_free(&image);
+        }
+        assert_true(call < 100);
+    }
+    wf_memdisk_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +349,8 @@ int main(void)
         cmocka_unit_test(a_disk_that_cannot_be_read_is_not_an_empty_one),
         cmocka_unit_test(after_a_failed_append_nothing_is_taken),
         cmocka_unit_test(what_was_appended_survives_any_crash),
+        cmocka_unit_test(what_is_said_again_is_left_out),
+        cmocka_unit_test(shortening_may_be_cut_short_at_any_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,7 +271,7 @@ static void what_comes_early_is_held_up_to_twice_the_credit(void **state)
         wf_link_on_message(c.b.link, 0, &m);
         assert_null(m);
     }
-    assert_int_equal(wf_link_stats_of(c.b.link)->out_of_window, 100 - 1 - 2 * CREDIT / (EACH + 64));
+    assert_int_equal(wf_link_out_of_window(c.b.link), 100 - 1 - 2 * CREDIT / (EACH + 64));
     next = take_all(&c, &c.b, next);
     assert_int_equal(next, 2); /* the next in order is let in, whatever is held */
     close_channel(&c);

@@ -347,12 +347,10 @@ static void one_bad_number_anywhere_is_found(void **unused)
         float kept = x[n - 1];
 
         assert_true(wf_all_finite(x, n));
-        assert_int_equal(wf_first_not_finite(x, n), n);
         x[n - 1] = bad[n % 4];
         assert_false(wf_all_finite(x, n));
         assert_false(wf_all_finite(x, 10000));
         assert_true(wf_all_finite(x, n - 1));
-        assert_int_equal(wf_first_not_finite(x, 10000), n - 1);
         x[n - 1] = kept;
     }
 }

@@ -94,7 +94,7 @@ static wf_flow minimum(wf_layer *l)
 
 static wf_flow concatenate(wf_layer *l)
 {
-    wf_flow f[MOST_INPUTS];
+    wf_flow f[MOST_INPUTS] = {0};
     wf_value *in[MOST_INPUTS];
     int64_t at;
     wf_attr axis;

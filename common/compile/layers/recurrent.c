@@ -30,7 +30,7 @@ static wf_value *in_order(wf_layer *l, const cell *c, wf_value *v)
     int64_t sizes[4];
     wf_value *in[2] = {v, NULL};
 
-    if (!v || strcmp(c->type, "lstm"))
+    if (!v || strcmp(c->type, "lstm") != 0)
         return v;
     for (uint32_t i = 0; i < c->gates; i++)
         sizes[i] = v->axes[v->rank - 1].size / c->gates;
@@ -100,7 +100,7 @@ static wf_value *run(wf_layer *l, wf_value *x, bool reverse, bool sequences)
     const char *const relu[] = {"Relu"};
     uint32_t n = 0;
 
-    while (strcmp(c->type, l->item->type))
+    while (strcmp(c->type, l->item->type) != 0)
         c++;
     dims[0] = x->axes[2].size;
     dims[1] = units * c->gates;
