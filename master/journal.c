@@ -125,7 +125,19 @@ static wf_status keep_needed(const wf_bytes *from, size_t end, wf_bytes *to, wf_
     return rc;
 }
 
-/* The first `end` bytes as a new file, if it is half as long at most; *end is its length then. */
+/* Whether the file is still the long one. */
+static bool is_long(const wf_journal *j, size_t end)
+{
+    wf_bytes bytes = {0};
+    bool same =
+        wf_disk_read_all(j->disk, j->path, FILE_LIMIT, &bytes, NULL) == WF_OK && bytes.size == end;
+
+    wf_bytes_close(&bytes);
+    return same;
+}
+
+/* The first `end` bytes as a new file, if it is half as long at most; *end is its length then. A
+ * disk that has no room for both keeps the long one. */
 static wf_status shorten(wf_journal *j, const wf_bytes *bytes, size_t *end, wf_err *err)
 {
     wf_bytes kept = {0};
@@ -137,6 +149,9 @@ static wf_status shorten(wf_journal *j, const wf_bytes *bytes, size_t *end, wf_e
             WF_LOG_INFO("journal.shortened", "path=%s bytes=%zu before=%zu", j->path, kept.size,
                         *end);
             *end = kept.size;
+        } else if (is_long(j, *end)) {
+            WF_LOG_WARN("journal.long", "path=%s bytes=%zu", j->path, *end);
+            rc = WF_OK;
         }
     }
     wf_bytes_close(&kept);

@@ -194,7 +194,6 @@ static void product(wf_product p, uint32_t then, uint32_t threads, const arrays 
     run.workspace = new_room(prep.workspace_bytes);
     memcpy(c, x->old, x->c_floats * sizeof *c);
     wf_product_go(way, &run, x->a, x->b, then & WF_PRODUCT_BIAS ? x->bias : NULL, c);
-    wf_product_release(way);
     free(run.workspace);
     wf_pool_free(&pool);
     wf_arena_free(&arena);

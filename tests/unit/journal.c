@@ -340,9 +340,45 @@ static void shortening_may_be_cut_short_at_any_call(void **state)
     wf_memdisk_free(&m);
 }
 
+/* One call of the disk fails, and goes well the next time: the journal is open, and whole. */
+static void a_journal_that_cannot_be_shortened_stays(void **state)
+{
+    const uint32_t n = EPOCHS * (SPLITS + 1);
+    wf_memdisk *m = wf_memdisk_new();
+    state_of_job now = {0};
+    wf_journal *j = NULL;
+    int went_on = 0;
+
+    (void)state;
+    assert_int_equal(wf_journal_open(wf_memdisk_disk(m), "/state", follow, &now, &j, NULL), WF_OK);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(append_of_job(j, i, NULL), WF_OK);
+    wf_journal_close(&j);
+    for (uint64_t call = 1; call < 100; call++) {
+        wf_memdisk *image = wf_memdisk_copy(m);
+        uint64_t before = wf_memdisk_calls(image);
+
+        wf_memdisk_fail(image, call, ENOSPC, false);
+        now = (state_of_job){0};
+        if (wf_journal_open(wf_memdisk_disk(image), "/state", follow, &now, &j, NULL) == WF_OK) {
+            wf_memdisk_fail(image, 0, 0, false);
+            call = wf_memdisk_calls(image) - before < call ? 100 : call; /* none failed: the last */
+            assert_int_equal(append_of_job(j, n, NULL), WF_OK);
+            wf_journal_close(&j);
+            wf_memdisk_crash(image, call);
+            follows_to(image, n + 1);
+            went_on++;
+        }
+        wf_memdisk_free(&image);
+    }
+    assert_true(went_on >= 3);
+    wf_memdisk_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_journal_that_cannot_be_shortened_stays),
         cmocka_unit_test(what_was_appended_comes_back_in_order),
         cmocka_unit_test(a_torn_end_is_cut_off),
         cmocka_unit_test(a_flipped_byte_before_the_last_record_is_said),

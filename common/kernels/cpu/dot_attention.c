@@ -425,20 +425,9 @@ static size_t most_room(const plan *p, bool is_grad)
         wf_strided_product s = shape_of(p, which, WF_MIN(p->t, (int64_t)ROWS), p->s);
         wf_gemm g = gemm_of(&s);
 
-        most = WF_MAX(most, wf_gemm_room(&g));
+        most = WF_MAX(most, p->bf16 ? wf_product_bf16_room(s.m, s.n, s.k) : wf_gemm_room(&g));
     }
     return wf_align_up(most, 128);
-}
-
-/* Room for the factors of each product, of the longest block. */
-static void make_room(plan *p)
-{
-    for (int which = 0; which < STAGES; which++) {
-        wf_strided_product s = shape_of(p, which, ROWS, p->s);
-
-        p->product_scratch = WF_MAX(p->product_scratch, wf_product_bf16_room(s.m, s.n, s.k));
-    }
-    p->product_scratch = wf_align_up(p->product_scratch, 128);
 }
 
 static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
@@ -473,9 +462,7 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->heads), (int64_t)1);
     p->bf16 = prep->bf16 && q->dtype == WF_F32 && wf_tiles_there();
     p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
-    if (p->bf16)
-        make_room(p);
-    else if (p->own)
+    if (p->bf16 || p->own)
         p->product_scratch = most_room(p, is_grad);
     if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->s, &rows) ||
         !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))

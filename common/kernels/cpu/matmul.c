@@ -29,11 +29,6 @@ typedef struct part {
     char *room;
 } part;
 
-static void release(void *state)
-{
-    wf_product_release(((plan *)state)->way);
-}
-
 static bool fits(const wf_product *p)
 {
     return WF_MAX(WF_MAX(p->m, p->n), p->k) <= INT32_MAX;
@@ -92,7 +87,6 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (!fits(p))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
     prep->state = s;
-    prep->release = release;
     if (s->batch.elems == 1)
         return wf_product_prepare(prep, p, 0, &s->way, err);
     prepare_several(prep, s);

@@ -118,11 +118,6 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     return WF_OK;
 }
 
-void wf_product_release(wf_product_way *w)
-{
-    (void)w;
-}
-
 typedef struct job {
     const wf_product_way *w;
     const float *a, *b, *bias;
