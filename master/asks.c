@@ -20,21 +20,36 @@ static const char *member_state(const wf_master *m, const wf_member *who)
     return "ready";
 }
 
+/* A text as JSON has it: what is no UTF-8, as when a sentence was cut within a character, is "?".
+ */
+static json_t *text_json(const char *text)
+{
+    json_t *out = json_string(text);
+    char copy[1024];
+
+    if (out)
+        return out;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *c = copy; *c; c++)
+        *c = (unsigned char)*c < 0x80 ? *c : '?';
+    return json_string(copy);
+}
+
 static json_t *member_json(const wf_master *m, const wf_member *who)
 {
     char name[32];
     json_t *o = json_object();
 
-    json_object_set_new(o, "task", json_string(wf_task_str(who->task, name, sizeof name)));
-    json_object_set_new(o, "role", json_string(wf_role_name(who->task.role)));
-    json_object_set_new(o, "address", json_string(who->address));
-    json_object_set_new(o, "state", json_string(member_state(m, who)));
+    json_object_set_new(o, "task", text_json(wf_task_str(who->task, name, sizeof name)));
+    json_object_set_new(o, "role", text_json(wf_role_name(who->task.role)));
+    json_object_set_new(o, "address", text_json(who->address));
+    json_object_set_new(o, "state", text_json(member_state(m, who)));
     json_object_set_new(o, "pid", json_integer((json_int_t)who->pid));
     json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->since_ns) / 1e9));
     json_object_set_new(
         o, "step", json_integer(m->job && who->generation == m->job->generation ? who->steps : 0));
     json_object_set_new(o, "samples_per_sec", json_real(who->samples_per_sec));
-    json_object_set_new(o, "reason", json_string(who->reason));
+    json_object_set_new(o, "reason", text_json(who->reason));
     json_object_set_new(o, "compute_s", json_real((double)who->compute_ns / 1e9));
     json_object_set_new(o, "wait_s", json_real((double)who->wait_ns / 1e9));
     json_object_set_new(o, "transfer_s", json_real((double)who->transfer_ns / 1e9));
@@ -104,8 +119,8 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     /* A master that started after the job's end knows its last checkpoint, and no steps. */
     if (wf_job_over(j->state) && j->latest != UINT64_MAX)
         step = WF_MAX(step, j->latest);
-    json_object_set_new(o, "job", json_string(j->name));
-    json_object_set_new(o, "state", json_string(wf_job_state_name(j->state)));
+    json_object_set_new(o, "job", text_json(j->name));
+    json_object_set_new(o, "state", text_json(wf_job_state_name(j->state)));
     json_object_set_new(o, "generation", json_integer(j->generation));
     json_object_set_new(o, "step", json_integer((json_int_t)step));
     progress_json(m, j, o);
@@ -129,12 +144,12 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     json_object_set_new(o, "pause_most_ms", json_real((double)j->pause_most_ns / 1e6));
     json_object_set_new(o, "elapsed_s",
                         json_real(j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0));
-    json_object_set_new(o, "set", json_string(changes ? changes : ""));
-    json_object_set_new(o, "passed_over", json_string(j->passed ? j->passed : ""));
-    json_object_set_new(o, "reason", json_string(j->reason));
-    json_object_set_new(o, "mend", json_string(j->mend));
+    json_object_set_new(o, "set", text_json(changes ? changes : ""));
+    json_object_set_new(o, "passed_over", text_json(j->passed ? j->passed : ""));
+    json_object_set_new(o, "reason", text_json(j->reason));
+    json_object_set_new(o, "mend", text_json(j->mend));
     for (uint32_t i = 0; i < j->n_lines; i++)
-        json_array_append_new(lines, json_string(j->lines[i]));
+        json_array_append_new(lines, text_json(j->lines[i]));
     json_object_set_new(o, "events", lines);
     return o;
 }
@@ -151,7 +166,7 @@ char *wf_master_status(const wf_master *m, int64_t now_ns)
     for (uint32_t i = 0; i < m->n_jobs; i++)
         json_array_append_new(jobs, job_json(m, m->jobs[i]));
     json_object_set_new(o, "view", json_integer(m->view));
-    json_object_set_new(o, "missing", json_string(wf_members_missing(m, missing, sizeof missing)));
+    json_object_set_new(o, "missing", text_json(wf_members_missing(m, missing, sizeof missing)));
     json_object_set_new(o, "bad_messages", json_integer((json_int_t)wf_net_bad_messages(m->net)));
     json_object_set_new(o, "tasks", tasks);
     json_object_set_new(o, "jobs", jobs);
