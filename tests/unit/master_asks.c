@@ -174,6 +174,18 @@ static void a_job_that_does_not_compile_says_why_and_the_next_one_runs(void **st
     field_says(s, "one", "reason", "\"\"");
 }
 
+/* As a sentence that was cut in the middle of a character. */
+static void a_reason_that_is_no_utf8_is_told_all_the_same(void **state)
+{
+    stage *s = *state;
+
+    stage_cast(s);
+    s->compiled = (stage_answer){WF_SHAPE, "the field na\xc3\xafve\xc3"};
+    submit(s, "one", "bad");
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "the field na??ve?");
+}
+
 /* It would read and write the checkpoints of the other. */
 static void a_file_of_another_job_is_never_run(void **state)
 {
@@ -311,6 +323,7 @@ int main(void)
         STAGED(a_text_without_room_in_the_journal_is_refused),
         STAGED(the_list_of_jobs_has_an_end),
         STAGED(a_job_that_does_not_compile_says_why_and_the_next_one_runs),
+        STAGED(a_reason_that_is_no_utf8_is_told_all_the_same),
         STAGED(a_file_of_another_job_is_never_run),
         STAGED(a_job_that_no_message_can_carry_fails),
         STAGED(a_running_job_is_not_recovered),
