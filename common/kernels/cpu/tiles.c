@@ -18,6 +18,8 @@
 
 /* Linux gives a process the state of tiles when it asks (Documentation/arch/x86/xstate.rst). */
 enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+/* Of leaf 7 in edx; compilers' headers do not agree on names. */
+enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 
 static bool has_vectors, has_matrices, uses_matrices;
 
@@ -28,8 +30,8 @@ static void look(void)
     has_vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bf16");
-    has_matrices = has_vectors && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & bit_AMX_BF16 &&
-                   d & bit_AMX_TILE &&
+    has_matrices = has_vectors && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 &&
+                   d & AMX_TILE &&
                    syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
     uses_matrices = has_matrices;
 }
