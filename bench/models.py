@@ -7,7 +7,8 @@ models.py [--build DIR] [--threads 2] [--only mlp-32,lenet] [--bf16] [--keras PY
 Each network is written once, in PyTorch, and exported: both sides train the same graph with the same
 optimizer on data of the same shapes, one worker, no network. The rate of a side is the median of five
 windows; PyTorch's is the better of eager and compiled (channels last where there are images). --bf16
-sets `compute: bfloat16` beside autocast. --peers: DIR/keras_train.py's XLA loop for the MLP. Prints a
+sets `compute: bfloat16` beside autocast. Memory is what training adds to a process that holds the
+weights: the most that was resident, less what was before the first step. --peers: DIR/keras_train.py's XLA loop for the MLP. Prints a
 table and, last, the ratios. Python is one with torch, onnx and numpy.
 """
 import argparse
@@ -176,6 +177,9 @@ def train(case, threads, options):
         compiled(x[some], y[some]).backward()
         optimizer.step()
 
+    with open("/proc/self/clear_refs", "w") as f:
+        f.write("5")  # the most begins anew
+    before = resident("VmRSS")
     for _ in range(3):
         step()
     rates = []
@@ -185,7 +189,13 @@ def train(case, threads, options):
             step()
             steps += 1
         rates.append(steps * batch * count / (time.perf_counter() - begin))
-    print(*rates)
+    print(*rates, resident("VmHWM") - before)
+
+
+def resident(which):
+    """The process's resident MiB: as they are (VmRSS), or the most that they were (VmHWM)."""
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) / 1024 for line in f if line.startswith(which + ":"))
 
 
 JOB = """job: {case}
@@ -225,22 +235,23 @@ def prepare(folder, case, bf16):
 def weft(build, path, threads, count):
     done = subprocess.run([os.path.join(build, "bench", "bench_train"), path, str(threads), "5"],
                           capture_output=True, text=True)
-    m = re.search(r": ([\d.]+) \(([\d.]+)-([\d.]+)\) examples/s", done.stdout)
+    m = re.search(r": ([\d.]+) \(([\d.]+)-([\d.]+)\) examples/s.* memory (\d+) MiB", done.stdout)
     if not m:
         sys.exit(done.stdout + done.stderr)
-    return [float(v) * count for v in m.groups()], done.stdout.strip()
+    *rates, memory = map(float, m.groups())
+    return [v * count for v in rates] + [memory], done.stdout.strip()
 
 
 def peer(case, threads, options):
     done = subprocess.run([sys.executable, "-W", "ignore", __file__, "--train", case, "--threads",
                            str(threads), *options], capture_output=True, text=True)
     try:
-        rates = sorted(map(float, done.stdout.split()))
+        *rates, memory = map(float, done.stdout.split())
     except ValueError:
         rates = []
     if len(rates) != WINDOWS:
         sys.exit(done.stdout + done.stderr)
-    return [statistics.median(rates), rates[0], rates[-1]]
+    return [statistics.median(rates), min(rates), max(rates), memory]
 
 
 def keras(python, peers, batch, threads):
@@ -252,7 +263,7 @@ def keras(python, peers, batch, threads):
         m = re.search(r"\| (\d+) \((\d+)-(\d+)\) examples/s", done.stdout)
         if not m:
             sys.exit(done.stdout + done.stderr)
-        rates = [float(v) for v in m.groups()]
+        rates = [float(v) for v in m.groups()] + [float("nan")]
         best = rates if not best or rates[0] > best[0] else best
     return best
 
@@ -275,7 +286,7 @@ def main():
 
     warnings.filterwarnings("ignore")
     ratios = []
-    show = lambda who, v: print(f"  {who:32s}{v[0]:10.0f} ({v[1]:.0f}-{v[2]:.0f}) /s", flush=True)
+    show = lambda who, v: print(f"  {who:32s}{v[0]:10.0f} ({v[1]:.0f}-{v[2]:.0f}) /s{v[3]:9.0f} MiB", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for case in a.only.split(","):
             network, batch, count, wanted, wanted_bf16 = CASES[case]

@@ -160,12 +160,55 @@ char *wf_master_status(const wf_master *m, int64_t now_ns)
     return text;
 }
 
+/* Who asks for a job again has mended what was wrong: its faults are counted anew. */
+static void begin_anew(wf_job *j, int64_t from_step)
+{
+    j->from_step = from_step;
+    j->stop_asked = false;
+    j->cut_failures = 0;
+    j->rollbacks = j->set_aside = 0;
+    j->ended_ns = 0;
+}
+
+/* A job's text is on disk before the job has it: one that the journal has no room for changes
+ * nothing, and what would be in memory only is never run. */
+static wf_status journal_text(wf_master *m, const wf_job *j, wf_job_state state, const char *text,
+                              const char *path, wf_err *err)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__JobRecord r;
+
+    wf_job_record(j, &r);
+    if (state == WF_JOB_QUEUED) { /* as begin_anew has it */
+        r.stop = false;
+        r.from_step = -1;
+        r.ending_from = r.rollbacks = 0;
+    }
+    r.state = state;
+    r.text = (char *)text;
+    r.path = (char *)path;
+    record.job = &r;
+    return wf_err_wrap(err, wf_journal_append(m->journal, &record, err), "job %s", j->name);
+}
+
+static wf_status submit_new(wf_master *m, const char *name, const char *text, const char *path,
+                            wf_err *err)
+{
+    wf_job *j = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_job_add(m, name, text, path, &j, err));
+    j->state = WF_JOB_QUEUED;
+    rc = journal_text(m, j, WF_JOB_QUEUED, text, path, err);
+    if (rc != WF_OK)
+        wf_job_take_back(m);
+    return rc;
+}
+
 wf_status wf_master_submit(wf_master *m, const char *name, const char *text, const char *path,
                            bool resume, wf_err *err)
 {
     wf_job *j = wf_job_find(m, name);
-    Weft__Record record = WEFT__RECORD__INIT;
-    Weft__JobRecord r;
 
     if (!wf_job_name_ok(name)) /* it becomes the name of folders */
         return wf_fail(err, WF_USAGE, NULL, "\"%.80s\" is no name for a job", name);
@@ -179,18 +222,13 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     if (j && j->state == WF_JOB_DONE && strcmp(j->text, text) == 0)
         return WF_OK; /* there is nothing left to do */
     if (!j)
-        WF_TRY(wf_job_add(m, name, text, path, &j, err));
-    if (resume) /* the text may say more epochs; the digest guards the model */
-        WF_TRY(wf_job_rewrite(j, text, path, err));
-    j->state = WF_JOB_QUEUED;
-    j->stop_asked = false;
+        return submit_new(m, name, text, path, err);
+    WF_TRY(journal_text(m, j, WF_JOB_QUEUED, text, path, err));
+    begin_anew(j, -1);
     j->ending_from = 0;
-    j->from_step = -1;
-    wf_job_record(j, &r);
-    r.text = j->text;
-    r.path = j->path;
-    record.job = &r;
-    return wf_journal_append(m->journal, &record, err);
+    j->state = WF_JOB_QUEUED;
+    return wf_job_rewrite(j, text, path,
+                          err); /* it may say more epochs; the digest guards the model */
 }
 
 static wf_status check_optimizer(const wf_job_conf *conf, wf_err *err)
@@ -198,23 +236,6 @@ static wf_status check_optimizer(const wf_job_conf *conf, wf_err *err)
     wf_opt opt;
 
     return wf_compile_optimizer_of_job(conf, &opt, err);
-}
-
-/* A text of its own for the job; it is compiled anew. */
-static wf_status take_text(wf_master *m, wf_job *j, char **text, wf_err *err)
-{
-    Weft__Record record = WEFT__RECORD__INIT;
-    Weft__JobRecord r;
-
-    free(j->text);
-    j->text = *text;
-    *text = NULL;
-    wf_prepared_free(&j->prepared);
-    wf_job_record(j, &r);
-    r.text = j->text;
-    r.path = j->path;
-    record.job = &r;
-    return wf_journal_append(m->journal, &record, err);
 }
 
 wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const set[], wf_err *err)
@@ -248,7 +269,9 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
         rc = check_optimizer(conf, err);
     wf_job_free(&conf);
     if (rc == WF_OK)
-        rc = take_text(m, j, &text, err);
+        rc = journal_text(m, j, j->state, text, j->path, err);
+    if (rc == WF_OK)
+        rc = wf_job_rewrite(j, text, j->path, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++)
         wf_master_note(m, j, "job.changed", "%s", set[i]);
     free(text);
@@ -270,14 +293,8 @@ static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool
     if (!wf_job_over(j->state))
         return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
                        wf_job_state_name(j->state));
-    j->from_step = from_step;
-    if (from_step >= 0)
-        j->ending_from = 0;
-    j->stop_asked = false;
-    j->cut_failures = 0;
-    j->rollbacks = 0;
-    j->ended_ns = 0;
-    if (changed)
+    begin_anew(j, from_step);
+    if (from_step >= 0 || changed)
         j->ending_from = 0;
     return wf_job_enter(m, j, WF_JOB_RECOVERING, NULL, err);
 }
@@ -335,8 +352,9 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     wf_err why = {0};
     wf_status rc;
 
-    WF_TRY(wf_control_get(msg, &weft__ask__descriptor, &ask, err));
-    rc = act(m, ask, &why);
+    rc = wf_control_get(msg, &weft__ask__descriptor, &ask, &why);
+    if (rc == WF_OK)
+        rc = act(m, ask, &why);
     wf_control_free(&ask);
     if (rc == WF_IO || rc == WF_NOMEM) { /* the journal failed: nothing may be acknowledged */
         *err = why;

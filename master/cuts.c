@@ -301,6 +301,11 @@ wf_status wf_cut_on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg
     if (j->cut.state != WF_CUT_HOLDING || msg->head.cut != j->cut.number || who->reported)
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__cut_report__descriptor, &body, err));
+    rc = wf_training_check_held(who, body->n_open, body->n_finished, err);
+    if (rc != WF_OK) {
+        wf_control_free(&body);
+        return rc;
+    }
     who->reported = true;
     who->steps = WF_MAX(who->steps, body->steps);
     if (body->ledger) {

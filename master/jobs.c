@@ -79,6 +79,11 @@ wf_status wf_job_add(wf_master *m, const char *name, const char *text, const cha
     return WF_OK;
 }
 
+void wf_job_take_back(wf_master *m)
+{
+    wf_job_delete(&m->jobs[--m->n_jobs]);
+}
+
 wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err)
 {
     char *new_text = strdup(text), *new_path = strdup(path);
@@ -115,7 +120,7 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r)
     r->n_left_out = j->n_left_out;
 }
 
-static wf_status journal_job(wf_master *m, const wf_job *j, wf_err *err)
+wf_status wf_job_journal(wf_master *m, const wf_job *j, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
     Weft__JobRecord r;
@@ -134,7 +139,7 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err
         j->reason[0] = j->mend[0] = 0;
     }
     j->state = state;
-    WF_TRY(journal_job(m, j, err));
+    WF_TRY(wf_job_journal(m, j, err));
     wf_master_note(m, j, "job.state", "%s%s%s", wf_job_state_name(state), j->reason[0] ? ": " : "",
                    j->reason);
     if (wf_job_over(state))
@@ -237,7 +242,10 @@ static wf_status prepare(wf_master *m, wf_job *j, wf_err *err)
     rc = m->conf.ops.prepare(m->conf.ops.arg, j->name, j->text, j->path, &j->prepared, &why);
     if (rc == WF_OK)
         rc = check_prepared(j, &why);
-    return rc == WF_OK ? WF_OK : wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
+    if (rc == WF_OK)
+        return WF_OK;
+    wf_prepared_free(&j->prepared); /* a recovery must find the same fault, and not what it is of */
+    return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
 }
 
 static wf_status send_setup(wf_master *m, wf_job *j, wf_member *who, const wf_restored *r,
@@ -554,7 +562,20 @@ wf_status wf_job_advance(wf_master *m, wf_err *err)
     }
 }
 
-wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err)
+/* Whether there are splits that kill whoever trains them is seen where one has died. */
+static wf_status after_death(wf_master *m, wf_job *j, const char *death, wf_err *err)
+{
+    uint64_t id;
+    wf_err why;
+
+    if (wf_job_over(j->state) || !j->ledger.n || !wf_ledger_deadly(&j->ledger, &id))
+        return WF_OK;
+    if (!wf_rollback_set_aside(m, j, death, &why))
+        return fail_job(m, j, &why, err);
+    return wf_job_journal(m, j, err);
+}
+
+wf_status wf_job_lost(wf_master *m, wf_member *who, const char *death, wf_err *err)
 {
     wf_job *j = m->job;
 
@@ -564,11 +585,11 @@ wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err)
         j->lost_steps += who->steps;
         WF_TRY(wf_cuts_lost(m, j, who, err));
         if (j->ledger.n)
-            wf_ledger_release(&j->ledger, who->incarnation, true);
+            wf_ledger_release(&j->ledger, who->incarnation, death != NULL);
         j->marked_cut = 0; /* it may have carried the mark */
         if (j->eval_by == who->incarnation)
             j->eval_sent = false;
-        return WF_OK;
+        return death ? after_death(m, j, death, err) : WF_OK;
     }
     if (j->state == WF_JOB_RUNNING || j->state == WF_JOB_STOPPING ||
         j->state == WF_JOB_SETTING_UP || j->state == WF_JOB_RESUMING) {

@@ -132,7 +132,9 @@ wf_status wf_journal_append(wf_journal *j, const Weft__Record *record, wf_err *e
     if (j->failed)
         return wf_fail(err, WF_IO, NULL, "the journal failed before");
     if (n > LARGEST) /* it could not be read back */
-        return wf_fail(err, WF_FULL, NULL, "the master's journal: a record of %zu bytes", n);
+        return wf_fail(err, WF_FULL, NULL,
+                       "the master's journal: a record of %zu bytes, where %d are allowed", n,
+                       LARGEST);
     wf_bytes_clear(&j->record);
     to = wf_bytes_extend(&j->record, FRAME + n);
     if (!to)

@@ -44,10 +44,30 @@ uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id)
     return WF_MIN((id + 1) * l->split_records, l->records);
 }
 
+static bool held_by(const wf_ledger *l, uint64_t id, uint64_t incarnation)
+{
+    return id < l->n && l->rows[id].state == WF_SPLIT_LEASED &&
+           l->rows[id].incarnation == incarnation;
+}
+
+static bool is_suspect(const wf_split_row *row)
+{
+    return row->deaths + 1 >= WF_SPLIT_DEATHS;
+}
+
 bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id)
 {
+    bool holds = false;
+
+    for (uint64_t i = 0; i < l->n; i++) {
+        if (!held_by(l, i, incarnation))
+            continue;
+        if (is_suspect(&l->rows[i]))
+            return false;
+        holds = true;
+    }
     for (uint64_t i = 0; i < l->n; i++)
-        if (l->rows[i].state == WF_SPLIT_TODO) {
+        if (l->rows[i].state == WF_SPLIT_TODO && !(holds && is_suspect(&l->rows[i]))) {
             l->rows[i].state = WF_SPLIT_LEASED;
             l->rows[i].incarnation = incarnation;
             *id = i;
@@ -56,16 +76,12 @@ bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id)
     return false;
 }
 
-static bool held_by(const wf_ledger *l, uint64_t id, uint64_t incarnation)
-{
-    return id < l->n && l->rows[id].state == WF_SPLIT_LEASED &&
-           l->rows[id].incarnation == incarnation;
-}
-
 void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next)
 {
-    if (held_by(l, id, incarnation) && next > l->rows[id].next && next <= wf_ledger_ends(l, id))
-        l->rows[id].next = next;
+    if (!held_by(l, id, incarnation) || next <= l->rows[id].next || next > wf_ledger_ends(l, id))
+        return;
+    l->rows[id].next = next;
+    l->rows[id].deaths = 0;
 }
 
 bool wf_ledger_claim(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next)
@@ -111,6 +127,16 @@ uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
     return n;
 }
 
+bool wf_ledger_deadly(const wf_ledger *l, uint64_t *id)
+{
+    for (uint64_t i = 0; i < l->n; i++)
+        if (l->rows[i].state == WF_SPLIT_TODO && l->rows[i].deaths >= WF_SPLIT_DEATHS) {
+            *id = i;
+            return true;
+        }
+    return false;
+}
+
 void wf_ledger_restore(wf_ledger *l, uint64_t begin, uint64_t end)
 {
     for (uint64_t i = begin / l->split_records; i < l->n && wf_ledger_begins(l, i) < end; i++) {
@@ -123,14 +149,6 @@ void wf_ledger_restore(wf_ledger *l, uint64_t begin, uint64_t end)
         else
             row->next = end;
     }
-}
-
-bool wf_ledger_holds(const wf_ledger *l, uint64_t incarnation)
-{
-    for (uint64_t i = 0; i < l->n; i++)
-        if (held_by(l, i, incarnation))
-            return true;
-    return false;
 }
 
 uint64_t wf_ledger_trained(const wf_ledger *l)

@@ -4,6 +4,11 @@
  * A split is a range of positions in the epoch's order of records. Splits are dealt in order. What
  * a lost lease had trained, as far as it was acknowledged and reported, is not dealt again.
  *
+ * Records may kill whoever trains them. Of a split, the processes are counted that ended with it in
+ * hand and came no further than the one before. A worker has several splits in hand, and nobody can
+ * say of which it died; so a split that may be the next to be given up is dealt alone, to a worker
+ * that holds nothing else, and only that one tells.
+ *
  * Invariants
  *   S1  every position below `records` is in exactly one split
  *   S2  a split is done only by the report of the incarnation that holds it, or by the checkpoint
@@ -16,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { WF_SPLIT_DEATHS = 3 }; /* and no further one is risked */
+
 typedef enum wf_split_state {
     WF_SPLIT_TODO = 0,
     WF_SPLIT_LEASED,
@@ -24,7 +31,7 @@ typedef enum wf_split_state {
 
 typedef struct wf_split_row {
     uint8_t state;
-    uint8_t deaths;       /* workers that died with it in hand */
+    uint8_t deaths;       /* processes that ended with it in hand, at this `next` */
     uint64_t incarnation; /* of the holder */
     uint64_t next;        /* first position not known to be trained */
 } wf_split_row;
@@ -33,7 +40,6 @@ typedef struct wf_ledger {
     uint32_t epoch;
     uint64_t records, split_records;
     uint64_t n, done; /* splits */
-    uint64_t again;   /* records that were dealt a second time in this epoch */
     wf_split_row *rows;
 } wf_ledger;
 
@@ -45,7 +51,7 @@ void wf_ledger_close(wf_ledger *l);
 uint64_t wf_ledger_begins(const wf_ledger *l, uint64_t id);
 uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id);
 
-/* Leases the first split to do. False when there is none. */
+/* Leases the first split to do. False when there is none for that worker. */
 bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id);
 /* A holder says where it is; ignored unless it holds the split. */
 void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next);
@@ -53,13 +59,14 @@ void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_
 bool wf_ledger_claim(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next);
 /* A split is done. False when it was not leased to that incarnation: 0 means any. */
 bool wf_ledger_finish(wf_ledger *l, uint64_t id, uint64_t incarnation);
-/* All that an incarnation holds is to do again. Returns how many splits. */
+/* All that an incarnation holds is to do again. Returns how many splits. `died`: its process has
+ * ended, which a silent one's need not have. */
 uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died);
+/* A split to do that has killed WF_SPLIT_DEATHS processes. False when there is none. */
+bool wf_ledger_deadly(const wf_ledger *l, uint64_t *id);
 /* From a checkpoint: records [begin, end) are trained. A split that is covered in part goes on
  * behind the part if that is its beginning, else it is dealt whole. */
 void wf_ledger_restore(wf_ledger *l, uint64_t begin, uint64_t end);
-/* Whether an incarnation holds any split. */
-bool wf_ledger_holds(const wf_ledger *l, uint64_t incarnation);
 /* Records known to be trained in this epoch. */
 uint64_t wf_ledger_trained(const wf_ledger *l);
 

@@ -128,6 +128,8 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
     j->from_step = r->from_step;
     j->ending_from = r->ending_from;
     wf_rollback_replay(j, r);
+    if (j->ledger.n) /* one that was set aside within the epoch */
+        wf_rollback_apply(j);
     snprintf(j->reason, sizeof j->reason, "%s", r->reason);
     snprintf(j->mend, sizeof j->mend, "%s", r->mend);
     return WF_OK;
@@ -175,7 +177,7 @@ static void replay_session(wf_master *m, const char *session)
         snprintf(j->mend, sizeof j->mend, "go on with: weft recover %s", j->name);
     }
     for (uint32_t i = 0; i < m->n_members; i++) {
-        m->members[i].live = false;
+        m->members[i].live = m->members[i].unclaimed = false;
         m->members[i].incarnation = 0;
     }
     m->job = NULL;

@@ -62,8 +62,9 @@ static wf_status dismiss(wf_master *m, wf_peer *peer, uint32_t how, wf_err *err)
     return wf_master_send(m, peer, &msg, err);
 }
 
-/* A life of a task is over for good (M2). */
-static wf_status end_life(wf_master *m, wf_member *who, const char *reason, wf_err *err)
+/* A life of a task is over for good (M2). `ended`: its process is known to be gone; a silent one
+ * may only be cut off. */
+static wf_status end_life(wf_master *m, wf_member *who, bool ended, const char *reason, wf_err *err)
 {
     char text[32];
 
@@ -76,7 +77,7 @@ static wf_status end_life(wf_master *m, wf_member *who, const char *reason, wf_e
         m->view_stale = true;
         if (m->job)
             wf_master_note(m, m->job, "task.lost", "%s: %s", text, reason);
-        WF_TRY(wf_job_lost(m, who, err));
+        WF_TRY(wf_job_lost(m, who, ended ? reason : NULL, err));
     }
     snprintf(who->reason, sizeof who->reason, "%s", reason);
     who->live = who->registered = who->ready = who->wants = who->reported = false;
@@ -102,7 +103,7 @@ wf_status wf_members_on_up(wf_master *m, wf_peer *peer, wf_err *err)
     if (who->incarnation && who->incarnation != peer->incarnation) {
         if (who->peer)
             WF_TRY(dismiss(m, who->peer, WF_DISMISS_SUPERSEDED, err));
-        WF_TRY(end_life(m, who, "a newer process took its place", err));
+        WF_TRY(end_life(m, who, true, "a newer process took its place", err));
     }
     who->peer = peer;
     /* Nothing is said to it before it has said what it holds: a split that leaves before its
@@ -133,6 +134,11 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     wf_status rc = WF_OK;
 
     WF_TRY(wf_control_get(msg, &weft__register__descriptor, &body, err));
+    rc = wf_training_check_held(who, body->n_open, body->n_finished, err);
+    if (rc != WF_OK) {
+        wf_control_free(&body);
+        return rc;
+    }
     if (!who->live) {
         who->live = true;
         who->since_ns = m->now_ns;
@@ -141,15 +147,15 @@ wf_status wf_members_on_register(wf_master *m, wf_member *who, const wf_msg *msg
     who->registered = true;
     who->unclaimed = false;
     held = j && body->ready && strcmp(body->job, j->name) == 0 && body->generation == j->generation;
-    if (!held && j && who->generation == j->generation) {
-        j->lost_steps += who->steps;
+    if (!held && who->task.role == WF_ROLE_WORKER) {
+        rc = wf_job_lost(m, who, NULL, err); /* what it held goes back */
         who->steps = 0;
     }
     who->ready = held;
     who->generation = held ? j->generation : 0;
     who->view_acked = 0;
     who->wants = false;
-    if (body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
+    if (rc == WF_OK && body->ready && !held && (!j || strcmp(body->job, j->name) != 0))
         rc = wf_master_say(m, who, WF_HALT, NULL, err); /* the job is over: it missed that */
     if (rc == WF_OK && who->task.role == WF_ROLE_WORKER)
         rc = wf_training_claim(m, who, body, err);
@@ -166,7 +172,7 @@ wf_status wf_members_on_died(wf_master *m, const Weft__Died *died, wf_err *err)
 
     if (!who || who->pid != died->pid || !who->incarnation)
         return WF_OK;
-    return end_life(m, who, died->reason, err);
+    return end_life(m, who, true, died->reason, err);
 }
 
 /* Silence: the link's pings, or the beat of a task that computes. */
@@ -174,7 +180,7 @@ wf_status wf_members_give_up(wf_master *m, wf_member *who, const char *reason, w
 {
     if (who->peer)
         WF_TRY(dismiss(m, who->peer, WF_DISMISS_RESTART, err));
-    return end_life(m, who, reason, err);
+    return end_life(m, who, false, reason, err);
 }
 
 wf_status wf_members_watch(wf_master *m, wf_err *err)
@@ -288,7 +294,7 @@ void wf_members_replay(wf_master *m, const Weft__View *view)
         if (m->members[i].live && !view_holds(view, m->members[i].incarnation))
             retire(m, m->members[i].incarnation);
     for (uint32_t i = 0; i < m->n_members; i++) {
-        m->members[i].live = false;
+        m->members[i].live = m->members[i].unclaimed = false;
         m->members[i].incarnation = 0;
         m->members[i].steps = 0;
         m->members[i].generation = 0;

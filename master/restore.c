@@ -146,7 +146,10 @@ wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_ste
     *out = (wf_restored){.arena = wf_arena_new(0)};
     if (!out->arena)
         return wf_fail_nomem(err, 4096);
-    rc = open_checkpoint(m, p, from_step, out, &c, err);
+    /* What a crash left: one that has stepped aside for another may be the only one. */
+    rc = wf_ckpt_sweep(m->conf.disk, m->checkpoint_dir, p->start.job, err);
+    if (rc == WF_OK)
+        rc = open_checkpoint(m, p, from_step, out, &c, err);
     if (rc == WF_OK && strcmp(wf_ckpt_manifest(c)->digest, p->start.digest) != 0)
         rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
                      "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);

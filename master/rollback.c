@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* master/rollback.c - `on_nan: rollback`: a step that made NaN sends the job back to its newest
- * checkpoint, without the split that the step was of.
+/* master/rollback.c - splits that are left out. `on_nan: rollback`: a step that made NaN sends the
+ * job back to its newest checkpoint, without the split that the step was of. And a split with which
+ * workers die again and again is not dealt any more.
  *
  * The same records on the same weights would make the same NaN again, so that split is left out: it
  * counts as done in the ledger, and therefore in the journal and in every later checkpoint, and is
@@ -11,26 +12,33 @@
 
 #include <stdio.h>
 
-enum { MOST = 3 }; /* rollbacks without a newer checkpoint between them */
+enum {
+    MOST = 3,      /* rollbacks without a newer checkpoint between them */
+    MOST_ASIDE = 3 /* splits that kill, without one between them that was finished */
+};
 
 static const char advice[] = "lower the learning rate, clip the gradients (global_clipnorm: 1.0), "
                              "or look at the data of the splits that were left out";
 
-/* Notes the split of a bad step, if it is one of the open epoch. */
-static bool leave_out(wf_job *j, const Weft__Split *split)
+/* Notes that a split of the open epoch is left out: all of it, for of one that goes back to a
+ * checkpoint nothing is trained. */
+static const Weft__Split *leave_out(wf_job *j, uint64_t id)
 {
     Weft__Split *row = &j->left_out_rows[j->n_left_out];
 
-    if (!split || !j->ledger.n || split->epoch != j->ledger.epoch || split->id >= j->ledger.n)
-        return false;
     weft__split__init(row);
-    row->id = split->id;
-    row->epoch = split->epoch;
-    row->begin = wf_ledger_begins(&j->ledger, split->id);
-    row->next = row->end = wf_ledger_ends(&j->ledger, split->id);
+    row->id = id;
+    row->epoch = j->ledger.epoch;
+    row->begin = wf_ledger_begins(&j->ledger, id);
+    row->next = row->end = wf_ledger_ends(&j->ledger, id);
     j->left_out[j->n_left_out++] = row;
     j->left_out_records += row->end - row->begin;
-    return true;
+    return row;
+}
+
+static bool is_open(const wf_job *j, const Weft__Split *split)
+{
+    return split && j->ledger.n && split->epoch == j->ledger.epoch && split->id < j->ledger.n;
 }
 
 bool wf_rollback_begin(wf_master *m, wf_job *j, const Weft__Split *split, wf_err *why)
@@ -51,8 +59,8 @@ bool wf_rollback_begin(wf_master *m, wf_job *j, const Weft__Split *split, wf_err
     }
     j->rollbacks++;
     j->rollback_latest = j->latest;
-    if (leave_out(j, split)) {
-        const Weft__Split *row = j->left_out[j->n_left_out - 1];
+    if (is_open(j, split)) {
+        const Weft__Split *row = leave_out(j, split->id);
 
         snprintf(without, sizeof without,
                  " without split %lu of epoch %u (positions %lu to %lu of its order)",
@@ -60,6 +68,30 @@ bool wf_rollback_begin(wf_master *m, wf_job *j, const Weft__Split *split, wf_err
                  (unsigned long)row->end - 1);
     }
     wf_master_note(m, j, "job.rolled_back", "%s; back to %s%s", last.what, where, without);
+    return true;
+}
+
+bool wf_rollback_set_aside(wf_master *m, wf_job *j, const char *death, wf_err *why)
+{
+    uint64_t id;
+
+    while (wf_ledger_deadly(&j->ledger, &id)) {
+        const Weft__Split *row;
+
+        if (j->set_aside == MOST_ASIDE || j->n_left_out == WF_LEFT_OUT) {
+            wf_fail(why, WF_INVALID, "see the workers' logs; if memory is short, lower \"batch\"",
+                    "workers die whatever they train, the last one: %.300s", death);
+            return false;
+        }
+        j->set_aside++;
+        row = leave_out(j, id);
+        wf_master_note(m, j, "split.set_aside",
+                       "split %lu of epoch %u (positions %lu to %lu of its order) is left out: %d "
+                       "workers have died of it, the last one: %s",
+                       (unsigned long)id, row->epoch + 1, (unsigned long)row->begin,
+                       (unsigned long)row->end - 1, WF_SPLIT_DEATHS, death);
+        wf_ledger_finish(&j->ledger, id, 0);
+    }
     return true;
 }
 

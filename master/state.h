@@ -105,6 +105,7 @@ typedef struct wf_job {
     uint64_t pause_ns, pause_most_ns;
     uint64_t dropped_steps;
 
+    uint32_t set_aside; /* splits for having killed, since one was finished */
     /* on_nan: rollback */
     uint32_t rollbacks;       /* to the checkpoint that was the newest then */
     uint64_t rollback_latest; /* that one, as `latest` */
@@ -209,6 +210,8 @@ wf_job *wf_job_find(const wf_master *m, const char *name);
 WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
                                  wf_job **out, wf_err *err);
 void wf_job_delete(wf_job **j);
+/* The job that was added last is none after all. */
+void wf_job_take_back(wf_master *m);
 /* Another text, in another place perhaps; it is compiled anew. */
 WF_MUST_USE wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err);
 /* Journals and takes a new state; `why` goes with FAILED and STOPPED. */
@@ -219,19 +222,25 @@ WF_MUST_USE wf_status wf_job_stop(wf_master *m, wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_job_advance(wf_master *m, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
-/* A member was given up: its splits go back, its cut and evaluation end. */
-WF_MUST_USE wf_status wf_job_lost(wf_master *m, wf_member *who, wf_err *err);
+/* A member was given up: its splits go back, its cut and evaluation end. `death`: how its process
+ * ended, if it is known to have. */
+WF_MUST_USE wf_status wf_job_lost(wf_master *m, wf_member *who, const char *death, wf_err *err);
+/* The job, as it is now, into the journal. */
+WF_MUST_USE wf_status wf_job_journal(wf_master *m, const wf_job *j, wf_err *err);
 /* How many records a worker found. */
 WF_MUST_USE wf_status wf_job_take_records(wf_master *m, wf_job *j, uint64_t train, uint64_t eval,
                                           wf_err *err);
 /* A job's record for the journal, from its present state. */
 void wf_job_record(const wf_job *j, Weft__JobRecord *r);
 
-/* rollback.c */
+/* rollback.c: splits that are left out */
 /* A step of `split` (NULL: not known) made NaN, as `why` says. True when the job is to go back: the
  * split is noted, and people are told. False when it is to fail, and *why says if it had gone back
  * in vain. */
 bool wf_rollback_begin(wf_master *m, wf_job *j, const Weft__Split *split, wf_err *why);
+/* Splits that have killed too many are left out. False when the job is to fail: it is not the
+ * splits, as *why says. */
+bool wf_rollback_set_aside(wf_master *m, wf_job *j, const char *death, wf_err *why);
 /* The splits to be left out of an epoch that begins or is restored count as done. */
 void wf_rollback_apply(wf_job *j);
 void wf_rollback_replay(wf_job *j, const Weft__JobRecord *r);
@@ -241,6 +250,10 @@ WF_MUST_USE wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t 
 WF_MUST_USE wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l,
                                           wf_err *err);
 WF_MUST_USE wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err);
+/* Whether the lists of a report fit into what is said because of it: a worker has few splits.
+ * Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_training_check_held(const wf_member *who, size_t n_open, size_t n_finished,
+                                             wf_err *err);
 WF_MUST_USE wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
                                              wf_err *err);
 WF_MUST_USE wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *r,

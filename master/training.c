@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64 };
+enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64, MOST_HELD = 512 };
 
 static uint64_t batches(uint64_t records, uint64_t batch)
 {
@@ -457,6 +457,8 @@ static wf_status finish(wf_master *m, wf_job *j, const wf_member *who, Weft__Spl
     done.steps = who->steps;
     done.incarnation = who->incarnation;
     if (done.n_splits)
+        j->set_aside = 0; /* so it is not that workers die whatever they train */
+    if (done.n_splits)
         rc = wf_journal_append(m->journal, &record, err); /* M1 */
     free(kept);
     return rc;
@@ -474,6 +476,17 @@ static wf_status on_done(wf_master *m, wf_job *j, wf_member *who, const wf_msg *
         rc = wf_master_say(m, who, WF_SPLIT_DONE_OK, &body->base, err);
     wf_control_free(&body);
     return rc;
+}
+
+wf_status wf_training_check_held(const wf_member *who, size_t n_open, size_t n_finished,
+                                 wf_err *err)
+{
+    char text[32];
+
+    if (n_open <= MOST_HELD && n_finished <= MOST_HELD)
+        return WF_OK;
+    return wf_fail(err, WF_PROTO, NULL, "%s says that it holds %zu splits and has done %zu",
+                   wf_task_str(who->task, text, sizeof text), n_open, n_finished);
 }
 
 /* What a worker holds after the master was away, or after a new link: claims are taken, what it
@@ -540,7 +553,7 @@ static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, c
             rc = take_metrics(j->eval, &j->n_eval, body->n_metrics, body->metrics, err);
             j->eval_epoch = body->epoch + 1;
         }
-        for (uint32_t i = 0; i < j->n_eval; i++) {
+        for (uint32_t i = 0; !body->what[0] && i < j->n_eval; i++) {
             size_t at = strlen(facts);
 
             snprintf(facts + at, sizeof facts - at, "%s%s %.4f", at ? "  " : "", j->eval[i].name,

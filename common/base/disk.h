@@ -2,7 +2,7 @@
 /* common/base/disk.h - what checkpoints and journals do to files, as a table of functions.
  *
  * Programs use the POSIX one (wf_disk_posix); tests and the simulator use one in memory that loses
- * unsynced data and names at a crash and fails at the n-th call (tests/sim/memdisk.h), so that the
+ * unsynced data and names at a crash and fails at the n-th call (tests/kit/memdisk.h), so that the
  * same code meets both.
  *
  * The model of durability is POSIX at its weakest: data is safe after `sync` of its file; a name

@@ -181,7 +181,8 @@ static void choose_logits(const wf_unit *u, wf_goal *g)
     logits = before_activation(g->scores, g->row->activation);
     if (logits)
         g->scores = logits;
-    else if (way == WF_COMPILE_LOGITS_FALSE)
+    else if (way == WF_COMPILE_LOGITS_FALSE ||
+             (!strcmp(g->row->activation, "Softmax") && wf_makes_shares(g->scores)))
         g->scores_are_logits = false;
 }
 

@@ -156,6 +156,9 @@ bool wf_is_output(const wf_graph *g, const wf_value *v);
 size_t wf_uses(const wf_graph *g, const wf_value *v);
 /* The one element of a constant float or integer as a number; false when v is no such constant. */
 bool wf_scalar_of(const wf_value *v, double *out);
+/* Whether v is made so that its last axis sums to 1: a softmax, a pair of p and 1 - p, or what is
+ * divided by its sum. */
+bool wf_makes_shares(const wf_value *v);
 
 /* Sets up c->variables, outputs and feeds from the graph as it is now. */
 WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);

@@ -37,6 +37,7 @@ typedef struct wf_op wf_op; /* op.h */
 enum { WF_OPSET = 18 };
 #define WF_DOMAIN_ONNX ""
 #define WF_DOMAIN_WEFT "ai.weft"
+#define WF_DOMAIN_ML "ai.onnx.ml" /* reading a file leaves none of it */
 
 /* One axis. `size` is -1 when it is known at run time only; then `symbol` names it ("batch") or is
  * NULL, and `bound` is the most it can be (-1 when nothing bounds it). */

@@ -89,6 +89,22 @@ const int64_t *wf_onnx_ints(const Weft__Onnx__Node *p, const char *name, size_t 
     return a ? a->ints : NULL;
 }
 
+const float *wf_onnx_floats(const Weft__Onnx__Node *p, const char *name, size_t *n)
+{
+    const Weft__Onnx__Attribute *a = attribute_of(p, name);
+
+    *n = a ? a->n_floats : 0;
+    return a ? a->floats : NULL;
+}
+
+bool wf_onnx_says(const Weft__Onnx__Node *p, const char *name, const char *text)
+{
+    const Weft__Onnx__Attribute *a = attribute_of(p, name);
+    size_t n = a && a->has_s ? a->s.len : 0;
+
+    return n == strlen(text) && (n == 0 || memcmp(a->s.data, text, n) == 0);
+}
+
 size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *graphs[2])
 {
     static const char *const names[] = {"then_branch", "else_branch", "body"};
@@ -122,6 +138,8 @@ wf_onnx_structure *wf_onnx_structure_of(const wf_graph *g, const Weft__Onnx__Nod
     };
     const char *op = wf_onnx_op(p);
 
+    if (strcmp(wf_onnx_domain(p), WF_DOMAIN_ML) == 0)
+        return wf_onnx_function;
     if (wf_onnx_domain(p)[0])
         return NULL;
     if (file->n_sequences && strcmp(op, "Identity") == 0 && p->n_input == 1) {
@@ -194,17 +212,6 @@ wf_status wf_onnx_catch_up(wf_graph *g, wf_onnx_file *file, wf_err *err)
     for (; file->n_inferred < g->n_nodes; file->n_inferred++)
         WF_TRY(wf_infer_node(g, g->nodes[file->n_inferred], err));
     return WF_OK;
-}
-
-bool wf_onnx_known(const wf_value *v, int64_t *content)
-{
-    wf_elem elems[WF_MAX_CARRIED];
-    uint32_t n;
-
-    if (!wf_value_elems(v, elems, &n) || n != 1 || !elems[0].is_known)
-        return false;
-    *content = elems[0].value;
-    return true;
 }
 
 /* The results of a branch, whose nodes are added. */

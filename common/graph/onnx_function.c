@@ -193,16 +193,24 @@ static wf_function *function_of(const char *op)
         wf_function *function;
     } rows[] = {
         {"AffineGrid", wf_function_affine_grid},
+        {"ArrayFeatureExtractor", wf_function_array_feature_extractor},
         {"Attention", wf_function_attention},
+        {"Binarizer", wf_function_binarizer},
         {"BlackmanWindow", wf_function_blackman_window},
         {"Col2Im", wf_function_col2im},
         {"GlobalLpPool", wf_function_global_lp_pool},
         {"HammingWindow", wf_function_hamming_window},
         {"HannWindow", wf_function_hann_window},
+        {"Imputer", wf_function_imputer},
+        {"LinearClassifier", wf_function_linear_classifier},
+        {"LinearRegressor", wf_function_linear_regressor},
         {"LpNormalization", wf_function_lp_normalization},
         {"MaxUnpool", wf_function_max_unpool},
         {"MeanVarianceNormalization", wf_function_mean_variance_normalization},
+        {"Normalizer", wf_function_normalizer},
         {"RotaryEmbedding", wf_function_rotary_embedding},
+        {"Scaler", wf_function_scaler},
+        {"ZipMap", wf_function_zip_map},
     };
 
     for (size_t i = 0; i < WF_COUNT(rows); i++)
@@ -219,7 +227,7 @@ bool wf_onnx_is_function(const char *op)
 wf_status wf_onnx_function(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
                            const wf_onnx_scope *scope, wf_err *err)
 {
-    const wf_op *op = wf_op_find(WF_DOMAIN_ONNX, wf_onnx_op(p));
+    const wf_op *op = wf_op_find(wf_onnx_domain(p), wf_onnx_op(p));
     wf_emit e;
     wf_call c = {.p = p, .e = &e};
 

@@ -28,6 +28,10 @@ wf_function wf_function_affine_grid, wf_function_attention, wf_function_blackman
     wf_function_col2im, wf_function_global_lp_pool, wf_function_hamming_window,
     wf_function_hann_window, wf_function_lp_normalization, wf_function_max_unpool,
     wf_function_mean_variance_normalization, wf_function_rotary_embedding;
+/* Of ai.onnx.ml: onnx_ml.c. */
+wf_function wf_function_array_feature_extractor, wf_function_binarizer, wf_function_imputer,
+    wf_function_linear_classifier, wf_function_linear_regressor, wf_function_normalizer,
+    wf_function_scaler, wf_function_zip_map;
 
 /* The rank of input i is known, and within the bounds. Errors: WF_UNSUPPORTED, WF_SHAPE. */
 WF_MUST_USE wf_status wf_call_need_rank(const wf_call *c, uint32_t i, int32_t least, int32_t most,

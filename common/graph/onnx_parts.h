@@ -95,6 +95,9 @@ size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *gra
 float wf_onnx_float(const Weft__Onnx__Node *p, const char *name, float otherwise);
 int64_t wf_onnx_int(const Weft__Onnx__Node *p, const char *name, int64_t otherwise);
 const int64_t *wf_onnx_ints(const Weft__Onnx__Node *p, const char *name, size_t *n);
+const float *wf_onnx_floats(const Weft__Onnx__Node *p, const char *name, size_t *n);
+/* Whether a string attribute is `text`; one that is absent is "". */
+bool wf_onnx_says(const Weft__Onnx__Node *p, const char *name, const char *text);
 /* A scope within `around`, for names after `prefix`. Errors: WF_UNSUPPORTED when nested too deep.
  */
 WF_MUST_USE wf_status wf_onnx_enter(wf_graph *g, const wf_onnx_scope *around, const char *prefix,

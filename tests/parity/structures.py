@@ -50,7 +50,8 @@ def model(nodes, feeds, outputs="y", consts=None, opset=18, types=None):
     out = [helper.make_tensor_value_info(o, (types or {}).get(o, TensorProto.FLOAT), None)
            for o in outputs.split()]
     return helper.make_model(helper.make_graph(nodes, "g", inputs, out, inits), ir_version=8,
-                             opset_imports=[helper.make_opsetid("", opset)])
+                             opset_imports=[helper.make_opsetid("", opset),
+                                            helper.make_opsetid("ai.onnx.ml", 3)])
 
 
 def f32(*shape):
@@ -80,6 +81,13 @@ def loops():
     feeds = {"x": x, "n": np.array(3, np.int64)}
     yield "Loop of a count that is fed", model(
         [node("Loop", "n | x", "y z", body=turn)], feeds, "y z", {"w": w}), feeds
+    # Keras counts in floats: from the condition that begins it on.
+    floats = [node("Cast", "i", "fi", to=TensorProto.FLOAT), node("Less", "fi last", "p"),
+              node("Less", "fi far", "q"), node("And", "p q", "d"), node("Add", "v w", "s")]
+    yield "Loop counted in floats", model(
+        [node("Less", "zero last", "a"), node("Less", "zero far", "b"), node("And", "a b", "yes"),
+         node("Loop", "n yes x", "y z", body=body(floats, "i:i c:b v", "d:b s s"))], {"x": x}, "y z",
+        {"n": np.int64(9), "w": w, "zero": np.float32(0), "last": np.float32(4), "far": np.float32(7)}), {"x": x}
     inner = body([node("Add", "u v", "r"), node("Identity", "k", "l")], "j:i k:b u", "l:b r")
     nested = body([node("Loop", "two yes v", "s", body=inner), node("Identity", "c", "d")],
                   "i:i c:b v", "d:b s", {"two": np.array(2, np.int64)})
@@ -206,6 +214,46 @@ def halves():
          node("Cast", "m", to=TensorProto.FLOAT)], feeds, "y", {"w": consts["w"]}), feeds
 
 
+def ml(op, inputs, outputs="y", **attrs):
+    return node(op, inputs, outputs, domain="ai.onnx.ml", **attrs)
+
+
+def scikit_learn():
+    """As skl2onnx writes linear models and what stands before and behind them."""
+    x, classes = f32(7, 5), {"label": TensorProto.INT64}
+    row, bias = list(map(float, f32(5))), 0.3
+    yield "Scaler", model([ml("Scaler", "x", offset=row, scale=[2.0, 1, 0.5, 3, 1])], {"x": x}), {"x": x}
+    for norm in ("L1", "L2"):
+        yield f"Normalizer {norm}", model([ml("Normalizer", "x", norm=norm)], {"x": x}), {"x": x}
+    yield "Binarizer", model([ml("Binarizer", "x", threshold=0.2)], {"x": x}), {"x": x}
+    holes = np.where(x > 1, np.nan, x).astype(np.float32)
+    yield "Imputer", model([ml("Imputer", "x", imputed_value_floats=row,
+                                   replaced_value_float=float("nan"))], {"x": holes}), {"x": holes}
+    for targets in (1, 3):
+        yield f"LinearRegressor {targets}", model(
+            [ml("LinearRegressor", "x", coefficients=list(map(float, f32(5 * targets))),
+                intercepts=list(map(float, f32(targets))), targets=targets)], {"x": x}), {"x": x}
+    yield "LinearRegressor without intercepts", model(
+        [ml("LinearRegressor", "x", coefficients=row)], {"x": x}), {"x": x}
+    two = dict(coefficients=[-w for w in row] + row, intercepts=[-bias, bias], multi_class=0,
+               classlabels_ints=[3, 8], post_transform="LOGISTIC")
+    yield "LinearClassifier of two, ZipMap", model(
+        [ml("LinearClassifier", "x", "label p", **two),
+         node("Identity", "p", "probabilities")], {"x": x}, "label probabilities", types=classes), {"x": x}
+    for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
+        yield f"LinearClassifier {transform}", model(
+            [ml("LinearClassifier", "x", "label p", coefficients=list(map(float, f32(15))),
+                intercepts=list(map(float, f32(3))), classlabels_ints=[2, 5, 9], multi_class=1,
+                post_transform=transform), ml("Normalizer", "p", "y", norm="L1")],
+            {"x": x}, "label y", types=classes), {"x": x}
+    yield "ArrayFeatureExtractor", model(
+        [node("ArgMax", "x", "at", axis=1), ml("ArrayFeatureExtractor", "names at", "z"),
+         node("Reshape", "z shape", "label")], {"x": x}, "label",
+        {"names": i64(4, 7, 1, 0, 3), "shape": i64(-1)}, types=classes), {"x": x}
+    yield "ArrayFeatureExtractor of columns", model(
+        [ml("ArrayFeatureExtractor", "x at")], {"x": x}, "y", {"at": i64(3, 0)}), {"x": x}
+
+
 def weft(folder, made, feeds):
     path = os.path.join(folder, "m.onnx")
     onnx.save(made, path)
@@ -261,13 +309,31 @@ def refused():
     yield model([node("Scan", "x x", body=turn, num_scan_inputs=4)], x), x, 1, "scans"
     yield model([node("LpNormalization", "x", p=3)], x), x, 3, "p is 3"
     yield model([node("LpNormalization", "x", q=3)], x), x, 3, "\"q\""
+    rows = {"x": f32(2, 3)}
+    yield model([ml("Scaler", "x", offset=[0.0, 0], scale=[1.0])], rows), rows, 1, "3 features"
+    yield model([ml("LinearRegressor", "x", coefficients=[1.0, 2])], rows), rows, 1, "do not fit"
+    yield model([ml("LinearRegressor", "x", coefficients=[1.0, 2, 3], post_transform="PROBIT")],
+                rows), rows, 3, "post_transform"
+    yield model([ml("LinearClassifier", "x", "l y", coefficients=[1.0] * 6, intercepts=[0.0, 0],
+                    classlabels_ints=[1])], rows), rows, 1, "1 labels for 2 classes"
+    yield model([ml("TreeEnsembleRegressor", "x")], rows), rows, 3, "ai.onnx.ml.TreeEnsembleRegressor"
+
+
+def split_is_written_as_others_read_it(folder):
+    """Equal parts of opset 13, without sizes, are counted by an attribute in the file that weft writes."""
+    made = model([node("Split", "x", "y z", axis=1)], {"x": f32(2, 6)}, "y z", opset=13)
+    path, out = (os.path.join(folder, name) for name in ("split.onnx", "split-out.onnx"))
+    onnx.save(made, path)
+    subprocess.run([WEFT, "graph", path, "-o", out], check=True, capture_output=True)
+    onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
 
 
 def main():
     count = 0
     with tempfile.TemporaryDirectory() as folder:
+        split_is_written_as_others_read_it(folder)
         for kind in (loops, scans, sequences, attentions, rotations, others, normalisations,
-                     halves):
+                     halves, scikit_learn):
             for title, made, feeds in kind():
                 try:
                     check(folder, made, feeds)

@@ -3,7 +3,6 @@
  * what costs time: a step's arithmetic, a shard on disk. A killed process leaves nothing but its
  * files. */
 #include "common/base/size.h"
-#include "tests/sim/model.h"
 #include "tests/sim/world.h"
 
 #include <math.h>
@@ -76,7 +75,7 @@ static wf_status worker_evaluate(void *arg, int set, wf_err *err)
     (void)err;
     /* The weights of one instant, after all of an epoch: no record can be missing. */
     for (uint32_t r = 0; r < p->sim->spec.records; r++)
-        if (records[r] < 1)
+        if (records[r] < 1 && !wf_sim_left_out(p->sim))
             wf_sim_broken(p->sim, "an evaluation sees every record trained", r,
                           (uint64_t)records[r]);
     wf_sim_plan(
@@ -111,8 +110,10 @@ static wf_status ps_save(void *arg, wf_ps_fork **f, wf_err *err)
 static wf_status master_prepare(void *arg, const char *job, const char *text, const char *path,
                                 wf_prepared **out, wf_err *err)
 {
+    const wf_model_spec model = wf_sim_model(((process *)arg)->sim);
+
     (void)text, (void)path;
-    return wf_model_prepare(&((process *)arg)->sim->spec, job, out, err);
+    return wf_model_prepare(&model, job, out, err);
 }
 
 /* ---- birth and death ---- */
@@ -296,8 +297,8 @@ static void on_saved(process *p, wf_ps_fork *f)
 
 static void on_evaluated(process *p)
 {
-    wf_measure loss = {
-        .name = "loss", .sum = wf_model_loss(&p->sim->spec, p->eval_epoch), .count = 1};
+    const wf_model_spec model = wf_sim_model(p->sim);
+    wf_measure loss = {.name = "loss", .sum = wf_model_loss(&model, p->eval_epoch), .count = 1};
     wf_err err;
 
     if (wf_worker_evaluated(p->worker, 1, &loss, NULL, &err) != WF_OK)

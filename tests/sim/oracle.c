@@ -17,7 +17,6 @@
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
-#include "tests/sim/model.h"
 #include "tests/sim/world.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  * weights count what was applied.
  *   steps    every element grows by 1 with each part applied to its slice
  *   records  element r grows by 1 each time record r is trained
- * An evaluation's loss is a number drawn for the epoch (model.h), so that it is known beforehand
+ * An evaluation's loss is a number drawn for the epoch (tests/kit), so that it is known beforehand
  * after which epoch early stopping ends the job, and whose weights are its best.
  * After every event the simulator checks what must always hold; at the end the ledger.
  */

@@ -17,8 +17,9 @@
 #include "common/wire/net.h"
 #include "master/master.h"
 #include "ps/ps.h"
+#include "tests/kit/memdisk.h"
+#include "tests/kit/model.h"
 #include "tests/sim/clock.h"
-#include "tests/sim/memdisk.h"
 #include "tests/sim/sim.h"
 #include "worker/worker.h"
 
@@ -140,6 +141,23 @@ static inline uint32_t wf_era(uint16_t job, uint16_t generation)
 {
     return (uint32_t)job << 16 | generation;
 }
+
+static inline wf_model_spec wf_sim_model(const wf_sim *s)
+{
+    return (wf_model_spec){.seed = s->spec.seed,
+                           .ps = s->spec.ps,
+                           .records = s->spec.records,
+                           .batch = s->spec.batch,
+                           .epochs = s->spec.epochs,
+                           .every_steps = s->spec.every_steps,
+                           .keep = KEEP,
+                           .evaluates = s->spec.evaluates,
+                           .calls_back = s->spec.calls_back,
+                           .restores_best = s->spec.restores_best};
+}
+
+/* Whether records were left out, for workers were killed with them again and again. */
+bool wf_sim_left_out(const wf_sim *s);
 
 /* Luck, by the seed. */
 uint64_t wf_sim_below(wf_sim *s, uint64_t n);

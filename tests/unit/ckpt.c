@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/ckpt.c - a checkpoint is complete or absent, whatever the disk does. */
-#include "../sim/memdisk.h"
 #include "ckpt_make.h"
+#include "tests/kit/memdisk.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,6 +200,35 @@ static void every_crash_image_restores_a_complete_checkpoint(void **state)
     }
 }
 
+/* And the power fails again while the folder is tidied. */
+static void tidying_may_be_cut_short_at_any_call(void **state)
+{
+    uint64_t calls = calls_of_second();
+
+    (void)state;
+    for (uint64_t call = 1; call <= calls; call++) {
+        for (uint64_t again = 1; again < 12; again++) {
+            wf_memdisk *m = disk_with_first();
+            uint64_t step;
+
+            /* The same step, so that the first steps aside. */
+            wf_memdisk_fail(m, call, EIO, true);
+            (void)!make_ckpt(wf_memdisk_disk(m), DIR, JOB, "d1", second_cut, 100, 1, NULL);
+            wf_memdisk_crash(m, call);
+            wf_memdisk_fail(m, again, EIO, true);
+            (void)!wf_ckpt_sweep(wf_memdisk_disk(m), DIR, JOB, NULL);
+            wf_memdisk_crash(m, again);
+            assert_int_equal(wf_ckpt_sweep(wf_memdisk_disk(m), DIR, JOB, NULL), WF_OK);
+            step = newest(m, NULL);
+            if (step != 100)
+                fail_msg("power lost at call %llu, and at call %llu of tidying: step %llu",
+                         (unsigned long long)call, (unsigned long long)again,
+                         (unsigned long long)step);
+            wf_memdisk_free(&m);
+        }
+    }
+}
+
 static void count_temporary(wf_memdisk *m, size_t *n)
 {
     wf_arena *arena = wf_arena_new(0);
@@ -341,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_rolled_back_history_is_older),
         cmocka_unit_test(keep_bounds_what_is_on_disk),
         cmocka_unit_test(every_crash_image_restores_a_complete_checkpoint),
+        cmocka_unit_test(tidying_may_be_cut_short_at_any_call),
         cmocka_unit_test(a_failing_disk_costs_this_checkpoint_only),
         cmocka_unit_test(every_flipped_byte_is_found),
         cmocka_unit_test(every_cut_short_file_is_passed_over),

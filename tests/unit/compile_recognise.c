@@ -180,7 +180,16 @@ static wf_value *padding(lab *l)
     return wf_emit_constant(&l->e, "padding", &t);
 }
 
-static wf_value *masked(lab *l, wf_value *q, wf_value *s, const attention_form *f)
+/* [T] of zeros, as long as what variables are in. */
+static wf_value *as_long_as(lab *l, wf_value *s)
+{
+    wf_attr start = wf_attr_int("start", -1);
+    wf_value *shape = wf_emit_op(&l->e, "Shape", 1, (wf_value *[]){s}, 1, &start);
+
+    return wf_emit_cast(&l->e, wf_emit_unary(&l->e, "ConstantOfShape", shape), lab_dtype);
+}
+
+static wf_value *masked(lab *l, wf_value *s, wf_value *like, const attention_form *f)
 {
     wf_value *fill = lab_scalar(l, f->mask == PADDED ? -1e9 : -INFINITY);
 
@@ -201,11 +210,8 @@ static wf_value *masked(lab *l, wf_value *q, wf_value *s, const attention_form *
             &l->e, s,
             wf_emit_unary(&l->e, "Sin",
                           wf_emit_reduce_mean(&l->e, l->x, 1, (int64_t[]){-1}, true)));
-    case SHAPED: /* of the shape of an activation, as PyTorch's exporter has it */
-        return wf_emit_add(
-            &l->e, s,
-            wf_emit_mul(&l->e, causal(l, lab_dtype, false),
-                        wf_emit_cast(&l->e, wf_emit_unary(&l->e, "Size", q), lab_dtype)));
+    case SHAPED:
+        return wf_emit_add(&l->e, s, as_long_as(l, like));
     case NO_MASK:
         break;
     }
@@ -228,7 +234,7 @@ static wf_value *written_out_attention(lab *l, const attention_form *f)
         k = wf_emit_scale(e, k, 0.5);
     s = wf_emit_matmul(e, q, k);
     s = f->divides ? wf_emit_div(e, s, lab_scalar(l, 2.0)) : wf_emit_scale(e, s, 0.5);
-    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, q, s, f)}, 1, &axis);
+    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, s, k, f)}, 1, &axis);
     if (f->fetched)
         lab_output(l, s, f->fetched);
     return wf_emit_matmul(e, s, v);

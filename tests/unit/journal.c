@@ -2,7 +2,7 @@
 /* tests/unit/journal.c - what was appended comes back; a torn end is cut off; anything else that is
  * wrong is said, and never taken for an empty journal. */
 #include "master/journal.h"
-#include "tests/sim/memdisk.h"
+#include "tests/kit/memdisk.h"
 
 #include <errno.h>
 #include <setjmp.h>

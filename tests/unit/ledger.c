@@ -47,7 +47,6 @@ static void only_the_holder_finishes_a_split(void **state)
     assert_false(wf_ledger_finish(&l, 0, 7));
     assert_true(wf_ledger_deal(&l, 7, &id));
     assert_int_equal(id, 0);
-    assert_true(wf_ledger_holds(&l, 7));
     assert_false(wf_ledger_finish(&l, 0, 8));
     assert_true(wf_ledger_finish(&l, 0, 7));
     assert_false(wf_ledger_finish(&l, 0, 7)); /* S3: once */
@@ -74,6 +73,56 @@ static void what_a_dead_holder_had_trained_is_not_dealt_again(void **state)
     assert_true(wf_ledger_deal(&l, 9, &id));
     assert_int_equal(id, 0);
     assert_int_equal(l.rows[0].next, 4);
+    wf_ledger_close(&l);
+}
+
+static void a_split_that_kills_is_dealt_alone_before_it_is_given_up(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 30, 10, NULL), WF_OK);
+    for (uint64_t worker = 1; worker <= 2; worker++) {
+        assert_true(wf_ledger_deal(&l, worker, &id));
+        assert_true(wf_ledger_deal(&l, worker, &id));
+        assert_int_equal(id, 1);
+        assert_int_equal(wf_ledger_release(&l, worker, true), 2);
+    }
+    assert_int_equal(wf_ledger_release(&l, 2, true), 0); /* it held nothing any more */
+    assert_true(wf_ledger_deal(&l, 3, &id));             /* one of the two did it */
+    assert_int_equal(id, 0);
+    assert_false(wf_ledger_deal(&l, 3, &id));
+    assert_true(wf_ledger_deal(&l, 4, &id));
+    assert_int_equal(id, 1);
+    assert_true(wf_ledger_deal(&l, 5, &id));
+    assert_int_equal(id, 2);
+    assert_int_equal(wf_ledger_release(&l, 3, true), 1);
+    assert_int_equal(wf_ledger_release(&l, 4, false), 1); /* silent: it may be cut off */
+    assert_true(wf_ledger_deadly(&l, &id));
+    assert_int_equal(id, 0);
+    assert_true(wf_ledger_finish(&l, 0, 0));
+    assert_false(wf_ledger_deadly(&l, &id));
+    assert_false(wf_ledger_deal(&l, 5, &id)); /* it holds split 2 */
+    assert_true(wf_ledger_deal(&l, 6, &id));
+    assert_int_equal(id, 1);
+    wf_ledger_close(&l);
+}
+
+static void who_came_further_did_not_die_of_the_same_records(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 30, 10, NULL), WF_OK);
+    for (uint64_t worker = 1; worker <= 9; worker++) {
+        assert_true(wf_ledger_deal(&l, worker, &id));
+        assert_int_equal(id, 0);
+        wf_ledger_progress(&l, 0, worker, worker);
+        assert_int_equal(wf_ledger_release(&l, worker, true), 1);
+        assert_false(wf_ledger_deadly(&l, &id));
+    }
     wf_ledger_close(&l);
 }
 
@@ -151,6 +200,8 @@ int main(void)
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
         cmocka_unit_test(only_the_holder_finishes_a_split),
         cmocka_unit_test(what_a_dead_holder_had_trained_is_not_dealt_again),
+        cmocka_unit_test(a_split_that_kills_is_dealt_alone_before_it_is_given_up),
+        cmocka_unit_test(who_came_further_did_not_die_of_the_same_records),
         cmocka_unit_test(a_claim_is_good_for_what_nobody_else_holds),
         cmocka_unit_test(a_restored_ledger_claims_no_more_than_the_ranges),
         cmocka_unit_test(ranges_in_order_come_back_whole),

@@ -2,7 +2,7 @@
 /* tests/unit/shard.c - safetensors files that are not what they claim. The checksum does not help
  * here: these are wrong behind a right one. */
 #include "common/ckpt/shard.h"
-#include "../sim/memdisk.h"
+#include "tests/kit/memdisk.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

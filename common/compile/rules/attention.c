@@ -17,12 +17,12 @@ typedef struct form {
     bool has_fill, fills_false, trans_k;
 } form;
 
-/* Whether no variable is in v, so that no gradient is wanted of it; what is no float has none, as the
- * shape of an activation that a mask is made for. Looks at so many nodes and no more: masks are
+/* Whether no variable is in v, so that no gradient is wanted of it; none passes through whole
+ * numbers, such as the shape of what is trained. Looks at so many nodes and no more: masks are
  * small. */
 static bool is_untrained(const wf_value *v, int *left)
 {
-    if (!wf_dtype_is_float(v->dtype))
+    if (v->dtype == WF_I64 || v->dtype == WF_I32 || v->dtype == WF_BOOL)
         return true;
     if (!v->producer)
         return v->variable == WF_VAR_NOT || v->variable == WF_VAR_FROZEN;

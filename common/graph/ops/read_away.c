@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/graph/ops/read_away.c - operations that no graph has, for the listing: reading a file puts
- * what they mean in their place (onnx_function.c, onnx_loop.c, onnx_sequence.c). */
+ * what they mean in their place (onnx_function.c, onnx_ml.c, onnx_loop.c, onnx_sequence.c). */
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
@@ -55,9 +55,9 @@ static const wf_attr_row empty[] = {{"dtype", WF_ATTR_INT, false}, {0}};
 static const wf_attr_row split[] = {
     {"axis", WF_ATTR_INT, false}, {"keepdims", WF_ATTR_INT, false}, {0}};
 
-#define OPERATION(id, name_, since_, least_in, most_in, most_out, note_, ...)                      \
+#define OPERATION(domain_, id, name_, since_, least_in, most_in, most_out, note_, ...)             \
     const wf_op wf_op_##id = {.name = name_,                                                       \
-                              .domain = WF_DOMAIN_ONNX,                                            \
+                              .domain = domain_,                                                   \
                               .since = since_,                                                     \
                               .n_in_min = least_in,                                                \
                               .n_in_max = most_in,                                                 \
@@ -67,9 +67,9 @@ static const wf_attr_row split[] = {
                               .note = note_,                                                       \
                               .infer = infer,                                                      \
                               __VA_ARGS__};
-#define ROW(...) OPERATION(__VA_ARGS__, .grad = grad)
+#define ROW(...) OPERATION(WF_DOMAIN_ONNX, __VA_ARGS__, .grad = grad)
 /* Of what carries no gradient. */
-#define FIXED(...) OPERATION(__VA_ARGS__, .no_grad_in = 1)
+#define FIXED(...) OPERATION(WF_DOMAIN_ONNX, __VA_ARGS__, .no_grad_in = 1)
 #define WRITTEN_OUT "written out in other operations"
 #define UNROLLED "its turns become part of the graph; their number must be known when it is read"
 #define FOLLOWED "sequences are gone once a file is read; positions and counts must be known then"
@@ -99,3 +99,41 @@ ROW(sequence_erase, "SequenceErase", 11, 1, 2, 1, FOLLOWED)
 ROW(sequence_insert, "SequenceInsert", 11, 2, 3, 1, FOLLOWED)
 FIXED(sequence_length, "SequenceLength", 11, 1, 1, 1, FOLLOWED)
 ROW(split_to_sequence, "SplitToSequence", 11, 1, 2, 1, FOLLOWED, .attrs = split)
+
+/* As scikit-learn's models are exported. */
+static const wf_attr_row threshold[] = {{"threshold", WF_ATTR_FLOAT, false}, {0}};
+static const wf_attr_row imputer[] = {{"imputed_value_floats", WF_ATTR_FLOATS, true},
+                                      {"replaced_value_float", WF_ATTR_FLOAT, false},
+                                      {0}};
+static const wf_attr_row classifier[] = {{"classlabels_ints", WF_ATTR_INTS, false},
+                                         {"classlabels_strings", WF_ATTR_STRINGS, false},
+                                         {"coefficients", WF_ATTR_FLOATS, true},
+                                         {"intercepts", WF_ATTR_FLOATS, false},
+                                         {"multi_class", WF_ATTR_INT, false},
+                                         {"post_transform", WF_ATTR_STRING, false},
+                                         {0}};
+static const wf_attr_row regressor[] = {{"coefficients", WF_ATTR_FLOATS, true},
+                                        {"intercepts", WF_ATTR_FLOATS, false},
+                                        {"post_transform", WF_ATTR_STRING, false},
+                                        {"targets", WF_ATTR_INT, false},
+                                        {0}};
+static const wf_attr_row normalizer[] = {{"norm", WF_ATTR_STRING, false}, {0}};
+static const wf_attr_row scaler[] = {
+    {"offset", WF_ATTR_FLOATS, true}, {"scale", WF_ATTR_FLOATS, true}, {0}};
+static const wf_attr_row zip_map[] = {{"classlabels_int64s", WF_ATTR_INTS, false},
+                                      {"classlabels_strings", WF_ATTR_STRINGS, false},
+                                      {0}};
+
+#define ML(...) OPERATION(WF_DOMAIN_ML, __VA_ARGS__, .grad = grad)
+#define ML_FIXED(...) OPERATION(WF_DOMAIN_ML, __VA_ARGS__, .no_grad_in = 1)
+#define TRAINED "its coefficients and intercepts become variables"
+
+ML(array_feature_extractor, "ArrayFeatureExtractor", 1, 2, 2, 1, WRITTEN_OUT)
+ML_FIXED(binarizer, "Binarizer", 1, 1, 1, 1, WRITTEN_OUT, .attrs = threshold)
+ML(imputer, "Imputer", 1, 1, 1, 1, WRITTEN_OUT, .attrs = imputer)
+ML(linear_classifier, "LinearClassifier", 1, 1, 1, 2,
+   TRAINED "; of labels that are words, the numbers", .attrs = classifier)
+ML(linear_regressor, "LinearRegressor", 1, 1, 1, 1, TRAINED, .attrs = regressor)
+ML(normalizer, "Normalizer", 1, 1, 1, 1, WRITTEN_OUT, .attrs = normalizer)
+ML(scaler, "Scaler", 1, 1, 1, 1, WRITTEN_OUT, .attrs = scaler)
+ML(zip_map, "ZipMap", 1, 1, 1, 1, "a tensor, in the order of the labels", .attrs = zip_map)

@@ -98,6 +98,17 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_op(e, "Concat", n->n_out, parts, 1, &axis));
 }
 
+/* Before opset 18 the number of equal parts was that of the outputs; since then it is an attribute,
+ * which other readers of the file insist on. */
+static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    wf_attr parts = wf_attr_int("num_outputs", n->n_out);
+
+    if (from >= 18 || (n->n_in > 1 && n->in[1]))
+        return WF_OK;
+    return wf_node_set_attr(g, n, &parts, err);
+}
+
 static const wf_attr_row attrs[] = {
     {"axis", WF_ATTR_INT, false}, {"num_outputs", WF_ATTR_INT, false}, {0}};
 
@@ -115,4 +126,5 @@ const wf_op wf_op_split = {
     .attrs = attrs,
     .infer = infer,
     .grad = grad,
+    .upgrade = upgrade,
 };

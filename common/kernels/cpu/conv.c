@@ -9,11 +9,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Two runs of a job give the same bits: the first way that wants a shape is a matter of shape,
- * threads and processor alone. bench/conv.c measures what that costs beside the faster of all. */
+/* Channels below which oneDNN would mostly make zeros in gradients of images. */
+enum { DATA_CHANNELS = 5 };
+
 static const wf_conv_way *const ways[] = {
     &wf_conv_by_planes,        &wf_conv_by_stacks, &wf_conv_weights_by_stacks, &wf_conv_by_tiles,
     &wf_conv_weights_by_tiles, &wf_conv_by_onednn, &wf_conv_by_columns};
+
+/* The first way of the list that computes a shape is the fastest on all that were measured, but for
+ * these (bench/convolutions.c). A matter of shape, threads and processor alone: two runs of a job
+ * give the same bits. */
+static bool is_slower(const wf_conv_way *way, const wf_conv *v)
+{
+    return way == &wf_conv_by_onednn &&
+           (v->pointwise || (v->pass == WF_CONV_DATA && v->c < DATA_CHANNELS));
+}
 
 #define SHIFT(T)                                                                                   \
     WF_MULTIVERSION static void shift_##T(T *y, T value, int64_t n)                                \
@@ -61,7 +71,8 @@ static wf_status choose(wf_prep *prep, wf_conv *v, wf_err *err)
 {
     for (size_t i = 0; i < WF_COUNT(ways) && !v->state; i++) {
         v->way = ways[i];
-        WF_TRY(v->way->prepare(prep, v, &v->state, err));
+        if (!is_slower(v->way, v))
+            WF_TRY(v->way->prepare(prep, v, &v->state, err));
     }
     wf_assert(v->state);
     return WF_OK;

@@ -9,7 +9,7 @@
  *   data      x from y, w   ConvDataGrad, ConvTranspose
  *   weights   w from x, y   ConvWeightGrad, ConvTransposeWeightGrad
  *
- * A way computes some shapes; conv.c has their list and takes the first that wants a shape. Work is
+ * A way computes some shapes; conv.c has their list and chooses. Work is
  * split by images, for weights by channels or maps, so that sums never depend on threads.
  */
 #ifndef WF_KERNELS_CPU_CONV_H
@@ -46,7 +46,8 @@ typedef struct wf_conv_tensors {
 } wf_conv_tensors;
 
 struct wf_conv_way {
-    /* Sets *state, and prep->workspace_bytes, if this way wants the shape; *state stays NULL if
+    const char *name;
+    /* Sets *state, and prep->workspace_bytes, if this way computes the shape; *state stays NULL if
      * not. What it allocates outside prep->arena `release` gives back. Errors: WF_NOMEM. */
     wf_status (*prepare)(wf_prep *prep, const wf_conv *v, void **state, wf_err *err);
     void (*run)(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t);

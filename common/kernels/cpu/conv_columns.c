@@ -207,4 +207,4 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
     wf_pool_for(run->pool, v->threads, 1, parts_range, &j);
 }
 
-const wf_conv_way wf_conv_by_columns = {.prepare = prepare, .run = run};
+const wf_conv_way wf_conv_by_columns = {"columns", .prepare = prepare, .run = run};

@@ -10,9 +10,7 @@
 
 /* Bytes of images and maps that a chunk may have: half of a second cache. */
 #define CHUNK_BYTES ((int64_t)1 << 20)
-/* Channels times maps below which the columns' way is as fast; most chunks with weights of their
- * own. */
-enum { LEAST = 32, MOST_SUMS = 16 };
+enum { MOST_SUMS = 16 }; /* chunks that have weights of their own */
 
 typedef struct chunks {
     wf_onednn_conv **of_part; /* [threads] */
@@ -86,11 +84,11 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
     }
 }
 
-static bool wants(const wf_conv *v)
+static bool can(const wf_conv *v)
 {
     return v->dtype == WF_F32 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
-           v->s.w.kernel[0] == 1 && !v->pointwise && v->batch > 0 && v->s.in_size > 0 &&
-           v->s.out_size > 0 && v->c > 0 && v->m > 0 && v->c * v->m >= LEAST && wf_onednn_has_f32();
+           v->s.w.kernel[0] == 1 && v->batch > 0 && v->s.in_size > 0 && v->s.out_size > 0 &&
+           v->c > 0 && v->m > 0 && wf_onednn_has_f32();
 }
 
 /* The most images, of a number that divides the batch, whose data stay in the second cache; at most
@@ -124,7 +122,7 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     wf_onednn_conv_shape shape;
     chunks *own;
 
-    if (!wants(v))
+    if (!can(v))
         return WF_OK;
     own = wf_arena_alloc(prep->arena, sizeof *own);
     if (!own)
@@ -153,4 +151,5 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     return WF_OK;
 }
 
-const wf_conv_way wf_conv_by_onednn = {.prepare = prepare, .run = run, .release = release};
+const wf_conv_way wf_conv_by_onednn = {"oneDNN", .prepare = prepare, .run = run,
+                                       .release = release};

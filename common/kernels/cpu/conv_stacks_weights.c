@@ -196,4 +196,4 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     return WF_OK;
 }
 
-const wf_conv_way wf_conv_weights_by_stacks = {.prepare = prepare, .run = run};
+const wf_conv_way wf_conv_weights_by_stacks = {"stacks", .prepare = prepare, .run = run};

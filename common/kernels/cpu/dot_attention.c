@@ -10,7 +10,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/blas.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/gemm_avx512.h"
 #include "common/kernels/cpu/product_bf16.h"
 #include "common/kernels/cpu/tiles.h"
 #include "common/kernels/cpu/vmath.h"
@@ -20,8 +20,6 @@
 #include <string.h>
 
 enum { ROWS = 64, LANES = 16 };
-/* Blocks of a head whose products are prepared: of a longer one OpenBLAS does them. */
-enum { MOST_BLOCKS = 64 };
 
 /* The products of a block: scores q k', their use p v, and the four of the way back. */
 typedef enum stage { SCORES, USE, DV, DP, DQ, DK, STAGES } stage;
@@ -33,10 +31,8 @@ typedef struct plan {
     wf_walk mask;   /* over [heads..., t, s]; n 0: there is none */
     int64_t *until; /* [blocks]: columns past it are masked in all rows; NULL: s */
     uint32_t jobs;
-    size_t scratch; /* bytes of a thread */
-    /* f32 on AVX-512: [jobs][blocks][STAGES], what repeats is shared; NULL: OpenBLAS */
-    wf_onednn_product **products;
-    int64_t blocks;
+    size_t scratch;         /* bytes of a thread */
+    bool own;               /* f32 on AVX-512; neither: OpenBLAS */
     bool bf16;              /* products round their factors; scores and softmax stay f32 */
     size_t product_scratch; /* bytes of a thread, behind the others' */
 } plan;
@@ -54,7 +50,6 @@ typedef struct job {
 /* What one thread works with. */
 typedef struct share {
     const job *j;
-    uint32_t index;
     char *scratch, *product_scratch;
 } share;
 
@@ -254,19 +249,24 @@ static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int
     }
 }
 
+static wf_gemm gemm_of(const wf_strided_product *s)
+{
+    return (wf_gemm){s->trans_a, s->trans_b, s->m,   s->n,           s->k,
+                     s->lda,     s->ldb,     s->ldc, s->beta != 0.0, false};
+}
+
 static void multiply(const share *l, stage which, const block *b, const void *x, const void *y,
                      void *c)
 {
     const plan *p = l->j->p;
-    wf_strided_product s;
+    wf_strided_product s = shape_of(p, which, b->rows, b->columns);
 
-    if (p->products) {
-        int64_t at = ((int64_t)l->index * p->blocks + b->row / ROWS) * STAGES + which;
+    if (p->own) {
+        wf_gemm g = gemm_of(&s);
 
-        wf_onednn_product_run(p->products[at], x, y, NULL, c, l->product_scratch);
+        wf_gemm_go(&g, x, y, NULL, c, l->product_scratch);
         return;
     }
-    s = shape_of(p, which, b->rows, b->columns);
     s.dtype = l->j->dtype;
     s.a = x;
     s.b = y;
@@ -355,7 +355,7 @@ static void range(void *arg, int64_t begin, int64_t end)
     if (p->bf16)
         wf_tiles_begin();
     for (int64_t i = begin; i < end; i++) {
-        share l = {j, (uint32_t)i, j->scratch + (size_t)i * p->scratch,
+        share l = {j, j->scratch + (size_t)i * p->scratch,
                    j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch};
 
         for (int64_t h = i * p->heads / p->jobs; h < (i + 1) * p->heads / p->jobs; h++)
@@ -416,75 +416,18 @@ static wf_status find_until(plan *p, const wf_tensor *mask, wf_arena *arena, wf_
     return WF_OK;
 }
 
-static void drop_products(plan *p)
+/* The most that a product of a block wants. */
+static size_t most_room(const plan *p, bool is_grad)
 {
-    int64_t each = p->blocks * STAGES;
+    size_t most = 0;
 
-    for (int64_t i = 0; p->products && i < each * p->jobs; i++)
-        if (i % each < STAGES || p->products[i] != p->products[i - STAGES])
-            wf_onednn_product_free(p->products[i]);
-    p->products = NULL;
-}
+    for (int which = 0; which < (is_grad ? STAGES : DV); which++) {
+        wf_strided_product s = shape_of(p, which, WF_MIN(p->t, (int64_t)ROWS), p->s);
+        wf_gemm g = gemm_of(&s);
 
-static void release(void *state)
-{
-    drop_products(state);
-}
-
-/* The product of stage `which` of block i of a job: the one of the block before, when it is of the
- * same shape. False: there is none. */
-static bool make_product(plan *p, wf_onednn_product **of_job, int64_t i, stage which)
-{
-    int64_t rows = WF_MIN(p->t - i * ROWS, (int64_t)ROWS);
-    int64_t columns = p->until ? p->until[i] : p->s;
-    wf_strided_product s = shape_of(p, which, rows, columns);
-    wf_onednn_shape shape = {s.trans_a, s.trans_b, s.m,           s.n,   s.k,  s.lda,
-                             s.ldb,     s.ldc,     s.beta != 0.0, false, false};
-    bool same = i > 0 && rows == ROWS && (!p->until || columns == p->until[i - 1]);
-    wf_onednn_product **at = &of_job[i * STAGES + which];
-
-    *at = same ? at[-STAGES] : wf_onednn_product_new(&shape);
-    if (*at)
-        p->product_scratch =
-            WF_MAX(p->product_scratch, wf_align_up(wf_onednn_product_workspace(*at), 128));
-    return *at;
-}
-
-static wf_status make_products(wf_prep *prep, plan *p, const wf_tensor *q, bool is_grad,
-                               wf_err *err)
-{
-    int64_t blocks = (p->t + ROWS - 1) / ROWS;
-    size_t n = (size_t)blocks * STAGES * p->jobs;
-
-    if (q->dtype != WF_F32 || !wf_onednn_has_f32() || blocks > MOST_BLOCKS || blocks == 0 ||
-        p->d == 0 || p->e == 0 || p->heads == 0)
-        return WF_OK;
-    p->products = wf_arena_array(prep->arena, n, sizeof *p->products);
-    if (!p->products)
-        return wf_fail_nomem(err, n * sizeof *p->products);
-    memset(p->products, 0, n * sizeof *p->products);
-    p->blocks = blocks;
-    for (uint32_t k = 0; k < p->jobs; k++)
-        for (int64_t i = 0; i < blocks; i++)
-            for (int which = 0; which < (is_grad ? STAGES : DV); which++)
-                if (!(is_grad && which == USE) &&
-                    !make_product(p, p->products + (int64_t)k * blocks * STAGES, i, which)) {
-                    drop_products(p);
-                    p->product_scratch = 0;
-                    return WF_OK;
-                }
-    return WF_OK;
-}
-
-/* Room for the factors of each product, of the longest block. */
-static void make_room(plan *p)
-{
-    for (int which = 0; which < STAGES; which++) {
-        wf_strided_product s = shape_of(p, which, ROWS, p->s);
-
-        p->product_scratch = WF_MAX(p->product_scratch, wf_product_bf16_room(s.m, s.n, s.k));
+        most = WF_MAX(most, p->bf16 ? wf_product_bf16_room(s.m, s.n, s.k) : wf_gemm_room(&g));
     }
-    p->product_scratch = wf_align_up(p->product_scratch, 128);
+    return wf_align_up(most, 128);
 }
 
 static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
@@ -496,7 +439,6 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
     prep->state = p;
-    prep->release = release;
     p->trans_k = wf_node_int(prep->node, "transK", 0) != 0;
     p->scale = (double)wf_node_float(prep->node, "scale", 1);
     p->fill = (double)wf_node_float(prep->node, "fill", -INFINITY);
@@ -519,10 +461,9 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
     }
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->heads), (int64_t)1);
     p->bf16 = prep->bf16 && q->dtype == WF_F32 && wf_tiles_there();
-    if (p->bf16)
-        make_room(p);
-    else
-        WF_TRY(make_products(prep, p, q, is_grad, err));
+    p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
+    if (p->bf16 || p->own)
+        p->product_scratch = most_room(p, is_grad);
     if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->s, &rows) ||
         !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))
         return wf_fail_nomem(err, SIZE_MAX);

@@ -12,11 +12,6 @@ typedef struct plan {
     wf_walk spread;       /* of C over Y */
 } plan;
 
-static void release(void *state)
-{
-    wf_product_release(((plan *)state)->way);
-}
-
 static bool is_row(const wf_tensor *c, const wf_product *p)
 {
     return p->beta == 1 && c->rank > 0 && wf_dim(c, -1) == p->n && wf_elems(c) == p->n;
@@ -47,7 +42,6 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     else
         p->beta = 0;
     prep->state = s;
-    prep->release = release;
     return wf_product_prepare(prep, p, s->is_row ? WF_PRODUCT_BIAS : 0, &s->way, err);
 }
 
@@ -75,7 +69,6 @@ static wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[],
     if (wf_node_string(prep->node, "activation", "")[0])
         then |= WF_PRODUCT_RELU;
     prep->state = s;
-    prep->release = release;
     return wf_product_prepare(prep, &p, then, &s->way, err);
 }
 

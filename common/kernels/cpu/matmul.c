@@ -3,6 +3,7 @@
  * broadcast; vectors are rows on the left and columns on the right. And Product, which reads them
  * transposed. */
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/gemm_avx512.h"
 #include "common/kernels/cpu/product.h"
 #include "common/kernels/cpu/walk.h"
 
@@ -10,21 +11,47 @@ typedef struct plan {
     wf_product product;
     wf_product_way *way; /* of a single product; NULL: there are several */
     wf_walk batch;       /* of matrices: operands A and B */
+    bool own;            /* several in f32, on AVX-512; or OpenBLAS */
+    wf_gemm gemm;
+    int64_t parts;
+    size_t room; /* workspace of a part */
 } plan;
 
 typedef struct job {
+    const plan *s;
     wf_product product;
-    const wf_walk *batch;
+    char *workspace;
 } job;
 
-static void release(void *state)
-{
-    wf_product_release(((plan *)state)->way);
-}
+/* What a thread works with. */
+typedef struct part {
+    const job *j;
+    char *room;
+} part;
 
 static bool fits(const wf_product *p)
 {
     return WF_MAX(WF_MAX(p->m, p->n), p->k) <= INT32_MAX;
+}
+
+static void prepare_several(wf_prep *prep, plan *s)
+{
+    const wf_product *p = &s->product;
+
+    s->parts = WF_MAX(WF_MIN((int64_t)prep->threads, s->batch.elems), INT64_C(1));
+    s->own = p->dtype == WF_F32 && wf_gemm_is_here();
+    if (!s->own)
+        return;
+    s->gemm = (wf_gemm){.trans_a = p->trans_a,
+                        .trans_b = p->trans_b,
+                        .m = p->m,
+                        .n = p->n,
+                        .k = p->k,
+                        .lda = p->trans_a ? p->m : p->k,
+                        .ldb = p->trans_b ? p->k : p->n,
+                        .ldc = p->n};
+    s->room = wf_align_up(wf_gemm_room(&s->gemm), 128);
+    prep->workspace_bytes = (size_t)s->parts * s->room;
 }
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
@@ -60,13 +87,16 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (!fits(p))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
     prep->state = s;
-    prep->release = release;
-    return s->batch.elems == 1 ? wf_product_prepare(prep, p, 0, &s->way, err) : WF_OK;
+    if (s->batch.elems == 1)
+        return wf_product_prepare(prep, p, 0, &s->way, err);
+    prepare_several(prep, s);
+    return WF_OK;
 }
 
 static void span(void *arg, const wf_span *s)
 {
-    const job *j = arg;
+    const part *l = arg;
+    const job *j = l->j;
     size_t size = wf_dtype_size(j->product.dtype);
     int64_t m = j->product.m, n = j->product.n, k = j->product.k;
 
@@ -76,22 +106,32 @@ static void span(void *arg, const wf_span *s)
         p.a = (const char *)p.a + (size_t)((s->at[0] + i * s->step[0]) * m * k) * size;
         p.b = (const char *)p.b + (size_t)((s->at[1] + i * s->step[1]) * k * n) * size;
         p.c = (char *)p.c + (size_t)((s->first + i) * m * n) * size;
-        wf_product_run(&p, NULL);
+        if (j->s->own)
+            wf_gemm_go(&j->s->gemm, p.a, p.b, NULL, p.c, l->room);
+        else
+            wf_product_run(&p, NULL);
     }
 }
 
+/* Parts [begin, end) of the matrices. */
 static void range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
+    const plan *s = j->s;
 
-    wf_walk_range(j->batch, begin, end, span, arg);
+    for (int64_t i = begin; i < end; i++) {
+        part l = {j, j->workspace + (size_t)i * s->room};
+
+        wf_walk_range(&s->batch, i * s->batch.elems / s->parts, (i + 1) * s->batch.elems / s->parts,
+                      span, &l);
+    }
 }
 
 static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                         wf_err *err)
 {
     const plan *s = run->state;
-    job j = {s->product, &s->batch};
+    job j = {s, s->product, run->workspace};
 
     (void)err;
     if (s->way) {
@@ -101,7 +141,7 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
     j.product.a = in[0]->data;
     j.product.b = in[1]->data;
     j.product.c = out[0]->data;
-    wf_pool_for(run->pool, s->batch.elems, 1, range, &j);
+    wf_pool_for(run->pool, s->parts, 1, range, &j);
     return WF_OK;
 }
 

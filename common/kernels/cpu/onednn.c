@@ -12,9 +12,6 @@ struct wf_onednn_product {
     dnnl_stream_t stream;
     dnnl_primitive_t primitive;
     dnnl_memory_t a, b, bias, c, scratch;
-    dnnl_primitive_t pack; /* NULL: B is taken as it comes, or packed by another */
-    dnnl_memory_t plain;   /* what pack reads */
-    dnnl_memory_desc_t b_desc;
     size_t workspace;
 };
 
@@ -101,41 +98,16 @@ static bool new_memory(dnnl_memory_t *out, const dnnl_memory_desc_t *md)
     return dnnl_memory_create(out, md, wf_onednn_engine(), DNNL_MEMORY_NONE) == dnnl_success;
 }
 
-static bool new_pack(wf_onednn_product *p, const dnnl_memory_desc_t *plain)
-{
-    dnnl_primitive_desc_t pd = NULL;
-    bool ok = dnnl_reorder_primitive_desc_create(&pd, plain, wf_onednn_engine(), &p->b_desc,
-                                                 wf_onednn_engine(), NULL) == dnnl_success;
-
-    if (!ok)
-        return false;
-    ok = dnnl_primitive_create(&p->pack, pd) == dnnl_success && new_memory(&p->plain, plain);
-    dnnl_primitive_desc_destroy(pd);
-    return ok;
-}
-
-/* The order of B that the product wants. */
-static bool describe_packed(dnnl_memory_desc_t *out, const wf_onednn_shape *s)
-{
-    dnnl_dims_t dims = {s->k, s->n};
-
-    if (s->packed_as)
-        *out = s->packed_as->b_desc;
-    return s->packed_as || dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_f32,
-                                                        dnnl_format_tag_any) == dnnl_success;
-}
-
 static bool make(wf_onednn_product *p, const wf_onednn_shape *s, dnnl_primitive_attr_t attr)
 {
-    dnnl_memory_desc_t a, plain, b, c, bias;
+    dnnl_memory_desc_t a, b, c, bias;
     const dnnl_memory_desc_t *scratch;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_matmul_desc_t d;
     bool ok = describe(&a, dnnl_f32, s->m, s->k, s->trans_a, s->lda) &&
-              describe(&plain, dnnl_f32, s->k, s->n, s->trans_b, s->ldb) &&
+              describe(&b, dnnl_f32, s->k, s->n, s->trans_b, s->ldb) &&
               describe(&c, dnnl_f32, s->m, s->n, false, s->ldc) &&
               describe(&bias, dnnl_f32, 1, s->n, false, s->n) &&
-              (s->packed ? describe_packed(&b, s) : (b = plain, true)) &&
               dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c) == dnnl_success &&
               dnnl_primitive_desc_create(&pd, &d, attr, wf_onednn_engine(), NULL) == dnnl_success;
 
@@ -143,13 +115,11 @@ static bool make(wf_onednn_product *p, const wf_onednn_shape *s, dnnl_primitive_
         return false;
     scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     p->workspace = dnnl_memory_desc_get_size(scratch);
-    p->b_desc = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     ok = dnnl_stream_create(&p->stream, wf_onednn_engine(), dnnl_stream_default_flags) ==
              dnnl_success &&
          dnnl_primitive_create(&p->primitive, pd) == dnnl_success && new_memory(&p->a, &a) &&
-         new_memory(&p->b, &p->b_desc) && new_memory(&p->c, &c) &&
-         new_memory(&p->scratch, scratch) && (!s->bias || new_memory(&p->bias, &bias)) &&
-         (!s->packed || s->packed_as || new_pack(p, &plain));
+         new_memory(&p->b, &b) && new_memory(&p->c, &c) && new_memory(&p->scratch, scratch) &&
+         (!s->bias || new_memory(&p->bias, &bias));
     dnnl_primitive_desc_destroy(pd);
     return ok;
 }
@@ -176,16 +146,14 @@ void wf_onednn_product_free(wf_onednn_product *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < 6; i++) {
-        dnnl_memory_t m[] = {p->a, p->b, p->bias, p->c, p->scratch, p->plain};
+    for (size_t i = 0; i < 5; i++) {
+        dnnl_memory_t m[] = {p->a, p->b, p->bias, p->c, p->scratch};
 
         if (m[i])
             dnnl_memory_destroy(m[i]);
     }
     if (p->primitive)
         dnnl_primitive_destroy(p->primitive);
-    if (p->pack)
-        dnnl_primitive_destroy(p->pack);
     if (p->stream)
         dnnl_stream_destroy(p->stream);
     free(p);
@@ -194,21 +162,6 @@ void wf_onednn_product_free(wf_onednn_product *p)
 size_t wf_onednn_product_workspace(const wf_onednn_product *p)
 {
     return p->workspace;
-}
-
-size_t wf_onednn_product_packed_bytes(const wf_onednn_product *p)
-{
-    return dnnl_memory_desc_get_size(&p->b_desc);
-}
-
-void wf_onednn_product_pack(const wf_onednn_product *p, const void *b, void *to)
-{
-    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, p->plain}, {DNNL_ARG_TO, p->b}};
-
-    wf_onednn_stay();
-    dnnl_memory_set_data_handle(p->plain, (void *)b);
-    dnnl_memory_set_data_handle(p->b, to);
-    wf_assert(dnnl_primitive_execute(p->pack, p->stream, 2, args) == dnnl_success);
 }
 
 void wf_onednn_product_run(wf_onednn_product *p, const void *a, const void *b, const float *bias,

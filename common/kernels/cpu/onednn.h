@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/onednn.h - matrix products through oneDNN, for the shapes that it does faster.
+/* common/kernels/cpu/onednn.h - matrix products through oneDNN, which bench/gemm.c sets beside
+ * weft's own; and what its convolutions share.
  *
  * Each call runs on the calling thread alone; kernels split their work over weft's pool. What is
  * made here is made once per shape, in `prepare`.
@@ -28,10 +29,6 @@ typedef struct wf_onednn_shape {
     bool add;              /* beta 1, or 0 */
     bool bias;             /* [n] */
     bool relu;
-    /* B in the order that the product likes best, which wf_onednn_product_pack makes; or in the one
-     * of another product of the same n and k. */
-    bool packed;
-    const struct wf_onednn_product *packed_as;
 } wf_onednn_shape;
 
 typedef struct wf_onednn_product wf_onednn_product;
@@ -41,9 +38,6 @@ wf_onednn_product *wf_onednn_product_new(const wf_onednn_shape *s);
 void wf_onednn_product_free(wf_onednn_product *p);
 /* What a run wants besides; aligned to 64. */
 size_t wf_onednn_product_workspace(const wf_onednn_product *p);
-/* Of a product that chose the order of B itself: how much memory it takes, and B put into it. */
-size_t wf_onednn_product_packed_bytes(const wf_onednn_product *p);
-void wf_onednn_product_pack(const wf_onednn_product *p, const void *b, void *to);
 /* One thread at a time for one product; bias NULL without one. */
 void wf_onednn_product_run(wf_onednn_product *p, const void *a, const void *b, const float *bias,
                            float *c, void *workspace);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/packed.h - thin products by one matrix that is used many times: a few rows by
- * B at each step of a sequence. B is put once per run into the order that the library's inner loop
- * reads: without that each of the products would do so again (32 x 512 x 128 on AVX-512: 68 against
- * 99 GFLOP/s).
+ * B at each step of a sequence. B is put once per run into the order that the inner loop reads:
+ * without that each of the products would do so again (bench/gemm.c: lstm step).
  *
  * Rows are cut into parts; parts run on any thread, several at a time.
  */
@@ -16,11 +15,9 @@ typedef struct wf_packed wf_packed;
 
 /* Products of `p->m` rows in parts of `share`; a, b and c need not be set, beta is 0. With `bias` a
  * row vector is added. Takes its workspace behind what `prep` says now, so that others must not
- * begin at 0 later. To be released with the plan. Errors: WF_NOMEM. */
+ * begin at 0 later. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_packed_prepare(wf_prep *prep, const wf_strided_product *p, int64_t share,
                                         bool bias, wf_packed **out, wf_err *err);
-/* NULL is fine. */
-void wf_packed_release(wf_packed *w);
 /* Reads B into the workspace of the run. */
 void wf_packed_load(const wf_packed *w, const wf_run *run, const void *b);
 /* C = A' B' (+ bias [n], when it was asked for) of one part, on the calling thread; a and c begin

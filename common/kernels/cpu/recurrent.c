@@ -185,23 +185,6 @@ static void read_attributes(const wf_node *n, wf_recurrent *v)
         v->relu[i] = activations->strings[i][0] == 'R' || activations->strings[i][0] == 'r';
 }
 
-static void release(void *state)
-{
-    wf_recurrent *v = state;
-
-    wf_product_release(v->input_way);
-    wf_product_release(v->dx);
-    wf_product_release(v->dx_more);
-    wf_product_release(v->dw);
-    wf_product_release(v->dr);
-    wf_packed_release(v->input_step);
-    wf_packed_release(v->dx_step);
-    wf_packed_release(v->state);
-    wf_packed_release(v->reset);
-    wf_packed_release(v->state_back);
-    wf_packed_release(v->reset_back);
-}
-
 static wf_status sequence_product(wf_prep *prep, const wf_recurrent *v, wf_product p, uint32_t then,
                                   wf_product_way **out, wf_err *err)
 {
@@ -330,7 +313,6 @@ static wf_status new_state(wf_prep *prep, wf_recurrent **out, wf_err *err)
     v->gates = v->kind == WF_LSTM ? 4 : v->kind == WF_GRU ? 3 : 1;
     read_attributes(prep->node, v);
     prep->state = v;
-    prep->release = release;
     *out = v;
     return WF_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/memdisk.c - inodes by number, so that a copy is a copy. Out of memory is an assertion:
+/* tests/kit/memdisk.c - inodes by number, so that a copy is a copy. Out of memory is an assertion:
  * the test machine has it, and a test must not mistake it for a fault of the disk. */
-#include "memdisk.h"
+#include "tests/kit/memdisk.h"
 #include "common/base/rng.h"
 
 #include <errno.h>

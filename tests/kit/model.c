@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/model.c */
-#include "tests/sim/model.h"
+/* tests/kit/model.c */
+#include "tests/kit/model.h"
 #include "common/base/rng.h"
-#include "tests/sim/world.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ static Weft__Variable *variable(wf_arena *a, const char *name, int64_t n)
 }
 
 /* Slices in the order of variables and offsets, dealt to the ps in turn. */
-static void slices(wf_arena *a, Weft__Setup *s, const wf_sim_spec *spec, uint32_t variable,
+static void slices(wf_arena *a, Weft__Setup *s, const wf_model_spec *spec, uint32_t variable,
                    uint64_t count, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -37,17 +36,17 @@ static void slices(wf_arena *a, Weft__Setup *s, const wf_sim_spec *spec, uint32_
     }
 }
 
-double wf_model_loss(const wf_sim_spec *spec, uint32_t epoch)
+double wf_model_loss(const wf_model_spec *spec, uint32_t epoch)
 {
     return (double)(wf_rng_u64((wf_rng_key){spec->seed, 78}, epoch) >> 11);
 }
 
-static uint32_t patience(const wf_sim_spec *spec)
+static uint32_t patience(const wf_model_spec *spec)
 {
     return 1 + spec->seed % 2;
 }
 
-void wf_model_epochs(const wf_sim_spec *spec, uint32_t *last, uint32_t *best)
+void wf_model_epochs(const wf_model_spec *spec, uint32_t *last, uint32_t *best)
 {
     *best = 0;
     for (*last = 0; *last + 1 < spec->epochs && *last - *best < patience(spec);) {
@@ -60,7 +59,7 @@ void wf_model_epochs(const wf_sim_spec *spec, uint32_t *last, uint32_t *best)
 /* A checkpoint after each epoch, or after those that are the best so far; or early stopping, which
  * goes back to the best. And a learning rate that is told to the ps anew, though what it is told is
  * what it was. */
-static void callbacks(wf_callbacks *c, const wf_sim_spec *spec)
+static void callbacks(wf_callbacks *c, const wf_model_spec *spec)
 {
     *c = (wf_callbacks){.n = 2, .rate = 1, .epochs = spec->epochs};
     c->rows[0] =
@@ -74,7 +73,8 @@ static void callbacks(wf_callbacks *c, const wf_sim_spec *spec)
     c->rows[1] = (wf_callback){.kind = WF_CALLBACK_RATE, .metric = "loss", .factor = 1};
 }
 
-wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared **out, wf_err *err)
+wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepared **out,
+                           wf_err *err)
 {
     uint32_t n_steps = WF_MODEL_STEP_SLICES * spec->ps, n_records = 2 * spec->ps;
     wf_prepared *p = calloc(1, sizeof *p);
@@ -125,7 +125,7 @@ wf_status wf_model_prepare(const wf_sim_spec *spec, const char *job, wf_prepared
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     p->every_steps = spec->every_steps;
-    p->keep = KEEP;
+    p->keep = spec->keep;
     p->evaluates = spec->evaluates;
     if (spec->restores_best || (spec->evaluates && spec->calls_back))
         callbacks(&p->callbacks, spec);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/memdisk.h - a disk in memory that can lose power, fill up and fail.
+/* tests/kit/memdisk.h - a disk in memory that can lose power, fill up and fail.
  *
  * It keeps the promise of common/base/disk.h and not a bit more: at a crash, of each file what was
  * written since its last sync is there, in part there, there as zeroes, or gone; of each folder any
@@ -8,8 +8,8 @@
  *
  * Every call counts from 1 and may be made to fail. One thread at a time.
  */
-#ifndef WF_TESTS_SIM_MEMDISK_H
-#define WF_TESTS_SIM_MEMDISK_H
+#ifndef WF_TESTS_KIT_MEMDISK_H
+#define WF_TESTS_KIT_MEMDISK_H
 
 #include "common/base/disk.h"
 #include <stdbool.h>

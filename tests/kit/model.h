@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/kit/model.h - the ledger model (tests/sim/sim.h) as a compiled job. */
+#ifndef WF_TESTS_KIT_MODEL_H
+#define WF_TESTS_KIT_MODEL_H
+
+#include "common/base/status.h"
+#include "master/master.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WF_MODEL_STEPS = 0, WF_MODEL_RECORDS = 1, WF_MODEL_STEP_SLICES = 2 };
+
+typedef struct wf_model_spec {
+    uint64_t seed;
+    uint32_t ps, records, batch, epochs, every_steps, keep;
+    bool evaluates, calls_back;
+    bool restores_best; /* early stopping that ends the job with its best weights */
+} wf_model_spec;
+
+/* The loss after an epoch, from 0; and how early stopping judges these: the last epoch that is
+ * trained, and the best. */
+double wf_model_loss(const wf_model_spec *spec, uint32_t epoch);
+void wf_model_epochs(const wf_model_spec *spec, uint32_t *last, uint32_t *best);
+
+/* What wf_master_ops.prepare gives in tests. */
+WF_MUST_USE wf_status wf_model_prepare(const wf_model_spec *spec, const char *job,
+                                       wf_prepared **out, wf_err *err);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/master_asks.c - what cannot be done is answered in one sentence, and changes nothing.
+ */
+#include "common/wire/control.h"
+#include "master_stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Text that no record of the journal has room for, though a message has. */
+enum { TOO_LONG = 9 << 20 };
+
+static Weft__Ask ask_of(const char *command, const char *job)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+
+    ask.command = (char *)command;
+    ask.job = (char *)job;
+    ask.from_step = -1;
+    return ask;
+}
+
+static void refused(stage *s, const char *command, const char *job, wf_status status,
+                    const char *words)
+{
+    Weft__Ask ask = ask_of(command, job);
+
+    stage_refused(s, &ask, status, words);
+}
+
+static void submit(stage *s, const char *job, const char *text)
+{
+    assert_int_equal(wf_master_submit(s->master, job, text, "", false, NULL), WF_OK);
+}
+
+static void field_says(stage *s, const char *job, const char *field, const char *words)
+{
+    char *text = stage_job_field(s, job, field);
+
+    if (!strstr(text, words))
+        fail_msg("%s of %s is %s, which does not say %s", field, job, text, words);
+    free(text);
+}
+
+static void stop(stage *s, const char *job)
+{
+    Weft__Ask ask = ask_of("stop", job);
+
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+}
+
+static void let_nobody_train(stage *s)
+{
+    s->players[1].lazy = s->players[2].lazy = true;
+}
+
+static void what_the_master_does_not_know_is_said(void **state)
+{
+    stage *s = *state;
+
+    stage_cast(s);
+    refused(s, "dance", "", WF_UNSUPPORTED, "knows no command \"dance\"");
+    refused(s, "stop", "nobody", WF_NOTFOUND, "no job named nobody");
+    refused(s, "recover", "nobody", WF_NOTFOUND, "no job named nobody");
+}
+
+static void a_question_that_is_none_is_answered(void **state)
+{
+    stage *s = *state;
+    stage_player *client;
+    wf_msg *m;
+
+    stage_cast(s);
+    client = &s->players[3];
+    m = stage_message(client, WF_ASK);
+    memset(wf_msg_control(m, 64), 0xff, 64);
+    stage_send(client, &m);
+    stage_turn(s, 0);
+    assert_int_equal(s->rc, WF_OK);
+    assert_true(client->answered);
+    assert_int_equal(client->answer.status, WF_PROTO);
+    assert_true(client->answer.what[0]);
+}
+
+static void no_job_has_the_name_of_a_path(void **state)
+{
+    static const char *const names[] = {"", "../up", ".hidden", "a b", "Job", "job/two"};
+    char long_name[80];
+    stage *s = *state;
+
+    stage_cast(s);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        refused(s, "submit", names[i], WF_USAGE, "is no name for a job");
+    memset(long_name, 'a', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = 0;
+    refused(s, "submit", long_name, WF_USAGE, "is no name for a job");
+}
+
+static void a_name_is_taken_once(void **state)
+{
+    stage *s = *state;
+    Weft__Ask again = ask_of("submit", "one");
+
+    stage_cast(s);
+    let_nobody_train(s);
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    refused(s, "submit", "one", WF_EXISTS, "a job named one is there already (running)");
+    again.resume = true;
+    stage_refused(s, &again, WF_EXISTS, "job one is running");
+}
+
+/* It would be in memory only: after a restart nobody would know its text. */
+static void a_text_without_room_in_the_journal_is_refused(void **state)
+{
+    stage *s = *state;
+    Weft__Ask ask = ask_of("submit", "large");
+    char *text = calloc(1, TOO_LONG + 1);
+
+    assert_non_null(text);
+    memset(text, '#', TOO_LONG);
+    stage_cast(s);
+    ask.text = text;
+    stage_refused(s, &ask, WF_FULL, "bytes");
+    assert_string_equal(wf_master_job_state(s->master, "large"), "");
+    submit(s, "one", "bad");
+    s->compiled = (stage_answer){WF_USAGE, "job.yaml:3: unknown key \"modle\""};
+    stage_until(s, "one", "failed");
+    ask.job = "one";
+    ask.resume = true;
+    stage_refused(s, &ask, WF_FULL, "bytes");
+    free(text);
+}
+
+static void the_list_of_jobs_has_an_end(void **state)
+{
+    stage *s = *state;
+    char name[16];
+    wf_err err;
+
+    s->compiled = (stage_answer){WF_USAGE, "no"};
+    for (int i = 0; i < 4096; i++) {
+        snprintf(name, sizeof name, "job-%d", i);
+        submit(s, name, "bad");
+    }
+    assert_int_equal(wf_master_submit(s->master, "one-more", "bad", "", false, &err), WF_FULL);
+    assert_non_null(strstr(err.what, "4096 jobs"));
+    assert_string_equal(wf_master_job_state(s->master, "one-more"), "");
+}
+
+static void a_job_that_does_not_compile_says_why_and_the_next_one_runs(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    s->compiled = (stage_answer){WF_SHAPE, "Gemm \"fc1\": A is [32, 784], B is [10, 784]"};
+    submit(s, "one", "bad");
+    submit(s, "two", "ledger");
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "Gemm \\\"fc1\\\": A is [32, 784], B is [10, 784]");
+    field_says(s, "one", "mend", "mend it");
+    stage_until(s, "two", "done");
+    /* Whoever has mended the file that it names asks for it again. */
+    s->compiled.status = WF_OK;
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_until(s, "one", "done");
+    field_says(s, "one", "reason", "\"\"");
+}
+
+/* It would read and write the checkpoints of the other. */
+static void a_file_of_another_job_is_never_run(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    submit(s, "one", "others");
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "job one was submitted with the file of job another");
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_turn(s, 20);
+    stage_turn(s, 20);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
+    field_says(s, "one", "reason", "job one was submitted with the file of job another");
+}
+
+static void a_job_that_no_message_can_carry_fails(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    s->wide = (size_t)63 << 20;
+    submit(s, "one", "wide");
+    for (int i = 0; i < 2; i++) {
+        stage_until(s, "one", "failed");
+        field_says(s, "one", "reason", "that is too much");
+        field_says(s, "one", "mend", "make large constants of the model initializers");
+        assert_int_equal(s->players[0].heard[WF_SETUP], 0);
+        assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+        stage_turn(s, 20);
+    }
+}
+
+static void a_running_job_is_not_recovered(void **state)
+{
+    stage *s = *state;
+    Weft__Ask ask = ask_of("recover", "one");
+    char *change[1] = {"epochs=3"};
+    char *before, *after;
+
+    stage_cast(s);
+    let_nobody_train(s);
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    before = stage_picture(s);
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK); /* it recovers by itself */
+    after = stage_picture(s);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    ask.from_step = 8;
+    stage_refused(s, &ask, WF_EXISTS, "job one is running");
+    ask.from_step = -1;
+    ask.set = change;
+    ask.n_set = 1;
+    stage_refused(s, &ask, WF_EXISTS, "job one is running");
+}
+
+static void a_job_that_is_over_is_not_stopped(void **state)
+{
+    stage *s = *state;
+    Weft__Ask recover = ask_of("recover", "one");
+
+    stage_cast(s);
+    submit(s, "one", "ledger");
+    submit(s, "two", "ledger");
+    submit(s, "three", "ledger");
+    stop(s, "two"); /* queued: at once */
+    assert_string_equal(wf_master_job_state(s->master, "two"), "stopped");
+    stage_until(s, "one", "done");
+    stage_until(s, "three", "done");
+    stage_turn(s, 20);
+    refused(s, "stop", "two", WF_INVALID, "job two is stopped already");
+    refused(s, "stop", "one", WF_INVALID, "job one is done already");
+    refused(s, "recover", "one", WF_EXISTS, "job one is done");
+    recover.from_step = 999; /* no such checkpoint: it fails, and says so */
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_until(s, "one", "failed");
+    field_says(s, "one", "reason", "999");
+    refused(s, "stop", "one", WF_INVALID, "job one is failed already");
+}
+
+static void a_job_is_stopped_once_and_asked_twice(void **state)
+{
+    stage *s = *state;
+    size_t journal;
+
+    stage_cast(s);
+    let_nobody_train(s);
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    stop(s, "one");
+    assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
+    journal = stage_journal_bytes(s);
+    stop(s, "one");
+    assert_int_equal(journal, stage_journal_bytes(s));
+}
+
+static void what_may_not_change_is_refused_with_the_text_as_it_was(void **state)
+{
+    static const char *const bad[] = {"model=x",   "epochs",
+                                      "epochs=",   "optimizer.learning_rate=1 2",
+                                      "epochs=-3", "optimizer.no_such_option=1"};
+    static const char text[] = "job: one\nmodel: {input: {x: [2]}, layers: [{dense: {units: 1}}]}\n"
+                               "loss: mean_squared_error\n"
+                               "data: {format: synthetic, synthetic: {records: 8}}\n"
+                               "batch: 2\nepochs: 1\noptimizer: sgd\n";
+    stage *s = *state;
+    Weft__Ask ask = ask_of("recover", "one");
+
+    stage_cast(s);
+    submit(s, "one", text);
+    submit(s, "two", text);
+    stage_until(s, "one", "done");
+    stage_until(s, "two", "done");
+    ask.n_set = 2;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *set[2] = {"epochs=3", (char *)bad[i]};
+
+        ask.set = set;
+        stage_refused(s, &ask, WF_USAGE, "");
+        field_says(s, "one", "set", "\"\"");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STAGED(what_the_master_does_not_know_is_said),
+        STAGED(a_question_that_is_none_is_answered),
+        STAGED(no_job_has_the_name_of_a_path),
+        STAGED(a_name_is_taken_once),
+        STAGED(a_text_without_room_in_the_journal_is_refused),
+        STAGED(the_list_of_jobs_has_an_end),
+        STAGED(a_job_that_does_not_compile_says_why_and_the_next_one_runs),
+        STAGED(a_file_of_another_job_is_never_run),
+        STAGED(a_job_that_no_message_can_carry_fails),
+        STAGED(a_running_job_is_not_recovered),
+        STAGED(a_job_that_is_over_is_not_stopped),
+        STAGED(a_job_is_stopped_once_and_asked_twice),
+        STAGED(what_may_not_change_is_refused_with_the_text_as_it_was),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/master_disk.c - a disk that fails: each call in turn, under the journal and under
+ * checkpoints. Nothing is acknowledged that is not on disk; what was refused is as it was; and with
+ * the disk mended all goes on. */
+#include "ckpt_make.h"
+#include "master_stage.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST_CALLS = 400, MOST_LIVES = 20 };
+
+static Weft__Ask ask_of(const char *command, const char *job)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+
+    ask.command = (char *)command;
+    ask.job = (char *)job;
+    ask.text = "ledger";
+    ask.from_step = -1;
+    return ask;
+}
+
+static void field_says(stage *s, const char *job, const char *field, const char *words)
+{
+    char *text = stage_job_field(s, job, field);
+
+    if (!strstr(text, words))
+        fail_msg("%s of %s is %s, which does not say %s", field, job, text, words);
+    free(text);
+}
+
+static void submit_one(stage *s)
+{
+    assert_int_equal(wf_master_submit(s->master, "one", "ledger", "", false, NULL), WF_OK);
+}
+
+static stage *begin_cast(void)
+{
+    stage *s = stage_new();
+
+    stage_cast(s);
+    return s;
+}
+
+/* The master that ended on its journal begins again, after a power failure as well. */
+static void raise_again(stage *s, bool power_fails, uint64_t seed)
+{
+    assert_int_equal(s->rc, WF_IO);
+    assert_non_null(strstr(s->err.what, "the master's journal"));
+    if (power_fails)
+        wf_memdisk_crash(s->disk, seed);
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_OK);
+    for (int ms = 0; ms < 1000; ms += 100)
+        stage_turn(s, 100);
+}
+
+/* One command, with the n-th call of the disk failing from there, until none fails. Where it was
+ * answered with success, it is so for good; where it was not, it can be asked again. */
+static void under_a_failing_disk(stage *prepare(void), const Weft__Ask *ask, const char *then)
+{
+    bool failed = true;
+
+    for (uint64_t n = 1; failed; n++) {
+        for (int power_fails = 0; power_fails < 2; power_fails++) {
+            stage *s = prepare();
+            const wf_err *said;
+
+            wf_memdisk_fail(s->disk, n, EIO, false);
+            said = stage_ask(s, ask);
+            failed = s->master == NULL;
+            if (failed) {
+                assert_null(said);
+                raise_again(s, power_fails, n);
+                said = stage_ask(s, ask);
+                assert_non_null(said);
+                /* What was on disk before the failure was noticed may have come to be. */
+                assert_true(said->status == WF_OK || said->status == WF_EXISTS ||
+                            said->status == WF_INVALID);
+            } else {
+                assert_int_equal(said->status, WF_OK);
+            }
+            wf_memdisk_fail(s->disk, 0, 0, false);
+            stage_until(s, ask->job, then);
+            stage_free(&s);
+        }
+        assert_true(n < MOST_CALLS);
+    }
+}
+
+static void a_submit_is_on_disk_or_was_not_acknowledged(void **state)
+{
+    Weft__Ask ask = ask_of("submit", "one");
+
+    (void)state;
+    under_a_failing_disk(begin_cast, &ask, "done");
+}
+
+static stage *with_a_running_job(void)
+{
+    stage *s = begin_cast();
+
+    s->players[1].lazy = s->players[2].lazy = true;
+    stage_run(s, "one");
+    stage_turn(s, 0);
+    return s;
+}
+
+static void a_stop_is_on_disk_or_was_not_acknowledged(void **state)
+{
+    Weft__Ask ask = ask_of("stop", "one");
+    stage *s;
+
+    (void)state;
+    for (uint64_t n = 1; n <= 2; n++) {
+        s = with_a_running_job();
+        wf_memdisk_fail(s->disk, n, ENOSPC, false);
+        assert_null(stage_ask(s, &ask));
+        raise_again(s, false, n);
+        /* What was written and not synced may be there. */
+        assert_true(strcmp(wf_master_job_state(s->master, "one"), "running") == 0 || n == 2);
+        assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+        assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
+        stage_kill(s);
+        stage_raise(s); /* it does not forget that it was asked */
+        for (int ms = 0; ms < 1000; ms += 100)
+            stage_turn(s, 100);
+        assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
+        stage_free(&s);
+    }
+}
+
+static stage *with_a_job_that_failed(void)
+{
+    stage *s = begin_cast();
+
+    s->compiled = (stage_answer){WF_USAGE, "no"};
+    assert_int_equal(wf_master_submit(s->master, "one", "bad", "", false, NULL), WF_OK);
+    stage_until(s, "one", "failed");
+    s->compiled.status = WF_OK;
+    return s;
+}
+
+static void a_recover_is_on_disk_or_was_not_acknowledged(void **state)
+{
+    Weft__Ask ask = ask_of("recover", "one");
+
+    (void)state;
+    under_a_failing_disk(with_a_job_that_failed, &ask, "done");
+}
+
+/* A whole job, in which one call of the disk fails: the journal's end the master, which begins
+ * again; those under the first values delay the job. */
+static void a_job_outlives_any_call_that_fails(void **state)
+{
+    uint64_t calls;
+    stage *s = begin_cast();
+
+    (void)state;
+    calls = wf_memdisk_calls(s->disk);
+    submit_one(s);
+    stage_until(s, "one", "done");
+    calls = wf_memdisk_calls(s->disk) - calls;
+    stage_free(&s);
+    assert_true(calls > 20 && calls < MOST_CALLS);
+    for (uint64_t n = 1; n <= calls; n++) {
+        s = begin_cast();
+        wf_memdisk_fail(s->disk, n, EIO, false);
+        if (wf_master_submit(s->master, "one", "ledger", "", false, &s->err) != WF_OK) {
+            s->rc = s->err.status;
+            stage_kill(s);
+        }
+        for (int lives = 0; !s->master || strcmp(wf_master_job_state(s->master, "one"), "done");) {
+            if (!s->master) {
+                raise_again(s, n % 2, n);
+                assert_true(++lives < MOST_LIVES);
+                if (!wf_master_job_state(s->master, "one")[0])
+                    assert_int_equal(wf_master_submit(s->master, "one", "ledger", "", false, NULL),
+                                     WF_OK);
+            }
+            assert_string_not_equal(wf_master_job_state(s->master, "one"), "failed");
+            stage_turn(s, 20);
+            assert_true(s->now_ns < INT64_C(60000000000));
+        }
+        stage_free(&s);
+    }
+}
+
+static void a_full_disk_delays_the_first_values_and_says_so(void **state)
+{
+    uint32_t waited = 0;
+
+    (void)state;
+    for (uint64_t n = 1; n < 60; n++) {
+        stage *s = begin_cast();
+        char *reason;
+
+        submit_one(s);
+        wf_memdisk_fail(s->disk, n, ENOSPC, false);
+        stage_turn(s, 20);
+        if (s->master) {
+            reason = stage_job_field(s, "one", "reason");
+            if (strstr(reason, "No space left on device")) {
+                waited++;
+                field_says(s, "one", "events", "job.waits");
+                field_says(s, "one", "state", "waiting");
+                field_says(s, "one", "generation", "0");
+            }
+            free(reason);
+            stage_until(s, "one", "done");
+            field_says(s, "one", "generation", "1");
+            field_says(s, "one", "reason", "\"\"");
+        }
+        stage_free(&s);
+    }
+    assert_true(waited > 5);
+}
+
+/* A checkpoint that has stepped aside for one that never came, and that one's folder. */
+static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
+{
+    static const char left[] = "/ckpt/one/.tmp-g1-c9-0000000000000abc";
+    stage *s = *state;
+    wf_disk *disk = wf_memdisk_disk(s->disk);
+    wf_arena *arena = wf_arena_new(0);
+    const char *const *names = NULL;
+    wf_disk_file *f = NULL;
+    size_t n = 0, size;
+
+    s->model.epochs = 5;
+    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/one", NULL), WF_OK);
+    assert_int_equal(
+        make_ckpt(disk, "/ckpt", "one", "ledger", (wf_cut_id){1, 1, 0xabc}, 100, 3, NULL), WF_OK);
+    assert_int_equal(
+        wf_disk_rename(disk, "/ckpt/one/step-00000100", "/ckpt/one/.old-step-00000100", NULL),
+        WF_OK);
+    assert_int_equal(wf_disk_make_dir(disk, left, NULL), WF_OK);
+    assert_int_equal(
+        wf_disk_open(disk, "/ckpt/one/.tmp-g1-c9-0000000000000abc/shard", WF_DISK_CREATE, &f, NULL),
+        WF_OK);
+    assert_int_equal(wf_disk_close(&f, NULL), WF_OK);
+    stage_cast(s);
+    submit_one(s);
+    for (int i = 0; i < 20 && !s->players[0].heard[WF_SETUP]; i++)
+        stage_turn(s, 20);
+    field_says(s, "one", "events", "generation 1 begins from step 100");
+    assert_null(wf_memdisk_bytes(s->disk, "/ckpt/one/initial.safetensors", &size));
+    assert_int_equal(wf_disk_list(disk, "/ckpt/one", arena, &names, &n, NULL), WF_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_int_not_equal(names[i][0], '.');
+    wf_arena_free(&arena);
+}
+
+static void a_checkpoint_that_fails_costs_that_one_only(void **state)
+{
+    Weft__Ask recover = ask_of("recover", "one");
+    stage *s = *state;
+
+    stage_cast(s);
+    s->players[1].saved = s->players[2].saved =
+        (stage_answer){WF_IO, "checkpoint at step 16: No space left on device"};
+    submit_one(s);
+    stage_until(s, "one", "failed"); /* the last one was tried three times */
+    field_says(s, "one", "reason", "the last checkpoint could not be written");
+    field_says(s, "one", "reason", "No space left on device");
+    field_says(s, "one", "checkpoints", "0");
+    field_says(s, "one", "failed_checkpoints", "3");
+    field_says(s, "one", "epoch_trained", "64");
+    s->players[1].saved = s->players[2].saved = (stage_answer){WF_OK, ""};
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_until(s, "one", "done");
+    field_says(s, "one", "checkpoints", "1");
+}
+
+static void an_evaluation_that_fails_is_said_and_training_goes_on(void **state)
+{
+    stage *s = *state;
+
+    s->model.evaluates = true;
+    stage_cast(s);
+    s->players[1].evaluated = (stage_answer){WF_IO, "cannot read t10k-images"};
+    s->players[1].evaluates_before = 1;
+    submit_one(s);
+    stage_until(s, "one", "done");
+    field_says(s, "one", "events", "epoch 1: loss 1.5000");
+    field_says(s, "one", "events", "epoch 2: failed: cannot read t10k-images\"");
+    field_says(s, "one", "eval_epoch", "1");
+    field_says(s, "one", "reason", "\"\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_submit_is_on_disk_or_was_not_acknowledged),
+        cmocka_unit_test(a_stop_is_on_disk_or_was_not_acknowledged),
+        cmocka_unit_test(a_recover_is_on_disk_or_was_not_acknowledged),
+        cmocka_unit_test(a_job_outlives_any_call_that_fails),
+        cmocka_unit_test(a_full_disk_delays_the_first_values_and_says_so),
+        STAGED(what_a_crash_left_is_tidied_before_a_generation_begins),
+        STAGED(a_checkpoint_that_fails_costs_that_one_only),
+        STAGED(an_evaluation_that_fails_is_said_and_training_goes_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
