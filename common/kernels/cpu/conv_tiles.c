@@ -206,10 +206,10 @@ static bool wants(const wf_conv *v)
 {
     bool data = v->pass == WF_CONV_DATA;
 
-    return v->bf16 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
-           v->s.w.kernel[0] == 1 && v->pass != WF_CONV_WEIGHTS && v->batch > 0 &&
-           v->s.in_size > 0 && v->s.out_size > 0 && (data ? v->c : v->m) >= CHANNELS &&
-           (data ? v->m : v->c * v->s.taps) >= CHANNELS;
+    return v->bf16 && wf_tile_planes_fit(v) && v->groups == 1 && v->s.in[0] == 1 &&
+           v->s.out[0] == 1 && v->s.w.kernel[0] == 1 && v->pass != WF_CONV_WEIGHTS &&
+           v->batch > 0 && v->s.in_size > 0 && v->s.out_size > 0 &&
+           (data ? v->c : v->m) >= CHANNELS && (data ? v->m : v->c * v->s.taps) >= CHANNELS;
 }
 
 static bool is_filled(const by_tiles *own)

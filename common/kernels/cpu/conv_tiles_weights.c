@@ -200,9 +200,9 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
 
 static bool wants(const wf_conv *v)
 {
-    return v->bf16 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
-           v->s.w.kernel[0] == 1 && v->pass == WF_CONV_WEIGHTS && v->batch > 0 &&
-           v->s.in_size > 0 && v->s.out_size > 0 && v->m >= CHANNELS &&
+    return v->bf16 && wf_tile_planes_fit(v) && v->groups == 1 && v->s.in[0] == 1 &&
+           v->s.out[0] == 1 && v->s.w.kernel[0] == 1 && v->pass == WF_CONV_WEIGHTS &&
+           v->batch > 0 && v->s.in_size > 0 && v->s.out_size > 0 && v->m >= CHANNELS &&
            v->c * v->s.taps >= CHANNELS;
 }
 

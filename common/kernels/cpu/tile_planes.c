@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Elements that a stride, and a window, may span. */
+enum { MOST_STRIDE = 64, MOST_REACH = 1 << 14 };
+
 /* One axis: what a tap of it reads. */
 typedef struct hop {
     int64_t tap, phase, by; /* `by` elements of the phase from the result's number */
@@ -148,6 +151,18 @@ static void fold(wf_tile_planes *p, const wf_conv *v)
     p->rows = v->s.out[1];
     p->taps[p->n_taps++] = (wf_plane_tap){0};
     p->grids[0] = (wf_plane_grid){.results = {.n = {v->s.out[1], v->s.out[2]}}, .n_taps = 1};
+}
+
+bool wf_tile_planes_fit(const wf_conv *v)
+{
+    const wf_window *w = &v->s.w;
+    bool fit = v->s.taps <= MOST_REACH;
+
+    for (int i = 1; i < WF_WINDOW_AXES; i++)
+        fit = fit && w->stride[i] <= MOST_STRIDE && w->dilation[i] <= MOST_REACH &&
+              w->kernel[i] <= MOST_REACH && w->kernel[i] * w->dilation[i] <= MOST_REACH &&
+              w->before[i] >= -MOST_REACH && w->before[i] <= MOST_REACH;
+    return fit;
 }
 
 wf_status wf_tile_planes_make(wf_arena *arena, const wf_conv *v, bool folded, wf_tile_planes *out,

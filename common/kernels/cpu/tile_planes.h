@@ -46,6 +46,9 @@ typedef struct wf_tile_planes {
     const wf_spatial *s;
 } wf_tile_planes;
 
+/* Whether strides and windows are such as networks have: there is a plane for each phase of a
+ * stride, and each is as much larger than the image as a window reaches. */
+bool wf_tile_planes_fit(const wf_conv *v);
 /* Of the pass of v; that of WEIGHTS is FORWARD's. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_tile_planes_make(wf_arena *arena, const wf_conv *v, bool folded,
                                           wf_tile_planes *out, wf_err *err);
