@@ -16,6 +16,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether all operations of the ONNX domain are such as have not changed from opset 9 to 13, but
+ * for the types that they take: scikit-learn's models name the oldest opset that has what they use.
+ */
+static bool is_unchanged(const Weft__Onnx__Graph *graph)
+{
+    static const char *const same[] = {"Add",    "ArgMax",  "Cast",     "Concat", "Div",
+                                       "Gather", "Gemm",    "Identity", "MatMul", "Mul",
+                                       "Relu",   "Reshape", "Sigmoid",  "Sub",    "Tanh"};
+
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Weft__Onnx__Node *p = graph->node[i];
+        bool found = wf_onnx_domain(p)[0] != 0;
+
+        for (size_t k = 0; k < WF_COUNT(same); k++)
+            found = found || strcmp(wf_onnx_op(p), same[k]) == 0;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 /* The opset of the ONNX domain, 0 when the file names none. */
 static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_err *err)
 {
@@ -32,6 +53,8 @@ static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_e
             return wf_fail(err, WF_UNSUPPORTED, "read it with the weft that wrote it",
                            "version %" PRId64 " of ai.weft; this weft has version 1", set->version);
     }
+    if (*opset >= 9 && *opset < WF_OPSET_OLDEST && is_unchanged(model->graph))
+        *opset = WF_OPSET_OLDEST;
     if (*opset && (*opset < WF_OPSET_OLDEST ||
                    *opset > (ours ? (int64_t)WF_OPSET_WRITTEN : (int64_t)WF_OPSET_NEWEST)))
         return wf_fail(err, WF_UNSUPPORTED,

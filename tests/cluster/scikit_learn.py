@@ -119,7 +119,7 @@ def what_scikit_learn_fitted_trains_on(weft):
                                                  if kind == "number" else 0)
             model.fit(x[:24], noisy)
             options = {id(model): {"zipmap": False}} if hasattr(model, "predict_proba") else None
-            train(c, name, to_onnx(model, x[:1], options=options, target_opset=17), kind, x, labels[kind])
+            train(c, name, to_onnx(model, x[:1], options=options), kind, x, labels[kind])
 
 
 main([linear_classifiers_train, what_scikit_learn_fitted_trains_on])

@@ -246,6 +246,9 @@ def scikit_learn():
                 intercepts=list(map(float, f32(3))), classlabels_ints=[2, 5, 9], multi_class=1,
                 post_transform=transform), ml("Normalizer", "p", "y", norm="L1")],
             {"x": x}, "label y", types=classes), {"x": x}
+    yield "LinearClassifier and Cast of opset 9", model(
+        [ml("LinearClassifier", "x", "l p", **two), node("Cast", "l", "label", to=TensorProto.INT64),
+         node("Identity", "p", "y")], {"x": x}, "label y", opset=9, types=classes), {"x": x}
     yield "ArrayFeatureExtractor", model(
         [node("ArgMax", "x", "at", axis=1), ml("ArrayFeatureExtractor", "names at", "z"),
          node("Reshape", "z shape", "label")], {"x": x}, "label",
