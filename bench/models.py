@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of training beside PyTorch's, model by model, in one run on the same cores.
 
-models.py [--build DIR] [--threads 2] [--only mlp-32,lenet] [--bf16] [--keras PYTHON --peers DIR]
+models.py [--build DIR] [--threads 2] [--only mlp-32,lenet] [--bf16] [--as-installed]
+              [--keras PYTHON --peers DIR]
 
 Each network is written once, in PyTorch, and exported: both sides train the same graph with the same
 optimizer on data of the same shapes, one worker, no network. The rate of a side is the median of five
 windows; PyTorch's is the better of eager and compiled (channels last where there are images). --bf16
 sets `compute: bfloat16` beside autocast. Memory is what training adds to a process that holds the
-weights: the most that was resident, less what was before the first step. --peers: DIR/keras_train.py's XLA loop for the MLP. Prints a
-table and, last, the ratios. Python is one with torch, onnx and numpy.
+weights: the most that was resident, less what was before the first step. PyTorch is told to flush
+subnormal numbers, as weft does; --as-installed leaves it as it comes. --peers: DIR/keras_train.py's XLA
+loop for the MLP. Prints a table and, last, the ratios. Python is one with torch, onnx and numpy.
 """
 import argparse
 import os
@@ -147,7 +149,7 @@ def train(case, threads, options):
     network, batch, count, _, _ = CASES[case]
     torch.manual_seed(0)
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)  # as weft does
+    torch.set_flush_denormal("as_installed" not in options)  # weft does
     model = networks()[network]()
     x, y = (torch.from_numpy(a) for a in data(network, records(network, batch)))
     if "channels_last" in options:
@@ -274,6 +276,7 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--only", default=",".join(CASES))
     p.add_argument("--bf16", action="store_true")
+    p.add_argument("--as-installed", action="store_true", help="PyTorch keeps subnormals, as it does untold")
     p.add_argument("--keras", help="Python with TensorFlow")
     p.add_argument("--peers", help="folder of keras_train.py")
     p.add_argument("--train", help=argparse.SUPPRESS)
@@ -298,7 +301,8 @@ def main():
             best = 0
             last = ["channels_last"] if network in ("lenet", "resnet18") else []
             for how in ([], ["compile"]):
-                options = how + last + (["bf16"] if a.bf16 else [])
+                options = how + last + (["bf16"] if a.bf16 else []) + \
+                    (["as_installed"] if a.as_installed else [])
                 rates = peer(case, a.threads, options)
                 show("torch " + " ".join(options or ["eager"]), rates)
                 best = max(best, rates[0])
