@@ -47,4 +47,10 @@ static inline size_t wf_align_up(size_t n, size_t align)
 #define WF_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define WF_MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* n / unit, rounded up, of numbers that are not negative. */
+static inline int64_t wf_ceil_div(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit;
+}
+
 #endif

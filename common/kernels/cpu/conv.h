@@ -45,6 +45,22 @@ typedef struct wf_conv_tensors {
     const char *bias; /* forward: [groups m]; data: [groups c]; or NULL */
 } wf_conv_tensors;
 
+/* The same in f32, for a pass that does not make weights: what it reads beside them, and makes. */
+typedef struct wf_conv_f32 {
+    const float *w, *from, *bias;
+    float *to;
+} wf_conv_f32;
+
+static inline wf_conv_f32 wf_conv_f32_of(const wf_conv *v, const wf_conv_tensors *t)
+{
+    bool data = v->pass == WF_CONV_DATA;
+
+    return (wf_conv_f32){.w = (const float *)(void *)t->w,
+                         .from = (const float *)(void *)(data ? t->y : t->x),
+                         .bias = (const float *)(const void *)t->bias,
+                         .to = (float *)(void *)(data ? t->x : t->y)};
+}
+
 struct wf_conv_way {
     const char *name;
     /* Sets *state, and prep->workspace_bytes, if this way computes the shape; *state stays NULL if

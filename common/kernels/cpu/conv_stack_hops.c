@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/conv_stack_hops.c */
-#include "common/kernels/cpu/conv_stacks.h"
 #include "common/base/size.h"
+#include "common/kernels/cpu/conv_stacks.h"
 
 /* Pixels times taps: lists are not longer. */
 enum { MOST_HOPS = 1 << 14, CHANNELS = 16, STACK = 32 };

@@ -29,15 +29,9 @@ typedef struct by_stacks {
 typedef struct job {
     const wf_conv *v;
     const by_stacks *own;
-    const float *w, *from, *bias;
-    float *to;
+    wf_conv_f32 f;
     char *workspace;
 } job;
-
-static int64_t up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit;
-}
 
 static int64_t panel_bytes(const by_stacks *own)
 {
@@ -54,7 +48,7 @@ static void pack_weights(void *arg, int64_t begin, int64_t end)
 
     for (int64_t i = begin; i < end; i++)
         for (int64_t t = 0; t < own->taps; t++) {
-            wf_strided from = {j->w + i * WF_TILE * (data ? own->taps : row) + t, row, own->taps};
+            wf_strided from = {j->f.w + i * WF_TILE * (data ? own->taps : row) + t, row, own->taps};
 
             wf_tiles_pack(from, data ? WF_ACROSS_K : WF_ALONG_K, false,
                           WF_MIN(own->results - i * WF_TILE, (int64_t)WF_TILE), own->channels,
@@ -70,7 +64,7 @@ static void stack(const job *j, int64_t first, int64_t n, char *part)
 
     for (int64_t c = 0; c < 2 * WF_TILE * own->steps; c += 2)
         for (int64_t i = 0; i < STACK; i += WF_TILE)
-            wf_tiles_stack(j->from + (first + i) * image + c * size, size, image,
+            wf_tiles_stack(j->f.from + (first + i) * image + c * size, size, image,
                            c < own->channels ? n - i : 0, c + 1 < own->channels ? n - i : 0, size,
                            part + c / 2 * own->row + i * 4, STACK * 4);
 }
@@ -89,7 +83,8 @@ static void multiply(const job *j, int64_t tile, int64_t from, int64_t to, const
                   .b_next = 64,
                   .b_step = WF_TILE * own->row,
                   .steps = own->steps,
-                  .rows = (int)WF_MIN(up(own->results - tile * WF_TILE, WF_TILE), INT64_C(2)),
+                  .rows =
+                      (int)WF_MIN(wf_ceil_div(own->results - tile * WF_TILE, WF_TILE), INT64_C(2)),
                   .columns = n > WF_TILE ? 2 : 1,
                   .c_row = PIXELS * STACK};
 
@@ -118,8 +113,8 @@ static void make_results(const job *j, int64_t first, int64_t n, char *part)
             for (int64_t m = map; m < WF_MIN(map + WF_TILE_BLOCK, own->results); m++)
                 for (int64_t i = 0; i < n; i += WF_TILE)
                     wf_tiles_unstack(sums + (m - map) * PIXELS * STACK + i, STACK, pixels, n - i,
-                                     j->bias ? j->bias[m] : 0,
-                                     j->to + ((first + i) * own->results + m) * size + p,
+                                     j->f.bias ? j->f.bias[m] : 0,
+                                     j->f.to + ((first + i) * own->results + m) * size + p,
                                      own->results * size);
         }
 }
@@ -147,16 +142,9 @@ static void part_range(void *arg, int64_t begin, int64_t end)
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
 {
     const by_stacks *own = v->state;
-    bool data = v->pass == WF_CONV_DATA;
-    job j = {v,
-             own,
-             (const float *)(void *)t->w,
-             (const float *)(void *)(data ? t->y : t->x),
-             (const float *)(const void *)t->bias,
-             (float *)(void *)(data ? t->x : t->y),
-             run->workspace};
+    job j = {v, own, wf_conv_f32_of(v, t), run->workspace};
 
-    wf_pool_for(run->pool, up(own->results, WF_TILE), 1, pack_weights, &j);
+    wf_pool_for(run->pool, wf_ceil_div(own->results, WF_TILE), 1, pack_weights, &j);
     wf_pool_for(run->pool, own->parts, 1, part_range, &j);
 }
 
@@ -173,7 +161,7 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
         return wf_fail_nomem(err, sizeof *own);
     own->channels = data ? v->m : v->c;
     own->results = data ? v->c : v->m;
-    own->steps = up(own->channels, WF_TILE_K);
+    own->steps = wf_ceil_div(own->channels, WF_TILE_K);
     own->taps = v->s.taps;
     /* An odd number of lines: rows of a tile then lie in different sets of a cache. */
     own->row = ((data ? v->s.out_size : v->s.in_size) * STACK * 4 / 64 | 1) * 64;
@@ -181,9 +169,9 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
         return WF_OK;
     WF_TRY(wf_stack_hops_by_result(prep->arena, v, own->steps * WF_TILE_BYTES, STACK * 4,
                                    &own->hops, err));
-    own->stacks = up(v->batch, STACK);
+    own->stacks = wf_ceil_div(v->batch, STACK);
     own->parts = WF_MIN(v->threads, own->stacks);
-    own->part_at = (size_t)(up(own->results, WF_TILE) * panel_bytes(own));
+    own->part_at = (size_t)(wf_ceil_div(own->results, WF_TILE) * panel_bytes(own));
     own->sums_at = (size_t)(own->steps * WF_TILE * own->row);
     own->part_bytes = own->sums_at + sizeof(float) * WF_TILE_BLOCK * PIXELS * STACK;
     prep->workspace_bytes = own->part_at + (size_t)own->parts * own->part_bytes;

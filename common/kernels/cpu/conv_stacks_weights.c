@@ -34,11 +34,6 @@ typedef struct job {
     int64_t first, n; /* stacks of the chunk */
 } job;
 
-static int64_t up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit;
-}
-
 /* A channel of the images of stack i. */
 static void stack_channel(const job *j, int64_t i, int64_t c)
 {
@@ -115,7 +110,7 @@ static void blocks(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const by_stacks *own = j->own;
-    int64_t across = up(own->c_tiles, 2), pieces = up(own->hops.n_to, PIXELS);
+    int64_t across = wf_ceil_div(own->c_tiles, 2), pieces = wf_ceil_div(own->hops.n_to, PIXELS);
 
     wf_tiles_begin();
     for (int64_t i = begin; i < end; i++) {
@@ -128,13 +123,6 @@ static void blocks(void *arg, int64_t begin, int64_t end)
                 multiply(j, t, c, m, piece);
     }
     wf_tiles_end();
-}
-
-static void unpack(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-
-    wf_conv_sums_unpack(&j->own->shape, j->workspace + j->own->sums, begin, end, j->w);
 }
 
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
@@ -150,10 +138,11 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
     for (; j.first < own->stacks; j.first += own->chunk) {
         j.n = WF_MIN(own->chunk, own->stacks - j.first);
         wf_pool_for(run->pool, own->m_tiles + own->c_tiles * WF_TILE, 1, stack, &j);
-        wf_pool_for(run->pool, up(own->c_tiles, 2) * up(own->m_tiles, 2) * own->groups, 1, blocks,
-                    &j);
+        wf_pool_for(run->pool,
+                    wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2) * own->groups, 1,
+                    blocks, &j);
     }
-    wf_pool_for(run->pool, up(own->m_tiles, 2), 1, unpack, &j);
+    wf_conv_sums_unpack(&own->shape, run->pool, j.workspace + own->sums, j.w);
 }
 
 static size_t room(size_t *end, int64_t bytes)
@@ -176,18 +165,20 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     if (!own)
         return wf_fail_nomem(err, sizeof *own);
     WF_TRY(wf_stack_hops_by_tap(prep->arena, v, PIXELS, 64, WF_TILE_BYTES, &own->hops, err));
-    own->c_tiles = up(v->c, WF_TILE);
-    own->m_tiles = up(v->m, WF_TILE);
+    own->c_tiles = wf_ceil_div(v->c, WF_TILE);
+    own->m_tiles = wf_ceil_div(v->m, WF_TILE);
     /* An odd number of lines: rows of a tile then lie in different sets of a cache. */
     own->row = (own->hops.n_from | 1) * 64;
     own->x_bytes = own->c_tiles * WF_TILE * own->row;
     own->y_bytes = own->m_tiles * own->hops.n_to * WF_TILE_BYTES;
     own->shape = (wf_conv_sums){v->m, v->s.taps, v->c, own->c_tiles * WF_TILE};
     sums = wf_conv_sums_bytes(&own->shape);
-    own->stacks = up(v->batch, STACK);
+    own->stacks = wf_ceil_div(v->batch, STACK);
     own->chunk = WF_MAX(sums, CHUNK_BYTES) / (own->x_bytes + own->y_bytes);
     own->chunk = WF_MIN(WF_MAX(own->chunk, INT64_C(1)), own->stacks);
-    own->groups = WF_MIN(up(v->threads, up(own->c_tiles, 2) * up(own->m_tiles, 2)), v->s.taps);
+    own->groups =
+        WF_MIN(wf_ceil_div(v->threads, wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2)),
+               v->s.taps);
     own->sums = room(&end, sums);
     own->x = room(&end, own->chunk * own->x_bytes);
     own->y = room(&end, own->chunk * own->y_bytes);

@@ -6,7 +6,9 @@
 #ifndef WF_KERNELS_CPU_CONV_SUMS_H
 #define WF_KERNELS_CPU_CONV_SUMS_H
 
+#include "common/base/size.h"
 #include "common/kernels/cpu/tiles.h"
+#include "common/kernels/pool.h"
 #include <stdint.h>
 
 typedef struct wf_conv_sums {
@@ -16,9 +18,8 @@ typedef struct wf_conv_sums {
 
 static inline int64_t wf_conv_sums_bytes(const wf_conv_sums *s)
 {
-    int64_t blocks = (s->maps + WF_TILE_BLOCK - 1) / WF_TILE_BLOCK;
-
-    return blocks * s->taps * s->rows * WF_TILE_BLOCK * (int64_t)sizeof(float);
+    return wf_ceil_div(s->maps, WF_TILE_BLOCK) * s->taps * s->rows * WF_TILE_BLOCK *
+           (int64_t)sizeof(float);
 }
 
 /* Where channel c and map m of a tap lie. */
@@ -29,7 +30,7 @@ static inline float *wf_conv_sums_at(const wf_conv_sums *s, void *sums, int64_t 
            m % WF_TILE_BLOCK;
 }
 
-/* Into weights [maps, channels, taps], of blocks of maps [begin, end). */
-void wf_conv_sums_unpack(const wf_conv_sums *s, void *sums, int64_t begin, int64_t end, float *w);
+/* Into weights [maps, channels, taps]. */
+void wf_conv_sums_unpack(const wf_conv_sums *s, wf_pool *pool, void *sums, float *w);
 
 #endif

@@ -33,16 +33,9 @@ typedef struct by_tiles {
 typedef struct job {
     const wf_conv *v;
     const by_tiles *own;
-    const float *w, *from;
-    const float *bias;
-    float *to;
+    wf_conv_f32 f;
     char *workspace;
 } job;
-
-static int64_t up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit;
-}
 
 static int64_t panel_bytes(const by_tiles *own)
 {
@@ -61,7 +54,7 @@ static void pack_weights(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++)
         for (int64_t t = 0; t < own->p.n_taps; t++) {
             char *to = j->workspace + i * panel_bytes(own) + t * own->steps * WF_TILE_BYTES;
-            wf_strided from = {j->w + i * WF_TILE * (data ? v->s.taps : row) + own->p.taps[t].tap,
+            wf_strided from = {j->f.w + i * WF_TILE * (data ? v->s.taps : row) + own->p.taps[t].tap,
                                row, taps};
 
             wf_tiles_pack(from, data ? WF_ACROSS_K : WF_ALONG_K, false,
@@ -78,7 +71,7 @@ static void fill_planes(const job *j, int64_t first, int64_t n, char *part)
     int64_t channels = own->p.folded ? j->v->c : own->p.channels;
 
     for (int64_t i = 0; i < n; i++) {
-        const float *image = j->from + (first + i) * channels * size;
+        const float *image = j->f.from + (first + i) * channels * size;
 
         if (own->p.folded) {
             float *padded = (float *)(void *)(part + own->padded_at);
@@ -100,7 +93,7 @@ static void put(const job *j, const wf_plane_grid *g, int64_t map, int64_t first
 {
     const wf_tile_planes *p = &j->own->p;
     const wf_phase *f = &g->results;
-    float bias = j->bias ? j->bias[map] : 0;
+    float bias = j->f.bias ? j->f.bias[map] : 0;
 
     for (int64_t r = from / p->pitch; r * p->pitch < to; r++) {
         int64_t at = r * p->pitch, lo = WF_MAX(at, from), hi = WF_MIN(at + f->n[1], to);
@@ -110,7 +103,7 @@ static void put(const job *j, const wf_plane_grid *g, int64_t map, int64_t first
         if (r % p->rows >= f->n[0] || lo >= hi)
             continue;
         wf_tiles_put(sums + (lo - from), bias, hi - lo, j->own->past,
-                     j->to + (plane * p->out_size[0] + row) * p->out_size[1] + f->first[1] +
+                     j->f.to + (plane * p->out_size[0] + row) * p->out_size[1] + f->first[1] +
                          (lo - at) * p->out_step[1],
                      p->out_step[1]);
     }
@@ -133,7 +126,8 @@ static void multiply(const job *j, const wf_plane_grid *g, int64_t tile, int64_t
                   .hops = g->n_taps,
                   .a_at = own->a_at + g->first_tap,
                   .b_at = own->b_at + g->first_tap,
-                  .rows = (int)WF_MIN(up(own->results - tile * WF_TILE, WF_TILE), INT64_C(2)),
+                  .rows =
+                      (int)WF_MIN(wf_ceil_div(own->results - tile * WF_TILE, WF_TILE), INT64_C(2)),
                   .c_row = WINDOW};
 
     for (int64_t i = from; i < to; i += WF_TILE_BLOCK) {
@@ -185,16 +179,9 @@ static void part_range(void *arg, int64_t begin, int64_t end)
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
 {
     const by_tiles *own = v->state;
-    bool data = v->pass == WF_CONV_DATA;
-    job j = {v,
-             own,
-             (const float *)(void *)t->w,
-             (const float *)(void *)(data ? t->y : t->x),
-             (const float *)(const void *)t->bias,
-             (float *)(void *)(data ? t->x : t->y),
-             run->workspace};
+    job j = {v, own, wf_conv_f32_of(v, t), run->workspace};
 
-    wf_pool_for(run->pool, up(own->results, WF_TILE), 1, pack_weights, &j);
+    wf_pool_for(run->pool, wf_ceil_div(own->results, WF_TILE), 1, pack_weights, &j);
     wf_pool_for(run->pool, own->parts, 1, part_range, &j);
 }
 
@@ -251,19 +238,19 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     if (!is_filled(own))
         return WF_OK;
     own->results = data ? v->c : v->m;
-    own->steps = up(own->p.channels, WF_TILE_K);
+    own->steps = wf_ceil_div(own->p.channels, WF_TILE_K);
     own->pairs = own->steps * WF_TILE;
     own->parts = WF_MIN(v->threads, v->batch);
     row = own->p.n_phases * own->pairs * 2 * (int64_t)sizeof(uint16_t);
-    own->images = up(v->batch, own->parts);
+    own->images = wf_ceil_div(v->batch, own->parts);
     while (own->images > 1 && row * wf_tile_planes_length(&own->p, own->images) > PLANES_BYTES)
-        own->images = up(own->images, 2);
+        own->images = wf_ceil_div(own->images, 2);
     own->length = wf_tile_planes_length(&own->p, own->images);
     own->past = (size_t)(v->batch * own->results * own->p.out_size[0] * own->p.out_size[1]) *
                     sizeof(float) >=
                 PAST_BYTES;
     WF_TRY(make_places(prep->arena, own, err));
-    own->part_at = (size_t)(up(own->results, WF_TILE) * panel_bytes(own));
+    own->part_at = (size_t)(wf_ceil_div(own->results, WF_TILE) * panel_bytes(own));
     own->sums_at = (size_t)(row * own->length);
     own->padded_at = own->sums_at + sizeof(float) * WF_TILE_BLOCK * WINDOW;
     own->part_bytes =

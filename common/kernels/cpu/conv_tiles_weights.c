@@ -38,11 +38,6 @@ typedef struct job {
     int64_t first, n; /* images of the chunk */
 } job;
 
-static int64_t up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit;
-}
-
 static int64_t pixel_tiles(const by_tiles *own, int64_t images)
 {
     return wf_tile_planes_results(&own->p, images) / WF_TILE_K;
@@ -154,7 +149,7 @@ static void blocks(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const by_tiles *own = j->own;
-    int64_t across = up(own->c_tiles, 2), all = pixel_tiles(own, j->n);
+    int64_t across = wf_ceil_div(own->c_tiles, 2), all = pixel_tiles(own, j->n);
 
     wf_tiles_begin();
     for (int64_t i = begin; i < end; i++) {
@@ -167,13 +162,6 @@ static void blocks(void *arg, int64_t begin, int64_t end)
                 multiply(j, t, c, m, from, WF_MIN(all - from, (int64_t)ALONG));
     }
     wf_tiles_end();
-}
-
-static void unpack(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-
-    wf_conv_sums_unpack(&j->own->shape, j->workspace + j->own->sums, begin, end, j->w);
 }
 
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
@@ -192,10 +180,11 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
         if (own->p.folded)
             wf_pool_for(run->pool, j.n, 1, pad, &j);
         wf_pool_for(run->pool, items, 1, fill, &j);
-        wf_pool_for(run->pool, up(own->c_tiles, 2) * up(own->m_tiles, 2) * own->groups, 1, blocks,
-                    &j);
+        wf_pool_for(run->pool,
+                    wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2) * own->groups, 1,
+                    blocks, &j);
     }
-    wf_pool_for(run->pool, up(own->m_tiles, 2), 1, unpack, &j);
+    wf_conv_sums_unpack(&own->shape, run->pool, j.workspace + own->sums, j.w);
 }
 
 static bool wants(const wf_conv *v)
@@ -235,14 +224,16 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     WF_TRY(wf_tile_planes_make(prep->arena, v, v->c < CHANNELS, &own->p, err));
     if (own->p.rows * own->p.pitch > LEAST_FILLED * v->s.out_size)
         return WF_OK;
-    own->c_tiles = up(own->p.channels, WF_TILE);
-    own->m_tiles = up(v->m, WF_TILE);
+    own->c_tiles = wf_ceil_div(own->p.channels, WF_TILE);
+    own->m_tiles = wf_ceil_div(v->m, WF_TILE);
     own->shape = (wf_conv_sums){v->m, own->p.n_taps, own->p.channels, own->c_tiles * WF_TILE};
     sums = wf_conv_sums_bytes(&own->shape);
     own->images = v->batch;
     while (own->images > 1 && chunk_bytes(own, own->images) > WF_MAX(CHUNK_BYTES, sums))
-        own->images = up(own->images, 2);
-    own->groups = WF_MIN(up(v->threads, up(own->c_tiles, 2) * up(own->m_tiles, 2)), own->p.n_taps);
+        own->images = wf_ceil_div(own->images, 2);
+    own->groups =
+        WF_MIN(wf_ceil_div(v->threads, wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2)),
+               own->p.n_taps);
     own->x_length = wf_tile_planes_length(&own->p, own->images);
     own->y_length = wf_tile_planes_results(&own->p, own->images);
     own->sums = room(&end, sums);
