@@ -50,7 +50,11 @@ static wf_status transposed(wf_rewrite *r)
 /* The inputs of a product that could be Linear, and does nothing that Linear does not do. */
 static bool product_of(const wf_node *n, wf_value *in[3], bool *trans)
 {
-    if (!n || n->n_in < 2 || !wf_dtype_is_float(n->in[0]->dtype) || n->in[0]->rank < 2 ||
+    bool is_product = n && (is_linear(n) || wf_node_is(n, WF_DOMAIN_ONNX, "MatMul") ||
+                            wf_node_is(n, WF_DOMAIN_ONNX, "Gemm"));
+
+    /* Others may lack these inputs, as Resize does its second. */
+    if (!is_product || !wf_dtype_is_float(n->in[0]->dtype) || n->in[0]->rank < 2 ||
         n->in[1]->rank != 2)
         return false;
     in[0] = n->in[0];
