@@ -7,7 +7,8 @@ parameter_servers.py [--peers DIR] [--tensorflow PYTHON] [--batches 32,128,512] 
 weft: jobs of a few seconds on a cluster that is up; the rate is all examples of the job over the time
 from its first step to its end, with the ends of epochs and the last checkpoint in it. TensorFlow:
 DIR/tf_ps.py (run PS WORKERS BATCH STEPS_PER_CALL), its best of 1 and 20 steps per call. Prints a table,
-the ratios, the shares of a step, the time from launch to the first step, and resident memory.
+the ratios, the shares of a step, the time from launch to the first step (the median of several
+starts), and resident memory. Ends with exit code 1 and a sentence where one side did not run.
 """
 import argparse
 import json
@@ -21,6 +22,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 WEFT = os.path.join(HERE, "..", "build", "cmd", "weft")
 RECORDS = 60000
+STARTS = 7
+TENSORFLOW_S = 300
 
 JOB = """
 job: {name}
@@ -120,12 +123,19 @@ def measure_weft(ps, workers, threads, batch, repeats):
 def measure_tensorflow(python, peers, ps, workers, batch):
     best = 0
     for steps in (20, 1):
-        out = subprocess.run([python, os.path.join(peers, "tf_ps.py"), "run", str(ps), str(workers),
-                              str(batch), str(steps)], text=True, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL).stdout
-        row = [l for l in out.splitlines() if l.startswith("| mlp")]
+        words = [python, os.path.join(peers, "tf_ps.py"), "run", str(ps), str(workers), str(batch),
+                 str(steps)]
+        try:
+            done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  timeout=TENSORFLOW_S)
+        except subprocess.TimeoutExpired:
+            raise SystemExit("parameter_servers.py: TensorFlow did not run: %s took over %d s" % (
+                " ".join(words), TENSORFLOW_S)) from None
+        row = [l for l in done.stdout.splitlines() if l.startswith("| mlp")]
         if not row:
-            continue
+            last = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()
+            raise SystemExit("parameter_servers.py: TensorFlow did not run: %s ended with %d: %s" % (
+                " ".join(words), done.returncode, last[-1]))
         cells = [c.strip() for c in row[0].strip("| ").split("|")]
         print("| tensorflow %d ps + %d workers, %d steps per call | %d | %s | | RSS MiB %s |" % (
             ps, workers, steps, batch, cells[3], cells[6]), flush=True)
@@ -155,6 +165,21 @@ def first_step_s():
         return took
 
 
+def check_tensorflow(python, peers):
+    """Before minutes are spent on weft's side."""
+    script = os.path.join(peers, "tf_ps.py")
+    if not os.path.exists(script):
+        raise SystemExit("parameter_servers.py: there is no %s; give its folder with --peers" % script)
+    try:
+        done = subprocess.run([python, "-c", "import tensorflow, tf_keras"], text=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except OSError as why:
+        raise SystemExit("parameter_servers.py: --tensorflow %s: %s" % (python, why))
+    if done.returncode:
+        raise SystemExit("parameter_servers.py: --tensorflow %s: %s" % (
+            python, done.stderr.strip().splitlines()[-1]))
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--peers", default=os.path.join(os.environ.get("WEFT_SHARED", HERE + "/../../shared"), "peers"))
@@ -162,6 +187,8 @@ def main():
     p.add_argument("--batches", default="32,128,512")
     p.add_argument("--repeats", type=int, default=5)
     a = p.parse_args()
+    if a.tensorflow:
+        check_tensorflow(a.tensorflow, a.peers)
     print("load before: %.2f" % os.getloadavg()[0])
     print("| what | batch | examples/s: median (min-max) | shares of a step | resident MiB |\n|---|---|---|---|---|")
     ratios = []
@@ -171,10 +198,12 @@ def main():
         ratios.append("batch %d: 2 + 2 over 1 + 1 %.2f" % (batch, two / one))
         if a.tensorflow:
             tf = measure_tensorflow(a.tensorflow, a.peers, 1, 1, batch)
-            ratios[-1] += "; weft over TensorFlow, 1 + 1: %.2f" % (one / tf if tf else float("nan"))
+            ratios[-1] += "; weft over TensorFlow, 1 + 1: %.2f" % (one / tf)
     print("\n".join(ratios))
-    times = sorted(first_step_s() for _ in range(3))
-    print("launch to first step: %.2f s (%.2f-%.2f)" % (times[1], times[0], times[2]))
+    times = [first_step_s() for _ in range(STARTS)]
+    print("launch to first step: %.2f s (%.2f-%.2f), the median of %d starts" % (
+        statistics.median(times), min(times), max(times), STARTS))
+    print("load after: %.2f" % os.getloadavg()[0])
 
 
 main()

@@ -8,7 +8,6 @@
 #include "common/log/log.h"
 
 #include <getopt.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,94 +36,23 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-/* ---- the sign of life ---- */
+/* How often the role is asked what it waits for. */
+static const int64_t TELL_NS = 250 * WF_NS_PER_MS;
 
-/* A thread with a connection of its own: the main thread may compute for minutes. */
-struct wf_beat {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop;
-    int64_t every_ns;
-    uint64_t incarnation;
-    wf_transport *transport;
-};
-
-static void send_beat(struct wf_beat *b, wf_msg_pool *pool)
+void wf_shell_turn(wf_shell *s, void (*waiting)(const void *role, wf_waiting *out),
+                   const void *role, int64_t now_ns)
 {
-    wf_msg *m = NULL;
+    wf_waiting w;
 
-    if (wf_msg_new(pool, WF_BEAT, &m, NULL) != WF_OK)
+    wf_beat_turn(s->beat);
+    if (now_ns - s->told_ns < TELL_NS)
         return;
-    m->head.incarnation = b->incarnation;
-    if (b->transport->ops->send(b->transport, &(wf_route){0}, m, NULL) != WF_OK)
-        WF_LOG_DEBUG("beat.lost", "the master is away");
-    wf_msg_free(pool, &m);
-}
-
-static void *run_beat(void *arg)
-{
-    struct wf_beat *b = arg;
-    wf_msg_pool pool = {0};
-
-    pthread_mutex_lock(&b->lock);
-    while (!b->stop) {
-        int64_t until_ns = wf_now_ns() + b->every_ns;
-        struct timespec ts = {.tv_sec = until_ns / WF_NS_PER_S, .tv_nsec = until_ns % WF_NS_PER_S};
-
-        send_beat(b, &pool);
-        pthread_cond_timedwait(&b->wake, &b->lock, &ts);
-    }
-    pthread_mutex_unlock(&b->lock);
-    wf_msg_pool_close(&pool);
-    return NULL;
-}
-
-static wf_status start_beat(wf_shell *s, wf_err *err)
-{
-    struct wf_beat *b = calloc(1, sizeof *b);
-    pthread_condattr_t attr;
-    wf_status rc;
-
-    if (!b)
-        return wf_fail_nomem(err, sizeof *b);
-    b->every_ns = WF_MAX(s->conf->heartbeat_ms, (int64_t)1) * WF_NS_PER_MS;
-    b->incarnation = s->incarnation;
-    pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    rc = wf_zmq_dial(s->zmq, s->conf->master.address, s->self, s->incarnation, 1, &b->transport,
-                     err);
-    if (rc == WF_OK && pthread_create(&b->thread, NULL, run_beat, b) != 0)
-        rc = wf_fail(err, WF_IO, NULL, "cannot start a thread");
-    if (rc != WF_OK) {
-        if (b->transport)
-            b->transport->ops->close(b->transport, 0);
-        free(b);
-        return rc;
-    }
-    s->beat = b;
-    return WF_OK;
-}
-
-static void stop_beat(struct wf_beat **beat)
-{
-    struct wf_beat *b = *beat;
-
-    *beat = NULL;
-    if (!b)
-        return;
-    pthread_mutex_lock(&b->lock);
-    b->stop = true;
-    pthread_cond_signal(&b->wake);
-    pthread_mutex_unlock(&b->lock);
-    pthread_join(b->thread, NULL);
-    b->transport->ops->close(b->transport, 0);
-    pthread_mutex_destroy(&b->lock);
-    pthread_cond_destroy(&b->wake);
-    free(b);
+    s->told_ns = now_ns;
+    waiting(role, &w);
+    if (!w.since_ns)
+        w.since_ns = s->began_ns;
+    wf_waiting_note(&s->waiting_log, &w, now_ns);
+    wf_beat_tell(s->beat, &w, s->net);
 }
 
 /* ---- beginning and end ---- */
@@ -192,12 +120,22 @@ static wf_status read_options(wf_shell *s, int argc, char *argv[], const char **
     return WF_OK;
 }
 
+/* At one time: each task has a link and a connection for its signs of life; and commands. */
+static uint32_t count_connections(const wf_cluster_conf *c, wf_role role)
+{
+    enum { COMMANDS = 64 };
+
+    if (role == WF_ROLE_WORKER)
+        return 2 * (c->n_ps + 2); /* each with a socket and a monitor */
+    return role == WF_ROLE_PS ? c->n_workers + 2 : 2 * (c->n_ps + c->n_workers) + COMMANDS;
+}
+
 wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_err *err)
 {
     const char *level = getenv("WEFT_LOG"), *cluster;
     char who[32];
 
-    *s = (wf_shell){.self = {role, 0}};
+    *s = (wf_shell){.self = {role, 0}, .began_ns = wf_now_ns()};
     WF_TRY(read_options(s, argc, argv, &cluster, err));
     wf_log_init(wf_task_str(s->self, who, sizeof who),
                 level && strcmp(level, "debug") == 0 ? WF_DEBUG : WF_INFO);
@@ -206,8 +144,8 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     s->incarnation = wf_random_id();
     WF_TRY(wf_cluster_load(cluster, &s->conf, err));
     WF_TRY(find_me(s, err));
-    s->one_host = all_local(s->conf);
-    return wf_zmq_new(&s->zmq, err);
+    s->one_host = all_local(s->conf) && !s->conf->checksums_always;
+    return wf_zmq_new(count_connections(s->conf, role), &s->zmq, err);
 }
 
 wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
@@ -225,10 +163,15 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
     }
     if (s->self.role == WF_ROLE_MASTER)
         return WF_OK;
-    WF_TRY(wf_zmq_dial(s->zmq, s->conf->master.address, s->self, s->incarnation, 0, &t, err));
+    WF_TRY(wf_zmq_dial(s->zmq, s->conf->master.address, &t, err));
     WF_TRY(wf_net_dial(s->net, (wf_task){WF_ROLE_MASTER, 0}, s->conf->master.address, &t,
                        &s->master, err));
-    return start_beat(s, err);
+    return wf_beat_start(&(wf_beat_conf){.zmq = s->zmq,
+                                         .master = s->conf->master.address,
+                                         .incarnation = s->incarnation,
+                                         .every_ns = s->conf->heartbeat_ms * WF_NS_PER_MS,
+                                         .stuck_ns = s->conf->stuck_ms * WF_NS_PER_MS},
+                         &s->beat, err);
 }
 
 wf_status wf_shell_dial(void *shell, wf_task task, const char *address, wf_transport **out,
@@ -237,7 +180,7 @@ wf_status wf_shell_dial(void *shell, wf_task task, const char *address, wf_trans
     const wf_shell *s = shell;
 
     (void)task;
-    return wf_zmq_dial(s->zmq, address, s->self, s->incarnation, 0, out, err);
+    return wf_zmq_dial(s->zmq, address, out, err);
 }
 
 void wf_shell_wait(const wf_shell *s, int fd, int spin_us)
@@ -257,7 +200,7 @@ int wf_shell_end(wf_shell *s, wf_status rc, const wf_err *err)
         WF_LOG_ERROR("task.ends", "%s%s%s", err->what, err->mend[0] ? "; " : "", err->mend);
     else
         WF_LOG_INFO("task.ends", "on request");
-    stop_beat(&s->beat);
+    wf_beat_stop(&s->beat);
     wf_net_free(&s->net, rc == WF_OK ? 200 : 0);
     wf_zmq_free(&s->zmq);
     wf_cluster_free(&s->conf);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/shell.h - what the thin shells around the roles share: options, signals, the sign of life of
- * a task whose main thread computes. */
+/* cmd/shell.h - what the thin shells around the roles share: options, signals, the net, waiting. */
 #ifndef WF_CMD_SHELL_H
 #define WF_CMD_SHELL_H
 
+#include "cmd/beat.h"
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
@@ -20,8 +20,10 @@ typedef struct wf_shell {
     wf_zmq *zmq;
     wf_net *net;
     wf_peer *master; /* NULL for the master itself */
-    bool one_host;   /* every task is on this host: payloads need no checksums */
-    struct wf_beat *beat;
+    bool one_host;   /* payloads need no checksums: nothing but memory lies between the tasks */
+    wf_beat *beat;   /* NULL for the master itself */
+    int64_t began_ns, told_ns;
+    wf_waiting_log waiting_log;
 } wf_shell;
 
 /* Reads --cluster FILE, --task N, --session ID, sets up log and signals (SIGTERM and SIGINT ask to
@@ -31,6 +33,11 @@ WF_MUST_USE wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *
 /* Makes the net: listens (but for workers), dials the master and starts the sign of life (but for
  * the master). `conf` may have admit set. */
 WF_MUST_USE wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err);
+/* To be called in each turn of a ps's or worker's main loop: it is the progress that signs of life
+ * speak of. `waiting` is asked a few times a second what the role waits for; long waits are logged.
+ */
+void wf_shell_turn(wf_shell *s, void (*waiting)(const void *role, wf_waiting *out),
+                   const void *role, int64_t now_ns);
 /* A transport to a task, for wf_worker_ops.dial. */
 WF_MUST_USE wf_status wf_shell_dial(void *shell, wf_task task, const char *address,
                                     wf_transport **out, wf_err *err);

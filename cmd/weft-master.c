@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/weft-master.c - the master's process: one thread, one socket, the journal. */
+/* cmd/weft-master.c - the master's process: a loop with one socket, and what it must not wait for
+ * in the background. */
+#include "cmd/background.h"
 #include "cmd/shell.h"
 #include "common/base/clock.h"
 #include "common/base/disk.h"
@@ -19,24 +21,36 @@
 /* A shard of many GB on a slow disk is written by then; one that is not hangs. */
 enum { CUT_S = 600 };
 
+typedef struct shell {
+    wf_shell base;
+    wf_background *background;
+    wf_master *master;
+    int lock;
+} shell;
+
+static void begin(void *arg, wf_work *w)
+{
+    wf_background_begin(((shell *)arg)->background, w);
+}
+
 static wf_status prepare(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err)
 {
-    const wf_shell *s = arg;
+    const shell *s = arg;
 
     (void)job;
-    return wf_master_prepare(text, path, s->conf->n_ps, out, err);
+    return wf_master_prepare(text, path, s->base.conf->n_ps, out, err);
 }
 
 /* One line of JSON per event, in the job's folder. */
 static void note(void *arg, const char *job, const char *json)
 {
-    const wf_shell *s = arg;
-    char path[PATH_MAX], line[2048], when[32];
+    const shell *s = arg;
+    char folder[PATH_MAX], line[2048], when[32];
     int64_t now_ns = wf_wall_ns();
     time_t seconds = (time_t)(now_ns / WF_NS_PER_S);
     struct tm tm;
-    int fd, n;
+    int n;
 
     gmtime_r(&seconds, &tm);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -44,16 +58,8 @@ static void note(void *arg, const char *job, const char *json)
                  (int)(now_ns / WF_NS_PER_MS % 1000), json + 1);
     if (n < 0 || n >= (int)sizeof line)
         return;
-    snprintf(path, sizeof path, "%s/jobs/%s", s->conf->state_dir, job);
-    if (wf_disk_make_dirs(wf_disk_posix(), path, NULL) != WF_OK)
-        return;
-    snprintf(path, sizeof path, "%s/jobs/%s/events.jsonl", s->conf->state_dir, job);
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return;
-    if (write(fd, line, (size_t)n) < 0)
-        WF_LOG_WARN("events.unwritten", "path=%s", path);
-    close(fd);
+    snprintf(folder, sizeof folder, "%s/jobs/%s", s->base.conf->state_dir, job);
+    wf_background_write(s->background, folder, "events.jsonl", line);
 }
 
 /* Two masters on one state_dir would each believe their own journal. The lock goes with the
@@ -74,8 +80,9 @@ static wf_status lock_state(const wf_shell *s, int *fd, wf_err *err)
     return WF_OK;
 }
 
-static wf_status make_master(wf_shell *s, wf_master **m, wf_err *err)
+static wf_status make_master(shell *sh, wf_err *err)
 {
+    const wf_shell *s = &sh->base;
     uint32_t n = s->conf->n_ps + s->conf->n_workers;
     wf_master_task *tasks = calloc(n, sizeof *tasks);
     char journal[PATH_MAX];
@@ -89,65 +96,78 @@ static wf_status make_master(wf_shell *s, wf_master **m, wf_err *err)
         tasks[s->conf->n_ps + i] =
             (wf_master_task){{WF_ROLE_WORKER, i}, s->conf->workers[i].address};
     snprintf(journal, sizeof journal, "%s/master", s->conf->state_dir);
-    rc = wf_master_new(&(wf_master_conf){.incarnation = s->incarnation,
-                                         .session = s->session,
-                                         .tasks = tasks,
-                                         .n_tasks = n,
-                                         .disk = wf_disk_posix(),
-                                         .journal_dir = journal,
-                                         .checkpoint_dir = s->conf->checkpoint_dir,
-                                         .dead_ns = s->conf->dead_ms * WF_NS_PER_MS,
-                                         .cut_ns = CUT_S * WF_NS_PER_S,
-                                         .ops = {.arg = s, .prepare = prepare, .note = note}},
-                       wf_now_ns(), m, err);
+    rc = wf_master_new(
+        &(wf_master_conf){.incarnation = s->incarnation,
+                          .session = s->session,
+                          .tasks = tasks,
+                          .n_tasks = n,
+                          .disk = wf_disk_posix(),
+                          .journal_dir = journal,
+                          .checkpoint_dir = s->conf->checkpoint_dir,
+                          .dead_ns = s->conf->dead_ms * WF_NS_PER_MS,
+                          .stuck_ns = s->conf->stuck_ms * WF_NS_PER_MS,
+                          .cut_ns = CUT_S * WF_NS_PER_S,
+                          .ops = {.arg = sh, .begin = begin, .prepare = prepare, .note = note}},
+        wf_now_ns(), &sh->master, err);
     free(tasks);
     return rc;
 }
 
-static wf_status make(wf_shell *s, int *lock, wf_master **m, wf_err *err)
+static wf_status make(shell *s, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
 
-    WF_TRY(lock_state(s, lock, err));
-    WF_TRY(wf_disk_make_dirs(wf_disk_posix(), s->conf->checkpoint_dir, err));
-    WF_TRY(make_master(s, m, err));
+    WF_TRY(lock_state(&s->base, &s->lock, err));
+    WF_TRY(wf_disk_make_dirs(wf_disk_posix(), s->base.conf->checkpoint_dir, err));
+    WF_TRY(wf_background_new(&s->background, err));
+    WF_TRY(make_master(s, err));
     conf.admit = wf_master_admit;
-    conf.admit_arg = *m;
-    WF_TRY(wf_shell_connect(s, &conf, err));
-    wf_master_set_net(*m, s->net);
+    conf.admit_arg = s->master;
+    conf.on_stranger = wf_master_on_stranger;
+    conf.stranger_arg = s->master;
+    WF_TRY(wf_shell_connect(&s->base, &conf, err));
+    wf_master_set_net(s->master, s->base.net);
     return WF_OK;
 }
 
-static wf_status run(wf_shell *s, wf_master *m, wf_err *err)
+static wf_status run(shell *s, wf_err *err)
 {
     while (!wf_shell_stopping()) {
         int64_t now_ns = wf_now_ns();
         wf_event ev;
+        wf_work *done;
 
-        wf_net_poll(s->net, now_ns);
-        while (wf_net_event(s->net, now_ns, &ev))
-            WF_TRY(wf_master_on_event(m, &ev, now_ns, err));
-        WF_TRY(wf_master_advance(m, now_ns, err));
-        wf_net_flush(s->net, now_ns);
-        wf_shell_wait(s, -1, 0);
+        wf_net_poll(s->base.net, now_ns);
+        while (wf_net_event(s->base.net, now_ns, &ev))
+            WF_TRY(wf_master_on_event(s->master, &ev, now_ns, err));
+        while ((done = wf_background_done(s->background)))
+            WF_TRY(wf_master_on_work(s->master, &done, now_ns, err));
+        WF_TRY(wf_master_advance(s->master, now_ns, err));
+        wf_net_flush(s->base.net, now_ns);
+        wf_shell_wait(&s->base, wf_background_fd(s->background), 0);
     }
     return WF_OK;
 }
 
 int main(int argc, char *argv[])
 {
-    wf_master *m = NULL;
-    wf_shell s;
+    shell s = {.lock = -1};
     wf_err err;
-    int lock = -1;
-    wf_status rc = wf_shell_begin(&s, WF_ROLE_MASTER, argc, argv, &err);
+    wf_status rc = wf_shell_begin(&s.base, WF_ROLE_MASTER, argc, argv, &err);
+    bool ended;
+    int code;
 
     if (rc == WF_OK)
-        rc = make(&s, &lock, &m, &err);
+        rc = make(&s, &err);
     if (rc == WF_OK)
-        rc = run(&s, m, &err);
-    wf_master_free(&m);
-    if (lock >= 0)
-        close(lock);
-    return wf_shell_end(&s, rc, &err);
+        rc = run(&s, &err);
+    ended = wf_background_end(&s.background);
+    if (ended)
+        wf_master_free(&s.master);
+    code = wf_shell_end(&s.base, rc, &err);
+    if (!ended) /* a thread still compiles or reads: nobody waits for what would come of it */
+        _exit(code);
+    if (s.lock >= 0)
+        close(s.lock);
+    return code;
 }

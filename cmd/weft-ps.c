@@ -125,6 +125,11 @@ static void wait_for_writers(saver *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void waiting(const void *ps, wf_waiting *out)
+{
+    wf_ps_waiting(ps, out);
+}
+
 static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
 {
     int64_t busy_ns = 0;
@@ -134,6 +139,7 @@ static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
         bool heard = false;
         wf_event ev;
 
+        wf_shell_turn(s, waiting, ps, now_ns);
         wf_net_poll(s->net, now_ns);
         while (wf_net_event(s->net, now_ns, &ev)) {
             heard |= ev.kind == WF_EV_MESSAGE && ev.peer != s->master;
@@ -141,6 +147,8 @@ static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
             wf_net_flush(s->net, now_ns);
         }
         give_back(writer, ps);
+        WF_TRY(wf_ps_advance(ps, err));
+        wf_net_flush(s->net, now_ns);
         if (heard) {
             busy_ns = now_ns;
             continue;
@@ -151,13 +159,24 @@ static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
     return WF_OK;
 }
 
+/* The net is made before the ps that judges hellos. */
+static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
+{
+    wf_ps *const *ps = arg;
+
+    return wf_ps_admit(*ps, hello, err);
+}
+
 static wf_status make(wf_shell *s, saver *writer, wf_ps **ps, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
 
+    conf.admit = admit;
+    conf.admit_arg = ps;
     WF_TRY(wf_shell_connect(s, &conf, err));
     return wf_ps_new(&(wf_ps_conf){.index = s->self.index,
                                    .incarnation = s->incarnation,
+                                   .session = s->session,
                                    .disk = wf_disk_posix(),
                                    .ops = {.arg = writer, .save = begin_save},
                                    .threads = s->me->threads,

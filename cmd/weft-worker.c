@@ -25,6 +25,11 @@ static int64_t wall_ms(void *arg)
     return wf_wall_ns() / WF_NS_PER_MS;
 }
 
+static void waiting(const void *worker, wf_waiting *out)
+{
+    wf_worker_waiting(worker, out);
+}
+
 static wf_status run(wf_shell *s, wf_worker *w, wf_err *err)
 {
     while (!wf_shell_stopping()) {
@@ -33,6 +38,7 @@ static wf_status run(wf_shell *s, wf_worker *w, wf_err *err)
         bool waits, heard = false;
         wf_event ev;
 
+        wf_shell_turn(s, waiting, w, began_ns);
         wf_net_poll(s->net, began_ns);
         while (wf_net_event(s->net, began_ns, &ev)) {
             WF_TRY(wf_worker_on_event(w, &ev, began_ns, err));
@@ -71,6 +77,7 @@ static wf_status make(wf_shell *s, wf_trainer **t, wf_worker **w, wf_err *err)
                                            .ops = wf_trainer_ops(*t),
                                            .disk = wf_disk_posix(),
                                            .progress_ns = 100 * WF_NS_PER_MS,
+                                           .session = s->session,
                                            .wall_ms = wall_ms},
                          s->net, s->master, w, err));
     wf_trainer_set_worker(*t, *w);

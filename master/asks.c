@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/asks.c - what the command line asks, and the picture of the cluster that it gets. */
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
@@ -13,8 +14,12 @@
 
 static const char *member_state(const wf_master *m, const wf_member *who)
 {
+    if (who->down)
+        return "down";
     if (!who->live)
         return who->incarnation ? "joining" : who->reason[0] ? "restarting" : "missing";
+    if (m->job && !wf_job_over(m->job->state) && wf_unfit_is(who, m->job))
+        return "unfit";
     if (m->job && !wf_job_over(m->job->state) && who->generation == m->job->generation)
         return who->ready ? (who->task.role == WF_ROLE_PS ? "serving" : "training") : "starting";
     return "ready";
@@ -35,6 +40,56 @@ static json_t *text_json(const char *text)
     return json_string(copy);
 }
 
+/* How an incarnation ended is the state of the task until the next one has lived for a minute. */
+static bool reason_is_news(const wf_master *m, const wf_member *who)
+{
+    return !who->live || m->now_ns - who->since_ns < 60 * WF_NS_PER_S;
+}
+
+/* How and when the incarnation before ended, for as long as the master lives; null: none has. */
+static json_t *last_end_json(const wf_master *m, const wf_member *who)
+{
+    json_t *o;
+
+    if (!who->reason[0])
+        return json_null();
+    o = json_object();
+    json_object_set_new(o, "reason", text_json(who->reason));
+    json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->reason_ns) / 1e9));
+    return o;
+}
+
+static json_t *waiting_json(const wf_master *m, const wf_waiting *w)
+{
+    char name[32];
+    json_t *o;
+
+    if (w->whom.role == WF_ROLE_NONE)
+        return json_null();
+    o = json_object();
+    json_object_set_new(o, "for", text_json(wf_task_str(w->whom, name, sizeof name)));
+    json_object_set_new(o, "what", text_json(w->what));
+    json_object_set_new(o, "since_s", json_real((double)(m->now_ns - w->since_ns) / 1e9));
+    return o;
+}
+
+static json_t *links_json(const wf_progress *p)
+{
+    json_t *list = json_array();
+    char name[32];
+
+    for (uint32_t i = 0; i < p->n_links; i++) {
+        json_t *o = json_object();
+
+        json_object_set_new(o, "peer", text_json(wf_task_str(p->links[i].peer, name, sizeof name)));
+        json_object_set_new(o, "sent_again_bytes",
+                            json_integer((json_int_t)p->links[i].resent_bytes));
+        json_object_set_new(o, "queued_bytes", json_integer((json_int_t)p->links[i].queued_bytes));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *member_json(const wf_master *m, const wf_member *who)
 {
     char name[32];
@@ -44,12 +99,17 @@ static json_t *member_json(const wf_master *m, const wf_member *who)
     json_object_set_new(o, "role", text_json(wf_role_name(who->task.role)));
     json_object_set_new(o, "address", text_json(who->address));
     json_object_set_new(o, "state", text_json(member_state(m, who)));
-    json_object_set_new(o, "pid", json_integer((json_int_t)who->pid));
+    json_object_set_new(o, "pid",
+                        who->incarnation ? json_integer((json_int_t)who->pid) : json_null());
     json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->since_ns) / 1e9));
     json_object_set_new(
         o, "step", json_integer(m->job && who->generation == m->job->generation ? who->steps : 0));
     json_object_set_new(o, "samples_per_sec", json_real(who->samples_per_sec));
-    json_object_set_new(o, "reason", text_json(who->reason));
+    json_object_set_new(o, "reason", text_json(reason_is_news(m, who) ? who->reason : ""));
+    json_object_set_new(o, "last_end", last_end_json(m, who));
+    json_object_set_new(o, "waits", waiting_json(m, &who->progress.waits));
+    json_object_set_new(o, "owes", waiting_json(m, &who->progress.owes));
+    json_object_set_new(o, "links", links_json(&who->progress));
     json_object_set_new(o, "compute_s", json_real((double)who->compute_ns / 1e9));
     json_object_set_new(o, "wait_s", json_real((double)who->wait_ns / 1e9));
     json_object_set_new(o, "transfer_s", json_real((double)who->transfer_ns / 1e9));
@@ -168,6 +228,7 @@ char *wf_master_status(const wf_master *m, int64_t now_ns)
     json_object_set_new(o, "view", json_integer(m->view));
     json_object_set_new(o, "missing", text_json(wf_members_missing(m, missing, sizeof missing)));
     json_object_set_new(o, "bad_messages", json_integer((json_int_t)wf_net_bad_messages(m->net)));
+    json_object_set_new(o, "refused_deaths", json_integer((json_int_t)m->refused_deaths));
     json_object_set_new(o, "tasks", tasks);
     json_object_set_new(o, "jobs", jobs);
     text = json_dumps(o, JSON_COMPACT);

@@ -63,6 +63,40 @@ wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err)
     return holding ? wf_cut_resume(m, j, err) : WF_OK;
 }
 
+static wf_status say_open(wf_master *m, wf_job *j, wf_member *to, wf_err *err)
+{
+    Weft__Cut body = WEFT__CUT__INIT;
+
+    body.number = j->cut.number;
+    body.chief = j->cut.chief;
+    body.final = j->cut.final;
+    return wf_cut_say(m, j, to, WF_CUT_OPEN, &body.base, err);
+}
+
+/* Ends the hold for a cut that may not be the open one. */
+static wf_status say_resume(wf_master *m, wf_member *to, uint32_t cut, wf_err *err)
+{
+    wf_msg *msg = NULL;
+
+    if (!cut || !to->peer)
+        return WF_OK;
+    WF_TRY(wf_net_msg(m->net, WF_CUT_RESUME, &msg, err));
+    msg->head.cut = cut;
+    return wf_master_send(m, to->peer, &msg, err);
+}
+
+wf_status wf_cuts_on_register(wf_master *m, wf_job *j, wf_member *who, uint32_t holds, wf_err *err)
+{
+    bool is_chief = who->incarnation == j->cut.chief;
+
+    if (j->cut.state != WF_CUT_NONE &&
+        (is_chief || (j->cut.state == WF_CUT_HOLDING && who->reported && holds != j->cut.number)))
+        WF_TRY(wf_cuts_abort(m, j, err)); /* what it was told or reported is void */
+    if (!wf_cut_is_holding(j))
+        return say_resume(m, who, holds, err);
+    return holds == j->cut.number ? WF_OK : say_open(m, j, who, err);
+}
+
 /* The trained ranges that the master answers for: what is done, and what a lost lease left behind.
  * Leased splits are in their holders' reports. */
 typedef struct ledger_body {
@@ -191,6 +225,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     Weft__Cut body = WEFT__CUT__INIT;
     Weft__Member *rows = calloc(m->n_members + 1, sizeof *rows);
     Weft__Member **list = calloc(m->n_members + 1, sizeof(*list));
+    size_t n = 0;
     wf_status rc;
 
     if (!final && !(j->evaluated && j->callbacks.save))
@@ -201,7 +236,8 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
                       .chief = chief->incarnation,
                       .final = final,
                       .asked = j->evaluated && j->callbacks.save,
-                      .began_ns = m->now_ns};
+                      .began_ns = m->now_ns,
+                      .began_present_ns = m->watch.present_ns};
     /* On disk first: what a ps still says of a cut must never be taken for a word of another cut,
      * which a master that starts again would give the same number. */
     rc = wf_cut_journal(m, j, false, 0, err);
@@ -213,11 +249,13 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     if (rc == WF_OK && !(rows && list))
         rc = wf_fail_nomem(err, m->n_members * sizeof *rows);
     if (rc == WF_OK) {
-        body.n_workers = list_workers(m, j, rows, list);
+        n = list_workers(m, j, rows, list);
         body.workers = list;
     }
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++) {
         m->members[i].reported = false;
+        /* whose reports make it complete is the chief's matter */
+        body.n_workers = &m->members[i] == chief ? n : 0;
         if (wf_member_trains(&m->members[i], j))
             rc = wf_cut_say(m, j, &m->members[i], WF_CUT_OPEN, &body.base, err);
     }
@@ -241,16 +279,24 @@ wf_status wf_cut_end_job(wf_master *m, wf_job *j, wf_err *err)
     return j->stop_asked ? wf_job_stop(m, j, err) : wf_job_enter(m, j, WF_JOB_DONE, NULL, err);
 }
 
+/* Time in which the master was away does not count, and after it messages may still be unread. */
+static bool is_overdue(const wf_master *m, const wf_job *j)
+{
+    return j->cut.state != WF_CUT_NONE &&
+           m->watch.present_ns - j->cut.began_present_ns > m->conf.cut_ns &&
+           m->now_ns - m->watch.receiving_since_ns >= m->conf.dead_ns;
+}
+
 wf_status wf_cuts_advance(wf_master *m, wf_job *j, wf_err *err)
 {
-    wf_member *chief = wf_members_chief(m);
+    wf_member *chief = wf_master_facts(m)->chief;
 
-    if (j->cut.state != WF_CUT_NONE && m->now_ns - j->cut.began_ns > m->conf.cut_ns)
+    if (is_overdue(m, j))
         return wf_cut_overdue(m, j, err);
-    if (j->cut.state != WF_CUT_NONE || m->now_ns < j->cut_retry_ns || j->eval_sent)
+    if (j->cut.state != WF_CUT_NONE || m->now_ns < j->cut_retry_ns || j->evaluation.units.n)
         return WF_OK;
     /* A worker whose link is away would train on, outside the cut: it comes back or is given up. */
-    if (wf_members_worker_away(m))
+    if (wf_master_facts(m)->worker_away)
         return WF_OK;
     if (j->stop_asked && !chief)
         return wf_cut_end_job(m, j, err); /* nobody is left to write; what is saved stays */
@@ -275,12 +321,10 @@ wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
     body.steps = who->steps;
     body.removed = true;
     body.open = list;
-    for (uint64_t i = 0; i < j->ledger.n && body.n_open < WF_COUNT(rows); i++) {
+    for (uint64_t i = UINT64_MAX;
+         body.n_open < WF_COUNT(rows) && wf_ledger_held(&j->ledger, who->incarnation, &i);) {
         Weft__Split *row = &rows[body.n_open];
 
-        if (j->ledger.rows[i].state != WF_SPLIT_LEASED ||
-            j->ledger.rows[i].incarnation != who->incarnation)
-            continue;
         weft__split__init(row);
         row->id = i;
         row->epoch = j->ledger.epoch;

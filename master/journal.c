@@ -1,256 +1,356 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* master/journal.c - records are appended, and those that later ones say again are left out now and
- * then: of a long job nearly all of them say that a split is done, in epochs that are over.
- */
+/* master/journal.c - records gather in memory, batches go to disk, and now and then a snapshot
+ * takes the place of the log. */
 #include "master/journal.h"
 #include "common/base/bytes.h"
 #include "common/base/crc32c.h"
+#include "common/base/size.h"
 #include "common/log/log.h"
-#include "common/wire/control.h"
 #include "common/wire/header.h"
+#include "master/journal_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    FRAME = 8,
-    LARGEST = 8 << 20,
-    FILE_LIMIT = 1 << 30,
     PATH_ROOM = 4096,
-    MOST_JOBS = 4096,
-    SHORT = 4 << 10, /* bytes that are not worth the effort */
-    GROWTH = 4       /* so many times its length since, and it is made shorter again */
+    LEAST = 256 << 10,     /* bytes of log that are not worth a snapshot */
+    GROWTH = 4,            /* a log so many times as long as its snapshot is due to be replaced */
+    BATCH_TAG = 8 << 3 | 2 /* of Record.batch in a packed Record */
 };
+
+/* Frames in memory, the last of them open: its head is filled in when it is sealed. */
+typedef struct frames {
+    wf_bytes bytes;
+    size_t last; /* where the open frame begins */
+    bool open;
+} frames;
 
 struct wf_journal {
     wf_disk *disk;
-    wf_disk_file *file;
-    wf_bytes record;
-    bool failed;
-    size_t size, shorten_at;
-    char path[PATH_ROOM];
+    wf_disk_file *file; /* the batch's while one is out */
+    frames log, snapshot;
+    bool in_snapshot, has_snapshot, out, failed;
+    uint64_t appended, durable;
+    uint64_t log_bytes, snapshot_bytes; /* of the file */
+    uint64_t due_bytes;                 /* of log: then a snapshot is wanted */
+    size_t least_bytes;
+    char path[PATH_ROOM], folder[PATH_ROOM];
 };
 
-/* Replays the whole records in bytes; *end is where the last one ends. */
-static wf_status replay_all(const wf_bytes *bytes, const char *path,
-                            wf_status (*replay)(void *arg, const Weft__Record *record, wf_err *err),
-                            void *arg, size_t *end, wf_err *err)
+struct wf_journal_batch {
+    wf_disk *disk;
+    wf_disk_file *file;  /* borrowed: the journal's */
+    wf_disk_file *fresh; /* the new file, with the snapshot in it */
+    wf_bytes log, snapshot;
+    uint64_t appended; /* is durable once this is written */
+    bool wrote_snapshot;
+    wf_status rc;
+    wf_err err;
+    char path[PATH_ROOM], folder[PATH_ROOM];
+};
+
+/* ---- frames in memory ---- */
+
+static void seal(frames *f)
+{
+    uint8_t *head;
+    size_t n;
+
+    if (!f->open)
+        return;
+    head = f->bytes.data + f->last;
+    n = f->bytes.size - f->last - WF_FRAME_HEAD;
+    wf_put_u32(head, (uint32_t)n);
+    wf_put_u32(head + 4, wf_crc32c(0, head + WF_FRAME_HEAD, n));
+    f->open = false;
+}
+
+static void open_frame(frames *f)
+{
+    f->last = f->bytes.size;
+    f->open = wf_bytes_extend(&f->bytes, WF_FRAME_HEAD) != NULL;
+}
+
+static size_t put_varint(uint8_t to[10], size_t n)
 {
     size_t at = 0;
 
-    while (bytes->size - at >= FRAME) {
-        size_t n = wf_get_u32(bytes->data + at);
-        const uint8_t *body = bytes->data + at + FRAME;
-        Weft__Record *record = NULL;
-        wf_status rc;
+    for (; n >= 0x80; n >>= 7)
+        to[at++] = (uint8_t)(n | 0x80);
+    to[at++] = (uint8_t)n;
+    return at;
+}
 
-        if (n > LARGEST || n > bytes->size - at - FRAME ||
-            wf_crc32c(0, body, n) != wf_get_u32(bytes->data + at + 4))
-            break;
-        rc = wf_control_unpack(body, n, &weft__record__descriptor, &record, err);
-        if (rc == WF_OK)
-            rc = replay(arg, record, err);
-        wf_control_free(&record);
-        if (rc != WF_OK)
-            return wf_err_wrap(err, rc, "%s, byte %zu", path, at);
-        at += FRAME + n;
-    }
-    *end = at;
+static wf_status add_record(frames *f, const Weft__Record *record, size_t most, wf_err *err)
+{
+    size_t n = weft__record__get_packed_size(record);
+    uint8_t head[11] = {BATCH_TAG}, *to;
+    size_t head_bytes = 1 + put_varint(head + 1, n);
+
+    if (n > most) /* a frame of it could not be read back */
+        return wf_fail(err, WF_FULL, NULL,
+                       "the master's journal: a record of %zu bytes, where %zu are allowed", n,
+                       most);
+    if (f->open && f->bytes.size - f->last + n > WF_FRAME_GOAL)
+        seal(f);
+    if (!f->open)
+        open_frame(f);
+    wf_bytes_add(&f->bytes, head, head_bytes);
+    to = wf_bytes_extend(&f->bytes, n);
+    if (!to)
+        return wf_fail_nomem(err, n);
+    weft__record__pack(record, to);
     return WF_OK;
 }
 
-/* ---- shortening ---- */
-
-typedef struct entry {
-    size_t at, bytes;     /* with its frame */
-    uint32_t number;      /* of the job */
-    uint64_t incarnation; /* of a record of splits done: the worker's */
-    bool finished, epoch, goes;
-} entry;
-
-static wf_status note_entry(wf_bytes *entries, const wf_bytes *from, size_t at, wf_err *err)
+static void close_frames(frames *f)
 {
-    entry e = {.at = at, .bytes = FRAME + wf_get_u32(from->data + at)};
-    Weft__Record *record = NULL;
-
-    WF_TRY(wf_control_unpack(from->data + at + FRAME, e.bytes - FRAME, &weft__record__descriptor,
-                             &record, err));
-    e.number = record->number;
-    e.epoch = record->epoch != NULL;
-    e.finished = record->finished && !record->view && !record->job && !record->epoch &&
-                 !record->cut && !record->session[0];
-    e.incarnation = record->finished ? record->finished->incarnation : 0;
-    wf_control_free(&record);
-    wf_bytes_add(entries, &e, sizeof e);
-    return WF_OK;
+    wf_bytes_close(&f->bytes);
+    *f = (frames){0};
 }
 
-/* Whether a later record says more of what that worker has done. */
-static bool is_said_again(const entry e[], size_t i, size_t n)
+/* ---- what gathers in memory ---- */
+
+wf_status wf_journal_append(wf_journal *j, const Weft__Record *record, wf_err *err)
 {
-    for (size_t k = i + 1; k < n; k++)
-        if (e[k].finished && e[k].number == e[i].number && e[k].incarnation == e[i].incarnation)
-            return true;
-    return false;
-}
-
-/* The records that a replay needs, in their order. A record of splits done goes when a later one
- * begins an epoch of the same job, which says what of it is done, and another one has the steps of
- * the same worker. Views all stay: who was in one and is not any more never comes back (M2). */
-static wf_status keep_needed(const wf_bytes *from, size_t end, wf_bytes *to, wf_err *err)
-{
-    wf_bytes entries = {0};
-    entry *e;
-    uint8_t later[MOST_JOBS + 1] = {0}; /* by number of a job: an epoch begins further on */
-    size_t n;
-    wf_status rc = WF_OK;
-
-    for (size_t at = 0; rc == WF_OK && at < end; at += FRAME + wf_get_u32(from->data + at))
-        rc = note_entry(&entries, from, at, err);
-    e = (entry *)(void *)entries.data;
-    n = entries.size / sizeof *e;
-    for (size_t i = n; i-- > 0;) {
-        if (e[i].number > MOST_JOBS)
-            continue;
-        later[e[i].number] |= e[i].epoch;
-        e[i].goes = e[i].finished && later[e[i].number] && is_said_again(e, i, n);
-    }
-    for (size_t i = 0; rc == WF_OK && i < n; i++)
-        if (!e[i].goes)
-            wf_bytes_add(to, from->data + e[i].at, e[i].bytes);
-    if (rc == WF_OK && (entries.failed || to->failed))
-        rc = wf_fail_nomem(err, end);
-    wf_bytes_close(&entries);
-    return rc;
-}
-
-/* Whether the file is still the long one. */
-static bool is_long(const wf_journal *j, size_t end)
-{
-    wf_bytes bytes = {0};
-    bool same =
-        wf_disk_read_all(j->disk, j->path, FILE_LIMIT, &bytes, NULL) == WF_OK && bytes.size == end;
-
-    wf_bytes_close(&bytes);
-    return same;
-}
-
-/* The first `end` bytes as a new file, if it is half as long at most; *end is its length then. A
- * disk that has no room for both keeps the long one. */
-static wf_status shorten(wf_journal *j, const wf_bytes *bytes, size_t *end, wf_err *err)
-{
-    wf_bytes kept = {0};
-    wf_status rc = keep_needed(bytes, *end, &kept, err);
-
-    if (rc == WF_OK && kept.size <= *end / 2) {
-        rc = wf_disk_replace(j->disk, j->path, kept.data, kept.size, err);
-        if (rc == WF_OK) {
-            WF_LOG_INFO("journal.shortened", "path=%s bytes=%zu before=%zu", j->path, kept.size,
-                        *end);
-            *end = kept.size;
-        } else if (is_long(j, *end)) {
-            WF_LOG_WARN("journal.long", "path=%s bytes=%zu", j->path, *end);
-            rc = WF_OK;
-        }
-    }
-    wf_bytes_close(&kept);
-    return rc;
-}
-
-static void plan_shortening(wf_journal *j, size_t size)
-{
-    j->size = size;
-    j->shorten_at = GROWTH * (size > SHORT ? size : SHORT);
-}
-
-static wf_status shorten_now(wf_journal *j, wf_err *err)
-{
-    wf_bytes bytes = {0};
-    size_t end = j->size;
-    wf_status rc = wf_disk_read_all(j->disk, j->path, FILE_LIMIT, &bytes, err);
-
-    if (rc == WF_OK && bytes.size != end)
-        rc = wf_fail(err, WF_CORRUPT, NULL, "%s has %zu bytes, where %zu were written", j->path,
-                     bytes.size, end);
-    if (rc == WF_OK)
-        rc = shorten(j, &bytes, &end, err);
-    wf_bytes_close(&bytes);
-    wf_disk_drop(&j->file);
-    if (rc == WF_OK)
-        rc = wf_disk_open(j->disk, j->path, WF_DISK_APPEND, &j->file, err);
-    plan_shortening(j, end);
-    return rc;
-}
-
-/* ---- reading and writing ---- */
-
-/* A torn record can only be the last: whole records behind a bad one mean that bytes have changed.
- */
-static bool records_follow(const wf_bytes *bytes, size_t bad)
-{
-    for (size_t at = bad + 1; at + FRAME < bytes->size; at++) {
-        size_t n = wf_get_u32(bytes->data + at);
-
-        if (n > 0 && n <= LARGEST && n <= bytes->size - at - FRAME &&
-            wf_crc32c(0, bytes->data + at + FRAME, n) == wf_get_u32(bytes->data + at + 4))
-            return true;
-    }
-    return false;
-}
-
-static wf_status read_old(wf_disk *disk, wf_journal *j,
-                          wf_status (*replay)(void *arg, const Weft__Record *record, wf_err *err),
-                          void *arg, size_t *end, wf_err *err)
-{
-    wf_bytes bytes = {0};
     wf_status rc;
 
-    *end = 0;
-    rc = wf_disk_read_all(disk, j->path, FILE_LIMIT, &bytes, err);
-    if (rc == WF_NOTFOUND) /* and nothing else: a disk that cannot be read is not an empty one */
-        return WF_OK;
+    if (j->failed)
+        return wf_fail(err, WF_IO, NULL, "the master's journal failed before");
+    if (j->in_snapshot) /* a job's text with all that is said of it since it was submitted */
+        return add_record(&j->snapshot, record, WF_FRAME_RECORD + WF_FRAME_GOAL, err);
+    rc = add_record(&j->log, record, WF_FRAME_RECORD, err);
     if (rc == WF_OK)
-        rc = replay_all(&bytes, j->path, replay, arg, end, err);
-    if (rc == WF_OK && *end < bytes.size && records_follow(&bytes, *end))
-        rc = wf_fail(err, WF_CORRUPT,
-                     "move the file away to start anew; jobs go on with \"weft recover\"",
-                     "%s: the record at byte %zu is damaged", j->path, *end);
-    if (rc == WF_OK && *end < bytes.size)
-        WF_LOG_WARN("journal.torn", "path=%s bytes=%zu", j->path, bytes.size - *end);
-    if (rc == WF_OK && *end > SHORT)
-        rc = shorten(j, &bytes, end, err);
-    wf_bytes_close(&bytes);
+        j->appended++;
     return rc;
 }
 
-wf_status wf_journal_open(wf_disk *disk, const char *folder,
-                          wf_status (*replay)(void *arg, const Weft__Record *record, wf_err *err),
-                          void *arg, wf_journal **out, wf_err *err)
+uint64_t wf_journal_appended(const wf_journal *j)
+{
+    return j->appended;
+}
+
+uint64_t wf_journal_durable(const wf_journal *j)
+{
+    return j->durable;
+}
+
+bool wf_journal_wants_snapshot(const wf_journal *j)
+{
+    return !j->out && !j->failed && j->log_bytes + j->log.bytes.size > j->due_bytes;
+}
+
+void wf_journal_begin_snapshot(wf_journal *j)
+{
+    close_frames(&j->snapshot);
+    j->in_snapshot = true;
+}
+
+static void put_off_snapshot(wf_journal *j)
+{
+    j->due_bytes = 2 * (j->log_bytes + j->log.bytes.size);
+}
+
+void wf_journal_end_snapshot(wf_journal *j, bool whole)
+{
+    j->in_snapshot = false;
+    j->has_snapshot = whole && j->snapshot.bytes.size > 0;
+    if (j->has_snapshot)
+        return;
+    close_frames(&j->snapshot);
+    put_off_snapshot(j);
+}
+
+wf_status wf_journal_take(wf_journal *j, wf_journal_batch **out, wf_err *err)
+{
+    wf_journal_batch *b;
+
+    *out = NULL;
+    if (j->out || (j->durable == j->appended && !j->has_snapshot))
+        return WF_OK;
+    WF_TRY(wf_bytes_check(&j->log.bytes, err));
+    WF_TRY(wf_bytes_check(&j->snapshot.bytes, err));
+    b = calloc(1, sizeof *b);
+    if (!b)
+        return wf_fail_nomem(err, sizeof *b);
+    seal(&j->log);
+    seal(&j->snapshot);
+    b->disk = j->disk;
+    b->file = j->file;
+    b->log = j->log.bytes;
+    b->snapshot = j->snapshot.bytes;
+    b->appended = j->appended;
+    memcpy(b->path, j->path, sizeof b->path);
+    memcpy(b->folder, j->folder, sizeof b->folder);
+    j->log = j->snapshot = (frames){0};
+    j->has_snapshot = false;
+    j->out = true;
+    *out = b;
+    return WF_OK;
+}
+
+/* ---- what goes to disk, on any thread ---- */
+
+/* Frame by frame: only one that is not synced yet may be torn. */
+static wf_status write_log(wf_journal_batch *b, wf_err *err)
+{
+    for (size_t at = 0; at < b->log.size;) {
+        size_t n = WF_FRAME_HEAD + wf_get_u32(b->log.data + at);
+
+        WF_TRY(wf_disk_write(b->file, b->log.data + at, n, err));
+        WF_TRY(wf_disk_sync(b->file, err));
+        at += n;
+    }
+    return WF_OK;
+}
+
+static wf_status write_temporary(wf_journal_batch *b, const char *path, wf_err *err)
+{
+    wf_disk_file *f = NULL;
+    wf_status rc = wf_disk_open(b->disk, path, WF_DISK_CREATE, &f, err);
+
+    if (rc == WF_OK)
+        rc = wf_disk_write(f, b->snapshot.data, b->snapshot.size, err);
+    if (rc == WF_OK)
+        rc = wf_disk_sync(f, err);
+    if (rc == WF_OK)
+        return wf_disk_close(&f, err);
+    wf_disk_drop(&f);
+    return rc;
+}
+
+/* Until the rename the old file is as it was, and the log goes on in it: a disk that has no room
+ * for both files costs the snapshot alone. */
+static wf_status write_snapshot(wf_journal_batch *b, wf_err *err)
+{
+    char path[PATH_ROOM + 8];
+    wf_err why;
+
+    snprintf(path, sizeof path, "%s.new", b->path);
+    if (write_temporary(b, path, &why) != WF_OK) {
+        WF_LOG_WARN("journal.snapshot_failed", "path=%s why=\"%s\"", path, why.what);
+        (void)!wf_disk_remove(b->disk, path, NULL); /* else the next snapshot takes its place */
+        return write_log(b, err);
+    }
+    WF_TRY(wf_disk_rename(b->disk, path, b->path, err));
+    WF_TRY(wf_disk_sync_dir(b->disk, b->folder, err));
+    WF_TRY(wf_disk_open(b->disk, b->path, WF_DISK_APPEND, &b->fresh, err));
+    b->wrote_snapshot = true;
+    return WF_OK;
+}
+
+void wf_journal_write(wf_journal_batch *b)
+{
+    b->rc = b->snapshot.size ? write_snapshot(b, &b->err) : write_log(b, &b->err);
+}
+
+/* ---- what comes back ---- */
+
+static void plan_snapshot(wf_journal *j)
+{
+    j->due_bytes = WF_MAX((uint64_t)j->least_bytes, GROWTH * j->snapshot_bytes);
+}
+
+static void take_lengths(wf_journal *j, const wf_journal_batch *b)
+{
+    if (!b->wrote_snapshot) {
+        j->log_bytes += b->log.size;
+        if (b->snapshot.size) /* it failed */
+            put_off_snapshot(j);
+        return;
+    }
+    WF_LOG_INFO("journal.snapshot", "path=%s bytes=%zu before=%lu", j->path, b->snapshot.size,
+                (unsigned long)(j->snapshot_bytes + j->log_bytes));
+    j->snapshot_bytes = b->snapshot.size;
+    j->log_bytes = 0;
+    plan_snapshot(j);
+}
+
+wf_status wf_journal_settle(wf_journal *j, wf_journal_batch **b, wf_err *err)
+{
+    wf_status rc = (*b)->rc;
+
+    j->out = false;
+    if (rc != WF_OK) {
+        j->failed = true;
+        if (err)
+            *err = (*b)->err;
+    } else {
+        j->durable = (*b)->appended;
+        take_lengths(j, *b);
+    }
+    if ((*b)->fresh) {
+        wf_disk_drop(&j->file);
+        j->file = (*b)->fresh;
+        (*b)->fresh = NULL;
+    }
+    wf_journal_batch_free(b);
+    return wf_err_wrap(err, rc, "the master's journal");
+}
+
+void wf_journal_batch_free(wf_journal_batch **b)
+{
+    if (!*b)
+        return;
+    wf_disk_drop(&(*b)->fresh);
+    wf_bytes_close(&(*b)->log);
+    wf_bytes_close(&(*b)->snapshot);
+    free(*b);
+    *b = NULL;
+}
+
+wf_status wf_journal_commit(wf_journal *j, wf_err *err)
+{
+    wf_journal_batch *b;
+
+    WF_TRY(wf_journal_take(j, &b, err));
+    if (!b)
+        return WF_OK;
+    wf_journal_write(b);
+    return wf_journal_settle(j, &b, err);
+}
+
+/* ---- beginning and end ---- */
+
+/* The file is open for what follows, its torn end is cut off, and all of that is on disk. */
+static wf_status open_end(wf_journal *j, uint64_t end, wf_err *err)
+{
+    WF_TRY(wf_disk_open(j->disk, j->path, WF_DISK_APPEND, &j->file, err));
+    WF_TRY(wf_disk_cut(j->file, end, err));
+    WF_TRY(wf_disk_sync(j->file, err));
+    return wf_disk_sync_dir(j->disk, j->folder, err);
+}
+
+wf_status wf_journal_open(wf_disk *disk, const char *folder, size_t least_bytes,
+                          wf_journal_replay *replay, void *arg, wf_journal **out, wf_err *err)
 {
     wf_journal *j = calloc(1, sizeof *j);
+    uint64_t end = 0;
     wf_status rc;
-    size_t end;
 
+    *out = NULL;
     if (!j)
         return wf_fail_nomem(err, sizeof *j);
     j->disk = disk;
-    snprintf(j->path, sizeof j->path, "%s/journal", folder);
-    rc = wf_disk_make_dirs(disk, folder, err);
-    if (rc == WF_OK)
-        rc = read_old(disk, j, replay, arg, &end, err);
-    if (rc == WF_OK)
-        rc = wf_disk_open(disk, j->path, WF_DISK_APPEND, &j->file, err);
-    if (rc == WF_OK)
-        rc = wf_disk_cut(j->file, end, err);
-    if (rc == WF_OK)
-        rc = wf_disk_sync(j->file, err);
-    if (rc == WF_OK)
-        rc = wf_disk_sync_dir(disk, folder, err);
-    if (rc == WF_OK)
-        plan_shortening(j, end);
+    j->least_bytes = least_bytes ? least_bytes : LEAST;
+    snprintf(j->folder, sizeof j->folder, "%s", folder);
+    if ((size_t)snprintf(j->path, sizeof j->path, "%s/journal", folder) >= sizeof j->path)
+        rc = wf_fail(err, WF_INVALID, "choose a shorter state_dir", "the path %.80s... is too long",
+                     folder);
     else
+        rc = wf_disk_make_dirs(disk, folder, err);
+    if (rc == WF_OK)
+        rc = wf_journal_read(disk, j->path, replay, arg, &end, err);
+    if (rc == WF_OK)
+        rc = open_end(j, end, err);
+    if (rc == WF_OK) {
+        j->log_bytes = end; /* where its snapshot ends is not told: at worst one is made early */
+        plan_snapshot(j);
+    } else {
         wf_journal_close(&j);
+    }
     *out = j;
     return wf_err_wrap(err, rc, "the master's journal");
 }
@@ -260,36 +360,8 @@ void wf_journal_close(wf_journal **j)
     if (!*j)
         return;
     wf_disk_drop(&(*j)->file);
-    wf_bytes_close(&(*j)->record);
+    close_frames(&(*j)->log);
+    close_frames(&(*j)->snapshot);
     free(*j);
     *j = NULL;
-}
-
-wf_status wf_journal_append(wf_journal *j, const Weft__Record *record, wf_err *err)
-{
-    size_t n = weft__record__get_packed_size(record);
-    uint8_t *to;
-    wf_status rc;
-
-    if (j->failed)
-        return wf_fail(err, WF_IO, NULL, "the journal failed before");
-    if (n > LARGEST) /* it could not be read back */
-        return wf_fail(err, WF_FULL, NULL,
-                       "the master's journal: a record of %zu bytes, where %d are allowed", n,
-                       LARGEST);
-    wf_bytes_clear(&j->record);
-    to = wf_bytes_extend(&j->record, FRAME + n);
-    if (!to)
-        return wf_fail_nomem(err, n);
-    weft__record__pack(record, to + FRAME);
-    wf_put_u32(to, (uint32_t)n);
-    wf_put_u32(to + 4, wf_crc32c(0, to + FRAME, n));
-    rc = wf_disk_write(j->file, to, FRAME + n, err);
-    if (rc == WF_OK)
-        rc = wf_disk_sync(j->file, err);
-    j->size += FRAME + n;
-    if (rc == WF_OK && j->size > j->shorten_at)
-        rc = shorten_now(j, err);
-    j->failed = rc != WF_OK;
-    return wf_err_wrap(err, rc, "the master's journal");
 }

@@ -11,26 +11,38 @@ wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records, uint64
                           wf_err *err)
 {
     uint64_t n = split_records ? records / split_records + (records % split_records != 0) : 0;
-    wf_split_row *rows;
+    wf_ledger fresh = {.epoch = epoch, .records = records, .split_records = split_records, .n = n};
+    wf_status rc;
 
     if (n == 0 || n > MOST_SPLITS)
         return wf_fail(err, WF_INVALID, "check \"data:\" and \"split_records\"",
                        "%lu records in splits of %lu cannot be dealt", (unsigned long)records,
                        (unsigned long)split_records);
-    rows = calloc(n, sizeof *rows);
-    if (!rows)
-        return wf_fail_nomem(err, n * sizeof *rows);
-    free(l->rows);
-    *l = (wf_ledger){
-        .epoch = epoch, .records = records, .split_records = split_records, .n = n, .rows = rows};
-    for (uint64_t i = 0; i < n; i++)
-        rows[i].next = i * split_records;
+    fresh.rows = calloc(n, sizeof *fresh.rows);
+    rc = fresh.rows ? WF_OK : wf_fail_nomem(err, n * sizeof *fresh.rows);
+    if (rc == WF_OK)
+        rc = wf_todo_init(&fresh.plain, n, err);
+    if (rc == WF_OK)
+        rc = wf_todo_init(&fresh.suspects, n, err);
+    if (rc != WF_OK) {
+        wf_ledger_close(&fresh);
+        return rc;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        fresh.rows[i].next = i * split_records;
+        wf_todo_add(&fresh.plain, i);
+    }
+    wf_ledger_close(l);
+    *l = fresh;
     return WF_OK;
 }
 
 void wf_ledger_close(wf_ledger *l)
 {
     free(l->rows);
+    wf_todo_close(&l->plain);
+    wf_todo_close(&l->suspects);
+    wf_index_close(&l->held);
     *l = (wf_ledger){0};
 }
 
@@ -44,10 +56,64 @@ uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id)
     return WF_MIN((id + 1) * l->split_records, l->records);
 }
 
+/* ---- who holds what ---- */
+
 static bool held_by(const wf_ledger *l, uint64_t id, uint64_t incarnation)
 {
     return id < l->n && l->rows[id].state == WF_SPLIT_LEASED &&
            l->rows[id].incarnation == incarnation;
+}
+
+static wf_split_row *newest_of(const wf_ledger *l, uint64_t incarnation)
+{
+    return wf_index_get(&l->held, incarnation);
+}
+
+bool wf_ledger_held(const wf_ledger *l, uint64_t incarnation, uint64_t *id)
+{
+    const wf_split_row *newest = newest_of(l, incarnation);
+
+    if (*id != UINT64_MAX)
+        *id = (uint64_t)l->rows[*id].after - 1; /* after the last one: UINT64_MAX again */
+    else if (newest)
+        *id = (uint64_t)(newest - l->rows);
+    return *id != UINT64_MAX;
+}
+
+/* Where there is no memory for a new holder the split stays to do. */
+static bool lease(wf_ledger *l, uint64_t id, uint64_t incarnation)
+{
+    wf_split_row *row = &l->rows[id], *newest = newest_of(l, incarnation);
+
+    if (wf_index_put(&l->held, incarnation, row, NULL) != WF_OK)
+        return false;
+    row->before = 0;
+    row->after = newest ? (uint32_t)(newest - l->rows) + 1 : 0;
+    if (newest)
+        newest->before = (uint32_t)id + 1;
+    row->state = WF_SPLIT_LEASED;
+    row->incarnation = incarnation;
+    wf_todo_remove(&l->plain, id);
+    wf_todo_remove(&l->suspects, id);
+    return true;
+}
+
+static void unlease(wf_ledger *l, uint64_t id)
+{
+    wf_split_row *row = &l->rows[id];
+
+    if (row->state != WF_SPLIT_LEASED)
+        return;
+    if (row->after)
+        l->rows[row->after - 1].before = row->before;
+    if (row->before)
+        l->rows[row->before - 1].after = row->after;
+    else if (!row->after)
+        wf_index_remove(&l->held, row->incarnation);
+    else if (wf_index_put(&l->held, row->incarnation, &l->rows[row->after - 1], NULL) != WF_OK)
+        wf_assert(!"the key is there, so no memory is taken");
+    row->before = row->after = 0;
+    row->incarnation = 0;
 }
 
 static bool is_suspect(const wf_split_row *row)
@@ -55,32 +121,44 @@ static bool is_suspect(const wf_split_row *row)
     return row->deaths + 1 >= WF_SPLIT_DEATHS;
 }
 
+static void move_on(wf_ledger *l, uint64_t id, uint64_t next)
+{
+    l->trained += next - l->rows[id].next;
+    l->rows[id].next = next;
+}
+
+/* ---- what happens ---- */
+
+bool wf_ledger_any_to_do(const wf_ledger *l)
+{
+    uint64_t id;
+
+    return l->n && (wf_todo_next(&l->plain, 0, &id) || wf_todo_next(&l->suspects, 0, &id));
+}
+
 bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id)
 {
-    bool holds = false;
+    uint64_t held = UINT64_MAX, suspect;
+    bool holds = false, any;
 
-    for (uint64_t i = 0; i < l->n; i++) {
-        if (!held_by(l, i, incarnation))
-            continue;
-        if (is_suspect(&l->rows[i]))
+    while (wf_ledger_held(l, incarnation, &held)) {
+        if (is_suspect(&l->rows[held]))
             return false;
         holds = true;
     }
-    for (uint64_t i = 0; i < l->n; i++)
-        if (l->rows[i].state == WF_SPLIT_TODO && !(holds && is_suspect(&l->rows[i]))) {
-            l->rows[i].state = WF_SPLIT_LEASED;
-            l->rows[i].incarnation = incarnation;
-            *id = i;
-            return true;
-        }
-    return false;
+    any = l->n && wf_todo_next(&l->plain, 0, id);
+    if (l->n && !holds && wf_todo_next(&l->suspects, 0, &suspect) && (!any || suspect < *id)) {
+        any = true;
+        *id = suspect;
+    }
+    return any && lease(l, *id, incarnation);
 }
 
 void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next)
 {
     if (!held_by(l, id, incarnation) || next <= l->rows[id].next || next > wf_ledger_ends(l, id))
         return;
-    l->rows[id].next = next;
+    move_on(l, id, next);
     l->rows[id].deaths = 0;
 }
 
@@ -88,10 +166,8 @@ bool wf_ledger_claim(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t n
 {
     if (id >= l->n)
         return false;
-    if (l->rows[id].state == WF_SPLIT_TODO) {
-        l->rows[id].state = WF_SPLIT_LEASED;
-        l->rows[id].incarnation = incarnation;
-    }
+    if (l->rows[id].state == WF_SPLIT_TODO && !lease(l, id, incarnation))
+        return false;
     if (!held_by(l, id, incarnation))
         return false;
     wf_ledger_progress(l, id, incarnation, next);
@@ -104,24 +180,29 @@ bool wf_ledger_finish(wf_ledger *l, uint64_t id, uint64_t incarnation)
         return false;
     if (incarnation && !held_by(l, id, incarnation))
         return false;
+    unlease(l, id);
+    wf_todo_remove(&l->plain, id);
+    wf_todo_remove(&l->suspects, id);
     l->rows[id].state = WF_SPLIT_FINISHED;
-    l->rows[id].incarnation = 0;
-    l->rows[id].next = wf_ledger_ends(l, id);
+    move_on(l, id, wf_ledger_ends(l, id));
     l->done++;
     return true;
 }
 
 uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
 {
+    const wf_split_row *newest;
     uint32_t n = 0;
 
-    for (uint64_t i = 0; i < l->n; i++) {
-        if (!held_by(l, i, incarnation))
-            continue;
-        l->rows[i].state = WF_SPLIT_TODO;
-        l->rows[i].incarnation = 0;
-        if (died && l->rows[i].deaths < UINT8_MAX)
-            l->rows[i].deaths++;
+    while ((newest = newest_of(l, incarnation))) {
+        uint64_t id = (uint64_t)(newest - l->rows);
+        wf_split_row *row = &l->rows[id];
+
+        unlease(l, id);
+        row->state = WF_SPLIT_TODO;
+        if (died && row->deaths < UINT8_MAX)
+            row->deaths++;
+        wf_todo_add(is_suspect(row) ? &l->suspects : &l->plain, id);
         n++;
     }
     return n;
@@ -129,11 +210,9 @@ uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
 
 bool wf_ledger_deadly(const wf_ledger *l, uint64_t *id)
 {
-    for (uint64_t i = 0; i < l->n; i++)
-        if (l->rows[i].state == WF_SPLIT_TODO && l->rows[i].deaths >= WF_SPLIT_DEATHS) {
-            *id = i;
+    for (uint64_t at = 0; l->n && wf_todo_next(&l->suspects, at, id); at = *id + 1)
+        if (l->rows[*id].deaths >= WF_SPLIT_DEATHS)
             return true;
-        }
     return false;
 }
 
@@ -147,15 +226,11 @@ void wf_ledger_restore(wf_ledger *l, uint64_t begin, uint64_t end)
         if (end >= wf_ledger_ends(l, i))
             wf_ledger_finish(l, i, 0);
         else
-            row->next = end;
+            move_on(l, i, end);
     }
 }
 
 uint64_t wf_ledger_trained(const wf_ledger *l)
 {
-    uint64_t trained = 0;
-
-    for (uint64_t i = 0; i < l->n; i++)
-        trained += l->rows[i].next - wf_ledger_begins(l, i);
-    return trained;
+    return l->trained;
 }

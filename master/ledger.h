@@ -9,6 +9,9 @@
  * say of which it died; so a split that may be the next to be given up is dealt alone, to a worker
  * that holds nothing else, and only that one tells.
  *
+ * What happens to a split costs the same whatever their number; what happens to a holder costs as
+ * much as it holds.
+ *
  * Invariants
  *   S1  every position below `records` is in exactly one split
  *   S2  a split is done only by the report of the incarnation that holds it, or by the checkpoint
@@ -17,7 +20,9 @@
 #ifndef WF_MASTER_LEDGER_H
 #define WF_MASTER_LEDGER_H
 
+#include "common/base/index.h"
 #include "common/base/status.h"
+#include "master/todo.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,9 +36,10 @@ typedef enum wf_split_state {
 
 typedef struct wf_split_row {
     uint8_t state;
-    uint8_t deaths;       /* processes that ended with it in hand, at this `next` */
-    uint64_t incarnation; /* of the holder */
-    uint64_t next;        /* first position not known to be trained */
+    uint8_t deaths;         /* processes that ended with it in hand, at this `next` */
+    uint64_t incarnation;   /* of the holder */
+    uint64_t next;          /* first position not known to be trained */
+    uint32_t before, after; /* 1 + the id of its neighbours in the holder's list; 0: none */
 } wf_split_row;
 
 typedef struct wf_ledger {
@@ -41,6 +47,11 @@ typedef struct wf_ledger {
     uint64_t records, split_records;
     uint64_t n, done; /* splits */
     wf_split_row *rows;
+    uint64_t trained; /* records */
+    /* Of splits to do: those that may be dealt to anybody, and those that may be the next to be
+     * given up. */
+    wf_todo plain, suspects;
+    wf_index held; /* incarnation: the row that it was dealt last */
 } wf_ledger;
 
 /* Begins an epoch: all splits are to do. Errors: WF_NOMEM, WF_INVALID. */
@@ -51,6 +62,11 @@ void wf_ledger_close(wf_ledger *l);
 uint64_t wf_ledger_begins(const wf_ledger *l, uint64_t id);
 uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id);
 
+/* The splits that an incarnation holds, the one that it was dealt last first: true while there is
+ * one more, *id. Begin with *id = UINT64_MAX. */
+bool wf_ledger_held(const wf_ledger *l, uint64_t incarnation, uint64_t *id);
+
+bool wf_ledger_any_to_do(const wf_ledger *l);
 /* Leases the first split to do. False when there is none for that worker. */
 bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id);
 /* A holder says where it is; ignored unless it holds the split. */

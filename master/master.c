@@ -16,6 +16,10 @@ enum { MOST_LINES = 64 };
 
 void wf_prepared_free(wf_prepared **p)
 {
+    if (*p && (*p)->shares > 0) {
+        (*p)->shares--;
+        *p = NULL;
+    }
     if (!*p)
         return;
     wf_arena_free(&(*p)->arena);
@@ -25,15 +29,32 @@ void wf_prepared_free(wf_prepared **p)
 
 wf_status wf_master_send(wf_master *m, wf_peer *to, wf_msg **msg, wf_err *err)
 {
-    wf_status rc;
-
     (*msg)->head.view = m->view;
     if (m->job) {
         (*msg)->head.generation = m->job->generation;
         (*msg)->head.job = (uint16_t)m->job->number;
+        (*msg)->head.map = m->job->generation; /* slices move with a generation only */
     }
-    rc = wf_net_send(m->net, to, WF_LANE_CONTROL, 0, msg, err);
-    return rc == WF_NOTFOUND ? WF_OK : rc; /* its EV_DOWN is on the way */
+    WF_TRY(wf_outbox_add_message(&m->outbox, wf_journal_appended(m->journal), to, msg, err));
+    return wf_master_release(m, err);
+}
+
+wf_status wf_master_release(wf_master *m, wf_err *err)
+{
+    wf_outbox_row row;
+
+    while (wf_outbox_next(&m->outbox, wf_journal_durable(m->journal), &row)) {
+        wf_status rc = WF_OK;
+
+        if (row.msg)
+            rc = wf_net_send(m->net, row.to, WF_LANE_CONTROL, 0, &row.msg, err);
+        else
+            m->conf.ops.note(m->conf.ops.arg, row.job, row.json);
+        free(row.json);
+        if (rc != WF_OK && rc != WF_NOTFOUND) /* NOTFOUND: its EV_DOWN is on the way */
+            return rc;
+    }
+    return WF_OK;
 }
 
 wf_status wf_master_say(wf_master *m, wf_member *to, uint16_t kind, const ProtobufCMessage *body,
@@ -89,9 +110,8 @@ void wf_master_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, 
                   (int)j->generation, "step", (json_int_t)wf_training_global_step(m, j), "text",
                   text);
     json = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    if (json)
-        m->conf.ops.note(m->conf.ops.arg, j->name, json);
-    free(json);
+    if (json) /* one for which there is no memory is lost: the log has it */
+        wf_outbox_add_note(&m->outbox, wf_journal_appended(m->journal), j->name, json);
     json_decref(o);
 }
 
@@ -120,6 +140,8 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
         WF_TRY(wf_job_add(m, r->name, r->text, r->path, &j, err));
     if (r->text[0])
         WF_TRY(wf_job_rewrite(j, r->text, r->path, err));
+    if (r->id)
+        j->id = r->id;
     j->state = (wf_job_state)r->state;
     j->stop_asked = r->stop;
     if (j->generation != r->generation)
@@ -164,13 +186,19 @@ static void replay_cut(wf_master *m, const Weft__CutRecord *r)
     }
 }
 
+/* Nothing of it has been set up yet. */
+static bool is_waiting_its_turn(const wf_job *j)
+{
+    return j->state == WF_JOB_QUEUED || j->state == WF_JOB_COMPILING;
+}
+
 /* A new supervisor: all processes of the one before have ended, and with them what ran. */
 static void replay_session(wf_master *m, const char *session)
 {
     for (uint32_t i = 0; i < m->n_jobs; i++) {
         wf_job *j = m->jobs[i];
 
-        if (wf_job_over(j->state) || j->state == WF_JOB_QUEUED)
+        if (wf_job_over(j->state) || is_waiting_its_turn(j))
             continue;
         j->state = WF_JOB_INTERRUPTED;
         snprintf(j->reason, sizeof j->reason, "every process had ended");
@@ -188,8 +216,8 @@ static wf_status replay(void *arg, const Weft__Record *r, wf_err *err)
 {
     wf_master *m = arg;
 
-    if (r->number)
-        m->job = r->number <= m->n_jobs ? m->jobs[r->number - 1] : NULL;
+    if (r->number || r->view) /* a view without a number: there was no job in hand */
+        m->job = r->number && r->number <= m->n_jobs ? m->jobs[r->number - 1] : NULL;
     if (r->session[0])
         replay_session(m, r->session);
     if (r->view)
@@ -202,6 +230,10 @@ static wf_status replay(void *arg, const Weft__Record *r, wf_err *err)
         replay_finished(m, r->finished);
     if (r->cut)
         replay_cut(m, r->cut);
+    if (r->retired)
+        wf_snapshot_replay_retired(m, r->retired);
+    if (r->job_state && m->job)
+        wf_snapshot_replay_job(m->job, r->job_state);
     return WF_OK;
 }
 
@@ -211,6 +243,7 @@ static wf_status begin_session(wf_master *m, wf_err *err)
 
     record.session = m->session;
     WF_TRY(wf_journal_append(m->journal, &record, err));
+    WF_TRY(wf_journal_commit(m->journal, err));
     replay_session(m, m->session);
     m->other_session = false;
     return WF_OK;
@@ -223,7 +256,9 @@ static void take_up_jobs(wf_master *m)
     for (uint32_t i = 0; i < m->n_jobs; i++) {
         wf_job *j = m->jobs[i];
 
-        if (j->state == WF_JOB_RUNNING || j->state == WF_JOB_STOPPING) {
+        if (wf_job_over(j->state)) {
+            wf_job_close_ledger(j);
+        } else if (j->state == WF_JOB_RUNNING || j->state == WF_JOB_STOPPING) {
             j->stop_asked |= j->state == WF_JOB_STOPPING;
             j->state = WF_JOB_RESUMING;
         } else if (j->state == WF_JOB_SETTING_UP) {
@@ -248,7 +283,8 @@ static wf_status copy_conf(wf_master *m, const wf_master_conf *conf, wf_err *err
         m->n_ps += conf->tasks[i].task.role == WF_ROLE_PS;
         m->n_workers += conf->tasks[i].task.role == WF_ROLE_WORKER;
     }
-    return WF_OK;
+    WF_TRY(wf_members_index(m, err));
+    return wf_todo_init(&m->wanting, m->n_members, err);
 }
 
 wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **out, wf_err *err)
@@ -259,16 +295,18 @@ wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **
     if (!m)
         return wf_fail_nomem(err, sizeof *m);
     m->now_ns = now_ns;
+    wf_watch_begin(&m->watch, now_ns);
     m->replaying = true;
     m->other_session = true;
     rc = copy_conf(m, conf, err);
     if (rc == WF_OK)
-        rc = wf_journal_open(conf->disk, m->journal_dir, replay, m, &m->journal, err);
+        rc = wf_journal_open(conf->disk, m->journal_dir, conf->journal_least, replay, m,
+                             &m->journal, err);
     if (rc == WF_OK && m->other_session)
         rc = begin_session(m, err);
     if (rc == WF_OK) {
         take_up_jobs(m);
-        if (m->job && (wf_job_over(m->job->state) || m->job->state == WF_JOB_QUEUED))
+        if (m->job && (wf_job_over(m->job->state) || is_waiting_its_turn(m->job)))
             m->job = NULL;
         m->replaying = false;
     } else {
@@ -290,10 +328,13 @@ void wf_master_free(wf_master **m)
     *m = NULL;
     if (!it)
         return;
+    wf_outbox_close(&it->outbox);
     for (uint32_t i = 0; i < it->n_jobs; i++)
         wf_job_delete(&it->jobs[i]);
     free(it->jobs);
     free(it->members);
+    wf_index_close(&it->by_task);
+    wf_todo_close(&it->wanting);
     free(it->session);
     free(it->journal_dir);
     free(it->checkpoint_dir);
@@ -313,15 +354,28 @@ uint32_t wf_master_view(const wf_master *m)
     return m->view;
 }
 
+bool wf_master_has(const wf_master *m, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].live && m->members[i].incarnation == incarnation)
+            return true;
+    return false;
+}
+
+bool wf_master_durable(const wf_master *m)
+{
+    return wf_journal_durable(m->journal) == wf_journal_appended(m->journal);
+}
+
 /* ---- messages ---- */
 
-static wf_status on_died(wf_master *m, const wf_msg *msg, wf_err *err)
+static wf_status on_died(wf_master *m, const wf_peer *from, const wf_msg *msg, wf_err *err)
 {
     Weft__Died *body = NULL;
     wf_status rc;
 
     WF_TRY(wf_control_get(msg, &weft__died__descriptor, &body, err));
-    rc = wf_members_on_died(m, body, err);
+    rc = wf_members_on_died(m, from, body, err);
     wf_control_free(&body);
     return rc;
 }
@@ -366,7 +420,7 @@ static wf_status on_message(wf_master *m, wf_event *ev, wf_err *err)
     if (ev->msg->head.kind == WF_ASK)
         rc = wf_asks_on_message(m, ev->peer, ev->msg, err);
     else if (ev->msg->head.kind == WF_DIED)
-        rc = on_died(m, ev->msg, err);
+        rc = on_died(m, ev->peer, ev->msg, err);
     else
         rc = who ? on_member_message(m, who, ev->msg, err) : WF_OK;
     if (rc != WF_PROTO)
@@ -376,11 +430,29 @@ static wf_status on_message(wf_master *m, wf_event *ev, wf_err *err)
     return WF_OK;
 }
 
+static wf_status on_beat(wf_master *m, const wf_event *ev, wf_err *err)
+{
+    wf_member *who = wf_member_at(m, ev->peer);
+    wf_status rc = who ? wf_progress_on_beat(m, who, ev->msg, err) : WF_OK;
+
+    return rc == WF_PROTO ? WF_OK : rc;
+}
+
+/* What workers say all the time changes nothing of the facts about members. */
+static bool is_of_splits(const wf_event *ev)
+{
+    uint16_t kind = ev->kind == WF_EV_MESSAGE ? ev->msg->head.kind : 0;
+
+    return kind == WF_SPLIT_WANT || kind == WF_SPLIT_DONE || kind == WF_PROGRESS ||
+           ev->kind == WF_EV_BEAT;
+}
+
 wf_status wf_master_on_event(wf_master *m, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc = WF_OK;
 
     m->now_ns = now_ns;
+    m->facts.known &= is_of_splits(ev);
     switch (ev->kind) {
     case WF_EV_UP:
         rc = wf_members_on_up(m, ev->peer, err);
@@ -389,11 +461,15 @@ wf_status wf_master_on_event(wf_master *m, wf_event *ev, int64_t now_ns, wf_err 
         wf_members_on_down(m, ev->peer);
         break;
     case WF_EV_MESSAGE:
+        m->watch.events++;
         rc = on_message(m, ev, err);
         wf_net_free_msg(m->net, &ev->msg);
         break;
-    case WF_EV_SILENT:
-    case WF_EV_REFUSED:
+    case WF_EV_REFUSED: /* it dials nobody */
+        break;
+    case WF_EV_BEAT:
+        rc = on_beat(m, ev, err);
+        wf_net_free_msg(m->net, &ev->msg);
         break;
     }
     return rc;
@@ -404,5 +480,6 @@ wf_status wf_master_advance(wf_master *m, int64_t now_ns, wf_err *err)
     m->now_ns = now_ns;
     WF_TRY(wf_members_watch(m, err));
     WF_TRY(wf_job_advance(m, err));
-    return wf_members_view(m, err);
+    WF_TRY(wf_members_view(m, err));
+    return wf_work_sync(m, err);
 }

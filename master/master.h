@@ -8,12 +8,19 @@
  * After a restart of the master a running job is RESUMING until its ps have said what they hold.
  *
  * What is decided follows from the state and not from the order of events: handlers note what they
- * learn, and wf_master_advance does whatever is due. No socket, no clock, no thread; the journal is
- * written through a wf_disk.
+ * learn, and wf_master_advance does whatever is due. No socket, no clock, no thread.
+ *
+ * What takes long (compiling, verifying checkpoints, syncing the journal) is work that the master
+ * asks for: ops.begin gets it, wf_work_run does it on any thread, and wf_master_on_work brings the
+ * result back. The master goes on meanwhile. Messages wait in an outbox until the journal's records
+ * that were appended before them are on disk (M1).
  *
  * Invariants
- *   M1  views, generations, finished splits and commits are on disk before they are announced
- *   M2  an incarnation that was given up is never a member again
+ *   M1  a message or event leaves the process only once all that was journaled before it is on
+ *       disk: so views, generations, finished splits and commits are, before they are announced
+ *   M2  an incarnation that was given up, and had been told of a view, is never a member again: it
+ *       says of which view it was a member, and the master knows its members. One that was never
+ *       told has applied nothing and trained nothing; those of late are known by name
  *   M3  one chief at a time; only the chief's cut of this generation may be committed
  *   M4  a worker is started only once every ps has the view that holds it
  */
@@ -40,15 +47,31 @@ typedef struct wf_prepared {
     uint64_t batch;    /* records of a step */
     uint64_t epochs, steps, every_steps, split_records;
     uint32_t keep;
+    uint64_t eval_unit;         /* records of an evaluation that a worker is given at a time */
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     wf_callbacks callbacks;
     const wf_tensor *const *initial; /* first values of start.variables, f32 */
+    uint32_t shares;                 /* of work that reads it, beside the job */
 } wf_prepared;
+/* Gives one share back; the last one frees. On the master's thread. */
 void wf_prepared_free(wf_prepared **p);
+
+/* Something that takes long, begun by the master and done elsewhere. */
+typedef struct wf_work wf_work;
+/* Does it; on any thread. */
+void wf_work_run(wf_work *w);
+/* Whether it is a sync of the journal, which messages wait for; what is not may take minutes. At
+ * most one of each is out at a time. */
+bool wf_work_is_sync(const wf_work *w);
+/* Frees work whose master is gone, done or not; NULL is fine. */
+void wf_work_free(wf_work **w);
 
 typedef struct wf_master_ops {
     void *arg;
-    /* Compiles a job for n_ps. Errors end the job. */
+    /* Takes work, which is given back to wf_master_on_work once wf_work_run has returned. NULL: the
+     * master does it itself, at once. */
+    void (*begin)(void *arg, wf_work *w);
+    /* Compiles a job for n_ps; called by wf_work_run. Errors end the job. */
     wf_status (*prepare)(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err);
     /* An event for the job's log: `json` is one object without time. */
@@ -67,8 +90,10 @@ typedef struct wf_master_conf {
     uint32_t n_tasks;
     wf_disk *disk;
     const char *journal_dir, *checkpoint_dir;
-    int64_t dead_ns; /* silence after which a task is given up, and its leases end */
-    int64_t cut_ns;  /* a checkpoint that takes longer has failed */
+    size_t journal_least; /* bytes of log that are worth a snapshot; 0: the journal's own choice */
+    int64_t dead_ns;      /* silence after which a task is given up, and its leases end */
+    int64_t stuck_ns;     /* without progress for so long it is given up as well */
+    int64_t cut_ns;       /* a checkpoint that takes longer has failed */
     wf_master_ops ops;
 } wf_master_conf;
 
@@ -83,8 +108,14 @@ void wf_master_free(wf_master **m);
 /* For wf_net_conf.admit. */
 wf_status wf_master_admit(void *master, const wf_hello *hello, wf_err *err);
 
+/* For wf_net_conf.on_stranger: a beat of a member without a link, as after a restart of the master,
+ * counts as one over a link does. */
+void wf_master_on_stranger(void *master, const wf_msg *beat, int64_t now_ns);
+
 /* Handles one event of the net; takes its message. Errors end the process: the journal failed. */
 WF_MUST_USE wf_status wf_master_on_event(wf_master *m, wf_event *ev, int64_t now_ns, wf_err *err);
+/* Takes back work that is done. Errors as above. */
+WF_MUST_USE wf_status wf_master_on_work(wf_master *m, wf_work **w, int64_t now_ns, wf_err *err);
 /* Does what is due. Call after events, and at least every 100 ms. */
 WF_MUST_USE wf_status wf_master_advance(wf_master *m, int64_t now_ns, wf_err *err);
 
@@ -104,5 +135,9 @@ char *wf_master_status(const wf_master *m, int64_t now_ns);
 /* For tests. */
 const char *wf_master_job_state(const wf_master *m, const char *job);
 uint32_t wf_master_view(const wf_master *m);
+/* Whether it counts an incarnation among the members that live. */
+bool wf_master_has(const wf_master *m, uint64_t incarnation);
+/* Whether all that it has decided is on disk. */
+bool wf_master_durable(const wf_master *m);
 
 #endif

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { EVAL_UNIT_BATCHES = 4 /* few messages, and no worker idle for long at the end */ };
+
 static wf_status out_of_memory(wf_err *err)
 {
     return wf_fail_nomem(err, 4096);
@@ -81,35 +83,64 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     return WF_OK;
 }
 
-/* The variables that live on ps, and their slices in the order of variables and offsets. */
-static wf_status fill_variables(wf_prepared *p, const wf_compiled *c, wf_err *err)
+static wf_status add_slices(wf_prepared *p, const wf_compiled *c, const wf_compiled_variable *v,
+                            uint32_t variable, wf_err *err)
 {
-    const wf_tensor **initial = wf_arena_array(p->arena, c->n_variables, sizeof(*initial));
+    for (uint32_t k = 0; k < v->n_slices; k++) {
+        const wf_compiled_slice *from = &c->slices[v->first_slice + k];
+        Weft__Slice *s = wf_arena_alloc(p->arena, sizeof *s);
 
-    p->setup.variables = wf_arena_array(p->arena, c->n_variables, sizeof(*p->setup.variables));
-    p->setup.slices = wf_arena_array(p->arena, c->n_slices, sizeof(*p->setup.slices));
+        if (!s)
+            return out_of_memory(err);
+        weft__slice__init(s);
+        s->variable = variable;
+        s->offset = (uint64_t)from->offset;
+        s->count = (uint64_t)from->count;
+        s->ps = from->ps;
+        p->setup.slices[p->setup.n_slices++] = s;
+    }
+    return WF_OK;
+}
+
+/* A larger copy of a list, with room for `more` rows. */
+static void *longer(wf_arena *a, const void *list, size_t n, size_t more, size_t size)
+{
+    void *copy = wf_arena_array(a, n + more, size);
+
+    if (copy && n)
+        memcpy(copy, list, n * size);
+    return copy;
+}
+
+static bool is_known(const wf_prepared *p, const char *name)
+{
+    for (size_t i = 0; i < p->setup.n_variables; i++)
+        if (strcmp(p->setup.variables[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The variables that live on ps, and their slices in the order of variables and offsets. First
+ * those of the train graph; then frozen ones that the eval graph alone uses. */
+static wf_status fill_variables(wf_prepared *p, const wf_compiled *c, bool train, wf_err *err)
+{
+    size_t n = p->setup.n_variables;
+    const wf_tensor **initial = longer(p->arena, p->initial, n, c->n_variables, sizeof(*initial));
+
+    p->setup.variables =
+        longer(p->arena, p->setup.variables, n, c->n_variables, sizeof(*p->setup.variables));
+    p->setup.slices =
+        longer(p->arena, p->setup.slices, p->setup.n_slices, c->n_slices, sizeof(*p->setup.slices));
     if (!initial || !p->setup.variables || !p->setup.slices)
         return out_of_memory(err);
     for (size_t i = 0; i < c->n_variables; i++) {
         const wf_compiled_variable *v = &c->variables[i];
         uint32_t index = (uint32_t)p->setup.n_variables;
 
-        if (!v->on_ps)
+        if (!v->on_ps || (!train && (v->kind != WF_VAR_FROZEN || is_known(p, v->name))))
             continue;
         WF_TRY(add_variable(p, v, &initial[index], err));
-        for (uint32_t k = 0; k < v->n_slices; k++) {
-            const wf_compiled_slice *from = &c->slices[v->first_slice + k];
-            Weft__Slice *s = wf_arena_alloc(p->arena, sizeof *s);
-
-            if (!s)
-                return out_of_memory(err);
-            weft__slice__init(s);
-            s->variable = index;
-            s->offset = (uint64_t)from->offset;
-            s->count = (uint64_t)from->count;
-            s->ps = from->ps;
-            p->setup.slices[p->setup.n_slices++] = s;
-        }
+        WF_TRY(add_slices(p, c, v, index, err));
     }
     p->initial = initial;
     return WF_OK;
@@ -174,8 +205,10 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     if (rc == WF_OK && train) {
         snprintf(digest, sizeof digest, "%016" PRIx64, c->digest);
         p->setup.digest = wf_arena_strdup(p->arena, digest);
-        rc = p->setup.digest ? fill_variables(p, c, err) : out_of_memory(err);
+        rc = p->setup.digest ? WF_OK : out_of_memory(err);
     }
+    if (rc == WF_OK)
+        rc = fill_variables(p, c, train, err);
     if (rc == WF_OK)
         rc = encode_graph(p->arena, c, train ? &p->start.train_graph : &p->start.eval_graph, err);
     if (rc == WF_OK && train)
@@ -230,6 +263,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     p->keep = job->keep;
     p->split_records = job->split_records;
     p->evaluates = job->n_eval > 0;
+    p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
     p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, n_ps, err));

@@ -3,9 +3,12 @@
  *
  * First values are written once, as CKPT/JOB/initial.safetensors, and loaded by the ps as a
  * checkpoint is: so a job begins, recovers and goes back by one path, whatever its values come from
- * (initialisers drawn by counter, or an ONNX file).
+ * (initialisers drawn by counter, or an ONNX file). The ps take frozen variables from that file
+ * beside a checkpoint too.
  */
 #include "common/ckpt/ckpt.h"
+#include "common/ckpt/initial.h"
+#include "common/graph/graph.h"
 #include "common/log/log.h"
 #include "master/state.h"
 
@@ -20,41 +23,85 @@ void wf_restored_free(wf_restored *r)
     *r = (wf_restored){0};
 }
 
-static wf_status write_initial(wf_master *m, const wf_prepared *p, wf_err *err)
+/* The tensors of the first values, which the caller frees; NULL when there is no memory. */
+static wf_shard_tensor *list_initial(const wf_prepared *p)
+{
+    wf_shard_tensor *t = calloc(p->start.n_variables + 1, sizeof *t);
+
+    for (size_t i = 0; t && i < p->start.n_variables; i++) {
+        t[i] = (wf_shard_tensor){
+            .name = p->start.variables[i]->name, .dtype = WF_F32, .rank = p->initial[i]->rank};
+        memcpy(t[i].dims, p->initial[i]->dims, sizeof t[i].dims);
+    }
+    return t;
+}
+
+static wf_status write_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
 {
     size_t n = p->start.n_variables;
-    wf_shard_tensor *t = calloc(n + 1, sizeof *t);
-    wf_shard_meta meta[] = {{"job", p->start.job}, {"digest", p->start.digest}};
+    wf_shard_tensor *t = list_initial(p);
     char folder[WF_CKPT_PATH], path[WF_CKPT_PATH + 32], temporary[WF_CKPT_PATH + 40];
-    char sum[WF_SUM_TEXT];
+    char sum[WF_SUM_TEXT], content[WF_SUM_TEXT] = "";
+    const wf_shard_meta meta[] = {
+        {"job", p->start.job}, {"digest", p->start.digest}, {WF_INITIAL_SUM, content}};
     wf_shard_writer *w = NULL;
     uint64_t bytes;
     wf_status rc;
 
     if (!t)
         return wf_fail_nomem(err, n * sizeof *t);
-    snprintf(folder, sizeof folder, "%s/%s", m->checkpoint_dir, p->start.job);
-    snprintf(path, sizeof path, "%s/initial.safetensors", folder);
+    snprintf(folder, sizeof folder, "%s/%s", from->checkpoint_dir, p->start.job);
+    snprintf(path, sizeof path, "%s/" WF_INITIAL_NAME, folder);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    for (size_t i = 0; i < n; i++) {
-        t[i] = (wf_shard_tensor){
-            .name = p->start.variables[i]->name, .dtype = WF_F32, .rank = p->initial[i]->rank};
-        memcpy(t[i].dims, p->initial[i]->dims, sizeof t[i].dims);
-    }
-    rc = wf_disk_make_dirs(m->conf.disk, folder, err);
+    rc = wf_initial_sum(p->start.job, p->start.digest, n, t, p->initial, content, err);
     if (rc == WF_OK)
-        rc = wf_shard_create(m->conf.disk, temporary, t, n, meta, WF_COUNT(meta), &w, err);
+        rc = wf_disk_make_dirs(from->disk, folder, err);
+    if (rc == WF_OK)
+        rc = wf_shard_create(from->disk, temporary, t, n, meta, WF_COUNT(meta), &w, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++)
         rc = wf_shard_write(w, p->initial[i]->data, wf_tensor_bytes(p->initial[i]), err);
     if (rc == WF_OK)
         rc = wf_shard_finish(&w, &bytes, sum, err);
     if (rc == WF_OK)
-        rc = wf_disk_rename(m->conf.disk, temporary, path, err);
+        rc = wf_disk_rename(from->disk, temporary, path, err);
     if (rc == WF_OK)
-        rc = wf_disk_sync_dir(m->conf.disk, folder, err);
+        rc = wf_disk_sync_dir(from->disk, folder, err);
     wf_shard_abort(&w);
     free(t);
     return wf_err_wrap(err, rc, "writing the first values of job %s", p->start.job);
+}
+
+static bool has_frozen(const wf_prepared *p)
+{
+    for (size_t i = 0; i < p->start.n_variables; i++)
+        if (p->start.variables[i]->kind == WF_VAR_FROZEN)
+            return true;
+    return false;
+}
+
+/* Frozen variables are in no checkpoint: beside one the file of first values has to be whole, and
+ * of this very model. It is written anew if it is not. */
+static wf_status keep_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
+{
+    char sum[WF_SUM_TEXT] = "";
+    wf_shard_tensor *t;
+    bool matches = false;
+    wf_status rc;
+
+    if (!has_frozen(p))
+        return WF_OK;
+    t = list_initial(p);
+    rc = t ? wf_initial_sum(p->start.job, p->start.digest, p->start.n_variables, t, p->initial, sum,
+                            err)
+           : wf_fail_nomem(err, p->start.n_variables * sizeof *t);
+    free(t);
+    if (rc == WF_OK)
+        rc = wf_initial_matches(from->disk, from->checkpoint_dir, p->start.job, sum, &matches, err);
+    if (rc != WF_OK || matches)
+        return rc;
+    WF_LOG_INFO("job.first_values",
+                "job=%s why=\"frozen variables are not in " WF_INITIAL_NAME "\"", p->start.job);
+    return write_initial(from, p, err);
 }
 
 static Weft__Split *range_of(wf_arena *a, uint64_t begin, uint64_t end)
@@ -113,19 +160,19 @@ static void passed_over(void *arg, uint64_t step, const char *sentence)
     r->passed = longer;
 }
 
-static wf_status open_checkpoint(wf_master *m, const wf_prepared *p, int64_t from_step,
-                                 wf_restored *r, wf_ckpt **out, wf_err *err)
+static wf_status open_checkpoint(const wf_restore_from *from, const wf_prepared *p, wf_restored *r,
+                                 wf_ckpt **out, wf_err *err)
 {
-    if (from_step >= 0)
-        return wf_ckpt_open(m->conf.disk, m->checkpoint_dir, p->start.job, (uint64_t)from_step,
+    if (from->step >= 0)
+        return wf_ckpt_open(from->disk, from->checkpoint_dir, p->start.job, (uint64_t)from->step,
                             true, out, err);
-    return wf_ckpt_newest(m->conf.disk, m->checkpoint_dir, p->start.job, p->start.digest,
+    return wf_ckpt_newest(from->disk, from->checkpoint_dir, p->start.job, p->start.digest,
                           UINT64_MAX, passed_over, r, out, err);
 }
 
 /* Beginning anew without a word would throw away what a person may still save. */
-static wf_status none_verifies(const wf_master *m, const wf_prepared *p, const wf_restored *r,
-                               wf_err *err)
+static wf_status none_verifies(const wf_restore_from *from, const wf_prepared *p,
+                               const wf_restored *r, wf_err *err)
 {
     char mend[160];
 
@@ -134,10 +181,10 @@ static wf_status none_verifies(const wf_master *m, const wf_prepared *p, const w
              p->start.job);
     return wf_fail(err, WF_CORRUPT, mend,
                    "no checkpoint of job %s in %s verifies; the newest: %.*s", p->start.job,
-                   m->checkpoint_dir, (int)strcspn(r->passed, "\n"), r->passed);
+                   from->checkpoint_dir, (int)strcspn(r->passed, "\n"), r->passed);
 }
 
-wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_step, wf_restored *out,
+wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, wf_restored *out,
                             wf_err *err)
 {
     wf_ckpt *c = NULL;
@@ -147,9 +194,9 @@ wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_ste
     if (!out->arena)
         return wf_fail_nomem(err, 4096);
     /* What a crash left: one that has stepped aside for another may be the only one. */
-    rc = wf_ckpt_sweep(m->conf.disk, m->checkpoint_dir, p->start.job, err);
+    rc = wf_ckpt_sweep(from->disk, from->checkpoint_dir, p->start.job, err);
     if (rc == WF_OK)
-        rc = open_checkpoint(m, p, from_step, out, &c, err);
+        rc = open_checkpoint(from, p, out, &c, err);
     if (rc == WF_OK && strcmp(wf_ckpt_manifest(c)->digest, p->start.digest) != 0)
         rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
                      "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);
@@ -161,11 +208,13 @@ wf_status wf_master_restore(wf_master *m, const wf_prepared *p, int64_t from_ste
             wf_callbacks_take(&out->callbacks, l->callbacks[i].name, l->callbacks[i].value);
         wf_callbacks_restored(&p->callbacks, &out->callbacks, out->global_step, l->epoch);
         rc = copy_ledger(&wf_ckpt_manifest(c)->ledger, out, err);
-    } else if (rc == WF_NOTFOUND && from_step < 0 && out->passed) {
-        rc = none_verifies(m, p, out, err);
-    } else if (rc == WF_NOTFOUND && from_step < 0) {
+        if (rc == WF_OK)
+            rc = keep_initial(from, p, err);
+    } else if (rc == WF_NOTFOUND && from->step < 0 && out->passed) {
+        rc = none_verifies(from, p, out, err);
+    } else if (rc == WF_NOTFOUND && from->step < 0) {
         out->initial = true;
-        rc = write_initial(m, p, err);
+        rc = write_initial(from, p, err);
     }
     wf_ckpt_close(&c);
     if (rc != WF_OK)

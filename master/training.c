@@ -55,22 +55,28 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
     return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
 }
 
-/* What one message says of a metric; a value that is no mean stands as a mean of itself. */
+/* A value that is no mean stands as a mean of itself. */
+static void keep_tally(wf_tally *t, wf_measure *m)
+{
+    snprintf(t->name, sizeof t->name, "%s", m->name);
+    if (!wf_metric_mean(m, &t->sum, &t->count)) {
+        t->sum = wf_metric_value(m);
+        t->count = 1;
+    }
+}
+
+/* What one message says of a metric. */
 static wf_status take_metric(wf_tally *t, const Weft__Metric *from, wf_err *err)
 {
     wf_measure m = {.sum = from->sum, .count = from->count};
     wf_status rc = WF_OK;
 
+    snprintf(m.name, sizeof m.name, "%s", from->name);
     snprintf(m.metric, sizeof m.metric, "%s", from->metric);
     if (from->sums.len)
         rc = wf_sums_decode(&m.sums, from->sums.data, from->sums.len, err);
-    if (rc == WF_OK) {
-        snprintf(t->name, sizeof t->name, "%s", from->name);
-        if (!wf_metric_mean(&m, &t->sum, &t->count)) {
-            t->sum = wf_metric_value(&m);
-            t->count = 1;
-        }
-    }
+    if (rc == WF_OK)
+        keep_tally(t, &m);
     wf_sums_close(&m.sums);
     return rc;
 }
@@ -90,7 +96,8 @@ size_t wf_training_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option 
 {
     const char *names[WF_CALLBACKS_NUMBERS];
     double values[WF_CALLBACKS_NUMBERS];
-    size_t n = wf_callbacks_put(&j->callbacks, j->prepared->callbacks.n, names, values);
+    uint32_t kept = j->prepared ? j->prepared->callbacks.n : WF_CONF_MAX_CALLBACKS;
+    size_t n = wf_callbacks_put(&j->callbacks, kept, names, values);
 
     for (size_t i = 0; i < n; i++) {
         weft__option__init(&rows[i]);
@@ -114,7 +121,7 @@ static size_t list_eval(const wf_job *j, Weft__Metric rows[], Weft__Metric *list
     return j->n_eval;
 }
 
-static wf_status journal_epoch(wf_master *m, const wf_job *j, wf_err *err)
+wf_status wf_training_journal(wf_master *m, const wf_job *j, wf_err *err)
 {
     Weft__Record record = WEFT__RECORD__INIT;
     Weft__EpochRecord r = WEFT__EPOCH_RECORD__INIT;
@@ -183,10 +190,11 @@ wf_status wf_training_begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_er
     if (rc != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAILED, &why, err);
     wf_rollback_apply(j);
-    j->evaluated = j->eval_sent = false;
+    j->evaluated = false;
+    wf_evaluation_close(j);
     if (!j->next_cut)
         j->next_cut = j->prepared->every_steps;
-    return journal_epoch(m, j, err);
+    return wf_training_journal(m, j, err);
 }
 
 wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_err *err)
@@ -206,7 +214,7 @@ wf_status wf_training_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf
     for (size_t i = 0; i < l->n_finished; i++)
         wf_ledger_restore(&j->ledger, l->finished[i]->begin, l->finished[i]->end);
     wf_rollback_apply(j);
-    return journal_epoch(m, j, err);
+    return wf_training_journal(m, j, err);
 }
 
 wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *err)
@@ -218,14 +226,16 @@ wf_status wf_training_replay(wf_master *m, const Weft__EpochRecord *r, wf_err *e
     j->train_records = r->train_records;
     j->base_step = r->base_step;
     j->next_cut = r->next_cut;
-    WF_TRY(wf_ledger_begin(&j->ledger, r->epoch, r->records, r->split_records, err));
+    wf_ledger_close(&j->ledger);
+    if (r->records) /* 0: no epoch is open */
+        WF_TRY(wf_ledger_begin(&j->ledger, r->epoch, r->records, r->split_records, err));
     j->evaluated = r->evaluated;
     j->callbacks = (wf_callbacks_state){0};
     for (size_t i = 0; i < r->n_callbacks; i++)
         wf_callbacks_take(&j->callbacks, r->callbacks[i]->name, r->callbacks[i]->value);
     WF_TRY(take_metrics(j->eval, &j->n_eval, r->n_eval, r->eval, err));
     j->eval_epoch = r->eval_epoch;
-    for (size_t i = 0; i < r->n_finished; i++)
+    for (size_t i = 0; j->ledger.n && i < r->n_finished; i++)
         wf_ledger_restore(&j->ledger, r->finished[i]->begin, r->finished[i]->end);
     return WF_OK;
 }
@@ -264,41 +274,20 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
 
 /* After a restart nothing is dealt before each worker that may hold a split has claimed it or is
  * given up; once all have, waiting longer would only keep workers idle. */
-static bool claims_are_out(const wf_master *m)
-{
-    for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].unclaimed && m->members[i].task.role == WF_ROLE_WORKER)
-            return true;
-    return false;
-}
-
 static wf_status deal(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (claims_are_out(m) || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
+    if (wf_master_facts(m)->claims_out || j->stop_asked || j->cut.state == WF_CUT_HOLDING)
         return WF_OK;
-    for (uint32_t i = 0; i < m->n_members; i++) {
+    for (uint64_t i = 0; wf_ledger_any_to_do(&j->ledger) && wf_todo_next(&m->wanting, i, &i); i++) {
         wf_member *who = &m->members[i];
         uint64_t id;
 
-        if (wf_member_trains(who, j) && who->wants &&
-            wf_ledger_deal(&j->ledger, who->incarnation, &id))
+        if (!who->wants)
+            wf_todo_remove(&m->wanting, i);
+        else if (wf_member_trains(who, j) && wf_ledger_deal(&j->ledger, who->incarnation, &id))
             WF_TRY(grant(m, j, who, id, err));
     }
     return WF_OK;
-}
-
-static wf_status ask_eval(wf_master *m, wf_job *j, wf_err *err)
-{
-    wf_member *chief = wf_members_chief(m);
-    wf_msg *msg = NULL;
-
-    if (j->eval_sent || !chief)
-        return WF_OK;
-    j->eval_sent = true;
-    j->eval_by = chief->incarnation;
-    WF_TRY(wf_net_msg(m->net, WF_EVAL, &msg, err));
-    msg->head.step = j->ledger.epoch;
-    return wf_master_send(m, chief->peer, &msg, err);
 }
 
 bool wf_training_was_last(const wf_job *j)
@@ -373,7 +362,7 @@ wf_status wf_training_advance(wf_master *m, wf_job *j, wf_err *err)
     if (j->cut.state == WF_CUT_HOLDING)
         return WF_OK;
     if (j->prepared->evaluates && !j->evaluated)
-        return ask_eval(m, j, err);
+        return wf_evaluation_advance(m, j, err);
     j->evaluated = true;
     if (j->callbacks.save) { /* before anything changes these weights */
         j->cut_wanted = true;
@@ -501,11 +490,10 @@ wf_status wf_training_claim(wf_master *m, wf_member *who, const Weft__Register *
         if (r->finished[i]->epoch == j->ledger.epoch)
             wf_ledger_claim(&j->ledger, r->finished[i]->id, who->incarnation, r->finished[i]->next);
     WF_TRY(finish(m, j, who, r->finished, r->n_finished, err));
-    if (j->eval_by == who->incarnation)
-        j->eval_sent = false; /* asked anew: the answer may have been lost with the link */
+    wf_evaluation_lost(j, who); /* dealt anew: the answer may have been lost with the link */
     ok.splits = r->finished;
     ok.n_splits = r->n_finished;
-    WF_TRY(wf_cuts_abort(m, j, err));
+    WF_TRY(wf_cuts_on_register(m, j, who, r->cut, err));
     return wf_master_say(m, who, WF_SPLIT_DONE_OK, &ok.base, err);
 }
 
@@ -525,38 +513,31 @@ static void decide(wf_master *m, wf_job *j)
             wf_master_note(m, j, "job.callback", "%s", line);
 }
 
-static wf_status on_eval_result(wf_master *m, wf_job *j, const wf_member *who, const wf_msg *msg,
-                                wf_err *err)
+wf_status wf_training_evaluated(wf_master *m, wf_job *j, wf_measure measures[], uint32_t n,
+                                const char *failed, wf_err *err)
 {
-    Weft__EvalResult *body = NULL;
+    uint32_t epoch = j->ledger.epoch;
     char facts[256] = "";
-    wf_status rc = WF_OK;
 
-    WF_TRY(wf_control_get(msg, &weft__eval_result__descriptor, &body, err));
-    if (j->eval_by == who->incarnation && j->eval_sent && !j->evaluated &&
-        body->epoch == j->ledger.epoch) {
-        j->evaluated = true;
-        j->eval_sent = false;
-        if (body->what[0]) {
-            snprintf(facts, sizeof facts, "failed: %s", body->what);
-        } else {
-            rc = take_metrics(j->eval, &j->n_eval, body->n_metrics, body->metrics, err);
-            j->eval_epoch = body->epoch + 1;
-        }
-        for (uint32_t i = 0; !body->what[0] && i < j->n_eval; i++) {
-            size_t at = strlen(facts);
-
-            snprintf(facts + at, sizeof facts - at, "%s%s %.4f", at ? "  " : "", j->eval[i].name,
-                     j->eval[i].count > 0 ? j->eval[i].sum / j->eval[i].count : 0);
-        }
-        wf_master_note(m, j, "job.evaluated", "epoch %u: %s", body->epoch + 1, facts);
-        if (rc == WF_OK && !body->what[0])
-            decide(m, j);
-        if (rc == WF_OK)
-            rc = journal_epoch(m, j, err);
+    j->evaluated = true;
+    if (failed) {
+        snprintf(facts, sizeof facts, "failed: %s", failed);
+    } else {
+        j->n_eval = n;
+        j->eval_epoch = epoch + 1;
     }
-    wf_control_free(&body);
-    return rc;
+    for (uint32_t i = 0; !failed && i < n; i++) {
+        size_t at = strlen(facts);
+
+        keep_tally(&j->eval[i], &measures[i]);
+        snprintf(facts + at, sizeof facts - at, "%s%s %.4f", at ? "  " : "", j->eval[i].name,
+                 j->eval[i].count > 0 ? j->eval[i].sum / j->eval[i].count : 0);
+    }
+    wf_evaluation_close(j);
+    wf_master_note(m, j, "job.evaluated", "epoch %u: %s", epoch + 1, facts);
+    if (!failed)
+        decide(m, j);
+    return wf_training_journal(m, j, err);
 }
 
 wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
@@ -568,13 +549,14 @@ wf_status wf_training_on_message(wf_master *m, wf_member *who, const wf_msg *msg
     switch (msg->head.kind) {
     case WF_SPLIT_WANT:
         who->wants = true;
+        wf_todo_add(&m->wanting, (uint64_t)(who - m->members));
         return WF_OK;
     case WF_SPLIT_DONE:
         return on_done(m, j, who, msg, err);
     case WF_PROGRESS:
         return on_progress(m, j, who, msg, err);
     case WF_EVAL_RESULT:
-        return on_eval_result(m, j, who, msg, err);
+        return j->evaluated ? WF_OK : wf_evaluation_on_result(m, j, who, msg, err);
     default:
         return WF_OK;
     }

@@ -4,7 +4,12 @@
  *
  * The answer leaves in messages of about ANSWER_BYTES, so that the worker copies one while the next
  * is on its way, and while later slices are still being updated.
+ *
+ * An answer holds a version of its slice until the worker has taken it. A worker that is slow, or
+ * stands still, has room for so many bytes; what is beyond them is answered later, and then as the
+ * slice is then.
  */
+#include "common/base/size.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "ps/state.h"
@@ -14,12 +19,78 @@
 
 enum { ANSWER_BYTES = 1 << 20 };
 
+/* For all workers together, if the slices are not larger; and for one of many at least. */
+static const size_t ROOM_BYTES = (size_t)256 << 20, LEAST_ROOM_BYTES = (size_t)2 << 20;
+
+void wf_ps_share_room(wf_ps *ps)
+{
+    size_t bytes = 0, all;
+
+    for (uint32_t i = 0; i < ps->n_slices; i++)
+        bytes += ps->slices[i].weights->bytes;
+    all = ps->conf.answer_bytes ? ps->conf.answer_bytes : WF_MAX(ROOM_BYTES, 2 * bytes);
+    ps->answer_room = WF_MAX(all / WF_MAX(ps->n_workers, 1u), LEAST_ROOM_BYTES);
+}
+
 /* A pull marks what it has answered by places in its list: it ends with the list. */
 static void close_pulls(wf_ps_worker *w, uint32_t list)
 {
     for (int i = 0; i < WF_PS_MAX_PULLS; i++)
         if (w->pulls[i].list == list)
-            w->pulls[i].open = false;
+            w->pulls[i].open = w->pulls[i].behind = false;
+}
+
+static void free_list(wf_ps_list *list)
+{
+    free(list->slices);
+    free(list->where);
+    *list = (wf_ps_list){0};
+}
+
+void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w)
+{
+    wf_ps_worker **at = &ps->behind;
+
+    for (int i = 0; i < WF_PS_MAX_LISTS; i++)
+        free_list(&w->lists[i]);
+    for (int i = 0; i < WF_PS_MAX_PULLS; i++) {
+        free(w->pulls[i].answered);
+        w->pulls[i] = (wf_ps_pull){0};
+    }
+    while (w->is_behind && *at != w)
+        at = &(*at)->next_behind;
+    if (w->is_behind)
+        *at = w->next_behind;
+    w->is_behind = false;
+}
+
+static wf_status fill_list(const wf_ps *ps, const Weft__List *body, wf_ps_list *list, wf_err *err)
+{
+    list->slices = calloc(body->n_slices + 1, sizeof *list->slices);
+    list->where = calloc(ps->n_slices + 1, sizeof *list->where);
+    if (!list->slices || !list->where)
+        return wf_fail_nomem(err, body->n_slices * sizeof *list->slices);
+    for (size_t i = 0; i < body->n_slices; i++) {
+        uint32_t id = body->slices[i];
+
+        if (!wf_ps_slice(ps, id))
+            return wf_fail(err, WF_PROTO, NULL, "a list names slice %u, which is not on ps %u", id,
+                           ps->conf.index);
+        if (list->where[ps->place[id]])
+            return wf_fail(err, WF_PROTO, NULL, "a list names slice %u twice", id);
+        list->slices[list->n++] = ps->place[id];
+        list->where[ps->place[id]] = list->n;
+    }
+    return WF_OK;
+}
+
+static wf_status send_list_ok(wf_ps *ps, wf_ps_worker *w, uint32_t number, wf_err *err)
+{
+    wf_msg *ok = NULL;
+
+    WF_TRY(wf_net_msg(ps->net, WF_LIST_OK, &ok, err));
+    ok->head.request = number;
+    return wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
 }
 
 wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
@@ -34,20 +105,14 @@ wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     WF_TRY(wf_control_get(m, &weft__list__descriptor, &body, err));
     list = &w->lists[number];
     close_pulls(w, number);
-    free(list->slices);
-    *list = (wf_ps_list){.slices = calloc(body->n_slices + 1, sizeof(uint32_t))};
-    rc = list->slices ? WF_OK : wf_fail_nomem(err, body->n_slices * sizeof(uint32_t));
-    for (size_t i = 0; rc == WF_OK && i < body->n_slices; i++) {
-        if (!wf_ps_slice(ps, body->slices[i]))
-            rc = wf_fail(err, WF_PROTO, NULL, "a list names slice %u, which is not on ps %u",
-                         body->slices[i], ps->conf.index);
-        else
-            list->slices[list->n++] = ps->place[body->slices[i]];
-    }
-    if (rc != WF_OK)
-        list->n = 0;
+    free_list(list);
+    rc = fill_list(ps, body, list, err);
     wf_control_free(&body);
-    return rc;
+    if (rc != WF_OK) {
+        free_list(list);
+        return rc;
+    }
+    return send_list_ok(ps, w, number, err);
 }
 
 /* The message under construction. */
@@ -97,36 +162,113 @@ static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
     return WF_OK;
 }
 
-/* Answers the slices of a pull that are ready and were not answered before. */
+static bool is_ready(const wf_ps_worker *w, const wf_ps_pull *pull, const wf_slice *s)
+{
+    return wf_slice_is_frozen(s) || wf_seen_all(&s->seen, w->peer->incarnation, pull->after);
+}
+
+/* P6. What is in the message under construction counts as well. */
+static bool has_room(const answer *a)
+{
+    return wf_net_owed_bytes(a->w->peer) + (a->msg ? a->msg->payload_bytes : 0) <
+           a->ps->answer_room;
+}
+
+static void fall_behind(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull)
+{
+    pull->behind = true;
+    if (w->is_behind)
+        return;
+    w->is_behind = true;
+    w->next_behind = ps->behind;
+    ps->behind = w;
+}
+
+/* Answers the slice at a place of the pull's list, if it is ready and was not answered before. */
+static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *err)
+{
+    const wf_slice *s = &a->ps->slices[a->w->lists[pull->list].slices[at]];
+
+    if (pull->answered[at] || !is_ready(a->w, pull, s))
+        return WF_OK;
+    if (!has_room(a)) {
+        fall_behind(a->ps, a->w, pull);
+        return WF_OK;
+    }
+    WF_TRY(add_slice(a, s, err));
+    pull->answered[at] = 1;
+    pull->left--;
+    return WF_OK;
+}
+
+static wf_status end_answer(answer *a, wf_ps_pull *pull, wf_status rc, wf_err *err)
+{
+    if (rc == WF_OK)
+        rc = send_answer(a, err);
+    wf_net_free_msg(a->ps->net, &a->msg);
+    if (pull->left == 0)
+        pull->open = pull->behind = false;
+    return rc;
+}
+
+/* Answers all slices of a pull that are ready, as far as there is room. */
 static wf_status answer_ready(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull, wf_err *err)
+{
+    answer a = {.ps = ps, .w = w, .pull = pull};
+    wf_status rc = WF_OK;
+
+    pull->behind = false;
+    for (uint32_t i = 0; rc == WF_OK && !pull->behind && i < w->lists[pull->list].n; i++)
+        rc = answer_place(&a, pull, i, err);
+    return end_answer(&a, pull, rc, err);
+}
+
+static wf_status answer_slices(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull,
+                               const uint32_t slices[], uint32_t n, wf_err *err)
 {
     const wf_ps_list *list = &w->lists[pull->list];
     answer a = {.ps = ps, .w = w, .pull = pull};
     wf_status rc = WF_OK;
 
-    for (uint32_t i = 0; rc == WF_OK && i < list->n; i++) {
-        const wf_slice *s = &ps->slices[list->slices[i]];
+    for (uint32_t i = 0; rc == WF_OK && i < n; i++) {
+        uint32_t at = list->where ? list->where[ps->place[slices[i]]] : 0;
 
-        if (pull->answered[i] || ((s->trainable || s->statistic) &&
-                                  !wf_seen_all(&s->seen, w->peer->incarnation, pull->after)))
-            continue;
-        rc = add_slice(&a, s, err);
-        pull->answered[i] = 1;
-        pull->left--;
+        if (at)
+            rc = answer_place(&a, pull, at - 1, err);
     }
-    if (rc == WF_OK)
-        rc = send_answer(&a, err);
-    wf_net_free_msg(ps->net, &a.msg);
-    if (pull->left == 0)
-        pull->open = false;
-    return rc;
+    return end_answer(&a, pull, rc, err);
 }
 
-wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, wf_err *err)
+wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, const uint32_t slices[], uint32_t n,
+                               wf_err *err)
 {
     for (int i = 0; i < WF_PS_MAX_PULLS; i++)
-        if (w->pulls[i].open)
-            WF_TRY(answer_ready(ps, w, &w->pulls[i], err));
+        if (w->pulls[i].open && !w->pulls[i].behind)
+            WF_TRY(answer_slices(ps, w, &w->pulls[i], slices, n, err));
+    return WF_OK;
+}
+
+/* A pull is taken up once half of its room is free, so that each look at its list answers much. */
+wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err)
+{
+    wf_ps_worker *list = ps->behind;
+
+    ps->behind = NULL;
+    while (list) {
+        wf_ps_worker *w = list;
+        bool free_again = wf_net_owed_bytes(w->peer) <= ps->answer_room / 2;
+
+        list = w->next_behind;
+        w->is_behind = false;
+        for (int i = 0; i < WF_PS_MAX_PULLS; i++) {
+            wf_ps_pull *pull = &w->pulls[i];
+
+            if (pull->open && pull->behind && free_again)
+                WF_TRY(answer_ready(ps, w, pull, err));
+            else if (pull->open && pull->behind)
+                fall_behind(ps, w, pull);
+        }
+    }
     return WF_OK;
 }
 
@@ -156,6 +298,7 @@ static wf_status open_pull(wf_ps_worker *w, const wf_msg *m, const wf_pull_body 
     if (list->n)
         memset(pull->answered, 0, list->n);
     pull->open = true;
+    pull->behind = false;
     pull->list = body->list;
     pull->request = m->head.request;
     pull->step = m->head.step;

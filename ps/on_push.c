@@ -17,7 +17,7 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
     if (!s)
         return wf_fail(err, WF_PROTO, NULL, "slice %u is not on ps %u", p->slice, ps->conf.index);
     v = &ps->variables[s->variable];
-    if (!s->trainable && !s->statistic)
+    if (wf_slice_is_frozen(s))
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
     if (p->codec == WF_CODEC_NONE)
         return WF_OK;
@@ -50,7 +50,7 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, u
     return WF_OK;
 }
 
-static wf_status say_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t n, wf_err *err)
+static wf_status send_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t n, wf_err *err)
 {
     wf_msg *ok = NULL;
     wf_status rc;
@@ -64,17 +64,21 @@ static wf_status say_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint3
     return rc;
 }
 
+/* NaN ends the job; any other fault of a push is its sender's, and costs nothing but this push. */
 wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
-    wf_status rc;
-    uint32_t n = 0;
+    uint32_t slices[WF_MAX_PARTS], n = 0;
+    wf_status rc = check_push(ps, w, m, &n, err);
 
-    rc = check_push(ps, w, m, &n, err);
-    if (rc != WF_OK) {
+    if (rc == WF_NUMERIC) {
         wf_ps_fault(ps, err);
         return WF_OK;
     }
+    if (rc != WF_OK)
+        return rc;
+    for (uint32_t i = 0; i < n; i++) /* answers use the part table */
+        slices[i] = ps->parts[i].slice;
     WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
-    WF_TRY(say_ok(ps, w, m, n, err)); /* before the answers, which use the part table */
-    return wf_ps_answer_waiting(ps, w, err);
+    WF_TRY(send_ok(ps, w, m, n, err));
+    return wf_ps_answer_waiting(ps, w, slices, n, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/on_save.c - the chief asks for this ps's part of a checkpoint: value, slots and counters of
  * each slice are copied in one turn, then training may go on while the shell writes the copies.
+ * Slices of frozen variables are left out: initial.safetensors holds them (load.c).
  *
  * A chief that has lost its link asks again. The copies of a cut are taken once, for training may
  * have gone on since; a repeated question is answered with what there is. */
@@ -91,8 +92,9 @@ static wf_status make_fork(const wf_ps *ps, const wf_msg *m, const Weft__Save *b
     f->generation = m->head.generation;
     f->chief = m->head.incarnation;
     for (uint32_t i = 0; i < ps->n_slices; i++) {
-        f->n_slices++;
-        rc = fork_slice(&ps->slices[i], &f->slices[i], err);
+        if (wf_slice_is_frozen(&ps->slices[i]))
+            continue;
+        rc = fork_slice(&ps->slices[i], &f->slices[f->n_slices++], err);
         if (rc != WF_OK)
             return rc;
     }

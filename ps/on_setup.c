@@ -14,23 +14,69 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Who was in the view that a difference is told to, but for those who left. */
+static uint32_t keep_members(const wf_ps *ps, const Weft__View *body, wf_ps_member members[])
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; body->since && i < ps->n_members; i++) {
+        bool left = false;
+
+        for (size_t k = 0; k < body->n_left && !left; k++)
+            left = body->left[k] == ps->members[i].incarnation;
+        if (!left)
+            members[n++] = ps->members[i];
+    }
+    return n;
+}
+
+static wf_status read_members(const wf_ps *ps, const Weft__View *body, wf_ps_member members[],
+                              uint32_t *n, wf_index *in_view, wf_err *err)
+{
+    *n = keep_members(ps, body, members);
+    for (size_t i = 0; i < body->n_members; i++) {
+        const Weft__Member *from = body->members[i];
+
+        members[(*n)++] = (wf_ps_member){from->role, from->index, from->incarnation};
+    }
+    for (uint32_t i = 0; i < *n; i++)
+        WF_TRY(wf_index_put(in_view, members[i].incarnation, &members[i], err));
+    return WF_OK;
+}
+
+/* Whoever the view has removed never pushes again. */
+static void forget_removed(wf_ps *ps, const wf_ps_member old[], uint32_t n_old)
+{
+    for (uint32_t i = 0; i < n_old; i++) {
+        if (wf_ps_in_view(ps, old[i].incarnation))
+            continue;
+        for (uint32_t k = 0; k < ps->n_slices; k++)
+            wf_seen_forget(&ps->slices[k].seen, old[i].incarnation);
+    }
+}
+
 static wf_status take_view(wf_ps *ps, uint32_t number, const Weft__View *body, wf_err *err)
 {
-    wf_ps_member *members = calloc(body->n_members + 1, sizeof *members), *old = ps->members;
-    uint32_t n_old = ps->n_members;
+    size_t most = body->n_members + (body->since ? ps->n_members : 0);
+    wf_ps_member *members = calloc(most + 1, sizeof *members), *old = ps->members;
+    wf_index in_view = {0};
+    uint32_t n = 0;
+    wf_status rc = members ? read_members(ps, body, members, &n, &in_view, err)
+                           : wf_fail_nomem(err, most * sizeof *members);
 
-    if (!members)
-        return wf_fail_nomem(err, body->n_members * sizeof *members);
-    for (size_t i = 0; i < body->n_members; i++)
-        members[i] = (wf_ps_member){body->members[i]->role, body->members[i]->index,
-                                    body->members[i]->incarnation};
+    if (rc != WF_OK) {
+        wf_index_close(&in_view);
+        free(members);
+        return rc;
+    }
+    wf_index_close(&ps->in_view);
+    ps->in_view = in_view;
     ps->members = members;
-    ps->n_members = (uint32_t)body->n_members;
     ps->view = number;
-    for (uint32_t i = 0; i < n_old; i++)
-        for (uint32_t k = 0; k < ps->n_slices && !wf_ps_in_view(ps, old[i].incarnation); k++)
-            wf_seen_forget(&ps->slices[k].seen, old[i].incarnation);
+    forget_removed(ps, old, ps->n_members);
+    ps->n_members = n;
     free(old);
+    wf_ps_check_workers(ps);
     return WF_OK;
 }
 
@@ -42,7 +88,8 @@ wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
 
     if (m->head.view > ps->view) {
         WF_TRY(wf_control_get(m, &weft__view__descriptor, &body, err));
-        rc = take_view(ps, m->head.view, body, err);
+        if (!body->since || body->since == ps->view) /* else the answer says which one is here */
+            rc = take_view(ps, m->head.view, body, err);
         wf_control_free(&body);
     }
     if (rc == WF_OK)
@@ -54,6 +101,8 @@ wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
 
 void wf_ps_clear_job(wf_ps *ps)
 {
+    for (uint32_t i = 0; i < ps->n_workers; i++) /* lists name places of slices */
+        wf_ps_close_pulls(ps, ps->workers[i]);
     for (uint32_t i = 0; i < ps->n_slices; i++)
         wf_slice_close(&ps->slices[i]);
     free(ps->slices);
@@ -155,7 +204,9 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     if (!ps->job || !ps->checkpoint_dir)
         return wf_fail_nomem(err, strlen(body->checkpoint_dir));
     ps->job_number = m->head.job;
+    ps->job_id = body->job_id;
     ps->generation = m->head.generation;
+    ps->map = m->head.map;
     rc = choose_rule(ps, body, err);
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);
@@ -169,6 +220,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
         wf_ps_clear_job(ps);
     else
         ps->serving = true;
+    wf_ps_share_room(ps);
     return wf_err_wrap(err, rc, "ps %u: setting up job %s", ps->conf.index, body->job);
 }
 
@@ -180,9 +232,11 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_err why = {0};
     wf_status rc;
 
-    if (ps->serving && m->head.job == ps->job_number && m->head.generation <= ps->generation)
-        return WF_OK; /* known, or of an older life of the job */
     WF_TRY(wf_control_get(m, &weft__setup__descriptor, &body, err));
+    if (ps->serving && body->job_id == ps->job_id && m->head.generation <= ps->generation) {
+        wf_control_free(&body);
+        return WF_OK; /* known, or older */
+    }
     rc = set_up(ps, m, body, &why);
     WF_LOG_INFO("ps.set_up", "job=%s generation=%u slices=%u status=%d", body->job,
                 m->head.generation, ps->n_slices, (int)rc);
@@ -198,6 +252,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
         ok->head.job = m->head.job;
         ok->head.generation = m->head.generation;
         ok->head.view = ps->view;
+        ok->head.map = ps->map;
         rc = wf_net_send(ps->net, ps->master, WF_LANE_CONTROL, 0, &ok, err);
     }
     wf_net_free_msg(ps->net, &ok);

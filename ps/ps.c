@@ -6,6 +6,7 @@
 #include "common/wire/control.pb-c.h"
 #include "ps/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,21 +21,17 @@ wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps 
     ps->net = net;
     ps->master = master;
     rc = conf->threads > 1 ? wf_pool_new(conf->threads, &ps->pool, err) : WF_OK;
-    ps->applied = calloc(wf_pool_threads(ps->pool), sizeof *ps->applied);
-    if (rc == WF_OK && !ps->applied)
-        rc = wf_fail_nomem(err, sizeof *ps->applied);
     if (rc != WF_OK)
         wf_ps_free(&ps);
     *out = ps;
     return rc;
 }
 
-static void free_worker(wf_ps_worker *w)
+static void free_worker(wf_ps *ps, wf_ps_worker *w)
 {
-    for (int i = 0; i < WF_PS_MAX_LISTS; i++)
-        free(w->lists[i].slices);
-    for (int i = 0; i < WF_PS_MAX_PULLS; i++)
-        free(w->pulls[i].answered);
+    wf_ps_close_pulls(ps, w);
+    ps->workers[w->at] = ps->workers[--ps->n_workers];
+    ps->workers[w->at]->at = w->at;
     free(w);
 }
 
@@ -47,12 +44,12 @@ void wf_ps_free(wf_ps **ps)
         return;
     wf_ps_clear_job(it);
     wf_bytes_close(&it->saving.said);
-    for (uint32_t i = 0; i < it->n_workers; i++)
-        free_worker(it->workers[i]);
+    while (it->n_workers > 0)
+        free_worker(it, it->workers[0]);
     free(it->workers);
     free(it->members);
+    wf_index_close(&it->in_view);
     wf_pool_free(&it->pool);
-    free(it->applied);
     free(it);
 }
 
@@ -83,10 +80,7 @@ uint32_t wf_ps_view(const wf_ps *ps)
 
 bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation)
 {
-    for (uint32_t i = 0; i < ps->n_members; i++)
-        if (ps->members[i].incarnation == incarnation)
-            return true;
-    return false;
+    return wf_index_get(&ps->in_view, incarnation) != NULL;
 }
 
 wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m, wf_err *err)
@@ -96,6 +90,7 @@ wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg 
     (*m)->head.view = ps->view;
     (*m)->head.job = ps->job_number;
     (*m)->head.generation = ps->generation;
+    (*m)->head.map = ps->map;
     rc = wf_net_send(ps->net, to, lane, key, m, err);
     return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
 }
@@ -129,13 +124,31 @@ void wf_ps_fault(wf_ps *ps, const wf_err *why)
         WF_LOG_ERROR("ps.fault_unsent", "no memory");
 }
 
+/* P4: whoever the newest view does not hold has no place, and asks again later: the view that holds
+ * it may be on its way. */
+wf_status wf_ps_admit(void *arg, const wf_hello *hello, wf_err *err)
+{
+    const wf_ps *ps = arg;
+    char text[32];
+
+    if (hello->task.role != WF_ROLE_WORKER)
+        return wf_fail(err, WF_MISMATCH, "ask the master", "a ps answers workers, and not %s",
+                       wf_task_str(hello->task, text, sizeof text));
+    if (wf_ps_in_view(ps, hello->incarnation))
+        return WF_OK;
+    return wf_fail(err, WF_AGAIN, NULL, "%s, process %lu, is not in view %u of ps %u",
+                   wf_task_str(hello->task, text, sizeof text), (unsigned long)hello->pid, ps->view,
+                   ps->conf.index);
+}
+
 static wf_status add_worker(wf_ps *ps, wf_peer *peer, wf_err *err)
 {
     wf_ps_worker **list, *w;
 
-    if (ps->n_workers >= WF_PS_MAX_WORKERS)
-        return wf_fail(err, WF_FULL, NULL, "ps %u has %d workers, and takes no more",
-                       ps->conf.index, WF_PS_MAX_WORKERS);
+    if (!wf_ps_in_view(ps, peer->incarnation)) { /* a view has removed it since its hello */
+        wf_net_drop(ps->net, &peer);
+        return WF_OK;
+    }
     list = realloc(ps->workers, (ps->n_workers + 1) * sizeof(*list));
     if (!list)
         return wf_fail_nomem(err, (ps->n_workers + 1) * sizeof(*list));
@@ -144,19 +157,35 @@ static wf_status add_worker(wf_ps *ps, wf_peer *peer, wf_err *err)
     if (!w)
         return wf_fail_nomem(err, sizeof *w);
     w->peer = peer;
+    w->in_view = true;
     peer->user = w;
+    peer->keep = true; /* it may compute for long; it leaves with a view */
+    w->at = ps->n_workers;
     list[ps->n_workers++] = w;
+    wf_ps_share_room(ps);
     return WF_OK;
 }
 
 static void remove_worker(wf_ps *ps, const wf_peer *peer)
 {
-    for (uint32_t i = 0; i < ps->n_workers; i++)
-        if (ps->workers[i]->peer == peer) {
-            free_worker(ps->workers[i]);
-            ps->workers[i] = ps->workers[--ps->n_workers];
-            return;
-        }
+    if (peer->user)
+        free_worker(ps, peer->user);
+    wf_ps_share_room(ps);
+}
+
+void wf_ps_check_workers(wf_ps *ps)
+{
+    for (uint32_t i = ps->n_workers; i > 0; i--) {
+        wf_ps_worker *w = ps->workers[i - 1];
+        wf_peer *peer = w->peer;
+
+        w->in_view = wf_ps_in_view(ps, peer->incarnation);
+        if (w->in_view)
+            continue;
+        free_worker(ps, w);
+        wf_net_drop(ps->net, &peer);
+    }
+    wf_ps_share_room(ps);
 }
 
 /* Tells the master what is held here, after each fresh link to it. */
@@ -167,9 +196,11 @@ static wf_status say_register(wf_ps *ps, wf_err *err)
     wf_status rc;
 
     body.job = ps->serving ? (char *)ps->job : "";
+    body.job_id = ps->job_id;
     body.generation = ps->generation;
     body.ready = ps->serving;
     body.view = ps->view;
+    body.session = (char *)ps->conf.session;
     WF_TRY(wf_net_msg(ps->net, WF_REGISTER, &m, err));
     rc = wf_control_put(m, &body.base, err);
     if (rc == WF_OK)
@@ -222,7 +253,7 @@ static wf_status deny(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation ||
-        !wf_ps_in_view(ps, w->peer->incarnation)) /* P4 */
+        m->head.map != ps->map || m->head.view > ps->view || !w->in_view) /* P4 */
         return deny(ps, w, m, err);
     switch (m->head.kind) {
     case WF_LIST:
@@ -262,17 +293,34 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, wf_err *err)
     return rc;
 }
 
+/* A ps answers; it waits for nothing but its master's link, and an idle one for nobody. */
+void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
+{
+    *out = (wf_waiting){.since_ns = ps->alone_ns};
+    if (ps->master->up)
+        return;
+    out->whom = (wf_task){WF_ROLE_MASTER, 0};
+    snprintf(out->what, sizeof out->what, "a link to %.80s", ps->master->address);
+}
+
+wf_status wf_ps_advance(wf_ps *ps, wf_err *err)
+{
+    return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
+}
+
 wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc = WF_OK;
 
-    (void)now_ns;
     switch (ev->kind) {
     case WF_EV_UP:
         rc = ev->peer == ps->master ? say_register(ps, err) : add_worker(ps, ev->peer, err);
         break;
     case WF_EV_DOWN:
-        remove_worker(ps, ev->peer);
+        if (ev->peer == ps->master)
+            ps->alone_ns = now_ns;
+        else
+            remove_worker(ps, ev->peer);
         break;
     case WF_EV_REFUSED:
         *err = ev->err;
@@ -282,7 +330,8 @@ wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
         rc = on_message(ps, ev, err);
         wf_net_free_msg(ps->net, &ev->msg);
         break;
-    case WF_EV_SILENT:
+    case WF_EV_BEAT: /* for the master */
+        wf_net_free_msg(ps->net, &ev->msg);
         break;
     }
     return rc;

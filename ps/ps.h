@@ -14,7 +14,8 @@
  *   P3  a pull that counts on own pushes up to step s is answered, slice by slice, when they are
  *       applied and not before
  *   P4  only incarnations of the newest view are served
- *   P5  a slice belongs to one apply thread: slice id modulo the number of threads
+ *   P5  a push is applied by all threads together, and nothing else is done meanwhile
+ *   P6  what one worker has been sent and has not taken is bounded (wf_ps.answer_room)
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
@@ -22,6 +23,7 @@
 #include "common/base/disk.h"
 #include "common/base/status.h"
 #include "common/wire/net.h"
+#include "common/wire/waiting.h"
 #include "ps/slice.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,10 +79,12 @@ WF_MUST_USE wf_status wf_ps_fork_write(wf_disk *disk, const wf_ps_fork *f, wf_ps
 typedef struct wf_ps_conf {
     uint32_t index;
     uint64_t incarnation;
-    wf_disk *disk; /* where checkpoints are read */
+    const char *session; /* of the supervisor that started this process; "": none did */
+    wf_disk *disk;       /* where checkpoints are read */
     wf_ps_ops ops;
-    uint32_t threads; /* that apply updates; 0 is 1 */
-    bool checksums;   /* of payloads sent: off on one host */
+    uint32_t threads;    /* that apply updates; 0 is 1 */
+    bool checksums;      /* of payloads sent: off on one host */
+    size_t answer_bytes; /* P6, of all workers together; 0: 256 MiB, or twice the slices */
 } wf_ps_conf;
 
 /* A ps that the caller owns; the net is borrowed for its life, `master` is the dialled peer. */
@@ -88,6 +92,14 @@ WF_MUST_USE wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *ma
                                 wf_err *err);
 void wf_ps_free(wf_ps **ps);
 
+/* For wf_net_conf.admit, with the ps as its argument. */
+wf_status wf_ps_admit(void *ps, const wf_hello *hello, wf_err *err);
+
+/* Does what became possible since: pulls are answered for which there was no room. Call after
+ * events, before the net is flushed. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_ps_advance(wf_ps *ps, wf_err *err);
+/* What this ps waits for now. */
+void wf_ps_waiting(const wf_ps *ps, wf_waiting *out);
 /* Handles one event of the net (the message is taken). Errors end the process: WF_SUPERSEDED when
  * a newer incarnation has this place, and what the master refused. */
 WF_MUST_USE wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err);

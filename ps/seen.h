@@ -21,8 +21,9 @@ typedef struct wf_seen_row {
 } wf_seen_row;
 
 typedef struct wf_seen {
-    wf_seen_row *rows;
+    wf_seen_row *rows; /* [n] */
     uint32_t n, room;
+    uint32_t *table; /* [2 * room], by incarnation: 1 + a row's place, 0 free; NULL while few */
 } wf_seen;
 
 void wf_seen_close(wf_seen *s);

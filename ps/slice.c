@@ -65,29 +65,56 @@ static void keep_spare(wf_slice *s, wf_buf *b)
 }
 
 /* In double, and rounded once: equal bits everywhere, as the rules of common/optim. */
-static void move_average(wf_slice *s, const float *now)
+static void move_average(float *w, const float *now, uint64_t n, double momentum)
 {
-    float *w = wf_slice_weights(s);
-
-    for (uint64_t i = 0; i < s->count; i++)
-        w[i] = (float)((double)w[i] * s->momentum + (double)now[i] * (1.0 - s->momentum));
+    for (uint64_t i = 0; i < n; i++)
+        w[i] = (float)((double)w[i] * momentum + (double)now[i] * (1.0 - momentum));
 }
 
-wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad, wf_err *err)
+wf_status wf_slice_update_begin(wf_slice *s, wf_slice_update *out, wf_err *err)
 {
+    *out = (wf_slice_update){.slice = s};
     if (wf_buf_refs(s->weights) > 1) { /* V2 */
         wf_buf *fresh = take_spare(s), *old = s->weights;
 
         if (!fresh)
             return wf_fail_nomem(err, old->bytes);
-        memcpy(fresh->data, old->data, old->bytes);
+        out->old = wf_buf_ref(old);
         s->weights = fresh;
         keep_spare(s, old);
     }
     s->updates++;
-    if (s->statistic)
-        move_average(s, grad);
-    else
-        wf_opt_apply(opt, s->updates, s->count, wf_slice_weights(s), grad, s->slots);
+    return WF_OK;
+}
+
+void wf_slice_update_range(const wf_slice_update *u, const wf_opt *opt, const float *grad,
+                           uint64_t begin, uint64_t end)
+{
+    const wf_slice *s = u->slice;
+    float *w = wf_slice_weights(s) + begin, *slots[WF_MAX_SLOTS] = {0};
+
+    if (u->old)
+        memcpy(w, (const float *)u->old->data + begin, (end - begin) * sizeof *w);
+    if (s->statistic) {
+        move_average(w, grad + begin, end - begin, s->momentum);
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_slots; i++)
+        slots[i] = s->slots[i] + begin;
+    wf_opt_apply(opt, s->updates, end - begin, w, grad + begin, slots);
+}
+
+void wf_slice_update_end(wf_slice_update *u)
+{
+    wf_buf_unref(&u->old);
+}
+
+wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad, wf_err *err)
+{
+    wf_slice_update u;
+
+    WF_TRY(wf_slice_update_begin(s, &u, err));
+    wf_slice_update_range(&u, opt, grad, 0, s->count);
+    wf_slice_update_end(&u);
     return WF_OK;
 }

@@ -43,8 +43,28 @@ static inline float *wf_slice_weights(const wf_slice *s)
     return (float *)s->weights->data;
 }
 
-/* Applies one part [count], a gradient or a batch's statistic, and moves updates on by 1. Errors:
- * WF_NOMEM; nothing is changed then. */
+static inline bool wf_slice_is_frozen(const wf_slice *s)
+{
+    return !s->trainable && !s->statistic;
+}
+
+/* An update under way: the slice has a buffer that nobody else holds, and `old` is a reference to
+ * what its weights were until now, NULL when they lie in that buffer already. */
+typedef struct wf_slice_update {
+    wf_slice *slice;
+    wf_buf *old;
+} wf_slice_update;
+
+/* Begins to apply one part and moves updates on by 1; wf_slice_update_range for all elements and
+ * wf_slice_update_end have to follow before anything else is done with the slice. Errors: WF_NOMEM;
+ * nothing is changed then. */
+WF_MUST_USE wf_status wf_slice_update_begin(wf_slice *s, wf_slice_update *out, wf_err *err);
+/* Elements [begin, end) of a part [count], a gradient or a batch's statistic. Ranges that do not
+ * overlap may be done by several threads at once, unless the rule is `whole`: then there is one. */
+void wf_slice_update_range(const wf_slice_update *u, const wf_opt *opt, const float *grad,
+                           uint64_t begin, uint64_t end);
+void wf_slice_update_end(wf_slice_update *u);
+/* All of one part, by this thread. Errors as of wf_slice_update_begin. */
 WF_MUST_USE wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad,
                                      wf_err *err);
 

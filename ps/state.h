@@ -5,6 +5,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/bytes.h"
+#include "common/base/index.h"
 #include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
@@ -13,17 +14,20 @@
 /* wf_var_kind of common/graph, as the wire carries it. */
 enum { WF_PS_TRAINABLE = 1, WF_PS_STATISTIC = 2 };
 
-enum { WF_PS_MAX_LISTS = 16, WF_PS_MAX_PULLS = 4, WF_PS_MAX_WORKERS = 1024 };
+/* A worker has a pull open for each of its sets of weights, and one for frozen variables. */
+enum { WF_PS_MAX_LISTS = 16, WF_PS_MAX_PULLS = 5 };
 
 /* A worker registers the slices that it pulls and pushes once, and then names the list. */
 typedef struct wf_ps_list {
     uint32_t *slices; /* places in ps->slices */
+    uint32_t *where;  /* [n_slices of the ps]: 1 + a slice's place in the list; 0: not in it */
     uint32_t n;
 } wf_ps_list;
 
-/* A pull that waits, slice by slice, for own pushes (P3). */
+/* A pull that waits, slice by slice, for own pushes (P3), or for its worker to take what it has
+ * been sent (P6). */
 typedef struct wf_ps_pull {
-    bool open;
+    bool open, behind; /* behind: slices that are ready were not answered for want of room */
     uint32_t list, request, step, after, left;
     uint8_t *answered; /* [n of the list] */
     uint32_t room;
@@ -31,6 +35,10 @@ typedef struct wf_ps_pull {
 
 typedef struct wf_ps_worker {
     wf_peer *peer;
+    uint32_t at;    /* place in ps->workers */
+    bool in_view;   /* P4 */
+    bool is_behind; /* in the list of those with a pull that is behind */
+    struct wf_ps_worker *next_behind;
     wf_ps_list lists[WF_PS_MAX_LISTS];
     wf_ps_pull pulls[WF_PS_MAX_PULLS];
 } wf_ps_worker;
@@ -48,24 +56,29 @@ typedef struct wf_ps_member {
     uint64_t incarnation;
 } wf_ps_member;
 
-/* What came of a push in one apply thread. */
-typedef struct wf_ps_applied {
-    wf_status rc;
-    wf_err err;
-} wf_ps_applied;
+/* One part of the push in hand that is being applied, and its place among the chunks of all. */
+typedef struct wf_ps_update {
+    wf_slice_update update;
+    const float *part_data;
+    uint64_t first_chunk;
+} wf_ps_update;
 
 struct wf_ps {
     wf_ps_conf conf;
     wf_net *net;
     wf_peer *master;
+    int64_t alone_ns; /* when the link to the master was lost last */
     /* the view */
     uint32_t view;
     wf_ps_member *members;
     uint32_t n_members;
+    wf_index in_view; /* members by incarnation */
     /* the job */
     bool serving;
     wf_err fault; /* that ends the job; status WF_OK: none. Told after each fresh link */
     uint16_t job_number, generation;
+    uint64_t job_id;
+    uint32_t map;    /* the version of the slice map that this ps was set up with */
     wf_arena *arena; /* of the job's names and arrays */
     const char *job, *checkpoint_dir;
     wf_ps_variable *variables;
@@ -77,9 +90,11 @@ struct wf_ps {
     uint32_t n_ids;
     wf_ps_worker **workers;
     uint32_t n_workers;
+    wf_ps_worker *behind;
+    size_t answer_room; /* bytes that one worker may have been sent and not have taken (P6) */
     wf_pool *pool;
-    wf_ps_applied *applied;      /* [threads of the pool] */
-    wf_part parts[WF_MAX_PARTS]; /* of the message in hand */
+    wf_part parts[WF_MAX_PARTS];        /* of the message in hand */
+    wf_ps_update updates[WF_MAX_PARTS]; /* of them, those to be applied */
     wf_ps_saving saving;
 };
 
@@ -98,8 +113,18 @@ WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *er
 /* on_pull.c */
 WF_MUST_USE wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
-/* Answers what the pushes just applied have made ready. */
-WF_MUST_USE wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, wf_err *err);
+/* Answers what of the slices [n], by their ids, pulls of the worker have waited for. */
+WF_MUST_USE wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, const uint32_t slices[],
+                                           uint32_t n, wf_err *err);
+/* Answers what pulls that are behind have room for now. */
+WF_MUST_USE wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err);
+/* Sets answer_room, after the number of workers or the slices have changed. */
+void wf_ps_share_room(wf_ps *ps);
+/* Ends all lists and pulls of a worker. */
+void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w);
+
+/* ps.c: members have changed; whoever is none any more leaves at once. */
+void wf_ps_check_workers(wf_ps *ps);
 
 /* on_push.c */
 WF_MUST_USE wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);

@@ -94,6 +94,7 @@ static wf_status ask_save(wf_worker *w, uint32_t ps, wf_err *err)
     if (rc == WF_OK) {
         m->head.job = w->job_number;
         m->head.generation = w->generation;
+        m->head.map = w->map;
         m->head.view = w->view;
         m->head.cut = w->chief.cut_number;
         rc = wf_net_send(w->net, w->ps[ps], WF_LANE_CONTROL, 0, &m, err);
@@ -202,43 +203,49 @@ static uint64_t updates_of(const wf_chief *c, uint32_t ps, uint32_t slice)
     return 0;
 }
 
-static const char *kind_name(uint32_t kind)
+/* Frozen variables are in no checkpoint (ps/load.c). */
+static bool is_saved(const Weft__Variable *v)
 {
-    static const char *const names[] = {"frozen", "trainable", "statistic", "frozen"};
+    return v->kind == WF_KIND_TRAINABLE || v->kind == WF_KIND_STATISTIC;
+}
 
-    return kind < 4 ? names[kind] : "frozen";
+static wf_status fill_variable(const Weft__Start *s, const Weft__Variable *from, wf_arena *a,
+                               wf_ckpt_variable *v, wf_err *err)
+{
+    v->name = from->name;
+    v->dtype = (wf_dtype)from->dtype;
+    v->rank = (uint32_t)from->n_dims;
+    for (size_t k = 0; k < from->n_dims && k < WF_MAX_RANK; k++)
+        v->dims[k] = from->dims[k];
+    v->kind = from->kind == WF_KIND_TRAINABLE ? "trainable" : "statistic";
+    for (size_t k = 0; from->kind == WF_KIND_TRAINABLE && k < s->n_slots && k < WF_CKPT_MAX_SLOTS;
+         k++)
+        v->slots[v->n_slots++] = s->slots[k];
+    v->slices = wf_arena_array(a, s->n_slices, sizeof *v->slices);
+    return v->slices ? WF_OK : wf_fail_nomem(err, s->n_slices * sizeof *v->slices);
 }
 
 static wf_status fill_variables(const wf_worker *w, wf_arena *a, wf_manifest *m, wf_err *err)
 {
     const Weft__Start *s = w->start;
+    wf_ckpt_variable **rows = wf_arena_array(a, s->n_variables, sizeof(*rows)); /* NULL: frozen */
 
-    m->n_variables = s->n_variables;
     m->variables = wf_arena_array(a, s->n_variables, sizeof *m->variables);
-    if (!m->variables)
+    if (!m->variables || !rows)
         return wf_fail_nomem(err, s->n_variables * sizeof *m->variables);
     for (size_t i = 0; i < s->n_variables; i++) {
-        const Weft__Variable *from = s->variables[i];
-        wf_ckpt_variable *v = &m->variables[i];
-
-        v->name = from->name;
-        v->dtype = (wf_dtype)from->dtype;
-        v->rank = (uint32_t)from->n_dims;
-        for (size_t k = 0; k < from->n_dims && k < WF_MAX_RANK; k++)
-            v->dims[k] = from->dims[k];
-        v->kind = kind_name(from->kind);
-        for (size_t k = 0; from->kind == 1 && k < s->n_slots && k < WF_CKPT_MAX_SLOTS; k++)
-            v->slots[v->n_slots++] = s->slots[k];
-        v->slices = wf_arena_array(a, s->n_slices, sizeof *v->slices);
-        if (!v->slices)
-            return wf_fail_nomem(err, s->n_slices * sizeof *v->slices);
+        if (!is_saved(s->variables[i]))
+            continue;
+        rows[i] = &m->variables[m->n_variables++];
+        WF_TRY(fill_variable(s, s->variables[i], a, rows[i], err));
     }
     for (uint32_t i = 0; i < s->n_slices; i++) { /* in order of variable and offset */
         const Weft__Slice *from = s->slices[i];
-        wf_ckpt_variable *v = &m->variables[from->variable];
+        wf_ckpt_variable *v = rows[from->variable];
 
-        v->slices[v->n_slices++] = (wf_ckpt_slice){from->offset, from->count, from->ps,
-                                                   updates_of(&w->chief, from->ps, i)};
+        if (v)
+            v->slices[v->n_slices++] = (wf_ckpt_slice){from->offset, from->count, from->ps,
+                                                       updates_of(&w->chief, from->ps, i)};
     }
     return WF_OK;
 }

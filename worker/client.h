@@ -3,9 +3,10 @@
  * gradients, and what of them is not acknowledged yet.
  *
  * A set of weights holds one buffer for each variable, whole and contiguous, whatever slices it is
- * cut into. Gradient buffers belong to the client and rotate: a kernel writes straight into one,
- * and it is written again only when every part of it has been acknowledged and has left the
- * transport.
+ * cut into. Frozen variables, which never change, have one buffer each beside the sets: they are
+ * pulled once, by a list of their own. Gradient buffers belong to the client and rotate: a kernel
+ * writes straight into one, and it is written again only when every part of it has been
+ * acknowledged and has left the transport.
  *
  * Invariants
  *   K1  the pull for step t holds this worker's own pushes up to max(base, t - 1 - pipeline), where
@@ -13,6 +14,11 @@
  *       pull that is asked anew, its answer having gone with a lost link: that holds up to t - 1
  *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
  *       to the same ps incarnation
+ *   K3  over a fresh link, and after a denial, a ps is sent its list alone; pulls and pushes follow
+ *       when it has registered it. So a ps that does not let this worker in yet costs a small
+ *       message now and then, and not all gradients
+ *   K4  a set is ready only when all frozen weights are in; a fresh link asks for those alone that
+ *       have not come yet
  */
 #ifndef WF_WORKER_CLIENT_H
 #define WF_WORKER_CLIENT_H
@@ -29,7 +35,7 @@ enum { WF_MAX_PIPELINE = 1, WF_WEIGHT_SETS = 3, WF_EVAL_SET = 2 };
 
 typedef struct wf_client_variable {
     uint64_t count; /* elements, f32 */
-    bool trainable; /* pushed each step: its gradient, or a batch's statistic */
+    bool trainable; /* pushed each step: its gradient, or a batch's statistic; if not, frozen */
 } wf_client_variable;
 
 typedef struct wf_client_slice {
@@ -46,7 +52,7 @@ typedef struct wf_client_conf {
     const uint64_t *ps_incarnations; /* [n_ps], copied: those of the view, which hold the slices */
     uint32_t n_ps;
     uint16_t job, generation;
-    uint32_t view;
+    uint32_t map, view;
     uint32_t pipeline;
     bool checksums; /* of payloads sent: off on one host */
 } wf_client_conf;
@@ -57,7 +63,7 @@ WF_MUST_USE wf_status wf_client_new(const wf_client_conf *conf, wf_net *net, wf_
                                     wf_err *err);
 void wf_client_free(wf_client **c);
 
-/* A ps's link is fresh: registers the list, and sends again what is not acknowledged (K2). */
+/* A ps's link is fresh: registers the list; what is not acknowledged follows (K2, K3). */
 WF_MUST_USE wf_status wf_client_on_up(wf_client *c, const wf_peer *ps, wf_err *err);
 
 /* Asks for the weights of step t into `set`; what the set held is gone. */
@@ -67,15 +73,26 @@ void wf_client_drop(wf_client *c, int set);
 /* The step whose weights a set holds (whole) or waits for; 0: none. */
 uint32_t wf_client_set_step(const wf_client *c, int set);
 bool wf_client_set_ready(const wf_client *c, int set);
-/* A variable's weights in a set, [count]; valid until the next pull into it. */
+/* Slices of frozen variables that have not come yet. */
+uint32_t wf_client_frozen_left(const wf_client *c);
+/* A variable's weights in a set, [count]; valid until the next pull into it. Those of a frozen
+ * variable are the same in all sets. */
 const float *wf_client_weights(const wf_client *c, int set, uint32_t variable);
 /* Weights, an acknowledgement or a denial arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *m,
                                            int64_t now_ns, wf_err *err);
-/* Asks again where a ps has denied: its view may be the older one. Not more often than every
- * WF_CLIENT_RETRY_MS. */
-enum { WF_CLIENT_RETRY_MS = 100 };
+/* Asks again where a ps has denied: its view may be the older one. First after WF_CLIENT_RETRY_MS,
+ * then after twice as long each time, up to WF_CLIENT_RETRY_MOST_MS. */
+enum { WF_CLIENT_RETRY_MS = 50, WF_CLIENT_RETRY_MOST_MS = 1000 };
 WF_MUST_USE wf_status wf_client_retry(wf_client *c, int64_t now_ns, wf_err *err);
+
+/* The first ps that weights of a set, or frozen ones, are missing of; that has not acknowledged all
+ * of a step; that is at n_ps if there is none. And whether a ps has registered our list (K3). For
+ * messages. */
+uint32_t wf_client_late_weights(const wf_client *c, int set);
+uint32_t wf_client_late_frozen(const wf_client *c);
+uint32_t wf_client_late_acks(const wf_client *c, uint32_t step);
+bool wf_client_let_in(const wf_client *c, uint32_t ps);
 
 /* A buffer for the gradient of a variable at `step`, [count] f32, to be written and then pushed;
  * the client's. NULL when there is no memory. */

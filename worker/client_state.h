@@ -13,7 +13,7 @@ typedef struct weight_set {
     uint32_t pull;   /* the pull's name; answers of another are dropped */
     uint32_t left;   /* slices to come */
     uint8_t *have;   /* [n_slices] */
-    wf_buf **values; /* [n_variables] */
+    wf_buf **values; /* [n_variables]; NULL for those of the other kind, frozen or not */
 } weight_set;
 
 typedef struct step_push {
@@ -44,18 +44,25 @@ struct wf_client {
     wf_peer **ps;
     uint64_t *ps_incarnation; /* those of the view: another has not the slices */
     uint32_t n_ps;
-    int64_t *retry_ns; /* [n_ps]: when to ask again after a denial; INT64_MAX: not */
+    struct ps_door {
+        bool open;        /* it has the list: pulls and pushes may be sent */
+        int64_t retry_ns; /* when to ask again after a denial; INT64_MAX: not */
+        int64_t wait_ns;  /* before that; doubles */
+    } * doors;            /* [n_ps] */
     uint16_t job, generation;
-    uint32_t view, pipeline, base, acked, begun, next_pull;
+    uint32_t map, view, pipeline, base, acked, begun, next_pull;
     bool checksums;
     weight_set sets[WF_WEIGHT_SETS];
+    weight_set frozen;     /* K4; step is always 0 */
+    uint32_t n_moving;     /* slices of variables that are not frozen */
+    uint64_t frozen_bytes; /* that have come */
     step_push steps[WF_CLIENT_STEPS];
     draft *drafts; /* [n_ps] */
     wf_part parts[WF_MAX_PARTS];
 };
 
-/* client.c: stamps job, generation and view. Without a link the message is dropped: all is said
- * again when it is up. Takes *m. */
+/* client.c: stamps job, generation, map and view. While a ps has not registered the list the
+ * message is dropped: all is sent again when it has. Takes *m. */
 WF_MUST_USE wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key,
                                      wf_msg **m, wf_err *err);
 

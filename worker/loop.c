@@ -346,6 +346,8 @@ static wf_status begin_step(wf_worker *w, wf_open_split *s, wf_err *err)
     if (w->job.pipeline > 0)
         WF_TRY(pull_for(w, step + 1, err));
     w->computing = true;
+    w->eval_set_of = 0;
+    w->wait.kind = WF_WAIT_NONE; /* the call may take long */
     return w->conf.ops.compute(w->conf.ops.arg, step, set, &w->batch, err);
 }
 
@@ -375,20 +377,20 @@ static wf_status try_evaluate(wf_worker *w, wf_err *err)
 {
     if (w->evaluating || wf_client_in_flight(w->client) > 0)
         return WF_OK;
-    if (!w->eval_pulled) {
-        w->eval_pulled = true;
+    if (w->eval_set_of != w->eval_epoch + 1) {
+        w->eval_set_of = w->eval_epoch + 1;
         barrier(w);
         return wf_client_pull(w->client, WF_EVAL_SET, w->step + 1, err);
     }
     if (!wf_client_set_ready(w->client, WF_EVAL_SET))
         return WF_OK;
     w->evaluating = true;
-    WF_TRY(wf_worker_say(w, WF_EVAL_TAKEN, NULL, err));
-    return w->conf.ops.evaluate(w->conf.ops.arg, WF_EVAL_SET, err);
+    w->wait.kind = WF_WAIT_NONE;
+    return w->conf.ops.evaluate(w->conf.ops.arg, WF_EVAL_SET, w->eval_begin, w->eval_end, err);
 }
 
-wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[], const wf_err *why,
-                              wf_err *err)
+wf_status wf_worker_evaluated(wf_worker *w, uint64_t records, uint32_t n, wf_measure metrics[],
+                              const wf_err *why, wf_err *err)
 {
     Weft__EvalResult body = WEFT__EVAL_RESULT__INIT;
     measure_list measures;
@@ -396,12 +398,13 @@ wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[], co
 
     if (!w->evaluating)
         return WF_OK;
-    w->eval_wanted = w->evaluating = w->eval_pulled = false;
-    wf_client_drop(w->client, WF_EVAL_SET);
+    w->eval_wanted = w->evaluating = false;
     rc = list_measures(&measures, metrics, n, err);
     body.metrics = measures.list;
     body.n_metrics = measures.n;
     body.epoch = w->eval_epoch;
+    body.id = w->eval_id;
+    body.records = records;
     if (why && why->status != WF_OK) {
         body.what = (char *)why->what;
         body.mend = (char *)why->mend;
@@ -420,11 +423,19 @@ static wf_status report_progress(wf_worker *w, int64_t now_ns, wf_err *err)
     return say_progress(w, err);
 }
 
+/* One step a call: the shell reads what has arrived between two. */
+static wf_status next_thing(wf_worker *w, wf_err *err)
+{
+    if (w->held)
+        return report_hold(w, err);
+    return w->eval_wanted ? try_evaluate(w, err) : try_step(w, err);
+}
+
 wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
 {
     wf_err why = {0};
-    wf_status rc = WF_OK;
 
+    wf_waits_look(w, now_ns);
     if (!w->start || w->faulted)
         return WF_OK;
     WF_TRY(wf_splits_settle(w, err));
@@ -433,14 +444,7 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     if (w->computing)
         return WF_OK;
     WF_TRY(wf_splits_want(w, err));
-    /* One step a call: the shell reads what has arrived between two. */
-    if (w->held)
-        rc = report_hold(w, &why);
-    else if (w->eval_wanted)
-        rc = try_evaluate(w, &why);
-    else
-        rc = try_step(w, &why);
-    if (rc != WF_OK)
+    if (next_thing(w, &why) != WF_OK)
         wf_worker_fault(w, &why);
     return WF_OK;
 }
@@ -465,13 +469,18 @@ static wf_status on_resume(wf_worker *w, const wf_msg *m)
     return WF_OK;
 }
 
-static wf_status on_eval(wf_worker *w, const wf_msg *m)
+/* A unit of an evaluation. The weights stay as they are until the next epoch begins. */
+static wf_status on_eval(wf_worker *w, const wf_msg *m, wf_err *err)
 {
-    if (!w->eval_wanted) {
-        w->eval_wanted = true;
-        w->eval_pulled = false;
-    }
-    w->eval_epoch = m->head.step;
+    Weft__Split *body = NULL;
+
+    WF_TRY(wf_control_get(m, &weft__split__descriptor, &body, err));
+    w->eval_wanted = true;
+    w->eval_epoch = body->epoch;
+    w->eval_id = body->id;
+    w->eval_begin = body->begin;
+    w->eval_end = body->end;
+    wf_control_free(&body);
     return WF_OK;
 }
 
@@ -483,7 +492,7 @@ static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, w
     case WF_SPLIT_DONE_OK:
         return wf_splits_on_confirmed(w, m, err);
     case WF_EVAL:
-        return on_eval(w, m);
+        return on_eval(w, m, err);
     case WF_CUT_OPEN:
         return on_cut_open(w, m, now_ns, err);
     case WF_CUT_RESUME:
@@ -556,9 +565,12 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
     switch (ev->kind) {
     case WF_EV_UP:
         if (ev->peer == w->master) {
-            /* A cut does not outlive the link that it was opened over: the master begins anew. */
+            /* A hold outlives the link, or records would be trained that a checkpoint under way
+             * does not name; only the master ends it. What was reported may be lost, and is
+             * reported again. Of a chief's checkpoint too much may be lost: the master aborts it.
+             */
             wf_chief_abort(w);
-            w->held = w->reported = w->due_sent = false;
+            w->reported = w->due_sent = false;
             rc = wf_member_register(w, err);
         } else if (w->client) {
             rc = wf_client_on_up(w->client, ev->peer, err);
@@ -578,7 +590,8 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
         rc = on_message(w, ev, now_ns, err);
         wf_net_free_msg(w->net, &ev->msg);
         break;
-    case WF_EV_SILENT:
+    case WF_EV_BEAT: /* for the master */
+        wf_net_free_msg(w->net, &ev->msg);
         break;
     }
     return rc;

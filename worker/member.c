@@ -22,6 +22,8 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
 
     if (rows && list) {
         body.job = w->start ? w->start->job : "";
+        body.job_id = w->start ? w->start->job_id : 0;
+        body.cut = w->held ? w->cut : 0;
         body.generation = w->generation;
         body.ready = w->start != NULL;
         body.view = w->view;
@@ -32,6 +34,7 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.steps = w->client ? wf_client_acked(w->client) : 0;
         body.train_records = w->job.train_records;
         body.eval_records = w->job.eval_records;
+        body.session = (char *)w->conf.session;
         w->want_sent = false;
         rc = wf_worker_say(w, WF_REGISTER, &body.base, err);
         if (rc == WF_OK && w->faulted)
@@ -57,7 +60,8 @@ void wf_member_halt(wf_worker *w)
     w->step = 0;
     w->any_step = w->computing = w->faulted = false;
     w->want_sent = w->held = w->reported = w->due_sent = false;
-    w->eval_wanted = w->evaluating = w->eval_pulled = false;
+    w->eval_wanted = w->evaluating = false;
+    w->eval_set_of = 0;
     wf_measures_close(w->metrics, w->n_metrics);
     w->n_metrics = 0;
     w->samples = w->dropped = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
@@ -141,7 +145,8 @@ static wf_status make_client(wf_worker *w, wf_err *err)
         rc = wf_fail_nomem(err, s->n_slices * sizeof *slices);
     for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++) {
         /* Gradients of what is trainable, batch statistics of what is a statistic. */
-        variables[i].trainable = s->variables[i]->kind == 1 || s->variables[i]->kind == 2;
+        variables[i].trainable = s->variables[i]->kind == WF_KIND_TRAINABLE ||
+                                 s->variables[i]->kind == WF_KIND_STATISTIC;
         rc = count_elements(s->variables[i], &variables[i].count, err);
     }
     for (size_t i = 0; rc == WF_OK && i < s->n_slices; i++)
@@ -160,6 +165,7 @@ static wf_status make_client(wf_worker *w, wf_err *err)
                                              .n_ps = w->n_ps,
                                              .job = w->job_number,
                                              .generation = w->generation,
+                                             .map = w->map,
                                              .view = w->view,
                                              .pipeline = w->job.pipeline,
                                              .checksums = w->job.checksums},
@@ -196,19 +202,21 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     wf_err why = {0};
     wf_status rc;
 
-    /* Known, or of an older life of the job. Generations of two jobs have nothing to do with each
-     * other. */
-    if (w->start && m->head.job == w->job_number && m->head.generation <= w->generation)
-        return WF_OK;
+    /* Generations of two jobs have nothing to do with each other. */
     WF_TRY(wf_control_get(m, &weft__start__descriptor, &body, err));
+    if (w->start && body->job_id == w->start->job_id && m->head.generation <= w->generation) {
+        wf_control_free(&body);
+        return WF_OK;
+    }
     wf_member_halt(w);
     w->start = body;
     w->job_number = m->head.job;
     w->generation = m->head.generation;
+    w->map = m->head.map;
     w->view = m->head.view;
     rc = begin(w, &why);
-    WF_LOG_INFO("worker.started", "job=%s generation=%u status=%d", body->job, w->generation,
-                (int)rc);
+    WF_LOG_INFO("worker.started", "job=%s generation=%u start_bytes=%zu status=%d", body->job,
+                w->generation, (size_t)m->head.control_bytes, (int)rc);
     outcome.status = rc;
     outcome.what = why.what;
     outcome.mend = why.mend;

@@ -12,12 +12,15 @@ enum {
     WF_WORKER_STEPS = 8       /* steps whose place in the data is remembered until acknowledged */
 };
 
+/* wf_var_kind of common/graph, as the wire carries it; other kinds are frozen. */
+enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2 };
+
 typedef struct wf_open_split {
     bool used;
     uint64_t id, begin, end, cut_at;
     uint32_t epoch;
-    uint64_t next;      /* first position not computed */
-    uint64_t acked;     /* first position not acknowledged */
+    uint64_t next;  /* first position not computed */
+    uint64_t acked; /* first position not acknowledged */
 } wf_open_split;
 
 typedef struct wf_done_split {
@@ -42,7 +45,7 @@ struct wf_worker {
     wf_worker_job job;
     wf_client *client;
     uint16_t job_number, generation;
-    uint32_t view;
+    uint32_t map, view;
     uint32_t step;  /* the last one computed */
     uint32_t epoch; /* of the last one computed */
     bool any_step;  /* one was computed since the last barrier */
@@ -60,8 +63,11 @@ struct wf_worker {
     bool held, reported, due_sent; /* a cut is open; its report is sent; its place was announced */
     uint32_t cut;
     uint64_t cut_chief;
-    bool eval_wanted, evaluating, eval_pulled;
+    bool eval_wanted, evaluating;
     uint32_t eval_epoch;
+    uint32_t
+        eval_set_of; /* 1 + the epoch whose weights were pulled for it; 0: none, or since changed */
+    uint64_t eval_id, eval_begin, eval_end;
 
     wf_measure metrics[WF_MEASURES_MOST]; /* since the last report */
     uint32_t n_metrics;
@@ -70,6 +76,21 @@ struct wf_worker {
     int64_t reported_ns;
 
     wf_chief chief;
+
+    /* waits.c: the wait in hand, whose `what` is made when somebody asks */
+    struct wf_worker_wait {
+        enum wf_wait_kind {
+            WF_WAIT_NONE = 0,
+            WF_WAIT_JOB,     /* for the master to start one */
+            WF_WAIT_SPLIT,   /* for records */
+            WF_WAIT_WEIGHTS, /* of a step, or for an evaluation */
+            WF_WAIT_FROZEN,  /* for so many slices of frozen variables */
+            WF_WAIT_ACKS,    /* of pushes, up to a step */
+            WF_WAIT_RESUME   /* for the end of a hold */
+        } kind;
+        uint32_t of; /* a step, a cut or a number of slices */
+        int64_t since_ns;
+    } wait;
 };
 
 /* Stamps generation and view, and sends to the master; without a link the message is dropped, since
@@ -81,6 +102,9 @@ WF_MUST_USE wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufC
 
 /* The fault that this worker stands still with, once more: a link may have gone with it. */
 WF_MUST_USE wf_status wf_worker_say_fault(wf_worker *w, wf_err *err);
+
+/* waits.c: looks what is waited for, and since when. */
+void wf_waits_look(wf_worker *w, int64_t now_ns);
 
 /* member.c */
 WF_MUST_USE wf_status wf_member_register(wf_worker *w, wf_err *err);

@@ -21,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVAL_BATCH = 500 };
-
 /* The eval side's data is read beside the first steps, by a thread of its own: its decompression
  * would delay them by as much as it takes, and nobody needs it before the first epoch ends. */
 typedef struct eval_opening {
@@ -128,7 +126,7 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
                         .n_fetches = t->start->n_eval_outputs,
                         .fields = t->job->eval,
                         .n_fields = t->job->n_eval,
-                        .batch = WF_MAX(t->job->batch, (uint64_t)EVAL_BATCH)},
+                        .batch = wf_eval_batch(t->job->batch)},
         err);
 }
 
@@ -463,13 +461,16 @@ static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *i
     return wf_worker_computed(t->worker, n, m, err);
 }
 
-static wf_status evaluate_all(wf_trainer *t, int set, wf_measure m[], uint32_t *n, wf_err *err)
+static wf_status evaluate_range(wf_trainer *t, int set, uint64_t begin, uint64_t end,
+                                wf_measure m[], uint32_t *n, wf_err *err)
 {
     wf_side *s = &t->eval;
+    uint64_t first = begin / wf_eval_batch(t->job->batch);
     const wf_batch *batch;
     wf_status rc;
 
-    rc = wf_reader_open(s->reader, 0, 0, 0, wf_dataset_records(s->data), 0, err);
+    /* Passing over whole batches gives each the index that it has in all of the data. */
+    rc = wf_reader_open(s->reader, 0, 0, 0, end, first, err);
     while (rc == WF_OK && (batch = wf_reader_next(s->reader))) {
         wf_plan *p = NULL;
 
@@ -487,18 +488,21 @@ static wf_status evaluate_all(wf_trainer *t, int set, wf_measure m[], uint32_t *
     return rc;
 }
 
-static wf_status evaluate(void *arg, int set, wf_err *err)
+static wf_status evaluate(void *arg, int set, uint64_t begin, uint64_t end, wf_err *err)
 {
     wf_measure m[WF_MEASURES_MOST] = {0};
     wf_trainer *t = arg;
     wf_err why = {0};
+    uint64_t records = 0;
     uint32_t n = 0;
     wf_status rc;
 
-    if (join_opening(t, &why) == WF_OK && t->eval.reader &&
-        evaluate_all(t, set, m, &n, &why) != WF_OK)
-        WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
-    rc = wf_worker_evaluated(t->worker, n, m, &why, err);
+    if (join_opening(t, &why) == WF_OK && t->eval.reader) {
+        records = wf_dataset_records(t->eval.data);
+        if (evaluate_range(t, set, begin, WF_MIN(end, records), m, &n, &why) != WF_OK)
+            WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
+    }
+    rc = wf_worker_evaluated(t->worker, records, n, m, &why, err);
     wf_measures_close(m, WF_MEASURES_MOST);
     return rc;
 }

@@ -15,7 +15,8 @@
  *   W1  a split is reported done only after every push of its records is acknowledged
  *   W2  a new step begins only outside a hold; a hold is reported once nothing is in flight
  *   W3  the weights of step t are those of invariant K1 (client.h), whatever the timing
- *   W4  training goes on with the splits in hand while the master is away
+ *   W4  training goes on with the splits in hand while the master is away, but for a worker that
+ *       holds for a checkpoint: only the master ends a hold
  */
 #ifndef WF_WORKER_WORKER_H
 #define WF_WORKER_WORKER_H
@@ -25,6 +26,7 @@
 #include "common/metrics/measure.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
+#include "common/wire/waiting.h"
 #include "worker/client.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,9 +61,9 @@ typedef struct wf_worker_ops {
     /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as
      * it is final, then wf_worker_computed; during the call or later. */
     wf_status (*compute)(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err);
-    /* Evaluates with the weights of `set`: ends in wf_worker_evaluated, during the call or later.
-     */
-    wf_status (*evaluate)(void *arg, int set, wf_err *err);
+    /* Evaluates records [begin, end) or as far as there are any, with the weights of `set`: ends in
+     * wf_worker_evaluated, during the call or later. */
+    wf_status (*evaluate)(void *arg, int set, uint64_t begin, uint64_t end, wf_err *err);
     /* A transport to a parameter server. */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
@@ -73,6 +75,7 @@ typedef struct wf_worker_conf {
     wf_worker_ops ops;
     wf_disk *disk;                 /* for the manifest, when this worker is chief */
     int64_t progress_ns;           /* between two reports */
+    const char *session;           /* of the supervisor that started this process; "": none did */
     int64_t (*wall_ms)(void *arg); /* since 1970, for the manifest */
 } wf_worker_conf;
 
@@ -98,9 +101,10 @@ WF_MUST_USE wf_status wf_worker_drop_step(wf_worker *w, wf_err *err);
 /* The step in hand is computed; metrics [n] are sums over its records. */
 WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[],
                                          wf_err *err);
-/* The evaluation in hand is over; with why->status not WF_OK it failed. */
-WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint32_t n, wf_measure metrics[],
-                                          const wf_err *why, wf_err *err);
+/* The evaluation in hand is over, of data that has `records` in all; with why->status not WF_OK it
+ * failed. */
+WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint64_t records, uint32_t n,
+                                          wf_measure metrics[], const wf_err *why, wf_err *err);
 /* A step or its data failed: the job stops with this sentence. */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
 /* Times of the shell, in nanoseconds, added up into the next report. */
@@ -117,5 +121,7 @@ uint16_t wf_worker_job_number(const wf_worker *w);
 /* The last step before a barrier: invariant K1 of client.h. */
 uint32_t wf_worker_base(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);
+/* What this worker waits for now; it is looked at in each call of wf_worker_advance. */
+void wf_worker_waiting(const wf_worker *w, wf_waiting *out);
 
 #endif

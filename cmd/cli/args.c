@@ -5,6 +5,7 @@
 #include "common/base/nearest.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,4 +140,23 @@ wf_status wf_arg_u64(const char *name, const char *text, unsigned long long leas
         return wf_fail(err, WF_USAGE, NULL, "%s is a whole number from %llu to %llu, not \"%.64s\"",
                        name, least, most, text);
     return WF_OK;
+}
+
+wf_status wf_arg_bytes(const char *name, const char *text, size_t *out, wf_err *err)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    char *end = NULL;
+    unsigned long long n;
+
+    errno = 0;
+    n = strtoull(text, &end, 10);
+    end += strspn(end, " ");
+    for (size_t i = 0; i < WF_COUNT(units); i++)
+        if (text[0] >= '0' && text[0] <= '9' && !errno && n > 0 && strcmp(end, units[i]) == 0 &&
+            n <= SIZE_MAX >> 10 * i) {
+            *out = (size_t)n << 10 * i;
+            return WF_OK;
+        }
+    return wf_fail(err, WF_USAGE, "write it like 512MiB or 4GiB", "%s is a size, not \"%.64s\"",
+                   name, text);
 }

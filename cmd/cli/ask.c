@@ -31,9 +31,9 @@ static wf_status dial(wf_ask *a, const wf_cluster_conf *conf, wf_err *err)
     net.pid = (uint64_t)getpid();
     net.cluster = conf->name;
     net.hello_ns = 20 * WF_NS_PER_MS;
-    WF_TRY(wf_zmq_new(&a->zmq, err));
+    WF_TRY(wf_zmq_new(2, &a->zmq, err));
     WF_TRY(wf_net_new(&net, &a->net, err));
-    WF_TRY(wf_zmq_dial(a->zmq, conf->master.address, net.self, net.incarnation, 0, &t, err));
+    WF_TRY(wf_zmq_dial(a->zmq, conf->master.address, &t, err));
     return wf_net_dial(a->net, (wf_task){WF_ROLE_MASTER, 0}, conf->master.address, &t, &a->master,
                        err);
 }
@@ -167,19 +167,25 @@ wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_
 
 void wf_ask_tell_death(wf_ask *a, const Weft__Died *died)
 {
+    if (!a->master->up)
+        return;
     a->request++;
     if (send(a, WF_DIED, &died->base, NULL) == WF_OK)
         wf_net_poll(a->net, wf_now_ns());
 }
 
-void wf_ask_turn(wf_ask *a, int64_t now_ns)
+bool wf_ask_turn(wf_ask *a, int64_t now_ns)
 {
+    bool came_up = false;
     wf_event ev;
 
     wf_net_poll(a->net, now_ns);
-    while (wf_net_event(a->net, now_ns, &ev))
+    while (wf_net_event(a->net, now_ns, &ev)) {
+        came_up |= ev.kind == WF_EV_UP;
         if (ev.kind == WF_EV_MESSAGE)
             wf_net_free_msg(a->net, &ev.msg);
+    }
+    return came_up;
 }
 
 json_t *wf_ask_job(json_t *picture, const char *name)

@@ -5,6 +5,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
+#include "common/ckpt/initial.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -31,7 +32,7 @@ static const char *time_text(int64_t ms, char *text, size_t size)
 
 static wf_status print_json(json_t *root, wf_err *err)
 {
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
 
     json_decref(root);
     if (!text)
@@ -102,7 +103,7 @@ out:
 static void tell(void *arg, uint64_t step, const char *sentence)
 {
     (void)arg, (void)step;
-    fprintf(stderr, "%s\n", sentence);
+    wf_term_print(stderr, "%s\n", sentence);
 }
 
 static wf_status open_asked(const request *r, bool verify, wf_ckpt **out, wf_err *err)
@@ -153,18 +154,22 @@ static wf_status show_text(const wf_ckpt *c, wf_err *err)
 
     for (size_t i = 0; i < m->n_files; i++)
         bytes += m->files[i].bytes;
-    printf("%s  job %s  generation %" PRIu32 "  step %" PRIu64 "  %s\n", wf_ckpt_name(c), m->job,
-           m->cut.generation, m->global_step, time_text(m->created_ms, when, sizeof when));
-    printf("%s in %zu files  pause %" PRIu64 " ms  graph %s  written by weft %s\n",
-           wf_bytes_text(bytes, size, sizeof size), m->n_files, m->pause_ms, m->digest, m->weft);
-    printf("optimizer %s", m->rule);
+    wf_term_print(stdout, "%s  job %s  generation %" PRIu32 "  step %" PRIu64 "  %s\n",
+                  wf_ckpt_name(c), m->job, m->cut.generation, m->global_step,
+                  time_text(m->created_ms, when, sizeof when));
+    wf_term_print(stdout, "%s in %zu files  pause %" PRIu64 " ms  graph %s  written by weft %s\n",
+                  wf_bytes_text(bytes, size, sizeof size), m->n_files, m->pause_ms, m->digest,
+                  m->weft);
+    wf_term_print(stdout, "optimizer %s", m->rule);
     for (size_t i = 0; i < m->n_options; i++)
-        printf("  %s %g", m->options[i].name, m->options[i].value);
-    printf("\nepoch %" PRIu32 " of %" PRIu64 " records: %zu ranges finished, %zu splits open\n",
-           m->ledger.epoch, m->ledger.records, m->ledger.n_finished, m->ledger.n_open);
+        wf_term_print(stdout, "  %s %g", m->options[i].name, m->options[i].value);
+    wf_term_print(stdout,
+                  "\nepoch %" PRIu32 " of %" PRIu64
+                  " records: %zu ranges finished, %zu splits open\n",
+                  m->ledger.epoch, m->ledger.records, m->ledger.n_finished, m->ledger.n_open);
     for (size_t i = 0; i < m->n_metrics; i++)
-        printf("%s%s %.6g", i ? "  " : "", m->metrics[i].name, m->metrics[i].value);
-    printf("%s\n", m->n_metrics ? "\n" : "");
+        wf_term_print(stdout, "%s%s %.6g", i ? "  " : "", m->metrics[i].name, m->metrics[i].value);
+    wf_term_print(stdout, "%s\n", m->n_metrics ? "\n" : "");
     show_variables(m, &rows);
     return wf_rows_print(&rows, stdout, err);
 }
@@ -188,6 +193,11 @@ static wf_status show(const request *r, wf_err *err)
     return rc;
 }
 
+static void print_bad(const wf_err *why)
+{
+    wf_term_print(stdout, "bad  %s%s%s\n", why->what, why->mend[0] ? "; " : "", why->mend);
+}
+
 static wf_status verify_one(const request *r, uint64_t step, const char *name, size_t *bad)
 {
     wf_ckpt *c = NULL;
@@ -195,11 +205,30 @@ static wf_status verify_one(const request *r, uint64_t step, const char *name, s
     wf_status rc = wf_ckpt_open(wf_disk_posix(), r->dir, r->job, step, true, &c, &why);
 
     if (rc == WF_OK)
-        printf("ok   %s  %zu files verified\n", name, wf_ckpt_manifest(c)->n_files);
+        wf_term_print(stdout, "ok   %s  %zu files verified\n", name, wf_ckpt_manifest(c)->n_files);
     else
-        printf("bad  %s\n", why.what);
+        print_bad(&why);
     *bad += rc != WF_OK;
     wf_ckpt_close(&c);
+    return rc;
+}
+
+/* The first values, which a recovery before the first checkpoint begins from. */
+static wf_status verify_initial(const request *r, size_t *seen, size_t *bad)
+{
+    bool has_sum = false;
+    wf_err why = {0};
+    wf_status rc = wf_initial_verify(wf_disk_posix(), r->dir, r->job, &has_sum, &why);
+
+    if (rc == WF_NOTFOUND)
+        return WF_OK;
+    if (rc == WF_OK)
+        wf_term_print(stdout, "ok   %s  %s\n", WF_INITIAL_NAME,
+                      has_sum ? "the first values" : "its structure; it has no checksum");
+    else
+        print_bad(&why);
+    *seen += 1;
+    *bad += rc != WF_OK;
     return rc;
 }
 
@@ -226,12 +255,14 @@ static wf_status verify(const request *r, wf_err *err)
         if (verify_one(r, entries[i].step, entries[i].name, &bad) == WF_NOMEM)
             rc = wf_fail_nomem(err, 0);
     }
+    if (rc == WF_OK && !only && verify_initial(r, &seen, &bad) == WF_NOMEM)
+        rc = wf_fail_nomem(err, 0);
     if (rc == WF_OK && seen == 0)
         rc = wf_fail(err, WF_NOTFOUND, "see \"weft ckpt ls\"", "job \"%s\" has no such checkpoint",
                      r->job);
     if (rc == WF_OK && bad)
         rc = wf_fail(err, WF_CORRUPT, "recovery passes over them by itself",
-                     "%zu of %zu checkpoints of job \"%s\" do not verify", bad, seen, r->job);
+                     "%zu of %zu files and folders of job \"%s\" do not verify", bad, seen, r->job);
     wf_arena_free(&arena);
     return rc;
 }
@@ -250,7 +281,7 @@ static wf_status list_jobs(const request *r, wf_err *err)
         rc = wf_fail(err, rc, "train a job first", "there are no checkpoints in %s", r->dir);
     for (size_t i = 0; rc == WF_OK && i < n; i++)
         if (names[i][0] != '.')
-            printf("%s\n", names[i]);
+            wf_term_print(stdout, "%s\n", names[i]);
     wf_arena_free(&arena);
     return rc;
 }

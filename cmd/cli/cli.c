@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/cli.c - finds the command, prints its help or its error. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/term.h"
 #include "common/base/nearest.h"
 #include "common/log/log.h"
 
@@ -32,7 +33,7 @@ const wf_cmd *wf_cmd_find(const char *name)
 
 void wf_cli_complain(const wf_err *err)
 {
-    fprintf(stderr, "weft: %s%s%s\n", err->what, err->mend[0] ? "; " : "", err->mend);
+    wf_term_print(stderr, "weft: %s%s%s\n", err->what, err->mend[0] ? "; " : "", err->mend);
 }
 
 static wf_status unknown(const char *name, wf_err *err)

@@ -2,6 +2,7 @@
 /* cmd/cli/data.c - draws a data set, and looks into files. */
 #include "common/data/data.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/data/digits.h"
 
@@ -47,14 +48,15 @@ static wf_status digits(const char *dir, const request *r, wf_err *err)
     snprintf(note, sizeof note, "weft %s digits seed %llu train %llu test %llu\n", WEFT_VERSION,
              seed, n_train, n_test);
     if (!r->force && is_drawn(dir, note)) {
-        printf("%s: %llu + %llu images are there already\n", dir, n_train, n_test);
+        wf_term_print(stdout, "%s: %llu + %llu images are there already\n", dir, n_train, n_test);
         return WF_OK;
     }
     WF_TRY(wf_digits_write(dir, seed, n_train, n_test, err));
     snprintf(path, sizeof path, "%s/digits.txt", dir);
     WF_TRY(wf_file_write(path, note, strlen(note), err));
-    printf("%s: %llu + %llu images drawn, seed %llu   try: weft train examples/digits.yaml\n", dir,
-           n_train, n_test, seed);
+    wf_term_print(
+        stdout, "%s: %llu + %llu images drawn, seed %llu   try: weft train examples/digits.yaml\n",
+        dir, n_train, n_test, seed);
     return WF_OK;
 }
 
@@ -75,9 +77,9 @@ static wf_status peek(const char *path, wf_err *err)
     WF_TRY(wf_dataset_open(&spec, &d, err));
     f = wf_dataset_field(d, 0);
     range = wf_dataset_range(d, 0);
-    printf("%s  %s  %" PRIu64 " records of %s%s  from %g to %g\n", path, format_of(path),
-           wf_dataset_records(d), wf_dtype_name(f->dtype),
-           wf_dims_str(f->rank, f->dims, shape, sizeof shape), range.least, range.most);
+    wf_term_print(stdout, "%s  %s  %" PRIu64 " records of %s%s  from %g to %g\n", path,
+                  format_of(path), wf_dataset_records(d), wf_dtype_name(f->dtype),
+                  wf_dims_str(f->rank, f->dims, shape, sizeof shape), range.least, range.most);
     wf_dataset_free(&d);
     return WF_OK;
 }

@@ -3,6 +3,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/term.h"
 
 #include <stdio.h>
 
@@ -21,7 +22,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_place_cluster(words.n ? words.word[0] : cluster, false, &conf, err));
     rc = wf_super_stop(conf, DOWN_MS, err);
     if (rc == WF_OK)
-        printf("cluster %s is down\n", conf->name);
+        wf_term_print(stdout, "cluster %s is down\n", conf->name);
     wf_cluster_free(&conf);
     return rc;
 }

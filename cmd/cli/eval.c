@@ -2,6 +2,7 @@
 /* cmd/cli/eval.c - a checkpoint evaluated here, in this process: no cluster is needed. */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/term.h"
 #include "cmd/cli/weights.h"
 #include "common/base/size.h"
 #include "common/ckpt/pretrained.h"
@@ -9,7 +10,10 @@
 #include "common/exec/exec.h"
 #include "worker/dataset.h"
 
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -96,14 +100,35 @@ static wf_status put_weights(wf_compiled *c, const wf_weights *w, wf_err *err)
     return WF_OK;
 }
 
-static void print_results(evaluation *e, const wf_ckpt *from, bool json)
+static wf_status print_json(evaluation *e, const wf_ckpt *from, wf_err *err)
 {
-    printf(json ? "{\"checkpoint\": \"%s\", \"records\": %lu" : "%s: %lu records",
-           wf_ckpt_name(from), (unsigned long)wf_dataset_records(e->data));
+    json_t *row = json_pack("{s:s, s:I}", "checkpoint", wf_ckpt_name(from), "records",
+                            (json_int_t)wf_dataset_records(e->data));
+    char *text;
+
+    for (size_t i = 0; i < e->c->n_outputs && i < WF_MEASURES_MOST; i++) {
+        double value = wf_metric_value(&e->measures[i]);
+        json_t *number = isfinite(value) ? json_real(value) : json_null(); /* JSON has no NaN */
+
+        json_object_set_new(row, e->c->outputs[i].label, number);
+    }
+    text = json_dumps(row, JSON_REAL_PRECISION(9));
+    json_decref(row);
+    if (!text)
+        return wf_fail_nomem(err, 0);
+    wf_term_print(stdout, "%s\n", text);
+    free(text);
+    return WF_OK;
+}
+
+static void print_results(evaluation *e, const wf_ckpt *from)
+{
+    wf_term_print(stdout, "%s: %lu records", wf_ckpt_name(from),
+                  (unsigned long)wf_dataset_records(e->data));
     for (size_t i = 0; i < e->c->n_outputs && i < WF_MEASURES_MOST; i++)
-        printf(json ? ", \"%s\": %.9g" : "  %s %.4f", e->c->outputs[i].label,
-               wf_metric_value(&e->measures[i]));
-    printf(json ? "}\n" : "\n");
+        wf_term_print(stdout, "  %s %.4f", e->c->outputs[i].label,
+                      wf_metric_value(&e->measures[i]));
+    wf_term_print(stdout, "\n");
 }
 
 static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_ckpt *from,
@@ -130,8 +155,10 @@ static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_
     e.c = c;
     if (rc == WF_OK)
         rc = run_all(&e, err);
-    if (rc == WF_OK)
-        print_results(&e, from, json);
+    if (rc == WF_OK && json)
+        rc = print_json(&e, from, err);
+    else if (rc == WF_OK)
+        print_results(&e, from);
     wf_measures_close(e.measures, WF_MEASURES_MOST);
     wf_reader_free(&e.reader);
     wf_dataset_free(&e.data);

@@ -3,6 +3,7 @@
  */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/term.h"
 #include "cmd/cli/weights.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
@@ -69,8 +70,9 @@ static wf_status export_job(const wf_cluster_conf *conf, const wf_job_conf *job,
     if (rc == WF_OK)
         rc = compare(file, &w, &most, err);
     if (rc == WF_OK)
-        printf("%s: %zu initializers updated by name, read back; max |Δ| to %s: %g\n", file, w.n,
-               wf_ckpt_name(c), most);
+        wf_term_print(stdout,
+                      "%s: %zu initializers updated by name, read back; max |Δ| to %s: %g\n", file,
+                      w.n, wf_ckpt_name(c), most);
     wf_weights_close(&w);
     wf_graph_free(&g);
     wf_ckpt_close(&c);

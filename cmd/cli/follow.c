@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/follow.c - asks for the picture five times a second; the master tells nothing unasked. */
 #include "cmd/cli/follow.h"
+#include "cmd/cli/ports.h"
 #include "cmd/cli/progress.h"
+#include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
 #include "common/base/clock.h"
 
@@ -11,7 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { EVERY_MS = 200, PATIENCE_MS = 60000 };
+enum { EVERY_MS = 200, ONE_ANSWER_MS = 3000, PATIENCE_MS = 60000 };
+
+typedef struct follower {
+    wf_progress progress;
+    char *last;    /* the last event shown */
+    size_t n_down; /* tasks down for good that were named */
+} follower;
 
 static volatile sig_atomic_t interrupts;
 
@@ -90,7 +98,7 @@ static void show_events(wf_progress *p, const json_t *job, char **last)
         if (i < first || !worth || !body)
             continue;
         wf_progress_clear(p);
-        fprintf(stderr, "%s\n", body + 1);
+        wf_term_print(stderr, "%s\n", body + 1);
     }
     if (n > 0) {
         free(*last);
@@ -110,15 +118,15 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, wf_err 
                        text(job, "reason"));
     add_metrics(json_object_size(eval) ? eval : json_object_get(job, "metrics"), metrics,
                 sizeof metrics);
-    printf("%s:%s%s  in %s", state, metrics, json_object_size(eval) ? " (eval)" : "",
-           wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
+    wf_term_print(stdout, "%s:%s%s  in %s", state, metrics, json_object_size(eval) ? " (eval)" : "",
+                  wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
     if (json_is_integer(step))
-        printf("  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,
-               (long long)json_integer_value(step));
+        wf_term_print(stdout, "  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,
+                      (long long)json_integer_value(step));
     if (strcmp(state, "done") == 0)
-        printf("  next: weft export %s -o %s.onnx\n", name, name);
+        wf_term_print(stdout, "  next: weft export %s -o %s.onnx\n", name, name);
     else
-        printf("  next: weft recover %s\n", name);
+        wf_term_print(stdout, "  next: weft recover %s\n", name);
     if (strcmp(state, "done") != 0)
         return wf_fail(err, WF_STOPPED, "go on with: weft recover", "job %s: %s", name,
                        text(job, "reason"));
@@ -139,33 +147,96 @@ static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, wf_err *er
     wf_status rc;
 
     wf_progress_clear(p);
-    fprintf(stderr, "stopping %s with a checkpoint; Ctrl-C again leaves it to itself\n", job);
+    wf_term_print(stderr, "stopping %s with a checkpoint; Ctrl-C again leaves it to itself\n", job);
     ask.command = "stop";
     ask.job = (char *)job;
     rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
     return rc == WF_INVALID ? WF_OK : rc; /* it is over already: the next look says how */
 }
 
-static wf_status look(const wf_cluster_conf *conf, wf_ask *a, wf_progress *p, const char *name,
-                      char **last, bool *over, wf_err *err)
+/* The picture of the cluster. A master that is away comes back, and workers train on meanwhile; one
+ * that nobody will start again is not waited for. */
+static wf_status ask_picture(const wf_cluster_conf *conf, wf_ask *a, wf_progress *p,
+                             json_t **picture, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
+    int64_t began_ns = wf_now_ns();
+
+    ask.command = "status";
+    for (bool told = false;; told = true) {
+        wf_status rc = wf_ask_send(a, &ask, ONE_ANSWER_MS, picture, err);
+
+        if (rc != WF_TIMEOUT)
+            return rc;
+        json_decref(*picture);
+        *picture = NULL;
+        /* On this host nobody but a supervisor starts the master again. */
+        WF_TRY(wf_port_is_here(&conf->master) ? wf_super_check_up(conf, err) : WF_OK);
+        if (wf_now_ns() - began_ns >= PATIENCE_MS * WF_NS_PER_MS)
+            return wf_fail(err, WF_TIMEOUT, "is it up? start it with: weft up",
+                           "no answer from the master at %s in %d ms", conf->master.address,
+                           PATIENCE_MS);
+        if (!told) {
+            wf_progress_clear(p);
+            fprintf(stderr, "no answer from the master at %s; workers go on with what they have\n",
+                    conf->master.address);
+        }
+    }
+}
+
+/* A task that is down for good is named once. A job needs every ps and at least one worker: one
+ * that would wait for them for ever is not followed any further. */
+static wf_status check_tasks(wf_progress *p, json_t *picture, const char *job, size_t *n_told,
+                             wf_err *err)
+{
+    size_t i, n_down = 0, n_workers = 0, n_workers_down = 0;
+    json_t *task, *ps = NULL, *worker = NULL, *needed;
+
+    json_array_foreach(json_object_get(picture, "tasks"), i, task)
+    {
+        bool is_worker = strcmp(text(task, "role"), "worker") == 0;
+
+        n_workers += is_worker;
+        if (strcmp(text(task, "state"), "down") != 0)
+            continue;
+        n_workers_down += is_worker;
+        if (is_worker)
+            worker = task;
+        else
+            ps = task;
+        if (n_down++ < *n_told)
+            continue;
+        wf_progress_clear(p);
+        fprintf(stderr, "%s is down for good: %s\n", text(task, "task"), text(task, "reason"));
+    }
+    *n_told = n_down;
+    needed = ps ? ps : n_workers_down == n_workers ? worker : NULL;
+    if (!needed)
+        return WF_OK;
+    return wf_fail(err, WF_IO, "put that right, then: weft down && weft up && weft recover JOB",
+                   "job %s waits for %s, which is down for good: %.700s", job, text(needed, "task"),
+                   text(needed, "reason"));
+}
+
+static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, const char *name,
+                      bool *over, wf_err *err)
+{
     json_t *picture = NULL, *job;
     wf_status rc;
 
-    ask.command = "status";
-    rc = wf_ask_send(a, &ask, PATIENCE_MS, &picture, err);
+    rc = ask_picture(conf, a, &f->progress, &picture, err);
     job = rc == WF_OK ? wf_ask_job(picture, name) : NULL;
     if (rc == WF_OK && !job)
         rc = wf_fail(err, WF_NOTFOUND, NULL, "the master knows no job %s", name);
     if (rc == WF_OK) {
-        show_events(p, job, last);
+        show_events(&f->progress, job, &f->last);
         *over = is_over(job);
         if (*over) {
-            wf_progress_clear(p);
+            wf_progress_clear(&f->progress);
             rc = say_end(conf, job, err);
         } else {
-            show(p, job);
+            show(&f->progress, job);
+            rc = check_tasks(&f->progress, picture, name, &f->n_down, err);
         }
     }
     json_decref(picture);
@@ -181,9 +252,8 @@ void wf_follow_catch(void)
 
 wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
 {
-    wf_progress p = wf_progress_new(stderr);
+    follower f = {.progress = wf_progress_new(stderr)};
     bool over = false, asked = false;
-    char *last = NULL;
     wf_status rc = WF_OK;
 
     wf_follow_catch();
@@ -191,16 +261,16 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_
     while (rc == WF_OK && !over && !had_enough()) {
         if (interrupts == 1 && !asked) {
             asked = true;
-            rc = ask_stop(a, &p, job, err);
+            rc = ask_stop(a, &f.progress, job, err);
         }
         if (rc == WF_OK)
-            rc = look(conf, a, &p, job, &last, &over, err);
+            rc = look(conf, a, &f, job, &over, err);
         if (rc == WF_OK && !over)
             nanosleep(&(struct timespec){.tv_nsec = EVERY_MS * WF_NS_PER_MS}, NULL);
     }
     wf_ask_until(a, NULL);
-    wf_progress_clear(&p);
-    free(last);
+    wf_progress_clear(&f.progress);
+    free(f.last);
     if (!over && had_enough() && (rc == WF_OK || rc == WF_STOPPED))
         rc = wf_fail(err, WF_STOPPED, "see it with: weft status", "no longer following %s", job);
     return rc;

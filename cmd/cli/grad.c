@@ -20,7 +20,9 @@ const wf_cmd wf_cmd_grad = {
         "that\n"
         "the loss does not depend on gets zeroes.\n"
         "  --seed N           of random operations (0)\n"
-        "  --threads N        (one per processor)\n\n"
+        "  --threads N        (one per processor)\n"
+        "  --memory-limit SIZE  at most that much, like 4GiB (1 GiB and 1024 times what file and\n"
+        "                     inputs hold, within the machine's memory)\n\n"
         "  weft grad mlp.onnx --loss loss --input x=x.npy --input y=y.npy --output-dir grads\n",
     .run = run,
 };

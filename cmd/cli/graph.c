@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/graph.c - a model at any stage of its compilation, as a summary or as an ONNX file. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/once.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
@@ -15,7 +16,8 @@
 #include <string.h>
 
 typedef struct request {
-    const char *source, *after, *file, *mode, *n_ps;
+    const char *source, *after, *file, *mode, *n_ps, *limit;
+    size_t limit_bytes;
     bool memory;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
     wf_model model;
@@ -70,8 +72,8 @@ static void print_ps(const wf_compiled *c, uint32_t n_ps)
             bytes += (uint64_t)c->slices[i].count * wf_dtype_size(v->dtype);
             slices++;
         }
-        printf("%sps/%" PRIu32 "  %" PRIu64 " slices  %s\n", ps ? "" : "\n", ps, slices,
-               wf_bytes_text(bytes, text, sizeof text));
+        wf_term_print(stdout, "%sps/%" PRIu32 "  %" PRIu64 " slices  %s\n", ps ? "" : "\n", ps,
+                      slices, wf_bytes_text(bytes, text, sizeof text));
     }
 }
 
@@ -80,11 +82,11 @@ static void print_ports(const wf_graph *g)
     char text[160];
 
     for (size_t i = 0; i < g->n_inputs; i++)
-        printf("%s%s %s", i ? ", " : "\ninputs  ", g->inputs[i]->name,
-               wf_value_str(g->inputs[i], text, sizeof text));
+        wf_term_print(stdout, "%s%s %s", i ? ", " : "\ninputs  ", g->inputs[i]->name,
+                      wf_value_str(g->inputs[i], text, sizeof text));
     for (size_t i = 0; i < g->n_outputs; i++)
-        printf("%s%s %s", i ? ", " : "\noutputs ", g->outputs[i]->name,
-               wf_value_str(g->outputs[i], text, sizeof text));
+        wf_term_print(stdout, "%s%s %s", i ? ", " : "\noutputs ", g->outputs[i]->name,
+                      wf_value_str(g->outputs[i], text, sizeof text));
     printf("\n");
 }
 
@@ -92,13 +94,13 @@ static wf_status print_summary(const request *r, const wf_compiled *c, wf_err *e
 {
     const char *name, *help;
 
-    printf("%s: after pass %s: %zu nodes, %zu variables, graph %016" PRIx64 "\n", r->source,
-           c->stage, c->graph->n_nodes, c->n_variables, c->digest);
+    wf_term_print(stdout, "%s: after pass %s: %zu nodes, %zu variables, graph %016" PRIx64 "\n",
+                  r->source, c->stage, c->graph->n_nodes, c->n_variables, c->digest);
     for (size_t i = 0; i < c->n_warnings; i++)
-        printf("warning: %s\n", c->warnings[i]);
+        wf_term_print(stdout, "warning: %s\n", c->warnings[i]);
     printf("passes:");
     for (size_t i = 0; wf_compile_pass_at(i, &name, &help); i++)
-        printf(" %s", name);
+        wf_term_print(stdout, " %s", name);
     print_ports(c->graph);
     WF_TRY(print_variables(c, err));
     print_ps(c, r->spec.n_ps);
@@ -117,7 +119,7 @@ static wf_status print_stages(const request *r, wf_err *err)
 
         spec.stop_after = name;
         WF_TRY(wf_compile(&spec, &c, err));
-        printf("%s %s %zu", i ? "," : "", name, c->graph->n_nodes);
+        wf_term_print(stdout, "%s %s %zu", i ? "," : "", name, c->graph->n_nodes);
         wf_compiled_free(&c);
     }
     printf("\n");
@@ -125,10 +127,17 @@ static wf_status print_stages(const request *r, wf_err *err)
 }
 
 /* A symbolic first axis is the batch; what else is open cannot be planned. */
-static wf_status plan_for(const request *r, const wf_graph *g, wf_plan **out, wf_err *err)
+static wf_status plan_for(const request *r, const wf_graph *g, size_t given, wf_plan **out,
+                          wf_err *err)
 {
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
-    wf_plan_options options = {.shapes = shapes};
+    wf_plan_options options = {.shapes = shapes, .measure_only = true};
+
+    options.limit_bytes = r->limit_bytes ? r->limit_bytes
+                          : r->job       ? SIZE_MAX / 2
+                                         : wf_plan_fair_limit(given);
+    if (!r->job)
+        options.limit_hint = wf_memory_hint;
 
     for (size_t i = 0; i < g->n_inputs && i < WF_DATA_MAX_FIELDS; i++) {
         const wf_value *v = g->inputs[i];
@@ -151,22 +160,23 @@ static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *er
     uint64_t outputs = 0;
     char text[5][32];
 
-    WF_TRY(plan_for(r, c->graph, &plan, err));
+    WF_TRY(plan_for(r, c->graph, c->given_bytes, &plan, err));
     u = wf_plan_memory(plan);
     for (uint32_t i = 0; i < wf_plan_n_outputs(plan); i++)
         outputs += wf_plan_output(plan, i)->bytes;
     wf_plan_free(&plan);
-    printf("\nmemory of a step at batch %" PRIu64 ", %" PRIu32 " kernels\n",
-           r->job ? (uint64_t)r->job->batch : UINT64_C(1), u.n_nodes);
-    printf("  arena      %10s  tensors between kernels, sharing memory\n",
-           wf_bytes_text(u.arena_bytes, text[0], sizeof text[0]));
-    printf("  unshared   %10s  the same tensors each with memory of its own\n",
-           wf_bytes_text(u.tensors_bytes, text[1], sizeof text[1]));
-    printf("  constants  %10s\n", wf_bytes_text(u.constants_bytes, text[2], sizeof text[2]));
-    printf("  workspace  %10s  of the kernel that wants most\n",
-           wf_bytes_text(u.workspace_bytes, text[3], sizeof text[3]));
-    printf("  outputs    %10s  gradients and fetched values\n",
-           wf_bytes_text(outputs, text[4], sizeof text[4]));
+    wf_term_print(stdout, "\nmemory of a step at batch %" PRIu64 ", %" PRIu32 " kernels\n",
+                  r->job ? (uint64_t)r->job->batch : UINT64_C(1), u.n_nodes);
+    wf_term_print(stdout, "  arena      %10s  tensors between kernels, sharing memory\n",
+                  wf_bytes_text(u.arena_bytes, text[0], sizeof text[0]));
+    wf_term_print(stdout, "  unshared   %10s  the same tensors each with memory of its own\n",
+                  wf_bytes_text(u.tensors_bytes, text[1], sizeof text[1]));
+    wf_term_print(stdout, "  constants  %10s\n",
+                  wf_bytes_text(u.constants_bytes, text[2], sizeof text[2]));
+    wf_term_print(stdout, "  workspace  %10s  of the kernel that wants most\n",
+                  wf_bytes_text(u.workspace_bytes, text[3], sizeof text[3]));
+    wf_term_print(stdout, "  outputs    %10s  gradients and fetched values\n",
+                  wf_bytes_text(outputs, text[4], sizeof text[4]));
     return print_stages(r, err);
 }
 
@@ -205,6 +215,8 @@ static wf_status fill_spec(request *r, wf_err *err)
     } else {
         r->spec = (wf_compile_spec){.onnx_path = r->source, .mode = WF_COMPILE_RUN};
     }
+    if (r->limit)
+        WF_TRY(wf_arg_bytes("--memory-limit", r->limit, &r->limit_bytes, err));
     r->spec.stop_after = r->after;
     return WF_OK;
 }
@@ -214,9 +226,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     request r = {.mode = "train", .n_ps = "2"};
     wf_compiled *c = NULL;
     wf_words words;
-    const wf_flag flags[] = {{"after", 0, .value = &r.after}, {"output", 'o', .value = &r.file},
-                             {"mode", 0, .value = &r.mode},   {"ps", 0, .value = &r.n_ps},
-                             {"memory", 0, .set = &r.memory}, {0}};
+    const wf_flag flags[] = {{"after", 0, .value = &r.after},
+                             {"output", 'o', .value = &r.file},
+                             {"mode", 0, .value = &r.mode},
+                             {"ps", 0, .value = &r.n_ps},
+                             {"memory", 0, .set = &r.memory},
+                             {"memory-limit", 0, .value = &r.limit},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
@@ -227,8 +243,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK && r.file) {
         rc = wf_onnx_write(c->graph, r.file, err);
         if (rc == WF_OK)
-            printf("%s: %s after pass %s, %zu nodes\n", r.file, r.source, c->stage,
-                   c->graph->n_nodes);
+            wf_term_print(stdout, "%s: %s after pass %s, %zu nodes\n", r.file, r.source, c->stage,
+                          c->graph->n_nodes);
     } else if (rc == WF_OK) {
         rc = print_summary(&r, c, err);
         if (rc == WF_OK && r.memory)
@@ -254,6 +270,8 @@ const wf_cmd wf_cmd_graph = {
         "  --memory       and what a step takes, planned at the job's batch (else 1), with the "
         "nodes\n"
         "                 that each pass leaves\n"
+        "  --memory-limit SIZE  the most that a step may take, like 4GiB (of an ONNX file: 1 GiB\n"
+        "                 and 1024 times what it holds)\n"
         "  --mode MODE    of a job: train (as it is), eval or infer\n"
         "  --ps N         of a job: parameter servers to place it on (2)\n\n"
         "  weft graph examples/digits.yaml\n"

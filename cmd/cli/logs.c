@@ -2,6 +2,7 @@
 /* cmd/cli/logs.c */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/term.h"
 #include "common/base/file.h"
 
 #include <limits.h>
@@ -31,7 +32,7 @@ static wf_status print_log(const wf_cluster_conf *conf, const char *task, unsign
     for (unsigned long long n = 0; from > wf_bytes_str(&text); from--)
         if (from[-1] == '\n' && n++ == lines)
             break;
-    fputs(from, stdout);
+    wf_term_print(stdout, "%s", from);
     wf_bytes_close(&text);
     return WF_OK;
 }
@@ -45,7 +46,7 @@ static wf_status print_every(const wf_cluster_conf *conf, unsigned long long lin
     for (uint32_t i = 0; i < conf->n_ps + conf->n_workers; i++) {
         snprintf(name, sizeof name, i < conf->n_ps ? "ps/%u" : "worker/%u",
                  i < conf->n_ps ? i : i - conf->n_ps);
-        printf("== %s\n", name);
+        wf_term_print(stdout, "== %s\n", name);
         WF_TRY(print_log(conf, name, lines, err));
     }
     return WF_OK;

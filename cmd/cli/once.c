@@ -2,6 +2,7 @@
 /* cmd/cli/once.c */
 #include "cmd/cli/once.h"
 #include "cmd/cli/npy.h"
+#include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/base/nearest.h"
 #include "common/exec/exec.h"
@@ -13,6 +14,10 @@
 #include <unistd.h>
 
 enum { MOST_FEEDS = 64 };
+
+const char wf_memory_hint[] =
+    "neither the file nor what it is fed accounts for that much; if it is "
+    "meant, say how much with --memory-limit";
 
 typedef struct run {
     const wf_once *o;
@@ -28,13 +33,14 @@ typedef struct run {
 
 wf_status wf_once_args(int argc, char *argv[], bool has_loss, wf_once *o, wf_err *err)
 {
-    const char *seed = "0", *threads = NULL;
+    const char *seed = "0", *threads = NULL, *limit = NULL;
     unsigned long long number;
     wf_words words;
     const wf_flag flags[] = {{"input", 'i', .words = &o->inputs},
                              {"output-dir", 'o', .value = &o->output_dir},
                              {"seed", 0, .value = &seed},
                              {"threads", 0, .value = &threads},
+                             {"memory-limit", 0, .value = &limit},
                              {has_loss ? "loss" : "fetch", 0, .value = has_loss ? &o->loss : NULL,
                               .words = has_loss ? NULL : &o->fetches},
                              {0}};
@@ -48,6 +54,8 @@ wf_status wf_once_args(int argc, char *argv[], bool has_loss, wf_once *o, wf_err
     if (threads)
         WF_TRY(wf_arg_u64("--threads", threads, 1, WF_POOL_MAX, &number, err));
     o->threads = number < WF_POOL_MAX ? (uint32_t)number : WF_POOL_MAX;
+    if (limit)
+        WF_TRY(wf_arg_bytes("--memory-limit", limit, &o->limit_bytes, err));
     if (!o->output_dir)
         return wf_fail(err, WF_USAGE, "add --output-dir DIR", "weft %s wants a folder to write to",
                        argv[0]);
@@ -203,10 +211,15 @@ static wf_status compile_for_feeds(run *r, wf_compile_spec spec, wf_err *err)
 
 static wf_status make_plan(run *r, wf_err *err)
 {
-    wf_plan_options options = {0};
+    wf_plan_options options = {.limit_bytes = r->o->limit_bytes, .limit_hint = wf_memory_hint};
+    size_t given = r->c->given_bytes;
 
     WF_TRY(wf_pool_new(r->o->threads, &r->pool, err));
     options.pool = r->pool;
+    for (size_t i = 0; i < r->model->n_inputs; i++)
+        given += r->fed[i] ? wf_tensor_bytes(r->fed[i]) : 0;
+    if (!options.limit_bytes)
+        options.limit_bytes = wf_plan_fair_limit(given);
     WF_TRY(wf_plan_new(r->c->graph, &options, &r->plan, err));
     for (size_t i = 0; i < r->c->n_feeds; i++) {
         int64_t port = wf_plan_find_input(r->plan, r->c->feeds[i].name);
@@ -248,7 +261,8 @@ static wf_status write_outputs(const run *r, wf_err *err)
         WF_TRY(wf_npy_write(r->o->output_dir, out->label, port->dtype, port->rank, port->dims,
                             wf_plan_output_data(r->plan, (uint32_t)at), err));
     }
-    printf("%s: %zu files written to %s\n", r->o->model, r->c->n_outputs, r->o->output_dir);
+    wf_term_print(stdout, "%s: %zu files written to %s\n", r->o->model, r->c->n_outputs,
+                  r->o->output_dir);
     return WF_OK;
 }
 
@@ -265,7 +279,7 @@ wf_status wf_once_run(const wf_once *o, wf_compile_mode mode, wf_err *err)
 
     rc = compile_for_feeds(&r, spec, err);
     for (size_t i = 0; rc == WF_OK && i < r.c->n_warnings; i++)
-        fprintf(stderr, "warning: %s\n", r.c->warnings[i]);
+        wf_term_print(stderr, "warning: %s\n", r.c->warnings[i]);
     if (rc == WF_OK)
         rc = make_plan(&r, err);
     if (rc == WF_OK)

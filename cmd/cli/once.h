@@ -16,7 +16,11 @@ typedef struct wf_once {
     const char *output_dir;
     uint64_t seed;
     uint32_t threads;
+    size_t limit_bytes; /* of memory; 0: what the file and its feeds account for */
 } wf_once;
+
+/* What to do when a plan for a file takes more memory than the file accounts for. */
+extern const char wf_memory_hint[];
 
 /* Compiles the file as it stands, feeds it and writes each result as a .npy file; says on stdout
  * what was written. */

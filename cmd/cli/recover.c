@@ -4,6 +4,7 @@
 #include "cmd/cli/follow.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/term.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK)
         rc = recover(conf, words.word[0], from_step, &set, err);
     if (mine && wf_super_pid(conf) && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
-        fprintf(stderr, "warning: %s\n", ignored.what);
+        wf_term_print(stderr, "warning: %s\n", ignored.what);
     wf_cluster_free(&conf);
     return rc;
 }

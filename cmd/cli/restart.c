@@ -2,6 +2,8 @@
 /* cmd/cli/restart.c */
 #include "cmd/cli/restart.h"
 
+#include <sys/wait.h>
+
 bool wf_restart_on_death(wf_restart *r, int64_t started_ns, int64_t now_ns, int64_t *at_ns)
 {
     int64_t *oldest = &r->deaths_ns[r->n_deaths % WF_RESTART_BUDGET];
@@ -18,4 +20,19 @@ bool wf_restart_on_death(wf_restart *r, int64_t started_ns, int64_t now_ns, int6
         r->delay_ns = WF_RESTART_MOST_NS;
     *at_ns = now_ns + r->delay_ns;
     return true;
+}
+
+const char *wf_restart_useless(int status)
+{
+    if (!WIFEXITED(status))
+        return NULL;
+    switch (WEXITSTATUS(status)) {
+    case 2:
+    case 3:
+        return "its files are wrong";
+    case 4:
+        return "another process has its place";
+    default:
+        return NULL;
+    }
 }

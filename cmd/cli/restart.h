@@ -24,4 +24,11 @@ typedef struct wf_restart {
  * budget is used up. */
 bool wf_restart_on_death(wf_restart *r, int64_t started_ns, int64_t now_ns, int64_t *at_ns);
 
+/* Why a task whose process ended with this status (of waitpid) is not started again; NULL if it is.
+ * Whoever asked a task to end, and whatever its exit code: only the supervisor ends a task for
+ * good. Two codes say that starting it again is useless. 2 and 3: its files are wrong, and it would
+ * end the same way. 4: another process has its place, and the two would displace each other in
+ * turn. */
+const char *wf_restart_useless(int status);
+
 #endif

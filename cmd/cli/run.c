@@ -19,7 +19,9 @@ const wf_cmd wf_cmd_run = {
         "of the name as '_'. An operation that weft does not have ends with exit code 3.\n"
         "  --fetch NAME       other values than the outputs; may be given again\n"
         "  --seed N           of random operations (0)\n"
-        "  --threads N        (one per processor)\n\n"
+        "  --threads N        (one per processor)\n"
+        "  --memory-limit SIZE  at most that much, like 4GiB (1 GiB and 1024 times what file and\n"
+        "                     inputs hold, within the machine's memory)\n\n"
         "  weft run mlp.onnx --input x=images.npy --output-dir out\n",
     .run = run,
 };

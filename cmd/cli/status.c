@@ -23,6 +23,43 @@ static double number(const json_t *o, const char *key)
     return json_number_value(json_object_get(o, key));
 }
 
+/* Shorter waits are part of any step. */
+static const double LONG_WAIT_S = 5;
+
+/* "waits 0:12 for ps/1: weights of step 7", or what the master waits for; false if neither is long.
+ */
+static bool wait_text(const json_t *task, char *out, size_t size)
+{
+    const json_t *waits = json_object_get(task, "waits"), *owes = json_object_get(task, "owes");
+    char age[24];
+
+    if (number(waits, "since_s") >= LONG_WAIT_S)
+        snprintf(out, size, "waits %s for %s: %s",
+                 wf_seconds_text(number(waits, "since_s"), age, sizeof age), text(waits, "for"),
+                 text(waits, "what"));
+    else if (number(owes, "since_s") >= LONG_WAIT_S)
+        snprintf(out, size, "the master waits %s for %s",
+                 wf_seconds_text(number(owes, "since_s"), age, sizeof age), text(owes, "what"));
+    else
+        return false;
+    return true;
+}
+
+/* "killed by signal 9 (Killed), 0:12 ago"; "-" once the task has lived on for long enough. */
+static const char *reason_text(const json_t *task, char *out, size_t size)
+{
+    char age[24];
+
+    if (wait_text(task, out, size))
+        return out;
+    snprintf(out, size, "%s", text(task, "reason"));
+    if (strcmp(out, "-") == 0)
+        return out;
+    wf_seconds_text(number(json_object_get(task, "last_end"), "age_s"), age, sizeof age);
+    snprintf(out, size, "%s, %s ago", text(task, "reason"), age);
+    return out;
+}
+
 static wf_status print_tasks(json_t *picture, wf_err *err)
 {
     wf_rows t = {0};
@@ -32,17 +69,18 @@ static wf_status print_tasks(json_t *picture, wf_err *err)
     wf_rows_add(&t, (const char *[]){"TASK", "STATE", "PID", "AGE", "STEP", "RATE", "REASON"}, 7);
     json_array_foreach(json_object_get(picture, "tasks"), i, task)
     {
-        char pid[24], age[24], step[24], rate[24];
+        char pid[24], age[24], step[24], rate[24], reason[1100];
+        long long number_of_process = json_integer_value(json_object_get(task, "pid"));
 
-        snprintf(pid, sizeof pid, "%lld",
-                 (long long)json_integer_value(json_object_get(task, "pid")));
+        /* 0: no process is known to be the task's now */
+        snprintf(pid, sizeof pid, number_of_process ? "%lld" : "-", number_of_process);
         snprintf(step, sizeof step, "%lld",
                  (long long)json_integer_value(json_object_get(task, "step")));
         wf_count_text((unsigned long long)number(task, "samples_per_sec"), rate, sizeof rate);
         wf_seconds_text(number(task, "age_s"), age, sizeof age);
         wf_rows_add(&t,
                     (const char *[]){text(task, "task"), text(task, "state"), pid, age, step, rate,
-                                     text(task, "reason")},
+                                     reason_text(task, reason, sizeof reason)},
                     7);
     }
     return wf_rows_print(&t, stdout, err);
@@ -54,7 +92,7 @@ static void print_changes(const char *lines)
     while (lines[0] == ' ') {
         size_t n = strcspn(lines, "\n");
 
-        printf("\n  set %.*s", (int)n - 2, lines + 2);
+        wf_term_print(stdout, "\n  set %.*s", (int)n - 2, lines + 2);
         lines += n + (lines[n] != 0);
     }
 }
@@ -65,8 +103,8 @@ static void print_job(json_t *job)
     char rate[24], eta[24];
     const char *name;
 
-    printf("job %s  %s  generation %d  epoch %d", text(job, "job"), text(job, "state"),
-           (int)number(job, "generation"), (int)number(job, "epoch"));
+    wf_term_print(stdout, "job %s  %s  generation %d  epoch %d", text(job, "job"),
+                  text(job, "state"), (int)number(job, "generation"), (int)number(job, "epoch"));
     if (number(job, "epochs") > 0) /* compiled by this life of the master */
         printf("/%d", (int)number(job, "epochs"));
     printf("  step %lld", (long long)number(job, "step"));
@@ -82,9 +120,9 @@ static void print_job(json_t *job)
         printf("  checkpoint step-%08lld", (long long)json_integer_value(step));
     print_changes(text(job, "set"));
     if (strcmp(text(job, "reason"), "-") != 0)
-        printf("\n  %s", text(job, "reason"));
+        wf_term_print(stdout, "\n  %s", text(job, "reason"));
     if (strcmp(text(job, "mend"), "-") != 0)
-        printf("; %s", text(job, "mend"));
+        wf_term_print(stdout, "; %s", text(job, "mend"));
     printf("\n");
 }
 

@@ -4,6 +4,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
@@ -29,7 +30,7 @@ static wf_status check_model(const wf_job_conf *job, wf_err *err)
     spec.train_metrics = true;
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; i < c->n_warnings; i++)
-        fprintf(stderr, "warning: %s\n", c->warnings[i]);
+        wf_term_print(stderr, "warning: %s\n", c->warnings[i]);
     wf_compiled_free(&c);
     return WF_OK;
 }
@@ -95,8 +96,8 @@ static wf_status submit(const wf_cluster_conf *conf, const wf_submission *s, boo
     WF_TRY(wf_ask_open(conf, &a, err));
     rc = wf_submit(conf, a, s, resume, err);
     if (rc == WF_OK)
-        printf("job %s is submitted   follow it with: weft status %s\n", s->job->name,
-               s->job->name);
+        wf_term_print(stdout, "job %s is submitted   follow it with: weft status %s\n",
+                      s->job->name, s->job->name);
     wf_ask_close(&a);
     return rc;
 }

@@ -6,12 +6,12 @@
 #include "cmd/cli/ports.h"
 #include "cmd/cli/restart.h"
 #include "cmd/cli/spawn.h"
+#include "cmd/cli/super_down.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/log/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,43 +85,6 @@ static wf_status make_state(const wf_cluster_conf *conf, wf_err *err)
     return wf_make_dirs(conf->checkpoint_dir, err);
 }
 
-pid_t wf_super_pid(const wf_cluster_conf *conf)
-{
-    char path[PATH_MAX], text[32] = "";
-    pid_t pid = 0;
-    int fd;
-
-    if (state_path(conf, "supervisor.lock", path, NULL) != WF_OK)
-        return 0;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    /* The lock tells whether it runs; the number in the file may be of one that is gone. */
-    if (flock(fd, LOCK_SH | LOCK_NB) != 0 && read(fd, text, sizeof text - 1) > 0)
-        pid = (pid_t)atol(text);
-    close(fd);
-    return pid;
-}
-
-static wf_status take_lock(supervisor *s, wf_err *err)
-{
-    char path[PATH_MAX], text[32];
-    int n;
-
-    WF_TRY(state_path(s->conf, "supervisor.lock", path, err));
-    s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (s->lock < 0)
-        return wf_fail_errno(err, errno, NULL, "cannot open %s", path);
-    if (flock(s->lock, LOCK_EX | LOCK_NB) != 0)
-        return wf_fail(err, WF_EXISTS, "\"weft down\" ends it",
-                       "the cluster of %s is up already (supervisor %ld)", s->conf->state_dir,
-                       (long)wf_super_pid(s->conf));
-    n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(s->lock, 0) != 0)
-        return wf_fail_errno(err, errno, NULL, "cannot empty %s", path);
-    return wf_write_all(s->lock, text, (size_t)n, path, err);
-}
-
 /* ---- tasks ---- */
 
 static void add_task(supervisor *s, wf_super_role role, uint32_t index, const wf_task_conf *conf)
@@ -153,18 +115,27 @@ static wf_status list_tasks(supervisor *s, wf_err *err)
     return WF_OK;
 }
 
+static wf_status log_path(const supervisor *s, const task *t, char path[PATH_MAX], wf_err *err)
+{
+    char name[48];
+
+    snprintf(name, sizeof name, "logs/%s-%" PRIu32 ".log", wf_super_role_name(t->role), t->index);
+    return state_path(s->conf, name, path, err);
+}
+
 static wf_status start_task(supervisor *s, task *t, int64_t now_ns, wf_err *err)
 {
     char program[PATH_MAX], log[PATH_MAX], number[16], name[32];
-    const char *argv[8] = {program, "--cluster", s->conf->path};
+    const char *argv[8] = {program, "--cluster", s->conf->path, "--session", s->session};
 
     snprintf(name, sizeof name, "weft-%s", wf_super_role_name(t->role));
     WF_TRY(wf_place_program(name, program, sizeof program, err));
-    snprintf(name, sizeof name, "logs/%s-%" PRIu32 ".log", wf_super_role_name(t->role), t->index);
-    WF_TRY(state_path(s->conf, name, log, err));
+    WF_TRY(log_path(s, t, log, err));
     snprintf(number, sizeof number, "%" PRIu32, t->index);
-    argv[3] = t->role == WF_SUPER_MASTER ? "--session" : "--task";
-    argv[4] = t->role == WF_SUPER_MASTER ? s->session : number;
+    if (t->role != WF_SUPER_MASTER) {
+        argv[5] = "--task";
+        argv[6] = number;
+    }
     WF_TRY(wf_spawn(argv, log, &t->pid, err));
     t->started_ns = now_ns;
     t->start_at_ns = 0;
@@ -179,34 +150,74 @@ static wf_status start_all(supervisor *s, wf_err *err)
     return WF_OK;
 }
 
-/* Whether starting it again could end otherwise: not after a clean end, nor with files that are
- * wrong. */
-static bool may_restart(int status)
+static void report_death(supervisor *s, const task *t, pid_t pid, bool down, const char *reason)
 {
-    return !(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2 ||
-                                   WEXITSTATUS(status) == 3 || WEXITSTATUS(status) == 4));
+    wf_super_death death = {.role = t->role,
+                            .index = t->index,
+                            .pid = pid,
+                            .reason = reason,
+                            .down = down,
+                            .session = s->session};
+
+    if (s->hooks && s->hooks->on_death)
+        s->hooks->on_death(s->hooks->arg, &death);
+}
+
+/* The task is not started again: `why` and the path of its log go to all who may ask. */
+static void give_up(supervisor *s, task *t, pid_t pid, const char *how, const char *why)
+{
+    char log[PATH_MAX] = "", name[32], reason[PATH_MAX + 256];
+    wf_err err;
+
+    t->start_at_ns = 0;
+    task_name(t, name, sizeof name);
+    if (log_path(s, t, log, &err) != WF_OK)
+        log[0] = 0;
+    snprintf(reason, sizeof reason, "%s (%s); see %s", how, why, log);
+    WF_LOG_ERROR("task.given_up", "task=%s pid=%ld reason=\"%s\"", name, (long)pid, reason);
+    if (wf_super_down_add(s->conf, name, reason, &err) != WF_OK)
+        WF_LOG_ERROR("task.unlisted", "task=%s why=\"%s\"", name, err.what);
+    report_death(s, t, pid, true, reason);
+}
+
+static void describe_end(int status, char *text, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+static void plan_restart(supervisor *s, task *t, pid_t pid, const char *how, int64_t now_ns)
+{
+    char name[32];
+
+    if (!wf_restart_on_death(&t->restart, t->started_ns, now_ns, &t->start_at_ns)) {
+        snprintf(name, sizeof name, "%d ends within 10 minutes", WF_RESTART_BUDGET);
+        give_up(s, t, pid, how, name);
+        return;
+    }
+    WF_LOG_WARN("task.died", "task=%s pid=%ld how=\"%s\" again_in_ms=%" PRId64,
+                task_name(t, name, sizeof name), (long)pid, how,
+                (t->start_at_ns - now_ns) / WF_NS_PER_MS);
+    report_death(s, t, pid, false, how);
 }
 
 static void on_death(supervisor *s, task *t, int status, int64_t now_ns)
 {
+    const char *useless = wf_restart_useless(status);
     pid_t pid = t->pid;
-    char name[32];
+    char how[96];
 
     t->pid = 0;
-    task_name(t, name, sizeof name);
-    if (s->hooks && s->hooks->on_death && !s->stopping)
-        s->hooks->on_death(s->hooks->arg, t->role, t->index, pid, status);
     if (s->stopping)
         return;
-    if (!may_restart(status))
-        WF_LOG_WARN("task.ended", "task=%s pid=%ld exit=%d", name, (long)pid, WEXITSTATUS(status));
-    else if (wf_restart_on_death(&t->restart, t->started_ns, now_ns, &t->start_at_ns))
-        WF_LOG_WARN("task.died", "task=%s pid=%ld %s=%d again_in_ms=%" PRId64, name, (long)pid,
-                    WIFSIGNALED(status) ? "signal" : "exit",
-                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-                    (t->start_at_ns - now_ns) / WF_NS_PER_MS);
+    describe_end(status, how, sizeof how);
+    if (useless)
+        give_up(s, t, pid, how, useless);
     else
-        WF_LOG_ERROR("task.given_up", "task=%s deaths=%d within_s=600", name, WF_RESTART_BUDGET);
+        plan_restart(s, t, pid, how, now_ns);
 }
 
 static void reap(supervisor *s)
@@ -232,9 +243,8 @@ static void restart_due(supervisor *s)
             continue;
         if (start_task(s, t, now_ns, &err) == WF_OK)
             continue;
-        WF_LOG_WARN("task.not_started", "reason=\"%s\"", err.what);
-        if (!wf_restart_on_death(&t->restart, now_ns, now_ns, &t->start_at_ns))
-            t->start_at_ns = 0;
+        t->started_ns = now_ns;
+        plan_restart(s, t, 0, err.what, now_ns);
     }
 }
 
@@ -335,7 +345,9 @@ wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks,
     snprintf(s.session, sizeof s.session, "%016" PRIx64, wf_random_id());
     rc = make_state(conf, &why);
     if (rc == WF_OK)
-        rc = take_lock(&s, &why);
+        rc = wf_super_lock(conf, &s.lock, &why);
+    if (rc == WF_OK)
+        rc = wf_super_down_clear(conf, &why);
     if (rc == WF_OK)
         rc = list_tasks(&s, &why);
     if (rc == WF_OK)

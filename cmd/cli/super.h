@@ -2,14 +2,15 @@
 /* cmd/cli/super.h - the supervisor behind `weft up`: starts the tasks of this host, starts those
  * again that die, and takes all down together.
  *
- * One per state_dir, held by a lock on STATE/supervisor.lock, which holds its pid. A task's output
- * is appended to STATE/logs/ROLE-N.log. Tasks get SIGKILL when the supervisor dies, however it dies
- * (PR_SET_PDEATHSIG), so that a new `weft up` never meets the tasks of an old one.
+ * One per state_dir, held by a lock on STATE/supervisor.lock, which holds its pid (super_lock.c). A
+ * task's output is appended to STATE/logs/ROLE-N.log. Tasks get SIGKILL when the supervisor dies,
+ * however it dies (PR_SET_PDEATHSIG), so that a new `weft up` never meets the tasks of an old one.
  *
- * A task that exits 0, or 4 (superseded), stays down; any other end is a death: it is started again
- * after 50 ms, doubling to 5 s, from the start once it has lived 10 s; after 20 deaths within 10
- * minutes it is left down, with a word in the log. A task that exits 2 or 3 (its files are wrong)
- * would do so again and is left down at once.
+ * A task ends for good only with the supervisor. Any other end is a death, whatever its exit code
+ * and whoever asked for it: the task is started again after 50 ms, doubling to 5 s, and after 50 ms
+ * again once it has lived 10 s. It is left down after 20 deaths within 10 minutes, and at once
+ * after exit code 2 or 3 (its files are wrong) or 4 (another process has its place): see
+ * super_down.h.
  */
 #ifndef WF_CMD_CLI_SUPER_H
 #define WF_CMD_CLI_SUPER_H
@@ -26,11 +27,20 @@ typedef enum wf_super_role { WF_SUPER_MASTER, WF_SUPER_PS, WF_SUPER_WORKER } wf_
 /* "master", "ps", "worker" */
 const char *wf_super_role_name(wf_super_role role);
 
+/* The end of a task's process. Strings are borrowed for the call. */
+typedef struct wf_super_death {
+    wf_super_role role;
+    uint32_t index;
+    pid_t pid;           /* 0: it could not be started */
+    const char *reason;  /* how it ended; of one that is down, also why, and the path of its log */
+    bool down;           /* it is not started again */
+    const char *session; /* of this supervisor: its tasks got it with --session */
+} wf_super_death;
+
 /* What the supervisor tells others; both may be NULL. */
 typedef struct wf_super_hooks {
-    /* A task died: `status` is that of waitpid. Called on the supervisor's one thread, at once; it
-     * must not block for long. */
-    void (*on_death)(void *arg, wf_super_role role, uint32_t index, pid_t pid, int status);
+    /* Called on the supervisor's one thread, at once; it must not block for long. */
+    void (*on_death)(void *arg, const wf_super_death *death);
     /* Called each turn, at least every 100 ms, for the hook's own sockets. */
     void (*on_turn)(void *arg, int64_t now_ns);
     void *arg;
@@ -44,14 +54,21 @@ WF_MUST_USE wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err);
  * byte when all are spawned, or the error's text; -1: nobody waits. */
 WF_MUST_USE wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks,
                                    int ready_fd, wf_err *err);
-/* Ends a running one: SIGTERM, then waits for its lock. Errors: WF_NOTFOUND when none runs;
- * WF_TIMEOUT. */
+/* Ends a running one, also one that is stopped (SIGSTOP): SIGTERM, then waits for its lock. One
+ * that does not end in time is killed, and its tasks with it. Errors: WF_NOTFOUND when none runs;
+ * WF_TIMEOUT when it was killed. */
 WF_MUST_USE wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err);
 /* The pid of the running supervisor, 0 when none runs. */
 pid_t wf_super_pid(const wf_cluster_conf *conf);
+/* The error that a supervisor, `pid`, has the lock: WF_EXISTS. */
+wf_status wf_super_up_already(const wf_cluster_conf *conf, pid_t pid, wf_err *err);
+/* Takes the lock of state_dir, and writes this process's pid into it; *fd holds it until it is
+ * closed. Errors: WF_EXISTS when a supervisor has it; WF_IO. */
+WF_MUST_USE wf_status wf_super_lock(const wf_cluster_conf *conf, int *fd, wf_err *err);
 
 /* That asking the master can succeed: somebody listens at its address, or a supervisor here will
- * start it again. Errors: WF_NOTFOUND, at once, and not after an answer's whole deadline. */
+ * start it again. Errors, at once and not after an answer's whole deadline: WF_NOTFOUND; WF_IO when
+ * it is down for good. */
 WF_MUST_USE wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err);
 
 /* Waits until every task of the cluster answers, or names those that do not. Errors: WF_TIMEOUT,

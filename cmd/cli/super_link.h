@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/super_link.h - the supervisor's word to the master, and the master's word that all are
- * there. The only part of the supervisor that knows how tasks talk. */
+/* cmd/cli/super_link.h - the supervisor's reports to the master of tasks that have ended, and the
+ * question to the master whether all are there. The only part of the supervisor that uses the
+ * protocol. */
 #ifndef WF_CMD_CLI_SUPER_LINK_H
 #define WF_CMD_CLI_SUPER_LINK_H
 
@@ -18,7 +19,7 @@ WF_MUST_USE wf_status wf_super_link_open(const wf_cluster_conf *conf, wf_super_l
 /* Closes *l and sets it to NULL; NULL is fine. */
 void wf_super_link_close(wf_super_link **l);
 /* The hooks of super.h, with the link as their argument. */
-void wf_super_on_death(void *link, wf_super_role role, uint32_t index, pid_t pid, int status);
+void wf_super_on_death(void *link, const wf_super_death *death);
 void wf_super_on_turn(void *link, int64_t now_ns);
 
 /* Writes the names of tasks that are not ready, as "ps/1 worker/0", "" when all are. */

@@ -3,6 +3,7 @@
 #include "cmd/cli/ports.h"
 #include "cmd/cli/spawn.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/super_down.h"
 #include "cmd/cli/super_link.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
@@ -14,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LOOK_MS = 20 };
 
@@ -31,15 +33,19 @@ static void body(void *arg, int fd)
 
         rc = wf_super_run(conf, &hooks, fd, &err);
     }
+    /* Of one that never began: the log is also that of a supervisor that runs. */
     if (rc != WF_OK)
-        WF_LOG_ERROR("supervisor.ended", "reason=\"%s\"", err.what);
+        WF_LOG_ERROR("supervisor.not_started", "pid=%ld reason=\"%s\"", (long)getpid(), err.what);
     wf_super_link_close(&link);
 }
 
 wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
 {
     char log[PATH_MAX];
+    pid_t other = wf_super_pid(conf);
 
+    if (other) /* before a process is made for it, which would write into the log of this one */
+        return wf_super_up_already(conf, other, err);
     if (snprintf(log, sizeof log, "%s/logs", conf->state_dir) >= (int)sizeof log - 32)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", conf->state_dir);
     WF_TRY(wf_make_dirs(log, err));
@@ -47,9 +53,21 @@ wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
     return wf_spawn_daemon(log, body, (void *)conf, err);
 }
 
-wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
+static bool ends_within(const wf_cluster_conf *conf, pid_t pid, int64_t timeout_ms)
 {
     int64_t end_ns = wf_now_ns() + timeout_ms * WF_NS_PER_MS;
+
+    while (wf_super_pid(conf) == pid) {
+        if (wf_now_ns() > end_ns)
+            return false;
+        poll(NULL, 0, LOOK_MS);
+    }
+    return true;
+}
+
+wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
+{
+    enum { KILLED_MS = 5000 };
     pid_t pid = wf_super_pid(conf);
 
     if (!pid)
@@ -57,18 +75,19 @@ wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err 
                        "the cluster of %s is not up on this host", conf->state_dir);
     if (kill(pid, SIGTERM) != 0 && errno != ESRCH)
         return wf_fail_errno(err, errno, NULL, "cannot end supervisor %ld", (long)pid);
-    while (wf_super_pid(conf) == pid) {
-        if (wf_now_ns() > end_ns)
-            return wf_fail(err, WF_TIMEOUT, "look into its log in state_dir/logs",
-                           "supervisor %ld did not end within %lld ms", (long)pid,
-                           (long long)timeout_ms);
-        poll(NULL, 0, LOOK_MS);
-    }
-    return WF_OK;
+    (void)kill(pid, SIGCONT); /* a stopped one cannot end */
+    if (ends_within(conf, pid, timeout_ms))
+        return WF_OK;
+    (void)kill(pid, SIGKILL); /* its tasks get SIGKILL with it: PR_SET_PDEATHSIG in spawn.c */
+    (void)ends_within(conf, pid, KILLED_MS);
+    return wf_fail(err, WF_TIMEOUT, "look into its log in state_dir/logs",
+                   "supervisor %ld did not end within %lld ms and was killed with its tasks",
+                   (long)pid, (long long)timeout_ms);
 }
 
 wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err)
 {
+    WF_TRY(wf_super_check_down(conf, "master", err));
     if (wf_super_pid(conf) || wf_port_answers(&conf->master))
         return WF_OK;
     return wf_fail(err, WF_NOTFOUND, "start the cluster with: weft up",
@@ -85,6 +104,7 @@ wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms, w
         WF_TRY(wf_cluster_missing(conf, missing, sizeof missing, err));
         if (!missing[0])
             return WF_OK;
+        WF_TRY(wf_super_check_down(conf, NULL, err));
         if (!wf_super_pid(conf))
             return wf_fail(err, WF_IO, "look into its log in state_dir/logs",
                            "the supervisor of %s has ended; missing: %s", conf->state_dir, missing);

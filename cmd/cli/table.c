@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/table.c */
 #include "cmd/cli/table.h"
+#include "common/base/text.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A copy fit for a terminal; NULL when there is no memory. */
+static char *copy_of(const char *text)
+{
+    size_t size = 4 * strlen(text) + 1; /* each byte as \x1b at most */
+    char *copy = malloc(size);
+
+    if (copy)
+        wf_text_escape(text, false, copy, size);
+    return copy;
+}
 
 void wf_rows_add(wf_rows *t, const char *const cell[], size_t n)
 {
@@ -20,7 +32,7 @@ void wf_rows_add(wf_rows *t, const char *const cell[], size_t n)
         t->room = room;
     }
     for (size_t i = 0; i < WF_MAX_COLUMNS; i++) {
-        t->cells[t->n][i] = i < n ? strdup(cell[i] ? cell[i] : "-") : NULL;
+        t->cells[t->n][i] = i < n ? copy_of(cell[i] ? cell[i] : "-") : NULL;
         t->failed |= i < n && !t->cells[t->n][i];
     }
     t->n++;

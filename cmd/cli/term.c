@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/term.c */
 #include "cmd/cli/term.h"
+#include "common/base/text.h"
 
 #include <langinfo.h>
 #include <locale.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -84,4 +86,26 @@ const char *wf_seconds_text(double seconds, char *text, size_t size)
     else
         snprintf(text, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
     return text;
+}
+
+void wf_term_print(FILE *f, const char *fmt, ...)
+{
+    char *text = NULL, *safe;
+    va_list ap;
+    size_t size;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return;               /* no memory: nothing to print it with */
+    size = 4 * (size_t)n + 1; /* each byte as \x1b at most */
+    safe = malloc(size);
+    if (safe) {
+        wf_text_escape(text, true, safe, size);
+        fputs(safe, f);
+    }
+    free(safe);
+    free(text);
 }

@@ -3,6 +3,7 @@
 #ifndef WF_CMD_CLI_TERM_H
 #define WF_CMD_CLI_TERM_H
 
+#include "common/base/cc.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,6 +20,10 @@ wf_term wf_term_of(FILE *f);
 typedef enum wf_style { WF_PLAIN, WF_BOLD, WF_DIM, WF_RED, WF_GREEN, WF_YELLOW } wf_style;
 /* The escape sequence that begins a style, "" without colour. WF_PLAIN ends any. */
 const char *wf_term_style(const wf_term *t, wf_style style);
+
+/* printf for all that may hold a name or a sentence from a file or a peer: control characters but
+ * newlines are escaped (common/base/text.h). Colours are printed by others. */
+void wf_term_print(FILE *f, const char *fmt, ...) WF_PRINTF(2, 3);
 
 /* "1.6 MiB", "212 KiB", "17 B" into text. */
 const char *wf_bytes_text(unsigned long long bytes, char *text, size_t size);

@@ -5,6 +5,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/submit.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/term.h"
 
 #include <stdio.h>
 
@@ -35,14 +36,14 @@ static wf_status run_on(const wf_cluster_conf *conf, const wf_submission *s, boo
     if (mine) {
         wf_follow_catch(); /* or the cluster would stay up, with nobody to end it */
         WF_TRY(wf_super_start(conf, err));
-        fprintf(stderr, "cluster %s: 1 master, %u ps, %u workers   logs %s/logs\n", conf->name,
-                conf->n_ps, conf->n_workers, conf->state_dir);
+        wf_term_print(stderr, "cluster %s: 1 master, %u ps, %u workers   logs %s/logs\n",
+                      conf->name, conf->n_ps, conf->n_workers, conf->state_dir);
         rc = wf_super_wait_ready(conf, READY_MS, err);
     }
     if (rc == WF_OK)
         rc = train(conf, s, resume, err);
     if (mine && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
-        fprintf(stderr, "warning: %s\n", ignored.what);
+        wf_term_print(stderr, "warning: %s\n", ignored.what);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/super_link.h"
+#include "cmd/cli/term.h"
 #include "common/log/log.h"
 
 #include <stdio.h>
@@ -27,8 +28,10 @@ static wf_status start(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *
 {
     WF_TRY(wf_super_start(conf, err));
     WF_TRY(wf_super_wait_ready(conf, timeout_ms, err));
-    printf("cluster %s is up: 1 master, %u ps, %u workers   logs %s/logs   \"weft down\" ends it\n",
-           conf->name, conf->n_ps, conf->n_workers, conf->state_dir);
+    wf_term_print(
+        stdout,
+        "cluster %s is up: 1 master, %u ps, %u workers   logs %s/logs   \"weft down\" ends it\n",
+        conf->name, conf->n_ps, conf->n_workers, conf->state_dir);
     return WF_OK;
 }
 
@@ -50,8 +53,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_arg_u64("--timeout", timeout, 1, 3600, &seconds, err));
     WF_TRY(wf_place_cluster(words.n ? words.word[0] : cluster, true, &conf, err));
     if (conf->http)
-        fprintf(stderr, "warning: the page at %s is not built yet; \"weft status\" shows the same\n",
-                conf->http);
+        wf_term_print(stderr,
+                      "warning: the page at %s is not built yet; \"weft status\" shows the same\n",
+                      conf->http);
     if (if_down && wf_super_pid(conf))
         rc = wf_super_wait_ready(conf, (int64_t)seconds * 1000, err);
     else

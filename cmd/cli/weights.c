@@ -2,6 +2,7 @@
 /* cmd/cli/weights.c */
 #include "cmd/cli/weights.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/ckpt/pretrained.h"
 
@@ -24,7 +25,7 @@ void wf_weights_close(wf_weights *w)
 static void tell(void *arg, uint64_t step, const char *sentence)
 {
     (void)arg, (void)step;
-    fprintf(stderr, "%s\n", sentence);
+    wf_term_print(stderr, "%s\n", sentence);
 }
 
 static wf_status digest_of(const wf_compile_spec *spec, char digest[WF_DIGEST_TEXT], wf_err *err)

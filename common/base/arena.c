@@ -137,6 +137,11 @@ void *wf_arena_memdup(wf_arena *a, const void *data, size_t n)
     return p;
 }
 
+void wf_arena_allow(wf_arena *a, size_t bytes)
+{
+    a->limit_bytes = wf_add_size(a->used, bytes, &a->limit_bytes) ? a->limit_bytes : 0;
+}
+
 size_t wf_arena_used(const wf_arena *a)
 {
     return a->used;

@@ -30,6 +30,8 @@ char *wf_arena_printf(wf_arena *a, const char *fmt, ...) WF_PRINTF(2, 3);
 /* A copy of n bytes. */
 void *wf_arena_memdup(wf_arena *a, const void *p, size_t n);
 
+/* From now on it may grow by `bytes` more, whatever its limit was. */
+void wf_arena_allow(wf_arena *a, size_t bytes);
 /* Bytes handed out so far. */
 size_t wf_arena_used(const wf_arena *a);
 

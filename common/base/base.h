@@ -9,10 +9,12 @@
 #include "common/base/cc.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/machine.h"
 #include "common/base/nearest.h"
 #include "common/base/pages.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 
 #endif

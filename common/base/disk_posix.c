@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,20 +29,16 @@ static wf_status posix_open(wf_disk *d, const char *path, wf_disk_mode mode, wf_
         [WF_DISK_APPEND] = O_RDWR | O_CREAT | O_APPEND,
     };
     posix_file *f = malloc(sizeof *f + strlen(path) + 1);
-    int fd;
+    wf_status rc;
 
     if (!f)
         return wf_fail_nomem(err, sizeof *f);
-    fd = open(path, flags[mode] | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        int why = errno;
-
+    rc = wf_file_open(path, flags[mode], &f->fd, err);
+    if (rc != WF_OK) {
         free(f);
-        return wf_fail_errno(err, why, NULL, "cannot %s %s",
-                             mode == WF_DISK_READ ? "open" : "create", path);
+        return rc;
     }
     f->base.disk = d;
-    f->fd = fd;
     memcpy(f->path, path, strlen(path) + 1);
     *out = &f->base;
     return WF_OK;
@@ -68,7 +65,9 @@ static wf_status posix_read(wf_disk_file *base, uint64_t offset, void *data, siz
             return wf_fail_errno(err, errno, NULL, "cannot read %s", f->path);
         if (got == 0)
             return wf_fail(err, WF_CORRUPT, NULL,
-                           "%s ends %zu bytes too early; the write was cut short", f->path, n);
+                           "%s ends at byte %" PRIu64
+                           ", %zu bytes too early; the write was cut short",
+                           f->path, offset, n);
         at += got;
         offset += (uint64_t)got;
         n -= (size_t)got;

@@ -11,6 +11,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *kind_of(mode_t mode)
+{
+    return S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device";
+}
+
+wf_status wf_file_open(const char *path, int flags, int *fd, wf_err *err)
+{
+    struct stat st;
+    wf_status rc;
+
+    /* ENXIO: a socket, or a pipe to write to that nobody reads. */
+    *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (*fd < 0 && errno == ENXIO)
+        return wf_fail(err, WF_INVALID, "put a file in its place", "%s is a pipe or a socket",
+                       path);
+    if (*fd < 0)
+        return wf_fail_errno(err, errno, NULL, "cannot %s %s", flags & O_CREAT ? "create" : "open",
+                             path);
+    if (fstat(*fd, &st) != 0)
+        rc = wf_fail_errno(err, errno, NULL, "cannot look at %s", path);
+    else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        rc = wf_fail(err, WF_INVALID, "put a file in its place", "%s is a %s and no file", path,
+                     kind_of(st.st_mode));
+    else
+        return WF_OK;
+    close(*fd);
+    *fd = -1;
+    return rc;
+}
+
 static wf_status read_to_end(int fd, size_t limit_bytes, const char *path, wf_bytes *out,
                              wf_err *err)
 {
@@ -33,11 +63,10 @@ static wf_status read_to_end(int fd, size_t limit_bytes, const char *path, wf_by
 
 wf_status wf_file_read(const char *path, size_t limit_bytes, wf_bytes *out, wf_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     wf_status rc;
+    int fd;
 
-    if (fd < 0)
-        return wf_fail_errno(err, errno, NULL, "cannot open %s", path);
+    WF_TRY(wf_file_open(path, O_RDONLY, &fd, err));
     rc = read_to_end(fd, limit_bytes, path, out, err);
     close(fd);
     if (rc != WF_OK)

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* open(2) for files on disk, without waiting: a pipe in place of a file would hold up whoever opens
+ * it until somebody writes to it. A folder may be opened too. The caller closes *fd. Errors:
+ * WF_NOTFOUND, WF_IO; WF_INVALID for a pipe, a socket or a device. */
+WF_MUST_USE wf_status wf_file_open(const char *path, int flags, int *fd, wf_err *err);
 /* Reads a whole file; *out must be empty and is the caller's. Errors: WF_NOTFOUND, WF_IO, WF_FULL
  * when it is larger than limit_bytes. */
 WF_MUST_USE wf_status wf_file_read(const char *path, size_t limit_bytes, wf_bytes *out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/base/status.c - errors are formatted once, where they are raised. */
 #include "common/base/status.h"
+#include "common/base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -13,7 +14,17 @@ static void set(wf_err *err, wf_status status, const char *mend, const char *fil
     err->status = status;
     err->file = file;
     err->line = line;
-    snprintf(err->mend, sizeof err->mend, "%s", mend ? mend : "");
+    wf_text_escape(mend ? mend : "", false, err->mend, sizeof err->mend);
+}
+
+/* Formats into err->what from `at` on; returns where it ends. */
+static size_t put(wf_err *err, size_t at, const char *fmt, va_list ap)
+{
+    char text[sizeof err->what];
+
+    if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+        text[0] = 0;
+    return at + wf_text_escape(text, false, err->what + at, sizeof err->what - at);
 }
 
 wf_status wf_fail_at(wf_err *err, wf_status status, const char *mend, const char *file, int line,
@@ -25,7 +36,7 @@ wf_status wf_fail_at(wf_err *err, wf_status status, const char *mend, const char
         return status;
     set(err, status, mend, file, line);
     va_start(ap, fmt);
-    vsnprintf(err->what, sizeof err->what, fmt, ap);
+    put(err, 0, fmt, ap);
     va_end(ap);
     return status;
 }
@@ -37,15 +48,13 @@ wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *mend, const char
     char reason[128] = "";
     va_list ap;
     size_t at;
-    int n;
 
     if (!err)
         return status;
     set(err, status, mend, file, line);
     va_start(ap, fmt);
-    n = vsnprintf(err->what, sizeof err->what, fmt, ap);
+    at = put(err, 0, fmt, ap);
     va_end(ap);
-    at = n < 0 ? 0 : (size_t)n < sizeof err->what ? (size_t)n : sizeof err->what - 1;
     snprintf(err->what + at, sizeof err->what - at, ": %s",
              strerror_r(errnum, reason, sizeof reason));
     return status;
@@ -56,16 +65,21 @@ wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...)
     char old[sizeof err->what];
     va_list ap;
     size_t at;
-    int n;
 
     if (rc == WF_OK || !err)
         return rc;
     memcpy(old, err->what, sizeof old);
     va_start(ap, fmt);
-    n = vsnprintf(err->what, sizeof err->what, fmt, ap);
+    at = put(err, 0, fmt, ap);
     va_end(ap);
-    at = n < 0 ? 0 : (size_t)n < sizeof err->what ? (size_t)n : sizeof err->what - 1;
     snprintf(err->what + at, sizeof err->what - at, ": %.*s", (int)sizeof err->what - 3, old);
+    return rc;
+}
+
+wf_status wf_err_hint(wf_err *err, wf_status rc, const char *hint)
+{
+    if (rc != WF_OK && err && !err->mend[0])
+        wf_text_escape(hint, false, err->mend, sizeof err->mend);
     return rc;
 }
 

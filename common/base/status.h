@@ -2,7 +2,8 @@
 /* common/base/status.h - what a fallible function returns, and the sentence a person reads.
  *
  * Every fallible function returns wf_status and takes a wf_err last. The wf_err is the caller's, on
- * its stack; it is written only on failure. Raise once with wf_fail, put context in front with
+ * its stack; it is written only on failure. What it holds is fit for a terminal: control characters
+ * of names from files are escaped here (text.h). Raise once with wf_fail, put context in front with
  * wf_err_wrap on the way up, print or handle once. A NULL wf_err is allowed where the caller needs
  * the status only.
  */
@@ -28,7 +29,8 @@ typedef enum wf_status {
     WF_MISMATCH,    /* two things that must agree do not (digest, version, cluster) */
     WF_NUMERIC,     /* NaN or Inf where none may be */
     WF_SUPERSEDED,  /* a newer incarnation took this task's place */
-    WF_STOPPED      /* ended on request before it was done */
+    WF_STOPPED,     /* ended on request before it was done */
+    WF_AGAIN        /* not now: the same request may succeed later */
 } wf_status;
 
 typedef struct wf_err {
@@ -54,6 +56,10 @@ wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *mend, const char
 
 /* Puts "context: " in front of what was said and returns rc; does nothing when rc is WF_OK. */
 wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...) WF_PRINTF(3, 4);
+
+/* Says what to do, where nothing was said about that yet; returns rc, and does nothing for WF_OK.
+ */
+wf_status wf_err_hint(wf_err *err, wf_status rc, const char *hint);
 
 /* "no memory for N bytes", the commonest failure. Returns WF_NOMEM. */
 #define wf_fail_nomem(err, bytes) wf_fail_nomem_at((err), (bytes), __FILE__, __LINE__)

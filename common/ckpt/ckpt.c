@@ -2,6 +2,7 @@
 /* common/ckpt/ckpt.c - finding and reading checkpoints. */
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/folder.h"
+#include "common/ckpt/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,25 @@ struct wf_ckpt {
 
 /* ---- listing ---- */
 
+/* A folder that a person renamed or copied: its name says one step, its manifest another. The name
+ * is what people and `weft recover --from` go by, so neither is believed. */
+static wf_status check_name(const char *name, const wf_manifest *m, wf_err *err)
+{
+    wf_cut_id cut;
+    uint64_t step = 0;
+    char mend[128], right[64];
+
+    if (wf_folder_kind_of(name, &step, &cut) != WF_FOLDER_STEP || step == m->global_step)
+        return WF_OK;
+    wf_folder_step_name(m->global_step, right, sizeof right);
+    snprintf(mend, sizeof mend, "if it was renamed, call it %s again; if it is a copy, remove it",
+             right);
+    return wf_fail(err, WF_MISMATCH, mend,
+                   "its manifest is of step %" PRIu64 ", not %" PRIu64
+                   ": the folder was renamed or is a copy",
+                   m->global_step, step);
+}
+
 static wf_status add_entry(wf_disk *disk, const char *job_dir, const char *name, uint64_t step,
                            bool temporary, wf_arena *arena, wf_ckpt_entry *list, size_t *n,
                            wf_err *err)
@@ -31,13 +51,15 @@ static wf_status add_entry(wf_disk *disk, const char *job_dir, const char *name,
 
     WF_TRY(wf_folder_path(folder, err, job_dir, name));
     rc = wf_folder_read(disk, folder, arena, &m, &why);
+    if (rc == WF_OK)
+        rc = check_name(name, &m, &why);
     if (rc == WF_NOMEM)
         return wf_fail_nomem(err, WF_MANIFEST_MAX_BYTES);
     if (rc != WF_OK && temporary)
         return WF_OK; /* being written, or abandoned: no checkpoint, and no fault either */
     if (rc != WF_OK)
         e.fault = wf_arena_strdup(arena, why.what);
-    e.doubtful = rc == WF_IO;
+    e.doubtful = rc == WF_IO || rc == WF_MISMATCH;
     if (m.job) {
         e.generation = m.cut.generation;
         e.created_ms = m.created_ms;
@@ -113,7 +135,7 @@ static wf_status verify_file(wf_ckpt *c, const wf_ckpt_file *file, wf_err *err)
     WF_TRY(wf_folder_path(path, err, c->folder, file->name));
     WF_TRY(wf_shard_sum(c->disk, path, &bytes, sum, err));
     if (bytes != file->bytes || strcmp(sum, file->sum) != 0)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: checksum differs", file->name);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: checksum differs", file->name);
     return WF_OK;
 }
 
@@ -192,6 +214,8 @@ static wf_status open_folder(wf_disk *disk, const char *dir, const char *job, co
         rc = wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", dir);
     if (rc == WF_OK)
         rc = wf_folder_read(disk, c->folder, c->arena, &c->m, err);
+    if (rc == WF_OK)
+        rc = check_name(name, &c->m, err);
     if (rc == WF_OK && strcmp(c->m.job, job) != 0)
         rc = wf_fail(err, WF_CORRUPT, NULL, "it is a checkpoint of job \"%.64s\"", c->m.job);
     if (rc == WF_OK) {
@@ -248,6 +272,18 @@ out:
     return rc;
 }
 
+static void pass_over(const wf_ckpt_entry *e, const wf_err *why, wf_ckpt_passed_over *told,
+                      void *arg)
+{
+    char sentence[sizeof why->what + sizeof why->mend + 128];
+
+    if (!told)
+        return;
+    snprintf(sentence, sizeof sentence, "%s passed over: %s%s%s", e->name, why->what,
+             why->mend[0] ? "; " : "", why->mend);
+    told(arg, e->step, sentence);
+}
+
 wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job, const char *digest,
                          uint64_t at_most, wf_ckpt_passed_over *told, void *arg, wf_ckpt **out,
                          wf_err *err)
@@ -268,9 +304,8 @@ wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job, const 
         if (list[i].step > at_most)
             continue;
         found = open_folder(disk, dir, job, list[i].name, true, &c, &why);
-        wf_err_wrap(&why, found, "%s passed over", list[i].name);
-        if (found != WF_OK && told)
-            told(arg, list[i].step, why.what);
+        if (found != WF_OK)
+            pass_over(&list[i], &why, told, arg);
     }
     if (rc == WF_OK && !c)
         rc = wf_fail(err, WF_NOTFOUND, "train it first, or look with `weft ckpt ls`",

@@ -10,7 +10,9 @@
  *   C1  a folder with a manifest that verifies is a checkpoint, whether it has got its name step-N
  *       yet or a crash left it with its temporary one; anything else is absent
  *   C2  restore reads one checkpoint only: shards carry job and cut in their metadata
- *   C3  deleting never leaves zero complete ones, and runs only after the new one is durable
+ *   C3  a folder step-N holds the manifest of step N: one that was renamed or copied is passed over
+ *       with a sentence, and is not deleted
+ *   C4  deleting never leaves zero complete ones, and runs only after the new one is durable
  *
  * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
  * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it
@@ -95,7 +97,8 @@ typedef struct wf_ckpt_entry {
     uint64_t best;       /* wf_manifest_best */
     int64_t created_ms;  /* the same */
     const char *fault;   /* why it is not complete by names and sizes, or NULL */
-    bool doubtful;       /* fault is the disk's refusal to tell: it may be complete, and is kept */
+    bool doubtful; /* it may be complete, and is kept: the disk does not tell, or a person renamed
+                      it */
 } wf_ckpt_entry;
 
 /* All of a job's, newest first, in the arena. Looks at manifests and sizes, not at checksums.
@@ -125,7 +128,7 @@ WF_MUST_USE wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char 
 
 /* Borrowed for its life. */
 const wf_manifest *wf_ckpt_manifest(const wf_ckpt *c);
-const char *wf_ckpt_name(const wf_ckpt *c);   /* "step-00012000" */
+const char *wf_ckpt_name(const wf_ckpt *c); /* "step-00012000" */
 /* NULL when there is none of that name. */
 const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name);
 /* Elements [offset, offset + count) of a variable (slot NULL) or one of its slots, as f32, however

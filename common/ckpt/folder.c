@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/ckpt/folder.c */
 #include "common/ckpt/folder.h"
+#include "common/ckpt/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,13 +89,14 @@ static wf_status check_size(wf_disk *disk, const char *folder, const wf_ckpt_fil
     WF_TRY(wf_folder_path(path, err, folder, file->name));
     rc = wf_disk_open(disk, path, WF_DISK_READ, &f, err);
     if (rc == WF_NOTFOUND)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s is missing", file->name);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s is missing", file->name);
     if (rc == WF_OK)
         rc = wf_disk_size(f, &bytes, err);
     wf_disk_drop(&f);
     if (rc == WF_OK && bytes != file->bytes)
-        rc = wf_fail(err, WF_CORRUPT, NULL, "%s: %" PRIu64 " of %" PRIu64 " bytes are there",
-                     file->name, bytes, file->bytes);
+        rc = wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                     "%s: %s: %" PRIu64 " of %" PRIu64 " bytes are there", file->name,
+                     bytes < file->bytes ? "cut short" : "longer than it was", bytes, file->bytes);
     return rc;
 }
 

@@ -29,20 +29,36 @@ static bool depth_ok(const char *text, size_t size)
     return true;
 }
 
-wf_status wf_json_read(const char *text, size_t size, const char *what, json_t **out, wf_err *err)
+/* Where reading stopped, as a byte of the file: a person compares it with the file's size. */
+static wf_status not_json(const json_error_t *e, size_t size, const char *what, size_t at,
+                          wf_err *err)
+{
+    size_t where = e->position > 0 && (size_t)e->position < size ? (size_t)e->position : size;
+
+    if (json_error_code(e) == json_error_premature_end_of_input)
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: cut short or damaged: its JSON is unfinished at byte %zu", what,
+                       at + size);
+    return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: damaged at byte %zu: not JSON (%s)", what,
+                   at + where, e->text);
+}
+
+wf_status wf_json_read(const char *text, size_t size, const char *what, size_t at, json_t **out,
+                       wf_err *err)
 {
     json_error_t e;
     json_t *root;
 
     if (!depth_ok(text, size))
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: JSON nested deeper than %d levels", what,
-                       WF_JSON_MAX_DEPTH);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: JSON nested deeper than %d levels",
+                       what, WF_JSON_MAX_DEPTH);
     root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
     if (!root)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: not JSON: %s (line %d)", what, e.text, e.line);
+        return not_json(&e, size, what, at, err);
     if (!json_is_object(root)) {
         json_decref(root);
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: not a JSON object", what);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: damaged: its JSON is not an object",
+                       what);
     }
     *out = root;
     return WF_OK;

@@ -10,9 +10,14 @@
 enum { WF_JSON_MAX_DEPTH = 16 };
 
 /* An object that the caller lets go with json_decref. Refused: other than an object, a key twice,
- * depth beyond the bound, bytes after it other than spaces. `what` names the text in messages.
- * Errors: WF_CORRUPT. */
-WF_MUST_USE wf_status wf_json_read(const char *text, size_t size, const char *what, json_t **out,
-                                   wf_err *err);
+ * depth beyond the bound, bytes after it other than spaces.
+ *   what  names the file in messages
+ *   at    byte of the file where the text begins
+ * Errors: WF_CORRUPT, with the byte of the file and what to do. */
+WF_MUST_USE wf_status wf_json_read(const char *text, size_t size, const char *what, size_t at,
+                                   json_t **out, wf_err *err);
+
+/* What to do about a file whose bytes are not those that were written. */
+#define WF_CKPT_REPAIR "fetch or copy the file again, or use an older checkpoint"
 
 #endif

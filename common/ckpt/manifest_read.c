@@ -17,7 +17,7 @@ typedef struct source {
 
 static wf_status bad(const source *s, const char *key, const char *want, wf_err *err)
 {
-    return wf_fail(err, WF_CORRUPT, NULL, "%s: \"%s\" is not %s", s->path, key, want);
+    return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: \"%s\" is not %s", s->path, key, want);
 }
 
 static wf_status get_u64(const source *s, const json_t *from, const char *key, uint64_t most,
@@ -301,12 +301,19 @@ static wf_status check_sum(const source *s, const char *text, size_t size, wf_er
     size_t n = (size_t)snprintf(tail, sizeof tail, ",\n \"sum\": \"%032d\"\n}\n", 0);
 
     if (size < n)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: %zu bytes are no manifest", s->path, size);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: cut short: %zu bytes are there, fewer than any manifest has", s->path,
+                       size);
+    if (memcmp(text + size - 3, "\n}\n", 3) != 0)
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: cut short: %zu bytes are there, and its last line is missing", s->path,
+                       size);
     wf_sum_of(text, size - n, sum);
     snprintf(tail, sizeof tail, ",\n \"sum\": \"%s\"\n}\n", sum);
     if (memcmp(text + size - n, tail, n) != 0)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: checksum differs, or the write was cut short",
-                       s->path);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: checksum differs: one of its %zu bytes changed after it was written",
+                       s->path, size);
     return WF_OK;
 }
 
@@ -319,7 +326,7 @@ wf_status wf_manifest_decode(const char *text, size_t size, const char *path, wf
 
     *out = (wf_manifest){0};
     WF_TRY(check_sum(&s, text, size, err));
-    WF_TRY(wf_json_read(text, size, path, &root, err));
+    WF_TRY(wf_json_read(text, size, path, 0, &root, err));
     rc = read_head(&s, root, out, err);
     if (rc == WF_OK)
         rc = read_files(&s, root, out, err);

@@ -25,15 +25,15 @@ static wf_status read_dims(const wf_shard *s, const char *name, const json_t *sh
     size_t rank = json_array_size(shape);
 
     if (!json_is_array(shape) || rank > WF_MAX_RANK)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\" has no shape that weft reads",
-                       s->path, name);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: tensor \"%.200s\" has no shape that weft reads", s->path, name);
     t->rank = (uint32_t)rank;
     for (size_t i = 0; i < rank; i++) {
         const json_t *dim = json_array_get(shape, i);
 
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\": axis %zu is no size",
-                           s->path, name, i);
+            return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                           "%s: tensor \"%.200s\": axis %zu is no size", s->path, name, i);
         t->dims[i] = json_integer_value(dim);
     }
     return WF_OK;
@@ -51,18 +51,18 @@ static wf_status read_entry(const wf_shard *s, const char *name, const json_t *e
     t->name = name;
     t->dtype = dtype ? wf_shard_dtype_of(dtype) : WF_NONE;
     if (t->dtype == WF_NONE || strlen(name) > WF_SHARD_MAX_NAME)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\" has no dtype that weft reads",
-                       s->path, name);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: tensor \"%.200s\" has no dtype that weft reads", s->path, name);
     WF_TRY(read_dims(s, name, json_object_get(entry, "shape"), t, err));
     if (json_array_size(range) != 2 || !json_is_integer(first) || !json_is_integer(last) ||
         json_integer_value(first) < 0 || json_integer_value(last) < json_integer_value(first))
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\" has no range of bytes",
-                       s->path, name);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: tensor \"%.200s\" has no range of bytes", s->path, name);
     t->begin = (uint64_t)json_integer_value(first);
     t->bytes = (uint64_t)json_integer_value(last) - t->begin;
     if (!wf_dims_elems(t->rank, t->dims, &elems) ||
         !wf_mul_size((size_t)elems, wf_dtype_size(t->dtype), &bytes) || bytes != t->bytes)
-        return wf_fail(err, WF_CORRUPT, NULL,
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
                        "%s: tensor \"%.200s\": its range has %" PRIu64
                        " bytes, which its shape and dtype do not",
                        s->path, name, t->bytes);
@@ -91,16 +91,17 @@ static wf_status check_ranges(const wf_shard *s, uint64_t data_bytes, wf_err *er
 
     for (size_t i = 0; i < s->n; i++) {
         if (s->tensors[i].begin != at)
-            return wf_fail(err, WF_CORRUPT, NULL,
+            return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
                            "%s: tensor \"%.200s\" begins at byte %" PRIu64
                            ", and the one before it ends at %" PRIu64,
                            s->path, s->tensors[i].name, s->tensors[i].begin, at);
         at += s->tensors[i].bytes;
     }
     if (at != data_bytes)
-        return wf_fail(err, WF_CORRUPT, NULL,
-                       "%s: %" PRIu64 " bytes of data are there, %" PRIu64 " are declared%s",
-                       s->path, data_bytes, at, data_bytes < at ? "; the write was cut short" : "");
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: %s: %" PRIu64 " of %" PRIu64 " bytes are there", s->path,
+                       data_bytes < at ? "cut short" : "more than its header declares",
+                       s->data + data_bytes, s->data + at);
     return WF_OK;
 }
 
@@ -110,9 +111,10 @@ static wf_status check_meta(const wf_shard *s, const json_t *meta, wf_err *err)
     json_t *value;
 
     if (!json_is_object(meta))
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: __metadata__ is not an object", s->path);
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: __metadata__ is not an object",
+                       s->path);
     json_object_foreach((json_t *)meta, key, value) if (!json_is_string(value)) return wf_fail(
-        err, WF_CORRUPT, NULL, "%s: __metadata__ \"%.64s\" is not text", s->path, key);
+        err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: __metadata__ \"%.64s\" is not text", s->path, key);
     return WF_OK;
 }
 
@@ -123,7 +125,7 @@ static wf_status read_tensors(wf_shard *s, uint64_t data_bytes, wf_err *err)
     json_t *entry;
 
     if (room > WF_SHARD_MAX_TENSORS + 1)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: %zu tensors; %d may be", s->path, room,
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: %zu tensors; %d may be", s->path, room,
                        WF_SHARD_MAX_TENSORS);
     s->tensors = calloc(room + 1, sizeof *s->tensors);
     s->names = calloc(room + 1, sizeof *s->names);
@@ -152,23 +154,32 @@ static wf_status read_header(wf_shard *s, wf_err *err)
 
     WF_TRY(wf_disk_size(s->file, &bytes, err));
     if (bytes < sizeof length)
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: %" PRIu64 " bytes are no safetensors file",
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: cut short: %" PRIu64
+                       " bytes are there, and a safetensors file has 8 at least",
                        s->path, bytes);
     WF_TRY(wf_disk_read(s->file, 0, length, sizeof length, err));
     for (size_t i = 0; i < sizeof length; i++)
         n |= (uint64_t)length[i] << (8 * i);
-    if (n > WF_SHARD_MAX_HEADER || n > bytes - sizeof length)
-        return wf_fail(err, WF_CORRUPT, NULL,
-                       "%s: its header claims %" PRIu64 " bytes; the file has %" PRIu64, s->path, n,
-                       bytes);
+    if (n > WF_SHARD_MAX_HEADER)
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: no safetensors file, or damaged in its first 8 bytes: they give its "
+                       "header %" PRIu64 " bytes, and %d may be",
+                       s->path, n, WF_SHARD_MAX_HEADER);
+    if (n > bytes - sizeof length)
+        return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                       "%s: cut short, or damaged in its first 8 bytes: %" PRIu64
+                       " bytes are there, and its header alone takes %" PRIu64,
+                       s->path, bytes, n + sizeof length);
     text = malloc((size_t)n + 1);
     if (!text)
         return wf_fail_nomem(err, n);
     rc = wf_disk_read(s->file, sizeof length, text, (size_t)n, err);
     if (rc == WF_OK && (n == 0 || text[0] != '{'))
-        rc = wf_fail(err, WF_CORRUPT, NULL, "%s: its header does not begin with {", s->path);
+        rc = wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR,
+                     "%s: damaged at byte 8: its header does not begin with {", s->path);
     if (rc == WF_OK)
-        rc = wf_json_read(text, (size_t)n, s->path, &s->root, err);
+        rc = wf_json_read(text, (size_t)n, s->path, sizeof length, &s->root, err);
     s->data = sizeof length + n;
     free(text);
     return rc == WF_OK ? read_tensors(s, bytes - s->data, err) : rc;

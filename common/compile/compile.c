@@ -3,7 +3,8 @@
  *
  * The order is a contract (DESIGN 3). Two places where it is not obvious: `recognise` stands before
  * `differentiate`, since a gradient is only as stable as the form it is taken of; `fold` and
- * `simplify` stand after `prune`, since nodes that nobody needs are not worth computing.
+ * `simplify` stand after `prune`, since nodes that nobody needs are not worth computing; `frozen`
+ * stands behind all that looks at content.
  */
 #include "common/compile/compile.h"
 #include "common/base/nearest.h"
@@ -27,6 +28,8 @@ static const wf_pass passes[] = {
     {"simplify", "nodes that do nothing gone", wf_pass_simplify},
     {"cse", "equal nodes computed once", wf_pass_cse},
     {"fuse", "products with what follows them, chains of elementwise operations", wf_pass_fuse},
+    {"frozen", "frozen variables and large constants pulled once from parameter servers",
+     wf_pass_frozen},
     {"place", "variables cut into slices, each with its ps", wf_pass_place},
     {"partition", "one graph per task", wf_pass_partition},
     {"schedule", "execution order: pulls by first use, pushes by readiness", wf_pass_schedule},
@@ -60,7 +63,7 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
     return wf_fail(
         err, WF_USAGE,
         "there are import, weights, loss, mode, recognise, differentiate, update, strategy, prune, "
-        "infer, fold, simplify, cse, fuse, place, partition, schedule",
+        "infer, fold, simplify, cse, fuse, frozen, place, partition, schedule",
         "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
         near ? "\"?" : "");
 }

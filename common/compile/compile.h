@@ -12,12 +12,13 @@
  * train graph; the eval graph names some of the same variables.
  *
  * What a worker's graph holds under parameter_server:
- *   Pull   (ai.weft, attribute `variable`) one node per trainable variable that the graph uses
+ *   Pull   (ai.weft, attribute `variable`) one node per variable that the graph uses
  *   Push   (ai.weft, attribute `variable`) one node per variable of the train graph: of a gradient
  *          or, for a statistic, of what the batch has
  * Statistics are the running values of BatchNormalization; the train graph does not read them.
- * Frozen variables (and trainable ones that no gradient can reach) stay in the graph with their
- * content, are never updated and never reach a ps.
+ * Frozen variables (and trainable ones that no gradient can reach) are never updated. They live on
+ * the ps like others, and so does a large constant, as a frozen variable CONSTANT@CHECKSUM; what of
+ * them is smaller than WF_FROZEN_BYTES stays in the graph with its content.
  *
  * Other headers of this room: model.h (a model as a list of layers). pass.h is for the room.
  */
@@ -40,6 +41,7 @@
 enum {
     WF_SLICE_BYTES = 4 * 1024 * 1024, /* the default upper bound of a slice */
     WF_SLICE_BYTES_LEAST = 16 * 1024, /* a slice is not made smaller than this to balance */
+    WF_FROZEN_BYTES = 1024, /* frozen variables and constants of fewer bytes stay in the graph */
     WF_COMPILE_PS_MOST = 65536
 };
 
@@ -143,8 +145,8 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
  * in front. */
 WF_MUST_USE wf_status wf_compile_optimizer_of_job(const wf_job_conf *job, wf_opt *out, wf_err *err);
 
-/* A variable of the compiled graph, in the order of their first use.
- */
+/* A variable of the compiled graph, in the order of their first use; the frozen ones on the ps come
+ * last. */
 typedef struct wf_compiled_variable {
     const char *name;
     wf_dtype dtype;
@@ -157,7 +159,7 @@ typedef struct wf_compiled_variable {
     bool pushed;                    /* gets a gradient, or a batch's statistic, in this graph */
     double momentum;                /* of a statistic: how much of the old value an update keeps */
     const wf_tensor *initial;       /* dims and dtype as above; never NULL */
-    uint32_t first_slice, n_slices; /* in slices, when on_ps */
+    uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
 } wf_compiled_variable;
 
 /* A contiguous range of a variable's elements, row-major; slice i is the one in slices[i]. Slices
@@ -218,6 +220,7 @@ typedef struct wf_compiled {
      * cluster. Names that `freeze` froze count. Equal for all modes of one job; it is what a
      * checkpoint belongs to. */
     uint64_t digest;
+    size_t given_bytes;       /* of the constants and variables that the model came with */
     wf_arena *arena;          /* of the lists */
     struct wf_shared *shared; /* storage that the lists borrow; for result.c */
 } wf_compiled;

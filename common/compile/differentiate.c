@@ -2,9 +2,8 @@
 /* common/compile/differentiate.c - from the loss to each trainable variable.
  *
  * A trainable variable that the loss reads without a gradient reaching it (class weights, a branch
- * through integers) is frozen here, so that it stays in the graph with its content and never goes
- * to a ps. The eval graph must agree on that with the train graph, so it is asked the same
- * question, on a copy that is thrown away.
+ * through integers) is frozen here, so that it is never pushed. The eval graph must agree on that
+ * with the train graph, so it is asked the same question, on a copy that is thrown away.
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
@@ -137,8 +136,7 @@ static wf_status say_cut(const wf_unit *u, const wf_node *n, const bool weighed[
                    "no gradient reaches a variable: the way from the loss \"%s\" to \"%s\" ends at "
                    "%s \"%s\", %s%s",
                    u->loss->name, weight, n->op->name, n->name,
-                   n->op->grad ? "which takes " : "which has no gradient",
-                   n->op->grad ? text : "");
+                   n->op->grad ? "which takes " : "which has no gradient", n->op->grad ? text : "");
 }
 
 /* Why there is nothing to train. */

@@ -9,7 +9,8 @@
 #include "common/kernels/kernel.h"
 #include <string.h>
 
-enum { SMALL_BYTES = 64 * 1024 };
+/* All results together: a file of many small nodes should not become gigabytes either. */
+enum { SMALL_BYTES = 64 * 1024, FOLDED_BYTES = 64 << 20, FOLDED_TIMES = 8 };
 
 /* Whether all that n reads is constant, and its results are of known shape and modest size. */
 static bool foldable(const wf_node *n)
@@ -46,7 +47,7 @@ static wf_status put(wf_unit *u, wf_node *n, uint32_t i, wf_tensor **t, wf_err *
     return wf_hand_over(u, n->out[i], constant, err);
 }
 
-static wf_status evaluate(wf_unit *u, wf_node *n, wf_err *err)
+static wf_status evaluate(wf_unit *u, wf_node *n, size_t *room, wf_err *err)
 {
     const wf_tensor *in[WF_KERNEL_PORTS] = {NULL};
     wf_tensor *out[WF_KERNEL_PORTS] = {NULL};
@@ -54,10 +55,11 @@ static wf_status evaluate(wf_unit *u, wf_node *n, wf_err *err)
 
     for (uint32_t i = 0; i < n->n_in; i++)
         in[i] = n->in[i] ? n->in[i]->known : NULL;
-    rc = wf_kernel_eval(n, n->n_in, in, n->n_out, out, err);
-    if (rc == WF_UNSUPPORTED)
-        return WF_OK; /* it stays a node: whoever runs the graph may have a kernel for it */
+    rc = wf_kernel_eval(n, n->n_in, in, n->n_out, out, *room, err);
+    if (rc == WF_UNSUPPORTED || rc == WF_NOMEM)
+        return WF_OK; /* it stays a node: whoever runs the graph may have a kernel, or the room */
     for (uint32_t i = 0; i < n->n_out; i++) {
+        *room -= out[i] ? wf_tensor_bytes(out[i]) : 0;
         if (rc == WF_OK && out[i])
             rc = put(u, n, i, &out[i], err);
         wf_tensor_free(&out[i]);
@@ -84,14 +86,16 @@ static wf_status take_known(wf_unit *u, wf_node *n, wf_err *err)
 
 wf_status wf_pass_fold(wf_unit *u, wf_err *err)
 {
-    size_t n_nodes = u->graph->n_nodes;
+    size_t n_nodes = u->graph->n_nodes, room = FOLDED_BYTES;
+
+    room += FOLDED_TIMES * u->c->given_bytes;
 
     for (size_t i = 0; i < n_nodes; i++) {
         wf_node *n = u->graph->nodes[i];
 
         WF_TRY(take_known(u, n, err));
         if (foldable(n))
-            WF_TRY(evaluate(u, n, err));
+            WF_TRY(evaluate(u, n, &room, err));
     }
     return wf_pass_prune(u, err);
 }

@@ -169,6 +169,17 @@ static void settle_variables(wf_unit *u)
             u->graph->values[i]->variable = WF_VAR_NOT;
 }
 
+/* What the source brought, against which later sizes are judged. */
+static size_t bytes_given(const wf_graph *g)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->known && !g->values[i]->producer)
+            bytes += wf_tensor_bytes(g->values[i]->known);
+    return bytes;
+}
+
 static wf_status keep_outputs(wf_unit *u, wf_err *err)
 {
     u->n_model_outputs = u->graph->n_outputs;
@@ -234,6 +245,7 @@ static wf_status refuse_stages(const wf_unit *u, wf_err *err)
 wf_status wf_pass_import(wf_unit *u, wf_err *err)
 {
     WF_TRY(read_source(u, err));
+    u->c->given_bytes = bytes_given(u->graph);
     WF_TRY(refuse_stages(u, err));
     if (!u->graph->n_outputs)
         return wf_fail(err, WF_INVALID, "name its outputs when exporting it",

@@ -130,6 +130,7 @@ WF_MUST_USE wf_status wf_pass_fold(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_simplify(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_cse(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_fuse(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_frozen(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_place(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_partition(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_schedule(wf_unit *u, wf_err *err);
@@ -148,6 +149,11 @@ WF_MUST_USE wf_status wf_hand_over(wf_unit *u, wf_value *from, wf_value *to, wf_
 /* Whether that needs no Identity: nothing would be written twice (an output, a pushed gradient), or
  * be lent from outside while someone expects to own it. */
 bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *to);
+
+/* Those who read v read a Pull of `variable` from now on, and v's content is held for the ps. There
+ * is room in u->held. In strategy.c. */
+WF_MUST_USE wf_status wf_make_pull(wf_unit *u, wf_value *v, const char *variable, wf_var_kind kind,
+                                   wf_err *err);
 
 /* Whether a node is that operation; domain "" or "ai.weft". */
 bool wf_node_is(const wf_node *n, const char *domain, const char *op);

@@ -11,11 +11,15 @@
  * Slices are cut at row boundaries while a row fits in one, so that what reads a slice reads whole
  * rows. Where the optimizer takes norms over variables, each is one slice. The result depends on
  * the variables' order, names left out, and the cluster's size only.
+ *
+ * Frozen variables are cut and packed by themselves, behind the others: they cross the links once,
+ * so their bytes must not decide where those lie that cross them in each step.
  */
 #include "common/base/size.h"
 #include "common/compile/pass.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_SLICES = 1 << 20 };
 static const size_t MOST_WHOLE = 1 << 30; /* bytes of a variable that stays in one piece */
@@ -43,15 +47,21 @@ static int64_t slice_elems(const wf_compiled_variable *v, size_t target)
     return each;
 }
 
+/* Whether v is among those that are placed now. */
+static bool is_of(const wf_compiled_variable *v, bool frozen)
+{
+    return v->on_ps && v->elems && (v->kind == WF_VAR_FROZEN) == frozen;
+}
+
 /* The number of slices at this target; MOST_SLICES + 1 when there are too many. */
-static size_t count_slices(const wf_compiled *c, size_t target)
+static size_t count_slices(const wf_compiled *c, bool frozen, size_t target)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < c->n_variables; i++) {
         const wf_compiled_variable *v = &c->variables[i];
 
-        if (!v->on_ps || !v->elems)
+        if (!is_of(v, frozen))
             continue;
         n += (size_t)((v->elems - 1) / slice_elems(v, target)) + 1;
         if (n > MOST_SLICES)
@@ -60,22 +70,18 @@ static size_t count_slices(const wf_compiled *c, size_t target)
     return n;
 }
 
-static void cut(wf_compiled *c, size_t target, wf_compiled_slice slices[])
+static void cut(const wf_compiled *c, bool frozen, size_t target, wf_compiled_slice slices[])
 {
-    uint32_t n = 0;
+    size_t n = 0;
 
     for (size_t i = 0; i < c->n_variables; i++) {
-        wf_compiled_variable *v = &c->variables[i];
+        const wf_compiled_variable *v = &c->variables[i];
 
-        v->first_slice = n;
-        v->n_slices = 0;
-        if (!v->on_ps || !v->elems)
+        if (!is_of(v, frozen))
             continue;
-        for (int64_t at = 0, each = slice_elems(v, target); at < v->elems; at += each) {
+        for (int64_t at = 0, each = slice_elems(v, target); at < v->elems; at += each)
             slices[n++] = (wf_compiled_slice){
                 .variable = (uint32_t)i, .offset = at, .count = WF_MIN(each, v->elems - at)};
-            v->n_slices++;
-        }
     }
 }
 
@@ -124,14 +130,29 @@ static double pack(const wf_compiled *c, wf_compiled_slice slices[], size_t n, w
     return least ? (double)most / (double)least : HUGE_VAL;
 }
 
-static size_t total_bytes(const wf_compiled *c)
+static size_t total_bytes(const wf_compiled *c, bool frozen)
 {
     size_t total = 0;
 
     for (size_t i = 0; i < c->n_variables; i++)
-        if (c->variables[i].on_ps)
+        if (is_of(&c->variables[i], frozen))
             total += c->variables[i].bytes;
     return total;
+}
+
+/* Where the search for a slice size begins: half a ps's share, or the job's bound. */
+static size_t first_target(const wf_unit *u, bool frozen, size_t limit)
+{
+    size_t share = total_bytes(u->c, frozen) / u->spec->n_ps;
+
+    return WF_MIN(limit, WF_MAX(share / 2, (size_t)WF_SLICE_BYTES_LEAST));
+}
+
+static wf_status too_many(size_t target, wf_err *err)
+{
+    return wf_fail(err, WF_INVALID, "raise slice_bytes",
+                   "slices of %zu bytes cut the variables into more than %d pieces", target,
+                   MOST_SLICES);
 }
 
 /* Cuts and packs at smaller and smaller targets; keeps the best balance, and among equal ones the
@@ -140,7 +161,7 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
 {
     wf_compiled *c = u->c;
     uint32_t n_ps = u->spec->n_ps;
-    size_t target = WF_MIN(limit, WF_MAX(total_bytes(c) / n_ps / 2, (size_t)WF_SLICE_BYTES_LEAST));
+    size_t target = first_target(u, false, limit);
     bool whole = u->spec->whole_variables;
     double best = HUGE_VAL;
 
@@ -148,23 +169,21 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
         target = MOST_WHOLE;
     for (; c->slices == NULL || (!whole && best > balanced && target >= WF_SLICE_BYTES_LEAST);
          target /= 2) {
-        size_t n = count_slices(c, target);
+        size_t n = count_slices(c, false, target);
         wf_compiled_slice *slices;
         double ratio;
 
         if (n > MOST_SLICES) {
             if (c->slices)
                 break;
-            return wf_fail(err, WF_INVALID, "raise slice_bytes",
-                           "slices of %zu bytes cut the variables into more than %d pieces", target,
-                           MOST_SLICES);
+            return too_many(target, err);
         }
         slices = wf_arena_array(u->arena, n, sizeof(*slices));
         free(*order);
         *order = calloc(n ? n : 1, sizeof(**order));
         if (!slices || !*order)
             return wf_fail_nomem(err, n * sizeof(*slices));
-        cut(c, target, slices);
+        cut(c, false, target, slices);
         ratio = pack(c, slices, n, *order, load, n_ps);
         if (!c->slices || ratio < best) {
             c->slices = slices;
@@ -172,6 +191,53 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
             best = ratio;
         }
     }
+    return WF_OK;
+}
+
+/* The slices of frozen variables, behind the others. */
+static wf_status place_frozen(wf_unit *u, size_t limit, size_t *load, wf_err *err)
+{
+    wf_compiled *c = u->c;
+    size_t target = first_target(u, true, limit), n = count_slices(c, true, target);
+    wf_compiled_slice *slices;
+    weight *order;
+
+    if (!n)
+        return WF_OK;
+    if (n + c->n_slices > MOST_SLICES)
+        return too_many(target, err);
+    slices = wf_arena_array(u->arena, c->n_slices + n, sizeof(*slices));
+    order = calloc(n, sizeof(*order));
+    if (!slices || !order) {
+        free(order);
+        return wf_fail_nomem(err, (c->n_slices + n) * sizeof(*slices));
+    }
+    if (c->n_slices)
+        memcpy(slices, c->slices, c->n_slices * sizeof(*slices));
+    cut(c, true, target, slices + c->n_slices);
+    pack(c, slices + c->n_slices, n, order, load, u->spec->n_ps);
+    free(order);
+    c->slices = slices;
+    c->n_slices += n;
+    return WF_OK;
+}
+
+/* So that slices are in the order of their variables. */
+static wf_status move_frozen_last(wf_unit *u, wf_err *err)
+{
+    wf_compiled *c = u->c;
+    wf_compiled_variable *sorted = wf_arena_array(u->arena, c->n_variables, sizeof(*sorted));
+    size_t n = 0;
+
+    if (!sorted)
+        return wf_fail_nomem(err, c->n_variables * sizeof(*sorted));
+    for (size_t i = 0; i < c->n_variables; i++)
+        if (!is_of(&c->variables[i], true))
+            sorted[n++] = c->variables[i];
+    for (size_t i = 0; i < c->n_variables; i++)
+        if (is_of(&c->variables[i], true))
+            sorted[n++] = c->variables[i];
+    c->variables = sorted;
     return WF_OK;
 }
 
@@ -192,7 +258,7 @@ static void index_slices(wf_compiled *c)
 static wf_status check_whole(const wf_compiled *c, wf_err *err)
 {
     for (size_t i = 0; i < c->n_variables; i++)
-        if (c->variables[i].on_ps && c->variables[i].bytes > MOST_WHOLE)
+        if (is_of(&c->variables[i], false) && c->variables[i].bytes > MOST_WHOLE)
             return wf_fail(err, WF_UNSUPPORTED, "take adamw, which may be cut into slices",
                            "variable \"%s\" has %zu bytes; this optimizer takes norms over whole "
                            "variables, which may have %zu",
@@ -206,16 +272,21 @@ wf_status wf_pass_place(wf_unit *u, wf_err *err)
     weight *order = NULL;
     size_t *load = NULL;
     size_t limit = u->spec->slice_bytes ? u->spec->slice_bytes : (size_t)WF_SLICE_BYTES;
+    bool trains = u->spec->mode == WF_COMPILE_TRAIN;
 
+    limit = WF_MAX(limit, (size_t)64);
     WF_TRY(wf_unit_collect(u, err));
-    if (u->spec->strategy != WF_COMPILE_PARAMETER_SERVER || u->spec->mode != WF_COMPILE_TRAIN)
+    if (u->spec->strategy != WF_COMPILE_PARAMETER_SERVER)
         return WF_OK;
-    if (u->spec->whole_variables)
+    if (trains && u->spec->whole_variables)
         WF_TRY(check_whole(u->c, err));
+    WF_TRY(move_frozen_last(u, err));
     load = calloc(u->spec->n_ps, sizeof(*load));
     if (!load)
         return wf_fail_nomem(err, u->spec->n_ps * sizeof(*load));
-    rc = place_all(u, WF_MAX(limit, (size_t)64), &order, load, err);
+    rc = trains ? place_all(u, limit, &order, load, err) : WF_OK;
+    if (rc == WF_OK)
+        rc = place_frozen(u, limit, load, err);
     if (rc == WF_OK)
         index_slices(u->c);
     free(order);

@@ -2,43 +2,45 @@
 /* common/compile/strategy.c - where variables live: parameter_server makes Pull and Push of them.
  *
  * The pulled value takes the variable's name, so that nodes read as before. The variable's content
- * leaves the graph: it goes to the ps once, at the start of a job, and not to workers.
+ * leaves the graph: it goes to the ps once, at the start of a job, and not to workers. Frozen
+ * variables leave it later, in frozen.c, when no other pass looks at their content any more.
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
 #include <string.h>
 
-static wf_status hold(wf_unit *u, const wf_value *v, const char *name, wf_err *err)
+static wf_status hold(wf_unit *u, const wf_value *v, const char *variable, wf_var_kind kind,
+                      wf_err *err)
 {
     wf_held *h = &u->held[u->n_held];
 
-    h->name = name;
-    h->kind = v->variable;
+    h->name = variable;
+    h->kind = kind;
     h->momentum = 0;
     WF_TRY(wf_unit_share(u, v->known, &h->initial, err));
     u->n_held++;
     return WF_OK;
 }
 
-static wf_status make_pull(wf_unit *u, wf_value *v, wf_err *err)
+wf_status wf_make_pull(wf_unit *u, wf_value *v, const char *variable, wf_var_kind kind, wf_err *err)
 {
     wf_graph *g = u->graph;
     const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Pull");
     const char *name = v->name;
     char *aside = wf_arena_printf(g->arena, "%s/on-ps", name);
-    char *node = wf_arena_printf(g->arena, "pull/%s", name);
+    char *node = wf_arena_printf(g->arena, "pull/%s", variable);
     wf_value *pulled;
     wf_node *n;
 
     wf_assert(op);
     if (!aside || !node)
         return wf_fail_nomem(err, strlen(name));
-    WF_TRY(hold(u, v, name, err));
+    WF_TRY(hold(u, v, variable, kind, err));
     WF_TRY(wf_graph_rename_value(g, v, aside, err));
     WF_TRY(wf_graph_add_value(g, name, &pulled, err));
     wf_value_set_type(pulled, v->dtype, v->known->rank, v->known->dims);
     WF_TRY(wf_graph_add_node(g, op, node, 0, NULL, 1, &pulled, &n, err));
-    WF_TRY(wf_node_set_string(g, n, "variable", name, err));
+    WF_TRY(wf_node_set_string(g, n, "variable", variable, err));
     wf_graph_replace_uses(g, v, pulled);
     v->variable = WF_VAR_NOT; /* what is left of it goes when the graph is pruned */
     return WF_OK;
@@ -117,7 +119,8 @@ wf_status wf_pass_strategy(wf_unit *u, wf_err *err)
             WF_TRY(make_push(u, u->targets[i].gradient, u->targets[i].variable->name, err));
     for (size_t i = 0; i < n_values; i++)
         if (lives_on_ps(u->graph->values[i]))
-            WF_TRY(make_pull(u, u->graph->values[i], err));
+            WF_TRY(wf_make_pull(u, u->graph->values[i], u->graph->values[i]->name,
+                                u->graph->values[i]->variable, err));
     WF_TRY(push_statistics(u, err));
     drop_gradient_fetches(u);
     WF_TRY(wf_unit_set_outputs(u, err));

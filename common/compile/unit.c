@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/unit.c - what every pass needs: warnings, fetches, rewiring, questions. */
+#include "common/base/text.h"
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
 #include <stdarg.h>
@@ -27,14 +28,15 @@ static void *grown(wf_arena *a, void *list, size_t n, size_t *room, size_t size)
 
 wf_status wf_unit_warn(wf_unit *u, wf_err *err, const char *fmt, ...)
 {
-    char text[WARNING_BYTES];
+    char text[WARNING_BYTES], safe[WARNING_BYTES];
     const char **list, *kept;
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    kept = wf_arena_strdup(u->arena, text);
+    wf_text_escape(text, false, safe, sizeof(safe));
+    kept = wf_arena_strdup(u->arena, safe);
     list = grown(u->arena, u->c->warnings, u->c->n_warnings, &u->warnings_room, sizeof(*list));
     if (!kept || !list)
         return wf_fail_nomem(err, sizeof(text));

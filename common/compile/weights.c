@@ -2,7 +2,7 @@
 /* common/compile/weights.c - where variables begin and which of them stay there: first weights out
  * of a file, by name, and the patterns of `freeze`.
  *
- * A frozen variable keeps its content in the graph, gets no gradient and never reaches a ps; a
+ * A frozen variable keeps its content and gets no gradient; it leaves the graph in frozen.c. A
  * BatchNormalization whose running values are frozen normalises by them. Which are frozen counts
  * for the digest: a checkpoint holds the others only.
  */

@@ -122,6 +122,17 @@ static wf_status read_security(wf_reader *r, const wf_tree *node, void *into, wf
     return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"security\" is none or {curve: FOLDER}");
 }
 
+static wf_status read_checksums(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_cluster_conf *c = into;
+
+    c->checksums_always = node->kind == WF_TREE_TEXT && strcmp(node->text, "always") == 0;
+    if (c->checksums_always ||
+        (node->kind == WF_TREE_TEXT && strcmp(node->text, "between_hosts") == 0))
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"checksums\" is between_hosts or always");
+}
+
 static const wf_key cluster_keys[] = {
     {"cluster", WF_KEY_TEXT, .offset = offsetof(wf_cluster_conf, name)},
     {"master", WF_KEY_CALL, .read = read_master, .required = true},
@@ -134,6 +145,9 @@ static const wf_key cluster_keys[] = {
      .most = 60000},
     {"dead_ms", WF_KEY_U64, .offset = offsetof(wf_cluster_conf, dead_ms), .least = 50,
      .most = 600000},
+    {"stuck_ms", WF_KEY_U64, .offset = offsetof(wf_cluster_conf, stuck_ms), .least = 500,
+     .most = 86400000},
+    {"checksums", WF_KEY_CALL, .read = read_checksums},
     {"serve", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {0},
@@ -190,6 +204,10 @@ static wf_status check_cluster(wf_reader *r, const wf_tree *root, wf_cluster_con
         return wf_read_fail(r, root, err, WF_USAGE, "make it three times as long or more",
                             "\"dead_ms\" %" PRId64 " is less than two heartbeats of %" PRId64 " ms",
                             c->dead_ms, c->heartbeat_ms);
+    if (c->stuck_ms < c->dead_ms)
+        return wf_read_fail(r, root, err, WF_USAGE, "make it ten times as long",
+                            "\"stuck_ms\" %" PRId64 " is less than \"dead_ms\" %" PRId64,
+                            c->stuck_ms, c->dead_ms);
     if (!c->state_dir)
         c->state_dir = wf_arena_printf(c->arena, "%s/.weft", r->folder);
     if (c->state_dir && !c->checkpoint_dir)
@@ -209,6 +227,7 @@ static wf_status fill(wf_cluster_conf *c, const char *text, size_t size, const c
     c->name = "default";
     c->heartbeat_ms = 1000;
     c->dead_ms = 5000;
+    c->stuck_ms = 60000;
     WF_TRY(wf_read_folder(path, c->arena, &r.folder, err));
     c->path = wf_arena_printf(c->arena, "%s/%s", r.folder, base ? base + 1 : path);
     if (!c->path)

@@ -56,6 +56,8 @@ typedef struct wf_cluster_conf {
     bool security_none;         /* the file allows plain text off loopback */
     int64_t heartbeat_ms;       /* how often a task speaks; 1000 */
     int64_t dead_ms;            /* silence after which it counts as dead; 5000 */
+    int64_t stuck_ms;           /* without progress for so long it is given up; 60000 */
+    bool checksums_always;      /* of payloads, on one host as well */
 } wf_cluster_conf;
 
 /* Reads a file. *out is the caller's. Errors: WF_NOTFOUND (`weft up` says what to do), WF_USAGE,
@@ -251,6 +253,12 @@ void wf_job_free(wf_job_conf **j);
 WF_MUST_USE wf_status wf_job_change(const char *text, const char *change, char **out, wf_err *err);
 /* The lines "  KEY: VALUE" of what was changed, borrowed from the text; NULL if nothing was. */
 const char *wf_job_changes(const char *text);
+
+/* Records of a batch in an evaluation: at least 500, since nothing is pushed there. */
+static inline uint64_t wf_eval_batch(uint64_t train_batch)
+{
+    return train_batch > 500 ? train_batch : 500;
+}
 
 /* [a-z0-9._-]{1,64}, not beginning with a dot: fit for a folder's name. */
 bool wf_job_name_ok(const char *name);

@@ -84,6 +84,7 @@ static wf_status fill(wf_cluster_conf *c, const char *state_dir, wf_err *err)
     c->name = "local";
     c->heartbeat_ms = 1000;
     c->dead_ms = 5000;
+    c->stuck_ms = 60000;
     c->state_dir = state_dir[0] == '/' ? wf_arena_strdup(c->arena, state_dir)
                                        : wf_arena_printf(c->arena, "%s/%s", here, state_dir);
     if (!c->state_dir)
@@ -166,8 +167,10 @@ wf_status wf_cluster_write(const wf_cluster_conf *c, const char *path, wf_err *e
     quote(&text, c->state_dir);
     wf_bytes_puts(&text, "\ncheckpoint_dir: ");
     quote(&text, c->checkpoint_dir);
-    wf_bytes_printf(&text, "\nheartbeat_ms: %" PRId64 "\ndead_ms: %" PRId64 "\n", c->heartbeat_ms,
-                    c->dead_ms);
+    wf_bytes_printf(&text, "\nheartbeat_ms: %" PRId64 "\ndead_ms: %" PRId64 "\nstuck_ms: %" PRId64 "\n",
+                    c->heartbeat_ms, c->dead_ms, c->stuck_ms);
+    if (c->checksums_always)
+        wf_bytes_puts(&text, "checksums: always\n");
     if (c->security_none)
         wf_bytes_puts(&text, "security: none\n");
     rc = wf_bytes_check(&text, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/source.c */
 #include "common/data/source.h"
+#include "common/base/file.h"
 #include "common/base/size.h"
 
 #include <errno.h>
@@ -26,21 +27,21 @@ static bool ends_with(const char *text, const char *end)
 wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
 {
     struct stat st;
+    wf_status rc;
     int fd;
 
     *s = (wf_source){.path = path, .packed = ends_with(path, ".gz")};
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return wf_fail_errno(err, errno, "check the path under data", "%s", path);
-    if (fstat(fd, &st) != 0) {
-        int why = errno;
-
-        close(fd);
-        return wf_fail_errno(err, why, NULL, "%s", path);
-    }
-    if (!S_ISREG(st.st_mode)) {
-        close(fd);
-        return wf_fail(err, WF_INVALID, "name one file", "%s is not a file", path);
+    rc = wf_file_open(path, O_RDONLY, &fd, err);
+    if (rc == WF_NOTFOUND)
+        return wf_fail_errno(err, ENOENT, "check the path under data", "%s", path);
+    if (rc == WF_OK && fstat(fd, &st) != 0)
+        rc = wf_fail_errno(err, errno, NULL, "%s", path);
+    else if (rc == WF_OK && !S_ISREG(st.st_mode))
+        rc = wf_fail(err, WF_INVALID, "name one file", "%s is a folder, not a file", path);
+    if (rc != WF_OK) {
+        if (fd >= 0)
+            close(fd);
+        return rc;
     }
     s->size = (uint64_t)st.st_size;
     s->most = s->size;
@@ -134,8 +135,10 @@ static void *read_packed(const wf_source *s)
 {
     size_t size = (size_t)s->size, at = 0;
     uint8_t *packed = malloc(size);
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
 
+    if (packed && wf_file_open(s->path, O_RDONLY, &fd, NULL) != WF_OK)
+        fd = -1;
     while (packed && fd >= 0 && at < size) {
         ssize_t k = read(fd, packed + at, size - at);
 

@@ -52,7 +52,9 @@ typedef struct wf_plan_options {
     const wf_plan_symbol *symbols;
     size_t n_shapes;
     const wf_plan_shape *shapes; /* before symbols */
-    size_t limit_bytes;          /* the most that the plan's arena may take; 0: no limit */
+    size_t limit_bytes;          /* the most that all of it may take; 0: the machine's memory */
+    const char *limit_hint;      /* what to do about that limit; NULL: lower the batch */
+    bool measure_only;           /* for wf_plan_memory alone: nothing large is allocated */
     bool bf16; /* f32 products and convolutions round their factors to bfloat16; sums stay f32 */
 } wf_plan_options;
 
@@ -76,8 +78,13 @@ typedef struct wf_step_key {
  * in this run, but for reading. A failure ends the run with it. */
 typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_err *err);
 
+/* A limit for a graph from an unknown hand: 1 GiB and 1024 times the bytes that it was given (its
+ * own constants and variables, and what is fed), and never more than the machine's memory. */
+size_t wf_plan_fair_limit(size_t given_bytes);
+
 /* The caller owns *out. Errors: WF_SHAPE with the node's name, also when an extent remains unknown;
- * WF_UNSUPPORTED for an operation without a kernel; WF_NOMEM. */
+ * WF_UNSUPPORTED for an operation without a kernel; WF_NOMEM, before anything large is allocated,
+ * with the node that asks for most and its shape, when limit_bytes do not suffice. */
 WF_MUST_USE wf_status wf_plan_new(const wf_graph *g, const wf_plan_options *options, wf_plan **out,
                                   wf_err *err);
 /* Frees *p and sets it to NULL; NULL is fine. */
@@ -128,10 +135,10 @@ enum { WF_BLAME_RANGES = 4 };
 /* Where a NaN or an infinity came from. Strings are borrowed for the plan's life. */
 typedef struct wf_blame {
     wf_blame_kind kind;
-    bool is_nan;          /* else infinite */
-    const char *name;     /* of the node or the value */
-    const char *op;       /* NODE */
-    uint32_t n_parts;     /* NODE, of operations that were fused: how many they are */
+    bool is_nan;      /* else infinite */
+    const char *name; /* of the node or the value */
+    const char *op;   /* NODE */
+    uint32_t n_parts; /* NODE, of operations that were fused: how many they are */
     const char *const *parts;
     const char *variable; /* INPUT: of the Pull or variable; NULL for a feed or a constant */
     const char *cause;    /* NODE: the node whose infinity it made the NaN of, or NULL */

@@ -196,7 +196,7 @@ static wf_status place_rooms(wf_plan *p, wf_err *err)
         if (r->kind != WF_ROOM_ARENA || r->head == WF_NO_ROOM)
             continue;
         if (r->bytes > SIZE_MAX / 4 || !wf_add_size(total, padded(r), &total))
-            return wf_fail_nomem(err, r->bytes);
+            return wf_plan_too_large(p, SIZE_MAX - p->taken, NULL, err);
         rooms[n++] = r;
     }
     if (n)
@@ -217,27 +217,27 @@ void wf_room_move(wf_plan *p, uint32_t room, void *data)
         p->tensors[v].data = data;
 }
 
-/* One more buffer, if the limit allows it beside `before` bytes. */
-static wf_status reserve(size_t bytes, size_t before, size_t limit_bytes, wf_buf **out, wf_err *err)
+/* Outputs have memory of their own, here or in the messages that the caller binds. */
+static wf_status take_outputs(wf_plan *p, wf_err *err)
 {
-    if (limit_bytes && (bytes > limit_bytes || before > limit_bytes - bytes))
-        return wf_fail(err, WF_NOMEM, "lower \"batch\"",
-                       "a step needs %zu bytes for its tensors; %zu are allowed", before + bytes,
-                       limit_bytes);
-    *out = wf_buf_new(bytes);
-    return *out ? WF_OK : wf_fail_nomem(err, bytes);
+    for (uint32_t i = 0; i < p->n_rooms; i++)
+        if (p->rooms[i].kind == WF_ROOM_OUTPUT)
+            WF_TRY(wf_plan_take(p, p->rooms[i].bytes, NULL, err));
+    return WF_OK;
 }
 
-wf_status wf_plan_reserve(wf_plan *p, size_t limit_bytes, wf_err *err)
+wf_status wf_plan_lay_out(wf_plan *p, wf_err *err)
 {
+    WF_TRY(take_outputs(p, err));
     WF_TRY(place_rooms(p, err));
-    return reserve(p->usage.arena_bytes, 0, limit_bytes, &p->memory, err);
+    return wf_plan_reserve(p, p->usage.arena_bytes, NULL, &p->memory, err);
 }
 
-wf_status wf_plan_place(wf_plan *p, size_t limit_bytes, wf_err *err)
+wf_status wf_plan_place(wf_plan *p, wf_err *err)
 {
-    WF_TRY(
-        reserve(p->usage.workspace_bytes, p->usage.arena_bytes, limit_bytes, &p->workspace, err));
+    WF_TRY(wf_plan_reserve(p, p->usage.workspace_bytes, p->hungriest, &p->workspace, err));
+    if (p->measure_only)
+        return WF_OK;
     for (uint32_t i = 0; i < p->n_rooms; i++)
         if (p->rooms[i].kind == WF_ROOM_ARENA)
             wf_room_move(p, i, (char *)p->memory->data + p->rooms[i].offset);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/exec/plan.c - making plans, and binding their ports. */
 #include "common/exec/plan.h"
+#include "common/base/machine.h"
 #include "common/base/size.h"
 
 #include <stdlib.h>
@@ -52,6 +53,10 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
         return wf_fail_nomem(err, sizeof *p);
     p->pool = o->pool;
     p->bf16 = o->bf16;
+    p->measure_only = o->measure_only;
+    p->limit_bytes = o->limit_bytes ? o->limit_bytes : wf_machine_memory();
+    p->limit_hint =
+        o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));
     WF_TRY(wf_plan_shapes(p, o, err));
     WF_TRY(make_tables(p, err));
@@ -59,9 +64,9 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     WF_TRY(wf_plan_nodes(p, err));
     WF_TRY(wf_plan_rooms(p, err));
     set_constants(p);
-    WF_TRY(wf_plan_reserve(p, o->limit_bytes, err));
+    WF_TRY(wf_plan_lay_out(p, err));
     WF_TRY(wf_plan_steps(p, err));
-    WF_TRY(wf_plan_place(p, o->limit_bytes, err));
+    WF_TRY(wf_plan_place(p, err));
     set_variables(p);
     return WF_OK;
 }

@@ -72,7 +72,10 @@ struct wf_plan {
     wf_graph *g;     /* our copy, with concrete shapes */
     wf_arena *arena; /* of everything below but big memory */
     wf_pool *pool;
-    bool bf16;
+    bool bf16, measure_only;
+    size_t limit_bytes, taken; /* taken <= limit_bytes */
+    size_t foldable;           /* bytes that folding may still make */
+    const char *limit_hint;
     wf_tensor *tensors;     /* [g->n_values] */
     uint32_t *room_of;      /* [g->n_values], WF_NO_ROOM for values that no run touches */
     uint32_t *next_in_room; /* [g->n_values] */
@@ -93,6 +96,7 @@ struct wf_plan {
     wf_buf *memory;            /* arena rooms */
     wf_buf *workspace;         /* of one step at a time */
     wf_plan_usage usage;
+    const wf_node *hungriest; /* whose kernel wants the workspace */
 };
 
 /* shapes.c: makes all shapes of p->g concrete and computes what follows from constants. */
@@ -107,10 +111,19 @@ WF_MUST_USE wf_status wf_plan_steps(wf_plan *p, wf_err *err);
  * before any kernel is prepared, so that no kernel prepares for tensors that can never be; then the
  * workspace, and headers their addresses. */
 WF_MUST_USE wf_status wf_plan_rooms(wf_plan *p, wf_err *err);
-WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, size_t limit_bytes, wf_err *err);
-WF_MUST_USE wf_status wf_plan_place(wf_plan *p, size_t limit_bytes, wf_err *err);
+WF_MUST_USE wf_status wf_plan_lay_out(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_plan_place(wf_plan *p, wf_err *err);
 /* Puts a room at an address: patches the headers of its values. */
 void wf_room_move(wf_plan *p, uint32_t room, void *data);
+
+/* limit.c: counts bytes that are about to be allocated for node n (NULL: for all of them). Errors:
+ * WF_NOMEM, naming n, or the node whose result takes most. */
+bool wf_plan_has_room(const wf_plan *p, size_t bytes);
+WF_MUST_USE wf_status wf_plan_take(wf_plan *p, size_t bytes, const wf_node *n, wf_err *err);
+/* The same, and allocates them, unless the plan is for measuring only. */
+WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, size_t bytes, const wf_node *n, wf_buf **out,
+                                      wf_err *err);
+wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf_err *err);
 
 /* run.c: before the first step of a run; one step of it. */
 WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err);

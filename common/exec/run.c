@@ -60,6 +60,7 @@ static wf_rng_key key_of(const wf_step *s, const wf_step_key *key)
 
 wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err)
 {
+    wf_assert(!p->measure_only);
     WF_TRY(check_inputs(p, err));
     return place_outputs(p, err);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/exec/shapes.c - inference with the extents at hand, node by node; what follows from
  * constants alone is computed on the way, so that shapes which depend on it become known too. */
+#include "common/base/size.h"
 #include "common/exec/plan.h"
 #include "common/graph/op.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { FOLD_ELEMS = 1 << 22 };
+/* Results of folding stay as long as the plan: they get a part of its limit. */
+enum { FOLD_ELEMS = 1 << 22, FOLD_SHARE = 4 };
 
 static const wf_plan_shape *shape_for(const wf_plan_options *o, const char *name)
 {
@@ -108,20 +110,35 @@ static bool folds(const wf_node *n)
     return open;
 }
 
-/* Failing to compute it now is no error: if a run needs it, the run says what is wrong. */
-static wf_status fold(wf_arena *scratch, wf_node *n, wf_err *err)
+/* What folding n may make: a result whose extents are unknown cannot be made in a run instead. */
+static size_t room_for(const wf_plan *p, const wf_node *n)
 {
-    const wf_tensor **in = wf_arena_array(scratch, n->n_in, sizeof *in);
-    wf_tensor **out = wf_arena_array(scratch, n->n_out, sizeof *out);
+    int64_t dims[WF_MAX_RANK];
+
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && !wf_value_dims(n->out[i], dims))
+            return p->limit_bytes - p->taken;
+    return WF_MIN(p->foldable, p->limit_bytes - p->taken);
+}
+
+/* Failing to compute it now is no error: if a run needs it, the run says what is wrong. */
+static wf_status fold(wf_plan *p, wf_node *n, wf_err *err)
+{
+    const wf_tensor **in = wf_arena_array(p->arena, n->n_in, sizeof *in);
+    wf_tensor **out = wf_arena_array(p->arena, n->n_out, sizeof *out);
+    size_t bytes;
 
     if (!in || !out)
         return wf_fail_nomem(err, (n->n_in + n->n_out) * sizeof *in);
     for (uint32_t i = 0; i < n->n_in; i++)
         in[i] = n->in[i] ? n->in[i]->known : NULL;
-    if (wf_kernel_eval(n, n->n_in, in, n->n_out, out, NULL) != WF_OK)
+    if (wf_kernel_eval(n, n->n_in, in, n->n_out, out, room_for(p, n), NULL) != WF_OK)
         return WF_OK;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i]) {
+            bytes = wf_tensor_bytes(out[i]);
+            p->foldable -= WF_MIN(bytes, p->foldable);
+            p->taken += bytes;
             wf_value_set_type(n->out[i], out[i]->dtype, out[i]->rank, out[i]->dims);
             wf_value_set_known(n->out[i], &out[i]);
         }
@@ -130,12 +147,13 @@ static wf_status fold(wf_arena *scratch, wf_node *n, wf_err *err)
 
 wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_err *err)
 {
+    p->foldable = (p->limit_bytes - p->taken) / FOLD_SHARE;
     for (size_t i = 0; i < p->g->n_inputs; i++)
         WF_TRY(fix_input(p->g->inputs[i], o, err));
     for (size_t i = 0; i < p->g->n_nodes; i++) {
         WF_TRY(wf_infer_node(p->g, p->g->nodes[i], err));
         if (folds(p->g->nodes[i]))
-            WF_TRY(fold(p->arena, p->g->nodes[i], err));
+            WF_TRY(fold(p, p->g->nodes[i], err));
     }
     return WF_OK;
 }

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* What a kernel keeps of its shapes, beside tables that grow with them. */
+enum { STEP_BYTES = 1 << 14 };
+
 static bool is_weft(const wf_node *n, const char *op)
 {
     return strcmp(n->op->domain, WF_DOMAIN_WEFT) == 0 && strcmp(n->op->name, op) == 0;
@@ -19,15 +22,16 @@ static wf_status set_tensor(wf_plan *p, const wf_value *v, wf_err *err)
     int64_t elems;
     size_t bytes;
 
-    if (v->dtype == WF_NONE || !wf_value_dims(v, t->dims) ||
-        !wf_dims_elems((uint32_t)v->rank, t->dims, &elems))
+    if (v->dtype == WF_NONE || !wf_value_dims(v, t->dims))
         return wf_fail(err, WF_SHAPE, "weft plans with shapes that do not depend on the data",
                        "%s%s%s\"%s\" is %s, which is not known before the run",
                        v->producer ? v->producer->op->name : "", v->producer ? " result " : "", "",
                        v->name, wf_value_str(v, text, sizeof text));
-    if (!wf_mul_size((size_t)elems, wf_dtype_size(v->dtype), &bytes) || bytes > INT64_MAX)
-        return wf_fail(err, WF_SHAPE, NULL, "\"%s\" is %s, which cannot be held", v->name,
-                       wf_value_str(v, text, sizeof text));
+    if (!wf_dims_elems((uint32_t)v->rank, t->dims, &elems) ||
+        !wf_mul_size((size_t)elems, wf_dtype_size(v->dtype), &bytes) || bytes > INT64_MAX)
+        return wf_fail(err, WF_SHAPE, p->limit_hint, "%s%s\"%s\" is %s, which no memory can hold",
+                       v->producer ? v->producer->op->name : "", v->producer ? " result " : "",
+                       v->name, wf_value_str(v, text, sizeof text));
     t->dtype = v->dtype;
     t->rank = (uint32_t)v->rank;
     return WF_OK;
@@ -181,8 +185,13 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
         rc = s->kernel->prepare(&prep, s->in, (const wf_tensor *const *)s->out, err);
     s->run = (wf_run){.node = n, .pool = p->pool, .state = prep.state};
     s->release = prep.release;
+    if (rc == WF_NOMEM)
+        return wf_plan_too_large(p, p->limit_bytes - p->taken + 1, n, err);
     WF_TRY(wf_err_wrap(err, rc, "%s \"%s\"", n->op->name, n->name));
-    p->usage.workspace_bytes = WF_MAX(p->usage.workspace_bytes, prep.workspace_bytes);
+    if (prep.workspace_bytes > p->usage.workspace_bytes) {
+        p->usage.workspace_bytes = prep.workspace_bytes;
+        p->hungriest = n;
+    }
     return WF_OK;
 }
 
@@ -216,6 +225,7 @@ wf_status wf_plan_steps(wf_plan *p, wf_err *err)
 
     p->steps = wf_arena_array(p->arena, p->n_nodes, sizeof *p->steps);
     p->ready = wf_arena_array(p->arena, p->n_outs, sizeof *p->ready);
+    wf_arena_allow(p->arena, p->limit_bytes - p->taken + STEP_BYTES * (size_t)p->n_nodes);
     if (!step_of || !p->steps || !p->ready)
         return wf_fail_nomem(err, p->n_nodes * sizeof *p->steps);
     for (uint32_t i = 0; i < p->n_nodes; i++) {

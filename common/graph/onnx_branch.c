@@ -270,7 +270,7 @@ static wf_status choose(wf_graph *g, const Weft__Onnx__Node *p, const wf_onnx_fi
 wf_status wf_onnx_if(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
                      const wf_onnx_scope *scope, wf_err *err)
 {
-    wf_value *taken[MOST_OUTPUTS], *other[MOST_OUTPUTS], *condition;
+    wf_value *taken[MOST_OUTPUTS] = {NULL}, *other[MOST_OUTPUTS] = {NULL}, *condition;
     int64_t value = 1;
     bool known;
 

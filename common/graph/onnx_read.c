@@ -342,10 +342,9 @@ static wf_status decode(const void *data, size_t n, const char *folder, const fe
     wf_graph *g = NULL;
     wf_status rc;
 
-    rc = wf_err_wrap(
-        err,
-        wf_pb_unpack(&weft__onnx__model__descriptor, data, n, &wf_pb_model, &arena, &message, err),
-        "not an ONNX model");
+    rc = wf_pb_unpack(&weft__onnx__model__descriptor, data, n, &wf_pb_model, &arena, &message, err);
+    wf_err_hint(err, rc, "check the path, or export or copy the model again");
+    wf_err_wrap(err, rc, "not an ONNX model");
     if (rc != WF_OK)
         goto out;
     model = (const Weft__Onnx__Model *)message;

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The plain facts of a kernel, whatever the sizes of its tensors. */
+enum { EVAL_BYTES = 1 << 16 };
+
 /* dims[i] of output i, where inference knows them or the kernel does. */
 static wf_status find_dims(const wf_kernel *k, const wf_node *node, uint32_t n_out,
                            const wf_tensor *const in[], int64_t (*dims)[WF_MAX_RANK], wf_err *err)
@@ -30,8 +33,25 @@ static wf_status find_dims(const wf_kernel *k, const wf_node *node, uint32_t n_o
     return k->extents(node, in, dims, err);
 }
 
+/* Takes the bytes of one more result from *room. */
+static wf_status take(size_t *room, const wf_value *v, const int64_t dims[], wf_err *err)
+{
+    char text[128];
+    int64_t elems;
+    size_t bytes;
+
+    if (!wf_dims_elems((uint32_t)v->rank, dims, &elems) ||
+        !wf_mul_size((size_t)elems, wf_dtype_size(v->dtype), &bytes) || bytes > *room)
+        return wf_fail(err, WF_NOMEM, NULL, "its result %s%s does not fit into %zu bytes",
+                       wf_dtype_name(v->dtype),
+                       wf_dims_str((uint32_t)v->rank, dims, text, sizeof text), *room);
+    *room -= bytes;
+    return WF_OK;
+}
+
 static wf_status make_outputs(const wf_kernel *k, const wf_node *node, uint32_t n_out,
-                              const wf_tensor *const in[], wf_tensor *out[], wf_err *err)
+                              const wf_tensor *const in[], wf_tensor *out[], size_t *room,
+                              wf_err *err)
 {
     int64_t(*dims)[WF_MAX_RANK] = calloc(WF_MAX(n_out, (uint32_t)WF_KERNEL_PORTS), sizeof *dims);
     wf_status rc;
@@ -39,6 +59,9 @@ static wf_status make_outputs(const wf_kernel *k, const wf_node *node, uint32_t 
     if (!dims)
         return wf_fail_nomem(err, n_out * sizeof *dims);
     rc = find_dims(k, node, n_out, in, dims, err);
+    for (uint32_t i = 0; rc == WF_OK && i < n_out; i++)
+        if (node->out[i])
+            rc = take(room, node->out[i], dims[i], err);
     for (uint32_t i = 0; rc == WF_OK && i < n_out; i++)
         if (node->out[i])
             rc = wf_tensor_new(node->out[i]->dtype, (uint32_t)node->out[i]->rank, dims[i], &out[i],
@@ -49,11 +72,11 @@ static wf_status make_outputs(const wf_kernel *k, const wf_node *node, uint32_t 
 
 /* in and out padded to WF_KERNEL_PORTS, as kernels read them. */
 static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tensor *const in[],
-                         wf_tensor *const out[], wf_err *err)
+                         wf_tensor *const out[], size_t room, wf_err *err)
 {
     wf_status rc;
     void *workspace = NULL;
-    wf_prep prep = {.node = node, .arena = wf_arena_new(0), .threads = 1};
+    wf_prep prep = {.node = node, .arena = wf_arena_new(room + EVAL_BYTES), .threads = 1};
     wf_run run = {.node = node};
 
     if (!prep.arena)
@@ -62,7 +85,9 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
     if (rc != WF_OK)
         goto out;
     if (prep.workspace_bytes) {
-        workspace = aligned_alloc(WF_BUF_ALIGN, wf_align_up(prep.workspace_bytes, WF_BUF_ALIGN));
+        if (prep.workspace_bytes <= room)
+            workspace =
+                aligned_alloc(WF_BUF_ALIGN, wf_align_up(prep.workspace_bytes, WF_BUF_ALIGN));
         if (!workspace) {
             rc = wf_fail_nomem(err, prep.workspace_bytes);
             goto out;
@@ -80,7 +105,7 @@ out:
 }
 
 wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in, const wf_tensor *const in[],
-                         uint32_t n_out, wf_tensor *out[], wf_err *err)
+                         uint32_t n_out, wf_tensor *out[], size_t limit_bytes, wf_err *err)
 {
     wf_status rc;
     const wf_kernel *k;
@@ -98,9 +123,9 @@ wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in, const wf_tensor *co
     rc = wf_kernel_find(node, WF_DEV_CPU, &k, err);
     if (rc != WF_OK)
         goto out;
-    rc = make_outputs(k, node, n_out, ins, outs, err);
+    rc = make_outputs(k, node, n_out, ins, outs, &limit_bytes, err);
     if (rc == WF_OK)
-        rc = run_one(k, node, ins, outs, err);
+        rc = run_one(k, node, ins, outs, limit_bytes, err);
     rc = wf_err_wrap(err, rc, "%s \"%s\"", node->op->name, node->name);
     if (rc == WF_OK) {
         memcpy(out, outs, n_out * sizeof out[0]);

@@ -2,6 +2,7 @@
 /* common/log/log.c - each line is one write(2), so lines of several threads do not mix. */
 #include "common/log/log.h"
 #include "common/base/clock.h"
+#include "common/base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ void wf_log_line(wf_log_level level, const char *event, const char *fmt, ...)
     static const char *const names[] = {"debug", "info", "warn", "error"};
     int64_t now_ns = wf_wall_ns();
     time_t seconds = (time_t)(now_ns / WF_NS_PER_S);
-    char line[2048];
+    char line[2048], facts[2048];
     struct tm tm;
     va_list ap;
     size_t at;
@@ -41,15 +42,12 @@ void wf_log_line(wf_log_level level, const char *event, const char *fmt, ...)
                            (int)(now_ns / WF_NS_PER_MS % 1000), names[level], speaker,
                            speaker[0] ? " " : "", event);
     if (fmt[0]) {
-        int n;
-
         line[at++] = ' ';
         va_start(ap, fmt);
-        n = vsnprintf(line + at, sizeof line - at - 1, fmt, ap);
+        if (vsnprintf(facts, sizeof facts, fmt, ap) < 0)
+            facts[0] = 0;
         va_end(ap);
-        at = n < 0 ? at : at + (size_t)n;
-        if (at > sizeof line - 2)
-            at = sizeof line - 2;
+        at += wf_text_escape(facts, false, line + at, sizeof line - at - 1);
     }
     line[at++] = '\n';
     if (write(STDERR_FILENO, line, at) < 0)

@@ -44,8 +44,11 @@ static size_t end_of(const walk *w)
 
 static wf_status cut_short(const walk *w, wf_err *err)
 {
-    return wf_fail(err, WF_INVALID, NULL, "the bytes end within a %s, at byte %zu",
-                   w->open[w->depth - 1].type->short_name, w->at);
+    if (w->depth == 1)
+        return wf_fail(err, WF_INVALID, NULL, "cut short: its %zu bytes end within a field",
+                       w->open[0].end);
+    return wf_fail(err, WF_INVALID, NULL, "damaged at byte %zu of %zu: a %s ends within a field",
+                   w->at, w->open[0].end, w->open[w->depth - 1].type->short_name);
 }
 
 static wf_status read_varint(walk *w, uint64_t *out, wf_err *err)
@@ -65,15 +68,19 @@ static wf_status read_varint(walk *w, uint64_t *out, wf_err *err)
             return WF_OK;
         }
     }
-    return wf_fail(err, WF_INVALID, NULL, "a number of more than 10 bytes, at byte %zu", w->at);
+    return wf_fail(err, WF_INVALID, NULL,
+                   "damaged at byte %zu of %zu: a number of more than 10 bytes", w->at,
+                   w->open[0].end);
 }
 
 static wf_status skip(walk *w, uint64_t n, wf_err *err)
 {
     if (n > end_of(w) - w->at)
         return wf_fail(err, WF_INVALID, NULL,
-                       "a field of %s claims %" PRIu64 " bytes at byte %zu, where %zu are left",
-                       w->open[w->depth - 1].type->short_name, n, w->at, end_of(w) - w->at);
+                       "cut short or damaged: %zu bytes are there, and a field of %s at byte %zu "
+                       "claims %" PRIu64 " bytes, where %zu are left",
+                       w->open[0].end, w->open[w->depth - 1].type->short_name, w->at, n,
+                       end_of(w) - w->at);
     w->at += n;
     return WF_OK;
 }
@@ -117,8 +124,9 @@ static wf_status walk_field(walk *w, wf_err *err)
                        w->limits->max_fields, begin);
     WF_TRY(read_varint(w, &tag, err));
     if (tag >> 3 == 0 || tag >> 3 > (UINT32_C(1) << 29) - 1)
-        return wf_fail(err, WF_INVALID, NULL, "field number %" PRIu64 " at byte %zu", tag >> 3,
-                       begin);
+        return wf_fail(err, WF_INVALID, NULL,
+                       "damaged at byte %zu of %zu: field number %" PRIu64 " is none", begin,
+                       w->open[0].end, tag >> 3);
     switch ((enum wire_type)(tag & 7)) {
     case VARINT:
         return read_varint(w, &ignored, err);
@@ -132,8 +140,9 @@ static wf_status walk_field(walk *w, wf_err *err)
     case GROUP_END:
         break;
     }
-    return wf_fail(err, WF_INVALID, NULL, "wire type %u at byte %zu is none that weft reads",
-                   (unsigned)(tag & 7), begin);
+    return wf_fail(err, WF_INVALID, NULL,
+                   "damaged at byte %zu of %zu: wire type %u is none that weft reads", begin,
+                   w->open[0].end, (unsigned)(tag & 7));
 }
 
 wf_status wf_pb_check(const ProtobufCMessageDescriptor *type, const void *data, size_t n,

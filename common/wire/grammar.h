@@ -16,8 +16,10 @@ typedef enum wf_kind {
     WF_WELCOME,   /* the answer, with the other start */
     WF_REFUSE,    /* the answer to a hello that may not come in: a sentence */
     WF_RESET,     /* "I do not know this link; say hello" */
-    WF_PING,      /* only an acknowledgement, and a sign of life */
+    WF_PING,      /* acknowledges, and names the last message that was sent before it (link.h) */
     WF_BEAT,      /* a sign of life from a task whose main thread computes; outside any link */
+    WF_RESEND,    /* the answer to a ping: what follows `ack` has not arrived (link.h) */
+    WF_BYE,       /* the sender closes its net: its links are over */
 
     WF_REGISTER = 16, /* task -> master: what I hold */
     WF_VIEW,          /* master -> ps: who lives */
@@ -37,9 +39,8 @@ typedef enum wf_kind {
     WF_SPLIT_DONE,      /* worker -> master: all its pushes are acknowledged */
     WF_SPLIT_DONE_OK,   /* master -> worker: that is on disk */
     WF_PROGRESS,        /* worker -> master: steps, losses, position in open splits */
-    WF_EVAL,            /* master -> chief: evaluate now */
-    WF_EVAL_TAKEN,      /* chief -> master: the weights of the instant are in hand */
-    WF_EVAL_RESULT,
+    WF_EVAL,            /* master -> worker: evaluate these records */
+    WF_EVAL_RESULT = 39,
 
     WF_CUT_DUE = 48, /* worker -> master: the place for a checkpoint is reached */
     WF_CUT_OPEN,     /* master -> worker: hold at the next step boundary */
@@ -58,10 +59,12 @@ typedef enum wf_kind {
     WF_PUSH,
     WF_PUSH_OK, /* ps -> worker: the named slices of this step are applied */
     WF_DENIED,  /* ps -> worker: not in the view or generation; wait for the master's word */
+    WF_LIST_OK, /* ps -> worker: the list is registered, pulls and pushes are welcome */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,
-    WF_DIED /* supervisor -> master: a task's process ended */
+    WF_DIED, /* supervisor -> master: a task's process ended */
+    WF_N_KINDS
 } wf_kind;
 
 /* What a dismissal asks for, in the header's `request`. */

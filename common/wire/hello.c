@@ -12,6 +12,7 @@
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 wf_link_conf wf_hello_link_conf(const wf_net *n, const peer *p)
@@ -21,7 +22,7 @@ wf_link_conf wf_hello_link_conf(const wf_net *n, const peer *p)
         .first = p->first,
         .peer_first = p->peer_first,
         .credit_bytes = n->conf.credit_bytes,
-        .resend_ns = n->conf.resend_ns,
+        .probe_ns = n->conf.probe_ns,
         .ack_delay_ns = n->conf.ack_delay_ns,
     };
 }
@@ -69,6 +70,8 @@ void wf_hello_say(wf_net *n, peer *p, int64_t now_ns)
               &body.base);
     p->last_sent_ns = now_ns;
     p->hello_at_ns = now_ns + p->hello_wait_ns;
+    if (p->link) /* the longer it is silent, the more seldom it is asked */
+        p->hello_at_ns += (now_ns - p->pub.last_heard_ns) / WF_NET_SILENCE_PART;
     p->hello_wait_ns = WF_MIN(2 * p->hello_wait_ns, 10 * n->conf.hello_ns);
 }
 
@@ -110,14 +113,17 @@ static void open_link(wf_net *n, peer *p, int64_t now_ns)
     }
     p->pub.up = true;
     p->up_owed = true;
-    p->silent_told = false;
+    p->delay[0] = 0;
     p->pub.last_heard_ns = now_ns;
+    wf_net_activate(n, p);
+    wf_net_will_send(n, p);
 }
 
 void wf_hello_lose(wf_net *n, peer *p)
 {
     bool told = p->pub.up && !p->up_owed; /* the role has heard of the link */
 
+    p->resent = wf_net_resent_bytes(&p->pub);
     wf_link_free(&p->link);
     wf_link_free(&p->waiting);
     p->up_owed = false;
@@ -128,20 +134,12 @@ void wf_hello_lose(wf_net *n, peer *p)
         p->attempt++;
         p->hello_at_ns = 0;
         p->hello_wait_ns = n->conf.hello_ns;
+        wf_net_wake_at(n, 0);
     } else {
         p->gone = true;
+        wf_net_unname_accepted(n, p);
     }
-}
-
-peer *wf_hello_accepted(const wf_net *n, uint64_t incarnation)
-{
-    for (size_t i = 0; i < n->n_peers; i++) {
-        peer *p = n->peers[i];
-
-        if (!p->dialled && !p->gone && p->pub.incarnation == incarnation)
-            return p;
-    }
-    return NULL;
+    wf_net_activate(n, p);
 }
 
 static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *err)
@@ -180,20 +178,54 @@ void wf_hello_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t seq
     wf_net_send_loose(n, t, to, reset);
 }
 
+/* A new link for a task that is let in. */
+static wf_status take_in(wf_net *n, const wf_route *from, const wf_msg *m, const wf_hello *hello,
+                         int64_t now_ns, wf_err *err)
+{
+    peer *p = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_net_add_peer(n, false, hello->task, &p, err));
+    p->pub.incarnation = hello->incarnation;
+    p->pub.pid = hello->pid;
+    p->transport = n->listener;
+    p->route = *from;
+    p->first = wf_hello_first(n);
+    p->peer_first = m->head.sequence;
+    p->attempt = m->head.request;
+    rc = wf_net_name_accepted(n, p, err);
+    if (rc != WF_OK) {
+        wf_net_remove_peer(n, p);
+        return rc;
+    }
+    open_link(n, p, now_ns);
+    say_welcome(n, p, now_ns);
+    return WF_OK;
+}
+
+/* A hello over a link that is known: our welcome was lost, or it asks, perhaps by a new connection.
+ * The ping finds what was lost with the old one. */
+static void greet_again(wf_net *n, peer *p, const wf_route *from, int64_t now_ns)
+{
+    p->route = *from;
+    p->pub.last_heard_ns = now_ns;
+    say_welcome(n, p, now_ns);
+    wf_net_ping(n, p, now_ns);
+}
+
 static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
                          int64_t now_ns)
 {
     wf_hello hello = {
-        {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release};
-    peer *p = wf_hello_accepted(n, m->head.incarnation);
+        {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release, now_ns};
+    peer *p = wf_net_accepted(n, m->head.incarnation);
+    char text[32];
     wf_err err;
     wf_status rc;
 
     if (p && p->link && p->peer_first == m->head.sequence &&
-        (!m->head.ack || m->head.ack == p->first)) { /* our welcome was lost, or it asks */
-        p->route = *from;
-        p->pub.last_heard_ns = now_ns;
-        say_welcome(n, p, now_ns);
+        (!m->head.ack || m->head.ack == p->first)) {
+        greet_again(n, p, from, now_ns);
         return;
     }
     if (m->head.ack) {
@@ -209,33 +241,23 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
         rc = n->conf.admit(n->conf.admit_arg, &hello, &err);
     if (rc == WF_OK && p)
         wf_hello_lose(n, p);
-    p = NULL;
     if (rc == WF_OK)
-        rc = wf_net_add_peer(n, &p, &err);
-    if (rc != WF_OK) {
-        refuse(n, n->listener, from, m->head.sequence, &err);
+        rc = take_in(n, from, m, &hello, now_ns, &err);
+    if (rc == WF_OK)
         return;
-    }
-    p->pub.task = hello.task;
-    p->pub.incarnation = hello.incarnation;
-    p->pub.pid = hello.pid;
-    p->pub.address = p->address;
-    p->transport = n->listener;
-    p->route = *from;
-    p->first = wf_hello_first(n);
-    p->peer_first = m->head.sequence;
-    p->attempt = m->head.request;
-    open_link(n, p, now_ns);
-    say_welcome(n, p, now_ns);
+    wf_net_count_bad(n, rc == WF_AGAIN ? WF_BAD_CROWD : WF_BAD_HELLO,
+                     wf_task_str(hello.task, text, sizeof text), err.what, now_ns);
+    refuse(n, n->listener, from, m->head.sequence, &err);
 }
 
 void wf_hello_on_hello(wf_net *n, const wf_route *from, const wf_msg *m, int64_t now_ns)
 {
     Weft__Hello *body = NULL;
+    wf_err err = {0};
 
     if (m->head.incarnation == 0 || m->head.sequence == 0 ||
-        wf_control_get(m, &weft__hello__descriptor, &body, NULL) != WF_OK) {
-        n->bad_messages++;
+        wf_control_get(m, &weft__hello__descriptor, &body, &err) != WF_OK) {
+        wf_net_count_bad(n, WF_BAD_BODY, "a hello", err.what, now_ns);
         return;
     }
     accept_hello(n, from, m, body, now_ns);
@@ -246,9 +268,10 @@ void wf_hello_on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
 {
     Weft__Welcome *body = NULL;
     bool known = p->link != NULL;
+    wf_err err = {0};
 
-    if (wf_control_get(m, &weft__welcome__descriptor, &body, NULL) != WF_OK) {
-        n->bad_messages++;
+    if (wf_control_get(m, &weft__welcome__descriptor, &body, &err) != WF_OK) {
+        wf_net_count_bad(n, WF_BAD_BODY, p->address, err.what, now_ns);
         return;
     }
     if (body->echo != p->first) {
@@ -269,19 +292,24 @@ void wf_hello_on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
     open_link(n, p, now_ns);
 }
 
-void wf_hello_on_refuse(wf_net *n, peer *p, const wf_msg *m)
+/* A place that is not free yet is asked for again; any other refusal is final. */
+void wf_hello_on_refuse(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
 {
     Weft__Refuse *body = NULL;
+    wf_err err = {0};
 
-    if (wf_control_get(m, &weft__refuse__descriptor, &body, NULL) != WF_OK) {
-        n->bad_messages++;
+    if (wf_control_get(m, &weft__refuse__descriptor, &body, &err) != WF_OK) {
+        wf_net_count_bad(n, WF_BAD_BODY, p->address, err.what, now_ns);
         return;
     }
-    if (body->echo == p->first && !p->refused) {
+    if (body->echo == p->first && !p->refused && body->status == WF_AGAIN) {
+        snprintf(p->delay, sizeof p->delay, "%.*s", (int)sizeof p->delay - 1, body->what);
+    } else if (body->echo == p->first && !p->refused) {
         p->refused = true;
         wf_fail(&p->refusal, (wf_status)body->status, body->mend, "%s", body->what);
         if (p->refusal.status == WF_OK)
             p->refusal.status = WF_PROTO;
+        wf_net_activate(n, p);
     }
     wf_control_free(&body);
 }

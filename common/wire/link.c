@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/link.c - a sliding window of WINDOW messages each way.
  *
- * Lost messages are rare (ZeroMQ runs over TCP), so a resend starts again at the oldest
- * unacknowledged message and goes on to the newest; the receiver keeps what came early, and drops
- * what it has.
+ * Lost messages are rare (ZeroMQ runs over TCP), so a resend starts at the first message that the
+ * receiver lacks and goes on to the newest; the receiver keeps what came early, and drops what it
+ * has.
  */
 #include "common/wire/link.h"
 #include "common/base/size.h"
+#include "common/wire/grammar.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 512, ACK_EVERY = WINDOW / 8, MAX_BACKOFF = 4 };
+enum { WINDOW = 512, ACK_EVERY = WINDOW / 8, MAX_BACKOFF = 3 };
 
 struct wf_link {
     wf_link_conf conf;
@@ -23,14 +24,19 @@ struct wf_link {
     uint64_t next_order;
     wf_msg *flight[WINDOW];        /* by sequence % WINDOW */
     uint64_t next_sequence, acked; /* in flight: acked < sequence < next_sequence */
-    uint64_t resend_from;          /* sequences from here on are to be sent (again) */
+    uint64_t send_from;            /* sequences from here on are to be sent (again) */
+    uint64_t sent_most;            /* the highest sequence that was ever sent */
+    bool last_again;               /* wf_link_next gave a message that had been sent before */
+    uint32_t round;                /* counts how often send_from went back */
+    uint64_t resent_bytes;
     size_t flight_bytes;
-    int64_t resend_at_ns;
-    int backoff;
+    int64_t probe_at_ns; /* INT64_MAX: nothing is in flight */
+    int backoff;         /* of probes, while no acknowledgement comes */
     /* receiving */
     wf_msg *early[WINDOW]; /* by sequence % WINDOW; arrived, not yet taken */
     size_t early_bytes;
-    uint64_t taken; /* the last sequence that wf_link_take gave out */
+    uint64_t arrived; /* all up to this one are here; at least `taken` */
+    uint64_t taken;   /* the last sequence that wf_link_take gave out */
     uint64_t ack_sent;
     size_t unacked_bytes; /* taken since ack_sent */
     int64_t ack_due_ns;   /* INT64_MAX: none is owed */
@@ -51,10 +57,10 @@ wf_status wf_link_new(const wf_link_conf *conf, wf_msg_pool *pool, wf_link **out
 void wf_link_begin(wf_link *l, const wf_link_conf *conf)
 {
     l->conf = *conf;
-    l->acked = conf->first;
-    l->next_sequence = l->resend_from = conf->first + 1;
-    l->taken = l->ack_sent = conf->peer_first;
-    l->resend_at_ns = INT64_MAX;
+    l->acked = l->sent_most = conf->first;
+    l->next_sequence = l->send_from = conf->first + 1;
+    l->taken = l->arrived = l->ack_sent = conf->peer_first;
+    l->probe_at_ns = INT64_MAX;
     l->ack_due_ns = INT64_MAX;
 }
 
@@ -134,22 +140,26 @@ static wf_msg *pop(wf_link *l)
     return top;
 }
 
-/* Moves the head of the queue into flight, if window and credit allow. */
+/* Whether window and credit allow the head of the queue to go (L2). */
+static bool may_admit(const wf_link *l)
+{
+    return l->queued > 0 && l->next_sequence - l->acked <= WINDOW &&
+           (l->flight_bytes == 0 ||
+            l->flight_bytes + wf_msg_bytes(l->queue[0]) <= l->conf.credit_bytes);
+}
+
+/* Moves the head of the queue into flight. */
 static void admit(wf_link *l)
 {
-    size_t bytes;
     wf_msg *m;
 
-    if (l->queued == 0 || l->next_sequence - l->acked > WINDOW)
-        return;
-    bytes = wf_msg_bytes(l->queue[0]);
-    if (l->flight_bytes > 0 && l->flight_bytes + bytes > l->conf.credit_bytes)
+    if (!may_admit(l))
         return;
     m = pop(l);
     m->head.sequence = l->next_sequence++;
     m->head.incarnation = l->conf.incarnation;
     l->flight[m->head.sequence % WINDOW] = m;
-    l->flight_bytes += bytes;
+    l->flight_bytes += wf_msg_bytes(m);
 }
 
 static void no_ack_owed(wf_link *l)
@@ -159,42 +169,83 @@ static void no_ack_owed(wf_link *l)
     l->ack_due_ns = INT64_MAX;
 }
 
-static int64_t resend_wait(const wf_link *l)
+static void plan_probe(wf_link *l, int64_t now_ns)
 {
-    return l->conf.resend_ns << l->backoff;
+    l->probe_at_ns =
+        l->acked + 1 == l->next_sequence ? INT64_MAX : now_ns + (l->conf.probe_ns << l->backoff);
 }
 
 const wf_msg *wf_link_next(wf_link *l, int64_t now_ns)
 {
     wf_msg *m;
 
-    if (now_ns >= l->resend_at_ns && l->acked + 1 < l->next_sequence) {
-        l->resend_from = l->acked + 1;
-        l->backoff = WF_MIN(l->backoff + 1, MAX_BACKOFF);
-        l->resend_at_ns = now_ns + resend_wait(l);
-    }
-    if (l->resend_from == l->next_sequence)
+    if (l->send_from == l->next_sequence)
         admit(l);
-    if (l->resend_from == l->next_sequence)
+    if (l->send_from == l->next_sequence)
         return NULL;
-    m = l->flight[l->resend_from++ % WINDOW];
+    m = l->flight[l->send_from % WINDOW];
+    l->last_again = l->sent_most - l->acked >= l->send_from - l->acked;
+    if (l->last_again)
+        l->resent_bytes += wf_msg_bytes(m);
+    else
+        l->sent_most = l->send_from;
+    l->send_from++;
     m->head.ack = l->taken;
     no_ack_owed(l);
-    if (l->resend_at_ns == INT64_MAX)
-        l->resend_at_ns = now_ns + resend_wait(l);
+    if (l->probe_at_ns == INT64_MAX)
+        plan_probe(l, now_ns);
     return m;
 }
 
-bool wf_link_ack_due(const wf_link *l, int64_t now_ns)
+void wf_link_unsent(wf_link *l)
 {
-    return now_ns >= l->ack_due_ns || l->taken - l->ack_sent >= ACK_EVERY ||
-           l->unacked_bytes > l->conf.credit_bytes / 4;
+    l->send_from--;
+    if (l->last_again)
+        l->resent_bytes -= wf_msg_bytes(l->flight[l->send_from % WINDOW]);
+    else
+        l->sent_most--;
 }
 
-uint64_t wf_link_ack(wf_link *l)
+bool wf_link_ping_due(const wf_link *l, int64_t now_ns)
 {
+    return now_ns >= l->ack_due_ns || now_ns >= l->probe_at_ns ||
+           l->taken - l->ack_sent >= ACK_EVERY || l->unacked_bytes > l->conf.credit_bytes / 4;
+}
+
+void wf_link_ping(wf_link *l, int64_t now_ns, wf_header *ping)
+{
+    if (now_ns >= l->probe_at_ns)
+        l->backoff = WF_MIN(l->backoff + 1, MAX_BACKOFF);
+    plan_probe(l, now_ns);
     no_ack_owed(l);
-    return l->taken;
+    ping->ack = l->taken;
+    ping->request = (uint32_t)(l->send_from - 1);
+    ping->step = l->round;
+    ping->cut = l->acked + 1 != l->next_sequence;
+}
+
+bool wf_link_on_ping(wf_link *l, int64_t now_ns, const wf_header *ping, wf_header *resend)
+{
+    uint32_t behind = ping->request - (uint32_t)l->arrived;
+
+    if (ping->cut)
+        l->ack_due_ns = now_ns; /* the last one may have been lost */
+    if (behind == 0 || behind > WINDOW)
+        return false;
+    *resend = (wf_header){.kind = WF_RESEND, .ack = l->arrived, .step = ping->step};
+    return true;
+}
+
+void wf_link_on_resend(wf_link *l, int64_t now_ns, const wf_header *resend)
+{
+    uint64_t from = resend->ack + 1;
+
+    if (resend->step != l->round || resend->ack - l->acked >= l->send_from - 1 - l->acked)
+        return; /* answered by an earlier round, of another link, or nothing is lacking */
+    l->send_from = from;
+    l->round++;
+    l->backoff = 0;
+    plan_probe(l, now_ns);
 }
 
 static void on_ack(wf_link *l, int64_t now_ns, uint64_t ack)
@@ -210,10 +261,12 @@ static void on_ack(wf_link *l, int64_t now_ns, uint64_t ack)
         wf_msg_free(l->pool, m);
     }
     l->acked = ack;
-    if (l->resend_from - (ack + 1) >= l->next_sequence - ack) /* it was behind */
-        l->resend_from = ack + 1;
+    if (l->send_from - (ack + 1) >= l->next_sequence - ack) /* it was behind */
+        l->send_from = ack + 1;
+    if (l->sent_most - ack > WINDOW)
+        l->sent_most = ack;
     l->backoff = 0;
-    l->resend_at_ns = l->acked + 1 == l->next_sequence ? INT64_MAX : now_ns + resend_wait(l);
+    plan_probe(l, now_ns);
 }
 
 bool wf_link_may_hold(const wf_link *l, uint64_t sequence)
@@ -248,6 +301,8 @@ void wf_link_on_message(wf_link *l, int64_t now_ns, wf_msg **m)
     l->early_bytes += wf_msg_bytes(*m);
     l->early[sequence % WINDOW] = *m;
     *m = NULL;
+    while (l->arrived - l->taken < WINDOW && l->early[(l->arrived + 1) % WINDOW])
+        l->arrived++;
 }
 
 wf_msg *wf_link_take(wf_link *l, int64_t now_ns)
@@ -277,7 +332,22 @@ bool wf_link_in_flight(const wf_link *l, uint64_t sequence)
 
 int64_t wf_link_deadline(const wf_link *l)
 {
-    return WF_MIN(l->resend_at_ns, l->ack_due_ns);
+    return WF_MIN(l->probe_at_ns, l->ack_due_ns);
+}
+
+size_t wf_link_queued_bytes(const wf_link *l)
+{
+    return l->queued_bytes;
+}
+
+size_t wf_link_flight_bytes(const wf_link *l)
+{
+    return l->flight_bytes;
+}
+
+uint64_t wf_link_resent_bytes(const wf_link *l)
+{
+    return l->resent_bytes;
 }
 
 uint64_t wf_link_out_of_window(const wf_link *l)

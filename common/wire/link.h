@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/link.h - one ordered, lossless stream of messages each way between two incarnations.
  *
- * ZeroMQ throws away what is queued when a connection breaks, so order and delivery are made here:
+ * ZeroMQ drops what is queued when a connection breaks, so order and delivery are made here:
  * sequence numbers, cumulative acknowledgements, resends. No socket and no clock: messages and the
  * time go in, messages to be sent come out.
+ *
+ * Nothing is sent again because time has passed: a peer that computes for a minute reads nothing,
+ * and has lost nothing. A connection keeps order, so a ping that names the last message sent before
+ * it proves a loss: if that message has not arrived when the ping has, the receiver answers with
+ * WF_RESEND, and only then does the sender go back. Each time it goes back it begins a new round; a
+ * ping carries the round, a resend request echoes it, and a request of an older round is void.
  *
  * Invariants
  *   L1  messages are taken in the order in which they left the sender's queue, each once
@@ -11,6 +17,7 @@
  *       larger than the credit by itself; a receiver holds no more than twice that of what came
  *       early
  *   L3  what was handed to wf_link_send is delivered if the peer's incarnation lives long enough
+ *   L4  over a connection that neither breaks nor damages a message, nothing is sent twice
  *
  * The first sequence number of each side is random and told in the hello, so that a message of an
  * older link between the same two is not mistaken for one of this link.
@@ -18,6 +25,7 @@
 #ifndef WF_WIRE_LINK_H
 #define WF_WIRE_LINK_H
 
+#include "common/wire/header.h"
 #include "common/wire/msg.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +36,7 @@ typedef struct wf_link_conf {
     uint64_t incarnation;       /* this side's, written into each message */
     uint64_t first, peer_first; /* the sequence numbers before the first message of each side */
     size_t credit_bytes;        /* L2 */
-    int64_t resend_ns;          /* without an acknowledgement for so long, send again; doubles */
+    int64_t probe_ns;           /* unacknowledged messages are followed by a ping after so long */
     int64_t ack_delay_ns;       /* an acknowledgement waits so long for a message to ride on */
 } wf_link_conf;
 
@@ -51,10 +59,19 @@ WF_MUST_USE wf_status wf_link_send(wf_link *l, wf_lane lane, uint64_t key, wf_ms
 /* The next message that may be sent now, borrowed until the next call on the link, with its
  * sequence and acknowledgement set; NULL when there is none (empty, or the credit is used up). */
 const wf_msg *wf_link_next(wf_link *l, int64_t now_ns);
-/* Whether the peer is owed an acknowledgement that no message has carried. */
-bool wf_link_ack_due(const wf_link *l, int64_t now_ns);
-/* The acknowledgement for a message outside the sequence; the link then owes none. */
-uint64_t wf_link_ack(wf_link *l);
+/* The transport refused the message that wf_link_next gave last: it is the next one again. */
+void wf_link_unsent(wf_link *l);
+/* Whether a ping is due: the peer is owed an acknowledgement that no message has carried, or what
+ * is in flight has not been acknowledged for a while. */
+bool wf_link_ping_due(const wf_link *l, int64_t now_ns);
+/* Writes what a ping says of the link: the acknowledgement, the last message sent, the round, and
+ * whether an acknowledgement is waited for. */
+void wf_link_ping(wf_link *l, int64_t now_ns, wf_header *ping);
+/* A ping arrived. True if messages that it says were sent before it have not: then *resend is what
+ * a WF_RESEND says. Its acknowledgement is for wf_link_on_message. */
+bool wf_link_on_ping(wf_link *l, int64_t now_ns, const wf_header *ping, wf_header *resend);
+/* A WF_RESEND arrived: goes back to the first message that the peer lacks. */
+void wf_link_on_resend(wf_link *l, int64_t now_ns, const wf_header *resend);
 
 /* Whether a message with this sequence can be of this link: inside the window around what was
  * taken, or outside the sequence (0). */
@@ -69,9 +86,14 @@ wf_msg *wf_link_take(wf_link *l, int64_t now_ns);
 bool wf_link_idle(const wf_link *l);
 /* Whether `sequence` is of a message sent on this link and not acknowledged yet. */
 bool wf_link_in_flight(const wf_link *l, uint64_t sequence);
-/* The time at which wf_link_next or wf_link_ack_due may have something to say, if nothing else
- * happens; INT64_MAX when never. */
+/* The time at which a ping is due if nothing else happens; INT64_MAX when never. */
 int64_t wf_link_deadline(const wf_link *l);
+/* Bytes that wait to be sent and are not in flight: what a slow peer costs (backpressure). */
+size_t wf_link_queued_bytes(const wf_link *l);
+/* Bytes sent and not acknowledged. */
+size_t wf_link_flight_bytes(const wf_link *l);
+/* Bytes of all messages that were sent more than once. */
+uint64_t wf_link_resent_bytes(const wf_link *l);
 /* For tests: messages that lay too far ahead to be kept. */
 uint64_t wf_link_out_of_window(const wf_link *l);
 

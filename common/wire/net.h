@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/net.h - the front door of common/wire: a process's links to its peers.
  *
- * A net says hello and answers it, checks every message against the grammar, keeps a link for each
- * peer incarnation, sends signs of life, and hands the role what happened as events. It reads no
- * clock and opens no socket: transports and the time are given. One thread owns a net.
+ * A net says hello and answers it, checks every message against the grammar and every payload
+ * against its checksum, keeps a link for each peer incarnation, sends pings, and hands the role
+ * what happened as events. It reads no clock and opens no socket: transports and the time are
+ * given. One thread owns a net.
  *
  *   dialled peer:   DIALLING --welcome--> UP --reset, new incarnation--> DIALLING (event DOWN)
- *   accepted peer:  (hello) UP --silent for gone_ns, or a new hello--> gone (event DOWN)
+ *                   DIALLING --refused with WF_AGAIN--> DIALLING    --refused--> event REFUSED
+ *   accepted peer:  (hello) UP --silent for gone_ns unless `keep`, or a new hello--> gone (DOWN)
+ *
+ * A peer is known by its incarnation, not by its connection: each message of an accepted peer
+ * brings the route for the answers, so a connection may break and come back without a word.
+ *
+ * What an event costs does not depend on the number of peers: those with something to take or to
+ * send are in lists; all are looked at only when one of them has a deadline, and not more often
+ * than once a millisecond.
  *
  * Invariants
  *   N1  after EV_UP for a peer, messages flow on a fresh link; nothing of an older link arrives
  *   N2  a peer pointer is valid from EV_UP (dialled: from wf_net_dial) until its EV_DOWN was taken
- *       (dialled: until wf_net_hang_up)
+ *       or wf_net_drop was called (dialled: until wf_net_hang_up)
+ *   N3  a message whose payload is damaged is not acknowledged; it counts as lost
  */
 #ifndef WF_WIRE_NET_H
 #define WF_WIRE_NET_H
@@ -34,6 +44,8 @@ typedef struct wf_peer {
     bool up;
     int64_t last_heard_ns;
     const char *address; /* of a dialled one, for messages */
+    const char *delay;   /* of a dialled one: why it does not let us in yet; "" */
+    bool keep;           /* the role's: an accepted peer is kept however long it is silent */
     void *user;          /* the role's own */
 } wf_peer;
 
@@ -42,24 +54,30 @@ typedef struct wf_hello {
     wf_task task;
     uint64_t incarnation, pid;
     const char *release;
+    int64_t now_ns; /* when it arrived */
 } wf_hello;
 
 typedef struct wf_net_conf {
     wf_task self;
     uint64_t incarnation;
     uint64_t pid;
-    const char *cluster; /* copied; a hello of another cluster is refused */
-    size_t credit_bytes; /* in flight to each peer */
-    int64_t hello_ns;    /* between two hellos */
-    int64_t ping_ns;     /* a peer hears from us at least so often */
-    int64_t silent_ns;   /* EV_SILENT after so long without a word */
-    int64_t gone_ns;     /* an accepted peer is forgotten after so long */
-    int64_t resend_ns, ack_delay_ns;
+    const char *cluster;    /* copied; a hello of another cluster is refused */
+    size_t credit_bytes;    /* in flight to each peer */
+    uint32_t accepted_most; /* peers that are let in at one time */
+    int64_t hello_ns;       /* between two hellos */
+    int64_t ping_ns;        /* between two messages to a peer, at most, while it answers */
+    int64_t gone_ns;        /* an accepted peer that is silent so long is forgotten */
+    int64_t probe_ns, ack_delay_ns;
     uint64_t (*random_id)(void *arg); /* sequence starts; never 0 */
     void *random_arg;
-    /* Whether a task may come in: WF_OK, or the error that it is told. NULL: any. */
+    /* Whether a task may come in: WF_OK, or the error that it is told; after WF_AGAIN it asks again
+     * later. NULL: any. */
     wf_status (*admit)(void *arg, const wf_hello *hello, wf_err *err);
     void *admit_arg;
+    /* A beat of an incarnation that has no link here: its main thread may be in a long call since
+     * before this net began. The message is borrowed. NULL: dropped. */
+    void (*on_stranger)(void *arg, const wf_msg *beat, int64_t now_ns);
+    void *stranger_arg;
 } wf_net_conf;
 
 /* Times and credit as weft runs with them; self, incarnation, cluster are the caller's to set. */
@@ -68,22 +86,22 @@ wf_net_conf wf_net_defaults(void);
 typedef enum wf_event_kind {
     WF_EV_UP = 1,  /* the link is fresh, in both directions */
     WF_EV_DOWN,    /* the peer forgot us, changed its incarnation, or is gone */
-    WF_EV_SILENT,  /* nothing heard for silent_ns; comes once per silence */
     WF_EV_REFUSED, /* the peer will not have us: `err` says why; it is not dialled again */
-    WF_EV_MESSAGE
+    WF_EV_MESSAGE,
+    WF_EV_BEAT /* a sign of life of an accepted peer, outside the link; has a message too */
 } wf_event_kind;
 
 typedef struct wf_event {
     wf_event_kind kind;
     wf_peer *peer;
-    wf_msg *msg; /* of EV_MESSAGE: the taker owns it and gives it back with wf_net_free_msg */
+    wf_msg *msg; /* of EV_MESSAGE and EV_BEAT: the taker's, given back with wf_net_free_msg */
     wf_err err;  /* of EV_REFUSED */
 } wf_event;
 
 /* A net that the caller owns. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_net_new(const wf_net_conf *conf, wf_net **out, wf_err *err);
-/* Closes all transports and frees all; what was sent may still leave for linger_ms. NULL is fine.
- */
+/* Closes all transports and frees all; what was sent may still leave for linger_ms, and then peers
+ * that were dialled are told. NULL is fine. */
 void wf_net_free(wf_net **n, int linger_ms);
 
 /* Answers hellos that come in by t; takes *t. At most one. */
@@ -93,6 +111,9 @@ WF_MUST_USE wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, 
                                   wf_peer **out, wf_err *err);
 /* Forgets a dialled peer and closes its transport; *p becomes NULL. */
 void wf_net_hang_up(wf_net *n, wf_peer **p);
+/* Forgets an accepted peer, without an event; what is queued for it is dropped, and it is told so
+ * when it sends again. *p becomes NULL. */
+void wf_net_drop(wf_net *n, wf_peer **p);
 
 /* A message of `kind`, to be filled and sent. */
 WF_MUST_USE wf_status wf_net_msg(wf_net *n, uint16_t kind, wf_msg **out, wf_err *err);
@@ -114,7 +135,31 @@ int64_t wf_net_deadline(const wf_net *n, int64_t now_ns);
 
 /* Transports in use, for wf_zmq_wait; the array is the net's. */
 wf_transport *const *wf_net_transports(const wf_net *n, size_t *count);
-/* Messages dropped because they were no message of weft's, or not allowed here. */
+/* Accepted peers of a role. */
+uint32_t wf_net_accepted_of(const wf_net *n, wf_role role);
+/* Bytes queued for a peer beyond its credit: a slow peer's, for the role to bound. */
+size_t wf_net_queued_bytes(const wf_peer *p);
+/* Bytes queued for a peer or sent to it and not acknowledged. */
+size_t wf_net_owed_bytes(const wf_peer *p);
+/* Bytes sent to a peer more than once, over all links to it. */
+uint64_t wf_net_resent_bytes(const wf_peer *p);
+/* Peers in the order of their places; NULL past the end. */
+const wf_peer *wf_net_peer_at(const wf_net *n, size_t i);
+
+/* Why messages were dropped or a hello was turned away. */
+typedef enum wf_bad {
+    WF_BAD_FRAME = 0, /* no header of weft's, a damaged one, or frames out of bounds */
+    WF_BAD_KIND,      /* not allowed by the grammar, here or from that role */
+    WF_BAD_BODY,      /* a hello or its answer that cannot be read */
+    WF_BAD_PAYLOAD,   /* part table or payload damaged */
+    WF_BAD_HELLO,     /* refused for what it says */
+    WF_BAD_CROWD,     /* refused because there is no place */
+    WF_N_BAD
+} wf_bad;
+uint64_t wf_net_bad(const wf_net *n, wf_bad reason);
+/* The sum of all but refused hellos. */
 uint64_t wf_net_bad_messages(const wf_net *n);
+/* "frame", "kind", ... */
+const char *wf_bad_name(wf_bad reason);
 
 #endif

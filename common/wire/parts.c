@@ -77,31 +77,55 @@ static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
     room = m->frames[p->frame].bytes;
     if (p->offset > room || p->bytes > room - p->offset || p->offset % sizeof(float))
         return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies outside its frame", p->slice);
-    if (p->checksum && p->checksum != wf_part_checksum(wf_part_data(m, p), p->bytes))
-        return wf_fail(err, WF_PROTO, NULL, "the checksum of a part of slice %u differs", p->slice);
+    return WF_OK;
+}
+
+static wf_part read_part(const uint8_t *from)
+{
+    return (wf_part){
+        .slice = wf_get_u32(from),
+        .codec = from[4],
+        .frame = from[5],
+        .offset = wf_get_u64(from + 8),
+        .bytes = wf_get_u64(from + 16),
+        .checksum = wf_get_u64(from + 24),
+    };
+}
+
+/* The number of parts, if the table has the size for it. */
+static wf_status count_parts(const wf_msg *m, uint32_t *n, wf_err *err)
+{
+    size_t bytes = m->head.control_bytes;
+
+    *n = bytes >= WF_PART_TABLE_BYTES ? wf_get_u32(m->control) : 0;
+    if (bytes < WF_PART_TABLE_BYTES || *n > WF_MAX_PARTS ||
+        bytes != WF_PART_TABLE_BYTES + (size_t)*n * WF_PART_BYTES)
+        return wf_fail(err, WF_PROTO, NULL, "a part table of %zu bytes cannot be", bytes);
     return WF_OK;
 }
 
 wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err)
 {
-    const uint8_t *from = m->control;
-    size_t bytes = m->head.control_bytes;
-
-    *n = bytes >= WF_PART_TABLE_BYTES ? wf_get_u32(from) : 0;
-    if (bytes < WF_PART_TABLE_BYTES || *n > WF_MAX_PARTS ||
-        bytes != WF_PART_TABLE_BYTES + (size_t)*n * WF_PART_BYTES)
-        return wf_fail(err, WF_PROTO, NULL, "a part table of %zu bytes cannot be", bytes);
-    from += WF_PART_TABLE_BYTES;
-    for (uint32_t i = 0; i < *n; i++, from += WF_PART_BYTES) {
-        parts[i] = (wf_part){
-            .slice = wf_get_u32(from),
-            .codec = from[4],
-            .frame = from[5],
-            .offset = wf_get_u64(from + 8),
-            .bytes = wf_get_u64(from + 16),
-            .checksum = wf_get_u64(from + 24),
-        };
+    WF_TRY(count_parts(m, n, err));
+    for (uint32_t i = 0; i < *n; i++) {
+        parts[i] = read_part(m->control + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
         WF_TRY(check_part(m, &parts[i], err));
+    }
+    return WF_OK;
+}
+
+wf_status wf_parts_verify(const wf_msg *m, wf_err *err)
+{
+    uint32_t n;
+
+    WF_TRY(count_parts(m, &n, err));
+    for (uint32_t i = 0; i < n; i++) {
+        wf_part p = read_part(m->control + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
+
+        WF_TRY(check_part(m, &p, err));
+        if (p.checksum && p.bytes && p.checksum != wf_part_checksum(wf_part_data(m, &p), p.bytes))
+            return wf_fail(err, WF_CORRUPT, NULL, "the checksum of a part of slice %u differs",
+                           p.slice);
     }
     return WF_OK;
 }

@@ -37,9 +37,12 @@ WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *e
 
 /* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
-/* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame, that the
- * codec is known, and the checksum where there is one. Errors: WF_PROTO. */
+/* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame and that the
+ * codec is known. Checksums were compared when the message arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
+/* Checks the table as wf_parts_get does, and each part's checksum where there is one: net.c calls
+ * it before a message is acknowledged. Errors: WF_PROTO; WF_CORRUPT for a checksum. */
+WF_MUST_USE wf_status wf_parts_verify(const wf_msg *m, wf_err *err);
 /* The control part of WF_PUSH_OK: the slices of the header's step that are applied, n words. */
 WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
 /* Reads them into slices [WF_MAX_PARTS]. Errors: WF_PROTO. */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/zeromq.c - one frame for header and control bytes, one for each payload frame. */
-#include "common/wire/zeromq.h"
+/* common/wire/zeromq.c - contexts, sockets and their options, waiting. */
 #include "common/base/clock.h"
-#include "common/wire/grammar.h"
+#include "common/base/size.h"
 #include "common/wire/owner.h"
+#include "common/wire/zeromq_state.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/resource.h>
 #include <zmq.h>
 
 enum {
@@ -19,25 +20,45 @@ enum {
         (256 << 20) + (64 << 10), /* the largest control message, or a slice, and a margin */
     SOCKET_BUFFER = 4 << 20,      /* a slice goes to the kernel in one call */
     HIGH_WATER = 1024,            /* messages; bytes are bounded by the links' credit */
-    KEEP_BLOCKS_BELOW = 32 << 20  /* the largest that mallopt lets malloc keep */
+    KEEP_BLOCKS_BELOW = 32 << 20, /* the largest that mallopt lets malloc keep */
+    SPARE_FILES = 64,             /* for files, threads of ZeroMQ, newcomers */
+    FILES_A_CONNECTION = 2,
+    MOST_SOCKETS = 65535 /* of ZeroMQ */
 };
 
-struct wf_zmq {
-    void *context;
-};
+/* ZeroMQ ends the process where a socket's own descriptors cannot be made, so the need is known at
+ * the start: a connection has one, and now and then one that is being made. */
+static wf_status raise_limit(uint32_t connections, wf_err *err)
+{
+    rlim_t needed = SPARE_FILES + (rlim_t)connections * FILES_A_CONNECTION;
+    struct rlimit limit;
 
-typedef struct zmq_transport {
-    wf_transport base;
-    void *socket;
-    bool router;
-} zmq_transport;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return wf_fail_errno(err, errno, NULL, "cannot read the limit on open files");
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            return wf_fail_errno(err, errno, NULL, "cannot raise the limit on open files");
+    }
+    if (limit.rlim_cur >= needed)
+        return WF_OK;
+    return wf_fail(err, WF_FULL, "raise it: ulimit -n 65536",
+                   "%u connections need %lu open files, and the limit is %lu", connections,
+                   (unsigned long)needed, (unsigned long)limit.rlim_cur);
+}
 
-wf_status wf_zmq_new(wf_zmq **out, wf_err *err)
+wf_status wf_zmq_new(uint32_t connections, wf_zmq **out, wf_err *err)
 {
     wf_zmq *z = calloc(1, sizeof *z);
+    wf_status rc;
 
     if (!z)
         return wf_fail_nomem(err, sizeof *z);
+    rc = raise_limit(connections, err);
+    if (rc != WF_OK) {
+        free(z);
+        return rc;
+    }
     mallopt(M_MMAP_THRESHOLD, KEEP_BLOCKS_BELOW);
     mallopt(M_TRIM_THRESHOLD, KEEP_BLOCKS_BELOW);
     z->context = zmq_ctx_new();
@@ -45,6 +66,8 @@ wf_status wf_zmq_new(wf_zmq **out, wf_err *err)
         free(z);
         return wf_fail_errno(err, errno, NULL, "cannot start ZeroMQ");
     }
+    zmq_ctx_set(z->context, ZMQ_MAX_SOCKETS,
+                (int)WF_MIN(SPARE_FILES + 2 * connections, (uint32_t)MOST_SOCKETS));
     *out = z;
     return WF_OK;
 }
@@ -59,7 +82,7 @@ void wf_zmq_free(wf_zmq **z)
     *z = NULL;
 }
 
-static int set_int(void *socket, int option, int value)
+int wf_zmq_set_int(void *socket, int option, int value)
 {
     return zmq_setsockopt(socket, option, &value, sizeof value);
 }
@@ -69,24 +92,26 @@ static int set_options(void *socket)
     int64_t frame_limit = FRAME_LIMIT;
     int failed = 0;
 
-    failed |= set_int(socket, ZMQ_LINGER, 0);
-    failed |= set_int(socket, ZMQ_SNDHWM, HIGH_WATER);
-    failed |= set_int(socket, ZMQ_RCVHWM, HIGH_WATER);
+    failed |= wf_zmq_set_int(socket, ZMQ_LINGER, 0);
+    failed |= wf_zmq_set_int(socket, ZMQ_SNDHWM, HIGH_WATER);
+    failed |= wf_zmq_set_int(socket, ZMQ_RCVHWM, HIGH_WATER);
     failed |= zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_limit, sizeof frame_limit);
-    failed |= set_int(socket, ZMQ_HANDSHAKE_IVL, 3000);
-    failed |= set_int(socket, ZMQ_HEARTBEAT_IVL, 1000);
-    failed |= set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 5000);
-    failed |= set_int(socket, ZMQ_HEARTBEAT_TTL, 5000);
-    failed |= set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
-    failed |= set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30);
-    failed |= set_int(socket, ZMQ_TCP_MAXRT, 10000);
-    failed |= set_int(socket, ZMQ_BACKLOG, 512);
-    failed |= set_int(socket, ZMQ_SNDBUF, SOCKET_BUFFER);
-    failed |= set_int(socket, ZMQ_RCVBUF, SOCKET_BUFFER);
+    failed |= wf_zmq_set_int(socket, ZMQ_HANDSHAKE_IVL, 3000);
+    /* A frame of a slice may take long over a slow network, and nothing overtakes it: silence is
+     * judged by bytes (zmq_tend), and ZeroMQ's own deadline only clears up what is left behind. */
+    failed |= wf_zmq_set_int(socket, ZMQ_HEARTBEAT_IVL, 500);
+    failed |= wf_zmq_set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 30000);
+    failed |= wf_zmq_set_int(socket, ZMQ_HEARTBEAT_TTL, 30000);
+    failed |= wf_zmq_set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
+    failed |= wf_zmq_set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30);
+    failed |= wf_zmq_set_int(socket, ZMQ_TCP_MAXRT, 10000);
+    failed |= wf_zmq_set_int(socket, ZMQ_BACKLOG, 512);
+    failed |= wf_zmq_set_int(socket, ZMQ_SNDBUF, SOCKET_BUFFER);
+    failed |= wf_zmq_set_int(socket, ZMQ_RCVBUF, SOCKET_BUFFER);
     return failed;
 }
 
-static bool zmq_ready(wf_transport *t)
+bool wf_zmq_ready(wf_transport *t)
 {
     int events = 0;
     size_t size = sizeof events;
@@ -95,221 +120,37 @@ static bool zmq_ready(wf_transport *t)
     return events & ZMQ_POLLIN;
 }
 
-static void zmq_close_transport(wf_transport *t, int linger_ms)
+void wf_zmq_close(wf_transport *t, int linger_ms)
 {
     zmq_transport *z = (zmq_transport *)t;
 
-    set_int(z->socket, ZMQ_LINGER, linger_ms);
+    wf_zmq_set_int(z->socket, ZMQ_LINGER, linger_ms);
+    if (z->monitor) {
+        zmq_socket_monitor(z->socket, NULL, 0);
+        zmq_close(z->monitor);
+    }
     zmq_close(z->socket);
     free(z);
 }
 
-static void release_frame(void *data, void *hint)
-{
-    wf_buf *buf = hint;
-
-    (void)data;
-    wf_buf_unref(&buf);
-}
-
-static wf_status send_part(void *socket, zmq_msg_t *part, bool more, wf_err *err)
-{
-    int error;
-
-    if (zmq_msg_send(part, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0)
-        return WF_OK;
-    error = errno;
-    zmq_msg_close(part);
-    return wf_fail_errno(err, error, NULL, "cannot send");
-}
-
-static wf_status send_bytes(void *socket, const void *data, size_t n, bool more, wf_err *err)
-{
-    zmq_msg_t part;
-
-    if (zmq_msg_init_size(&part, n) != 0)
-        return wf_fail_nomem(err, n);
-    memcpy(zmq_msg_data(&part), data, n);
-    return send_part(socket, &part, more, err);
-}
-
-static wf_status send_head(void *socket, const wf_msg *m, wf_err *err)
-{
-    zmq_msg_t part;
-    uint8_t *to;
-
-    if (zmq_msg_init_size(&part, WF_HEADER_BYTES + m->head.control_bytes) != 0)
-        return wf_fail_nomem(err, m->head.control_bytes);
-    to = zmq_msg_data(&part);
-    if (m->head.control_bytes)
-        memcpy(to + WF_HEADER_BYTES, m->control, m->head.control_bytes);
-    wf_header_encode(&m->head, to + WF_HEADER_BYTES, to);
-    return send_part(socket, &part, m->n_frames > 0, err);
-}
-
-/* After a first part that went, ZeroMQ takes the others of the same message without fail. */
-static wf_status zmq_send_message(wf_transport *t, const wf_route *to, const wf_msg *m, wf_err *err)
-{
-    zmq_transport *z = (zmq_transport *)t;
-
-    if (z->router)
-        WF_TRY(send_bytes(z->socket, to->bytes, to->size, true, err));
-    WF_TRY(send_head(z->socket, m, err));
-    for (uint32_t i = 0; i < m->n_frames; i++) {
-        const wf_frame *f = &m->frames[i];
-        wf_buf *held = wf_buf_ref(f->buf);
-        zmq_msg_t part;
-
-        if (zmq_msg_init_data(&part, (void *)f->data, f->bytes, release_frame, held) != 0) {
-            wf_buf_unref(&held);
-            return wf_fail_nomem(err, f->bytes);
-        }
-        WF_TRY(send_part(z->socket, &part, i + 1 < m->n_frames, err));
-    }
-    return WF_OK;
-}
-
-static void release_part(void *data, void *hint)
-{
-    zmq_msg_t *part = hint;
-
-    (void)data;
-    zmq_msg_close(part);
-    free(part);
-}
-
-/* A buffer that holds a received part, with its bytes where they are. */
-static wf_buf *hold_part(zmq_msg_t *part)
-{
-    zmq_msg_t *held = malloc(sizeof *held);
-    wf_buf *buf;
-
-    if (!held)
-        return NULL;
-    zmq_msg_init(held);
-    zmq_msg_move(held, part);
-    buf = wf_buf_wrap(zmq_msg_data(held), zmq_msg_size(held), release_part, held);
-    if (!buf)
-        release_part(NULL, held);
-    return buf;
-}
-
-static wf_buf *copy_part(zmq_msg_t *part)
-{
-    wf_buf *buf = wf_buf_new(zmq_msg_size(part));
-
-    if (buf)
-        memcpy(buf->data, zmq_msg_data(part), zmq_msg_size(part));
-    return buf;
-}
-
-/* Makes a frame of the message out of a received part. ZeroMQ leaves what fits into its receive
- * buffer (8 KiB) at any address there; numbers are read in place, so such a part is copied. */
-static bool keep_part(wf_msg *m, zmq_msg_t *part)
-{
-    bool aligned = (uintptr_t)zmq_msg_data(part) % sizeof(double) == 0;
-    wf_buf *buf = aligned ? hold_part(part) : copy_part(part);
-    bool kept;
-
-    if (!buf)
-        return false;
-    kept = wf_msg_add_frame(m, buf, buf->data, buf->bytes, NULL) == WF_OK;
-    wf_buf_unref(&buf);
-    return kept;
-}
-
-/* Reads header and control bytes of the first part into a new message; NULL when they are bad. */
-static wf_msg *decode_head(wf_msg_pool *pool, zmq_msg_t *part)
-{
-    const uint8_t *data = zmq_msg_data(part);
-    const wf_kind_row *row;
-    wf_header head;
-    wf_msg *m = NULL;
-    uint8_t *control;
-
-    if (wf_header_decode(data, zmq_msg_size(part), &head, NULL) != WF_OK)
-        return NULL;
-    row = wf_kind_find(head.kind);
-    if (!row || head.control_bytes > row->control_limit)
-        return NULL;
-    if (wf_msg_new(pool, head.kind, &m, NULL) != WF_OK)
-        return NULL;
-    control = wf_msg_control(m, head.control_bytes);
-    if (!control && head.control_bytes) {
-        wf_msg_free(pool, &m);
-        return NULL;
-    }
-    m->head = head;
-    if (head.control_bytes)
-        memcpy(control, data + WF_HEADER_BYTES, head.control_bytes);
-    return m;
-}
-
-/* Takes part `index` of an arriving message; *m becomes NULL for good when something is wrong. */
-static void take_part(wf_msg_pool *pool, uint32_t index, zmq_msg_t *part, wf_msg **m)
-{
-    if (index == 0)
-        *m = decode_head(pool, part);
-    else if (*m && (index > wf_kind_find((*m)->head.kind)->frames_limit || !keep_part(*m, part)))
-        wf_msg_free(pool, m);
-}
-
-/* One whole message off the socket. False when there is none; *m is NULL for a bad one. */
-static bool receive_one(zmq_transport *z, wf_msg_pool *pool, wf_route *from, wf_msg **m)
-{
-    int routed = z->router ? 1 : 0, index = -routed;
-    bool more = true, fits = true;
-
-    for (*m = NULL; more; index++) {
-        zmq_msg_t part;
-
-        zmq_msg_init(&part);
-        if (zmq_msg_recv(&part, z->socket, ZMQ_DONTWAIT) < 0) {
-            zmq_msg_close(&part);
-            return index > -routed;
-        }
-        more = zmq_msg_more(&part);
-        if (index < 0) {
-            fits = zmq_msg_size(&part) <= sizeof from->bytes;
-            from->size = fits ? (uint8_t)zmq_msg_size(&part) : 0;
-            memcpy(from->bytes, zmq_msg_data(&part), from->size);
-        } else if (fits) {
-            take_part(pool, (uint32_t)index, &part, m);
-        }
-        zmq_msg_close(&part);
-    }
-    return true;
-}
-
-static wf_msg *zmq_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
-{
-    zmq_transport *z = (zmq_transport *)t;
-    wf_msg *m;
-
-    *from = (wf_route){0};
-    while (receive_one(z, pool, from, &m)) {
-        if (m)
-            return m;
-        t->bad_messages++;
-    }
-    return NULL;
-}
-
-static const wf_transport_ops zmq_ops = {
-    .send = zmq_send_message,
-    .receive = zmq_receive,
-    .ready = zmq_ready,
-    .close = zmq_close_transport,
+static const wf_transport_ops router_ops = {
+    .send = wf_zmq_send,
+    .receive = wf_zmq_receive,
+    .ready = wf_zmq_ready,
+    .close = wf_zmq_close,
 };
 
-static wf_status open_socket(wf_zmq *z, int type, zmq_transport **out, wf_err *err)
+wf_status wf_zmq_open(wf_zmq *z, int type, const wf_transport_ops *ops, zmq_transport **out,
+                      wf_err *err)
 {
     zmq_transport *t = calloc(1, sizeof *t);
 
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
-    t->base.ops = &zmq_ops;
+    t->base.ops = ops;
     t->router = type == ZMQ_ROUTER;
+    t->context = z->context;
+    t->fd = -1;
     t->socket = zmq_socket(z->context, type);
     t->base.poll_socket = t->socket;
     if (!t->socket) {
@@ -318,7 +159,7 @@ static wf_status open_socket(wf_zmq *z, int type, zmq_transport **out, wf_err *e
                              "cannot make a socket");
     }
     if (set_options(t->socket) != 0) {
-        zmq_close_transport(&t->base, 0);
+        wf_zmq_close(&t->base, 0);
         return wf_fail(err, WF_IO, "weft needs ZeroMQ 4.3.3 or later",
                        "this ZeroMQ does not know an option that weft sets");
     }
@@ -342,38 +183,16 @@ wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport **out, wf_e
 {
     zmq_transport *t = NULL;
 
-    WF_TRY(open_socket(z, ZMQ_ROUTER, &t, err));
-    set_int(t->socket, ZMQ_ROUTER_MANDATORY, 1);
+    WF_TRY(wf_zmq_open(z, ZMQ_ROUTER, &router_ops, &t, err));
+    wf_zmq_set_int(t->socket, ZMQ_ROUTER_MANDATORY, 1);
+    /* ZeroMQ searches all timers of its thread to stop one, and would stop one for each answer to a
+     * ping. What the dialling side left behind ends by the TTL of that side's own pings. */
+    wf_zmq_set_int(t->socket, ZMQ_HEARTBEAT_TIMEOUT, 0);
     if (zmq_bind(t->socket, address) != 0) {
         int error = errno;
 
-        zmq_close_transport(&t->base, 0);
+        wf_zmq_close(&t->base, 0);
         return bind_failed(address, error, err);
-    }
-    *out = &t->base;
-    return WF_OK;
-}
-
-wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_task self, uint64_t incarnation,
-                      uint8_t channel, wf_transport **out, wf_err *err)
-{
-    uint8_t name[13] = {(uint8_t)(self.role | channel << 4)};
-    zmq_transport *t = NULL;
-
-    wf_put_u32(name + 1, self.index);
-    wf_put_u64(name + 5, incarnation);
-    WF_TRY(open_socket(z, ZMQ_DEALER, &t, err));
-    set_int(t->socket, ZMQ_IMMEDIATE, 1);
-    set_int(t->socket, ZMQ_RECONNECT_IVL, 50);
-    set_int(t->socket, ZMQ_RECONNECT_IVL_MAX, 1000);
-    set_int(t->socket, ZMQ_CONNECT_TIMEOUT, 3000);
-    if (zmq_setsockopt(t->socket, ZMQ_ROUTING_ID, name, sizeof name) != 0 ||
-        zmq_connect(t->socket, address) != 0) {
-        int error = errno;
-
-        zmq_close_transport(&t->base, 0);
-        return wf_fail(err, WF_INVALID, "write tcp://HOST:PORT or ipc://PATH", "cannot dial %s: %s",
-                       address, zmq_strerror(error));
     }
     *out = &t->base;
     return WF_OK;
@@ -382,28 +201,35 @@ wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_task self, uint64_t inc
 static bool any_ready(wf_transport *const t[], size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (zmq_ready(t[i]))
+        if (t[i]->ops->ready && t[i]->ops->ready(t[i]))
             return true;
     return false;
 }
 
+static void spin(wf_transport *const t[], size_t n, int64_t until_ns)
+{
+    while (wf_now_ns() < until_ns && !any_ready(t, n))
+        sched_yield();
+}
+
 void wf_zmq_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, int spin_us)
 {
-    enum { MOST = 64 };
-    zmq_pollitem_t items[MOST + 1];
-    int64_t end_ns = wf_now_ns() + (int64_t)spin_us * 1000;
+    enum { FEW = 64 };
+    zmq_pollitem_t few[FEW], *items = n + 1 <= FEW ? few : calloc(n + 1, sizeof *items);
     int used = 0;
 
-    if (timeout_ms <= 0)
-        spin_us = 0;
-    while (spin_us > 0 && wf_now_ns() < end_ns) {
-        if (any_ready(t, n))
-            return;
-        sched_yield();
+    if (!items) { /* memory is short: what has arrived is looked at every millisecond */
+        poll(NULL, 0, 1);
+        return;
     }
-    for (size_t i = 0; i < n && i < MOST; i++)
-        items[used++] = (zmq_pollitem_t){.socket = t[i]->poll_socket, .events = ZMQ_POLLIN};
+    if (timeout_ms > 0 && spin_us > 0)
+        spin(t, n, wf_now_ns() + (int64_t)spin_us * 1000);
+    for (size_t i = 0; i < n; i++)
+        if (t[i]->poll_socket)
+            items[used++] = (zmq_pollitem_t){.socket = t[i]->poll_socket, .events = ZMQ_POLLIN};
     if (fd >= 0)
         items[used++] = (zmq_pollitem_t){.fd = fd, .events = ZMQ_POLLIN};
     zmq_poll(items, used, timeout_ms);
+    if (items != few)
+        free(items);
 }

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-from weftlib import Cluster, check, main, needs, one_sentence, until
+from weftlib import Cluster, check, main, needs, one_sentence, skip, until
 
 needs("numpy")
 import small  # noqa: E402
@@ -116,8 +116,7 @@ class SmallDisk:
 def a_full_disk_fails_checkpoints_and_not_training(weft):
     with Cluster(weft) as c, SmallDisk(c.path("checkpoints")) as disk:
         if not disk.mounted:
-            print("     skipped: only root may mount a small file system")
-            return
+            skip("only root may mount a small file system")
         small.write_job(c, epochs=100000, every_steps=500)
         c.must("up")
         c.must("submit", "small.yaml")

@@ -50,13 +50,16 @@ class Drill:
                                 lambda j: j["step"] >= goal or j["generation"] != generation,
                                 f"reaches step {goal} of generation {generation}")
 
-    def train_on(self, killed):
+    def train_on(self, killed, run=None):
         """Measures how long training stands still: until the step that the master tells grows. The
-        first that it tells may be old news, and a rollback begins with a smaller one."""
+        first that it tells may be old news, and a rollback begins with a smaller one. What little is
+        left of the job may also be over, and the command that runs it, before this looks."""
         began, seen = time.monotonic(), {}
 
         def moved():
             job = self.c.job("ledger")
+            if run and run.poll() is not None or job and job["state"] == "done":
+                return True
             if not job or job["state"] != "running":
                 return False
             return job["step"] > seen.setdefault(job["generation"], job["step"])
@@ -85,7 +88,7 @@ class Drill:
         check(job and job["state"] == "running", "the job ended before everything was killed")
         self.c.kill_all()
         recovery = self.c.start("recover", "ledger")
-        self.train_on("everything")
+        self.train_on("everything", recovery)
         result = self.c.end_of(recovery)
         check(result.code == 0, f"weft recover: {result}")
         until(lambda: not self.c.processes(), "no process is left", 10)

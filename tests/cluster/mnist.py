@@ -8,9 +8,10 @@ test images, and must come to weft's count, to the last example.
 """
 import gzip
 import os
+import statistics
 import time
 
-from weftlib import Cluster, check, main, needs, shared, until
+from weftlib import Cluster, check, main, needs, shared, skip, until
 
 needs("numpy", "onnx", "onnxruntime")
 import numpy as np  # noqa: E402
@@ -101,10 +102,22 @@ def ten_epochs_reach_97_5_percent(weft):
         print(f"     accuracy {accuracy:.4f} in {c.job('mnist')['elapsed_s']:.1f} s")
 
 
+def others_running():
+    """How many threads of other programs run or wait for a processor, on average over a second."""
+    def now():
+        time.sleep(0.02)  # between two samples
+        with open("/proc/loadavg", encoding="utf-8") as f:
+            return int(f.read().split()[3].split("/")[0]) - 1
+    return statistics.mean(now() for _ in range(50))
+
+
 def the_first_step_is_made_within_half_a_second(weft):
-    """From nothing: the cluster is not up. The best of five: one that others disturb says nothing."""
+    """From nothing: the cluster is not up. The median of seven starts, on a machine that is free."""
+    others = others_running()
+    if others > os.cpu_count() / 2:
+        skip(f"{others:.1f} threads of other programs run: a time would say nothing")
     took = []
-    for _ in range(5):
+    for _ in range(7):
         with Cluster(weft) as c:
             c.env["WEFT_LOSS_LOG"] = c.path("losses")
             began = time.monotonic()
@@ -113,7 +126,8 @@ def the_first_step_is_made_within_half_a_second(weft):
                   "the first step", 20)
             took.append(time.monotonic() - began)
     print("     first step after " + ", ".join(f"{s:.2f} s" for s in took))
-    check(min(took) < START_S, f"the first step comes after {min(took):.2f} s")
+    median = statistics.median(took)
+    check(median < START_S, f"the first step comes after {median:.2f} s")
 
 
 def cut_loss_off(path, to):

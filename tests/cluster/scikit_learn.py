@@ -6,7 +6,6 @@
 The nodes of skl2onnx written by hand, with the loss held against onnxruntime's probabilities; and, where
 scikit-learn and skl2onnx are there, models that these fitted on a few records.
 """
-import importlib.util
 
 from weftlib import Cluster, check, main, needs
 
@@ -50,8 +49,9 @@ def loss_of(path, x, y, loss):
     return float(-np.log(np.clip(out[np.arange(len(y)), y], 1e-7, 1)).mean())  # as Keras holds it off 0
 
 
-def train(c, name, model, labels, x, y):
-    """Trains and exports; the loss that weft reached is that of the file, and less than before."""
+def train(c, name, model, labels, x, y, most=1.0):
+    """Trains and exports; the loss that weft reached is that of the file, and less than `most` times
+    that before."""
     onnx.save(model, c.path(name + ".onnx"))
     loss = "mse" if labels == "number" else "sparse_categorical_crossentropy"
     c.write(name + ".yaml", JOB.format(name=name, loss=loss, labels=labels,
@@ -62,7 +62,7 @@ def train(c, name, model, labels, x, y):
     onnx.checker.check_model(onnx.load(c.path(name + "-out.onnx")))
     told, reached = c.job(name)["eval"]["loss"], loss_of(c.path(name + "-out.onnx"), x, y, loss)
     check(abs(told - reached) < 1e-3 * (1 + reached), f"{name}: {told}, and onnxruntime has {reached}")
-    check(reached < before, f"{name}: {reached} after {before}")
+    check(reached < most * before, f"{name}: {reached} after {before}")
     print(f"     {name}: {before:.3f} to {reached:.3f}")
 
 
@@ -86,17 +86,15 @@ def linear_classifiers_train(weft):
         c.must("up")
         w = [float(v) for v in luck.normal(size=FEATURES, scale=0.1)]
         train(c, "pair", linear(2, coefficients=[-v for v in w] + w, intercepts=[-0.5, 0.5],
-                                post_transform="LOGISTIC"), "two", x, labels["two"])
+                                post_transform="LOGISTIC"), "two", x, labels["two"], 0.6)
         for transform in ("SOFTMAX", "LOGISTIC"):
             w = [float(v) for v in luck.normal(size=3 * FEATURES, scale=0.1)]
             train(c, transform.lower(), linear(3, coefficients=w, intercepts=[0.0] * 3,
-                                               post_transform=transform), "three", x, labels["three"])
+                                               post_transform=transform), "three", x, labels["three"], 0.6)
 
 
 def what_scikit_learn_fitted_trains_on(weft):
-    if not all(map(importlib.util.find_spec, ("sklearn", "skl2onnx"))):
-        print("     there is no scikit-learn, or no skl2onnx, to export its models")
-        return
+    needs("sklearn", "skl2onnx")
     import warnings
     from skl2onnx import to_onnx
     from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier

@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """supervisor.py WEFT - `weft up` and `weft down`: who starts, restarts and ends the tasks of a cluster."""
 
+import json
 import os
 import pathlib
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 
-from weftlib import SLOWER, until
-
-
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+from weftlib import SLOWER, free_ports, until
 
 
 def tasks(folder):
@@ -41,9 +33,39 @@ def tasks(folder):
     return found
 
 
+def stat(pid):
+    """(state, parent) of a process; None when it is gone."""
+    try:
+        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return words[0], int(words[1])
+
+
+JOB = """job: {name}
+model:
+  input: {{x: [4]}}
+  layers:
+    - dense: {{units: 2}}
+loss: sparse_categorical_crossentropy
+data:
+  format: idx
+  train: {{x: x.idx, y: y.idx}}
+batch: 8
+epochs: {epochs}
+optimizer: {{sgd: {{learning_rate: 0.1}}}}
+"""
+
+
+def write_job(folder, name, records=64, epochs=1):
+    (folder / "x.idx").write_bytes(struct.pack(">BBBBII", 0, 0, 8, 2, records, 4) + bytes(4 * records))
+    (folder / "y.idx").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, records) + bytes(records))
+    (folder / "job.yaml").write_text(JOB.format(name=name, epochs=epochs))
+
+
 class Cluster:
     def __init__(self, weft, folder):
-        self.folder = folder
+        self.folder, self.programs = folder, pathlib.Path(weft).parent
         self.weft = folder / "weft"
         # Copies: its programs are looked for beside it, and one of them is exchanged below.
         for name in ("weft", "weft-master", "weft-ps", "weft-worker"):
@@ -60,8 +82,36 @@ class Cluster:
         assert done.returncode == code, f"{words}: exit {done.returncode}: {text}"
         assert says in text, f"{words}: said {text!r}, wanted {says!r}"
 
+    def output(self, *words):
+        return subprocess.run([self.weft, *words], cwd=self.folder, capture_output=True, text=True,
+                              timeout=40 * SLOWER, check=False).stdout or "{\"tasks\": []}"
+
+    def replace(self, program, script=None):
+        """Puts a script in a program's place, or the program back. The running one stays as it is."""
+        path = self.folder / program
+        path.unlink()
+        if script:
+            path.write_text(script)
+            path.chmod(0o755)
+        else:
+            shutil.copy(self.programs / program, path)
+
     def supervisor(self):
         return int((self.folder / "state/supervisor.lock").read_text())
+
+    def parents(self):
+        return {task: stat(pid)[1] for task, pid in tasks(self.folder).items()}
+
+    def children_in_state(self, letter):
+        """Children of the supervisor that stay in a state: "Z" is a zombie."""
+        def now():
+            found = [stat(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()]
+            return [s for s in found if s == (letter, self.supervisor())]
+        try:
+            until(lambda: not now(), "none in that state", 2)
+        except AssertionError:
+            pass
+        return now()
 
 
 def a_cluster_comes_up_and_goes_down(c):
@@ -76,7 +126,7 @@ def a_cluster_comes_up_and_goes_down(c):
     others = {k: v for k, v in tasks(c.folder).items() if k != "ps-1"}
     assert others == {k: v for k, v in first.items() if k != "ps-1"}
     log = (c.folder / "state/logs/supervisor.log").read_text()
-    assert "task.died task=ps/1" in log and "signal=9" in log, log
+    assert "task.died task=ps/1" in log and "killed by signal 9" in log, log
     c.run("up", "--if-down")
     c.run("down", says="is down")
     assert tasks(c.folder) == {}
@@ -94,6 +144,7 @@ def tasks_do_not_outlive_a_killed_supervisor(c):
 
 def a_port_in_use_names_its_process(c):
     with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the cluster before
         s.bind(("127.0.0.1", c.ports[2]))
         s.listen()
         c.run("up", code=1, says=f"in use by process {os.getpid()} (")
@@ -101,9 +152,97 @@ def a_port_in_use_names_its_process(c):
 
 
 def a_task_that_never_comes_is_named(c):
-    (c.folder / "weft-ps").write_text("#!/bin/sh\nexit 2\n")
+    c.replace("weft-ps", "#!/bin/sh\nexec sleep 60\n")
     c.run("up", "--timeout", "1", code=1, says="still missing: ps/0 at tcp://")
     c.run("down")
+    c.replace("weft-ps", "#!/bin/sh\nexit 2\n")
+    c.run("up", "--timeout", "20", code=1, says="(its files are wrong); see ")
+    c.run("down")
+
+
+def a_task_that_is_asked_to_end_comes_back(c):
+    """SIGTERM, from whomever but `weft down`, ends a task with exit code 0."""
+    c.run("up")
+    for task in ("ps-1", "worker-0", "master-0"):
+        first = tasks(c.folder)[task]
+        os.kill(first, signal.SIGTERM)
+        until(lambda: tasks(c.folder).get(task, first) != first, f"another {task} after SIGTERM", 10)
+    c.run("up", "--if-down", says="")
+    assert c.children_in_state("Z") == [], "the supervisor has a zombie"
+    c.run("down")
+
+
+def a_task_that_is_down_for_good_is_named(c):
+    """A ps whose files are wrong is not started again; every command that would wait says so."""
+    c.run("up")
+    c.replace("weft-ps", "#!/bin/sh\nexit 2\n")
+    os.kill(tasks(c.folder)["ps-1"], signal.SIGKILL)
+    log = str(c.folder / "state/logs/ps-1.log")
+
+    def row():
+        picture = json.loads(c.output("status", "--json"))
+        return next(t for t in picture["tasks"] if t["task"] == "ps/1")
+
+    task = until(lambda: row() if row()["state"] == "down" else None, "ps/1 is down in the status", 10)
+    assert task["pid"] is None and "exit code 2" in task["reason"] and log in task["reason"], task
+    line = next(x for x in c.output("status").split("\n") if x.startswith("ps/1"))
+    assert re.search(r"ps/1 +down +- .*exit code 2 .*ago", line), line
+    c.run("up", "--if-down", code=1, says="down for good: ps/1: ended with exit code 2")
+    # The master starts again and has to be told anew.
+    first = tasks(c.folder)["master-0"]
+    os.kill(first, signal.SIGKILL)
+    until(lambda: tasks(c.folder).get("master-0", first) != first, "another master")
+    until(lambda: row()["state"] == "down", "the new master knows that ps/1 is down", 10)
+    write_job(c.folder, "waits")
+    c.run("train", "job.yaml", code=1, says="waits for ps/1, which is down for good: ended with")
+    c.run("down")
+    c.replace("weft-ps")
+    c.run("up")
+    assert row()["state"] != "down"
+    c.run("down")
+
+
+def a_master_that_is_down_for_good_is_named(c):
+    c.run("up")
+    c.replace("weft-master", "#!/bin/sh\nexit 3\n")
+    os.kill(tasks(c.folder)["master-0"], signal.SIGTERM)
+    log = c.folder / "state/tasks.down"
+    until(lambda: "master: ended with exit code 3" in log.read_text(), "the master is given up", 10)
+    c.run("status", code=1, says="down for good: master: ended with exit code 3")
+    c.run("down")
+    c.replace("weft-master")
+
+
+def who_follows_a_job_sees_that_the_cluster_is_gone(c):
+    """kill -9 of the supervisor, and with it of all tasks: nobody will start the master again."""
+    write_job(c.folder, "followed", epochs=1000000)
+    c.run("up")
+    with subprocess.Popen([c.weft, "train", "job.yaml"], cwd=c.folder, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as train:
+        until(lambda: "running" in c.output("status"), "the job runs", 10)
+        os.kill(c.supervisor(), signal.SIGKILL)
+        until(lambda: train.poll() is not None, "the end of weft train", 15)
+        said = train.stderr.read()
+    assert train.returncode == 1 and "is not running: nobody listens at" in said, said
+
+
+def a_stopped_supervisor_goes_on_and_can_be_ended(c):
+    """Whatever is tried while it is stopped: when it wakes, it has all its tasks and they have it."""
+    c.run("up")
+    first, supervisor = tasks(c.folder), c.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
+    os.kill(first["ps-0"], signal.SIGKILL)
+    c.run("up", code=1, says=f"is up already (supervisor {supervisor})")
+    c.run("up", "--foreground", code=1, says=f"is up already (supervisor {supervisor})")
+    log = (c.folder / "state/logs/supervisor.log").read_text()
+    assert "is up already" not in log, "the log of the supervisor that runs has another's words"
+    os.kill(supervisor, signal.SIGCONT)
+    until(lambda: tasks(c.folder).get("ps-0", first["ps-0"]) != first["ps-0"], "another ps/0", 10)
+    assert c.supervisor() == supervisor
+    assert set(c.parents().values()) == {supervisor}, c.parents()
+    os.kill(supervisor, signal.SIGSTOP)
+    c.run("down", says="is down")
+    assert tasks(c.folder) == {}
 
 
 def main():
@@ -112,6 +251,11 @@ def main():
         try:
             a_cluster_comes_up_and_goes_down(c)
             tasks_do_not_outlive_a_killed_supervisor(c)
+            a_task_that_is_asked_to_end_comes_back(c)
+            a_task_that_is_down_for_good_is_named(c)
+            a_master_that_is_down_for_good_is_named(c)
+            who_follows_a_job_sees_that_the_cluster_is_gone(c)
+            a_stopped_supervisor_goes_on_and_can_be_ended(c)
             a_port_in_use_names_its_process(c)
             a_task_that_never_comes_is_named(c)
         finally:

@@ -11,6 +11,7 @@ until(): a condition, looked at again and again, with a deadline and a name.
 """
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -20,19 +21,30 @@ import tempfile
 import time
 
 SKIP = 77
+running = False  # a test, and not the head of its file
 DEADLINE_S = 60
 # Programs under sanitizers need more of everything's time: WEFT_SLOWER=5.
 SLOWER = float(os.environ.get("WEFT_SLOWER", "1"))
 
 
+class Skipped(Exception):
+    """A test cannot run here; the words say what it lacks."""
+
+
 def needs(*modules):
-    """Ends the test as skipped when the interpreter lacks a module."""
+    """Ends the test, or before main() the whole file, as skipped when a module is not there."""
     for name in modules:
         try:
             __import__(name)
         except ImportError as missing:
-            print(f"skipped: {missing}; set WEFT_PYTHON to an interpreter that has it")
-            sys.exit(SKIP)
+            skip(f"{missing}; set WEFT_PYTHON to an interpreter that has it")
+
+
+def skip(why):
+    if running:
+        raise Skipped(why)
+    print(f"skipped: {why}")
+    sys.exit(SKIP)
 
 
 def shared(*parts):
@@ -41,8 +53,7 @@ def shared(*parts):
     root = os.environ.get("WEFT_SHARED", os.path.join(here, "..", "..", "..", "shared"))
     path = os.path.abspath(os.path.join(root, *parts))
     if not os.path.exists(path):
-        print(f"skipped: there is no {path}; set WEFT_SHARED to the folder of reference data")
-        sys.exit(SKIP)
+        skip(f"there is no {path}; set WEFT_SHARED to the folder of reference data")
     return path
 
 
@@ -56,6 +67,24 @@ def until(condition, what, seconds=DEADLINE_S):
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds * SLOWER:.0f} s: {what}")
         time.sleep(0.01)
+
+
+def free_ports(n):
+    """Ports that nobody has, below those that the system gives to connections: one of these could be
+    taken between here and its use."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        first = int(f.read().split()[0])
+    found = []
+    while len(found) < n:
+        port = random.randrange(10000, first)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
 
 
 def check(condition, what):
@@ -105,13 +134,7 @@ class Cluster:
     def _addresses(self, transport, n):
         if transport == "ipc":
             return [f"ipc://{self.folder}/{i}.sock" for i in range(n)]
-        sockets = [socket.socket() for _ in range(n)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        addresses = [f"tcp://127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-        for s in sockets:
-            s.close()
-        return addresses
+        return [f"tcp://127.0.0.1:{port}" for port in free_ports(n)]
 
     def resize(self, ps):
         """Writes cluster.yaml, with another number of ps (up to 4) and all else as it was."""
@@ -253,6 +276,10 @@ class Cluster:
                 return pid
         return None
 
+    def supervisor(self):
+        """The process of the supervisor."""
+        return int(self.read(".weft/supervisor.lock"))
+
     def tasks(self):
         return (["master"] + [f"ps/{i}" for i in range(self.n_ps)] +
                 [f"worker/{i}" for i in range(self.n_workers)])
@@ -284,9 +311,14 @@ class Cluster:
 
 
 def main(tests):
-    """Runs the tests (functions of the path of weft), or those named on the command line."""
+    """Runs the tests (functions of the path of weft), or those named on the command line. One that
+    was skipped makes the file skipped, whatever else passed: give it a meson test of its own."""
+    global running
     weft, only = sys.argv[1], sys.argv[2:]
-    failed = 0
+    failed = skipped = 0
+    running = True
+    unknown = set(only) - {test.__name__ for test in tests}
+    check(not unknown, f"there is no test {unknown}")
     for test in tests:
         if only and test.__name__ not in only:
             continue
@@ -297,4 +329,7 @@ def main(tests):
         except AssertionError as why:
             failed += 1
             print(f"FAIL {test.__name__}: {why}", flush=True)
-    sys.exit(1 if failed else 0)
+        except Skipped as why:
+            skipped += 1
+            print(f"skipped {test.__name__}: {why}", flush=True)
+    sys.exit(1 if failed else SKIP if skipped else 0)

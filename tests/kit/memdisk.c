@@ -39,7 +39,7 @@ struct wf_memdisk {
     size_t n;
     uint64_t calls, fail_at;
     int errnum;
-    bool onwards, quiet;
+    bool onwards, quiet, full;
 };
 
 typedef struct mem_file {
@@ -185,6 +185,15 @@ static wf_status count_call(wf_memdisk *m, const char *what, const char *path, w
     return WF_OK;
 }
 
+/* As count_call, for what needs space. */
+static wf_status count_growth(wf_memdisk *m, const char *what, const char *path, wf_err *err)
+{
+    WF_TRY(count_call(m, what, path, err));
+    if (!m->quiet && m->full)
+        return wf_fail_errno(err, ENOSPC, NULL, "cannot %s %s", what, path);
+    return WF_OK;
+}
+
 static wf_status mem_open(wf_disk *d, const char *path, wf_disk_mode mode, wf_disk_file **out,
                           wf_err *err)
 {
@@ -197,6 +206,7 @@ static wf_status mem_open(wf_disk *d, const char *path, wf_disk_mode mode, wf_di
     if (!lookup(m, path, &of)) {
         if (mode == WF_DISK_READ || !walk(m, path, &dir, last))
             return wf_fail_errno(err, ENOENT, NULL, "cannot open %s", path);
+        WF_TRY(count_growth(m, "make", path, err));
         of = add_inode(m, false);
         set_name(&m->inodes[dir].now_names, last, of);
         add_change(&m->inodes[dir], NULL, last, of);
@@ -215,7 +225,7 @@ static wf_status mem_write(wf_disk_file *base, const void *data, size_t n, wf_er
 {
     mem_file *f = (mem_file *)base;
     wf_memdisk *m = (wf_memdisk *)base->disk;
-    wf_status rc = count_call(m, "write", "a file", err);
+    wf_status rc = count_growth(m, "write", "a file", err);
 
     wf_assert(f->writes);
     wf_bytes_add(&m->inodes[f->inode].now, data, rc == WF_OK ? n : n / 2);
@@ -317,7 +327,7 @@ static wf_status mem_make_dir(wf_disk *d, const char *path, wf_err *err)
     char last[256];
     size_t dir, of;
 
-    WF_TRY(count_call(m, "make folder", path, err));
+    WF_TRY(count_growth(m, "make folder", path, err));
     if (lookup(m, path, &of))
         return WF_OK;
     if (!walk(m, path, &dir, last))
@@ -458,6 +468,11 @@ void wf_memdisk_fail(wf_memdisk *m, uint64_t at, int errnum, bool onwards)
     m->fail_at = at ? m->calls + at : 0;
     m->errnum = errnum;
     m->onwards = onwards;
+}
+
+void wf_memdisk_fill(wf_memdisk *m, bool full)
+{
+    m->full = full;
 }
 
 void wf_memdisk_quiet(wf_memdisk *m, bool quiet)

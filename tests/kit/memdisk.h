@@ -32,6 +32,8 @@ uint64_t wf_memdisk_calls(const wf_memdisk *m);
 /* Call number `at` (counted from now on, 1 is the next) fails with errnum; if `onwards`, so do all
  * that follow. 0: none fails. A write that fails leaves a part of its bytes. */
 void wf_memdisk_fail(wf_memdisk *m, uint64_t at, int errnum, bool onwards);
+/* While the disk is full, writes and new files and folders fail with ENOSPC. */
+void wf_memdisk_fill(wf_memdisk *m, bool full);
 /* While quiet, calls are not counted and none fails: for an oracle that looks on. */
 void wf_memdisk_quiet(wf_memdisk *m, bool quiet);
 /* The power goes and comes back. */

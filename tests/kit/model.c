@@ -2,19 +2,20 @@
 /* tests/kit/model.c */
 #include "tests/kit/model.h"
 #include "common/base/rng.h"
+#include "common/graph/graph.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static Weft__Variable *variable(wf_arena *a, const char *name, int64_t n)
+static Weft__Variable *variable(wf_arena *a, const char *name, uint32_t kind, int64_t n)
 {
     Weft__Variable *v = wf_arena_alloc(a, sizeof *v);
 
     weft__variable__init(v);
     v->name = wf_arena_strdup(a, name);
     v->dtype = WF_F32;
-    v->kind = 1;
+    v->kind = kind;
     v->n_dims = 1;
     v->dims = wf_arena_memdup(a, &n, sizeof n);
     return v;
@@ -77,10 +78,11 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
                            wf_err *err)
 {
     uint32_t n_steps = WF_MODEL_STEP_SLICES * spec->ps, n_records = 2 * spec->ps;
+    uint32_t n_frozen = spec->ps;
     wf_prepared *p = calloc(1, sizeof *p);
     wf_arena *a = wf_arena_new(0);
-    wf_tensor *first[2] = {NULL, NULL};
-    int64_t dims[2] = {n_steps, spec->records};
+    wf_tensor *first[WF_MODEL_VARIABLES] = {NULL};
+    int64_t dims[WF_MODEL_VARIABLES] = {n_steps, spec->records, WF_MODEL_FROZEN_SIZE};
     wf_tensor *const *initial;
     Weft__Option *rate;
 
@@ -97,18 +99,22 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     rate->name = wf_arena_strdup(a, "learning_rate");
     rate->value = 1;
     p->setup.options[p->setup.n_options++] = rate;
-    p->setup.variables = wf_arena_array(a, 2, sizeof(*p->setup.variables));
-    p->setup.slices = wf_arena_array(a, n_steps + n_records, sizeof(*p->setup.slices));
-    p->setup.variables[p->setup.n_variables++] = variable(a, "steps", dims[0]);
-    p->setup.variables[p->setup.n_variables++] = variable(a, "records", dims[1]);
+    p->setup.variables = wf_arena_array(a, WF_MODEL_VARIABLES, sizeof(*p->setup.variables));
+    p->setup.slices = wf_arena_array(a, n_steps + n_records + n_frozen, sizeof(*p->setup.slices));
+    p->setup.variables[p->setup.n_variables++] = variable(a, "steps", WF_VAR_TRAINABLE, dims[0]);
+    p->setup.variables[p->setup.n_variables++] = variable(a, "records", WF_VAR_TRAINABLE, dims[1]);
+    p->setup.variables[p->setup.n_variables++] = variable(a, "frozen", WF_VAR_FROZEN, dims[2]);
     slices(a, &p->setup, spec, WF_MODEL_STEPS, n_steps, n_steps);
     slices(a, &p->setup, spec, WF_MODEL_RECORDS, spec->records, n_records);
-    for (int i = 0; i < 2; i++) { /* storage in the arena: it goes with the job */
+    slices(a, &p->setup, spec, WF_MODEL_FROZEN, WF_MODEL_FROZEN_SIZE, n_frozen);
+    for (int i = 0; i < WF_MODEL_VARIABLES; i++) { /* storage in the arena: it goes with the job */
         int64_t n = dims[i];
-        void *zeroes = wf_arena_array(a, (size_t)n, sizeof(float));
+        float *values = wf_arena_array(a, (size_t)n, sizeof(float));
 
         first[i] = wf_arena_alloc(a, sizeof *first[i]);
-        *first[i] = (wf_tensor){.dtype = WF_F32, .rank = 1, .dims = {n}, .data = zeroes};
+        *first[i] = (wf_tensor){.dtype = WF_F32, .rank = 1, .dims = {n}, .data = values};
+        for (uint32_t k = 0; i == WF_MODEL_FROZEN && k < WF_MODEL_FROZEN_SIZE; k++)
+            values[k] = wf_model_frozen(k);
     }
     initial = wf_arena_memdup(a, first, sizeof first);
     p->initial = (const wf_tensor *const *)initial;
@@ -127,6 +133,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->every_steps = spec->every_steps;
     p->keep = spec->keep;
     p->evaluates = spec->evaluates;
+    p->eval_unit = spec->eval_unit ? spec->eval_unit : WF_MODEL_EVAL_RECORDS;
     if (spec->restores_best || (spec->evaluates && spec->calls_back))
         callbacks(&p->callbacks, spec);
     (void)err;

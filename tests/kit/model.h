@@ -8,11 +8,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WF_MODEL_STEPS = 0, WF_MODEL_RECORDS = 1, WF_MODEL_STEP_SLICES = 2 };
+enum {
+    WF_MODEL_STEPS = 0,
+    WF_MODEL_RECORDS = 1,
+    WF_MODEL_FROZEN = 2, /* never pushed: element i is wf_model_frozen(i) for ever */
+    WF_MODEL_VARIABLES,
+    WF_MODEL_STEP_SLICES = 2,
+    WF_MODEL_FROZEN_SIZE = 12,
+    WF_MODEL_EVAL_RECORDS = 8
+};
 
 typedef struct wf_model_spec {
     uint64_t seed;
     uint32_t ps, records, batch, epochs, every_steps, keep;
+    uint32_t eval_unit; /* records; 0: all of an evaluation */
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
 } wf_model_spec;
@@ -21,6 +30,11 @@ typedef struct wf_model_spec {
  * trained, and the best. */
 double wf_model_loss(const wf_model_spec *spec, uint32_t epoch);
 void wf_model_epochs(const wf_model_spec *spec, uint32_t *last, uint32_t *best);
+
+static inline float wf_model_frozen(uint32_t i)
+{
+    return 1000.0F + (float)i;
+}
 
 /* What wf_master_ops.prepare gives in tests. */
 WF_MUST_USE wf_status wf_model_prepare(const wf_model_spec *spec, const char *job,

@@ -19,13 +19,10 @@ try:
     import numpy as np
     import onnx
     import onnx.utils
+    import onnxruntime
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
-try:
-    import onnxruntime
-except ImportError:
-    onnxruntime = None
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = pathlib.Path(os.environ.get("WEFT_SHARED", ROOT.parent / "shared")) / "models"
@@ -117,8 +114,6 @@ def check_descent(model, loss, reference, folder):
 
 
 def check_inference(file, reference):
-    if onnxruntime is None:
-        return
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     feeds = {i.name: reference[f"input.{i.name}"] for i in session.get_inputs()}
     assert "y" not in feeds, "inference asks for labels"

@@ -5,6 +5,7 @@
 #include "common/wire/control.pb-c.h"
 #include "tests/sim/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A person's patience with an answer: without it each answer would bring the next question. */
@@ -15,7 +16,7 @@ static void send(process *client, uint16_t kind, const ProtobufCMessage *body)
     wf_msg *m = NULL;
     wf_err err;
 
-    if (!client->alive || client->frozen)
+    if (!client->alive || wf_sim_stands_still(client))
         return;
     wf_assert(wf_net_msg(client->net, kind, &m, &err) == WF_OK);
     wf_assert(wf_control_put(m, body, &err) == WF_OK);
@@ -26,7 +27,10 @@ static void send(process *client, uint16_t kind, const ProtobufCMessage *body)
 void wf_sim_tell(process *client, const process *dead, uint64_t life)
 {
     Weft__Died body = WEFT__DIED__INIT;
+    char session[24];
 
+    snprintf(session, sizeof session, "%lu", (unsigned long)client->sim->session);
+    body.session = session;
     body.role = dead->task.role;
     body.index = dead->task.index;
     body.pid = life;
@@ -76,9 +80,9 @@ void wf_sim_client_advance(process *client)
 
     /* A disk that fails at each try of the last checkpoint ends the job, as a step that fails does:
      * a person mends what was wrong. */
-    if (stopped ||
-        (strcmp(state, "failed") == 0 &&
-         (s->spec.disk_errors || s->spec.stuck_per_mille || s->spec.trouble_per_mille))) {
+    if (stopped || (strcmp(state, "failed") == 0 &&
+                    (s->spec.disk_errors || s->spec.stuck_per_mille || s->spec.trouble_per_mille ||
+                     s->spec.unfit || s->spec.start_fails_per_mille))) {
         s->stop_wanted = false;
         s->recovered = stopped;
         ask(client, "recover", choose_step(s, stopped));

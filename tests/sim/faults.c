@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/faults.c - what goes wrong: processes are killed or stand still, links are cut or
- * clogged, the disk fails, the power goes, and somebody stops the job. All of it before
- * faults_end_ms; after that the job must end. */
+/* tests/sim/faults.c - what goes wrong: processes are killed, stand still, hang, or are in one call
+ * for long; links are cut, broken or clogged; the disk fails or is full, clocks jump, the power
+ * goes, and somebody stops the job. All of it before faults_end_ms; after that the job must end. */
 #include "common/base/size.h"
 #include "tests/sim/world.h"
 
@@ -48,7 +48,6 @@ static void kill_all(wf_sim *s)
 
 static void freeze(wf_sim *s, process *p)
 {
-    wf_oracle_may_be_given_up(s, p);
     p->frozen = true;
     wf_sim_plan(s, wf_sim_between(s, 50, 1500) * MS,
                 (wf_happening){.kind = THAW, .who = p->number, .life = p->life});
@@ -62,13 +61,19 @@ static void sever(wf_sim *s, bool heal, uint64_t pair)
     s->severed[b][a] = !heal;
 }
 
+static void break_some(wf_sim *s, uint64_t a, uint64_t b)
+{
+    bool half = wf_sim_below(s, 2);
+
+    wf_socket_break(s, (uint32_t)a, (uint32_t)b, half, (int)wf_sim_below(s, N_WAYS));
+}
+
 static void cut(wf_sim *s)
 {
     uint64_t a = wf_sim_below(s, s->n), b = wf_sim_below(s, s->n), pair = a * MOST_PROCESSES + b;
 
-    wf_oracle_may_be_given_up(s, &s->procs[a]);
-    wf_oracle_may_be_given_up(s, &s->procs[b]);
     sever(s, false, pair);
+    break_some(s, a, b);
     wf_sim_plan(s, wf_sim_between(s, 50, 1500) * MS, (wf_happening){.kind = HEAL, .number = pair});
 }
 
@@ -85,7 +90,6 @@ static void swizzle(wf_sim *s)
             continue;
         begin_ms += wf_sim_between(s, 0, 60);
         free_ns = s->now_ns + WF_MAX(begin_ms, wf_sim_between(s, 0, end_ms)) * MS;
-        wf_oracle_may_be_given_up(s, &s->procs[i]);
         for (uint32_t k = 0; k < s->n; k++) {
             s->clogged_ns[i][k] = WF_MAX(s->clogged_ns[i][k], free_ns);
             s->clogged_ns[k][i] = WF_MAX(s->clogged_ns[k][i], free_ns);
@@ -93,24 +97,80 @@ static void swizzle(wf_sim *s)
     }
 }
 
+static void hang(wf_sim *s, process *p)
+{
+    if (!p->beat || p->hung || p->frozen)
+        return;
+    s->result.hangs++;
+    p->hung = true;
+}
+
+/* The master's is a call that blocks, a worker's a long step. A ps has none that is as long. */
+static void call(wf_sim *s, process *p)
+{
+    int64_t most_ms = p->worker ? 3 * STUCK_MS / 2 : p->ps ? STUCK_MS / 4 : 5 * DEAD_MS;
+    int64_t takes_ns = wf_sim_between(s, 50, most_ms) * MS;
+
+    p->busy_until_ns = WF_MAX(p->busy_until_ns, s->now_ns + takes_ns);
+    wf_sim_plan(s, p->busy_until_ns - s->now_ns,
+                (wf_happening){.kind = WAKE, .who = p->number, .life = p->life});
+}
+
+static void fill_disk(wf_sim *s)
+{
+    wf_memdisk_fill(s->memdisk, true);
+    wf_sim_plan(s, wf_sim_between(s, 50, 2000) * MS, (wf_happening){.kind = DISK_FREE});
+}
+
+/* The claims about time hold again when a fault and what follows from it are over. */
+static void note_disturbance(wf_sim *s, int kind)
+{
+    if (kind != HANG && kind != STOP)
+        s->quiet_ns = WF_MAX(s->quiet_ns, s->now_ns + 2 * STUCK_MS * MS);
+}
+
+static void process_fault(wf_sim *s, int kind, process *p)
+{
+    switch (kind) {
+    case KILL:
+        kill_one(s, p);
+        break;
+    case FREEZE:
+        freeze(s, p);
+        break;
+    case HANG:
+        hang(s, p);
+        break;
+    case BUSY:
+        call(s, p);
+        break;
+    default: /* JUMP: as after a suspension */
+        p->ahead_ns += wf_sim_between(s, 1, 10000) * MS;
+    }
+}
+
 void wf_sim_fault(wf_sim *s, const wf_happening *h)
 {
     process *p = h->kind == THAW || h->kind == TELL ? &s->procs[h->who] : victim(s);
 
+    if (h->kind == KILL && s->spec.is_calm)
+        p = &s->procs[0];
+
+    note_disturbance(s, h->kind);
     switch (h->kind) {
     case KILL:
+    case FREEZE:
+    case HANG:
+    case BUSY:
+    case JUMP:
         if (p && p->alive)
-            kill_one(s, p);
+            process_fault(s, h->kind, p);
         break;
     case KILL_ALL:
         kill_all(s);
         break;
     case TELL:
         wf_sim_tell(&s->procs[s->n - 1], p, h->number);
-        break;
-    case FREEZE:
-        if (p && p->alive)
-            freeze(s, p);
         break;
     case THAW:
         if (p->life == h->life) {
@@ -120,6 +180,15 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h)
         break;
     case CUT:
         cut(s);
+        break;
+    case BREAK:
+        break_some(s, wf_sim_below(s, s->n), wf_sim_below(s, s->n));
+        break;
+    case DISK_FULL:
+        fill_disk(s);
+        break;
+    case DISK_FREE:
+        wf_memdisk_fill(s->memdisk, false);
         break;
     case SWIZZLE:
         swizzle(s);
@@ -147,6 +216,11 @@ void wf_sim_plan_faults(wf_sim *s)
                 {offsetof(wf_sim_spec, swizzles), SWIZZLE},
                 {offsetof(wf_sim_spec, kill_alls), KILL_ALL},
                 {offsetof(wf_sim_spec, disk_errors), DISK_ERROR},
+                {offsetof(wf_sim_spec, breaks), BREAK},
+                {offsetof(wf_sim_spec, hangs), HANG},
+                {offsetof(wf_sim_spec, calls), BUSY},
+                {offsetof(wf_sim_spec, jumps), JUMP},
+                {offsetof(wf_sim_spec, fulls), DISK_FULL},
                 {offsetof(wf_sim_spec, stops), STOP}};
 
     for (size_t i = 0; i < WF_COUNT(rows); i++) {

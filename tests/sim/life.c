@@ -8,23 +8,30 @@
 #include <math.h>
 #include <stdio.h>
 
-static wf_status own(const process *p, wf_status rc, wf_transport *const *t)
-{
-    if (rc == WF_OK)
-        wf_sim_own(p->sim, p->number, *t);
-    return rc;
-}
-
 /* ---- the shells ---- */
+
+static bool fails_to_start(process *p)
+{
+    wf_sim *s = p->sim;
+
+    if (p->task.index + 1 != s->spec.unfit &&
+        (s->now_ns >= s->spec.faults_end_ms * MS ||
+         wf_sim_below(s, 1000) >= s->spec.start_fails_per_mille))
+        return false;
+    return true;
+}
 
 static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
-    const wf_sim *s = ((process *)arg)->sim;
+    wf_sim *s = ((process *)arg)->sim;
 
-    (void)start, (void)err;
+    (void)start;
+    if (fails_to_start(arg))
+        return wf_fail(err, WF_IO, NULL, "the data cannot be read");
     *out = (wf_worker_job){.batch = s->spec.batch,
                            .train_records = s->spec.records,
-                           .eval_records = 8,
+                           .eval_records = WF_MODEL_EVAL_RECORDS,
+                           .checksums = s->spec.flip_per_mille > 0,
                            .pipeline = s->spec.pipeline};
     return WF_OK;
 }
@@ -52,27 +59,43 @@ static bool in_trouble(wf_sim *s)
            wf_sim_below(s, 1000) < s->spec.trouble_per_mille;
 }
 
+/* Frozen weights are in before anything is computed from them, whatever became of links. */
+static void check_frozen(const process *p, int set)
+{
+    const float *frozen = wf_worker_weights(p->worker, set, WF_MODEL_FROZEN);
+
+    for (uint32_t i = 0; i < WF_MODEL_FROZEN_SIZE; i++)
+        if (frozen[i] != wf_model_frozen(i))
+            wf_sim_broken(p->sim, "frozen weights are what they were", i, (uint64_t)frozen[i]);
+}
+
 static wf_status worker_compute(void *arg, uint32_t step, int set, const wf_batch_id *batch,
                                 wf_err *err)
 {
     process *p = arg;
 
+    int64_t takes_ns = wf_sim_between(p->sim, 1, 8) * MS;
+
     if (in_trouble(p->sim))
-        return wf_fail(err, WF_NUMERIC, NULL, "a step fails");
+        return wf_fail(err, wf_sim_below(p->sim, 2) ? WF_NUMERIC : WF_IO, NULL, "a step fails");
+    check_frozen(p, set);
     wf_oracle_computes(p, step, wf_worker_weights(p->worker, set, WF_MODEL_STEPS));
     p->batch = *batch;
+    if (p->sim->spec.steps_block)
+        p->busy_until_ns = p->sim->now_ns + takes_ns;
     wf_sim_plan(
-        p->sim, wf_sim_between(p->sim, 1, 8) * MS,
+        p->sim, takes_ns,
         (wf_happening){.kind = COMPUTED, .who = p->number, .life = p->life, .number = p->work});
     return WF_OK;
 }
 
-static wf_status worker_evaluate(void *arg, int set, wf_err *err)
+static wf_status worker_evaluate(void *arg, int set, uint64_t begin, uint64_t end, wf_err *err)
 {
     process *p = arg;
     const float *records = wf_worker_weights(p->worker, set, WF_MODEL_RECORDS);
 
-    (void)err;
+    (void)begin, (void)end, (void)err;
+    check_frozen(p, set);
     /* The weights of one instant, after all of an epoch: no record can be missing. */
     for (uint32_t r = 0; r < p->sim->spec.records; r++)
         if (records[r] < 1 && !wf_sim_left_out(p->sim))
@@ -87,10 +110,9 @@ static wf_status worker_evaluate(void *arg, int set, wf_err *err)
 static wf_status worker_dial(void *arg, wf_task task, const char *address, wf_transport **out,
                              wf_err *err)
 {
-    process *p = arg;
-
-    (void)task;
-    return own(p, wf_mem_dial(p->sim->mem, address, out, err), out);
+    (void)address, (void)err;
+    *out = wf_socket_dial(arg, 1 + task.index);
+    return WF_OK;
 }
 
 static wf_status ps_save(void *arg, wf_ps_fork **f, wf_err *err)
@@ -116,7 +138,29 @@ static wf_status master_prepare(void *arg, const char *job, const char *text, co
     return wf_model_prepare(&model, job, out, err);
 }
 
+/* What the master begins is on disk at its beginning or at its end, and no call of the disk lies
+ * between: a master that dies meanwhile has done it, or has not. */
+static void master_begin(void *arg, wf_work *w)
+{
+    process *p = arg;
+    wf_sim *s = p->sim;
+    bool early = wf_sim_below(s, 2) == 0;
+    int64_t most_ms = wf_work_is_sync(w) ? WF_MIN(s->spec.work_ms, 20) : s->spec.work_ms;
+
+    if (early)
+        wf_work_run(w);
+    wf_sim_plan(s, wf_sim_between(s, 1, 1000 * most_ms) * MS / 1000,
+                (wf_happening){
+                    .kind = WORKED, .who = p->number, .life = p->life, .what = w, .number = early});
+}
+
 /* ---- birth and death ---- */
+
+/* The net is made before the ps that judges hellos. */
+static wf_status admit_to_ps(void *arg, const wf_hello *hello, wf_err *err)
+{
+    return wf_ps_admit(((process *)arg)->ps, hello, err);
+}
 
 static wf_status make_net(process *p, wf_err *err)
 {
@@ -130,21 +174,22 @@ static wf_status make_net(process *p, wf_err *err)
     conf.cluster = "sim";
     conf.hello_ns = 20 * MS;
     conf.ping_ns = 100 * MS;
-    conf.silent_ns = 500 * MS;
     conf.gone_ns = s->spec.gone_ms * MS;
-    conf.resend_ns = 150 * MS;
+    conf.probe_ns = 100 * MS;
     conf.ack_delay_ns = 10 * MS;
     conf.random_id = wf_sim_id;
     conf.random_arg = s;
-    conf.admit = p->task.role == WF_ROLE_MASTER ? wf_master_admit : NULL;
-    conf.admit_arg = p->master;
+    conf.admit = p->task.role == WF_ROLE_MASTER ? wf_master_admit : admit_to_ps;
+    conf.admit_arg = p->task.role == WF_ROLE_MASTER ? (void *)p->master : p;
+    conf.on_stranger = p->master ? wf_master_on_stranger : NULL;
+    conf.stranger_arg = p->master;
     WF_TRY(wf_net_new(&conf, &p->net, err));
     if (p->task.role == WF_ROLE_MASTER || p->task.role == WF_ROLE_PS) {
-        WF_TRY(own(p, wf_mem_listen(s->mem, p->address, &t, err), &t));
+        t = wf_socket_listen(p);
         wf_net_listen(p->net, &t);
     }
     if (p->task.role != WF_ROLE_MASTER) {
-        WF_TRY(own(p, wf_mem_dial(s->mem, s->procs[0].address, &t, err), &t));
+        t = wf_socket_dial(p, 0);
         WF_TRY(wf_net_dial(p->net, (wf_task){WF_ROLE_MASTER, 0}, s->procs[0].address, &t,
                            &p->to_master, err));
     }
@@ -167,10 +212,14 @@ static wf_status make_master(process *p, wf_err *err)
                                            .disk = s->disk,
                                            .journal_dir = "/state",
                                            .checkpoint_dir = "/ckpt",
-                                           .dead_ns = 600 * MS,
-                                           .cut_ns = 3000 * MS,
-                                           .ops = {.arg = p, .prepare = master_prepare}},
-                         s->now_ns, &p->master, err);
+                                           .journal_least = s->spec.journal_least,
+                                           .dead_ns = DEAD_MS * MS,
+                                           .stuck_ns = STUCK_MS * MS,
+                                           .cut_ns = CUT_MS * MS,
+                                           .ops = {.arg = p,
+                                                   .begin = s->spec.work_ms ? master_begin : NULL,
+                                                   .prepare = master_prepare}},
+                         wf_sim_clock(p), &p->master, err);
 }
 
 static wf_status make_role(process *p, wf_err *err)
@@ -190,6 +239,7 @@ static wf_status make_role(process *p, wf_err *err)
         return wf_ps_new(&(wf_ps_conf){.index = p->task.index,
                                        .incarnation = p->life,
                                        .disk = s->disk,
+                                       .checksums = s->spec.flip_per_mille > 0,
                                        .ops = {.arg = p, .save = ps_save}},
                          p->net, p->to_master, &p->ps, err);
     return wf_worker_new(&(wf_worker_conf){.index = p->task.index,
@@ -222,7 +272,11 @@ void wf_sim_die(process *p)
 {
     if (!p->alive)
         return;
-    p->alive = p->frozen = false;
+    p->alive = p->frozen = p->hung = false;
+    p->busy_until_ns = 0;
+    if (p->beat)
+        p->beat->ops->close(p->beat, 0);
+    p->beat = NULL;
     wf_worker_free(&p->worker);
     wf_ps_free(&p->ps);
     wf_net_free(&p->net, 0);
@@ -250,13 +304,17 @@ void wf_sim_boot(process *p)
     }
     if (rc != WF_OK)
         wf_sim_failed(s, "boot", rc, &err);
+    wf_sim_begin_beats(p);
     wf_sim_wake_at(p, s->now_ns);
     s->result.restarts++;
+    s->master_boots += p->master != NULL;
 }
 
 void wf_sim_restart_later(process *p)
 {
-    wf_oracle_may_be_given_up(p->sim, p);
+    wf_oracle_dies(p);
+    if (p->master)
+        p->sim->quiet_ns = WF_MAX(p->sim->quiet_ns, p->sim->now_ns + 2 * STUCK_MS * MS);
     wf_sim_die(p);
     wf_sim_plan(p->sim, wf_sim_between(p->sim, 20, 500) * MS,
                 (wf_happening){.kind = BOOT, .who = p->number});
@@ -301,23 +359,41 @@ static void on_evaluated(process *p)
     wf_measure loss = {.name = "loss", .sum = wf_model_loss(&model, p->eval_epoch), .count = 1};
     wf_err err;
 
-    if (wf_worker_evaluated(p->worker, 1, &loss, NULL, &err) != WF_OK)
+    if (wf_worker_evaluated(p->worker, WF_MODEL_EVAL_RECORDS, 1, &loss, NULL, &err) != WF_OK)
         wf_sim_failed(p->sim, "evaluated", err.status, &err);
+}
+
+static void on_worked(process *p, wf_work *w, bool early)
+{
+    wf_err err;
+    wf_status rc;
+
+    if (!early)
+        wf_work_run(w);
+    rc = wf_master_on_work(p->master, &w, wf_sim_clock(p), &err);
+    if (rc == WF_IO)
+        wf_sim_restart_later(p);
+    else if (rc != WF_OK)
+        wf_sim_failed(p->sim, "work", rc, &err);
 }
 
 void wf_sim_over(process *p, wf_happening *h)
 {
-    wf_ps_fork *f = h->what;
+    wf_ps_fork *f = h->kind == SAVED ? h->what : NULL;
+    wf_work *w = h->kind == WORKED ? h->what : NULL;
 
-    if (p->frozen && p->life == h->life) { /* it ends when the process runs again */
+    if (wf_sim_stands_still(p) && p->life == h->life) { /* it ends when the process runs again */
         wf_sim_plan(p->sim, 20 * MS, *h);
         return;
     }
     if (!p->alive || p->life != h->life) {
         wf_ps_fork_free(&f);
+        wf_work_free(&w);
         return;
     }
-    if (h->kind == SAVED)
+    if (h->kind == WORKED)
+        on_worked(p, w, h->number);
+    else if (h->kind == SAVED)
         on_saved(p, f);
     else if (h->number != p->work)
         return; /* the job was halted meanwhile */

@@ -13,6 +13,9 @@
  *   O6  a checkpoint fails by the disk alone
  *   O7  a job that is to go on from a step goes on from there, in every generation until a
  *       checkpoint of what follows is committed
+ *   O8  a process that hangs is given up before its own watchdog ends it
+ *   O9  without a fault that would be a reason nobody is given up, and over connections that do not
+ *       break nothing is sent twice
  */
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -21,16 +24,18 @@
 
 #include <string.h>
 
-void wf_oracle_may_be_given_up(wf_sim *s, const process *p)
+void wf_oracle_dies(const process *p)
 {
-    s->oracle.worker_deaths += p->task.role == WF_ROLE_WORKER;
+    p->sim->oracle.worker_deaths += p->task.role == WF_ROLE_WORKER;
 }
 
 void wf_oracle_reborn(process *p)
 {
-    p->view = p->cut = p->links = p->links_at_first = 0;
+    p->view = p->cut = p->links = p->links_at_first = p->master_links = p->cut_links = 0;
     p->era = 0;
+    p->is_member = false;
     memset(p->acked, 0, sizeof p->acked);
+    memset(p->known, 0, sizeof p->known);
 }
 
 /* The claims of older generations went with them. */
@@ -96,14 +101,20 @@ static bool holds(const uint64_t list[], uint32_t n, uint64_t incarnation)
 static void hear_view(process *p, const wf_msg *m)
 {
     oracle *o = &p->sim->oracle;
-    uint64_t members[MOST_PROCESSES];
+    uint64_t members[2 * MOST_PROCESSES];
     Weft__View *view = NULL;
     uint32_t n = 0;
     wf_err err;
 
     wf_assert(wf_control_get(m, &weft__view__descriptor, &view, &err) == WF_OK);
+    for (uint32_t i = 0; view->since && i < o->n_members; i++)
+        if (!holds(view->left, (uint32_t)view->n_left, o->members[i]))
+            members[n++] = o->members[i];
     for (size_t i = 0; i < view->n_members; i++)
         members[n++] = view->members[i]->incarnation;
+    if (m->head.view > o->view && view->since && view->since != o->view)
+        wf_sim_broken(p->sim, "a difference is told to who has the view before", view->since,
+                      o->view);
     wf_control_free(&view);
     if (m->head.view <= o->view)
         return;
@@ -128,9 +139,11 @@ static void hear_cut(process *p, const wf_msg *m)
         return;
     begin_worker_era(p, era_said(m));
     wf_assert(wf_control_get(m, &weft__cut__descriptor, &cut, &err) == WF_OK);
-    if (m->head.cut <= p->cut)
+    /* Over a fresh link the master may open the same cut again. */
+    if (m->head.cut < p->cut || (m->head.cut == p->cut && p->cut_links == p->master_links))
         wf_sim_broken(p->sim, "the number of a cut is used once", m->head.cut, p->cut);
     p->cut = m->head.cut;
+    p->cut_links = p->master_links;
     if (o->cut_era == era_said(m) && o->cut == m->head.cut && o->cut_chief != cut->chief)
         wf_sim_broken(p->sim, "a cut has one chief", m->head.cut, cut->chief);
     if (o->cut_era < era_said(m) || (o->cut_era == era_said(m) && o->cut < m->head.cut)) {
@@ -166,6 +179,15 @@ static void hear_commit(process *p, const wf_msg *m)
         wf_sim_broken(p->sim, "only the chief may commit", m->head.cut, p->life);
 }
 
+/* Whether the job goes on as it is: when a generation ends, the folder of its cut is swept, perhaps
+ * before its chief learns of the end. */
+static bool goes_on(const process *master)
+{
+    const char *state = wf_master_job_state(master->master, master->sim->job);
+
+    return strcmp(state, "running") == 0 || strcmp(state, "stopping") == 0;
+}
+
 static void hear_done(process *p, const wf_msg *m)
 {
     oracle *o = &p->sim->oracle;
@@ -175,7 +197,8 @@ static void hear_done(process *p, const wf_msg *m)
     if (o->era >> 16 != m->head.job)
         return;
     wf_assert(wf_control_get(m, &weft__cut_done__descriptor, &done, &err) == WF_OK);
-    if (done->what[0] && !p->sim->spec.disk_errors && !p->sim->spec.stuck_per_mille)
+    if (done->what[0] && goes_on(p) && era_said(m) == o->era && !p->sim->spec.disk_errors &&
+        !p->sim->spec.stuck_per_mille)
         wf_sim_broken(p->sim, "a checkpoint fails by the disk alone", m->head.job, m->head.cut);
     if (!done->what[0] &&
         (m->head.generation > o->committed_generation ||
@@ -194,6 +217,8 @@ void wf_oracle_hear(process *p, const wf_event *ev)
 {
     if (p->worker && ev->kind == WF_EV_UP && ev->peer->task.role == WF_ROLE_PS)
         p->links++;
+    if (p->worker && ev->kind == WF_EV_UP && ev->peer->task.role == WF_ROLE_MASTER)
+        p->master_links++;
     if (ev->kind != WF_EV_MESSAGE)
         return;
     switch (ev->msg->head.kind) {
@@ -291,11 +316,13 @@ static void check_claim(wf_sim *s, const wf_slice *slice)
     c->rows = slice->seen.n;
 }
 
-static void check_slice(const process *p, const wf_slice *slice)
+static void check_slice(process *p, const wf_slice *slice, bool new_view)
 {
     wf_sim *s = p->sim;
+    bool looked = !new_view && p->known[slice->id] == slice->seen.n;
 
-    for (uint32_t i = 0; i < slice->seen.n; i++)
+    p->known[slice->id] = slice->seen.n;
+    for (uint32_t i = 0; !looked && i < slice->seen.n; i++)
         if (!wf_ps_in_view(p->ps, slice->seen.rows[i].incarnation))
             wf_sim_broken(s, "only members' parts are applied", slice->id,
                           slice->seen.rows[i].incarnation);
@@ -309,21 +336,73 @@ static void check_slice(const process *p, const wf_slice *slice)
                           (uint64_t)wf_slice_weights(slice)[e], slice->updates);
 }
 
+/* What a worker that is given up had trained may be trained again. */
+static void look_at_members(wf_sim *s, const wf_master *m)
+{
+    if (wf_master_view(m) == s->oracle.master_view)
+        return;
+    s->oracle.master_view = wf_master_view(m);
+    for (uint32_t i = 1; i < s->n; i++) {
+        process *p = &s->procs[i];
+        bool was_member = p->is_member;
+
+        p->is_member = wf_master_has(m, p->life);
+        s->oracle.worker_deaths += p->worker && was_member && !p->is_member;
+    }
+}
+
 void wf_oracle_check(process *ran)
 {
     wf_sim *s = ran->sim;
     const wf_slice *slice;
+    bool new_view;
 
     if (ran->master && wf_master_view(ran->master) < s->oracle.view)
         wf_sim_broken(s, "the master's view only grows", wf_master_view(ran->master),
                       s->oracle.view);
+    if (ran->master)
+        look_at_members(s, ran->master);
     if (!ran->ps)
         return;
     if (wf_ps_view(ran->ps) < ran->view)
         wf_sim_broken(s, "a ps's view only grows", wf_ps_view(ran->ps), ran->view);
+    new_view = wf_ps_view(ran->ps) != ran->view;
     ran->view = wf_ps_view(ran->ps);
     if (wf_ps_generation(ran->ps))
         begin_era(&s->oracle, wf_era(wf_ps_job_number(ran->ps), wf_ps_generation(ran->ps)));
     for (uint32_t k = 0; (slice = wf_ps_slice_at(ran->ps, k)); k++)
-        check_slice(ran, slice);
+        check_slice(ran, slice, new_view);
+}
+
+void wf_oracle_ends_stuck(const process *p)
+{
+    wf_sim *s = p->sim;
+    const process *master = &s->procs[0];
+
+    if (!master->alive || wf_sim_stands_still(master) || s->quiet_ns > p->changed_ns)
+        return;
+    if (wf_master_has(master->master, p->life))
+        wf_sim_broken(s, "a process that hangs is given up", p->number, p->life);
+}
+
+static uint64_t resent_bytes(const process *p)
+{
+    const wf_peer *peer;
+    uint64_t n = 0;
+
+    for (size_t i = 0; p->alive && (peer = wf_net_peer_at(p->net, i)); i++)
+        n += wf_net_resent_bytes(peer);
+    return n;
+}
+
+void wf_oracle_end(wf_sim *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        s->result.resent += resent_bytes(&s->procs[i]);
+    if (!s->spec.is_calm)
+        return;
+    if (s->result.restarts - s->master_boots != s->n - 1)
+        wf_sim_broken(s, "nobody is given up without a reason", s->result.restarts, s->n);
+    if (s->result.resent && !s->spec.packets && !s->spec.flip_per_mille && !s->spec.kills)
+        wf_sim_broken(s, "nothing is sent twice over a connection that holds", s->result.resent, 0);
 }

@@ -2,7 +2,8 @@
 /* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats
  * it.
  *
- *   seeds FIRST COUNT [-v|-vv]   -v: logs, and the status at the end; -vv: and every event
+ *   seeds FIRST COUNT [-1|-v|-vv]   -1: ends with the first that fails; -v: logs, and the status at
+ *                                   the end; -vv: and every event
  */
 #include "common/base/clock.h"
 #include "common/log/log.h"
@@ -29,14 +30,15 @@ int main(int argc, char *argv[])
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
+    int most = argc > 3 && strcmp(argv[3], "-1") == 0 ? 1 : 10;
     bool loud = argc > 3 && strcmp(argv[3], "-vv") == 0;
     bool verbose = loud || (argc > 3 && strcmp(argv[3], "-v") == 0);
     int64_t began_ns = wf_now_ns();
-    uint64_t events = 0, virtual_ms = 0, restarts = 0, checkpoints = 0;
+    uint64_t events = 0, virtual_ms = 0, restarts = 0, checkpoints = 0, hangs = 0, flips = 0;
     int failed = 0;
 
     wf_log_init("sim", verbose ? WF_DEBUG : WF_ERROR + 1);
-    for (uint64_t seed = first; seed < first + count && failed < 10; seed++) {
+    for (uint64_t seed = first; seed < first + count && failed < most; seed++) {
         wf_sim_result r = {0}, again = {0};
 
         failed += run_seed(argv[0], seed, loud, &r);
@@ -51,10 +53,13 @@ int main(int argc, char *argv[])
         virtual_ms += r.virtual_ms;
         restarts += r.restarts;
         checkpoints += r.checkpoints;
+        hangs += r.hangs;
+        flips += r.flips;
     }
     printf("%lu seeds in %.1f s: %lu events, %.0f virtual s, %lu boots, %lu checkpoints, "
-           "%d failed\n",
+           "%lu hangs, %lu damaged packets, %d failed\n",
            (unsigned long)count, (double)(wf_now_ns() - began_ns) / 1e9, (unsigned long)events,
-           (double)virtual_ms / 1e3, (unsigned long)restarts, (unsigned long)checkpoints, failed);
+           (double)virtual_ms / 1e3, (unsigned long)restarts, (unsigned long)checkpoints,
+           (unsigned long)hangs, (unsigned long)flips, failed);
     return failed ? 1 : 0;
 }

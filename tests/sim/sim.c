@@ -64,10 +64,11 @@ static wf_status submit(process *p, wf_err *err)
         if (s->submitted && !s->recovered_all)
             wf_sim_broken(s, "a submitted job stays known", 0, 0);
         WF_TRY(wf_master_submit(p->master, s->job, "ledger", "", false, err));
-        s->submitted = true;
     } else if (strcmp(state, "interrupted") == 0) {
         s->oracle.from_step = -1;
         WF_TRY(wf_master_recover(p->master, s->job, -1, err));
+    } else if (wf_master_durable(p->master)) {
+        s->submitted = true;
     }
     return WF_OK;
 }
@@ -94,11 +95,11 @@ static wf_status take_event(process *p, wf_event *ev, wf_err *err)
         say_event(p, ev);
     wf_oracle_hear(p, ev);
     if (p->master)
-        return wf_master_on_event(p->master, ev, p->sim->now_ns, err);
+        return wf_master_on_event(p->master, ev, wf_sim_clock(p), err);
     if (p->ps)
-        return wf_ps_on_event(p->ps, ev, p->sim->now_ns, err);
+        return wf_ps_on_event(p->ps, ev, wf_sim_clock(p), err);
     if (p->worker)
-        return wf_worker_on_event(p->worker, ev, p->sim->now_ns, err);
+        return wf_worker_on_event(p->worker, ev, wf_sim_clock(p), err);
     if (ev->kind == WF_EV_MESSAGE)
         wf_net_free_msg(p->net, &ev->msg);
     return WF_OK;
@@ -108,31 +109,36 @@ static wf_status advance(process *p, wf_err *err)
 {
     if (p->master) {
         WF_TRY(submit(p, err));
-        return wf_master_advance(p->master, p->sim->now_ns, err);
+        return wf_master_advance(p->master, wf_sim_clock(p), err);
     }
     if (p->task.role == WF_ROLE_CLIENT)
         wf_sim_client_advance(p);
-    return p->worker ? wf_worker_advance(p->worker, p->sim->now_ns, err) : WF_OK;
+    if (p->ps)
+        WF_TRY(wf_ps_advance(p->ps, err));
+    return p->worker ? wf_worker_advance(p->worker, wf_sim_clock(p), err) : WF_OK;
 }
 
 /* A role that ends by itself (given up by the master, its journal failed) is started again. */
 void wf_sim_run_process(process *p)
 {
     wf_sim *s = p->sim;
+    int64_t now_ns = wf_sim_clock(p);
     wf_event ev;
     wf_err err;
     wf_status rc = WF_OK;
 
-    if (!p->alive || p->frozen)
+    if (!p->alive || wf_sim_stands_still(p))
         return;
-    wf_net_poll(p->net, s->now_ns);
-    while (rc == WF_OK && wf_net_event(p->net, s->now_ns, &ev))
+    p->turns++;
+    wf_net_poll(p->net, now_ns);
+    while (rc == WF_OK && wf_net_event(p->net, now_ns, &ev))
         rc = take_event(p, &ev, &err);
     if (rc == WF_OK)
         rc = advance(p, &err);
     if (rc == WF_OK) {
-        wf_net_poll(p->net, s->now_ns);
-        wf_sim_wake_at(p, WF_MIN(wf_net_deadline(p->net, s->now_ns), s->now_ns + TICK_MS * MS));
+        wf_net_poll(p->net, now_ns);
+        wf_sim_wake_at(p,
+                       s->now_ns + WF_MIN(wf_net_deadline(p->net, now_ns) - now_ns, TICK_MS * MS));
     } else if (rc == WF_SUPERSEDED || rc == WF_TIMEOUT || (rc == WF_IO && p->master)) {
         wf_sim_restart_later(p);
     } else {
@@ -143,20 +149,28 @@ void wf_sim_run_process(process *p)
 static void happen(wf_sim *s, wf_happening *h)
 {
     process *p = &s->procs[h->who];
-    wf_packet *packet;
 
     switch ((wf_sim_kind)h->kind) {
     case PACKET:
-        packet = h->what;
-        p = &s->procs[s->owner[packet->to]];
-        wf_sim_arrive(s, packet);
+        p = &s->procs[wf_sim_arrive(s, h->what)];
         break;
+    case CONNECT:
+        wf_socket_connect(s, (uint32_t)h->number);
+        return;
+    case LOST:
+        wf_socket_lost(s, (uint32_t)h->number);
+        return;
+    case BEAT:
+        if (p->alive && p->life == h->life)
+            wf_sim_beat(p);
+        return;
     case BOOT:
         wf_sim_boot(p);
         break;
     case COMPUTED:
     case EVALUATED:
     case SAVED:
+    case WORKED:
         wf_sim_over(p, h);
         wf_oracle_check(p);
         return;
@@ -194,7 +208,7 @@ static bool is_done(wf_sim *s)
 {
     const wf_master *m = s->procs[0].alive ? s->procs[0].master : NULL;
 
-    if (!m || strcmp(wf_master_job_state(m, s->job), "done") != 0)
+    if (!m || !wf_master_durable(m) || strcmp(wf_master_job_state(m, s->job), "done") != 0)
         return false;
     wf_sim_check_end(s);
     if (++s->n_done < s->spec.jobs)
@@ -204,7 +218,8 @@ static bool is_done(wf_sim *s)
 
 static void say_status(const wf_sim *s)
 {
-    char *text = s->procs[0].alive ? wf_master_status(s->procs[0].master, s->now_ns) : NULL;
+    char *text =
+        s->procs[0].alive ? wf_master_status(s->procs[0].master, wf_sim_clock(&s->procs[0])) : NULL;
 
     if (wf_log_on(WF_DEBUG) && text)
         puts(text);
@@ -270,25 +285,27 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
     begin_job(s);
     s->memdisk = wf_memdisk_new();
     s->disk = wf_memdisk_disk(s->memdisk);
-    wf_assert(wf_mem_new(&s->mem, err) == WF_OK);
-    wf_mem_set_carrier(s->mem, wf_sim_carry, s);
     place(s);
     wf_sim_plan_faults(s);
     loop(s);
+    if (s->rc == WF_OK)
+        wf_oracle_end(s);
     s->result.virtual_ms = (uint64_t)(s->now_ns / MS);
     while (wf_agenda_pop(&s->agenda, &h)) {
         wf_ps_fork *f = h.kind == SAVED ? h.what : NULL;
+        wf_work *w = h.kind == WORKED ? h.what : NULL;
 
         wf_ps_fork_free(&f);
+        wf_work_free(&w);
         if (h.kind == PACKET) {
-            wf_mem_drop(s->mem, h.what);
+            wf_msg_free(&s->pool, &((wf_packet *)h.what)->msg);
             free(h.what);
         }
     }
     for (uint32_t i = 0; i < s->n; i++)
         wf_sim_die(&s->procs[i]);
     wf_agenda_close(&s->agenda);
-    wf_mem_free(&s->mem);
+    wf_socket_end(s);
     wf_memdisk_free(&s->memdisk);
     *out = s->result;
     rc = s->rc;
@@ -296,6 +313,46 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
         *err = s->err;
     free(s);
     return rc;
+}
+
+static void draw_network(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->packets = wf_sim_below(s, 2);
+    if (!spec->packets) {
+        spec->drop_per_mille = spec->dup_per_mille = 0;
+        spec->breaks = (uint32_t)wf_sim_below(s, 5);
+    }
+    spec->flip_per_mille = wf_sim_below(s, 3) ? 0 : 1 + (uint32_t)wf_sim_below(s, 20);
+    spec->bytes_per_ms = wf_sim_below(s, 4) ? 0 : 100 + (uint32_t)wf_sim_below(s, 2000);
+}
+
+static void draw_more_faults(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->hangs = wf_sim_below(s, 6) == 0;
+    spec->calls = (uint32_t)wf_sim_below(s, 3);
+    spec->steps_block = wf_sim_below(s, 2);
+    spec->jumps = wf_sim_below(s, 6) == 0;
+    spec->fulls = wf_sim_below(s, 10) == 0;
+    spec->disk_errors += spec->fulls; /* so that a person recovers a job that failed by it */
+    spec->start_fails_per_mille = wf_sim_below(s, 12) ? 0 : 1 + (uint32_t)wf_sim_below(s, 300);
+    spec->unfit = wf_sim_below(s, 12) || spec->workers == 1
+                      ? 0
+                      : 1 + (uint32_t)wf_sim_below(s, spec->workers);
+}
+
+/* Only what no process may be given up for: long steps, calls that block the master, a new start of
+ * the master. In half of these histories a process hangs. */
+static void calm(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->kills = spec->freezes = spec->cuts = spec->swizzles = spec->kill_alls = 0;
+    spec->disk_errors = spec->fulls = spec->breaks = spec->trouble_per_mille = 0;
+    spec->start_fails_per_mille = spec->unfit = spec->jumps = 0;
+    spec->drop_per_mille = spec->dup_per_mille = 0;
+    spec->hangs = (uint32_t)wf_sim_below(s, 2);
+    spec->calls = spec->hangs ? 0 : 2;
+    spec->is_calm = !spec->hangs;
+    spec->kills = spec->is_calm && wf_sim_below(s, 2); /* of the master */
+    spec->kill_workers = spec->kill_ps = spec->kill_master = true;
 }
 
 /* Half of the histories are small: bugs show there first, and they run fast. */
@@ -347,5 +404,11 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
         spec.stops = 1;
         spec.goes_back = spec.stops_again = true;
     }
+    spec.journal_least = 1 + (size_t)wf_sim_below(&s, 4096);
+    spec.work_ms = wf_sim_below(&s, 3) ? 1 + (int64_t)wf_sim_below(&s, 400) : 0;
+    draw_network(&s, &spec);
+    draw_more_faults(&s, &spec);
+    if (wf_sim_below(&s, 8) == 0)
+        calm(&s, &spec);
     return spec;
 }

@@ -6,6 +6,7 @@
  * weights count what was applied.
  *   steps    every element grows by 1 with each part applied to its slice
  *   records  element r grows by 1 each time record r is trained
+ *   frozen   stays what it was, and is whole when a worker computes
  * An evaluation's loss is a number drawn for the epoch (tests/kit), so that it is known beforehand
  * after which epoch early stopping ends the job, and whose weights are its best.
  * After every event the simulator checks what must always hold; at the end the ledger.
@@ -15,6 +16,7 @@
 
 #include "common/base/status.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct wf_sim wf_sim;
@@ -29,16 +31,30 @@ typedef struct wf_sim_spec {
     bool stops_again;   /* and is stopped once more as soon as it runs */
     bool goes_back; /* a job that was stopped goes on from a checkpoint that is not the newest */
     /* the network */
+    bool packets; /* no connections: each packet for itself may be lost, repeated, overtaken */
     uint32_t drop_per_mille, dup_per_mille;
+    uint32_t flip_per_mille; /* packets that are damaged */
+    uint32_t bytes_per_ms;   /* of a connection, each way; 0: any number */
     int64_t delay_us_min, delay_us_max;
     int64_t
         gone_ms; /* a silent peer is forgotten after so long: if soon, links are made anew often */
     /* faults, at random moments before faults_end_ms */
     uint32_t kills, freezes, cuts, swizzles, kill_alls, disk_errors;
-    uint32_t stuck_per_mille;   /* shards whose writing never ends */
-    uint32_t stops;             /* the job is stopped, and recovered once it is */
-    uint32_t trouble_per_mille; /* steps that fail, or whose gradients are NaN: the job fails */
-    bool tells;                 /* the supervisor tells the master of a death */
+    uint32_t breaks;  /* connections that break, half of them on one side only */
+    uint32_t hangs;   /* main threads that go on no more, while signs of life are sent */
+    uint32_t calls;   /* main threads that are in one call for long */
+    uint32_t jumps;   /* clocks that jump ahead */
+    uint32_t fulls;   /* times in which the disk is full */
+    bool is_calm;     /* nothing happens that would be a reason to give anybody up */
+    bool steps_block; /* a worker takes no message while it computes a step */
+    uint32_t start_fails_per_mille; /* starts of workers that fail */
+    uint32_t unfit;                 /* the worker whose start always fails, from 1; 0: none */
+    size_t journal_least;           /* bytes of log that bring a snapshot */
+    int64_t work_ms;                /* what the master begins takes up to so long; 0: no time */
+    uint32_t stuck_per_mille;       /* shards whose writing never ends */
+    uint32_t stops;                 /* the job is stopped, and recovered once it is */
+    uint32_t trouble_per_mille;     /* steps that fail, or whose gradients are NaN: the job fails */
+    bool tells;                     /* the supervisor tells the master of a death */
     bool kill_workers, kill_ps, kill_master; /* who may be killed */
     int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
     bool loud;                               /* print every event that a role takes */
@@ -47,6 +63,7 @@ typedef struct wf_sim_spec {
 /* What a run came to. */
 typedef struct wf_sim_result {
     uint64_t events, virtual_ms, restarts, checkpoints, trace; /* a hash of the history */
+    uint64_t flips, hangs, resent; /* damaged packets, hung processes, bytes sent again */
     uint32_t generation;
 } wf_sim_result;
 

@@ -4,7 +4,9 @@
  *
  *   sim.c      the loop: what happens, happens to a process, which then runs
  *   life.c     birth and death; the shells around the roles
+ *   socket.c   transports, and connections between them
  *   network.c  what becomes of a packet
+ *   beat.c     signs of life, and the watchdog of a process that hangs
  *   faults.c   what goes wrong, and when
  *   client.c   the supervisor and the person: a death is told, a job stopped and recovered
  *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk
@@ -13,7 +15,6 @@
 #define WF_TESTS_SIM_WORLD_H
 
 #include "common/base/clock.h"
-#include "common/wire/mem.h"
 #include "common/wire/net.h"
 #include "master/master.h"
 #include "ps/ps.h"
@@ -21,24 +22,31 @@
 #include "tests/kit/model.h"
 #include "tests/sim/clock.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/socket.h"
 #include "worker/worker.h"
 
 #define MS WF_NS_PER_MS
 enum {
-    MOST_PROCESSES = 16,
-    MOST_ENDPOINTS = 65536,
+    MOST_PROCESSES = 256,
     MOST_SLICES = 64,
     MOST_GONE = 1024,
     TICK_MS = 50,
+    DEAD_MS = 600,
+    STUCK_MS = 2000,
+    CUT_MS = 7000, /* longer than two long steps, one after the other */
     KEEP = 3
 };
 
 typedef enum wf_sim_kind {
     PACKET,
+    CONNECT,
+    LOST, /* a connection, and its dialler learns of it */
     WAKE,
+    BEAT,
     COMPUTED,
     EVALUATED,
     SAVED,
+    WORKED, /* what the master began is done */
     BOOT,
     TELL, /* the supervisor has seen a death */
     THAW,
@@ -49,7 +57,13 @@ typedef enum wf_sim_kind {
     FREEZE,
     CUT,
     SWIZZLE,
+    BREAK,
+    HANG,
+    BUSY,
+    JUMP,
     DISK_ERROR,
+    DISK_FULL,
+    DISK_FREE,
     STOP
 } wf_sim_kind;
 
@@ -59,9 +73,16 @@ typedef struct process {
     wf_task task;
     char address[32];
     bool alive, frozen;
-    uint64_t life; /* the incarnation; 0 before the first boot */
+    bool hung;             /* its main thread does not go on, until the watchdog ends the process */
+    int64_t busy_until_ns; /* its main thread is in a call */
+    int64_t ahead_ns;      /* of its clock */
+    uint64_t life;         /* the incarnation; 0 before the first boot */
     wf_net *net;
     wf_peer *to_master;
+    wf_socket *listener;
+    wf_transport *beat;
+    uint64_t turns;     /* of the main thread, and what it computed: it tells of progress */
+    int64_t changed_ns; /* when that had grown */
     wf_master *master;
     wf_ps *ps;
     wf_worker *worker;
@@ -72,11 +93,15 @@ typedef struct process {
     uint32_t eval_epoch; /* of the evaluation that was asked for last */
     uint64_t work;       /* counts halts: what was begun before one does not end after it */
     /* the oracle's: of this life */
+    bool is_member;              /* of the master's newest view */
     uint32_t view;               /* a ps's highest */
+    uint32_t known[MOST_SLICES]; /* incarnations that its slices knew, all members of that view */
     uint32_t cut;                /* a worker's last, in `era` */
     uint32_t era;                /* of what is below */
     uint32_t acked[MOST_SLICES]; /* the highest step of each slice that was acknowledged */
+    uint32_t cut_links;          /* master_links when it was opened */
     uint32_t links;              /* how many links to ps it has had */
+    uint32_t master_links;       /* and to the master */
     float first[MOST_SLICES];    /* weights of `steps` at its first step */
     uint32_t links_at_first;
 } process;
@@ -92,7 +117,7 @@ typedef struct slice_claim {
 typedef struct oracle {
     uint32_t era; /* of the claims: a job's number and its generation, see wf_era */
     slice_claim slices[MOST_SLICES];
-    uint32_t view;
+    uint32_t view, master_view;
     uint64_t members[MOST_PROCESSES]; /* of the newest view that a ps has taken */
     uint32_t n_members;
     uint64_t gone[MOST_GONE]; /* were members, and are not any more */
@@ -119,16 +144,20 @@ typedef struct wf_sim {
     int64_t now_ns;
     uint64_t draws, session;
     wf_agenda agenda;
-    wf_mem *mem;
+    wf_msg_pool pool;    /* of messages under way */
+    wf_socket **sockets; /* by number; NULL: closed */
+    wf_connection **connections;
+    uint32_t n_sockets, n_connections;
     wf_memdisk *memdisk;
     wf_disk *disk;
     process procs[MOST_PROCESSES];
-    uint32_t n;                    /* processes; the last one is the client */
-    uint8_t owner[MOST_ENDPOINTS]; /* which process an endpoint is of */
+    uint32_t n; /* processes; the last one is the client */
     bool severed[MOST_PROCESSES][MOST_PROCESSES];
     int64_t clogged_ns[MOST_PROCESSES][MOST_PROCESSES]; /* packets wait until then */
     char job[24];    /* the one that runs; when it is done, the next is submitted */
     uint32_t n_done; /* jobs */
+    uint64_t master_boots;
+    int64_t quiet_ns; /* faults and what follows from them are over by then */
     bool submitted, recovered_all, stop_wanted, stop_again, recovered;
     oracle oracle;
     wf_sim_result result;
@@ -151,6 +180,7 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .epochs = s->spec.epochs,
                            .every_steps = s->spec.every_steps,
                            .keep = KEEP,
+                           .eval_unit = 2,
                            .evaluates = s->spec.evaluates,
                            .calls_back = s->spec.calls_back,
                            .restores_best = s->spec.restores_best};
@@ -170,10 +200,27 @@ void wf_sim_failed(wf_sim *s, const char *where, wf_status rc, const wf_err *err
 /* Lets a process take what has reached it, and do what is due. */
 void wf_sim_run_process(process *p);
 
+/* The process's own monotonic clock. */
+static inline int64_t wf_sim_clock(const process *p)
+{
+    return p->sim->now_ns + p->ahead_ns;
+}
+
+/* Whether its main thread does nothing now. */
+static inline bool wf_sim_stands_still(const process *p)
+{
+    return p->frozen || p->hung || p->busy_until_ns > p->sim->now_ns;
+}
+
 /* network.c */
-void wf_sim_carry(void *sim, const wf_packet *packet);
-void wf_sim_arrive(wf_sim *s, wf_packet *packet);
-void wf_sim_own(wf_sim *s, uint32_t number, const wf_transport *t);
+/* Takes the packet's message. */
+void wf_sim_carry(wf_sim *s, wf_connection *c, wf_packet *packet);
+/* Frees the packet; the process that it was for. */
+uint32_t wf_sim_arrive(wf_sim *s, wf_packet *packet);
+
+/* beat.c */
+void wf_sim_begin_beats(process *p);
+void wf_sim_beat(process *p);
 
 /* life.c */
 void wf_sim_boot(process *p);
@@ -197,8 +244,12 @@ void wf_oracle_computes(process *p, uint32_t step, const float *steps);
 void wf_oracle_pushes(process *p);
 void wf_oracle_check(process *ran); /* after each event */
 void wf_oracle_reborn(process *p);
-/* A worker may be taken for dead: what it trained and had not reported may be trained again. */
-void wf_oracle_may_be_given_up(wf_sim *s, const process *p);
+/* The watchdog ends a process that hangs: the master must have given it up. */
+void wf_oracle_ends_stuck(const process *p);
+/* A history is over. */
+void wf_oracle_end(wf_sim *s);
+/* A process dies. What a worker trained and had not reported may be trained again. */
+void wf_oracle_dies(const process *p);
 
 /* checkpoints.c */
 void wf_sim_check_disk(wf_sim *s);

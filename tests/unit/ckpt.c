@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/ckpt.c - a checkpoint is complete or absent, whatever the disk does. */
 #include "ckpt_make.h"
+#include "common/ckpt/initial.h"
 #include "tests/kit/memdisk.h"
 
 #include <setjmp.h>
@@ -362,6 +363,79 @@ static void shards_of_two_checkpoints_do_not_mix(void **state)
     wf_memdisk_free(&m);
 }
 
+/* A person copied 200 over 100, and gave 300 the name 400. */
+static void a_folder_under_another_number_is_no_checkpoint(void **state)
+{
+    wf_memdisk *m = disk_with_first();
+    wf_disk *d = wf_memdisk_disk(m);
+    heard h = {0};
+    wf_ckpt *c = NULL;
+    wf_err err = {0};
+
+    (void)state;
+    assert_int_equal(make_ckpt(d, DIR, JOB, "d1", second_cut, 200, 0, NULL), WF_OK);
+    assert_int_equal(
+        wf_disk_rename(d, DIR "/" JOB "/step-00000200", DIR "/" JOB "/step-00000400", NULL), WF_OK);
+    assert_int_equal(newest(m, &h), 100);
+    assert_int_equal(h.n, 1);
+    assert_non_null(strstr(h.last, "step-00000400 passed over: its manifest is of step 200"));
+    assert_int_equal(wf_ckpt_open(d, DIR, JOB, 400, false, &c, &err), WF_MISMATCH);
+    assert_int_equal(wf_ckpt_open(d, DIR, JOB, 200, false, &c, &err), WF_NOTFOUND);
+    assert_int_equal(wf_ckpt_gc(d, DIR, JOB, 1, 0, &err), WF_OK);
+    assert_true(wf_disk_exists(d, DIR "/" JOB "/step-00000400/manifest.json"));
+    wf_memdisk_free(&m);
+}
+
+/* The first values of [2, 3] and of nothing, as a master writes them. */
+static void write_initial(wf_disk *d)
+{
+    float values[6] = {1, 2, 3, 4, 5, 6};
+    const int64_t dims[] = {2, 3}, none[] = {0};
+    wf_shard_tensor t[] = {{.name = "w", .dtype = WF_F32, .rank = 2, .dims = {2, 3}},
+                           {.name = "e", .dtype = WF_F32, .rank = 1, .dims = {0}}};
+    wf_tensor *w = NULL, *e = NULL;
+    char sum[WF_SUM_TEXT], of_file[WF_SUM_TEXT];
+    wf_shard_meta meta[] = {{"job", JOB}, {"digest", "d1"}, {WF_INITIAL_SUM, sum}};
+    wf_shard_writer *writer = NULL;
+    uint64_t bytes;
+
+    assert_int_equal(wf_tensor_over(WF_F32, 2, dims, values, &w, NULL), WF_OK);
+    assert_int_equal(wf_tensor_over(WF_F32, 1, none, values, &e, NULL), WF_OK);
+    assert_int_equal(wf_initial_sum(JOB, "d1", 2, t, (const wf_tensor *const[]){w, e}, sum, NULL),
+                     WF_OK);
+    assert_int_equal(wf_disk_make_dirs(d, DIR "/" JOB, NULL), WF_OK);
+    assert_int_equal(
+        wf_shard_create(d, DIR "/" JOB "/" WF_INITIAL_NAME, t, 2, meta, 3, &writer, NULL), WF_OK);
+    assert_int_equal(wf_shard_write(writer, values, sizeof values, NULL), WF_OK);
+    assert_int_equal(wf_shard_finish(&writer, &bytes, of_file, NULL), WF_OK);
+    wf_tensor_free(&w);
+    wf_tensor_free(&e);
+}
+
+static void every_flipped_byte_of_first_values_is_found(void **state)
+{
+    wf_memdisk *m = wf_memdisk_new();
+    wf_disk *d = wf_memdisk_disk(m);
+    size_t size = 0;
+    bool has_sum = false;
+    uint8_t *bytes;
+    wf_err err = {0};
+
+    (void)state;
+    assert_int_equal(wf_initial_verify(d, DIR, JOB, &has_sum, &err), WF_NOTFOUND);
+    write_initial(d);
+    assert_int_equal(wf_initial_verify(d, DIR, JOB, &has_sum, &err), WF_OK);
+    assert_true(has_sum);
+    bytes = wf_memdisk_bytes(m, DIR "/" JOB "/" WF_INITIAL_NAME, &size);
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] ^= 4;
+        if (wf_initial_verify(d, DIR, JOB, &has_sum, &err) == WF_OK && has_sum)
+            fail_msg("byte %zu of %zu", i, size);
+        bytes[i] ^= 4;
+    }
+    wf_memdisk_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +449,8 @@ int main(void)
         cmocka_unit_test(every_flipped_byte_is_found),
         cmocka_unit_test(every_cut_short_file_is_passed_over),
         cmocka_unit_test(shards_of_two_checkpoints_do_not_mix),
+        cmocka_unit_test(a_folder_under_another_number_is_no_checkpoint),
+        cmocka_unit_test(every_flipped_byte_of_first_values_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/progress.h"
 #include "cmd/cli/restart.h"
+#include "cmd/cli/super.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 
@@ -12,9 +13,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef struct got {
     bool json;
@@ -212,6 +216,85 @@ static void a_budget_ends_what_dies_always(void **state)
     assert_true(wf_restart_on_death(&r, now, now, &at));
 }
 
+/* Exit codes as waitpid has them. Only wrong files (2, 3) and another process in the task's place
+ * (4) make starting it again useless; SIGTERM, which ends a task with 0, does not. */
+static void a_task_comes_back_whatever_ended_it(void **state)
+{
+    (void)state;
+    for (int code = 0; code < 256; code++) {
+        bool useless = wf_restart_useless(code << 8) != NULL;
+
+        assert_int_equal(useless, code >= 2 && code <= 4);
+    }
+    for (int number = 1; number < 32; number++)
+        assert_null(wf_restart_useless(number));
+}
+
+enum { N_LOOKERS = 4, N_STARTS = 300 };
+
+static void look_for_ever(const wf_cluster_conf *conf)
+{
+    for (;;)
+        (void)wf_super_pid(conf);
+}
+
+/* Commands that only ask whether a supervisor runs must not keep one from starting. */
+static void a_look_at_the_lock_does_not_take_it(void **state)
+{
+    char folder[] = "/tmp/weft-lock-XXXXXX", path[64];
+    wf_cluster_conf conf = {.state_dir = folder};
+    pid_t lookers[N_LOOKERS];
+    int failed = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < N_LOOKERS; i++) {
+        lookers[i] = fork();
+        if (lookers[i] == 0)
+            look_for_ever(&conf);
+    }
+    for (int i = 0; i < N_STARTS; i++) {
+        int fd = -1;
+        wf_err err;
+
+        if (wf_super_lock(&conf, &fd, &err) != WF_OK)
+            failed++;
+        else
+            close(fd);
+    }
+    for (int i = 0; i < N_LOOKERS; i++) {
+        kill(lookers[i], SIGKILL);
+        waitpid(lookers[i], NULL, 0);
+    }
+    snprintf(path, sizeof path, "%s/supervisor.lock", folder);
+    unlink(path);
+    rmdir(folder);
+    assert_int_equal(failed, 0);
+}
+
+static void one_supervisor_has_the_lock_and_is_named(void **state)
+{
+    char folder[] = "/tmp/weft-lock-XXXXXX", path[64], number[32];
+    wf_cluster_conf conf = {.state_dir = folder};
+    int fd = -1, other = -1;
+    wf_err err;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(wf_super_pid(&conf), 0);
+    assert_int_equal(wf_super_lock(&conf, &fd, &err), WF_OK);
+    assert_int_equal(wf_super_pid(&conf), getpid());
+    assert_int_equal(wf_super_lock(&conf, &other, &err), WF_EXISTS);
+    snprintf(number, sizeof number, "(supervisor %ld)", (long)getpid());
+    assert_non_null(strstr(err.what, number));
+    assert_int_equal(other, -1);
+    close(fd);
+    assert_int_equal(wf_super_pid(&conf), 0);
+    snprintf(path, sizeof path, "%s/supervisor.lock", folder);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +308,9 @@ int main(void)
         cmocka_unit_test(texts_read_well),
         cmocka_unit_test(delays_double_and_a_long_life_makes_them_short),
         cmocka_unit_test(a_budget_ends_what_dies_always),
+        cmocka_unit_test(a_task_comes_back_whatever_ended_it),
+        cmocka_unit_test(a_look_at_the_lock_does_not_take_it),
+        cmocka_unit_test(one_supervisor_has_the_lock_and_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

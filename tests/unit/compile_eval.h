@@ -66,7 +66,7 @@ static inline evaluated eval_graph(const wf_graph *g, const fed feeds[])
         assert_true(n->n_in <= WF_COUNT(in));
         for (uint32_t k = 0; k < n->n_in; k++)
             in[k] = n->in[k] ? r.of[n->in[k]->index] : NULL;
-        must(wf_kernel_eval(n, n->n_in, in, n->n_out, out, &err), &err);
+        must(wf_kernel_eval(n, n->n_in, in, n->n_out, out, SIZE_MAX / 2, &err), &err);
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k]) {
                 wf_tensor_free(&r.of[n->out[k]->index]);

@@ -83,7 +83,9 @@ static void add_batch(wf_measure *m, const scored *x, size_t n, bool logits)
     must(wf_emit_end(&e), &err);
     must(wf_tensor_over(WF_F32, 1, dims, scores, &in[0], &err), &err);
     must(wf_tensor_over(WF_F32, 1, dims, labels, &in[1], &err), &err);
-    must(wf_kernel_eval(made->producer, 2, (const wf_tensor *const *)in, 1, out, &err), &err);
+    must(
+        wf_kernel_eval(made->producer, 2, (const wf_tensor *const *)in, 1, out, SIZE_MAX / 2, &err),
+        &err);
     must(wf_metric_add(m, WF_MEANS_KEYS, 1.0, n, WF_I64, n, out[0]->data, &err), &err);
     wf_tensor_free(&in[0]);
     wf_tensor_free(&in[1]);

@@ -14,6 +14,10 @@
 
 #include <cmocka.h>
 
+/* Meson counts a test that ends with this code as skipped; cmocka ends with 0. */
+enum { SKIPPED = 77 };
+static int cannot_run;
+
 /* 3 images of 2 x 2: 0 to 11. */
 static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0,  0,
                                  0, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
@@ -425,8 +429,10 @@ static void mnist_is_read_as_it_is(void **unused)
     (void)unused;
     snprintf(x, sizeof x, "%s/data/mnist/t10k-images-idx3-ubyte.gz", shared ? shared : "../shared");
     snprintf(y, sizeof y, "%s/data/mnist/t10k-labels-idx1-ubyte.gz", shared ? shared : "../shared");
-    if (access(x, R_OK) != 0)
+    if (access(x, R_OK) != 0) {
+        cannot_run = SKIPPED;
         skip();
+    }
     if (wf_dataset_open(&spec, &d, &err) != WF_OK)
         fail_msg("%s", err.what);
     assert_int_equal(wf_dataset_records(d), 10000);
@@ -455,6 +461,8 @@ int main(void)
         cmocka_unit_test(flipped_bytes_never_do_harm),
         cmocka_unit_test(mnist_is_read_as_it_is),
     };
+    int failed;
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    return failed ? failed : cannot_run;
 }

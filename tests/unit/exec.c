@@ -433,6 +433,8 @@ static void errors_name_what_is_wrong(void **state)
                                  &p, &err),
                      WF_NOMEM);
     assert_null(p);
+    assert_says(err, " makes float32[20, 16]");
+    assert_says(err, "100 may be used here");
     p = plan_of(g);
     assert_int_equal(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), WF_INVALID);
     assert_says(err, "input \"x\" has no content");

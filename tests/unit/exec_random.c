@@ -83,7 +83,7 @@ static void compute_alone(const wf_graph *g, wf_tensor **content)
 
         for (uint32_t k = 0; k < n->n_in; k++)
             in[k] = n->in[k] ? content[n->in[k]->index] : NULL;
-        assert_ok(wf_kernel_eval(n, n->n_in, in, n->n_out, out, &err), err);
+        assert_ok(wf_kernel_eval(n, n->n_in, in, n->n_out, out, SIZE_MAX / 2, &err), err);
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k])
                 content[n->out[k]->index] = out[k];

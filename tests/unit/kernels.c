@@ -15,8 +15,9 @@ static const wf_kernel *kernel_of(const wf_op *op)
     return NULL;
 }
 
-/* Pull and Push are ports of a plan; the mode pass decides Training; Constant is a known value. What
- * reading a file puts others in the place of (If, Loop, Attention) is neither folded nor run. */
+/* Pull and Push are ports of a plan; the mode pass decides Training; Constant is a known value.
+ * What reading a file puts others in the place of (If, Loop, Attention) is neither folded nor run.
+ */
 static bool needs_none(const wf_op *op)
 {
     return strcmp(op->name, "Training") == 0 || strcmp(op->name, "Pull") == 0 ||
@@ -71,7 +72,7 @@ static void a_node_is_computed_by_itself(void **state)
         wf_f32_mut(a)[i] = (float)i;
     for (int i = 0; i < 3; i++)
         wf_f32_mut(b)[i] = (float)(10 * i);
-    assert_ok(wf_kernel_eval(n, 2, (const wf_tensor *[]){a, b}, 1, out, &err), err);
+    assert_ok(wf_kernel_eval(n, 2, (const wf_tensor *[]){a, b}, 1, out, SIZE_MAX / 2, &err), err);
     for (int i = 0; i < 6; i++)
         assert_true(wf_f32(out[0])[i] == (float)(i + 10 * (i % 3)));
     wf_tensor_free(&out[0]);
@@ -94,8 +95,9 @@ static void an_index_out_of_range_is_a_sentence_with_the_node(void **state)
     assert_ok(wf_tensor_new(WF_F32, 2, (int64_t[]){4, 2}, &data, &err), err);
     assert_ok(wf_tensor_new(WF_I64, 1, (int64_t[]){3}, &ids, &err), err);
     ((int64_t *)ids->data)[2] = 4;
-    assert_int_equal(wf_kernel_eval(n, 2, (const wf_tensor *[]){data, ids}, 1, out, &err),
-                     WF_INVALID);
+    assert_int_equal(
+        wf_kernel_eval(n, 2, (const wf_tensor *[]){data, ids}, 1, out, SIZE_MAX / 2, &err),
+        WF_INVALID);
     assert_null(out[0]);
     assert_says(err, "Gather \"Gather/Gather\": index 4, number 2 of them, is not in an axis of 4");
     wf_tensor_free(&data);
@@ -115,7 +117,8 @@ static void a_dtype_without_kernel_is_unsupported(void **state)
     in[0]->dtype = WF_F16;
     n = add_node(g, "Exp", 1, in);
     assert_ok(wf_tensor_new(WF_F16, 1, (int64_t[]){3}, &x, &err), err);
-    assert_int_equal(wf_kernel_eval(n, 1, (const wf_tensor *[]){x}, 1, out, &err), WF_UNSUPPORTED);
+    assert_int_equal(wf_kernel_eval(n, 1, (const wf_tensor *[]){x}, 1, out, SIZE_MAX / 2, &err),
+                     WF_UNSUPPORTED);
     assert_says(err, "Exp \"Exp/Exp\": weft does not compute it in float16");
     wf_tensor_free(&x);
     wf_graph_free(&g);

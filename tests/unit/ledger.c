@@ -193,6 +193,174 @@ static void ranges_in_order_come_back_whole(void **state)
     wf_ledger_close(&l);
 }
 
+/* ---- against the plainest ledger that there is ---- */
+
+enum { PLAIN_SPLITS = 300, PLAIN_WORKERS = 6 };
+
+typedef struct plain_ledger {
+    struct {
+        int state, deaths;
+        uint64_t holder, next;
+    } rows[PLAIN_SPLITS];
+} plain_ledger;
+
+static bool plain_deal(plain_ledger *p, uint64_t worker, uint64_t *id)
+{
+    bool holds = false;
+
+    for (int i = 0; i < PLAIN_SPLITS; i++)
+        if (p->rows[i].state == WF_SPLIT_LEASED && p->rows[i].holder == worker) {
+            if (p->rows[i].deaths + 1 >= WF_SPLIT_DEATHS)
+                return false;
+            holds = true;
+        }
+    for (int i = 0; i < PLAIN_SPLITS; i++)
+        if (p->rows[i].state == WF_SPLIT_TODO &&
+            !(holds && p->rows[i].deaths + 1 >= WF_SPLIT_DEATHS)) {
+            p->rows[i].state = WF_SPLIT_LEASED;
+            p->rows[i].holder = worker;
+            *id = (uint64_t)i;
+            return true;
+        }
+    return false;
+}
+
+static uint32_t plain_release(plain_ledger *p, uint64_t worker, bool died)
+{
+    uint32_t n = 0;
+
+    for (int i = 0; i < PLAIN_SPLITS; i++)
+        if (p->rows[i].state == WF_SPLIT_LEASED && p->rows[i].holder == worker) {
+            p->rows[i].state = WF_SPLIT_TODO;
+            p->rows[i].deaths += died;
+            n++;
+        }
+    return n;
+}
+
+static bool plain_deadly(const plain_ledger *p, uint64_t *id)
+{
+    for (int i = 0; i < PLAIN_SPLITS; i++)
+        if (p->rows[i].state == WF_SPLIT_TODO && p->rows[i].deaths >= WF_SPLIT_DEATHS) {
+            *id = (uint64_t)i;
+            return true;
+        }
+    return false;
+}
+
+static bool plain_claim(plain_ledger *p, uint64_t id, uint64_t worker)
+{
+    if (p->rows[id].state == WF_SPLIT_TODO) {
+        p->rows[id].state = WF_SPLIT_LEASED;
+        p->rows[id].holder = worker;
+    }
+    return p->rows[id].state == WF_SPLIT_LEASED && p->rows[id].holder == worker;
+}
+
+static bool plain_finish(plain_ledger *p, uint64_t id, uint64_t worker)
+{
+    if (p->rows[id].state == WF_SPLIT_FINISHED ||
+        (worker && (p->rows[id].state != WF_SPLIT_LEASED || p->rows[id].holder != worker)))
+        return false;
+    p->rows[id].state = WF_SPLIT_FINISHED;
+    p->rows[id].next = (id + 1) * 10;
+    return true;
+}
+
+static void plain_progress(plain_ledger *p, uint64_t id, uint64_t worker, uint64_t next)
+{
+    if (p->rows[id].state == WF_SPLIT_LEASED && p->rows[id].holder == worker &&
+        next > p->rows[id].next) {
+        p->rows[id].next = next;
+        p->rows[id].deaths = 0;
+    }
+}
+
+static void compare(const wf_ledger *l, const plain_ledger *p)
+{
+    uint64_t trained = 0, held = 0, a = 0, b = 0;
+    bool deadly = plain_deadly(p, &a);
+
+    for (uint64_t i = 0; i < PLAIN_SPLITS; i++) {
+        assert_int_equal(l->rows[i].state, p->rows[i].state);
+        assert_int_equal(l->rows[i].next, p->rows[i].next);
+        trained += p->rows[i].next - i * 10;
+        held += p->rows[i].state == WF_SPLIT_LEASED;
+    }
+    assert_int_equal(wf_ledger_trained(l), trained);
+    assert_int_equal(wf_ledger_deadly(l, &b), deadly);
+    assert_true(!deadly || a == b);
+    for (uint64_t worker = 1; worker <= PLAIN_WORKERS; worker++)
+        for (uint64_t id = UINT64_MAX; wf_ledger_held(l, worker, &id); held--) {
+            assert_int_equal(p->rows[id].state, WF_SPLIT_LEASED);
+            assert_int_equal(p->rows[id].holder, worker);
+        }
+    assert_int_equal(held, 0);
+}
+
+static void it_does_what_the_plainest_ledger_does(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        wf_rng_key key = {seed, 9};
+        plain_ledger p = {0};
+        wf_ledger l = {0};
+
+        assert_int_equal(wf_ledger_begin(&l, 0, PLAIN_SPLITS * 10, 10, NULL), WF_OK);
+        for (uint64_t i = 0; i < PLAIN_SPLITS; i++)
+            p.rows[i].next = i * 10;
+        for (uint64_t k = 0; k < 600; k++) {
+            uint64_t worker = 1 + wf_rng_below(key, 4 * k, PLAIN_WORKERS);
+            uint64_t what = wf_rng_below(key, 4 * k + 1, 12);
+            uint64_t id = wf_rng_below(key, 4 * k + 2, seed % 2 ? PLAIN_SPLITS : 12);
+            uint64_t other = id, next = id * 10 + wf_rng_below(key, 4 * k + 3, 11);
+
+            if (what < 5) {
+                assert_int_equal(wf_ledger_deal(&l, worker, &id), plain_deal(&p, worker, &other));
+                assert_int_equal(id, other);
+            } else if (what < 7) {
+                assert_int_equal(wf_ledger_release(&l, worker, what == 5),
+                                 plain_release(&p, worker, what == 5));
+            } else if (what < 9) {
+                wf_ledger_progress(&l, id, worker, next);
+                plain_progress(&p, id, worker, next);
+            } else if (what == 9) {
+                assert_int_equal(wf_ledger_claim(&l, id, worker, id * 10),
+                                 plain_claim(&p, id, worker));
+            } else {
+                uint64_t by = seed % 3 || what == 10 ? worker : 0;
+
+                assert_int_equal(wf_ledger_finish(&l, id, by), plain_finish(&p, id, by));
+            }
+            compare(&l, &p);
+        }
+        wf_ledger_close(&l);
+    }
+}
+
+/* The largest epoch: what is dealt, given back and finished costs no more than in a small one. */
+static void the_largest_epoch_is_dealt_in_a_moment(void **state)
+{
+    enum { SPLITS = 1 << 24, ROUNDS = 200000 };
+    wf_ledger l = {0};
+    uint64_t id = 0;
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, SPLITS, 1, NULL), WF_OK);
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_true(wf_ledger_deal(&l, 1 + i % 1000, &id));
+        if (i % 3 == 0)
+            wf_ledger_release(&l, 1 + i % 1000, false);
+        else if (i % 3 == 1)
+            assert_true(wf_ledger_finish(&l, id, 1 + i % 1000));
+        assert_true(wf_ledger_trained(&l) == l.done && !wf_ledger_deadly(&l, &id));
+    }
+    wf_ledger_restore(&l, 0, SPLITS);
+    assert_true(wf_ledger_complete(&l));
+    assert_false(wf_ledger_deal(&l, 1, &id));
+    wf_ledger_close(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +373,8 @@ int main(void)
         cmocka_unit_test(a_claim_is_good_for_what_nobody_else_holds),
         cmocka_unit_test(a_restored_ledger_claims_no_more_than_the_ranges),
         cmocka_unit_test(ranges_in_order_come_back_whole),
+        cmocka_unit_test(it_does_what_the_plainest_ledger_does),
+        cmocka_unit_test(the_largest_epoch_is_dealt_in_a_moment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

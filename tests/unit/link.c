@@ -43,7 +43,7 @@ static void open_channel(channel *c, uint64_t seed, size_t credit_bytes)
                          .first = FIRST_A,
                          .peer_first = FIRST_B,
                          .credit_bytes = credit_bytes,
-                         .resend_ns = 100 * MS,
+                         .probe_ns = 100 * MS,
                          .ack_delay_ns = 5 * MS};
 
     memset(c, 0, sizeof *c);
@@ -77,6 +77,16 @@ static void push(channel *c, end *to, const wf_msg *m)
     to->arriving[to->n++] = copy;
 }
 
+static void ping(channel *c, end *from, end *to)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_msg_new(&c->pool, WF_PING, &m, NULL), WF_OK);
+    wf_link_ping(from->link, c->now_ns, &m->head);
+    push(c, to, m);
+    wf_msg_free(&c->pool, &m);
+}
+
 static void send_due(channel *c, end *from, end *to)
 {
     const wf_msg *m;
@@ -86,26 +96,52 @@ static void send_due(channel *c, end *from, end *to)
         if (below(c, 100) < c->dup_percent)
             push(c, to, m);
     }
-    if (wf_link_ack_due(from->link, c->now_ns)) {
-        wf_msg *ping = NULL;
+    if (wf_link_ping_due(from->link, c->now_ns))
+        ping(c, from, to);
+}
 
-        assert_int_equal(wf_msg_new(&c->pool, WF_PING, &ping, NULL), WF_OK);
-        ping->head.ack = wf_link_ack(from->link);
-        push(c, to, ping);
-        wf_msg_free(&c->pool, &ping);
+/* What a net does with a message of a link. */
+static void hand_over(channel *c, end *to, end *from, wf_msg *m)
+{
+    wf_msg *resend = NULL;
+    wf_header head;
+
+    if (m->head.kind == WF_RESEND) {
+        wf_link_on_resend(to->link, c->now_ns, &m->head);
+        wf_msg_free(&c->pool, &m);
+        return;
     }
+    if (m->head.kind == WF_PING && wf_link_on_ping(to->link, c->now_ns, &m->head, &head)) {
+        assert_int_equal(wf_msg_new(&c->pool, WF_RESEND, &resend, NULL), WF_OK);
+        resend->head.ack = head.ack;
+        resend->head.step = head.step;
+        push(c, from, resend);
+        wf_msg_free(&c->pool, &resend);
+    }
+    wf_link_on_message(to->link, c->now_ns, &m);
 }
 
 /* Any of those that are on their way arrives next. */
-static void arrive(channel *c, end *to)
+static void arrive(channel *c, end *to, end *from)
 {
     for (size_t n = to->n; n > 0; n--) {
         size_t at = below(c, to->n);
         wf_msg *m = to->arriving[at];
 
         to->arriving[at] = to->arriving[--to->n];
-        wf_link_on_message(to->link, c->now_ns, &m);
+        hand_over(c, to, from, m);
     }
+}
+
+/* All that is on its way arrives, in order. */
+static void arrive_in_order(channel *c, end *to, end *from)
+{
+    size_t n = to->n;
+
+    for (size_t i = 0; i < n; i++)
+        hand_over(c, to, from, to->arriving[i]);
+    memmove(to->arriving, to->arriving + n, (to->n - n) * sizeof(*to->arriving));
+    to->n -= n;
 }
 
 static void say(channel *c, end *from, wf_lane lane, uint64_t key, uint32_t number)
@@ -148,8 +184,8 @@ static void lossy(uint64_t seed)
         send_due(c, &c->a, &c->b);
         send_due(c, &c->b, &c->a);
         c->now_ns += (int64_t)below(c, 30) * MS;
-        arrive(c, &c->a);
-        arrive(c, &c->b);
+        arrive(c, &c->a, &c->b);
+        arrive(c, &c->b, &c->a);
         at_a = take_all(c, &c->a, at_a);
         at_b = take_all(c, &c->b, at_b);
     }
@@ -253,6 +289,91 @@ static void an_acknowledgement_of_another_link_changes_nothing(void **state)
     close_channel(&c);
 }
 
+/* A worker computes for a minute and reads nothing: that is no loss. */
+static void what_is_not_read_is_not_sent_again(void **state)
+{
+    static channel c;
+
+    (void)state;
+    open_channel(&c, 1, 1 << 20);
+    for (uint32_t i = 1; i <= 20; i++)
+        say(&c, &c.a, WF_LANE_CONTROL, 0, i);
+    for (int k = 0; k < 600; k++, c.now_ns += 100 * MS)
+        send_due(&c, &c.a, &c.b);
+    arrive_in_order(&c, &c.b, &c.a); /* 20 messages, and the pings behind them */
+    assert_int_equal(c.a.n, 0);
+    assert_int_equal(take_all(&c, &c.b, 1), 21);
+    assert_int_equal(wf_link_resent_bytes(c.a.link), 0);
+    close_channel(&c);
+}
+
+/* Those that lay in a connection when it broke. */
+static void a_loss_is_found_by_the_next_ping_and_sent_again_once(void **state)
+{
+    static channel c;
+    size_t bytes = 0;
+
+    (void)state;
+    open_channel(&c, 1, 1 << 20);
+    c.drop_percent = 100;
+    for (uint32_t i = 1; i <= 5; i++)
+        say(&c, &c.a, WF_LANE_CONTROL, 0, i);
+    send_due(&c, &c.a, &c.b);
+    c.drop_percent = 0;
+    ping(&c, &c.a, &c.b);
+    ping(&c, &c.a, &c.b); /* each is answered by a request; the second is of a round gone by */
+    arrive_in_order(&c, &c.b, &c.a);
+    assert_int_equal(c.a.n, 2);
+    arrive_in_order(&c, &c.a, &c.b);
+    send_due(&c, &c.a, &c.b);
+    assert_int_equal(c.b.n, 5);
+    for (size_t i = 0; i < 5; i++)
+        bytes += wf_msg_bytes(c.b.arriving[i]);
+    arrive_in_order(&c, &c.b, &c.a);
+    assert_int_equal(take_all(&c, &c.b, 1), 6);
+    assert_int_equal(wf_link_resent_bytes(c.a.link), bytes);
+    close_channel(&c);
+}
+
+static void what_the_transport_refused_is_the_next_message_again(void **state)
+{
+    static channel c;
+
+    (void)state;
+    open_channel(&c, 1, 1 << 20);
+    say(&c, &c.a, WF_LANE_CONTROL, 0, 1);
+    say(&c, &c.a, WF_LANE_CONTROL, 0, 2);
+    assert_int_equal(wf_link_next(c.a.link, 0)->head.step, 1);
+    wf_link_unsent(c.a.link);
+    assert_int_equal(wf_link_next(c.a.link, 0)->head.step, 1);
+    assert_int_equal(wf_link_next(c.a.link, 0)->head.step, 2);
+    wf_link_unsent(c.a.link);
+    assert_int_equal(wf_link_next(c.a.link, 0)->head.step, 2);
+    assert_null(wf_link_next(c.a.link, 0));
+    assert_int_equal(wf_link_resent_bytes(c.a.link), 0);
+    close_channel(&c);
+}
+
+static void a_request_to_send_what_was_never_sent_changes_nothing(void **state)
+{
+    static channel c;
+    wf_header head = {.kind = WF_RESEND};
+
+    (void)state;
+    open_channel(&c, 1, 1 << 20);
+    for (uint32_t i = 1; i <= 3; i++)
+        say(&c, &c.a, WF_LANE_CONTROL, 0, i);
+    assert_non_null(wf_link_next(c.a.link, 0));
+    for (uint64_t ack = 0; ack < 3000; ack++) {
+        head.ack = ack < 1000 ? ack : FIRST_A - 1001 + ack; /* around the link's, and anywhere */
+        if (head.ack == FIRST_A)
+            continue;
+        wf_link_on_resend(c.a.link, 0, &head);
+    }
+    assert_int_equal(wf_link_next(c.a.link, 0)->head.step, 2);
+    close_channel(&c);
+}
+
 /* A peer that sends far beyond its credit, all but the next in order. */
 static void what_comes_early_is_held_up_to_twice_the_credit(void **state)
 {
@@ -287,6 +408,10 @@ int main(void)
         cmocka_unit_test(control_goes_first_then_lower_keys_then_what_came_first),
         cmocka_unit_test(what_cannot_be_of_the_link_is_known_as_such),
         cmocka_unit_test(an_acknowledgement_of_another_link_changes_nothing),
+        cmocka_unit_test(what_is_not_read_is_not_sent_again),
+        cmocka_unit_test(a_loss_is_found_by_the_next_ping_and_sent_again_once),
+        cmocka_unit_test(what_the_transport_refused_is_the_next_message_again),
+        cmocka_unit_test(a_request_to_send_what_was_never_sent_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,29 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
     return WF_OK;
 }
 
+static void begin(void *arg, wf_work *w)
+{
+    stage *s = arg;
+
+    if (wf_work_is_sync(w) ? s->holds_syncs : s->holds_slow) {
+        *(wf_work_is_sync(w) ? &s->sync : &s->slow) = w;
+        return;
+    }
+    wf_work_run(w);
+    assert_int_equal(wf_master_on_work(s->master, &w, s->now_ns, &s->err), WF_OK);
+}
+
+void stage_finish(stage *s, wf_work **w)
+{
+    assert_non_null(*w);
+    wf_work_run(*w);
+    s->rc = wf_master_on_work(s->master, w, s->now_ns, &s->err);
+    if (s->rc == WF_OK)
+        stage_turn(s, 20);
+    else
+        stage_kill(s);
+}
+
 static void note(void *arg, const char *job, const char *json)
 {
     stage *s = arg;
@@ -70,23 +93,29 @@ static void note(void *arg, const char *job, const char *json)
     snprintf(s->note, sizeof s->note, "%s", json);
 }
 
-static wf_status make_master(stage *s, wf_err *err)
+static wf_status make_master(stage *s, wf_memdisk *disk, size_t least, wf_master **out, wf_err *err)
 {
     static const wf_master_task tasks[] = {{{WF_ROLE_PS, 0}, "ps-0"},
                                            {{WF_ROLE_WORKER, 0}, "worker-0"},
                                            {{WF_ROLE_WORKER, 1}, "worker-1"}};
 
-    return wf_master_new(&(wf_master_conf){.incarnation = 1,
-                                           .session = s->session,
-                                           .tasks = tasks,
-                                           .n_tasks = STAGE_PS + STAGE_WORKERS,
-                                           .disk = wf_memdisk_disk(s->disk),
-                                           .journal_dir = "/state",
-                                           .checkpoint_dir = "/ckpt",
-                                           .dead_ns = 5000 * MS,
-                                           .cut_ns = 3000 * MS,
-                                           .ops = {.arg = s, .prepare = prepare, .note = note}},
-                         s->now_ns, &s->master, err);
+    bool holds = s->holds_syncs || s->holds_slow;
+
+    return wf_master_new(
+        &(wf_master_conf){
+            .incarnation = 1,
+            .session = s->session,
+            .tasks = tasks,
+            .n_tasks = STAGE_PS + STAGE_WORKERS,
+            .disk = wf_memdisk_disk(disk),
+            .journal_dir = "/state",
+            .checkpoint_dir = "/ckpt",
+            .journal_least = least,
+            .dead_ns = 5000 * MS,
+            .stuck_ns = 20000 * MS,
+            .cut_ns = 3000 * MS,
+            .ops = {.arg = s, .begin = holds ? begin : NULL, .prepare = prepare, .note = note}},
+        s->now_ns, out, err);
 }
 
 void stage_raise(stage *s)
@@ -94,7 +123,7 @@ void stage_raise(stage *s)
     wf_transport *t = NULL;
     wf_net_conf conf;
 
-    s->rc = make_master(s, &s->err);
+    s->rc = make_master(s, s->disk, s->journal_least, &s->master, &s->err);
     if (s->rc != WF_OK)
         return;
     conf = net_conf(s, (wf_task){WF_ROLE_MASTER, 0}, next_id(s));
@@ -109,6 +138,8 @@ void stage_raise(stage *s)
 void stage_kill(stage *s)
 {
     wf_net_free(&s->net, 0);
+    wf_work_free(&s->sync);
+    wf_work_free(&s->slow);
     wf_master_free(&s->master);
 }
 
@@ -234,12 +265,14 @@ static void keep_name(stage_player *p, const wf_msg *m)
 
         assert_int_equal(wf_control_get(m, &weft__setup__descriptor, &body, NULL), WF_OK);
         snprintf(p->job_name, sizeof p->job_name, "%s", body->job);
+        p->job_id = body->job_id;
         wf_control_free(&body);
     } else {
         Weft__Start *body = NULL;
 
         assert_int_equal(wf_control_get(m, &weft__start__descriptor, &body, NULL), WF_OK);
         snprintf(p->job_name, sizeof p->job_name, "%s", body->job);
+        p->job_id = body->job_id;
         wf_control_free(&body);
     }
 }
@@ -251,7 +284,9 @@ static void register_held(stage_player *p)
     Weft__Split *list[1] = {&p->split};
 
     body.job = p->job_name;
+    body.job_id = p->job_id;
     body.generation = p->generation;
+    body.view = p->view;
     body.ready = p->job_name[0] && p->ready.status == WF_OK;
     body.train_records = STAGE_RECORDS;
     body.eval_records = 8;
@@ -273,6 +308,7 @@ static void on_begin(stage_player *p, const wf_msg *m)
 
     p->job = m->head.job;
     p->generation = m->head.generation;
+    p->view = m->head.view;
     p->split.id = UINT64_MAX;
     keep_name(p, m);
     body.status = p->ready.status;
@@ -312,11 +348,16 @@ static void on_eval(stage_player *p, const wf_msg *m)
 {
     Weft__EvalResult body = WEFT__EVAL_RESULT__INIT;
     Weft__Metric loss = WEFT__METRIC__INIT, *list[1] = {&loss};
+    Weft__Split *unit = NULL;
 
+    assert_int_equal(wf_control_get(m, &weft__split__descriptor, &unit, NULL), WF_OK);
     loss.name = "loss";
     loss.sum = 3;
     loss.count = 2;
-    body.epoch = m->head.step;
+    body.epoch = unit->epoch;
+    body.id = unit->id;
+    body.records = WF_MODEL_EVAL_RECORDS;
+    wf_control_free(&unit);
     if (p->evaluated.status != WF_OK && p->heard[WF_EVAL] > p->evaluates_before) {
         body.what = (char *)p->evaluated.what;
     } else {
@@ -351,7 +392,14 @@ static void on_cut(stage_player *p, const wf_msg *m)
 static void on_view(stage_player *p, const wf_msg *m)
 {
     wf_msg *ok = stage_message(p, WF_VIEW_OK);
+    Weft__View *body = NULL;
 
+    assert_int_equal(wf_control_get(m, &weft__view__descriptor, &body, NULL), WF_OK);
+    p->view_since = body->since;
+    p->view_members = (uint32_t)body->n_members;
+    p->view_left = (uint32_t)body->n_left;
+    wf_control_free(&body);
+    p->view = m->head.view;
     ok->head.view = m->head.view;
     stage_send(p, &ok);
 }
@@ -496,6 +544,7 @@ const wf_err *stage_ask(stage *s, const Weft__Ask *ask)
 static void without_times(json_t *o)
 {
     json_object_del(o, "age_s");
+    json_object_del(json_object_get(o, "last_end"), "age_s");
     json_object_del(o, "elapsed_s");
     json_object_del(o, "eta_s");
 }
@@ -542,6 +591,26 @@ size_t stage_journal_bytes(stage *s)
 
     wf_memdisk_bytes(s->disk, "/state/journal", &size);
     return size;
+}
+
+char *stage_replayed(stage *s, size_t *bytes)
+{
+    wf_memdisk *copy = wf_memdisk_copy(s->disk);
+    wf_master *m = NULL;
+    uint8_t *data;
+    char *out;
+
+    assert_int_equal(make_master(s, copy, 1, &m, NULL), WF_OK);
+    wf_master_set_net(m, s->net);
+    assert_int_equal(wf_master_advance(m, s->now_ns, NULL), WF_OK);
+    wf_master_free(&m);
+    data = wf_memdisk_bytes(copy, "/state/journal", bytes);
+    assert_non_null(data);
+    out = malloc(*bytes);
+    assert_non_null(out);
+    memcpy(out, data, *bytes);
+    wf_memdisk_free(&copy);
+    return out;
 }
 
 static void is_one_sentence(const wf_err *e)

@@ -35,10 +35,13 @@ typedef struct stage_player {
     uint32_t evaluates_before; /* so many evaluations succeed whatever `evaluated` is */
     /* what it was told, and holds */
     uint16_t job, generation;
-    char job_name[65];           /* "": none */
+    uint32_t view;
+    char job_name[65]; /* "": none */
+    uint64_t job_id;
     Weft__Split split;           /* id UINT64_MAX: none; a lazy one keeps it */
     uint32_t heard[STAGE_KINDS]; /* messages, by kind */
     uint32_t dismissed_how;
+    uint32_t view_since, view_members, view_left; /* of the last view that a ps was told */
     wf_err refused;
     /* a client's last answer */
     wf_err answer;
@@ -51,6 +54,10 @@ typedef struct stage {
     int64_t now_ns;
     uint64_t ids;
     const char *session;
+    size_t journal_least; /* see wf_master_conf */
+    /* work that is held until stage_finish; before stage_raise */
+    bool holds_syncs, holds_slow;
+    wf_work *sync, *slow;
     wf_master *master;
     wf_net *net;
     wf_model_spec model;
@@ -79,6 +86,8 @@ void stage_raise(stage *s);
 /* The master's process ends; links break when it speaks again. */
 void stage_kill(stage *s);
 /* A player that says hello; its place is kept until the end. */
+/* Work that was held is done; then everybody takes turns. */
+void stage_finish(stage *s, wf_work **w);
 stage_player *stage_enter(stage *s, wf_role role, uint32_t index, uint64_t incarnation);
 void stage_leave(stage_player *p);
 /* One ps, two workers and a client, which are players 0 to 3. */
@@ -106,6 +115,8 @@ char *stage_picture(stage *s);
 /* A number or text of the job's picture, as JSON has it; the caller frees it. */
 char *stage_job_field(stage *s, const char *job, const char *field);
 size_t stage_journal_bytes(stage *s);
+/* The snapshot that a master writes which begins from a copy of the disk; the caller frees it. */
+char *stage_replayed(stage *s, size_t *bytes);
 
 /* A row of cmocka's list. */
 #define STAGED(test) cmocka_unit_test_setup_teardown(test, stage_begin, stage_end)

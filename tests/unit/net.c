@@ -304,7 +304,6 @@ static void who_is_forgotten_hears_of_it_and_comes_again(void **state)
     expect(w, a, WF_EV_UP);
     w->now_ns += 6000 * MS; /* b stands still */
     wf_net_poll(a, w->now_ns);
-    expect(w, a, WF_EV_SILENT);
     expect_nothing(w, a);
     w->now_ns += 30000 * MS;
     wf_net_poll(a, w->now_ns);
@@ -352,6 +351,25 @@ static void a_link_that_one_side_forgot_is_made_anew_by_itself(void **state)
     wf_net_free_msg(a, &ev.msg);
     wf_net_free(&a, 0);
     wf_net_free(&b, 0);
+}
+
+static void who_closes_its_net_leaves_at_once(void **state)
+{
+    world *w = *state;
+    wf_net_conf m = conf_of(w, master, 1), k = conf_of(w, worker3, 2);
+    wf_peer *to_master = NULL;
+    wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
+
+    poll_both(w, b, a);
+    expect(w, b, WF_EV_UP);
+    expect(w, a, WF_EV_UP);
+    assert_int_equal(wf_net_accepted_of(a, WF_ROLE_WORKER), 1);
+    wf_net_free(&b, 100);
+    wf_net_poll(a, w->now_ns);
+    expect(w, a, WF_EV_DOWN);
+    expect_nothing(w, a);
+    assert_int_equal(wf_net_accepted_of(a, WF_ROLE_WORKER), 0);
+    wf_net_free(&a, 0);
 }
 
 static void what_the_grammar_does_not_allow_is_counted_and_dropped(void **state)
@@ -444,6 +462,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_link_that_one_side_forgot_is_made_anew_by_itself, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(who_closes_its_net_leaves_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_grammar_does_not_allow_is_counted_and_dropped,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_late_hello_does_not_replace_a_newer_link, set_up,

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -107,9 +108,49 @@ static void an_incarnation_is_forgotten_by_itself(void **state)
     wf_seen_close(&s);
 }
 
+/* Enough incarnations for the table, with some forgotten on the way. */
+static void many_incarnations_are_kept_apart(void **state)
+{
+    wf_seen s = {0};
+
+    (void)state;
+    for (uint64_t i = 1; i <= 500; i++)
+        for (uint32_t step = 1; step <= 1 + i % 3; step++)
+            assert_int_equal(wf_seen_mark(&s, i * UINT64_C(0x9e3779b97f4a7c15), step, NULL), WF_OK);
+    for (uint64_t i = 1; i <= 500; i += 5)
+        wf_seen_forget(&s, i * UINT64_C(0x9e3779b97f4a7c15));
+    assert_int_equal(s.n, 400);
+    for (uint64_t i = 1; i <= 500; i++)
+        for (uint32_t step = 1; step <= 4; step++)
+            assert_int_equal(wf_seen_before(&s, i * UINT64_C(0x9e3779b97f4a7c15), step),
+                             i % 5 != 1 && step <= 1 + i % 3);
+    wf_seen_close(&s);
+}
+
+/* A view may remove nearly all workers of a large cluster at once, from each slice. */
+static void forgetting_costs_the_same_however_many_there_are(void **state)
+{
+    enum { MANY = 50000, LONGEST_MS = 2000 };
+    wf_seen s = {0};
+    clock_t began;
+
+    (void)state;
+    for (uint64_t i = 1; i <= MANY; i++)
+        assert_int_equal(wf_seen_mark(&s, i * UINT64_C(0x9e3779b97f4a7c15), 1, NULL), WF_OK);
+    began = clock();
+    for (uint64_t i = 1; i < MANY; i++)
+        wf_seen_forget(&s, i * UINT64_C(0x9e3779b97f4a7c15));
+    assert_in_range((clock() - began) / (CLOCKS_PER_SEC / 1000), 0, LONGEST_MS);
+    assert_int_equal(s.n, 1);
+    assert_true(wf_seen_before(&s, MANY * UINT64_C(0x9e3779b97f4a7c15), 1));
+    wf_seen_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_incarnations_are_kept_apart),
+        cmocka_unit_test(forgetting_costs_the_same_however_many_there_are),
         cmocka_unit_test(a_step_is_marked_once),
         cmocka_unit_test(all_up_to_a_step_means_no_gap),
         cmocka_unit_test(a_step_beyond_the_window_is_refused_and_not_marked),

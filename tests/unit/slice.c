@@ -133,6 +133,44 @@ static void a_slice_too_large_for_memory_is_refused(void **state)
     wf_slice_close(&s);
 }
 
+/* What threads share among them gives the same bits as one: for each rule, with and without a
+ * reader, over several updates. */
+static void ranges_give_the_bits_of_the_whole(void **state)
+{
+    static const uint64_t ends[] = {1, 7, 64, 65, 500, COUNT};
+    float g[COUNT];
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        g[i] = (float)((i * 37 % 101) - 50) / 17.0f;
+    for (const wf_rule *const *rule = wf_rules; *rule; rule++) {
+        wf_slice whole, parts;
+        wf_opt opt;
+
+        if ((*rule)->whole)
+            continue;
+        open_slice(&whole, &opt, (*rule)->name, true);
+        open_slice(&parts, &opt, (*rule)->name, true);
+        for (int update = 0; update < 4; update++) {
+            wf_buf *reader = update % 2 ? wf_buf_ref(parts.weights) : NULL;
+            wf_slice_update u;
+            uint64_t at = 0;
+
+            assert_int_equal(wf_slice_apply(&whole, &opt, g, NULL), WF_OK);
+            assert_int_equal(wf_slice_update_begin(&parts, &u, NULL), WF_OK);
+            for (int i = 0; i < 6; at = ends[i++])
+                wf_slice_update_range(&u, &opt, g, at, ends[i]);
+            wf_slice_update_end(&u);
+            wf_buf_unref(&reader);
+            assert_memory_equal(whole.weights->data, parts.weights->data, COUNT * sizeof(float));
+            for (uint32_t i = 0; i < whole.n_slots; i++)
+                assert_memory_equal(whole.slots[i], parts.slots[i], COUNT * sizeof(float));
+        }
+        wf_slice_close(&whole);
+        wf_slice_close(&parts);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +178,7 @@ int main(void)
         cmocka_unit_test(weights_that_are_read_are_not_written),
         cmocka_unit_test(without_readers_weights_stay_where_they_are),
         cmocka_unit_test(buffers_rotate),
+        cmocka_unit_test(ranges_give_the_bits_of_the_whole),
         cmocka_unit_test(only_trainable_slices_have_slots),
         cmocka_unit_test(a_slice_too_large_for_memory_is_refused),
     };

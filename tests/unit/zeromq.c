@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,7 +111,7 @@ static void begin_server(server *s, const char *address)
     wf_err err;
 
     *s = (server){0};
-    assert_int_equal(wf_zmq_new(&s->zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_new(16, &s->zmq, NULL), WF_OK);
     s->net = new_net(ps0, 77);
     if (wf_zmq_listen(s->zmq, address, &t, &err) != WF_OK)
         fail_msg("%s", err.what);
@@ -173,10 +174,8 @@ static void exchange(const char *address, uint32_t count)
     uint32_t next = 1;
     wf_event ev;
 
-    assert_int_equal(wf_zmq_new(&zmq, NULL), WF_OK);
-    assert_int_equal(
-        wf_zmq_dial(zmq, address, (wf_task){WF_ROLE_WORKER, 1}, wf_now_ns() | 1, 0, &t, NULL),
-        WF_OK);
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
     assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
     for (uint32_t step = 1; step <= count; step++)
         push(n, ps, step);
@@ -227,9 +226,17 @@ static void a_thousand_messages_come_back_over_ipc(void **state)
     rmdir(folder);
 }
 
-/* ---- strangers ---- */
+/* ---- a connection that only one side knows to be broken ---- */
 
-static int raw_connection(int port)
+/* Stands between a dialler and a server: what one sends, the other gets, until the server's side of
+ * the first connection is reset. The dialler's side then stays open without a word. */
+typedef struct between {
+    int listener, to_port;
+    pthread_t thread;
+    _Atomic bool half_open, stop;
+} between;
+
+static int connect_to(int port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
@@ -241,10 +248,187 @@ static int raw_connection(int port)
     return fd;
 }
 
+static void reset(int fd)
+{
+    struct linger now = {.l_onoff = 1};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(fd);
+}
+
+static bool carry(int from, int to)
+{
+    static uint8_t bytes[1 << 16];
+    ssize_t n = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+
+    return n > 0 ? send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n : n < 0;
+}
+
+static void *stand_between(void *arg)
+{
+    between *b = arg;
+    int pairs[8][2], n = 0;
+
+    while (!b->stop) {
+        struct pollfd fds[17] = {{.fd = b->listener, .events = POLLIN}};
+
+        for (int i = 0; i < n; i++) {
+            fds[1 + 2 * i] = (struct pollfd){.fd = pairs[i][0], .events = POLLIN};
+            fds[2 + 2 * i] = (struct pollfd){.fd = pairs[i][1], .events = POLLIN};
+        }
+        poll(fds, (nfds_t)(1 + 2 * n), 10);
+        if (fds[0].revents && n < 8) {
+            pairs[n][0] = accept(b->listener, NULL, NULL);
+            pairs[n++][1] = connect_to(b->to_port);
+        }
+        if (b->half_open && n > 0 && pairs[0][1] >= 0) {
+            reset(pairs[0][1]);
+            pairs[0][1] = -1;
+        }
+        for (int i = 0; i < n; i++) {
+            if (pairs[i][1] < 0)
+                continue;
+            carry(pairs[i][0], pairs[i][1]);
+            carry(pairs[i][1], pairs[i][0]);
+        }
+    }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++)
+            if (pairs[i][k] >= 0)
+                close(pairs[i][k]);
+    return NULL;
+}
+
+static int begin_between(between *b, int to_port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+
+    *b = (between){.listener = socket(AF_INET, SOCK_STREAM, 0), .to_port = to_port};
+    assert_int_equal(bind(b->listener, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(listen(b->listener, 8), 0);
+    assert_int_equal(getsockname(b->listener, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(pthread_create(&b->thread, NULL, stand_between, b), 0);
+    return ntohs(at.sin_port);
+}
+
+static void end_between(between *b)
+{
+    b->stop = true;
+    pthread_join(b->thread, NULL);
+    close(b->listener);
+}
+
+/* One push at a time, each as soon as the one before has come back; gives the longest wait. */
+static int64_t one_by_one(wf_net *n, wf_peer *ps, uint32_t first, uint32_t count)
+{
+    int64_t longest_ns = 0, end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
+    wf_event ev;
+
+    for (uint32_t step = first; step < first + count; step++) {
+        int64_t began_ns = wf_now_ns();
+        bool back = false;
+
+        push(n, ps, step);
+        while (!back && wf_now_ns() < end_ns) {
+            wf_net_poll(n, wf_now_ns());
+            while (wf_net_event(n, wf_now_ns(), &ev)) {
+                assert_int_not_equal(ev.kind, WF_EV_DOWN); /* the link outlives its connection */
+                if (ev.kind != WF_EV_MESSAGE)
+                    continue;
+                check_echo(ev.msg, step);
+                wf_net_free_msg(n, &ev.msg);
+                back = true;
+            }
+            wf_net_flush(n, wf_now_ns());
+            if (!back)
+                wait_for(n);
+        }
+        assert_true(back);
+        if (wf_now_ns() - began_ns > longest_ns)
+            longest_ns = wf_now_ns() - began_ns;
+    }
+    return longest_ns;
+}
+
+static void a_connection_that_one_side_has_lost_is_up_again_within_2_s(void **state)
+{
+    int port = free_port();
+    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, 99);
+    wf_transport *t = NULL;
+    wf_zmq *zmq = NULL;
+    wf_peer *ps = NULL;
+    char address[64];
+    int64_t waited_ns;
+    between b;
+    server s;
+
+    (void)state;
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    begin_server(&s, address);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", begin_between(&b, port));
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
+    one_by_one(n, ps, 1, 100);
+    b.half_open = true;
+    waited_ns = one_by_one(n, ps, 101, 100);
+    assert_in_range(waited_ns / WF_NS_PER_MS, 0, 2500); /* 2 s, and a busy machine */
+    wf_net_free(&n, 0);
+    wf_zmq_free(&zmq);
+    end_between(&b);
+    end_server(&s);
+}
+
+/* A serving side that computes: its I/O thread answers, so nothing is broken, and nothing is sent
+ * twice however long it takes. */
+static void a_peer_that_reads_nothing_for_3_s_costs_one_transfer(void **state)
+{
+    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, 98);
+    wf_transport *t = NULL;
+    wf_zmq *zmq = NULL;
+    wf_peer *ps = NULL;
+    char address[64];
+    int64_t end_ns;
+    server s;
+
+    (void)state;
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", free_port());
+    begin_server(&s, address);
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
+    one_by_one(n, ps, 1, 3);
+    s.stop = true; /* its main thread stands */
+    pthread_join(s.thread, NULL);
+    for (uint32_t step = 4; step < 40; step++)
+        push(n, ps, step);
+    for (end_ns = wf_now_ns() + 3 * WF_NS_PER_S; wf_now_ns() < end_ns; wait_for(n))
+        wf_net_poll(n, wf_now_ns());
+    s.stop = false;
+    assert_int_equal(pthread_create(&s.thread, NULL, serve, &s), 0);
+    for (uint32_t next = 4; next < 40 && wf_now_ns() < end_ns + DEADLINE_S * WF_NS_PER_S;) {
+        wf_event ev;
+
+        wf_net_poll(n, wf_now_ns());
+        while (wf_net_event(n, wf_now_ns(), &ev)) {
+            check_echo(ev.msg, next++);
+            wf_net_free_msg(n, &ev.msg);
+        }
+        wait_for(n);
+    }
+    assert_int_equal(wf_net_resent_bytes(ps), 0);
+    wf_net_free(&n, 0);
+    wf_zmq_free(&zmq);
+    end_server(&s);
+}
+
+/* ---- strangers ---- */
+
 static void noise(int port, uint32_t seed)
 {
     uint8_t bytes[4096];
-    int fd = raw_connection(port);
+    int fd = connect_to(port);
 
     for (size_t i = 0; i < sizeof bytes; i++) {
         seed = seed * 1664525 + 1013904223;
@@ -295,6 +479,50 @@ static void strangers_at_the_port_leave_it_serving(void **state)
     wf_zmq_free(&s.zmq);
 }
 
+/* What arrives at the last of many sockets ends the wait; one that has no socket is passed over. */
+static void any_number_of_sockets_is_waited_for(void **state)
+{
+    enum { MANY = 150 };
+    static const wf_transport_ops none;
+    wf_transport *t[MANY + 1] = {0}, *serving = NULL, memory = {.ops = &none};
+    wf_msg_pool pool = {0};
+    wf_zmq *zmq = NULL;
+    wf_route from = {0};
+    wf_msg *m = NULL, *got = NULL;
+    char address[64];
+    int64_t began_ns, end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
+
+    (void)state;
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", free_port());
+    assert_int_equal(wf_zmq_new(2 * MANY + 8, &zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_listen(zmq, address, &serving, NULL), WF_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(wf_zmq_dial(zmq, address, &t[i], NULL), WF_OK);
+    t[MANY] = &memory;
+    assert_int_equal(wf_msg_new(&pool, WF_PING, &m, NULL), WF_OK);
+    while (!got && wf_now_ns() < end_ns) { /* until the last connection is there */
+        (void)!t[MANY - 1]->ops->send(t[MANY - 1], &from, m, NULL);
+        wf_zmq_wait(&serving, 1, -1, 10, 0);
+        got = serving->ops->receive(serving, &pool, &from);
+    }
+    assert_non_null(got);
+    wf_zmq_wait(t, MANY + 1, -1, 50, 0); /* nothing is there yet */
+    assert_int_equal(serving->ops->send(serving, &from, m, NULL), WF_OK);
+    began_ns = wf_now_ns();
+    wf_zmq_wait(t, MANY + 1, -1, 5000, 0);
+    assert_in_range((wf_now_ns() - began_ns) / WF_NS_PER_MS, 0, 2000);
+    wf_msg_free(&pool, &got);
+    got = t[MANY - 1]->ops->receive(t[MANY - 1], &pool, &from);
+    assert_non_null(got);
+    wf_msg_free(&pool, &got);
+    wf_msg_free(&pool, &m);
+    for (int i = 0; i < MANY; i++)
+        t[i]->ops->close(t[i], 0);
+    serving->ops->close(serving, 0);
+    wf_msg_pool_close(&pool);
+    wf_zmq_free(&zmq);
+}
+
 static void a_port_in_use_says_by_whom(void **state)
 {
     char address[64], who[32];
@@ -305,7 +533,7 @@ static void a_port_in_use_says_by_whom(void **state)
     (void)state;
     snprintf(address, sizeof address, "tcp://127.0.0.1:%d", free_port());
     snprintf(who, sizeof who, "process %d (", (int)getpid());
-    assert_int_equal(wf_zmq_new(&zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
     assert_int_equal(wf_zmq_listen(zmq, address, &first, &err), WF_OK);
     assert_int_equal(wf_zmq_listen(zmq, address, &second, &err), WF_EXISTS);
     assert_non_null(strstr(err.what, address));
@@ -321,9 +549,9 @@ static void an_address_that_is_none_is_refused(void **state)
     wf_err err;
 
     (void)state;
-    assert_int_equal(wf_zmq_new(&zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
     assert_int_equal(wf_zmq_listen(zmq, "tcp//127.0.0.1", &t, &err), WF_INVALID);
-    assert_int_equal(wf_zmq_dial(zmq, "carrier-pigeon://x", ps0, 1, 0, &t, &err), WF_INVALID);
+    assert_int_equal(wf_zmq_dial(zmq, "carrier-pigeon://x", &t, &err), WF_INVALID);
     assert_non_null(strstr(err.mend, "tcp://HOST:PORT"));
     wf_zmq_free(&zmq);
 }
@@ -333,7 +561,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_messages_come_back_over_tcp),
         cmocka_unit_test(a_thousand_messages_come_back_over_ipc),
+        cmocka_unit_test(a_connection_that_one_side_has_lost_is_up_again_within_2_s),
+        cmocka_unit_test(a_peer_that_reads_nothing_for_3_s_costs_one_transfer),
         cmocka_unit_test(strangers_at_the_port_leave_it_serving),
+        cmocka_unit_test(any_number_of_sockets_is_waited_for),
         cmocka_unit_test(a_port_in_use_says_by_whom),
         cmocka_unit_test(an_address_that_is_none_is_refused),
     };

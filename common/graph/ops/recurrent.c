@@ -86,6 +86,7 @@ wf_status wf_infer_recurrent(wf_node *n, int64_t gates, uint32_t n_states, uint3
     wf_axis steps, batch, y[4], state[3];
     uint32_t dirs;
 
+    wf_assert(x && r); /* n_in_min was checked before */
     WF_TRY(wf_need_float(n, 0, "X", err));
     for (uint32_t i = 1; i < n->n_in; i++)
         if (i != LENS && wf_node_has_in(n, i))
@@ -147,12 +148,14 @@ wf_status wf_infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err 
 {
     uint32_t out = 0;
     bool kept = n->n_in == n_in + 2;
+    wf_dtype dtype;
 
     if ((n->n_in != n_in && !kept) || (kept && (!n->in[n_in] || !n->in[n_in + 1])) || !n->in[x] ||
         !n->in[x + 1] || !n->in[x + 2] || !n->in[n_in - 1])
         return wf_fail(
             err, WF_INVALID, NULL,
             "it takes %u inputs, of which X, W, R and Y are needed, and two that were kept", n_in);
+    dtype = n->in[x]->dtype;
     if (kept)
         WF_TRY(check_clip(n, err));
     WF_TRY(wf_need_float(n, x, "X", err));
@@ -165,7 +168,7 @@ wf_status wf_infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err 
         if (i == x + LENS)
             continue;
         if (n->in[i])
-            wf_out_like(n, out, n->in[x]->dtype, n->in[i]);
+            wf_out_like(n, out, dtype, n->in[i]);
         out++;
     }
     return WF_OK;

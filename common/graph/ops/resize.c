@@ -177,7 +177,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     const wf_value *x = n->in[0];
     bool scales = wf_node_has_in(n, SCALES) && !is_empty(n->in[SCALES]);
     bool sizes = wf_node_has_in(n, SIZES) && !is_empty(n->in[SIZES]);
-    int32_t entry[WF_MAX_RANK];
+    int32_t entry[WF_MAX_RANK] = {0};
     wf_axis axes[WF_MAX_RANK];
     uint32_t count;
 

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/background.c */
+#include "cmd/background.h"
+#include "common/base/disk.h"
+#include "common/log/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { MOST_LINES = 10000 };
+
+typedef struct line {
+    struct line *next;
+    char *folder, *file, *text;
+} line;
+
+/* A thread, and the one piece of work that it has. */
+typedef struct lane {
+    wf_background *of;
+    pthread_t thread;
+    bool started, working;
+    wf_work *todo, *done;
+} lane;
+
+struct wf_background {
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t wake;
+    bool stop;
+    lane sync, slow;
+    line *first, **last; /* lines to be written, by the lane that syncs */
+    uint32_t n_lines;
+    int fd;
+};
+
+/* ---- lines ---- */
+
+static void free_line(line *l)
+{
+    if (!l)
+        return;
+    free(l->folder);
+    free(l->file);
+    free(l->text);
+    free(l);
+}
+
+static void write_line(const line *l)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (wf_disk_make_dirs(wf_disk_posix(), l->folder, NULL) != WF_OK)
+        return;
+    snprintf(path, sizeof path, "%s/%s", l->folder, l->file);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    if (write(fd, l->text, strlen(l->text)) < 0)
+        WF_LOG_WARN("events.unwritten", "path=%s", path);
+    close(fd);
+}
+
+static line *take_line(wf_background *b)
+{
+    line *l = b->first;
+
+    if (!l)
+        return NULL;
+    b->first = l->next;
+    if (!b->first)
+        b->last = &b->first;
+    b->n_lines--;
+    return l;
+}
+
+void wf_background_write(wf_background *b, const char *folder, const char *file, const char *text)
+{
+    line *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return;
+    l->folder = strdup(folder);
+    l->file = strdup(file);
+    l->text = strdup(text);
+    pthread_mutex_lock(&b->lock);
+    if (l->folder && l->file && l->text && b->n_lines < MOST_LINES) {
+        *b->last = l;
+        b->last = &l->next;
+        b->n_lines++;
+        l = NULL;
+        pthread_cond_broadcast(&b->wake);
+    }
+    pthread_mutex_unlock(&b->lock);
+    free_line(l);
+}
+
+/* ---- the threads ---- */
+
+static void tell_loop(const wf_background *b)
+{
+    uint64_t one = 1;
+
+    while (write(b->fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+static void do_work(wf_background *b, lane *l)
+{
+    wf_work *w = l->todo;
+
+    l->todo = NULL;
+    l->working = true;
+    pthread_mutex_unlock(&b->lock);
+    wf_work_run(w);
+    pthread_mutex_lock(&b->lock);
+    l->working = false;
+    l->done = w;
+    tell_loop(b);
+}
+
+static void do_line(wf_background *b, line *l)
+{
+    pthread_mutex_unlock(&b->lock);
+    write_line(l);
+    free_line(l);
+    pthread_mutex_lock(&b->lock);
+}
+
+/* Lines that are still there at the end are written. */
+static void *run_lane(void *arg)
+{
+    lane *l = arg;
+    wf_background *b = l->of;
+
+    pthread_mutex_lock(&b->lock);
+    for (;;) {
+        line *next = NULL;
+
+        if (l->todo && !b->stop)
+            do_work(b, l);
+        else if (l == &b->sync && (next = take_line(b)))
+            do_line(b, next);
+        else if (b->stop)
+            break;
+        else
+            pthread_cond_wait(&b->wake, &b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+static wf_status start(wf_background *b, lane *l, wf_err *err)
+{
+    l->of = b;
+    if (pthread_create(&l->thread, NULL, run_lane, l) != 0)
+        return wf_fail(err, WF_IO, NULL, "cannot start a thread");
+    l->started = true;
+    return WF_OK;
+}
+
+/* ---- for the loop ---- */
+
+wf_status wf_background_new(wf_background **out, wf_err *err)
+{
+    wf_background *b = calloc(1, sizeof *b);
+    wf_status rc;
+
+    *out = NULL;
+    if (!b)
+        return wf_fail_nomem(err, sizeof *b);
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->wake, NULL);
+    b->last = &b->first;
+    b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    rc = b->fd < 0 ? wf_fail_errno(err, errno, NULL, "cannot make an eventfd") : WF_OK;
+    if (rc == WF_OK)
+        rc = start(b, &b->sync, err);
+    if (rc == WF_OK)
+        rc = start(b, &b->slow, err);
+    if (rc != WF_OK)
+        wf_background_end(&b);
+    *out = b;
+    return rc;
+}
+
+void wf_background_begin(wf_background *b, wf_work *w)
+{
+    lane *l = wf_work_is_sync(w) ? &b->sync : &b->slow;
+
+    pthread_mutex_lock(&b->lock);
+    wf_assert(!l->todo && !l->working && !l->done);
+    l->todo = w;
+    pthread_cond_broadcast(&b->wake);
+    pthread_mutex_unlock(&b->lock);
+}
+
+wf_work *wf_background_done(wf_background *b)
+{
+    lane *l;
+    wf_work *w;
+    uint64_t n;
+
+    pthread_mutex_lock(&b->lock);
+    l = b->sync.done ? &b->sync : &b->slow;
+    w = l->done;
+    l->done = NULL;
+    if (!w)
+        while (read(b->fd, &n, sizeof n) < 0 && errno == EINTR)
+            ;
+    pthread_mutex_unlock(&b->lock);
+    return w;
+}
+
+int wf_background_fd(const wf_background *b)
+{
+    return b->fd;
+}
+
+bool wf_background_end(wf_background **b)
+{
+    wf_background *it = *b;
+    bool long_work;
+
+    *b = NULL;
+    if (!it)
+        return true;
+    pthread_mutex_lock(&it->lock);
+    it->stop = true;
+    long_work = it->slow.working;
+    pthread_cond_broadcast(&it->wake);
+    pthread_mutex_unlock(&it->lock);
+    if (it->sync.started)
+        pthread_join(it->sync.thread, NULL);
+    if (long_work)
+        return false;
+    if (it->slow.started)
+        pthread_join(it->slow.thread, NULL);
+    wf_work_free(&it->sync.todo);
+    wf_work_free(&it->sync.done);
+    wf_work_free(&it->slow.todo);
+    wf_work_free(&it->slow.done);
+    if (it->fd >= 0)
+        close(it->fd);
+    pthread_cond_destroy(&it->wake);
+    pthread_mutex_destroy(&it->lock);
+    free(it);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/background.h - what the master's loop must not wait for: two threads, one that syncs the
+ * journal and writes events, and one for compilations and checkpoints, which may take minutes.
+ *
+ * Threading: all functions are for the loop's thread. */
+#ifndef WF_CMD_BACKGROUND_H
+#define WF_CMD_BACKGROUND_H
+
+#include "common/base/status.h"
+#include "master/master.h"
+#include <stdbool.h>
+
+typedef struct wf_background wf_background;
+
+/* Starts the threads. Errors: WF_IO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_background_new(wf_background **out, wf_err *err);
+/* Takes work, for wf_master_ops.begin. */
+void wf_background_begin(wf_background *b, wf_work *w);
+/* Appends a line to a file in a folder that is made if it is not there; behind the sync in hand. A
+ * disk that does not answer costs lines, and never memory without bound. */
+void wf_background_write(wf_background *b, const char *folder, const char *file, const char *line);
+/* Work that is done, which the caller owns; NULL: none now. */
+wf_work *wf_background_done(wf_background *b);
+/* Readable once there is work that is done. */
+int wf_background_fd(const wf_background *b);
+/* Ends the threads and frees *b; NULL is fine. False when one is in the middle of long work: it
+ * still reads what it was given, so the process must end without freeing that. */
+bool wf_background_end(wf_background **b);
+
+#endif

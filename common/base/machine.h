@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/base/machine.h - what this process may use of the machine. */
+#ifndef WF_BASE_MACHINE_H
+#define WF_BASE_MACHINE_H
+
+#include <stddef.h>
+
+/* The bytes of memory that this process can have at the very most: the machine's, or less where a
+ * control group (memory.max, memory.limit_in_bytes) or RLIMIT_AS sets a limit. What other processes
+ * hold is not subtracted, so the answer is the same in every run. Reads files below /proc and /sys:
+ * for set-up, not for steps. */
+size_t wf_machine_memory(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/waiting.h - what a role waits for: from whom, what, since when.
+ *
+ * No wait is silent: after a while a line in the log names it, and again after twice as long each
+ * time; the master is told with each sign of life, and shows it.
+ */
+#ifndef WF_WIRE_WAITING_H
+#define WF_WIRE_WAITING_H
+
+#include "common/wire/task.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_waiting {
+    wf_task whom;   /* role NONE: nothing is waited for */
+    char what[200]; /* "weights of step 12 (no connection)" */
+    int64_t since_ns;
+} wf_waiting;
+
+/* When the wait in hand was logged. */
+typedef struct wf_waiting_log {
+    int64_t since_ns, next_ns;
+} wf_waiting_log;
+
+/* Writes a line for a wait that has lasted for 5, 10, 20... seconds, and one when it is over. */
+void wf_waiting_note(wf_waiting_log *log, const wf_waiting *w, int64_t now_ns);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/zeromq_state.h - what the files of the ZeroMQ transport share; nobody else includes
+ * it.
+ *
+ *   zeromq.c          contexts, sockets and their options, waiting
+ *   zeromq_message.c  messages to parts and back
+ *   zeromq_dial.c     the connection of a transport that dials
+ */
+#ifndef WF_WIRE_ZEROMQ_STATE_H
+#define WF_WIRE_ZEROMQ_STATE_H
+
+#include "common/wire/zeromq.h"
+
+struct wf_zmq {
+    void *context;
+};
+
+typedef struct zmq_transport {
+    wf_transport base;
+    void *context, *socket;
+    bool router;
+    /* of a dialled one */
+    char address[128];
+    void *monitor;       /* tells of connections */
+    int fd;              /* the connection's, which belongs to ZeroMQ; -1: none, or no TCP */
+    uint64_t received;   /* bytes over it, when they were last looked at */
+    int64_t received_ns; /* when they had changed */
+    bool fresh;          /* connected since the last look */
+} zmq_transport;
+
+/* zeromq.c */
+int wf_zmq_set_int(void *socket, int option, int value);
+/* A socket with weft's options, not bound or connected yet. */
+WF_MUST_USE wf_status wf_zmq_open(wf_zmq *z, int type, const wf_transport_ops *ops,
+                                  zmq_transport **out, wf_err *err);
+bool wf_zmq_ready(wf_transport *t);
+void wf_zmq_close(wf_transport *t, int linger_ms);
+
+/* zeromq_message.c: the transport's send and receive. */
+wf_status wf_zmq_send(wf_transport *t, const wf_route *to, const wf_msg *m, wf_err *err);
+wf_msg *wf_zmq_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from);
+
+#endif

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""master_away.py WEFT - the master's process stands still for longer than any task may be silent.
+
+Workers train on meanwhile with the splits in hand. When the master runs again it gives nobody up:
+that it heard nothing is no evidence against anybody.
+"""
+import os
+import signal
+import time
+
+from weftlib import Cluster, main, needs, until
+
+needs("numpy", "onnx")
+import ledger  # noqa: E402
+
+STOPPED_S = 8  # dead_ms is 5000
+
+
+def nobody_is_given_up_for_the_masters_absence(weft):
+    with Cluster(weft, ps=1, workers=3) as c:
+        ledger.write_job(c.folder, 2048, 10000, batch=4, split_records=64, every_steps=5000, pipeline=0,
+                         seed=1, accumulate=1)
+        c.must("up")
+        c.must("submit", "ledger.yaml")
+        c.until_job("ledger", lambda j: j["step"] > 100, "it trains")
+        pids = {task: c.pid(task) for task in c.tasks()}
+        os.kill(pids["master"], signal.SIGSTOP)
+        time.sleep(STOPPED_S)
+        os.kill(pids["master"], signal.SIGCONT)
+        before = until(lambda: c.job("ledger"), "an answer of the master")["step"]
+        c.until_job("ledger", lambda j: j["step"] > before + 100, "it trains on")
+        began = time.monotonic()
+        until(lambda: time.monotonic() > began + STOPPED_S, "the time after which who is silent goes")
+        assert {task: c.pid(task) for task in c.tasks()} == pids
+        assert "member.lost" not in c.logs(), c.logs()
+        job = c.job("ledger")
+        assert job["state"] == "running" and job["generation"] == 1, job
+
+
+if __name__ == "__main__":
+    main([nobody_is_given_up_for_the_masters_absence])

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/client.c - what a worker's client sends to a ps that does not let it in, and how it
+ * comes to frozen weights. The ps is played by hand, over a transport in memory. */
+#include "worker/client.h"
+#include "common/base/clock.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/mem.h"
+#include "common/wire/parts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS WF_NS_PER_MS
+enum { ELEMENTS = 64 << 10, FROZEN = 30, GENERATION = 4, KINDS = WF_N_KINDS };
+enum { MOVING_LIST = 0, FROZEN_LIST = 1 };
+
+typedef struct world {
+    wf_mem *mem;
+    wf_net *ps, *worker;
+    wf_peer *to_ps, *to_worker;
+    wf_client *client;
+    int64_t now_ns;
+    uint64_t ids;
+    bool denies;
+    uint32_t got[KINDS];   /* by the ps */
+    uint32_t listed[2][4]; /* the slices of each list that the worker has registered last */
+    uint32_t n_listed[2], n_pulls[2], request[2];
+} world;
+
+static uint64_t next_id(void *arg)
+{
+    return ++((world *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static wf_net *new_net(world *w, wf_task self, uint64_t incarnation)
+{
+    wf_net_conf c = wf_net_defaults();
+    wf_net *n = NULL;
+
+    c.self = self;
+    c.incarnation = incarnation;
+    c.cluster = "demo";
+    c.random_id = next_id;
+    c.random_arg = w;
+    assert_int_equal(wf_net_new(&c, &n, NULL), WF_OK);
+    return n;
+}
+
+static void answer(world *w, const wf_msg *m)
+{
+    wf_msg *reply = NULL;
+
+    if (!w->denies && m->head.kind != WF_LIST)
+        return;
+    assert_int_equal(wf_net_msg(w->ps, w->denies ? WF_DENIED : WF_LIST_OK, &reply, NULL), WF_OK);
+    reply->head.generation = GENERATION;
+    reply->head.request = w->denies ? m->head.generation : m->head.request;
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &reply, NULL), WF_OK);
+}
+
+static void note_list(world *w, const wf_msg *m)
+{
+    uint32_t list = m->head.request;
+    Weft__List *body = NULL;
+
+    assert_in_range(list, MOVING_LIST, FROZEN_LIST);
+    assert_int_equal(wf_control_get(m, &weft__list__descriptor, &body, NULL), WF_OK);
+    assert_in_range(body->n_slices, 0, 4);
+    w->n_listed[list] = (uint32_t)body->n_slices;
+    for (size_t i = 0; i < body->n_slices; i++)
+        w->listed[list][i] = body->slices[i];
+    wf_control_free(&body);
+}
+
+static void note_pull(world *w, const wf_msg *m)
+{
+    wf_pull_body body;
+
+    assert_int_equal(wf_pull_get(m, &body, NULL), WF_OK);
+    assert_in_range(body.list, MOVING_LIST, FROZEN_LIST);
+    w->n_pulls[body.list]++;
+    w->request[body.list] = m->head.request;
+}
+
+/* Answers the last pull of a list with one slice, all of whose elements are `value`. */
+static void give(world *w, uint32_t list, uint32_t slice, uint32_t count, float value)
+{
+    wf_buf *weights = wf_buf_new(count * sizeof(float));
+    wf_part part = {.slice = slice, .codec = WF_CODEC_F32, .bytes = weights->bytes};
+    wf_msg *m = NULL;
+
+    for (uint32_t i = 0; i < count; i++)
+        ((float *)weights->data)[i] = value;
+    assert_int_equal(wf_net_msg(w->ps, WF_WEIGHTS, &m, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.request = w->request[list];
+    assert_int_equal(wf_msg_add_frame(m, weights, weights->data, weights->bytes, NULL), WF_OK);
+    assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_DATA, 0, &m, NULL), WF_OK);
+    wf_buf_unref(&weights);
+}
+
+static void run_ps(world *w)
+{
+    wf_event ev;
+
+    wf_net_poll(w->ps, w->now_ns);
+    while (wf_net_event(w->ps, w->now_ns, &ev)) {
+        w->to_worker = ev.peer;
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        w->got[ev.msg->head.kind]++;
+        if (ev.msg->head.kind == WF_LIST)
+            note_list(w, ev.msg);
+        if (ev.msg->head.kind == WF_PULL)
+            note_pull(w, ev.msg);
+        answer(w, ev.msg);
+        wf_net_free_msg(w->ps, &ev.msg);
+    }
+    wf_net_flush(w->ps, w->now_ns);
+}
+
+static void run_worker(world *w)
+{
+    wf_event ev;
+
+    wf_net_poll(w->worker, w->now_ns);
+    while (wf_net_event(w->worker, w->now_ns, &ev)) {
+        if (ev.kind == WF_EV_UP)
+            assert_int_equal(wf_client_on_up(w->client, ev.peer, NULL), WF_OK);
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        assert_int_equal(wf_client_on_message(w->client, ev.peer, ev.msg, w->now_ns, NULL), WF_OK);
+        wf_net_free_msg(w->worker, &ev.msg);
+    }
+    assert_int_equal(wf_client_retry(w->client, w->now_ns, NULL), WF_OK);
+    wf_net_flush(w->worker, w->now_ns);
+}
+
+static void turn(world *w, int64_t ms)
+{
+    for (int64_t k = 0; k <= ms / 10; k++) {
+        for (int i = 0; i < 3; i++) {
+            run_worker(w);
+            run_ps(w);
+        }
+        w->now_ns += 10 * MS;
+    }
+}
+
+static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
+{
+    static const wf_client_variable variables[] = {{.count = ELEMENTS, .trainable = true},
+                                                   {.count = FROZEN}};
+    static const wf_client_slice slices[] = {
+        {.count = ELEMENTS},
+        {.variable = 1, .count = 10},
+        {.variable = 1, .offset = 10, .count = FROZEN - 10},
+    };
+    static const uint64_t incarnation = 2;
+    static world w;
+    wf_transport *t = NULL;
+
+    w = (world){.now_ns = 1000 * MS};
+    assert_int_equal(wf_mem_new(&w.mem, NULL), WF_OK);
+    w.ps = new_net(&w, (wf_task){WF_ROLE_PS, 0}, incarnation);
+    assert_int_equal(wf_mem_listen(w.mem, "p", &t, NULL), WF_OK);
+    wf_net_listen(w.ps, &t);
+    w.worker = new_net(&w, (wf_task){WF_ROLE_WORKER, 0}, 3);
+    assert_int_equal(wf_mem_dial(w.mem, "p", &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(w.worker, (wf_task){WF_ROLE_PS, 0}, "p", &t, &w.to_ps, NULL),
+                     WF_OK);
+    assert_int_equal(wf_client_new(&(wf_client_conf){.variables = variables,
+                                                     .n_variables = n_variables,
+                                                     .slices = slices,
+                                                     .n_slices = n_slices,
+                                                     .ps = &w.to_ps,
+                                                     .ps_incarnations = &incarnation,
+                                                     .n_ps = 1,
+                                                     .job = 1,
+                                                     .generation = GENERATION},
+                                   w.worker, &w.client, NULL),
+                     WF_OK);
+    *state = &w;
+    return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_with(state, 1, 1);
+}
+
+static int begin_frozen(void **state)
+{
+    return begin_with(state, 2, 3);
+}
+
+static int end(void **state)
+{
+    world *w = *state;
+
+    wf_client_free(&w->client);
+    wf_net_free(&w->worker, 0);
+    wf_net_free(&w->ps, 0);
+    wf_mem_free(&w->mem);
+    return 0;
+}
+
+static void push(world *w, uint32_t step)
+{
+    memset(wf_client_gradient(w->client, step, 0), 0, ELEMENTS * sizeof(float));
+    assert_int_equal(wf_client_push(w->client, step, 0, NULL), WF_OK);
+    assert_int_equal(wf_client_push_end(w->client, step, NULL), WF_OK);
+}
+
+static void a_ps_that_denies_costs_a_small_message_now_and_then(void **state)
+{
+    world *w = *state;
+
+    w->denies = true;
+    turn(w, 100);
+    push(w, 1);
+    turn(w, 10000);
+    assert_int_equal(w->got[WF_PUSH], 0); /* nothing but the list, before the list is registered */
+    assert_in_range(w->got[WF_LIST], 8, 20);
+    w->denies = false;
+    turn(w, 1500);
+    assert_int_equal(w->got[WF_PUSH], 1);
+}
+
+static void after_a_denial_all_is_sent_again_once_the_list_is_registered(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    assert_int_equal(w->got[WF_LIST], 1);
+    w->denies = true; /* its view has not this worker any more, for a while */
+    push(w, 1);
+    push(w, 2);
+    assert_int_equal(wf_client_pull(w->client, 1, 3, NULL), WF_OK);
+    turn(w, 3000);
+    assert_int_equal(w->got[WF_PUSH], 2);
+    w->denies = false;
+    turn(w, 1500);
+    assert_int_equal(w->got[WF_PUSH], 4);
+    assert_int_equal(w->got[WF_PULL], 2);
+}
+
+static void frozen_weights_are_pulled_once_and_before_the_first_step(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    assert_int_equal(w->n_listed[MOVING_LIST], 1);
+    assert_int_equal(w->n_listed[FROZEN_LIST], 2);
+    assert_int_equal(w->n_pulls[FROZEN_LIST], 1); /* nobody has asked for a step yet */
+    assert_int_equal(wf_client_pull(w->client, 1, 1, NULL), WF_OK);
+    turn(w, 20);
+    give(w, MOVING_LIST, 0, ELEMENTS, 0);
+    turn(w, 20);
+    assert_int_equal(wf_client_late_weights(w->client, 1), 1); /* none */
+    assert_false(wf_client_set_ready(w->client, 1));           /* K4 */
+    assert_int_equal(wf_client_late_frozen(w->client), 0);
+    give(w, FROZEN_LIST, 1, 10, 3);
+    give(w, FROZEN_LIST, 2, FROZEN - 10, 4);
+    turn(w, 20);
+    assert_true(wf_client_set_ready(w->client, 1));
+    for (int set = 0; set < WF_WEIGHT_SETS; set++)
+        for (uint32_t i = 0; i < FROZEN; i++)
+            assert_true(wf_client_weights(w->client, set, 1)[i] == (i < 10 ? 3 : 4));
+    assert_int_equal(wf_client_pull(w->client, 0, 2, NULL), WF_OK);
+    turn(w, 100);
+    assert_int_equal(w->n_pulls[MOVING_LIST], 2);
+    assert_int_equal(w->n_pulls[FROZEN_LIST], 1);
+}
+
+static void a_fresh_link_asks_for_the_frozen_slices_that_have_not_come(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    give(w, FROZEN_LIST, 1, 10, 3);
+    turn(w, 20);
+    assert_int_equal(wf_client_frozen_left(w->client), 1);
+    assert_int_equal(wf_client_on_up(w->client, w->to_ps, NULL), WF_OK);
+    turn(w, 100);
+    assert_int_equal(w->n_pulls[FROZEN_LIST], 2);
+    assert_int_equal(w->n_listed[FROZEN_LIST], 1);
+    assert_int_equal(w->listed[FROZEN_LIST][0], 2);
+    give(w, FROZEN_LIST, 2, FROZEN - 10, 4);
+    turn(w, 20);
+    assert_int_equal(wf_client_frozen_left(w->client), 0);
+    assert_int_equal(wf_client_on_up(w->client, w->to_ps, NULL), WF_OK);
+    turn(w, 100);
+    assert_int_equal(w->n_pulls[FROZEN_LIST], 2); /* all are here */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_ps_that_denies_costs_a_small_message_now_and_then, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            after_a_denial_all_is_sent_again_once_the_list_is_registered, begin, end),
+        cmocka_unit_test_setup_teardown(frozen_weights_are_pulled_once_and_before_the_first_step,
+                                        begin_frozen, end),
+        cmocka_unit_test_setup_teardown(a_fresh_link_asks_for_the_frozen_slices_that_have_not_come,
+                                        begin_frozen, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

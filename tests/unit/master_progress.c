@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/master_progress.c - signs of life that tell of progress, or of none. */
+#include "master_stage.h"
+
+#include "common/base/clock.h"
+#include "common/wire/control.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STUCK_MS = 20000 }; /* of the stage's master */
+
+/* A sign of life comes outside the link, by a connection of its own. */
+typedef struct beat {
+    wf_transport *transport;
+    wf_msg_pool pool;
+    uint64_t incarnation;
+    Weft__Beat body;
+} beat;
+
+static void begin_beat(beat *b, stage *s, const stage_player *p)
+{
+    *b = (beat){.incarnation = p->incarnation};
+    weft__beat__init(&b->body);
+    assert_int_equal(wf_mem_dial(s->mem, "master", &b->transport, NULL), WF_OK);
+}
+
+static void send_beat(beat *b)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_msg_new(&b->pool, WF_BEAT, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &b->body.base, NULL), WF_OK);
+    m->head.incarnation = b->incarnation;
+    assert_int_equal(b->transport->ops->send(b->transport, &(wf_route){0}, m, NULL), WF_OK);
+    wf_msg_free(&b->pool, &m);
+}
+
+static void end_beat(beat *b)
+{
+    b->transport->ops->close(b->transport, 0);
+    wf_msg_pool_close(&b->pool);
+}
+
+/* Beats twice a second; each tells of `growth` more progress. */
+static void beat_for(stage *s, beat *b, int64_t ms, uint64_t growth)
+{
+    for (int64_t at = 0; at < ms; at += 100) {
+        if (at % 500 == 0) {
+            b->body.progress += growth;
+            b->body.waits_ms += b->body.waits_role ? 500 : 0;
+            send_beat(b);
+        }
+        stage_turn(s, 100);
+    }
+}
+
+static bool shows(stage *s, const char *words)
+{
+    char *picture = stage_picture(s);
+    bool found = strstr(picture, words) != NULL;
+
+    free(picture);
+    return found;
+}
+
+static void begin_lazy(stage *s)
+{
+    stage_cast(s);
+    s->players[1].lazy = s->players[2].lazy = true;
+    stage_run(s, "one");
+}
+
+/* Its other thread sends signs of life all the time. */
+static void a_main_thread_that_stands_still_is_given_up(void **state)
+{
+    stage *s = *state;
+    beat b;
+
+    begin_lazy(s);
+    begin_beat(&b, s, &s->players[1]);
+    b.body.progress = 7;
+    beat_for(s, &b, 2000, 1);
+    s->players[1].absent = true;
+    beat_for(s, &b, STUCK_MS - 1500, 0);
+    assert_false(shows(s, "stood still"));
+    beat_for(s, &b, 2500, 0);
+    assert_true(shows(s, "its main thread has stood still for 20"));
+    assert_true(shows(s, "\"restarting\""));
+    end_beat(&b);
+}
+
+static void a_long_step_is_progress(void **state)
+{
+    stage *s = *state;
+    beat b;
+
+    begin_lazy(s);
+    begin_beat(&b, s, &s->players[1]);
+    s->players[1].absent = true; /* it computes: its link is silent */
+    beat_for(s, &b, 4 * STUCK_MS, 50);
+    assert_false(shows(s, "\"restarting\""));
+    end_beat(&b);
+}
+
+static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(void **state)
+{
+    stage *s = *state;
+    beat b;
+
+    begin_lazy(s);
+    begin_beat(&b, s, &s->players[1]);
+    b.body.waits_role = WF_ROLE_PS;
+    b.body.waits_for = "weights of step 12";
+    for (int64_t at = 0; at < STUCK_MS / 2; at += 500)
+        beat_for(s, &b, 500, 1);
+    assert_true(shows(s, "weights of step 12"));
+    assert_false(shows(s, "\"restarting\""));
+    for (int64_t at = 0; at < STUCK_MS; at += 500)
+        beat_for(s, &b, 500, 1);
+    assert_true(shows(s, "it has waited for ps/0 for 2"));
+    assert_true(shows(s, "\"restarting\""));
+    end_beat(&b);
+}
+
+/* A ps that takes a set-up and never answers. */
+static void what_the_master_waits_for_is_shown_and_asked_for_again(void **state)
+{
+    stage *s = *state;
+    Weft__Ask ask = WEFT__ASK__INIT;
+
+    stage_cast(s);
+    for (int k = 0; k < 5; k++)
+        stage_turn(s, 100);
+    s->players[0].silent = true;
+    ask.command = "submit";
+    ask.job = ask.text = "one";
+    ask.path = "/one.yaml";
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+    for (int k = 0; k < 50; k++)
+        stage_turn(s, 100);
+    assert_true(shows(s, "its set-up for generation 1 of job one"));
+    s->players[0].silent = false; /* it lost that message, and would never answer it */
+    for (int k = 0; k < 350 && !shows(s, "\"running\""); k++)
+        stage_turn(s, 100);
+    assert_true(shows(s, "\"running\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STAGED(a_main_thread_that_stands_still_is_given_up),
+        STAGED(a_long_step_is_progress),
+        STAGED(what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place),
+        STAGED(what_the_master_waits_for_is_shown_and_asked_for_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

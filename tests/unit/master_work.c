@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/master_work.c - what takes long is done beside the master's loop: questions, hellos
+ * and pings go on, nothing leaves before it is on disk, and a result that comes too late is
+ * dropped. */
+#include "master_stage.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static Weft__Ask ask_of(const char *command, const char *job)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+
+    ask.command = (char *)command;
+    ask.job = (char *)job;
+    ask.text = "ledger";
+    ask.from_step = -1;
+    return ask;
+}
+
+static stage *begin_stage(bool holds_syncs, bool holds_slow)
+{
+    stage *s = stage_new();
+
+    stage_kill(s);
+    s->holds_syncs = holds_syncs;
+    s->holds_slow = holds_slow;
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_OK);
+    return s;
+}
+
+static void submit(stage *s)
+{
+    assert_int_equal(wf_master_submit(s->master, "one", "ledger", "", false, NULL), WF_OK);
+}
+
+static void wait(stage *s, int64_t ms)
+{
+    for (int64_t at = 0; at < ms; at += 100)
+        stage_turn(s, 100);
+}
+
+static uint32_t lost(stage *s)
+{
+    char *picture = stage_picture(s);
+    uint32_t n = 0;
+
+    for (const char *at = picture; (at = strstr(at, "nothing heard")); at++)
+        n++;
+    free(picture);
+    return n;
+}
+
+/* Longer than any member may be silent. */
+static void a_compilation_holds_nobody_up(void **state)
+{
+    Weft__Ask status = ask_of("status", "");
+    stage *s = begin_stage(false, true);
+
+    (void)state;
+    stage_cast(s);
+    submit(s);
+    wait(s, 20000);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "compiling");
+    assert_int_equal(s->compiles, 0);
+    assert_non_null(stage_ask(s, &status));
+    assert_int_equal(lost(s), 0);
+    stage_finish(s, &s->slow); /* then the first values are written */
+    assert_string_equal(wf_master_job_state(s->master, "one"), "waiting");
+    wait(s, 20000);
+    assert_int_equal(s->players[0].heard[WF_SETUP], 0);
+    assert_int_equal(lost(s), 0);
+    stage_finish(s, &s->slow);
+    stage_until(s, "one", "done");
+    assert_int_equal(s->compiles, 1);
+    stage_free(&s);
+}
+
+static void what_was_compiled_for_a_stopped_job_is_dropped(void **state)
+{
+    Weft__Ask stop = ask_of("stop", "one"), recover = ask_of("recover", "one");
+    stage *s = begin_stage(false, true);
+
+    (void)state;
+    stage_cast(s);
+    submit(s);
+    stage_turn(s, 20);
+    assert_int_equal(stage_ask(s, &stop)->status, WF_OK);
+    stage_until(s, "one", "stopped");
+    stage_finish(s, &s->slow);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "stopped");
+    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_turn(s, 20);
+    stage_finish(s, &s->slow);
+    stage_finish(s, &s->slow);
+    stage_until(s, "one", "done");
+    assert_int_equal(s->compiles, 2);
+    stage_free(&s);
+}
+
+/* What the restore found is void once a ps has died: it may have died of it. */
+static void a_generation_begins_with_who_is_there(void **state)
+{
+    stage *s = begin_stage(false, true);
+    stage_player *ps;
+
+    (void)state;
+    stage_cast(s);
+    submit(s);
+    stage_turn(s, 20);
+    stage_finish(s, &s->slow);
+    stage_leave(&s->players[0]);
+    wait(s, 6000);
+    stage_finish(s, &s->slow);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "waiting");
+    assert_null(s->slow);
+    ps = stage_enter(s, WF_ROLE_PS, 0, 11);
+    stage_turn(s, 20);
+    stage_finish(s, &s->slow);
+    assert_int_equal(ps->heard[WF_SETUP], 1);
+    stage_until(s, "one", "done");
+    stage_free(&s);
+}
+
+static void nothing_leaves_before_its_sync(void **state)
+{
+    Weft__Ask submit = ask_of("submit", "one");
+    stage *s = begin_stage(true, false);
+
+    (void)state;
+    stage_cast(s);
+    wait(s, 20000); /* a disk that hangs is no death */
+    assert_int_equal(lost(s), 0);
+    assert_int_equal(s->players[0].heard[WF_VIEW], 0);
+    while (s->sync)
+        stage_finish(s, &s->sync);
+    assert_int_equal(s->players[0].heard[WF_VIEW], 1);
+    assert_null(stage_ask(s, &submit));
+    assert_int_equal(s->note[0], 0);
+    stage_finish(s, &s->sync);
+    assert_true(s->players[3].answered);
+    assert_int_equal(s->players[3].answer.status, WF_OK);
+    for (int i = 0; i < 200 && strcmp(wf_master_job_state(s->master, "one"), "done"); i++) {
+        if (s->sync)
+            stage_finish(s, &s->sync);
+        else
+            stage_turn(s, 20);
+    }
+    assert_string_equal(wf_master_job_state(s->master, "one"), "done");
+    stage_free(&s);
+}
+
+static void a_sync_that_fails_ends_the_master_and_nothing_was_said(void **state)
+{
+    Weft__Ask submit = ask_of("submit", "one");
+    stage *s = begin_stage(true, false);
+
+    (void)state;
+    stage_cast(s);
+    while (s->sync)
+        stage_finish(s, &s->sync);
+    assert_null(stage_ask(s, &submit));
+    wf_memdisk_fail(s->disk, 1, EIO, false);
+    stage_finish(s, &s->sync);
+    assert_int_equal(s->rc, WF_IO);
+    assert_false(s->players[3].answered);
+    stage_free(&s);
+}
+
+/* The link is gone with what waited for it. */
+static void what_waits_for_a_peer_that_went_is_dropped(void **state)
+{
+    Weft__Ask submit = ask_of("submit", "one"), status = ask_of("status", "");
+    stage *s = begin_stage(true, false);
+
+    (void)state;
+    stage_cast(s);
+    while (s->sync)
+        stage_finish(s, &s->sync);
+    assert_null(stage_ask(s, &submit));
+    stage_leave(&s->players[3]);
+    wait(s, 3000);
+    while (s->sync)
+        stage_finish(s, &s->sync);
+    stage_enter(s, WF_ROLE_CLIENT, 0, 31);
+    s->players[3] = s->players[4];
+    s->n_players = 4;
+    stage_turn(s, 20);
+    assert_non_null(stage_ask(s, &status));
+    stage_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_compilation_holds_nobody_up),
+        cmocka_unit_test(what_was_compiled_for_a_stopped_job_is_dropped),
+        cmocka_unit_test(a_generation_begins_with_who_is_there),
+        cmocka_unit_test(nothing_leaves_before_its_sync),
+        cmocka_unit_test(a_sync_that_fails_ends_the_master_and_nothing_was_said),
+        cmocka_unit_test(what_waits_for_a_peer_that_went_is_dropped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/ps_workers.c - who a ps lets in, what it does with what they send, and how much of its
+ * memory a worker may hold that reads nothing. A ps between a master and workers played by hand,
+ * over a transport in memory. */
+#include "common/base/clock.h"
+#include "common/ckpt/shard.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/mem.h"
+#include "common/wire/parts.h"
+#include "ps/ps.h"
+#include "tests/kit/memdisk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define MS WF_NS_PER_MS
+enum { SLICES = 16, ELEMENTS = 256 << 10, ROOM = 4 << 20, JOB = 3, GENERATION = 2, VIEW = 5 };
+
+typedef struct player {
+    wf_net *net;
+    wf_peer *to_ps; /* NULL for the master, which is dialled */
+    wf_peer *from_ps;
+    wf_msg *got[256];
+    uint32_t n;
+    bool deaf; /* polls nothing */
+    wf_err refused;
+} player;
+
+typedef struct world {
+    wf_mem *mem;
+    wf_memdisk *disk;
+    wf_net *net;
+    wf_ps *ps;
+    player master, workers[4];
+    int64_t now_ns;
+    uint64_t ids;
+} world;
+
+static uint64_t next_id(void *arg)
+{
+    return ++((world *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static wf_net_conf conf_of(world *w, wf_task self, uint64_t incarnation)
+{
+    wf_net_conf c = wf_net_defaults();
+
+    c.self = self;
+    c.incarnation = incarnation;
+    c.cluster = "demo";
+    c.random_id = next_id;
+    c.random_arg = w;
+    return c;
+}
+
+static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
+{
+    return wf_ps_admit(((world *)arg)->ps, hello, err);
+}
+
+/* ---- everybody's turn ---- */
+
+static void run_ps(world *w)
+{
+    wf_event ev;
+    wf_err err;
+
+    wf_net_poll(w->net, w->now_ns);
+    while (wf_net_event(w->net, w->now_ns, &ev))
+        assert_int_equal(wf_ps_on_event(w->ps, &ev, w->now_ns, &err), WF_OK);
+    assert_int_equal(wf_ps_advance(w->ps, &err), WF_OK);
+    wf_net_flush(w->net, w->now_ns);
+}
+
+static void run_player(world *w, player *p)
+{
+    wf_event ev;
+
+    if (!p->net || p->deaf)
+        return;
+    wf_net_poll(p->net, w->now_ns);
+    while (wf_net_event(p->net, w->now_ns, &ev)) {
+        if (ev.kind == WF_EV_UP)
+            p->from_ps = ev.peer;
+        if (ev.kind == WF_EV_DOWN)
+            p->from_ps = NULL;
+        if (ev.kind == WF_EV_REFUSED)
+            p->refused = ev.err;
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        assert_true(p->n < 256);
+        p->got[p->n++] = ev.msg;
+    }
+    wf_net_flush(p->net, w->now_ns);
+}
+
+static void turn(world *w, int64_t ms)
+{
+    for (int64_t k = 0; k <= ms / 10; k++) {
+        for (int i = 0; i < 4; i++) {
+            run_player(w, &w->master);
+            for (int at = 0; at < 4; at++)
+                run_player(w, &w->workers[at]);
+            run_ps(w);
+        }
+        w->now_ns += 10 * MS;
+    }
+}
+
+static void forget(player *p)
+{
+    for (; p->n > 0; p->n--)
+        wf_net_free_msg(p->net, &p->got[p->n - 1]);
+}
+
+static uint32_t count(const player *p, uint16_t kind)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        n += p->got[i]->head.kind == kind;
+    return n;
+}
+
+/* ---- what the master and workers send ---- */
+
+static void send(player *p, uint16_t kind, const ProtobufCMessage *body, uint32_t request)
+{
+    wf_msg *m = NULL;
+
+    assert_non_null(p->from_ps);
+    assert_int_equal(wf_net_msg(p->net, kind, &m, NULL), WF_OK);
+    if (body)
+        assert_int_equal(wf_control_put(m, body, NULL), WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    m->head.request = request;
+    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
+}
+
+static void fill_view(Weft__View *view, Weft__Member rows[], Weft__Member *list[],
+                      const uint64_t incarnations[], size_t n)
+{
+    weft__view__init(view);
+    for (size_t i = 0; i < n; i++) {
+        weft__member__init(&rows[i]);
+        rows[i].role = WF_ROLE_WORKER;
+        rows[i].index = (uint32_t)i;
+        rows[i].incarnation = incarnations[i];
+        list[i] = &rows[i];
+    }
+    view->members = list;
+    view->n_members = n;
+}
+
+static void set_up_job(world *w, const uint64_t incarnations[], size_t n_workers)
+{
+    Weft__Setup setup = WEFT__SETUP__INIT;
+    Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[1] = {&variable};
+    Weft__Slice rows[SLICES], *slices[SLICES];
+    Weft__Member members[4], *list[4];
+    int64_t dims[1] = {SLICES * ELEMENTS};
+    Weft__View view;
+
+    fill_view(&view, members, list, incarnations, n_workers);
+    variable.name = "w";
+    variable.dtype = WF_F32;
+    variable.kind = 1;
+    variable.dims = dims;
+    variable.n_dims = 1;
+    for (uint32_t i = 0; i < SLICES; i++) {
+        weft__slice__init(&rows[i]);
+        rows[i].offset = i * ELEMENTS;
+        rows[i].count = ELEMENTS;
+        slices[i] = &rows[i];
+    }
+    setup.job = "job";
+    setup.digest = "d";
+    setup.rule = "sgd";
+    setup.checkpoint_dir = "/ckpt";
+    setup.initial = true;
+    setup.variables = variables;
+    setup.n_variables = 1;
+    setup.slices = slices;
+    setup.n_slices = SLICES;
+    setup.view = &view;
+    send(&w->master, WF_SETUP, &setup.base, 0);
+    turn(w, 20);
+    assert_int_equal(count(&w->master, WF_SETUP_OK), 1);
+}
+
+static void say_view(world *w, uint32_t number, const uint64_t incarnations[], size_t n)
+{
+    Weft__Member *members = calloc(n, sizeof *members), **list = calloc(n, sizeof(*list));
+    Weft__View view;
+    wf_msg *m = NULL;
+
+    fill_view(&view, members, list, incarnations, n);
+    assert_int_equal(wf_net_msg(w->master.net, WF_VIEW, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &view.base, NULL), WF_OK);
+    m->head.view = number;
+    assert_int_equal(wf_net_send(w->master.net, w->master.from_ps, WF_LANE_CONTROL, 0, &m, NULL),
+                     WF_OK);
+    turn(w, 20);
+    free(members);
+    free(list);
+}
+
+static void enter(world *w, uint32_t at, uint32_t index, uint64_t incarnation)
+{
+    wf_net_conf c = conf_of(w, (wf_task){WF_ROLE_WORKER, index}, incarnation);
+    player *p = &w->workers[at];
+    wf_transport *t = NULL;
+
+    assert_int_equal(wf_net_new(&c, &p->net, NULL), WF_OK);
+    assert_int_equal(wf_mem_dial(w->mem, "p", &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(p->net, (wf_task){WF_ROLE_PS, 0}, "p", &t, &p->to_ps, NULL),
+                     WF_OK);
+    turn(w, 20);
+}
+
+static void send_list(player *p)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    uint32_t ids[SLICES];
+
+    for (uint32_t i = 0; i < SLICES; i++)
+        ids[i] = i;
+    body.slices = ids;
+    body.n_slices = SLICES;
+    send(p, WF_LIST, &body.base, 0);
+}
+
+static void send_pull(player *p, uint32_t request)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(p->net, WF_PULL, &m, NULL), WF_OK);
+    assert_int_equal(wf_pull_put(m, (wf_pull_body){0, 0}, NULL), WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    m->head.request = request;
+    m->head.step = 1;
+    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
+}
+
+static wf_msg *push_message(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
+{
+    wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
+    wf_part part = {.slice = slice, .codec = WF_CODEC_F32, .bytes = bytes};
+    wf_msg *m = NULL;
+
+    memset(b->data, 0, b->bytes);
+    assert_int_equal(wf_net_msg(p->net, WF_PUSH, &m, NULL), WF_OK);
+    assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
+    part.checksum = wf_part_checksum(b->data, bytes);
+    assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    m->head.step = step;
+    wf_buf_unref(&b);
+    return m;
+}
+
+static void send_data(player *p, wf_msg **m)
+{
+    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, m, NULL), WF_OK);
+}
+
+/* ---- the stage ---- */
+
+static void write_initial(world *w)
+{
+    wf_disk *disk = wf_memdisk_disk(w->disk);
+    wf_shard_tensor t = {.name = "w", .dtype = WF_F32, .rank = 1, .dims = {SLICES * ELEMENTS}};
+    float *zeroes = calloc(SLICES * ELEMENTS, sizeof *zeroes);
+    wf_shard_writer *writer = NULL;
+    char sum[WF_SUM_TEXT];
+    uint64_t bytes;
+
+    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/job", NULL), WF_OK);
+    assert_int_equal(
+        wf_shard_create(disk, "/ckpt/job/initial.safetensors", &t, 1, NULL, 0, &writer, NULL),
+        WF_OK);
+    assert_int_equal(wf_shard_write(writer, zeroes, SLICES * ELEMENTS * sizeof *zeroes, NULL),
+                     WF_OK);
+    assert_int_equal(wf_shard_finish(&writer, &bytes, sum, NULL), WF_OK);
+    free(zeroes);
+}
+
+static wf_status no_save(void *arg, wf_ps_fork **f, wf_err *err)
+{
+    (void)arg, (void)f;
+    return wf_fail(err, WF_IO, NULL, "no disk");
+}
+
+static int begin(void **state)
+{
+    world *w = calloc(1, sizeof *w);
+    wf_net_conf m = conf_of(w, (wf_task){WF_ROLE_MASTER, 0}, 1);
+    wf_net_conf p = conf_of(w, (wf_task){WF_ROLE_PS, 0}, 2);
+    wf_transport *t = NULL;
+    wf_peer *master = NULL;
+
+    w->now_ns = 1000 * MS;
+    w->disk = wf_memdisk_new();
+    write_initial(w);
+    assert_int_equal(wf_mem_new(&w->mem, NULL), WF_OK);
+    assert_int_equal(wf_net_new(&m, &w->master.net, NULL), WF_OK);
+    assert_int_equal(wf_mem_listen(w->mem, "m", &t, NULL), WF_OK);
+    wf_net_listen(w->master.net, &t);
+    p.admit = admit;
+    p.admit_arg = w;
+    assert_int_equal(wf_net_new(&p, &w->net, NULL), WF_OK);
+    assert_int_equal(wf_mem_listen(w->mem, "p", &t, NULL), WF_OK);
+    wf_net_listen(w->net, &t);
+    assert_int_equal(wf_mem_dial(w->mem, "m", &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(w->net, (wf_task){WF_ROLE_MASTER, 0}, "m", &t, &master, NULL),
+                     WF_OK);
+    assert_int_equal(wf_ps_new(&(wf_ps_conf){.incarnation = 2,
+                                             .disk = wf_memdisk_disk(w->disk),
+                                             .ops = {.save = no_save},
+                                             .answer_bytes = ROOM},
+                               w->net, master, &w->ps, NULL),
+                     WF_OK);
+    turn(w, 20);
+    *state = w;
+    return 0;
+}
+
+static int end(void **state)
+{
+    world *w = *state;
+
+    forget(&w->master);
+    for (int i = 0; i < 4; i++) {
+        if (!w->workers[i].net)
+            continue;
+        forget(&w->workers[i]);
+        wf_net_free(&w->workers[i].net, 0);
+    }
+    wf_ps_free(&w->ps);
+    wf_net_free(&w->net, 0);
+    wf_net_free(&w->master.net, 0);
+    wf_mem_free(&w->mem);
+    wf_memdisk_free(&w->disk);
+    free(w);
+    return 0;
+}
+
+/* ---- the tests ---- */
+
+static void a_worker_outside_the_view_waits_at_the_door_and_comes_in_with_the_view(void **state)
+{
+    world *w = *state;
+
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    enter(w, 1, 1, 22);
+    turn(w, 1000);
+    assert_non_null(w->workers[0].from_ps);
+    assert_null(w->workers[1].from_ps);
+    assert_int_equal(w->workers[1].refused.status, WF_OK); /* later is no final no */
+    assert_non_null(strstr(w->workers[1].to_ps->delay, "worker/1"));
+    assert_non_null(strstr(w->workers[1].to_ps->delay, "not in view"));
+    say_view(w, VIEW + 1, (uint64_t[]){11, 22}, 2);
+    turn(w, 1000);
+    assert_non_null(w->workers[1].from_ps);
+}
+
+static void hellos_of_strangers_take_no_place(void **state)
+{
+    world *w = *state;
+    wf_transport *t = NULL;
+    wf_msg_pool pool = {0};
+    wf_route to = {0};
+
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    assert_int_equal(wf_mem_dial(w->mem, "p", &t, NULL), WF_OK);
+    for (uint64_t i = 0; i < 5000; i++) {
+        Weft__Hello body = WEFT__HELLO__INIT;
+        wf_msg *m = NULL;
+
+        body.version_least = body.version_most = WF_WIRE_VERSION;
+        body.cluster = "demo";
+        body.role = WF_ROLE_WORKER;
+        body.index = (uint32_t)i;
+        body.peer_role = WF_ROLE_PS;
+        body.release = "x";
+        assert_int_equal(wf_msg_new(&pool, WF_HELLO, &m, NULL), WF_OK);
+        m->head.incarnation = 1000 + i;
+        m->head.sequence = 7;
+        assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+        assert_int_equal(t->ops->send(t, &to, m, NULL), WF_OK);
+        wf_msg_free(&pool, &m);
+    }
+    turn(w, 300);
+    assert_null(wf_net_peer_at(w->net, 2)); /* the master and one worker */
+    assert_int_equal(wf_net_bad(w->net, WF_BAD_CROWD), 5000);
+    send_list(&w->workers[0]);
+    turn(w, 20);
+    assert_int_equal(count(&w->workers[0], WF_LIST_OK), 1);
+    t->ops->close(t, 0);
+    wf_msg_pool_close(&pool);
+}
+
+static void a_worker_that_a_view_removes_leaves_at_once(void **state)
+{
+    world *w = *state;
+
+    set_up_job(w, (uint64_t[]){11, 22}, 2);
+    enter(w, 0, 0, 11);
+    enter(w, 1, 1, 22);
+    assert_non_null(wf_net_peer_at(w->net, 2));
+    w->workers[1].deaf = true; /* dead, and nobody has heard its connection end */
+    say_view(w, VIEW + 1, (uint64_t[]){11}, 1);
+    assert_null(wf_net_peer_at(w->net, 2));
+}
+
+/* Each view names all members; nearly all may be others than before. */
+static void a_view_of_many_members_is_taken_in_time_that_grows_with_their_number(void **state)
+{
+    enum { MANY = 50000, LONGEST_MS = 2000 };
+    world *w = *state;
+    uint64_t *incarnations = calloc(2 * MANY, sizeof *incarnations);
+    clock_t began;
+
+    for (uint64_t i = 0; i < 2 * MANY; i++)
+        incarnations[i] = 11 + i;
+    set_up_job(w, incarnations, 1);
+    began = clock();
+    say_view(w, VIEW + 1, incarnations, MANY);
+    say_view(w, VIEW + 2, incarnations + 1, MANY);
+    say_view(w, VIEW + 3, incarnations + MANY, MANY);
+    assert_in_range((clock() - began) / (CLOCKS_PER_SEC / 1000), 0, LONGEST_MS);
+    assert_int_equal(count(&w->master, WF_VIEW_OK), 3);
+    assert_false(wf_ps_in_view(w->ps, incarnations[MANY - 1]));
+    assert_true(wf_ps_in_view(w->ps, incarnations[2 * MANY - 1]));
+    free(incarnations);
+}
+
+/* One that computes for long has sent for weights, and does not take them. */
+static void what_a_worker_has_not_taken_is_bounded_and_follows_when_it_takes(void **state)
+{
+    world *w = *state;
+    player *p = &w->workers[0];
+    uint64_t bytes = 0;
+
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    send_list(p);
+    turn(w, 20);
+    forget(p);
+    for (uint32_t i = 0; i < 4; i++)
+        send_pull(p, 1 + i);
+    run_player(w, p);
+    p->deaf = true;
+    for (int i = 0; i < 100; i++) {
+        turn(w, 10);
+        for (uint32_t k = 1; k <= 2; k++)
+            if (wf_net_peer_at(w->net, k - 1)->task.role == WF_ROLE_WORKER)
+                assert_in_range(wf_net_owed_bytes(wf_net_peer_at(w->net, k - 1)), 0,
+                                ROOM + (2 << 20));
+    }
+    p->deaf = false;
+    turn(w, 3000);
+    for (uint32_t i = 0; i < p->n; i++)
+        bytes += p->got[i]->head.kind == WF_WEIGHTS ? p->got[i]->payload_bytes : 0;
+    assert_int_equal(bytes, 4u * SLICES * ELEMENTS * sizeof(float));
+}
+
+static void a_malformed_push_costs_its_sender_that_push_and_nobody_the_job(void **state)
+{
+    world *w = *state;
+    player *p = &w->workers[0];
+    wf_msg *m;
+
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    send_list(p);
+    m = push_message(p, 1, 99, ELEMENTS * sizeof(float)); /* no such slice */
+    send_data(p, &m);
+    m = push_message(p, 1, 3, 8); /* not of its size */
+    send_data(p, &m);
+    m = push_message(p, 0, 3, ELEMENTS * sizeof(float)); /* no such step */
+    send_data(p, &m);
+    turn(w, 100);
+    assert_int_equal(count(&w->master, WF_FAULT), 0);
+    assert_int_equal(count(p, WF_PUSH_OK), 0);
+    m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
+    send_data(p, &m);
+    turn(w, 100);
+    assert_int_equal(count(p, WF_PUSH_OK), 1);
+    assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
+}
+
+static void a_push_that_comes_again_is_acknowledged_and_not_applied(void **state)
+{
+    world *w = *state;
+    player *p = &w->workers[0];
+    wf_msg *m;
+
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    send_list(p);
+    for (int i = 0; i < 2; i++) { /* two messages for the link, one push for the ps */
+        m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
+        send_data(p, &m);
+    }
+    turn(w, 100);
+    assert_int_equal(count(p, WF_PUSH_OK), 2);
+    assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
+}
+
+/* Flips a byte of each message of a kind, so many times. */
+typedef struct flipper {
+    world *w;
+    uint16_t kind;
+    uint32_t times;
+} flipper;
+
+static void flip(void *arg, const wf_packet *packet)
+{
+    flipper *f = arg;
+    wf_packet p = *packet;
+
+    if (p.msg->head.kind == f->kind && f->times > 0 && p.msg->n_frames > 0) {
+        wf_buf *damaged = wf_buf_new(p.msg->frames[0].bytes);
+
+        f->times--;
+        memcpy(damaged->data, p.msg->frames[0].data, p.msg->frames[0].bytes);
+        ((uint8_t *)damaged->data)[p.msg->frames[0].bytes / 2] ^= 4;
+        wf_buf_unref(&p.msg->frames[0].buf);
+        p.msg->frames[0].buf = damaged;
+        p.msg->frames[0].data = damaged->data;
+    }
+    wf_mem_deliver(f->w->mem, &p);
+}
+
+static void a_flipped_byte_is_found_before_it_is_acknowledged_and_sent_again(void **state)
+{
+    world *w = *state;
+    player *p = &w->workers[0];
+    flipper f = {.w = w, .kind = WF_PUSH, .times = 1};
+    wf_msg *m;
+
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    send_list(p);
+    turn(w, 20);
+    wf_mem_set_carrier(w->mem, flip, &f);
+    m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
+    send_data(p, &m);
+    turn(w, 1000);
+    assert_int_equal(f.times, 0);
+    assert_int_equal(wf_net_bad(w->net, WF_BAD_PAYLOAD), 1);
+    assert_int_equal(count(&w->master, WF_FAULT), 0);
+    assert_int_equal(count(p, WF_PUSH_OK), 1);
+    assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
+    assert_true(wf_net_resent_bytes(p->to_ps) >= ELEMENTS * sizeof(float));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_worker_outside_the_view_waits_at_the_door_and_comes_in_with_the_view, begin, end),
+        cmocka_unit_test_setup_teardown(hellos_of_strangers_take_no_place, begin, end),
+        cmocka_unit_test_setup_teardown(a_worker_that_a_view_removes_leaves_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_view_of_many_members_is_taken_in_time_that_grows_with_their_number, begin, end),
+        cmocka_unit_test_setup_teardown(
+            what_a_worker_has_not_taken_is_bounded_and_follows_when_it_takes, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_malformed_push_costs_its_sender_that_push_and_nobody_the_job, begin, end),
+        cmocka_unit_test_setup_teardown(a_push_that_comes_again_is_acknowledged_and_not_applied,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_flipped_byte_is_found_before_it_is_acknowledged_and_sent_again, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
