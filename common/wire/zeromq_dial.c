@@ -14,9 +14,13 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-/* A connection that brings no byte for so long is dialled anew. ZeroMQ's I/O threads ping each
- * other three times as often, whatever the threads that own the sockets do. */
+/* A connection without a sign of life for so long is dialled anew. ZeroMQ's I/O thread pings three
+ * times as often, and the other side's answers, whatever the threads that own the sockets do. */
 static const int64_t SILENT_NS = 1500 * WF_NS_PER_MS;
+
+/* A ping waits behind what is sent, so that a long upload has no answer for a while: there, so many
+ * bytes that the other side has taken are a sign of life. Pings alone never come to so many. */
+enum { UPLOADED_BYTES = 4096 };
 
 /* What the monitor tells: an event's number and value (the descriptor of one that is connected or
  * not any more), then the address. */
@@ -34,43 +38,47 @@ static void read_monitor(zmq_transport *z, int64_t now_ns)
             z->fresh = true;
         } else if (number == ZMQ_EVENT_CONNECTED) {
             z->fd = value;
-            z->received = 0;
-            z->received_ns = now_ns;
+            z->received = z->taken = 0;
+            z->life_ns = now_ns;
         } else if (z->fd == value) {
             z->fd = -1;
         }
     }
 }
 
-/* Bytes that came over the connection; false when it is no TCP. */
-static bool count_received(int fd, uint64_t *bytes)
+/* What the kernel knows of the connection; false when it is no TCP. */
+static bool look_at_tcp(int fd, struct tcp_info *info)
 {
-    struct tcp_info info = {0};
-    socklen_t size = sizeof info;
+    socklen_t size = sizeof *info;
 
-    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
-        return false;
-    *bytes = info.tcpi_bytes_received;
-    return true;
+    return fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) == 0;
+}
+
+/* Whether something has come in, or an upload goes on, since the last sign of life. */
+static bool lives(const zmq_transport *z, const struct tcp_info *info)
+{
+    bool uploads = info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
+
+    return info->tcpi_bytes_received != z->received ||
+           (uploads && info->tcpi_bytes_acked - z->taken >= UPLOADED_BYTES);
 }
 
 static bool zmq_tend(wf_transport *t, int64_t now_ns)
 {
     zmq_transport *z = (zmq_transport *)t;
-    uint64_t bytes;
+    struct tcp_info info = {0};
     bool fresh;
 
     read_monitor(z, now_ns);
     fresh = z->fresh;
     z->fresh = false;
-    if (!count_received(z->fd, &bytes)) {
-        z->received_ns = now_ns;
-    } else if (bytes != z->received) {
-        z->received = bytes;
-        z->received_ns = now_ns;
-    } else if (now_ns - z->received_ns >= SILENT_NS) {
+    if (!look_at_tcp(z->fd, &info) || lives(z, &info)) {
+        z->received = info.tcpi_bytes_received;
+        z->taken = info.tcpi_bytes_acked;
+        z->life_ns = now_ns;
+    } else if (now_ns - z->life_ns >= SILENT_NS) {
         WF_LOG_INFO("net.redialled", "address=%s silent_ms=%ld", z->address,
-                    (long)((now_ns - z->received_ns) / WF_NS_PER_MS));
+                    (long)((now_ns - z->life_ns) / WF_NS_PER_MS));
         z->fd = -1;
         zmq_disconnect(z->socket, z->address);
         if (zmq_connect(z->socket, z->address) != 0)
@@ -87,6 +95,15 @@ static const wf_transport_ops dealer_ops = {
     .tend = zmq_tend,
     .close = wf_zmq_close,
 };
+
+/* A frame of a slice may take long over a slow network, and nothing overtakes it: silence is judged
+ * by bytes (zmq_tend), and ZeroMQ's own deadlines only clear up what is left behind. */
+static void ping(void *socket)
+{
+    wf_zmq_set_int(socket, ZMQ_HEARTBEAT_IVL, 500);
+    wf_zmq_set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 30000);
+    wf_zmq_set_int(socket, ZMQ_HEARTBEAT_TTL, 30000);
+}
 
 /* Watches the connections of a socket that dials, before it does. */
 static wf_status watch(zmq_transport *t, wf_err *err)
@@ -116,6 +133,7 @@ wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_transport **out, wf_err
     wf_zmq_set_int(t->socket, ZMQ_RECONNECT_IVL, 50);
     wf_zmq_set_int(t->socket, ZMQ_RECONNECT_IVL_MAX, 1000);
     wf_zmq_set_int(t->socket, ZMQ_CONNECT_TIMEOUT, 3000);
+    ping(t->socket);
     snprintf(t->address, sizeof t->address, "%s", address);
     rc = watch(t, err);
     if (rc == WF_OK && zmq_connect(t->socket, address) != 0)

@@ -21,11 +21,12 @@ typedef struct zmq_transport {
     bool router;
     /* of a dialled one */
     char address[128];
-    void *monitor;       /* tells of connections */
-    int fd;              /* the connection's, which belongs to ZeroMQ; -1: none, or no TCP */
-    uint64_t received;   /* bytes over it, when they were last looked at */
-    int64_t received_ns; /* when they had changed */
-    bool fresh;          /* connected since the last look */
+    void *monitor;     /* tells of connections */
+    int fd;            /* the connection's, which belongs to ZeroMQ; -1: none, or no TCP */
+    int64_t life_ns;   /* its last sign of life */
+    uint64_t received; /* bytes that had come over it then */
+    uint64_t taken;    /* bytes that the other side had taken then */
+    bool fresh;        /* connected since the last look */
 } zmq_transport;
 
 /* zeromq.c */

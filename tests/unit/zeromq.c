@@ -163,23 +163,13 @@ static void check_echo(const wf_msg *m, uint32_t step)
                      step * 31 + PAYLOAD / sizeof(uint32_t) - 1);
 }
 
-/* All pushes come back, whole and in order, within the deadline. */
-static void exchange(const char *address, uint32_t count)
+/* The pushes of these steps come back, whole and in order, within the deadline. */
+static void take_echoes(wf_net *n, uint32_t next, uint32_t end)
 {
     int64_t end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
-    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, wf_now_ns() | 1);
-    wf_zmq *zmq = NULL;
-    wf_transport *t = NULL;
-    wf_peer *ps = NULL;
-    uint32_t next = 1;
     wf_event ev;
 
-    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
-    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
-    for (uint32_t step = 1; step <= count; step++)
-        push(n, ps, step);
-    while (next <= count && wf_now_ns() < end_ns) {
+    while (next < end && wf_now_ns() < end_ns) {
         wf_net_poll(n, wf_now_ns());
         while (wf_net_event(n, wf_now_ns(), &ev)) {
             if (ev.kind != WF_EV_MESSAGE)
@@ -190,7 +180,22 @@ static void exchange(const char *address, uint32_t count)
         wf_net_flush(n, wf_now_ns());
         wait_for(n);
     }
-    assert_int_equal(next, count + 1);
+    assert_int_equal(next, end);
+}
+
+static void exchange(const char *address, uint32_t count)
+{
+    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, wf_now_ns() | 1);
+    wf_zmq *zmq = NULL;
+    wf_transport *t = NULL;
+    wf_peer *ps = NULL;
+
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
+    for (uint32_t step = 1; step <= count; step++)
+        push(n, ps, step);
+    take_echoes(n, 1, count + 1);
     wf_net_free(&n, 100);
     wf_zmq_free(&zmq);
 }
@@ -229,11 +234,13 @@ static void a_thousand_messages_come_back_over_ipc(void **state)
 /* ---- a connection that only one side knows to be broken ---- */
 
 /* Stands between a dialler and a server: what one sends, the other gets, until the server's side of
- * the first connection is reset. The dialler's side then stays open without a word. */
+ * the first connection is reset. The dialler's side then stays open without a word. When slow, it
+ * takes 400 KB a second from a dialler. */
 typedef struct between {
     int listener, to_port;
     pthread_t thread;
-    _Atomic bool half_open, stop;
+    _Atomic bool half_open, slow, stop;
+    _Atomic int connections; /* that were ever made */
 } between;
 
 static int connect_to(int port)
@@ -248,6 +255,8 @@ static int connect_to(int port)
     return fd;
 }
 
+enum { MOST_CARRIED = 1 << 16, SLOWLY_CARRIED = 4096 };
+
 static void reset(int fd)
 {
     struct linger now = {.l_onoff = 1};
@@ -256,10 +265,10 @@ static void reset(int fd)
     close(fd);
 }
 
-static bool carry(int from, int to)
+static bool carry(int from, int to, size_t most)
 {
-    static uint8_t bytes[1 << 16];
-    ssize_t n = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+    static uint8_t bytes[MOST_CARRIED];
+    ssize_t n = recv(from, bytes, most, MSG_DONTWAIT);
 
     return n > 0 ? send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n : n < 0;
 }
@@ -276,10 +285,13 @@ static void *stand_between(void *arg)
             fds[1 + 2 * i] = (struct pollfd){.fd = pairs[i][0], .events = POLLIN};
             fds[2 + 2 * i] = (struct pollfd){.fd = pairs[i][1], .events = POLLIN};
         }
+        if (b->slow)
+            poll(NULL, 0, 10);
         poll(fds, (nfds_t)(1 + 2 * n), 10);
         if (fds[0].revents && n < 8) {
             pairs[n][0] = accept(b->listener, NULL, NULL);
             pairs[n++][1] = connect_to(b->to_port);
+            b->connections = n;
         }
         if (b->half_open && n > 0 && pairs[0][1] >= 0) {
             reset(pairs[0][1]);
@@ -288,8 +300,8 @@ static void *stand_between(void *arg)
         for (int i = 0; i < n; i++) {
             if (pairs[i][1] < 0)
                 continue;
-            carry(pairs[i][0], pairs[i][1]);
-            carry(pairs[i][1], pairs[i][0]);
+            carry(pairs[i][0], pairs[i][1], b->slow ? SLOWLY_CARRIED : MOST_CARRIED);
+            carry(pairs[i][1], pairs[i][0], MOST_CARRIED);
         }
     }
     for (int i = 0; i < n; i++)
@@ -407,16 +419,7 @@ static void a_peer_that_reads_nothing_for_3_s_costs_one_transfer(void **state)
         wf_net_poll(n, wf_now_ns());
     s.stop = false;
     assert_int_equal(pthread_create(&s.thread, NULL, serve, &s), 0);
-    for (uint32_t next = 4; next < 40 && wf_now_ns() < end_ns + DEADLINE_S * WF_NS_PER_S;) {
-        wf_event ev;
-
-        wf_net_poll(n, wf_now_ns());
-        while (wf_net_event(n, wf_now_ns(), &ev)) {
-            check_echo(ev.msg, next++);
-            wf_net_free_msg(n, &ev.msg);
-        }
-        wait_for(n);
-    }
+    take_echoes(n, 4, 40);
     assert_int_equal(wf_net_resent_bytes(ps), 0);
     wf_net_free(&n, 0);
     wf_zmq_free(&zmq);
@@ -542,6 +545,47 @@ static void a_port_in_use_says_by_whom(void **state)
     wf_zmq_free(&zmq);
 }
 
+/* The answers to pings wait behind what is sent, and the server says nothing else meanwhile. */
+static void an_upload_of_5_s_is_not_broken_off(void **state)
+{
+    enum { PUSHES = 250 };
+    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, 97);
+    int port = free_port();
+    wf_transport *t = NULL;
+    wf_zmq *zmq = NULL;
+    wf_peer *ps = NULL;
+    char address[64];
+    int64_t end_ns;
+    between b;
+    server s;
+
+    (void)state;
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    begin_server(&s, address);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", begin_between(&b, port));
+    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
+    one_by_one(n, ps, 1, 3);
+    s.stop = true;
+    pthread_join(s.thread, NULL);
+    b.slow = true;
+    for (uint32_t step = 4; step < 4 + PUSHES; step++)
+        push(n, ps, step);
+    for (end_ns = wf_now_ns() + 4 * WF_NS_PER_S; wf_now_ns() < end_ns; wait_for(n))
+        wf_net_poll(n, wf_now_ns());
+    assert_int_equal(b.connections, 1);
+    s.stop = false;
+    assert_int_equal(pthread_create(&s.thread, NULL, serve, &s), 0);
+    take_echoes(n, 4, 4 + PUSHES);
+    assert_int_equal(b.connections, 1);
+    assert_int_equal(wf_net_resent_bytes(ps), 0);
+    wf_net_free(&n, 0);
+    wf_zmq_free(&zmq);
+    end_between(&b);
+    end_server(&s);
+}
+
 static void an_address_that_is_none_is_refused(void **state)
 {
     wf_transport *t = NULL;
@@ -563,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_thousand_messages_come_back_over_ipc),
         cmocka_unit_test(a_connection_that_one_side_has_lost_is_up_again_within_2_s),
         cmocka_unit_test(a_peer_that_reads_nothing_for_3_s_costs_one_transfer),
+        cmocka_unit_test(an_upload_of_5_s_is_not_broken_off),
         cmocka_unit_test(strangers_at_the_port_leave_it_serving),
         cmocka_unit_test(any_number_of_sockets_is_waited_for),
         cmocka_unit_test(a_port_in_use_says_by_whom),
