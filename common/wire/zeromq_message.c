@@ -9,6 +9,9 @@
 #include <string.h>
 #include <zmq.h>
 
+/* A flood of bad messages does not hold the thread: what remains makes the socket ready again. */
+enum { MOST_BAD_A_CALL = 256 };
+
 static void release_frame(void *data, void *hint)
 {
     wf_buf *buf = hint;
@@ -228,7 +231,7 @@ wf_msg *wf_zmq_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
     wf_msg *m;
 
     *from = (wf_route){0};
-    while (receive_one(z, pool, from, &m)) {
+    for (int i = 0; i < MOST_BAD_A_CALL && receive_one(z, pool, from, &m); i++) {
         if (m)
             return m;
         t->bad_messages++;
