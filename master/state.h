@@ -361,36 +361,47 @@ WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *tex
 void wf_job_delete(wf_job **j);
 /* The job that was added last is none after all. */
 void wf_job_take_back(wf_master *m);
-/* A job was compiled, or could not be. On success the job takes *p, unless it is over or has
- * another text by now. */
-WF_MUST_USE wf_status wf_job_on_prepared(wf_master *m, wf_job *j, uint32_t texts, wf_prepared **p,
-                                         wf_status rc, const wf_err *why, wf_err *err);
-/* Where the next generation begins is known, or why it cannot. `entries` is the job's when the
- * search began. */
-WF_MUST_USE wf_status wf_job_on_restored(wf_master *m, wf_job *j, uint64_t entries, wf_restored *r,
-                                         wf_status rc, const wf_err *why, wf_err *err);
 /* Another text, in another place perhaps; it is compiled anew. */
 WF_MUST_USE wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *err);
 /* Journals and takes a new state; `why` goes with FAILED and STOPPED. */
 WF_MUST_USE wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_state state, const wf_err *why,
                                    wf_err *err);
+/* What was compiled is of no use any more. */
+void wf_job_drop_prepared(wf_job *j);
 /* Of a job that is over only numbers are kept: the epoch, and how much of it was trained. */
 void wf_job_close_ledger(wf_job *j);
 /* It ends as its owner asked. */
 WF_MUST_USE wf_status wf_job_stop(wf_master *m, wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_job_advance(wf_master *m, wf_err *err);
-WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 WF_MUST_USE wf_status wf_job_on_fault(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 /* A member was given up: its splits go back, its cut and evaluation end. `death`: how its process
  * ended, if it is known to have. */
 WF_MUST_USE wf_status wf_job_lost(wf_master *m, wf_member *who, const char *death, wf_err *err);
 /* The job, as it is now, into the journal. */
 WF_MUST_USE wf_status wf_job_journal(wf_master *m, const wf_job *j, wf_err *err);
+/* A job's record for the journal, from its present state. */
+void wf_job_record(const wf_job *j, Weft__JobRecord *r);
+
+/* generation.c */
+/* Has the job compiled, unless other work is under way. */
+WF_MUST_USE wf_status wf_job_prepare(wf_master *m, const wf_job *j, wf_err *err);
+/* A job was compiled, or could not be. On success the job takes *p, unless it is over or has
+ * another text by now. */
+WF_MUST_USE wf_status wf_job_on_prepared(wf_master *m, wf_job *j, uint32_t texts, wf_prepared **p,
+                                         wf_status rc, const wf_err *why, wf_err *err);
+/* All ps are live: has it found, and verified, what a new generation begins from. */
+WF_MUST_USE wf_status wf_generation_begin(wf_master *m, wf_job *j, wf_err *err);
+/* Where the next generation begins is known, or why it cannot. `entries` is the job's when the
+ * search began. */
+WF_MUST_USE wf_status wf_job_on_restored(wf_master *m, wf_job *j, uint64_t entries, wf_restored *r,
+                                         wf_status rc, const wf_err *why, wf_err *err);
+/* M4: a worker starts once every ps has set the generation up and has the view that holds it. */
+WF_MUST_USE wf_status wf_generation_start(wf_master *m, wf_job *j, wf_err *err);
+/* The answer to a set-up or a start. */
+WF_MUST_USE wf_status wf_job_on_ready(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err);
 /* How many records a worker found. */
 WF_MUST_USE wf_status wf_job_take_records(wf_master *m, wf_job *j, uint64_t train, uint64_t eval,
                                           wf_err *err);
-/* A job's record for the journal, from its present state. */
-void wf_job_record(const wf_job *j, Weft__JobRecord *r);
 
 /* rollback.c: splits that are left out */
 /* A step of `split` (NULL: not known) made NaN, as `why` says. True when the job is to go back: the
