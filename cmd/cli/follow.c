@@ -18,7 +18,7 @@ enum { EVERY_MS = 200, ONE_ANSWER_MS = 3000, PATIENCE_MS = 60000 };
 typedef struct follower {
     wf_progress progress;
     char *last;    /* the last event shown */
-    size_t n_down; /* tasks down for good that were named */
+    json_t *named; /* tasks that are down for good and were shown, by name */
 } follower;
 
 static volatile sig_atomic_t interrupts;
@@ -178,18 +178,18 @@ static wf_status ask_picture(const wf_cluster_conf *conf, wf_ask *a, wf_progress
                            PATIENCE_MS);
         if (!told) {
             wf_progress_clear(p);
-            fprintf(stderr, "no answer from the master at %s; workers go on with what they have\n",
-                    conf->master.address);
+            wf_term_print(stderr,
+                          "no answer from the master at %s; workers go on with what they have\n",
+                          conf->master.address);
         }
     }
 }
 
 /* A task that is down for good is named once. A job needs every ps and at least one worker: one
  * that would wait for them for ever is not followed any further. */
-static wf_status check_tasks(wf_progress *p, json_t *picture, const char *job, size_t *n_told,
-                             wf_err *err)
+static wf_status check_tasks(follower *f, json_t *picture, const char *job, wf_err *err)
 {
-    size_t i, n_down = 0, n_workers = 0, n_workers_down = 0;
+    size_t i, n_workers = 0, n_workers_down = 0;
     json_t *task, *ps = NULL, *worker = NULL, *needed;
 
     json_array_foreach(json_object_get(picture, "tasks"), i, task)
@@ -204,12 +204,13 @@ static wf_status check_tasks(wf_progress *p, json_t *picture, const char *job, s
             worker = task;
         else
             ps = task;
-        if (n_down++ < *n_told)
+        if (json_object_get(f->named, text(task, "task")))
             continue;
-        wf_progress_clear(p);
-        fprintf(stderr, "%s is down for good: %s\n", text(task, "task"), text(task, "reason"));
+        json_object_set_new(f->named, text(task, "task"), json_true());
+        wf_progress_clear(&f->progress);
+        wf_term_print(stderr, "%s is down for good: %s\n", text(task, "task"),
+                      text(task, "reason"));
     }
-    *n_told = n_down;
     needed = ps ? ps : n_workers_down == n_workers ? worker : NULL;
     if (!needed)
         return WF_OK;
@@ -236,7 +237,7 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, const
             rc = say_end(conf, job, err);
         } else {
             show(&f->progress, job);
-            rc = check_tasks(&f->progress, picture, name, &f->n_down, err);
+            rc = check_tasks(f, picture, name, err);
         }
     }
     json_decref(picture);
@@ -252,7 +253,7 @@ void wf_follow_catch(void)
 
 wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
 {
-    follower f = {.progress = wf_progress_new(stderr)};
+    follower f = {.progress = wf_progress_new(stderr), .named = json_object()};
     bool over = false, asked = false;
     wf_status rc = WF_OK;
 
@@ -270,6 +271,7 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_
     }
     wf_ask_until(a, NULL);
     wf_progress_clear(&f.progress);
+    json_decref(f.named);
     free(f.last);
     if (!over && had_enough() && (rc == WF_OK || rc == WF_STOPPED))
         rc = wf_fail(err, WF_STOPPED, "see it with: weft status", "no longer following %s", job);

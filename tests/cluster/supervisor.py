@@ -202,6 +202,26 @@ def a_task_that_is_down_for_good_is_named(c):
     c.run("down")
 
 
+def each_worker_that_is_down_for_good_is_named_once(c):
+    """In the order in which they went down, which is not that of their numbers."""
+    write_job(c.folder, "dwindles", epochs=1000000)
+    c.run("up")
+    with subprocess.Popen([c.weft, "train", "job.yaml"], cwd=c.folder, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as train:
+        until(lambda: "running" in c.output("status"), "the job runs", 10)
+        c.replace("weft-worker", "#!/bin/sh\nexit 2\n")
+        os.kill(tasks(c.folder)["worker-1"], signal.SIGKILL)
+        until(lambda: re.search(r"worker/1 +down", c.output("status")), "worker/1 is down", 10)
+        said = next(line for line in train.stderr if "is down for good" in line)
+        os.kill(tasks(c.folder)["worker-0"], signal.SIGKILL)
+        until(lambda: train.poll() is not None, "the end of weft train", 15)
+        said += train.stderr.read()
+    for worker in ("worker/0", "worker/1"):
+        assert said.count(f"{worker} is down for good: ended with exit code 2") == 1, said
+    c.run("down")
+    c.replace("weft-worker")
+
+
 def a_master_that_is_down_for_good_is_named(c):
     c.run("up")
     c.replace("weft-master", "#!/bin/sh\nexit 3\n")
@@ -253,6 +273,7 @@ def main():
             tasks_do_not_outlive_a_killed_supervisor(c)
             a_task_that_is_asked_to_end_comes_back(c)
             a_task_that_is_down_for_good_is_named(c)
+            each_worker_that_is_down_for_good_is_named_once(c)
             a_master_that_is_down_for_good_is_named(c)
             who_follows_a_job_sees_that_the_cluster_is_gone(c)
             a_stopped_supervisor_goes_on_and_can_be_ended(c)
