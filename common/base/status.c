@@ -72,7 +72,10 @@ wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...)
     va_start(ap, fmt);
     at = put(err, 0, fmt, ap);
     va_end(ap);
-    snprintf(err->what + at, sizeof err->what - at, ": %.*s", (int)sizeof err->what - 3, old);
+    if (at + 2 < sizeof err->what) {
+        memcpy(err->what + at, ": ", 2);
+        wf_text_escape(old, false, err->what + at + 2, sizeof err->what - at - 2);
+    }
     return rc;
 }
 

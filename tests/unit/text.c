@@ -69,12 +69,30 @@ static void messages_hold_no_control_characters(void **state)
     assert_string_equal(err.what, "cannot open a\\x0ab: No such file or directory");
 }
 
+static void context_cuts_a_message_between_characters(void **state)
+{
+    char long_text[sizeof((wf_err *)0)->what] = "", safe[sizeof long_text];
+    wf_err err = {0};
+    wf_status rc;
+
+    (void)state;
+    while (strlen(long_text) + 2 < sizeof long_text)
+        strcat(long_text, "\u00e9");
+    for (size_t n = 1; n <= 2; n++) { /* of the two cuts one falls within a character */
+        rc = wf_fail(&err, WF_INVALID, NULL, "%s", long_text);
+        wf_err_wrap(&err, rc, "%.*s", (int)n, "in");
+        wf_text_escape(err.what, false, safe, sizeof safe);
+        assert_string_equal(err.what, safe);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_characters_and_broken_utf8_are_shown_as_bytes),
         cmocka_unit_test(a_short_buffer_cuts_between_characters),
         cmocka_unit_test(messages_hold_no_control_characters),
+        cmocka_unit_test(context_cuts_a_message_between_characters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
