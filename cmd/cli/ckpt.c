@@ -184,7 +184,7 @@ static wf_status show(const request *r, wf_err *err)
     if (r->json) {
         rc = wf_manifest_encode(wf_ckpt_manifest(c), &text, err);
         if (rc == WF_OK)
-            printf("%s", wf_bytes_str(&text));
+            rc = print_json(json_loadb(wf_bytes_str(&text), text.size, 0, NULL), err);
     } else {
         rc = show_text(c, err);
     }

@@ -112,7 +112,7 @@ static wf_status print_json(evaluation *e, const wf_ckpt *from, wf_err *err)
 
         json_object_set_new(row, e->c->outputs[i].label, number);
     }
-    text = json_dumps(row, JSON_REAL_PRECISION(9));
+    text = json_dumps(row, JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
     json_decref(row);
     if (!text)
         return wf_fail_nomem(err, 0);

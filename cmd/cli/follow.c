@@ -6,6 +6,7 @@
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
 #include "common/base/clock.h"
+#include "common/base/text.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -47,9 +48,10 @@ static const char *text(const json_t *o, const char *key)
     return s ? s : "";
 }
 
-/* "loss 0.0812  accuracy 0.9751" */
+/* "loss 0.0812  accuracy 0.9751"; the names may have a part from the model's file. */
 static void add_metrics(const json_t *metrics, char *out, size_t size)
 {
+    char safe[128];
     const char *name;
     json_t *value;
 
@@ -57,7 +59,8 @@ static void add_metrics(const json_t *metrics, char *out, size_t size)
     {
         size_t at = strlen(out);
 
-        snprintf(out + at, size - at, "  %s %.4f", name, json_number_value(value));
+        wf_text_escape(name, false, safe, sizeof safe);
+        snprintf(out + at, size - at, "  %s %.4f", safe, json_number_value(value));
     }
 }
 

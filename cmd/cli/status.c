@@ -147,7 +147,7 @@ static wf_status print_json(json_t *picture, const char *job, wf_err *err)
     if (!what)
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", job);
-    json_dumpf(what, stdout, JSON_INDENT(2));
+    json_dumpf(what, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     printf("\n");
     return WF_OK;
 }

@@ -3,12 +3,13 @@
 
     hostile_names.py WEFT [TEST...]
 """
+import json
 import os
 import struct
 import subprocess
 import tempfile
 
-from weftlib import SLOWER, check, main, needs
+from weftlib import SLOWER, Cluster, check, main, needs
 
 needs("numpy", "onnx")
 import numpy as np  # noqa: E402
@@ -20,8 +21,24 @@ EVIL = "\x1b[2J\x1b]0;t\x07\u009b31m\u202e\nok: all is well"
 EVIL_NAME = "w\u009b31m\u202e"  # what the importer lets through
 
 
-def check_printed(weft, *words, says=()):
-    done = subprocess.run([weft, *words], capture_output=True, timeout=60 * SLOWER, check=False)
+JOB = """job: evil
+model: {onnx: evil.onnx}
+loss: mse
+metrics: [{mae: {name: "m\\x9b31m\\u202e"}}]
+data:
+  format: npy
+  train: {x: x.npy, t: t.npy}
+  eval: {x: x.npy, t: t.npy}
+batch: 8
+epochs: 1
+optimizer: {sgd: {learning_rate: 0.1}}
+"""
+
+
+def check_printed(weft, *words, says=(), folder=None):
+    """Returns what went to standard output."""
+    done = subprocess.run([weft, *words], capture_output=True, timeout=60 * SLOWER, check=False,
+                          cwd=folder)
     text = (done.stdout + done.stderr).decode()
     for line in text.splitlines():
         check(not line.startswith("ok: all is well"), f"{words}: a forged line: {text!r}")
@@ -29,6 +46,7 @@ def check_printed(weft, *words, says=()):
     check(not evil, f"{words}: {evil} in {text!r}")
     for part in says:
         check(part in text, f"{words}: {part!r} expected in: {text}")
+    return done.stdout
 
 
 def save(folder, graph, **more):
@@ -85,5 +103,19 @@ def words_and_paths_are_escaped(weft):
         check_printed(weft, "run", path, "--input", f"x={evil_array}", "-o", folder)
 
 
+def names_of_a_job_are_escaped(weft):
+    with Cluster(weft, ps=1, workers=1) as c:
+        save(c.folder, graph_of([helper.make_node("MatMul", ["x", EVIL_NAME], ["y"])], w=EVIL_NAME))
+        np.save(c.path("x.npy"), np.ones((64, 4), np.float32))
+        np.save(c.path("t.npy"), np.ones((64, 2), np.float32))
+        c.write("job.yaml", JOB)
+        check_printed(c.weft, "train", "job.yaml", folder=c.folder, says=["m\\xc2\\x9b31m"])
+        check_printed(c.weft, "ckpt", "show", "evil", folder=c.folder, says=["w\\xc2\\x9b31m"])
+        for words in (["ckpt", "show", "evil"], ["ckpt", "ls", "evil"], ["eval", "job.yaml"]):
+            json.loads(check_printed(c.weft, *words, "--json", folder=c.folder))
+        c.run("up")
+        json.loads(check_printed(c.weft, "status", "--json", folder=c.folder))
+
+
 if __name__ == "__main__":
-    main([names_in_models_are_escaped, words_and_paths_are_escaped])
+    main([names_in_models_are_escaped, words_and_paths_are_escaped, names_of_a_job_are_escaped])
