@@ -55,6 +55,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->bf16 = o->bf16;
     p->measure_only = o->measure_only;
     p->limit_bytes = o->limit_bytes ? o->limit_bytes : wf_machine_memory();
+    p->limit_bytes = WF_MIN(p->limit_bytes, SIZE_MAX / 2); /* sums with it do not overflow */
     p->limit_hint =
         o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));

@@ -222,10 +222,12 @@ static void list_ready(wf_plan *p, const uint32_t step_of[])
 wf_status wf_plan_steps(wf_plan *p, wf_err *err)
 {
     uint32_t *step_of = wf_arena_array(p->arena, p->n_nodes, sizeof *step_of);
+    size_t before, tables, own_bytes = STEP_BYTES * (size_t)p->n_nodes;
 
     p->steps = wf_arena_array(p->arena, p->n_nodes, sizeof *p->steps);
     p->ready = wf_arena_array(p->arena, p->n_outs, sizeof *p->ready);
-    wf_arena_allow(p->arena, p->limit_bytes - p->taken + STEP_BYTES * (size_t)p->n_nodes);
+    wf_arena_allow(p->arena, p->limit_bytes - p->taken + own_bytes);
+    before = wf_arena_used(p->arena);
     if (!step_of || !p->steps || !p->ready)
         return wf_fail_nomem(err, p->n_nodes * sizeof *p->steps);
     for (uint32_t i = 0; i < p->n_nodes; i++) {
@@ -234,6 +236,8 @@ wf_status wf_plan_steps(wf_plan *p, wf_err *err)
         step_of[i] = p->n_steps;
         WF_TRY(make_step(p, i, &p->steps[p->n_steps++], err));
     }
+    tables = wf_arena_used(p->arena) - before;
+    p->taken += tables - WF_MIN(tables, own_bytes);
     list_ready(p, step_of);
     p->usage.n_nodes = p->n_steps;
     return WF_OK;

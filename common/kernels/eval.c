@@ -85,7 +85,7 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
     if (rc != WF_OK)
         goto out;
     if (prep.workspace_bytes) {
-        if (prep.workspace_bytes <= room)
+        if (prep.workspace_bytes <= room - WF_MIN(room, wf_arena_used(prep.arena)))
             workspace =
                 aligned_alloc(WF_BUF_ALIGN, wf_align_up(prep.workspace_bytes, WF_BUF_ALIGN));
         if (!workspace) {

@@ -97,8 +97,8 @@ const wf_kernel *wf_kernel_at(size_t i);
  *   out  [n_out], filled: tensors of the dtype and dims of node->out (which must all be known),
  * that the caller owns; NULL for outputs that are absent. Extents that depend on content may be
  * unknown in node->out. All NULL on failure.
- *   limit_bytes  of results, workspace and tables together, checked before they are made Errors:
- * WF_UNSUPPORTED when there is no kernel or an output's shape depends on the run, WF_SHAPE,
+ *   limit_bytes  of results, workspace and tables together, checked before they are made
+ * Errors: WF_UNSUPPORTED when there is no kernel or an output's shape depends on the run, WF_SHAPE,
  * WF_INVALID, WF_NOMEM; each names the node. */
 WF_MUST_USE wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in,
                                      const wf_tensor *const in[], uint32_t n_out, wf_tensor *out[],

@@ -170,5 +170,27 @@ def what_is_meant_can_be_allowed(weft):
             check(code == 2 and '"much"' in said, f"{words[0]}: {said}")
 
 
+def tables_and_workspace_share_the_limit(weft):
+    """A Resize with tables of 130 MiB before a product with a workspace of 64 MiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, x = os.path.join(folder, "m.onnx"), os.path.join(folder, "x.npy")
+        np.save(x, np.ones((2, 1, 1, 2), FLOAT))
+        graph = helper.make_graph(
+            [helper.make_node("Resize", ["x", "", "", "sizes"], ["r"], mode="linear"),
+             helper.make_node("ReduceProd", ["r", "first"], ["p"], keepdims=0),
+             helper.make_node("ReduceMax", ["p"], ["y"], keepdims=0)], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 1, 1, 2])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+            [numpy_helper.from_array(np.array([2, 1, 1, 1 << 22], INT), "sizes"),
+             numpy_helper.from_array(np.array([0], INT), "first")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)],
+                                    ir_version=8), path)
+        for limit, wanted in (("200MiB", 1), ("300MiB", 0)):
+            code, said, _ = run(weft, "run", path, "--input", f"x={x}", "-o", folder,
+                                "--memory-limit", limit)
+            check(code == wanted, f"{limit}: exit {code}: {said}")
+
+
 if __name__ == "__main__":
-    main([sizes_that_nothing_accounts_for_are_refused, what_is_meant_can_be_allowed])
+    main([sizes_that_nothing_accounts_for_are_refused, what_is_meant_can_be_allowed,
+          tables_and_workspace_share_the_limit])
