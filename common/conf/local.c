@@ -167,7 +167,8 @@ wf_status wf_cluster_write(const wf_cluster_conf *c, const char *path, wf_err *e
     quote(&text, c->state_dir);
     wf_bytes_puts(&text, "\ncheckpoint_dir: ");
     quote(&text, c->checkpoint_dir);
-    wf_bytes_printf(&text, "\nheartbeat_ms: %" PRId64 "\ndead_ms: %" PRId64 "\nstuck_ms: %" PRId64 "\n",
+    wf_bytes_printf(&text,
+                    "\nheartbeat_ms: %" PRId64 "\ndead_ms: %" PRId64 "\nstuck_ms: %" PRId64 "\n",
                     c->heartbeat_ms, c->dead_ms, c->stuck_ms);
     if (c->checksums_always)
         wf_bytes_puts(&text, "checksums: always\n");
