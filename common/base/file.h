@@ -12,8 +12,8 @@
  * it until somebody writes to it. A folder may be opened too. The caller closes *fd. Errors:
  * WF_NOTFOUND, WF_IO; WF_INVALID for a pipe, a socket or a device. */
 WF_MUST_USE wf_status wf_file_open(const char *path, int flags, int *fd, wf_err *err);
-/* Reads a whole file; *out must be empty and is the caller's. Errors: WF_NOTFOUND, WF_IO, WF_FULL
- * when it is larger than limit_bytes. */
+/* Reads a whole file; *out must be empty and is the caller's. Errors: those of wf_file_open;
+ * WF_FULL when it is larger than limit_bytes. */
 WF_MUST_USE wf_status wf_file_read(const char *path, size_t limit_bytes, wf_bytes *out,
                                    wf_err *err);
 /* Writes a file through a temporary name beside it, fsync, rename and fsync of the folder: after a

@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 /* The bytes of memory that this process can have at the very most: the machine's, or less where a
- * control group (memory.max, memory.limit_in_bytes) or RLIMIT_AS sets a limit. What other processes
- * hold is not subtracted, so the answer is the same in every run. Reads files below /proc and /sys:
- * for set-up, not for steps. */
+ * container's control group (memory.max, memory.limit_in_bytes of the root that it sees) or
+ * RLIMIT_AS sets a limit; limits of groups below that root are not read. What other processes hold
+ * is not subtracted, so the answer is the same in every run. Reads files below /sys: for set-up,
+ * not for steps. */
 size_t wf_machine_memory(void);
 
 #endif

@@ -11,7 +11,7 @@
  *       yet or a crash left it with its temporary one; anything else is absent
  *   C2  restore reads one checkpoint only: shards carry job and cut in their metadata
  *   C3  a folder step-N holds the manifest of step N: one that was renamed or copied is passed over
- *       with a sentence, and is not deleted
+ *       with a sentence, and is kept until a checkpoint of step N takes its name
  *   C4  deleting never leaves zero complete ones, and runs only after the new one is durable
  *
  * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
