@@ -198,14 +198,15 @@ static void print_bad(const wf_err *why)
     wf_term_print(stdout, "bad  %s%s%s\n", why->what, why->mend[0] ? "; " : "", why->mend);
 }
 
-static wf_status verify_one(const request *r, uint64_t step, const char *name, size_t *bad)
+static wf_status verify_one(const request *r, const wf_ckpt_entry *e, size_t *bad)
 {
     wf_ckpt *c = NULL;
     wf_err why = {0};
-    wf_status rc = wf_ckpt_open(wf_disk_posix(), r->dir, r->job, step, true, &c, &why);
+    wf_status rc = wf_ckpt_open_entry(wf_disk_posix(), r->dir, r->job, e, true, &c, &why);
 
     if (rc == WF_OK)
-        wf_term_print(stdout, "ok   %s  %zu files verified\n", name, wf_ckpt_manifest(c)->n_files);
+        wf_term_print(stdout, "ok   %s  %zu files verified\n", e->name,
+                      wf_ckpt_manifest(c)->n_files);
     else
         print_bad(&why);
     *bad += rc != WF_OK;
@@ -252,7 +253,7 @@ static wf_status verify(const request *r, wf_err *err)
         if (only && entries[i].step != step)
             continue;
         seen++;
-        if (verify_one(r, entries[i].step, entries[i].name, &bad) == WF_NOMEM)
+        if (verify_one(r, &entries[i], &bad) == WF_NOMEM)
             rc = wf_fail_nomem(err, 0);
     }
     if (rc == WF_OK && !only && verify_initial(r, &seen, &bad) == WF_NOMEM)

@@ -246,6 +246,12 @@ void wf_ckpt_close(wf_ckpt **c)
     *c = NULL;
 }
 
+wf_status wf_ckpt_open_entry(wf_disk *disk, const char *dir, const char *job,
+                             const wf_ckpt_entry *e, bool verify, wf_ckpt **out, wf_err *err)
+{
+    return wf_err_wrap(err, open_folder(disk, dir, job, e->name, verify, out, err), "%s", e->name);
+}
+
 wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t step, bool verify,
                        wf_ckpt **out, wf_err *err)
 {
@@ -260,8 +266,7 @@ wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         if (list[i].step != step)
             continue;
-        rc = open_folder(disk, dir, job, list[i].name, verify, out, err);
-        rc = wf_err_wrap(err, rc, "%s", list[i].name);
+        rc = wf_ckpt_open_entry(disk, dir, job, &list[i], verify, out, err);
         goto out;
     }
     if (rc == WF_OK)

@@ -111,6 +111,10 @@ WF_MUST_USE wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *j
  * ...)", WF_NOTFOUND, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_open(wf_disk *disk, const char *dir, const char *job, uint64_t step,
                                    bool verify, wf_ckpt **out, wf_err *err);
+/* The same for one of wf_ckpt_list: two folders may hold the same step. */
+WF_MUST_USE wf_status wf_ckpt_open_entry(wf_disk *disk, const char *dir, const char *job,
+                                         const wf_ckpt_entry *e, bool verify, wf_ckpt **out,
+                                         wf_err *err);
 /* Closes *c and sets it to NULL; NULL is fine. */
 void wf_ckpt_close(wf_ckpt **c);
 

@@ -129,6 +129,20 @@ def a_step_under_another_number_is_refused(weft):
             check(os.path.isdir(f.step(folder)), f"step {folder} is gone")
 
 
+def each_folder_is_verified_for_itself(weft):
+    """A crash may leave a folder with its temporary name beside one of the same step."""
+    with Folder(weft) as f:
+        name = ".tmp-g1-c1-0000000000000abc"
+        shutil.copytree(f.step(300), f.at("ckpt", "small", name))
+        shard = f.at("ckpt", "small", name, "shard-00001-of-00002.safetensors")
+        with open(shard, "rb") as file:
+            data = file.read()
+        with open(shard, "wb") as file:
+            file.write(data[:-5] + bytes([data[-5] ^ 1]) + data[-4:])
+        said = f.says("ckpt", "verify", "small", code=1, text="ok   step-00000300")
+        check(f"bad  {name}: shard-00001-of-00002.safetensors: checksum differs" in said, said)
+
+
 def damage_is_described(weft):
     """What is done to which file, what is said, and that it says what to do."""
     def cut(n):
@@ -217,5 +231,6 @@ def first_values_are_verified(weft):
 
 
 if __name__ == "__main__":
-    main([nobody_waits_for_a_pipe, a_step_under_another_number_is_refused, damage_is_described,
-          models_that_are_cut_say_so, first_values_are_verified])
+    main([nobody_waits_for_a_pipe, a_step_under_another_number_is_refused,
+          each_folder_is_verified_for_itself, damage_is_described, models_that_are_cut_say_so,
+          first_values_are_verified])
