@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/table.h - rows of text in aligned columns. Cells are copied, with control
- * characters escaped; the last column is not
- * padded.
+/* cmd/cli/table.h - rows of text in aligned columns. Cells are copied, with control characters
+ * escaped; the last column is not padded.
  *
  *   wf_rows t = {0};
  *   wf_rows_add(&t, (const char *[]){"TASK", "STATE", "PID"}, 3);

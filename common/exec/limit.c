@@ -21,11 +21,6 @@ size_t wf_plan_fair_limit(size_t given_bytes)
     return WF_MIN(fair, most);
 }
 
-bool wf_plan_has_room(const wf_plan *p, size_t bytes)
-{
-    return bytes <= p->limit_bytes - p->taken;
-}
-
 static size_t result_bytes(const wf_value *v)
 {
     int64_t dims[WF_MAX_RANK], elems;
@@ -73,7 +68,7 @@ wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf
 
 wf_status wf_plan_take(wf_plan *p, size_t bytes, const wf_node *n, wf_err *err)
 {
-    if (!wf_plan_has_room(p, bytes))
+    if (bytes > p->limit_bytes - p->taken)
         return wf_plan_too_large(p, bytes, n, err);
     p->taken += bytes;
     return WF_OK;

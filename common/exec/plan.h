@@ -118,7 +118,6 @@ void wf_room_move(wf_plan *p, uint32_t room, void *data);
 
 /* limit.c: counts bytes that are about to be allocated for node n (NULL: for all of them). Errors:
  * WF_NOMEM, naming n, or the node whose result takes most. */
-bool wf_plan_has_room(const wf_plan *p, size_t bytes);
 WF_MUST_USE wf_status wf_plan_take(wf_plan *p, size_t bytes, const wf_node *n, wf_err *err);
 /* The same, and allocates them, unless the plan is for measuring only. */
 WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, size_t bytes, const wf_node *n, wf_buf **out,
