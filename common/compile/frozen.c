@@ -15,11 +15,15 @@
 #include "common/base/size.h"
 #include "common/compile/pass.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
 /* Of a graph's content that parameter servers cannot hold: two graphs travel in one message. */
 static const size_t MOST_BYTES = (size_t)120 << 20;
+
+/* Of a constant's name: with checksum and offset it must be one for a tensor (ckpt/shard.h). */
+static const size_t LONGEST_NAME = 900;
 
 /* Whether v is given with the graph and never changes. */
 static bool is_fixed(const wf_value *v)
@@ -39,17 +43,23 @@ static bool is_pulled(const wf_unit *u, const wf_value *v)
            wf_tensor_bytes(v->known) >= WF_FROZEN_BYTES;
 }
 
-/* The variable's own name, or the constant's with its checksum. */
+/* The variable's own name, or the constant's with its checksum; a long one is hashed. */
 static const char *name_of(wf_unit *u, const wf_value *v)
 {
+    const char *name = v->name;
     XXH128_hash_t sum;
+    char hashed[32];
 
     if (v->variable == WF_VAR_FROZEN)
-        return v->name;
+        return name;
+    if (strlen(name) > LONGEST_NAME) {
+        snprintf(hashed, sizeof(hashed), "constant-%016" PRIx64, XXH3_64bits(name, strlen(name)));
+        name = hashed;
+    }
     sum = XXH3_128bits_withSeed(
         v->known->data, wf_tensor_bytes(v->known),
         XXH3_64bits(v->known->dims, v->known->rank * sizeof(*v->known->dims)));
-    return wf_arena_printf(u->arena, "%s@%016" PRIx64 "%016" PRIx64, v->name, (uint64_t)sum.high64,
+    return wf_arena_printf(u->arena, "%s@%016" PRIx64 "%016" PRIx64, name, (uint64_t)sum.high64,
                            (uint64_t)sum.low64);
 }
 

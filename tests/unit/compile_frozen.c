@@ -90,6 +90,24 @@ static void a_large_constant_is_pulled_by_a_name_of_its_content(void **state)
     assert_string_not_equal(names[0], names[2]); /* and never another's content */
 }
 
+/* Names of 1000 bytes are read from files; in a shard a checksum and an offset follow. */
+static void a_constant_of_a_long_name_fits_in_a_shard(void **state)
+{
+    wf_graph *g = looked_up(WF_F32, 100000, 1);
+    char name[1001] = "";
+    wf_compile_spec spec = spec_of(g, WF_COMPILE_TRAIN);
+    wf_compiled *c;
+    wf_err err = {0};
+
+    (void)state;
+    memset(name, 'c', sizeof name - 1);
+    must(wf_graph_rename_value(g, wf_graph_value(g, "table"), name, &err), &err);
+    c = compile(&spec);
+    assert_in_range(strlen(frozen_of(c)->name), 32, 1000);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
 static void a_small_constant_stays_in_the_graph(void **state)
 {
     wf_graph *g = looked_up(WF_F32, 10, 1);
@@ -147,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_constant_is_pulled_by_a_name_of_its_content),
+        cmocka_unit_test(a_constant_of_a_long_name_fits_in_a_shard),
         cmocka_unit_test(a_small_constant_stays_in_the_graph),
         cmocka_unit_test(frozen_slices_lie_behind_the_others_and_move_none),
         cmocka_unit_test(a_table_that_neither_ps_nor_message_can_hold_is_refused),
