@@ -60,13 +60,28 @@ static bool may_evaluate(const wf_member *who, const wf_job *j)
     return wf_member_trains(who, j) && who->eval_failed != j->ledger.epoch + 1;
 }
 
+/* A number of records that cannot be, or sums that cannot be added, cost these numbers and not the
+ * job. */
+static wf_status fail_for(wf_master *m, wf_job *j, wf_status rc, const wf_err *why, wf_err *err)
+{
+    if (rc == WF_INVALID || rc == WF_PROTO)
+        return wf_training_evaluated(m, j, NULL, 0, why->what, err);
+    *err = *why;
+    return rc;
+}
+
 /* Each worker has one unit at a time. */
 wf_status wf_evaluation_advance(wf_master *m, wf_job *j, wf_err *err)
 {
     wf_evaluation *e = &j->evaluation;
+    wf_err why;
+    wf_status rc;
 
-    if (!e->units.n)
-        WF_TRY(begin_units(j, err));
+    if (!e->units.n) {
+        rc = begin_units(j, &why);
+        if (rc != WF_OK)
+            return fail_for(m, j, rc, &why, err);
+    }
     for (uint32_t i = 0; wf_ledger_any_to_do(&e->units) && i < m->n_members; i++) {
         wf_member *who = &m->members[i];
         uint64_t held = UINT64_MAX, id;
@@ -139,6 +154,7 @@ static wf_status take_records(wf_job *j, uint64_t records, wf_err *err)
 {
     wf_evaluation *e = &j->evaluation;
     Weft__EvalResult *first;
+    wf_status rc;
 
     if (j->eval_records || records <= j->prepared->eval_unit) {
         j->eval_records = records;
@@ -148,7 +164,11 @@ static wf_status take_records(wf_job *j, uint64_t records, wf_err *err)
     e->early[0] = NULL;
     wf_evaluation_close(j);
     j->eval_records = records;
-    WF_TRY(begin_units(j, err));
+    rc = begin_units(j, err);
+    if (rc != WF_OK) {
+        wf_control_free(&first);
+        return rc;
+    }
     e->early[0] = first;
     wf_ledger_finish(&e->units, 0, 0);
     return WF_OK;
@@ -172,6 +192,7 @@ wf_status wf_evaluation_on_result(wf_master *m, wf_job *j, wf_member *who, const
     wf_evaluation *e = &j->evaluation;
     Weft__EvalResult *body = NULL;
     wf_status rc = WF_OK;
+    wf_err why;
 
     WF_TRY(wf_control_get(msg, &weft__eval_result__descriptor, &body, err));
     if (!e->units.n || body->epoch != j->ledger.epoch || body->id >= e->units.n) {
@@ -185,10 +206,12 @@ wf_status wf_evaluation_on_result(wf_master *m, wf_job *j, wf_member *who, const
 
         e->early[body->id] = body;
         body = NULL;
-        rc = take_records(j, records, err);
+        rc = take_records(j, records, &why);
         if (rc == WF_OK)
-            rc = merge_ready(e, err);
-        if (rc == WF_OK && e->merged == e->units.n)
+            rc = merge_ready(e, &why);
+        if (rc != WF_OK)
+            rc = fail_for(m, j, rc, &why, err);
+        else if (e->merged == e->units.n)
             rc = wf_training_evaluated(m, j, e->measures, e->n_measures, NULL, err);
     }
     wf_control_free(&body);
