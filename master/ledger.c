@@ -111,7 +111,7 @@ static void unlease(wf_ledger *l, uint64_t id)
     else if (!row->after)
         wf_index_remove(&l->held, row->incarnation);
     else if (wf_index_put(&l->held, row->incarnation, &l->rows[row->after - 1], NULL) != WF_OK)
-        wf_assert(!"the key is there, so no memory is taken");
+        wf_assert(false && "the key is there, so no memory is taken");
     row->before = row->after = 0;
     row->incarnation = 0;
 }

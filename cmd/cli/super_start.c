@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 20 };
@@ -41,15 +40,15 @@ static void body(void *arg, int fd)
 
 wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
 {
-    char log[PATH_MAX];
+    char folder[PATH_MAX - 32], log[PATH_MAX];
     pid_t other = wf_super_pid(conf);
 
     if (other) /* before a process is made for it, which would write into the log of this one */
         return wf_super_up_already(conf, other, err);
-    if (snprintf(log, sizeof log, "%s/logs", conf->state_dir) >= (int)sizeof log - 32)
+    if (snprintf(folder, sizeof folder, "%s/logs", conf->state_dir) >= (int)sizeof folder)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", conf->state_dir);
-    WF_TRY(wf_make_dirs(log, err));
-    strcat(log, "/supervisor.log");
+    WF_TRY(wf_make_dirs(folder, err));
+    snprintf(log, sizeof log, "%s/supervisor.log", folder);
     return wf_spawn_daemon(log, body, (void *)conf, err);
 }
 

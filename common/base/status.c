@@ -18,7 +18,8 @@ static void set(wf_err *err, wf_status status, const char *mend, const char *fil
 }
 
 /* Formats into err->what from `at` on; returns where it ends. */
-static size_t put(wf_err *err, size_t at, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static size_t put(wf_err *err, size_t at, const char *fmt,
+                                                        va_list ap)
 {
     char text[sizeof err->what];
 

@@ -352,7 +352,7 @@ void wf_reader_release(wf_reader *r, const wf_batch **b)
             *b = NULL;
             return;
         }
-    wf_assert(!"a batch of this reader");
+    wf_assert(false && "a batch of this reader");
 }
 
 void wf_reader_cancel(wf_reader *r)
