@@ -13,9 +13,9 @@
 #include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/wire/control.h"
-#include "common/wire/mem.h"
 #include "master/master.h"
 #include "tests/kit/memdisk.h"
+#include "tests/kit/memnet.h"
 #include "tests/kit/model.h"
 
 #include <malloc.h>
@@ -49,14 +49,13 @@ typedef struct phase {
 } phase;
 
 typedef struct bench {
-    wf_mem *mem;
+    wf_memnet nets;
     wf_memdisk *disk;
     wf_net *net;
     wf_master *master;
     player *players;
     wf_model_spec model;
     phase *phase;
-    uint64_t ids;
     uint32_t n, n_ps;
     wf_work *sync, *slow; /* begun */
     int64_t now_ns;
@@ -70,11 +69,6 @@ static void must(wf_status rc, const wf_err *err)
     exit(1);
 }
 
-static uint64_t next_id(void *arg)
-{
-    return ++((bench *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
-}
-
 static wf_status prepare(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err)
 {
@@ -84,23 +78,15 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
 
 static wf_net *make_net(bench *b, wf_task self, uint64_t incarnation)
 {
-    wf_net_conf c = wf_net_defaults();
-    wf_net *net = NULL;
-    wf_err err;
+    wf_net_conf c = wf_memnet_conf(&b->nets, self, incarnation);
 
-    c.self = self;
-    c.incarnation = incarnation;
     c.pid = incarnation;
-    c.cluster = "bench";
-    c.random_id = next_id;
-    c.random_arg = b;
     c.ack_delay_ns = 0;
     if (self.role == WF_ROLE_MASTER) {
         c.admit = wf_master_admit;
         c.admit_arg = b->master;
     }
-    must(wf_net_new(&c, &net, &err), &err);
-    return net;
+    return wf_memnet_new(&c);
 }
 
 /* ---- the master, measured ---- */
@@ -320,7 +306,6 @@ static void settle(bench *b)
 static void begin_master(bench *b)
 {
     wf_master_task *tasks = calloc(b->n, sizeof *tasks);
-    wf_transport *t = NULL;
     wf_err err;
 
     wf_assert(tasks);
@@ -340,8 +325,7 @@ static void begin_master(bench *b)
                       b->now_ns, &b->master, &err),
         &err);
     b->net = make_net(b, (wf_task){WF_ROLE_MASTER, 0}, 1);
-    must(wf_mem_listen(b->mem, "master", &t, &err), &err);
-    wf_net_listen(b->net, &t);
+    wf_memnet_listen(&b->nets, b->net, "master");
     wf_master_set_net(b->master, b->net);
     free(tasks);
 }
@@ -350,20 +334,14 @@ static void enter(bench *b)
 {
     for (uint32_t i = 0; i < b->n; i++) {
         player *p = &b->players[i];
-        wf_transport *t = NULL;
-        wf_err err;
 
         p->net = make_net(b, p->task, 1000 + i);
-        must(wf_mem_dial(b->mem, "master", &t, &err), &err);
-        must(wf_net_dial(p->net, (wf_task){WF_ROLE_MASTER, 0}, "master", &t, &p->to_master, &err),
-             &err);
+        p->to_master = wf_memnet_dial(&b->nets, p->net, (wf_task){WF_ROLE_MASTER, 0}, "master");
     }
 }
 
 static void begin(bench *b, uint32_t n)
 {
-    wf_err err;
-
     *b = (bench){.n = n, .n_ps = WF_MIN(WF_MAX(n / 10, 1U), (uint32_t)MOST_PS)};
     b->now_ns = WF_NS_PER_S;
     b->model = (wf_model_spec){.seed = 1,
@@ -375,7 +353,7 @@ static void begin(bench *b, uint32_t n)
     b->players = calloc(n, sizeof *b->players);
     b->disk = wf_memdisk_new();
     wf_assert(b->players && b->disk);
-    must(wf_mem_new(&b->mem, &err), &err);
+    wf_memnet_init(&b->nets, "bench");
     for (uint32_t i = 0; i < n; i++)
         b->players[i].task =
             i < b->n_ps ? (wf_task){WF_ROLE_PS, i} : (wf_task){WF_ROLE_WORKER, i - b->n_ps};
@@ -388,7 +366,7 @@ static void end(bench *b)
     wf_net_free(&b->net, 0);
     wf_master_free(&b->master);
     wf_memdisk_free(&b->disk);
-    wf_mem_free(&b->mem);
+    wf_memnet_close(&b->nets);
     free(b->players);
 }
 

@@ -5,8 +5,8 @@
 #include "common/base/clock.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
-#include "common/wire/mem.h"
 #include "common/wire/parts.h"
+#include "tests/kit/memnet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,35 +21,22 @@ enum { ELEMENTS = 64 << 10, FROZEN = 30, GENERATION = 4, KINDS = WF_N_KINDS };
 enum { MOVING_LIST = 0, FROZEN_LIST = 1 };
 
 typedef struct world {
-    wf_mem *mem;
+    wf_memnet nets;
     wf_net *ps, *worker;
     wf_peer *to_ps, *to_worker;
     wf_client *client;
     int64_t now_ns;
-    uint64_t ids;
     bool denies;
     uint32_t got[KINDS];   /* by the ps */
     uint32_t listed[2][4]; /* the slices of each list that the worker has registered last */
     uint32_t n_listed[2], n_pulls[2], request[2];
 } world;
 
-static uint64_t next_id(void *arg)
-{
-    return ++((world *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
-}
-
 static wf_net *new_net(world *w, wf_task self, uint64_t incarnation)
 {
-    wf_net_conf c = wf_net_defaults();
-    wf_net *n = NULL;
+    wf_net_conf c = wf_memnet_conf(&w->nets, self, incarnation);
 
-    c.self = self;
-    c.incarnation = incarnation;
-    c.cluster = "demo";
-    c.random_id = next_id;
-    c.random_arg = w;
-    assert_int_equal(wf_net_new(&c, &n, NULL), WF_OK);
-    return n;
+    return wf_memnet_new(&c);
 }
 
 static void answer(world *w, const wf_msg *m)
@@ -165,17 +152,13 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
     };
     static const uint64_t incarnation = 2;
     static world w;
-    wf_transport *t = NULL;
 
     w = (world){.now_ns = 1000 * MS};
-    assert_int_equal(wf_mem_new(&w.mem, NULL), WF_OK);
+    wf_memnet_init(&w.nets, "demo");
     w.ps = new_net(&w, (wf_task){WF_ROLE_PS, 0}, incarnation);
-    assert_int_equal(wf_mem_listen(w.mem, "p", &t, NULL), WF_OK);
-    wf_net_listen(w.ps, &t);
+    wf_memnet_listen(&w.nets, w.ps, "p");
     w.worker = new_net(&w, (wf_task){WF_ROLE_WORKER, 0}, 3);
-    assert_int_equal(wf_mem_dial(w.mem, "p", &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(w.worker, (wf_task){WF_ROLE_PS, 0}, "p", &t, &w.to_ps, NULL),
-                     WF_OK);
+    w.to_ps = wf_memnet_dial(&w.nets, w.worker, (wf_task){WF_ROLE_PS, 0}, "p");
     assert_int_equal(wf_client_new(&(wf_client_conf){.variables = variables,
                                                      .n_variables = n_variables,
                                                      .slices = slices,
@@ -208,7 +191,7 @@ static int end(void **state)
     wf_client_free(&w->client);
     wf_net_free(&w->worker, 0);
     wf_net_free(&w->ps, 0);
-    wf_mem_free(&w->mem);
+    wf_memnet_close(&w->nets);
     return 0;
 }
 

@@ -217,7 +217,7 @@ static void another_protocol_changes_nothing(void **state)
     body.role = WF_ROLE_WORKER;
     body.peer_role = WF_ROLE_MASTER;
     body.release = "99.0";
-    assert_int_equal(wf_mem_dial(s->mem, "master", &t, NULL), WF_OK);
+    assert_int_equal(wf_mem_dial(s->nets.mem, "master", &t, NULL), WF_OK);
     assert_int_equal(wf_msg_new(&pool, WF_HELLO, &m, NULL), WF_OK);
     m->head.incarnation = 99;
     m->head.sequence = 1;

@@ -27,7 +27,7 @@ static void begin_beat(beat *b, stage *s, const stage_player *p)
 {
     *b = (beat){.incarnation = p->incarnation};
     weft__beat__init(&b->body);
-    assert_int_equal(wf_mem_dial(s->mem, "master", &b->transport, NULL), WF_OK);
+    assert_int_equal(wf_mem_dial(s->nets.mem, "master", &b->transport, NULL), WF_OK);
 }
 
 static void send_beat(beat *b)

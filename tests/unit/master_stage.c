@@ -17,21 +17,11 @@
 #define MS WF_NS_PER_MS
 enum { ROUNDS = 40, TURNS = 500 };
 
-static uint64_t next_id(void *arg)
-{
-    return ++((stage *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
-}
-
 static wf_net_conf net_conf(stage *s, wf_task self, uint64_t incarnation)
 {
-    wf_net_conf c = wf_net_defaults();
+    wf_net_conf c = wf_memnet_conf(&s->nets, self, incarnation);
 
-    c.self = self;
-    c.incarnation = incarnation;
     c.pid = incarnation;
-    c.cluster = "stage";
-    c.random_id = next_id;
-    c.random_arg = s;
     c.ack_delay_ns = 0;
     c.ping_ns = 100 * MS;
     c.gone_ns = 1000 * MS;
@@ -120,18 +110,16 @@ static wf_status make_master(stage *s, wf_memdisk *disk, size_t least, wf_master
 
 void stage_raise(stage *s)
 {
-    wf_transport *t = NULL;
     wf_net_conf conf;
 
     s->rc = make_master(s, s->disk, s->journal_least, &s->master, &s->err);
     if (s->rc != WF_OK)
         return;
-    conf = net_conf(s, (wf_task){WF_ROLE_MASTER, 0}, next_id(s));
+    conf = net_conf(s, (wf_task){WF_ROLE_MASTER, 0}, wf_memnet_id(&s->nets));
     conf.admit = wf_master_admit;
     conf.admit_arg = s->master;
-    assert_int_equal(wf_net_new(&conf, &s->net, NULL), WF_OK);
-    assert_int_equal(wf_mem_listen(s->mem, "master", &t, NULL), WF_OK);
-    wf_net_listen(s->net, &t);
+    s->net = wf_memnet_new(&conf);
+    wf_memnet_listen(&s->nets, s->net, "master");
     wf_master_set_net(s->master, s->net);
 }
 
@@ -155,7 +143,7 @@ stage *stage_new(void)
         .seed = 1, .ps = STAGE_PS, .records = STAGE_RECORDS, .batch = 4, .epochs = 2, .keep = 3};
     s->disk = wf_memdisk_new();
     assert_non_null(s->disk);
-    assert_int_equal(wf_mem_new(&s->mem, NULL), WF_OK);
+    wf_memnet_init(&s->nets, "stage");
     stage_raise(s);
     assert_int_equal(s->rc, WF_OK);
     return s;
@@ -167,7 +155,7 @@ void stage_free(stage **s)
         stage_leave(&(*s)->players[i]);
     stage_kill(*s);
     wf_memdisk_free(&(*s)->disk);
-    wf_mem_free(&(*s)->mem);
+    wf_memnet_close(&(*s)->nets);
     free(*s);
     *s = NULL;
 }
@@ -192,17 +180,13 @@ stage_player *stage_enter(stage *s, wf_role role, uint32_t index, uint64_t incar
 {
     stage_player *p = &s->players[s->n_players++];
     wf_net_conf conf;
-    wf_transport *t = NULL;
 
     assert_true(s->n_players <= STAGE_PLAYERS);
     *p = (stage_player){.task = {role, index}, .incarnation = incarnation};
     p->split.id = UINT64_MAX;
     conf = net_conf(s, p->task, incarnation);
-    assert_int_equal(wf_net_new(&conf, &p->net, NULL), WF_OK);
-    assert_int_equal(wf_mem_dial(s->mem, "master", &t, NULL), WF_OK);
-    assert_int_equal(
-        wf_net_dial(p->net, (wf_task){WF_ROLE_MASTER, 0}, "master", &t, &p->to_master, NULL),
-        WF_OK);
+    p->net = wf_memnet_new(&conf);
+    p->to_master = wf_memnet_dial(&s->nets, p->net, (wf_task){WF_ROLE_MASTER, 0}, "master");
     return p;
 }
 

@@ -7,10 +7,9 @@
 #define WF_TESTS_UNIT_MASTER_STAGE_H
 
 #include "common/wire/control.pb-c.h"
-#include "common/wire/mem.h"
-#include "common/wire/net.h"
 #include "master/master.h"
 #include "tests/kit/memdisk.h"
+#include "tests/kit/memnet.h"
 #include "tests/kit/model.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,10 +48,9 @@ typedef struct stage_player {
 } stage_player;
 
 typedef struct stage {
-    wf_mem *mem;
+    wf_memnet nets;
     wf_memdisk *disk;
     int64_t now_ns;
-    uint64_t ids;
     const char *session;
     size_t journal_least; /* see wf_master_conf */
     /* work that is held until stage_finish; before stage_raise */

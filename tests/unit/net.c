@@ -5,6 +5,7 @@
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/mem.h"
+#include "tests/kit/memnet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,47 +20,28 @@ static const wf_task master = {WF_ROLE_MASTER, 0}, ps0 = {WF_ROLE_PS, 0},
                      worker3 = {WF_ROLE_WORKER, 3};
 
 typedef struct world {
-    wf_mem *mem;
+    wf_memnet nets;
     int64_t now_ns;
-    uint64_t ids;
 } world;
-
-static uint64_t next_id(void *arg)
-{
-    return ++((world *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
-}
 
 static wf_net_conf conf_of(world *w, wf_task self, uint64_t incarnation)
 {
-    wf_net_conf c = wf_net_defaults();
-
-    c.self = self;
-    c.incarnation = incarnation;
-    c.cluster = "demo";
-    c.random_id = next_id;
-    c.random_arg = w;
-    return c;
+    return wf_memnet_conf(&w->nets, self, incarnation);
 }
 
 static wf_net *serve(world *w, const wf_net_conf *conf, const char *address)
 {
-    wf_transport *t = NULL;
-    wf_net *n = NULL;
+    wf_net *n = wf_memnet_new(conf);
 
-    assert_int_equal(wf_net_new(conf, &n, NULL), WF_OK);
-    assert_int_equal(wf_mem_listen(w->mem, address, &t, NULL), WF_OK);
-    wf_net_listen(n, &t);
+    wf_memnet_listen(&w->nets, n, address);
     return n;
 }
 
 static wf_net *dial(world *w, const wf_net_conf *conf, wf_task to, const char *address, wf_peer **p)
 {
-    wf_transport *t = NULL;
-    wf_net *n = NULL;
+    wf_net *n = wf_memnet_new(conf);
 
-    assert_int_equal(wf_net_new(conf, &n, NULL), WF_OK);
-    assert_int_equal(wf_mem_dial(w->mem, address, &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(n, to, address, &t, p, NULL), WF_OK);
+    *p = wf_memnet_dial(&w->nets, n, to, address);
     return n;
 }
 
@@ -102,14 +84,14 @@ static int set_up(void **state)
     static world w;
 
     w = (world){.now_ns = 1000 * MS};
-    assert_int_equal(wf_mem_new(&w.mem, NULL), WF_OK);
+    wf_memnet_init(&w.nets, "demo");
     *state = &w;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    wf_mem_free(&((world *)*state)->mem);
+    wf_memnet_close(&((world *)*state)->nets);
     return 0;
 }
 
@@ -221,7 +203,7 @@ static void hello_by_hand(world *w, uint32_t least, uint32_t most, uint32_t role
     body.role = role;
     body.peer_role = WF_ROLE_MASTER;
     body.release = "9.1";
-    assert_int_equal(wf_mem_dial(w->mem, "m", &t, NULL), WF_OK);
+    assert_int_equal(wf_mem_dial(w->nets.mem, "m", &t, NULL), WF_OK);
     assert_int_equal(wf_msg_new(&pool, WF_HELLO, &msg, NULL), WF_OK);
     msg->head.incarnation = 5;
     msg->head.sequence = 6;
@@ -404,9 +386,9 @@ static void carry(void *arg, const wf_packet *packet)
     wf_packet p = *packet;
 
     if (k->keep && p.msg->head.kind == WF_HELLO &&
-        wf_mem_repeat(k->w->mem, &p, &k->kept, NULL) == WF_OK)
+        wf_mem_repeat(k->w->nets.mem, &p, &k->kept, NULL) == WF_OK)
         k->keep = false;
-    wf_mem_deliver(k->w->mem, &p);
+    wf_mem_deliver(k->w->nets.mem, &p);
 }
 
 static void a_late_hello_does_not_replace_a_newer_link(void **state)
@@ -418,7 +400,7 @@ static void a_late_hello_does_not_replace_a_newer_link(void **state)
     wf_net *a = serve(w, &m, "m"), *b;
     wf_event ev;
 
-    wf_mem_set_carrier(w->mem, carry, &k);
+    wf_mem_set_carrier(w->nets.mem, carry, &k);
     b = dial(w, &c, master, "m", &to_master);
     poll_both(w, b, a);
     expect(w, b, WF_EV_UP);
@@ -432,7 +414,7 @@ static void a_late_hello_does_not_replace_a_newer_link(void **state)
     poll_both(w, b, a);
     expect(w, b, WF_EV_UP);
     expect(w, a, WF_EV_UP);
-    wf_mem_deliver(w->mem, &k.kept);
+    wf_mem_deliver(w->nets.mem, &k.kept);
     poll_both(w, b, a);
     expect_nothing(w, a);
     say(b, to_master, WF_SPLIT_WANT, 2);

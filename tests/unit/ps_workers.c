@@ -6,10 +6,10 @@
 #include "common/ckpt/shard.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
-#include "common/wire/mem.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
 #include "tests/kit/memdisk.h"
+#include "tests/kit/memnet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,31 +35,13 @@ typedef struct player {
 } player;
 
 typedef struct world {
-    wf_mem *mem;
+    wf_memnet nets;
     wf_memdisk *disk;
     wf_net *net;
     wf_ps *ps;
     player master, workers[4];
     int64_t now_ns;
-    uint64_t ids;
 } world;
-
-static uint64_t next_id(void *arg)
-{
-    return ++((world *)arg)->ids * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-static wf_net_conf conf_of(world *w, wf_task self, uint64_t incarnation)
-{
-    wf_net_conf c = wf_net_defaults();
-
-    c.self = self;
-    c.incarnation = incarnation;
-    c.cluster = "demo";
-    c.random_id = next_id;
-    c.random_arg = w;
-    return c;
-}
 
 static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
 {
@@ -218,14 +200,11 @@ static void say_view(world *w, uint32_t number, const uint64_t incarnations[], s
 
 static void enter(world *w, uint32_t at, uint32_t index, uint64_t incarnation)
 {
-    wf_net_conf c = conf_of(w, (wf_task){WF_ROLE_WORKER, index}, incarnation);
+    wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_WORKER, index}, incarnation);
     player *p = &w->workers[at];
-    wf_transport *t = NULL;
 
-    assert_int_equal(wf_net_new(&c, &p->net, NULL), WF_OK);
-    assert_int_equal(wf_mem_dial(w->mem, "p", &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(p->net, (wf_task){WF_ROLE_PS, 0}, "p", &t, &p->to_ps, NULL),
-                     WF_OK);
+    p->net = wf_memnet_new(&c);
+    p->to_ps = wf_memnet_dial(&w->nets, p->net, (wf_task){WF_ROLE_PS, 0}, "p");
     turn(w, 20);
 }
 
@@ -311,26 +290,22 @@ static wf_status no_save(void *arg, wf_ps_fork **f, wf_err *err)
 static int begin(void **state)
 {
     world *w = calloc(1, sizeof *w);
-    wf_net_conf m = conf_of(w, (wf_task){WF_ROLE_MASTER, 0}, 1);
-    wf_net_conf p = conf_of(w, (wf_task){WF_ROLE_PS, 0}, 2);
-    wf_transport *t = NULL;
-    wf_peer *master = NULL;
+    wf_net_conf m, p;
+    wf_peer *master;
 
     w->now_ns = 1000 * MS;
     w->disk = wf_memdisk_new();
     write_initial(w);
-    assert_int_equal(wf_mem_new(&w->mem, NULL), WF_OK);
-    assert_int_equal(wf_net_new(&m, &w->master.net, NULL), WF_OK);
-    assert_int_equal(wf_mem_listen(w->mem, "m", &t, NULL), WF_OK);
-    wf_net_listen(w->master.net, &t);
+    wf_memnet_init(&w->nets, "demo");
+    m = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_MASTER, 0}, 1);
+    w->master.net = wf_memnet_new(&m);
+    wf_memnet_listen(&w->nets, w->master.net, "m");
+    p = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_PS, 0}, 2);
     p.admit = admit;
     p.admit_arg = w;
-    assert_int_equal(wf_net_new(&p, &w->net, NULL), WF_OK);
-    assert_int_equal(wf_mem_listen(w->mem, "p", &t, NULL), WF_OK);
-    wf_net_listen(w->net, &t);
-    assert_int_equal(wf_mem_dial(w->mem, "m", &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(w->net, (wf_task){WF_ROLE_MASTER, 0}, "m", &t, &master, NULL),
-                     WF_OK);
+    w->net = wf_memnet_new(&p);
+    wf_memnet_listen(&w->nets, w->net, "p");
+    master = wf_memnet_dial(&w->nets, w->net, (wf_task){WF_ROLE_MASTER, 0}, "m");
     assert_int_equal(wf_ps_new(&(wf_ps_conf){.incarnation = 2,
                                              .disk = wf_memdisk_disk(w->disk),
                                              .ops = {.save = no_save},
@@ -356,7 +331,7 @@ static int end(void **state)
     wf_ps_free(&w->ps);
     wf_net_free(&w->net, 0);
     wf_net_free(&w->master.net, 0);
-    wf_mem_free(&w->mem);
+    wf_memnet_close(&w->nets);
     wf_memdisk_free(&w->disk);
     free(w);
     return 0;
@@ -391,7 +366,7 @@ static void hellos_of_strangers_take_no_place(void **state)
 
     set_up_job(w, (uint64_t[]){11}, 1);
     enter(w, 0, 0, 11);
-    assert_int_equal(wf_mem_dial(w->mem, "p", &t, NULL), WF_OK);
+    assert_int_equal(wf_mem_dial(w->nets.mem, "p", &t, NULL), WF_OK);
     for (uint64_t i = 0; i < 5000; i++) {
         Weft__Hello body = WEFT__HELLO__INIT;
         wf_msg *m = NULL;
@@ -549,7 +524,7 @@ static void flip(void *arg, const wf_packet *packet)
         p.msg->frames[0].buf = damaged;
         p.msg->frames[0].data = damaged->data;
     }
-    wf_mem_deliver(f->w->mem, &p);
+    wf_mem_deliver(f->w->nets.mem, &p);
 }
 
 static void a_flipped_byte_is_found_before_it_is_acknowledged_and_sent_again(void **state)
@@ -563,7 +538,7 @@ static void a_flipped_byte_is_found_before_it_is_acknowledged_and_sent_again(voi
     enter(w, 0, 0, 11);
     send_list(p);
     turn(w, 20);
-    wf_mem_set_carrier(w->mem, flip, &f);
+    wf_mem_set_carrier(w->nets.mem, flip, &f);
     m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
     send_data(p, &m);
     turn(w, 1000);
