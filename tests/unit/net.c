@@ -70,6 +70,30 @@ static void poll_both(world *w, wf_net *a, wf_net *b)
     }
 }
 
+/* A link between the two comes up. */
+static void expect_link(world *w, wf_net *dialler, wf_net *listener)
+{
+    poll_both(w, dialler, listener);
+    expect(w, dialler, WF_EV_UP);
+    expect(w, listener, WF_EV_UP);
+}
+
+/* The listener has forgotten the link: the dialler hears of it, and a new one comes up. */
+static void expect_fresh_link(world *w, wf_net *dialler, wf_net *listener)
+{
+    poll_both(w, dialler, listener);
+    expect(w, dialler, WF_EV_DOWN);
+    expect_link(w, dialler, listener);
+}
+
+static void expect_step(world *w, wf_net *n, uint32_t step)
+{
+    wf_event ev = expect(w, n, WF_EV_MESSAGE);
+
+    assert_int_equal(ev.msg->head.step, step);
+    wf_net_free_msg(n, &ev.msg);
+}
+
 static void say(wf_net *n, wf_peer *to, uint16_t kind, uint32_t step)
 {
     wf_msg *m = NULL;
@@ -112,14 +136,10 @@ static void a_hello_opens_a_link_both_ways(void **state)
     assert_true(wf_task_same(ev.peer->task, worker3));
     assert_int_equal(ev.peer->pid, 4711);
     poll_both(w, b, a);
-    ev = expect(w, a, WF_EV_MESSAGE);
-    assert_int_equal(ev.msg->head.step, 8);
-    wf_net_free_msg(a, &ev.msg);
+    expect_step(w, a, 8);
     say(a, ev.peer, WF_HALT, 9);
     poll_both(w, a, b);
-    ev = expect(w, b, WF_EV_MESSAGE);
-    assert_int_equal(ev.msg->head.step, 9);
-    wf_net_free_msg(b, &ev.msg);
+    expect_step(w, b, 9);
     wf_net_free(&a, 0);
     wf_net_free(&b, 0);
 }
@@ -254,9 +274,7 @@ static void a_new_life_of_a_served_task_is_a_fresh_link(void **state)
     wf_peer *to_master = NULL;
     wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
 
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_link(w, b, a);
     wf_net_free(&a, 0);
     m.incarnation = 77;
     a = serve(w, &m, "m");
@@ -281,9 +299,7 @@ static void who_is_forgotten_hears_of_it_and_comes_again(void **state)
     wf_peer *to_master = NULL;
     wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
 
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_link(w, b, a);
     w->now_ns += 6000 * MS; /* b stands still */
     wf_net_poll(a, w->now_ns);
     expect_nothing(w, a);
@@ -292,11 +308,7 @@ static void who_is_forgotten_hears_of_it_and_comes_again(void **state)
     expect(w, a, WF_EV_DOWN);
     expect_nothing(w, a);
     say(b, to_master, WF_SPLIT_WANT, 1);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_DOWN);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_fresh_link(w, b, a);
     wf_net_free(&a, 0);
     wf_net_free(&b, 0);
 }
@@ -309,28 +321,18 @@ static void a_link_that_one_side_forgot_is_made_anew_by_itself(void **state)
     wf_net_conf m = conf_of(w, master, 1), k = conf_of(w, worker3, 2);
     wf_peer *to_master = NULL;
     wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
-    wf_event ev;
 
     say(b, to_master, WF_SPLIT_WANT, 1);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
-    ev = expect(w, a, WF_EV_MESSAGE);
-    wf_net_free_msg(a, &ev.msg);
+    expect_link(w, b, a);
+    expect_step(w, a, 1);
     w->now_ns += 40000 * MS;
     wf_net_poll(a, w->now_ns);
     expect(w, a, WF_EV_DOWN);
     expect_nothing(w, a);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_DOWN);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_fresh_link(w, b, a);
     say(b, to_master, WF_SPLIT_WANT, 2);
     poll_both(w, b, a);
-    ev = expect(w, a, WF_EV_MESSAGE);
-    assert_int_equal(ev.msg->head.step, 2);
-    wf_net_free_msg(a, &ev.msg);
+    expect_step(w, a, 2);
     wf_net_free(&a, 0);
     wf_net_free(&b, 0);
 }
@@ -342,9 +344,7 @@ static void who_closes_its_net_leaves_at_once(void **state)
     wf_peer *to_master = NULL;
     wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
 
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_link(w, b, a);
     assert_int_equal(wf_net_accepted_of(a, WF_ROLE_WORKER), 1);
     wf_net_free(&b, 100);
     wf_net_poll(a, w->now_ns);
@@ -361,9 +361,7 @@ static void what_the_grammar_does_not_allow_is_counted_and_dropped(void **state)
     wf_peer *to_master = NULL;
     wf_net *a = serve(w, &m, "m"), *b = dial(w, &k, master, "m", &to_master);
 
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_link(w, b, a);
     say(b, to_master, WF_SETUP_OK, 1); /* a worker's word it is not */
     poll_both(w, b, a);
     expect_nothing(w, a);
@@ -398,30 +396,22 @@ static void a_late_hello_does_not_replace_a_newer_link(void **state)
     wf_net_conf m = conf_of(w, master, 1), c = conf_of(w, worker3, 2);
     wf_peer *to_master = NULL;
     wf_net *a = serve(w, &m, "m"), *b;
-    wf_event ev;
 
     wf_mem_set_carrier(w->nets.mem, carry, &k);
     b = dial(w, &c, master, "m", &to_master);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_link(w, b, a);
+    assert_false(k.keep);    /* one is kept */
     w->now_ns += 40000 * MS; /* the link is lost, and a new one made */
     wf_net_poll(a, w->now_ns);
     expect(w, a, WF_EV_DOWN);
     say(b, to_master, WF_SPLIT_WANT, 1);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_DOWN);
-    poll_both(w, b, a);
-    expect(w, b, WF_EV_UP);
-    expect(w, a, WF_EV_UP);
+    expect_fresh_link(w, b, a);
     wf_mem_deliver(w->nets.mem, &k.kept);
     poll_both(w, b, a);
     expect_nothing(w, a);
     say(b, to_master, WF_SPLIT_WANT, 2);
     poll_both(w, b, a);
-    ev = expect(w, a, WF_EV_MESSAGE);
-    assert_int_equal(ev.msg->head.step, 2);
-    wf_net_free_msg(a, &ev.msg);
+    expect_step(w, a, 2);
     wf_net_free(&a, 0);
     wf_net_free(&b, 0);
 }
