@@ -105,6 +105,19 @@ static void *serve(void *arg)
     return NULL;
 }
 
+static void resume(server *s)
+{
+    s->stop = false;
+    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+/* Its main thread stands still; ZeroMQ's goes on. */
+static void pause_server(server *s)
+{
+    s->stop = true;
+    pthread_join(s->thread, NULL);
+}
+
 static void begin_server(server *s, const char *address)
 {
     wf_transport *t = NULL;
@@ -116,13 +129,12 @@ static void begin_server(server *s, const char *address)
     if (wf_zmq_listen(s->zmq, address, &t, &err) != WF_OK)
         fail_msg("%s", err.what);
     wf_net_listen(s->net, &t);
-    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+    resume(s);
 }
 
 static void end_server(server *s)
 {
-    s->stop = true;
-    pthread_join(s->thread, NULL);
+    pause_server(s);
     wf_net_free(&s->net, 100);
     wf_zmq_free(&s->zmq);
 }
@@ -183,21 +195,43 @@ static void take_echoes(wf_net *n, uint32_t next, uint32_t end)
     assert_int_equal(next, end);
 }
 
+/* A worker that has dialled the server. */
+typedef struct client {
+    wf_zmq *zmq;
+    wf_net *net;
+    wf_peer *ps;
+} client;
+
+static void begin_client(client *c, const char *address)
+{
+    wf_transport *t = NULL;
+
+    *c = (client){.net = new_net((wf_task){WF_ROLE_WORKER, 1}, wf_now_ns() | 1)};
+    assert_int_equal(wf_zmq_new(4, &c->zmq, NULL), WF_OK);
+    assert_int_equal(wf_zmq_dial(c->zmq, address, &t, NULL), WF_OK);
+    assert_int_equal(wf_net_dial(c->net, ps0, address, &t, &c->ps, NULL), WF_OK);
+}
+
+static void end_client(client *c, int linger_ms)
+{
+    wf_net_free(&c->net, linger_ms);
+    wf_zmq_free(&c->zmq);
+}
+
+static void push_all(client *c, uint32_t next, uint32_t end)
+{
+    for (; next < end; next++)
+        push(c->net, c->ps, next);
+}
+
 static void exchange(const char *address, uint32_t count)
 {
-    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, wf_now_ns() | 1);
-    wf_zmq *zmq = NULL;
-    wf_transport *t = NULL;
-    wf_peer *ps = NULL;
+    client c;
 
-    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
-    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
-    for (uint32_t step = 1; step <= count; step++)
-        push(n, ps, step);
-    take_echoes(n, 1, count + 1);
-    wf_net_free(&n, 100);
-    wf_zmq_free(&zmq);
+    begin_client(&c, address);
+    push_all(&c, 1, count + 1);
+    take_echoes(c.net, 1, count + 1);
+    end_client(&c, 100);
 }
 
 static void a_thousand_messages_come_back(const char *address)
@@ -331,8 +365,33 @@ static void end_between(between *b)
     close(b->listener);
 }
 
+/* A server, and a client that has dialled what stands between them. */
+typedef struct line {
+    server s;
+    between b;
+    client c;
+} line;
+
+static void begin_line(line *l)
+{
+    int port = free_port();
+    char address[64];
+
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    begin_server(&l->s, address);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", begin_between(&l->b, port));
+    begin_client(&l->c, address);
+}
+
+static void end_line(line *l)
+{
+    end_client(&l->c, 0);
+    end_between(&l->b);
+    end_server(&l->s);
+}
+
 /* One push at a time, each as soon as the one before has come back; gives the longest wait. */
-static int64_t one_by_one(wf_net *n, wf_peer *ps, uint32_t first, uint32_t count)
+static int64_t one_by_one(client *c, uint32_t first, uint32_t count)
 {
     int64_t longest_ns = 0, end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
     wf_event ev;
@@ -341,20 +400,20 @@ static int64_t one_by_one(wf_net *n, wf_peer *ps, uint32_t first, uint32_t count
         int64_t began_ns = wf_now_ns();
         bool back = false;
 
-        push(n, ps, step);
+        push(c->net, c->ps, step);
         while (!back && wf_now_ns() < end_ns) {
-            wf_net_poll(n, wf_now_ns());
-            while (wf_net_event(n, wf_now_ns(), &ev)) {
+            wf_net_poll(c->net, wf_now_ns());
+            while (wf_net_event(c->net, wf_now_ns(), &ev)) {
                 assert_int_not_equal(ev.kind, WF_EV_DOWN); /* the link outlives its connection */
                 if (ev.kind != WF_EV_MESSAGE)
                     continue;
                 check_echo(ev.msg, step);
-                wf_net_free_msg(n, &ev.msg);
+                wf_net_free_msg(c->net, &ev.msg);
                 back = true;
             }
-            wf_net_flush(n, wf_now_ns());
+            wf_net_flush(c->net, wf_now_ns());
             if (!back)
-                wait_for(n);
+                wait_for(c->net);
         }
         assert_true(back);
         if (wf_now_ns() - began_ns > longest_ns)
@@ -365,64 +424,46 @@ static int64_t one_by_one(wf_net *n, wf_peer *ps, uint32_t first, uint32_t count
 
 static void a_connection_that_one_side_has_lost_is_up_again_within_2_s(void **state)
 {
-    int port = free_port();
-    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, 99);
-    wf_transport *t = NULL;
-    wf_zmq *zmq = NULL;
-    wf_peer *ps = NULL;
-    char address[64];
     int64_t waited_ns;
-    between b;
-    server s;
+    line l;
 
     (void)state;
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
-    begin_server(&s, address);
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", begin_between(&b, port));
-    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
-    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
-    one_by_one(n, ps, 1, 100);
-    b.half_open = true;
-    waited_ns = one_by_one(n, ps, 101, 100);
+    begin_line(&l);
+    one_by_one(&l.c, 1, 100);
+    l.b.half_open = true;
+    waited_ns = one_by_one(&l.c, 101, 100);
     assert_in_range(waited_ns / WF_NS_PER_MS, 0, 2500); /* 2 s, and a busy machine */
-    wf_net_free(&n, 0);
-    wf_zmq_free(&zmq);
-    end_between(&b);
-    end_server(&s);
+    assert_true(l.b.connections > 1);
+    end_line(&l);
+}
+
+/* Polls, and takes no event. */
+static void poll_for(client *c, int64_t ns)
+{
+    for (int64_t end_ns = wf_now_ns() + ns; wf_now_ns() < end_ns; wait_for(c->net))
+        wf_net_poll(c->net, wf_now_ns());
 }
 
 /* A serving side that computes: its I/O thread answers, so nothing is broken, and nothing is sent
  * twice however long it takes. */
 static void a_peer_that_reads_nothing_for_3_s_costs_one_transfer(void **state)
 {
-    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, 98);
-    wf_transport *t = NULL;
-    wf_zmq *zmq = NULL;
-    wf_peer *ps = NULL;
     char address[64];
-    int64_t end_ns;
     server s;
+    client c;
 
     (void)state;
     snprintf(address, sizeof address, "tcp://127.0.0.1:%d", free_port());
     begin_server(&s, address);
-    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
-    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
-    one_by_one(n, ps, 1, 3);
-    s.stop = true; /* its main thread stands */
-    pthread_join(s.thread, NULL);
-    for (uint32_t step = 4; step < 40; step++)
-        push(n, ps, step);
-    for (end_ns = wf_now_ns() + 3 * WF_NS_PER_S; wf_now_ns() < end_ns; wait_for(n))
-        wf_net_poll(n, wf_now_ns());
-    s.stop = false;
-    assert_int_equal(pthread_create(&s.thread, NULL, serve, &s), 0);
-    take_echoes(n, 4, 40);
-    assert_int_equal(wf_net_resent_bytes(ps), 0);
-    wf_net_free(&n, 0);
-    wf_zmq_free(&zmq);
+    begin_client(&c, address);
+    one_by_one(&c, 1, 3);
+    pause_server(&s);
+    push_all(&c, 4, 40);
+    poll_for(&c, 3 * WF_NS_PER_S);
+    resume(&s);
+    take_echoes(c.net, 4, 40);
+    assert_int_equal(wf_net_resent_bytes(c.ps), 0);
+    end_client(&c, 0);
     end_server(&s);
 }
 
@@ -475,11 +516,10 @@ static void strangers_at_the_port_leave_it_serving(void **state)
         noise(port, seed);
     foreign_peer(address);
     exchange(address, 50);
-    s.stop = true;
-    pthread_join(s.thread, NULL);
+    pause_server(&s);
     assert_true(wf_net_bad_messages(s.net) >= 4);
-    wf_net_free(&s.net, 0);
-    wf_zmq_free(&s.zmq);
+    resume(&s);
+    end_server(&s);
 }
 
 /* What arrives at the last of many sockets ends the wait; one that has no socket is passed over. */
@@ -549,41 +589,21 @@ static void a_port_in_use_says_by_whom(void **state)
 static void an_upload_of_5_s_is_not_broken_off(void **state)
 {
     enum { PUSHES = 250 };
-    wf_net *n = new_net((wf_task){WF_ROLE_WORKER, 1}, 97);
-    int port = free_port();
-    wf_transport *t = NULL;
-    wf_zmq *zmq = NULL;
-    wf_peer *ps = NULL;
-    char address[64];
-    int64_t end_ns;
-    between b;
-    server s;
+    line l;
 
     (void)state;
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
-    begin_server(&s, address);
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", begin_between(&b, port));
-    assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
-    assert_int_equal(wf_zmq_dial(zmq, address, &t, NULL), WF_OK);
-    assert_int_equal(wf_net_dial(n, ps0, address, &t, &ps, NULL), WF_OK);
-    one_by_one(n, ps, 1, 3);
-    s.stop = true;
-    pthread_join(s.thread, NULL);
-    b.slow = true;
-    for (uint32_t step = 4; step < 4 + PUSHES; step++)
-        push(n, ps, step);
-    for (end_ns = wf_now_ns() + 4 * WF_NS_PER_S; wf_now_ns() < end_ns; wait_for(n))
-        wf_net_poll(n, wf_now_ns());
-    assert_int_equal(b.connections, 1);
-    s.stop = false;
-    assert_int_equal(pthread_create(&s.thread, NULL, serve, &s), 0);
-    take_echoes(n, 4, 4 + PUSHES);
-    assert_int_equal(b.connections, 1);
-    assert_int_equal(wf_net_resent_bytes(ps), 0);
-    wf_net_free(&n, 0);
-    wf_zmq_free(&zmq);
-    end_between(&b);
-    end_server(&s);
+    begin_line(&l);
+    one_by_one(&l.c, 1, 3);
+    pause_server(&l.s);
+    l.b.slow = true;
+    push_all(&l.c, 4, 4 + PUSHES);
+    poll_for(&l.c, 4 * WF_NS_PER_S);
+    assert_int_equal(l.b.connections, 1);
+    resume(&l.s);
+    take_echoes(l.c.net, 4, 4 + PUSHES);
+    assert_int_equal(l.b.connections, 1);
+    assert_int_equal(wf_net_resent_bytes(l.c.ps), 0);
+    end_line(&l);
 }
 
 static void an_address_that_is_none_is_refused(void **state)
