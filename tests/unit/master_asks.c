@@ -16,43 +16,12 @@
 /* Text that no record of the journal has room for, though a message has. */
 enum { TOO_LONG = 9 << 20 };
 
-static Weft__Ask ask_of(const char *command, const char *job)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
-
-    ask.command = (char *)command;
-    ask.job = (char *)job;
-    ask.from_step = -1;
-    return ask;
-}
-
 static void refused(stage *s, const char *command, const char *job, wf_status status,
                     const char *words)
 {
-    Weft__Ask ask = ask_of(command, job);
+    Weft__Ask ask = stage_ask_of(command, job);
 
     stage_refused(s, &ask, status, words);
-}
-
-static void submit(stage *s, const char *job, const char *text)
-{
-    assert_int_equal(wf_master_submit(s->master, job, text, "", false, NULL), WF_OK);
-}
-
-static void field_says(stage *s, const char *job, const char *field, const char *words)
-{
-    char *text = stage_job_field(s, job, field);
-
-    if (!strstr(text, words))
-        fail_msg("%s of %s is %s, which does not say %s", field, job, text, words);
-    free(text);
-}
-
-static void stop(stage *s, const char *job)
-{
-    Weft__Ask ask = ask_of("stop", job);
-
-    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
 }
 
 static void let_nobody_train(stage *s)
@@ -105,7 +74,7 @@ static void no_job_has_the_name_of_a_path(void **state)
 static void a_name_is_taken_once(void **state)
 {
     stage *s = *state;
-    Weft__Ask again = ask_of("submit", "one");
+    Weft__Ask again = stage_ask_of("submit", "one");
 
     stage_cast(s);
     let_nobody_train(s);
@@ -120,7 +89,7 @@ static void a_name_is_taken_once(void **state)
 static void a_text_without_room_in_the_journal_is_refused(void **state)
 {
     stage *s = *state;
-    Weft__Ask ask = ask_of("submit", "large");
+    Weft__Ask ask = stage_ask_of("submit", "large");
     char *text = calloc(1, TOO_LONG + 1);
 
     assert_non_null(text);
@@ -129,7 +98,7 @@ static void a_text_without_room_in_the_journal_is_refused(void **state)
     ask.text = text;
     stage_refused(s, &ask, WF_FULL, "bytes");
     assert_string_equal(wf_master_job_state(s->master, "large"), "");
-    submit(s, "one", "bad");
+    stage_submit(s, "one", "bad");
     s->compiled = (stage_answer){WF_USAGE, "job.yaml:3: unknown key \"modle\""};
     stage_until(s, "one", "failed");
     ask.job = "one";
@@ -147,7 +116,7 @@ static void the_list_of_jobs_has_an_end(void **state)
     s->compiled = (stage_answer){WF_USAGE, "no"};
     for (int i = 0; i < 4096; i++) {
         snprintf(name, sizeof name, "job-%d", i);
-        submit(s, name, "bad");
+        stage_submit(s, name, "bad");
     }
     assert_int_equal(wf_master_submit(s->master, "one-more", "bad", "", false, &err), WF_FULL);
     assert_non_null(strstr(err.what, "4096 jobs"));
@@ -157,21 +126,21 @@ static void the_list_of_jobs_has_an_end(void **state)
 static void a_job_that_does_not_compile_says_why_and_the_next_one_runs(void **state)
 {
     stage *s = *state;
-    Weft__Ask recover = ask_of("recover", "one");
+    Weft__Ask recover = stage_ask_of("recover", "one");
 
     stage_cast(s);
     s->compiled = (stage_answer){WF_SHAPE, "Gemm \"fc1\": A is [32, 784], B is [10, 784]"};
-    submit(s, "one", "bad");
-    submit(s, "two", "ledger");
+    stage_submit(s, "one", "bad");
+    stage_submit(s, "two", "ledger");
     stage_until(s, "one", "failed");
-    field_says(s, "one", "reason", "Gemm \\\"fc1\\\": A is [32, 784], B is [10, 784]");
-    field_says(s, "one", "mend", "mend it");
+    stage_job_says(s, "one", "reason", "Gemm \\\"fc1\\\": A is [32, 784], B is [10, 784]");
+    stage_job_says(s, "one", "mend", "mend it");
     stage_until(s, "two", "done");
     /* Whoever has mended the file that it names asks for it again. */
     s->compiled.status = WF_OK;
     assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
     stage_until(s, "one", "done");
-    field_says(s, "one", "reason", "\"\"");
+    stage_job_says(s, "one", "reason", "\"\"");
 }
 
 /* As a sentence that was cut in the middle of a character. */
@@ -181,40 +150,40 @@ static void a_reason_that_is_no_utf8_is_told_all_the_same(void **state)
 
     stage_cast(s);
     s->compiled = (stage_answer){WF_SHAPE, "the field na\xc3\xafve\xc3"};
-    submit(s, "one", "bad");
+    stage_submit(s, "one", "bad");
     stage_until(s, "one", "failed");
-    field_says(s, "one", "reason", "the field naïve\\\\xc3");
+    stage_job_says(s, "one", "reason", "the field naïve\\\\xc3");
 }
 
 /* It would read and write the checkpoints of the other. */
 static void a_file_of_another_job_is_never_run(void **state)
 {
     stage *s = *state;
-    Weft__Ask recover = ask_of("recover", "one");
+    Weft__Ask recover = stage_ask_of("recover", "one");
 
     stage_cast(s);
-    submit(s, "one", "others");
+    stage_submit(s, "one", "others");
     stage_until(s, "one", "failed");
-    field_says(s, "one", "reason", "job one was submitted with the file of job another");
+    stage_job_says(s, "one", "reason", "job one was submitted with the file of job another");
     assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
     stage_turn(s, 20);
     stage_turn(s, 20);
     assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
-    field_says(s, "one", "reason", "job one was submitted with the file of job another");
+    stage_job_says(s, "one", "reason", "job one was submitted with the file of job another");
 }
 
 static void a_job_that_no_message_can_carry_fails(void **state)
 {
     stage *s = *state;
-    Weft__Ask recover = ask_of("recover", "one");
+    Weft__Ask recover = stage_ask_of("recover", "one");
 
     stage_cast(s);
     s->wide = (size_t)63 << 20;
-    submit(s, "one", "wide");
+    stage_submit(s, "one", "wide");
     for (int i = 0; i < 2; i++) {
         stage_until(s, "one", "failed");
-        field_says(s, "one", "reason", "that is too much");
-        field_says(s, "one", "mend", "raise slice_bytes");
+        stage_job_says(s, "one", "reason", "that is too much");
+        stage_job_says(s, "one", "mend", "raise slice_bytes");
         assert_int_equal(s->players[0].heard[WF_SETUP], 0);
         assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
         stage_turn(s, 20);
@@ -224,7 +193,7 @@ static void a_job_that_no_message_can_carry_fails(void **state)
 static void a_running_job_is_not_recovered(void **state)
 {
     stage *s = *state;
-    Weft__Ask ask = ask_of("recover", "one");
+    Weft__Ask ask = stage_ask_of("recover", "one");
     char *change[1] = {"epochs=3"};
     char *before, *after;
 
@@ -249,13 +218,13 @@ static void a_running_job_is_not_recovered(void **state)
 static void a_job_that_is_over_is_not_stopped(void **state)
 {
     stage *s = *state;
-    Weft__Ask recover = ask_of("recover", "one");
+    Weft__Ask recover = stage_ask_of("recover", "one");
 
     stage_cast(s);
-    submit(s, "one", "ledger");
-    submit(s, "two", "ledger");
-    submit(s, "three", "ledger");
-    stop(s, "two"); /* queued: at once */
+    stage_submit(s, "one", "ledger");
+    stage_submit(s, "two", "ledger");
+    stage_submit(s, "three", "ledger");
+    stage_do(s, "stop", "two"); /* queued: at once */
     assert_string_equal(wf_master_job_state(s->master, "two"), "stopped");
     stage_until(s, "one", "done");
     stage_until(s, "three", "done");
@@ -266,7 +235,7 @@ static void a_job_that_is_over_is_not_stopped(void **state)
     recover.from_step = 999; /* no such checkpoint: it fails, and says so */
     assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
     stage_until(s, "one", "failed");
-    field_says(s, "one", "reason", "999");
+    stage_job_says(s, "one", "reason", "999");
     refused(s, "stop", "one", WF_INVALID, "job one is failed already");
 }
 
@@ -279,10 +248,10 @@ static void a_job_is_stopped_once_and_asked_twice(void **state)
     let_nobody_train(s);
     stage_run(s, "one");
     stage_turn(s, 0);
-    stop(s, "one");
+    stage_do(s, "stop", "one");
     assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
     journal = stage_journal_bytes(s);
-    stop(s, "one");
+    stage_do(s, "stop", "one");
     assert_int_equal(journal, stage_journal_bytes(s));
 }
 
@@ -296,11 +265,11 @@ static void what_may_not_change_is_refused_with_the_text_as_it_was(void **state)
                                "data: {format: synthetic, synthetic: {records: 8}}\n"
                                "batch: 2\nepochs: 1\noptimizer: sgd\n";
     stage *s = *state;
-    Weft__Ask ask = ask_of("recover", "one");
+    Weft__Ask ask = stage_ask_of("recover", "one");
 
     stage_cast(s);
-    submit(s, "one", text);
-    submit(s, "two", text);
+    stage_submit(s, "one", text);
+    stage_submit(s, "two", text);
     stage_until(s, "one", "done");
     stage_until(s, "two", "done");
     ask.n_set = 2;
@@ -309,7 +278,7 @@ static void what_may_not_change_is_refused_with_the_text_as_it_was(void **state)
 
         ask.set = set;
         stage_refused(s, &ask, WF_USAGE, "");
-        field_says(s, "one", "set", "\"\"");
+        stage_job_says(s, "one", "set", "\"\"");
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/master_deaths.c - reports that a task's process has ended: whose the master believes,
- * and what it shows of the task then. */
+ * what it shows of the task then, and what becomes of the job. */
 #include "master_stage.h"
 
 #include <setjmp.h>
@@ -12,16 +12,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-/* A job whose workers stay at their splits: nothing moves by itself. */
-static void begin_job(stage *s)
-{
-    stage_cast(s);
-    s->players[1].lazy = s->players[2].lazy = true;
-    stage_run(s, "one");
-    stage_turn(s, 0);
-    stage_turn(s, 0);
-}
-
 static void report_death(stage *s, const Weft__Died *body)
 {
     stage_say(&s->players[3], WF_DIED, &body->base);
@@ -29,13 +19,14 @@ static void report_death(stage *s, const Weft__Died *body)
     assert_int_equal(s->rc, WF_OK);
 }
 
-/* The report of the master's own supervisor that worker 0 was killed. */
-static void died(stage *s)
+/* The report of the master's own supervisor that a process was killed. */
+static void died(stage *s, uint32_t role, uint32_t index, uint64_t pid)
 {
     Weft__Died body = WEFT__DIED__INIT;
 
-    body.role = WF_ROLE_WORKER;
-    body.pid = 20;
+    body.role = role;
+    body.index = index;
+    body.pid = pid;
     body.reason = "killed by signal 9";
     body.session = (char *)s->session;
     report_death(s, &body);
@@ -68,9 +59,8 @@ static void a_death_is_believed_of_the_tasks_supervisor_only(void **state)
     Weft__Died body = WEFT__DIED__INIT;
     Weft__Register remote = WEFT__REGISTER__INIT;
     json_t *before, *after;
-    char *picture;
 
-    begin_job(s);
+    stage_begin_lazy(s);
     body.role = WF_ROLE_WORKER;
     body.pid = 20;
     body.reason = "killed by signal 9";
@@ -84,9 +74,7 @@ static void a_death_is_believed_of_the_tasks_supervisor_only(void **state)
         json_decref(before);
         json_decref(after);
     }
-    picture = stage_picture(s);
-    assert_non_null(strstr(picture, "\"refused_deaths\": 4"));
-    free(picture);
+    assert_int_equal(stage_count(s, "\"refused_deaths\": 4"), 1);
     /* The supervisor of another host has a session of its own, which its tasks tell. */
     body.down = false;
     body.session = "second";
@@ -99,13 +87,31 @@ static void a_death_is_believed_of_the_tasks_supervisor_only(void **state)
     json_decref(after);
 }
 
+static void a_death_is_believed_of_this_very_process_only(void **state)
+{
+    stage *s = *state;
+    char *before;
+
+    stage_begin_lazy(s);
+    before = stage_picture(s);
+    died(s, WF_ROLE_WORKER, 0, 999);
+    died(s, WF_ROLE_WORKER, 77, 20);
+    died(s, 4711, 0, 20);
+    stage_still_shows(s, before);
+    stage_leave(&s->players[1]);
+    died(s, WF_ROLE_WORKER, 0, 20);
+    assert_true(stage_count(s, "killed by signal 9") > 0);
+    stage_let_all_train(s);
+    stage_until(s, "one", "done");
+}
+
 static void a_task_that_is_not_started_again_is_down_until_it_says_hello(void **state)
 {
     stage *s = *state;
     Weft__Died body = WEFT__DIED__INIT;
     json_t *task;
 
-    begin_job(s);
+    stage_begin_lazy(s);
     stage_leave(&s->players[1]);
     body.role = WF_ROLE_WORKER;
     body.pid = 20;
@@ -134,11 +140,7 @@ static void a_task_that_never_came_can_be_down(void **state)
     Weft__Died body = WEFT__DIED__INIT;
     json_t *task;
 
-    stage_enter(s, WF_ROLE_PS, 0, 10);
-    stage_enter(s, WF_ROLE_WORKER, 0, 20);
-    stage_enter(s, WF_ROLE_WORKER, 1, 21);
-    stage_enter(s, WF_ROLE_CLIENT, 0, 30);
-    stage_turn(s, 20);
+    stage_cast(s);
     stage_leave(&s->players[2]);
     stage_kill(s);
     stage_raise(s);
@@ -148,8 +150,7 @@ static void a_task_that_never_came_can_be_down(void **state)
     body.reason = "ended with exit code 3";
     body.session = (char *)s->session;
     body.down = true;
-    for (int ms = 0; ms < 6000; ms += 100)
-        stage_turn(s, 100);
+    stage_wait(s, 6000);
     report_death(s, &body);
     task = task_of(s, "worker/1");
     assert_string_equal(json_string_value(json_object_get(task, "state")), "down");
@@ -163,9 +164,9 @@ static void the_reason_of_a_restart_leaves_the_view(void **state)
     stage *s = *state;
     json_t *task, *last;
 
-    begin_job(s);
+    stage_begin_lazy(s);
     stage_leave(&s->players[1]);
-    died(s);
+    died(s, WF_ROLE_WORKER, 0, 20);
     task = task_of(s, "worker/0");
     assert_true(json_is_null(json_object_get(task, "pid")));
     assert_string_equal(json_string_value(json_object_get(task, "reason")), "killed by signal 9");
@@ -175,8 +176,7 @@ static void the_reason_of_a_restart_leaves_the_view(void **state)
     task = task_of(s, "worker/0");
     assert_string_equal(json_string_value(json_object_get(task, "reason")), "killed by signal 9");
     json_decref(task);
-    for (int i = 0; i < 650; i++)
-        stage_turn(s, 100);
+    stage_wait(s, 65000);
     task = task_of(s, "worker/0");
     last = json_object_get(task, "last_end");
     assert_string_equal(json_string_value(json_object_get(task, "reason")), "");
@@ -184,13 +184,113 @@ static void the_reason_of_a_restart_leaves_the_view(void **state)
     json_decref(task);
 }
 
+/* It is in an older view of the journal, and in none that follows: nobody waits for its claims. */
+static void who_was_lost_before_the_master_ended_is_not_waited_for(void **state)
+{
+    static const char *const sessions[] = {"first", "second"};
+    stage *s = *state;
+
+    stage_begin_lazy(s);
+    stage_leave(&s->players[2]);
+    died(s, WF_ROLE_WORKER, 1, 21);
+    for (int i = 0; i < 2; i++) {
+        stage_kill(s);
+        s->session = sessions[i];
+        stage_raise(s);
+        assert_int_equal(s->rc, WF_OK);
+        if (i == 1) { /* everything had ended: what the players hold is of the other session */
+            stage_leave(&s->players[0]);
+            stage_leave(&s->players[1]);
+            stage_enter(s, WF_ROLE_PS, 0, 40);
+            stage_enter(s, WF_ROLE_WORKER, 0, 41);
+            stage_wait(s, 1000);
+            stage_do(s, "recover", "one");
+            break;
+        }
+        stage_wait(s, 1000);
+        s->players[1].heard[WF_SPLIT] = 0;
+        s->players[1].split.next = s->players[1].split.end; /* it is done, and a next is wanted */
+        stage_say(&s->players[1], WF_SPLIT_WANT, NULL);
+        stage_turn(s, 20);
+        assert_int_equal(s->players[1].heard[WF_SPLIT], 1);
+    }
+    stage_until(s, "one", "done");
+}
+
+/* A worker that dies of the first split it is dealt; `life` is its incarnation. */
+static void dies_of_a_split(stage *s, uint64_t life)
+{
+    stage_player *p = stage_enter(s, WF_ROLE_WORKER, 0, life);
+
+    p->lazy = true;
+    for (int i = 0; i < 20 && p->heard[WF_SPLIT] == 0; i++)
+        stage_turn(s, 20);
+    assert_int_equal(p->heard[WF_SPLIT], 1);
+    stage_leave(p);
+    died(s, WF_ROLE_WORKER, 0, life);
+}
+
+static void only_a_ps_and_a_client(stage *s)
+{
+    stage_cast(s);
+    for (uint64_t i = 1; i <= 2; i++) {
+        stage_leave(&s->players[i]);
+        died(s, WF_ROLE_WORKER, (uint32_t)i - 1, 19 + i);
+    }
+    stage_submit(s, "one", "ledger");
+}
+
+static void a_split_that_kills_three_times_is_set_aside_and_reported(void **state)
+{
+    stage *s = *state;
+
+    only_a_ps_and_a_client(s);
+    dies_of_a_split(s, 50);
+    dies_of_a_split(s, 51);
+    stage_job_says(s, "one", "left_out_records", "0");
+    dies_of_a_split(s, 52);
+    stage_job_says(s, "one", "left_out_records", "4");
+    stage_job_says(
+        s, "one", "events",
+        "split 0 of epoch 1 (positions 0 to 3 of its order) is left out: 3 workers have died "
+        "of it, the last one: killed by signal 9");
+    stage_kill(s); /* it is on disk */
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_OK);
+    stage_job_says(s, "one", "left_out_records", "4");
+    stage_job_says(s, "one", "epoch_trained", "4");
+    stage_enter(s, WF_ROLE_WORKER, 0, 60);
+    stage_until(s, "one", "done");
+    stage_job_says(s, "one", "left_out_records", "4");
+}
+
+static void workers_that_die_of_everything_end_the_job(void **state)
+{
+    stage *s = *state;
+
+    only_a_ps_and_a_client(s);
+    for (uint64_t life = 50; life < 61; life++)
+        dies_of_a_split(s, life);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "running");
+    dies_of_a_split(s, 61);
+    assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
+    stage_job_says(s, "one", "reason",
+                   "workers die whatever they train, the last one: killed by signal 9");
+    stage_job_says(s, "one", "mend", "see the workers' logs");
+    stage_job_says(s, "one", "left_out_records", "12");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(a_death_is_believed_of_the_tasks_supervisor_only),
+        STAGED(a_death_is_believed_of_this_very_process_only),
         STAGED(a_task_that_is_not_started_again_is_down_until_it_says_hello),
         STAGED(a_task_that_never_came_can_be_down),
         STAGED(the_reason_of_a_restart_leaves_the_view),
+        STAGED(who_was_lost_before_the_master_ended_is_not_waited_for),
+        STAGED(a_split_that_kills_three_times_is_set_aside_and_reported),
+        STAGED(workers_that_die_of_everything_end_the_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

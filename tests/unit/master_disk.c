@@ -16,31 +16,6 @@
 
 enum { MOST_CALLS = 400, MOST_LIVES = 20 };
 
-static Weft__Ask ask_of(const char *command, const char *job)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
-
-    ask.command = (char *)command;
-    ask.job = (char *)job;
-    ask.text = "ledger";
-    ask.from_step = -1;
-    return ask;
-}
-
-static void field_says(stage *s, const char *job, const char *field, const char *words)
-{
-    char *text = stage_job_field(s, job, field);
-
-    if (!strstr(text, words))
-        fail_msg("%s of %s is %s, which does not say %s", field, job, text, words);
-    free(text);
-}
-
-static void submit_one(stage *s)
-{
-    assert_int_equal(wf_master_submit(s->master, "one", "ledger", "", false, NULL), WF_OK);
-}
-
 static stage *begin_cast(void)
 {
     stage *s = stage_new();
@@ -58,8 +33,7 @@ static void raise_again(stage *s, bool power_fails, uint64_t seed)
         wf_memdisk_crash(s->disk, seed);
     stage_raise(s);
     assert_int_equal(s->rc, WF_OK);
-    for (int ms = 0; ms < 1000; ms += 100)
-        stage_turn(s, 100);
+    stage_wait(s, 1000);
 }
 
 /* One command, with the n-th call of the disk failing from there, until none fails. Where it was
@@ -97,7 +71,7 @@ static void under_a_failing_disk(stage *prepare(void), const Weft__Ask *ask, con
 
 static void a_submit_is_on_disk_or_was_not_acknowledged(void **state)
 {
-    Weft__Ask ask = ask_of("submit", "one");
+    Weft__Ask ask = stage_ask_of("submit", "one");
 
     (void)state;
     under_a_failing_disk(begin_cast, &ask, "done");
@@ -115,7 +89,7 @@ static stage *with_a_running_job(void)
 
 static void a_stop_is_on_disk_or_was_not_acknowledged(void **state)
 {
-    Weft__Ask ask = ask_of("stop", "one");
+    Weft__Ask ask = stage_ask_of("stop", "one");
     stage *s;
 
     (void)state;
@@ -130,8 +104,7 @@ static void a_stop_is_on_disk_or_was_not_acknowledged(void **state)
         assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
         stage_kill(s);
         stage_raise(s); /* it does not forget that it was asked */
-        for (int ms = 0; ms < 1000; ms += 100)
-            stage_turn(s, 100);
+        stage_wait(s, 1000);
         assert_string_equal(wf_master_job_state(s->master, "one"), "stopping");
         stage_free(&s);
     }
@@ -150,7 +123,7 @@ static stage *with_a_job_that_failed(void)
 
 static void a_recover_is_on_disk_or_was_not_acknowledged(void **state)
 {
-    Weft__Ask ask = ask_of("recover", "one");
+    Weft__Ask ask = stage_ask_of("recover", "one");
 
     (void)state;
     under_a_failing_disk(with_a_job_that_failed, &ask, "done");
@@ -165,7 +138,7 @@ static void a_job_outlives_any_call_that_fails(void **state)
 
     (void)state;
     calls = wf_memdisk_calls(s->disk);
-    submit_one(s);
+    stage_submit(s, "one", "ledger");
     stage_until(s, "one", "done");
     calls = wf_memdisk_calls(s->disk) - calls;
     stage_free(&s);
@@ -202,21 +175,21 @@ static void a_full_disk_delays_the_first_values_and_says_so(void **state)
         stage *s = begin_cast();
         char *reason;
 
-        submit_one(s);
+        stage_submit(s, "one", "ledger");
         wf_memdisk_fail(s->disk, n, ENOSPC, false);
         stage_turn(s, 20);
         if (s->master) {
             reason = stage_job_field(s, "one", "reason");
             if (strstr(reason, "No space left on device")) {
                 waited++;
-                field_says(s, "one", "events", "job.waits");
-                field_says(s, "one", "state", "waiting");
-                field_says(s, "one", "generation", "0");
+                stage_job_says(s, "one", "events", "job.waits");
+                stage_job_says(s, "one", "state", "waiting");
+                stage_job_says(s, "one", "generation", "0");
             }
             free(reason);
             stage_until(s, "one", "done");
-            field_says(s, "one", "generation", "1");
-            field_says(s, "one", "reason", "\"\"");
+            stage_job_says(s, "one", "generation", "1");
+            stage_job_says(s, "one", "reason", "\"\"");
         }
         stage_free(&s);
     }
@@ -247,10 +220,10 @@ static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
         WF_OK);
     assert_int_equal(wf_disk_close(&f, NULL), WF_OK);
     stage_cast(s);
-    submit_one(s);
+    stage_submit(s, "one", "ledger");
     for (int i = 0; i < 20 && !s->players[0].heard[WF_SETUP]; i++)
         stage_turn(s, 20);
-    field_says(s, "one", "events", "generation 1 begins from step 100");
+    stage_job_says(s, "one", "events", "generation 1 begins from step 100");
     /* The checkpoint has no frozen variables: the ps take them from here. */
     assert_non_null(wf_memdisk_bytes(s->disk, "/ckpt/one/initial.safetensors", &size));
     assert_int_equal(wf_disk_list(disk, "/ckpt/one", arena, &names, &n, NULL), WF_OK);
@@ -261,23 +234,23 @@ static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
 
 static void a_checkpoint_that_fails_costs_that_one_only(void **state)
 {
-    Weft__Ask recover = ask_of("recover", "one");
+    Weft__Ask recover = stage_ask_of("recover", "one");
     stage *s = *state;
 
     stage_cast(s);
     s->players[1].saved = s->players[2].saved =
         (stage_answer){WF_IO, "checkpoint at step 16: No space left on device"};
-    submit_one(s);
+    stage_submit(s, "one", "ledger");
     stage_until(s, "one", "failed"); /* the last one was tried three times */
-    field_says(s, "one", "reason", "the last checkpoint could not be written");
-    field_says(s, "one", "reason", "No space left on device");
-    field_says(s, "one", "checkpoints", "0");
-    field_says(s, "one", "failed_checkpoints", "3");
-    field_says(s, "one", "epoch_trained", "64");
+    stage_job_says(s, "one", "reason", "the last checkpoint could not be written");
+    stage_job_says(s, "one", "reason", "No space left on device");
+    stage_job_says(s, "one", "checkpoints", "0");
+    stage_job_says(s, "one", "failed_checkpoints", "3");
+    stage_job_says(s, "one", "epoch_trained", "64");
     s->players[1].saved = s->players[2].saved = (stage_answer){WF_OK, ""};
     assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
     stage_until(s, "one", "done");
-    field_says(s, "one", "checkpoints", "1");
+    stage_job_says(s, "one", "checkpoints", "1");
 }
 
 static void an_evaluation_that_fails_is_said_and_training_goes_on(void **state)
@@ -289,12 +262,12 @@ static void an_evaluation_that_fails_is_said_and_training_goes_on(void **state)
     s->players[1].evaluated = (stage_answer){WF_IO, "cannot read t10k-images"};
     s->players[1].evaluates_before = 1;
     s->players[2].evaluated = s->players[1].evaluated;
-    submit_one(s);
+    stage_submit(s, "one", "ledger");
     stage_until(s, "one", "done");
-    field_says(s, "one", "events", "epoch 1: loss 1.5000");
-    field_says(s, "one", "events", "epoch 2: failed: cannot read t10k-images\"");
-    field_says(s, "one", "eval_epoch", "1");
-    field_says(s, "one", "reason", "\"\"");
+    stage_job_says(s, "one", "events", "epoch 1: loss 1.5000");
+    stage_job_says(s, "one", "events", "epoch 2: failed: cannot read t10k-images\"");
+    stage_job_says(s, "one", "eval_epoch", "1");
+    stage_job_says(s, "one", "reason", "\"\"");
 }
 
 int main(void)

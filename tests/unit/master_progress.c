@@ -60,38 +60,22 @@ static void beat_for(stage *s, beat *b, int64_t ms, uint64_t growth)
     }
 }
 
-static bool shows(stage *s, const char *words)
-{
-    char *picture = stage_picture(s);
-    bool found = strstr(picture, words) != NULL;
-
-    free(picture);
-    return found;
-}
-
-static void begin_lazy(stage *s)
-{
-    stage_cast(s);
-    s->players[1].lazy = s->players[2].lazy = true;
-    stage_run(s, "one");
-}
-
 /* Its other thread sends signs of life all the time. */
 static void a_main_thread_that_stands_still_is_given_up(void **state)
 {
     stage *s = *state;
     beat b;
 
-    begin_lazy(s);
+    stage_begin_lazy(s);
     begin_beat(&b, s, &s->players[1]);
     b.body.progress = 7;
     beat_for(s, &b, 2000, 1);
     s->players[1].absent = true;
     beat_for(s, &b, STUCK_MS - 1500, 0);
-    assert_false(shows(s, "stood still"));
+    assert_false(stage_count(s, "stood still"));
     beat_for(s, &b, 2500, 0);
-    assert_true(shows(s, "its main thread has stood still for 20"));
-    assert_true(shows(s, "\"restarting\""));
+    assert_true(stage_count(s, "its main thread has stood still for 20"));
+    assert_true(stage_count(s, "\"restarting\""));
     end_beat(&b);
 }
 
@@ -100,11 +84,11 @@ static void a_long_step_is_progress(void **state)
     stage *s = *state;
     beat b;
 
-    begin_lazy(s);
+    stage_begin_lazy(s);
     begin_beat(&b, s, &s->players[1]);
     s->players[1].absent = true; /* it computes: its link is silent */
     beat_for(s, &b, 4 * STUCK_MS, 50);
-    assert_false(shows(s, "\"restarting\""));
+    assert_false(stage_count(s, "\"restarting\""));
     end_beat(&b);
 }
 
@@ -113,18 +97,18 @@ static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(voi
     stage *s = *state;
     beat b;
 
-    begin_lazy(s);
+    stage_begin_lazy(s);
     begin_beat(&b, s, &s->players[1]);
     b.body.waits_role = WF_ROLE_PS;
     b.body.waits_for = "weights of step 12";
     for (int64_t at = 0; at < STUCK_MS / 2; at += 500)
         beat_for(s, &b, 500, 1);
-    assert_true(shows(s, "weights of step 12"));
-    assert_false(shows(s, "\"restarting\""));
+    assert_true(stage_count(s, "weights of step 12"));
+    assert_false(stage_count(s, "\"restarting\""));
     for (int64_t at = 0; at < STUCK_MS; at += 500)
         beat_for(s, &b, 500, 1);
-    assert_true(shows(s, "it has waited for ps/0 for 2"));
-    assert_true(shows(s, "\"restarting\""));
+    assert_true(stage_count(s, "it has waited for ps/0 for 2"));
+    assert_true(stage_count(s, "\"restarting\""));
     end_beat(&b);
 }
 
@@ -132,23 +116,17 @@ static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(voi
 static void what_the_master_waits_for_is_shown_and_asked_for_again(void **state)
 {
     stage *s = *state;
-    Weft__Ask ask = WEFT__ASK__INIT;
 
     stage_cast(s);
-    for (int k = 0; k < 5; k++)
-        stage_turn(s, 100);
+    stage_wait(s, 500);
     s->players[0].silent = true;
-    ask.command = "submit";
-    ask.job = ask.text = "one";
-    ask.path = "/one.yaml";
-    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
-    for (int k = 0; k < 50; k++)
-        stage_turn(s, 100);
-    assert_true(shows(s, "its set-up for generation 1 of job one"));
+    stage_do(s, "submit", "one");
+    stage_wait(s, 5000);
+    assert_true(stage_count(s, "its set-up for generation 1 of job one"));
     s->players[0].silent = false; /* it lost that message, and would never answer it */
-    for (int k = 0; k < 350 && !shows(s, "\"running\""); k++)
+    for (int k = 0; k < 350 && !stage_count(s, "\"running\""); k++)
         stage_turn(s, 100);
-    assert_true(shows(s, "\"running\""));
+    assert_true(stage_count(s, "\"running\""));
 }
 
 int main(void)

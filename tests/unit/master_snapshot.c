@@ -83,15 +83,21 @@ static void until(pair *p, const char *job, const char *wanted)
     fail_msg("job %s is %s", job, wf_master_job_state(p->with->master, job));
 }
 
+/* Workers stay at their splits. */
+static void begin_lazy(pair *p)
+{
+    stage *both[2] = {p->with, p->without};
+
+    for (int i = 0; i < 2; i++)
+        both[i]->players[1].lazy = both[i]->players[2].lazy = true;
+    submit(p, "one");
+    until(p, "one", "running");
+}
+
 static void ask(pair *p, const char *command, const char *job)
 {
-    Weft__Ask body = WEFT__ASK__INIT;
-
-    body.command = (char *)command;
-    body.job = (char *)job;
-    body.from_step = -1;
-    assert_int_equal(stage_ask(p->with, &body)->status, WF_OK);
-    assert_int_equal(stage_ask(p->without, &body)->status, WF_OK);
+    stage_do(p->with, command, job);
+    stage_do(p->without, command, job);
     replays_to_the_same(p);
 }
 
@@ -112,10 +118,7 @@ static void of_deaths_and_stops(void **state)
     pair *p = *state;
     stage *both[2] = {p->with, p->without};
 
-    for (int i = 0; i < 2; i++)
-        both[i]->players[1].lazy = both[i]->players[2].lazy = true;
-    submit(p, "one");
-    until(p, "one", "running");
+    begin_lazy(p);
     turn(p, 20);
     for (int i = 0; i < 2; i++)
         stage_leave(&both[i]->players[1]);
@@ -140,10 +143,7 @@ static void of_masters_and_sessions(void **state)
     pair *p = *state;
     stage *both[2] = {p->with, p->without};
 
-    for (int i = 0; i < 2; i++)
-        both[i]->players[1].lazy = both[i]->players[2].lazy = true;
-    submit(p, "one");
-    until(p, "one", "running");
+    begin_lazy(p);
     for (int k = 0; k < 3; k++) {
         for (int i = 0; i < 2; i++) {
             stage_kill(both[i]);

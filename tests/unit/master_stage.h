@@ -83,9 +83,9 @@ int stage_end(void **state);
 void stage_raise(stage *s);
 /* The master's process ends; links break when it speaks again. */
 void stage_kill(stage *s);
-/* A player that says hello; its place is kept until the end. */
 /* Work that was held is done; then everybody takes turns. */
 void stage_finish(stage *s, wf_work **w);
+/* A player that says hello; its place is kept until the end. */
 stage_player *stage_enter(stage *s, wf_role role, uint32_t index, uint64_t incarnation);
 void stage_leave(stage_player *p);
 /* One ps, two workers and a client, which are players 0 to 3. */
@@ -93,28 +93,51 @@ void stage_cast(stage *s);
 
 /* Everybody takes turns until nobody has anything left to say; then ms of time pass. */
 void stage_turn(stage *s, int64_t ms);
+/* Turns of 100 ms, so many ms in all. */
+void stage_wait(stage *s, int64_t ms);
 /* Turns of 20 ms until the job is in that state; a failed test if it does not come to that. */
 void stage_until(stage *s, const char *job, const char *state);
-/* A job of the ledger model by that name and text is submitted, and runs. */
+void stage_submit(stage *s, const char *job, const char *text);
+/* A job of the ledger model is submitted, and runs. */
 void stage_run(stage *s, const char *job);
+/* The cast, and job "one", whose workers stay at their splits: nothing moves by itself. */
+void stage_begin_lazy(stage *s);
+/* A lazy worker says that it holds nothing: it is started anew, and trains. */
+void stage_let_train(stage_player *p);
+void stage_let_all_train(stage *s);
 
 void stage_say(stage_player *p, uint16_t kind, const ProtobufCMessage *body);
 /* The same with header fields of the test's choice; takes *m. */
 wf_msg *stage_message(stage_player *p, uint16_t kind);
 void stage_send(stage_player *p, wf_msg **m);
 
-/* The client (player 3) asks; what it was answered. */
+Weft__Ask stage_ask_of(const char *command, const char *job);
+/* The client (player 3) asks; what it was answered, NULL if nothing. */
 const wf_err *stage_ask(stage *s, const Weft__Ask *ask);
-/* The same, and the answer has this status and these words, is one sentence, and nothing else has
- * changed: neither in what `weft status` shows nor in the journal. */
+/* The same of a command that succeeds. */
+void stage_do(stage *s, const char *command, const char *job);
+/* The answer has this status and these words, is one sentence, and nothing else has changed:
+ * neither in what `weft status` shows nor in the journal. */
 void stage_refused(stage *s, const Weft__Ask *ask, wf_status status, const char *words);
 /* What the master shows, without times; the caller frees it. */
 char *stage_picture(stage *s);
+/* The picture is what it was; takes `before`. */
+void stage_still_shows(stage *s, char *before);
+/* p sends *m; the master takes it, and neither the picture nor the journal changes. */
+void stage_changes_nothing(stage *s, stage_player *p, wf_msg **m);
+/* How often the picture has these words. */
+uint32_t stage_count(stage *s, const char *words);
 /* A number or text of the job's picture, as JSON has it; the caller frees it. */
 char *stage_job_field(stage *s, const char *job, const char *field);
+/* That one has these words. */
+void stage_job_says(stage *s, const char *job, const char *field, const char *words);
 size_t stage_journal_bytes(stage *s);
 /* The snapshot that a master writes which begins from a copy of the disk; the caller frees it. */
 char *stage_replayed(stage *s, size_t *bytes);
+
+/* Between the files of the stage: settings of a net; one turn of a player, false if it was idle. */
+wf_net_conf stage_net_conf(stage *s, wf_task self, uint64_t incarnation);
+bool stage_play(stage *s, stage_player *p);
 
 /* A row of cmocka's list. */
 #define STAGED(test) cmocka_unit_test_setup_teardown(test, stage_begin, stage_end)

@@ -12,41 +12,6 @@
 
 #include <cmocka.h>
 
-static void turns(stage *s, int64_t ms)
-{
-    for (int64_t at = 0; at < ms; at += 100)
-        stage_turn(s, 100);
-}
-
-static void submit(stage *s)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
-
-    ask.command = "submit";
-    ask.job = ask.text = "one";
-    ask.path = "/one.yaml";
-    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
-}
-
-/* One that says that it holds nothing is started anew. */
-static void let_train(stage *s, stage_player *p)
-{
-    Weft__Register body = WEFT__REGISTER__INIT;
-
-    p->lazy = false;
-    stage_say(p, WF_REGISTER, &body.base);
-    turns(s, 200);
-}
-
-static bool shows(stage *s, const char *words)
-{
-    char *picture = stage_picture(s);
-    bool found = strstr(picture, words) != NULL;
-
-    free(picture);
-    return found;
-}
-
 static void fault(stage *s, stage_player *p, wf_status status, const char *what)
 {
     Weft__Fault body = WEFT__FAULT__INIT;
@@ -54,7 +19,7 @@ static void fault(stage *s, stage_player *p, wf_status status, const char *what)
     body.status = status;
     body.what = (char *)what;
     stage_say(p, WF_FAULT, &body.base);
-    turns(s, 200);
+    stage_wait(s, 200);
 }
 
 static void a_start_that_fails_on_one_worker_costs_that_worker(void **state)
@@ -62,14 +27,15 @@ static void a_start_that_fails_on_one_worker_costs_that_worker(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    turns(s, 300);
+    stage_wait(s, 300);
     s->players[1].ready = (stage_answer){WF_IO, "cannot open /data/x.npy"};
     s->players[2].lazy = true;
     stage_run(s, "one");
-    turns(s, 200);
-    assert_true(shows(s, "\"unfit\""));
-    assert_true(shows(s, "worker/0: cannot open /data/x.npy"));
-    let_train(s, &s->players[2]);
+    stage_wait(s, 200);
+    assert_true(stage_count(s, "\"unfit\""));
+    assert_true(stage_count(s, "worker/0: cannot open /data/x.npy"));
+    stage_let_train(&s->players[2]);
+    stage_wait(s, 200);
     stage_until(s, "one", "done");
     assert_int_equal(s->players[1].heard[WF_START], 1);
     assert_int_equal(s->players[1].heard[WF_DISMISS], 0);
@@ -80,16 +46,16 @@ static void it_is_asked_again_and_may_have_mended(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    turns(s, 300);
+    stage_wait(s, 300);
     s->players[1].ready = (stage_answer){WF_IO, "cannot open /data/x.npy"};
     s->players[2].lazy = true;
     stage_run(s, "one");
-    turns(s, 9000);
+    stage_wait(s, 9000);
     assert_int_equal(s->players[1].heard[WF_START], 1);
     s->players[1].ready = (stage_answer){WF_OK, ""};
-    turns(s, 4000);
+    stage_wait(s, 4000);
     assert_int_equal(s->players[1].heard[WF_START], 2);
-    assert_false(shows(s, "\"unfit\""));
+    assert_int_equal(stage_count(s, "\"unfit\""), 0);
 }
 
 static void what_fails_on_every_worker_fails_the_job_and_says_so(void **state)
@@ -97,13 +63,13 @@ static void what_fails_on_every_worker_fails_the_job_and_says_so(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    turns(s, 300);
+    stage_wait(s, 300);
     for (int i = 1; i <= 2; i++)
         s->players[i].ready = (stage_answer){WF_IO, "cannot open /data/x.npy"};
-    submit(s);
+    stage_do(s, "submit", "one");
     stage_until(s, "one", "failed");
-    assert_true(shows(s, "cannot open /data/x.npy ("));
-    assert_true(shows(s, "is the last worker; worker/"));
+    assert_true(stage_count(s, "cannot open /data/x.npy ("));
+    assert_true(stage_count(s, "is the last worker; worker/"));
 }
 
 static void what_a_job_file_says_wrongly_fails_it_at_once(void **state)
@@ -111,9 +77,9 @@ static void what_a_job_file_says_wrongly_fails_it_at_once(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    turns(s, 300);
+    stage_wait(s, 300);
     s->players[1].ready = (stage_answer){WF_UNSUPPORTED, "no such map step"};
-    submit(s);
+    stage_do(s, "submit", "one");
     stage_until(s, "one", "failed");
 }
 
@@ -121,14 +87,12 @@ static void a_step_that_fails_costs_its_worker_and_its_records_go_to_others(void
 {
     stage *s = *state;
 
-    stage_cast(s);
-    s->players[1].lazy = s->players[2].lazy = true;
-    stage_run(s, "one");
-    turns(s, 300);
+    stage_begin_lazy(s);
+    stage_wait(s, 300);
     fault(s, &s->players[1], WF_IO, "cannot read /data/x.npy: Input/output error");
     assert_int_equal(s->players[1].heard[WF_DISMISS], 1);
-    assert_true(shows(s, "its step failed: cannot read /data/x.npy"));
-    assert_true(shows(s, "\"running\""));
+    assert_true(stage_count(s, "its step failed: cannot read /data/x.npy"));
+    assert_true(stage_count(s, "\"running\""));
     fault(s, &s->players[2], WF_IO, "cannot read /data/x.npy: Input/output error");
     stage_until(s, "one", "failed");
 }

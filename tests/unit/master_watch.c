@@ -14,19 +14,7 @@ enum { DEAD_MS = 5000 }; /* of the stage's master */
 
 static uint32_t lost(stage *s)
 {
-    char *picture = stage_picture(s);
-    uint32_t n = 0;
-
-    for (const char *at = picture; (at = strstr(at, "\"restarting\"")); at++)
-        n++;
-    free(picture);
-    return n;
-}
-
-static void wait(stage *s, int64_t ms)
-{
-    for (int64_t at = 0; at < ms; at += 100)
-        stage_turn(s, 100);
+    return stage_count(s, "\"restarting\"");
 }
 
 static void who_is_silent_is_given_up(void **state)
@@ -34,11 +22,11 @@ static void who_is_silent_is_given_up(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    wait(s, 1000);
+    stage_wait(s, 1000);
     stage_leave(&s->players[1]);
-    wait(s, DEAD_MS - 500);
+    stage_wait(s, DEAD_MS - 500);
     assert_int_equal(lost(s), 0);
-    wait(s, 1000);
+    stage_wait(s, 1000);
     assert_int_equal(lost(s), 1);
 }
 
@@ -48,17 +36,17 @@ static void nobody_is_given_up_for_the_masters_absence(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    wait(s, 1000);
+    stage_wait(s, 1000);
     s->now_ns += 8 * INT64_C(1000000000);
     assert_int_equal(wf_master_advance(s->master, s->now_ns, NULL), WF_OK);
     assert_int_equal(lost(s), 0);
     for (int i = 0; i < 3; i++)
         s->players[i].absent = true; /* and half of the time passes before anything is read */
-    wait(s, DEAD_MS / 2);
+    stage_wait(s, DEAD_MS / 2);
     assert_int_equal(lost(s), 0);
     for (int i = 0; i < 3; i++)
         s->players[i].absent = false;
-    wait(s, 2 * DEAD_MS);
+    stage_wait(s, 2 * DEAD_MS);
     assert_int_equal(lost(s), 0);
 }
 
@@ -68,12 +56,12 @@ static void who_died_meanwhile_is_given_up_later(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    wait(s, 1000);
+    stage_wait(s, 1000);
     stage_leave(&s->players[1]);
     s->now_ns += 8 * INT64_C(1000000000);
-    wait(s, DEAD_MS - 500);
+    stage_wait(s, DEAD_MS - 500);
     assert_int_equal(lost(s), 0);
-    wait(s, 1500);
+    stage_wait(s, 1500);
     assert_int_equal(lost(s), 1);
 }
 
@@ -83,10 +71,10 @@ static void absences_again_and_again_protect_nobody_for_ever(void **state)
     stage *s = *state;
 
     stage_cast(s);
-    wait(s, 1000);
+    stage_wait(s, 1000);
     stage_leave(&s->players[1]);
     for (int i = 0; i < 6 * DEAD_MS && lost(s) == 0; i += 4000) {
-        wait(s, 3000);
+        stage_wait(s, 3000);
         s->now_ns += INT64_C(1100000000);
     }
     assert_int_equal(lost(s), 1);

@@ -13,17 +13,6 @@
 
 #include <cmocka.h>
 
-static Weft__Ask ask_of(const char *command, const char *job)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
-
-    ask.command = (char *)command;
-    ask.job = (char *)job;
-    ask.text = "ledger";
-    ask.from_step = -1;
-    return ask;
-}
-
 static stage *begin_stage(bool holds_syncs, bool holds_slow)
 {
     stage *s = stage_new();
@@ -36,45 +25,28 @@ static stage *begin_stage(bool holds_syncs, bool holds_slow)
     return s;
 }
 
-static void submit(stage *s)
-{
-    assert_int_equal(wf_master_submit(s->master, "one", "ledger", "", false, NULL), WF_OK);
-}
-
-static void wait(stage *s, int64_t ms)
-{
-    for (int64_t at = 0; at < ms; at += 100)
-        stage_turn(s, 100);
-}
-
 static uint32_t lost(stage *s)
 {
-    char *picture = stage_picture(s);
-    uint32_t n = 0;
-
-    for (const char *at = picture; (at = strstr(at, "nothing heard")); at++)
-        n++;
-    free(picture);
-    return n;
+    return stage_count(s, "nothing heard");
 }
 
 /* Longer than any member may be silent. */
 static void a_compilation_holds_nobody_up(void **state)
 {
-    Weft__Ask status = ask_of("status", "");
+    Weft__Ask status = stage_ask_of("status", "");
     stage *s = begin_stage(false, true);
 
     (void)state;
     stage_cast(s);
-    submit(s);
-    wait(s, 20000);
+    stage_submit(s, "one", "ledger");
+    stage_wait(s, 20000);
     assert_string_equal(wf_master_job_state(s->master, "one"), "compiling");
     assert_int_equal(s->compiles, 0);
     assert_non_null(stage_ask(s, &status));
     assert_int_equal(lost(s), 0);
     stage_finish(s, &s->slow); /* then the first values are written */
     assert_string_equal(wf_master_job_state(s->master, "one"), "waiting");
-    wait(s, 20000);
+    stage_wait(s, 20000);
     assert_int_equal(s->players[0].heard[WF_SETUP], 0);
     assert_int_equal(lost(s), 0);
     stage_finish(s, &s->slow);
@@ -85,18 +57,17 @@ static void a_compilation_holds_nobody_up(void **state)
 
 static void what_was_compiled_for_a_stopped_job_is_dropped(void **state)
 {
-    Weft__Ask stop = ask_of("stop", "one"), recover = ask_of("recover", "one");
     stage *s = begin_stage(false, true);
 
     (void)state;
     stage_cast(s);
-    submit(s);
+    stage_submit(s, "one", "ledger");
     stage_turn(s, 20);
-    assert_int_equal(stage_ask(s, &stop)->status, WF_OK);
+    stage_do(s, "stop", "one");
     stage_until(s, "one", "stopped");
     stage_finish(s, &s->slow);
     assert_string_equal(wf_master_job_state(s->master, "one"), "stopped");
-    assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
+    stage_do(s, "recover", "one");
     stage_turn(s, 20);
     stage_finish(s, &s->slow);
     stage_finish(s, &s->slow);
@@ -113,11 +84,11 @@ static void a_generation_begins_with_who_is_there(void **state)
 
     (void)state;
     stage_cast(s);
-    submit(s);
+    stage_submit(s, "one", "ledger");
     stage_turn(s, 20);
     stage_finish(s, &s->slow);
     stage_leave(&s->players[0]);
-    wait(s, 6000);
+    stage_wait(s, 6000);
     stage_finish(s, &s->slow);
     assert_string_equal(wf_master_job_state(s->master, "one"), "waiting");
     assert_null(s->slow);
@@ -131,12 +102,12 @@ static void a_generation_begins_with_who_is_there(void **state)
 
 static void nothing_leaves_before_its_sync(void **state)
 {
-    Weft__Ask submit = ask_of("submit", "one");
+    Weft__Ask submit = stage_ask_of("submit", "one");
     stage *s = begin_stage(true, false);
 
     (void)state;
     stage_cast(s);
-    wait(s, 20000); /* a disk that hangs is no death */
+    stage_wait(s, 20000); /* a disk that hangs is no death */
     assert_int_equal(lost(s), 0);
     assert_int_equal(s->players[0].heard[WF_VIEW], 0);
     while (s->sync)
@@ -159,7 +130,7 @@ static void nothing_leaves_before_its_sync(void **state)
 
 static void a_sync_that_fails_ends_the_master_and_nothing_was_said(void **state)
 {
-    Weft__Ask submit = ask_of("submit", "one");
+    Weft__Ask submit = stage_ask_of("submit", "one");
     stage *s = begin_stage(true, false);
 
     (void)state;
@@ -177,7 +148,7 @@ static void a_sync_that_fails_ends_the_master_and_nothing_was_said(void **state)
 /* The link is gone with what waited for it. */
 static void what_waits_for_a_peer_that_went_is_dropped(void **state)
 {
-    Weft__Ask submit = ask_of("submit", "one"), status = ask_of("status", "");
+    Weft__Ask submit = stage_ask_of("submit", "one"), status = stage_ask_of("status", "");
     stage *s = begin_stage(true, false);
 
     (void)state;
@@ -186,7 +157,7 @@ static void what_waits_for_a_peer_that_went_is_dropped(void **state)
         stage_finish(s, &s->sync);
     assert_null(stage_ask(s, &submit));
     stage_leave(&s->players[3]);
-    wait(s, 3000);
+    stage_wait(s, 3000);
     while (s->sync)
         stage_finish(s, &s->sync);
     stage_enter(s, WF_ROLE_CLIENT, 0, 31);
