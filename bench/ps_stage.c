@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -112,6 +113,7 @@ static void start_ps(stage *s)
     if (s->pid < 0)
         fail("cannot fork");
     if (s->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* fail() leaves it behind otherwise */
         if (!freopen("/dev/null", "w", stderr))
             _exit(127);
         execl(s->conf.weft_ps, "weft-ps", "--cluster", path, "--task", "0", (char *)NULL);
