@@ -71,3 +71,38 @@ wf_peer *wf_memnet_dial(wf_memnet *m, wf_net *net, wf_task to, const char *addre
     must(wf_net_dial(net, to, address, &t, &peer, &err), &err);
     return peer;
 }
+
+void wf_stranger_dial(wf_stranger *s, wf_memnet *m, const char *address)
+{
+    wf_err err;
+
+    *s = (wf_stranger){0};
+    must(wf_mem_dial(m->mem, address, &s->transport, &err), &err);
+}
+
+void wf_stranger_close(wf_stranger *s)
+{
+    s->transport->ops->close(s->transport, 0);
+    wf_msg_pool_close(&s->pool);
+}
+
+void wf_stranger_send(wf_stranger *s, uint16_t kind, uint64_t incarnation, uint64_t sequence,
+                      const ProtobufCMessage *body)
+{
+    wf_msg *m = NULL;
+    wf_err err;
+
+    must(wf_msg_new(&s->pool, kind, &m, &err), &err);
+    must(wf_control_put(m, body, &err), &err);
+    m->head.incarnation = incarnation;
+    m->head.sequence = sequence;
+    must(s->transport->ops->send(s->transport, &(wf_route){0}, m, &err), &err);
+    wf_msg_free(&s->pool, &m);
+}
+
+wf_msg *wf_stranger_receive(wf_stranger *s)
+{
+    wf_route from;
+
+    return s->transport->ops->receive(s->transport, &s->pool, &from);
+}

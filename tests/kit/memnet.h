@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/kit/memnet.h - nets of tasks that reach each other over a transport in memory.
  *
+ * A stranger speaks over a connection of its own, outside any link.
+ *
  * What fails here is a mistake of the test or the end of memory, and ends the program.
  */
 #ifndef WF_TESTS_KIT_MEMNET_H
 #define WF_TESTS_KIT_MEMNET_H
 
+#include "common/wire/control.h"
 #include "common/wire/mem.h"
 #include "common/wire/net.h"
 #include <stdint.h>
@@ -27,5 +30,17 @@ wf_net *wf_memnet_new(const wf_net_conf *conf);
 void wf_memnet_listen(wf_memnet *m, wf_net *net, const char *address);
 /* Gives the peer, which is the net's. */
 wf_peer *wf_memnet_dial(wf_memnet *m, wf_net *net, wf_task to, const char *address);
+
+typedef struct wf_stranger {
+    wf_transport *transport;
+    wf_msg_pool pool;
+} wf_stranger;
+
+void wf_stranger_dial(wf_stranger *s, wf_memnet *m, const char *address);
+void wf_stranger_close(wf_stranger *s);
+void wf_stranger_send(wf_stranger *s, uint16_t kind, uint64_t incarnation, uint64_t sequence,
+                      const ProtobufCMessage *body);
+/* What it was sent, or NULL; the caller gives it back to s->pool. */
+wf_msg *wf_stranger_receive(wf_stranger *s);
 
 #endif

@@ -19,16 +19,24 @@ static void report_death(stage *s, const Weft__Died *body)
     assert_int_equal(s->rc, WF_OK);
 }
 
-/* The report of the master's own supervisor that a process was killed. */
-static void died(stage *s, uint32_t role, uint32_t index, uint64_t pid)
+/* A report of the master's own supervisor. */
+static Weft__Died death_of(stage *s, uint32_t role, uint32_t index, uint64_t pid,
+                           const char *reason)
 {
     Weft__Died body = WEFT__DIED__INIT;
 
     body.role = role;
     body.index = index;
     body.pid = pid;
-    body.reason = "killed by signal 9";
+    body.reason = (char *)reason;
     body.session = (char *)s->session;
+    return body;
+}
+
+static void died(stage *s, uint32_t role, uint32_t index, uint64_t pid)
+{
+    Weft__Died body = death_of(s, role, index, pid, "killed by signal 9");
+
     report_death(s, &body);
 }
 
@@ -56,14 +64,11 @@ static void a_death_is_believed_of_the_tasks_supervisor_only(void **state)
 {
     static const char *const sessions[] = {"", "second", "firs", "first "};
     stage *s = *state;
-    Weft__Died body = WEFT__DIED__INIT;
+    Weft__Died body = death_of(s, WF_ROLE_WORKER, 0, 20, "killed by signal 9");
     Weft__Register remote = WEFT__REGISTER__INIT;
     json_t *before, *after;
 
     stage_begin_lazy(s);
-    body.role = WF_ROLE_WORKER;
-    body.pid = 20;
-    body.reason = "killed by signal 9";
     for (size_t i = 0; i < 4; i++) {
         before = task_of(s, "worker/0");
         body.session = (char *)sessions[i];
@@ -108,15 +113,12 @@ static void a_death_is_believed_of_this_very_process_only(void **state)
 static void a_task_that_is_not_started_again_is_down_until_it_says_hello(void **state)
 {
     stage *s = *state;
-    Weft__Died body = WEFT__DIED__INIT;
+    Weft__Died body = death_of(s, WF_ROLE_WORKER, 0, 20,
+                               "ended with exit code 2 (its files are wrong); see worker-0.log");
     json_t *task;
 
     stage_begin_lazy(s);
     stage_leave(&s->players[1]);
-    body.role = WF_ROLE_WORKER;
-    body.pid = 20;
-    body.reason = "ended with exit code 2 (its files are wrong); see worker-0.log";
-    body.session = (char *)s->session;
     body.down = true;
     report_death(s, &body);
     report_death(s, &body); /* as after each fresh link */
@@ -137,18 +139,13 @@ static void a_task_that_is_not_started_again_is_down_until_it_says_hello(void **
 static void a_task_that_never_came_can_be_down(void **state)
 {
     stage *s = *state;
-    Weft__Died body = WEFT__DIED__INIT;
+    Weft__Died body = death_of(s, WF_ROLE_WORKER, 1, 4711, "ended with exit code 3");
     json_t *task;
 
     stage_cast(s);
     stage_leave(&s->players[2]);
     stage_kill(s);
     stage_raise(s);
-    body.role = WF_ROLE_WORKER;
-    body.index = 1;
-    body.pid = 4711;
-    body.reason = "ended with exit code 3";
-    body.session = (char *)s->session;
     body.down = true;
     stage_wait(s, 6000);
     report_death(s, &body);

@@ -20,11 +20,9 @@ static void another_protocol_changes_nothing(void **state)
 {
     stage *s = *state;
     Weft__Hello body = WEFT__HELLO__INIT;
-    wf_msg_pool pool = {0};
-    wf_transport *t = NULL;
-    wf_route route = {0};
-    wf_msg *m = NULL;
+    wf_stranger stranger;
     char *before;
+    wf_msg *m;
 
     stage_begin_lazy(s);
     before = stage_picture(s);
@@ -33,21 +31,15 @@ static void another_protocol_changes_nothing(void **state)
     body.role = WF_ROLE_WORKER;
     body.peer_role = WF_ROLE_MASTER;
     body.release = "99.0";
-    assert_int_equal(wf_mem_dial(s->nets.mem, "master", &t, NULL), WF_OK);
-    assert_int_equal(wf_msg_new(&pool, WF_HELLO, &m, NULL), WF_OK);
-    m->head.incarnation = 99;
-    m->head.sequence = 1;
-    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
-    assert_int_equal(t->ops->send(t, &route, m, NULL), WF_OK);
-    wf_msg_free(&pool, &m);
+    wf_stranger_dial(&stranger, &s->nets, "master");
+    wf_stranger_send(&stranger, WF_HELLO, 99, 1, &body.base);
     stage_turn(s, 0);
-    m = t->ops->receive(t, &pool, &route);
+    m = wf_stranger_receive(&stranger);
     assert_non_null(m);
     assert_int_equal(m->head.kind, WF_REFUSE);
-    wf_msg_free(&pool, &m);
+    wf_msg_free(&stranger.pool, &m);
     stage_still_shows(s, before);
-    t->ops->close(t, 0);
-    wf_msg_pool_close(&pool);
+    wf_stranger_close(&stranger);
 }
 
 static const uint16_t worker_kinds[] = {WF_START_OK,   WF_FAULT,       WF_SPLIT_WANT, WF_SPLIT_DONE,

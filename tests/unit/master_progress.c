@@ -17,34 +17,18 @@ enum { STUCK_MS = 20000 }; /* of the stage's master */
 
 /* A sign of life comes outside the link, by a connection of its own. */
 typedef struct beat {
-    wf_transport *transport;
-    wf_msg_pool pool;
+    wf_stranger stranger;
     uint64_t incarnation;
     Weft__Beat body;
 } beat;
 
-static void begin_beat(beat *b, stage *s, const stage_player *p)
+/* A job whose workers stay at their splits, and the first one's beat. */
+static void begin_with_beat(stage *s, beat *b)
 {
-    *b = (beat){.incarnation = p->incarnation};
+    stage_begin_lazy(s);
+    *b = (beat){.incarnation = s->players[1].incarnation};
     weft__beat__init(&b->body);
-    assert_int_equal(wf_mem_dial(s->nets.mem, "master", &b->transport, NULL), WF_OK);
-}
-
-static void send_beat(beat *b)
-{
-    wf_msg *m = NULL;
-
-    assert_int_equal(wf_msg_new(&b->pool, WF_BEAT, &m, NULL), WF_OK);
-    assert_int_equal(wf_control_put(m, &b->body.base, NULL), WF_OK);
-    m->head.incarnation = b->incarnation;
-    assert_int_equal(b->transport->ops->send(b->transport, &(wf_route){0}, m, NULL), WF_OK);
-    wf_msg_free(&b->pool, &m);
-}
-
-static void end_beat(beat *b)
-{
-    b->transport->ops->close(b->transport, 0);
-    wf_msg_pool_close(&b->pool);
+    wf_stranger_dial(&b->stranger, &s->nets, "master");
 }
 
 /* Beats twice a second; each tells of `growth` more progress. */
@@ -54,7 +38,7 @@ static void beat_for(stage *s, beat *b, int64_t ms, uint64_t growth)
         if (at % 500 == 0) {
             b->body.progress += growth;
             b->body.waits_ms += b->body.waits_role ? 500 : 0;
-            send_beat(b);
+            wf_stranger_send(&b->stranger, WF_BEAT, b->incarnation, 0, &b->body.base);
         }
         stage_turn(s, 100);
     }
@@ -66,8 +50,7 @@ static void a_main_thread_that_stands_still_is_given_up(void **state)
     stage *s = *state;
     beat b;
 
-    stage_begin_lazy(s);
-    begin_beat(&b, s, &s->players[1]);
+    begin_with_beat(s, &b);
     b.body.progress = 7;
     beat_for(s, &b, 2000, 1);
     s->players[1].absent = true;
@@ -76,7 +59,7 @@ static void a_main_thread_that_stands_still_is_given_up(void **state)
     beat_for(s, &b, 2500, 0);
     assert_true(stage_count(s, "its main thread has stood still for 20"));
     assert_true(stage_count(s, "\"restarting\""));
-    end_beat(&b);
+    wf_stranger_close(&b.stranger);
 }
 
 static void a_long_step_is_progress(void **state)
@@ -84,12 +67,11 @@ static void a_long_step_is_progress(void **state)
     stage *s = *state;
     beat b;
 
-    stage_begin_lazy(s);
-    begin_beat(&b, s, &s->players[1]);
+    begin_with_beat(s, &b);
     s->players[1].absent = true; /* it computes: its link is silent */
     beat_for(s, &b, 4 * STUCK_MS, 50);
     assert_false(stage_count(s, "\"restarting\""));
-    end_beat(&b);
+    wf_stranger_close(&b.stranger);
 }
 
 static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(void **state)
@@ -97,8 +79,7 @@ static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(voi
     stage *s = *state;
     beat b;
 
-    stage_begin_lazy(s);
-    begin_beat(&b, s, &s->players[1]);
+    begin_with_beat(s, &b);
     b.body.waits_role = WF_ROLE_PS;
     b.body.waits_for = "weights of step 12";
     for (int64_t at = 0; at < STUCK_MS / 2; at += 500)
@@ -109,7 +90,7 @@ static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(voi
         beat_for(s, &b, 500, 1);
     assert_true(stage_count(s, "it has waited for ps/0 for 2"));
     assert_true(stage_count(s, "\"restarting\""));
-    end_beat(&b);
+    wf_stranger_close(&b.stranger);
 }
 
 /* A ps that takes a set-up and never answers. */

@@ -22,15 +22,21 @@ static void fault(stage *s, stage_player *p, wf_status status, const char *what)
     stage_wait(s, 200);
 }
 
-static void a_start_that_fails_on_one_worker_costs_that_worker(void **state)
+/* A job that one of two workers cannot start; the other one stays at its split. */
+static void begin_with_unfit(stage *s)
 {
-    stage *s = *state;
-
     stage_cast(s);
     stage_wait(s, 300);
     s->players[1].ready = (stage_answer){WF_IO, "cannot open /data/x.npy"};
     s->players[2].lazy = true;
     stage_run(s, "one");
+}
+
+static void a_start_that_fails_on_one_worker_costs_that_worker(void **state)
+{
+    stage *s = *state;
+
+    begin_with_unfit(s);
     stage_wait(s, 200);
     assert_true(stage_count(s, "\"unfit\""));
     assert_true(stage_count(s, "worker/0: cannot open /data/x.npy"));
@@ -45,11 +51,7 @@ static void it_is_asked_again_and_may_have_mended(void **state)
 {
     stage *s = *state;
 
-    stage_cast(s);
-    stage_wait(s, 300);
-    s->players[1].ready = (stage_answer){WF_IO, "cannot open /data/x.npy"};
-    s->players[2].lazy = true;
-    stage_run(s, "one");
+    begin_with_unfit(s);
     stage_wait(s, 9000);
     assert_int_equal(s->players[1].heard[WF_START], 1);
     s->players[1].ready = (stage_answer){WF_OK, ""};

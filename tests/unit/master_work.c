@@ -22,7 +22,14 @@ static stage *begin_stage(bool holds_syncs, bool holds_slow)
     s->holds_slow = holds_slow;
     stage_raise(s);
     assert_int_equal(s->rc, WF_OK);
+    stage_cast(s);
     return s;
+}
+
+static void finish_syncs(stage *s)
+{
+    while (s->sync)
+        stage_finish(s, &s->sync);
 }
 
 static uint32_t lost(stage *s)
@@ -37,7 +44,6 @@ static void a_compilation_holds_nobody_up(void **state)
     stage *s = begin_stage(false, true);
 
     (void)state;
-    stage_cast(s);
     stage_submit(s, "one", "ledger");
     stage_wait(s, 20000);
     assert_string_equal(wf_master_job_state(s->master, "one"), "compiling");
@@ -60,7 +66,6 @@ static void what_was_compiled_for_a_stopped_job_is_dropped(void **state)
     stage *s = begin_stage(false, true);
 
     (void)state;
-    stage_cast(s);
     stage_submit(s, "one", "ledger");
     stage_turn(s, 20);
     stage_do(s, "stop", "one");
@@ -83,7 +88,6 @@ static void a_generation_begins_with_who_is_there(void **state)
     stage_player *ps;
 
     (void)state;
-    stage_cast(s);
     stage_submit(s, "one", "ledger");
     stage_turn(s, 20);
     stage_finish(s, &s->slow);
@@ -106,12 +110,10 @@ static void nothing_leaves_before_its_sync(void **state)
     stage *s = begin_stage(true, false);
 
     (void)state;
-    stage_cast(s);
     stage_wait(s, 20000); /* a disk that hangs is no death */
     assert_int_equal(lost(s), 0);
     assert_int_equal(s->players[0].heard[WF_VIEW], 0);
-    while (s->sync)
-        stage_finish(s, &s->sync);
+    finish_syncs(s);
     assert_int_equal(s->players[0].heard[WF_VIEW], 1);
     assert_null(stage_ask(s, &submit));
     assert_int_equal(s->note[0], 0);
@@ -134,9 +136,7 @@ static void a_sync_that_fails_ends_the_master_and_nothing_was_said(void **state)
     stage *s = begin_stage(true, false);
 
     (void)state;
-    stage_cast(s);
-    while (s->sync)
-        stage_finish(s, &s->sync);
+    finish_syncs(s);
     assert_null(stage_ask(s, &submit));
     wf_memdisk_fail(s->disk, 1, EIO, false);
     stage_finish(s, &s->sync);
@@ -152,14 +152,11 @@ static void what_waits_for_a_peer_that_went_is_dropped(void **state)
     stage *s = begin_stage(true, false);
 
     (void)state;
-    stage_cast(s);
-    while (s->sync)
-        stage_finish(s, &s->sync);
+    finish_syncs(s);
     assert_null(stage_ask(s, &submit));
     stage_leave(&s->players[3]);
     stage_wait(s, 3000);
-    while (s->sync)
-        stage_finish(s, &s->sync);
+    finish_syncs(s);
     stage_enter(s, WF_ROLE_CLIENT, 0, 31);
     s->players[3] = s->players[4];
     s->n_players = 4;

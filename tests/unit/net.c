@@ -212,10 +212,8 @@ static void hello_by_hand(world *w, uint32_t least, uint32_t most, uint32_t role
     Weft__Refuse *answer = NULL;
     wf_net_conf m = conf_of(w, master, 1);
     wf_net *a = serve(w, &m, "m");
-    wf_msg_pool pool = {0};
-    wf_transport *t = NULL;
-    wf_msg *msg = NULL;
-    wf_route route = {0}, from;
+    wf_stranger stranger;
+    wf_msg *msg;
 
     body.version_least = least;
     body.version_most = most;
@@ -223,25 +221,19 @@ static void hello_by_hand(world *w, uint32_t least, uint32_t most, uint32_t role
     body.role = role;
     body.peer_role = WF_ROLE_MASTER;
     body.release = "9.1";
-    assert_int_equal(wf_mem_dial(w->nets.mem, "m", &t, NULL), WF_OK);
-    assert_int_equal(wf_msg_new(&pool, WF_HELLO, &msg, NULL), WF_OK);
-    msg->head.incarnation = 5;
-    msg->head.sequence = 6;
-    assert_int_equal(wf_control_put(msg, &body.base, NULL), WF_OK);
-    assert_int_equal(t->ops->send(t, &route, msg, NULL), WF_OK);
-    wf_msg_free(&pool, &msg);
+    wf_stranger_dial(&stranger, &w->nets, "m");
+    wf_stranger_send(&stranger, WF_HELLO, 5, 6, &body.base);
     wf_net_poll(a, w->now_ns);
     expect_nothing(w, a);
-    msg = t->ops->receive(t, &pool, &from);
+    msg = wf_stranger_receive(&stranger);
     assert_non_null(msg);
     assert_int_equal(msg->head.kind, WF_REFUSE);
     assert_int_equal(wf_control_get(msg, &weft__refuse__descriptor, &answer, NULL), WF_OK);
     wf_fail(err, (wf_status)answer->status, answer->mend, "%s", answer->what);
     wf_control_free(&answer);
-    wf_msg_free(&pool, &msg);
-    t->ops->close(t, 0);
+    wf_msg_free(&stranger.pool, &msg);
+    wf_stranger_close(&stranger);
     wf_net_free(&a, 0);
-    wf_msg_pool_close(&pool);
 }
 
 static void another_protocol_is_told_which_side_to_upgrade(void **state)

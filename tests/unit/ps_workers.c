@@ -235,7 +235,7 @@ static void send_pull(player *p, uint32_t request)
     assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
 }
 
-static wf_msg *push_message(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
+static void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
 {
     wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
     wf_part part = {.slice = slice, .codec = WF_CODEC_F32, .bytes = bytes};
@@ -251,13 +251,8 @@ static wf_msg *push_message(player *p, uint32_t step, uint32_t slice, uint64_t b
     m->head.map = GENERATION;
     m->head.view = VIEW;
     m->head.step = step;
+    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, &m, NULL), WF_OK);
     wf_buf_unref(&b);
-    return m;
-}
-
-static void send_data(player *p, wf_msg **m)
-{
-    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, m, NULL), WF_OK);
 }
 
 /* ---- the stage ---- */
@@ -337,6 +332,14 @@ static int end(void **state)
     return 0;
 }
 
+/* A job of one worker, which has come in. */
+static player *begin_with_worker(world *w)
+{
+    set_up_job(w, (uint64_t[]){11}, 1);
+    enter(w, 0, 0, 11);
+    return &w->workers[0];
+}
+
 /* ---- the tests ---- */
 
 static void a_worker_outside_the_view_waits_at_the_door_and_comes_in_with_the_view(void **state)
@@ -360,16 +363,12 @@ static void a_worker_outside_the_view_waits_at_the_door_and_comes_in_with_the_vi
 static void hellos_of_strangers_take_no_place(void **state)
 {
     world *w = *state;
-    wf_transport *t = NULL;
-    wf_msg_pool pool = {0};
-    wf_route to = {0};
+    wf_stranger stranger;
 
-    set_up_job(w, (uint64_t[]){11}, 1);
-    enter(w, 0, 0, 11);
-    assert_int_equal(wf_mem_dial(w->nets.mem, "p", &t, NULL), WF_OK);
+    begin_with_worker(w);
+    wf_stranger_dial(&stranger, &w->nets, "p");
     for (uint64_t i = 0; i < 5000; i++) {
         Weft__Hello body = WEFT__HELLO__INIT;
-        wf_msg *m = NULL;
 
         body.version_least = body.version_most = WF_WIRE_VERSION;
         body.cluster = "demo";
@@ -377,12 +376,7 @@ static void hellos_of_strangers_take_no_place(void **state)
         body.index = (uint32_t)i;
         body.peer_role = WF_ROLE_PS;
         body.release = "x";
-        assert_int_equal(wf_msg_new(&pool, WF_HELLO, &m, NULL), WF_OK);
-        m->head.incarnation = 1000 + i;
-        m->head.sequence = 7;
-        assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
-        assert_int_equal(t->ops->send(t, &to, m, NULL), WF_OK);
-        wf_msg_free(&pool, &m);
+        wf_stranger_send(&stranger, WF_HELLO, 1000 + i, 7, &body.base);
     }
     turn(w, 300);
     assert_null(wf_net_peer_at(w->net, 2)); /* the master and one worker */
@@ -390,8 +384,7 @@ static void hellos_of_strangers_take_no_place(void **state)
     send_list(&w->workers[0]);
     turn(w, 20);
     assert_int_equal(count(&w->workers[0], WF_LIST_OK), 1);
-    t->ops->close(t, 0);
-    wf_msg_pool_close(&pool);
+    wf_stranger_close(&stranger);
 }
 
 static void a_worker_that_a_view_removes_leaves_at_once(void **state)
@@ -433,11 +426,9 @@ static void a_view_of_many_members_is_taken_in_time_that_grows_with_their_number
 static void what_a_worker_has_not_taken_is_bounded_and_follows_when_it_takes(void **state)
 {
     world *w = *state;
-    player *p = &w->workers[0];
+    player *p = begin_with_worker(w);
     uint64_t bytes = 0;
 
-    set_up_job(w, (uint64_t[]){11}, 1);
-    enter(w, 0, 0, 11);
     send_list(p);
     turn(w, 20);
     forget(p);
@@ -462,23 +453,16 @@ static void what_a_worker_has_not_taken_is_bounded_and_follows_when_it_takes(voi
 static void a_malformed_push_costs_its_sender_that_push_and_nobody_the_job(void **state)
 {
     world *w = *state;
-    player *p = &w->workers[0];
-    wf_msg *m;
+    player *p = begin_with_worker(w);
 
-    set_up_job(w, (uint64_t[]){11}, 1);
-    enter(w, 0, 0, 11);
     send_list(p);
-    m = push_message(p, 1, 99, ELEMENTS * sizeof(float)); /* no such slice */
-    send_data(p, &m);
-    m = push_message(p, 1, 3, 8); /* not of its size */
-    send_data(p, &m);
-    m = push_message(p, 0, 3, ELEMENTS * sizeof(float)); /* no such step */
-    send_data(p, &m);
+    push(p, 1, 99, ELEMENTS * sizeof(float)); /* no such slice */
+    push(p, 1, 3, 8);                         /* not of its size */
+    push(p, 0, 3, ELEMENTS * sizeof(float));  /* no such step */
     turn(w, 100);
     assert_int_equal(count(&w->master, WF_FAULT), 0);
     assert_int_equal(count(p, WF_PUSH_OK), 0);
-    m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
-    send_data(p, &m);
+    push(p, 1, 3, ELEMENTS * sizeof(float));
     turn(w, 100);
     assert_int_equal(count(p, WF_PUSH_OK), 1);
     assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
@@ -487,16 +471,11 @@ static void a_malformed_push_costs_its_sender_that_push_and_nobody_the_job(void 
 static void a_push_that_comes_again_is_acknowledged_and_not_applied(void **state)
 {
     world *w = *state;
-    player *p = &w->workers[0];
-    wf_msg *m;
+    player *p = begin_with_worker(w);
 
-    set_up_job(w, (uint64_t[]){11}, 1);
-    enter(w, 0, 0, 11);
     send_list(p);
-    for (int i = 0; i < 2; i++) { /* two messages for the link, one push for the ps */
-        m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
-        send_data(p, &m);
-    }
+    for (int i = 0; i < 2; i++) /* two messages for the link, one push for the ps */
+        push(p, 1, 3, ELEMENTS * sizeof(float));
     turn(w, 100);
     assert_int_equal(count(p, WF_PUSH_OK), 2);
     assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
@@ -530,17 +509,13 @@ static void flip(void *arg, const wf_packet *packet)
 static void a_flipped_byte_is_found_before_it_is_acknowledged_and_sent_again(void **state)
 {
     world *w = *state;
-    player *p = &w->workers[0];
+    player *p = begin_with_worker(w);
     flipper f = {.w = w, .kind = WF_PUSH, .times = 1};
-    wf_msg *m;
 
-    set_up_job(w, (uint64_t[]){11}, 1);
-    enter(w, 0, 0, 11);
     send_list(p);
     turn(w, 20);
     wf_mem_set_carrier(w->nets.mem, flip, &f);
-    m = push_message(p, 1, 3, ELEMENTS * sizeof(float));
-    send_data(p, &m);
+    push(p, 1, 3, ELEMENTS * sizeof(float));
     turn(w, 1000);
     assert_int_equal(f.times, 0);
     assert_int_equal(wf_net_bad(w->net, WF_BAD_PAYLOAD), 1);
