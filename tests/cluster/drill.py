@@ -2,17 +2,18 @@
 """What the drills share: a ledger job that trains while something is done to its processes, and the
 count of its records at the end.
 
-    with drill.Job(cluster, seed) as job:
-        job.begin()
-        ...disturb the cluster...
-        job.moves_again("the stop of ps/0", seconds=3)
-        job.finish()
+    job = drill.Job(cluster, seed)
+    job.begin()
+    ...disturb the cluster...
+    job.moves_again("the stop of ps/0", seconds=3)
+    job.finish()
 
 The job has more epochs than it will ever train. finish() stops it with a checkpoint and recovers it
 with an epoch or two to go, so that it ends done, whenever that is; then the weights say how often each
 record was trained.
 """
 import re
+import sys
 import time
 
 from weftlib import check, needs, until
@@ -24,6 +25,28 @@ RECORDS, SPLIT, BATCH = 2048, 64, 4
 # A worker has a split in hand and the next one ahead of it.
 SPLITS_IN_HAND = 2
 ENDLESS = 100_000
+
+
+def seeds_of(words):
+    """The seeds that are meant by words as 7 and 1-200."""
+    for word in words:
+        first, _, last = word.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def run_seeds(drill_seed, words, options=""):
+    """Runs a drill with each seed and ends the process. `options`: what stands behind the seeds on the
+    command line, for the commands that run again what failed."""
+    failed = []
+    for seed in seeds_of(words):
+        try:
+            drill_seed(seed)
+        except AssertionError as why:
+            failed.append(seed)
+            print(f"FAIL seed {seed}: {why}", flush=True)
+    for seed in failed:
+        print(f"again: {sys.argv[0]} {sys.argv[1]} {seed}{options}")
+    sys.exit(1 if failed else 0)
 
 
 class Job:

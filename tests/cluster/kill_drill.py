@@ -22,15 +22,14 @@ import time
 from weftlib import Cluster, check, needs, until
 
 needs("numpy", "onnx")
+import drill  # noqa: E402
 import ledger  # noqa: E402
+from drill import RECORDS, SPLIT, SPLITS_IN_HAND  # noqa: E402
 
-RECORDS, SPLIT = 2048, 64
 MOVES_WITHIN_S = 5
-# A worker has a split in hand and the next one ahead of it.
-SPLITS_IN_HAND = 2
 
 
-class Drill:
+class Run:
     def __init__(self, cluster, seed):
         self.c, self.seed, self.luck = cluster, seed, random.Random(seed)
         self.epochs = 70
@@ -105,28 +104,15 @@ class Drill:
         return twice
 
 
-def drill(weft, seed):
+def drill_seed(weft, seed):
     with Cluster(weft, transport="tcp" if seed % 2 else "ipc") as c:
-        d = Drill(c, seed)
+        run = Run(c, seed)
         began = time.monotonic()
-        d.run()
-        twice = d.count()
-        stood = ", ".join(f"{task} {s:.2f} s" for task, s in d.stood_still)
+        run.run()
+        twice = run.count()
+        stood = ", ".join(f"{task} {s:.2f} s" for task, s in run.stood_still)
         print(f"ok   seed {seed}  {time.monotonic() - began:.1f} s  trains on after {stood}; "
               f"{twice} records trained again", flush=True)
 
 
-def main():
-    failed = []
-    for seed in [int(word) for word in sys.argv[2:]]:
-        try:
-            drill(sys.argv[1], seed)
-        except AssertionError as why:
-            failed.append(seed)
-            print(f"FAIL seed {seed}: {why}", flush=True)
-    for seed in failed:
-        print(f"again: {sys.argv[0]} {sys.argv[1]} {seed}")
-    sys.exit(1 if failed else 0)
-
-
-main()
+drill.run_seeds(lambda seed: drill_seed(sys.argv[1], seed), sys.argv[2:])

@@ -15,7 +15,6 @@ It must hold:
 """
 import argparse
 import random
-import sys
 import time
 
 from weftlib import needs
@@ -38,7 +37,7 @@ class Run:
     def run(self, faults):
         self.job.begin()
         for i in range(faults):
-            time.sleep(self.luck.uniform(0, 0.2))
+            time.sleep(self.luck.uniform(0, 0.2))  # the seed chooses the moment
             what, ended = self.disturber.disturb()
             self.job.moves_again(f"fault {i + 1}, {what}", MOVES_WITHIN_S, everyone=True, since=ended)
         return self.job.finish()
@@ -54,12 +53,6 @@ def drill_seed(weft, seed, faults, kinds):
               f"{worst[1]:.2f} s after {worst[0]}; {again} records trained again", flush=True)
 
 
-def seeds_of(words):
-    for word in words:
-        first, _, last = word.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("weft")
@@ -67,16 +60,8 @@ def main():
     options.add_argument("--faults", type=int, default=8)
     options.add_argument("--only", default=",".join(KINDS))
     words = options.parse_args()
-    failed = []
-    for seed in seeds_of(words.seeds):
-        try:
-            drill_seed(words.weft, seed, words.faults, words.only.split(","))
-        except AssertionError as why:
-            failed.append(seed)
-            print(f"FAIL seed {seed}: {why}", flush=True)
-    for seed in failed:
-        print(f"again: {sys.argv[0]} {words.weft} {seed} --faults {words.faults}")
-    sys.exit(1 if failed else 0)
+    drill.run_seeds(lambda seed: drill_seed(words.weft, seed, words.faults, words.only.split(",")),
+                    words.seeds, f" --faults {words.faults} --only {words.only}")
 
 
 main()

@@ -40,7 +40,7 @@ def drill_seed(weft, seed):
         for what in order:
             pid = supervisor if what == "supervisor" else c.pid(what)
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(STOP_S)
+            time.sleep(STOP_S)  # the fault itself
             os.kill(pid, signal.SIGCONT)
             job.moves_again(f"the stop of {what}", MOVES_WITHIN_S, everyone=True)
         check(c.supervisor() == supervisor, "there is another supervisor")
@@ -50,17 +50,4 @@ def drill_seed(weft, seed):
         print(f"ok   seed {seed}  {job.report()}; {again} records trained again", flush=True)
 
 
-def main():
-    failed = []
-    for seed in [int(word) for word in sys.argv[2:]]:
-        try:
-            drill_seed(sys.argv[1], seed)
-        except AssertionError as why:
-            failed.append(seed)
-            print(f"FAIL seed {seed}: {why}", flush=True)
-    for seed in failed:
-        print(f"again: {sys.argv[0]} {sys.argv[1]} {seed}")
-    sys.exit(1 if failed else 0)
-
-
-main()
+drill.run_seeds(lambda seed: drill_seed(sys.argv[1], seed), sys.argv[2:])
