@@ -193,10 +193,13 @@ class Cluster:
 
     def bare(self, *args, timeout=DEADLINE_S):
         """Runs weft with just these words, in the cluster's folder."""
-        done = subprocess.run([self.weft, *args], cwd=self.folder, env=self.env,
-                              timeout=timeout * SLOWER,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, check=False)
+        try:
+            done = subprocess.run([self.weft, *args], cwd=self.folder, env=self.env,
+                                  timeout=timeout * SLOWER,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"weft {' '.join(args)} does not end: {late}") from late
         return Result(done.returncode, done.stdout, done.stderr)
 
     def run(self, *args, timeout=DEADLINE_S):
