@@ -126,7 +126,7 @@ def rate(c, seconds=1.2):
     first, began = next_step(c, next_step(c, 0)[0])
     step, now = first, began
     while now - began < seconds:
-        time.sleep(0.1)
+        time.sleep(0.1)  # a pace: looking takes processor time from what is measured
         step, now = next_step(c, step)
     return (step - first) / (now - began)
 
@@ -265,7 +265,8 @@ def hellos_of_strangers(siege):
         for thread in threads:
             thread.join()
     siege.check_rate(during, 0.1, "hellos without end on each port")
-    check(min(counted) >= LEAST_HELLOS, f"only {counted} hellos were sent")
+    check(len(counted) == len(threads) and min(counted) >= LEAST_HELLOS,
+          f"only {counted} hellos were sent")
     siege.check_unharmed(256 << 20)
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-from weftlib import SKIP, Cluster, check, needs, until
+from weftlib import Cluster, check, needs, skip, until
 
 needs("numpy", "onnx")
 import drill  # noqa: E402
@@ -74,8 +74,7 @@ def every_action_at(weft, name):
 def main():
     weft, names, failed = os.path.abspath(sys.argv[1]), sys.argv[2:], 0
     if not are_built_in(weft):
-        print("skipped: this build has no failpoints; make one with -Dfailpoints=true")
-        sys.exit(SKIP)
+        skip("this build has no failpoints; make one with -Dfailpoints=true")
     names = names or names_in_sources()
     check(names, "no failpoint is in the sources")
     for name in names:

@@ -8,15 +8,14 @@ process lives, and its signs of life are regular.
 """
 import ctypes
 import os
-import sys
 
-from weftlib import SKIP, Cluster, check, main, needs, until
+from weftlib import Cluster, check, main, needs, skip, until
 
 needs("numpy")
 import numpy as np  # noqa: E402
 import small  # noqa: E402
 
-SEIZE, INTERRUPT, CONT, DETACH = 0x4206, 0x4207, 7, 17
+SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
 WALL = 0x40000000
 STUCK = "dead_ms: 1000\nheartbeat_ms: 200\nstuck_ms: 3000"
 libc = ctypes.CDLL(None, use_errno=True)
@@ -31,8 +30,7 @@ class Stopped:
 
     def __enter__(self):
         if libc.ptrace(SEIZE, self.thread, None, None) != 0:
-            print(f"skipped: ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
-            sys.exit(SKIP)
+            skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
         libc.ptrace(INTERRUPT, self.thread, None, None)
         os.waitpid(self.thread, WALL)
         return self
@@ -79,7 +77,7 @@ def a_stuck_ps_is_named_by_those_who_wait_for_it(weft):
             check("waits" in c.must("status").out and "for ps/1" in c.must("status").out, "weft status")
             until(lambda: "wait.long" in c.logs() and "for=ps/1" in c.logs(), "a line in the log", 20)
         before = c.job("small")["step"]
-        c.until_job("small", lambda j: j["step"] > before + 100, "trains on", )
+        c.until_job("small", lambda j: j["step"] > before + 100, "trains on")
         check(c.job("small")["generation"] == 1, "nobody was given up")
         c.must("stop", "small")
 
