@@ -40,7 +40,7 @@ class Disturber:
         os.kill(pid, SIGNALS[kind])
         if kind == "stop":
             seconds = self.luck.uniform(0.2, 1.5)
-            time.sleep(seconds)
+            time.sleep(seconds)  # the fault itself
             os.kill(pid, signal.SIGCONT)
         else:
             self.deaths.append((task, time.monotonic()))

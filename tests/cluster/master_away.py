@@ -25,12 +25,11 @@ def nobody_is_given_up_for_the_masters_absence(weft):
         c.until_job("ledger", lambda j: j["step"] > 100, "it trains")
         pids = {task: c.pid(task) for task in c.tasks()}
         os.kill(pids["master"], signal.SIGSTOP)
-        time.sleep(STOPPED_S)
+        time.sleep(STOPPED_S)  # the fault itself
         os.kill(pids["master"], signal.SIGCONT)
         before = until(lambda: c.job("ledger"), "an answer of the master")["step"]
         c.until_job("ledger", lambda j: j["step"] > before + 100, "it trains on")
-        began = time.monotonic()
-        until(lambda: time.monotonic() > began + STOPPED_S, "the time after which who is silent goes")
+        time.sleep(STOPPED_S)  # nothing is waited for: whom the master held for silent would go now
         assert {task: c.pid(task) for task in c.tasks()} == pids
         assert "member.lost" not in c.logs(), c.logs()
         job = c.job("ledger")

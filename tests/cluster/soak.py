@@ -80,7 +80,7 @@ class Watch:
 def disturb_until(end, job, disturber, pause):
     n = 0
     while time.monotonic() < end:
-        time.sleep(disturber.luck.uniform(0, 2 * pause))
+        time.sleep(disturber.luck.uniform(0, 2 * pause))  # the pace that was asked for
         what, ended = disturber.disturb()
         n += 1
         job.moves_again(f"fault {n}, {what}", MOVES_WITHIN_S, everyone=True, since=ended)

@@ -152,7 +152,7 @@ def a_port_in_use_names_its_process(c):
 
 
 def a_task_that_never_comes_is_named(c):
-    c.replace("weft-ps", "#!/bin/sh\nexec sleep 60\n")
+    c.replace("weft-ps", "#!/bin/sh\nexec sleep 60\n")  # lives, and never listens
     c.run("up", "--timeout", "1", code=1, says="still missing: ps/0 at tcp://")
     c.run("down")
     c.replace("weft-ps", "#!/bin/sh\nexit 2\n")
