@@ -9,23 +9,10 @@ import subprocess
 import sys
 import tempfile
 
+import unrun
+from unrun import JOB
+
 WEFT, CKPT_TOOL = map(os.path.abspath, sys.argv[1:3])
-JOB = """job: small
-model:
-  input: {x: [6]}
-  layers:
-    - dense: {units: 4}
-loss: mse
-data: {format: npy, train: {x: x.npy, y: y.npy}}
-batch: 2
-optimizer: adam
-"""
-CLUSTER = """master: {address: ipc://run/m}
-ps: [{address: ipc://run/p}]
-workers: [{address: ipc://run/w}]
-state_dir: state
-checkpoint_dir: ckpt
-"""
 
 
 def weft(*words, code=0, says="", cwd=None):
@@ -77,9 +64,7 @@ def check_stages(folder):
 
 
 def check_checkpoints(folder):
-    digest = re.search(r"graph ([0-9a-f]{16})", weft("graph", str(folder / "job.yaml"))).group(1)
-    for step in ("100", "200"):
-        subprocess.run([CKPT_TOOL, "make", folder / "ckpt", "small", digest, step], check=True)
+    unrun.make_checkpoints(CKPT_TOOL, folder, weft("graph", str(folder / "job.yaml")), 100, 200)
     listed = weft("ckpt", "ls", "small", cwd=folder).splitlines()
     assert len(listed) == 3 and listed[1].startswith("step-00000200"), listed
     entries = json.loads(weft("ckpt", "ls", "small", "--json", cwd=folder))
@@ -146,8 +131,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         os.environ.pop("WEFT_FAILPOINTS", None)
-        (folder / "job.yaml").write_text(JOB)
-        (folder / "cluster.yaml").write_text(CLUSTER)
+        unrun.write(folder)
         check_words()
         check_bad_files(folder)
         check_stages(folder)

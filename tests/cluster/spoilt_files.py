@@ -14,25 +14,10 @@ import subprocess
 import sys
 import tempfile
 
+import unrun
 from weftlib import SLOWER, Cluster, check, main, needs, one_sentence
 
 CKPT_TOOL = os.path.abspath(sys.argv.pop(2))
-CLUSTER = """master: {address: ipc://run/m}
-ps: [{address: ipc://run/p}]
-workers: [{address: ipc://run/w}]
-state_dir: state
-checkpoint_dir: ckpt
-"""
-JOB = """job: small
-model:
-  input: {x: [6]}
-  layers:
-    - dense: {units: 4}
-loss: mse
-data: {format: npy, train: {x: x.npy, y: y.npy}}
-batch: 2
-optimizer: adam
-"""
 
 
 class Folder:
@@ -43,13 +28,8 @@ class Folder:
 
     def __enter__(self):
         self.path = tempfile.mkdtemp(prefix="weft-")
-        for name, text in (("cluster.yaml", CLUSTER), ("job.yaml", JOB)):
-            with open(self.at(name), "w", encoding="utf-8") as f:
-                f.write(text)
-        shown = self.run("graph", "job.yaml")[1]
-        digest = re.search(r"graph ([0-9a-f]{16})", shown).group(1)
-        for step in ("100", "200", "300"):
-            subprocess.run([CKPT_TOOL, "make", self.at("ckpt"), "small", digest, step], check=True)
+        unrun.write(self.path)
+        unrun.make_checkpoints(CKPT_TOOL, self.path, self.run("graph", "job.yaml")[1], 100, 200, 300)
         return self
 
     def __exit__(self, *rest):
@@ -176,7 +156,7 @@ def damage_is_described(weft):
         shutil.copy(f.step(300, shard), f.at("w.safetensors"))
         with open(f.at("w.safetensors"), "rb") as file:
             good = file.read()
-        job = JOB + "weights: w.safetensors\n"
+        job = unrun.JOB + "weights: w.safetensors\n"
         with open(f.at("w.yaml"), "w", encoding="utf-8") as file:
             file.write(job)
         for spoil, says in [
