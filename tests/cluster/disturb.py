@@ -5,8 +5,8 @@ import os
 import signal
 import time
 
-from proxied import FAULTS
 from weftlib import check, until
+from proxy import FAULTS  # tests/kit, where weftlib looks too
 
 # Twice as often what weft itself has to find out: nobody tells it of these.
 KINDS = [*FAULTS, "half_open", "flip_payload", "kill", "term", "stop"]

@@ -6,14 +6,9 @@ which others stand with the proxy's ports: ps and workers find the master there,
 there, for their addresses travel from the master's file. The supervisor starts the programs beside
 `weft`; here they are scripts that put the task's own file in the place of cluster.yaml.
 """
-import os
-import sys
-
 import scripts
 from weftlib import Cluster, check
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kit"))
-from proxy import FAULTS, Proxy  # noqa: E402,F401
+from proxy import Proxy  # tests/kit, where weftlib looks too
 
 SCRIPT = """shift 2
 exec "{program}" --cluster "{folder}/seen-by-{role}-$task.yaml" "$@"

@@ -9,15 +9,14 @@ common/wire/header.h, right or not.
 import socket
 import struct
 
-MASTER, PS, WORKER, CLIENT = 1, 2, 3, 4
+import weftlib  # noqa: F401  (looks in tests/kit too)
+from zmtp import (CLIENT, COMMAND, FIELDS, GREETING_BYTES, HEADER, HEADER_BYTES,  # noqa: F401
+                  HELLO_KIND, INDEX_FIELD, LONG, MASTER, MORE, PS, ROLE_FIELD, WORKER)
+
 # Kinds, as in common/wire/grammar.h.
-HELLO_KIND, WELCOME_KIND, REFUSE_KIND, RESET_KIND, PING_KIND = 1, 2, 3, 4, 5
+WELCOME_KIND, REFUSE_KIND, RESET_KIND = 2, 3, 4
 REGISTER_KIND, FAULT_KIND, PUSH_KIND, DIED_KIND = 16, 24, 67, 82
-HEADER = "<IBBHIIQQQIHHIIII"
-FIELDS = ("magic", "version", "flags", "kind", "view", "map", "incarnation", "sequence", "ack", "request",
-          "job", "generation", "step", "cut", "control_bytes", "crc")
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-HEADER_BYTES = 64
 
 
 def crc_of_byte(crc):
@@ -48,14 +47,14 @@ def header(kind=1, control=b"", claim=None, **words):
 
 def frame(body, more=False, size=None):
     """A ZMTP frame; `size` is what it claims."""
-    return bytes([2 | more]) + struct.pack(">Q", len(body) if size is None else size) + body
+    return bytes([LONG | more]) + struct.pack(">Q", len(body) if size is None else size) + body
 
 
 def ready(kind):
     body = b"\x05READY"
     for name, value in ((b"Socket-Type", kind), (b"Identity", b"")):
         body += bytes([len(name)]) + name + struct.pack(">I", len(value)) + value
-    return bytes([4, len(body)]) + body
+    return bytes([COMMAND, len(body)]) + body
 
 
 HELLO = GREETING + ready(b"DEALER")
@@ -82,7 +81,7 @@ def body(*fields):
 
 def hello(role, index, to_role, to_index=0, cluster="test", pid=4242):
     """What a hello says (control.proto)."""
-    return body((1, 1), (2, 1), (3, cluster), (4, role), (5, index), (6, pid), (7, to_role),
+    return body((1, 1), (2, 1), (3, cluster), (ROLE_FIELD, role), (INDEX_FIELD, index), (6, pid), (7, to_role),
                 (8, to_index), (9, "x"))
 
 
@@ -100,7 +99,7 @@ class Speaker:
     def __init__(self, port, seconds=20):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
         self.socket.sendall(HELLO)
-        self._take(64)
+        self._take(GREETING_BYTES)
         self._frame()  # READY
 
     def close(self):
@@ -117,7 +116,7 @@ class Speaker:
 
     def _frame(self):
         flags = self._take(1)[0]
-        size = struct.unpack(">Q", self._take(8))[0] if flags & 2 else self._take(1)[0]
+        size = struct.unpack(">Q", self._take(8))[0] if flags & LONG else self._take(1)[0]
         return flags, self._take(size)
 
     def say(self, kind, control=b"", frames=(), **words):
@@ -130,10 +129,10 @@ class Speaker:
         """The next message of one of these kinds: its header's fields and its control bytes."""
         while True:
             flags, data = self._frame()
-            if flags & 4:
-                continue  # a command of ZeroMQ's
+            if flags & COMMAND:
+                continue
             fields = dict(zip(FIELDS, struct.unpack(HEADER, data[:HEADER_BYTES])))
-            while flags & 1:
+            while flags & MORE:
                 flags, _ = self._frame()
             if fields["kind"] in kinds:
                 return fields, data[HEADER_BYTES:]

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "kit"))
 SKIP = 77
 running = False  # a test, and not the head of its file
 DEADLINE_S = 60
@@ -49,8 +51,7 @@ def skip(why):
 
 def shared(*parts):
     """A path in the folder of reference models and data; ends the test as skipped without it."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    root = os.environ.get("WEFT_SHARED", os.path.join(here, "..", "..", "..", "shared"))
+    root = os.environ.get("WEFT_SHARED", os.path.join(HERE, "..", "..", "..", "shared"))
     path = os.path.abspath(os.path.join(root, *parts))
     if not os.path.exists(path):
         skip(f"there is no {path}; set WEFT_SHARED to the folder of reference data")

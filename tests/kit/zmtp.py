@@ -3,15 +3,20 @@
 pass: where frames begin, which frame of its message each one is, and a bit of one of them changed.
 
 A message of weft is a first frame of 64 header bytes with control bytes behind them, and payload
-frames. Commands (READY, PING) are passed on as they are.
+frames. Commands (READY, PING) are passed on as they are. The constants are for every speaker.
 """
 import struct
 
 GREETING_BYTES, HEADER_BYTES = 64, 64
-MORE, LONG, COMMAND = 1, 2, 4
-# Of Weft's Hello (common/wire/control.proto): the kind of the message, and two field numbers.
-HELLO, ROLE_FIELD, INDEX_FIELD = 1, 4, 5
-ROLES = {1: "master", 2: "ps", 3: "worker", 4: "client"}
+MORE, LONG, COMMAND = 1, 2, 4  # flags of a frame
+# A weft message's first frame begins with this, and its fields have these names (common/wire/header.h).
+HEADER = "<IBBHIIQQQIHHIIII"
+FIELDS = ("magic", "version", "flags", "kind", "view", "map", "incarnation", "sequence", "ack", "request",
+          "job", "generation", "step", "cut", "control_bytes", "crc")
+# The kind of a hello (grammar.h), the numbers of two of its fields and of roles (control.proto).
+HELLO_KIND, ROLE_FIELD, INDEX_FIELD = 1, 4, 5
+MASTER, PS, WORKER, CLIENT = 1, 2, 3, 4
+ROLES = {MASTER: "master", PS: "ps", WORKER: "worker", CLIENT: "client"}
 
 
 def varint(data, at):
@@ -132,6 +137,6 @@ class Reader:
         self.begin += data
         if len(self.begin) < self.size:
             return
-        if len(self.begin) >= HEADER_BYTES and self.begin[6:8] == struct.pack("<H", HELLO):
+        if len(self.begin) >= HEADER_BYTES and self.begin[6:8] == struct.pack("<H", HELLO_KIND):
             self.on_hello(hello_task(self.begin[HEADER_BYTES:]))
             self.on_hello = None
