@@ -122,6 +122,8 @@ class Link:
         else:
             self.write(side, self.early)
             self.early = b""
+            if self.dead:  # the dialler has closed before this one was there
+                side.transport.close()
 
     async def _dial(self):
         try:
@@ -307,7 +309,8 @@ class Proxy:
         reader.flip(part, luck)
 
         def give_up():
-            reader.armed = None
+            if not fault.ended_at:  # what is armed by now may be the next fault's
+                reader.armed = reader.flip_at = None
             fault.end()
         self.loop.call_later(seconds, give_up)
         return fault

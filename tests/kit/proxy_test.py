@@ -48,7 +48,8 @@ class Server:
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.accepted = []
+        self.accepted, self.ended = [], 0
+        self.lock = threading.Lock()
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -58,13 +59,16 @@ class Server:
             self.accepted.append(s)
             threading.Thread(target=self.echo, args=[s], daemon=True).start()
 
-    @staticmethod
-    def echo(s):
+    def echo(self, s):
         try:
             while data := s.recv(1000):
                 s.sendall(data)
+        except TimeoutError:
+            return
         except OSError:
             pass
+        with self.lock:
+            self.ended += 1
 
 
 def connect(proxy, port, said=b"hello"):
@@ -83,6 +87,23 @@ def is_reset(s):
         return True
     except socket.timeout:
         return False
+
+
+def who_leaves_at_once_leaves_no_connection_behind():
+    server, proxy = Server(), Proxy()
+    port = proxy.route("echo/0", *server.listener.getsockname())
+    for _ in range(50):
+        s = socket.create_connection(("127.0.0.1", port), timeout=5)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    s, _ = connect(proxy, port, b"last")
+    s.close()
+    end = time.monotonic() + 5
+    while server.ended < len(server.accepted) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert server.ended == len(server.accepted) > 1, (server.ended, len(server.accepted))
+    assert not proxy.links
+    proxy.close()
 
 
 def faults_do_what_they_are_called():
@@ -125,5 +146,6 @@ def faults_do_what_they_are_called():
 
 
 a_flip_changes_one_bit_of_the_part_that_was_named()
+who_leaves_at_once_leaves_no_connection_behind()
 faults_do_what_they_are_called()
 print("the proxy breaks what it is told to, and nothing else")
