@@ -2,7 +2,6 @@
 /* tests/unit/master_disk.c - a disk that fails: each call in turn, under the journal and under
  * checkpoints. Nothing is acknowledged that is not on disk; what was refused is as it was; and with
  * the disk mended all goes on. */
-#include "ckpt_make.h"
 #include "master_stage.h"
 
 #include <errno.h>
@@ -196,42 +195,6 @@ static void a_full_disk_delays_the_first_values_and_says_so(void **state)
     assert_true(waited > 5);
 }
 
-/* A checkpoint that has stepped aside for one that never came, and that one's folder. */
-static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
-{
-    static const char left[] = "/ckpt/one/.tmp-g1-c9-0000000000000abc";
-    stage *s = *state;
-    wf_disk *disk = wf_memdisk_disk(s->disk);
-    wf_arena *arena = wf_arena_new(0);
-    const char *const *names = NULL;
-    wf_disk_file *f = NULL;
-    size_t n = 0, size;
-
-    s->model.epochs = 5;
-    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/one", NULL), WF_OK);
-    assert_int_equal(
-        make_ckpt(disk, "/ckpt", "one", "ledger", (wf_cut_id){1, 1, 0xabc}, 100, 3, NULL), WF_OK);
-    assert_int_equal(
-        wf_disk_rename(disk, "/ckpt/one/step-00000100", "/ckpt/one/.old-step-00000100", NULL),
-        WF_OK);
-    assert_int_equal(wf_disk_make_dir(disk, left, NULL), WF_OK);
-    assert_int_equal(
-        wf_disk_open(disk, "/ckpt/one/.tmp-g1-c9-0000000000000abc/shard", WF_DISK_CREATE, &f, NULL),
-        WF_OK);
-    assert_int_equal(wf_disk_close(&f, NULL), WF_OK);
-    stage_cast(s);
-    stage_submit(s, "one", "ledger");
-    for (int i = 0; i < 20 && !s->players[0].heard[WF_SETUP]; i++)
-        stage_turn(s, 20);
-    stage_job_says(s, "one", "events", "generation 1 begins from step 100");
-    /* The checkpoint has no frozen variables: the ps take them from here. */
-    assert_non_null(wf_memdisk_bytes(s->disk, "/ckpt/one/initial.safetensors", &size));
-    assert_int_equal(wf_disk_list(disk, "/ckpt/one", arena, &names, &n, NULL), WF_OK);
-    for (size_t i = 0; i < n; i++)
-        assert_int_not_equal(names[i][0], '.');
-    wf_arena_free(&arena);
-}
-
 static void a_checkpoint_that_fails_costs_that_one_only(void **state)
 {
     Weft__Ask recover = stage_ask_of("recover", "one");
@@ -278,7 +241,6 @@ int main(void)
         cmocka_unit_test(a_recover_is_on_disk_or_was_not_acknowledged),
         cmocka_unit_test(a_job_outlives_any_call_that_fails),
         cmocka_unit_test(a_full_disk_delays_the_first_values_and_says_so),
-        STAGED(what_a_crash_left_is_tidied_before_a_generation_begins),
         STAGED(a_checkpoint_that_fails_costs_that_one_only),
         STAGED(an_evaluation_that_fails_is_said_and_training_goes_on),
     };

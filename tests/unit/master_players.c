@@ -16,7 +16,8 @@ stage_player *stage_enter(stage *s, wf_role role, uint32_t index, uint64_t incar
     wf_net_conf conf;
 
     assert_true(s->n_players <= STAGE_PLAYERS);
-    *p = (stage_player){.task = {role, index}, .incarnation = incarnation};
+    *p = (stage_player){
+        .task = {role, index}, .incarnation = incarnation, .records = s->model.records};
     p->split.id = UINT64_MAX;
     conf = stage_net_conf(s, p->task, incarnation);
     p->net = wf_memnet_new(&conf);
@@ -112,7 +113,7 @@ static void register_held(stage_player *p)
     body.generation = p->generation;
     body.view = p->view;
     body.ready = p->job_name[0] && p->ready.status == WF_OK;
-    body.train_records = STAGE_RECORDS;
+    body.train_records = p->records;
     body.eval_records = 8;
     if (p->split.id != UINT64_MAX && p->split.next < p->split.end) {
         body.open = list;
@@ -134,10 +135,11 @@ static void on_begin(stage_player *p, const wf_msg *m)
     p->generation = m->head.generation;
     p->view = m->head.view;
     p->split.id = UINT64_MAX;
+    p->dealt = 0;
     keep_name(p, m);
     body.status = p->ready.status;
     body.what = p->ready.status ? (char *)p->ready.what : body.what;
-    body.train_records = STAGE_RECORDS;
+    body.train_records = p->records;
     body.eval_records = 8;
     if (p->task.role == WF_ROLE_PS) {
         wf_msg *ok = stage_message(p, WF_SETUP_OK);
@@ -159,6 +161,7 @@ static void on_split(stage_player *p, const wf_msg *m)
 
     assert_int_equal(wf_control_get(m, &weft__split__descriptor, &split, NULL), WF_OK);
     p->split = *split;
+    p->dealt++;
     wf_control_free(&split);
     if (p->lazy)
         return;
@@ -228,6 +231,15 @@ static void on_view(stage_player *p, const wf_msg *m)
     stage_send(p, &ok);
 }
 
+static void on_tune(stage_player *p, const wf_msg *m)
+{
+    Weft__Tune *body = NULL;
+
+    assert_int_equal(wf_control_get(m, &weft__tune__descriptor, &body, NULL), WF_OK);
+    stage_say(p, WF_TUNE_OK, &body->base);
+    wf_control_free(&body);
+}
+
 static void on_answer(stage_player *p, const wf_msg *m)
 {
     Weft__Answer *body = NULL;
@@ -260,6 +272,9 @@ static void on_message(stage_player *p, const wf_msg *m)
         break;
     case WF_EVAL:
         on_eval(p, m);
+        break;
+    case WF_TUNE:
+        on_tune(p, m);
         break;
     case WF_CUT_OPEN:
         if (!p->lazy)

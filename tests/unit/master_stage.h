@@ -24,7 +24,7 @@ typedef struct stage_answer {
 
 typedef struct stage_player {
     wf_task task;
-    uint64_t incarnation;
+    uint64_t incarnation, records; /* of its data */
     wf_net *net;
     wf_peer *to_master;
     bool silent; /* answers nothing but the hello */
@@ -38,6 +38,7 @@ typedef struct stage_player {
     char job_name[65]; /* "": none */
     uint64_t job_id;
     Weft__Split split;           /* id UINT64_MAX: none; a lazy one keeps it */
+    uint32_t dealt;              /* splits, of this generation */
     uint32_t heard[STAGE_KINDS]; /* messages, by kind */
     uint32_t dismissed_how;
     uint32_t view_since, view_members, view_left; /* of the last view that a ps was told */

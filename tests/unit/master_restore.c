@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/master_restore.c - what a generation begins from, and what it makes of that. */
+#include "ckpt_make.h"
+#include "master_stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* A checkpoint that has stepped aside for one that never came, and that one's folder. */
+static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
+{
+    static const char left[] = "/ckpt/one/.tmp-g1-c9-0000000000000abc";
+    stage *s = *state;
+    wf_disk *disk = wf_memdisk_disk(s->disk);
+    wf_arena *arena = wf_arena_new(0);
+    const char *const *names = NULL;
+    wf_disk_file *f = NULL;
+    size_t n = 0, size;
+
+    s->model.epochs = 5;
+    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/one", NULL), WF_OK);
+    assert_int_equal(
+        make_ckpt(disk, "/ckpt", "one", "ledger", (wf_cut_id){1, 1, 0xabc}, 100, 3, NULL), WF_OK);
+    assert_int_equal(
+        wf_disk_rename(disk, "/ckpt/one/step-00000100", "/ckpt/one/.old-step-00000100", NULL),
+        WF_OK);
+    assert_int_equal(wf_disk_make_dir(disk, left, NULL), WF_OK);
+    assert_int_equal(
+        wf_disk_open(disk, "/ckpt/one/.tmp-g1-c9-0000000000000abc/shard", WF_DISK_CREATE, &f, NULL),
+        WF_OK);
+    assert_int_equal(wf_disk_close(&f, NULL), WF_OK);
+    stage_cast(s);
+    stage_submit(s, "one", "ledger");
+    for (int i = 0; i < 20 && !s->players[0].heard[WF_SETUP]; i++)
+        stage_turn(s, 20);
+    stage_job_says(s, "one", "events", "generation 1 begins from step 100");
+    /* The checkpoint has no frozen variables: the ps take them from here. */
+    assert_non_null(wf_memdisk_bytes(s->disk, "/ckpt/one/initial.safetensors", &size));
+    assert_int_equal(wf_disk_list(disk, "/ckpt/one", arena, &names, &n, NULL), WF_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_int_not_equal(names[i][0], '.');
+    wf_arena_free(&arena);
+}
+
+/* The best checkpoint was saved again by a later generation, in the midst of another epoch. */
+static void a_job_that_ends_with_its_best_weights_trains_nothing_after_them(void **state)
+{
+    enum { BEST = 16 }; /* where players save */
+    stage *s = *state;
+
+    s->model.records = 600; /* as the checkpoint has it */
+    s->model.evaluates = s->model.restores_best = true;
+    s->model.epochs = 9;
+    stage_cast(s);
+    stage_run(s, "one");
+    assert_int_equal(make_ckpt(wf_memdisk_disk(s->disk), "/ckpt", "one", "ledger",
+                               (wf_cut_id){1, 1, 0xabc}, BEST, 3, NULL),
+                     WF_OK);
+    stage_until(s, "one", "done");
+    stage_job_says(s, "one", "events", "generation 2 begins from step 16");
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(s->players[i].generation, 2);
+        assert_int_equal(s->players[i].dealt, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STAGED(what_a_crash_left_is_tidied_before_a_generation_begins),
+        STAGED(a_job_that_ends_with_its_best_weights_trains_nothing_after_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
