@@ -124,7 +124,8 @@ static void hear_view(process *p, const wf_msg *m)
     for (uint32_t i = 0; i < o->n_members && o->n_gone < MOST_GONE; i++)
         if (!holds(members, n, o->members[i]))
             o->gone[o->n_gone++] = o->members[i];
-    memcpy(o->members, members, sizeof o->members);
+    wf_assert(n <= MOST_PROCESSES);
+    memcpy(o->members, members, n * sizeof *members);
     o->n_members = n;
     o->view = m->head.view;
 }
