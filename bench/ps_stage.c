@@ -277,29 +277,19 @@ static void on_setup_ok(stage *s, const wf_msg *m)
     s->is_set_up = true;
 }
 
-static bool lead(stage *s, int64_t now_ns)
+static void on_master_event(stage *s, stage_client *none, const wf_event *ev)
 {
-    bool heard = false;
-    wf_event ev;
-
-    wf_net_poll(s->master, now_ns);
-    while (wf_net_event(s->master, now_ns, &ev)) {
-        heard = true;
-        if (ev.kind == WF_EV_UP)
-            s->ps = ev.peer;
-        else if (ev.kind == WF_EV_DOWN)
-            fail("the ps has left its master");
-        if (ev.kind == WF_EV_MESSAGE && ev.msg->head.kind == WF_SETUP_OK)
-            on_setup_ok(s, ev.msg);
-        else if (ev.kind == WF_EV_MESSAGE && ev.msg->head.kind == WF_VIEW_OK)
-            s->view_taken = ev.msg->head.view;
-        else if (ev.kind == WF_EV_MESSAGE && ev.msg->head.kind == WF_FAULT)
-            fail("the ps reports a fault");
-        if (ev.msg)
-            wf_net_free_msg(s->master, &ev.msg);
-    }
-    wf_net_flush(s->master, now_ns);
-    return heard;
+    (void)none;
+    if (ev->kind == WF_EV_UP)
+        s->ps = ev->peer;
+    else if (ev->kind == WF_EV_DOWN)
+        fail("the ps has left its master");
+    if (ev->kind == WF_EV_MESSAGE && ev->msg->head.kind == WF_SETUP_OK)
+        on_setup_ok(s, ev->msg);
+    else if (ev->kind == WF_EV_MESSAGE && ev->msg->head.kind == WF_VIEW_OK)
+        s->view_taken = ev->msg->head.view;
+    else if (ev->kind == WF_EV_MESSAGE && ev->msg->head.kind == WF_FAULT)
+        fail("the ps reports a fault");
 }
 
 /* ---- clients ---- */
@@ -418,28 +408,37 @@ static void on_message(stage *s, stage_client *c, const wf_msg *m)
         fail("the ps denies a client");
 }
 
-static bool play(stage *s, stage_client *c, int64_t now_ns)
+static void on_client_event(stage *s, stage_client *c, const wf_event *ev)
+{
+    if (ev->kind == WF_EV_REFUSED)
+        fail(ev->err.what);
+    if (ev->kind == WF_EV_DOWN)
+        fail("a client has lost its ps");
+    if (ev->kind == WF_EV_UP) {
+        c->ps = ev->peer;
+        send_list(s, c);
+    }
+    if (ev->kind == WF_EV_MESSAGE)
+        on_message(s, c, ev->msg);
+}
+
+/* ---- everybody's turns ---- */
+
+/* Gives the events of a net to `take`; false if there are none. */
+static bool run_net(stage *s, wf_net *net, stage_client *c, int64_t now_ns,
+                    void take(stage *s, stage_client *c, const wf_event *ev))
 {
     bool heard = false;
     wf_event ev;
 
-    wf_net_poll(c->net, now_ns);
-    while (wf_net_event(c->net, now_ns, &ev)) {
+    wf_net_poll(net, now_ns);
+    while (wf_net_event(net, now_ns, &ev)) {
         heard = true;
-        if (ev.kind == WF_EV_REFUSED)
-            fail(ev.err.what);
-        if (ev.kind == WF_EV_DOWN)
-            fail("a client has lost its ps");
-        if (ev.kind == WF_EV_UP) {
-            c->ps = ev.peer;
-            send_list(s, c);
-        }
-        if (ev.kind == WF_EV_MESSAGE)
-            on_message(s, c, ev.msg);
+        take(s, c, &ev);
         if (ev.msg)
-            wf_net_free_msg(c->net, &ev.msg);
+            wf_net_free_msg(net, &ev.msg);
     }
-    wf_net_flush(c->net, now_ns);
+    wf_net_flush(net, now_ns);
     return heard;
 }
 
@@ -461,10 +460,10 @@ void stage_turn(stage *s)
     int64_t now_ns = wf_now_ns();
     bool sweep = now_ns - s->swept_ns >= SWEEP_NS, heard;
 
-    heard = lead(s, now_ns);
+    heard = run_net(s, s->master, NULL, now_ns, on_master_event);
     for (uint32_t i = 0; i < s->n; i++)
         if (sweep || s->clients[i].state != STAGE_IDLE)
-            heard |= play(s, &s->clients[i], now_ns);
+            heard |= run_net(s, s->clients[i].net, &s->clients[i], now_ns, on_client_event);
     if (sweep)
         s->swept_ns = now_ns;
     if (heard)
