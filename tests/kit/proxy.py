@@ -173,7 +173,7 @@ class Link:
         end, owed = time.monotonic() + seconds, 0.0
         while time.monotonic() < end and not self.dead:
             await asyncio.sleep(TICK_S)
-            owed += (self.rate or 0) * TICK_S
+            owed += 0 if self.route.is_dark else (self.rate or 0) * TICK_S
             while self.held and owed >= 1:
                 side, data = self.held.pop(0)
                 n = min(int(owed), len(data))
@@ -182,7 +182,8 @@ class Link:
                 if n < len(data):
                     self.held.insert(0, (side, data[n:]))
                     break
-        self.release()
+        if not self.route.is_dark:
+            self.release()
         done()
 
     def release(self):

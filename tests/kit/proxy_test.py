@@ -124,6 +124,18 @@ def faults_do_what_they_are_called():
     s.sendall(b"later")
     assert s.recv(100) == b"later" and time.monotonic() - began >= 0.45
     assert fault.ended.wait(1)
+    fault = proxy.fault("stall", link, luck, 0.2)
+    proxy.darken("echo/0", True)
+    s.sendall(b"dark")
+    assert fault.ended.wait(1)
+    s.settimeout(0.3)
+    try:
+        assert not s.recv(100), "it passed in the dark"
+    except socket.timeout:
+        pass
+    proxy.darken("echo/0", False)
+    s.settimeout(5)
+    assert s.recv(100) == b"dark"
     fault, began = proxy.fault("slow", link, luck, 0.5), time.monotonic()
     s.sendall(bytes(100_000))
     got = 0
