@@ -3,8 +3,8 @@
 
     kill_drill.py WEFT SEED...
 
-The seed chooses moments, order, transport and pipeline. One run: a cluster of 2 ps + 2 workers
-trains the ledger model; a worker, the chief, a ps and the master are killed one after the other;
+A seed may be a range, as 1-9. It chooses moments, order, transport and pipeline. One run: a cluster
+of 2 ps + 2 workers trains the ledger model; a worker, the chief, a ps and the master are killed one after the other;
 then everything that runs, and `weft recover` ends the job. A seed divisible by 3 kills ps only
 before it kills everything: such deaths take the whole job back to a checkpoint, so that nothing may
 be trained twice. Of every four seeds one has steps of two batches.

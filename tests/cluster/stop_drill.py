@@ -4,7 +4,7 @@ than a silence may last, while a ledger job trains.
 
     stop_drill.py WEFT SEED...
 
-The seed chooses the order. A stop of 8 s outlasts the heartbeats of ZeroMQ, so that connections are
+A seed may be a range, as 1-9. It chooses the order. A stop of 8 s outlasts the heartbeats of ZeroMQ, so that connections are
 dropped by one side and dialled anew before the other one wakes. It must hold:
   - every worker trains on within 5 s of each end of a stop;
   - the supervisor that was stopped is the supervisor afterwards, and the parent of all tasks;
