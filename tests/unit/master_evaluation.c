@@ -71,12 +71,48 @@ static void what_one_worker_cannot_evaluate_another_does(void **state)
     says(s, "eval_counts", "{\"loss\": [12.0, 8.0]}");
 }
 
+static void stage_with(stage *s, uint64_t records, uint64_t found, ProtobufCBinaryData sums)
+{
+    s->model.evaluates = true;
+    s->model.eval_unit = 2;
+    stage_cast(s);
+    for (int i = 1; i <= STAGE_WORKERS; i++) {
+        s->players[i].eval_records = records;
+        s->players[i].eval_found = found;
+        s->players[i].eval_sums = sums;
+    }
+    stage_submit(s, "one", "ledger");
+    stage_until(s, "one", "done");
+    assert_int_equal(s->rc, WF_OK);
+}
+
+static void records_that_cannot_be_cost_the_numbers_only(void **state)
+{
+    stage_with(*state, UINT64_C(1) << 60, 8, (ProtobufCBinaryData){0});
+    says(*state, "eval_counts", "{}");
+}
+
+static void records_that_a_result_makes_up_cost_the_numbers_only(void **state)
+{
+    stage_with(*state, 0, UINT64_C(1) << 60, (ProtobufCBinaryData){0});
+    says(*state, "eval_counts", "{}");
+}
+
+static void sums_that_cannot_be_read_cost_the_numbers_only(void **state)
+{
+    stage_with(*state, 8, 8, (ProtobufCBinaryData){3, (uint8_t *)"???"});
+    says(*state, "eval_counts", "{}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(all_workers_take_part),
         STAGED(one_worker_comes_to_the_same_numbers),
         STAGED(what_one_worker_cannot_evaluate_another_does),
+        STAGED(records_that_cannot_be_cost_the_numbers_only),
+        STAGED(records_that_a_result_makes_up_cost_the_numbers_only),
+        STAGED(sums_that_cannot_be_read_cost_the_numbers_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,11 @@ stage_player *stage_enter(stage *s, wf_role role, uint32_t index, uint64_t incar
     wf_net_conf conf;
 
     assert_true(s->n_players <= STAGE_PLAYERS);
-    *p = (stage_player){
-        .task = {role, index}, .incarnation = incarnation, .records = s->model.records};
+    *p = (stage_player){.task = {role, index},
+                        .incarnation = incarnation,
+                        .records = s->model.records,
+                        .eval_records = WF_MODEL_EVAL_RECORDS,
+                        .eval_found = WF_MODEL_EVAL_RECORDS};
     p->split.id = UINT64_MAX;
     conf = stage_net_conf(s, p->task, incarnation);
     p->net = wf_memnet_new(&conf);
@@ -114,7 +117,7 @@ static void register_held(stage_player *p)
     body.view = p->view;
     body.ready = p->job_name[0] && p->ready.status == WF_OK;
     body.train_records = p->records;
-    body.eval_records = 8;
+    body.eval_records = p->eval_records;
     if (p->split.id != UINT64_MAX && p->split.next < p->split.end) {
         body.open = list;
         body.n_open = 1;
@@ -140,7 +143,7 @@ static void on_begin(stage_player *p, const wf_msg *m)
     body.status = p->ready.status;
     body.what = p->ready.status ? (char *)p->ready.what : body.what;
     body.train_records = p->records;
-    body.eval_records = 8;
+    body.eval_records = p->eval_records;
     if (p->task.role == WF_ROLE_PS) {
         wf_msg *ok = stage_message(p, WF_SETUP_OK);
 
@@ -181,9 +184,10 @@ static void on_eval(stage_player *p, const wf_msg *m)
     loss.name = "loss";
     loss.sum = 3;
     loss.count = 2;
+    loss.sums = p->eval_sums;
     body.epoch = unit->epoch;
     body.id = unit->id;
-    body.records = WF_MODEL_EVAL_RECORDS;
+    body.records = p->eval_found;
     wf_control_free(&unit);
     if (p->evaluated.status != WF_OK && p->heard[WF_EVAL] > p->evaluates_before) {
         body.what = (char *)p->evaluated.what;

@@ -32,6 +32,9 @@ typedef struct stage_player {
     bool lazy;   /* a worker that never comes to a step's end */
     stage_answer ready, evaluated, saved;
     uint32_t evaluates_before; /* so many evaluations succeed whatever `evaluated` is */
+    uint64_t eval_records;     /* that a worker says it has when it starts; 0: not known yet */
+    uint64_t eval_found;       /* and with an evaluation's result */
+    ProtobufCBinaryData eval_sums;
     /* what it was told, and holds */
     uint16_t job, generation;
     uint32_t view;
