@@ -391,6 +391,8 @@ static void look_at_all(wf_net *n, int64_t now_ns)
         return;
     n->scanned_ns = now_ns;
     n->soonest_ns = now_ns + n->conf.ping_ns;
+    if (n->listener && n->listener->ops->tend)
+        n->listener->ops->tend(n->listener, now_ns);
     for (size_t i = 0; i < n->n_peers; i++)
         wf_net_wake_at(n, look_at(n, n->peers[i], now_ns));
 }

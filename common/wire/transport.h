@@ -31,8 +31,9 @@ typedef struct wf_transport_ops {
     wf_msg *(*receive)(wf_transport *t, wf_msg_pool *pool, wf_route *from);
     /* Whether receive may have something; cheap enough to spin on. NULL: not known. */
     bool (*ready)(wf_transport *t);
-    /* Looks after the connection of a dialled transport, some times a second: dials anew one that
-     * is silent. True when there is a new connection since the last call. NULL: nothing to do. */
+    /* Looks after connections, some times a second: dials anew one that is silent, or puts out who
+     * says nothing. True when a dialled transport has a new connection since the last call. NULL:
+     * nothing to do. */
     bool (*tend)(wf_transport *t, int64_t now_ns);
     /* Closes and frees it; what was sent may still leave for linger_ms. */
     void (*close)(wf_transport *t, int linger_ms);

@@ -132,6 +132,7 @@ static const wf_transport_ops router_ops = {
     .send = wf_zmq_send,
     .receive = wf_zmq_receive,
     .ready = wf_zmq_ready,
+    .tend = wf_zmq_tend_listener,
     .close = wf_zmq_close,
 };
 
@@ -181,7 +182,7 @@ wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport **out, wf_e
     WF_TRY(wf_zmq_open(z, ZMQ_ROUTER, &router_ops, &t, err));
     wf_zmq_set_int(t->socket, ZMQ_ROUTER_MANDATORY, 1);
     /* Only who dials pings: whoever connects would else have this side's thread write to it, and
-     * ten thousand strangers cost a fifth of the rate. A dialler that is gone ends by its TTL. */
+     * ten thousand strangers cost a fifth of the rate. */
     if (zmq_bind(t->socket, address) != 0) {
         int error = errno;
 

@@ -97,12 +97,11 @@ static const wf_transport_ops dealer_ops = {
 };
 
 /* A frame of a slice may take long over a slow network, and nothing overtakes it: silence is judged
- * by bytes (zmq_tend), and ZeroMQ's own deadlines only clear up what is left behind. */
+ * by bytes (zmq_tend), and ZeroMQ's own deadline only clears up what is left behind. */
 static void ping(void *socket)
 {
     wf_zmq_set_int(socket, ZMQ_HEARTBEAT_IVL, 500);
     wf_zmq_set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 30000);
-    wf_zmq_set_int(socket, ZMQ_HEARTBEAT_TTL, 30000);
 }
 
 /* Watches the connections of a socket that dials, before it does. */

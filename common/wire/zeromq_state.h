@@ -5,6 +5,7 @@
  *   zeromq.c          contexts, sockets and their options, waiting
  *   zeromq_message.c  messages to parts and back
  *   zeromq_dial.c     the connection of a transport that dials
+ *   zeromq_listen.c   the connections of one that listens
  */
 #ifndef WF_WIRE_ZEROMQ_STATE_H
 #define WF_WIRE_ZEROMQ_STATE_H
@@ -19,6 +20,9 @@ typedef struct zmq_transport {
     wf_transport base;
     void *context, *socket;
     bool router;
+    /* of one that listens */
+    int port;         /* 0: not known yet, or no TCP */
+    int64_t sweep_ns; /* when to look at its connections */
     /* of a dialled one */
     char address[128];
     void *monitor;     /* tells of connections */
@@ -36,6 +40,9 @@ WF_MUST_USE wf_status wf_zmq_open(wf_zmq *z, int type, const wf_transport_ops *o
                                   zmq_transport **out, wf_err *err);
 bool wf_zmq_ready(wf_transport *t);
 void wf_zmq_close(wf_transport *t, int linger_ms);
+
+/* zeromq_listen.c: the transport's tend. */
+bool wf_zmq_tend_listener(wf_transport *t, int64_t now_ns);
 
 /* zeromq_message.c: the transport's send and receive. */
 wf_status wf_zmq_send(wf_transport *t, const wf_route *to, const wf_msg *m, wf_err *err);

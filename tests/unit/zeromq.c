@@ -426,6 +426,37 @@ static void strangers_at_the_port_leave_it_serving(void **state)
 }
 
 /* What arrives at the last of many sockets ends the wait; one that has no socket is passed over. */
+/* The client pings; the stranger has greeted as ZeroMQ does, and then says nothing. */
+static void who_says_nothing_is_put_out(void **state)
+{
+    enum { WITHIN_S = 30 };
+    static const uint8_t greeting[64] = {0xff, [9] = 0x7f, [10] = 3, [12] = 'N', 'U', 'L', 'L'};
+    static const uint8_t ready[] = "\4\x1c\5READY\13Socket-Type\0\0\0\6DEALER";
+    int port = free_port(), fd;
+    int64_t end_ns = wf_now_ns() + WITHIN_S * WF_NS_PER_S;
+    char address[64];
+    uint8_t byte;
+    server s;
+    client c;
+
+    (void)state;
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    begin_server(&s, address);
+    begin_client(&c, address);
+    one_by_one(&c, 1, 3);
+    fd = between_connect(port);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    assert_int_equal(send(fd, ready, sizeof ready - 1, 0), sizeof ready - 1);
+    while (recv(fd, &byte, 1, MSG_DONTWAIT) != 0 && wf_now_ns() < end_ns)
+        poll_for(&c, WF_NS_PER_S / 20);
+    assert_true(wf_now_ns() < end_ns);
+    close(fd);
+    one_by_one(&c, 4, 3);
+    assert_int_equal(wf_net_resent_bytes(c.ps), 0);
+    end_client(&c, 0);
+    end_server(&s);
+}
+
 static void any_number_of_sockets_is_waited_for(void **state)
 {
     enum { MANY = 150 };
@@ -531,6 +562,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_one_side_has_lost_is_up_again_within_2_s),
         cmocka_unit_test(a_peer_that_reads_nothing_for_3_s_costs_one_transfer),
         cmocka_unit_test(an_upload_of_5_s_is_not_broken_off),
+        cmocka_unit_test(who_says_nothing_is_put_out),
         cmocka_unit_test(strangers_at_the_port_leave_it_serving),
         cmocka_unit_test(any_number_of_sockets_is_waited_for),
         cmocka_unit_test(a_port_in_use_says_by_whom),
