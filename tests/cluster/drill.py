@@ -52,10 +52,11 @@ def run_seeds(drill_seed, words, options=""):
 class Job:
     """The ledger job of a cluster."""
 
-    def __init__(self, cluster, seed, every_steps=1000, pipeline=1):
+    def __init__(self, cluster, seed, every_steps=1000, pipeline=1, accumulate=1):
         self.c, self.epochs, self.stood_still = cluster, ENDLESS, []
-        ledger.write_job(cluster.folder, RECORDS, ENDLESS, batch=BATCH, split_records=SPLIT,
-                         every_steps=every_steps, pipeline=pipeline, seed=seed)
+        ledger.write_job(cluster.folder, RECORDS, ENDLESS, batch=BATCH // accumulate,
+                         split_records=SPLIT, every_steps=every_steps, pipeline=pipeline, seed=seed,
+                         accumulate=accumulate)
 
     def begin(self):
         self.c.must("up")
@@ -117,17 +118,16 @@ class Job:
         self.c.must("recover", "ledger", "--set", f"epochs={self.epochs}", timeout=seconds)
         job = self.c.job("ledger")
         check(job["state"] == "done", f"after weft recover the job is {self.picture()}")
-        return self.count()
+        return self.count(self.lost_workers())
 
     def lost_workers(self):
         """How many incarnations of workers the master has given up, as its log says."""
         with open(self.c.path(".weft", "logs", "master-0.log"), encoding="utf-8") as f:
             return len(re.findall(r"member\.lost task=worker", f.read()))
 
-    def count(self):
-        """Every record at least once an epoch, and no more repeats than deaths of workers explain. A
-        rollback takes back what was trained again before it."""
-        repeats = self.lost_workers()
+    def count(self, repeats):
+        """Every record at least once an epoch, and no more repeats than so many deaths of workers
+        explain. A rollback takes back what was trained again before it."""
         self.c.must("export", "ledger", "-o", self.c.path("out.onnx"))
         counts = ledger.read_counts(self.c.path("out.onnx"))
         check((counts == counts.round()).all(), f"counts are no whole numbers: {counts.tolist()}")
