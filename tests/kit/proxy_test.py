@@ -79,6 +79,14 @@ def connect(proxy, port, said=b"hello"):
     return s, link
 
 
+def comes_true(condition):
+    """Waits for another thread to make it so."""
+    end = time.monotonic() + 5
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
 def is_reset(s):
     s.settimeout(0.3)
     try:
@@ -98,10 +106,8 @@ def who_leaves_at_once_leaves_no_connection_behind():
         s.close()
     s, _ = connect(proxy, port, b"last")
     s.close()
-    end = time.monotonic() + 5
-    while server.ended < len(server.accepted) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert server.ended == len(server.accepted) > 1, (server.ended, len(server.accepted))
+    assert comes_true(lambda: server.ended == len(server.accepted) > 1), \
+        (server.ended, len(server.accepted))
     assert not proxy.links
     proxy.close()
 
@@ -144,7 +150,7 @@ def faults_do_what_they_are_called():
     assert time.monotonic() - began >= 0.45
     before = len(server.accepted)
     proxy.fault("duplicate", link, luck).ended.wait(5)
-    assert len(server.accepted) == before + 1
+    assert comes_true(lambda: len(server.accepted) == before + 1)
     proxy.fault("cut", link, luck)
     assert is_reset(s)
     s, link = connect(proxy, port, b"reordered")
