@@ -4,9 +4,9 @@
  *
  * Prints microseconds a step (median of rounds) and GFLOP/s, by batch size.
  */
-#include "common/base/subnormal.h"
 #include "common/base/clock.h"
 #include "common/base/rng.h"
+#include "common/base/subnormal.h"
 #include "common/exec/exec.h"
 #include "common/graph/emit.h"
 

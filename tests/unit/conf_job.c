@@ -205,8 +205,7 @@ static const bad_text bad[] = {
     {LAYERS("{dens: {units: 3}}"), WF_USAGE,
      "/jobs/j.yaml:2: unknown layer \"dens\"; did you mean "
      "\"dense\"?"},
-    {LAYERS("{masking: {mask_value: 1}}"), WF_UNSUPPORTED,
-     "*layer \"masking\" is not built yet"},
+    {LAYERS("{masking: {mask_value: 1}}"), WF_UNSUPPORTED, "*layer \"masking\" is not built yet"},
     {LAYERS("{conv2d: {filters: 3}}"), WF_USAGE, "*layer \"conv2d\" wants \"kernel_size\""},
     {LAYERS("{conv2d: {filters: 3, kernel_size: 3, padding: sam}}"), WF_USAGE,
      "*unknown padding \"sam\"; did you mean \"same\"?"},

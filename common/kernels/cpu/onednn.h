@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/onednn.h - what all that goes through oneDNN shares: its engine, and one thread.
+/* common/kernels/cpu/onednn.h - what all that goes through oneDNN shares: its engine, and one
+ * thread.
  *
  * Each call runs on the calling thread alone; kernels split their work over weft's pool. What is
  * made here is made once per shape, in `prepare`.
