@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/chief.h - the chief's part of a checkpoint: it gathers where the workers stand, has the ps
- * save their copies, and commits by the steps of RELIABILITY A3.
+ * save their copies, and commits (docs/checkpoints.md, "Commit order").
  *
  *   IDLE --cut open, chief is me--> REPORTS --all in--> SAVING --all forked, all saved--> ASKING
  *   ASKING --master: yes--> (commit) IDLE        any --abort, failure, new generation--> IDLE

@@ -5,7 +5,7 @@
  * One file per subcommand, each with one const row `wf_cmd_NAME`; the table comes from the list in
  * cmd/cli/meson.build, and `weft help` from the table. Commands print results on stdout; errors and
  * progress go to stderr. A command returns a status and a sentence; main prints "weft: what; mend"
- * and turns the status into the exit code of DESIGN 10.
+ * and turns the status into an exit code (docs/cluster.md, "Exit codes").
  *
  * Other headers: term.h (terminal, colour), table.h (aligned columns), progress.h (the bar),
  * super.h (the supervisor behind `weft up`), place.h (which cluster a command means).

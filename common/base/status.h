@@ -77,7 +77,7 @@ wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, i
     ((void)wf_fail_nomem_at((err), (bytes), __FILE__, __LINE__), WF_NOMEM)
 #endif
 
-/* The exit code of DESIGN 10 for a status: 0, 1, 2 (usage), 3 (unsupported), 4, 5. */
+/* The exit code for a status: 0 to 5, listed in docs/cluster.md, "Exit codes". */
 int wf_exit_code(wf_status status);
 
 /* Returns at once on failure, for functions that own nothing yet. */

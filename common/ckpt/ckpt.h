@@ -23,8 +23,9 @@
  * older than any of the new one. A folder whose manifest cannot be read counts as newer than all,
  * so that it is reported rather than forgotten.
  *
- * Who calls what (DESIGN 7): the chief begins; each ps writes its shard into the folder (shard.h);
- * the chief commits. All of it goes through a wf_disk (common/base/disk.h).
+ * The chief begins; each ps writes its shard into the folder (shard.h); the chief commits. Steps
+ * have the numbers of docs/checkpoints.md, "Commit order". All I/O goes through a wf_disk
+ * (common/base/disk.h).
  *
  * Threads: nothing here is shared; one wf_ckpt serves one thread.
  */
@@ -42,7 +43,7 @@
 
 enum { WF_CKPT_PATH = 4096 };
 
-/* ---- writing: the commit order of RELIABILITY A3 ---- */
+/* ---- writing: docs/checkpoints.md, "Commit order" ---- */
 
 /* "shard-00001-of-00002.safetensors" into name. */
 const char *wf_ckpt_shard_name(uint32_t index, uint32_t n, char *name, size_t size);

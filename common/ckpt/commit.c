@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/ckpt/commit.c - how a checkpoint comes to be: RELIABILITY's order, one step a line. */
+/* common/ckpt/commit.c - the commit of a checkpoint; steps have the numbers of
+ * docs/checkpoints.md, "Commit order". */
 #include "common/base/failpoint.h"
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/folder.h"

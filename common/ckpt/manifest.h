@@ -24,7 +24,8 @@ enum {
     WF_DIGEST_TEXT = 33 /* a graph's digest as text: up to 32 hex digits and a zero */
 };
 
-/* (generation, number, chief incarnation): a higher one discards lower ones (DESIGN 7). */
+/* Ordered by generation, then number, then the chief's incarnation; a higher cut replaces a lower
+ * one (docs/checkpoints.md, "The id of a cut"). */
 typedef struct wf_cut_id {
     uint32_t generation, number;
     uint64_t chief;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/compile.c - the one door: the ordered table of passes, and the walk along it.
  *
- * The order is a contract (DESIGN 3). Two places where it is not obvious: `recognise` stands before
- * `differentiate`, since a gradient is only as stable as the form it is taken of; `fold` and
- * `simplify` stand after `prune`, since nodes that nobody needs are not worth computing; `frozen`
- * stands behind all that looks at content.
+ * The order is a contract: docs/compiler.md, "Order of passes", says what holds after each pass and
+ * why it stands where it does.
  */
 #include "common/compile/compile.h"
 #include "common/base/nearest.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/conf.h - the front door of common/conf: the two YAML files of weft as structs.
  *
- * cluster.yaml (where things run) and a job file (what to train), DESIGN 10. Values are typed by
- * the schema, never by guess: `job: 012` is the text "012". Every error is "FILE:LINE: sentence"
- * with WF_USAGE, or WF_UNSUPPORTED for what DESIGN names and weft does not do yet. Text from
- * anywhere may be given to the parsers: size, depth, counts and numbers are bounded before anything
- * is kept.
+ * cluster.yaml (where things run, docs/cluster.md) and a job file (what to train, docs/jobs.md).
+ * Values are typed by the schema, never by guess: `job: 012` is the text "012". Every error is
+ * "FILE:LINE: sentence" with WF_USAGE, or WF_UNSUPPORTED for a reserved word (the last section of
+ * either page). Text from anywhere may be given to the parsers: size, depth, counts and numbers are
+ * bounded before anything is kept.
  *
  * A struct and all that it points to live in its own arena: free it as a whole. Paths in it are
  * absolute: a relative one is relative to the folder of the file that names it.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/read.h - a tree read by a schema: one row per key says what it is and where it goes.
  *
- * For this room only. Messages are "PATH:LINE: sentence", WF_USAGE; a key that DESIGN names and
- * weft does not do yet is WF_UNSUPPORTED.
+ * For this room only. Messages are "PATH:LINE: sentence", WF_USAGE; WF_UNSUPPORTED for a reserved
+ * key (docs/jobs.md, "Reserved words").
  */
 #ifndef WF_CONF_READ_H
 #define WF_CONF_READ_H

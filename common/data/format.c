@@ -12,7 +12,7 @@ static const wf_format *const formats[] = {
 };
 #undef WF_FORMAT
 
-/* Of DESIGN 8, known and not built yet. */
+/* Known and not built yet: docs/jobs.md, "Reserved words". */
 static const char *const later[] = {"csv", "libsvm", "npz", "text", "tfrecord"};
 
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)

@@ -58,8 +58,8 @@ typedef struct wf_format {
                       wf_array *out, wf_err *err);
 } wf_format;
 
-/* The row of that name. Errors: WF_USAGE with the nearest, WF_UNSUPPORTED for one of DESIGN 8 that
- * is not built yet. */
+/* The row of that name. Errors: WF_USAGE with the nearest; WF_UNSUPPORTED for a reserved name
+ * (docs/jobs.md, "Reserved words"). */
 WF_MUST_USE wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err);
 
 #define WF_FORMAT(name) extern const wf_format wf_format_##name;

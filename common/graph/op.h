@@ -128,7 +128,7 @@ typedef struct wf_attr_row {
 
 struct wf_op {
     const char *name, *domain;
-    uint8_t since; /* the opset version of this form of the operation (DESIGN 3) */
+    uint8_t since; /* the opset version of this form of the operation (docs/operators.md) */
     uint8_t n_in_min, n_in_max, n_out_min, n_out_max;
     uint32_t flags;           /* wf_op_flag */
     const char *note;         /* what is refused, for docs/operators.md; NULL: nothing */

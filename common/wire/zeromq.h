@@ -2,7 +2,7 @@
 /* common/wire/zeromq.h - messages over ZeroMQ: ROUTER on the serving side, DEALER on the asking
  * side, tcp and ipc.
  *
- * A socket belongs to the thread that polls it. Options and their reasons: RELIABILITY A5.2.
+ * A socket belongs to the thread that polls it. Options and their reasons: docs/wire.md, "Sockets".
  */
 #ifndef WF_WIRE_ZEROMQ_H
 #define WF_WIRE_ZEROMQ_H

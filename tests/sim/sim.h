@@ -2,8 +2,8 @@
 /* tests/sim/sim.h - a whole cluster in one process: the roles' own logic under a virtual clock, a
  * bad network and a disk that crashes, all by one seed. One seed, one history.
  *
- * The job is the ledger model (RELIABILITY A4.1): sgd with rate 1 and gradients of -1 or 0, so that
- * weights count what was applied.
+ * The job is the ledger model (docs/simulator.md): sgd with rate 1 and gradients of -1 or 0, so
+ * that weights count what was applied.
  *   steps    every element grows by 1 with each part applied to its slice
  *   records  element r grows by 1 each time record r is trained
  *   frozen   stays what it was, and is whole when a worker computes

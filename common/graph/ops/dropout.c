@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/graph/ops/dropout.c - Dropout: y = mask x / (1 - ratio) when input training_mode is true,
  * else x. Output 1, the mask, is what the gradient needs. attr seed is not used: weft's random
- * numbers come from the job's seed and the node (DESIGN 3). */
+ * numbers come from the job's seed and the node (docs/reproducibility.md, "Random numbers"). */
 #include "common/graph/emit.h"
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/graph/ops/random.c - RandomNormal and RandomUniform, of attr shape, and their Like forms,
  * of the shape of input 0. attr dtype is the result's; without it float32, or the input's. attr
- * seed goes into the key of the run (DESIGN 3): one seed gives one stream for each job, node and
- * batch.
+ * seed goes into the key of the run: one seed gives one stream for each job, node and batch
+ * (docs/reproducibility.md, "Random numbers").
  */
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
