@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/format.h - file formats: one row and one file each. For this room only.
  *
- * To add one: new common/data/csv.c that defines wf_format_csv, named in meson.build and in the
- * table of format.c. `read` gives a whole array; what a header claims goes through wf_array_read,
- * which holds it against the file before it allocates.
+ * To add one: new common/data/csv.c that defines wf_format_csv, named in meson.build; the table of
+ * format.c is made from that list. `read` gives a whole array; what a header claims goes through
+ * wf_array_read, which compares it with the file before it allocates.
  */
 #ifndef WF_DATA_FORMAT_H
 #define WF_DATA_FORMAT_H
