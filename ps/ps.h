@@ -15,7 +15,7 @@
  *       applied and not before
  *   P4  only incarnations of the newest view are served
  *   P5  a push is applied by all threads together, and nothing else is done meanwhile
- *   P6  what one worker has been sent and has not taken is bounded (wf_ps.answer_room)
+ *   P6  the bytes sent to one worker and not taken by it are bounded (wf_ps.answer_room)
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
@@ -38,13 +38,14 @@ typedef struct wf_ps_variable {
     const int64_t *dims;
 } wf_ps_variable;
 
-/* What a checkpoint's shard of this ps is made of: copies, so training goes on meanwhile. */
+/* Copies of this ps's slices, taken for a cut; its shard of the checkpoint is written from them
+ * while training goes on. Weights are shared until they are updated (copy on write). */
 typedef struct wf_ps_fork {
     const char *job;
     char *folder, *file; /* where the shard goes: folder is temporary and made by the chief */
     uint32_t cut;
     uint16_t generation;
-    uint64_t chief; /* incarnation of who asked */
+    uint64_t chief; /* incarnation of the chief that asked */
     const wf_opt *opt;
     wf_ps_variable *variables; /* [n_variables] */
     uint32_t n_variables;
@@ -66,8 +67,8 @@ typedef struct wf_ps_saved {
 
 typedef struct wf_ps_ops {
     void *arg;
-    /* Begins to write a fork (wf_ps_fork_write) and ends with wf_ps_on_saved, from the ps's own
-     * thread, later; takes *f. After a failure there is no such end, and the fork stays ours. */
+    /* Begins to write a fork (wf_ps_fork_write); takes *f. wf_ps_on_saved follows later, on the
+     * ps's own thread. On failure it does not, and the fork stays the caller's. */
     wf_status (*save)(void *arg, wf_ps_fork **f, wf_err *err);
 } wf_ps_ops;
 
@@ -95,13 +96,14 @@ void wf_ps_free(wf_ps **ps);
 /* For wf_net_conf.admit, with the ps as its argument. */
 wf_status wf_ps_admit(void *ps, const wf_hello *hello, wf_err *err);
 
-/* Does what became possible since: pulls are answered for which there was no room. Call after
- * events, before the net is flushed. Errors: WF_NOMEM. */
+/* Answers pulls that had no room before. Call after events, before the net is flushed. Errors:
+ * WF_NOMEM. */
 WF_MUST_USE wf_status wf_ps_advance(wf_ps *ps, wf_err *err);
 /* What this ps waits for now. */
 void wf_ps_waiting(const wf_ps *ps, wf_waiting *out);
-/* Handles one event of the net (the message is taken). Errors end the process: WF_SUPERSEDED when
- * a newer incarnation has this place, and what the master refused. */
+/* Handles one event of the net (the message is taken). Errors end the process: WF_SUPERSEDED when a
+ * newer incarnation has this place, WF_TIMEOUT when the master has given this one up, and the
+ * master's refusal of a hello. */
 WF_MUST_USE wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err);
 /* The shell has written a fork, or failed: rc and its error. Takes *f. */
 void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
@@ -111,7 +113,7 @@ void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *
  * none is; the view, and whether an incarnation is in it. */
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i);
 uint16_t wf_ps_generation(const wf_ps *ps);
-uint16_t wf_ps_job_number(const wf_ps *ps); /* its number */
+uint16_t wf_ps_job_number(const wf_ps *ps); /* of the job in hand */
 uint32_t wf_ps_view(const wf_ps *ps);
 bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation);
 

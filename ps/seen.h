@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/seen.h - which steps of which worker incarnations a slice has applied.
  *
- * A worker that misses an answer sends its part again, perhaps by another link. Per incarnation a
- * low-water step (all up to it are applied) and a window of 64 steps above it.
+ * A worker that misses an answer sends its part again, perhaps by another link. For each
+ * incarnation there is a low-water step (all up to it are applied) and a window of 64 steps above
+ * it.
  *
  * Invariant: for each (incarnation, step), wf_seen_mark succeeds at most once.
  */
@@ -27,7 +28,7 @@ typedef struct wf_seen {
 } wf_seen;
 
 void wf_seen_close(wf_seen *s);
-/* Whether the step may be marked: not applied, and inside the window. */
+/* Whether the step is applied already; true for step 0, false beyond the window. */
 bool wf_seen_before(const wf_seen *s, uint64_t incarnation, uint32_t step);
 /* Whether every step up to and including this one is applied; true for step 0. */
 bool wf_seen_all(const wf_seen *s, uint64_t incarnation, uint32_t step);

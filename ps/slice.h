@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/slice.h - one slice: a contiguous part of a dense variable, with its optimizer slots.
  *
- * The weights lie in a counted buffer that answers of pulls and saves of checkpoints borrow. While
- * anyone else holds it, it is never written: the next update goes to a spare buffer, which then
- * becomes the weights. So a pull copies nothing and always sees one instant of its slice.
+ * The weights lie in a counted buffer that answers of pulls and forks for checkpoints borrow. The
+ * buffer is never written while anyone else holds it: the next update goes to a spare buffer, which
+ * then becomes the weights. So a pull copies nothing and always sees one instant of its slice.
  *
  * Invariants
  *   V1  updates grows by exactly 1 per applied part; a restore brings the saved number back
@@ -24,7 +24,7 @@ typedef struct wf_slice {
     uint32_t id, variable;
     uint64_t offset, count; /* elements of the variable, f32 */
     bool trainable;         /* updated by the optimizer's rule */
-    bool statistic;         /* a moving average of what is pushed; neither: never pushed */
+    bool statistic;         /* a moving average of pushed values; neither: never pushed */
     double momentum;        /* of a statistic: how much of the old value an update keeps */
     wf_buf *weights;        /* [count] */
     wf_buf *spares[WF_SLICE_SPARES];
@@ -49,7 +49,7 @@ static inline bool wf_slice_is_frozen(const wf_slice *s)
 }
 
 /* An update under way: the slice has a buffer that nobody else holds, and `old` is a reference to
- * what its weights were until now, NULL when they lie in that buffer already. */
+ * the weights before the update, NULL when they lie in that buffer already. */
 typedef struct wf_slice_update {
     wf_slice *slice;
     wf_buf *old;

@@ -14,7 +14,7 @@
 /* wf_var_kind of common/graph, as the wire carries it. */
 enum { WF_PS_TRAINABLE = 1, WF_PS_STATISTIC = 2 };
 
-/* A worker has a pull open for each of its sets of weights, and one for frozen variables. */
+/* A worker has one pull open for each of its weight sets, and one for frozen variables. */
 enum { WF_PS_MAX_LISTS = 16, WF_PS_MAX_PULLS = 5 };
 
 /* A worker registers the slices that it pulls and pushes once, and then names the list. */
@@ -24,10 +24,9 @@ typedef struct wf_ps_list {
     uint32_t n;
 } wf_ps_list;
 
-/* A pull that waits, slice by slice, for own pushes (P3), or for its worker to take what it has
- * been sent (P6). */
+/* A pull that waits, slice by slice, for pushes of its worker (P3), or for room (P6). */
 typedef struct wf_ps_pull {
-    bool open, behind; /* behind: slices that are ready were not answered for want of room */
+    bool open, behind; /* behind: ready slices are not answered yet, because there is no room */
     uint32_t list, request, step, after, left;
     uint8_t *answered; /* [n of the list] */
     uint32_t room;
@@ -43,7 +42,7 @@ typedef struct wf_ps_worker {
     wf_ps_pull pulls[WF_PS_MAX_PULLS];
 } wf_ps_worker;
 
-/* The last cut that copies were taken for, so that a chief whose link was lost can ask again. */
+/* The last cut that copies were taken for: a chief whose link was lost asks again. */
 typedef struct wf_ps_saving {
     uint64_t chief; /* 0: none */
     uint32_t cut;
@@ -75,7 +74,7 @@ struct wf_ps {
     wf_index in_view; /* members by incarnation */
     /* the job */
     bool serving;
-    wf_err fault; /* that ends the job; status WF_OK: none. Told after each fresh link */
+    wf_err fault; /* that ends the job, reported over each fresh link; status WF_OK: none */
     uint16_t job_number, generation;
     uint64_t job_id;
     uint32_t map;    /* the version of the slice map that this ps was set up with */
@@ -107,23 +106,23 @@ void wf_ps_clear_job(wf_ps *ps);
 WF_MUST_USE wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n,
                                   wf_err *err);
 
-/* load.c: fills the slices of this ps from what the set-up names. */
+/* load.c: fills the slices of this ps from the first values or the checkpoint of the set-up. */
 WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err);
 
 /* on_pull.c */
 WF_MUST_USE wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
-/* Answers what of the slices [n], by their ids, pulls of the worker have waited for. */
+/* Answers pulls of the worker that have waited for one of the slices [n], given by their ids. */
 WF_MUST_USE wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, const uint32_t slices[],
                                            uint32_t n, wf_err *err);
-/* Answers what pulls that are behind have room for now. */
+/* Answers pulls that are behind, as far as there is room now. */
 WF_MUST_USE wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err);
 /* Sets answer_room, after the number of workers or the slices have changed. */
 void wf_ps_share_room(wf_ps *ps);
-/* Ends all lists and pulls of a worker. */
+/* Frees all lists and pulls of a worker. */
 void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w);
 
-/* ps.c: members have changed; whoever is none any more leaves at once. */
+/* ps.c: members have changed; drops workers that are not members any more. */
 void wf_ps_check_workers(wf_ps *ps);
 
 /* on_push.c */
@@ -137,10 +136,10 @@ WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
 
 /* NULL when the slice is not on this ps. */
 wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id);
-/* Stamps view and generation, and sends. Takes *m. */
+/* Sets view, job, generation and map, and sends. Takes *m. */
 WF_MUST_USE wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m,
                                  wf_err *err);
-/* Tells the master of a failure that ends the job. */
+/* Reports to the master a failure that ends the job. */
 void wf_ps_fault(wf_ps *ps, const wf_err *why);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/chief.h - the chief's part of a checkpoint: it gathers where the workers stand, has the ps
- * save their copies, and commits (docs/checkpoints.md, "Commit order").
+/* worker/chief.h - the chief's part of a checkpoint: it gathers the workers' reports, asks the ps
+ * to save their copies, and commits (docs/checkpoints.md, "Commit order").
  *
  *   IDLE --cut open, chief is me--> REPORTS --all in--> SAVING --all forked, all saved--> ASKING
  *   ASKING --master: yes--> (commit) IDLE        any --abort, failure, new generation--> IDLE
@@ -8,7 +8,7 @@
  * Invariants
  *   H1  a worker's report is gathered before any ps is asked to copy, so the data ledger never
  *       claims a record whose push came after the copy
- *   H2  the folder is renamed only with the master's word for this cut's id
+ *   H2  the folder is renamed only with the master's consent for this cut's id
  */
 #ifndef WF_WORKER_CHIEF_H
 #define WF_WORKER_CHIEF_H
@@ -32,7 +32,7 @@ typedef struct wf_chief {
     wf_chief_state state;
     Weft__Cut *cut;
     Weft__CutReport **reports; /* [cut->n_workers]; NULL: not in */
-    size_t last;               /* of the reports, the one that came last */
+    size_t last;               /* index of the newest report: its ledger counts */
     Weft__Saved **saved;       /* [n_ps]; NULL: not in */
     bool *forked;              /* [n_ps] */
     uint32_t n_ps, cut_number;
@@ -44,16 +44,16 @@ typedef struct wf_chief {
 WF_MUST_USE wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err);
 WF_MUST_USE wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns,
                                          wf_err *err);
-/* The link to a ps is fresh: what was asked over the one before is asked again; a ps that has taken
- * its copies for this cut does not take others, but says again how far it is. */
+/* The link to a ps is fresh: repeats the request. A ps that has taken its copies for this cut takes
+ * no others, and reports again how far it is. */
 WF_MUST_USE wf_status wf_chief_on_up(wf_worker *w, uint32_t ps, wf_err *err);
 /* Forked or saved, from a ps. */
 WF_MUST_USE wf_status wf_chief_on_ps(wf_worker *w, uint32_t ps, const wf_msg *m, int64_t now_ns,
                                      wf_err *err);
-/* The master's word to commit. */
+/* The master allows the commit. */
 WF_MUST_USE wf_status wf_chief_on_commit(wf_worker *w, const wf_msg *m, int64_t now_ns,
                                          wf_err *err);
-/* Ends whatever is under way; the temporary folder goes. */
+/* Ends a cut that is under way, and removes its temporary folder. */
 void wf_chief_abort(wf_worker *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/client.h - a worker's side of the parameter servers: pulls into sets of weights, pushes of
- * gradients, and what of them is not acknowledged yet.
+ * gradients, and pushes that are not acknowledged yet.
  *
  * A set of weights holds one buffer for each variable, whole and contiguous, whatever slices it is
  * cut into. Frozen variables, which never change, have one buffer each beside the sets: they are
@@ -10,15 +10,14 @@
  *
  * Invariants
  *   K1  the pull for step t holds this worker's own pushes up to max(base, t - 1 - pipeline), where
- *       base is the last step before a barrier (start, cut, epoch): exactly up to there, but for a
- *       pull that is asked anew, its answer having gone with a lost link: that holds up to t - 1
+ *       base is the last step before a barrier (start, cut, epoch): exactly up to there. A pull
+ *       that is repeated, because its answer was lost with a link, holds them up to t - 1
  *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
  *       to the same ps incarnation
  *   K3  over a fresh link, and after a denial, a ps is sent its list alone; pulls and pushes follow
- *       when it has registered it. So a ps that does not let this worker in yet costs a small
- *       message now and then, and not all gradients
- *   K4  a set is ready only when all frozen weights are in; a fresh link asks for those alone that
- *       have not come yet
+ *       when it has registered it. So a ps that does not admit this worker yet costs a small
+ * message now and then, and not all gradients K4  a set is ready only when all frozen weights are
+ * in; a fresh link asks for those alone that have not come yet
  */
 #ifndef WF_WORKER_CLIENT_H
 #define WF_WORKER_CLIENT_H
@@ -35,7 +34,7 @@ enum { WF_MAX_PIPELINE = 1, WF_WEIGHT_SETS = 3, WF_EVAL_SET = 2 };
 
 typedef struct wf_client_variable {
     uint64_t count; /* elements, f32 */
-    bool trainable; /* pushed each step: its gradient, or a batch's statistic; if not, frozen */
+    bool trainable; /* pushed each step: its gradient, or a batch's statistic; otherwise frozen */
 } wf_client_variable;
 
 typedef struct wf_client_slice {
@@ -66,7 +65,7 @@ void wf_client_free(wf_client **c);
 /* A ps's link is fresh: registers the list; what is not acknowledged follows (K2, K3). */
 WF_MUST_USE wf_status wf_client_on_up(wf_client *c, const wf_peer *ps, wf_err *err);
 
-/* Asks for the weights of step t into `set`; what the set held is gone. */
+/* Asks for the weights of step t into `set`; its content is lost. */
 WF_MUST_USE wf_status wf_client_pull(wf_client *c, int set, uint32_t step, wf_err *err);
 /* Forgets a pull: its answers will be dropped. */
 void wf_client_drop(wf_client *c, int set);
@@ -81,14 +80,13 @@ const float *wf_client_weights(const wf_client *c, int set, uint32_t variable);
 /* Weights, an acknowledgement or a denial arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *m,
                                            int64_t now_ns, wf_err *err);
-/* Asks again where a ps has denied: its view may be the older one. First after WF_CLIENT_RETRY_MS,
- * then after twice as long each time, up to WF_CLIENT_RETRY_MOST_MS. */
+/* Asks a ps again that has denied a message: its view may be the older one. First after
+ * WF_CLIENT_RETRY_MS, then after twice as long each time, up to WF_CLIENT_RETRY_MOST_MS. */
 enum { WF_CLIENT_RETRY_MS = 50, WF_CLIENT_RETRY_MOST_MS = 1000 };
 WF_MUST_USE wf_status wf_client_retry(wf_client *c, int64_t now_ns, wf_err *err);
 
-/* The first ps that weights of a set, or frozen ones, are missing of; that has not acknowledged all
- * of a step; that is at n_ps if there is none. And whether a ps has registered our list (K3). For
- * messages. */
+/* For messages: the first ps that owes weights of a set, frozen weights, or acknowledgements of a
+ * step; n_ps if none does. And whether a ps has registered this worker's list (K3). */
 uint32_t wf_client_late_weights(const wf_client *c, int set);
 uint32_t wf_client_late_frozen(const wf_client *c);
 uint32_t wf_client_late_acks(const wf_client *c, uint32_t step);
@@ -100,8 +98,8 @@ float *wf_client_gradient(wf_client *c, uint32_t step, uint32_t variable);
 /* The gradient of a variable at `step` is final: queues its parts; they leave when enough have
  * gathered, or at wf_client_push_end. */
 WF_MUST_USE wf_status wf_client_push(wf_client *c, uint32_t step, uint32_t variable, wf_err *err);
-/* Nothing of a step is to be applied, none of whose gradients was pushed: its parts go out empty,
- * so that clocks and pulls go on. wf_client_push_end follows. */
+/* Drops a step, none of whose gradients was pushed: its parts are sent empty, so that clocks and
+ * pulls go on. wf_client_push_end follows. */
 WF_MUST_USE wf_status wf_client_push_nothing(wf_client *c, uint32_t step, wf_err *err);
 WF_MUST_USE wf_status wf_client_push_end(wf_client *c, uint32_t step, wf_err *err);
 

@@ -55,14 +55,14 @@ struct wf_client {
     weight_set sets[WF_WEIGHT_SETS];
     weight_set frozen;     /* K4; step is always 0 */
     uint32_t n_moving;     /* slices of variables that are not frozen */
-    uint64_t frozen_bytes; /* that have come */
+    uint64_t frozen_bytes; /* received */
     step_push steps[WF_CLIENT_STEPS];
     draft *drafts; /* [n_ps] */
     wf_part parts[WF_MAX_PARTS];
 };
 
-/* client.c: stamps job, generation, map and view. While a ps has not registered the list the
- * message is dropped: all is sent again when it has. Takes *m. */
+/* client.c: sets job, generation, map and view, and sends. While the ps has not registered the list
+ * the message is dropped: everything is sent again when it has. Takes *m. */
 WF_MUST_USE wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key,
                                      wf_msg **m, wf_err *err);
 

@@ -17,8 +17,8 @@ WF_MUST_USE wf_status wf_worker_open_data(const wf_job_conf *job, const wf_conf_
                                           wf_err *err);
 
 /* The shape of so many records of a field as the input takes them: dims has room for WF_MAX_RANK.
- * One number a record may be [] in the file and [1] in the graph: axes of one number are passed
- * over when the two are compared, and are laid out as the graph has them. */
+ * One number a record may be [] in the file and [1] in the graph: axes of extent 1 are ignored when
+ * the two are compared, and are laid out as the graph has them. */
 void wf_worker_input_dims(const wf_value *input, const wf_field_info *f, uint64_t records,
                           uint32_t *rank, int64_t dims[]);
 

@@ -9,17 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which step it was, and what of it is bad. */
+/* The step, and which of its outputs is bad. */
 typedef struct wf_bad_step {
     uint32_t worker, step;
     wf_batch_id batch;
     const char *label;    /* of the loss or metric, or the variable whose gradient it is */
-    uint32_t output;      /* of the plan, that has it */
+    uint32_t output;      /* of the plan: the bad one */
     bool is_loss, is_nan; /* is_loss: else a gradient; is_nan: else infinite */
 } wf_bad_step;
 
 /* Finds the source by running the plan again, with its inputs as they are bound (wf_plan_blame; the
- * outputs are written), and says it. Always fails: WF_NUMERIC, or what a kernel said. */
+ * outputs are written), and names it in *err. Always fails: WF_NUMERIC, or a kernel's error. */
 WF_MUST_USE wf_status wf_diagnose(wf_plan *p, const wf_step_key *key, const wf_bad_step *bad,
                                   wf_err *err);
 

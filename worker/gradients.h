@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/gradients.h - what becomes of a step's gradients between the plan and the push: the mean
- * over several batches, then clipping.
+/* worker/gradients.h - a step's gradients between the plan and the push: the mean over several
+ * batches, then clipping.
  *
- * It is not in the graph, although it could be written as nodes: clipping comes after the mean, as
- * in Keras, and with `gradient_accumulation_steps` a step is several runs of one plan. A gradient
- * that needs nothing is written straight into the buffer that carries it.
+ * This is not in the graph: clipping comes after the mean, as in Keras, and with
+ * `gradient_accumulation_steps` a step is several runs of one plan. A gradient that needs neither
+ * is written straight into the buffer that carries it.
  *
  * Sums are taken over blocks of one size, each in f64 in fixed lanes, and added in order: the
  * result does not depend on the number of threads.
@@ -31,7 +31,7 @@ typedef struct wf_gradients_variable {
 uint64_t wf_gradients_batches(const wf_opt *opt);
 
 /* The caller owns *out. With `checked` no gradient leaves before wf_gradients_end, so that
- * wf_gradients_finite can have a say. `pool` is borrowed, `variables` [n] is copied. Errors:
+ * wf_gradients_finite can be asked first. `pool` is borrowed, `variables` [n] is copied. Errors:
  * WF_NOMEM. */
 WF_MUST_USE wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variables[],
                                        uint32_t n, bool checked, wf_pool *pool, wf_gradients **out,
@@ -43,10 +43,10 @@ void wf_gradients_begin(wf_gradients *g, uint64_t records, uint64_t of, bool fir
 /* Where the plan is to write this batch's gradient of a variable; `push` is the buffer of the step,
  * the same at each batch. NULL when there is no memory. */
 float *wf_gradients_into(wf_gradients *g, uint32_t variable, float *push);
-/* The gradient of a variable is there. True when what `push` holds now is the step's, and may
+/* The gradient of a variable is written. True when `push` now holds the step's gradient, which may
  * leave; otherwise a later batch or wf_gradients_end completes it. */
 bool wf_gradients_take(wf_gradients *g, uint32_t variable);
-/* Whether every number of the gradients that have not left is one. */
+/* Whether all gradients that have not left are finite. */
 bool wf_gradients_finite(const wf_gradients *g);
 /* The step's last batch is done. Calls `leave` for each variable that did not leave before. */
 WF_MUST_USE wf_status wf_gradients_end(wf_gradients *g,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/side.h - one side of a job, train or eval: a graph, its data, and a plan for each number
- * of records that a batch can have: the full batch, and the short ones at the ends of splits.
+/* worker/side.h - one side of a job, train or eval: a graph, its data, and a plan for each batch
+ * size: the full batch, and the short ones at the ends of splits.
  *
  * Belongs to one thread at a time.
  */
@@ -29,7 +29,7 @@ typedef struct wf_side_spec {
     bool shuffle;
 } wf_side_spec;
 
-/* What a port of a plan is for. */
+/* What a port of a plan carries. */
 typedef struct wf_side_port {
     int32_t field;    /* of the dataset, or -1 */
     int32_t variable; /* of the job, or -1 */
@@ -50,16 +50,16 @@ typedef struct wf_side {
     uint64_t uses;
 } wf_side;
 
-/* Opens a side that is all zero; what the spec points to is borrowed until it is closed. After an
- * error it is to be closed as well. Errors: what graph and data say. */
+/* Opens a side that is all zero. Memory that the spec points to is borrowed until the side is
+ * closed. Close it after an error as well. Errors: those of graph and data. */
 WF_MUST_USE wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err);
 void wf_side_close(wf_side *s);
 /* Lends the plan for so many records, until the next call. */
 WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
 /* Gives a plan its inputs: a batch, and the weights in a set of the worker's. */
 void wf_side_bind(const wf_side *s, wf_plan *p, const wf_worker *w, int set, const wf_batch *batch);
-/* Adds what a batch of n records gives to the measures m [WF_MEASURES_MOST], of which *used are in
- * use then; the first is the loss. */
+/* Adds the results of a batch of n records to the measures m [WF_MEASURES_MOST]; sets *used to how
+ * many are in use. The first is the loss. */
 WF_MUST_USE wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n,
                                       wf_measure m[], uint32_t *used, wf_err *err);
 

@@ -50,7 +50,7 @@ struct wf_worker {
     uint32_t epoch; /* of the last one computed */
     bool any_step;  /* one was computed since the last barrier */
     bool computing, faulted;
-    wf_err fault;            /* what the master is told of it, after each fresh link */
+    wf_err fault;            /* reported to the master over each fresh link */
     wf_batch_id fault_batch; /* that was in hand then; empty: none */
     wf_batch_id batch;       /* in hand */
 
@@ -77,7 +77,7 @@ struct wf_worker {
 
     wf_chief chief;
 
-    /* waits.c: the wait in hand, whose `what` is made when somebody asks */
+    /* waits.c: the current wait; its text is made on demand */
     struct wf_worker_wait {
         enum wf_wait_kind {
             WF_WAIT_NONE = 0,
@@ -93,17 +93,18 @@ struct wf_worker {
     } wait;
 };
 
-/* Stamps generation and view, and sends to the master; without a link the message is dropped, since
- * all that matters is said again when the link is fresh. Takes *m. */
+/* Sets job, generation and view, and sends to the master. Without a link the message is dropped:
+ * the register over the next link repeats everything that matters. Takes *m. */
 WF_MUST_USE wf_status wf_worker_tell(wf_worker *w, wf_msg **m, wf_err *err);
 /* A message of `kind` with a body (NULL: none) to the master. */
 WF_MUST_USE wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
                                     wf_err *err);
 
-/* The fault that this worker stands still with, once more: a link may have gone with it. */
+/* Reports the fault that this worker stands still with; again over a fresh link, since the first
+ * report may be lost. */
 WF_MUST_USE wf_status wf_worker_say_fault(wf_worker *w, wf_err *err);
 
-/* waits.c: looks what is waited for, and since when. */
+/* waits.c: updates what this worker waits for, and since when. */
 void wf_waits_look(wf_worker *w, int64_t now_ns);
 
 /* member.c */
@@ -116,7 +117,7 @@ WF_MUST_USE wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *
 WF_MUST_USE wf_status wf_splits_on_confirmed(wf_worker *w, const wf_msg *m, wf_err *err);
 /* The split whose records come next, or NULL. */
 wf_open_split *wf_splits_current(wf_worker *w);
-/* Takes acknowledged steps in: moves `acked`, reports splits that are done (W1). */
+/* Handles newly acknowledged steps: moves `acked`, reports splits that are done (W1). */
 WF_MUST_USE wf_status wf_splits_settle(wf_worker *w, wf_err *err);
 WF_MUST_USE wf_status wf_splits_want(wf_worker *w, wf_err *err);
 /* Open and finished splits as messages carry them: arrays of room WF_WORKER_SPLITS and

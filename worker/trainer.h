@@ -21,7 +21,7 @@ typedef struct wf_trainer_conf {
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;
-    /* Has what is queued leave, between two kernels. */
+    /* Sends queued messages, between two kernels. */
     void (*flush)(void *arg);
     void *flush_arg;
 } wf_trainer_conf;
@@ -31,7 +31,7 @@ WF_MUST_USE wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **o
 void wf_trainer_free(wf_trainer **t);
 /* The operations for wf_worker_conf. */
 wf_worker_ops wf_trainer_ops(wf_trainer *t);
-/* The worker that the operations serve; to be set once it is made. */
+/* The worker that the operations serve; set once it is made. */
 void wf_trainer_set_worker(wf_trainer *t, wf_worker *w);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/worker.h - the front door of worker: one worker's logic. It takes splits from the master,
- * pulls weights, has gradients computed, pushes them, and as chief drives checkpoints.
+/* worker/worker.h - the front door of worker: one worker's logic. It receives splits from the
+ * master, pulls weights, asks for gradients to be computed, pushes them, and as chief drives
+ * checkpoints.
  *
  *   IDLE --start--> TRAINING --cut open--> HOLDING --cut resume--> TRAINING
  *                   TRAINING --eval--> EVALUATING --done--> TRAINING
  *                   any --start of a newer generation--> TRAINING    any --halt--> IDLE
  *
  * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
- * net. What costs time or touches files (plans, data, a step's arithmetic) is done by the shell
- * through wf_worker_ops; the shell may do it at once, inside the call, or later, as the simulator
- * does.
+ * net. The shell does everything that takes time or touches files (plans, data, a step's
+ * arithmetic), through wf_worker_ops: at once, inside the call, or later, as the simulator does.
  *
  * Invariants
  *   W1  a split is reported done only after every push of its records is acknowledged
@@ -33,7 +33,7 @@
 
 typedef struct wf_worker wf_worker;
 
-/* What the shell tells of a started job. */
+/* What the shell reports of a started job. */
 typedef struct wf_worker_job {
     uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
     uint64_t train_records, eval_records;
@@ -41,8 +41,8 @@ typedef struct wf_worker_job {
     bool checksums;
 } wf_worker_job;
 
-/* What one step trains: records at positions [begin, end) of the epoch's order; `number` counts the
- * split's steps from its begin. */
+/* The records of one step: positions [begin, end) of the epoch's order; `number` counts the split's
+ * steps from its begin. */
 typedef struct wf_batch_id {
     uint32_t epoch;
     uint64_t split, number, begin, end;
@@ -51,12 +51,12 @@ typedef struct wf_batch_id {
 typedef struct wf_worker_ops {
     void *arg;
     /* Makes plans and data of a start ready; the worker owns `start` for as long as the job lasts.
-     * Ends any job before. Errors are told to the master. */
+     * Ends the job before. Errors are reported to the master. */
     wf_status (*start)(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err);
     void (*halt)(void *arg);
-    /* Records [begin, end) of a split will be wanted in batches, after those of earlier calls. */
+    /* Announces records [begin, end) of a split: batches of them follow those of earlier calls. */
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
-    /* What was asked for and not used is no longer wanted. */
+    /* Cancels ranges that were announced and not used. */
     void (*cancel)(void *arg);
     /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as
      * it is final, then wf_worker_computed; during the call or later. */
@@ -84,36 +84,38 @@ WF_MUST_USE wf_status wf_worker_new(const wf_worker_conf *conf, wf_net *net, wf_
                                     wf_worker **out, wf_err *err);
 void wf_worker_free(wf_worker **w);
 
-/* Handles one event of the net; takes its message. Errors end the process: WF_SUPERSEDED, or what
- * the master refused. */
+/* Handles one event of the net; takes its message. Errors end the process: WF_SUPERSEDED when a
+ * newer incarnation has this place, WF_TIMEOUT when the master has given this one up, and the
+ * master's refusal of a hello. */
 WF_MUST_USE wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err);
-/* Does what can be done now: begins steps, asks for splits, reports. Call after events, after a
+/* Begins steps, asks for splits and reports, as far as the state allows. Call after events, after a
  * computation ended, and when time has passed. */
 WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err);
 
-/* For the shell, inside compute: where the gradient of a variable goes, and that it is final. */
+/* For the shell, inside compute: the buffer for the gradient of a variable, and the report that it
+ * is final. */
 float *wf_worker_gradient_buffer(wf_worker *w, uint32_t variable);
 WF_MUST_USE wf_status wf_worker_gradient(wf_worker *w, uint32_t variable, wf_err *err);
 const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable);
-/* The step in hand comes to nothing: none of its gradients was pushed, and none will be;
- * wf_worker_computed follows. */
+/* Drops the step in hand: none of its gradients was pushed, and none will be. wf_worker_computed
+ * follows. */
 WF_MUST_USE wf_status wf_worker_drop_step(wf_worker *w, wf_err *err);
 /* The step in hand is computed; metrics [n] are sums over its records. */
 WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[],
                                          wf_err *err);
-/* The evaluation in hand is over, of data that has `records` in all; with why->status not WF_OK it
- * failed. */
+/* The evaluation in hand is over; the data has `records` in all. It failed if why->status is not
+ * WF_OK. */
 WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint64_t records, uint32_t n,
                                           wf_measure metrics[], const wf_err *why, wf_err *err);
-/* A step or its data failed: the job stops with this sentence. */
+/* A step or its data failed: the worker stands still, and reports this to the master. */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
-/* Times of the shell, in nanoseconds, added up into the next report. */
+/* Adds times of the shell, in nanoseconds, to the next report. */
 void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64_t transfer_ns,
                      uint64_t data_ns);
 
 /* The task's index. */
 uint32_t wf_worker_index(const wf_worker *w);
-/* The last step computed, and the generation: for signs of life and tests. */
+/* The last step computed, and the generation: for the shell and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
 uint16_t wf_worker_generation(const wf_worker *w);
 /* The number of the job in hand. */
@@ -121,7 +123,7 @@ uint16_t wf_worker_job_number(const wf_worker *w);
 /* The last step before a barrier: invariant K1 of client.h. */
 uint32_t wf_worker_base(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);
-/* What this worker waits for now; it is looked at in each call of wf_worker_advance. */
+/* What this worker waits for, as of the last call of wf_worker_advance. */
 void wf_worker_waiting(const wf_worker *w, wf_waiting *out);
 
 #endif

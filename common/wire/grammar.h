@@ -17,21 +17,21 @@ typedef enum wf_kind {
     WF_REFUSE,    /* the answer to a hello that may not come in: a sentence */
     WF_RESET,     /* "I do not know this link; say hello" */
     WF_PING,      /* acknowledges, and names the last message that was sent before it (link.h) */
-    WF_BEAT,      /* a sign of life from a task whose main thread computes; outside any link */
-    WF_RESEND,    /* the answer to a ping: what follows `ack` has not arrived (link.h) */
-    WF_BYE,       /* the sender closes its net: its links are over */
+    WF_BEAT,      /* a heartbeat, from a thread of its own; outside any link */
+    WF_RESEND,    /* the answer to a ping: messages after `ack` are missing (link.h) */
+    WF_BYE,       /* the sender closes its links */
 
-    WF_REGISTER = 16, /* task -> master: what I hold */
-    WF_VIEW,          /* master -> ps: who lives */
+    WF_REGISTER = 16, /* task -> master: what this task holds */
+    WF_VIEW,          /* master -> ps: the members */
     WF_VIEW_OK,
     WF_SETUP, /* master -> ps: load the slices of a job */
     WF_SETUP_OK,
     WF_START, /* master -> worker: the partition, the slice map, the data */
     WF_START_OK,
     WF_HALT,    /* master -> task: this generation is over */
-    WF_FAULT,   /* task -> master: a failure that ends the job, in a sentence */
+    WF_FAULT,   /* task -> master: a step, its data or an update failed, in a sentence */
     WF_DISMISS, /* master -> task: this incarnation is no member any more */
-    WF_TUNE,    /* master -> ps, between two epochs: another learning rate */
+    WF_TUNE,    /* master -> ps, between two epochs: a new learning rate */
     WF_TUNE_OK,
 
     WF_SPLIT_WANT = 32, /* worker -> master */
@@ -44,22 +44,22 @@ typedef enum wf_kind {
 
     WF_CUT_DUE = 48, /* worker -> master: the place for a checkpoint is reached */
     WF_CUT_OPEN,     /* master -> worker: hold at the next step boundary */
-    WF_CUT_REPORT,   /* worker -> master -> chief: where this worker stands */
+    WF_CUT_REPORT,   /* worker -> master -> chief: its steps and its place in the data */
     WF_CUT_SAVE,     /* chief -> ps */
     WF_CUT_FORKED,   /* ps -> chief, chief -> master: copies are taken, training may go on */
-    WF_CUT_SAVED,    /* ps -> chief: the shard is durable */
+    WF_CUT_SAVED,    /* ps -> chief: the shard is durable, or failed and why */
     WF_CUT_RESUME,   /* master -> worker */
-    WF_CUT_COMMIT,   /* chief -> master: may I?  master -> chief: yes */
+    WF_CUT_COMMIT,   /* chief -> master: asks to commit; master -> chief: allows it */
     WF_CUT_DONE,     /* chief -> master: committed, or failed and why */
-    WF_CUT_ABORT,    /* master -> chief, chief -> ps: drop the forks */
+    WF_CUT_ABORT,    /* master -> chief: drop the cut */
 
-    WF_LIST = 64, /* worker -> ps: the slices that I pull and push, under a number */
+    WF_LIST = 64, /* worker -> ps: the slices that the worker pulls, under a number */
     WF_PULL,
     WF_WEIGHTS, /* ps -> worker: parts of the answer to a pull */
     WF_PUSH,
-    WF_PUSH_OK, /* ps -> worker: the named slices of this step are applied */
-    WF_DENIED,  /* ps -> worker: not in the view or generation; wait for the master's word */
-    WF_LIST_OK, /* ps -> worker: the list is registered, pulls and pushes are welcome */
+    WF_PUSH_OK, /* ps -> worker: the named slices have this step */
+    WF_DENIED,  /* ps -> worker: wrong job, generation, map or view; ask again later */
+    WF_LIST_OK, /* ps -> worker: the list is registered, pulls and pushes may follow */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,
@@ -67,7 +67,7 @@ typedef enum wf_kind {
     WF_N_KINDS
 } wf_kind;
 
-/* What a dismissal asks for, in the header's `request`. */
+/* The reason of a dismissal, in the header's `request`. */
 enum { WF_DISMISS_RESTART = 0, WF_DISMISS_SUPERSEDED = 1 };
 
 typedef struct wf_kind_row {
@@ -80,7 +80,7 @@ typedef struct wf_kind_row {
 
 /* NULL for a number that is no kind. */
 const wf_kind_row *wf_kind_find(uint16_t kind);
-/* For logs: "push", or "kind 99" is left to the caller ("?"). */
+/* For logs: "push"; "?" for a number that is no kind. */
 const char *wf_kind_name(uint16_t kind);
 
 #endif

@@ -25,8 +25,8 @@ typedef struct wf_header {
     uint32_t view, map;   /* of the sender; the slice map's version */
     uint64_t incarnation; /* of the sender */
     uint64_t sequence;    /* of this message on its link; 0: outside the sequence */
-    uint64_t ack;         /* all up to this one have been taken by the sender of this message */
-    uint32_t request;     /* what an answer answers; for pull and push the list */
+    uint64_t ack;         /* the sender has taken all messages up to this one */
+    uint32_t request;     /* the number of a question, pull or list (docs/wire.md) */
     uint16_t job, generation;
     uint32_t step, cut;
     uint32_t control_bytes; /* behind the header in the same frame */
@@ -34,8 +34,8 @@ typedef struct wf_header {
 
 /* Writes the header for `control` [h->control_bytes] into out [WF_HEADER_BYTES]. */
 void wf_header_encode(const wf_header *h, const void *control, uint8_t out[]);
-/* Reads a frame of n bytes: header, then exactly control_bytes. Errors: WF_PROTO, with what is not
- * right (too short, magic, version, length, checksum). */
+/* Reads a frame of n bytes: header, then exactly control_bytes. The version and the kind are the
+ * caller's to check. Errors: WF_PROTO, naming the fault (too short, magic, length, checksum). */
 WF_MUST_USE wf_status wf_header_decode(const void *frame, size_t n, wf_header *h, wf_err *err);
 
 /* Little-endian words at any address. */

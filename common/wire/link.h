@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/link.h - one ordered, lossless stream of messages each way between two incarnations.
  *
- * ZeroMQ drops what is queued when a connection breaks, so order and delivery are made here:
+ * ZeroMQ drops queued messages when a connection breaks, so links provide order and delivery:
  * sequence numbers, cumulative acknowledgements, resends. No socket and no clock: messages and the
  * time go in, messages to be sent come out.
  *
@@ -14,9 +14,9 @@
  * Invariants
  *   L1  messages are taken in the order in which they left the sender's queue, each once
  *   L2  sent and not yet acknowledged bytes never exceed credit_bytes, but for one message that is
- *       larger than the credit by itself; a receiver holds no more than twice that of what came
- *       early
- *   L3  what was handed to wf_link_send is delivered if the peer's incarnation lives long enough
+ *       larger than the credit by itself; a receiver holds at most twice that in messages that
+ *       came early
+ *   L3  a message handed to wf_link_send is delivered if the peer's incarnation lives long enough
  *   L4  over a connection that neither breaks nor damages a message, nothing is sent twice
  *
  * The first sequence number of each side is random and told in the hello, so that a message of an
@@ -36,11 +36,11 @@ typedef struct wf_link_conf {
     uint64_t incarnation;       /* this side's, written into each message */
     uint64_t first, peer_first; /* the sequence numbers before the first message of each side */
     size_t credit_bytes;        /* L2 */
-    int64_t probe_ns;           /* unacknowledged messages are followed by a ping after so long */
-    int64_t ack_delay_ns;       /* an acknowledgement waits so long for a message to ride on */
+    int64_t probe_ns;           /* a ping follows unacknowledged messages after this time */
+    int64_t ack_delay_ns;       /* an acknowledgement waits this long for a message to carry it */
 } wf_link_conf;
 
-/* What leaves first: a lower lane, then a lower key, then what was handed over first. */
+/* Order of the send queue: lower lane, then lower key, then the order of wf_link_send. */
 typedef enum wf_lane { WF_LANE_CONTROL = 0, WF_LANE_DATA = 1 } wf_lane;
 
 /* A link that the caller owns; the pool is borrowed for its life. Errors: WF_NOMEM. */
@@ -61,20 +61,20 @@ WF_MUST_USE wf_status wf_link_send(wf_link *l, wf_lane lane, uint64_t key, wf_ms
 const wf_msg *wf_link_next(wf_link *l, int64_t now_ns);
 /* The transport refused the message that wf_link_next gave last: it is the next one again. */
 void wf_link_unsent(wf_link *l);
-/* Whether a ping is due: the peer is owed an acknowledgement that no message has carried, or what
- * is in flight has not been acknowledged for a while. */
+/* Whether a ping is due: no message has carried an acknowledgement that the peer is owed, or
+ * messages in flight have not been acknowledged for a while. */
 bool wf_link_ping_due(const wf_link *l, int64_t now_ns);
-/* Writes what a ping says of the link: the acknowledgement, the last message sent, the round, and
- * whether an acknowledgement is waited for. */
+/* Fills in a ping: the acknowledgement, the last message sent, the round, and whether this side
+ * waits for an acknowledgement. */
 void wf_link_ping(wf_link *l, int64_t now_ns, wf_header *ping);
-/* A ping arrived. True if messages that it says were sent before it have not: then *resend is what
- * a WF_RESEND says. Its acknowledgement is for wf_link_on_message. */
+/* A ping arrived. True if messages that were sent before it have not: then *resend is the header of
+ * a WF_RESEND. wf_link_on_message handles the acknowledgement in the ping. */
 bool wf_link_on_ping(wf_link *l, int64_t now_ns, const wf_header *ping, wf_header *resend);
 /* A WF_RESEND arrived: goes back to the first message that the peer lacks. */
 void wf_link_on_resend(wf_link *l, int64_t now_ns, const wf_header *resend);
 
-/* Whether a message with this sequence can be of this link: inside the window around what was
- * taken, or outside the sequence (0). */
+/* Whether a message with this sequence can belong to this link: inside the window around the last
+ * message taken, or outside the sequence (0). */
 bool wf_link_may_hold(const wf_link *l, uint64_t sequence);
 /* A message arrived. Its acknowledgement is taken in; if it is in sequence it is kept for
  * wf_link_take. Takes *m (duplicates are freed) and sets it to NULL. */
@@ -88,7 +88,7 @@ bool wf_link_idle(const wf_link *l);
 bool wf_link_in_flight(const wf_link *l, uint64_t sequence);
 /* The time at which a ping is due if nothing else happens; INT64_MAX when never. */
 int64_t wf_link_deadline(const wf_link *l);
-/* Bytes that wait to be sent and are not in flight: what a slow peer costs (backpressure). */
+/* Bytes that wait to be sent and are not in flight: backpressure of a slow peer. */
 size_t wf_link_queued_bytes(const wf_link *l);
 /* Bytes sent and not acknowledged. */
 size_t wf_link_flight_bytes(const wf_link *l);

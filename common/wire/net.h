@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/net.h - the front door of common/wire: a process's links to its peers.
  *
- * A net says hello and answers it, checks every message against the grammar and every payload
- * against its checksum, keeps a link for each peer incarnation, sends pings, and hands the role
- * what happened as events. It reads no clock and opens no socket: transports and the time are
- * given. One thread owns a net.
+ * A net sends and answers hellos, checks every message against the grammar and every payload
+ * against its checksum, keeps a link for each peer incarnation, sends pings, and hands events to
+ * the role. It reads no clock and opens no socket: transports and the time are given. One thread
+ * owns a net. docs/wire.md has the protocol.
  *
  *   dialled peer:   DIALLING --welcome--> UP --reset, new incarnation--> DIALLING (event DOWN)
  *                   DIALLING --refused with WF_AGAIN--> DIALLING    --refused--> event REFUSED
  *   accepted peer:  (hello) UP --silent for gone_ns unless `keep`, or a new hello--> gone (DOWN)
  *
  * A peer is known by its incarnation, not by its connection: each message of an accepted peer
- * brings the route for the answers, so a connection may break and come back without a word.
+ * brings the route for the answers, so a connection may break and come back unnoticed.
  *
- * What an event costs does not depend on the number of peers: those with something to take or to
- * send are in lists; all are looked at only when one of them has a deadline, and not more often
- * than once a millisecond.
+ * The cost of an event does not depend on the number of peers: peers with something to take or to
+ * send are in lists. All peers are looked at only when one of them has a deadline, and at most once
+ * a millisecond.
  *
  * Invariants
  *   N1  after EV_UP for a peer, messages flow on a fresh link; nothing of an older link arrives
  *   N2  a peer pointer is valid from EV_UP (dialled: from wf_net_dial) until its EV_DOWN was taken
  *       or wf_net_drop was called (dialled: until wf_net_hang_up)
- *   N3  a message whose payload is damaged is not acknowledged; it counts as lost
+ *   N3  a message whose payload is damaged is not acknowledged: it counts as lost
  */
 #ifndef WF_WIRE_NET_H
 #define WF_WIRE_NET_H
@@ -44,12 +44,12 @@ typedef struct wf_peer {
     bool up;
     int64_t last_heard_ns;
     const char *address; /* of a dialled one, for messages */
-    const char *delay;   /* of a dialled one: why it does not let us in yet; "" */
+    const char *delay;   /* of a dialled one: why it refuses for now; "" */
     bool keep;           /* the role's: an accepted peer is kept however long it is silent */
     void *user;          /* the role's own */
 } wf_peer;
 
-/* A hello as the role may judge it; strings are borrowed for the call. */
+/* A hello, for the role to admit or refuse; strings are borrowed for the call. */
 typedef struct wf_hello {
     wf_task task;
     uint64_t incarnation, pid;
@@ -70,12 +70,12 @@ typedef struct wf_net_conf {
     int64_t probe_ns, ack_delay_ns;
     uint64_t (*random_id)(void *arg); /* sequence starts; never 0 */
     void *random_arg;
-    /* Whether a task may come in: WF_OK, or the error that it is told; after WF_AGAIN it asks again
-     * later. NULL: any. */
+    /* Whether a task is admitted: WF_OK, or the error that is sent to it; after WF_AGAIN it asks
+     * again later. NULL: every task is. */
     wf_status (*admit)(void *arg, const wf_hello *hello, wf_err *err);
     void *admit_arg;
-    /* A beat of an incarnation that has no link here: its main thread may be in a long call since
-     * before this net began. The message is borrowed. NULL: dropped. */
+    /* A beat of an incarnation that has no link here: its main thread may have been in a long call
+     * since before this net was made. The message is borrowed. NULL: dropped. */
     void (*on_stranger)(void *arg, const wf_msg *beat, int64_t now_ns);
     void *stranger_arg;
 } wf_net_conf;
@@ -86,9 +86,9 @@ wf_net_conf wf_net_defaults(void);
 typedef enum wf_event_kind {
     WF_EV_UP = 1,  /* the link is fresh, in both directions */
     WF_EV_DOWN,    /* the peer forgot us, changed its incarnation, or is gone */
-    WF_EV_REFUSED, /* the peer will not have us: `err` says why; it is not dialled again */
+    WF_EV_REFUSED, /* the peer refuses this task: `err` says why; it is not dialled again */
     WF_EV_MESSAGE,
-    WF_EV_BEAT /* a sign of life of an accepted peer, outside the link; has a message too */
+    WF_EV_BEAT /* a heartbeat of an accepted peer, outside the link; has a message too */
 } wf_event_kind;
 
 typedef struct wf_event {
@@ -100,33 +100,33 @@ typedef struct wf_event {
 
 /* A net that the caller owns. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_net_new(const wf_net_conf *conf, wf_net **out, wf_err *err);
-/* Closes all transports and frees all; what was sent may still leave for linger_ms, and then peers
- * that were dialled are told. NULL is fine. */
+/* Closes all transports and frees all. Sent messages may still leave for linger_ms; if that is not
+ * 0, dialled peers are sent a bye. NULL is fine. */
 void wf_net_free(wf_net **n, int linger_ms);
 
-/* Answers hellos that come in by t; takes *t. At most one. */
+/* Answers hellos that arrive over t; takes *t. At most one. */
 void wf_net_listen(wf_net *n, wf_transport **t);
 /* A peer to be dialled over t, from now on until it answers; takes *t. `address` is copied. */
 WF_MUST_USE wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, wf_transport **t,
                                   wf_peer **out, wf_err *err);
 /* Forgets a dialled peer and closes its transport; *p becomes NULL. */
 void wf_net_hang_up(wf_net *n, wf_peer **p);
-/* Forgets an accepted peer, without an event; what is queued for it is dropped, and it is told so
- * when it sends again. *p becomes NULL. */
+/* Forgets an accepted peer, without an event; its queue is dropped, and its next message is
+ * answered with a reset. *p becomes NULL. */
 void wf_net_drop(wf_net *n, wf_peer **p);
 
 /* A message of `kind`, to be filled and sent. */
 WF_MUST_USE wf_status wf_net_msg(wf_net *n, uint16_t kind, wf_msg **out, wf_err *err);
 void wf_net_free_msg(wf_net *n, wf_msg **m);
 /* Queues a message for a peer and takes *m. For a dialled peer that is not up yet it waits; when
- * the link is lost it is dropped, and EV_DOWN tells. Errors: WF_NOMEM, WF_NOTFOUND for a peer that
- * is gone; *m is freed then. */
+ * the link is lost it is dropped, and EV_DOWN follows. Errors: WF_NOMEM, WF_NOTFOUND for a peer
+ * that is gone; *m is freed then. */
 WF_MUST_USE wf_status wf_net_send(wf_net *n, wf_peer *p, wf_lane lane, uint64_t key, wf_msg **m,
                                   wf_err *err);
 
-/* Reads what has arrived and writes what may leave. */
+/* Receives all messages that have arrived and sends those that may leave. */
 void wf_net_poll(wf_net *n, int64_t now_ns);
-/* Only writes what may leave: for use while a batch of messages is being made. */
+/* Only sends messages that may leave: for use while a batch of messages is being made. */
 void wf_net_flush(wf_net *n, int64_t now_ns);
 /* The next event; false when there is none until the next poll. */
 bool wf_net_event(wf_net *n, int64_t now_ns, wf_event *ev);
@@ -146,14 +146,14 @@ uint64_t wf_net_resent_bytes(const wf_peer *p);
 /* Peers in the order of their places; NULL past the end. */
 const wf_peer *wf_net_peer_at(const wf_net *n, size_t i);
 
-/* Why messages were dropped or a hello was turned away. */
+/* Why a message was dropped or a hello was refused. */
 typedef enum wf_bad {
-    WF_BAD_FRAME = 0, /* no header of weft's, a damaged one, or frames out of bounds */
+    WF_BAD_FRAME = 0, /* no weft header, a damaged one, or parts out of bounds */
     WF_BAD_KIND,      /* not allowed by the grammar, here or from that role */
     WF_BAD_BODY,      /* a hello or its answer that cannot be read */
     WF_BAD_PAYLOAD,   /* part table or payload damaged */
-    WF_BAD_HELLO,     /* refused for what it says */
-    WF_BAD_CROWD,     /* refused because there is no place */
+    WF_BAD_HELLO,     /* refused for its content */
+    WF_BAD_CROWD,     /* refused for now, because there is no place */
     WF_N_BAD
 } wf_bad;
 uint64_t wf_net_bad(const wf_net *n, wf_bad reason);

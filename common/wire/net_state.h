@@ -6,7 +6,7 @@
 #include "common/base/index.h"
 #include "common/wire/net.h"
 
-/* A silent peer is asked again after this part of its silence. */
+/* A silent peer is pinged again after this part of its silence. */
 enum { WF_NET_SILENCE_PART = 8 };
 
 typedef struct peer {
@@ -52,14 +52,14 @@ struct wf_net {
 
 /* peers.c - the lists of peers. */
 wf_status wf_net_add_peer(wf_net *n, bool dialled, wf_task task, peer **out, wf_err *err);
-/* Frees what is gone. */
+/* Frees a peer, and closes its transport if it was dialled. */
 void wf_net_remove_peer(wf_net *n, peer *p);
 /* The peer that dialled us with this incarnation, or NULL. */
 peer *wf_net_accepted(const wf_net *n, uint64_t incarnation);
 /* Names the peer under its incarnation. Errors: WF_NOMEM. */
 wf_status wf_net_name_accepted(wf_net *n, peer *p, wf_err *err);
 void wf_net_unname_accepted(wf_net *n, const peer *p);
-/* Something may have happened to the peer; it may have something to send; it has a deadline. */
+/* The peer may have an event; it may have something to send; it has a deadline. */
 void wf_net_activate(wf_net *n, peer *p);
 void wf_net_will_send(wf_net *n, peer *p);
 void wf_net_wake_at(wf_net *n, int64_t at_ns);
@@ -67,18 +67,19 @@ void wf_net_wake_at(wf_net *n, int64_t at_ns);
 void wf_net_count_bad(wf_net *n, wf_bad reason, const char *from, const char *why, int64_t now_ns);
 
 /* net.c */
-/* Sends a message outside any link. It may be lost, so nothing depends on whether it went. */
+/* Sends a message outside any link. It may be lost, so nothing depends on its delivery. */
 void wf_net_send_loose(wf_net *n, wf_transport *t, const wf_route *to, wf_msg *m);
 /* Sends a ping over the peer's link now. */
 void wf_net_ping(wf_net *n, peer *p, int64_t now_ns);
 
-/* hello.c - takes what is said of links, and makes and voids them. */
+/* hello.c - handles hello, welcome, refuse and reset, and makes and voids links. */
 wf_link_conf wf_hello_link_conf(const wf_net *n, const peer *p);
 /* A start that leaves room for all messages that a link may ever carry. */
 uint64_t wf_hello_first(const wf_net *n);
-/* Over a link that is up it asks whether the other side still knows it, by that side's start. */
+/* Sends a hello. Over a link that is up it asks whether the other side still knows that link, by
+ * that side's start. */
 void wf_hello_say(wf_net *n, peer *p, int64_t now_ns);
-/* Says that message `sequence` is of no link that is known here. */
+/* Sends a reset: message `sequence` belongs to no link that is known here. */
 void wf_hello_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence);
 /* The link of a peer is void; a dialled peer is dialled anew with a new start. */
 void wf_hello_lose(wf_net *n, peer *p);

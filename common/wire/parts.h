@@ -17,7 +17,7 @@ enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8 };
 
 typedef enum wf_codec {
     WF_CODEC_F32 = 0,
-    WF_CODEC_NONE /* no bytes, in no frame: the step came to nothing here, and counts as applied */
+    WF_CODEC_NONE /* no bytes, in no frame: the worker dropped the step, which counts as applied */
 } wf_codec;
 
 typedef struct wf_part {

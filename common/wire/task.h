@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/task.h - who is who: a process of a role, and one life of it. */
+/* common/wire/task.h - roles, and tasks: a role and a number. */
 #ifndef WF_WIRE_TASK_H
 #define WF_WIRE_TASK_H
 

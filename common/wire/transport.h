@@ -2,10 +2,10 @@
 /* common/wire/transport.h - what carries messages: ZeroMQ between processes (zeromq.h), memory
  * within one (mem.h), the bad network of the simulator (tests/sim).
  *
- * A transport may lose, repeat and reorder; link.h makes up for that. One that keeps the order of
- * what it does not lose, as a connection does, makes nothing be sent twice without need. It never
- * blocks. Messages that arrive have a valid header and bounded frames; what has not is counted and
- * dropped inside. Shared memory between processes of one host comes as one more of these.
+ * A transport may lose, repeat and reorder messages; link.h makes up for that. A transport that
+ * keeps the order of the messages that it does not lose, as a connection does, causes no needless
+ * resends. It never blocks. Messages that it gives have a valid header and bounded frames; others
+ * are counted and dropped inside.
  */
 #ifndef WF_WIRE_TRANSPORT_H
 #define WF_WIRE_TRANSPORT_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a message came from or goes to, as the transport names it; empty for the one peer of a
+/* The sender or receiver of a message, as the transport names it; empty for the one peer of a
  * dialled transport. */
 typedef struct wf_route {
     uint8_t size;
@@ -31,18 +31,18 @@ typedef struct wf_transport_ops {
     wf_msg *(*receive)(wf_transport *t, wf_msg_pool *pool, wf_route *from);
     /* Whether receive may have something; cheap enough to spin on. NULL: not known. */
     bool (*ready)(wf_transport *t);
-    /* Looks after connections, some times a second: dials anew one that is silent, or puts out who
-     * says nothing. True when a dialled transport has a new connection since the last call. NULL:
-     * nothing to do. */
+    /* Maintains connections, some times a second: dials a silent one anew, or ends accepted ones
+     * that bring no bytes. True when a dialled transport has a new connection since the last call.
+     * NULL: nothing to do. */
     bool (*tend)(wf_transport *t, int64_t now_ns);
-    /* Closes and frees it; what was sent may still leave for linger_ms. */
+    /* Closes and frees it; sent messages may still leave for linger_ms. */
     void (*close)(wf_transport *t, int linger_ms);
 } wf_transport_ops;
 
 struct wf_transport {
     const wf_transport_ops *ops;
     void *poll_socket;     /* for zmq_poll; NULL: not waited for by socket */
-    uint64_t bad_messages; /* dropped: not a message of weft's, or out of bounds */
+    uint64_t bad_messages; /* dropped: no message of weft, or out of bounds */
 };
 
 #endif

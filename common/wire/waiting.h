@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/waiting.h - what a role waits for: from whom, what, since when.
  *
- * No wait is silent: after a while a line in the log names it, and again after twice as long each
- * time; the master is told with each sign of life, and shows it.
+ * Every long wait is visible: a log line names it after 5 s, and again after twice as long each
+ * time; each heartbeat reports it to the master, which shows it.
  */
 #ifndef WF_WIRE_WAITING_H
 #define WF_WIRE_WAITING_H
@@ -17,7 +17,7 @@ typedef struct wf_waiting {
     int64_t since_ns;
 } wf_waiting;
 
-/* When the wait in hand was logged. */
+/* When the current wait began, and when it is logged next. */
 typedef struct wf_waiting_log {
     int64_t since_ns, next_ns;
 } wf_waiting_log;

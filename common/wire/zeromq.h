@@ -13,21 +13,22 @@
 
 typedef struct wf_zmq wf_zmq; /* a process's ZeroMQ context */
 
-/* For so many connections at one time: raises the process's limit on open files as far as it may be
- * raised. Also sets malloc to keep large blocks: fresh pages cost four times the copy of what fills
- * them. Errors: WF_IO; WF_FULL when the limit stays too low, with both numbers. */
+/* A context for so many connections at one time. Raises the process's limit on open files as far as
+ * it may be raised, and sets malloc to keep large blocks: fresh pages cost four times the copy that
+ * fills them. Errors: WF_IO; WF_FULL when the limit stays too low, with both numbers. */
 WF_MUST_USE wf_status wf_zmq_new(uint32_t connections, wf_zmq **out, wf_err *err);
 /* Ends the context once its transports are closed; NULL is fine. */
 void wf_zmq_free(wf_zmq **z);
 
-/* Serves at `address` (tcp://host:port or ipc://path). Errors: WF_EXISTS when the address is in
- * use, saying by whom where /proc tells; WF_INVALID. */
+/* Listens at `address` (tcp://host:port or ipc://path). Ends connections that bring no byte for
+ * 15 s. Errors: WF_EXISTS when the address is in use, naming the process if /proc shows it;
+ * WF_INVALID. */
 WF_MUST_USE wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport **out,
                                     wf_err *err);
-/* Dials `address`, again and again for as long as the transport lives; nothing is awaited. The
- * socket has no name of its own: a ROUTER refuses or swallows a connection whose name is in use, as
- * that of a connection is which only one side knows to be broken. A TCP connection that brings no
- * byte for 1.5 s is given up and dialled anew. Errors: WF_INVALID, WF_IO. */
+/* Dials `address`, again and again until the transport is closed; returns at once. The socket has
+ * no name of its own: a ROUTER refuses a second connection with a name that it believes to be in
+ * use, as after a connection that is broken on one side only. A TCP connection without a sign of
+ * life for 1.5 s (zeromq_dial.c) is dialled anew. Errors: WF_INVALID, WF_IO. */
 WF_MUST_USE wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_transport **out, wf_err *err);
 
 /* Waits until one of the n transports has something or timeout_ms has passed; also ends when `fd`

@@ -25,11 +25,11 @@ typedef struct zmq_transport {
     int64_t sweep_ns; /* when to look at its connections */
     /* of a dialled one */
     char address[128];
-    void *monitor;     /* tells of connections */
+    void *monitor;     /* reports connections */
     int fd;            /* the connection's, which belongs to ZeroMQ; -1: none, or no TCP */
     int64_t life_ns;   /* its last sign of life */
-    uint64_t received; /* bytes that had come over it then */
-    uint64_t taken;    /* bytes that the other side had taken then */
+    uint64_t received; /* bytes received over it by then */
+    uint64_t taken;    /* bytes that the other side had taken by then */
     bool fresh;        /* connected since the last look */
 } zmq_transport;
 
