@@ -329,8 +329,9 @@ static wf_status on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *
         const wf_part *p = &c->parts[i];
         const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
 
-        if (!slice || slice->ps != ps || p->bytes != slice->count * sizeof(float) ||
-            is_frozen(c, slice) != (s == &c->frozen))
+        /* A part without a codec lies in no frame. */
+        if (!slice || slice->ps != ps || p->codec != WF_CODEC_F32 ||
+            p->bytes != slice->count * sizeof(float) || is_frozen(c, slice) != (s == &c->frozen))
             return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
                            p->slice, (unsigned long)p->bytes);
         memcpy((float *)s->values[slice->variable]->data + slice->offset, wf_part_data(m, p),

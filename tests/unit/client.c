@@ -27,6 +27,7 @@ typedef struct world {
     wf_client *client;
     int64_t now_ns;
     bool denies;
+    wf_status says;        /* of the worker to each message */
     uint32_t got[KINDS];   /* by the ps */
     uint32_t listed[2][4]; /* the slices of each list that the worker has registered last */
     uint32_t n_listed[2], n_pulls[2], request[2];
@@ -93,6 +94,19 @@ static void give(world *w, uint32_t list, uint32_t slice, uint32_t count, float 
     wf_buf_unref(&weights);
 }
 
+/* A part without a codec, of which nobody has looked at the frame. */
+static void give_nothing(world *w, uint32_t list, uint32_t slice)
+{
+    wf_part part = {.slice = slice, .codec = WF_CODEC_NONE, .frame = 200};
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(w->ps, WF_WEIGHTS, &m, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.request = w->request[list];
+    assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_DATA, 0, &m, NULL), WF_OK);
+}
+
 static void run_ps(world *w)
 {
     wf_event ev;
@@ -123,7 +137,8 @@ static void run_worker(world *w)
             assert_int_equal(wf_client_on_up(w->client, ev.peer, NULL), WF_OK);
         if (ev.kind != WF_EV_MESSAGE)
             continue;
-        assert_int_equal(wf_client_on_message(w->client, ev.peer, ev.msg, w->now_ns, NULL), WF_OK);
+        assert_int_equal(wf_client_on_message(w->client, ev.peer, ev.msg, w->now_ns, NULL),
+                         w->says);
         wf_net_free_msg(w->worker, &ev.msg);
     }
     assert_int_equal(wf_client_retry(w->client, w->now_ns, NULL), WF_OK);
@@ -149,6 +164,7 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
         {.count = ELEMENTS},
         {.variable = 1, .count = 10},
         {.variable = 1, .offset = 10, .count = FROZEN - 10},
+        {.variable = 1, .offset = FROZEN},
     };
     static const uint64_t incarnation = 2;
     static world w;
@@ -182,6 +198,12 @@ static int begin(void **state)
 static int begin_frozen(void **state)
 {
     return begin_with(state, 2, 3);
+}
+
+/* One of the slices has no elements. */
+static int begin_empty(void **state)
+{
+    return begin_with(state, 2, 4);
 }
 
 static int end(void **state)
@@ -284,6 +306,17 @@ static void a_fresh_link_asks_for_the_frozen_slices_that_have_not_come(void **st
     assert_int_equal(w->n_pulls[FROZEN_LIST], 2); /* all are here */
 }
 
+static void a_part_without_a_codec_is_no_weights(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    w->says = WF_PROTO;
+    give_nothing(w, FROZEN_LIST, 3);
+    turn(w, 20);
+    assert_int_equal(wf_client_frozen_left(w->client), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +328,7 @@ int main(void)
                                         begin_frozen, end),
         cmocka_unit_test_setup_teardown(a_fresh_link_asks_for_the_frozen_slices_that_have_not_come,
                                         begin_frozen, end),
+        cmocka_unit_test_setup_teardown(a_part_without_a_codec_is_no_weights, begin_empty, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
