@@ -96,22 +96,22 @@ static wf_status send_list_ok(wf_ps *ps, wf_ps_worker *w, uint32_t number, wf_er
 wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     uint32_t number = m->head.request;
+    wf_ps_list list = {0};
     Weft__List *body = NULL;
-    wf_ps_list *list;
     wf_status rc;
 
     if (number >= WF_PS_MAX_LISTS)
         return wf_fail(err, WF_PROTO, NULL, "list number %u", number);
     WF_TRY(wf_control_get(m, &weft__list__descriptor, &body, err));
-    list = &w->lists[number];
-    close_pulls(w, number);
-    free_list(list);
-    rc = fill_list(ps, body, list, err);
+    rc = fill_list(ps, body, &list, err);
     wf_control_free(&body);
     if (rc != WF_OK) {
-        free_list(list);
+        free_list(&list);
         return rc;
     }
+    close_pulls(w, number);
+    free_list(&w->lists[number]);
+    w->lists[number] = list;
     return send_list_ok(ps, w, number, err);
 }
 

@@ -208,16 +208,22 @@ static void enter(world *w, uint32_t at, uint32_t index, uint64_t incarnation)
     turn(w, 20);
 }
 
-static void send_list(player *p)
+/* The first slice that it names is `first`. */
+static void send_list_from(player *p, uint32_t first)
 {
     Weft__List body = WEFT__LIST__INIT;
     uint32_t ids[SLICES];
 
     for (uint32_t i = 0; i < SLICES; i++)
-        ids[i] = i;
+        ids[i] = i ? i : first;
     body.slices = ids;
     body.n_slices = SLICES;
     send(p, WF_LIST, &body.base, 0);
+}
+
+static void send_list(player *p)
+{
+    send_list_from(p, 0);
 }
 
 static void send_pull(player *p, uint32_t request)
@@ -468,6 +474,22 @@ static void a_malformed_push_costs_its_sender_that_push_and_nobody_the_job(void 
     assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
 }
 
+static void a_malformed_list_leaves_the_one_before_in_its_place(void **state)
+{
+    world *w = *state;
+    player *p = begin_with_worker(w);
+
+    send_list(p);
+    turn(w, 100);
+    send_list_from(p, 99); /* no such slice */
+    send_list_from(p, 1);  /* one twice */
+    turn(w, 100);
+    assert_int_equal(count(p, WF_LIST_OK), 1);
+    send_pull(p, 1);
+    turn(w, 100);
+    assert_true(count(p, WF_WEIGHTS) > 0);
+}
+
 static void a_push_that_comes_again_is_acknowledged_and_not_applied(void **state)
 {
     world *w = *state;
@@ -538,6 +560,8 @@ int main(void)
             what_a_worker_has_not_taken_is_bounded_and_follows_when_it_takes, begin, end),
         cmocka_unit_test_setup_teardown(
             a_malformed_push_costs_its_sender_that_push_and_nobody_the_job, begin, end),
+        cmocka_unit_test_setup_teardown(a_malformed_list_leaves_the_one_before_in_its_place, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_push_that_comes_again_is_acknowledged_and_not_applied,
                                         begin, end),
         cmocka_unit_test_setup_teardown(
