@@ -5,7 +5,7 @@
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 #include "common/log/log.h"
 #include "common/optim/rule.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/side.c */
 #include "worker/side.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "cmd/cli/weights.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <math.h>
 #include <stdio.h>

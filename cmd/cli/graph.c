@@ -9,7 +9,7 @@
 #include "common/compile/compile.h"
 #include "common/data/data.h"
 #include "common/exec/exec.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "common/base/file.h"
 #include "common/base/nearest.h"
 #include "common/exec/exec.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "cmd/cli/operators.h"
 #include "common/graph/op.h"
 #include "common/kernels/kernel.h"
+#include "common/onnx/expand.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -49,6 +50,8 @@ static const char *gradient_of(const wf_op *op)
 
     if (op->grad)
         return "yes";
+    if (!types && wf_expansion_find(op->domain, op->name))
+        return op->no_grad_in || !inputs ? "none" : "yes";
     if ((op->no_grad_in & inputs) == inputs || (types && !(types & floats)))
         return "none";
     return "no";
@@ -76,8 +79,23 @@ static void print_row(const wf_op *op)
     printf(" | %s | %s |\n", gradient_of(op), op->note ? op->note : "");
 }
 
+/* The two tables as one, in the order of names; NULL past the end. */
+static const wf_op *next_op(size_t *at, size_t *of_expansions)
+{
+    const wf_op *op = wf_op_at(*at);
+    const wf_expansion *x = wf_expansion_at(*of_expansions);
+
+    if (x && (!op || strcmp(x->op.name, op->name) < 0)) {
+        ++*of_expansions;
+        return &x->op;
+    }
+    ++*at;
+    return op;
+}
+
 static void print_page(void)
 {
+    size_t at = 0, of_expansions = 0;
     const wf_op *op;
 
     printf(
@@ -87,11 +105,12 @@ static void print_page(void)
         "Files of opsets\n  13 to 23 are read, whichever form they hold.\n"
         "- **types**: of the operand that the operation is typed by, on the cpu; `all` is float32, "
         "float64, float16,\n  bfloat16, int32, int64, uint8, bool. Where there is none, nothing "
-        "is computed: the compiler or the\n  worker sees to it.\n"
+        "is computed: the compiler or the\n  worker sees to it, or other operations take its "
+        "place at import.\n"
         "- **gradient**: `none` means that none of its inputs carries one, by definition.\n\n"
         "| operation | domain | since | types | gradient | notes |\n"
         "| --- | --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; (op = wf_op_at(i)); i++)
+    while ((op = next_op(&at, &of_expansions)))
         print_row(op);
 }
 
@@ -110,11 +129,12 @@ static json_t *json_of(const wf_op *op)
 
 static wf_status print_json(wf_err *err)
 {
+    size_t at = 0, of_expansions = 0;
     json_t *list = json_array();
     const wf_op *op;
     int failed = 0;
 
-    for (size_t i = 0; (op = wf_op_at(i)); i++)
+    while ((op = next_op(&at, &of_expansions)))
         failed |= json_array_append_new(list, json_of(op)); /* of NULL it says so */
     failed |= json_dumpf(list, stdout, JSON_INDENT(1) | JSON_COMPACT);
     json_decref(list);

@@ -2,7 +2,7 @@
 /* common/ckpt/pretrained.c */
 #include "common/ckpt/pretrained.h"
 #include "common/ckpt/shard.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <string.h>
 

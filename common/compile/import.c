@@ -7,7 +7,7 @@
  * symbol, so that inference sees that features and labels go together.
  */
 #include "common/compile/pass.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 #include <string.h>
 
 static const char batch_symbol[] = "batch";

@@ -116,7 +116,6 @@ typedef enum wf_op_flag {
     WF_OP_STATEFUL = 2,    /* must run once per step, in order: never merged or folded */
     WF_OP_RANDOM = 4,    /* draws from (seed, node, epoch, split, batch): never merged or folded */
     WF_OP_FOLDABLE = 8,  /* may be computed at compile time when all inputs are constant */
-    WF_OP_READ_AWAY = 16 /* reading a file puts others in its place: no graph has it */
 } wf_op_flag;
 
 /* One attribute that the operation knows. Others in a file are an error that names the nearest. */

@@ -4,7 +4,7 @@
 #include "common/base/bytes.h"
 #include "common/compile/compile.h"
 #include "common/exec/exec.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

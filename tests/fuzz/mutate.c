@@ -4,8 +4,9 @@
  *
  * The message is unpacked into an arena, a few fields are changed by the generated descriptors, and
  * it is packed again. Messages may come to be shared between two places: packing only reads. */
-#include "common/graph/onnx.pb-c.h"
 #include "common/graph/op.h"
+#include "common/onnx/expand.h"
+#include "common/onnx/onnx.pb-c.h"
 #include "common/pb/pb.h"
 #include "tests/fuzz/target.h"
 
@@ -125,11 +126,14 @@ static double draw_real(model *m)
 
 static const wf_op *draw_op(model *m)
 {
-    size_t n = 0;
+    size_t n = 0, n_expansions = 0, i;
 
     while (wf_op_at(n))
         n++;
-    return wf_op_at(draw(m, n));
+    while (wf_expansion_at(n_expansions))
+        n_expansions++;
+    i = draw(m, n + n_expansions);
+    return i < n ? wf_op_at(i) : &wf_expansion_at(i - n)->op;
 }
 
 static const char *draw_word(model *m)

@@ -14,7 +14,7 @@
 #include "common/base/file.h"
 #include "common/compile/compile.h"
 #include "common/exec/exec.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

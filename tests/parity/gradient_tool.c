@@ -12,8 +12,8 @@
 #include "common/base/size.h"
 #include "common/exec/exec.h"
 #include "common/graph/emit.h"
-#include "common/graph/onnx.h"
 #include "common/graph/op.h"
+#include "common/onnx/onnx.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -244,7 +244,7 @@ int main(int argc, char *argv[])
 
     if (argc == 2 && strcmp(argv[1], "ops") == 0) {
         for (size_t i = 0; wf_op_at(i); i++)
-            if (wf_op_at(i)->grad && !(wf_op_at(i)->flags & WF_OP_READ_AWAY))
+            if (wf_op_at(i)->grad)
                 printf("%s %s\n", wf_op_at(i)->domain[0] ? wf_op_at(i)->domain : "ai.onnx",
                        wf_op_at(i)->name);
         return 0;

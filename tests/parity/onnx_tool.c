@@ -6,7 +6,7 @@
  *   onnx_tool grad MODEL.onnx OUT.onnx LOSS      outputs "grad/<name>" for each trainable variable
  */
 #include "common/graph/emit.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

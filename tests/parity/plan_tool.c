@@ -11,7 +11,7 @@
 #include "common/base/bytes.h"
 #include "common/base/file.h"
 #include "common/exec/exec.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

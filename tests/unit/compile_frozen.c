@@ -2,7 +2,7 @@
 /* tests/unit/compile_frozen.c - frozen variables and large constants live on the ps, and the graphs
  * that go to workers stay small. */
 #include "common/base/bytes.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 #include "tests/unit/compile_util.h"
 
 static size_t encoded_bytes(const wf_graph *g)

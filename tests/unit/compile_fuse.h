@@ -6,7 +6,7 @@
 #define WF_TESTS_UNIT_COMPILE_FUSE_H
 
 #include "common/base/bytes.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 #include "tests/unit/compile_eval.h"
 #include <math.h>
 

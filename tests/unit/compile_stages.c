@@ -2,7 +2,7 @@
 /* tests/unit/compile_stages.c - every stage is a whole graph that can be written and read; Pull and
  * Push stand where a step wants them. */
 #include "common/base/bytes.h"
-#include "common/graph/onnx.h"
+#include "common/onnx/onnx.h"
 #include "tests/unit/compile_util.h"
 
 static void every_stage_is_a_whole_graph(void **state)

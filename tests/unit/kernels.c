@@ -16,13 +16,11 @@ static const wf_kernel *kernel_of(const wf_op *op)
 }
 
 /* Pull and Push are ports of a plan; the mode pass decides Training; Constant is a known value.
- * What reading a file puts others in the place of (If, Loop, Attention) is neither folded nor run.
  */
 static bool needs_none(const wf_op *op)
 {
     return strcmp(op->name, "Training") == 0 || strcmp(op->name, "Pull") == 0 ||
-           strcmp(op->name, "Push") == 0 || strcmp(op->name, "Constant") == 0 ||
-           op->flags & WF_OP_READ_AWAY;
+           strcmp(op->name, "Push") == 0 || strcmp(op->name, "Constant") == 0;
 }
 
 static void every_operation_has_a_kernel(void **state)

@@ -17,11 +17,13 @@ static const struct room {
     const char *folder;
     int level;
 } rooms[] = {
-    {"common/base/", 0},  {"common/tensor/", 1},  {"common/log/", 1},  {"common/metrics/", 1},
-    {"common/pb/", 1},    {"common/graph/", 2},   {"common/wire/", 2}, {"common/conf/", 2},
-    {"common/optim/", 2}, {"common/kernels/", 3}, {"common/exec/", 4}, {"common/compile/", 4},
-    {"common/ckpt/", 4},  {"common/data/", 4},    {"master/", 5},      {"worker/", 5},
-    {"ps/", 5},           {"serve/", 5},          {"cmd/", 6},
+    {"common/base/", 0},    {"common/tensor/", 1}, {"common/log/", 1},
+    {"common/metrics/", 1}, {"common/pb/", 1},     {"common/graph/", 2},
+    {"common/wire/", 2},    {"common/conf/", 2},   {"common/optim/", 2},
+    {"common/kernels/", 3}, {"common/onnx/", 3},   {"common/exec/", 4},
+    {"common/compile/", 4}, {"common/ckpt/", 4},   {"common/data/", 4},
+    {"master/", 5},         {"worker/", 5},        {"ps/", 5},
+    {"serve/", 5},          {"cmd/", 6},
 };
 
 static const char *root;

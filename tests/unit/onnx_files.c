@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/onnx_files.c - good files there and back; bad ones get one sentence each. */
 #include "common/base/file.h"
-#include "common/graph/onnx.h"
-#include "common/graph/onnx.pb-c.h"
+#include "common/onnx/onnx.h"
+#include "common/onnx/onnx.pb-c.h"
 #include "tests/unit/graph_test.h"
 #include "tests/unit/skip.h"
 

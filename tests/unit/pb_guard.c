@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/pb_guard.c - bytes that would hurt protobuf-c do not reach it. */
-#include "common/graph/onnx.pb-c.h"
+#include "common/onnx/onnx.pb-c.h"
 #include "common/pb/pb.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_tensor.c - TensorProto to wf_tensor: raw bytes, typed lists, or a file beside
+/* common/onnx/tensor.c - TensorProto to wf_tensor: raw bytes, typed lists, or a file beside
  * the model. All sizes are checked against what is there before memory is taken. */
-#include "common/graph/onnx_parts.h"
+#include "common/onnx/tensor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,42 +91,6 @@ static wf_status from_message(const Weft__Onnx__Tensor *p, wf_dtype dtype, uint3
     else if (!narrow(*out, list))
         return wf_fail(err, WF_INVALID, NULL, "an element is out of the range of %s",
                        wf_dtype_name(dtype));
-    return WF_OK;
-}
-
-static wf_status decode(const Weft__Onnx__Tensor *p, const char *folder, wf_tensor **out,
-                        wf_err *err)
-{
-    wf_dtype dtype = (wf_dtype)p->data_type;
-    int64_t elems = 0, bits;
-
-    if (p->data_type <= 0 || p->data_type > 64 || !wf_dtype_size(dtype))
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %d",
-                       (int)p->data_type);
-    if (p->n_dims > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "it has %zu axes, and weft has %d at most",
-                       p->n_dims, WF_MAX_RANK);
-    if (!wf_dims_elems((uint32_t)p->n_dims, p->dims, &elems) ||
-        __builtin_mul_overflow(elems, (int64_t)wf_dtype_size(dtype), &bits))
-        return wf_fail(err, WF_INVALID, NULL, "its shape is negative, or larger than any memory");
-    if (p->data_location != EXTERNAL)
-        return from_message(p, dtype, (uint32_t)p->n_dims, p->dims, elems, out, err);
-    WF_TRY(wf_tensor_over(dtype, (uint32_t)p->n_dims, p->dims, NULL, out, err));
-    return wf_onnx_external(p, folder, *out, err);
-}
-
-wf_status wf_onnx_tensor(const Weft__Onnx__Tensor *p, const char *folder, wf_tensor **out,
-                         wf_err *err)
-{
-    wf_tensor *t = NULL;
-    wf_status rc = decode(p, folder, &t, err);
-
-    if (rc != WF_OK) {
-        wf_tensor_free(&t);
-        return wf_err_wrap(err, rc, "tensor \"%s\"", p->name ? p->name : "");
-    }
-    clean_bools(t);
-    *out = t;
     return WF_OK;
 }
 
@@ -239,8 +203,8 @@ static wf_status read_range(int fd, const place *at, wf_tensor *t, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_onnx_external(const Weft__Onnx__Tensor *p, const char *folder, wf_tensor *t,
-                           wf_err *err)
+static wf_status external(const Weft__Onnx__Tensor *p, const char *folder, wf_tensor *t,
+                          wf_err *err)
 {
     place at;
     wf_status rc;
@@ -255,4 +219,40 @@ wf_status wf_onnx_external(const Weft__Onnx__Tensor *p, const char *folder, wf_t
     rc = read_range(fd, &at, t, err);
     close(fd);
     return rc;
+}
+
+static wf_status decode(const Weft__Onnx__Tensor *p, const char *folder, wf_tensor **out,
+                        wf_err *err)
+{
+    wf_dtype dtype = (wf_dtype)p->data_type;
+    int64_t elems = 0, bits;
+
+    if (p->data_type <= 0 || p->data_type > 64 || !wf_dtype_size(dtype))
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %d",
+                       (int)p->data_type);
+    if (p->n_dims > WF_MAX_RANK)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "it has %zu axes, and weft has %d at most",
+                       p->n_dims, WF_MAX_RANK);
+    if (!wf_dims_elems((uint32_t)p->n_dims, p->dims, &elems) ||
+        __builtin_mul_overflow(elems, (int64_t)wf_dtype_size(dtype), &bits))
+        return wf_fail(err, WF_INVALID, NULL, "its shape is negative, or larger than any memory");
+    if (p->data_location != EXTERNAL)
+        return from_message(p, dtype, (uint32_t)p->n_dims, p->dims, elems, out, err);
+    WF_TRY(wf_tensor_over(dtype, (uint32_t)p->n_dims, p->dims, NULL, out, err));
+    return external(p, folder, *out, err);
+}
+
+wf_status wf_onnx_tensor(const Weft__Onnx__Tensor *p, const char *folder, wf_tensor **out,
+                         wf_err *err)
+{
+    wf_tensor *t = NULL;
+    wf_status rc = decode(p, folder, &t, err);
+
+    if (rc != WF_OK) {
+        wf_tensor_free(&t);
+        return wf_err_wrap(err, rc, "tensor \"%s\"", p->name ? p->name : "");
+    }
+    clean_bools(t);
+    *out = t;
+    return WF_OK;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_write.c - wf_graph to ModelProto. Messages are built in an arena and borrow the
+/* common/onnx/write.c - wf_graph to ModelProto. Messages are built in an arena and borrow the
  * graph's names and tensors. */
 #include "common/base/bytes.h"
 #include "common/base/file.h"
 #include "common/base/size.h"
-#include "common/graph/onnx.h"
-#include "common/graph/onnx_parts.h"
 #include "common/graph/op.h"
+#include "common/onnx/onnx.h"
+#include "common/onnx/variables.h"
+#include "common/pb/pb.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx.h - graphs from and to ONNX files (ModelProto).
+/* common/onnx/onnx.h - graphs from and to ONNX files (ModelProto).
  *
  * Read: opsets 13 to 23 of the ONNX domain and version 1 of ai.weft; nodes are brought to opset 18,
  * Constant nodes become constants, the graph is sorted and inferred. Nothing in a file is trusted:
@@ -24,8 +24,8 @@
  * metadata_props, a node's device in its doc_string. Files of 2 GiB and more are WF_UNSUPPORTED to
  * write.
  */
-#ifndef WF_GRAPH_ONNX_H
-#define WF_GRAPH_ONNX_H
+#ifndef WF_ONNX_ONNX_H
+#define WF_ONNX_ONNX_H
 
 #include "common/base/bytes.h"
 #include "common/base/status.h"
@@ -33,6 +33,14 @@
 #include "common/tensor/tensor.h"
 #include <stddef.h>
 #include <stdint.h>
+
+/* The oldest and newest opset of the ONNX domain that files may have; nodes of weft's operations
+ * mean the same in them, but for what wf_op.upgrade mends. */
+enum {
+    WF_OPSET_OLDEST = 13,
+    WF_OPSET_NEWEST = 23,
+    WF_OPSET_WRITTEN = 24 /* the newest that weft writes, for Swish: in weft's own files alone */
+};
 
 /* Reads a model file; external data may lie in its folder or below. The caller owns *out.
  * Errors: WF_NOTFOUND, WF_IO; WF_INVALID for a file that is cut, nested too deep or contradicts

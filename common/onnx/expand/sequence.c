@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_sequence.c - sequences: lists of tensors, as exporters write them for chunk,
+/* common/onnx/expand/sequence.c - sequences: lists of tensors, as exporters write them for chunk,
  * split, unbind and stack.
  *
  * They are gone once a file is read. Which tensors a sequence holds follows from the nodes that
  * make it, as long as positions and counts do not depend on the run; SplitToSequence becomes Split,
  * ConcatFromSequence becomes Concat, and SequenceAt is the tensor that lies there.
  */
+#include "common/onnx/sequence.h"
 #include "common/base/size.h"
 #include "common/graph/emit.h"
-#include "common/graph/onnx_parts.h"
+#include "common/onnx/expand.h"
+#include "common/onnx/known.h"
+#include "common/onnx/proto.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-/* Items of one sequence, and of all that nodes of a file take or give: lists are copied, and some
- * nodes add one for each item. */
-enum { MOST_ITEMS = 1024, MOST_IN_ALL = 1 << 17 };
 
 /* A node that is read, and where. */
 typedef struct place {
@@ -24,77 +22,6 @@ typedef struct place {
     wf_onnx_file *file;
     const wf_onnx_scope *scope;
 } place;
-
-const wf_onnx_sequence *wf_onnx_sequence_of(const wf_onnx_file *file, const wf_value *v)
-{
-    size_t low = 0, high = file->n_sequences;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint32_t name = file->sequences[middle].name;
-
-        if (name == v->index)
-            return &file->sequences[middle];
-        if (v->index < name)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
-}
-
-static wf_status make_room(wf_graph *g, wf_onnx_file *file, wf_err *err)
-{
-    size_t room = WF_MAX(2 * file->sequences_room, (size_t)16);
-    wf_onnx_sequence *more;
-
-    if (file->n_sequences < file->sequences_room)
-        return WF_OK;
-    more = wf_arena_array(g->arena, room, sizeof more[0]);
-    if (!more)
-        return wf_fail_nomem(err, room * sizeof more[0]);
-    if (file->n_sequences)
-        memcpy(more, file->sequences, file->n_sequences * sizeof more[0]);
-    file->sequences = more;
-    file->sequences_room = room;
-    return WF_OK;
-}
-
-static wf_status count_items(wf_onnx_file *file, uint32_t n, wf_err *err)
-{
-    if (n > MOST_ITEMS || file->n_items + n > MOST_IN_ALL)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "a sequence of %u tensors; weft follows %d, and %d in all sequences", n,
-                       MOST_ITEMS, MOST_IN_ALL);
-    file->n_items += n;
-    return WF_OK;
-}
-
-wf_status wf_onnx_sequence_add(wf_graph *g, wf_onnx_file *file, const wf_onnx_scope *scope,
-                               const char *name, uint32_t n, wf_value *const items[], wf_err *err)
-{
-    size_t n_values = g->n_values;
-    wf_onnx_sequence s = {.n = n};
-    wf_value *v;
-
-    if (!name[0])
-        return WF_OK;
-    WF_TRY(count_items(file, n, err));
-    WF_TRY(wf_onnx_made(g, scope, name, &v, err));
-    /* A new value, so that indices ascend. */
-    if (g->n_values == n_values)
-        return wf_fail(err, WF_INVALID, NULL,
-                       "\"%.200s\" is a sequence, and has another use before", name);
-    WF_TRY(make_room(g, file, err));
-    s.name = v->index;
-    s.items = wf_arena_array(g->arena, WF_MAX(n, 1u), sizeof s.items[0]);
-    if (!s.items)
-        return wf_fail_nomem(err, n * sizeof s.items[0]);
-    if (n)
-        memcpy(s.items, items, n * sizeof s.items[0]);
-    file->sequences[file->n_sequences++] = s;
-    return WF_OK;
-}
 
 /* Input i, which must be a sequence, or a tensor. */
 static wf_status sequence_in(const place *at, size_t i, wf_onnx_sequence *out, wf_err *err)
@@ -152,13 +79,13 @@ static wf_status add_list(const place *at, uint32_t n, wf_value *const items[], 
 
 static wf_status construct(const place *at, wf_emit *e, wf_err *err)
 {
-    wf_value *items[MOST_ITEMS];
+    wf_value *items[WF_ONNX_MOST_ITEMS];
     size_t n = at->p->n_input;
 
     (void)e;
-    if (n > MOST_ITEMS)
+    if (n > WF_ONNX_MOST_ITEMS)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it has %zu inputs; weft follows %d", n,
-                       MOST_ITEMS);
+                       WF_ONNX_MOST_ITEMS);
     for (size_t i = 0; i < n; i++)
         WF_TRY(tensor_in(at, i, &items[i], err));
     return add_list(at, (uint32_t)n, items, err);
@@ -170,18 +97,9 @@ static wf_status empty(const place *at, wf_emit *e, wf_err *err)
     return add_list(at, 0, NULL, err);
 }
 
-static wf_status copy(const place *at, wf_emit *e, wf_err *err)
-{
-    wf_onnx_sequence s;
-
-    (void)e;
-    WF_TRY(sequence_in(at, 0, &s, err));
-    return add_list(at, s.n, s.items, err);
-}
-
 static wf_status insert(const place *at, wf_emit *e, wf_err *err)
 {
-    wf_value *items[MOST_ITEMS + 1];
+    wf_value *items[WF_ONNX_MOST_ITEMS + 1];
     wf_onnx_sequence s;
     uint32_t where;
 
@@ -197,7 +115,7 @@ static wf_status insert(const place *at, wf_emit *e, wf_err *err)
 
 static wf_status erase(const place *at, wf_emit *e, wf_err *err)
 {
-    wf_value *items[MOST_ITEMS];
+    wf_value *items[WF_ONNX_MOST_ITEMS];
     wf_onnx_sequence s;
     uint32_t where;
 
@@ -235,13 +153,13 @@ static wf_status concat(const place *at, wf_emit *e, wf_err *err)
 {
     int64_t along = wf_onnx_int(at->p, "axis", 0);
     wf_attr axis = wf_attr_int("axis", along);
-    wf_value *items[MOST_ITEMS], *y;
+    wf_value *items[WF_ONNX_MOST_ITEMS], *y;
     wf_onnx_sequence s;
 
     WF_TRY(sequence_in(at, 0, &s, err));
     if (s.n == 0)
         return wf_fail(err, WF_INVALID, NULL, "there is nothing in its sequence");
-    WF_TRY(count_items(at->file, s.n, err));
+    WF_TRY(wf_onnx_sequence_count(at->file, s.n, err));
     WF_TRY(wf_onnx_catch_up(at->g, at->file, err));
     for (uint32_t i = 0; i < s.n; i++)
         items[i] = wf_onnx_int(at->p, "new_axis", 0) ? wf_emit_unsqueeze(e, s.items[i], 1, &along)
@@ -277,7 +195,7 @@ static wf_status part_sizes(const place *at, int64_t whole, int64_t sizes[WF_MAX
         return wf_fail(err, WF_UNSUPPORTED, "export it with that axis fixed",
                        "how many parts it makes is known only during the run");
     if (!v) {
-        *n = whole <= MOST_ITEMS ? (uint32_t)whole : MOST_ITEMS + 1;
+        *n = whole <= WF_ONNX_MOST_ITEMS ? (uint32_t)whole : WF_ONNX_MOST_ITEMS + 1;
         return WF_OK;
     }
     if (elems[0].value < 1 || (whole - 1) / elems[0].value >= WF_MAX_CARRIED)
@@ -293,7 +211,7 @@ static wf_status split(const place *at, wf_emit *e, wf_err *err)
 {
     int64_t along = wf_onnx_int(at->p, "axis", 0), sizes[WF_MAX_CARRIED];
     wf_attr attrs[] = {wf_attr_int("axis", along), wf_attr_int("num_outputs", 0)};
-    wf_value *items[MOST_ITEMS], *x;
+    wf_value *items[WF_ONNX_MOST_ITEMS], *x;
     uint32_t n = 0;
     bool ones;
 
@@ -305,10 +223,10 @@ static wf_status split(const place *at, wf_emit *e, wf_err *err)
         return wf_fail(err, WF_SHAPE, NULL, "axis %" PRId64 " of a tensor of %d", along, x->rank);
     WF_TRY(
         part_sizes(at, x->axes[along < 0 ? along + x->rank : along].size, sizes, &n, &ones, err));
-    if (n < 1 || n > MOST_ITEMS)
+    if (n < 1 || n > WF_ONNX_MOST_ITEMS)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it makes %s parts; weft follows 1 to %d",
-                       n ? "more" : "no", MOST_ITEMS);
-    WF_TRY(count_items(at->file, n, err));
+                       n ? "more" : "no", WF_ONNX_MOST_ITEMS);
+    WF_TRY(wf_onnx_sequence_count(at->file, n, err));
     attrs[1].i = n;
     wf_emit_node(e, "Split", ones ? 1 : 2,
                  (wf_value *[]){x, ones ? NULL : wf_emit_ints(e, n, sizes)}, ones ? 2 : 1, attrs, n,
@@ -319,24 +237,49 @@ static wf_status split(const place *at, wf_emit *e, wf_err *err)
     return add_list(at, n, items, err);
 }
 
-wf_status wf_onnx_sequence_node(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
-                                const wf_onnx_scope *scope, wf_err *err)
+/* What the rows below share: a place for the node, and nodes named after it. */
+static wf_status add(wf_status (*node)(const place *at, wf_emit *e, wf_err *err), place at,
+                     wf_err *err)
 {
-    static const struct {
-        const char *op;
-        wf_status (*add)(const place *at, wf_emit *e, wf_err *err);
-    } rows[] = {
-        {"ConcatFromSequence", concat},   {"Identity", copy},         {"SequenceAt", item},
-        {"SequenceConstruct", construct}, {"SequenceEmpty", empty},   {"SequenceErase", erase},
-        {"SequenceInsert", insert},       {"SequenceLength", length}, {"SplitToSequence", split}};
-    place at = {g, p, file, scope};
-    size_t i = 0;
+    const Weft__Onnx__Node *p = at.p;
     wf_emit e;
 
     if (p->n_output != 1)
         return wf_fail(err, WF_INVALID, NULL, "it has %zu outputs, and makes one", p->n_output);
-    e = wf_emit_begin(g, p->name && p->name[0] ? p->name : p->output[0], err);
-    while (strcmp(wf_onnx_op(p), rows[i].op) != 0)
-        i++;
-    return rows[i].add(&at, &e, err);
+    e = wf_emit_begin(at.g, p->name && p->name[0] ? p->name : p->output[0], err);
+    return node(&at, &e, err);
 }
+
+static const wf_attr_row concat_attrs[] = {
+    {"axis", WF_ATTR_INT, true}, {"new_axis", WF_ATTR_INT, false}, {0}};
+static const wf_attr_row empty_attrs[] = {{"dtype", WF_ATTR_INT, false}, {0}};
+static const wf_attr_row split_attrs[] = {
+    {"axis", WF_ATTR_INT, false}, {"keepdims", WF_ATTR_INT, false}, {0}};
+
+#define FOLLOWED "sequences are gone once a file is read; positions and counts must be known then"
+/* A row, and its function, since a row has no other place for which of them it is. */
+#define SEQUENCE(id, name_, least, most, node, ...)                                                \
+    static wf_status add_##id(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,          \
+                              const wf_onnx_scope *scope, wf_err *err)                             \
+    {                                                                                              \
+        return add(node, (place){g, p, file, scope}, err);                                         \
+    }                                                                                              \
+    const wf_expansion wf_expansion_##id = {.op = {.name = name_,                                  \
+                                                   .domain = WF_DOMAIN_ONNX,                       \
+                                                   .since = 11,                                    \
+                                                   .n_in_min = least,                              \
+                                                   .n_in_max = most,                               \
+                                                   .n_out_min = 1,                                 \
+                                                   .n_out_max = 1,                                 \
+                                                   .note = FOLLOWED,                               \
+                                                   __VA_ARGS__},                                   \
+                                            .add = add_##id};
+
+SEQUENCE(concat_from_sequence, "ConcatFromSequence", 1, 1, concat, .attrs = concat_attrs)
+SEQUENCE(sequence_at, "SequenceAt", 2, 2, item)
+SEQUENCE(sequence_construct, "SequenceConstruct", 1, WF_ANY_NUMBER, construct)
+SEQUENCE(sequence_empty, "SequenceEmpty", 0, 0, empty, .attrs = empty_attrs, .no_grad_in = 1)
+SEQUENCE(sequence_erase, "SequenceErase", 1, 2, erase)
+SEQUENCE(sequence_insert, "SequenceInsert", 2, 3, insert)
+SEQUENCE(sequence_length, "SequenceLength", 1, 1, length, .no_grad_in = 1)
+SEQUENCE(split_to_sequence, "SplitToSequence", 1, 2, split, .attrs = split_attrs)

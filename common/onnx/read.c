@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_read.c - ModelProto to wf_graph. */
+/* common/onnx/read.c - ModelProto to wf_graph. */
 #include "common/base/bytes.h"
 #include "common/base/file.h"
+#include "common/base/nearest.h"
 #include "common/base/size.h"
 #include "common/graph/infer.h"
-#include "common/graph/onnx.h"
-#include "common/graph/onnx_parts.h"
 #include "common/graph/op.h"
+#include "common/onnx/expand.h"
+#include "common/onnx/node.h"
+#include "common/onnx/onnx.h"
+#include "common/onnx/proto.h"
+#include "common/onnx/sequence.h"
+#include "common/onnx/variables.h"
 #include "common/pb/pb.h"
 
 #include <inttypes.h>
@@ -15,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_NAMES = 512 };
 
 /* Whether all operations of the ONNX domain are such as have not changed from opset 9 to 13, but
  * for the types that they take: scikit-learn's models name the oldest opset that has what they use.
@@ -96,10 +103,23 @@ static void add_text(unknown *u, const char *fmt, ...)
         u->used = sizeof u->list - 1;
 }
 
+/* The name among all that files may hold, or NULL. */
+static const char *nearest(const char *name)
+{
+    const char *names[MOST_NAMES];
+    size_t n = 0;
+
+    for (const wf_op *op; n < MOST_NAMES && (op = wf_op_at(n)); n++)
+        names[n] = op->name;
+    for (size_t i = 0; n < MOST_NAMES && wf_expansion_at(i); i++)
+        names[n++] = wf_expansion_at(i)->op.name;
+    return wf_nearest(name, names, n);
+}
+
 /* By operation and the first node that has it. */
 static void add_unknown(unknown *u, const Weft__Onnx__Node *p)
 {
-    const char *domain = wf_onnx_domain(p), *near = wf_op_nearest(wf_onnx_op(p));
+    const char *domain = wf_onnx_domain(p), *near = nearest(wf_onnx_op(p));
 
     add_text(u, "%s%.40s%s%.60s", u->n++ ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p));
     if (p->name && p->name[0])
@@ -118,7 +138,8 @@ static void find_unknown(const Weft__Onnx__Graph *graph, unknown *u)
 
         for (size_t k = 0; k < n_inner; k++)
             find_unknown(inner[k], u);
-        if (!wf_op_find(wf_onnx_domain(p), wf_onnx_op(p)) && !seen_before(graph, i))
+        if (!wf_op_find(wf_onnx_domain(p), wf_onnx_op(p)) &&
+            !wf_expansion_find(wf_onnx_domain(p), wf_onnx_op(p)) && !seen_before(graph, i))
             add_unknown(u, p);
     }
 }
@@ -134,28 +155,6 @@ static wf_status check_operations(const Weft__Onnx__Graph *graph, int64_t opset,
     return wf_fail(err, WF_UNSUPPORTED, "weft help operators lists those that it has",
                    "%zu operation%s of opset %" PRId64 " that weft does not have: %s", u.n,
                    u.n == 1 ? "" : "s", opset ? opset : WF_OPSET, u.list);
-}
-
-wf_status wf_onnx_initializer(wf_graph *g, const Weft__Onnx__Tensor *p, const char *folder,
-                              const char *prefix, wf_err *err)
-{
-    wf_value *v = NULL;
-    wf_tensor *t = NULL;
-    const char *name;
-
-    if (!p->name || !p->name[0])
-        return wf_fail(err, WF_INVALID, NULL, "an initializer has no name");
-    name = wf_arena_printf(g->arena, "%s%s", prefix, p->name);
-    if (!name)
-        return wf_fail_nomem(err, strlen(p->name));
-    WF_TRY(wf_onnx_check_name(name, "initializer", err));
-    if (wf_graph_value(g, name))
-        return wf_fail(err, WF_INVALID, NULL, "two initializers are called \"%s\"", name);
-    WF_TRY(wf_graph_add_value(g, name, &v, err));
-    WF_TRY(wf_onnx_tensor(p, folder, &t, err));
-    wf_value_set_type(v, t->dtype, t->rank, t->dims);
-    wf_value_set_known(v, &t);
-    return WF_OK;
 }
 
 static wf_status set_axis(wf_graph *g, const Weft__Onnx__Dimension *p, wf_axis *axis, wf_err *err)
@@ -278,7 +277,7 @@ static wf_status add_output(wf_graph *g, const wf_onnx_file *file, const Weft__O
 static wf_status add_all(wf_graph *g, const Weft__Onnx__Graph *graph, int64_t opset,
                          const char *folder, const feeds *f, wf_err *err)
 {
-    wf_onnx_file file = {.opset = opset, .folder = folder};
+    wf_onnx_file file = {.opset = opset, .folder = folder, .add_node = wf_onnx_node};
 
     for (size_t i = 0; i < graph->n_initializer; i++)
         WF_TRY(wf_onnx_initializer(g, graph->initializer[i], folder, "", err));

@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_node.c - NodeProto to wf_node, checked against the operation's row. */
+/* common/onnx/node.c - NodeProto to wf_node, checked against the operation's row. */
+#include "common/onnx/node.h"
 #include "common/base/nearest.h"
-#include "common/graph/onnx_parts.h"
 #include "common/graph/op.h"
+#include "common/onnx/expand.h"
+#include "common/onnx/proto.h"
+#include "common/onnx/sequence.h"
+#include "common/onnx/tensor.h"
 
-#include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 1000, MOST_ATTRIBUTES = 64 };
-
-wf_status wf_onnx_check_name(const char *name, const char *what, wf_err *err)
-{
-    size_t n = strnlen(name, LONGEST_NAME + 1);
-
-    if (n > LONGEST_NAME)
-        return wf_fail(err, WF_INVALID, NULL, "the name of a %s is longer than %d bytes: %.40s...",
-                       what, LONGEST_NAME, name);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
-            return wf_fail(err, WF_INVALID, NULL,
-                           "the name of a %s holds a control character, at byte %zu", what, i);
-    return WF_OK;
-}
-
-const char *wf_onnx_domain(const Weft__Onnx__Node *p)
-{
-    return !p->domain || strcmp(p->domain, "ai.onnx") == 0 ? WF_DOMAIN_ONNX : p->domain;
-}
-
-const char *wf_onnx_op(const Weft__Onnx__Node *p)
-{
-    return p->op_type ? p->op_type : "";
-}
+enum { MOST_ATTRIBUTES = 64 };
 
 /* A zero-terminated copy of bytes that hold no zero. */
 static wf_status text_of(wf_graph *g, const ProtobufCBinaryData *bytes, const char **out,
@@ -171,51 +150,6 @@ static wf_status check_ports(const wf_op *op, size_t n_in, char *const inputs[],
     return WF_OK;
 }
 
-/* A name with the scope's prefix; NULL when it is too long for any value to have. */
-static const char *prefixed(const wf_onnx_scope *scope, const char *name, char *text, size_t size)
-{
-    int n = snprintf(text, size, "%s%s", scope->prefix, name);
-
-    return n >= 0 && (size_t)n < size ? text : NULL;
-}
-
-wf_value *wf_onnx_find(const wf_graph *g, const wf_onnx_scope *scope, const char *name)
-{
-    char text[LONGEST_NAME + 2];
-
-    for (; scope; scope = scope->around) {
-        const char *full = prefixed(scope, name, text, sizeof text);
-        wf_value *v = full ? wf_graph_value(g, full) : NULL;
-
-        if (v)
-            return v;
-    }
-    return wf_graph_value(g, name);
-}
-
-wf_status wf_onnx_made(wf_graph *g, const wf_onnx_scope *scope, const char *name, wf_value **out,
-                       wf_err *err)
-{
-    char text[LONGEST_NAME + 2];
-
-    if (scope) {
-        const char *full = prefixed(scope, name, text, sizeof text);
-
-        /* What the length is held against is the name that it would get. */
-        name = full ? full : text;
-    }
-    *out = wf_graph_value(g, name);
-    if (!*out) {
-        WF_TRY(wf_onnx_check_name(name, "value", err));
-        return wf_graph_add_value(g, name, out, err);
-    }
-    if ((*out)->is_input || (*out)->known)
-        return wf_fail(err, WF_INVALID, "give one of them another name",
-                       "its output \"%s\" has the name of %s", (*out)->name,
-                       (*out)->is_input ? "a graph input" : "an initializer");
-    return WF_OK;
-}
-
 /* Inputs by name; NULL for empty names. Outside of branches, nodes may come before what they read.
  */
 static wf_status find_inputs(wf_graph *g, const wf_onnx_file *file, const wf_onnx_scope *scope,
@@ -276,23 +210,39 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     return check_attributes(n, err);
 }
 
+/* An Identity of a sequence: what it copies is no value of the graph. */
+static wf_status copy(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
+                      const wf_onnx_scope *scope, const wf_op *op, wf_err *err)
+{
+    wf_value *v = NULL;
+
+    if (file->n_sequences && p->n_input == 1 && p->n_output == 1)
+        v = wf_onnx_find(g, scope, p->input[0]);
+    return v && wf_onnx_sequence_of(file, v) ? wf_onnx_bind(g, file, scope, p->output[0], v, err)
+                                             : add_node(g, p, op, file, scope, err);
+}
+
+static wf_status add(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
+                     const wf_onnx_scope *scope, wf_err *err)
+{
+    const wf_op *op = wf_op_find(wf_onnx_domain(p), wf_onnx_op(p));
+    const wf_expansion *x = wf_expansion_find(wf_onnx_domain(p), wf_onnx_op(p));
+    size_t before = g->n_nodes;
+
+    wf_assert(op || x);
+    if (!x)
+        return strcmp(op->name, "Identity") == 0 ? copy(g, p, file, scope, op, err)
+                                                 : add_node(g, p, op, file, scope, err);
+    WF_TRY(wf_onnx_expand(x, g, p, file, scope, err));
+    for (size_t i = before; i < g->n_nodes; i++)
+        g->nodes[i]->is_tentative = g->nodes[i]->is_tentative || (scope && scope->tentative);
+    return WF_OK;
+}
+
 wf_status wf_onnx_node(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
                        const wf_onnx_scope *scope, wf_err *err)
 {
-    const wf_op *op = wf_op_find(wf_onnx_domain(p), wf_onnx_op(p));
     const char *name = p->name && p->name[0] ? p->name : p->n_output ? p->output[0] : "";
-    wf_onnx_structure *add = wf_onnx_structure_of(g, p, file, scope);
-    size_t before = g->n_nodes;
-    wf_status rc;
 
-    wf_assert(op);
-    if (!add)
-        return wf_err_wrap(err, add_node(g, p, op, file, scope, err), "%s \"%.200s\"", op->name,
-                           name);
-    rc = wf_onnx_check_attributes(p, op, err);
-    if (rc == WF_OK)
-        rc = add(g, p, file, scope, err);
-    for (size_t i = before; rc == WF_OK && i < g->n_nodes; i++)
-        g->nodes[i]->is_tentative = g->nodes[i]->is_tentative || (scope && scope->tentative);
-    return wf_err_wrap(err, rc, "%s \"%.200s\"", op->name, name);
+    return wf_err_wrap(err, add(g, p, file, scope, err), "%s \"%.200s\"", wf_onnx_op(p), name);
 }

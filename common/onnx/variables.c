@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_variables.c - which initializers of a file are trained: the rule of onnx.h. */
-#include "common/graph/onnx_parts.h"
+/* common/onnx/variables.c - which initializers of a file are trained: the rule of onnx.h. */
+#include "common/onnx/variables.h"
+#include "common/base/cc.h"
 #include "common/graph/op.h"
 
 #include <stdbool.h>

@@ -1,135 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_ml.c - operations of the domain ai.onnx.ml, as scikit-learn's models are
- * exported: linear models, whose weights lie in attributes and become variables NODE.coefficients
- * and NODE.intercepts, and what prepares their inputs. Written out when a file is read.
- *
- * Meaning: ONNX-ML operators, versions 1 to 3. Results are float32, whatever the input is.
- */
-#include "common/base/cc.h"
+/* common/onnx/expand/linear_models.c - LinearRegressor and LinearClassifier of ai.onnx.ml, as
+ * scikit-learn's models are exported: their weights lie in attributes, and become the variables
+ * NODE.coefficients and NODE.intercepts. */
 #include "common/base/size.h"
-#include "common/graph/onnx_function.h"
-#include "common/graph/op.h"
+#include "common/onnx/call.h"
+#include "common/onnx/expand.h"
+#include "common/onnx/proto.h"
 
-#include <math.h>
 #include <string.h>
-
-/* A vector of floats as a constant [n]. */
-static wf_value *constant(wf_call *c, const char *hint, size_t n, const float values[])
-{
-    wf_tensor *t = NULL;
-
-    if (c->e->rc != WF_OK)
-        return NULL;
-    c->e->rc = wf_tensor_new(WF_F32, 1, (int64_t[]){(int64_t)n}, &t, c->e->err);
-    if (c->e->rc != WF_OK)
-        return NULL;
-    memcpy(t->data, values, n * sizeof values[0]);
-    return wf_emit_constant(c->e, hint, &t);
-}
-
-/* A list attribute that has one element for each feature, or one for all. */
-static wf_status need_list(const wf_call *c, const char *name, const float **values, size_t *n,
-                           wf_err *err)
-{
-    const wf_value *x = c->in[0];
-    int64_t features = x->rank > 0 ? x->axes[x->rank - 1].size : -1;
-
-    *values = wf_onnx_floats(c->p, name, n);
-    if (*n == 0)
-        return wf_fail(err, WF_INVALID, NULL, "its list %s is empty", name);
-    if (*n != 1 && features >= 0 && (int64_t)*n != features)
-        return wf_fail(err, WF_SHAPE, NULL, "%s has %zu elements for %lld features", name, *n,
-                       (long long)features);
-    return WF_OK;
-}
-
-/* (x - offset) scale */
-wf_status wf_function_scaler(wf_call *c, wf_err *err)
-{
-    wf_value *x = wf_emit_cast(c->e, c->in[0], WF_F32);
-    const float *offset, *scale;
-    size_t n, m;
-
-    WF_TRY(need_list(c, "offset", &offset, &n, err));
-    WF_TRY(need_list(c, "scale", &scale, &m, err));
-    x = wf_emit_sub(c->e, x, constant(c, "offset", n, offset));
-    c->out[0] = wf_emit_mul(c->e, x, constant(c, "scale", m, scale));
-    return WF_OK;
-}
-
-/* x by the norm of its row; zeros stay zeros. */
-static wf_value *by_norm(wf_call *c, const char *reduce, wf_value *x)
-{
-    wf_value *norm = wf_emit_binary(c->e, reduce, x, wf_emit_ints(c->e, 1, (int64_t[]){-1}));
-    wf_value *zero = wf_emit_scalar(c->e, WF_F32, 0), *one = wf_emit_scalar(c->e, WF_F32, 1);
-
-    norm = wf_emit_where(c->e, wf_emit_binary(c->e, "Equal", norm, zero), one, norm);
-    return wf_emit_div(c->e, x, norm);
-}
-
-wf_status wf_function_normalizer(wf_call *c, wf_err *err)
-{
-    wf_value *x = wf_emit_cast(c->e, c->in[0], WF_F32);
-
-    WF_TRY(wf_call_need_rank(c, 0, 1, 2, err));
-    c->out[0] = by_norm(c,
-                        wf_onnx_says(c->p, "norm", "L1")   ? "ReduceL1"
-                        : wf_onnx_says(c->p, "norm", "L2") ? "ReduceL2"
-                                                           : "ReduceMax",
-                        x);
-    return WF_OK;
-}
-
-/* 1 above the threshold, else 0 */
-wf_status wf_function_binarizer(wf_call *c, wf_err *err)
-{
-    wf_value *x = c->in[0];
-    double threshold = (double)wf_onnx_float(c->p, "threshold", 0);
-
-    (void)err;
-    x = wf_emit_binary(c->e, "Greater", x, wf_emit_scalar(c->e, x->dtype, threshold));
-    c->out[0] = wf_emit_cast(c->e, x, c->in[0]->dtype);
-    return WF_OK;
-}
-
-/* What a missing value (by default NaN) is replaced with, feature by feature. */
-wf_status wf_function_imputer(wf_call *c, wf_err *err)
-{
-    float missing = wf_onnx_float(c->p, "replaced_value_float", NAN);
-    wf_value *x = wf_emit_cast(c->e, c->in[0], WF_F32), *is_missing;
-    const float *values;
-    size_t n;
-
-    WF_TRY(need_list(c, "imputed_value_floats", &values, &n, err));
-    is_missing = isnan(missing) ? wf_emit_unary(c->e, "IsNaN", x)
-                                : wf_emit_binary(c->e, "Equal", x,
-                                                 wf_emit_scalar(c->e, WF_F32, (double)missing));
-    c->out[0] = wf_emit_where(c->e, is_missing, constant(c, "imputed", n, values), x);
-    return WF_OK;
-}
-
-/* Elements of the last axis by position: ArrayFeatureExtractor. A vector counts as one row. */
-wf_status wf_function_array_feature_extractor(wf_call *c, wf_err *err)
-{
-    wf_value *x = c->in[0], *at = wf_emit_reshape(c->e, c->in[1], 1, (int64_t[]){-1});
-    wf_attr axis = wf_attr_int("axis", -1);
-
-    WF_TRY(wf_call_need_rank(c, 0, 1, WF_MAX_RANK, err));
-    if (x->rank == 1)
-        x = wf_emit_reshape(c->e, x, 2, (int64_t[]){1, -1});
-    c->out[0] = wf_emit_op(c->e, "Gather", 2, (wf_value *[]){x, at}, 1, &axis);
-    return WF_OK;
-}
-
-/* Maps from label to probability: the probabilities, in the labels' order. */
-wf_status wf_function_zip_map(wf_call *c, wf_err *err)
-{
-    (void)err;
-    c->out[0] = c->in[0];
-    return WF_OK;
-}
-
-/* ---- linear models ---- */
 
 typedef struct linear {
     const float *coefficients, *intercepts; /* [rows, features], [rows] or NULL */
@@ -205,7 +83,7 @@ static wf_status transformed(wf_call *c, wf_value *x, wf_value **out, wf_err *er
     return WF_OK;
 }
 
-wf_status wf_function_linear_regressor(wf_call *c, wf_err *err)
+static wf_status linear_regressor(wf_call *c, wf_err *err)
 {
     int64_t targets = wf_onnx_int(c->p, "targets", 1);
     linear l;
@@ -247,7 +125,7 @@ static wf_status labels(wf_call *c, wf_value *score, size_t classes, wf_value **
 /* Of two classes there is one row, or two that mirror each other: the second class's alone is
  * trained then, and the first has what it leaves. Trained apart they would not stay probabilities.
  */
-wf_status wf_function_linear_classifier(wf_call *c, wf_err *err)
+static wf_status linear_classifier(wf_call *c, wf_err *err)
 {
     bool logistic = wf_onnx_says(c->p, "post_transform", "LOGISTIC"), one;
     wf_value *p;
@@ -269,3 +147,51 @@ wf_status wf_function_linear_classifier(wf_call *c, wf_err *err)
     c->out[1] = p;
     return p ? labels(c, p, one ? 2 : l.rows, &c->out[0], err) : WF_OK;
 }
+
+#define TRAINED "its coefficients and intercepts become variables"
+
+static const wf_attr_row regressor_attrs[] = {{"coefficients", WF_ATTR_FLOATS, true},
+                                              {"intercepts", WF_ATTR_FLOATS, false},
+                                              {"post_transform", WF_ATTR_STRING, false},
+                                              {"targets", WF_ATTR_INT, false},
+                                              {0}};
+
+static const wf_attr_row classifier_attrs[] = {{"classlabels_ints", WF_ATTR_INTS, false},
+                                               {"classlabels_strings", WF_ATTR_STRINGS, false},
+                                               {"coefficients", WF_ATTR_FLOATS, true},
+                                               {"intercepts", WF_ATTR_FLOATS, false},
+                                               {"multi_class", WF_ATTR_INT, false},
+                                               {"post_transform", WF_ATTR_STRING, false},
+                                               {0}};
+
+const wf_expansion wf_expansion_linear_regressor = {
+    .op =
+        {
+            .name = "LinearRegressor",
+            .domain = WF_DOMAIN_ML,
+            .since = 1,
+            .n_in_min = 1,
+            .n_in_max = 1,
+            .n_out_min = 1,
+            .n_out_max = 1,
+            .note = TRAINED,
+            .attrs = regressor_attrs,
+        },
+    .call = linear_regressor,
+};
+
+const wf_expansion wf_expansion_linear_classifier = {
+    .op =
+        {
+            .name = "LinearClassifier",
+            .domain = WF_DOMAIN_ML,
+            .since = 1,
+            .n_in_min = 1,
+            .n_in_max = 1,
+            .n_out_min = 1,
+            .n_out_max = 2,
+            .note = TRAINED "; of labels that are words, the numbers",
+            .attrs = classifier_attrs,
+        },
+    .call = linear_classifier,
+};

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_known.c - conditions and counts that are known while a file is read. Inference
+/* common/onnx/known.c - conditions and counts that are known while a file is read. Inference
  * follows integers; the loops of Keras's exports count in floats besides, through casts and
  * comparisons, which are worked out here for the one value that is asked for. */
-#include "common/graph/onnx_parts.h"
+#include "common/onnx/known.h"
+#include "common/base/cc.h"
+#include "common/graph/infer.h"
 #include "common/graph/op.h"
 
 #include <math.h>

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/onnx_function.h - operations that are written out in others when a file is read. For
- * onnx_function.c and the files that say what each means. */
-#ifndef WF_GRAPH_ONNX_FUNCTION_H
-#define WF_GRAPH_ONNX_FUNCTION_H
+/* common/onnx/call.h - one node of an operation that is expanded in a formula: its inputs are
+ * tensors, and values come out. */
+#ifndef WF_ONNX_CALL_H
+#define WF_ONNX_CALL_H
 
 #include "common/base/status.h"
 #include "common/graph/emit.h"
 #include "common/graph/graph.h"
-#include "common/graph/onnx_parts.h"
+#include "common/onnx/onnx.pb-c.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { WF_CALL_INPUTS = 6, WF_CALL_OUTPUTS = 4 };
 
-/* One node of such an operation. */
 typedef struct wf_call {
     const Weft__Onnx__Node *p; /* for its attributes */
     wf_emit *e;
@@ -21,17 +20,6 @@ typedef struct wf_call {
     bool wants[WF_CALL_OUTPUTS];
     wf_value *out[WF_CALL_OUTPUTS]; /* to be set where wanted; NULL is refused by name */
 } wf_call;
-
-/* Adds the nodes and sets c->out. A failure may also lie in c->e. */
-typedef wf_status wf_function(wf_call *c, wf_err *err);
-wf_function wf_function_affine_grid, wf_function_attention, wf_function_blackman_window,
-    wf_function_col2im, wf_function_global_lp_pool, wf_function_hamming_window,
-    wf_function_hann_window, wf_function_lp_normalization, wf_function_max_unpool,
-    wf_function_mean_variance_normalization, wf_function_rotary_embedding;
-/* Of ai.onnx.ml: onnx_ml.c. */
-wf_function wf_function_array_feature_extractor, wf_function_binarizer, wf_function_imputer,
-    wf_function_linear_classifier, wf_function_linear_regressor, wf_function_normalizer,
-    wf_function_scaler, wf_function_zip_map;
 
 /* The rank of input i is known, and within the bounds. Errors: WF_UNSUPPORTED, WF_SHAPE. */
 WF_MUST_USE wf_status wf_call_need_rank(const wf_call *c, uint32_t i, int32_t least, int32_t most,
