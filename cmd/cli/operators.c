@@ -5,6 +5,7 @@
 #include "common/graph/op.h"
 #include "common/kernels/kernel.h"
 #include "common/onnx/expand.h"
+#include "common/onnx/onnx.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static const char *gradient_of(const wf_op *op)
 
     if (op->grad)
         return "yes";
-    if (!types && wf_expansion_find(op->domain, op->name))
+    if (!types && wf_expansion_find(op->domain, op->name, WF_OPSET_NEWEST))
         return op->no_grad_in || !inputs ? "none" : "yes";
     if ((op->no_grad_in & inputs) == inputs || (types && !(types & floats)))
         return "none";
@@ -79,12 +80,15 @@ static void print_row(const wf_op *op)
     printf(" | %s | %s |\n", gradient_of(op), op->note ? op->note : "");
 }
 
-/* The two tables as one, in the order of names; NULL past the end. */
+/* The two tables as one, in the order of names, without forms of older opsets; NULL past the end.
+ */
 static const wf_op *next_op(size_t *at, size_t *of_expansions)
 {
     const wf_op *op = wf_op_at(*at);
-    const wf_expansion *x = wf_expansion_at(*of_expansions);
+    const wf_expansion *x;
 
+    while ((x = wf_expansion_at(*of_expansions)) && x->until)
+        ++*of_expansions;
     if (x && (!op || strcmp(x->op.name, op->name) < 0)) {
         ++*of_expansions;
         return &x->op;
@@ -102,14 +106,15 @@ static void print_page(void)
         "# Operations\n\n"
         "Printed by `weft help operators`; with `--json` for programs.\n\n"
         "- **since**: the opset whose form weft has inside, or an older one that means the same. "
-        "Files of opsets\n  13 to 23 are read, whichever form they hold.\n"
+        "Files of opsets\n  %d to %d are read, whichever form they hold.\n"
         "- **types**: of the operand that the operation is typed by, on the cpu; `all` is float32, "
         "float64, float16,\n  bfloat16, int32, int64, uint8, bool. Where there is none, nothing "
         "is computed: the compiler or the\n  worker sees to it, or other operations take its "
         "place at import.\n"
         "- **gradient**: `none` means that none of its inputs carries one, by definition.\n\n"
         "| operation | domain | since | types | gradient | notes |\n"
-        "| --- | --- | --- | --- | --- | --- |\n");
+        "| --- | --- | --- | --- | --- | --- |\n",
+        WF_OPSET_OLDEST, WF_OPSET_NEWEST);
     while ((op = next_op(&at, &of_expansions)))
         print_row(op);
 }

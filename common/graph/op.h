@@ -138,7 +138,7 @@ struct wf_op {
     wf_status (*infer)(wf_graph *g, wf_node *n, wf_err *err);
     /* Adds the nodes that turn d loss/d outputs into d loss/d inputs. NULL: not differentiable. */
     wf_status (*grad)(wf_grads *grads, const wf_node *n, wf_err *err);
-    /* Brings a node as another opset `from`, 13 to 23, has it to the form of WF_OPSET (attributes
+    /* Brings a node as another opset `from`, 7 to 25, has it to the form of WF_OPSET (attributes
      * that became inputs, and so on), or NULL when it means the same in all of them. Errors:
      * WF_UNSUPPORTED. */
     wf_status (*upgrade)(wf_graph *g, wf_node *n, int64_t from, wf_err *err);

@@ -22,12 +22,18 @@ const wf_expansion *wf_expansion_at(size_t i)
     return i < WF_COUNT(table) ? table[i] : NULL;
 }
 
-const wf_expansion *wf_expansion_find(const char *domain, const char *name)
+static bool is_of(const wf_expansion *x, int64_t opset)
+{
+    return opset >= x->from && (x->until == 0 || opset < x->until);
+}
+
+const wf_expansion *wf_expansion_find(const char *domain, const char *name, int64_t opset)
 {
     if (strcmp(domain, "ai.onnx") == 0)
         domain = WF_DOMAIN_ONNX;
     for (size_t i = 0; i < WF_COUNT(table); i++)
-        if (strcmp(name, table[i]->op.name) == 0 && strcmp(domain, table[i]->op.domain) == 0)
+        if (strcmp(name, table[i]->op.name) == 0 && strcmp(domain, table[i]->op.domain) == 0 &&
+            is_of(table[i], opset))
             return table[i];
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/onnx/expand.h - operations that no graph of weft's has: when a file is read, other nodes
  * are put in their place. Each is a row in a file of common/onnx/expand, named in its meson.build.
+ * Some are forms that an operation had in older opsets (older.h).
  *
  * Gradients follow from the nodes that it expands to, and the compiler's rules find the patterns
  * that it knows (attention).
@@ -18,6 +19,8 @@
 /* One of `call` and `add` is set. */
 typedef struct wf_expansion {
     wf_op op; /* its name, ports, attributes and note; what computes is not set */
+    /* The opsets whose files have this form: from `from` to before `until`; 0: no bound. */
+    int64_t from, until;
     /* Formulas of tensors. Adds the nodes and sets c->out; a failure may also lie in c->e. */
     wf_status (*call)(wf_call *c, wf_err *err);
     /* Those with subgraphs or sequences, which see to their names themselves. */
@@ -26,8 +29,8 @@ typedef struct wf_expansion {
 
 #define WF_EXPANDED "expanded at import"
 
-/* NULL when there is none. Domain "ai.onnx" is "". */
-const wf_expansion *wf_expansion_find(const char *domain, const char *name);
+/* Of files of this opset; NULL when there is none. Domain "ai.onnx" is "". */
+const wf_expansion *wf_expansion_find(const char *domain, const char *name, int64_t opset);
 /* Row i, in the order of names; NULL past the last. */
 const wf_expansion *wf_expansion_at(size_t i);
 /* Puts what a node means into the graph, once its attributes are checked. Errors: WF_INVALID,

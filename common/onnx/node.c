@@ -45,7 +45,7 @@ static const char *kind_name(int kind)
 }
 
 /* AttributeProto.type has numbers of its own. Files that leave it out (before IR version 2) are not
- * read: opset 13 came long after. *t is a tensor that the caller owns. */
+ * read: opset 7 came long after. *t is a tensor that the caller owns. */
 static wf_status attribute(wf_graph *g, const Weft__Onnx__Attribute *p, const char *folder,
                            wf_attr *a, wf_tensor **t, wf_err *err)
 {
@@ -226,7 +226,7 @@ static wf_status add(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
                      const wf_onnx_scope *scope, wf_err *err)
 {
     const wf_op *op = wf_op_find(wf_onnx_domain(p), wf_onnx_op(p));
-    const wf_expansion *x = wf_expansion_find(wf_onnx_domain(p), wf_onnx_op(p));
+    const wf_expansion *x = wf_expansion_find(wf_onnx_domain(p), wf_onnx_op(p), file->opset);
     size_t before = g->n_nodes;
 
     wf_assert(op || x);

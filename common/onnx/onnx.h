@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/onnx/onnx.h - graphs from and to ONNX files (ModelProto).
  *
- * Read: opsets 13 to 23 of the ONNX domain and version 1 of ai.weft; nodes are brought to opset 18,
+ * Read: opsets 7 to 25 of the ONNX domain and version 1 of ai.weft; nodes are brought to opset 18,
  * Constant nodes become constants, the graph is sorted and inferred. Nothing in a file is trusted:
  * see common/pb. Names of values stay as they are; nodes without a name get one.
  *
@@ -35,12 +35,8 @@
 #include <stdint.h>
 
 /* The oldest and newest opset of the ONNX domain that files may have; nodes of weft's operations
- * mean the same in them, but for what wf_op.upgrade mends. */
-enum {
-    WF_OPSET_OLDEST = 13,
-    WF_OPSET_NEWEST = 23,
-    WF_OPSET_WRITTEN = 24 /* the newest that weft writes, for Swish: in weft's own files alone */
-};
+ * mean the same in them, but for what wf_op.upgrade and the rows of expand/older.h change. */
+enum { WF_OPSET_OLDEST = 7, WF_OPSET_NEWEST = 25 };
 
 /* Reads a model file; external data may lie in its folder or below. The caller owns *out.
  * Errors: WF_NOTFOUND, WF_IO; WF_INVALID for a file that is cut, nested too deep or contradicts

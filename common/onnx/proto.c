@@ -89,6 +89,11 @@ size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *gra
     return n;
 }
 
+bool wf_onnx_has(const Weft__Onnx__Node *p, const char *name)
+{
+    return attribute_of(p, name) != NULL;
+}
+
 float wf_onnx_float(const Weft__Onnx__Node *p, const char *name, float otherwise)
 {
     const Weft__Onnx__Attribute *a = attribute_of(p, name);

@@ -25,6 +25,8 @@ WF_MUST_USE wf_status wf_onnx_check_attributes(const Weft__Onnx__Node *p, const 
 /* A node's subgraph in the attribute of that name, or NULL; and all that it has, at most 2. */
 const Weft__Onnx__Graph *wf_onnx_subgraph(const Weft__Onnx__Node *p, const char *name);
 size_t wf_onnx_subgraphs(const Weft__Onnx__Node *p, const Weft__Onnx__Graph *graphs[2]);
+/* Whether the node has the attribute. */
+bool wf_onnx_has(const Weft__Onnx__Node *p, const char *name);
 /* Numbers among the attributes; a list is borrowed, NULL when there is none. */
 float wf_onnx_float(const Weft__Onnx__Node *p, const char *name, float otherwise);
 int64_t wf_onnx_int(const Weft__Onnx__Node *p, const char *name, int64_t otherwise);

@@ -23,32 +23,9 @@
 
 enum { MOST_NAMES = 512 };
 
-/* Whether all operations of the ONNX domain are such as have not changed from opset 9 to 13, but
- * for the types that they take: scikit-learn's models name the oldest opset that has what they use.
- */
-static bool is_unchanged(const Weft__Onnx__Graph *graph)
-{
-    static const char *const same[] = {"Add",    "ArgMax",  "Cast",     "Concat", "Div",
-                                       "Gather", "Gemm",    "Identity", "MatMul", "Mul",
-                                       "Relu",   "Reshape", "Sigmoid",  "Sub",    "Tanh"};
-
-    for (size_t i = 0; i < graph->n_node; i++) {
-        const Weft__Onnx__Node *p = graph->node[i];
-        bool found = wf_onnx_domain(p)[0] != 0;
-
-        for (size_t k = 0; k < WF_COUNT(same); k++)
-            found = found || strcmp(wf_onnx_op(p), same[k]) == 0;
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
 /* The opset of the ONNX domain, 0 when the file names none. */
 static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_err *err)
 {
-    bool ours = model->producer_name && strcmp(model->producer_name, WF_ONNX_PRODUCER) == 0;
-
     *opset = 0;
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const Weft__Onnx__OperatorSet *set = model->opset_import[i];
@@ -60,10 +37,7 @@ static wf_status find_opset(const Weft__Onnx__Model *model, int64_t *opset, wf_e
             return wf_fail(err, WF_UNSUPPORTED, "read it with the weft that wrote it",
                            "version %" PRId64 " of ai.weft; this weft has version 1", set->version);
     }
-    if (*opset >= 9 && *opset < WF_OPSET_OLDEST && is_unchanged(model->graph))
-        *opset = WF_OPSET_OLDEST;
-    if (*opset && (*opset < WF_OPSET_OLDEST ||
-                   *opset > (ours ? (int64_t)WF_OPSET_WRITTEN : (int64_t)WF_OPSET_NEWEST)))
+    if (*opset && (*opset < WF_OPSET_OLDEST || *opset > WF_OPSET_NEWEST))
         return wf_fail(err, WF_UNSUPPORTED,
                        "export it with opset_version=17, or convert it with "
                        "onnx.version_converter",
@@ -129,7 +103,7 @@ static void add_unknown(unknown *u, const Weft__Onnx__Node *p)
 }
 
 /* Of a graph and the subgraphs in it; protobuf's guard has bounded how deep they nest. */
-static void find_unknown(const Weft__Onnx__Graph *graph, unknown *u)
+static void find_unknown(const Weft__Onnx__Graph *graph, int64_t opset, unknown *u)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Weft__Onnx__Node *p = graph->node[i];
@@ -137,9 +111,9 @@ static void find_unknown(const Weft__Onnx__Graph *graph, unknown *u)
         size_t n_inner = wf_onnx_subgraphs(p, inner);
 
         for (size_t k = 0; k < n_inner; k++)
-            find_unknown(inner[k], u);
+            find_unknown(inner[k], opset, u);
         if (!wf_op_find(wf_onnx_domain(p), wf_onnx_op(p)) &&
-            !wf_expansion_find(wf_onnx_domain(p), wf_onnx_op(p)) && !seen_before(graph, i))
+            !wf_expansion_find(wf_onnx_domain(p), wf_onnx_op(p), opset) && !seen_before(graph, i))
             add_unknown(u, p);
     }
 }
@@ -149,12 +123,12 @@ static wf_status check_operations(const Weft__Onnx__Graph *graph, int64_t opset,
 {
     unknown u = {.n = 0};
 
-    find_unknown(graph, &u);
+    find_unknown(graph, opset, &u);
     if (!u.n)
         return WF_OK;
     return wf_fail(err, WF_UNSUPPORTED, "weft help operators lists those that it has",
                    "%zu operation%s of opset %" PRId64 " that weft does not have: %s", u.n,
-                   u.n == 1 ? "" : "s", opset ? opset : WF_OPSET, u.list);
+                   u.n == 1 ? "" : "s", opset, u.list);
 }
 
 static wf_status set_axis(wf_graph *g, const Weft__Onnx__Dimension *p, wf_axis *axis, wf_err *err)
@@ -320,7 +294,7 @@ static wf_status import(const Weft__Onnx__Model *model, const char *folder, cons
     WF_TRY(find_opset(model, &opset, err));
     if (model->graph->n_sparse_initializer)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it has sparse initializers");
-    WF_TRY(check_operations(model->graph, opset, err));
+    WF_TRY(check_operations(model->graph, opset ? opset : WF_OPSET, err));
     for (size_t i = 0; opset == 0 && i < model->graph->n_node; i++)
         if (wf_onnx_domain(model->graph->node[i])[0] == 0)
             return wf_fail(err, WF_INVALID, NULL, "it does not say which opset it is written for");

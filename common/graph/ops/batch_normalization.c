@@ -29,6 +29,18 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grad_norm(g, n, "BatchNormalizationGrad", training ? 0 : 2, n->in + 3, 2, attrs, err);
 }
 
+/* Before opset 9 attr spatial 0 asked for statistics of each position apart. */
+static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    (void)g;
+    if (from < 9 && wf_node_int(n, "spatial", 1) != 1)
+        return wf_fail(err, WF_UNSUPPORTED, "export it with opset 9 or later",
+                       "its attribute spatial is 0");
+    if (from < 9)
+        wf_node_drop_attr(n, "spatial");
+    return WF_OK;
+}
+
 static const wf_attr_row attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
                                     {"momentum", WF_ATTR_FLOAT, false},
                                     {"training_mode", WF_ATTR_INT, false},
@@ -47,4 +59,5 @@ const wf_op wf_op_batch_normalization = {
     .attrs = attrs,
     .infer = infer,
     .grad = grad,
+    .upgrade = upgrade,
 };

@@ -39,6 +39,22 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "DropoutGrad", 4, in, 0, NULL));
 }
 
+/* Before opset 12 the ratio was an attribute, and nothing was dropped: training_mode came with it.
+ */
+static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    float ratio = wf_node_float(n, "ratio", 0.5f);
+    wf_emit e = wf_emit_begin(g, n->name, err);
+    wf_value *in[2] = {n->in[0], NULL};
+
+    if (from >= 12 || n->n_in != 1)
+        return WF_OK;
+    in[1] = wf_emit_scalar(&e, WF_F32, (double)ratio);
+    WF_TRY(wf_emit_end(&e));
+    wf_node_drop_attr(n, "ratio");
+    return wf_node_set_ins(g, n, 2, in, err);
+}
+
 static const wf_attr_row attrs[] = {{"seed", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_dropout = {
@@ -54,4 +70,5 @@ const wf_op wf_op_dropout = {
     .attrs = attrs,
     .infer = infer,
     .grad = grad,
+    .upgrade = upgrade,
 };

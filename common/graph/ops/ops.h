@@ -45,7 +45,9 @@ WF_MUST_USE wf_status wf_check_reduction(const wf_node *n, wf_err *err);
 WF_MUST_USE wf_status wf_check_sampling(const wf_node *n, wf_err *err);
 /* The shape of DepthToSpace and SpaceToDepth (and of their gradients). */
 WF_MUST_USE wf_status wf_infer_blocks(wf_node *n, bool to_space, wf_err *err);
-/* attr axes, as opsets before the operation's own have it, becomes input 1. */
-WF_MUST_USE wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, wf_err *err);
+/* A list attribute, as opsets before the operation's own have it, becomes input 1. */
+WF_MUST_USE wf_status wf_upgrade_list(wf_graph *g, wf_node *n, const char *name, wf_err *err);
+/* The upgrade of those whose attr axes became input 1 with opset 13. */
+wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, int64_t from, wf_err *err);
 
 #endif

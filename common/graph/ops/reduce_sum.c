@@ -26,4 +26,5 @@ const wf_op wf_op_reduce_sum = {
     .attrs = wf_reduce_attrs,
     .infer = wf_infer_reduce,
     .grad = grad,
+    .upgrade = wf_upgrade_axes,
 };

@@ -61,26 +61,31 @@ const wf_attr_row wf_reduce_attrs[] = {
 
 wf_status wf_upgrade_reduce(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
 {
-    return from < 18 ? wf_upgrade_axes(g, n, err) : WF_OK;
+    return from < 18 ? wf_upgrade_list(g, n, "axes", err) : WF_OK;
 }
 
-wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, wf_err *err)
+wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    return from < 13 ? wf_upgrade_list(g, n, "axes", err) : WF_OK;
+}
+
+wf_status wf_upgrade_list(wf_graph *g, wf_node *n, const char *name, wf_err *err)
 {
     size_t count;
-    const int64_t *axes = wf_node_ints(n, "axes", &count);
+    const int64_t *list = wf_node_ints(n, name, &count);
     wf_emit e = wf_emit_begin(g, n->name, err);
     wf_value *in[2];
 
-    if (!axes)
+    if (!list)
         return WF_OK;
-    if (n->n_in != 1 || count > WF_MAX_RANK)
-        return wf_fail(err, WF_INVALID, NULL, "%s \"%s\" has its axes twice, or too many of them",
-                       n->op->name, n->name);
+    if (n->n_in != 1 || count > WF_MAX_CARRIED)
+        return wf_fail(err, WF_INVALID, NULL, "%s \"%s\" has its %s twice, or too many of them",
+                       n->op->name, n->name, name);
     in[0] = n->in[0];
-    in[1] = wf_emit_ints(&e, (uint32_t)count, axes);
+    in[1] = wf_emit_ints(&e, (uint32_t)count, list);
     WF_TRY(wf_emit_end(&e));
     WF_TRY(wf_node_set_ins(g, n, 2, in, err));
-    wf_node_drop_attr(n, "axes");
+    wf_node_drop_attr(n, name);
     return WF_OK;
 }
 

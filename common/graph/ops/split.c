@@ -98,12 +98,14 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_op(e, "Concat", n->n_out, parts, 1, &axis));
 }
 
-/* Before opset 18 the number of equal parts was that of the outputs; since then it is an attribute,
- * which other readers of the file insist on. */
+/* Before opset 13 the sizes of parts were an attribute. Before 18 the number of equal parts was
+ * that of the outputs; since then it is an attribute, which other readers of the file insist on. */
 static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
 {
     wf_attr parts = wf_attr_int("num_outputs", n->n_out);
 
+    if (from < 13)
+        WF_TRY(wf_upgrade_list(g, n, "split", err));
     if (from >= 18 || (n->n_in > 1 && n->in[1]))
         return WF_OK;
     return wf_node_set_attr(g, n, &parts, err);

@@ -46,4 +46,5 @@ const wf_op wf_op_squeeze = {
     .no_grad_in = 1u << 1,
     .infer = infer,
     .grad = wf_grad_reshape_back,
+    .upgrade = wf_upgrade_axes,
 };

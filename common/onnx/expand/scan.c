@@ -130,5 +130,6 @@ const wf_expansion wf_expansion_scan = {
             .note = WF_UNROLLED,
             .attrs = attrs,
         },
+    .from = 9, /* before, it had an axis for the batch */
     .add = add,
 };
