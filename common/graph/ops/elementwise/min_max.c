@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/elementwise/min_max.c - Clip, Max and Min. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+/* Min of any number of inputs, broadcast. */
+
+static wf_status infer_min(wf_graph *g, wf_node *n, wf_err *err)
+{
+    return wf_infer_variadic(g, n, wf_elem_min, err);
+}
+
+const wf_op wf_op_min = {
+    .name = "Min",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 13,
+    .n_in_min = 1,
+    .n_in_max = WF_ANY_NUMBER,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+    .infer = infer_min,
+    .grad = wf_grad_extreme,
+};
+
+/* Max of any number of inputs, broadcast. */
+
+static wf_status infer_max(wf_graph *g, wf_node *n, wf_err *err)
+{
+    return wf_infer_variadic(g, n, wf_elem_max, err);
+}
+
+const wf_op wf_op_max = {
+    .name = "Max",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 13,
+    .n_in_min = 1,
+    .n_in_max = WF_ANY_NUMBER,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+    .infer = infer_max,
+    .grad = wf_grad_extreme,
+};
+
+/* Clip: min(max(x, low), high); either bound, a scalar, may be absent. */
+
+static wf_status infer_clip(wf_graph *g, wf_node *n, wf_err *err)
+{
+    for (uint32_t i = 1; i < n->n_in; i++)
+        if (n->in[i])
+            WF_TRY(wf_need_same_dtype(n, 0, i, err));
+    return wf_infer_like_number(g, n, err);
+}
+
+/* dy where x is within the bounds, on them included, as PyTorch's clamp has it. */
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    wf_value *x = n->in[0], *dx = wf_grads_upstream(g, n, 0);
+    wf_value *zero = wf_emit_scalar(e, x->dtype, 0);
+
+    (void)err;
+    if (wf_node_has_in(n, 1))
+        dx = wf_emit_where(e, wf_emit_binary(e, "Less", x, n->in[1]), zero, dx);
+    if (wf_node_has_in(n, 2))
+        dx = wf_emit_where(e, wf_emit_binary(e, "Greater", x, n->in[2]), zero, dx);
+    return wf_grads_add(g, n, 0, dx);
+}
+
+const wf_op wf_op_clip = {
+    .name = "Clip",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 13,
+    .n_in_min = 1,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 1 | 1u << 2,
+    .infer = infer_clip,
+    .grad = grad,
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/index/gather.c - Gather and GatherGrad. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+#include <string.h>
+
+/* Gather: y = the slices of data along attr axis that ids name; negative ids count from the end. */
+
+static wf_status carry(wf_graph *g, wf_node *n, wf_err *err)
+{
+    wf_elem data[WF_MAX_CARRIED], ids[WF_MAX_CARRIED], out[WF_MAX_CARRIED];
+    uint32_t n_data, n_ids;
+
+    if (n->in[0]->rank != 1 || !wf_value_elems(n->in[0], data, &n_data) ||
+        !wf_value_elems(n->in[1], ids, &n_ids))
+        return WF_OK;
+    for (uint32_t i = 0; i < n_ids; i++) {
+        int64_t at = ids[i].value < 0 ? ids[i].value + n_data : ids[i].value;
+
+        if (ids[i].is_known && (at < 0 || at >= n_data))
+            return wf_fail(err, WF_SHAPE, NULL, "index %lld is not in an axis of %u",
+                           (long long)ids[i].value, n_data);
+        out[i] = ids[i].is_known ? data[at] : wf_elem_unknown();
+    }
+    return wf_out_carry(g, n, 0, n_ids, out, err);
+}
+
+static wf_status infer_gather(wf_graph *g, wf_node *n, wf_err *err)
+{
+    const wf_value *data = n->in[0], *ids = n->in[1];
+    wf_axis axes[2 * WF_MAX_RANK];
+    uint32_t axis, rank = 0;
+
+    WF_TRY(wf_need_int(n, 1, "indices", err));
+    wf_out_unknown(n, 0, data->dtype);
+    if (data->rank < 0 || ids->rank < 0)
+        return WF_OK;
+    WF_TRY(wf_axis_number(wf_node_int(n, "axis", 0), (uint32_t)data->rank, &axis, err));
+    if (data->rank + ids->rank - 1 > WF_MAX_RANK)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "a result of %d axes, and weft has %d at most",
+                       data->rank + ids->rank - 1, WF_MAX_RANK);
+    for (uint32_t i = 0; i < axis; i++)
+        axes[rank++] = data->axes[i];
+    for (int32_t i = 0; i < ids->rank; i++)
+        axes[rank++] = ids->axes[i];
+    for (int32_t i = (int32_t)axis + 1; i < data->rank; i++)
+        axes[rank++] = data->axes[i];
+    wf_out_axes(n, 0, data->dtype, rank, axes);
+    return carry(g, n, err);
+}
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[1], n->in[0]};
+    wf_attr axis = wf_attr_int("axis", wf_node_int(n, "axis", 0));
+
+    (void)err;
+    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "GatherGrad", 3, in, 1, &axis));
+}
+
+static const wf_attr_row gather_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
+
+const wf_op wf_op_gather = {
+    .name = "Gather",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 13,
+    .n_in_min = 2,
+    .n_in_max = 2,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 1,
+    .attrs = gather_attrs,
+    .infer = infer_gather,
+    .grad = grad,
+};
+
+/* Ai.weft GatherGrad: dy's slices added at the places that ids name, in zeros of the shape of
+ * data. */
+
+static wf_status infer_gather_grad(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "dy", err));
+    WF_TRY(wf_need_int(n, 1, "ids", err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
+    return WF_OK;
+}
+
+static const wf_attr_row gather_grad_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
+
+const wf_op wf_op_gather_grad = {
+    .name = "GatherGrad",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 3,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = gather_grad_attrs,
+    .infer = infer_gather_grad,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/nn/dot_attention.c - ai.weft DotAttention(q, k, v, (mask)) and its gradient:
+ * softmax(scale q k^T, masked) v, head by head, so that the scores of a head stay in cache. The
+ * gradient works the probabilities out again: that costs a product, and keeping them would cost the
+ * memory of all heads' scores.
+ */
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+#include <string.h>
+
+/* Heads, rows and columns that must agree: q [heads, t, d], k [heads, s, d] (or [heads, d, s] with
+ * transK), v [heads, s, e]. Unknown axes are taken to fit; the kernel looks again. */
+static wf_status check(const wf_value *q, const wf_value *k, const wf_value *v, bool trans,
+                       wf_err *err)
+{
+    char a[WF_VALUE_STR], b[WF_VALUE_STR], c[WF_VALUE_STR];
+    uint32_t rank = (uint32_t)q->rank;
+    bool fits = rank >= 2 && k->rank == q->rank && v->rank == q->rank;
+
+    for (uint32_t i = 0; fits && i + 2 < rank; i++)
+        fits = !wf_axes_clash(&q->axes[i], &k->axes[i]) && !wf_axes_clash(&q->axes[i], &v->axes[i]);
+    fits = fits && !wf_axes_clash(&q->axes[rank - 1], &k->axes[rank - 1 - trans]) &&
+           !wf_axes_clash(&k->axes[rank - 2 + trans], &v->axes[rank - 2]);
+    if (fits)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, NULL, "q is %s, k is %s, v is %s, which do not fit each other",
+                   wf_value_str(q, a, sizeof a), wf_value_str(k, b, sizeof b),
+                   wf_value_str(v, c, sizeof c));
+}
+
+static wf_status check_mask(const wf_node *n, uint32_t at, const wf_value *q, wf_err *err)
+{
+    const wf_value *mask = wf_node_has_in(n, at) ? n->in[at] : NULL;
+
+    if (!mask || (mask->rank <= q->rank && (mask->dtype == WF_BOOL || mask->dtype == q->dtype)))
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, NULL, "the mask must be bool, or a sum of q's dtype and rank");
+}
+
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    const wf_value *q = n->in[0], *k = n->in[1], *v = n->in[2];
+    wf_axis axes[WF_MAX_RANK];
+
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "q", err));
+    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
+    WF_TRY(wf_need_same_dtype(n, 0, 2, err));
+    wf_out_unknown(n, 0, q->dtype);
+    if (q->rank < 0 || k->rank < 0 || v->rank < 0)
+        return WF_OK;
+    WF_TRY(check(q, k, v, wf_node_int(n, "transK", 0) != 0, err));
+    WF_TRY(check_mask(n, 3, q, err));
+    memcpy(axes, q->axes, (size_t)q->rank * sizeof axes[0]);
+    axes[q->rank - 1] = v->axes[v->rank - 1];
+    wf_out_axes(n, 0, q->dtype, (uint32_t)q->rank, axes);
+    return WF_OK;
+}
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_value *in[5] = {wf_grads_upstream(g, n, 0), n->in[0], n->in[1], n->in[2]}, *out[3];
+    uint32_t n_in = wf_node_has_in(n, 3) ? 5 : 4;
+
+    (void)err;
+    if (n_in == 5)
+        in[4] = n->in[3];
+    if (!wf_emit_node(wf_grads_emit(g), "DotAttentionGrad", n_in, in, n->n_attrs, n->attrs, 3, out))
+        return wf_emit_end(wf_grads_emit(g));
+    for (uint32_t i = 0; i < 3; i++)
+        WF_TRY(wf_grads_add(g, n, i, out[i]));
+    return WF_OK;
+}
+
+static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
+{
+    const wf_value *q = n->in[1], *k = n->in[2], *v = n->in[3];
+
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "dy", err));
+    for (uint32_t i = 1; i < 4; i++)
+        WF_TRY(wf_need_same_dtype(n, 0, i, err));
+    if (q->rank >= 0 && k->rank >= 0 && v->rank >= 0) {
+        WF_TRY(check(q, k, v, wf_node_int(n, "transK", 0) != 0, err));
+        WF_TRY(check_mask(n, 4, q, err));
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        wf_out_like(n, i, n->in[0]->dtype, n->in[i + 1]);
+    return WF_OK;
+}
+
+static const wf_attr_row attrs[] = {{"fill", WF_ATTR_FLOAT, false},
+                                    {"scale", WF_ATTR_FLOAT, false},
+                                    {"transK", WF_ATTR_INT, false},
+                                    {0}};
+
+const wf_op wf_op_dot_attention = {
+    .name = "DotAttention",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 3,
+    .n_in_max = 4,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 3,
+    .attrs = attrs,
+    .infer = infer,
+    .grad = grad,
+};
+
+const wf_op wf_op_dot_attention_grad = {
+    .name = "DotAttentionGrad",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 4,
+    .n_in_max = 5,
+    .n_out_min = 3,
+    .n_out_max = 3,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = attrs,
+    .infer = infer_grad,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/norm/batch_norm.c - BatchNormalization, BatchNormalizationGrad and
+ * BatchNormalizationTrain. */
+#include "common/graph/infer.h"
+#include "common/graph/ops/norm/norm.h"
+#include "common/graph/ops/ops.h"
+
+/* BatchNormalization by the running mean and variance, or, with training_mode 1, by those of the
+ * batch, which then move the running ones: old momentum + new (1 - momentum), with the
+ * population's variance. The running ones carry no gradient. */
+
+static wf_status infer_batch_normalization(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_floats(n, 5, err));
+    WF_TRY(wf_need_per_channel(n, 5, err));
+    if (!wf_node_int(n, "training_mode", 0) && (wf_node_has_out(n, 1) || wf_node_has_out(n, 2)))
+        return wf_fail(err, WF_INVALID, "set training_mode to 1",
+                       "it has running outputs, which only training_mode 1 makes");
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[0]);
+    wf_out_like(n, 1, n->in[3]->dtype, n->in[3]);
+    wf_out_like(n, 2, n->in[4]->dtype, n->in[4]);
+    return WF_OK;
+}
+
+static wf_status grad_batch_normalization(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    bool training = wf_node_int(n, "training_mode", 0) != 0;
+    wf_attr batch_normalization_attrs[] = {
+        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
+        wf_attr_int("training_mode", training)};
+
+    return wf_grad_norm(g, n, "BatchNormalizationGrad", training ? 0 : 2, n->in + 3, 2,
+                        batch_normalization_attrs, err);
+}
+
+/* Before opset 9 attr spatial 0 asked for statistics of each position apart. */
+static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    (void)g;
+    if (from < 9 && wf_node_int(n, "spatial", 1) != 1)
+        return wf_fail(err, WF_UNSUPPORTED, "export it with opset 9 or later",
+                       "its attribute spatial is 0");
+    if (from < 9)
+        wf_node_drop_attr(n, "spatial");
+    return WF_OK;
+}
+
+static const wf_attr_row batch_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
+                                                        {"momentum", WF_ATTR_FLOAT, false},
+                                                        {"training_mode", WF_ATTR_INT, false},
+                                                        {0}};
+
+const wf_op wf_op_batch_normalization = {
+    .name = "BatchNormalization",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 15,
+    .n_in_min = 5,
+    .n_in_max = 5,
+    .n_out_min = 1,
+    .n_out_max = 3,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 3 | 1u << 4,
+    .attrs = batch_normalization_attrs,
+    .infer = infer_batch_normalization,
+    .grad = grad_batch_normalization,
+    .upgrade = upgrade,
+};
+
+/* Ai.weft BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, dscale, dbias. With
+ * training_mode 1 mean and var are the batch's, and worked out when they are absent. */
+
+static const wf_attr_row batch_normalization_grad_attrs[] = {
+    {"epsilon", WF_ATTR_FLOAT, false}, {"training_mode", WF_ATTR_INT, false}, {0}};
+
+const wf_op wf_op_batch_normalization_grad = {
+    .name = "BatchNormalizationGrad",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 3,
+    .n_in_max = 5,
+    .n_out_min = 1,
+    .n_out_max = 3,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = batch_normalization_grad_attrs,
+    .infer = wf_infer_norm_grad,
+};
+
+/* Ai.weft BatchNormalizationTrain(x, scale, bias) -> y, mean, var: BatchNormalization by the
+ * batch's own mean and variance, which are given too; they carry no gradient. */
+
+static wf_status infer_batch_normalization_train(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_floats(n, 3, err));
+    WF_TRY(wf_need_per_channel(n, 3, err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[0]);
+    wf_out_like(n, 1, n->in[0]->dtype, n->in[1]);
+    wf_out_like(n, 2, n->in[0]->dtype, n->in[1]);
+    return WF_OK;
+}
+
+static wf_status grad_batch_normalization_train(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_attr batch_normalization_train_attrs[] = {
+        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
+        wf_attr_int("training_mode", 1)};
+    wf_value *moments[] = {wf_grads_output(g, n, 1), wf_grads_output(g, n, 2)};
+
+    return wf_grad_norm(g, n, "BatchNormalizationGrad", 2, moments, 2,
+                        batch_normalization_train_attrs, err);
+}
+
+static const wf_attr_row batch_normalization_train_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
+                                                              {0}};
+
+const wf_op wf_op_batch_normalization_train = {
+    .name = "BatchNormalizationTrain",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 3,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 3,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = batch_normalization_train_attrs,
+    .infer = infer_batch_normalization_train,
+    .grad = grad_batch_normalization_train,
+};

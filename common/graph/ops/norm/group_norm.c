@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/norm/group_norm.c - GroupNormalization, GroupNormalizationGrad and
+ * InstanceNormalization. */
+#include "common/graph/infer.h"
+#include "common/graph/ops/norm/norm.h"
+#include "common/graph/ops/ops.h"
+
+/* GroupNormalization: num_groups groups of channels, each of its own mean and variance. Scale and
+ * bias have one element a group (opset 18) or a channel (21); their size says which. */
+
+static wf_status check(const wf_node *n, wf_err *err)
+{
+    const wf_value *x = n->in[0], *scale = n->in[1];
+    int64_t groups = wf_node_int(n, "num_groups", 0);
+    char a[WF_VALUE_STR], b[WF_VALUE_STR];
+
+    if (groups < 1 || (x->rank >= 2 && x->axes[1].size >= 0 && x->axes[1].size % groups))
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "X is %s, whose channels do not divide into %lld groups",
+                       wf_value_str(x, a, sizeof a), (long long)groups);
+    if (x->rank >= 0 && scale->rank >= 0 &&
+        (x->rank < 2 || scale->rank != 1 ||
+         (scale->axes[0].size >= 0 && scale->axes[0].size != groups &&
+          wf_axes_clash(&scale->axes[0], &x->axes[1]))))
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "X is %s and the scale %s; it must have one element a channel, or a group",
+                       wf_value_str(x, a, sizeof a), wf_value_str(scale, b, sizeof b));
+    return WF_OK;
+}
+
+static wf_status infer_group_normalization(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_floats(n, 3, err));
+    WF_TRY(check(n, err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[0]);
+    return WF_OK;
+}
+
+static wf_status grad_group_normalization(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_attr group_normalization_attrs[] = {
+        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
+        wf_attr_int("num_groups", wf_node_int(n, "num_groups", 1))};
+
+    return wf_grad_norm(g, n, "GroupNormalizationGrad", 0, NULL, 2, group_normalization_attrs, err);
+}
+
+static const wf_attr_row group_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
+                                                        {"num_groups", WF_ATTR_INT, true},
+                                                        {"stash_type", WF_ATTR_INT, false},
+                                                        {0}};
+
+const wf_op wf_op_group_normalization = {
+    .name = "GroupNormalization",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 18,
+    .n_in_min = 3,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = group_normalization_attrs,
+    .infer = infer_group_normalization,
+    .grad = grad_group_normalization,
+};
+
+/* Ai.weft GroupNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. Without num_groups each
+ * channel is a group: InstanceNormalization's. */
+
+static const wf_attr_row group_normalization_grad_attrs[] = {
+    {"epsilon", WF_ATTR_FLOAT, false}, {"num_groups", WF_ATTR_INT, false}, {0}};
+
+const wf_op wf_op_group_normalization_grad = {
+    .name = "GroupNormalizationGrad",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 3,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 3,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = group_normalization_grad_attrs,
+    .infer = wf_infer_norm_grad,
+};
+
+/* InstanceNormalization: each channel of each image by its own mean and variance. */
+
+static wf_status infer_instance_normalization(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_floats(n, 3, err));
+    WF_TRY(wf_need_per_channel(n, 3, err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[0]);
+    return WF_OK;
+}
+
+static wf_status grad_instance_normalization(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_attr epsilon = wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f));
+
+    return wf_grad_norm(g, n, "GroupNormalizationGrad", 0, NULL, 1, &epsilon, err);
+}
+
+static const wf_attr_row instance_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false}, {0}};
+
+const wf_op wf_op_instance_normalization = {
+    .name = "InstanceNormalization",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 6,
+    .n_in_min = 3,
+    .n_in_max = 3,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = instance_normalization_attrs,
+    .infer = infer_instance_normalization,
+    .grad = grad_instance_normalization,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/norm/lrn.c - LRN and LRNGrad. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+/* LRN: each element over a power of the squares of its neighbours in other channels. */
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0]};
+
+    (void)err;
+    return wf_grads_add(g, n, 0,
+                        wf_emit_op(wf_grads_emit(g), "LRNGrad", 2, in, n->n_attrs, n->attrs));
+}
+
+static const wf_attr_row lrn_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
+                                        {"beta", WF_ATTR_FLOAT, false},
+                                        {"bias", WF_ATTR_FLOAT, false},
+                                        {"size", WF_ATTR_INT, true},
+                                        {0}};
+
+const wf_op wf_op_lrn = {
+    .name = "LRN",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 13,
+    .n_in_min = 1,
+    .n_in_max = 1,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = lrn_attrs,
+    .infer = wf_infer_like_float,
+    .grad = grad,
+};
+
+/* Ai.weft LRNGrad(dy, x): LRN's gradient. */
+
+static const wf_attr_row lrn_grad_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
+                                             {"beta", WF_ATTR_FLOAT, false},
+                                             {"bias", WF_ATTR_FLOAT, false},
+                                             {"size", WF_ATTR_INT, true},
+                                             {0}};
+
+const wf_op wf_op_lrn_grad = {
+    .name = "LRNGrad",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 2,
+    .n_in_max = 2,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .attrs = lrn_grad_attrs,
+    .infer = wf_infer_grad_like,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/norm/norm.h - what the normalisations share: input 0 is the data, 1 the scale, 2
+ * the bias; the gradient node gives those of all three at once. */
+#ifndef WF_GRAPH_OPS_NORM_H
+#define WF_GRAPH_OPS_NORM_H
+
+#include "common/graph/emit.h"
+#include "common/graph/op.h"
+
+/* dy, x, scale, ... -> dx, dscale, dbias (as scale). */
+wf_status wf_infer_norm_grad(wf_graph *g, wf_node *n, wf_err *err);
+/* Float inputs [0, count) of one dtype, those that are there. */
+WF_MUST_USE wf_status wf_need_floats(const wf_node *n, uint32_t count, wf_err *err);
+/* Inputs [1, count) have one axis each, of the size of axis 1 of input 0. */
+WF_MUST_USE wf_status wf_need_per_channel(const wf_node *n, uint32_t count, wf_err *err);
+/* Emits the node `op` (dy, x, scale, then more [n_more]), and adds what it gives to inputs 0 to 2.
+ */
+wf_status wf_grad_norm(wf_grads *g, const wf_node *n, const char *op, uint32_t n_more,
+                       wf_value *const more[], uint32_t n_attrs, const wf_attr attrs[],
+                       wf_err *err);
+
+#endif

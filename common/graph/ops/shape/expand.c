@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/shape/expand.c - Expand: broadcasts input 0 to the shape in input 1; both ways,
+ * as ONNX has it: a 1 in the shape leaves the input's axis. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    const wf_value *x = n->in[0];
+    wf_value shape = {.rank = 0};
+    wf_axis axes[WF_MAX_RANK];
+    wf_elem elems[WF_MAX_CARRIED];
+    char text[WF_VALUE_STR];
+    uint32_t count, rank = 0;
+
+    (void)g;
+    WF_TRY(wf_need_int(n, 1, "the shape", err));
+    wf_out_unknown(n, 0, x->dtype);
+    if (x->rank < 0 || !wf_value_elems(n->in[1], elems, &count))
+        return WF_OK;
+    if (count > WF_MAX_RANK)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "a shape of %u axes, and weft has %d at most",
+                       count, WF_MAX_RANK);
+    shape.rank = (int32_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (elems[i].is_known && elems[i].value < 0)
+            return wf_fail(err, WF_SHAPE, NULL, "the shape has a negative size");
+        shape.axes[i] = wf_axis_of_elem(&elems[i]);
+    }
+    WF_TRY(wf_axes_broadcast(axes, &rank, x, err));
+    WF_TRY(wf_err_wrap(err, wf_axes_broadcast(axes, &rank, &shape, err), "the input is %s",
+                       wf_value_str(x, text, sizeof text)));
+    wf_out_axes(n, 0, x->dtype, rank, axes);
+    /* As Identity where nothing grows: Expand of a shape vector to its own length. */
+    return rank == (uint32_t)x->rank && wf_same_shape(n->out[0], x) ? wf_carry_input(g, n, err)
+                                                                    : WF_OK;
+}
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    (void)err;
+    return wf_grads_add(g, n, 0,
+                        wf_emit_sum_to(wf_grads_emit(g), wf_grads_upstream(g, n, 0), n->in[0]));
+}
+
+const wf_op wf_op_expand = {
+    .name = "Expand",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 13,
+    .n_in_min = 2,
+    .n_in_max = 2,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 1,
+    .infer = infer,
+    .grad = grad,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/shape/trilu.c - Trilu: the upper (attr upper, 1) or lower triangle of the last
+ * two axes, from the diagonal that input 1 names; zeros elsewhere. */
+#include "common/graph/emit.h"
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    if (wf_node_has_in(n, 1))
+        WF_TRY(wf_need_int(n, 1, "k", err));
+    if (n->in[0]->rank >= 0 && n->in[0]->rank < 2)
+        return wf_fail(err, WF_SHAPE, NULL, "the input has %d axes, and must have two",
+                       n->in[0]->rank);
+    return wf_infer_like_input(g, n, err);
+}
+
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->n_in > 1 ? n->in[1] : NULL};
+    wf_attr upper = wf_attr_int("upper", wf_node_int(n, "upper", 1));
+
+    (void)err;
+    return wf_grads_add(g, n, 0,
+                        wf_emit_op(wf_grads_emit(g), "Trilu", in[1] ? 2 : 1, in, 1, &upper));
+}
+
+static const wf_attr_row attrs[] = {{"upper", WF_ATTR_INT, false}, {0}};
+
+const wf_op wf_op_trilu = {
+    .name = "Trilu",
+    .domain = WF_DOMAIN_ONNX,
+    .since = 14,
+    .n_in_min = 1,
+    .n_in_max = 2,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_FOLDABLE,
+    .no_grad_in = 1u << 1,
+    .attrs = attrs,
+    .infer = infer,
+    .grad = grad,
+};

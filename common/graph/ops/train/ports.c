@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/train/ports.c - Pull and Push. */
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+/* Ai.weft Pull: the current value of a variable, from its parameter servers. */
+
+/* The type is that of the variable if it is in this graph; otherwise the output keeps what was set.
+ */
+static wf_status infer_pull(wf_graph *g, wf_node *n, wf_err *err)
+{
+    const wf_value *variable = wf_graph_value(g, wf_node_string(n, "variable", ""));
+
+    (void)err;
+    if (variable && variable->variable != WF_VAR_NOT)
+        wf_out_like(n, 0, variable->dtype, variable);
+    return WF_OK;
+}
+
+static const wf_attr_row pull_attrs[] = {{"variable", WF_ATTR_STRING, true}, {0}};
+
+const wf_op wf_op_pull = {
+    .name = "Pull",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 0,
+    .n_in_max = 0,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_STATEFUL,
+    .attrs = pull_attrs,
+    .infer = infer_pull,
+};
+
+/* Ai.weft Push: sends a gradient to the parameter servers of a variable. */
+
+static wf_status infer_push(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    return wf_need_float(n, 0, "the gradient", err);
+}
+
+static const wf_attr_row push_attrs[] = {{"variable", WF_ATTR_STRING, true}, {0}};
+
+const wf_op wf_op_push = {
+    .name = "Push",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 1,
+    .n_in_max = 1,
+    .n_out_min = 0,
+    .n_out_max = 0,
+    .flags = WF_OP_STATEFUL,
+    .attrs = push_attrs,
+    .infer = infer_push,
+};

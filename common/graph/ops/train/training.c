@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/graph/ops/train/training.c - ai.weft Training() -> bool []: whether the graph trains. What
+ * layers do in training alone is chosen by it; the compiler's mode pass knows, and takes the
+ * branch. */
+#include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
+
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    (void)err;
+    wf_out_axes(n, 0, WF_BOOL, 0, NULL);
+    return WF_OK;
+}
+
+const wf_op wf_op_training = {
+    .name = "Training",
+    .domain = WF_DOMAIN_WEFT,
+    .since = 1,
+    .n_in_min = 0,
+    .n_in_max = 0,
+    .n_out_min = 1,
+    .n_out_max = 1,
+    .flags = WF_OP_STATEFUL,
+    .infer = infer,
+};
