@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/graph/emit.h"
-#include "common/kernels/cpu/conv.h"
+#include "common/kernels/cpu/nn/conv.h"
 
 #include <math.h>
 #include <stdio.h>

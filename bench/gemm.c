@@ -10,8 +10,8 @@
  */
 #include "common/base/clock.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/gemm_avx512.h"
 #include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/kernels/pool.h"
 
 #include <cblas.h>

@@ -4,8 +4,8 @@
  */
 #include "common/base/rng.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/gemm_avx512.h"
-#include "common/kernels/cpu/product.h"
+#include "common/kernels/cpu/product/gemm_avx512.h"
+#include "common/kernels/cpu/product/product.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/tiles.c - products in bfloat16 against plain loops in double on the rounded factors.
  */
-#include "common/kernels/cpu/tiles.h"
+#include "common/kernels/cpu/product/tiles.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/product_bf16.h"
+#include "common/kernels/cpu/product/product_bf16.h"
 #include "common/tensor/dtype.h"
 #include "tests/unit/graph_test.h"
 #include "tests/unit/skip.h"

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/elementwise/chain.c - Chain: a tile of the output at a time goes through all
+ * steps while it lies in the first cache. Each step is a loop of its own with the formula of its
+ * operation's own kernel, so that the result has the same bits as the operations one by one.
+ */
+#include "common/graph/chain.h"
+#include "common/base/size.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/vmath.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Bytes of a tile. With 2 inputs, a result and the output that is 16 KiB of 32. */
+enum { TILE = 4096 };
+
+typedef void step_fn(const void *a, int64_t step_a, const void *b, int64_t step_b, void *out,
+                     int64_t n);
+
+typedef struct plan {
+    wf_chain chain;
+    uint32_t n_in;
+    /* Output element i reads element i % period: all of them, a row of them, or 1. */
+    int64_t periods[WF_CHAIN_INPUTS];
+    uint8_t slots[WF_CHAIN_STEPS]; /* the scratch tile of each result but the last */
+} plan;
+
+#define LOOPS(name, T, expr)                                                                       \
+    WF_MULTIVERSION static void name(const void *va, int64_t step_a, const void *vb,               \
+                                     int64_t step_b, void *vout, int64_t n)                        \
+    {                                                                                              \
+        const T *a = va, *b = vb;                                                                  \
+        T *out = vout;                                                                             \
+                                                                                                   \
+        if (step_a && step_b) {                                                                    \
+            WF_NO_OVERLAP                                                                          \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T x = a[i], y = b[i];                                                              \
+                (void)y;                                                                           \
+                out[i] = (T)(expr);                                                                \
+            }                                                                                      \
+        } else if (step_a) {                                                                       \
+            T y = b[0];                                                                            \
+            (void)y;                                                                               \
+            WF_NO_OVERLAP                                                                          \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T x = a[i];                                                                        \
+                out[i] = (T)(expr);                                                                \
+            }                                                                                      \
+        } else {                                                                                   \
+            T x = a[0];                                                                            \
+            WF_NO_OVERLAP                                                                          \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T y = b[i * step_b];                                                               \
+                (void)y;                                                                           \
+                out[i] = (T)(expr);                                                                \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define STEP(name, f32, f64)                                                                       \
+    LOOPS(name##_f32, float, f32)                                                                  \
+    LOOPS(name##_f64, double, f64)
+#define SAME(name, expr) STEP(name, expr, expr)
+
+STEP(abs_step, fabsf(x), fabs(x))
+SAME(add, x + y)
+SAME(quotient, x / y)
+STEP(exp_step, wf_exp_f32(x), exp(x))
+SAME(mul, x *y)
+SAME(neg, -x)
+SAME(reciprocal, 1 / x)
+SAME(relu, x < 0 ? 0 : x)
+SAME(relu_grad, y > 0 ? x : 0)
+STEP(sigmoid, wf_sigmoid_f32(x), 1 / (1 + exp(-x)))
+SAME(sigmoid_grad, x *y *(1 - y))
+STEP(sqrt_step, sqrtf(x), sqrt(x))
+SAME(sub, x - y)
+STEP(tanh_step, wf_tanh_f32(x), tanh(x))
+SAME(tanh_grad, x *(1 - y * y))
+
+#define CODE(code, name) [code] = {name##_f32, name##_f64}
+static step_fn *const step_fns[WF_CHAIN_CODES][2] = {
+    CODE(WF_CHAIN_ABS, abs_step),
+    CODE(WF_CHAIN_ADD, add),
+    CODE(WF_CHAIN_DIV, quotient),
+    CODE(WF_CHAIN_EXP, exp_step),
+    CODE(WF_CHAIN_MUL, mul),
+    CODE(WF_CHAIN_NEG, neg),
+    CODE(WF_CHAIN_RECIPROCAL, reciprocal),
+    CODE(WF_CHAIN_RELU, relu),
+    CODE(WF_CHAIN_RELU_GRAD, relu_grad),
+    CODE(WF_CHAIN_SIGMOID, sigmoid),
+    CODE(WF_CHAIN_SIGMOID_GRAD, sigmoid_grad),
+    CODE(WF_CHAIN_SQRT, sqrt_step),
+    CODE(WF_CHAIN_SUB, sub),
+    CODE(WF_CHAIN_TANH, tanh_step),
+    CODE(WF_CHAIN_TANH_GRAD, tanh_grad),
+};
+
+/* How many elements of `in` the flat output runs through before it begins anew: the trailing axes
+ * that both have. 0: the input is spread in another way. */
+static int64_t period_of(const wf_tensor *in, const wf_tensor *out)
+{
+    int64_t period = 1, elems = wf_elems(in);
+
+    for (uint32_t i = 1; i <= in->rank && period < elems; i++) {
+        if (wf_dim(in, -(int)i) != wf_dim(out, -(int)i))
+            return 0;
+        period *= wf_dim(in, -(int)i);
+    }
+    return period == elems ? period : 0;
+}
+
+/* A result's tile is free again after the last step that reads it. */
+static void choose_slots(plan *p)
+{
+    uint32_t until[WF_CHAIN_STEPS] = {0}, n = p->chain.n_steps;
+    bool taken[WF_CHAIN_STEPS] = {false};
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < 2; k++)
+            if (p->chain.steps[i].args[k] >= (int32_t)p->n_in)
+                until[p->chain.steps[i].args[k] - (int32_t)p->n_in] = i;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t slot = 0;
+
+        for (uint32_t k = 0; k < i; k++)
+            if (until[k] == i)
+                taken[p->slots[k]] = false; /* a step may write where it reads */
+        while (taken[slot])
+            slot++;
+        taken[slot] = until[i] > i;
+        p->slots[i] = slot;
+    }
+}
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    plan *p = wf_arena_alloc(prep->arena, sizeof *p);
+
+    if (!p)
+        return wf_fail_nomem(err, sizeof *p);
+    WF_TRY(wf_chain_read(prep->node, &p->chain, err));
+    p->n_in = prep->node->n_in;
+    for (uint32_t i = 0; i < p->n_in; i++) {
+        p->periods[i] = period_of(in[i], out[0]);
+        if (!p->periods[i] && wf_elems(out[0]))
+            return wf_fail(err, WF_UNSUPPORTED, "let it have the output's shape, or its last axes",
+                           "input %u is broadcast along an inner axis", i);
+    }
+    choose_slots(p);
+    prep->state = p;
+    return WF_OK;
+}
+
+typedef struct job {
+    const plan *plan;
+    const char *in[WF_CHAIN_INPUTS];
+    char *out;
+    size_t size;
+} job;
+
+typedef struct operand {
+    const void *at;
+    int64_t step;
+} operand;
+
+/* The elements of an input under output elements [from, from + n): where they lie, or repeated in
+ * `room`. */
+static operand input_tile(const job *j, uint32_t i, int64_t from, int64_t n, char *room)
+{
+    int64_t period = j->plan->periods[i], at = from % period;
+
+    if (period == 1)
+        return (operand){j->in[i], 0};
+    if (at + n <= period)
+        return (operand){j->in[i] + (size_t)at * j->size, 1};
+    for (int64_t done = 0; done < n;) {
+        int64_t some = WF_MIN(period - at, n - done);
+
+        memcpy(room + (size_t)done * j->size, j->in[i] + (size_t)at * j->size,
+               (size_t)some * j->size);
+        done += some;
+        at = 0;
+    }
+    return (operand){room, 1};
+}
+
+static void tile(const job *j, int64_t from, int64_t n, char *rooms, char *scratch)
+{
+    const plan *p = j->plan;
+    operand operands[WF_CHAIN_INPUTS + WF_CHAIN_STEPS];
+
+    for (uint32_t i = 0; i < p->n_in; i++)
+        operands[i] = input_tile(j, i, from, n, rooms + i * (size_t)TILE);
+    for (uint32_t i = 0; i < p->chain.n_steps; i++) {
+        const wf_chain_step *s = &p->chain.steps[i];
+        operand a = operands[s->args[0]], b = s->op->n_args == 2 ? operands[s->args[1]] : a;
+        char *out = i + 1 == p->chain.n_steps ? j->out + (size_t)from * j->size
+                                              : scratch + p->slots[i] * (size_t)TILE;
+
+        step_fns[s->op->code][j->size == sizeof(double)](a.at, a.step, b.at, b.step, out, n);
+        operands[p->n_in + i] = (operand){out, 1};
+    }
+}
+
+static void range(void *arg, int64_t begin, int64_t end)
+{
+    char rooms[WF_CHAIN_INPUTS * TILE] WF_ALIGNED(64),
+        scratch[WF_CHAIN_STEPS * TILE] WF_ALIGNED(64);
+    const job *j = arg;
+    int64_t most = TILE / (int64_t)j->size;
+
+    for (int64_t at = begin; at < end; at += most)
+        tile(j, at, WF_MIN(most, end - at), rooms, scratch);
+}
+
+static wf_status chain(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                       wf_err *err)
+{
+    const plan *p = run->state;
+    job j = {.plan = p, .out = out[0]->data, .size = wf_dtype_size(out[0]->dtype)};
+
+    (void)err;
+    for (uint32_t i = 0; i < p->n_in; i++)
+        j.in[i] = in[i]->data;
+    wf_pool_for(run->pool, wf_elems(out[0]), WF_GRAIN / p->chain.n_steps, range, &j);
+    return WF_OK;
+}
+
+const wf_kernel wf_kernels_chain[] = {
+    WF_ROW("Chain", WF_TYPES_FLOAT, chain, .domain = WF_DOMAIN_WEFT, .prepare = prepare,
+           .in_place = 0xFF),
+    {0},
+};

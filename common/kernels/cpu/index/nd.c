@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/index/nd.c - GatherND(data, ids), ScatterND(data, ids, updates) and
+ * GatherNDGrad(dy, ids, data): the last axis of the ids holds a tuple of places, which names a
+ * slice of data. Scattering goes in the order of the tuples. */
+#include "common/graph/graph.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/walk.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct slices {
+    const wf_tensor *ids;
+    int64_t n, per_batch;       /* tuples, in all and in each part of the batch */
+    int64_t inner, batch_elems; /* elements of a slice, and of data in each part of the batch */
+    uint32_t depth;             /* of a tuple */
+    int64_t sizes[WF_MAX_RANK], strides[WF_MAX_RANK]; /* of the axes that a tuple names */
+} slices;
+
+static slices slices_of(const wf_node *node, const wf_tensor *data, const wf_tensor *ids)
+{
+    uint32_t batch = (uint32_t)wf_node_int(node, "batch_dims", 0);
+    slices s = {.ids = ids, .n = 1, .inner = 1, .batch_elems = 1};
+    int64_t strides[WF_MAX_RANK], parts = 1;
+
+    s.depth = (uint32_t)ids->dims[ids->rank - 1];
+    wf_strides(data->rank, data->dims, strides);
+    for (uint32_t i = 0; i + 1 < ids->rank; i++) {
+        s.n *= ids->dims[i];
+        parts *= i < batch ? ids->dims[i] : 1;
+    }
+    s.per_batch = parts ? s.n / parts : 0;
+    for (uint32_t i = 0; i < data->rank; i++) {
+        s.batch_elems *= i >= batch ? data->dims[i] : 1;
+        s.inner *= i >= batch + s.depth ? data->dims[i] : 1;
+    }
+    for (uint32_t i = 0; i < s.depth; i++) {
+        s.sizes[i] = data->dims[batch + i];
+        s.strides[i] = strides[batch + i];
+    }
+    return s;
+}
+
+/* Where the slice of tuple i begins in data; the tuple was checked. */
+static int64_t slice_at(const slices *s, int64_t i)
+{
+    int64_t at = i / s->per_batch * s->batch_elems;
+
+    for (uint32_t k = 0; k < s->depth; k++) {
+        int64_t id = wf_int_at(s->ids, i * s->depth + k);
+
+        at += (id < 0 ? id + s->sizes[k] : id) * s->strides[k];
+    }
+    return at;
+}
+
+static wf_status check(const slices *s, wf_err *err)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        for (uint32_t k = 0; k < s->depth; k++) {
+            int64_t id = wf_int_at(s->ids, i * s->depth + k);
+
+            if (id < -s->sizes[k] || id >= s->sizes[k])
+                return wf_fail(err, WF_INVALID, NULL,
+                               "index %" PRId64 ", place %u of tuple %" PRId64
+                               ", is not in an axis of %" PRId64,
+                               id, k, i, s->sizes[k]);
+        }
+    return WF_OK;
+}
+
+typedef struct job {
+    slices s;
+    const char *from;
+    char *to;
+    size_t bytes; /* of a slice */
+} job;
+
+static void gather_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    size_t size = j->s.inner ? j->bytes / (size_t)j->s.inner : 0;
+
+    for (int64_t i = begin; i < end; i++)
+        wf_copy(j->to + (size_t)i * j->bytes, j->from + (size_t)slice_at(&j->s, i) * size,
+                j->bytes);
+}
+
+static wf_status gather_nd(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                           wf_err *err)
+{
+    job j = {slices_of(run->node, in[0], in[1]), in[0]->data, out[0]->data, 0};
+
+    j.bytes = (size_t)j.s.inner * wf_dtype_size(in[0]->dtype);
+    WF_TRY(check(&j.s, err));
+    wf_pool_for(run->pool, j.s.n, WF_GRAIN / WF_MAX(j.s.inner, (int64_t)1) + 1, gather_range, &j);
+    return WF_OK;
+}
+
+typedef enum reduction { SUM = 1, PRODUCT, LARGEST, SMALLEST } reduction;
+
+#define LOOP(expr)                                                                                 \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        to[i] = (expr);
+
+/* NaN stays: it is neither larger nor smaller. */
+#define REDUCE(T)                                                                                  \
+    WF_MULTIVERSION static void reduce_##T(reduction r, T *to, const T *x, int64_t n)              \
+    {                                                                                              \
+        if (r == SUM)                                                                              \
+            LOOP((T)(to[i] + x[i]))                                                                \
+        else if (r == PRODUCT)                                                                     \
+            LOOP((T)(to[i] * x[i]))                                                                \
+        else if (r == LARGEST)                                                                     \
+            LOOP(x[i] > to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
+        else                                                                                       \
+            LOOP(x[i] < to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
+    }
+REDUCE(float)
+REDUCE(double)
+REDUCE(int32_t)
+REDUCE(int64_t)
+REDUCE(uint8_t)
+
+#define REDUCE_ALL(T)                                                                              \
+    for (int64_t i = 0; i < s->n; i++)                                                             \
+    reduce_##T(r, (T *)to->data + slice_at(s, i), (const T *)from->data + i * s->inner, s->inner)
+
+static wf_status reduce(const slices *s, reduction r, const wf_tensor *from, wf_tensor *to,
+                        wf_err *err)
+{
+    switch (to->dtype) {
+    case WF_F32:
+        REDUCE_ALL(float);
+        return WF_OK;
+    case WF_F64:
+        REDUCE_ALL(double);
+        return WF_OK;
+    case WF_I32:
+        REDUCE_ALL(int32_t);
+        return WF_OK;
+    case WF_I64:
+        REDUCE_ALL(int64_t);
+        return WF_OK;
+    case WF_U8:
+        REDUCE_ALL(uint8_t);
+        return WF_OK;
+    default:
+        return wf_fail(err, WF_UNSUPPORTED, "Cast it first", "there is no reduction of %s",
+                       wf_dtype_name(to->dtype));
+    }
+}
+
+static wf_status scatter_nd(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_err *err)
+{
+    slices s = slices_of(run->node, in[0], in[1]);
+    const char *name = wf_node_string(run->node, "reduction", "none");
+    size_t size = wf_dtype_size(in[0]->dtype), bytes = (size_t)s.inner * size;
+
+    WF_TRY(check(&s, err));
+    wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
+    if (strcmp(name, "none") != 0)
+        return reduce(&s,
+                      strcmp(name, "add") == 0   ? SUM
+                      : strcmp(name, "mul") == 0 ? PRODUCT
+                      : strcmp(name, "max") == 0 ? LARGEST
+                                                 : SMALLEST,
+                      in[2], out[0], err);
+    for (int64_t i = 0; i < s.n; i++)
+        wf_copy((char *)out[0]->data + (size_t)slice_at(&s, i) * size,
+                (const char *)in[2]->data + (size_t)i * bytes, bytes);
+    return WF_OK;
+}
+
+static wf_status gather_nd_grad(const wf_run *run, const wf_tensor *const in[],
+                                wf_tensor *const out[], wf_err *err)
+{
+    slices s = slices_of(run->node, out[0], in[1]);
+
+    WF_TRY(check(&s, err));
+    if (wf_tensor_bytes(out[0]))
+        memset(out[0]->data, 0, wf_tensor_bytes(out[0]));
+    return reduce(&s, SUM, in[0], out[0], err);
+}
+
+const wf_kernel wf_kernels_nd[] = {
+    WF_ROW("GatherND", WF_TYPES_ALL, gather_nd),
+    WF_ROW("GatherNDGrad", WF_TYPES_FLOAT, gather_nd_grad, .domain = WF_DOMAIN_WEFT),
+    WF_ROW("ScatterND", WF_TYPES_ALL, scatter_nd, .in_place = 1),
+    {0},
+};

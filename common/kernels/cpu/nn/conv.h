@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/nn/conv.h - a convolution of one shape, and the ways to compute it.
+ *
+ * Conv, ConvTranspose and their gradients are three computations on one geometry, from images x
+ * [batch, groups c, in...] through weights w [groups m, c, taps...] to maps y
+ * [batch, groups m, out...]:
+ *
+ *   forward   y = w * x     Conv, ConvTransposeDataGrad
+ *   data      x from y, w   ConvDataGrad, ConvTranspose
+ *   weights   w from x, y   ConvWeightGrad, ConvTransposeWeightGrad
+ *
+ * A way computes some shapes; conv.c has their list and chooses. Work is
+ * split by images, for weights by channels or maps, so that sums never depend on threads.
+ */
+#ifndef WF_KERNELS_CPU_CONV_H
+#define WF_KERNELS_CPU_CONV_H
+
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/nn/spatial.h"
+
+typedef enum wf_conv_pass {
+    WF_CONV_FORWARD, /* maps from images and weights */
+    WF_CONV_DATA,    /* images from maps and weights */
+    WF_CONV_WEIGHTS  /* weights from images and maps */
+} wf_conv_pass;
+
+typedef struct wf_conv_way wf_conv_way;
+
+typedef struct wf_conv {
+    wf_conv_pass pass;
+    wf_spatial s;
+    wf_dtype dtype; /* f32 or f64 */
+    int64_t batch, groups;
+    int64_t c, m;    /* channels and maps of one group */
+    bool pointwise;  /* an output reads one element of each channel */
+    bool bf16;       /* factors may be rounded to bfloat16; sums and results stay f32 */
+    int64_t threads; /* of the pool */
+    const wf_conv_way *way;
+    void *state; /* of the way */
+} wf_conv;
+
+/* Of x, w and y the one is made that the pass makes; none is empty. */
+typedef struct wf_conv_tensors {
+    char *x, *w, *y;
+    const char *bias; /* forward: [groups m]; data: [groups c]; or NULL */
+} wf_conv_tensors;
+
+/* The same in f32, for a pass that does not make weights: what it reads beside them, and makes. */
+typedef struct wf_conv_f32 {
+    const float *w, *from, *bias;
+    float *to;
+} wf_conv_f32;
+
+static inline wf_conv_f32 wf_conv_f32_of(const wf_conv *v, const wf_conv_tensors *t)
+{
+    bool data = v->pass == WF_CONV_DATA;
+
+    return (wf_conv_f32){.w = (const float *)(void *)t->w,
+                         .from = (const float *)(void *)(data ? t->y : t->x),
+                         .bias = (const float *)(const void *)t->bias,
+                         .to = (float *)(void *)(data ? t->x : t->y)};
+}
+
+struct wf_conv_way {
+    const char *name;
+    /* Sets *state, and prep->workspace_bytes, if this way computes the shape; *state stays NULL if
+     * not. What it allocates outside prep->arena `release` gives back. Errors: WF_NOMEM. */
+    wf_status (*prepare)(wf_prep *prep, const wf_conv *v, void **state, wf_err *err);
+    void (*run)(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t);
+    void (*release)(void *state); /* NULL: the arena holds all */
+};
+
+extern const wf_conv_way wf_conv_by_columns; /* matrix products over columns.h: every shape */
+extern const wf_conv_way wf_conv_by_planes;  /* each map reads one channel */
+extern const wf_conv_way wf_conv_by_onednn;  /* a few images at a time through oneDNN */
+extern const wf_conv_way wf_conv_by_stacks;  /* bfloat16, small maps: forward and data */
+extern const wf_conv_way wf_conv_weights_by_stacks; /* and weights */
+extern const wf_conv_way wf_conv_by_tiles;          /* bfloat16: forward and data */
+extern const wf_conv_way wf_conv_weights_by_tiles;  /* bfloat16: weights */
+
+static inline size_t wf_conv_bytes(const wf_conv *v, int64_t elems)
+{
+    return (size_t)elems * wf_dtype_size(v->dtype);
+}
+
+/* Where part p of `parts` begins when n things are dealt out. */
+static inline int64_t wf_conv_part(int64_t n, int64_t parts, int64_t p)
+{
+    return n / parts * p + WF_MIN(n % parts, p);
+}
+
+/* Adds the bias, if there is one, to what was made of group g of an image. */
+void wf_conv_add_bias(const wf_conv *v, const wf_conv_tensors *t, int64_t image, int64_t g);
+
+#endif

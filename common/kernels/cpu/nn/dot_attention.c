@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/nn/dot_attention.c - DotAttention and its gradient: a block of rows of one
+ * head's scores at a time, which stays in the second cache from the first product to the last.
+ * Heads are dealt to the threads; all that is summed over rows belongs to one head, so that no
+ * result depends on how many threads there are.
+ *
+ * A mask that is known while planning and leaves whole blocks out (a causal one) saves their work.
+ */
+#include "common/base/size.h"
+#include "common/graph/graph.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/product/blas.h"
+#include "common/kernels/cpu/product/gemm_avx512.h"
+#include "common/kernels/cpu/product/product_bf16.h"
+#include "common/kernels/cpu/product/tiles.h"
+#include "common/kernels/cpu/vmath.h"
+#include "common/kernels/cpu/walk.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 64, LANES = 16 };
+
+/* The products of a block: scores q k', their use p v, and the four of the way back. */
+typedef enum stage { SCORES, USE, DV, DP, DQ, DK, STAGES } stage;
+
+typedef struct plan {
+    int64_t heads, t, s, d, e; /* q [heads, t, d], k [heads, s, d], v [heads, s, e] */
+    bool trans_k, sums;        /* the mask is added; else it says where `fill` goes */
+    double scale, fill;
+    wf_walk mask;   /* over [heads..., t, s]; n 0: there is none */
+    int64_t *until; /* [blocks]: columns past it are masked in all rows; NULL: s */
+    uint32_t jobs;
+    size_t scratch;         /* bytes of a thread */
+    bool own;               /* f32 on AVX-512; or OpenBLAS */
+    bool bf16;              /* products round their factors; scores and softmax stay f32 */
+    size_t product_scratch; /* bytes of a thread, behind the others' */
+} plan;
+
+typedef struct job {
+    const plan *p;
+    const wf_tensor *const *in; /* q, k, v, (mask) */
+    const char *dy;
+    wf_tensor *const *out;
+    char *scratch;
+    size_t size;
+    wf_dtype dtype;
+} job;
+
+/* What one thread works with. */
+typedef struct share {
+    const job *j;
+    char *scratch, *product_scratch;
+} share;
+
+/* A block of rows of a head. */
+typedef struct block {
+    int64_t head, row, rows, columns;
+    const char *q, *k, *v;
+    void *scores; /* [rows, columns] */
+} block;
+
+#define ROW_LOOPS(T, suffix, EXP)                                                                  \
+    WF_MULTIVERSION static T top_##suffix(const T *x, int64_t n)                                   \
+    {                                                                                              \
+        T lane[LANES], top = x[0];                                                                 \
+        int64_t i = 0;                                                                             \
+                                                                                                   \
+        for (int k = 0; k < LANES; k++)                                                            \
+            lane[k] = top;                                                                         \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES; k++)                                                        \
+                lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];                                 \
+        for (int k = 0; k < LANES; k++)                                                            \
+            top = lane[k] > top ? lane[k] : top;                                                   \
+        for (; i < n; i++)                                                                         \
+            top = x[i] > top ? x[i] : top;                                                         \
+        return top;                                                                                \
+    }                                                                                              \
+    WF_MULTIVERSION static T dot_##suffix(const T *x, const T *y, int64_t n)                       \
+    {                                                                                              \
+        T lane[LANES] = {0}, sum = 0;                                                              \
+        int64_t i = 0;                                                                             \
+                                                                                                   \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES; k++)                                                        \
+                lane[k] += x[i + k] * y[i + k];                                                    \
+        for (int k = 0; k < LANES; k++)                                                            \
+            sum += lane[k];                                                                        \
+        for (; i < n; i++)                                                                         \
+            sum += x[i] * y[i];                                                                    \
+        return sum;                                                                                \
+    }                                                                                              \
+    WF_MULTIVERSION static T exp_sum_##suffix(T *x, T top, int64_t n)                              \
+    {                                                                                              \
+        T lane[LANES] = {0}, sum = 0;                                                              \
+        int64_t i = 0;                                                                             \
+                                                                                                   \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            x[k] = EXP(x[k] - top);                                                                \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES; k++)                                                        \
+                lane[k] += x[i + k];                                                               \
+        for (int k = 0; k < LANES; k++)                                                            \
+            sum += lane[k];                                                                        \
+        for (; i < n; i++)                                                                         \
+            sum += x[i];                                                                           \
+        return sum;                                                                                \
+    }                                                                                              \
+    WF_MULTIVERSION static void multiply_##suffix(T *x, T factor, int64_t n)                       \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] *= factor;                                                                        \
+    }                                                                                              \
+    /* x is scaled and masked by whole numbers of steps: a column mask has step 1, a row's 0. */   \
+    WF_MULTIVERSION static void fill_##suffix(T *x, const uint8_t *mask, int64_t step, T fill,     \
+                                              int64_t n)                                           \
+    {                                                                                              \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] = mask[i * step] ? fill : x[i];                                                   \
+    }                                                                                              \
+    WF_MULTIVERSION static void sum_##suffix(T *x, const T *mask, int64_t step, int64_t n)         \
+    {                                                                                              \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] += mask[i * step];                                                                \
+    }                                                                                              \
+    /* ds = p (dp - dot) scale, in dp's place. */                                                  \
+    WF_MULTIVERSION static void slope_##suffix(const T *p, T *dp, T dot, T scale, int64_t n)       \
+    {                                                                                              \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            dp[i] = p[i] * (dp[i] - dot) * scale;                                                  \
+    }                                                                                              \
+    static void probabilities_##suffix(const job *j, const block *b)                               \
+    {                                                                                              \
+        for (int64_t r = 0; r < b->rows; r++) {                                                    \
+            T *x = (T *)b->scores + r * b->columns;                                                \
+                                                                                                   \
+            multiply_##suffix(x, (T)j->p->scale, b->columns);                                      \
+            if (j->p->mask.n) {                                                                    \
+                place m = mask_row(j->p, b->head, b->row + r);                                     \
+                                                                                                   \
+                if (j->p->sums)                                                                    \
+                    sum_##suffix(x, (const T *)j->in[3]->data + m.at, m.step, b->columns);         \
+                else                                                                               \
+                    fill_##suffix(x, (const uint8_t *)j->in[3]->data + m.at, m.step,               \
+                                  (T)j->p->fill, b->columns);                                      \
+            }                                                                                      \
+            multiply_##suffix(x, 1 / exp_sum_##suffix(x, top_##suffix(x, b->columns), b->columns), \
+                              b->columns);                                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static void slopes_##suffix(const job *j, const block *b, void *dp)                            \
+    {                                                                                              \
+        for (int64_t r = 0; r < b->rows; r++) {                                                    \
+            const T *p = (const T *)b->scores + r * b->columns;                                    \
+            T *ds = (T *)dp + r * b->columns;                                                      \
+                                                                                                   \
+            slope_##suffix(p, ds, dot_##suffix(p, ds, b->columns), (T)j->p->scale, b->columns);    \
+            if (j->p->mask.n && !j->p->sums) {                                                     \
+                place m = mask_row(j->p, b->head, b->row + r);                                     \
+                                                                                                   \
+                fill_##suffix(ds, (const uint8_t *)j->in[3]->data + m.at, m.step, 0, b->columns);  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+/* Where a row of the mask lies. */
+typedef struct place {
+    int64_t at, step;
+} place;
+
+static place mask_row(const plan *p, int64_t head, int64_t row)
+{
+    const wf_walk *w = &p->mask;
+    place m = {.at = row * w->strides[0][w->rank - 2], .step = w->strides[0][w->rank - 1]};
+
+    for (uint32_t i = w->rank - 2; i-- > 0; head /= w->dims[i])
+        m.at += head % w->dims[i] * w->strides[0][i];
+    return m;
+}
+
+ROW_LOOPS(float, f32, wf_exp_f32)
+ROW_LOOPS(double, f64, exp)
+
+/* The product of a stage for `rows` rows of q and `columns` of their scores: c = a' b' (+ c). */
+static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int64_t columns)
+{
+    int64_t ldk = p->trans_k ? p->s : p->d;
+
+    switch (which) {
+    case SCORES:
+        return (wf_strided_product){.trans_b = !p->trans_k,
+                                    .m = rows,
+                                    .n = columns,
+                                    .k = p->d,
+                                    .lda = p->d,
+                                    .ldb = ldk,
+                                    .ldc = columns};
+    case USE:
+        return (wf_strided_product){
+            .m = rows, .n = p->e, .k = columns, .lda = columns, .ldb = p->e, .ldc = p->e};
+    case DV:
+        return (wf_strided_product){.trans_a = true,
+                                    .m = columns,
+                                    .n = p->e,
+                                    .k = rows,
+                                    .lda = columns,
+                                    .ldb = p->e,
+                                    .ldc = p->e,
+                                    .beta = 1};
+    case DP:
+        return (wf_strided_product){.trans_b = true,
+                                    .m = rows,
+                                    .n = columns,
+                                    .k = p->e,
+                                    .lda = p->e,
+                                    .ldb = p->e,
+                                    .ldc = columns};
+    case DQ:
+        return (wf_strided_product){.trans_b = p->trans_k,
+                                    .m = rows,
+                                    .n = p->d,
+                                    .k = columns,
+                                    .lda = columns,
+                                    .ldb = ldk,
+                                    .ldc = p->d};
+    default:
+        if (p->trans_k)
+            return (wf_strided_product){.trans_a = true,
+                                        .m = p->d,
+                                        .n = columns,
+                                        .k = rows,
+                                        .lda = p->d,
+                                        .ldb = columns,
+                                        .ldc = p->s,
+                                        .beta = 1};
+        return (wf_strided_product){.trans_a = true,
+                                    .m = columns,
+                                    .n = p->d,
+                                    .k = rows,
+                                    .lda = columns,
+                                    .ldb = p->d,
+                                    .ldc = p->d,
+                                    .beta = 1};
+    }
+}
+
+static wf_gemm gemm_of(const wf_strided_product *s)
+{
+    return (wf_gemm){s->trans_a, s->trans_b, s->m,   s->n,           s->k,
+                     s->lda,     s->ldb,     s->ldc, s->beta != 0.0, false};
+}
+
+static void multiply(const share *l, stage which, const block *b, const void *x, const void *y,
+                     void *c)
+{
+    const plan *p = l->j->p;
+    wf_strided_product s = shape_of(p, which, b->rows, b->columns);
+
+    if (p->own) {
+        wf_gemm g = gemm_of(&s);
+
+        wf_gemm_go(&g, x, y, NULL, c, l->product_scratch);
+        return;
+    }
+    s.dtype = l->j->dtype;
+    s.a = x;
+    s.b = y;
+    s.c = c;
+    if (p->bf16)
+        wf_product_bf16_strided(&s, l->product_scratch);
+    else
+        wf_product_strided(&s);
+}
+
+/* The block's probabilities, from the first product to the softmax. */
+static void score(const share *l, const block *b)
+{
+    multiply(l, SCORES, b, b->q, b->k, b->scores);
+    if (l->j->dtype == WF_F32)
+        probabilities_f32(l->j, b);
+    else
+        probabilities_f64(l->j, b);
+}
+
+static block block_at(const job *j, int64_t head, int64_t row, void *scores)
+{
+    const plan *p = j->p;
+    const char *q = j->in[0]->data, *k = j->in[1]->data, *v = j->in[2]->data;
+
+    return (block){.head = head,
+                   .row = row,
+                   .rows = WF_MIN(p->t - row, (int64_t)ROWS),
+                   .columns = p->until ? p->until[row / ROWS] : p->s,
+                   .q = q + (size_t)((head * p->t + row) * p->d) * j->size,
+                   .k = k + (size_t)(head * p->s * p->d) * j->size,
+                   .v = v + (size_t)(head * p->s * p->e) * j->size,
+                   .scores = scores};
+}
+
+static void forward(const share *l, int64_t head)
+{
+    const job *j = l->j;
+    const plan *p = j->p;
+    char *y = j->out[0]->data;
+
+    for (int64_t row = 0; row < p->t; row += ROWS) {
+        block b = block_at(j, head, row, l->scratch);
+
+        score(l, &b);
+        multiply(l, USE, &b, b.scores, b.v, y + (size_t)((head * p->t + row) * p->e) * j->size);
+    }
+}
+
+static void backward(const share *l, int64_t head)
+{
+    const job *j = l->j;
+    const plan *p = j->p;
+    char *dk = (char *)j->out[1]->data + (size_t)(head * p->s * p->d) * j->size;
+    char *dv = (char *)j->out[2]->data + (size_t)(head * p->s * p->e) * j->size;
+    char *dp = l->scratch + p->scratch / 2;
+
+    memset(dk, 0, (size_t)(p->s * p->d) * j->size);
+    memset(dv, 0, (size_t)(p->s * p->e) * j->size);
+    for (int64_t row = 0; row < p->t; row += ROWS) {
+        block b = block_at(j, head, row, l->scratch);
+        const char *dy = j->dy + (size_t)((head * p->t + row) * p->e) * j->size;
+        char *dq = (char *)j->out[0]->data + (size_t)((head * p->t + row) * p->d) * j->size;
+
+        score(l, &b);
+        multiply(l, DV, &b, b.scores, dy, dv);
+        multiply(l, DP, &b, dy, b.v, dp);
+        if (j->dtype == WF_F32)
+            slopes_f32(j, &b, dp);
+        else
+            slopes_f64(j, &b, dp);
+        multiply(l, DQ, &b, dp, b.k, dq);
+        if (p->trans_k)
+            multiply(l, DK, &b, b.q, dp, dk);
+        else
+            multiply(l, DK, &b, dp, b.q, dk);
+    }
+}
+
+/* Job i of as many as there are threads: its heads, in its own scratch memory. */
+static void range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    const plan *p = j->p;
+
+    if (p->bf16)
+        wf_tiles_begin();
+    for (int64_t i = begin; i < end; i++) {
+        share l = {j, j->scratch + (size_t)i * p->scratch,
+                   j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch};
+
+        for (int64_t h = i * p->heads / p->jobs; h < (i + 1) * p->heads / p->jobs; h++)
+            (j->dy ? backward : forward)(&l, h);
+    }
+    if (p->bf16)
+        wf_tiles_end();
+}
+
+/* Strides of the mask under [heads..., t, s], axis by axis: a merged walk would hide the rows. */
+static void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
+{
+    int64_t strides[WF_MAX_RANK];
+    wf_walk *w = &p->mask;
+
+    *w = (wf_walk){.rank = q->rank, .n = 1};
+    wf_strides(mask->rank, mask->dims, strides);
+    for (uint32_t i = 0; i < q->rank; i++) {
+        int64_t at = (int64_t)i - ((int64_t)q->rank - (int64_t)mask->rank);
+
+        w->dims[i] = i + 1 == q->rank ? p->s : q->dims[i];
+        w->strides[0][i] = at < 0 || mask->dims[at] == 1 ? 0 : strides[at];
+    }
+}
+
+/* Whether element i of a known mask leaves a score out altogether. */
+static bool leaves_out(const plan *p, const wf_tensor *mask, int64_t i)
+{
+    if (!p->sums)
+        return ((const uint8_t *)mask->data)[i] && p->fill < -1e30;
+    return wf_number_at(mask, i) < -1e30;
+}
+
+/* The columns that some row of each block reads, when all heads have one known mask and no row is
+ * left without any (its probabilities would be equal, or NaN, over all columns). */
+static wf_status find_until(plan *p, const wf_tensor *mask, wf_arena *arena, wf_err *err)
+{
+    int64_t blocks = (p->t + ROWS - 1) / ROWS;
+
+    for (uint32_t i = 0; i + 2 < p->mask.rank; i++)
+        if (p->mask.strides[0][i])
+            return WF_OK;
+    p->until = wf_arena_array(arena, (size_t)blocks, sizeof *p->until);
+    if (!p->until)
+        return wf_fail_nomem(err, (size_t)blocks * sizeof *p->until);
+    for (int64_t r = 0; r < p->t; r++) {
+        place m = mask_row(p, 0, r);
+        int64_t last = p->s;
+
+        while (last > 0 && leaves_out(p, mask, m.at + (last - 1) * m.step))
+            last--;
+        if (last == 0) {
+            p->until = NULL;
+            return WF_OK;
+        }
+        p->until[r / ROWS] = WF_MAX(p->until[r / ROWS], last);
+    }
+    return WF_OK;
+}
+
+/* The most that a product of a block wants. */
+static size_t most_room(const plan *p, bool is_grad)
+{
+    size_t most = 0;
+
+    for (int which = 0; which < (is_grad ? STAGES : DV); which++) {
+        wf_strided_product s = shape_of(p, which, WF_MIN(p->t, (int64_t)ROWS), p->s);
+        wf_gemm g = gemm_of(&s);
+
+        most = WF_MAX(most, p->bf16 ? wf_product_bf16_room(s.m, s.n, s.k) : wf_gemm_room(&g));
+    }
+    return wf_align_up(most, 128);
+}
+
+static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
+{
+    const wf_tensor *q = in[0], *k = in[1], *v = in[2], *mask = in[3];
+    plan *p = wf_arena_alloc(prep->arena, sizeof *p);
+    size_t rows;
+
+    if (!p)
+        return wf_fail_nomem(err, sizeof *p);
+    prep->state = p;
+    p->trans_k = wf_node_int(prep->node, "transK", 0) != 0;
+    p->scale = (double)wf_node_float(prep->node, "scale", 1);
+    p->fill = (double)wf_node_float(prep->node, "fill", -INFINITY);
+    p->t = wf_dim(q, -2);
+    p->d = wf_dim(q, -1);
+    p->s = wf_dim(v, -2);
+    p->e = wf_dim(v, -1);
+    p->heads = 1;
+    for (uint32_t i = 0; i + 2 < q->rank; i++)
+        p->heads *= q->dims[i];
+    if (k->rank != q->rank || v->rank != q->rank || wf_elems(k) != p->heads * p->s * p->d ||
+        wf_elems(v) != p->heads * p->s * p->e || (p->s == 0 && p->t > 0) ||
+        WF_MAX(WF_MAX(p->t, p->s), WF_MAX(p->d, p->e)) > INT32_MAX)
+        return wf_fail(err, WF_SHAPE, NULL, "q, k and v do not fit each other");
+    if (mask) {
+        p->sums = mask->dtype != WF_BOOL;
+        lay_mask(p, q, mask);
+        if (mask->data)
+            WF_TRY(find_until(p, mask, prep->arena, err));
+    }
+    p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->heads), (int64_t)1);
+    p->bf16 = prep->bf16 && q->dtype == WF_F32 && wf_tiles_there();
+    p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
+    if (p->bf16 || p->own)
+        p->product_scratch = most_room(p, is_grad);
+    if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->s, &rows) ||
+        !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))
+        return wf_fail_nomem(err, SIZE_MAX);
+    p->scratch = wf_align_up(rows, 128);
+    return WF_OK;
+}
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    (void)out;
+    return prepare_for(prep, in, false, err);
+}
+
+static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    (void)out;
+    return prepare_for(prep, in + 1, true, err);
+}
+
+static wf_status attend(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                        wf_err *err)
+{
+    const plan *p = run->state;
+    job j = {p, in, NULL, out, run->workspace, wf_dtype_size(in[0]->dtype), in[0]->dtype};
+
+    (void)err;
+    wf_pool_for(run->pool, p->jobs, 1, range, &j);
+    return WF_OK;
+}
+
+static wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                             wf_err *err)
+{
+    const plan *p = run->state;
+    job j = {p,           in + 1, in[0]->data, out, run->workspace, wf_dtype_size(in[0]->dtype),
+             in[0]->dtype};
+
+    (void)err;
+    wf_pool_for(run->pool, p->jobs, 1, range, &j);
+    return WF_OK;
+}
+
+const wf_kernel wf_kernels_dot_attention[] = {
+    WF_ROW("DotAttention", WF_TYPES_FLOAT, attend, .domain = WF_DOMAIN_WEFT, .prepare = prepare),
+    WF_ROW("DotAttentionGrad", WF_TYPES_FLOAT, attend_grad, .domain = WF_DOMAIN_WEFT,
+           .prepare = prepare_grad),
+    {0},
+};

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/nn/pooling.c - MaxPool, AveragePool, LpPool, their global forms, and their
+ * gradients.
+ *
+ * A plane is one channel of one image; planes are split over the pool. A row of outputs is done tap
+ * by tap, which vectorises along the row; where each output's own taps matter (indices, the way
+ * back to the largest) they are gone through one by one. Windows of 2 by 2 side by side have loops
+ * of their own (pairs.h).
+ */
+#include "common/base/size.h"
+#include "common/graph/graph.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/nn/pairs.h"
+#include "common/kernels/cpu/nn/spatial.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct pooling {
+    wf_spatial s;
+    int64_t planes;
+    bool by_columns;               /* storage_order 1 */
+    bool whole;                    /* one output, of the whole plane */
+    bool in_pairs;                 /* 2 by 2, side by side */
+    double *share[WF_WINDOW_AXES]; /* [out[i]]: 1 / taps that count along axis i */
+    double p;                      /* of LpPool */
+    int64_t (*span)[2]; /* [kernel[2]]: the outputs along the last axis that read a tap inside */
+} pooling;
+
+typedef struct job {
+    const pooling *v;
+    const void *in[3];
+    void *out;
+    int64_t *index;
+} job;
+
+/* One tap over one row of outputs: outputs [lo, hi) read x + at + (o - lo) * step. */
+typedef struct tap {
+    int64_t lo, hi, at, step;
+} tap;
+typedef void tap_fn(const tap *t, void *arg);
+
+/* Calls fn for every tap of output row r. */
+static void row_taps(const pooling *v, int64_t r, tap_fn *fn, void *arg)
+{
+    const wf_spatial *s = &v->s;
+    int64_t od = r / s->out[1], oh = r % s->out[1], d[2], h[2];
+    tap t = {.step = s->w.stride[2]};
+
+    wf_spatial_taps(s, 0, od, &d[0], &d[1]);
+    wf_spatial_taps(s, 1, oh, &h[0], &h[1]);
+    for (int64_t kd = d[0]; kd < d[1]; kd++)
+        for (int64_t kh = h[0]; kh < h[1]; kh++)
+            for (int64_t kw = 0; kw < s->w.kernel[2]; kw++) {
+                t.lo = v->span[kw][0];
+                t.hi = v->span[kw][1];
+                t.at = (wf_spatial_at(s, 0, od, kd) * s->in[1] + wf_spatial_at(s, 1, oh, kh)) *
+                           s->in[2] +
+                       wf_spatial_at(s, 2, t.lo, kw);
+                if (t.hi > t.lo)
+                    fn(&t, arg);
+            }
+}
+
+/* Calls fn for every tap of one output with where it reads, until fn says true. */
+typedef bool one_fn(int64_t at, void *arg);
+
+static void output_taps(const wf_spatial *s, int64_t o, one_fn *fn, void *arg)
+{
+    int64_t where[WF_WINDOW_AXES] = {o / s->out[2] / s->out[1], o / s->out[2] % s->out[1],
+                                     o % s->out[2]};
+    int64_t lo[WF_WINDOW_AXES], hi[WF_WINDOW_AXES];
+
+    for (uint32_t i = 0; i < WF_WINDOW_AXES; i++)
+        wf_spatial_taps(s, i, where[i], &lo[i], &hi[i]);
+    for (int64_t d = lo[0]; d < hi[0]; d++)
+        for (int64_t h = lo[1]; h < hi[1]; h++) {
+            int64_t row =
+                (wf_spatial_at(s, 0, where[0], d) * s->in[1] + wf_spatial_at(s, 1, where[1], h)) *
+                s->in[2];
+
+            for (int64_t w = lo[2]; w < hi[2]; w++)
+                if (fn(row + wf_spatial_at(s, 2, where[2], w), arg))
+                    return;
+        }
+}
+
+/* What the row functions work on: the plane and the row of outputs. */
+typedef struct strip {
+    const void *x;
+    void *y;
+    const void *dy, *out; /* of gradients: rows of dy and of the forward result */
+    void *left;           /* of MaxPool's gradient: what of dy has found no place yet */
+    const double *share;
+    double weight, p;
+} strip;
+
+/* Outputs of a row whose rest of dy lies on the stack. */
+enum { MOST_LEFT = 1024 };
+
+#define MAX_ROW(T, lowest)                                                                         \
+    WF_MULTIVERSION static void max_loop_##T(const T *x, int64_t step, T *y, int64_t n)            \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T v = x[i * step];                                                                     \
+                                                                                                   \
+            y[i] = (v > y[i]) | (v != v) ? v : y[i];                                               \
+        }                                                                                          \
+    }                                                                                              \
+    static void max_tap_##T(const tap *t, void *arg)                                               \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+                                                                                                   \
+        max_loop_##T((const T *)s->x + t->at, t->step, (T *)s->y + t->lo, t->hi - t->lo);          \
+    }                                                                                              \
+    typedef struct top_##T {                                                                       \
+        const T *x;                                                                                \
+        T best;                                                                                    \
+        int64_t at;                                                                                \
+    } top_##T;                                                                                     \
+    static bool max_one_##T(int64_t at, void *arg)                                                 \
+    {                                                                                              \
+        top_##T *s = arg;                                                                          \
+                                                                                                   \
+        if (s->at < 0 || s->x[at] > s->best || s->x[at] != s->x[at]) {                             \
+            s->best = s->x[at];                                                                    \
+            s->at = at;                                                                            \
+        }                                                                                          \
+        return false;                                                                              \
+    }                                                                                              \
+    static void max_plane_##T(const job *j, int64_t p)                                             \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        const T *x = (const T *)j->in[0] + p * g->in_size;                                         \
+        T *y = (T *)j->out + p * g->out_size;                                                      \
+        int64_t rows = g->out[0] * g->out[1];                                                      \
+                                                                                                   \
+        if (j->index || j->v->whole) {                                                             \
+            for (int64_t o = 0; o < g->out_size; o++) {                                            \
+                top_##T s = {x, lowest, -1};                                                       \
+                                                                                                   \
+                output_taps(g, o, max_one_##T, &s);                                                \
+                if (j->out)                                                                        \
+                    y[o] = s.best;                                                                 \
+                if (j->index)                                                                      \
+                    j->index[p * g->out_size + o] = flat(j->v, p, WF_MAX(s.at, (int64_t)0));       \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t r = 0; r < rows; r++) {                                                       \
+            strip s = {.x = x, .y = y + r * g->out[2]};                                            \
+                                                                                                   \
+            for (int64_t i = 0; i < g->out[2]; i++)                                                \
+                ((T *)s.y)[i] = lowest;                                                            \
+            row_taps(j->v, r, max_tap_##T, &s);                                                    \
+        }                                                                                          \
+    }
+
+/* Element `at` of a plane as MaxPool's indices count. */
+static int64_t flat(const pooling *v, int64_t plane, int64_t at)
+{
+    const int64_t *in = v->s.in;
+
+    if (v->by_columns) {
+        int64_t w = at % in[2], h = at / in[2] % in[1], d = at / in[2] / in[1];
+
+        at = d + in[0] * (h + in[1] * w);
+    }
+    return plane * v->s.in_size + at;
+}
+
+MAX_ROW(float, -INFINITY)
+MAX_ROW(double, -(double)INFINITY)
+MAX_ROW(uint8_t, 0)
+
+#define POOLS(T, power, absolute)                                                                  \
+    typedef struct match_##T {                                                                     \
+        const T *x;                                                                                \
+        T *dx, y, dy;                                                                              \
+    } match_##T;                                                                                   \
+    static bool match_one_##T(int64_t at, void *arg)                                               \
+    {                                                                                              \
+        match_##T *m = arg;                                                                        \
+                                                                                                   \
+        if (m->x[at] != m->y)                                                                      \
+            return false;                                                                          \
+        m->dx[at] += m->dy;                                                                        \
+        return true;                                                                               \
+    }                                                                                              \
+    /* What is left of dy goes to the first tap that equals y. */                                  \
+    WF_MULTIVERSION static void match_loop_##T(const T *x, int64_t step, const T *y, T *left,      \
+                                               T *dx, int64_t n)                                   \
+    {                                                                                              \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            bool hit = x[i * step] == y[i];                                                        \
+                                                                                                   \
+            dx[i * step] += hit ? left[i] : 0;                                                     \
+            left[i] = hit ? 0 : left[i];                                                           \
+        }                                                                                          \
+    }                                                                                              \
+    static void match_tap_##T(const tap *t, void *arg)                                             \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+                                                                                                   \
+        match_loop_##T((const T *)s->x + t->at, t->step, (const T *)s->out + t->lo,                \
+                       (T *)s->left + t->lo, (T *)s->y + t->at, t->hi - t->lo);                    \
+    }                                                                                              \
+    static void max_grad_rows_##T(const job *j, int64_t p, T *dx)                                  \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        T left[MOST_LEFT];                                                                         \
+                                                                                                   \
+        for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {                                      \
+            int64_t at = p * g->out_size + r * g->out[2];                                          \
+            strip s = {.x = (const T *)j->in[1] + p * g->in_size,                                  \
+                       .y = dx,                                                                    \
+                       .left = left,                                                               \
+                       .out = (const T *)j->in[2] + at};                                           \
+                                                                                                   \
+            memcpy(left, (const T *)j->in[0] + at, (size_t)g->out[2] * sizeof(T));                 \
+            row_taps(j->v, r, match_tap_##T, &s);                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void max_grad_plane_##T(const job *j, int64_t p)                                        \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        match_##T m = {.x = (const T *)j->in[1] + p * g->in_size,                                  \
+                       .dx = (T *)j->out + p * g->in_size};                                        \
+                                                                                                   \
+        memset(m.dx, 0, (size_t)g->in_size * sizeof(T));                                           \
+        if (g->out[2] <= MOST_LEFT && !j->v->whole) {                                              \
+            max_grad_rows_##T(j, p, m.dx);                                                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t o = 0; o < g->out_size; o++) {                                                \
+            m.dy = ((const T *)j->in[0])[p * g->out_size + o];                                     \
+            m.y = ((const T *)j->in[2])[p * g->out_size + o];                                      \
+            output_taps(g, o, match_one_##T, &m);                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    WF_MULTIVERSION static void sum_loop_##T(const T *x, int64_t step, T *y, int64_t n)            \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            y[i] += x[i * step];                                                                   \
+    }                                                                                              \
+    static void sum_tap_##T(const tap *t, void *arg)                                               \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+                                                                                                   \
+        sum_loop_##T((const T *)s->x + t->at, t->step, (T *)s->y + t->lo, t->hi - t->lo);          \
+    }                                                                                              \
+    WF_MULTIVERSION static T sum_all_##T(const T *x, int64_t n)                                    \
+    {                                                                                              \
+        T lane[16] = {0}, sum = 0;                                                                 \
+        int64_t i = 0;                                                                             \
+                                                                                                   \
+        for (; i + 16 <= n; i += 16)                                                               \
+            for (int k = 0; k < 16; k++)                                                           \
+                lane[k] += x[i + k];                                                               \
+        for (; i < n; i++)                                                                         \
+            sum += x[i];                                                                           \
+        for (int k = 0; k < 16; k++)                                                               \
+            sum += lane[k];                                                                        \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void average_plane_##T(const job *j, int64_t p)                                         \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        const T *x = (const T *)j->in[0] + p * g->in_size;                                         \
+                                                                                                   \
+        if (j->v->whole) {                                                                         \
+            ((T *)j->out)[p] = sum_all_##T(x, g->in_size) / (T)g->in_size;                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {                                      \
+            T *y = (T *)j->out + p * g->out_size + r * g->out[2];                                  \
+            strip s = {.x = x, .y = y};                                                            \
+            double share = j->v->share[0][r / g->out[1]] * j->v->share[1][r % g->out[1]];          \
+                                                                                                   \
+            memset(y, 0, (size_t)g->out[2] * sizeof(T));                                           \
+            row_taps(j->v, r, sum_tap_##T, &s);                                                    \
+            for (int64_t i = 0; i < g->out[2]; i++)                                                \
+                y[i] *= (T)(share * j->v->share[2][i]);                                            \
+        }                                                                                          \
+    }                                                                                              \
+    static void share_tap_##T(const tap *t, void *arg)                                             \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+        const T *dy = (const T *)s->dy + t->lo;                                                    \
+        T *dx = (T *)s->y + t->at;                                                                 \
+                                                                                                   \
+        for (int64_t i = 0; i < t->hi - t->lo; i++)                                                \
+            dx[i * t->step] += dy[i] * (T)(s->weight * s->share[t->lo + i]);                       \
+    }                                                                                              \
+    static void average_grad_plane_##T(const job *j, int64_t p)                                    \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        T *dx = (T *)j->out + p * g->in_size;                                                      \
+        const T *dy = (const T *)j->in[0] + p * g->out_size;                                       \
+                                                                                                   \
+        if (j->v->whole) {                                                                         \
+            for (int64_t i = 0; i < g->in_size; i++)                                               \
+                dx[i] = dy[0] / (T)g->in_size;                                                     \
+            return;                                                                                \
+        }                                                                                          \
+        memset(dx, 0, (size_t)g->in_size * sizeof(T));                                             \
+        for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {                                      \
+            strip s = {.y = dx, .dy = dy + r * g->out[2], .share = j->v->share[2]};                \
+                                                                                                   \
+            s.weight = j->v->share[0][r / g->out[1]] * j->v->share[1][r % g->out[1]];              \
+            row_taps(j->v, r, share_tap_##T, &s);                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void power_tap_##T(const tap *t, void *arg)                                             \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+        const T *x = (const T *)s->x + t->at;                                                      \
+        T *y = (T *)s->y + t->lo;                                                                  \
+                                                                                                   \
+        for (int64_t i = 0; i < t->hi - t->lo; i++)                                                \
+            y[i] += power(absolute(x[i * t->step]), (T)s->p);                                      \
+    }                                                                                              \
+    static void lp_plane_##T(const job *j, int64_t p)                                              \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+                                                                                                   \
+        for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {                                      \
+            T *y = (T *)j->out + p * g->out_size + r * g->out[2];                                  \
+            strip s = {.x = (const T *)j->in[0] + p * g->in_size, .y = y, .p = j->v->p};           \
+                                                                                                   \
+            memset(y, 0, (size_t)g->out[2] * sizeof(T));                                           \
+            row_taps(j->v, r, power_tap_##T, &s);                                                  \
+            for (int64_t i = 0; i < g->out[2]; i++)                                                \
+                y[i] = power(y[i], (T)(1.0 / j->v->p));                                            \
+        }                                                                                          \
+    }                                                                                              \
+    /* dx = dy sign(x) (|x| / y)^(p - 1); 0 where y is. */                                         \
+    static void power_grad_tap_##T(const tap *t, void *arg)                                        \
+    {                                                                                              \
+        const strip *s = arg;                                                                      \
+        const T *x = (const T *)s->x + t->at, *y = (const T *)s->out + t->lo;                      \
+        const T *dy = (const T *)s->dy + t->lo;                                                    \
+        T *dx = (T *)s->y + t->at;                                                                 \
+                                                                                                   \
+        for (int64_t i = 0; i < t->hi - t->lo; i++) {                                              \
+            T v = x[i * t->step];                                                                  \
+                                                                                                   \
+            if (y[i] != 0 && v != 0)                                                               \
+                dx[i * t->step] +=                                                                 \
+                    (v < 0 ? -dy[i] : dy[i]) * power(absolute(v) / y[i], (T)(s->p - 1));           \
+        }                                                                                          \
+    }                                                                                              \
+    static void lp_grad_plane_##T(const job *j, int64_t p)                                         \
+    {                                                                                              \
+        const wf_spatial *g = &j->v->s;                                                            \
+        T *dx = (T *)j->out + p * g->in_size;                                                      \
+                                                                                                   \
+        memset(dx, 0, (size_t)g->in_size * sizeof(T));                                             \
+        for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {                                      \
+            int64_t at = p * g->out_size + r * g->out[2];                                          \
+            strip s = {.x = (const T *)j->in[1] + p * g->in_size,                                  \
+                       .y = dx,                                                                    \
+                       .dy = (const T *)j->in[0] + at,                                             \
+                       .out = (const T *)j->in[2] + at,                                            \
+                       .p = j->v->p};                                                              \
+                                                                                                   \
+            row_taps(j->v, r, power_grad_tap_##T, &s);                                             \
+        }                                                                                          \
+    }
+POOLS(float, powf, fabsf)
+POOLS(double, pow, fabs)
+
+#define RANGE(name, T, field)                                                                      \
+    static void name##_##T##_range(void *arg, int64_t begin, int64_t end)                          \
+    {                                                                                              \
+        for (int64_t p = begin; p < end; p++)                                                      \
+            name##_plane_##T(arg, p);                                                              \
+    }
+#define RANGES(name) RANGE(name, float, ) RANGE(name, double, )
+RANGE(max, uint8_t, )
+RANGES(max)
+RANGES(max_grad)
+RANGES(average)
+RANGES(average_grad)
+RANGES(lp)
+RANGES(lp_grad)
+
+static wf_pairs pairs_of(const pooling *v)
+{
+    return (wf_pairs){v->s.in[1], v->s.in[2], v->s.out[1], v->s.out[2]};
+}
+
+static void pairs_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_pairs pairs = pairs_of(j->v);
+
+    for (int64_t p = begin; p < end; p++)
+        wf_pairs_max(&pairs, (const float *)j->in[0] + p * j->v->s.in_size,
+                     (float *)j->out + p * j->v->s.out_size);
+}
+
+static void pairs_grad_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_pairs pairs = pairs_of(j->v);
+
+    for (int64_t p = begin; p < end; p++)
+        wf_pairs_max_grad(&pairs, (const float *)j->in[1] + p * j->v->s.in_size,
+                          (const float *)j->in[2] + p * j->v->s.out_size,
+                          (const float *)j->in[0] + p * j->v->s.out_size,
+                          (float *)j->out + p * j->v->s.in_size);
+}
+
+static bool is_in_pairs(const wf_spatial *s)
+{
+    for (uint32_t i = 1; i < WF_WINDOW_AXES; i++)
+        if (s->w.kernel[i] != 2 || s->w.stride[i] != 2 || s->w.dilation[i] != 1 ||
+            s->w.before[i] != 0 || 2 * s->out[i] > s->in[i])
+            return false;
+    return s->w.kernel[0] == 1 && s->in[0] == 1 && s->out[0] == 1;
+}
+
+/* 1 / taps along axis i that count for each output: those inside or, with the padding, all of the
+ * window, also where ceil_mode lets it reach past the padding (onnx's node suite has it so). */
+static wf_status make_shares(wf_prep *prep, pooling *v, uint32_t i, wf_err *err)
+{
+    bool padding = wf_node_int(prep->node, "count_include_pad", 0) != 0;
+
+    v->share[i] = wf_arena_array(prep->arena, (size_t)v->s.out[i], sizeof(double));
+    if (!v->share[i])
+        return wf_fail_nomem(err, (size_t)v->s.out[i] * sizeof(double));
+    for (int64_t o = 0; o < v->s.out[i]; o++) {
+        int64_t lo, hi;
+
+        wf_spatial_taps(&v->s, i, o, &lo, &hi);
+        v->share[i][o] = 1.0 / (double)(padding ? v->s.w.kernel[i] : WF_MAX(hi - lo, (int64_t)1));
+    }
+    return WF_OK;
+}
+
+static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y, wf_err *err)
+{
+    pooling *v = wf_arena_alloc(prep->arena, sizeof *v);
+
+    if (!v)
+        return wf_fail_nomem(err, sizeof *v);
+    memset(v, 0, sizeof *v);
+    WF_TRY(wf_spatial_of(prep->node, x, y, NULL, &v->s, err));
+    if (x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1])
+        return wf_fail(err, WF_SHAPE, NULL, "data and result have other batches or channels");
+    v->planes = x->dims[0] * x->dims[1];
+    v->by_columns = wf_node_int(prep->node, "storage_order", 0) != 0;
+    v->whole = v->s.w.whole && v->s.in_size > 0;
+    v->in_pairs = is_in_pairs(&v->s);
+    v->p = (double)wf_node_int(prep->node, "p", 2);
+    if (v->p < 1)
+        return wf_fail(err, WF_INVALID, NULL, "p is %g, and must be 1 or more", v->p);
+    for (uint32_t i = 0; i < WF_WINDOW_AXES; i++)
+        WF_TRY(make_shares(prep, v, i, err));
+    v->span = wf_arena_array(prep->arena, (size_t)v->s.w.kernel[2], sizeof v->span[0]);
+    if (!v->span)
+        return wf_fail_nomem(err, (size_t)v->s.w.kernel[2] * sizeof v->span[0]);
+    for (int64_t k = 0; k < v->s.w.kernel[2]; k++)
+        wf_spatial_inside(&v->s, 2, k, &v->span[k][0], &v->span[k][1]);
+    prep->state = v;
+    return WF_OK;
+}
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    return make(prep, in[0], out[0] ? out[0] : out[1], err);
+}
+
+/* dy, x, (y) -> dx. */
+static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    const wf_tensor *y = in[2];
+
+    (void)out;
+    for (uint32_t i = 0; y && i < in[0]->rank; i++)
+        if (y->rank != in[0]->rank || y->dims[i] != in[0]->dims[i])
+            return wf_fail(err, WF_SHAPE, NULL, "dy and y have other shapes");
+    return make(prep, in[1], in[0], err);
+}
+
+static wf_status run_planes(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_dtype dtype, wf_pool_fn *f32, wf_pool_fn *f64)
+{
+    const pooling *v = run->state;
+    job j = {.v = v, .out = out[0] ? out[0]->data : NULL};
+    int64_t work = WF_MAX(v->s.out_size * v->s.taps, (int64_t)1);
+
+    for (uint32_t i = 0; i < 3; i++)
+        j.in[i] = in[i] ? in[i]->data : NULL;
+    j.index = out[1] ? out[1]->data : NULL;
+    if (v->s.in_size == 0 && v->s.out_size == 0)
+        return WF_OK;
+    wf_pool_for(run->pool, v->planes, WF_GRAIN / work + 1, dtype == WF_F64 ? f64 : f32, &j);
+    return WF_OK;
+}
+
+static wf_status max_pool_u8(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                             wf_err *err)
+{
+    (void)err;
+    return run_planes(run, in, out, WF_U8, max_uint8_t_range, NULL);
+}
+
+#define KERNEL(name, ranges)                                                                       \
+    static wf_status name(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],  \
+                          wf_err *err)                                                             \
+    {                                                                                              \
+        (void)err;                                                                                 \
+        return run_planes(run, in, out, in[0]->dtype, ranges##_float_range,                        \
+                          ranges##_double_range);                                                  \
+    }
+KERNEL(average_pool, average)
+KERNEL(average_pool_grad, average_grad)
+KERNEL(lp_pool, lp)
+KERNEL(lp_pool_grad, lp_grad)
+
+static wf_status max_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_err *err)
+{
+    const pooling *v = run->state;
+
+    (void)err;
+    return run_planes(run, in, out, in[0]->dtype,
+                      v->in_pairs && !out[1] ? pairs_range : max_float_range, max_double_range);
+}
+
+static wf_status max_pool_grad(const wf_run *run, const wf_tensor *const in[],
+                               wf_tensor *const out[], wf_err *err)
+{
+    const pooling *v = run->state;
+
+    (void)err;
+    return run_planes(run, in, out, in[0]->dtype,
+                      v->in_pairs ? pairs_grad_range : max_grad_float_range, max_grad_double_range);
+}
+
+#define ROW(op, fn) WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare)
+#define GRAD(op, fn)                                                                               \
+    WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare_grad, .domain = WF_DOMAIN_WEFT)
+
+const wf_kernel wf_kernels_pooling[] = {
+    ROW("AveragePool", average_pool),
+    ROW("GlobalAveragePool", average_pool),
+    ROW("GlobalMaxPool", max_pool),
+    ROW("LpPool", lp_pool),
+    ROW("MaxPool", max_pool),
+    WF_ROW("MaxPool", WF_TYPE(WF_U8), max_pool_u8, .prepare = prepare),
+    GRAD("AveragePoolGrad", average_pool_grad),
+    GRAD("LpPoolGrad", lp_pool_grad),
+    GRAD("MaxPoolGrad", max_pool_grad),
+    {0},
+};

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/norm/batch_norm.c - BatchNormalization in both forms, weft's own training
+ * form, and the gradient of all.
+ *
+ * In training one pass for both moments (about a channel's first element, so that a large mean
+ * costs no digits), one for y; backwards one for both sums, one for dx. Channels are split over the
+ * pool.
+ */
+#include "common/base/size.h"
+#include "common/graph/graph.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/norm/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct job {
+    int64_t batch, channels, inner;
+    double epsilon, momentum;
+    bool training;
+    const void *dy, *x, *scale, *bias, *mean, *var; /* mean and var of what is not training */
+    void *y;                                        /* or dx */
+    void *means, *vars; /* training: what the running values become; may be NULL */
+    void *dscale, *dbias;
+} job;
+
+static double number(const void *p, int64_t i, bool f64)
+{
+    return f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+static void put(void *p, int64_t i, double value, bool f64)
+{
+    if (p && f64)
+        ((double *)p)[i] = value;
+    else if (p)
+        ((float *)p)[i] = (float)value;
+}
+
+/* The running value after a batch; with momentum 0 it is the batch's, whatever it was. */
+static double moved(const job *j, const void *old, int64_t c, double now, bool f64)
+{
+    return j->momentum == 0 ? now : number(old, c, f64) * j->momentum + now * (1 - j->momentum);
+}
+
+/* Channels that are done together: one after the other in each image, so that small planes are
+ * walked as they lie in memory. A channel's own sums run over the images in order all the same. */
+enum { TOGETHER = 64, TOGETHER_ELEMS = 4096 };
+
+static int64_t channels_at_once(const job *j)
+{
+    int64_t n = TOGETHER_ELEMS / WF_MAX(j->inner, (int64_t)1);
+
+    return WF_MIN(WF_MAX(n, (int64_t)1), (int64_t)TOGETHER);
+}
+
+static int64_t plane(const job *j, int64_t n, int64_t c)
+{
+    return (n * j->channels + c) * j->inner;
+}
+
+#define CHANNELS(T, suffix, F64)                                                                   \
+    /* Mean and variance of channels [c0, c1), at most TOGETHER. */                                \
+    static void batch_moments_##suffix(const job *j, int64_t c0, int64_t c1, double mean[],        \
+                                       double var[])                                               \
+    {                                                                                              \
+        double count = (double)(j->batch * j->inner), sums[TOGETHER][2] = {{0}};                   \
+        const T *x = j->x;                                                                         \
+                                                                                                   \
+        for (int64_t n = 0; n < j->batch; n++)                                                     \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_moments_##suffix(x + plane(j, n, c), j->inner ? x[plane(j, 0, c)] : 0,          \
+                                    j->inner, sums[c - c0]);                                       \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            double d = sums[c - c0][0] / count, v = sums[c - c0][1] / count - d * d;               \
+                                                                                                   \
+            mean[c - c0] = (double)(count > 0 ? x[plane(j, 0, c)] : 0) + d;                        \
+            var[c - c0] = v < 0 ? 0 : v; /* by rounding; NaN stays */                              \
+        }                                                                                          \
+    }                                                                                              \
+    static void given_##suffix(const job *j, int64_t c0, int64_t c1, double mean[], double var[])  \
+    {                                                                                              \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            mean[c - c0] = number(j->mean, c, F64);                                                \
+            var[c - c0] = number(j->var, c, F64);                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void forward_block_##suffix(const job *j, int64_t c0, int64_t c1)                       \
+    {                                                                                              \
+        double mean[TOGETHER], var[TOGETHER];                                                      \
+        T a[TOGETHER], b[TOGETHER];                                                                \
+                                                                                                   \
+        (j->training ? batch_moments_##suffix : given_##suffix)(j, c0, c1, mean, var);             \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            double slope = number(j->scale, c, F64) / sqrt(var[c - c0] + j->epsilon);              \
+                                                                                                   \
+            if (j->training) {                                                                     \
+                put(j->means, c, moved(j, j->mean, c, mean[c - c0], F64), F64);                    \
+                put(j->vars, c, moved(j, j->var, c, var[c - c0], F64), F64);                       \
+            }                                                                                      \
+            a[c - c0] = (T)slope;                                                                  \
+            b[c - c0] = (T)(number(j->bias, c, F64) - mean[c - c0] * slope);                       \
+        }                                                                                          \
+        for (int64_t n = 0; j->y && n < j->batch; n++)                                             \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_affine_##suffix((const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],         \
+                                   (T *)j->y + plane(j, n, c), j->inner);                          \
+    }                                                                                              \
+    static void backward_block_##suffix(const job *j, int64_t c0, int64_t c1)                      \
+    {                                                                                              \
+        double count = (double)(j->batch * j->inner), mean[TOGETHER], var[TOGETHER];               \
+        double sums[TOGETHER][2] = {{0}};                                                          \
+        T a[TOGETHER], b[TOGETHER], shift[TOGETHER];                                               \
+                                                                                                   \
+        (j->mean ? given_##suffix : batch_moments_##suffix)(j, c0, c1, mean, var);                 \
+        for (int64_t n = 0; n < j->batch; n++)                                                     \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_grad_sums_##suffix((const T *)j->dy + plane(j, n, c),                           \
+                                      (const T *)j->x + plane(j, n, c), (T)mean[c - c0], j->inner, \
+                                      sums[c - c0]);                                               \
+        for (int64_t c = c0; c < c1; c++) {                                                        \
+            double *s = sums[c - c0], inv = 1 / sqrt(var[c - c0] + j->epsilon);                    \
+            double slope = number(j->scale, c, F64) * inv;                                         \
+            double back = j->training ? -slope * inv * inv * s[1] / count : 0;                     \
+                                                                                                   \
+            put(j->dscale, c, s[1] * inv, F64);                                                    \
+            put(j->dbias, c, s[0], F64);                                                           \
+            a[c - c0] = (T)slope;                                                                  \
+            b[c - c0] = (T)back;                                                                   \
+            shift[c - c0] = (T)(j->training ? -slope * s[0] / count - back * mean[c - c0] : 0);    \
+        }                                                                                          \
+        for (int64_t n = 0; j->y && n < j->batch; n++)                                             \
+            for (int64_t c = c0; c < c1; c++)                                                      \
+                wf_blend_##suffix((const T *)j->dy + plane(j, n, c),                               \
+                                  (const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],          \
+                                  shift[c - c0], (T *)j->y + plane(j, n, c), j->inner);            \
+    }                                                                                              \
+    static void forward_##suffix(void *arg, int64_t begin, int64_t end)                            \
+    {                                                                                              \
+        int64_t some = channels_at_once(arg);                                                      \
+                                                                                                   \
+        for (int64_t c = begin; c < end; c += some)                                                \
+            forward_block_##suffix(arg, c, WF_MIN(c + some, end));                                 \
+    }                                                                                              \
+    static void backward_##suffix(void *arg, int64_t begin, int64_t end)                           \
+    {                                                                                              \
+        int64_t some = channels_at_once(arg);                                                      \
+                                                                                                   \
+        for (int64_t c = begin; c < end; c += some)                                                \
+            backward_block_##suffix(arg, c, WF_MIN(c + some, end));                                \
+    }
+CHANNELS(float, f32, false)
+CHANNELS(double, f64, true)
+
+/* Every channel's tensor has one element a channel. */
+static wf_status check(const wf_tensor *x, const wf_tensor *const in[], uint32_t from, uint32_t to,
+                       wf_err *err)
+{
+    if (x->rank < 2)
+        return wf_fail(err, WF_SHAPE, NULL, "X has %u axes, and must have [batch, channels, ...]",
+                       x->rank);
+    for (uint32_t i = from; i < to; i++)
+        if (in[i] && (in[i]->rank != 1 || in[i]->dims[0] != x->dims[1]))
+            return wf_fail(err, WF_SHAPE, NULL, "input %u must have one element a channel", i);
+    return WF_OK;
+}
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    (void)prep, (void)out;
+    return check(in[0], in, 1, 5, err);
+}
+
+static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    (void)out;
+    WF_TRY(check(in[1], in, 2, 5, err));
+    if (!wf_node_int(prep->node, "training_mode", 0) && !(in[3] && in[4]))
+        return wf_fail(err, WF_INVALID, NULL, "without training_mode mean and var must be given");
+    return (!in[3]) == (!in[4]) ? WF_OK
+                                : wf_fail(err, WF_INVALID, NULL, "mean and var come together");
+}
+
+static void *data_of(const wf_tensor *t)
+{
+    return t ? t->data : NULL;
+}
+
+static job begin(const wf_run *run, const wf_tensor *x)
+{
+    job j = {.batch = x->dims[0], .channels = x->dims[1], .inner = 1, .x = x->data};
+
+    for (uint32_t i = 2; i < x->rank; i++)
+        j.inner *= x->dims[i];
+    j.epsilon = (double)wf_node_float(run->node, "epsilon", 1e-5f);
+    j.momentum = (double)wf_node_float(run->node, "momentum", 0.9f);
+    j.training = wf_node_int(run->node, "training_mode", 0) != 0;
+    return j;
+}
+
+static wf_status over_channels(const wf_run *run, job *j, wf_pool_fn *fn)
+{
+    int64_t work = WF_MAX(j->batch * j->inner, (int64_t)1);
+
+    wf_pool_for(run->pool, j->channels, WF_GRAIN / work + 1, fn, j);
+    return WF_OK;
+}
+
+static wf_status batch_norm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_err *err)
+{
+    job j = begin(run, in[0]);
+
+    (void)err;
+    j.scale = in[1]->data;
+    j.bias = in[2]->data;
+    j.mean = in[3]->data;
+    j.var = in[4]->data;
+    j.y = data_of(out[0]);
+    j.means = data_of(out[1]);
+    j.vars = data_of(out[2]);
+    return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
+}
+
+static wf_status batch_norm_train(const wf_run *run, const wf_tensor *const in[],
+                                  wf_tensor *const out[], wf_err *err)
+{
+    job j = begin(run, in[0]);
+
+    (void)err;
+    j.training = true;
+    j.momentum = 0;
+    j.scale = in[1]->data;
+    j.bias = in[2]->data;
+    j.y = data_of(out[0]);
+    j.means = data_of(out[1]);
+    j.vars = data_of(out[2]);
+    return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
+}
+
+static wf_status batch_norm_grad(const wf_run *run, const wf_tensor *const in[],
+                                 wf_tensor *const out[], wf_err *err)
+{
+    job j = begin(run, in[1]);
+
+    (void)err;
+    j.dy = in[0]->data;
+    j.scale = in[2]->data;
+    j.mean = data_of(in[3]);
+    j.var = data_of(in[4]);
+    j.y = data_of(out[0]);
+    j.dscale = data_of(out[1]);
+    j.dbias = data_of(out[2]);
+    return over_channels(run, &j, in[0]->dtype == WF_F32 ? backward_f32 : backward_f64);
+}
+
+const wf_kernel wf_kernels_batch_norm[] = {
+    WF_ROW("BatchNormalization", WF_TYPES_FLOAT, batch_norm, .prepare = prepare),
+    WF_ROW("BatchNormalizationGrad", WF_TYPES_FLOAT, batch_norm_grad, .prepare = prepare_grad,
+           .domain = WF_DOMAIN_WEFT),
+    WF_ROW("BatchNormalizationTrain", WF_TYPES_FLOAT, batch_norm_train, .prepare = prepare,
+           .domain = WF_DOMAIN_WEFT),
+    {0},
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/norm/lrn.c - LRN and LRNGrad: y = x s^-beta with s = bias + alpha / size times
+ * the sum of squares over `size` neighbouring channels. Planes are split over the pool. */
+#include "common/base/size.h"
+#include "common/graph/graph.h"
+#include "common/kernels/cpu/cpu.h"
+
+#include <math.h>
+
+typedef struct job {
+    int64_t channels, inner, size;
+    double alpha, beta, bias;
+    const void *dy, *x;
+    void *s, *t, *out; /* s: powers of the sums; t: dy x s^(-beta - 1); [batch channels inner] */
+} job;
+
+#define LRN(T, suffix, power)                                                                      \
+    static T sum_at_##suffix(const job *j, const T *image, int64_t c, int64_t i)                   \
+    {                                                                                              \
+        int64_t from = WF_MAX(c - (j->size - 1) / 2, (int64_t)0);                                  \
+        int64_t to = WF_MIN(c + j->size / 2 + 1, j->channels);                                     \
+        T sum = 0;                                                                                 \
+                                                                                                   \
+        for (int64_t k = from; k < to; k++)                                                        \
+            sum += image[k * j->inner + i] * image[k * j->inner + i];                              \
+        return (T)j->bias + (T)(j->alpha / (double)j->size) * sum;                                 \
+    }                                                                                              \
+    static void forward_##suffix(void *arg, int64_t begin, int64_t end)                            \
+    {                                                                                              \
+        const job *j = arg;                                                                        \
+                                                                                                   \
+        for (int64_t p = begin; p < end; p++) {                                                    \
+            int64_t c = p % j->channels;                                                           \
+            const T *image = (const T *)j->x + (p - c) * j->inner;                                 \
+                                                                                                   \
+            for (int64_t i = 0; i < j->inner; i++)                                                 \
+                ((T *)j->out)[p * j->inner + i] =                                                  \
+                    image[c * j->inner + i] * power(sum_at_##suffix(j, image, c, i), (T)-j->beta); \
+        }                                                                                          \
+    }                                                                                              \
+    static void first_##suffix(void *arg, int64_t begin, int64_t end)                              \
+    {                                                                                              \
+        const job *j = arg;                                                                        \
+                                                                                                   \
+        for (int64_t p = begin; p < end; p++) {                                                    \
+            int64_t c = p % j->channels;                                                           \
+            const T *image = (const T *)j->x + (p - c) * j->inner;                                 \
+                                                                                                   \
+            for (int64_t i = 0; i < j->inner; i++) {                                               \
+                int64_t at = p * j->inner + i;                                                     \
+                T s = sum_at_##suffix(j, image, c, i), y = power(s, (T)-j->beta);                  \
+                                                                                                   \
+                ((T *)j->s)[at] = y;                                                               \
+                ((T *)j->t)[at] = ((const T *)j->dy)[at] * ((const T *)j->x)[at] * y / s;          \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    /* Channel c lies in the windows of those from c - size / 2 on. */                             \
+    static void second_##suffix(void *arg, int64_t begin, int64_t end)                             \
+    {                                                                                              \
+        const job *j = arg;                                                                        \
+        T factor = (T)(2 * j->alpha * j->beta / (double)j->size);                                  \
+                                                                                                   \
+        for (int64_t p = begin; p < end; p++) {                                                    \
+            int64_t c = p % j->channels, from = WF_MAX(c - j->size / 2, (int64_t)0);               \
+            int64_t to = WF_MIN(c + (j->size - 1) / 2 + 1, j->channels);                           \
+            const T *t = (const T *)j->t + (p - c) * j->inner;                                     \
+                                                                                                   \
+            for (int64_t i = 0; i < j->inner; i++) {                                               \
+                int64_t at = p * j->inner + i;                                                     \
+                T sum = 0;                                                                         \
+                                                                                                   \
+                for (int64_t k = from; k < to; k++)                                                \
+                    sum += t[k * j->inner + i];                                                    \
+                ((T *)j->out)[at] = ((const T *)j->dy)[at] * ((const T *)j->s)[at] -               \
+                                    factor * ((const T *)j->x)[at] * sum;                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+LRN(float, f32, powf)
+LRN(double, f64, pow)
+
+static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    (void)out;
+    if (in[0]->rank < 2)
+        return wf_fail(err, WF_SHAPE, NULL, "X has %u axes, and must have [batch, channels, ...]",
+                       in[0]->rank);
+    if (wf_node_int(prep->node, "size", 0) < 1 || wf_node_int(prep->node, "size", 0) > INT32_MAX)
+        return wf_fail(err, WF_INVALID, NULL, "its size is %lld, and must be 1 or more",
+                       (long long)wf_node_int(prep->node, "size", 0));
+    return WF_OK;
+}
+
+static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    WF_TRY(prepare(prep, in, out, err));
+    for (uint32_t i = 0; i < in[0]->rank; i++)
+        if (in[1]->rank != in[0]->rank || in[1]->dims[i] != in[0]->dims[i])
+            return wf_fail(err, WF_SHAPE, NULL, "dy and x have other shapes");
+    if (!wf_mul_size(wf_tensor_bytes(in[0]), 2, &prep->workspace_bytes))
+        return wf_fail_nomem(err, SIZE_MAX);
+    return WF_OK;
+}
+
+static job begin(const wf_run *run, const wf_tensor *x)
+{
+    job j = {.channels = x->dims[1], .inner = 1, .x = x->data};
+
+    for (uint32_t i = 2; i < x->rank; i++)
+        j.inner *= x->dims[i];
+    j.size = wf_node_int(run->node, "size", 1);
+    j.alpha = (double)wf_node_float(run->node, "alpha", 1e-4f);
+    j.beta = (double)wf_node_float(run->node, "beta", 0.75f);
+    j.bias = (double)wf_node_float(run->node, "bias", 1.0f);
+    return j;
+}
+
+static void over_planes(const wf_run *run, const wf_tensor *x, job *j, wf_pool_fn *fn)
+{
+    wf_pool_for(run->pool, x->dims[0] * x->dims[1],
+                WF_GRAIN / 16 / WF_MAX(j->inner, (int64_t)1) + 1, fn, j);
+}
+
+static wf_status lrn(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                     wf_err *err)
+{
+    job j = begin(run, in[0]);
+
+    (void)err;
+    j.out = out[0]->data;
+    over_planes(run, in[0], &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
+    return WF_OK;
+}
+
+static wf_status lrn_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_err *err)
+{
+    job j = begin(run, in[1]);
+    bool f32 = in[0]->dtype == WF_F32;
+
+    (void)err;
+    j.dy = in[0]->data;
+    j.out = out[0]->data;
+    j.s = run->workspace;
+    j.t = (char *)run->workspace + wf_tensor_bytes(in[0]);
+    over_planes(run, in[1], &j, f32 ? first_f32 : first_f64);
+    over_planes(run, in[1], &j, f32 ? second_f32 : second_f64);
+    return WF_OK;
+}
+
+const wf_kernel wf_kernels_lrn[] = {
+    WF_ROW("LRN", WF_TYPES_FLOAT, lrn, .prepare = prepare),
+    WF_ROW("LRNGrad", WF_TYPES_FLOAT, lrn_grad, .prepare = prepare_grad, .domain = WF_DOMAIN_WEFT),
+    {0},
+};

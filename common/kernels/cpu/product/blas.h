@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/product/blas.h - matrix products through OpenBLAS, split over weft's own pool.
+ *
+ * OpenBLAS itself runs on one thread: its own pool would fight with ours and with other processes
+ * for the cores. Measured: bench/mlp.c.
+ */
+#ifndef WF_KERNELS_CPU_BLAS_H
+#define WF_KERNELS_CPU_BLAS_H
+
+#include "common/kernels/pool.h"
+#include "common/tensor/dtype.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* C = alpha A' B' + beta C, all row-major and dense: A' [m, k], B' [k, n], C [m, n]. A is stored
+ * [k, m] when trans_a, B [n, k] when trans_b. */
+typedef struct wf_product {
+    wf_dtype dtype; /* f32 or f64 */
+    bool trans_a, trans_b;
+    int64_t m, n, k; /* each below 2^31 */
+    double alpha, beta;
+    const void *a, *b;
+    void *c;
+} wf_product;
+
+void wf_product_run(const wf_product *p, wf_pool *pool);
+
+/* The same on the calling thread alone, of matrices whose rows lie lda, ldb and ldc elements apart,
+ * for kernels that split their work themselves. All sizes are below 2^31. */
+typedef struct wf_strided_product {
+    wf_dtype dtype;
+    bool trans_a, trans_b;
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+    double beta;
+} wf_strided_product;
+
+void wf_product_strided(const wf_strided_product *p);
+
+#endif

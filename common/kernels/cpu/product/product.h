@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/product/product.h - a matrix product prepared for one shape: what computes it,
+ * and how it is cut over the pool's threads.
+ *
+ * The choice is a function of shape, number of threads and processor alone, so that two runs of a
+ * job on one machine give the same bits. bench/gemm.c measures what it rests on.
+ */
+#ifndef WF_KERNELS_CPU_PRODUCT_H
+#define WF_KERNELS_CPU_PRODUCT_H
+
+#include "common/kernels/cpu/product/blas.h"
+#include "common/kernels/kernel.h"
+
+typedef struct wf_product_way wf_product_way;
+
+/* A way to compute `p`, whose a, b and c need not be set, in prep's arena; asks `prep` for its
+ * workspace. What follows the product, none or several of: a row vector is added, and
+ * then beta must be 0; negative results are cut to 0. Errors: WF_NOMEM. */
+enum { WF_PRODUCT_BIAS = 1, WF_PRODUCT_RELU = 2 };
+WF_MUST_USE wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
+                                         wf_product_way **out, wf_err *err);
+/* bias [n], when it was asked for. */
+void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
+                   const void *bias, void *c);
+
+#endif

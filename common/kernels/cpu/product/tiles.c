@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/product/tiles.c */
+#include "common/kernels/cpu/product/tiles.h"
+#include "common/base/cc.h"
+#include "common/base/status.h"
+#include "common/kernels/kernel.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define MATRICES                                                                                   \
+    __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+
+/* Linux gives a process the state of tiles when it asks (Documentation/arch/x86/xstate.rst). */
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+/* Of leaf 7 in edx; compilers' headers do not agree on names. */
+enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+
+static bool has_vectors, has_matrices, uses_matrices;
+
+static void look(void)
+{
+    unsigned a, b, c, d;
+
+    has_vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512bf16");
+    has_matrices = has_vectors && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 &&
+                   d & AMX_TILE &&
+                   syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    uses_matrices = has_matrices;
+}
+
+bool wf_tiles_there(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, look);
+    return has_vectors;
+}
+
+void wf_tiles_without_amx(bool without)
+{
+    uses_matrices = wf_tiles_there() && has_matrices && !without;
+}
+
+/* The intrinsics do not tell the compiler what memory they read and write. */
+#define SEEN(p) __asm__ volatile("" ::"r"(p) : "memory")
+
+/* All eight tiles are 16 rows of 64 bytes: edges are zeros in memory. */
+MATRICES static void set_up(void)
+{
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+
+    for (int i = 0; i < 8; i++) {
+        config.bytes[i] = 64;
+        config.rows[i] = WF_TILE;
+    }
+    SEEN(&config);
+    _tile_loadconfig(&config);
+}
+
+MATRICES static void give_back(void)
+{
+    _tile_release();
+}
+
+void wf_tiles_begin(void)
+{
+    if (uses_matrices)
+        set_up();
+}
+
+void wf_tiles_end(void)
+{
+    _mm_sfence(); /* what went past the caches, before another thread is told that it is there */
+    if (uses_matrices)
+        give_back();
+}
+
+#define START(tile, i, k)                                                                          \
+    do {                                                                                           \
+        if (t->start)                                                                              \
+            _tile_loadd(tile, t->start + (i)*WF_TILE * t->start_row + (k)*WF_TILE,                 \
+                        t->start_row * (int64_t)sizeof(float));                                    \
+        else                                                                                       \
+            _tile_zero(tile);                                                                      \
+    } while (0)
+#define FINISH(tile, i, k)                                                                         \
+    _tile_stored(tile, t->c + (i)*WF_TILE * t->c_row + (k)*WF_TILE,                                \
+                 t->c_row * (int64_t)sizeof(float))
+
+/* Sums in tiles 0 to 3, A's in 4 and 5, B's in 6 and 7. */
+#define BLOCK(name, two_rows, two_columns)                                                         \
+    MATRICES static void name(const wf_tiles *t)                                                   \
+    {                                                                                              \
+        SEEN(t);                                                                                   \
+        START(0, 0, 0);                                                                            \
+        if (two_columns)                                                                           \
+            START(1, 0, 1);                                                                        \
+        if (two_rows)                                                                              \
+            START(2, 1, 0);                                                                        \
+        if (two_rows && two_columns)                                                               \
+            START(3, 1, 1);                                                                        \
+        for (int64_t h = 0; h < t->hops; h++) {                                                    \
+            const char *a = (const char *)t->a + (t->a_at ? t->a_at[h] : 0);                       \
+            const char *b = (const char *)t->b + (t->b_at ? t->b_at[h] : 0);                       \
+                                                                                                   \
+            for (int64_t s = 0; s < t->steps; s++, a += t->a_step, b += t->b_step) {               \
+                _tile_loadd(6, b, t->b_row);                                                       \
+                _tile_loadd(4, a, t->a_row);                                                       \
+                _tile_dpbf16ps(0, 4, 6);                                                           \
+                if (two_columns) {                                                                 \
+                    _tile_loadd(7, b + t->b_next, t->b_row);                                       \
+                    _tile_dpbf16ps(1, 4, 7);                                                       \
+                }                                                                                  \
+                if (two_rows) {                                                                    \
+                    _tile_loadd(5, a + t->a_next, t->a_row);                                       \
+                    _tile_dpbf16ps(2, 5, 6);                                                       \
+                }                                                                                  \
+                if (two_rows && two_columns)                                                       \
+                    _tile_dpbf16ps(3, 5, 7);                                                       \
+            }                                                                                      \
+        }                                                                                          \
+        FINISH(0, 0, 0);                                                                           \
+        if (two_columns)                                                                           \
+            FINISH(1, 0, 1);                                                                       \
+        if (two_rows)                                                                              \
+            FINISH(2, 1, 0);                                                                       \
+        if (two_rows && two_columns)                                                               \
+            FINISH(3, 1, 1);                                                                       \
+        SEEN(t);                                                                                   \
+    }
+BLOCK(block_1_1, false, false)
+BLOCK(block_1_2, false, true)
+BLOCK(block_2_1, true, false)
+BLOCK(block_2_2, true, true)
+
+/* Rows [from, from + GROUP) of the sums: a pair of A's times a row of B's, 16 columns at a time. */
+enum { GROUP = 8 };
+
+VECTORS static WF_INLINE void add_step(__m512 sums[GROUP][2], const char *a, int64_t a_row,
+                                       const char *b, int64_t b_row, int64_t b_next, bool two)
+{
+    for (int p = 0; p < WF_TILE; p++, b += b_row) {
+        __m512bh first = (__m512bh)_mm512_loadu_si512(b), second = first;
+
+        if (two)
+            second = (__m512bh)_mm512_loadu_si512(b + b_next);
+        for (int r = 0; r < GROUP; r++) {
+            __m512bh pair = (__m512bh)_mm512_set1_epi32(
+                *(const int *)(const void *)(a + r * a_row + p * (int64_t)sizeof(int)));
+
+            sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pair, first);
+            if (two)
+                sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pair, second);
+        }
+    }
+}
+
+#define ROWS(name, two)                                                                            \
+    VECTORS static void name(const wf_tiles *t, int64_t from)                                      \
+    {                                                                                              \
+        __m512 sums[GROUP][2];                                                                     \
+        int64_t at = from / WF_TILE * t->a_next + from % WF_TILE * t->a_row;                       \
+                                                                                                   \
+        for (int r = 0; r < GROUP; r++)                                                            \
+            for (int i = 0; i <= two; i++)                                                         \
+                sums[r][i] =                                                                       \
+                    t->start ? _mm512_loadu_ps(t->start + (from + r) * t->start_row + i * WF_TILE) \
+                             : _mm512_setzero_ps();                                                \
+        for (int64_t h = 0; h < t->hops; h++) {                                                    \
+            const char *a = (const char *)t->a + at + (t->a_at ? t->a_at[h] : 0);                  \
+            const char *b = (const char *)t->b + (t->b_at ? t->b_at[h] : 0);                       \
+                                                                                                   \
+            for (int64_t s = 0; s < t->steps; s++, a += t->a_step, b += t->b_step)                 \
+                add_step(sums, a, t->a_row, b, t->b_row, t->b_next, two);                          \
+        }                                                                                          \
+        for (int r = 0; r < GROUP; r++)                                                            \
+            for (int i = 0; i <= two; i++)                                                         \
+                _mm512_storeu_ps(t->c + (from + r) * t->c_row + i * WF_TILE, sums[r][i]);          \
+    }
+ROWS(rows_1, false)
+ROWS(rows_2, true)
+
+void wf_tiles_multiply(const wf_tiles *t)
+{
+    static void (*const blocks[2][2])(const wf_tiles *) = {{block_1_1, block_1_2},
+                                                           {block_2_1, block_2_2}};
+
+    if (uses_matrices) {
+        blocks[t->rows - 1][t->columns - 1](t);
+        return;
+    }
+    for (int64_t from = 0; from < t->rows * WF_TILE; from += GROUP)
+        (t->columns == 2 ? rows_2 : rows_1)(t, from);
+}
+
+/* Turns 16 x 16 pairs: of 2, 4, 8 and 16 columns. */
+VECTORS static WF_INLINE void turn(__m512i r[WF_TILE])
+{
+    __m512i s[WF_TILE];
+
+    for (int i = 0; i < WF_TILE; i += 2) {
+        s[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < WF_TILE; i += 4) {
+        r[i] = _mm512_unpacklo_epi64(s[i], s[i + 2]);
+        r[i + 1] = _mm512_unpackhi_epi64(s[i], s[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi64(s[i + 1], s[i + 3]);
+        r[i + 3] = _mm512_unpackhi_epi64(s[i + 1], s[i + 3]);
+    }
+    for (int i = 0; i < WF_TILE; i += 8)
+        for (int k = 0; k < 4; k++) {
+            s[i + k] = _mm512_shuffle_i32x4(r[i + k], r[i + k + 4], 0x88);
+            s[i + k + 4] = _mm512_shuffle_i32x4(r[i + k], r[i + k + 4], 0xdd);
+        }
+    for (int k = 0; k < 8; k++) {
+        r[k] = _mm512_shuffle_i32x4(s[k], s[k + 8], 0x88);
+        r[k + 8] = _mm512_shuffle_i32x4(s[k], s[k + 8], 0xdd);
+    }
+}
+
+static WF_INLINE __mmask16 first(int64_t n)
+{
+    return n >= WF_TILE ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
+}
+
+/* The values of x whose bits are set, `step` floats apart; 0 for the others. */
+VECTORS static WF_INLINE __m512 load(__mmask16 there, const float *x, int64_t step)
+{
+    __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+
+    if (step == 1)
+        return _mm512_maskz_loadu_ps(there, x);
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), there,
+                                    _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)step)), x, 4);
+}
+
+/* Row i holds 32 values along k of outer i. */
+VECTORS static WF_INLINE void load_along(wf_strided s, int64_t step, int64_t outer, int64_t k,
+                                         __m512i r[WF_TILE])
+{
+    __mmask16 low = first(k), high = first(k - WF_TILE);
+
+    for (int i = 0; i < WF_TILE; i++, s.x += s.row)
+        r[i] = i < outer ? (__m512i)_mm512_cvtne2ps_pbh(load(high, s.x + WF_TILE * step, step),
+                                                        load(low, s.x, step))
+                         : _mm512_setzero_si512();
+}
+
+/* Two vectors' values in turn. */
+VECTORS static WF_INLINE __m512i in_turn(__m512 even, __m512 odd)
+{
+    static const uint16_t order[32] WF_ALIGNED(64) = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+    return _mm512_permutexvar_epi16(_mm512_load_si512(order),
+                                    (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+}
+
+/* Row i holds values 2 i and 2 i + 1 along k of 16 outer ones. */
+VECTORS static WF_INLINE void load_across(wf_strided s, int64_t step, int64_t outer, int64_t k,
+                                          __m512i r[WF_TILE])
+{
+    __mmask16 all = first(outer);
+
+    for (int i = 0; i < WF_TILE; i++, s.x += 2 * s.row)
+        r[i] = in_turn(load(2 * i < k ? all : 0, s.x, step),
+                       load(2 * i + 1 < k ? all : 0, s.x + s.row, step));
+}
+
+VECTORS static WF_INLINE void store_tile(const __m512i r[WF_TILE], char *to)
+{
+    for (int i = 0; i < WF_TILE; i++)
+        _mm512_storeu_si512(to + i * 64, r[i]);
+}
+
+/* step: of s, known to the compiler where it is 1. */
+VECTORS static WF_INLINE void pack_along(wf_strided s, int64_t step, bool turns, int64_t outer,
+                                         int64_t k, char *to, int64_t panel)
+{
+    __m512i r[WF_TILE];
+
+    for (int64_t o = 0; o < outer; o += WF_TILE, to += panel)
+        for (int64_t i = 0; i < k; i += WF_TILE_K) {
+            load_along((wf_strided){s.x + o * s.row + i * step, s.row, step}, step, outer - o,
+                       k - i, r);
+            if (turns)
+                turn(r);
+            store_tile(r, to + i / WF_TILE_K * WF_TILE_BYTES);
+        }
+}
+
+VECTORS static WF_INLINE void pack_across(wf_strided s, int64_t step, bool turns, int64_t outer,
+                                          int64_t k, char *to, int64_t panel)
+{
+    __m512i r[WF_TILE];
+
+    for (int64_t i = 0; i < k; i += WF_TILE_K, to += WF_TILE_BYTES)
+        for (int64_t o = 0; o < outer; o += WF_TILE) {
+            load_across((wf_strided){s.x + i * s.row + o * step, s.row, step}, step, outer - o,
+                        k - i, r);
+            if (turns)
+                turn(r);
+            store_tile(r, to + o / WF_TILE * panel);
+        }
+}
+
+VECTORS void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, int64_t k,
+                           void *to, int64_t panel)
+{
+    if (along == WF_ALONG_K && from.step == 1)
+        pack_along(from, 1, for_b, outer, k, to, panel);
+    else if (along == WF_ALONG_K)
+        pack_along(from, from.step, for_b, outer, k, to, panel);
+    else if (from.step == 1)
+        pack_across(from, 1, !for_b, outer, k, to, panel);
+    else
+        pack_across(from, from.step, !for_b, outer, k, to, panel);
+}
+
+VECTORS void wf_tiles_round(const float *x, int64_t step, int64_t n, uint16_t *to)
+{
+    for (int64_t i = 0; i < n; i += WF_TILE)
+        _mm256_mask_storeu_epi16(
+            to + i, first(n - i),
+            (__m256i)_mm512_cvtneps_pbh(load(first(n - i), x + i * step, step)));
+}
+
+VECTORS void wf_tiles_pair(const float *x, const float *second, int64_t step, int64_t n,
+                           uint16_t *to)
+{
+    for (int64_t i = 0; i < n; i += WF_TILE) {
+        __mmask16 there = first(n - i);
+        __m512 odd = second ? load(there, second + i * step, step) : _mm512_setzero_ps();
+
+        _mm512_mask_storeu_epi32(to + 2 * i, there, in_turn(load(there, x + i * step, step), odd));
+    }
+}
+
+VECTORS void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to)
+{
+    __m512i r[WF_TILE];
+
+    for (int64_t t = 0; t < tiles; t++) {
+        for (int i = 0; i < WF_TILE; i++)
+            r[i] = _mm512_loadu_si512((const char *)rows + i * row + t * 64);
+        turn(r);
+        store_tile(r, (char *)to + t * WF_TILE_BYTES);
+    }
+}
+
+VECTORS void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first,
+                            int64_t n_second, int64_t pixels, void *to, int64_t slot)
+{
+    __m512i r[WF_TILE];
+
+    for (int64_t p = 0; p < pixels; p += WF_TILE) {
+        __mmask16 there = first(pixels - p);
+
+        for (int i = 0; i < WF_TILE; i++)
+            r[i] = in_turn(load(i < n_first ? there : 0, x + p + i * step, 1),
+                           load(i < n_second ? there : 0, x + second + p + i * step, 1));
+        turn(r);
+        for (int i = 0; i < WF_TILE && p + i < pixels; i++)
+            _mm512_storeu_si512((char *)to + (p + i) * slot, r[i]);
+    }
+}
+
+VECTORS void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t images,
+                              float shift, float *to, int64_t step)
+{
+    __m512 more = _mm512_set1_ps(shift);
+    __m512i r[WF_TILE];
+
+    for (int i = 0; i < WF_TILE; i++)
+        r[i] = i < pixels ? (__m512i)_mm512_add_ps(_mm512_loadu_ps(sums + i * row), more)
+                          : _mm512_setzero_si512();
+    turn(r);
+    for (int64_t i = 0; i < WF_TILE && i < images; i++)
+        _mm512_mask_storeu_ps(to + i * step, first(pixels), (__m512)r[i]);
+}
+
+VECTORS void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to,
+                          int64_t step)
+{
+    __m512 more = _mm512_set1_ps(shift);
+    bool lines = past && (uintptr_t)to % 64 == 0;
+
+    if (step != 1) {
+        for (int64_t i = 0; i < n; i++)
+            to[i * step] = x[i] + shift;
+        return;
+    }
+    for (int64_t i = 0; i < n; i += WF_TILE) {
+        __m512 y = _mm512_add_ps(_mm512_maskz_loadu_ps(first(n - i), x + i), more);
+
+        if (lines && n - i >= WF_TILE)
+            _mm512_stream_ps(to + i, y);
+        else
+            _mm512_mask_storeu_ps(to + i, first(n - i), y);
+    }
+}
+
+VECTORS void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, bool relu, bool past,
+                           float *c, int64_t c_row)
+{
+    bool whole = columns == WF_TILE_BLOCK && (uintptr_t)c % 64 == 0 && c_row % WF_TILE == 0;
+    __mmask16 low = first(columns), high = first(columns - WF_TILE);
+
+    for (int64_t i = 0; i < rows; i++, sums += WF_TILE_BLOCK, c += c_row) {
+        __m512 left = _mm512_load_ps(sums), right = _mm512_load_ps(sums + WF_TILE);
+
+        if (relu) { /* the second operand is what a NaN gives: it stays one */
+            left = _mm512_max_ps(_mm512_setzero_ps(), left);
+            right = _mm512_max_ps(_mm512_setzero_ps(), right);
+        }
+        if (past && whole) {
+            _mm512_stream_ps(c, left);
+            _mm512_stream_ps(c + WF_TILE, right);
+        } else {
+            _mm512_mask_storeu_ps(c, low, left);
+            _mm512_mask_storeu_ps(c + WF_TILE, high, right);
+        }
+    }
+}
+
+#else
+
+bool wf_tiles_there(void)
+{
+    return false;
+}
+
+void wf_tiles_without_amx(bool without)
+{
+    (void)without;
+}
+
+void wf_tiles_begin(void)
+{
+}
+
+void wf_tiles_end(void)
+{
+}
+
+void wf_tiles_multiply(const wf_tiles *t)
+{
+    (void)t;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, int64_t k, void *to,
+                   int64_t panel)
+{
+    (void)from, (void)along, (void)for_b, (void)outer, (void)k, (void)to, (void)panel;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_round(const float *x, int64_t step, int64_t n, uint16_t *to)
+{
+    (void)x, (void)step, (void)n, (void)to;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_pair(const float *x, const float *second, int64_t step, int64_t n, uint16_t *to)
+{
+    (void)x, (void)second, (void)step, (void)n, (void)to;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to)
+{
+    (void)rows, (void)row, (void)tiles, (void)to;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
+                    int64_t pixels, void *to, int64_t slot)
+{
+    (void)x, (void)second, (void)step, (void)n_first, (void)n_second, (void)pixels, (void)to;
+    (void)slot;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t images, float shift,
+                      float *to, int64_t step)
+{
+    (void)sums, (void)row, (void)pixels, (void)images, (void)shift, (void)to, (void)step;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, bool relu, bool past, float *c,
+                   int64_t c_row)
+{
+    (void)sums, (void)rows, (void)columns, (void)relu, (void)past, (void)c, (void)c_row;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to, int64_t step)
+{
+    (void)x, (void)shift, (void)n, (void)past, (void)to, (void)step;
+    wf_assert(wf_tiles_there());
+}
+
+#endif
+
+bool wf_kernels_have_bf16(void)
+{
+    return wf_tiles_there();
+}
