@@ -37,4 +37,8 @@
 
 #define WF_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* a_b, of macros or names: what a template that is included for each type calls its functions. */
+#define WF_JOIN_EXPANDED(a, b) a##_##b
+#define WF_JOIN(a, b) WF_JOIN_EXPANDED(a, b)
+
 #endif

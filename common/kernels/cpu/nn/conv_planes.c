@@ -37,137 +37,13 @@ static int64_t row_size(const wf_conv *v)
     return (v->s.out[2] - 1) * v->s.w.stride[2] + 1;
 }
 
-#define PLANES(T, suffix)                                                                          \
-    /* y[i] = sum over k of w[k] x[at[k] + i]; reads and writes up to BLOCK elements behind n. */  \
-    WF_MULTIVERSION static void sum_taps_##T(const T *x, const int64_t *at, const T *w,            \
-                                             int64_t taps, T *y, int64_t n)                        \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i += BLOCK) {                                                   \
-            wf_lanes_##suffix sum = {0}, more = {0}, some;                                         \
-                                                                                                   \
-            for (int64_t k = 0; k < taps; k++) {                                                   \
-                memcpy(&some, x + at[k] + i, sizeof some);                                         \
-                sum += w[k] * some;                                                                \
-                memcpy(&some, x + at[k] + i + WF_LANES, sizeof some);                              \
-                more += w[k] * some;                                                               \
-            }                                                                                      \
-            memcpy(y + i, &sum, sizeof sum);                                                       \
-            memcpy(y + i + WF_LANES, &more, sizeof more);                                          \
-        }                                                                                          \
-    }                                                                                              \
-    WF_MULTIVERSION static T dot_##T(const T *x, const T *y, int64_t n)                            \
-    {                                                                                              \
-        wf_lanes_##suffix sums = {0}, a, b;                                                        \
-        T sum = 0;                                                                                 \
-        int64_t i = 0;                                                                             \
-                                                                                                   \
-        for (; i + WF_LANES <= n; i += WF_LANES) {                                                 \
-            memcpy(&a, x + i, sizeof a);                                                           \
-            memcpy(&b, y + i, sizeof b);                                                           \
-            sums += a * b;                                                                         \
-        }                                                                                          \
-        for (; i < n; i++)                                                                         \
-            sum += x[i] * y[i];                                                                    \
-        return sum + wf_lanes_sum_##suffix(&sums);                                                 \
-    }                                                                                              \
-    static void step_##T(const T *x, int64_t from, T *y, int64_t to, int64_t n)                    \
-    {                                                                                              \
-        if (from == 1 && to == 1)                                                                  \
-            memcpy(y, x, (size_t)n * sizeof(T));                                                   \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                y[i * to] = x[i * from];                                                           \
-    }                                                                                              \
-    static void pad_##T(const job *j, const T *x, T *padded)                                       \
-    {                                                                                              \
-        const wf_conv *v = j->v;                                                                   \
-        const planes *p = j->p;                                                                    \
-                                                                                                   \
-        memset(padded, 0, (size_t)p->elems * sizeof(T));                                           \
-        for (int64_t r = 0; r < v->s.in[0] * v->s.in[1]; r++) {                                    \
-            if (p->in_at[r] >= 0)                                                                  \
-                memcpy(padded + p->in_at[r], x + r * v->s.in[2] + p->in_from,                      \
-                       (size_t)p->in_n * sizeof(T));                                               \
-        }                                                                                          \
-    }                                                                                              \
-    static void unpad_##T(const job *j, const T *padded, T *x)                                     \
-    {                                                                                              \
-        const wf_conv *v = j->v;                                                                   \
-        const planes *p = j->p;                                                                    \
-                                                                                                   \
-        memset(x, 0, (size_t)v->s.in_size * sizeof(T));                                            \
-        for (int64_t r = 0; r < v->s.in[0] * v->s.in[1]; r++) {                                    \
-            if (p->in_at[r] >= 0)                                                                  \
-                memcpy(x + r * v->s.in[2] + p->in_from, padded + p->in_at[r],                      \
-                       (size_t)p->in_n * sizeof(T));                                               \
-        }                                                                                          \
-    }                                                                                              \
-    /* Outputs to their places among zeros. */                                                     \
-    static void spread_##T(const job *j, const T *y, T *to)                                        \
-    {                                                                                              \
-        const wf_conv *v = j->v;                                                                   \
-        const planes *p = j->p;                                                                    \
-                                                                                                   \
-        memset(to, 0, (size_t)p->outs * sizeof(T));                                                \
-        for (int64_t r = 0; r < v->s.out[0] * v->s.out[1]; r++)                                    \
-            step_##T(y + r * v->s.out[2], 1, to + p->out_at[r], v->s.w.stride[2], v->s.out[2]);    \
-    }                                                                                              \
-    static void forward_##T(const job *j, const T *x, const T *w, T *y, T *work)                   \
-    {                                                                                              \
-        const wf_conv *v = j->v;                                                                   \
-        const planes *p = j->p;                                                                    \
-        T *sums = work + p->elems + BLOCK;                                                         \
-                                                                                                   \
-        pad_##T(j, x, work);                                                                       \
-        if (p->dense)                                                                              \
-            sum_taps_##T(work, p->at, w, v->s.taps, sums, p->outs);                                \
-        for (int64_t r = 0; r < v->s.out[0] * v->s.out[1]; r++) {                                  \
-            int64_t at = p->out_at[r];                                                             \
-                                                                                                   \
-            if (!p->dense)                                                                         \
-                sum_taps_##T(work + at, p->at, w, v->s.taps, sums + at, row_size(v));              \
-            step_##T(sums + at, v->s.w.stride[2], y + r * v->s.out[2], 1, v->s.out[2]);            \
-        }                                                                                          \
-    }                                                                                              \
-    static void data_##T(const job *j, T *x, const T *w, const T *y, T *work)                      \
-    {                                                                                              \
-        const planes *p = j->p;                                                                    \
-        T *spread = work + p->elems + BLOCK; /* with zeros of `reach` on both sides */             \
-                                                                                                   \
-        memset(spread, 0, (size_t)p->reach * sizeof(T));                                           \
-        spread_##T(j, y, spread + p->reach);                                                       \
-        memset(spread + p->elems, 0, (size_t)p->reach * sizeof(T));                                \
-        sum_taps_##T(spread, p->back, w, j->v->s.taps, work, p->elems);                            \
-        unpad_##T(j, work, x);                                                                     \
-    }                                                                                              \
-    static void weights_##T(const job *j, const T *x, T *w, const T *y, T *work)                   \
-    {                                                                                              \
-        const wf_conv *v = j->v;                                                                   \
-        const planes *p = j->p;                                                                    \
-        T *spread = work + p->elems + BLOCK;                                                       \
-        int64_t rows = p->dense ? 1 : v->s.out[0] * v->s.out[1];                                   \
-                                                                                                   \
-        pad_##T(j, x, work);                                                                       \
-        spread_##T(j, y, spread);                                                                  \
-        for (int64_t k = 0; k < v->s.taps; k++)                                                    \
-            for (int64_t r = 0; r < rows; r++) {                                                   \
-                int64_t at = p->dense ? 0 : p->out_at[r];                                          \
-                                                                                                   \
-                w[k] +=                                                                            \
-                    dot_##T(work + at + p->at[k], spread + at, p->dense ? p->outs : row_size(v));  \
-            }                                                                                      \
-    }                                                                                              \
-    static void plane_##T(const job *j, T *x, T *w, T *y, T *work)                                 \
-    {                                                                                              \
-        if (j->v->pass == WF_CONV_FORWARD)                                                         \
-            forward_##T(j, x, w, y, work);                                                         \
-        else if (j->v->pass == WF_CONV_DATA)                                                       \
-            data_##T(j, x, w, y, work);                                                            \
-        else                                                                                       \
-            weights_##T(j, x, w, y, work);                                                         \
-    }
-PLANES(float, f32)
-PLANES(double, f64)
+#define T float
+#define SUFFIX f32
+#include "common/kernels/cpu/nn/conv_planes_template.h"
+
+#define T double
+#define SUFFIX f64
+#include "common/kernels/cpu/nn/conv_planes_template.h"
 
 /* Group g of an image. */
 static void plane(const job *j, int64_t image, int64_t g, void *work)
@@ -178,9 +54,9 @@ static void plane(const job *j, int64_t image, int64_t g, void *work)
     void *y = j->t->y + wf_conv_bytes(v, (image * v->groups + g) * v->s.out_size);
 
     if (v->dtype == WF_F32)
-        plane_float(j, x, w, y, work);
+        plane_f32(j, x, w, y, work);
     else
-        plane_double(j, x, w, y, work);
+        plane_f64(j, x, w, y, work);
 }
 
 static void parts_range(void *arg, int64_t begin, int64_t end)

@@ -60,114 +60,6 @@ typedef struct block {
     void *scores; /* [rows, columns] */
 } block;
 
-#define ROW_LOOPS(T, suffix, EXP)                                                                  \
-    WF_MULTIVERSION static T top_##suffix(const T *x, int64_t n)                                   \
-    {                                                                                              \
-        T lane[LANES], top = x[0];                                                                 \
-        int64_t i = 0;                                                                             \
-                                                                                                   \
-        for (int k = 0; k < LANES; k++)                                                            \
-            lane[k] = top;                                                                         \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++)                                                        \
-                lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];                                 \
-        for (int k = 0; k < LANES; k++)                                                            \
-            top = lane[k] > top ? lane[k] : top;                                                   \
-        for (; i < n; i++)                                                                         \
-            top = x[i] > top ? x[i] : top;                                                         \
-        return top;                                                                                \
-    }                                                                                              \
-    WF_MULTIVERSION static T dot_##suffix(const T *x, const T *y, int64_t n)                       \
-    {                                                                                              \
-        T lane[LANES] = {0}, sum = 0;                                                              \
-        int64_t i = 0;                                                                             \
-                                                                                                   \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++)                                                        \
-                lane[k] += x[i + k] * y[i + k];                                                    \
-        for (int k = 0; k < LANES; k++)                                                            \
-            sum += lane[k];                                                                        \
-        for (; i < n; i++)                                                                         \
-            sum += x[i] * y[i];                                                                    \
-        return sum;                                                                                \
-    }                                                                                              \
-    WF_MULTIVERSION static T exp_sum_##suffix(T *x, T top, int64_t n)                              \
-    {                                                                                              \
-        T lane[LANES] = {0}, sum = 0;                                                              \
-        int64_t i = 0;                                                                             \
-                                                                                                   \
-        WF_NO_OVERLAP                                                                              \
-        for (int64_t k = 0; k < n; k++)                                                            \
-            x[k] = EXP(x[k] - top);                                                                \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++)                                                        \
-                lane[k] += x[i + k];                                                               \
-        for (int k = 0; k < LANES; k++)                                                            \
-            sum += lane[k];                                                                        \
-        for (; i < n; i++)                                                                         \
-            sum += x[i];                                                                           \
-        return sum;                                                                                \
-    }                                                                                              \
-    WF_MULTIVERSION static void multiply_##suffix(T *x, T factor, int64_t n)                       \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] *= factor;                                                                        \
-    }                                                                                              \
-    /* x is scaled and masked by whole numbers of steps: a column mask has step 1, a row's 0. */   \
-    WF_MULTIVERSION static void fill_##suffix(T *x, const uint8_t *mask, int64_t step, T fill,     \
-                                              int64_t n)                                           \
-    {                                                                                              \
-        WF_NO_OVERLAP                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = mask[i * step] ? fill : x[i];                                                   \
-    }                                                                                              \
-    WF_MULTIVERSION static void sum_##suffix(T *x, const T *mask, int64_t step, int64_t n)         \
-    {                                                                                              \
-        WF_NO_OVERLAP                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] += mask[i * step];                                                                \
-    }                                                                                              \
-    /* ds = p (dp - dot) scale, in dp's place. */                                                  \
-    WF_MULTIVERSION static void slope_##suffix(const T *p, T *dp, T dot, T scale, int64_t n)       \
-    {                                                                                              \
-        WF_NO_OVERLAP                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            dp[i] = p[i] * (dp[i] - dot) * scale;                                                  \
-    }                                                                                              \
-    static void probabilities_##suffix(const job *j, const block *b)                               \
-    {                                                                                              \
-        for (int64_t r = 0; r < b->rows; r++) {                                                    \
-            T *x = (T *)b->scores + r * b->columns;                                                \
-                                                                                                   \
-            multiply_##suffix(x, (T)j->p->scale, b->columns);                                      \
-            if (j->p->mask.n) {                                                                    \
-                place m = mask_row(j->p, b->head, b->row + r);                                     \
-                                                                                                   \
-                if (j->p->sums)                                                                    \
-                    sum_##suffix(x, (const T *)j->in[3]->data + m.at, m.step, b->columns);         \
-                else                                                                               \
-                    fill_##suffix(x, (const uint8_t *)j->in[3]->data + m.at, m.step,               \
-                                  (T)j->p->fill, b->columns);                                      \
-            }                                                                                      \
-            multiply_##suffix(x, 1 / exp_sum_##suffix(x, top_##suffix(x, b->columns), b->columns), \
-                              b->columns);                                                         \
-        }                                                                                          \
-    }                                                                                              \
-    static void slopes_##suffix(const job *j, const block *b, void *dp)                            \
-    {                                                                                              \
-        for (int64_t r = 0; r < b->rows; r++) {                                                    \
-            const T *p = (const T *)b->scores + r * b->columns;                                    \
-            T *ds = (T *)dp + r * b->columns;                                                      \
-                                                                                                   \
-            slope_##suffix(p, ds, dot_##suffix(p, ds, b->columns), (T)j->p->scale, b->columns);    \
-            if (j->p->mask.n && !j->p->sums) {                                                     \
-                place m = mask_row(j->p, b->head, b->row + r);                                     \
-                                                                                                   \
-                fill_##suffix(ds, (const uint8_t *)j->in[3]->data + m.at, m.step, 0, b->columns);  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
 /* Where a row of the mask lies. */
 typedef struct place {
     int64_t at, step;
@@ -183,8 +75,15 @@ static place mask_row(const plan *p, int64_t head, int64_t row)
     return m;
 }
 
-ROW_LOOPS(float, f32, wf_exp_f32)
-ROW_LOOPS(double, f64, exp)
+#define T float
+#define SUFFIX f32
+#define EXP wf_exp_f32
+#include "common/kernels/cpu/nn/dot_attention_template.h"
+
+#define T double
+#define SUFFIX f64
+#define EXP exp
+#include "common/kernels/cpu/nn/dot_attention_template.h"
 
 /* The product of a stage for `rows` rows of q and `columns` of their scores: c = a' b' (+ c). */
 static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int64_t columns)

@@ -184,71 +184,13 @@ typedef struct job {
     void *y, *dx, *dgrid; /* the last two may be NULL */
 } job;
 
-#define SAMPLE(T)                                                                                  \
-    static void elements_##T(const job *j, int64_t point, elements *e)                             \
-    {                                                                                              \
-        const T *grid = (const T *)j->grid + point * j->s.rank;                                    \
-        double place[AXES] = {0};                                                                  \
-                                                                                                   \
-        for (uint32_t i = 0; i < j->s.rank; i++)                                                   \
-            place[i] = (double)grid[i];                                                            \
-        find_elements(&j->s, place, e);                                                            \
-    }                                                                                              \
-    static void sample_##T(void *arg, int64_t begin, int64_t end)                                  \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-        const sampling *s = &j->s;                                                                 \
-        elements e;                                                                                \
-                                                                                                   \
-        for (int64_t p = begin; p < end; p++) {                                                    \
-            int64_t n = p / s->points * s->channels;                                               \
-                                                                                                   \
-            elements_##T(j, p, &e);                                                                \
-            for (int64_t c = n; c < n + s->channels; c++) {                                        \
-                const T *x = (const T *)j->x + c * s->image;                                       \
-                double sum = 0;                                                                    \
-                                                                                                   \
-                for (uint32_t k = 0; k < e.n; k++)                                                 \
-                    sum += e.weight[k] * (double)x[e.at[k]];                                       \
-                ((T *)j->y)[c * s->points + p % s->points] = (T)sum;                               \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static void grad_##T(const job *j, int64_t p, double dgrid[AXES])                              \
-    {                                                                                              \
-        const sampling *s = &j->s;                                                                 \
-        int64_t n = p / s->points * s->channels;                                                   \
-        elements e;                                                                                \
-                                                                                                   \
-        elements_##T(j, p, &e);                                                                    \
-        for (int64_t c = n; c < n + s->channels; c++) {                                            \
-            const T *x = (const T *)j->x + c * s->image;                                           \
-            T *dx = j->dx ? (T *)j->dx + c * s->image : NULL;                                      \
-            double dy = (double)((const T *)j->dy)[c * s->points + p % s->points];                 \
-                                                                                                   \
-            for (uint32_t k = 0; k < e.n; k++) {                                                   \
-                if (dx)                                                                            \
-                    dx[e.at[k]] += (T)(dy * e.weight[k]);                                          \
-                for (uint32_t i = 0; i < s->rank; i++)                                             \
-                    dgrid[i] += dy * e.slope[i][k] * (double)x[e.at[k]];                           \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    /* By image: what one adds to, no other does. */                                               \
-    static void grads_##T(void *arg, int64_t begin, int64_t end)                                   \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-                                                                                                   \
-        for (int64_t p = begin * j->s.points; p < end * j->s.points; p++) {                        \
-            double dgrid[AXES] = {0};                                                              \
-                                                                                                   \
-            grad_##T(j, p, dgrid);                                                                 \
-            for (uint32_t i = 0; i < j->s.rank && j->dgrid; i++)                                   \
-                ((T *)j->dgrid)[p * j->s.rank + i] = (T)dgrid[j->s.rank - 1 - i];                  \
-        }                                                                                          \
-    }
-SAMPLE(float)
-SAMPLE(double)
+#define T float
+#define SUFFIX float
+#include "common/kernels/cpu/nn/grid_sample_template.h"
+
+#define T double
+#define SUFFIX double
+#include "common/kernels/cpu/nn/grid_sample_template.h"
 
 static wf_status grid_sample(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                              wf_err *err)

@@ -353,54 +353,13 @@ typedef struct job {
     size_t size;
 } job;
 
-#define PASS(T)                                                                                    \
-    WF_MULTIVERSION static void axpy_##T(T w, const T *x, T *y, int64_t n)                         \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] += w * x[i];                                                                      \
-    }                                                                                              \
-    static void weigh_##T(void *arg, int64_t begin, int64_t end)                                   \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-        const pass *p = j->p;                                                                      \
-                                                                                                   \
-        for (int64_t r = begin; r < end; r++) {                                                    \
-            int64_t o = r % p->out;                                                                \
-            T *y = (T *)(void *)j->to + r * p->inner;                                              \
-                                                                                                   \
-            memset(y, 0, (size_t)p->inner * sizeof(T));                                            \
-            for (uint32_t k = 0; k < p->taps; k++)                                                 \
-                axpy_##T((T)p->weight[o * p->taps + k],                                            \
-                         (const T *)(const void *)j->from +                                        \
-                             (r / p->out * p->in + p->from[o * p->taps + k]) * p->inner,           \
-                         y, p->inner);                                                             \
-        }                                                                                          \
-    }                                                                                              \
-    static void weigh_back_##T(void *arg, int64_t begin, int64_t end)                              \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-        const pass *p = j->p;                                                                      \
-                                                                                                   \
-        for (int64_t r = begin; r < end; r++) {                                                    \
-            T *x = (T *)(void *)j->to + r * p->in * p->inner;                                      \
-                                                                                                   \
-            memset(x, 0, (size_t)(p->in * p->inner) * sizeof(T));                                  \
-            for (int64_t o = 0; o < p->out; o++)                                                   \
-                for (uint32_t k = 0; k < p->taps; k++)                                             \
-                    axpy_##T((T)p->weight[o * p->taps + k],                                        \
-                             (const T *)(const void *)j->from + (r * p->out + o) * p->inner,       \
-                             x + p->from[o * p->taps + k] * p->inner, p->inner);                   \
-        }                                                                                          \
-    }                                                                                              \
-    /* Puts value where any axis lies outside: along this pass's axis. */                          \
-    static void outside_##T(const pass *p, double value, T *y)                                     \
-    {                                                                                              \
-        for (int64_t r = 0; r < p->outer * p->out; r++)                                            \
-            for (int64_t i = 0; p->outside[r % p->out] && i < p->inner; i++)                       \
-                y[r * p->inner + i] = (T)value;                                                    \
-    }
-PASS(float)
-PASS(double)
+#define T float
+#define SUFFIX float
+#include "common/kernels/cpu/nn/resize_template.h"
+
+#define T double
+#define SUFFIX double
+#include "common/kernels/cpu/nn/resize_template.h"
 
 static void move(void *arg, int64_t begin, int64_t end)
 {

@@ -59,98 +59,15 @@ static int64_t plane(const job *j, int64_t n, int64_t c)
     return (n * j->channels + c) * j->inner;
 }
 
-#define CHANNELS(T, suffix, F64)                                                                   \
-    /* Mean and variance of channels [c0, c1), at most TOGETHER. */                                \
-    static void batch_moments_##suffix(const job *j, int64_t c0, int64_t c1, double mean[],        \
-                                       double var[])                                               \
-    {                                                                                              \
-        double count = (double)(j->batch * j->inner), sums[TOGETHER][2] = {{0}};                   \
-        const T *x = j->x;                                                                         \
-                                                                                                   \
-        for (int64_t n = 0; n < j->batch; n++)                                                     \
-            for (int64_t c = c0; c < c1; c++)                                                      \
-                wf_moments_##suffix(x + plane(j, n, c), j->inner ? x[plane(j, 0, c)] : 0,          \
-                                    j->inner, sums[c - c0]);                                       \
-        for (int64_t c = c0; c < c1; c++) {                                                        \
-            double d = sums[c - c0][0] / count, v = sums[c - c0][1] / count - d * d;               \
-                                                                                                   \
-            mean[c - c0] = (double)(count > 0 ? x[plane(j, 0, c)] : 0) + d;                        \
-            var[c - c0] = v < 0 ? 0 : v; /* by rounding; NaN stays */                              \
-        }                                                                                          \
-    }                                                                                              \
-    static void given_##suffix(const job *j, int64_t c0, int64_t c1, double mean[], double var[])  \
-    {                                                                                              \
-        for (int64_t c = c0; c < c1; c++) {                                                        \
-            mean[c - c0] = number(j->mean, c, F64);                                                \
-            var[c - c0] = number(j->var, c, F64);                                                  \
-        }                                                                                          \
-    }                                                                                              \
-    static void forward_block_##suffix(const job *j, int64_t c0, int64_t c1)                       \
-    {                                                                                              \
-        double mean[TOGETHER], var[TOGETHER];                                                      \
-        T a[TOGETHER], b[TOGETHER];                                                                \
-                                                                                                   \
-        (j->training ? batch_moments_##suffix : given_##suffix)(j, c0, c1, mean, var);             \
-        for (int64_t c = c0; c < c1; c++) {                                                        \
-            double slope = number(j->scale, c, F64) / sqrt(var[c - c0] + j->epsilon);              \
-                                                                                                   \
-            if (j->training) {                                                                     \
-                put(j->means, c, moved(j, j->mean, c, mean[c - c0], F64), F64);                    \
-                put(j->vars, c, moved(j, j->var, c, var[c - c0], F64), F64);                       \
-            }                                                                                      \
-            a[c - c0] = (T)slope;                                                                  \
-            b[c - c0] = (T)(number(j->bias, c, F64) - mean[c - c0] * slope);                       \
-        }                                                                                          \
-        for (int64_t n = 0; j->y && n < j->batch; n++)                                             \
-            for (int64_t c = c0; c < c1; c++)                                                      \
-                wf_affine_##suffix((const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],         \
-                                   (T *)j->y + plane(j, n, c), j->inner);                          \
-    }                                                                                              \
-    static void backward_block_##suffix(const job *j, int64_t c0, int64_t c1)                      \
-    {                                                                                              \
-        double count = (double)(j->batch * j->inner), mean[TOGETHER], var[TOGETHER];               \
-        double sums[TOGETHER][2] = {{0}};                                                          \
-        T a[TOGETHER], b[TOGETHER], shift[TOGETHER];                                               \
-                                                                                                   \
-        (j->mean ? given_##suffix : batch_moments_##suffix)(j, c0, c1, mean, var);                 \
-        for (int64_t n = 0; n < j->batch; n++)                                                     \
-            for (int64_t c = c0; c < c1; c++)                                                      \
-                wf_grad_sums_##suffix((const T *)j->dy + plane(j, n, c),                           \
-                                      (const T *)j->x + plane(j, n, c), (T)mean[c - c0], j->inner, \
-                                      sums[c - c0]);                                               \
-        for (int64_t c = c0; c < c1; c++) {                                                        \
-            double *s = sums[c - c0], inv = 1 / sqrt(var[c - c0] + j->epsilon);                    \
-            double slope = number(j->scale, c, F64) * inv;                                         \
-            double back = j->training ? -slope * inv * inv * s[1] / count : 0;                     \
-                                                                                                   \
-            put(j->dscale, c, s[1] * inv, F64);                                                    \
-            put(j->dbias, c, s[0], F64);                                                           \
-            a[c - c0] = (T)slope;                                                                  \
-            b[c - c0] = (T)back;                                                                   \
-            shift[c - c0] = (T)(j->training ? -slope * s[0] / count - back * mean[c - c0] : 0);    \
-        }                                                                                          \
-        for (int64_t n = 0; j->y && n < j->batch; n++)                                             \
-            for (int64_t c = c0; c < c1; c++)                                                      \
-                wf_blend_##suffix((const T *)j->dy + plane(j, n, c),                               \
-                                  (const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],          \
-                                  shift[c - c0], (T *)j->y + plane(j, n, c), j->inner);            \
-    }                                                                                              \
-    static void forward_##suffix(void *arg, int64_t begin, int64_t end)                            \
-    {                                                                                              \
-        int64_t some = channels_at_once(arg);                                                      \
-                                                                                                   \
-        for (int64_t c = begin; c < end; c += some)                                                \
-            forward_block_##suffix(arg, c, WF_MIN(c + some, end));                                 \
-    }                                                                                              \
-    static void backward_##suffix(void *arg, int64_t begin, int64_t end)                           \
-    {                                                                                              \
-        int64_t some = channels_at_once(arg);                                                      \
-                                                                                                   \
-        for (int64_t c = begin; c < end; c += some)                                                \
-            backward_block_##suffix(arg, c, WF_MIN(c + some, end));                                \
-    }
-CHANNELS(float, f32, false)
-CHANNELS(double, f64, true)
+#define T float
+#define SUFFIX f32
+#define IS_F64 false
+#include "common/kernels/cpu/norm/batch_norm_template.h"
+
+#define T double
+#define SUFFIX f64
+#define IS_F64 true
+#include "common/kernels/cpu/norm/batch_norm_template.h"
 
 /* Every channel's tensor has one element a channel. */
 static wf_status check(const wf_tensor *x, const wf_tensor *const in[], uint32_t from, uint32_t to,

@@ -14,71 +14,15 @@ typedef struct job {
     void *s, *t, *out; /* s: powers of the sums; t: dy x s^(-beta - 1); [batch channels inner] */
 } job;
 
-#define LRN(T, suffix, power)                                                                      \
-    static T sum_at_##suffix(const job *j, const T *image, int64_t c, int64_t i)                   \
-    {                                                                                              \
-        int64_t from = WF_MAX(c - (j->size - 1) / 2, (int64_t)0);                                  \
-        int64_t to = WF_MIN(c + j->size / 2 + 1, j->channels);                                     \
-        T sum = 0;                                                                                 \
-                                                                                                   \
-        for (int64_t k = from; k < to; k++)                                                        \
-            sum += image[k * j->inner + i] * image[k * j->inner + i];                              \
-        return (T)j->bias + (T)(j->alpha / (double)j->size) * sum;                                 \
-    }                                                                                              \
-    static void forward_##suffix(void *arg, int64_t begin, int64_t end)                            \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-                                                                                                   \
-        for (int64_t p = begin; p < end; p++) {                                                    \
-            int64_t c = p % j->channels;                                                           \
-            const T *image = (const T *)j->x + (p - c) * j->inner;                                 \
-                                                                                                   \
-            for (int64_t i = 0; i < j->inner; i++)                                                 \
-                ((T *)j->out)[p * j->inner + i] =                                                  \
-                    image[c * j->inner + i] * power(sum_at_##suffix(j, image, c, i), (T)-j->beta); \
-        }                                                                                          \
-    }                                                                                              \
-    static void first_##suffix(void *arg, int64_t begin, int64_t end)                              \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-                                                                                                   \
-        for (int64_t p = begin; p < end; p++) {                                                    \
-            int64_t c = p % j->channels;                                                           \
-            const T *image = (const T *)j->x + (p - c) * j->inner;                                 \
-                                                                                                   \
-            for (int64_t i = 0; i < j->inner; i++) {                                               \
-                int64_t at = p * j->inner + i;                                                     \
-                T s = sum_at_##suffix(j, image, c, i), y = power(s, (T)-j->beta);                  \
-                                                                                                   \
-                ((T *)j->s)[at] = y;                                                               \
-                ((T *)j->t)[at] = ((const T *)j->dy)[at] * ((const T *)j->x)[at] * y / s;          \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    /* Channel c lies in the windows of those from c - size / 2 on. */                             \
-    static void second_##suffix(void *arg, int64_t begin, int64_t end)                             \
-    {                                                                                              \
-        const job *j = arg;                                                                        \
-        T factor = (T)(2 * j->alpha * j->beta / (double)j->size);                                  \
-                                                                                                   \
-        for (int64_t p = begin; p < end; p++) {                                                    \
-            int64_t c = p % j->channels, from = WF_MAX(c - j->size / 2, (int64_t)0);               \
-            int64_t to = WF_MIN(c + (j->size - 1) / 2 + 1, j->channels);                           \
-            const T *t = (const T *)j->t + (p - c) * j->inner;                                     \
-                                                                                                   \
-            for (int64_t i = 0; i < j->inner; i++) {                                               \
-                int64_t at = p * j->inner + i;                                                     \
-                T sum = 0;                                                                         \
-                                                                                                   \
-                for (int64_t k = from; k < to; k++)                                                \
-                    sum += t[k * j->inner + i];                                                    \
-                ((T *)j->out)[at] = ((const T *)j->dy)[at] * ((const T *)j->s)[at] -               \
-                                    factor * ((const T *)j->x)[at] * sum;                          \
-            }                                                                                      \
-        }                                                                                          \
-    }
-LRN(float, f32, powf)
-LRN(double, f64, pow)
+#define T float
+#define SUFFIX f32
+#define POWER powf
+#include "common/kernels/cpu/norm/lrn_template.h"
+
+#define T double
+#define SUFFIX f64
+#define POWER pow
+#include "common/kernels/cpu/norm/lrn_template.h"
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
