@@ -117,6 +117,13 @@ static void print_page(void)
         WF_OPSET_OLDEST, WF_OPSET_NEWEST);
     while ((op = next_op(&at, &of_expansions)))
         print_row(op);
+    printf(
+        "\n## weft's own\n\nOperations of the domain ai.weft, which ONNX does not define: inputs, "
+        "outputs, attributes with their defaults,\nand what they compute. What stands in brackets "
+        "may be absent.\n\n");
+    for (size_t i = 0; (op = wf_op_at(i)); i++)
+        if (op->means)
+            printf("- **%s** %s.\n", op->name, op->means);
 }
 
 static json_t *json_of(const wf_op *op)

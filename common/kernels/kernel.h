@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/kernel.h - the front door of common/kernels: what computes an operation.
  *
- * One const row per operation, device and set of dtypes, in common/kernels/cpu/NAME.c; the table is
- * made from the list in common/kernels/cpu/meson.build. `prepare` runs once per shape: it chooses a
+ * One const row per operation, device and set of dtypes, in the file that is called as the
+ * operation's under common/graph/ops; the table is made from the list in
+ * common/kernels/cpu/meson.build. `prepare` runs once per shape: it chooses a
  * way, keeps what it worked out in memory of the plan, and says how much workspace `run` needs.
  * `run` allocates nothing.
  *

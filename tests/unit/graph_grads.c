@@ -196,6 +196,7 @@ static void every_operation_is_found_by_name(void **state)
         const wf_op *op = wf_op_at(n);
 
         assert_ptr_equal(wf_op_find(op->domain, op->name), op);
+        assert_int_equal(op->means != NULL, strcmp(op->domain, WF_DOMAIN_WEFT) == 0);
         assert_non_null(op->infer);
         assert_true(op->n_in_min <= op->n_in_max && op->n_out_min <= op->n_out_max);
         if (n)

@@ -19,9 +19,10 @@ static wf_status grad_relu(wf_grads *g, const wf_node *n, wf_err *err)
 const wf_op wf_op_relu =
     WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Relu", 14, 1, wf_infer_like_float, .grad = grad_relu);
 
-/* Ai.weft ReluGrad: dx = y > 0 ? dy : 0. */
+/* ai.weft ReluGrad: dx = y > 0 ? dy : 0. */
 
-const wf_op wf_op_relu_grad = WF_ELEMENTWISE(WF_DOMAIN_WEFT, "ReluGrad", 1, 2, wf_infer_grad_like);
+const wf_op wf_op_relu_grad = WF_ELEMENTWISE(WF_DOMAIN_WEFT, "ReluGrad", 1, 2, wf_infer_grad_like,
+                                             .means = "(dy, y) -> dx; y is the forward output");
 
 /* Sigmoid: y = 1 / (1 + e^-x). */
 
@@ -37,10 +38,11 @@ static wf_status grad_sigmoid(wf_grads *g, const wf_node *n, wf_err *err)
 const wf_op wf_op_sigmoid =
     WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Sigmoid", 13, 1, wf_infer_like_float, .grad = grad_sigmoid);
 
-/* Ai.weft SigmoidGrad: dx = dy y (1 - y). */
+/* ai.weft SigmoidGrad: dx = dy y (1 - y). */
 
 const wf_op wf_op_sigmoid_grad =
-    WF_ELEMENTWISE(WF_DOMAIN_WEFT, "SigmoidGrad", 1, 2, wf_infer_grad_like);
+    WF_ELEMENTWISE(WF_DOMAIN_WEFT, "SigmoidGrad", 1, 2, wf_infer_grad_like,
+                   .means = "(dy, y) -> dx; y is the forward output");
 
 /* Tanh: hyperbolic tangent. */
 
@@ -56,6 +58,7 @@ static wf_status grad_tanh(wf_grads *g, const wf_node *n, wf_err *err)
 const wf_op wf_op_tanh =
     WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Tanh", 13, 1, wf_infer_like_float, .grad = grad_tanh);
 
-/* Ai.weft TanhGrad: dx = dy (1 - y^2). */
+/* ai.weft TanhGrad: dx = dy (1 - y^2). */
 
-const wf_op wf_op_tanh_grad = WF_ELEMENTWISE(WF_DOMAIN_WEFT, "TanhGrad", 1, 2, wf_infer_grad_like);
+const wf_op wf_op_tanh_grad = WF_ELEMENTWISE(WF_DOMAIN_WEFT, "TanhGrad", 1, 2, wf_infer_grad_like,
+                                             .means = "(dy, y) -> dx; y is the forward output");

@@ -109,6 +109,9 @@ const wf_op wf_op_chain = {
     .name = "Chain",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(x1, ... xn) -> y; attrs steps: names of elementwise operations, args: "
+             "two operands for each, an input, or n + i for the result of step i, or "
+             "-1 for none (common/graph/chain.h)",
     .n_in_min = 1,
     .n_in_max = WF_CHAIN_INPUTS,
     .n_out_min = 1,

@@ -61,8 +61,9 @@ static const wf_attr_row bias_lambd[] = {
 #define CURVE_BY(id, name, since, attrs_, infer, infer_grad)                                       \
     const wf_op wf_op_##id = WF_ELEMENTWISE(WF_DOMAIN_ONNX, name, since, 1, infer,                 \
                                             .attrs = attrs_, .grad = grad_curves);                 \
-    const wf_op wf_op_##id##_grad =                                                                \
-        WF_ELEMENTWISE(WF_DOMAIN_WEFT, name "Grad", 1, 2, infer_grad, .attrs = attrs_);
+    const wf_op wf_op_##id##_grad = WF_ELEMENTWISE(                                                \
+        WF_DOMAIN_WEFT, name "Grad", 1, 2, infer_grad, .attrs = attrs_,                            \
+        .means = "(dy, x) -> dx; x is the forward input, attributes are the forward operation's");
 #define CURVE(id, name, since, attrs)                                                              \
     CURVE_BY(id, name, since, attrs, wf_infer_like_float, wf_infer_grad_like)
 

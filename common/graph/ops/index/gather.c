@@ -77,7 +77,7 @@ const wf_op wf_op_gather = {
     .grad = grad,
 };
 
-/* Ai.weft GatherGrad: dy's slices added at the places that ids name, in zeros of the shape of
+/* ai.weft GatherGrad: dy's slices added at the places that ids name, in zeros of the shape of
  * data. */
 
 static wf_status infer_gather_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -95,6 +95,8 @@ const wf_op wf_op_gather_grad = {
     .name = "GatherGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, ids, data) -> as data; attr axis = 0; adds up where ids repeat; "
+             "negative ids count from the end; of data only the shape is read",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

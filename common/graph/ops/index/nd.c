@@ -71,7 +71,7 @@ const wf_op wf_op_gather_nd = {
     .grad = grad_gather_nd,
 };
 
-/* Ai.weft GatherNDGrad: dy added up where GatherND took from, in zeros of the shape of data. */
+/* ai.weft GatherNDGrad: dy added up where GatherND took from, in zeros of the shape of data. */
 
 static wf_status infer_gather_nd_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -88,6 +88,8 @@ const wf_op wf_op_gather_nd_grad = {
     .name = "GatherNDGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, ids, data) -> as data; attr batch_dims = 0; zeros, and dy added "
+             "where GatherND took from; of data only the shape is read",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

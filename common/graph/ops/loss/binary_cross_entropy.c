@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Ai.weft SigmoidCrossEntropy: binary cross-entropy from logits x and labels z in [0, 1]: max(x,
+/* ai.weft SigmoidCrossEntropy: binary cross-entropy from logits x and labels z in [0, 1]: max(x,
  * 0) - x z + log(1 + exp(-|x|)), which neither overflows nor takes log 0. */
 
 static wf_status infer_sigmoid_cross_entropy(wf_graph *g, wf_node *n, wf_err *err)
@@ -55,6 +55,9 @@ const wf_op wf_op_sigmoid_cross_entropy = {
     .name = "SigmoidCrossEntropy",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(logits, labels) -> loss; attr reduction = \"mean\", \"sum\" or "
+             "\"none\"; labels broadcast to logits; max(x, 0) - x z + log(1 + "
+             "exp(-abs(x)))",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,
@@ -66,7 +69,7 @@ const wf_op wf_op_sigmoid_cross_entropy = {
     .grad = grad,
 };
 
-/* Ai.weft SigmoidCrossEntropyGrad: dx = (sigmoid(x) - z) dloss, divided by the number of logits
+/* ai.weft SigmoidCrossEntropyGrad: dx = (sigmoid(x) - z) dloss, divided by the number of logits
  * for "mean". */
 
 static wf_status infer_sigmoid_cross_entropy_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -84,6 +87,8 @@ const wf_op wf_op_sigmoid_cross_entropy_grad = {
     .name = "SigmoidCrossEntropyGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dloss, logits, labels) -> dlogits; attr reduction = \"mean\"; "
+             "(sigmoid(x) - z) dloss, divided by the number of logits for \"mean\"",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

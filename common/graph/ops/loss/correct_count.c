@@ -36,6 +36,11 @@ const wf_op wf_op_correct_count = {
     .name = "CorrectCount",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(scores, labels) -> int64 []; scores [n, classes], labels [n]: rows "
+             "whose largest score, the first of equals, is the label's; with attr k, "
+             "rows in which fewer than k scores are above the label's; with attr "
+             "threshold, scores [n] or [n, 1]: rows where (score > threshold) equals "
+             "(label > 0.5)",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

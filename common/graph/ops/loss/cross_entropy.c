@@ -53,13 +53,16 @@ const wf_op wf_op_softmax_cross_entropy_loss = {
     .grad = grad_softmax_cross_entropy_loss,
 };
 
-/* Ai.weft SoftmaxCrossEntropyGrad: dscores = (exp(log_prob) - onehot(labels)) dloss w[label] / sum
+/* ai.weft SoftmaxCrossEntropyGrad: dscores = (exp(log_prob) - onehot(labels)) dloss w[label] / sum
  * of w over the batch ("mean"), and 0 where labels are ignored. */
 
 const wf_op wf_op_softmax_cross_entropy_grad = {
     .name = "SoftmaxCrossEntropyGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dloss, log_prob, labels, (weights)) -> dscores, as log_prob; attrs "
+             "ignore_index (none when absent), reduction = \"mean\"; dloss is a "
+             "scalar, or as labels for \"none\"",
     .n_in_min = 3,
     .n_in_max = 4,
     .n_out_min = 1,
@@ -104,13 +107,15 @@ const wf_op wf_op_negative_log_likelihood_loss = {
     .grad = grad_negative_log_likelihood_loss,
 };
 
-/* Ai.weft NegativeLogLikelihoodLossGrad: -dloss w[label] / sum of w over the batch ("mean") at
+/* ai.weft NegativeLogLikelihoodLossGrad: -dloss w[label] / sum of w over the batch ("mean") at
  * each label, and 0 elsewhere. */
 
 const wf_op wf_op_negative_log_likelihood_loss_grad = {
     .name = "NegativeLogLikelihoodLossGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dloss, input, labels, (weights)) -> dinput; attrs ignore_index (none "
+             "when absent), reduction = \"mean\"; of input only the shape is read",
     .n_in_min = 3,
     .n_in_max = 4,
     .n_out_min = 1,

@@ -80,7 +80,7 @@ const wf_op wf_op_conv = {
     .grad = grad,
 };
 
-/* Ai.weft ConvDataGrad(dy, W, X): Conv's gradient with respect to X, of which only the shape is
+/* ai.weft ConvDataGrad(dy, W, X): Conv's gradient with respect to X, of which only the shape is
  * read. */
 
 static wf_status infer_conv_data_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -96,6 +96,7 @@ const wf_op wf_op_conv_data_grad = {
     .name = "ConvDataGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, W, X) -> dX; Conv's attrs; of X only the shape is read",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,
@@ -105,7 +106,7 @@ const wf_op wf_op_conv_data_grad = {
     .infer = infer_conv_data_grad,
 };
 
-/* Ai.weft ConvWeightGrad(dy, X, W): Conv's gradient with respect to W, of which only the shape is
+/* ai.weft ConvWeightGrad(dy, X, W): Conv's gradient with respect to W, of which only the shape is
  * read. */
 
 static wf_status infer_conv_weight_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -121,6 +122,7 @@ const wf_op wf_op_conv_weight_grad = {
     .name = "ConvWeightGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, X, W) -> dW; Conv's attrs; of W only the shape is read",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

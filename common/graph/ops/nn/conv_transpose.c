@@ -100,7 +100,7 @@ const wf_op wf_op_conv_transpose = {
     .grad = grad,
 };
 
-/* Ai.weft ConvTransposeDataGrad(dy, W, X): ConvTranspose's gradient with respect to X, of which
+/* ai.weft ConvTransposeDataGrad(dy, W, X): ConvTranspose's gradient with respect to X, of which
  * only the shape is read. */
 
 static wf_status infer_conv_transpose_data_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -116,6 +116,7 @@ const wf_op wf_op_conv_transpose_data_grad = {
     .name = "ConvTransposeDataGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, W, X) -> dX; ConvTranspose's attrs; of X only the shape is read",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,
@@ -125,7 +126,7 @@ const wf_op wf_op_conv_transpose_data_grad = {
     .infer = infer_conv_transpose_data_grad,
 };
 
-/* Ai.weft ConvTransposeWeightGrad(dy, X, W): ConvTranspose's gradient with respect to W, of which
+/* ai.weft ConvTransposeWeightGrad(dy, X, W): ConvTranspose's gradient with respect to W, of which
  * only the shape is read. */
 
 static wf_status infer_conv_transpose_weight_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -141,6 +142,7 @@ const wf_op wf_op_conv_transpose_weight_grad = {
     .name = "ConvTransposeWeightGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, X, W) -> dW; ConvTranspose's attrs; of W only the shape is read",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

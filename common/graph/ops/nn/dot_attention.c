@@ -99,6 +99,11 @@ const wf_op wf_op_dot_attention = {
     .name = "DotAttention",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0; "
+             "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
+             "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
+             "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
+             "are added",
     .n_in_min = 3,
     .n_in_max = 4,
     .n_out_min = 1,
@@ -114,6 +119,7 @@ const wf_op wf_op_dot_attention_grad = {
     .name = "DotAttentionGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, q, k, v, (mask)) -> dq, dk, dv; DotAttention's attrs",
     .n_in_min = 4,
     .n_in_max = 5,
     .n_out_min = 3,

@@ -108,7 +108,7 @@ const wf_op wf_op_gemm = {
     .grad = grad,
 };
 
-/* Ai.weft Linear(x, W, (bias)): activation(x W + bias) over the last axis of an x of any rank. The
+/* ai.weft Linear(x, W, (bias)): activation(x W + bias) over the last axis of an x of any rank. The
  * compiler makes it of MatMul or Gemm and what follows, once gradients are built; so it needs none
  * of its own. */
 
@@ -166,6 +166,8 @@ const wf_op wf_op_linear = {
     .name = "Linear",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(x, W, (bias)) -> y; attrs activation = \"\" or \"Relu\", transB = 0; "
+             "activation(x W + bias), W a matrix, bias a row",
     .n_in_min = 2,
     .n_in_max = 3,
     .n_out_min = 1,

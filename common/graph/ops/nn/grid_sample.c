@@ -102,7 +102,7 @@ const wf_op wf_op_grid_sample = {
     .grad = grad,
 };
 
-/* Ai.weft GridSampleGrad: d loss / d X and d loss / d grid of GridSample with the same attributes.
+/* ai.weft GridSampleGrad: d loss / d X and d loss / d grid of GridSample with the same attributes.
  */
 
 static wf_status infer_grid_sample_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -126,6 +126,8 @@ const wf_op wf_op_grid_sample_grad = {
     .name = "GridSampleGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, grid) -> dx, (dgrid); attrs mode, padding_mode, align_corners; "
+             "the gradient of GridSample by both",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

@@ -139,7 +139,7 @@ const wf_op wf_op_matmul = {
     .grad = grad,
 };
 
-/* Ai.weft Product(a, b): MatMul that reads a, b or both with their last two axes exchanged. The
+/* ai.weft Product(a, b): MatMul that reads a, b or both with their last two axes exchanged. The
  * compiler makes it of MatMul and Transpose, once gradients are built; so it needs none of its
  * own. */
 
@@ -197,6 +197,8 @@ const wf_op wf_op_product = {
     .name = "Product",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(a, b) -> y; attrs transA = 0, transB = 0; MatMul of matrices, with "
+             "their last two axes exchanged",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

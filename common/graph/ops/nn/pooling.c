@@ -96,7 +96,7 @@ const wf_op wf_op_max_pool = {
     .grad = grad,
 };
 
-/* Ai.weft MaxPoolGrad(dy, x, y): dy goes to the first element of each window that equals y.
+/* ai.weft MaxPoolGrad(dy, x, y): dy goes to the first element of each window that equals y.
  * Without kernel_shape it is GlobalMaxPool's. */
 
 static const wf_attr_row max_pool_grad_attrs[] = {
@@ -109,6 +109,9 @@ const wf_op wf_op_max_pool_grad = {
     .name = "MaxPoolGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, y) -> dx; MaxPool's attrs; without kernel_shape the window is "
+             "the whole of the input; dy goes to the first element of a window that "
+             "equals y",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,
@@ -118,7 +121,7 @@ const wf_op wf_op_max_pool_grad = {
     .infer = wf_infer_pool_grad,
 };
 
-/* Ai.weft AveragePoolGrad(dy, x): AveragePool's gradient; of x only the shape is read. Without
+/* ai.weft AveragePoolGrad(dy, x): AveragePool's gradient; of x only the shape is read. Without
  * kernel_shape it is GlobalAveragePool's. */
 
 static const wf_attr_row average_pool_grad_attrs[] = {
@@ -131,6 +134,8 @@ const wf_op wf_op_average_pool_grad = {
     .name = "AveragePoolGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x) -> dx; AveragePool's attrs; without kernel_shape the window is "
+             "the whole of the input",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,
@@ -140,7 +145,7 @@ const wf_op wf_op_average_pool_grad = {
     .infer = wf_infer_pool_grad,
 };
 
-/* Ai.weft LpPoolGrad(dy, x, y): LpPool's gradient. */
+/* ai.weft LpPoolGrad(dy, x, y): LpPool's gradient. */
 
 static const wf_attr_row lp_pool_grad_attrs[] = {
     {"auto_pad", WF_ATTR_STRING, false}, {"ceil_mode", WF_ATTR_INT, false},
@@ -152,6 +157,8 @@ const wf_op wf_op_lp_pool_grad = {
     .name = "LpPoolGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, y) -> dx; LpPool's attrs; without kernel_shape the window is the "
+             "whole of the input",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

@@ -224,7 +224,7 @@ const wf_op wf_op_resize = {
     .grad = grad,
 };
 
-/* Ai.weft ResizeGrad(dy, x, (roi), (scales), (sizes)): Resize's gradient; of x only the shape is
+/* ai.weft ResizeGrad(dy, x, (roi), (scales), (sizes)): Resize's gradient; of x only the shape is
  * read. */
 
 static wf_status infer_resize_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -245,6 +245,8 @@ const wf_op wf_op_resize_grad = {
     .name = "ResizeGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, (roi), (scales), (sizes)) -> dx; Resize's attrs; of x only the "
+             "shape is read",
     .n_in_min = 2,
     .n_in_max = 5,
     .n_out_min = 1,

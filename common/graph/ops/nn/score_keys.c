@@ -26,6 +26,10 @@ const wf_op wf_op_score_keys = {
     .name = "ScoreKeys",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(scores, labels) -> int64, as scores; for a histogram of scores by "
+             "class: 2 b + (label > 0.5), where b is the bin of the score's logit, or "
+             "of the score itself with attr logits = 1: the leading 24 bits of its "
+             "f32, in an order that ascends with the number",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

@@ -40,7 +40,7 @@ const wf_op wf_op_softmax = {
     .grad = grad_softmax,
 };
 
-/* Ai.weft SoftmaxGrad: dx = y (dy - sum(dy y)) along the axis. */
+/* ai.weft SoftmaxGrad: dx = y (dy - sum(dy y)) along the axis. */
 
 static const wf_attr_row softmax_grad_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
@@ -48,6 +48,7 @@ const wf_op wf_op_softmax_grad = {
     .name = "SoftmaxGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, y) -> dx; attr axis = -1; y is the forward output",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,
@@ -93,7 +94,7 @@ const wf_op wf_op_log_softmax = {
     .grad = grad_log_softmax,
 };
 
-/* Ai.weft LogSoftmaxGrad: dx = dy - exp(y) sum(dy) along the axis. */
+/* ai.weft LogSoftmaxGrad: dx = dy - exp(y) sum(dy) along the axis. */
 
 static const wf_attr_row log_softmax_grad_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
@@ -101,6 +102,7 @@ const wf_op wf_op_log_softmax_grad = {
     .name = "LogSoftmaxGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, y) -> dx; attr axis = -1; y is the forward output",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

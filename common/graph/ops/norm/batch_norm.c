@@ -67,7 +67,7 @@ const wf_op wf_op_batch_normalization = {
     .upgrade = upgrade,
 };
 
-/* Ai.weft BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, dscale, dbias. With
+/* ai.weft BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, dscale, dbias. With
  * training_mode 1 mean and var are the batch's, and worked out when they are absent. */
 
 static const wf_attr_row batch_normalization_grad_attrs[] = {
@@ -77,6 +77,9 @@ const wf_op wf_op_batch_normalization_grad = {
     .name = "BatchNormalizationGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, scale, (mean), (var)) -> dx, (dscale), (dbias); attrs epsilon, "
+             "training_mode = 0: by the given values; 1: by those of the batch, worked "
+             "out when they are absent",
     .n_in_min = 3,
     .n_in_max = 5,
     .n_out_min = 1,
@@ -86,7 +89,7 @@ const wf_op wf_op_batch_normalization_grad = {
     .infer = wf_infer_norm_grad,
 };
 
-/* Ai.weft BatchNormalizationTrain(x, scale, bias) -> y, mean, var: BatchNormalization by the
+/* ai.weft BatchNormalizationTrain(x, scale, bias) -> y, mean, var: BatchNormalization by the
  * batch's own mean and variance, which are given too; they carry no gradient. */
 
 static wf_status infer_batch_normalization_train(wf_graph *g, wf_node *n, wf_err *err)
@@ -118,6 +121,8 @@ const wf_op wf_op_batch_normalization_train = {
     .name = "BatchNormalizationTrain",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(x, scale, bias) -> y, (mean), (var); attr epsilon = 1e-5; by the "
+             "batch's own mean and (population) variance, which are given",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

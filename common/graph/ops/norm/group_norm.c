@@ -65,7 +65,7 @@ const wf_op wf_op_group_normalization = {
     .grad = grad_group_normalization,
 };
 
-/* Ai.weft GroupNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. Without num_groups each
+/* ai.weft GroupNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. Without num_groups each
  * channel is a group: InstanceNormalization's. */
 
 static const wf_attr_row group_normalization_grad_attrs[] = {
@@ -75,6 +75,8 @@ const wf_op wf_op_group_normalization_grad = {
     .name = "GroupNormalizationGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, scale) -> dx, (dscale), (dbias); attrs epsilon, num_groups (as "
+             "many as channels when absent)",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

@@ -60,7 +60,7 @@ const wf_op wf_op_layer_normalization = {
     .grad = grad_layer_normalization,
 };
 
-/* Ai.weft LayerNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. */
+/* ai.weft LayerNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. */
 
 static wf_status infer_layer_normalization_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -78,6 +78,7 @@ const wf_op wf_op_layer_normalization_grad = {
     .name = "LayerNormalizationGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, scale) -> dx, (dscale), (dbias); attrs axis = -1, epsilon = 1e-5",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,
@@ -133,7 +134,7 @@ const wf_op wf_op_rms_normalization = {
     .grad = grad_rms_normalization,
 };
 
-/* Ai.weft RMSNormalizationGrad(dy, x, scale) -> dx, dscale. */
+/* ai.weft RMSNormalizationGrad(dy, x, scale) -> dx, dscale. */
 
 static wf_status infer_rms_normalization_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -151,6 +152,7 @@ const wf_op wf_op_rms_normalization_grad = {
     .name = "RMSNormalizationGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, scale) -> dx, (dscale); attrs axis = -1, epsilon = 1e-5",
     .n_in_min = 3,
     .n_in_max = 3,
     .n_out_min = 1,

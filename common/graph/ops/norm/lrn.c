@@ -35,7 +35,7 @@ const wf_op wf_op_lrn = {
     .grad = grad,
 };
 
-/* Ai.weft LRNGrad(dy, x): LRN's gradient. */
+/* ai.weft LRNGrad(dy, x): LRN's gradient. */
 
 static const wf_attr_row lrn_grad_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
                                              {"beta", WF_ATTR_FLOAT, false},
@@ -47,6 +47,7 @@ const wf_op wf_op_lrn_grad = {
     .name = "LRNGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x) -> dx; LRN's attrs",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

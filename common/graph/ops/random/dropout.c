@@ -75,7 +75,7 @@ const wf_op wf_op_dropout = {
     .upgrade = upgrade,
 };
 
-/* Ai.weft DropoutGrad: dx = mask ? dy / (1 - ratio) : 0 in training mode, else dy. ratio is 0.5
+/* ai.weft DropoutGrad: dx = mask ? dy / (1 - ratio) : 0 in training mode, else dy. ratio is 0.5
  * when absent, as for Dropout. */
 
 static wf_status infer_dropout_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -91,6 +91,8 @@ const wf_op wf_op_dropout_grad = {
     .name = "DropoutGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, mask, (ratio), (training_mode)) -> dx; mask ? dy / (1 - ratio) : 0; "
+             "dy itself when training_mode is false or absent",
     .n_in_min = 2,
     .n_in_max = 4,
     .n_out_min = 1,

@@ -44,7 +44,7 @@ ROW(gru, "GRU", 3, 1, 6)
 ROW(lstm, "LSTM", 4, 2, 8)
 ROW(rnn, "RNN", 1, 1, 6)
 
-/* Ai.weft GRUKeep(X, W, R, ...) -> Y, Y_h, gates, resets: GRU that keeps its activations
+/* ai.weft GRUKeep(X, W, R, ...) -> Y, Y_h, gates, resets: GRU that keeps its activations
  * [directions, steps, batch, 3 hidden] and, [directions, steps, batch, hidden], what gate r makes
  * of the state before (linear_before_reset: what it multiplies) for GRUGrad. Zero behind the end
  * of a row. */
@@ -62,6 +62,9 @@ const wf_op wf_op_gru_keep = {
     .name = "GRUKeep",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(X, W, R, ...) -> Y, (Y_h), gates, resets; GRU that keeps for its "
+             "gradient what that would work out again: activations and what gate r "
+             "gives (linear_before_reset: takes), zero behind a row's end; no clip",
     .n_in_min = 3,
     .n_in_max = 6,
     .n_out_min = 0,
@@ -71,7 +74,7 @@ const wf_op wf_op_gru_keep = {
     .infer = infer_gru_keep,
 };
 
-/* Ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y, (gates), (resets)) -> dX, dW, dR, dB, dh0:
+/* ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y, (gates), (resets)) -> dX, dW, dR, dB, dh0:
  * backpropagation through time. All but X, W, R and Y may be absent; with gates and resets, which
  * GRUKeep gives, they are not worked out again. */
 
@@ -85,6 +88,8 @@ const wf_op wf_op_gru_grad = {
     .name = "GRUGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, "
+             "dW, dR, dB, dh0; GRU's attrs; any output may be left out",
     .n_in_min = 0,
     .n_in_max = 11,
     .n_out_min = 0,
@@ -94,7 +99,7 @@ const wf_op wf_op_gru_grad = {
     .infer = infer_gru_grad,
 };
 
-/* Ai.weft LSTMKeep(X, W, R, ...) -> Y, Y_h, Y_c, gates, cells: LSTM that keeps its activations
+/* ai.weft LSTMKeep(X, W, R, ...) -> Y, Y_h, Y_c, gates, cells: LSTM that keeps its activations
  * [directions, steps, batch, 4 hidden] and the cells after each step [directions, steps, batch,
  * hidden] for LSTMGrad. Zero behind the end of a row. */
 
@@ -111,6 +116,9 @@ const wf_op wf_op_lstm_keep = {
     .name = "LSTMKeep",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(X, W, R, ...) -> Y, (Y_h), (Y_c), gates, cells; LSTM that keeps for its "
+             "gradient what that would work out again: activations and cells, zero "
+             "behind a row's end; no clip",
     .n_in_min = 3,
     .n_in_max = 8,
     .n_out_min = 0,
@@ -120,7 +128,7 @@ const wf_op wf_op_lstm_keep = {
     .infer = infer_lstm_keep,
 };
 
-/* Ai.weft LSTMGrad(dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, (gates), (cells)) -> dX, dW,
+/* ai.weft LSTMGrad(dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, (gates), (cells)) -> dX, dW,
  * dR, dB, dh0, dc0, dP: backpropagation through time. All but X, W, R and Y may be absent; with
  * gates and cells, which LSTMKeep gives, they are not worked out again. */
 
@@ -134,6 +142,9 @@ const wf_op wf_op_lstm_grad = {
     .name = "LSTMGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, "
+             "(gates), (cells)) -> dX, dW, dR, dB, dh0, dc0, dP; LSTM's attrs; any "
+             "output may be left out",
     .n_in_min = 0,
     .n_in_max = 14,
     .n_out_min = 0,
@@ -143,7 +154,7 @@ const wf_op wf_op_lstm_grad = {
     .infer = infer_lstm_grad,
 };
 
-/* Ai.weft RNNGrad(dY, dY_h, X, W, R, B, lens, h0, Y) -> dX, dW, dR, dB, dh0: backpropagation
+/* ai.weft RNNGrad(dY, dY_h, X, W, R, B, lens, h0, Y) -> dX, dW, dR, dB, dh0: backpropagation
  * through time. All but X, W, R and Y may be absent. */
 
 static wf_status infer_rnn_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -156,6 +167,8 @@ const wf_op wf_op_rnn_grad = {
     .name = "RNNGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0; "
+             "RNN's attrs; any output may be left out",
     .n_in_min = 0,
     .n_in_max = 9,
     .n_out_min = 0,

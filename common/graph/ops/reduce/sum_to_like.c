@@ -23,6 +23,8 @@ const wf_op wf_op_sum_to_like = {
     .name = "SumToLike",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(x, ref) -> as ref; sums the axes along which ref was broadcast to x; of "
+             "ref only the shape is read",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

@@ -82,7 +82,7 @@ const wf_op wf_op_depth_to_space = {
     .grad = grad_depth_to_space,
 };
 
-/* Ai.weft DepthToSpaceGrad: dy's elements back where DepthToSpace with the same attributes took
+/* ai.weft DepthToSpaceGrad: dy's elements back where DepthToSpace with the same attributes took
  * them from. */
 
 static wf_status infer_depth_to_space_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -98,6 +98,8 @@ const wf_op wf_op_depth_to_space_grad = {
     .name = "DepthToSpaceGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy) -> dx; attrs blocksize, mode = \"DCR\"; dy's elements where "
+             "DepthToSpace took them from",
     .n_in_min = 1,
     .n_in_max = 1,
     .n_out_min = 1,

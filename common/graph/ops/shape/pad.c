@@ -124,7 +124,7 @@ const wf_op wf_op_pad = {
     .grad = grad_pad,
 };
 
-/* Ai.weft PadGrad: dy added up where Pad with the same mode, pads and axes took from. */
+/* ai.weft PadGrad: dy added up where Pad with the same mode, pads and axes took from. */
 
 static wf_status infer_pad_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -140,6 +140,8 @@ const wf_op wf_op_pad_grad = {
     .name = "PadGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, pads, (axes)) -> as x; attr mode; dy added where Pad took from; "
+             "of x only the shape is read",
     .n_in_min = 3,
     .n_in_max = 4,
     .n_out_min = 1,

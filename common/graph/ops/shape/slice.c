@@ -145,7 +145,7 @@ const wf_op wf_op_slice = {
     .grad = grad,
 };
 
-/* Ai.weft SliceGrad: zeros of the shape of x, and dy where Slice with the same starts, ends, axes
+/* ai.weft SliceGrad: zeros of the shape of x, and dy where Slice with the same starts, ends, axes
  * and steps takes from. */
 
 static wf_status infer_slice_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -160,6 +160,8 @@ const wf_op wf_op_slice_grad = {
     .name = "SliceGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x, starts, ends, (axes), (steps)) -> as x; zeros, and dy where "
+             "Slice took from; of x only the shape is read",
     .n_in_min = 4,
     .n_in_max = 6,
     .n_out_min = 1,

@@ -58,7 +58,7 @@ const wf_op wf_op_tile = {
     .grad = grad,
 };
 
-/* Ai.weft TileGrad: dy's copies of each element of x, added up. */
+/* ai.weft TileGrad: dy's copies of each element of x, added up. */
 
 static wf_status infer_tile_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -78,6 +78,8 @@ const wf_op wf_op_tile_grad = {
     .name = "TileGrad",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(dy, x) -> as x; dy's copies of each element of x, added up; of x only "
+             "the shape is read",
     .n_in_min = 2,
     .n_in_max = 2,
     .n_out_min = 1,

@@ -75,6 +75,8 @@ const wf_op wf_op_choose = {
     .name = "Choose",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(condition, a1, ... an, b1, ... bn) -> y1, ... yn; a where the "
+             "condition, one bool, is true, and b otherwise: what stands for an If",
     .n_in_min = 3,
     .n_in_max = WF_ANY_NUMBER,
     .n_out_min = 1,

@@ -3,7 +3,7 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
-/* Ai.weft Pull: the current value of a variable, from its parameter servers. */
+/* ai.weft Pull: the current value of a variable, from its parameter servers. */
 
 /* The type is that of the variable if it is in this graph; otherwise the output keeps what was set.
  */
@@ -23,6 +23,8 @@ const wf_op wf_op_pull = {
     .name = "Pull",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "() -> value; attr variable: its name; the output has the type that its "
+             "maker gave it",
     .n_in_min = 0,
     .n_in_max = 0,
     .n_out_min = 1,
@@ -32,7 +34,7 @@ const wf_op wf_op_pull = {
     .infer = infer_pull,
 };
 
-/* Ai.weft Push: sends a gradient to the parameter servers of a variable. */
+/* ai.weft Push: sends a gradient to the parameter servers of a variable. */
 
 static wf_status infer_push(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -46,6 +48,7 @@ const wf_op wf_op_push = {
     .name = "Push",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "(gradient) -> nothing; attr variable",
     .n_in_min = 1,
     .n_in_max = 1,
     .n_out_min = 0,

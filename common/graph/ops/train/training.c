@@ -17,6 +17,7 @@ const wf_op wf_op_training = {
     .name = "Training",
     .domain = WF_DOMAIN_WEFT,
     .since = 1,
+    .means = "() -> bool []; whether the graph trains; the compiler takes it out",
     .n_in_min = 0,
     .n_in_max = 0,
     .n_out_min = 1,
