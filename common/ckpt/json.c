@@ -2,7 +2,33 @@
 /* common/ckpt/json.c */
 #include "common/ckpt/json.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
+
+static __thread bool ran_out; /* of this thread, since its wf_json_begin */
+
+static void *take(size_t bytes)
+{
+    void *p = malloc(bytes);
+
+    ran_out |= !p;
+    return p;
+}
+
+/* Before any thread has begun: jansson's functions are the process's. */
+__attribute__((constructor)) static void watch_memory(void)
+{
+    json_set_alloc_funcs(take, free);
+}
+
+void wf_json_begin(void)
+{
+    ran_out = false;
+}
+
+bool wf_json_ran_out(void)
+{
+    return ran_out;
+}
 
 static bool depth_ok(const char *text, size_t size)
 {
@@ -52,7 +78,12 @@ wf_status wf_json_read(const char *text, size_t size, const char *what, size_t a
     if (!depth_ok(text, size))
         return wf_fail(err, WF_CORRUPT, WF_CKPT_REPAIR, "%s: JSON nested deeper than %d levels",
                        what, WF_JSON_MAX_DEPTH);
+    wf_json_begin();
     root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    if (wf_json_ran_out()) {
+        json_decref(root);
+        return wf_fail_nomem(err, size);
+    }
     if (!root)
         return not_json(&e, size, what, at, err);
     if (!json_is_object(root)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/ckpt/manifest_write.c - a manifest as JSON text. */
+#include "common/ckpt/json.h"
 #include "common/ckpt/manifest.h"
 #include "common/ckpt/manifest_check.h"
 #include "common/ckpt/sum.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,11 +164,14 @@ wf_status wf_manifest_encode(const wf_manifest *m, wf_bytes *out, wf_err *err)
     rc = wf_manifest_check(m, "manifest.json", WF_INVALID, err);
     if (rc != WF_OK)
         goto out;
+    wf_json_begin();
     root = root_of(m);
     text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    if (!text) {
-        rc = wf_fail(err, WF_INVALID, NULL,
-                     "manifest.json: a name is not UTF-8, a number passes 2^63, or no memory");
+    if (!text || wf_json_ran_out()) {
+        rc = wf_json_ran_out()
+                 ? wf_fail_nomem(err, 0)
+                 : wf_fail(err, WF_INVALID, NULL,
+                           "manifest.json: a name is not UTF-8, or a number passes 2^63");
         goto out;
     }
     n = strlen(text) - 2; /* without the last "\n}" */

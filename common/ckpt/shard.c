@@ -3,10 +3,10 @@
 #include "common/ckpt/shard.h"
 #include "common/base/size.h"
 #include "common/ckpt/dtypes.h"
+#include "common/ckpt/json.h"
 #include "common/ckpt/sum.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +21,21 @@ struct wf_shard_writer {
     uint64_t header;          /* bytes before the data */
 };
 
+/* jansson gives NULL for both. */
+static wf_status no_memory_or_utf8(const char *path, const char *what, const char *name,
+                                   wf_err *err)
+{
+    if (wf_json_ran_out())
+        return wf_fail_nomem(err, 0);
+    return wf_fail(err, WF_INVALID, NULL, "%s: %s \"%.200s\" is not UTF-8", path, what, name);
+}
+
 static wf_status declare(json_t *root, const wf_shard_tensor *t, uint64_t *at, const char *path,
                          wf_err *err)
 {
     const char *dtype = wf_shard_dtype_name(t->dtype);
     json_t *shape = json_array(), *entry = NULL;
+    bool ok = shape;
     int64_t elems;
     size_t bytes;
     wf_status rc;
@@ -42,12 +52,13 @@ static wf_status declare(json_t *root, const wf_shard_tensor *t, uint64_t *at, c
                      "%s: the name \"%.200s\" is taken, or not one for a tensor", path, t->name);
         goto out;
     }
-    for (uint32_t i = 0; i < t->rank; i++)
-        json_array_append_new(shape, json_integer(t->dims[i]));
-    entry = json_pack("{s:s, s:O, s:[I, I]}", "dtype", dtype, "shape", shape, "data_offsets",
-                      (json_int_t)*at, (json_int_t)(*at + bytes));
+    for (uint32_t i = 0; ok && i < t->rank; i++)
+        ok = json_array_append_new(shape, json_integer(t->dims[i])) == 0;
+    if (ok)
+        entry = json_pack("{s:s, s:O, s:[I, I]}", "dtype", dtype, "shape", shape, "data_offsets",
+                          (json_int_t)*at, (json_int_t)(*at + bytes));
     rc = !entry || json_object_set(root, t->name, entry) != 0
-             ? wf_fail(err, WF_INVALID, NULL, "%s: the name \"%.200s\" is not UTF-8", path, t->name)
+             ? no_memory_or_utf8(path, "the name", t->name, err)
              : WF_OK;
     *at += bytes;
 out:
@@ -61,10 +72,13 @@ static wf_status build(const wf_shard_tensor tensors[], size_t n, const wf_shard
                        size_t n_meta, const char *path, char **text, uint64_t *data_bytes,
                        wf_err *err)
 {
-    json_t *root = json_object(), *about = json_object();
+    json_t *root, *about;
     wf_status rc = WF_OK;
 
     *data_bytes = 0;
+    wf_json_begin();
+    root = json_object();
+    about = json_object();
     if (!root || !about)
         rc = wf_fail_nomem(err, 0);
     if (n > WF_SHARD_MAX_TENSORS)
@@ -72,13 +86,14 @@ static wf_status build(const wf_shard_tensor tensors[], size_t n, const wf_shard
                      WF_SHARD_MAX_TENSORS);
     for (size_t i = 0; rc == WF_OK && i < n_meta; i++)
         if (json_object_set_new(about, meta[i].key, json_string(meta[i].value)) != 0)
-            rc = wf_fail(err, WF_INVALID, NULL, "%s: metadata \"%s\" is not UTF-8", path,
-                         meta[i].key);
+            rc = no_memory_or_utf8(path, "metadata", meta[i].key, err);
     if (rc == WF_OK && n_meta && json_object_set(root, "__metadata__", about) != 0)
         rc = wf_fail_nomem(err, 0);
     for (size_t i = 0; rc == WF_OK && i < n; i++)
         rc = declare(root, &tensors[i], data_bytes, path, err);
-    if (rc == WF_OK && !(*text = json_dumps(root, JSON_COMPACT)))
+    if (rc == WF_OK)
+        *text = json_dumps(root, JSON_COMPACT);
+    if (rc == WF_OK && (!*text || wf_json_ran_out()))
         rc = wf_fail_nomem(err, 0);
     json_decref(about);
     json_decref(root);
