@@ -96,7 +96,7 @@ wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *job, wf_arena
     char job_dir[WF_CKPT_PATH];
     const char *const *names = NULL;
     wf_ckpt_entry *list;
-    size_t n_names = 0;
+    size_t n_names = 0, n_listed = 0;
     wf_status rc;
 
     WF_TRY(wf_folder_path(job_dir, err, dir, job));
@@ -109,19 +109,19 @@ wf_status wf_ckpt_list(wf_disk *disk, const char *dir, const char *job, wf_arena
     list = wf_arena_array(arena, n_names, sizeof *list);
     if (!list)
         return wf_fail_nomem(err, n_names * sizeof *list);
-    *n = 0;
     for (size_t i = 0; i < n_names; i++) {
         wf_cut_id cut;
         uint64_t step = 0;
         wf_folder_kind kind = wf_folder_kind_of(names[i], &step, &cut);
 
         if (kind == WF_FOLDER_STEP || kind == WF_FOLDER_CUT)
-            WF_TRY(add_entry(disk, job_dir, names[i], step, kind == WF_FOLDER_CUT, arena, list, n,
-                             err));
+            WF_TRY(add_entry(disk, job_dir, names[i], step, kind == WF_FOLDER_CUT, arena, list,
+                             &n_listed, err));
     }
-    if (*n)
-        qsort(list, *n, sizeof *list, newest_first);
+    if (n_listed)
+        qsort(list, n_listed, sizeof *list, newest_first);
     *out = list;
+    *n = n_listed; /* with the list, or not at all */
     return WF_OK;
 }
 

@@ -11,6 +11,22 @@
 
 static const wf_cut_id cuts[] = {{1, 1, 0xabc}, {1, 2, 0xabc}, {1, 3, 0xabc}};
 
+/* Opens the newest and compares all of it; which step that was. */
+static wf_status read_newest(wf_disk *d, uint64_t *step, wf_err *err)
+{
+    wf_ckpt *c = NULL;
+    bool was;
+
+    WF_TRY(wf_ckpt_newest(d, DIR, JOB, "d1", UINT64_MAX, NULL, NULL, &c, err));
+    was = wf_nomem_spare(true); /* ckpt_is_of gives no status */
+    *step = wf_ckpt_manifest(c)->global_step;
+    if (!ckpt_is_of(c, *step))
+        *step = 0;
+    wf_nomem_spare(was);
+    wf_ckpt_close(&c);
+    return *step ? WF_OK : wrong(err, "other values than were written");
+}
+
 static wf_status list_both(void *both, wf_err *err)
 {
     wf_arena *arena = wf_arena_new(0);
@@ -29,12 +45,57 @@ static wf_status list_both(void *both, wf_err *err)
     return rc;
 }
 
+static wf_memdisk *copy_of(const wf_memdisk *m)
+{
+    wf_memdisk *copy = wf_memdisk_copy(m);
+
+    wf_nomem_disk(wf_memdisk_disk(copy));
+    return copy;
+}
+
+/* With memory back: the newest is `wanted`, or `before` unless rc is WF_OK. */
+static wf_status check_newest(wf_disk *d, wf_status rc, uint64_t wanted, uint64_t before,
+                              wf_err *err)
+{
+    uint64_t step = 0;
+    wf_err why = {0};
+
+    if (read_newest(d, &step, &why) != WF_OK)
+        return wrong(err, "the newest: %s", why.what);
+    if (step != wanted && (rc == WF_OK || step != before))
+        return wrong(err, "step %d is the newest", (int)step);
+    return rc;
+}
+
+/* Step 300 on a copy of a disk that has 100 and 200, which then go. */
+static wf_status write_third(void *both, wf_err *err)
+{
+    bool was = wf_nomem_spare(true);
+    wf_memdisk *m = copy_of(both);
+    wf_disk *d = wf_memdisk_disk(m);
+    wf_status rc;
+
+    wf_nomem_spare(was);
+    rc = make_ckpt(d, DIR, JOB, "d1", cuts[2], 300, 1, err);
+    was = wf_nomem_spare(true);
+    rc = check_newest(d, rc, 300, 200, err);
+    wf_memdisk_free(&m);
+    wf_nomem_spare(was);
+    return rc;
+}
+
 static wf_memdisk *both;
 
 static void checkpoints_are_listed(void **state)
 {
     (void)state;
     assert_survives(list_both, both);
+}
+
+static void a_checkpoint_is_written_and_older_ones_removed(void **state)
+{
+    (void)state;
+    assert_survives(write_third, both);
 }
 
 static int set_up(void **state)
@@ -64,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints_are_listed),
+        cmocka_unit_test(a_checkpoint_is_written_and_older_ones_removed),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
