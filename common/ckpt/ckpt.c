@@ -309,7 +309,10 @@ wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job, const 
         if (list[i].step > at_most)
             continue;
         found = open_folder(disk, dir, job, list[i].name, true, &c, &why);
-        if (found != WF_OK)
+        if (found == WF_NOMEM) /* says nothing about it: an older one must not take its place */
+            rc =
+                wf_err_wrap(err, wf_fail(err, found, why.mend, "%s", why.what), "%s", list[i].name);
+        else if (found != WF_OK)
             pass_over(&list[i], &why, told, arg);
     }
     if (rc == WF_OK && !c)

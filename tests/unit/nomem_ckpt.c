@@ -27,6 +27,15 @@ static wf_status read_newest(wf_disk *d, uint64_t *step, wf_err *err)
     return *step ? WF_OK : wrong(err, "other values than were written");
 }
 
+/* Of steps 100 and 200. */
+static wf_status read_second(void *both, wf_err *err)
+{
+    uint64_t step = 0;
+
+    WF_TRY(read_newest(wf_memdisk_disk(both), &step, err));
+    return step == 200 ? WF_OK : wrong(err, "step %d is the newest", (int)step);
+}
+
 static wf_status list_both(void *both, wf_err *err)
 {
     wf_arena *arena = wf_arena_new(0);
@@ -92,6 +101,12 @@ static void checkpoints_are_listed(void **state)
     assert_survives(list_both, both);
 }
 
+static void the_newest_is_read_or_none(void **state)
+{
+    (void)state;
+    assert_survives(read_second, both);
+}
+
 static void a_checkpoint_is_written_and_older_ones_removed(void **state)
 {
     (void)state;
@@ -125,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints_are_listed),
+        cmocka_unit_test(the_newest_is_read_or_none),
         cmocka_unit_test(a_checkpoint_is_written_and_older_ones_removed),
     };
 
