@@ -75,11 +75,14 @@ static wf_status settle(wf_disk *disk, const char *job_dir, const char *name, wf
 {
     char folder[WF_CKPT_PATH];
     wf_manifest m;
+    wf_status rc;
 
     WF_TRY(wf_folder_path(folder, err, job_dir, name));
-    if (wf_folder_read(disk, folder, arena, &m, NULL) == WF_OK) {
-        wf_status rc = wf_folder_publish(disk, job_dir, folder, &m, err);
-
+    rc = wf_folder_read(disk, folder, arena, &m, err);
+    if (rc == WF_NOMEM)
+        return rc; /* it may be complete */
+    if (rc == WF_OK) {
+        rc = wf_folder_publish(disk, job_dir, folder, &m, err);
         if (rc != WF_EXISTS)
             return rc;
     }

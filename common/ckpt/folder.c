@@ -131,16 +131,19 @@ wf_status wf_folder_remove(wf_disk *disk, const char *folder, wf_err *err)
     return rc == WF_OK || rc == WF_NOTFOUND ? wf_disk_remove_dir(disk, folder, err) : rc;
 }
 
-/* Whether the folder that has the name step-N holds a cut at least as high as this one. */
-static bool is_higher(wf_disk *disk, const char *target, const wf_manifest *m)
+/* WF_EXISTS where the folder that has the name step-N holds a cut at least as high as this one. */
+static wf_status refuse_lower(wf_disk *disk, const char *target, const wf_manifest *m, wf_err *err)
 {
     wf_arena *arena = wf_arena_new(0);
     wf_manifest other;
-    bool higher = arena && wf_folder_read(disk, target, arena, &other, NULL) == WF_OK &&
-                  wf_cut_compare(other.cut, m->cut) >= 0;
+    wf_status rc = arena ? wf_folder_read(disk, target, arena, &other, err) : wf_fail_nomem(err, 0);
 
+    if (rc == WF_OK && wf_cut_compare(other.cut, m->cut) >= 0)
+        rc = wf_fail(err, WF_EXISTS, NULL, "%s is there already, of a later cut", target);
+    else if (rc != WF_NOMEM)
+        rc = WF_OK; /* lower, or not complete */
     wf_arena_free(&arena);
-    return higher;
+    return rc;
 }
 
 wf_status wf_folder_publish(wf_disk *disk, const char *job_dir, const char *folder,
@@ -155,8 +158,8 @@ wf_status wf_folder_publish(wf_disk *disk, const char *job_dir, const char *fold
     WF_TRY(wf_folder_path(target, err, job_dir, name));
     WF_TRY(wf_folder_path(old, err, job_dir, old_name));
     taken = wf_disk_exists(disk, target);
-    if (taken && is_higher(disk, target, m))
-        return wf_fail(err, WF_EXISTS, NULL, "%s is there already, of a later cut", target);
+    if (taken)
+        WF_TRY(refuse_lower(disk, target, m, err));
     /* One that stepped aside before, in a life that ended there: the name has been taken since. */
     if (taken && wf_disk_exists(disk, old))
         WF_TRY(wf_folder_remove(disk, old, err));

@@ -93,6 +93,26 @@ static wf_status write_third(void *both, wf_err *err)
     return rc;
 }
 
+/* A master that starts anew finds a checkpoint that a crash left complete and without its name, and
+ * may find the name taken. */
+static wf_status settle(void *unnamed, wf_err *err)
+{
+    bool was = wf_nomem_spare(true);
+    wf_memdisk *m = copy_of(unnamed);
+    wf_disk *d = wf_memdisk_disk(m);
+    wf_status rc;
+
+    wf_nomem_spare(was);
+    rc = wf_ckpt_sweep(d, DIR, JOB, err);
+    was = wf_nomem_spare(true);
+    if (wf_ckpt_sweep(d, DIR, JOB, NULL) != WF_OK)
+        rc = wrong(err, "it cannot be swept again");
+    rc = check_newest(d, rc, 200, 200, err);
+    wf_memdisk_free(&m);
+    wf_nomem_spare(was);
+    return rc;
+}
+
 static wf_memdisk *both;
 
 static void checkpoints_are_listed(void **state)
@@ -111,6 +131,22 @@ static void a_checkpoint_is_written_and_older_ones_removed(void **state)
 {
     (void)state;
     assert_survives(write_third, both);
+}
+
+static void a_checkpoint_without_its_name_is_kept(void **state)
+{
+    wf_memdisk *m = copy_of(both);
+    wf_disk *d = wf_memdisk_disk(m);
+
+    (void)state;
+    assert_int_equal(wf_disk_rename(d, DIR "/" JOB "/step-00000200",
+                                    DIR "/" JOB "/.tmp-g1-c2-0000000000000abc", NULL),
+                     WF_OK);
+    assert_survives(settle, m);
+    /* The same step of an older cut has the name. */
+    assert_int_equal(make_ckpt(d, DIR, JOB, "d1", cuts[0], 200, 0, NULL), WF_OK);
+    assert_survives(settle, m);
+    wf_memdisk_free(&m);
 }
 
 static int set_up(void **state)
@@ -142,6 +178,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_listed),
         cmocka_unit_test(the_newest_is_read_or_none),
         cmocka_unit_test(a_checkpoint_is_written_and_older_ones_removed),
+        cmocka_unit_test(a_checkpoint_without_its_name_is_kept),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
