@@ -24,6 +24,20 @@ static bool ends_with(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
+/* What the last failure to read means. */
+static wf_status explain(const wf_source *s, wf_err *err)
+{
+    int why = Z_OK;
+    const char *text = gzerror(s->file, &why);
+
+    if (why == Z_ERRNO)
+        return wf_fail_errno(err, errno, NULL, "%s: reading", s->path);
+    if (why == Z_MEM_ERROR)
+        return wf_fail_nomem(err, GZIP_BUFFER);
+    return wf_fail(err, WF_INVALID, "fetch the file again",
+                   "%s: damaged gzip data after %" PRIu64 " bytes (%s)", s->path, s->at, text);
+}
+
 wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
 {
     struct stat st;
@@ -54,9 +68,15 @@ wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
     }
     if (gzbuffer(s->file, GZIP_BUFFER) != 0)
         return wf_fail_nomem(err, GZIP_BUFFER);
-    if (s->packed && gzdirect(s->file))
+    if (s->packed && gzdirect(s->file)) {
+        int why = Z_OK;
+
+        gzerror(s->file, &why); /* of the look that gzdirect takes */
+        if (why != Z_OK)
+            return explain(s, err);
         return wf_fail(err, WF_INVALID, "give it a name without .gz if it is not packed",
                        "%s does not hold gzip data", path);
+    }
     return WF_OK;
 }
 
@@ -86,20 +106,6 @@ wf_status wf_source_expect(const wf_source *s, uint64_t bytes, wf_err *err)
                    "%s: %" PRIu64 " bytes wanted by its header, %s%" PRIu64
                    " present; the file was cut short or is of another format",
                    s->path, wanted, s->packed ? "at most " : "", s->most);
-}
-
-/* What gzread's last failure means. */
-static wf_status explain(const wf_source *s, wf_err *err)
-{
-    int why = Z_OK;
-    const char *text = gzerror(s->file, &why);
-
-    if (why == Z_ERRNO)
-        return wf_fail_errno(err, errno, NULL, "%s: reading", s->path);
-    if (why == Z_MEM_ERROR)
-        return wf_fail_nomem(err, GZIP_BUFFER);
-    return wf_fail(err, WF_INVALID, "fetch the file again",
-                   "%s: damaged gzip data after %" PRIu64 " bytes (%s)", s->path, s->at, text);
 }
 
 /* Up to n bytes; fewer only at the end of the file, whole or cut. */

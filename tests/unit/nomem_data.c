@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/nomem_data.c - data sets are opened and read in batches while memory ends. */
+#include "common/data/data.h"
+#include "common/data/reader.h"
+#include "tests/unit/datasets.h"
+#include "tests/unit/nomem.h"
+
+enum { RECORDS = 50, BATCH = 8 };
+
+static char x_path[PATH_MAX], y_path[PATH_MAX];
+
+static wf_status open_files(const char *format, wf_dataset **out, wf_err *err)
+{
+    static const int64_t shape[] = {2, 1};
+    const wf_map_step steps[] = {{.type = "scale", .number = 0.5},
+                                 {.type = "reshape", .ints = shape, .n_ints = 2}};
+    const wf_map_step one_hot = {.type = "one_hot", .number = RECORDS};
+    const wf_field_spec fields[] = {{.name = "x", .path = x_path, .steps = steps, .n_steps = 2},
+                                    {.name = "y", .path = y_path, .steps = &one_hot, .n_steps = 1}};
+
+    return wf_dataset_open(&(wf_dataset_spec){.format = format, .fields = fields, .n_fields = 2},
+                           out, err);
+}
+
+/* Record i is i, i + 1 in x, and i in y. */
+static wf_status check_batch(const wf_batch *b, uint64_t at, wf_err *err)
+{
+    const float *x = wf_f32(&b->fields[0]), *y = wf_f32(&b->fields[1]);
+
+    for (uint64_t i = 0; i < b->n; i++)
+        if (x[2 * i] != 0.5f * (float)(at + i) || y[RECORDS * i + at + i] != 1)
+            return wrong(err, "record %d is another", (int)(at + i));
+    return WF_OK;
+}
+
+static wf_status read_all(const wf_dataset *d, uint32_t depth, wf_err *err)
+{
+    wf_reader_spec spec = {.dataset = d, .batch = BATCH, .seed = 1, .depth = depth};
+    wf_reader *r = NULL;
+    const wf_batch *b;
+    uint64_t at = 0;
+    wf_status rc = wf_reader_new(&spec, &r, err);
+
+    for (uint64_t split = 0; rc == WF_OK && split < 5; split++)
+        rc = wf_reader_open(r, 0, split, split * 10, split * 10 + 10, 0, err);
+    while (rc == WF_OK && (b = wf_reader_next(r))) {
+        rc = check_batch(b, at, err);
+        at += b->n;
+        wf_reader_release(r, &b);
+    }
+    if (rc == WF_OK && at != RECORDS)
+        rc = wrong(err, "%d records were read", (int)at);
+    wf_reader_free(&r);
+    return rc;
+}
+
+static wf_status open_and_read(void *depth, wf_err *err)
+{
+    wf_dataset *d = NULL;
+    wf_status rc = open_files("idx", &d, err);
+
+    if (rc == WF_OK)
+        rc = read_all(d, *(const uint32_t *)depth, err);
+    wf_dataset_free(&d);
+    return rc;
+}
+
+static wf_status open_synthetic(void *unused, wf_err *err)
+{
+    const wf_field_spec fields[] = {{.name = "x", .rank = 2, .dims = {3, 4}, .want = WF_F32},
+                                    {.name = "y", .classes = 7, .want = WF_I64}};
+    wf_dataset *d = NULL;
+    wf_status rc = wf_dataset_open(
+        &(wf_dataset_spec){
+            .format = "synthetic", .fields = fields, .n_fields = 2, .records = 20, .seed = 5},
+        &d, err);
+
+    (void)unused;
+    wf_dataset_free(&d);
+    return rc;
+}
+
+static wf_status load(void *path, wf_err *err)
+{
+    wf_tensor *t = NULL;
+    wf_status rc = wf_data_load("npy", path, &t, err);
+
+    if (rc == WF_OK && (t->rank != 1 || t->dims[0] != 3 || ((uint8_t *)t->data)[2] != 9))
+        rc = wrong(err, "another array");
+    wf_tensor_free(&t);
+    return rc;
+}
+
+static void files_are_read_in_batches(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 0; depth < 4; depth += 3)
+        assert_survives(open_and_read, &depth);
+}
+
+static void packed_files_are_read_in_batches(void **state)
+{
+    uint32_t depth = 0;
+    char plain[PATH_MAX];
+
+    (void)state;
+    strcpy(plain, x_path);
+    snprintf(x_path, sizeof x_path, "%s/x.gz", folder.path);
+    assert_survives(open_and_read, &depth);
+    strcpy(x_path, plain);
+}
+
+static void noise_is_made(void **state)
+{
+    (void)state;
+    assert_survives(open_synthetic, NULL);
+}
+
+static void an_array_is_loaded(void **state)
+{
+    static const uint8_t values[] = {7, 8, 9};
+    uint8_t file[256];
+    size_t n;
+
+    (void)state;
+    n = make_npy(file, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n", values, 3);
+    assert_survives(load, (void *)test_write(&folder, "a.npy", file, n));
+}
+
+static int make_files(void **state)
+{
+    uint8_t x[12 + RECORDS * 2] = {0, 0, 8, 2, 0, 0, 0, RECORDS, 0, 0, 0, 2};
+    uint8_t y[8 + RECORDS] = {0, 0, 8, 1, 0, 0, 0, RECORDS};
+
+    for (int i = 0; i < RECORDS; i++) {
+        x[12 + 2 * i] = y[8 + i] = (uint8_t)i;
+        x[13 + 2 * i] = (uint8_t)(i + 1);
+    }
+    set_up(state);
+    strcpy(x_path, test_write(&folder, "x", x, sizeof x));
+    strcpy(y_path, test_write(&folder, "y", y, sizeof y));
+    test_write_gz(&folder, "x.gz", x, sizeof x);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_are_read_in_batches),
+        cmocka_unit_test(packed_files_are_read_in_batches),
+        cmocka_unit_test(noise_is_made),
+        cmocka_unit_test(an_array_is_loaded),
+    };
+
+    return cmocka_run_group_tests(tests, make_files, tear_down);
+}
