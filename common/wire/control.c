@@ -34,14 +34,22 @@ wf_status wf_control_put(wf_msg *m, const ProtobufCMessage *body, wf_err *err)
     return WF_OK;
 }
 
+typedef struct budget {
+    size_t left;
+    bool no_memory; /* malloc's, which is no fault of the peer */
+} budget;
+
 static void *take(void *data, size_t bytes)
 {
-    size_t *left = data;
+    budget *b = data;
+    void *p;
 
-    if (bytes > *left)
+    if (bytes > b->left)
         return NULL;
-    *left -= bytes;
-    return malloc(bytes);
+    b->left -= bytes;
+    p = malloc(bytes);
+    b->no_memory |= !p;
+    return p;
 }
 
 static void leave(void *data, void *memory)
@@ -53,8 +61,8 @@ static void leave(void *data, void *memory)
 static wf_status unpack(const void *bytes, size_t n, size_t most,
                         const ProtobufCMessageDescriptor *type, void *out, wf_err *err)
 {
-    size_t left = BUDGET + BUDGET_TIMES * n; /* n is at most a few hundred MiB */
-    ProtobufCAllocator allocator = {.alloc = take, .free = leave, .allocator_data = &left};
+    budget b = {.left = BUDGET + BUDGET_TIMES * n}; /* n is at most a few hundred MiB */
+    ProtobufCAllocator allocator = {.alloc = take, .free = leave, .allocator_data = &b};
     wf_pb_limits limits = {.max_bytes = most, .max_depth = DEPTH, .max_fields = 1000 + n / 2};
     ProtobufCMessage *body;
     wf_status rc;
@@ -66,6 +74,11 @@ static wf_status unpack(const void *bytes, size_t n, size_t most,
         return WF_PROTO;
     }
     body = protobuf_c_message_unpack(type, &allocator, n, bytes);
+    if (b.no_memory) {
+        if (body)
+            protobuf_c_message_free_unpacked(body, NULL);
+        return wf_fail_nomem(err, n);
+    }
     if (!body)
         return wf_fail(err, WF_PROTO, NULL, "%zu bytes are no %s message", n, type->short_name);
     *(ProtobufCMessage **)out = body;

@@ -12,7 +12,7 @@
  * the grammar allows for the kind: every receiver would refuse it. */
 WF_MUST_USE wf_status wf_control_put(wf_msg *m, const ProtobufCMessage *body, wf_err *err);
 /* Unpacks the control bytes as `type`; *out is freed by wf_control_free. Strings are never NULL.
- * Errors: WF_PROTO for bytes that are no such body, or that exceed the guard's limits. */
+ * Errors: WF_PROTO for bytes that are no such body, or that exceed the guard's limits; WF_NOMEM. */
 WF_MUST_USE wf_status wf_control_get(const wf_msg *m, const ProtobufCMessageDescriptor *type,
                                      void *out, wf_err *err);
 /* The same from bytes that are not a message's (a journal record). */
