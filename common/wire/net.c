@@ -41,9 +41,15 @@ wf_net_conf wf_net_defaults(void)
 wf_status wf_net_new(const wf_net_conf *conf, wf_net **out, wf_err *err)
 {
     wf_net *n = calloc(1, sizeof *n);
+    wf_status rc;
 
     if (!n)
         return wf_fail_nomem(err, sizeof *n);
+    rc = wf_net_make_room(n, err);
+    if (rc != WF_OK) {
+        wf_net_free(&n, 0);
+        return rc;
+    }
     n->conf = *conf;
     snprintf(n->cluster, sizeof n->cluster, "%s", conf->cluster);
     n->conf.cluster = n->cluster;

@@ -51,6 +51,8 @@ struct wf_net {
 };
 
 /* peers.c - the lists of peers. */
+/* Room for one more peer and the listener. */
+wf_status wf_net_make_room(wf_net *n, wf_err *err);
 wf_status wf_net_add_peer(wf_net *n, bool dialled, wf_task task, peer **out, wf_err *err);
 /* Frees a peer, and closes its transport if it was dialled. */
 void wf_net_remove_peer(wf_net *n, peer *p);

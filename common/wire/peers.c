@@ -23,7 +23,7 @@ static void list_transports(wf_net *n)
     }
 }
 
-static wf_status make_room(wf_net *n, wf_err *err)
+wf_status wf_net_make_room(wf_net *n, wf_err *err)
 {
     size_t room = n->peers_room ? 2 * n->peers_room : 8;
     wf_transport **transports;
@@ -52,7 +52,7 @@ wf_status wf_net_add_peer(wf_net *n, bool dialled, wf_task task, peer **out, wf_
     if (!dialled && n->n_accepted >= n->conf.accepted_most)
         return wf_fail(err, WF_AGAIN, NULL, "this task has %u peers, and takes no more",
                        n->n_accepted);
-    WF_TRY(make_room(n, err));
+    WF_TRY(wf_net_make_room(n, err));
     *out = calloc(1, sizeof **out);
     if (!*out)
         return wf_fail_nomem(err, sizeof **out);
@@ -109,12 +109,9 @@ void wf_net_remove_peer(wf_net *n, peer *p)
 
 void wf_net_listen(wf_net *n, wf_transport **t)
 {
-    wf_err err;
-
     wf_assert(!n->listener);
     n->listener = *t;
     *t = NULL;
-    wf_assert(make_room(n, &err) == WF_OK);
     list_transports(n);
 }
 
