@@ -106,7 +106,8 @@ void wf_net_free(wf_net **n, int linger_ms);
 
 /* Answers hellos that arrive over t; takes *t. At most one. */
 void wf_net_listen(wf_net *n, wf_transport **t);
-/* A peer to be dialled over t, from now on until it answers; takes *t. `address` is copied. */
+/* A peer to be dialled over t, from now on until it answers; takes *t, also on failure. `address`
+ * is copied. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, wf_transport **t,
                                   wf_peer **out, wf_err *err);
 /* Forgets a dialled peer and closes its transport; *p becomes NULL. */

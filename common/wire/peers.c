@@ -119,8 +119,13 @@ wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, wf_transport
                       wf_err *err)
 {
     peer *p = NULL;
+    wf_status rc = wf_net_add_peer(n, true, task, &p, err);
 
-    WF_TRY(wf_net_add_peer(n, true, task, &p, err));
+    if (rc != WF_OK) {
+        (*t)->ops->close(*t, 0);
+        *t = NULL;
+        return rc;
+    }
     snprintf(p->address, sizeof p->address, "%s", address);
     p->transport = *t;
     p->first = wf_hello_first(n);
