@@ -245,6 +245,8 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
         rc = take_in(n, from, m, &hello, now_ns, &err);
     if (rc == WF_OK)
         return;
+    if (rc == WF_NOMEM)
+        rc = err.status = WF_AGAIN; /* there may be memory at its next hello */
     wf_net_count_bad(n, rc == WF_AGAIN ? WF_BAD_CROWD : WF_BAD_HELLO,
                      wf_task_str(hello.task, text, sizeof text), err.what, now_ns);
     refuse(n, n->listener, from, m->head.sequence, &err);
