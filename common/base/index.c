@@ -52,11 +52,15 @@ wf_status wf_index_put(wf_index *x, uint64_t key, void *value, wf_err *err)
     struct wf_index_row *row;
 
     wf_assert(value);
+    row = x->room ? find(x, key) : NULL;
+    if (row && row->value) { /* needs no room, and so cannot fail */
+        row->value = value;
+        return WF_OK;
+    }
     if (2 * (x->n + 1) > x->room)
         WF_TRY(grow(x, err));
-    row = find(x, key);
-    x->n += !row->value;
-    *row = (struct wf_index_row){key, value};
+    *find(x, key) = (struct wf_index_row){key, value};
+    x->n++;
     return WF_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "tests/kit/nomem_disk.h"
 #include "tests/unit/nomem.h"
 
-enum { BATCHES = 3, OF_BATCH = 4, RECORDS = 105, OF_SPLIT = 10, WORKERS = 5 };
+enum { BATCHES = 3, OF_BATCH = 4, RECORDS = 205, OF_SPLIT = 10, WORKERS = 8 };
 
 typedef struct heard {
     uint32_t n, last;
