@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/nomem_ps.c - a ps is set up, takes a push, answers a pull and copies its slices while
+ * memory ends. It says so to the master, or ends; what it answers is right. The master and the
+ * worker are the test's, and have all the memory that they want. */
+#include "common/base/clock.h"
+#include "common/ckpt/shard.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/parts.h"
+#include "ps/ps.h"
+#include "tests/kit/memnet.h"
+#include "tests/kit/nomem_disk.h"
+#include "tests/unit/nomem.h"
+
+#define MS WF_NS_PER_MS
+enum { SLICES = 3, ELEMENTS = 40, JOB = 3, GENERATION = 2, VIEW = 5, CUT = 7, RATE = 2 };
+#define FOLDER "/ckpt/job/.tmp-g2-c7-000000000000000b" /* of that cut, the chief is 11 */
+
+typedef struct player {
+    wf_net *net;
+    wf_peer *ps; /* its link to the ps; NULL: down */
+    wf_err said; /* by the ps: a set-up or a copy that failed */
+    bool linked, set_up, pushed, pulled, saved;
+    uint32_t weights; /* slices that came */
+    bool wrong;       /* with values that they must not have */
+} player;
+
+typedef struct world {
+    wf_memnet nets;
+    wf_memdisk *disk;
+    wf_net *net; /* of the ps, as is what follows */
+    wf_ps *ps;
+    wf_ps_fork *fork;
+    player master, worker;
+    int64_t now_ns;
+} world;
+
+/* ---- the master and the worker ---- */
+
+static void take_weights(player *p, const wf_msg *m)
+{
+    wf_part parts[WF_MAX_PARTS];
+    uint32_t n = 0;
+
+    p->wrong |= wf_parts_get(m, parts, &n, NULL) != WF_OK;
+    for (uint32_t i = 0; i < n; i++, p->weights++) {
+        const float *w = (const float *)wf_part_data(m, &parts[i]);
+
+        p->wrong |= parts[i].bytes != ELEMENTS * sizeof *w;
+        for (uint32_t k = 0; !p->wrong && k < ELEMENTS; k++) /* from k, one step along -1 */
+            p->wrong |= w[k] != (float)(parts[i].slice * ELEMENTS + k) + RATE;
+    }
+    p->pulled = p->weights == SLICES;
+}
+
+static void take_set_up(player *p, const wf_msg *m)
+{
+    Weft__Outcome *body = NULL;
+
+    if (wf_control_get(m, &weft__outcome__descriptor, &body, NULL) != WF_OK)
+        return;
+    p->set_up = body->status == WF_OK;
+    if (!p->set_up)
+        wf_fail(&p->said, (wf_status)body->status, NULL, "%s", body->what);
+    wf_control_free(&body);
+}
+
+static void take_saved(player *p, const wf_msg *m)
+{
+    Weft__Saved *body = NULL;
+
+    if (wf_control_get(m, &weft__saved__descriptor, &body, NULL) != WF_OK)
+        return;
+    p->saved = body->n_slices == SLICES;
+    if (!p->saved)
+        wf_fail(&p->said, WF_NOMEM, NULL, "%s", body->what);
+    wf_control_free(&body);
+}
+
+static void take(player *p, const wf_msg *m)
+{
+    if (m->head.kind == WF_SETUP_OK)
+        take_set_up(p, m);
+    else if (m->head.kind == WF_PUSH_OK)
+        p->pushed = true;
+    else if (m->head.kind == WF_WEIGHTS)
+        take_weights(p, m);
+    else if (m->head.kind == WF_CUT_SAVED)
+        take_saved(p, m);
+}
+
+static void run_player(world *w, player *p)
+{
+    bool was = wf_nomem_spare(true);
+    wf_event ev;
+
+    if (p->net)
+        wf_net_poll(p->net, w->now_ns);
+    while (p->net && wf_net_event(p->net, w->now_ns, &ev)) {
+        if (ev.kind == WF_EV_UP || ev.kind == WF_EV_DOWN)
+            p->ps = ev.kind == WF_EV_UP ? ev.peer : NULL;
+        p->linked = p->ps != NULL;
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        take(p, ev.msg);
+        wf_net_free_msg(p->net, &ev.msg);
+    }
+    if (p->net)
+        wf_net_flush(p->net, w->now_ns);
+    wf_nomem_spare(was);
+}
+
+/* A message of the job, with a body or a frame of values. */
+static void send(player *p, uint16_t kind, const ProtobufCMessage *body, wf_buf *values)
+{
+    wf_part parts[SLICES] = {{0}};
+    wf_msg *m = NULL;
+
+    wf_assert(p->ps && wf_net_msg(p->net, kind, &m, NULL) == WF_OK);
+    if (body)
+        wf_assert(wf_control_put(m, body, NULL) == WF_OK);
+    for (uint32_t i = 0; values && i < SLICES; i++) {
+        parts[i] = (wf_part){.slice = i,
+                             .codec = WF_CODEC_F32,
+                             .offset = i * ELEMENTS * sizeof(float),
+                             .bytes = ELEMENTS * sizeof(float)};
+        parts[i].checksum =
+            wf_part_checksum((uint8_t *)values->data + parts[i].offset, parts[i].bytes);
+    }
+    if (values)
+        wf_assert(wf_msg_add_frame(m, values, values->data, values->bytes, NULL) == WF_OK &&
+                  wf_parts_put(m, parts, SLICES, NULL) == WF_OK);
+    if (kind == WF_PULL)
+        wf_assert(wf_pull_put(m, (wf_pull_body){.after = 1}, NULL) == WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    m->head.step = 1;
+    m->head.cut = CUT;
+    wf_assert(wf_net_send(p->net, p->ps, WF_LANE_CONTROL, 0, &m, NULL) == WF_OK);
+}
+
+static void send_set_up(world *w)
+{
+    Weft__Setup body = WEFT__SETUP__INIT;
+    Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[] = {&variable};
+    Weft__Member member = WEFT__MEMBER__INIT, *members[] = {&member};
+    Weft__Option rate = WEFT__OPTION__INIT, *options[] = {&rate};
+    Weft__View view = WEFT__VIEW__INIT;
+    Weft__Slice rows[SLICES], *slices[SLICES];
+    int64_t dims[] = {SLICES * ELEMENTS};
+
+    member.role = WF_ROLE_WORKER;
+    member.incarnation = 11;
+    view.members = members;
+    view.n_members = 1;
+    variable.name = (char *)"w";
+    variable.dtype = WF_F32;
+    variable.kind = 1;
+    variable.dims = dims;
+    variable.n_dims = 1;
+    for (uint32_t i = 0; i < SLICES; i++) {
+        weft__slice__init(&rows[i]);
+        rows[i].offset = i * ELEMENTS;
+        rows[i].count = ELEMENTS;
+        slices[i] = &rows[i];
+    }
+    rate.name = (char *)"learning_rate";
+    rate.value = RATE;
+    body.job = (char *)"job";
+    body.digest = (char *)"d";
+    body.rule = (char *)"sgd";
+    body.checkpoint_dir = (char *)"/ckpt";
+    body.initial = true;
+    body.options = options;
+    body.n_options = 1;
+    body.variables = variables;
+    body.n_variables = 1;
+    body.slices = slices;
+    body.n_slices = SLICES;
+    body.view = &view;
+    send(&w->master, WF_SETUP, &body.base, NULL);
+}
+
+static void send_list(world *w)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    uint32_t ids[SLICES] = {0, 1, 2};
+
+    body.slices = ids;
+    body.n_slices = SLICES;
+    send(&w->worker, WF_LIST, &body.base, NULL);
+}
+
+static void send_push(world *w)
+{
+    wf_buf *values = wf_buf_new(SLICES * ELEMENTS * sizeof(float));
+
+    for (int i = 0; i < SLICES * ELEMENTS; i++)
+        ((float *)values->data)[i] = -1;
+    send(&w->worker, WF_PUSH, NULL, values);
+    wf_buf_unref(&values);
+}
+
+static void send_save(world *w)
+{
+    Weft__Save body = WEFT__SAVE__INIT;
+
+    body.folder = (char *)FOLDER;
+    body.file = (char *)"shard-00000-of-00001.safetensors";
+    send(&w->worker, WF_CUT_SAVE, &body.base, NULL);
+}
+
+/* ---- the ps ---- */
+
+static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
+{
+    return wf_ps_admit(((world *)arg)->ps, hello, err);
+}
+
+static wf_status save(void *arg, wf_ps_fork **f, wf_err *err)
+{
+    world *w = arg;
+
+    (void)err;
+    w->fork = *f;
+    *f = NULL;
+    return WF_OK;
+}
+
+static wf_status run_ps(world *w, wf_err *err)
+{
+    wf_ps_saved saved = {0};
+    wf_event ev;
+
+    wf_net_poll(w->net, w->now_ns);
+    while (wf_net_event(w->net, w->now_ns, &ev))
+        WF_TRY(wf_ps_on_event(w->ps, &ev, w->now_ns, err));
+    WF_TRY(wf_ps_advance(w->ps, err));
+    if (w->fork) {
+        wf_err why = {0};
+        wf_status rc = wf_ps_fork_write(wf_memdisk_disk(w->disk), w->fork, &saved, &why);
+
+        wf_ps_on_saved(w->ps, &w->fork, rc, &saved, &why);
+    }
+    wf_net_flush(w->net, w->now_ns);
+    return WF_OK;
+}
+
+static wf_status turn(world *w, wf_err *err)
+{
+    for (int i = 0; i < 60; i++) {
+        run_player(w, &w->master);
+        run_player(w, &w->worker);
+        WF_TRY(run_ps(w, err));
+        w->now_ns += 100 * MS;
+    }
+    return WF_OK;
+}
+
+static wf_status open_ps(world *w, wf_err *err)
+{
+    wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_PS, 0}, 2);
+    wf_transport *t = NULL;
+    wf_peer *master = NULL;
+
+    c.admit = admit;
+    c.admit_arg = w;
+    WF_TRY(wf_net_new(&c, &w->net, err));
+    WF_TRY(wf_mem_listen(w->nets.mem, "p", &t, err));
+    wf_net_listen(w->net, &t);
+    WF_TRY(wf_mem_dial(w->nets.mem, "m", &t, err));
+    WF_TRY(wf_net_dial(w->net, (wf_task){WF_ROLE_MASTER, 0}, "m", &t, &master, err));
+    return wf_ps_new(&(wf_ps_conf){.incarnation = 2,
+                                   .session = "",
+                                   .disk = wf_memdisk_disk(w->disk),
+                                   .ops = {.arg = w, .save = save},
+                                   .checksums = true},
+                     w->net, master, &w->ps, err);
+}
+
+static void open_master(world *w)
+{
+    wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_MASTER, 0}, 1);
+
+    w->master.net = wf_memnet_new(&c);
+    wf_memnet_listen(&w->nets, w->master.net, "m");
+}
+
+static void open_worker(world *w)
+{
+    wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_WORKER, 0}, 11);
+
+    w->worker.net = wf_memnet_new(&c);
+    wf_memnet_dial(&w->nets, w->worker.net, (wf_task){WF_ROLE_PS, 0}, "p");
+}
+
+/* Does what is the players', and then lets all have some turns. */
+static wf_status act(world *w, void (*players)(world *w), wf_err *err)
+{
+    bool was = wf_nomem_spare(true);
+
+    players(w);
+    wf_nomem_spare(was);
+    return turn(w, err);
+}
+
+static void pull(world *w)
+{
+    send(&w->worker, WF_PULL, NULL, NULL);
+}
+
+/* What the ps said of a lack of memory counts as its status. */
+static wf_status said(world *w, const player *p, const bool *done, const char *what, wf_err *err)
+{
+    if (!*done && p->said.status == WF_OK) { /* it may come when memory is back, and then must */
+        wf_nomem_spare(true);
+        WF_TRY(turn(w, err));
+    }
+    if (p->said.status != WF_OK)
+        return wf_fail(err, p->said.status, NULL, "%s", p->said.what);
+    return *done ? WF_OK : wrong(err, "no %s", what);
+}
+
+static wf_status play(world *w, wf_err *err)
+{
+    WF_TRY(open_ps(w, err));
+    WF_TRY(turn(w, err));
+    WF_TRY(said(w, &w->master, &w->master.linked, "link to the master", err));
+    WF_TRY(act(w, send_set_up, err));
+    WF_TRY(said(w, &w->master, &w->master.set_up, "answer to the set-up", err));
+    WF_TRY(act(w, open_worker, err));
+    WF_TRY(said(w, &w->worker, &w->worker.linked, "link to the worker", err));
+    WF_TRY(act(w, send_list, err));
+    WF_TRY(act(w, send_push, err));
+    WF_TRY(said(w, &w->worker, &w->worker.pushed, "answer to the push", err));
+    WF_TRY(act(w, pull, err));
+    WF_TRY(said(w, &w->worker, &w->worker.pulled, "answer to the pull", err));
+    if (w->worker.wrong)
+        return wrong(err, "other weights");
+    WF_TRY(act(w, send_save, err));
+    if (!w->worker.saved &&
+        w->worker.said.status == WF_OK) /* the master's deadline ends this cut */
+        return wf_fail(err, WF_NOMEM, NULL, "no memory to answer the save");
+    return said(w, &w->worker, &w->worker.saved, "answer to the save", err);
+}
+
+static wf_status serve(void *disk, wf_err *err)
+{
+    world w = {.now_ns = 1000 * MS};
+    bool was = wf_nomem_spare(true);
+    wf_status rc;
+
+    w.disk = wf_memdisk_copy(disk);
+    wf_nomem_disk(wf_memdisk_disk(w.disk));
+    wf_memnet_init(&w.nets, "demo");
+    open_master(&w);
+    wf_nomem_spare(was);
+    rc = play(&w, err);
+    wf_nomem_spare(was); /* it may have been spared from some point on */
+    wf_ps_fork_free(&w.fork);
+    wf_ps_free(&w.ps);
+    wf_net_free(&w.net, 0);
+    was = wf_nomem_spare(true);
+    wf_net_free(&w.worker.net, 0);
+    wf_net_free(&w.master.net, 0);
+    wf_memnet_close(&w.nets);
+    wf_memdisk_free(&w.disk);
+    wf_nomem_spare(was);
+    return rc;
+}
+
+static void a_ps_serves_or_says_that_it_cannot(void **state)
+{
+    assert_survives(serve, *state);
+}
+
+/* The first values: element k is k. */
+static int set_up(void **state)
+{
+    wf_memdisk *m = wf_memdisk_new();
+    wf_disk *d = wf_memdisk_disk(m);
+    wf_shard_tensor t = {.name = "w", .dtype = WF_F32, .rank = 1, .dims = {SLICES * ELEMENTS}};
+    wf_shard_writer *writer = NULL;
+    float values[SLICES * ELEMENTS];
+    char sum[WF_SUM_TEXT];
+    uint64_t bytes;
+
+    for (int i = 0; i < SLICES * ELEMENTS; i++)
+        values[i] = (float)i;
+    *state = m;
+    if (wf_disk_make_dirs(d, FOLDER, NULL) != WF_OK ||
+        wf_shard_create(d, "/ckpt/job/initial.safetensors", &t, 1, NULL, 0, &writer, NULL) !=
+            WF_OK ||
+        wf_shard_write(writer, values, sizeof values, NULL) != WF_OK)
+        return -1;
+    return wf_shard_finish(&writer, &bytes, sum, NULL) == WF_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    wf_memdisk_free((wf_memdisk **)state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ps_serves_or_says_that_it_cannot),
+    };
+
+    wf_log_init("", (wf_log_level)(WF_ERROR + 1));
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
