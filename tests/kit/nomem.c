@@ -20,16 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__has_feature) /* clang's way to tell */
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_SANITIZER
-#endif
-
-/* What stands behind the names that are replaced here. */
-#ifdef HAS_SANITIZER
+/* What stands behind the names that are replaced here. This file is compiled without sanitizers: it
+ * serves theirs before they are ready. */
+#ifdef BEHIND_SANITIZER
 #define BEHIND(name) __interceptor_##name
 #else
 #define BEHIND(name) __libc_##name
