@@ -91,7 +91,8 @@ void wf_worker_fault(wf_worker *w, const wf_err *why)
     w->faulted = true;
     w->fault = *why;
     w->fault_batch = w->computing ? w->batch : (wf_batch_id){0};
-    if (wf_worker_say_fault(w, NULL) != WF_OK)
+    w->fault_unsent = wf_worker_say_fault(w, NULL) != WF_OK;
+    if (w->fault_unsent)
         WF_LOG_ERROR("worker.fault_unsent", "no memory");
 }
 
@@ -436,6 +437,8 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     wf_err why = {0};
 
     wf_waits_look(w, now_ns);
+    if (w->start && w->faulted && w->fault_unsent)
+        w->fault_unsent = wf_worker_say_fault(w, NULL) != WF_OK;
     if (!w->start || w->faulted)
         return WF_OK;
     WF_TRY(wf_splits_settle(w, err));

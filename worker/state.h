@@ -50,6 +50,7 @@ struct wf_worker {
     uint32_t epoch; /* of the last one computed */
     bool any_step;  /* one was computed since the last barrier */
     bool computing, faulted;
+    bool fault_unsent;       /* for lack of memory */
     wf_err fault;            /* reported to the master over each fresh link */
     wf_batch_id fault_batch; /* that was in hand then; empty: none */
     wf_batch_id batch;       /* in hand */
