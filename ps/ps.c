@@ -120,7 +120,8 @@ void wf_ps_fault(wf_ps *ps, const wf_err *why)
     WF_LOG_ERROR("ps.fault", "%s", why->what);
     if (ps->fault.status == WF_OK) /* what follows from the first is never shown before it */
         ps->fault = *why;
-    if (say_fault(ps, NULL) != WF_OK)
+    ps->fault_unsent = say_fault(ps, NULL) != WF_OK;
+    if (ps->fault_unsent)
         WF_LOG_ERROR("ps.fault_unsent", "no memory");
 }
 
@@ -305,6 +306,8 @@ void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
 
 wf_status wf_ps_advance(wf_ps *ps, wf_err *err)
 {
+    if (ps->fault_unsent && ps->fault.status != WF_OK)
+        ps->fault_unsent = say_fault(ps, NULL) != WF_OK;
     return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
 }
 

@@ -74,7 +74,8 @@ struct wf_ps {
     wf_index in_view; /* members by incarnation */
     /* the job */
     bool serving;
-    wf_err fault; /* that ends the job, reported over each fresh link; status WF_OK: none */
+    wf_err fault;      /* that ends the job, reported over each fresh link; status WF_OK: none */
+    bool fault_unsent; /* for lack of memory: advance sends it */
     uint16_t job_number, generation;
     uint64_t job_id;
     uint32_t map;    /* the version of the slice map that this ps was set up with */

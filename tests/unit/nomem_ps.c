@@ -13,6 +13,8 @@
 #include "tests/kit/nomem_disk.h"
 #include "tests/unit/nomem.h"
 
+#include <math.h>
+
 #define MS WF_NS_PER_MS
 enum { SLICES = 3, ELEMENTS = 40, JOB = 3, GENERATION = 2, VIEW = 5, CUT = 7, RATE = 2 };
 #define FOLDER "/ckpt/job/.tmp-g2-c7-000000000000000b" /* of that cut, the chief is 11 */
@@ -21,7 +23,7 @@ typedef struct player {
     wf_net *net;
     wf_peer *ps; /* its link to the ps; NULL: down */
     wf_err said; /* by the ps: a set-up or a copy that failed */
-    bool linked, set_up, pushed, pulled, saved;
+    bool linked, set_up, pushed, pulled, saved, faulted;
     uint32_t weights; /* slices that came */
     bool wrong;       /* with values that they must not have */
 } player;
@@ -34,6 +36,7 @@ typedef struct world {
     wf_ps_fork *fork;
     player master, worker;
     int64_t now_ns;
+    bool ends_in_nan; /* else in a checkpoint */
 } world;
 
 /* ---- the master and the worker ---- */
@@ -86,6 +89,8 @@ static void take(player *p, const wf_msg *m)
         p->pushed = true;
     else if (m->head.kind == WF_WEIGHTS)
         take_weights(p, m);
+    else if (m->head.kind == WF_FAULT)
+        p->faulted = true;
     else if (m->head.kind == WF_CUT_SAVED)
         take_saved(p, m);
 }
@@ -194,14 +199,24 @@ static void send_list(world *w)
     send(&w->worker, WF_LIST, &body.base, NULL);
 }
 
-static void send_push(world *w)
+static void send_values(world *w, float value)
 {
     wf_buf *values = wf_buf_new(SLICES * ELEMENTS * sizeof(float));
 
     for (int i = 0; i < SLICES * ELEMENTS; i++)
-        ((float *)values->data)[i] = -1;
+        ((float *)values->data)[i] = value;
     send(&w->worker, WF_PUSH, NULL, values);
     wf_buf_unref(&values);
+}
+
+static void send_push(world *w)
+{
+    send_values(w, -1);
+}
+
+static void send_nan(world *w)
+{
+    send_values(w, NAN);
 }
 
 static void send_save(world *w)
@@ -340,6 +355,10 @@ static wf_status play(world *w, wf_err *err)
     WF_TRY(said(w, &w->worker, &w->worker.pulled, "answer to the pull", err));
     if (w->worker.wrong)
         return wrong(err, "other weights");
+    if (w->ends_in_nan) {
+        WF_TRY(act(w, send_nan, err));
+        return said(w, &w->master, &w->master.faulted, "fault", err);
+    }
     WF_TRY(act(w, send_save, err));
     if (!w->worker.saved &&
         w->worker.said.status == WF_OK) /* the master's deadline ends this cut */
@@ -347,9 +366,9 @@ static wf_status play(world *w, wf_err *err)
     return said(w, &w->worker, &w->worker.saved, "answer to the save", err);
 }
 
-static wf_status serve(void *disk, wf_err *err)
+static wf_status serve_until(bool ends_in_nan, void *disk, wf_err *err)
 {
-    world w = {.now_ns = 1000 * MS};
+    world w = {.now_ns = 1000 * MS, .ends_in_nan = ends_in_nan};
     bool was = wf_nomem_spare(true);
     wf_status rc;
 
@@ -372,9 +391,24 @@ static wf_status serve(void *disk, wf_err *err)
     return rc;
 }
 
+static wf_status serve(void *disk, wf_err *err)
+{
+    return serve_until(false, disk, err);
+}
+
+static wf_status serve_to_a_fault(void *disk, wf_err *err)
+{
+    return serve_until(true, disk, err);
+}
+
 static void a_ps_serves_or_says_that_it_cannot(void **state)
 {
     assert_survives(serve, *state);
+}
+
+static void a_fault_is_reported_once_memory_is_back(void **state)
+{
+    assert_survives(serve_to_a_fault, *state);
 }
 
 /* The first values: element k is k. */
@@ -409,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ps_serves_or_says_that_it_cannot),
+        cmocka_unit_test(a_fault_is_reported_once_memory_is_back),
     };
 
     wf_log_init("", (wf_log_level)(WF_ERROR + 1));
