@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static __thread bool ran_out; /* of this thread, since its wf_json_begin */
+static _Thread_local bool ran_out; /* of this thread, since its wf_json_begin */
 
 static void *take(size_t bytes)
 {
