@@ -5,8 +5,8 @@
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
-#include "common/onnx/onnx.h"
 #include "common/log/log.h"
+#include "common/onnx/onnx.h"
 #include "common/optim/rule.h"
 
 #include <inttypes.h>
