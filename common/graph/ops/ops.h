@@ -20,6 +20,14 @@
         .infer = infer_, __VA_ARGS__                                                               \
     }
 
+/* The same for one that takes least_in to most_in inputs, and is not element by element. */
+#define WF_FOLDABLE(domain_, name_, since_, least_in, most_in, infer_, ...)                        \
+    {                                                                                              \
+        .name = name_, .domain = domain_, .since = since_, .n_in_min = least_in,                   \
+        .n_in_max = most_in, .n_out_min = 1, .n_out_max = 1, .flags = WF_OP_FOLDABLE,              \
+        .infer = infer_, __VA_ARGS__                                                               \
+    }
+
 /* Gradient of what moves elements into another shape, keeping their order: Reshape and its kin. */
 wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err);
 /* Gradient of Max and Min: inputs that are equally extreme share it, as in PyTorch. */

@@ -4,45 +4,27 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
-/* Min of any number of inputs, broadcast. */
+/* Of any number of inputs, broadcast. */
+#define EXTREME(id, name_)                                                                         \
+    static wf_status infer_##id(wf_graph *g, wf_node *n, wf_err *err)                              \
+    {                                                                                              \
+        return wf_infer_variadic(g, n, wf_elem_##id, err);                                         \
+    }                                                                                              \
+    const wf_op wf_op_##id = {                                                                     \
+        .name = name_,                                                                             \
+        .domain = WF_DOMAIN_ONNX,                                                                  \
+        .since = 13,                                                                               \
+        .n_in_min = 1,                                                                             \
+        .n_in_max = WF_ANY_NUMBER,                                                                 \
+        .n_out_min = 1,                                                                            \
+        .n_out_max = 1,                                                                            \
+        .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,                                               \
+        .infer = infer_##id,                                                                       \
+        .grad = wf_grad_extreme,                                                                   \
+    };
 
-static wf_status infer_min(wf_graph *g, wf_node *n, wf_err *err)
-{
-    return wf_infer_variadic(g, n, wf_elem_min, err);
-}
-
-const wf_op wf_op_min = {
-    .name = "Min",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = WF_ANY_NUMBER,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
-    .infer = infer_min,
-    .grad = wf_grad_extreme,
-};
-
-/* Max of any number of inputs, broadcast. */
-
-static wf_status infer_max(wf_graph *g, wf_node *n, wf_err *err)
-{
-    return wf_infer_variadic(g, n, wf_elem_max, err);
-}
-
-const wf_op wf_op_max = {
-    .name = "Max",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = WF_ANY_NUMBER,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
-    .infer = infer_max,
-    .grad = wf_grad_extreme,
-};
+EXTREME(max, "Max")
+EXTREME(min, "Min")
 
 /* Clip: min(max(x, low), high); either bound, a scalar, may be absent. */
 

@@ -34,17 +34,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_compress = {
-    .name = "Compress",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
+const wf_op wf_op_compress = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "Compress", 11, 2, 2, infer,
     .note = "how many remain must follow before the run: constants, or inputs of weft run",
-    .no_grad_in = 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-};
+    .no_grad_in = 1u << 1, .attrs = attrs);

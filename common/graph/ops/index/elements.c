@@ -37,20 +37,9 @@ static wf_status grad_gather_elements(wf_grads *g, const wf_node *n, wf_err *err
 
 static const wf_attr_row gather_elements_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_gather_elements = {
-    .name = "GatherElements",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = gather_elements_attrs,
-    .infer = infer_gather_elements,
-    .grad = grad_gather_elements,
-};
+const wf_op wf_op_gather_elements = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "GatherElements", 13, 2, 2, infer_gather_elements, .no_grad_in = 1u << 1,
+    .attrs = gather_elements_attrs, .grad = grad_gather_elements);
 
 /* ScatterElements: data with updates put (attr reduction: added, multiplied, the larger, the
  * smaller) where GatherElements with the same indices takes from. */
@@ -137,18 +126,7 @@ static wf_status grad_scatter_elements(wf_grads *g, const wf_node *n, wf_err *er
 static const wf_attr_row scatter_elements_attrs[] = {
     {"axis", WF_ATTR_INT, false}, {"reduction", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_scatter_elements = {
-    .name = "ScatterElements",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "gradient of reductions none and add",
-    .no_grad_in = 1u << 1,
-    .attrs = scatter_elements_attrs,
-    .infer = infer_scatter_elements,
-    .grad = grad_scatter_elements,
-};
+const wf_op wf_op_scatter_elements =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "ScatterElements", 18, 3, 3, infer_scatter_elements,
+                .note = "gradient of reductions none and add", .no_grad_in = 1u << 1,
+                .attrs = scatter_elements_attrs, .grad = grad_scatter_elements);

@@ -62,20 +62,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row gather_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_gather = {
-    .name = "Gather",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = gather_attrs,
-    .infer = infer_gather,
-    .grad = grad,
-};
+const wf_op wf_op_gather = WF_FOLDABLE(WF_DOMAIN_ONNX, "Gather", 13, 2, 2, infer_gather,
+                                       .no_grad_in = 1u << 1, .attrs = gather_attrs, .grad = grad);
 
 /* ai.weft GatherGrad: dy's slices added at the places that ids name, in zeros of the shape of
  * data. */
@@ -91,17 +79,8 @@ static wf_status infer_gather_grad(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row gather_grad_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_gather_grad = {
-    .name = "GatherGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, ids, data) -> as data; attr axis = 0; adds up where ids repeat; "
-             "negative ids count from the end; of data only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = gather_grad_attrs,
-    .infer = infer_gather_grad,
-};
+const wf_op wf_op_gather_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "GatherGrad", 1, 3, 3, infer_gather_grad,
+                .means = "(dy, ids, data) -> as data; attr axis = 0; adds up where ids repeat; "
+                         "negative ids count from the end; of data only the shape is read",
+                .attrs = gather_grad_attrs);

@@ -56,20 +56,9 @@ static wf_status grad_gather_nd(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row gather_nd_attrs[] = {{"batch_dims", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_gather_nd = {
-    .name = "GatherND",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = gather_nd_attrs,
-    .infer = infer_gather_nd,
-    .grad = grad_gather_nd,
-};
+const wf_op wf_op_gather_nd =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "GatherND", 13, 2, 2, infer_gather_nd, .no_grad_in = 1u << 1,
+                .attrs = gather_nd_attrs, .grad = grad_gather_nd);
 
 /* ai.weft GatherNDGrad: dy added up where GatherND took from, in zeros of the shape of data. */
 
@@ -84,20 +73,11 @@ static wf_status infer_gather_nd_grad(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row gather_nd_grad_attrs[] = {{"batch_dims", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_gather_nd_grad = {
-    .name = "GatherNDGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, ids, data) -> as data; attr batch_dims = 0; zeros, and dy added "
-             "where GatherND took from; of data only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = gather_nd_grad_attrs,
-    .infer = infer_gather_nd_grad,
-};
+const wf_op wf_op_gather_nd_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "GatherNDGrad", 1, 3, 3, infer_gather_nd_grad,
+                .means = "(dy, ids, data) -> as data; attr batch_dims = 0; zeros, and dy added "
+                         "where GatherND took from; of data only the shape is read",
+                .attrs = gather_nd_grad_attrs);
 
 /* ScatterND: data with updates put (attr reduction: added, multiplied, the larger, the smaller)
  * where GatherND with the same indices takes from. */
@@ -157,18 +137,7 @@ static wf_status grad_scatter_nd(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row scatter_nd_attrs[] = {{"reduction", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_scatter_nd = {
-    .name = "ScatterND",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "gradient of reductions none and add",
-    .no_grad_in = 1u << 1,
-    .attrs = scatter_nd_attrs,
-    .infer = infer_scatter_nd,
-    .grad = grad_scatter_nd,
-};
+const wf_op wf_op_scatter_nd =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "ScatterND", 18, 3, 3, infer_scatter_nd,
+                .note = "gradient of reductions none and add", .no_grad_in = 1u << 1,
+                .attrs = scatter_nd_attrs, .grad = grad_scatter_nd);

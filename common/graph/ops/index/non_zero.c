@@ -20,16 +20,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_non_zero = {
-    .name = "NonZero",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
+const wf_op wf_op_non_zero = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "NonZero", 13, 1, 1, infer,
     .note = "how many there are must follow before the run: constants, or inputs of weft run",
-    .no_grad_in = 1u << 0,
-    .infer = infer,
-};
+    .no_grad_in = 1u << 0);

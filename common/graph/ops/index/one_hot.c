@@ -56,16 +56,5 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_one_hot = {
-    .name = "OneHot",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 7,
-    .attrs = attrs,
-    .infer = infer,
-};
+const wf_op wf_op_one_hot =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "OneHot", 11, 3, 3, infer, .no_grad_in = 7, .attrs = attrs);

@@ -51,23 +51,12 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 static const wf_attr_row sigmoid_cross_entropy_attrs[] = {{"reduction", WF_ATTR_STRING, false},
                                                           {0}};
 
-const wf_op wf_op_sigmoid_cross_entropy = {
-    .name = "SigmoidCrossEntropy",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(logits, labels) -> loss; attr reduction = \"mean\", \"sum\" or "
-             "\"none\"; labels broadcast to logits; max(x, 0) - x z + log(1 + "
-             "exp(-abs(x)))",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = sigmoid_cross_entropy_attrs,
-    .infer = infer_sigmoid_cross_entropy,
-    .grad = grad,
-};
+const wf_op wf_op_sigmoid_cross_entropy =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "SigmoidCrossEntropy", 1, 2, 2, infer_sigmoid_cross_entropy,
+                .means = "(logits, labels) -> loss; attr reduction = \"mean\", \"sum\" or "
+                         "\"none\"; labels broadcast to logits; max(x, 0) - x z + log(1 + "
+                         "exp(-abs(x)))",
+                .no_grad_in = 1u << 1, .attrs = sigmoid_cross_entropy_attrs, .grad = grad);
 
 /* ai.weft SigmoidCrossEntropyGrad: dx = (sigmoid(x) - z) dloss, divided by the number of logits
  * for "mean". */
@@ -83,17 +72,8 @@ static wf_status infer_sigmoid_cross_entropy_grad(wf_graph *g, wf_node *n, wf_er
 static const wf_attr_row sigmoid_cross_entropy_grad_attrs[] = {{"reduction", WF_ATTR_STRING, false},
                                                                {0}};
 
-const wf_op wf_op_sigmoid_cross_entropy_grad = {
-    .name = "SigmoidCrossEntropyGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_sigmoid_cross_entropy_grad = WF_FOLDABLE(
+    WF_DOMAIN_WEFT, "SigmoidCrossEntropyGrad", 1, 3, 3, infer_sigmoid_cross_entropy_grad,
     .means = "(dloss, logits, labels) -> dlogits; attr reduction = \"mean\"; "
              "(sigmoid(x) - z) dloss, divided by the number of logits for \"mean\"",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = sigmoid_cross_entropy_grad_attrs,
-    .infer = infer_sigmoid_cross_entropy_grad,
-};
+    .attrs = sigmoid_cross_entropy_grad_attrs);

@@ -32,21 +32,11 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"k", WF_ATTR_INT, false}, {"threshold", WF_ATTR_FLOAT, false}, {0}};
 
-const wf_op wf_op_correct_count = {
-    .name = "CorrectCount",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(scores, labels) -> int64 []; scores [n, classes], labels [n]: rows "
-             "whose largest score, the first of equals, is the label's; with attr k, "
-             "rows in which fewer than k scores are above the label's; with attr "
-             "threshold, scores [n] or [n, 1]: rows where (score > threshold) equals "
-             "(label > 0.5)",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0 | 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-};
+const wf_op wf_op_correct_count =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "CorrectCount", 1, 2, 2, infer,
+                .means = "(scores, labels) -> int64 []; scores [n, classes], labels [n]: rows "
+                         "whose largest score, the first of equals, is the label's; with attr k, "
+                         "rows in which fewer than k scores are above the label's; with attr "
+                         "threshold, scores [n] or [n, 1]: rows where (score > threshold) equals "
+                         "(label > 0.5)",
+                .no_grad_in = 1u << 0 | 1u << 1, .attrs = attrs);

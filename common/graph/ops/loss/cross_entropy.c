@@ -56,21 +56,12 @@ const wf_op wf_op_softmax_cross_entropy_loss = {
 /* ai.weft SoftmaxCrossEntropyGrad: dscores = (exp(log_prob) - onehot(labels)) dloss w[label] / sum
  * of w over the batch ("mean"), and 0 where labels are ignored. */
 
-const wf_op wf_op_softmax_cross_entropy_grad = {
-    .name = "SoftmaxCrossEntropyGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dloss, log_prob, labels, (weights)) -> dscores, as log_prob; attrs "
-             "ignore_index (none when absent), reduction = \"mean\"; dloss is a "
-             "scalar, or as labels for \"none\"",
-    .n_in_min = 3,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_label_loss_rows,
-    .infer = wf_infer_label_loss_grad,
-};
+const wf_op wf_op_softmax_cross_entropy_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "SoftmaxCrossEntropyGrad", 1, 3, 4, wf_infer_label_loss_grad,
+                .means = "(dloss, log_prob, labels, (weights)) -> dscores, as log_prob; attrs "
+                         "ignore_index (none when absent), reduction = \"mean\"; dloss is a "
+                         "scalar, or as labels for \"none\"",
+                .attrs = wf_label_loss_rows);
 
 /* NegativeLogLikelihoodLoss: as SoftmaxCrossEntropyLoss, of log probabilities. */
 
@@ -92,35 +83,16 @@ static wf_status grad_negative_log_likelihood_loss(wf_grads *g, const wf_node *n
                                    in, wf_label_loss_attrs(n, attrs), attrs));
 }
 
-const wf_op wf_op_negative_log_likelihood_loss = {
-    .name = "NegativeLogLikelihoodLoss",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1 | 1u << 2,
-    .attrs = wf_label_loss_rows,
-    .infer = infer_negative_log_likelihood_loss,
-    .grad = grad_negative_log_likelihood_loss,
-};
+const wf_op wf_op_negative_log_likelihood_loss =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "NegativeLogLikelihoodLoss", 13, 2, 3,
+                infer_negative_log_likelihood_loss, .no_grad_in = 1u << 1 | 1u << 2,
+                .attrs = wf_label_loss_rows, .grad = grad_negative_log_likelihood_loss);
 
 /* ai.weft NegativeLogLikelihoodLossGrad: -dloss w[label] / sum of w over the batch ("mean") at
  * each label, and 0 elsewhere. */
 
-const wf_op wf_op_negative_log_likelihood_loss_grad = {
-    .name = "NegativeLogLikelihoodLossGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dloss, input, labels, (weights)) -> dinput; attrs ignore_index (none "
-             "when absent), reduction = \"mean\"; of input only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_label_loss_rows,
-    .infer = wf_infer_label_loss_grad,
-};
+const wf_op wf_op_negative_log_likelihood_loss_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "NegativeLogLikelihoodLossGrad", 1, 3, 4, wf_infer_label_loss_grad,
+                .means = "(dloss, input, labels, (weights)) -> dinput; attrs ignore_index (none "
+                         "when absent), reduction = \"mean\"; of input only the shape is read",
+                .attrs = wf_label_loss_rows);

@@ -66,68 +66,19 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grad_conv(g, n, "ConvDataGrad", "ConvWeightGrad");
 }
 
-const wf_op wf_op_conv = {
-    .name = "Conv",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_conv_rows,
-    .infer = infer_conv,
-    .grad = grad,
-};
+const wf_op wf_op_conv =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Conv", 11, 2, 3, infer_conv, .attrs = wf_conv_rows, .grad = grad);
 
 /* ai.weft ConvDataGrad(dy, W, X): Conv's gradient with respect to X, of which only the shape is
  * read. */
 
-static wf_status infer_conv_data_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
-const wf_op wf_op_conv_data_grad = {
-    .name = "ConvDataGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, W, X) -> dX; Conv's attrs; of X only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_conv_rows,
-    .infer = infer_conv_data_grad,
-};
+const wf_op wf_op_conv_data_grad = WF_FOLDABLE(
+    WF_DOMAIN_WEFT, "ConvDataGrad", 1, 3, 3, wf_infer_conv_grad,
+    .means = "(dy, W, X) -> dX; Conv's attrs; of X only the shape is read", .attrs = wf_conv_rows);
 
 /* ai.weft ConvWeightGrad(dy, X, W): Conv's gradient with respect to W, of which only the shape is
  * read. */
 
-static wf_status infer_conv_weight_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
-const wf_op wf_op_conv_weight_grad = {
-    .name = "ConvWeightGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, X, W) -> dW; Conv's attrs; of W only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_conv_rows,
-    .infer = infer_conv_weight_grad,
-};
+const wf_op wf_op_conv_weight_grad = WF_FOLDABLE(
+    WF_DOMAIN_WEFT, "ConvWeightGrad", 1, 3, 3, wf_infer_conv_grad,
+    .means = "(dy, X, W) -> dW; Conv's attrs; of W only the shape is read", .attrs = wf_conv_rows);

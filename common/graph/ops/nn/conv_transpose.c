@@ -86,68 +86,22 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grad_conv(g, n, "ConvTransposeDataGrad", "ConvTransposeWeightGrad");
 }
 
-const wf_op wf_op_conv_transpose = {
-    .name = "ConvTranspose",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_conv_transpose_rows,
-    .infer = infer_conv_transpose,
-    .grad = grad,
-};
+const wf_op wf_op_conv_transpose =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "ConvTranspose", 11, 2, 3, infer_conv_transpose,
+                .attrs = wf_conv_transpose_rows, .grad = grad);
 
 /* ai.weft ConvTransposeDataGrad(dy, W, X): ConvTranspose's gradient with respect to X, of which
  * only the shape is read. */
 
-static wf_status infer_conv_transpose_data_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
-const wf_op wf_op_conv_transpose_data_grad = {
-    .name = "ConvTransposeDataGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, W, X) -> dX; ConvTranspose's attrs; of X only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_conv_transpose_rows,
-    .infer = infer_conv_transpose_data_grad,
-};
+const wf_op wf_op_conv_transpose_data_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "ConvTransposeDataGrad", 1, 3, 3, wf_infer_conv_grad,
+                .means = "(dy, W, X) -> dX; ConvTranspose's attrs; of X only the shape is read",
+                .attrs = wf_conv_transpose_rows);
 
 /* ai.weft ConvTransposeWeightGrad(dy, X, W): ConvTranspose's gradient with respect to W, of which
  * only the shape is read. */
 
-static wf_status infer_conv_transpose_weight_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
-const wf_op wf_op_conv_transpose_weight_grad = {
-    .name = "ConvTransposeWeightGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, X, W) -> dW; ConvTranspose's attrs; of W only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_conv_transpose_rows,
-    .infer = infer_conv_transpose_weight_grad,
-};
+const wf_op wf_op_conv_transpose_weight_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "ConvTransposeWeightGrad", 1, 3, 3, wf_infer_conv_grad,
+                .means = "(dy, X, W) -> dW; ConvTranspose's attrs; of W only the shape is read",
+                .attrs = wf_conv_transpose_rows);

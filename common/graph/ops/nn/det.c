@@ -20,14 +20,4 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_det = {
-    .name = "Det",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .infer = infer,
-};
+const wf_op wf_op_det = WF_FOLDABLE(WF_DOMAIN_ONNX, "Det", 11, 1, 1, infer);

@@ -95,25 +95,14 @@ static const wf_attr_row attrs[] = {{"fill", WF_ATTR_FLOAT, false},
                                     {"transK", WF_ATTR_INT, false},
                                     {0}};
 
-const wf_op wf_op_dot_attention = {
-    .name = "DotAttention",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0; "
-             "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
-             "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
-             "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
-             "are added",
-    .n_in_min = 3,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 3,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_dot_attention =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "DotAttention", 1, 3, 4, infer,
+                .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0; "
+                         "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
+                         "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
+                         "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
+                         "are added",
+                .no_grad_in = 1u << 3, .attrs = attrs, .grad = grad);
 
 const wf_op wf_op_dot_attention_grad = {
     .name = "DotAttentionGrad",

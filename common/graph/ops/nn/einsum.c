@@ -133,17 +133,6 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"equation", WF_ATTR_STRING, true}, {0}};
 
-const wf_op wf_op_einsum = {
-    .name = "Einsum",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 12,
-    .n_in_min = 1,
-    .n_in_max = WF_ANY_NUMBER,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "one or two operands; no gradient of a diagonal",
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_einsum = WF_FOLDABLE(WF_DOMAIN_ONNX, "Einsum", 12, 1, WF_ANY_NUMBER, infer,
+                                       .note = "one or two operands; no gradient of a diagonal",
+                                       .attrs = attrs, .grad = grad);

@@ -94,19 +94,8 @@ static const wf_attr_row gemm_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
                                          {"transB", WF_ATTR_INT, false},
                                          {0}};
 
-const wf_op wf_op_gemm = {
-    .name = "Gemm",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = gemm_attrs,
-    .infer = infer_gemm,
-    .grad = grad,
-};
+const wf_op wf_op_gemm =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Gemm", 13, 2, 3, infer_gemm, .attrs = gemm_attrs, .grad = grad);
 
 /* ai.weft Linear(x, W, (bias)): activation(x W + bias) over the last axis of an x of any rank. The
  * compiler makes it of MatMul or Gemm and what follows, once gradients are built; so it needs none
@@ -162,17 +151,8 @@ static wf_status infer_linear(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row linear_attrs[] = {
     {"activation", WF_ATTR_STRING, false}, {"transB", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_linear = {
-    .name = "Linear",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(x, W, (bias)) -> y; attrs activation = \"\" or \"Relu\", transB = 0; "
-             "activation(x W + bias), W a matrix, bias a row",
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = linear_attrs,
-    .infer = infer_linear,
-};
+const wf_op wf_op_linear =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "Linear", 1, 2, 3, infer_linear,
+                .means = "(x, W, (bias)) -> y; attrs activation = \"\" or \"Relu\", transB = 0; "
+                         "activation(x W + bias), W a matrix, bias a row",
+                .attrs = linear_attrs);

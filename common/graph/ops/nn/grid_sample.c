@@ -87,20 +87,9 @@ static const wf_attr_row grid_sample_attrs[] = {{"align_corners", WF_ATTR_INT, f
                                                 {"padding_mode", WF_ATTR_STRING, false},
                                                 {0}};
 
-const wf_op wf_op_grid_sample = {
-    .name = "GridSample",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 20,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "images and volumes",
-    .attrs = grid_sample_attrs,
-    .infer = infer_grid_sample,
-    .grad = grad,
-};
+const wf_op wf_op_grid_sample =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "GridSample", 20, 2, 2, infer_grid_sample,
+                .note = "images and volumes", .attrs = grid_sample_attrs, .grad = grad);
 
 /* ai.weft GridSampleGrad: d loss / d X and d loss / d grid of GridSample with the same attributes.
  */

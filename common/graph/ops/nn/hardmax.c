@@ -15,16 +15,5 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_hardmax = {
-    .name = "Hardmax",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .attrs = attrs,
-    .infer = infer,
-};
+const wf_op wf_op_hardmax =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Hardmax", 13, 1, 1, infer, .no_grad_in = 1u << 0, .attrs = attrs);

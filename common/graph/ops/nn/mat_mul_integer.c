@@ -45,16 +45,5 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_mat_mul_integer = {
-    .name = "MatMulInteger",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 10,
-    .n_in_min = 2,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "two matrices of uint8",
-    .no_grad_in = 15,
-    .infer = infer,
-};
+const wf_op wf_op_mat_mul_integer = WF_FOLDABLE(WF_DOMAIN_ONNX, "MatMulInteger", 10, 2, 4, infer,
+                                                .note = "two matrices of uint8", .no_grad_in = 15);

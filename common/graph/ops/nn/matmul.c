@@ -126,18 +126,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_emit_end(e);
 }
 
-const wf_op wf_op_matmul = {
-    .name = "MatMul",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .infer = infer_matmul,
-    .grad = grad,
-};
+const wf_op wf_op_matmul =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "MatMul", 13, 2, 2, infer_matmul, .grad = grad);
 
 /* ai.weft Product(a, b): MatMul that reads a, b or both with their last two axes exchanged. The
  * compiler makes it of MatMul and Transpose, once gradients are built; so it needs none of its
@@ -193,17 +183,8 @@ static wf_status infer_product(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"transA", WF_ATTR_INT, false}, {"transB", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_product = {
-    .name = "Product",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(a, b) -> y; attrs transA = 0, transB = 0; MatMul of matrices, with "
-             "their last two axes exchanged",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = attrs,
-    .infer = infer_product,
-};
+const wf_op wf_op_product =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "Product", 1, 2, 2, infer_product,
+                .means = "(a, b) -> y; attrs transA = 0, transB = 0; MatMul of matrices, with "
+                         "their last two axes exchanged",
+                .attrs = attrs);

@@ -105,21 +105,12 @@ static const wf_attr_row max_pool_grad_attrs[] = {
     {"pads", WF_ATTR_INTS, false},       {"storage_order", WF_ATTR_INT, false},
     {"strides", WF_ATTR_INTS, false},    {0}};
 
-const wf_op wf_op_max_pool_grad = {
-    .name = "MaxPoolGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x, y) -> dx; MaxPool's attrs; without kernel_shape the window is "
-             "the whole of the input; dy goes to the first element of a window that "
-             "equals y",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = max_pool_grad_attrs,
-    .infer = wf_infer_pool_grad,
-};
+const wf_op wf_op_max_pool_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "MaxPoolGrad", 1, 3, 3, wf_infer_pool_grad,
+                .means = "(dy, x, y) -> dx; MaxPool's attrs; without kernel_shape the window is "
+                         "the whole of the input; dy goes to the first element of a window that "
+                         "equals y",
+                .attrs = max_pool_grad_attrs);
 
 /* ai.weft AveragePoolGrad(dy, x): AveragePool's gradient; of x only the shape is read. Without
  * kernel_shape it is GlobalAveragePool's. */
@@ -130,20 +121,11 @@ static const wf_attr_row average_pool_grad_attrs[] = {
     {"kernel_shape", WF_ATTR_INTS, false},     {"pads", WF_ATTR_INTS, false},
     {"strides", WF_ATTR_INTS, false},          {0}};
 
-const wf_op wf_op_average_pool_grad = {
-    .name = "AveragePoolGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x) -> dx; AveragePool's attrs; without kernel_shape the window is "
-             "the whole of the input",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = average_pool_grad_attrs,
-    .infer = wf_infer_pool_grad,
-};
+const wf_op wf_op_average_pool_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "AveragePoolGrad", 1, 2, 2, wf_infer_pool_grad,
+                .means = "(dy, x) -> dx; AveragePool's attrs; without kernel_shape the window is "
+                         "the whole of the input",
+                .attrs = average_pool_grad_attrs);
 
 /* ai.weft LpPoolGrad(dy, x, y): LpPool's gradient. */
 
@@ -153,17 +135,8 @@ static const wf_attr_row lp_pool_grad_attrs[] = {
     {"p", WF_ATTR_INT, false},           {"pads", WF_ATTR_INTS, false},
     {"strides", WF_ATTR_INTS, false},    {0}};
 
-const wf_op wf_op_lp_pool_grad = {
-    .name = "LpPoolGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x, y) -> dx; LpPool's attrs; without kernel_shape the window is the "
-             "whole of the input",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = lp_pool_grad_attrs,
-    .infer = wf_infer_pool_grad,
-};
+const wf_op wf_op_lp_pool_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "LpPoolGrad", 1, 3, 3, wf_infer_pool_grad,
+                .means = "(dy, x, y) -> dx; LpPool's attrs; without kernel_shape the window is the "
+                         "whole of the input",
+                .attrs = lp_pool_grad_attrs);

@@ -209,20 +209,9 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
                         wf_emit_op(wf_grads_emit(g), "ResizeGrad", 5, in, n->n_attrs, n->attrs));
 }
 
-const wf_op wf_op_resize = {
-    .name = "Resize",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 19,
-    .n_in_min = 1,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << ROI | 1u << SCALES | 1u << SIZES,
-    .attrs = wf_resize_rows,
-    .infer = infer_resize,
-    .grad = grad,
-};
+const wf_op wf_op_resize = WF_FOLDABLE(WF_DOMAIN_ONNX, "Resize", 19, 1, 4, infer_resize,
+                                       .no_grad_in = 1u << ROI | 1u << SCALES | 1u << SIZES,
+                                       .attrs = wf_resize_rows, .grad = grad);
 
 /* ai.weft ResizeGrad(dy, x, (roi), (scales), (sizes)): Resize's gradient; of x only the shape is
  * read. */
@@ -241,17 +230,8 @@ static wf_status infer_resize_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_resize_grad = {
-    .name = "ResizeGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x, (roi), (scales), (sizes)) -> dx; Resize's attrs; of x only the "
-             "shape is read",
-    .n_in_min = 2,
-    .n_in_max = 5,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_resize_rows,
-    .infer = infer_resize_grad,
-};
+const wf_op wf_op_resize_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "ResizeGrad", 1, 2, 5, infer_resize_grad,
+                .means = "(dy, x, (roi), (scales), (sizes)) -> dx; Resize's attrs; of x only the "
+                         "shape is read",
+                .attrs = wf_resize_rows);

@@ -22,20 +22,10 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"logits", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_score_keys = {
-    .name = "ScoreKeys",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(scores, labels) -> int64, as scores; for a histogram of scores by "
-             "class: 2 b + (label > 0.5), where b is the bin of the score's logit, or "
-             "of the score itself with attr logits = 1: the leading 24 bits of its "
-             "f32, in an order that ascends with the number",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0 | 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-};
+const wf_op wf_op_score_keys =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "ScoreKeys", 1, 2, 2, infer,
+                .means = "(scores, labels) -> int64, as scores; for a histogram of scores by "
+                         "class: 2 b + (label > 0.5), where b is the bin of the score's logit, or "
+                         "of the score itself with attr logits = 1: the leading 24 bits of its "
+                         "f32, in an order that ascends with the number",
+                .no_grad_in = 1u << 0 | 1u << 1, .attrs = attrs);

@@ -64,6 +64,15 @@ wf_status wf_infer_pool_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_infer_conv_grad(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "dy", err));
+    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
+    return WF_OK;
+}
+
 wf_status wf_grad_channel_bias(wf_grads *g, const wf_node *n, uint32_t i)
 {
     wf_emit *e = wf_grads_emit(g);

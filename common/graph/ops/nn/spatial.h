@@ -23,6 +23,8 @@ wf_status wf_infer_pool_grad(wf_graph *g, wf_node *n, wf_err *err);
 /* dX, dW and dB of a convolution: the nodes `by_data` with dy, W and X, and `by_weights` with dy, X
  * and W. */
 wf_status wf_grad_conv(wf_grads *g, const wf_node *n, const char *by_data, const char *by_weights);
+/* (dy, a, b) -> as b: of the gradients of convolutions by data and by weights. */
+wf_status wf_infer_conv_grad(wf_graph *g, wf_node *n, wf_err *err);
 /* d bias = dy summed over everything but the channels; nothing when nobody wants it. */
 wf_status wf_grad_channel_bias(wf_grads *g, const wf_node *n, uint32_t i);
 

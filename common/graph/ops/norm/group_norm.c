@@ -51,19 +51,9 @@ static const wf_attr_row group_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOA
                                                         {"stash_type", WF_ATTR_INT, false},
                                                         {0}};
 
-const wf_op wf_op_group_normalization = {
-    .name = "GroupNormalization",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = group_normalization_attrs,
-    .infer = infer_group_normalization,
-    .grad = grad_group_normalization,
-};
+const wf_op wf_op_group_normalization =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "GroupNormalization", 18, 3, 3, infer_group_normalization,
+                .attrs = group_normalization_attrs, .grad = grad_group_normalization);
 
 /* ai.weft GroupNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. Without num_groups each
  * channel is a group: InstanceNormalization's. */
@@ -106,16 +96,6 @@ static wf_status grad_instance_normalization(wf_grads *g, const wf_node *n, wf_e
 
 static const wf_attr_row instance_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false}, {0}};
 
-const wf_op wf_op_instance_normalization = {
-    .name = "InstanceNormalization",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 6,
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = instance_normalization_attrs,
-    .infer = infer_instance_normalization,
-    .grad = grad_instance_normalization,
-};
+const wf_op wf_op_instance_normalization =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "InstanceNormalization", 6, 3, 3, infer_instance_normalization,
+                .attrs = instance_normalization_attrs, .grad = grad_instance_normalization);

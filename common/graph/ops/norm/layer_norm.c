@@ -120,19 +120,9 @@ static const wf_attr_row rms_normalization_attrs[] = {{"axis", WF_ATTR_INT, fals
                                                       {"stash_type", WF_ATTR_INT, false},
                                                       {0}};
 
-const wf_op wf_op_rms_normalization = {
-    .name = "RMSNormalization",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 23,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = rms_normalization_attrs,
-    .infer = infer_rms_normalization,
-    .grad = grad_rms_normalization,
-};
+const wf_op wf_op_rms_normalization =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "RMSNormalization", 23, 2, 2, infer_rms_normalization,
+                .attrs = rms_normalization_attrs, .grad = grad_rms_normalization);
 
 /* ai.weft RMSNormalizationGrad(dy, x, scale) -> dx, dscale. */
 

@@ -21,19 +21,8 @@ static const wf_attr_row lrn_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
                                         {"size", WF_ATTR_INT, true},
                                         {0}};
 
-const wf_op wf_op_lrn = {
-    .name = "LRN",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = lrn_attrs,
-    .infer = wf_infer_like_float,
-    .grad = grad,
-};
+const wf_op wf_op_lrn = WF_FOLDABLE(WF_DOMAIN_ONNX, "LRN", 13, 1, 1, wf_infer_like_float,
+                                    .attrs = lrn_attrs, .grad = grad);
 
 /* ai.weft LRNGrad(dy, x): LRN's gradient. */
 
@@ -43,16 +32,6 @@ static const wf_attr_row lrn_grad_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
                                              {"size", WF_ATTR_INT, true},
                                              {0}};
 
-const wf_op wf_op_lrn_grad = {
-    .name = "LRNGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x) -> dx; LRN's attrs",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = lrn_grad_attrs,
-    .infer = wf_infer_grad_like,
-};
+const wf_op wf_op_lrn_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "LRNGrad", 1, 2, 2, wf_infer_grad_like,
+                .means = "(dy, x) -> dx; LRN's attrs", .attrs = lrn_grad_attrs);

@@ -176,21 +176,9 @@ static wf_status grad_reduce_mean(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_expand_like(e, dy, n->in[0]));
 }
 
-const wf_op wf_op_reduce_mean = {
-    .name = "ReduceMean",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 1,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = wf_reduce_attrs,
-    .infer = wf_infer_reduce,
-    .grad = grad_reduce_mean,
-    .upgrade = wf_upgrade_reduce,
-};
+const wf_op wf_op_reduce_mean =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "ReduceMean", 18, 1, 2, wf_infer_reduce, .no_grad_in = 1u << 1,
+                .attrs = wf_reduce_attrs, .grad = grad_reduce_mean, .upgrade = wf_upgrade_reduce);
 
 /* ReduceSum over the axes of input 1; without one, over all (or, with noop_with_empty_axes, over
  * none). */
@@ -203,18 +191,6 @@ static wf_status grad_reduce_sum(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_expand_like(wf_grads_emit(g), dy, n->in[0]));
 }
 
-const wf_op wf_op_reduce_sum = {
-    .name = "ReduceSum",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = wf_reduce_attrs,
-    .infer = wf_infer_reduce,
-    .grad = grad_reduce_sum,
-    .upgrade = wf_upgrade_axes,
-};
+const wf_op wf_op_reduce_sum =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "ReduceSum", 13, 1, 2, wf_infer_reduce, .no_grad_in = 1u << 1,
+                .attrs = wf_reduce_attrs, .grad = grad_reduce_sum, .upgrade = wf_upgrade_axes);

@@ -19,18 +19,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
         g, n, 0, wf_emit_expand_like(wf_grads_emit(g), wf_grads_upstream(g, n, 0), n->in[0]));
 }
 
-const wf_op wf_op_sum_to_like = {
-    .name = "SumToLike",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(x, ref) -> as ref; sums the axes along which ref was broadcast to x; of "
-             "ref only the shape is read",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_sum_to_like =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "SumToLike", 1, 2, 2, infer,
+                .means = "(x, ref) -> as ref; sums the axes along which ref was broadcast to x; of "
+                         "ref only the shape is read",
+                .no_grad_in = 1u << 1, .grad = grad);

@@ -68,19 +68,9 @@ static wf_status grad_depth_to_space(wf_grads *g, const wf_node *n, wf_err *err)
 static const wf_attr_row depth_to_space_attrs[] = {
     {"blocksize", WF_ATTR_INT, true}, {"mode", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_depth_to_space = {
-    .name = "DepthToSpace",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = depth_to_space_attrs,
-    .infer = infer_depth_to_space,
-    .grad = grad_depth_to_space,
-};
+const wf_op wf_op_depth_to_space =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "DepthToSpace", 13, 1, 1, infer_depth_to_space,
+                .attrs = depth_to_space_attrs, .grad = grad_depth_to_space);
 
 /* ai.weft DepthToSpaceGrad: dy's elements back where DepthToSpace with the same attributes took
  * them from. */
@@ -94,20 +84,11 @@ static wf_status infer_depth_to_space_grad(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row depth_to_space_grad_attrs[] = {
     {"blocksize", WF_ATTR_INT, true}, {"mode", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_depth_to_space_grad = {
-    .name = "DepthToSpaceGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy) -> dx; attrs blocksize, mode = \"DCR\"; dy's elements where "
-             "DepthToSpace took them from",
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = depth_to_space_grad_attrs,
-    .infer = infer_depth_to_space_grad,
-};
+const wf_op wf_op_depth_to_space_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "DepthToSpaceGrad", 1, 1, 1, infer_depth_to_space_grad,
+                .means = "(dy) -> dx; attrs blocksize, mode = \"DCR\"; dy's elements where "
+                         "DepthToSpace took them from",
+                .attrs = depth_to_space_grad_attrs);
 
 /* SpaceToDepth: [n, c, h b, w b] to [n, b b c, h, w], with b attr blocksize: what DepthToSpace
  * (DCR) undoes. */
@@ -129,16 +110,6 @@ static wf_status grad_space_to_depth(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row space_to_depth_attrs[] = {{"blocksize", WF_ATTR_INT, true}, {0}};
 
-const wf_op wf_op_space_to_depth = {
-    .name = "SpaceToDepth",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = space_to_depth_attrs,
-    .infer = infer_space_to_depth,
-    .grad = grad_space_to_depth,
-};
+const wf_op wf_op_space_to_depth =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "SpaceToDepth", 13, 1, 1, infer_space_to_depth,
+                .attrs = space_to_depth_attrs, .grad = grad_space_to_depth);

@@ -93,16 +93,5 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, true}, {0}};
 
-const wf_op wf_op_concat = {
-    .name = "Concat",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = WF_ANY_NUMBER,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_concat = WF_FOLDABLE(WF_DOMAIN_ONNX, "Concat", 13, 1, WF_ANY_NUMBER, infer,
+                                       .attrs = attrs, .grad = grad);

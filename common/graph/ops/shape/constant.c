@@ -64,18 +64,8 @@ static const wf_attr_row constant_attrs[] = {
     {"value_ints", WF_ATTR_INTS, false},       {"value_string", WF_ATTR_STRING, false},
     {"value_strings", WF_ATTR_STRINGS, false}, {0}};
 
-const wf_op wf_op_constant = {
-    .name = "Constant",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 0,
-    .n_in_max = 0,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = constant_attrs,
-    .infer = infer_constant,
-};
+const wf_op wf_op_constant =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Constant", 13, 0, 0, infer_constant, .attrs = constant_attrs);
 
 /* ConstantOfShape: attr value, one element, in the shape that input 0 gives; float32 0 without it.
  */
@@ -139,16 +129,6 @@ static wf_status infer_constant_of_shape(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row constant_of_shape_attrs[] = {{"value", WF_ATTR_TENSOR, false}, {0}};
 
-const wf_op wf_op_constant_of_shape = {
-    .name = "ConstantOfShape",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 9,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .attrs = constant_of_shape_attrs,
-    .infer = infer_constant_of_shape,
-};
+const wf_op wf_op_constant_of_shape =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "ConstantOfShape", 9, 1, 1, infer_constant_of_shape,
+                .no_grad_in = 1u << 0, .attrs = constant_of_shape_attrs);

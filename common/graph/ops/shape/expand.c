@@ -44,16 +44,5 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
                         wf_emit_sum_to(wf_grads_emit(g), wf_grads_upstream(g, n, 0), n->in[0]));
 }
 
-const wf_op wf_op_expand = {
-    .name = "Expand",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_expand =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Expand", 13, 2, 2, infer, .no_grad_in = 1u << 1, .grad = grad);

@@ -21,16 +21,5 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"dtype", WF_ATTR_INT, false}, {"k", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_eye_like = {
-    .name = "EyeLike",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 9,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .attrs = attrs,
-    .infer = infer,
-};
+const wf_op wf_op_eye_like =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "EyeLike", 9, 1, 1, infer, .no_grad_in = 1u << 0, .attrs = attrs);

@@ -108,21 +108,9 @@ static wf_status grad_pad(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row pad_attrs[] = {{"mode", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_pad = {
-    .name = "Pad",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 2,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "pads and axes known before the run",
-    .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3,
-    .attrs = pad_attrs,
-    .infer = infer_pad,
-    .grad = grad_pad,
-};
+const wf_op wf_op_pad = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "Pad", 18, 2, 4, infer_pad, .note = "pads and axes known before the run",
+    .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3, .attrs = pad_attrs, .grad = grad_pad);
 
 /* ai.weft PadGrad: dy added up where Pad with the same mode, pads and axes took from. */
 
@@ -136,20 +124,11 @@ static wf_status infer_pad_grad(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row pad_grad_attrs[] = {{"mode", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_pad_grad = {
-    .name = "PadGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x, pads, (axes)) -> as x; attr mode; dy added where Pad took from; "
-             "of x only the shape is read",
-    .n_in_min = 3,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = pad_grad_attrs,
-    .infer = infer_pad_grad,
-};
+const wf_op wf_op_pad_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "PadGrad", 1, 3, 4, infer_pad_grad,
+                .means = "(dy, x, pads, (axes)) -> as x; attr mode; dy added where Pad took from; "
+                         "of x only the shape is read",
+                .attrs = pad_grad_attrs);
 
 /* CenterCropPad: the middle of x, or x in the middle of zeros, so that attr axes (all when absent)
  * get the sizes in input 1. */
@@ -203,17 +182,6 @@ static wf_status grad_center_crop_pad(wf_grads *g, const wf_node *n, wf_err *err
 
 static const wf_attr_row center_crop_pad_attrs[] = {{"axes", WF_ATTR_INTS, false}, {0}};
 
-const wf_op wf_op_center_crop_pad = {
-    .name = "CenterCropPad",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = center_crop_pad_attrs,
-    .infer = infer_center_crop_pad,
-    .grad = grad_center_crop_pad,
-};
+const wf_op wf_op_center_crop_pad = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "CenterCropPad", 18, 2, 2, infer_center_crop_pad, .no_grad_in = 1u << 1,
+    .attrs = center_crop_pad_attrs, .grad = grad_center_crop_pad);

@@ -95,15 +95,4 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_out_carry(g, n, 0, (uint32_t)axis.size, elems, err);
 }
 
-const wf_op wf_op_range = {
-    .name = "Range",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 7,
-    .infer = infer,
-};
+const wf_op wf_op_range = WF_FOLDABLE(WF_DOMAIN_ONNX, "Range", 11, 3, 3, infer, .no_grad_in = 7);

@@ -170,17 +170,6 @@ wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"allowzero", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_reshape = {
-    .name = "Reshape",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 14,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = wf_grad_reshape_back,
-};
+const wf_op wf_op_reshape =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Reshape", 14, 2, 2, infer, .no_grad_in = 1u << 1, .attrs = attrs,
+                .grad = wf_grad_reshape_back);

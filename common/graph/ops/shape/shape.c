@@ -28,19 +28,8 @@ static wf_status infer_shape(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"start", WF_ATTR_INT, false}, {"end", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_shape = {
-    .name = "Shape",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 15,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .attrs = attrs,
-    .infer = infer_shape,
-};
+const wf_op wf_op_shape = WF_FOLDABLE(WF_DOMAIN_ONNX, "Shape", 15, 1, 1, infer_shape,
+                                      .no_grad_in = 1u << 0, .attrs = attrs);
 
 /* Size: the number of elements, an int64 scalar. */
 
@@ -60,15 +49,5 @@ static wf_status infer_size(wf_graph *g, wf_node *n, wf_err *err)
     return wf_out_carry(g, n, 0, 1, &count, err);
 }
 
-const wf_op wf_op_size = {
-    .name = "Size",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .infer = infer_size,
-};
+const wf_op wf_op_size =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Size", 13, 1, 1, infer_size, .no_grad_in = 1u << 0);

@@ -130,20 +130,10 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
                         wf_emit_op(wf_grads_emit(g), "SliceGrad", n->n_in + 1, in, 0, NULL));
 }
 
-const wf_op wf_op_slice = {
-    .name = "Slice",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 3,
-    .n_in_max = 5,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .note = "bounds, axes and steps known before the run",
-    .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
-    .infer = infer_slice,
-    .grad = grad,
-};
+const wf_op wf_op_slice =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Slice", 13, 3, 5, infer_slice,
+                .note = "bounds, axes and steps known before the run",
+                .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4, .grad = grad);
 
 /* ai.weft SliceGrad: zeros of the shape of x, and dy where Slice with the same starts, ends, axes
  * and steps takes from. */
@@ -156,16 +146,7 @@ static wf_status infer_slice_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_slice_grad = {
-    .name = "SliceGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x, starts, ends, (axes), (steps)) -> as x; zeros, and dy where "
-             "Slice took from; of x only the shape is read",
-    .n_in_min = 4,
-    .n_in_max = 6,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .infer = infer_slice_grad,
-};
+const wf_op wf_op_slice_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "SliceGrad", 1, 4, 6, infer_slice_grad,
+                .means = "(dy, x, starts, ends, (axes), (steps)) -> as x; zeros, and dy where "
+                         "Slice took from; of x only the shape is read");

@@ -44,19 +44,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "TileGrad", 2, in, 0, NULL));
 }
 
-const wf_op wf_op_tile = {
-    .name = "Tile",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .infer = infer_tile,
-    .grad = grad,
-};
+const wf_op wf_op_tile =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Tile", 13, 2, 2, infer_tile, .no_grad_in = 1u << 1, .grad = grad);
 
 /* ai.weft TileGrad: dy's copies of each element of x, added up. */
 
@@ -74,16 +63,7 @@ static wf_status infer_tile_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_tile_grad = {
-    .name = "TileGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x) -> as x; dy's copies of each element of x, added up; of x only "
-             "the shape is read",
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .infer = infer_tile_grad,
-};
+const wf_op wf_op_tile_grad =
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "TileGrad", 1, 2, 2, infer_tile_grad,
+                .means = "(dy, x) -> as x; dy's copies of each element of x, added up; of x only "
+                         "the shape is read");

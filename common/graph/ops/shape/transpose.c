@@ -59,16 +59,5 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"perm", WF_ATTR_INTS, false}, {0}};
 
-const wf_op wf_op_transpose = {
-    .name = "Transpose",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_transpose =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Transpose", 13, 1, 1, infer, .attrs = attrs, .grad = grad);

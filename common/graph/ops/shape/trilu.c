@@ -27,17 +27,5 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"upper", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_trilu = {
-    .name = "Trilu",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 14,
-    .n_in_min = 1,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_trilu = WF_FOLDABLE(WF_DOMAIN_ONNX, "Trilu", 14, 1, 2, infer,
+                                      .no_grad_in = 1u << 1, .attrs = attrs, .grad = grad);
