@@ -235,14 +235,6 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
                           range->begin - number * t->job->batch, range->end, number, err);
 }
 
-static void cancel(void *arg)
-{
-    wf_trainer *t = arg;
-
-    if (t->train.reader)
-        wf_reader_cancel(t->train.reader);
-}
-
 /* ---- steps ---- */
 
 /* A gradient is final: it leaves while the rest is computed. */
@@ -520,7 +512,6 @@ wf_worker_ops wf_trainer_ops(wf_trainer *t)
                            .start = start_job,
                            .halt = halt,
                            .read = read_range,
-                           .cancel = cancel,
                            .compute = compute,
                            .evaluate = evaluate,
                            .dial = dial};

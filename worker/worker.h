@@ -56,8 +56,6 @@ typedef struct wf_worker_ops {
     void (*halt)(void *arg);
     /* Announces records [begin, end) of a split: batches of them follow those of earlier calls. */
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
-    /* Cancels ranges that were announced and not used. */
-    void (*cancel)(void *arg);
     /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as
      * it is final, then wf_worker_computed; during the call or later. */
     wf_status (*compute)(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err);

@@ -29,7 +29,7 @@ enum {
 /* The port of this side; 0 when it is no TCP socket. */
 static int port_of(int fd)
 {
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = {0}; /* a socket of some kinds has no name to fill in */
     socklen_t size = sizeof at;
 
     if (getsockname(fd, (struct sockaddr *)&at, &size) != 0)

@@ -47,11 +47,6 @@ static wf_status worker_read(void *arg, const wf_batch_id *range, wf_err *err)
     return WF_OK;
 }
 
-static void worker_cancel(void *arg)
-{
-    (void)arg;
-}
-
 /* Whether a step goes wrong: while faults are about, now and then one does. */
 static bool in_trouble(wf_sim *s)
 {
@@ -250,7 +245,6 @@ static wf_status make_role(process *p, wf_err *err)
                                                    .start = worker_start,
                                                    .halt = worker_halt,
                                                    .read = worker_read,
-                                                   .cancel = worker_cancel,
                                                    .compute = worker_compute,
                                                    .evaluate = worker_evaluate,
                                                    .dial = worker_dial}},

@@ -135,7 +135,7 @@ static void begin_master(world *w, uint64_t incarnation)
 static int begin(void **state)
 {
     static const wf_worker_ops ops = {
-        .start = start, .halt = nothing, .read = read_range, .cancel = nothing, .compute = compute};
+        .start = start, .halt = nothing, .read = read_range, .compute = compute};
     static world w;
     Weft__Start body = WEFT__START__INIT;
     Weft__View view = WEFT__VIEW__INIT;

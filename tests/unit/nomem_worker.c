@@ -140,7 +140,7 @@ static void say(world *w, uint16_t kind, uint32_t cut, const ProtobufCMessage *b
 static wf_status open_worker(world *w, wf_err *err)
 {
     static const wf_worker_ops ops = {
-        .start = start, .halt = nothing, .read = read_range, .cancel = nothing, .compute = compute};
+        .start = start, .halt = nothing, .read = read_range, .compute = compute};
     wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_WORKER, 0}, 2);
     wf_worker_conf conf = {.incarnation = 2, .ops = ops, .progress_ns = 1000 * MS, .session = ""};
     wf_transport *t = NULL;
