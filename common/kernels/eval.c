@@ -70,6 +70,9 @@ static wf_status make_outputs(const wf_kernel *k, const wf_node *node, uint32_t 
     return rc;
 }
 
+/* The workspace of kernels that ask for none, or for none of an empty tensor. */
+static _Alignas(WF_BUF_ALIGN) char nothing[WF_BUF_ALIGN];
+
 /* in and out padded to WF_KERNEL_PORTS, as kernels read them. */
 static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tensor *const in[],
                          wf_tensor *const out[], size_t room, wf_err *err)
@@ -93,7 +96,7 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
             goto out;
         }
     }
-    run.workspace = workspace;
+    run.workspace = workspace ? workspace : nothing;
     run.state = prep.state;
     rc = k->run(&run, in, out, err);
 out:

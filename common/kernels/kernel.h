@@ -44,7 +44,8 @@ typedef struct wf_prep {
 typedef struct wf_run {
     const wf_node *node;
     wf_pool *pool;   /* NULL: run inline */
-    void *workspace; /* the bytes that prepare asked for, aligned to 64, of undefined content */
+    void *workspace; /* the bytes that prepare asked for, aligned to 64, of undefined content; never
+                      * NULL */
     const void *state;
     wf_rng_key key; /* of (seed, node's name, epoch, split, batch) */
 } wf_run;

@@ -129,15 +129,11 @@ static wf_status unique(const wf_run *run, const wf_tensor *const in[], wf_tenso
                         wf_err *err)
 {
     slices s = slices_of(run->node, in[0]);
-    int64_t n = s.around.axis, *order = run->workspace, *first, *group_of;
+    int64_t n = s.around.axis, *order = run->workspace, *first = order + n, *group_of = first + n;
     size_t bytes = (size_t)s.around.inner * wf_dtype_size(in[0]->dtype);
     int64_t count;
 
     (void)err;
-    if (n == 0)
-        return WF_OK; /* and no workspace */
-    first = order + n;
-    group_of = first + n;
     sort(&s, order);
     count = find_groups(&s, order, first, group_of);
     /* order [count] becomes the place in the result of each group. */
