@@ -354,7 +354,8 @@ wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks,
         rc = catch_signals(&s, &why);
     if (rc == WF_OK)
         rc = start_all(&s, &why);
-    tell_ready(ready_fd, rc, &why);
+    if (rc == WF_OK)
+        tell_ready(ready_fd, rc, &why);
     while (rc == WF_OK && !turn(&s))
         continue;
     stop_all(&s);
@@ -363,6 +364,8 @@ wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks,
     if (s.lock >= 0)
         close(s.lock);
     free(s.tasks);
+    if (rc != WF_OK) /* not before the lock is gone: who tries again must not find it */
+        tell_ready(ready_fd, rc, &why);
     if (rc != WF_OK && err)
         *err = why;
     return rc;
