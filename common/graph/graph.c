@@ -72,15 +72,29 @@ static wf_status reserve(void **list, size_t n, size_t *room, size_t element, wf
     return WF_OK;
 }
 
+/* How many bytes of `text` are at most `most` and end no UTF-8 character in its middle. */
+static int cut_at(const char *text, size_t most)
+{
+    size_t n = strnlen(text, most + 1);
+
+    if (n <= most)
+        return (int)n;
+    for (n = most; n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80;)
+        n--;
+    return (int)n;
+}
+
 /* A name like `hint` that `table` does not have, in the arena. */
 static char *free_name(wf_graph *g, const wf_name_table *table, const char *hint)
 {
-    char *name = wf_arena_strdup(g->arena, hint);
+    enum { DIGITS = 21 }; /* of a 64-bit number and the sign before it */
+    char *name = wf_arena_printf(g->arena, "%.*s", cut_at(hint, WF_GRAPH_LONGEST_NAME), hint);
 
     if (!name || !wf_names_find(table, name))
         return name;
     do
-        name = wf_arena_printf(g->arena, "%s_%" PRIu64, hint, ++g->next_name);
+        name = wf_arena_printf(g->arena, "%.*s_%" PRIu64,
+                               cut_at(hint, WF_GRAPH_LONGEST_NAME - DIGITS), hint, ++g->next_name);
     while (name && wf_names_find(table, name));
     return name;
 }
@@ -152,7 +166,7 @@ wf_status wf_graph_rename_value(wf_graph *g, wf_value *v, const char *name, wf_e
         return WF_OK;
     if (wf_graph_value(g, name))
         return wf_fail(err, WF_EXISTS, NULL, "two values would be called \"%s\"", name);
-    copy = wf_arena_strdup(g->arena, name);
+    copy = free_name(g, &g->names->values, name);
     if (!copy)
         return wf_fail_nomem(err, strlen(name) + 1);
     WF_TRY(wf_names_add(&g->names->values, copy, v, err));

@@ -35,6 +35,10 @@ typedef struct wf_op wf_op; /* op.h */
 
 /* The one opset that graphs have inside; older ones are upgraded at import. */
 enum { WF_OPSET = 18 };
+
+/* Bytes of a name of a value or node, without its end. */
+enum { WF_GRAPH_LONGEST_NAME = 1000 };
+
 #define WF_DOMAIN_ONNX ""
 #define WF_DOMAIN_WEFT "ai.weft"
 #define WF_DOMAIN_ML "ai.onnx.ml" /* reading a file leaves none of it */
@@ -167,7 +171,8 @@ WF_MUST_USE wf_status wf_graph_copy(const wf_graph *g, wf_graph **out, wf_err *e
  * the name is taken. */
 WF_MUST_USE wf_status wf_graph_add_value(wf_graph *g, const char *name, wf_value **out,
                                          wf_err *err);
-/* A new value with a name like `hint` ("grad/x", "grad/x_1", ...), dtype and axes unknown. */
+/* A new value with a name like `hint` ("grad/x", "grad/x_1", ...), dtype and axes unknown. A hint
+ * longer than WF_GRAPH_LONGEST_NAME is cut: a graph that is written can be read again. */
 WF_MUST_USE wf_status wf_graph_add_value_like(wf_graph *g, const char *hint, wf_value **out,
                                               wf_err *err);
 /* Adds a constant; on success the graph takes *t and sets it to NULL. */
@@ -177,7 +182,8 @@ WF_MUST_USE wf_status wf_graph_add_constant(wf_graph *g, const char *hint, wf_te
  * *t. Errors: WF_EXISTS, WF_NOMEM. */
 WF_MUST_USE wf_status wf_graph_add_variable(wf_graph *g, const char *name, wf_var_kind kind,
                                             wf_tensor **t, wf_value **out, wf_err *err);
-/* Gives a value another name. Errors: WF_EXISTS, WF_NOMEM; the old name stays. */
+/* Gives a value another name, cut to WF_GRAPH_LONGEST_NAME. Errors: WF_EXISTS, WF_NOMEM; the old
+ * name stays. */
 WF_MUST_USE wf_status wf_graph_rename_value(wf_graph *g, wf_value *v, const char *name,
                                             wf_err *err);
 /* Sets dtype and fixed dimensions (-1: unknown, without a symbol). rank <= WF_MAX_RANK. */

@@ -20,7 +20,7 @@ static const char *prefixed(const wf_onnx_scope *scope, const char *name, char *
 
 wf_value *wf_onnx_find(const wf_graph *g, const wf_onnx_scope *scope, const char *name)
 {
-    char text[WF_ONNX_LONGEST_NAME + 2];
+    char text[WF_GRAPH_LONGEST_NAME + 2];
 
     for (; scope; scope = scope->around) {
         const char *full = prefixed(scope, name, text, sizeof text);
@@ -35,7 +35,7 @@ wf_value *wf_onnx_find(const wf_graph *g, const wf_onnx_scope *scope, const char
 wf_status wf_onnx_made(wf_graph *g, const wf_onnx_scope *scope, const char *name, wf_value **out,
                        wf_err *err)
 {
-    char text[WF_ONNX_LONGEST_NAME + 2];
+    char text[WF_GRAPH_LONGEST_NAME + 2];
 
     if (scope) {
         const char *full = prefixed(scope, name, text, sizeof text);

@@ -188,8 +188,6 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
     for (size_t i = 0; i < n_out; i++)
         if (p->output[i][0])
             WF_TRY(wf_onnx_made(g, scope, p->output[i], &out[i], err));
-    if (p->name)
-        WF_TRY(wf_onnx_check_name(p->name, "node", err));
     /* ONNX lets nodes share a name; the second gets another. */
     WF_TRY(wf_graph_add_node(g, op,
                              p->name && p->name[0] && !wf_graph_node(g, p->name) ? p->name : NULL,
@@ -230,6 +228,8 @@ static wf_status add(wf_graph *g, const Weft__Onnx__Node *p, wf_onnx_file *file,
     size_t before = g->n_nodes;
 
     wf_assert(op || x);
+    if (p->name) /* before names are made of it */
+        WF_TRY(wf_onnx_check_name(p->name, "node", err));
     if (!x)
         return strcmp(op->name, "Identity") == 0 ? copy(g, p, file, scope, op, err)
                                                  : add_node(g, p, op, file, scope, err);

@@ -7,11 +7,11 @@
 
 wf_status wf_onnx_check_name(const char *name, const char *what, wf_err *err)
 {
-    size_t n = strnlen(name, WF_ONNX_LONGEST_NAME + 1);
+    size_t n = strnlen(name, WF_GRAPH_LONGEST_NAME + 1);
 
-    if (n > WF_ONNX_LONGEST_NAME)
+    if (n > WF_GRAPH_LONGEST_NAME)
         return wf_fail(err, WF_INVALID, NULL, "the name of a %s is longer than %d bytes: %.40s...",
-                       what, WF_ONNX_LONGEST_NAME, name);
+                       what, WF_GRAPH_LONGEST_NAME, name);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
             return wf_fail(err, WF_INVALID, NULL,

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_ONNX_LONGEST_NAME = 1000 };
-
 /* Checks a name from a file: not too long, no control characters. `what` is what is named. */
 WF_MUST_USE wf_status wf_onnx_check_name(const char *name, const char *what, wf_err *err);
 /* An operation's domain and name, never NULL. */
