@@ -3,6 +3,7 @@
  * and waits; another sends signs of life. */
 #include "cmd/shell.h"
 #include "common/base/clock.h"
+#include "common/base/size.h"
 #include "worker/trainer.h"
 #include "worker/worker.h"
 
@@ -30,7 +31,7 @@ static void waiting(const void *worker, wf_waiting *out)
     wf_worker_waiting(worker, out);
 }
 
-static wf_status run(wf_shell *s, wf_worker *w, wf_err *err)
+static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
 {
     while (!wf_shell_stopping()) {
         uint32_t step = wf_worker_step(w);
@@ -45,8 +46,9 @@ static wf_status run(wf_shell *s, wf_worker *w, wf_err *err)
             heard = true;
         }
         moved_ns = wf_now_ns();
-        wf_worker_spent(w, 0, 0, (uint64_t)(moved_ns - began_ns), 0);
+        wf_worker_spent(w, 0, (uint64_t)(moved_ns - began_ns));
         WF_TRY(wf_worker_advance(w, moved_ns, err));
+        WF_TRY(wf_trainer_work(t, w, err));
         wf_net_flush(s->net, moved_ns);
         if (heard || wf_worker_step(w) != step)
             continue;
@@ -54,17 +56,19 @@ static wf_status run(wf_shell *s, wf_worker *w, wf_err *err)
         moved_ns = wf_now_ns();
         wf_shell_wait(s, -1, waits ? SPIN_US : 0);
         if (waits)
-            wf_worker_spent(w, 0, (uint64_t)(wf_now_ns() - moved_ns), 0, 0);
+            wf_worker_spent(w, (uint64_t)(wf_now_ns() - moved_ns), 0);
     }
     return WF_OK;
 }
 
-static wf_status make(wf_shell *s, wf_trainer **t, wf_worker **w, wf_err *err)
+static wf_status make(wf_shell *s, wf_pool **pool, wf_trainer **t, wf_worker **w, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
 
     WF_TRY(wf_shell_connect(s, &conf, err));
-    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.threads = s->me->threads,
+    WF_TRY(wf_pool_new(WF_MAX(s->me->threads, 1u), pool, err));
+    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.index = s->self.index,
+                                             .pool = *pool,
                                              .checksums = !s->one_host,
                                              .loss_log = getenv("WEFT_LOSS_LOG"),
                                              .dial = wf_shell_dial,
@@ -76,16 +80,17 @@ static wf_status make(wf_shell *s, wf_trainer **t, wf_worker **w, wf_err *err)
                                            .incarnation = s->incarnation,
                                            .ops = wf_trainer_ops(*t),
                                            .disk = wf_disk_posix(),
+                                           .pool = *pool,
                                            .progress_ns = 100 * WF_NS_PER_MS,
                                            .session = s->session,
                                            .wall_ms = wall_ms},
                          s->net, s->master, w, err));
-    wf_trainer_set_worker(*t, *w);
     return WF_OK;
 }
 
 int main(int argc, char *argv[])
 {
+    wf_pool *pool = NULL;
     wf_trainer *t = NULL;
     wf_worker *w = NULL;
     wf_shell s;
@@ -93,10 +98,11 @@ int main(int argc, char *argv[])
     wf_status rc = wf_shell_begin(&s, WF_ROLE_WORKER, argc, argv, &err);
 
     if (rc == WF_OK)
-        rc = make(&s, &t, &w, &err);
+        rc = make(&s, &pool, &t, &w, &err);
     if (rc == WF_OK)
-        rc = run(&s, w, &err);
+        rc = run(&s, t, w, &err);
     wf_worker_free(&w);
     wf_trainer_free(&t);
+    wf_pool_free(&pool);
     return wf_shell_end(&s, rc, &err);
 }

@@ -256,6 +256,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     p->start.job_path = wf_arena_strdup(p->arena, path);
     if (!p->setup.job || !p->start.job_text || !p->start.job_path)
         return out_of_memory(err);
+    p->start.strategy = "parameter_server";
     p->start.seed = job->seed;
     p->epochs = job->epochs;
     p->steps = job->steps;

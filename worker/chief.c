@@ -17,15 +17,13 @@ void wf_chief_abort(wf_worker *w)
     wf_chief *c = &w->chief;
     wf_err err;
 
+    if (w->exchange)
+        wf_exchange_save_end(w->exchange);
     if (c->folder && wf_ckpt_abandon(w->conf.disk, c->folder, &err) != WF_OK)
         WF_LOG_WARN("ckpt.left_over", "folder=%s why=\"%s\"", c->folder, err.what);
     for (size_t i = 0; c->reports && i < c->cut->n_workers; i++)
         wf_control_free(&c->reports[i]);
-    for (uint32_t i = 0; c->saved && i < c->n_ps; i++)
-        wf_control_free(&c->saved[i]);
     free(c->reports);
-    free(c->saved);
-    free(c->forked);
     free(c->folder);
     wf_control_free(&c->cut);
     *c = (wf_chief){0};
@@ -40,17 +38,7 @@ static wf_status give_up(wf_worker *w, const wf_err *why, wf_err *err)
     body.what = (char *)why->what;
     body.mend = (char *)why->mend;
     wf_chief_abort(w);
-    return wf_worker_say(w, WF_CUT_DONE, &body.base, err);
-}
-
-static uint32_t count_ps(const Weft__Start *s)
-{
-    uint32_t n = 0;
-
-    for (size_t i = 0; i < s->n_slices; i++)
-        if (s->slices[i]->ps >= n)
-            n = s->slices[i]->ps + 1;
-    return n;
+    return wf_worker_send(w, WF_CUT_DONE, &body.base, err);
 }
 
 wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -65,54 +53,17 @@ wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *
     }
     c->cut = body;
     c->cut_number = m->head.cut;
-    c->n_ps = count_ps(w->start);
     c->reports = calloc(body->n_workers + 1, sizeof(*c->reports));
-    c->saved = calloc(c->n_ps + 1, sizeof(*c->saved));
-    c->forked = calloc(c->n_ps + 1, sizeof *c->forked);
     c->began_ns = now_ns;
     c->state = WF_CHIEF_REPORTS;
-    if (!c->reports || !c->saved || !c->forked) {
+    if (!c->reports) {
         wf_chief_abort(w);
         return wf_fail_nomem(err, body->n_workers * sizeof(*c->reports));
     }
     return WF_OK;
 }
 
-static wf_status ask_save(wf_worker *w, uint32_t ps, wf_err *err)
-{
-    Weft__Save body = WEFT__SAVE__INIT;
-    char file[64];
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    if (ps >= w->n_ps || !w->ps[ps])
-        return wf_fail(err, WF_NOTFOUND, NULL, "ps %u is not dialled", ps);
-    body.folder = w->chief.folder;
-    body.file = (char *)wf_ckpt_shard_name(ps, w->chief.n_ps, file, sizeof file);
-    WF_TRY(wf_net_msg(w->net, WF_CUT_SAVE, &m, err));
-    rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK) {
-        m->head.job = w->job_number;
-        m->head.generation = w->generation;
-        m->head.map = w->map;
-        m->head.view = w->view;
-        m->head.cut = w->chief.cut_number;
-        rc = wf_net_send(w->net, w->ps[ps], WF_LANE_CONTROL, 0, &m, err);
-    }
-    wf_net_free_msg(w->net, &m);
-    return rc;
-}
-
-wf_status wf_chief_on_up(wf_worker *w, uint32_t ps, wf_err *err)
-{
-    const wf_chief *c = &w->chief;
-
-    if (c->state != WF_CHIEF_SAVING || ps >= c->n_ps || c->saved[ps])
-        return WF_OK;
-    return ask_save(w, ps, err);
-}
-
-static wf_status begin_saving(wf_worker *w, wf_err *err)
+static wf_status begin_saving(wf_worker *w, int64_t now_ns, wf_err *err)
 {
     wf_cut_id id = {w->generation, w->chief.cut_number, w->conf.incarnation};
     char folder[WF_CKPT_PATH];
@@ -126,9 +77,9 @@ static wf_status begin_saving(wf_worker *w, wf_err *err)
         if (!w->chief.folder)
             rc = wf_fail_nomem(&why, strlen(folder));
     }
-    for (uint32_t i = 0; rc == WF_OK && i < w->chief.n_ps; i++)
-        rc = ask_save(w, i, &why);
-    return rc == WF_OK ? WF_OK : give_up(w, &why, err);
+    if (rc == WF_OK)
+        rc = wf_exchange_save_begin(w->exchange, w->chief.cut_number, folder, &why);
+    return rc == WF_OK ? wf_chief_advance(w, now_ns, err) : give_up(w, &why, err);
 }
 
 wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -137,7 +88,6 @@ wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
     Weft__CutReport *body = NULL;
     bool all = true;
 
-    (void)now_ns;
     if (c->state != WF_CHIEF_REPORTS || m->head.cut != c->cut_number)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__cut_report__descriptor, &body, err));
@@ -154,52 +104,52 @@ wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
         all &= c->reports[i] != NULL;
     }
     wf_control_free(&body);
-    return all ? begin_saving(w, err) : WF_OK;
+    return all ? begin_saving(w, now_ns, err) : WF_OK;
 }
 
-static bool all_in(const wf_chief *c, bool saved)
+/* The first file that could not be written; NULL: none so far. */
+static const struct wf_exchange_shard *failed_file(const wf_exchange_save *s)
 {
-    for (uint32_t i = 0; i < c->n_ps; i++)
-        if (saved ? !c->saved[i] : !c->forked[i])
-            return false;
-    return true;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->shards[i].result && s->shards[i].result->what[0])
+            return &s->shards[i];
+    return NULL;
 }
 
-wf_status wf_chief_on_ps(wf_worker *w, uint32_t ps, const wf_msg *m, int64_t now_ns, wf_err *err)
+wf_status wf_chief_advance(wf_worker *w, int64_t now_ns, wf_err *err)
 {
     wf_chief *c = &w->chief;
+    const struct wf_exchange_shard *failed;
+    char writer[32];
     wf_err why;
 
-    if (c->state != WF_CHIEF_SAVING || m->head.cut != c->cut_number || ps >= c->n_ps)
+    if (c->state != WF_CHIEF_SAVING)
         return WF_OK;
-    if (m->head.kind == WF_CUT_FORKED) {
-        bool before = all_in(c, false);
-
-        c->forked[ps] = true;
-        if (before || !all_in(c, false))
-            return WF_OK;
-        c->forked_ns = now_ns;
-        return wf_worker_say(w, WF_CUT_FORKED, NULL, err);
-    }
-    if (!c->saved[ps])
-        WF_TRY(wf_control_get(m, &weft__saved__descriptor, &c->saved[ps], err));
-    if (c->saved[ps]->what[0]) {
-        wf_fail(&why, WF_IO, c->saved[ps]->mend, "ps %u: %s", ps, c->saved[ps]->what);
+    failed = failed_file(&w->exchange->saving);
+    if (failed) {
+        wf_fail(&why, WF_IO, failed->result->mend, "%s: %s",
+                wf_task_str(failed->writer, writer, sizeof writer), failed->result->what);
         return give_up(w, &why, err);
     }
-    if (!all_in(c, true))
+    if (!c->copied_ns && wf_exchange_copied(w->exchange)) {
+        c->copied_ns = now_ns;
+        WF_TRY(wf_worker_send(w, WF_CUT_FORKED, NULL, err));
+    }
+    if (!c->copied_ns || !wf_exchange_saved(w->exchange))
         return WF_OK;
     c->state = WF_CHIEF_ASKING;
-    return wf_worker_say(w, WF_CUT_COMMIT, NULL, err);
+    return wf_worker_send(w, WF_CUT_COMMIT, NULL, err);
 }
 
 /* ---- the manifest ---- */
 
-static uint64_t updates_of(const wf_chief *c, uint32_t ps, uint32_t slice)
+static uint64_t updates_of(const wf_exchange_save *saving, uint32_t shard, uint32_t slice)
 {
-    for (size_t i = 0; i < c->saved[ps]->n_slices; i++)
-        if (c->saved[ps]->slices[i]->slice == slice)
-            return c->saved[ps]->slices[i]->updates;
+    const Weft__Saved *saved = saving->shards[shard].result;
+
+    for (size_t i = 0; i < saved->n_slices; i++)
+        if (saved->slices[i]->slice == slice)
+            return saved->slices[i]->updates;
     return 0;
 }
 
@@ -244,22 +194,24 @@ static wf_status fill_variables(const wf_worker *w, wf_arena *a, wf_manifest *m,
         wf_ckpt_variable *v = rows[from->variable];
 
         if (v)
-            v->slices[v->n_slices++] = (wf_ckpt_slice){from->offset, from->count, from->ps,
-                                                       updates_of(&w->chief, from->ps, i)};
+            v->slices[v->n_slices++] = (wf_ckpt_slice){
+                from->offset, from->count, from->ps, updates_of(&w->exchange->saving, from->ps, i)};
     }
     return WF_OK;
 }
 
-static wf_status fill_files(const wf_chief *c, wf_arena *a, wf_manifest *m, wf_err *err)
+static wf_status fill_files(const wf_exchange_save *s, wf_arena *a, wf_manifest *m, wf_err *err)
 {
-    m->n_files = c->n_ps;
-    m->files = wf_arena_array(a, c->n_ps, sizeof *m->files);
+    m->n_files = s->n;
+    m->files = wf_arena_array(a, s->n, sizeof *m->files);
     if (!m->files)
-        return wf_fail_nomem(err, c->n_ps * sizeof *m->files);
-    for (uint32_t i = 0; i < c->n_ps; i++) {
-        m->files[i].name = c->saved[i]->file;
-        m->files[i].bytes = c->saved[i]->bytes;
-        snprintf(m->files[i].sum, sizeof m->files[i].sum, "%s", c->saved[i]->xxh3);
+        return wf_fail_nomem(err, s->n * sizeof *m->files);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const Weft__Saved *saved = s->shards[i].result;
+
+        m->files[i].name = saved->file;
+        m->files[i].bytes = saved->bytes;
+        snprintf(m->files[i].sum, sizeof m->files[i].sum, "%s", saved->xxh3);
     }
     return WF_OK;
 }
@@ -382,12 +334,12 @@ static wf_status fill_manifest(const wf_worker *w, const Weft__Ledger *ledger, w
     m->job = w->start->job;
     snprintf(m->digest, sizeof m->digest, "%s", w->start->digest);
     m->cut = (wf_cut_id){w->generation, c->cut_number, w->conf.incarnation};
-    m->pause_ms = (uint64_t)((c->forked_ns - c->began_ns) / WF_NS_PER_MS);
+    m->pause_ms = (uint64_t)((c->copied_ns - c->began_ns) / WF_NS_PER_MS);
     m->created_ms = w->conf.wall_ms ? w->conf.wall_ms(w->conf.ops.arg) : 0;
     m->seed = w->start->seed;
     m->weft = WEFT_VERSION;
     WF_TRY(fill_variables(w, a, m, err));
-    WF_TRY(fill_files(c, a, m, err));
+    WF_TRY(fill_files(&w->exchange->saving, a, m, err));
     WF_TRY(fill_ledger(c, ledger, a, m, err));
     WF_TRY(fill_options(w->start, a, m, err)); /* of what the ledger says */
     return fill_clocks(c, a, m, err);
@@ -422,14 +374,14 @@ wf_status wf_chief_on_commit(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
     if (rc != WF_OK)
         return give_up(w, &why, err);
     body.folder = c->folder;
-    body.pause_ns = (uint64_t)(c->forked_ns - c->began_ns);
+    body.pause_ns = (uint64_t)(c->copied_ns - c->began_ns);
     body.took_ns = (uint64_t)(now_ns - c->began_ns);
-    for (uint32_t i = 0; i < c->n_ps; i++)
-        body.bytes += c->saved[i]->bytes;
+    for (uint32_t i = 0; i < w->exchange->saving.n; i++)
+        body.bytes += w->exchange->saving.shards[i].result->bytes;
     WF_LOG_INFO("ckpt.saved", "step=%lu bytes=%lu pause_ms=%ld took_ms=%ld",
                 (unsigned long)body.step, (unsigned long)body.bytes,
                 (long)(body.pause_ns / 1000000), (long)(body.took_ns / 1000000));
-    rc = wf_worker_say(w, WF_CUT_DONE, &body.base, err);
+    rc = wf_worker_send(w, WF_CUT_DONE, &body.base, err);
     if (rc == WF_OK && wf_ckpt_gc(w->conf.disk, w->start->checkpoint_dir, w->start->job,
                                   c->cut->keep, body.step, &why) != WF_OK)
         WF_LOG_WARN("ckpt.not_deleted", "why=\"%s\"", why.what);

@@ -31,14 +31,14 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.n_open = wf_splits_open(w, open, open_list);
         body.finished = list;
         body.n_finished = wf_splits_finished(w, rows, list);
-        body.steps = w->client ? wf_client_acked(w->client) : 0;
+        body.steps = w->exchange ? w->exchange->acked : 0;
         body.train_records = w->job.train_records;
         body.eval_records = w->job.eval_records;
         body.session = (char *)w->conf.session;
         w->want_sent = false;
-        rc = wf_worker_say(w, WF_REGISTER, &body.base, err);
+        rc = wf_worker_send(w, WF_REGISTER, &body.base, err);
         if (rc == WF_OK && w->faulted)
-            rc = wf_worker_say_fault(w, err);
+            rc = wf_report_fault(w, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
     }
@@ -52,7 +52,7 @@ void wf_member_halt(wf_worker *w)
     wf_chief_abort(w);
     if (w->start)
         w->conf.ops.halt(w->conf.ops.arg);
-    wf_client_free(&w->client);
+    wf_exchange_free(&w->exchange);
     wf_control_free(&w->start);
     memset(w->splits, 0, sizeof w->splits);
     memset(w->places, 0, sizeof w->places);
@@ -119,61 +119,22 @@ static wf_status room_for_ps(wf_worker *w, const Weft__View *view, wf_err *err)
     return WF_OK;
 }
 
-/* Elements of a variable, whose bytes are a number too. */
-static wf_status count_elements(const Weft__Variable *v, uint64_t *out, wf_err *err)
+static wf_status open_exchange(wf_worker *w, wf_err *err)
 {
-    int64_t n = 1;
-
-    for (size_t i = 0; i < v->n_dims; i++)
-        if (v->dims[i] < 0 || __builtin_mul_overflow(n, v->dims[i], &n))
-            n = INT64_MAX;
-    if (n > (int64_t)(SIZE_MAX / 2 / sizeof(float)))
-        return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" has no size that fits", v->name);
-    *out = (uint64_t)n;
-    return WF_OK;
-}
-
-static wf_status make_client(wf_worker *w, wf_err *err)
-{
-    const Weft__Start *s = w->start;
-    wf_client_variable *variables = calloc(s->n_variables + 1, sizeof *variables);
-    wf_client_slice *slices = calloc(s->n_slices + 1, sizeof *slices);
-    uint64_t *lives = calloc(w->n_ps + 1, sizeof *lives);
-    wf_status rc = WF_OK;
-
-    if (!variables || !slices || !lives)
-        rc = wf_fail_nomem(err, s->n_slices * sizeof *slices);
-    for (size_t i = 0; rc == WF_OK && i < s->n_variables; i++) {
-        /* Gradients of what is trainable, batch statistics of what is a statistic. */
-        variables[i].trainable = s->variables[i]->kind == WF_KIND_TRAINABLE ||
-                                 s->variables[i]->kind == WF_KIND_STATISTIC;
-        rc = count_elements(s->variables[i], &variables[i].count, err);
-    }
-    for (size_t i = 0; rc == WF_OK && i < s->n_slices; i++)
-        slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
-                                      s->slices[i]->offset, s->slices[i]->count};
-    for (size_t i = 0; rc == WF_OK && i < s->view->n_members; i++)
-        if (s->view->members[i]->role == WF_ROLE_PS)
-            lives[s->view->members[i]->index] = s->view->members[i]->incarnation;
-    if (rc == WF_OK)
-        rc = wf_client_new(&(wf_client_conf){.variables = variables,
-                                             .n_variables = (uint32_t)s->n_variables,
-                                             .slices = slices,
-                                             .n_slices = (uint32_t)s->n_slices,
-                                             .ps = w->ps,
-                                             .ps_incarnations = lives,
-                                             .n_ps = w->n_ps,
-                                             .job = w->job_number,
-                                             .generation = w->generation,
-                                             .map = w->map,
-                                             .view = w->view,
-                                             .pipeline = w->job.pipeline,
-                                             .checksums = w->job.checksums},
-                           w->net, &w->client, err);
-    free(variables);
-    free(slices);
-    free(lives);
-    return rc;
+    return wf_exchange_open(&(wf_exchange_conf){.start = w->start,
+                                                .net = w->net,
+                                                .ps = w->ps,
+                                                .n_ps = w->n_ps,
+                                                .job = w->job_number,
+                                                .generation = w->generation,
+                                                .map = w->map,
+                                                .view = w->view,
+                                                .pipeline = w->job.pipeline,
+                                                .checksums = w->job.checksums,
+                                                .incarnation = w->conf.incarnation,
+                                                .disk = w->conf.disk,
+                                                .pool = w->conf.pool},
+                            &w->exchange, err);
 }
 
 static wf_status begin(wf_worker *w, wf_err *err)
@@ -188,10 +149,10 @@ static wf_status begin(wf_worker *w, wf_err *err)
     if (w->job.batch == 0 || w->job.pipeline > WF_MAX_PIPELINE)
         return wf_fail(err, WF_INVALID, NULL, "batch %lu and pipeline %u cannot be",
                        (unsigned long)w->job.batch, w->job.pipeline);
-    WF_TRY(make_client(w, err));
+    WF_TRY(open_exchange(w, err));
     for (uint32_t i = 0; i < w->n_ps; i++)
         if (w->ps[i] && w->ps[i]->up)
-            WF_TRY(wf_client_on_up(w->client, w->ps[i], err));
+            WF_TRY(wf_exchange_on_up(w->exchange, w->ps[i], err));
     return WF_OK;
 }
 
@@ -222,7 +183,7 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     outcome.mend = why.mend;
     outcome.train_records = w->job.train_records;
     outcome.eval_records = w->job.eval_records;
-    rc = wf_worker_say(w, WF_START_OK, &outcome.base, err);
+    rc = wf_worker_send(w, WF_START_OK, &outcome.base, err);
     if (outcome.status != WF_OK)
         wf_member_halt(w);
     return rc;

@@ -108,13 +108,14 @@ wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
     return WF_OK;
 }
 
-void wf_side_bind(const wf_side *s, wf_plan *p, const wf_worker *w, int set, const wf_batch *batch)
+void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
+                  const wf_batch *batch)
 {
     for (uint32_t i = 0; i < s->n_inputs; i++) {
         if (s->inputs[i].field >= 0)
             wf_plan_bind_input(p, i, batch->fields[s->inputs[i].field].data);
         else if (s->inputs[i].variable >= 0)
-            wf_plan_bind_input(p, i, wf_worker_weights(w, set, (uint32_t)s->inputs[i].variable));
+            wf_plan_bind_input(p, i, wf_exchange_weights(x, set, (uint32_t)s->inputs[i].variable));
     }
 }
 

@@ -56,8 +56,9 @@ WF_MUST_USE wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err 
 void wf_side_close(wf_side *s);
 /* Lends the plan for so many records, until the next call. */
 WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
-/* Gives a plan its inputs: a batch, and the weights in a set of the worker's. */
-void wf_side_bind(const wf_side *s, wf_plan *p, const wf_worker *w, int set, const wf_batch *batch);
+/* Gives a plan its inputs: a batch, and the weights in a set of the exchange's. */
+void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
+                  const wf_batch *batch);
 /* Adds the results of a batch of n records to the measures m [WF_MEASURES_MOST]; sets *used to how
  * many are in use. The first is the loss. */
 WF_MUST_USE wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n,

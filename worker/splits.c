@@ -110,7 +110,7 @@ size_t wf_splits_finished(const wf_worker *w, Weft__Split rows[], Weft__Split *l
     return w->n_finished;
 }
 
-static wf_status say_done(wf_worker *w, const wf_done_split *d, wf_err *err)
+static wf_status report_split(wf_worker *w, const wf_done_split *d, wf_err *err)
 {
     Weft__SplitDone body = WEFT__SPLIT_DONE__INIT;
     Weft__Split row, *list[1] = {&row};
@@ -118,8 +118,8 @@ static wf_status say_done(wf_worker *w, const wf_done_split *d, wf_err *err)
     fill(&row, d->id, d->epoch, d->begin, d->end, d->end);
     body.splits = list;
     body.n_splits = 1;
-    body.steps = wf_client_acked(w->client);
-    return wf_worker_say(w, WF_SPLIT_DONE, &body.base, err);
+    body.steps = w->exchange->acked;
+    return wf_worker_send(w, WF_SPLIT_DONE, &body.base, err);
 }
 
 /* The splits that are done leave; those behind move up, so that the order of work stays. */
@@ -144,14 +144,14 @@ static wf_status report_done(wf_worker *w, wf_err *err)
         *d = (wf_done_split){s->id, s->begin, s->end, s->epoch};
         w->n_finished++;
         s->used = false;
-        WF_TRY(say_done(w, d, err));
+        WF_TRY(report_split(w, d, err));
     }
     return WF_OK;
 }
 
 wf_status wf_splits_settle(wf_worker *w, wf_err *err)
 {
-    uint32_t acked = wf_client_acked(w->client);
+    uint32_t acked = w->exchange->acked;
     bool moved = false;
 
     for (int i = 0; i < WF_WORKER_STEPS; i++) {
@@ -178,5 +178,5 @@ wf_status wf_splits_want(wf_worker *w, wf_err *err)
     if (!room || w->want_sent || !w->master->up || w->faulted)
         return WF_OK;
     w->want_sent = true;
-    return wf_worker_say(w, WF_SPLIT_WANT, NULL, err);
+    return wf_worker_send(w, WF_SPLIT_WANT, NULL, err);
 }

@@ -3,7 +3,9 @@
 #ifndef WF_WORKER_STATE_H
 #define WF_WORKER_STATE_H
 
+#include "common/base/bytes.h"
 #include "worker/chief.h"
+#include "worker/exchange.h"
 #include "worker/worker.h"
 
 enum {
@@ -11,9 +13,6 @@ enum {
     WF_WORKER_FINISHED = 512, /* reported done and not confirmed yet */
     WF_WORKER_STEPS = 8       /* steps whose place in the data is remembered until acknowledged */
 };
-
-/* wf_var_kind of common/graph, as the wire carries it; other kinds are frozen. */
-enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2 };
 
 typedef struct wf_open_split {
     bool used;
@@ -43,7 +42,7 @@ struct wf_worker {
 
     Weft__Start *start; /* the job in hand, or NULL */
     wf_worker_job job;
-    wf_client *client;
+    wf_exchange *exchange; /* NULL: no job */
     uint16_t job_number, generation;
     uint32_t map, view;
     uint32_t step;  /* the last one computed */
@@ -94,16 +93,48 @@ struct wf_worker {
     } wait;
 };
 
-/* Sets job, generation and view, and sends to the master. Without a link the message is dropped:
- * the register over the next link repeats everything that matters. Takes *m. */
-WF_MUST_USE wf_status wf_worker_tell(wf_worker *w, wf_msg **m, wf_err *err);
-/* A message of `kind` with a body (NULL: none) to the master. */
-WF_MUST_USE wf_status wf_worker_say(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
-                                    wf_err *err);
+/* worker.c: sets job, generation and view, and sends to the master. Without a link the message is
+ * dropped: the register over the next link repeats everything that matters. */
+WF_MUST_USE wf_status wf_worker_send(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
+                                     wf_err *err);
 
+/* report.c */
 /* Reports the fault that this worker stands still with; again over a fresh link, since the first
  * report may be lost. */
-WF_MUST_USE wf_status wf_worker_say_fault(wf_worker *w, wf_err *err);
+WF_MUST_USE wf_status wf_report_fault(wf_worker *w, wf_err *err);
+/* The progress since the last report: now, and when one is due. */
+WF_MUST_USE wf_status wf_report_progress(wf_worker *w, wf_err *err);
+WF_MUST_USE wf_status wf_report_when_due(wf_worker *w, int64_t now_ns, wf_err *err);
+/* Adds sums over a step's records to the next report. */
+WF_MUST_USE wf_status wf_report_add(wf_worker *w, uint32_t n, const wf_measure metrics[],
+                                    wf_err *err);
+/* A message's list of measures, and the bytes that it borrows until wf_measure_list_close. */
+typedef struct wf_measure_list {
+    Weft__Metric rows[WF_MEASURES_MOST], *list[WF_MEASURES_MOST];
+    size_t n;
+    wf_bytes sums;
+} wf_measure_list;
+WF_MUST_USE wf_status wf_measure_list_make(wf_measure_list *to, wf_measure metrics[], uint32_t n,
+                                           wf_err *err);
+void wf_measure_list_close(wf_measure_list *l);
+
+/* loop.c: from here on weights hold all pushes so far, and what was asked for ahead is void. */
+void wf_loop_barrier(wf_worker *w);
+
+/* hold.c */
+WF_MUST_USE wf_status wf_hold_on_cut_open(wf_worker *w, const wf_msg *m, int64_t now_ns,
+                                          wf_err *err);
+void wf_hold_on_resume(wf_worker *w, const wf_msg *m);
+/* Whether the place of a cut is reached: it is announced then, and no step begins. */
+bool wf_hold_is_here(const wf_open_split *s);
+WF_MUST_USE wf_status wf_hold_announce(wf_worker *w, wf_open_split *s, wf_err *err);
+/* Reports a hold as soon as nothing is in flight. */
+WF_MUST_USE wf_status wf_hold_report(wf_worker *w, wf_err *err);
+
+/* evaluation.c */
+WF_MUST_USE wf_status wf_evaluation_on_eval(wf_worker *w, const wf_msg *m, wf_err *err);
+/* Begins the unit that was asked for, if nothing is in flight and the weights are in. */
+WF_MUST_USE wf_status wf_evaluation_begin(wf_worker *w, wf_err *err);
 
 /* waits.c: updates what this worker waits for, and since when. */
 void wf_waits_look(wf_worker *w, int64_t now_ns);

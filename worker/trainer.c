@@ -34,8 +34,6 @@ typedef struct eval_opening {
 struct wf_trainer {
     wf_trainer_conf conf;
     eval_opening opening;
-    wf_worker *worker;
-    wf_pool *pool;
     const Weft__Start *start; /* of the job in hand; NULL: none */
     wf_job_conf *job;
     wf_side train, eval;
@@ -43,6 +41,9 @@ struct wf_trainer {
     uint64_t batches; /* to a step */
     uint64_t seed;
     FILE *loss_log;
+    enum { NOTHING = 0, A_STEP, A_UNIT } begun;
+    wf_train_step step; /* in hand */
+    wf_eval_unit unit;
     wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
     wf_plan *running;                      /* during a step */
     int64_t bad_output;                    /* of it: a gradient that is no number; -1: none */
@@ -51,14 +52,13 @@ struct wf_trainer {
 wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *err)
 {
     wf_trainer *t = calloc(1, sizeof *t);
-    wf_status rc;
+    wf_status rc = WF_OK;
 
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
     t->conf = *conf;
     openblas_set_num_threads(1);
-    rc = wf_pool_new(WF_MAX(conf->threads, 1u), &t->pool, err);
-    if (rc == WF_OK && conf->loss_log) {
+    if (conf->loss_log) {
         t->loss_log = fopen(conf->loss_log, "ae");
         if (!t->loss_log)
             rc = wf_fail(err, WF_IO, NULL, "cannot open %s", conf->loss_log);
@@ -92,6 +92,7 @@ static void halt(void *arg)
     wf_gradients_free(&t->gradients);
     wf_job_free(&t->job);
     t->start = NULL;
+    t->begun = NOTHING;
 }
 
 void wf_trainer_free(wf_trainer **t)
@@ -100,16 +101,10 @@ void wf_trainer_free(wf_trainer **t)
         return;
     halt(*t);
     wf_measures_close((*t)->measures, WF_MEASURES_MOST);
-    wf_pool_free(&(*t)->pool);
     if ((*t)->loss_log)
         fclose((*t)->loss_log);
     free(*t);
     *t = NULL;
-}
-
-void wf_trainer_set_worker(wf_trainer *t, wf_worker *w)
-{
-    t->worker = w;
 }
 
 /* ---- beginning a job ---- */
@@ -120,7 +115,7 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
         &t->eval,
         &(wf_side_spec){.start = t->start,
                         .job = t->job,
-                        .pool = t->pool,
+                        .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
                         .n_fetches = t->start->n_eval_outputs,
@@ -168,7 +163,7 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     if (rc == WF_OK) {
         t->batches = wf_gradients_batches(&opt);
         rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables,
-                              t->job->on_nan == WF_NAN_SKIP, t->pool, &t->gradients, err);
+                              t->job->on_nan == WF_NAN_SKIP, t->conf.pool, &t->gradients, err);
     }
     free(rows);
     return rc;
@@ -191,7 +186,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
                                      .job = t->job,
-                                     .pool = t->pool,
+                                     .pool = t->conf.pool,
                                      .graph = &start->train_graph,
                                      .meanings = (const Weft__Output *const *)start->train_outputs,
                                      .n_fetches = start->n_train_outputs,
@@ -242,7 +237,7 @@ static wf_status leave(void *arg, uint32_t variable, wf_err *err)
 {
     wf_trainer *t = arg;
 
-    WF_TRY(wf_worker_gradient(t->worker, variable, err));
+    WF_TRY(wf_exchange_push(t->step.exchange, t->step.step, variable, err));
     t->conf.flush(t->conf.flush_arg);
     return WF_OK;
 }
@@ -287,14 +282,15 @@ static bool metrics_are_finite(const wf_measure m[], uint32_t n)
     return true;
 }
 
-static void log_loss(const wf_trainer *t, uint32_t step, const wf_batch_id *batch,
-                     const wf_measure *loss)
+static void log_loss(const wf_trainer *t)
 {
+    const wf_train_step *s = &t->step;
+    const wf_measure *loss = &t->measures[0];
+
     if (!t->loss_log)
         return;
-    fprintf(t->loss_log, "%u %u %u %lu %lu %a\n", wf_worker_generation(t->worker), step,
-            batch->epoch, (unsigned long)batch->split, (unsigned long)batch->number,
-            loss->sum / loss->count);
+    fprintf(t->loss_log, "%u %u %u %lu %lu %a\n", s->generation, s->step, s->batch.epoch,
+            (unsigned long)s->batch.split, (unsigned long)s->batch.number, loss->sum / loss->count);
     fflush(t->loss_log);
 }
 
@@ -313,19 +309,21 @@ static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch
                    (unsigned long)id->split);
 }
 
-static wf_status run_step(wf_trainer *t, wf_plan *p, int set, const wf_batch_id *id,
-                          const wf_batch *batch, wf_err *err)
+static wf_status run_step(wf_trainer *t, wf_plan *p, const wf_batch_id *id, const wf_batch *batch,
+                          wf_err *err)
 {
     wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
+    const wf_train_step *s = &t->step;
 
-    wf_side_bind(&t->train, p, t->worker, set, batch);
+    wf_side_bind(&t->train, p, s->exchange, s->set, batch);
     for (uint32_t i = 0; i < t->train.n_outputs; i++) {
         int32_t variable = t->train.outputs[i].variable;
 
         if (variable < 0)
             continue;
-        float *to = wf_gradients_into(t->gradients, (uint32_t)variable,
-                                      wf_worker_gradient_buffer(t->worker, (uint32_t)variable));
+        float *to =
+            wf_gradients_into(t->gradients, (uint32_t)variable,
+                              wf_exchange_gradient(s->exchange, s->step, (uint32_t)variable));
 
         if (!to)
             return wf_fail_nomem(err, wf_plan_output(p, i)->bytes);
@@ -364,10 +362,10 @@ static bool holds_nan(const wf_plan *p, uint32_t output)
 
 /* Says where a bad loss or gradient of the batch in hand came from. The plan is run again, on the
  * same weights and draws, and into memory of its own: what it wrote before may be on its way. */
-static wf_status diagnose(wf_trainer *t, uint32_t step, const wf_batch_id *id, wf_err *err)
+static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err)
 {
     wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
-    wf_bad_step bad = {.worker = wf_worker_index(t->worker), .step = step, .batch = *id};
+    wf_bad_step bad = {.worker = t->conf.index, .step = t->step.step, .batch = *id};
     wf_plan *p = t->running;
     int64_t at;
 
@@ -383,81 +381,86 @@ static wf_status diagnose(wf_trainer *t, uint32_t step, const wf_batch_id *id, w
     }
     if (at < 0) /* only the sum of a step's batches is too large */
         return wf_fail(err, WF_NUMERIC, "lower the learning rate",
-                       "a metric's sum is infinite at step %u", step);
+                       "a metric's sum is infinite at step %u", bad.step);
     bad.output = (uint32_t)at;
     bad.is_nan = holds_nan(p, bad.output);
     return wf_diagnose(p, &key, &bad, err);
 }
 
 /* One batch of the step: records [begin, end), the split's `number`-th batch. */
-static wf_status run_batch(wf_trainer *t, int set, const wf_batch_id *id, const wf_batch_id *step,
-                           uint32_t number, uint32_t *n, int64_t *data_ns, wf_err *err)
+static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result *out, wf_err *err)
 {
+    const wf_batch_id *step = &t->step.batch;
     int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
     wf_plan *p = NULL;
     wf_status rc;
 
     WF_TRY(next_batch(t, id, &batch, err));
-    *data_ns += wf_now_ns() - began_ns;
+    out->data_ns += (uint64_t)(wf_now_ns() - began_ns);
     wf_gradients_begin(t->gradients, batch->n, step->end - step->begin, id->begin == step->begin,
                        id->end == step->end);
     rc = wf_side_plan(&t->train, batch->n, &p, err);
     if (rc == WF_OK)
-        rc = run_step(t, p, set, id, batch, err);
+        rc = run_step(t, p, id, batch, err);
     if (rc == WF_OK)
-        rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, n, err);
+        rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, &out->n_metrics, err);
     if (t->job->on_nan != WF_NAN_SKIP &&
-        (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, *n))))
-        rc = diagnose(t, number, id, err);
+        (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, out->n_metrics))))
+        rc = diagnose(t, id, err);
     wf_reader_release(t->train.reader, &batch);
     return rc;
 }
 
 /* The gradients of the step leave, or under `on_nan: skip` none of them does. */
-static wf_status end_step(wf_trainer *t, uint32_t step, const wf_measure m[], uint32_t *n,
-                          wf_err *err)
+static wf_status end_step(wf_trainer *t, wf_train_result *out, wf_err *err)
 {
     if (t->job->on_nan != WF_NAN_SKIP ||
-        (metrics_are_finite(m, *n) && wf_gradients_finite(t->gradients)))
+        (metrics_are_finite(t->measures, out->n_metrics) && wf_gradients_finite(t->gradients)))
         return wf_gradients_end(t->gradients, leave, t, err);
-    WF_LOG_WARN("worker.step_dropped", "step=%u", step);
-    *n = 0; /* a sum with NaN in it says nothing of the others */
-    return wf_worker_drop_step(t->worker, err);
+    WF_LOG_WARN("worker.step_dropped", "step=%u", t->step.step);
+    out->n_metrics = 0; /* a sum with NaN in it says nothing of the others */
+    out->dropped = true;
+    return WF_OK;
 }
 
-static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *id, wf_err *err)
+static wf_status compute(wf_trainer *t, wf_train_result *out, wf_err *err)
 {
-    wf_trainer *t = arg;
-    wf_measure *m = t->measures;
-    int64_t began_ns = wf_now_ns(), data_ns = 0;
+    const wf_batch_id *id = &t->step.batch;
     wf_batch_id part = *id;
-    wf_status rc = WF_OK;
-    uint32_t n = 0;
 
     if (t->opening.begun && atomic_load(&t->opening.ended))
         WF_TRY(join_opening(t, err)); /* eval data that is wrong ends the job at once */
-    clear_metrics(m);
+    clear_metrics(t->measures);
     part.number *= t->batches;
-    for (; rc == WF_OK && part.begin < id->end; part.begin = part.end, part.number++) {
+    for (; part.begin < id->end; part.begin = part.end, part.number++) {
         part.end = WF_MIN(part.begin + t->job->batch, id->end);
-        rc = run_batch(t, set, &part, id, step, &n, &data_ns, err);
+        WF_TRY(run_batch(t, &part, out, err));
     }
-    if (rc == WF_OK)
-        rc = end_step(t, step, m, &n, err);
-    if (rc != WF_OK)
-        return rc == WF_NUMERIC ? rc : wf_err_wrap(err, rc, "step %u", step);
-    log_loss(t, step, id, &m[0]);
-    wf_worker_spent(t->worker, (uint64_t)(wf_now_ns() - began_ns - data_ns), 0, 0,
-                    (uint64_t)data_ns);
-    return wf_worker_computed(t->worker, n, m, err);
+    return end_step(t, out, err);
 }
 
-static wf_status evaluate_range(wf_trainer *t, int set, uint64_t begin, uint64_t end,
-                                wf_measure m[], uint32_t *n, wf_err *err)
+static wf_status work_on_step(wf_trainer *t, wf_worker *w, wf_err *err)
 {
+    wf_train_result out = {.metrics = t->measures};
+    int64_t began_ns = wf_now_ns();
+    wf_status rc = compute(t, &out, &out.why);
+
+    if (rc != WF_OK && rc != WF_NUMERIC)
+        rc = wf_err_wrap(&out.why, rc, "step %u", t->step.step);
+    out.why.status = rc;
+    if (rc == WF_OK)
+        log_loss(t);
+    out.compute_ns = (uint64_t)(wf_now_ns() - began_ns) - out.data_ns;
+    return wf_worker_on_computed(w, &out, err);
+}
+
+static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uint32_t *n,
+                                wf_err *err)
+{
+    const wf_eval_unit *unit = &t->unit;
     wf_side *s = &t->eval;
-    uint64_t first = begin / wf_eval_batch(t->job->batch);
+    uint64_t first = unit->begin / wf_eval_batch(t->job->batch);
     const wf_batch *batch;
     wf_status rc;
 
@@ -468,7 +471,7 @@ static wf_status evaluate_range(wf_trainer *t, int set, uint64_t begin, uint64_t
 
         rc = wf_side_plan(s, batch->n, &p, err);
         if (rc == WF_OK) {
-            wf_side_bind(s, p, t->worker, set, batch);
+            wf_side_bind(s, p, unit->exchange, unit->set, batch);
             rc =
                 wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL, err);
         }
@@ -480,23 +483,55 @@ static wf_status evaluate_range(wf_trainer *t, int set, uint64_t begin, uint64_t
     return rc;
 }
 
-static wf_status evaluate(void *arg, int set, uint64_t begin, uint64_t end, wf_err *err)
+static wf_status work_on_unit(wf_trainer *t, wf_worker *w, wf_err *err)
 {
     wf_measure m[WF_MEASURES_MOST] = {0};
-    wf_trainer *t = arg;
-    wf_err why = {0};
-    uint64_t records = 0;
-    uint32_t n = 0;
+    wf_eval_result out = {.metrics = m};
     wf_status rc;
 
-    if (join_opening(t, &why) == WF_OK && t->eval.reader) {
-        records = wf_dataset_records(t->eval.data);
-        if (evaluate_range(t, set, begin, WF_MIN(end, records), m, &n, &why) != WF_OK)
-            WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", why.what);
+    out.why.status = join_opening(t, &out.why);
+    if (out.why.status == WF_OK && t->eval.reader) {
+        out.records = wf_dataset_records(t->eval.data);
+        out.why.status =
+            evaluate_range(t, WF_MIN(t->unit.end, out.records), m, &out.n_metrics, &out.why);
     }
-    rc = wf_worker_evaluated(t->worker, records, n, m, &why, err);
+    if (out.why.status != WF_OK)
+        WF_LOG_ERROR("worker.eval_failed", "why=\"%s\"", out.why.what);
+    rc = wf_worker_on_evaluated(w, &out, err);
     wf_measures_close(m, WF_MEASURES_MOST);
     return rc;
+}
+
+wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err)
+{
+    int begun = t->begun;
+
+    t->begun = NOTHING;
+    if (begun == A_STEP)
+        return work_on_step(t, w, err);
+    return begun == A_UNIT ? work_on_unit(t, w, err) : WF_OK;
+}
+
+/* ---- the operations ---- */
+
+static wf_status begin_step(void *arg, const wf_train_step *step, wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    (void)err;
+    t->step = *step;
+    t->begun = A_STEP;
+    return WF_OK;
+}
+
+static wf_status begin_unit(void *arg, const wf_eval_unit *unit, wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    (void)err;
+    t->unit = *unit;
+    t->begun = A_UNIT;
+    return WF_OK;
 }
 
 static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)
@@ -512,7 +547,7 @@ wf_worker_ops wf_trainer_ops(wf_trainer *t)
                            .start = start_job,
                            .halt = halt,
                            .read = read_range,
-                           .compute = compute,
-                           .evaluate = evaluate,
+                           .compute = begin_step,
+                           .evaluate = begin_unit,
                            .dial = dial};
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/trainer.h - the arithmetic behind a worker's logic: data, plans, steps, evaluation.
  *
- * It fills a wf_worker_ops with functions that do their work at once: a step is computed within the
- * call, and each gradient is pushed as soon as its last kernel is done. Belongs to one thread.
+ * Its wf_worker_ops only note what is to be done; wf_trainer_work does it, and gives each gradient
+ * to the exchange as soon as its last kernel is done. Belongs to one thread.
  */
 #ifndef WF_WORKER_TRAINER_H
 #define WF_WORKER_TRAINER_H
 
 #include "common/base/status.h"
+#include "common/kernels/pool.h"
 #include "worker/worker.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +16,8 @@
 typedef struct wf_trainer wf_trainer;
 
 typedef struct wf_trainer_conf {
-    uint32_t threads;     /* of the executor */
+    uint32_t index;       /* of the worker */
+    wf_pool *pool;        /* borrowed: the executor's threads */
     bool checksums;       /* of payloads: off when all peers are on this host */
     const char *loss_log; /* a file for each step's loss, bit for bit, or NULL: for tests */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
@@ -31,7 +33,8 @@ WF_MUST_USE wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **o
 void wf_trainer_free(wf_trainer **t);
 /* The operations for wf_worker_conf. */
 wf_worker_ops wf_trainer_ops(wf_trainer *t);
-/* The worker that the operations serve; set once it is made. */
-void wf_trainer_set_worker(wf_trainer *t, wf_worker *w);
+/* Does what was begun, if something was, and tells the worker that it has ended. Errors: those of
+ * the worker's events. */
+WF_MUST_USE wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err);
 
 #endif

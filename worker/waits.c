@@ -4,7 +4,6 @@
 #include "worker/state.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static struct wf_worker_wait look(wf_worker *w)
 {
@@ -14,13 +13,13 @@ static struct wf_worker_wait look(wf_worker *w)
         return (struct wf_worker_wait){.kind = WF_WAIT_JOB};
     if (w->computing || w->evaluating || w->faulted)
         return (struct wf_worker_wait){.kind = WF_WAIT_NONE};
-    in_flight = wf_client_in_flight(w->client);
+    in_flight = wf_exchange_in_flight(w->exchange);
     if (w->held && w->reported)
         return (struct wf_worker_wait){WF_WAIT_RESUME, w->cut, 0};
     if (in_flight > 0 && (w->held || w->eval_wanted || in_flight > w->job.pipeline))
-        return (struct wf_worker_wait){WF_WAIT_ACKS, wf_client_acked(w->client) + 1, 0};
-    if (wf_client_frozen_left(w->client) > 0) /* each that comes begins the wait anew */
-        return (struct wf_worker_wait){WF_WAIT_FROZEN, wf_client_frozen_left(w->client), 0};
+        return (struct wf_worker_wait){WF_WAIT_ACKS, w->exchange->acked + 1, 0};
+    if (wf_exchange_frozen_left(w->exchange) > 0) /* each that comes begins the wait anew */
+        return (struct wf_worker_wait){WF_WAIT_FROZEN, wf_exchange_frozen_left(w->exchange), 0};
     if (w->eval_wanted)
         return (struct wf_worker_wait){WF_WAIT_WEIGHTS, w->step + 1, 0};
     if (!wf_splits_current(w))
@@ -40,30 +39,15 @@ void wf_waits_look(wf_worker *w, int64_t now_ns)
     w->wait = now;
 }
 
-/* The first ps that has not done its part. */
-static uint32_t late_ps(const wf_worker *w)
+static void name_late(const wf_worker *w, wf_waiting *out)
 {
     if (w->wait.kind == WF_WAIT_ACKS)
-        return wf_client_late_acks(w->client, w->wait.of);
-    if (w->wait.kind == WF_WAIT_FROZEN)
-        return wf_client_late_frozen(w->client);
-    return wf_client_late_weights(w->client, w->eval_wanted ? WF_EVAL_SET : (int)(w->wait.of % 2));
-}
-
-/* Adds that ps, and why it may be late. */
-static void name_ps(const wf_worker *w, wf_waiting *out)
-{
-    uint32_t ps = late_ps(w);
-    const wf_peer *peer = ps < w->n_ps ? w->ps[ps] : NULL;
-    size_t n = strlen(out->what), room = sizeof out->what - n;
-    char *rest = out->what + n;
-
-    out->whom = (wf_task){WF_ROLE_PS, ps < w->n_ps ? ps : 0};
-    if (peer && !peer->up)
-        snprintf(rest, room, " (no link to %.60s%s%.80s)", peer->address,
-                 peer->delay[0] ? ": " : "", peer->delay);
-    else if (peer && !wf_client_let_in(w->client, ps))
-        snprintf(rest, room, " (it does not let this worker in)");
+        wf_exchange_name_late(w->exchange, WF_EXCHANGE_ACKS, w->wait.of, out);
+    else if (w->wait.kind == WF_WAIT_FROZEN)
+        wf_exchange_name_late(w->exchange, WF_EXCHANGE_FROZEN, 0, out);
+    else
+        wf_exchange_name_late(w->exchange, WF_EXCHANGE_WEIGHTS,
+                              w->eval_wanted ? WF_EVAL_SET : w->wait.of % 2, out);
 }
 
 void wf_worker_waiting(const wf_worker *w, wf_waiting *out)
@@ -82,15 +66,15 @@ void wf_worker_waiting(const wf_worker *w, wf_waiting *out)
         break;
     case WF_WAIT_WEIGHTS:
         snprintf(out->what, sizeof out->what, "weights of step %u", w->wait.of);
-        name_ps(w, out);
+        name_late(w, out);
         break;
     case WF_WAIT_FROZEN:
         snprintf(out->what, sizeof out->what, "%u slices of frozen weights", w->wait.of);
-        name_ps(w, out);
+        name_late(w, out);
         break;
     case WF_WAIT_ACKS:
         snprintf(out->what, sizeof out->what, "the acknowledgement of step %u", w->wait.of);
-        name_ps(w, out);
+        name_late(w, out);
         break;
     case WF_WAIT_RESUME:
         snprintf(out->what, sizeof out->what, "the end of checkpoint cut %u", w->wait.of);

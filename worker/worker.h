@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/worker.h - the front door of worker: one worker's logic. It receives splits from the
- * master, pulls weights, asks for gradients to be computed, pushes them, and as chief drives
- * checkpoints.
+ * master, has steps computed from the weights of an exchange, and as chief drives checkpoints.
  *
  *   IDLE --start--> TRAINING --cut open--> HOLDING --cut resume--> TRAINING
  *                   TRAINING --eval--> EVALUATING --done--> TRAINING
  *                   any --start of a newer generation--> TRAINING    any --halt--> IDLE
  *
  * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
- * net. The shell does everything that takes time or touches files (plans, data, a step's
- * arithmetic), through wf_worker_ops: at once, inside the call, or later, as the simulator does.
+ * net. The shell does everything that takes time or reads data (plans, records, a step's
+ * arithmetic): wf_worker_ops begins it, and an event, wf_worker_on_computed or
+ * wf_worker_on_evaluated, says that it has ended.
  *
  * Invariants
  *   W1  a split is reported done only after every push of its records is acknowledged
  *   W2  a new step begins only outside a hold; a hold is reported once nothing is in flight
- *   W3  the weights of step t are those of invariant K1 (client.h), whatever the timing
+ *   W3  the weights of step t are those of invariant K1 (exchange.h), whatever the timing
  *   W4  training goes on with the splits in hand while the master is away, but for a worker that
  *       holds for a checkpoint: only the master ends a hold
  */
@@ -27,7 +27,7 @@
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include "common/wire/waiting.h"
-#include "worker/client.h"
+#include "worker/exchange.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,20 +48,50 @@ typedef struct wf_batch_id {
     uint64_t split, number, begin, end;
 } wf_batch_id;
 
+/* A step to compute, and what came of it. */
+typedef struct wf_train_step {
+    wf_exchange *exchange; /* gives the weights of `set` and takes the gradients */
+    uint32_t step;
+    int set;
+    uint16_t generation;
+    wf_batch_id batch;
+} wf_train_step;
+
+typedef struct wf_train_result {
+    wf_err why;   /* status WF_OK: all gradients of the step are given to the exchange */
+    bool dropped; /* none of its gradients was given, and none will be */
+    uint32_t n_metrics;
+    const wf_measure *metrics; /* [n_metrics], sums over the step's records; borrowed */
+    uint64_t compute_ns, data_ns;
+} wf_train_result;
+
+/* A unit of an evaluation: records [begin, end) or as far as there are any. */
+typedef struct wf_eval_unit {
+    const wf_exchange *exchange;
+    int set;
+    uint64_t begin, end;
+} wf_eval_unit;
+
+typedef struct wf_eval_result {
+    wf_err why;       /* status WF_OK: it was made */
+    uint64_t records; /* of all the data */
+    uint32_t n_metrics;
+    wf_measure *metrics; /* [n_metrics], borrowed; keys may be put in order */
+} wf_eval_result;
+
 typedef struct wf_worker_ops {
     void *arg;
     /* Makes plans and data of a start ready; the worker owns `start` for as long as the job lasts.
      * Ends the job before. Errors are reported to the master. */
     wf_status (*start)(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err);
+    /* What is being computed or evaluated is forgotten with the job. */
     void (*halt)(void *arg);
     /* Announces records [begin, end) of a split: batches of them follow those of earlier calls. */
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
-    /* Computes a step from the weights of `set`: wf_worker_gradient for each trainable variable as
-     * it is final, then wf_worker_computed; during the call or later. */
-    wf_status (*compute)(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err);
-    /* Evaluates records [begin, end) or as far as there are any, with the weights of `set`: ends in
-     * wf_worker_evaluated, during the call or later. */
-    wf_status (*evaluate)(void *arg, int set, uint64_t begin, uint64_t end, wf_err *err);
+    /* Begins a step, which ends in wf_worker_on_computed; what is pointed to is copied. */
+    wf_status (*compute)(void *arg, const wf_train_step *step, wf_err *err);
+    /* Begins a unit of an evaluation, which ends in wf_worker_on_evaluated. */
+    wf_status (*evaluate)(void *arg, const wf_eval_unit *unit, wf_err *err);
     /* A transport to a parameter server. */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
@@ -72,6 +102,7 @@ typedef struct wf_worker_conf {
     uint64_t incarnation;
     wf_worker_ops ops;
     wf_disk *disk;                 /* for the manifest, when this worker is chief */
+    wf_pool *pool;                 /* for updates in this process; NULL: one thread */
     int64_t progress_ns;           /* between two reports */
     const char *session;           /* of the supervisor that started this process; "": none did */
     int64_t (*wall_ms)(void *arg); /* since 1970, for the manifest */
@@ -90,35 +121,22 @@ WF_MUST_USE wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now
  * computation ended, and when time has passed. */
 WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err);
 
-/* For the shell, inside compute: the buffer for the gradient of a variable, and the report that it
- * is final. */
-float *wf_worker_gradient_buffer(wf_worker *w, uint32_t variable);
-WF_MUST_USE wf_status wf_worker_gradient(wf_worker *w, uint32_t variable, wf_err *err);
-const float *wf_worker_weights(const wf_worker *w, int set, uint32_t variable);
-/* Drops the step in hand: none of its gradients was pushed, and none will be. wf_worker_computed
- * follows. */
-WF_MUST_USE wf_status wf_worker_drop_step(wf_worker *w, wf_err *err);
-/* The step in hand is computed; metrics [n] are sums over its records. */
-WF_MUST_USE wf_status wf_worker_computed(wf_worker *w, uint32_t n, const wf_measure metrics[],
-                                         wf_err *err);
-/* The evaluation in hand is over; the data has `records` in all. It failed if why->status is not
- * WF_OK. */
-WF_MUST_USE wf_status wf_worker_evaluated(wf_worker *w, uint64_t records, uint32_t n,
-                                          wf_measure metrics[], const wf_err *why, wf_err *err);
+/* The step that was begun last is computed, or has failed: then the worker stands still and reports
+ * that to the master. */
+WF_MUST_USE wf_status wf_worker_on_computed(wf_worker *w, const wf_train_result *r, wf_err *err);
+/* The evaluation in hand is over. */
+WF_MUST_USE wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *err);
 /* A step or its data failed: the worker stands still, and reports this to the master. */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
 /* Adds times of the shell, in nanoseconds, to the next report. */
-void wf_worker_spent(wf_worker *w, uint64_t compute_ns, uint64_t wait_ns, uint64_t transfer_ns,
-                     uint64_t data_ns);
+void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns);
 
-/* The task's index. */
-uint32_t wf_worker_index(const wf_worker *w);
 /* The last step computed, and the generation: for the shell and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
 uint16_t wf_worker_generation(const wf_worker *w);
 /* The number of the job in hand. */
 uint16_t wf_worker_job_number(const wf_worker *w);
-/* The last step before a barrier: invariant K1 of client.h. */
+/* The last step before a barrier: invariant K1 of exchange.h. */
 uint32_t wf_worker_base(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);
 /* What this worker waits for, as of the last call of wf_worker_advance. */

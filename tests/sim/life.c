@@ -55,17 +55,16 @@ static bool in_trouble(wf_sim *s)
 }
 
 /* Frozen weights are in before anything is computed from them, whatever became of links. */
-static void check_frozen(const process *p, int set)
+static void check_frozen(const process *p, const wf_exchange *x, int set)
 {
-    const float *frozen = wf_worker_weights(p->worker, set, WF_MODEL_FROZEN);
+    const float *frozen = wf_exchange_weights(x, set, WF_MODEL_FROZEN);
 
     for (uint32_t i = 0; i < WF_MODEL_FROZEN_SIZE; i++)
         if (frozen[i] != wf_model_frozen(i))
             wf_sim_broken(p->sim, "frozen weights are what they were", i, (uint64_t)frozen[i]);
 }
 
-static wf_status worker_compute(void *arg, uint32_t step, int set, const wf_batch_id *batch,
-                                wf_err *err)
+static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *err)
 {
     process *p = arg;
 
@@ -73,9 +72,10 @@ static wf_status worker_compute(void *arg, uint32_t step, int set, const wf_batc
 
     if (in_trouble(p->sim))
         return wf_fail(err, wf_sim_below(p->sim, 2) ? WF_NUMERIC : WF_IO, NULL, "a step fails");
-    check_frozen(p, set);
-    wf_oracle_computes(p, step, wf_worker_weights(p->worker, set, WF_MODEL_STEPS));
-    p->batch = *batch;
+    check_frozen(p, step->exchange, step->set);
+    wf_oracle_computes(p, step->step,
+                       wf_exchange_weights(step->exchange, step->set, WF_MODEL_STEPS));
+    p->step = *step;
     if (p->sim->spec.steps_block)
         p->busy_until_ns = p->sim->now_ns + takes_ns;
     wf_sim_plan(
@@ -84,13 +84,13 @@ static wf_status worker_compute(void *arg, uint32_t step, int set, const wf_batc
     return WF_OK;
 }
 
-static wf_status worker_evaluate(void *arg, int set, uint64_t begin, uint64_t end, wf_err *err)
+static wf_status worker_evaluate(void *arg, const wf_eval_unit *unit, wf_err *err)
 {
     process *p = arg;
-    const float *records = wf_worker_weights(p->worker, set, WF_MODEL_RECORDS);
+    const float *records = wf_exchange_weights(unit->exchange, unit->set, WF_MODEL_RECORDS);
 
-    (void)begin, (void)end, (void)err;
-    check_frozen(p, set);
+    (void)err;
+    check_frozen(p, unit->exchange, unit->set);
     /* The weights of one instant, after all of an epoch: no record can be missing. */
     for (uint32_t r = 0; r < p->sim->spec.records; r++)
         if (records[r] < 1 && !wf_sim_left_out(p->sim))
@@ -319,23 +319,25 @@ void wf_sim_restart_later(process *p)
 static void give_gradients(process *p)
 {
     wf_sim *s = p->sim;
-    float *steps = wf_worker_gradient_buffer(p->worker, WF_MODEL_STEPS);
-    float *records = wf_worker_gradient_buffer(p->worker, WF_MODEL_RECORDS);
+    wf_exchange *x = p->step.exchange;
+    uint32_t step = p->step.step;
+    float *steps = wf_exchange_gradient(x, step, WF_MODEL_STEPS);
+    float *records = wf_exchange_gradient(x, step, WF_MODEL_RECORDS);
     wf_err err;
 
     for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * s->spec.ps; i++)
         steps[i] = -1;
     for (uint32_t r = 0; r < s->spec.records; r++)
-        records[r] = r >= p->batch.begin && r < p->batch.end ? -1 : 0;
+        records[r] = r >= p->step.batch.begin && r < p->step.batch.end ? -1 : 0;
     if (in_trouble(s)) { /* one ps finds it, the others apply their parts */
         records[wf_sim_below(s, s->spec.records)] = NAN;
         s->oracle.failing_era =
             wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
     }
     wf_oracle_pushes(p);
-    wf_assert(wf_worker_gradient(p->worker, WF_MODEL_STEPS, &err) == WF_OK);
-    wf_assert(wf_worker_gradient(p->worker, WF_MODEL_RECORDS, &err) == WF_OK);
-    wf_assert(wf_worker_computed(p->worker, 0, NULL, &err) == WF_OK);
+    wf_assert(wf_exchange_push(x, step, WF_MODEL_STEPS, &err) == WF_OK);
+    wf_assert(wf_exchange_push(x, step, WF_MODEL_RECORDS, &err) == WF_OK);
+    wf_assert(wf_worker_on_computed(p->worker, &(wf_train_result){0}, &err) == WF_OK);
 }
 
 static void on_saved(process *p, wf_ps_fork *f)
@@ -353,7 +355,10 @@ static void on_evaluated(process *p)
     wf_measure loss = {.name = "loss", .sum = wf_model_loss(&model, p->eval_epoch), .count = 1};
     wf_err err;
 
-    if (wf_worker_evaluated(p->worker, WF_MODEL_EVAL_RECORDS, 1, &loss, NULL, &err) != WF_OK)
+    if (wf_worker_on_evaluated(
+            p->worker,
+            &(wf_eval_result){.records = WF_MODEL_EVAL_RECORDS, .n_metrics = 1, .metrics = &loss},
+            &err) != WF_OK)
         wf_sim_failed(p->sim, "evaluated", err.status, &err);
 }
 

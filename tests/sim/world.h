@@ -89,7 +89,7 @@ typedef struct process {
     int64_t next_wake_ns;
     int64_t asked_ns; /* a client's last question; 0: none yet */
     /* a worker's step in hand */
-    wf_batch_id batch;
+    wf_train_step step;  /* being computed */
     uint32_t eval_epoch; /* of the evaluation that was asked for last */
     uint64_t work;       /* counts halts: what was begun before one does not end after it */
     /* the oracle's: of this life */

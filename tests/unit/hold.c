@@ -23,6 +23,7 @@ typedef struct world {
     wf_net *master, *net; /* net: the worker's */
     wf_peer *to_worker;
     wf_worker *worker;
+    bool computing;
     int64_t now_ns;
     uint32_t steps;           /* computed */
     uint32_t got[WF_N_KINDS]; /* by the master */
@@ -49,13 +50,23 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
     return WF_OK;
 }
 
-static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err)
+static wf_status compute(void *arg, const wf_train_step *step, wf_err *err)
 {
     world *w = arg;
 
-    (void)step, (void)set, (void)batch;
+    (void)step, (void)err;
     w->steps++;
-    return wf_worker_computed(w->worker, 0, NULL, err);
+    w->computing = true;
+    return WF_OK;
+}
+
+/* What was begun is computed by now. */
+static wf_status end_step(world *w, wf_err *err)
+{
+    bool computing = w->computing;
+
+    w->computing = false;
+    return computing ? wf_worker_on_computed(w->worker, &(wf_train_result){0}, err) : WF_OK;
 }
 
 /* ---- everybody's turn ---- */
@@ -94,6 +105,7 @@ static void run_worker(world *w)
     while (wf_net_event(w->net, w->now_ns, &ev))
         assert_int_equal(wf_worker_on_event(w->worker, &ev, w->now_ns, NULL), WF_OK);
     assert_int_equal(wf_worker_advance(w->worker, w->now_ns, NULL), WF_OK);
+    assert_int_equal(end_step(w, NULL), WF_OK);
     wf_net_flush(w->net, w->now_ns);
 }
 
@@ -154,6 +166,7 @@ static int begin(void **state)
     assert_int_equal(wf_worker_new(&conf, w.net, master, &w.worker, NULL), WF_OK);
     begin_master(&w, 1);
     body.job = "one";
+    body.strategy = "parameter_server";
     body.view = &view;
     say(&w, WF_START, 0, &body.base);
     split.end = ENDLESS;

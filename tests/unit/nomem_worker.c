@@ -19,6 +19,7 @@ typedef struct world {
     wf_net *master, *net; /* net: the worker's */
     wf_peer *to_worker;
     wf_worker *worker;
+    bool computing;
     int64_t now_ns;
     uint32_t steps;   /* computed */
     wf_err not_ready; /* what a start came to */
@@ -45,13 +46,23 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
     return WF_OK;
 }
 
-static wf_status compute(void *arg, uint32_t step, int set, const wf_batch_id *batch, wf_err *err)
+static wf_status compute(void *arg, const wf_train_step *step, wf_err *err)
 {
     world *w = arg;
 
-    (void)step, (void)set, (void)batch;
+    (void)step, (void)err;
     w->steps++;
-    return wf_worker_computed(w->worker, 0, NULL, err);
+    w->computing = true;
+    return WF_OK;
+}
+
+/* What was begun is computed by now. */
+static wf_status end_step(world *w, wf_err *err)
+{
+    bool computing = w->computing;
+
+    w->computing = false;
+    return computing ? wf_worker_on_computed(w->worker, &(wf_train_result){0}, err) : WF_OK;
 }
 
 /* ---- everybody's turn ---- */
@@ -93,6 +104,7 @@ static wf_status run_worker(world *w, wf_err *err)
     while (wf_net_event(w->net, w->now_ns, &ev))
         WF_TRY(wf_worker_on_event(w->worker, &ev, w->now_ns, err));
     WF_TRY(wf_worker_advance(w->worker, w->now_ns, err));
+    WF_TRY(end_step(w, err));
     wf_net_flush(w->net, w->now_ns);
     return WF_OK;
 }
@@ -159,7 +171,8 @@ static wf_status play(world *w, wf_err *err)
     Weft__View view = WEFT__VIEW__INIT;
     Weft__Split split = WEFT__SPLIT__INIT;
     Weft__Cut cut = WEFT__CUT__INIT;
-
+    body.job = (char *)"one";
+    body.strategy = (char *)"parameter_server";
     body.job = (char *)"one";
     body.view = &view;
     split.end = STEPS;

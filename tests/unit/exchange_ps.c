@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/client.c - what a worker's client sends to a ps that does not let it in, and how it
- * comes to frozen weights. The ps is played by hand, over a transport in memory. */
-#include "worker/client.h"
+/* tests/unit/exchange_ps.c - what a worker's exchange sends to a ps that does not let it in, and
+ * how it comes to frozen weights. The ps is played by hand, over a transport in memory. */
 #include "common/base/clock.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "tests/kit/memnet.h"
+#include "worker/exchange.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ typedef struct world {
     wf_memnet nets;
     wf_net *ps, *worker;
     wf_peer *to_ps, *to_worker;
-    wf_client *client;
+    wf_exchange *exchange;
     int64_t now_ns;
     bool denies;
     wf_status says;        /* of the worker to each message */
@@ -134,14 +134,14 @@ static void run_worker(world *w)
     wf_net_poll(w->worker, w->now_ns);
     while (wf_net_event(w->worker, w->now_ns, &ev)) {
         if (ev.kind == WF_EV_UP)
-            assert_int_equal(wf_client_on_up(w->client, ev.peer, NULL), WF_OK);
+            assert_int_equal(wf_exchange_on_up(w->exchange, ev.peer, NULL), WF_OK);
         if (ev.kind != WF_EV_MESSAGE)
             continue;
-        assert_int_equal(wf_client_on_message(w->client, ev.peer, ev.msg, w->now_ns, NULL),
+        assert_int_equal(wf_exchange_on_message(w->exchange, ev.peer, ev.msg, w->now_ns, NULL),
                          w->says);
         wf_net_free_msg(w->worker, &ev.msg);
     }
-    assert_int_equal(wf_client_retry(w->client, w->now_ns, NULL), WF_OK);
+    assert_int_equal(wf_exchange_retry(w->exchange, w->now_ns, NULL), WF_OK);
     wf_net_flush(w->worker, w->now_ns);
 }
 
@@ -158,33 +158,61 @@ static void turn(world *w, int64_t ms)
 
 static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
 {
-    static const wf_client_variable variables[] = {{.count = ELEMENTS, .trainable = true},
-                                                   {.count = FROZEN}};
-    static const wf_client_slice slices[] = {
+    static int64_t dims[] = {ELEMENTS, FROZEN};
+    static const Weft__Slice places[] = {
         {.count = ELEMENTS},
         {.variable = 1, .count = 10},
         {.variable = 1, .offset = 10, .count = FROZEN - 10},
         {.variable = 1, .offset = FROZEN},
     };
+    static Weft__Variable variables[2], *variable_list[2];
+    static Weft__Slice slices[4], *slice_list[4];
+    static Weft__Member member, *members[1] = {&member};
+    static Weft__View view;
+    static Weft__Start start;
     static const uint64_t incarnation = 2;
     static world w;
 
+    weft__start__init(&start);
+    weft__view__init(&view);
+    weft__member__init(&member);
+    for (uint32_t i = 0; i < n_variables; i++) {
+        weft__variable__init(&variables[i]);
+        variables[i].kind = i == 0 ? WF_KIND_TRAINABLE : WF_KIND_FROZEN;
+        variables[i].dims = &dims[i];
+        variables[i].n_dims = 1;
+        variable_list[i] = &variables[i];
+    }
+    for (uint32_t i = 0; i < n_slices; i++) {
+        weft__slice__init(&slices[i]);
+        slices[i].variable = places[i].variable;
+        slices[i].offset = places[i].offset;
+        slices[i].count = places[i].count;
+        slice_list[i] = &slices[i];
+    }
+    member.role = WF_ROLE_PS;
+    member.incarnation = incarnation;
+    view.members = members;
+    view.n_members = 1;
+    start.strategy = "parameter_server";
+    start.variables = variable_list;
+    start.n_variables = n_variables;
+    start.slices = slice_list;
+    start.n_slices = n_slices;
+    start.view = &view;
     w = (world){.now_ns = 1000 * MS};
     wf_memnet_init(&w.nets, "demo");
     w.ps = new_net(&w, (wf_task){WF_ROLE_PS, 0}, incarnation);
     wf_memnet_listen(&w.nets, w.ps, "p");
     w.worker = new_net(&w, (wf_task){WF_ROLE_WORKER, 0}, 3);
     w.to_ps = wf_memnet_dial(&w.nets, w.worker, (wf_task){WF_ROLE_PS, 0}, "p");
-    assert_int_equal(wf_client_new(&(wf_client_conf){.variables = variables,
-                                                     .n_variables = n_variables,
-                                                     .slices = slices,
-                                                     .n_slices = n_slices,
-                                                     .ps = &w.to_ps,
-                                                     .ps_incarnations = &incarnation,
-                                                     .n_ps = 1,
-                                                     .job = 1,
-                                                     .generation = GENERATION},
-                                   w.worker, &w.client, NULL),
+    assert_int_equal(wf_exchange_open(&(wf_exchange_conf){.start = &start,
+                                                          .net = w.worker,
+                                                          .ps = &w.to_ps,
+                                                          .n_ps = 1,
+                                                          .job = 1,
+                                                          .generation = GENERATION},
+                                      &w.exchange, NULL),
                      WF_OK);
     *state = &w;
     return 0;
@@ -210,7 +238,7 @@ static int end(void **state)
 {
     world *w = *state;
 
-    wf_client_free(&w->client);
+    wf_exchange_free(&w->exchange);
     wf_net_free(&w->worker, 0);
     wf_net_free(&w->ps, 0);
     wf_memnet_close(&w->nets);
@@ -219,9 +247,9 @@ static int end(void **state)
 
 static void push(world *w, uint32_t step)
 {
-    memset(wf_client_gradient(w->client, step, 0), 0, ELEMENTS * sizeof(float));
-    assert_int_equal(wf_client_push(w->client, step, 0, NULL), WF_OK);
-    assert_int_equal(wf_client_push_end(w->client, step, NULL), WF_OK);
+    memset(wf_exchange_gradient(w->exchange, step, 0), 0, ELEMENTS * sizeof(float));
+    assert_int_equal(wf_exchange_push(w->exchange, step, 0, NULL), WF_OK);
+    assert_int_equal(wf_exchange_end_step(w->exchange, step, NULL), WF_OK);
 }
 
 static void a_ps_that_denies_costs_a_small_message_now_and_then(void **state)
@@ -248,7 +276,7 @@ static void after_a_denial_all_is_sent_again_once_the_list_is_registered(void **
     w->denies = true; /* its view has not this worker any more, for a while */
     push(w, 1);
     push(w, 2);
-    assert_int_equal(wf_client_pull(w->client, 1, 3, NULL), WF_OK);
+    assert_int_equal(wf_exchange_want(w->exchange, 1, 3, NULL), WF_OK);
     turn(w, 3000);
     assert_int_equal(w->got[WF_PUSH], 2);
     w->denies = false;
@@ -260,26 +288,28 @@ static void after_a_denial_all_is_sent_again_once_the_list_is_registered(void **
 static void frozen_weights_are_pulled_once_and_before_the_first_step(void **state)
 {
     world *w = *state;
+    wf_waiting late = {0};
 
     turn(w, 100);
     assert_int_equal(w->n_listed[MOVING_LIST], 1);
     assert_int_equal(w->n_listed[FROZEN_LIST], 2);
     assert_int_equal(w->n_pulls[FROZEN_LIST], 1); /* nobody has asked for a step yet */
-    assert_int_equal(wf_client_pull(w->client, 1, 1, NULL), WF_OK);
+    assert_int_equal(wf_exchange_want(w->exchange, 1, 1, NULL), WF_OK);
     turn(w, 20);
     give(w, MOVING_LIST, 0, ELEMENTS, 0);
     turn(w, 20);
-    assert_int_equal(wf_client_late_weights(w->client, 1), 1); /* none */
-    assert_false(wf_client_set_ready(w->client, 1));           /* K4 */
-    assert_int_equal(wf_client_late_frozen(w->client), 0);
+    assert_false(wf_exchange_ready(w->exchange, 1)); /* K4 */
+    wf_exchange_name_late(w->exchange, WF_EXCHANGE_FROZEN, 0, &late);
+    assert_int_equal(late.whom.role, WF_ROLE_PS);
+    assert_int_equal(late.whom.index, 0);
     give(w, FROZEN_LIST, 1, 10, 3);
     give(w, FROZEN_LIST, 2, FROZEN - 10, 4);
     turn(w, 20);
-    assert_true(wf_client_set_ready(w->client, 1));
+    assert_true(wf_exchange_ready(w->exchange, 1));
     for (int set = 0; set < WF_WEIGHT_SETS; set++)
         for (uint32_t i = 0; i < FROZEN; i++)
-            assert_true(wf_client_weights(w->client, set, 1)[i] == (i < 10 ? 3 : 4));
-    assert_int_equal(wf_client_pull(w->client, 0, 2, NULL), WF_OK);
+            assert_true(wf_exchange_weights(w->exchange, set, 1)[i] == (i < 10 ? 3 : 4));
+    assert_int_equal(wf_exchange_want(w->exchange, 0, 2, NULL), WF_OK);
     turn(w, 100);
     assert_int_equal(w->n_pulls[MOVING_LIST], 2);
     assert_int_equal(w->n_pulls[FROZEN_LIST], 1);
@@ -292,16 +322,16 @@ static void a_fresh_link_asks_for_the_frozen_slices_that_have_not_come(void **st
     turn(w, 100);
     give(w, FROZEN_LIST, 1, 10, 3);
     turn(w, 20);
-    assert_int_equal(wf_client_frozen_left(w->client), 1);
-    assert_int_equal(wf_client_on_up(w->client, w->to_ps, NULL), WF_OK);
+    assert_int_equal(wf_exchange_frozen_left(w->exchange), 1);
+    assert_int_equal(wf_exchange_on_up(w->exchange, w->to_ps, NULL), WF_OK);
     turn(w, 100);
     assert_int_equal(w->n_pulls[FROZEN_LIST], 2);
     assert_int_equal(w->n_listed[FROZEN_LIST], 1);
     assert_int_equal(w->listed[FROZEN_LIST][0], 2);
     give(w, FROZEN_LIST, 2, FROZEN - 10, 4);
     turn(w, 20);
-    assert_int_equal(wf_client_frozen_left(w->client), 0);
-    assert_int_equal(wf_client_on_up(w->client, w->to_ps, NULL), WF_OK);
+    assert_int_equal(wf_exchange_frozen_left(w->exchange), 0);
+    assert_int_equal(wf_exchange_on_up(w->exchange, w->to_ps, NULL), WF_OK);
     turn(w, 100);
     assert_int_equal(w->n_pulls[FROZEN_LIST], 2); /* all are here */
 }
@@ -314,7 +344,7 @@ static void a_part_without_a_codec_is_no_weights(void **state)
     w->says = WF_PROTO;
     give_nothing(w, FROZEN_LIST, 3);
     turn(w, 20);
-    assert_int_equal(wf_client_frozen_left(w->client), 3);
+    assert_int_equal(wf_exchange_frozen_left(w->exchange), 3);
 }
 
 int main(void)

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/client.c - weights come: lists, pulls, and what is sent again over a fresh link. What is
- * pushed is in pushes.c. */
-#include "worker/client.h"
+/* worker/exchange/ps.c - the client of the parameter servers: lists, pulls, the files of a
+ * checkpoint, and what is sent again over a fresh link. Pushes are in ps_pushes.c.
+ *
+ * Invariants, beside those of worker/exchange.h
+ *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
+ *       to the same ps incarnation
+ *   K3  over a fresh link, and after a denial, a ps is sent its list alone; pulls and pushes follow
+ *       when it has registered it. So a ps that does not admit this worker yet costs a small
+ *       message now and then, and not all gradients
+ *   K4  a set is ready only when all frozen weights are in; a fresh link asks for those alone that
+ *       have not come yet
+ */
 #include "common/base/clock.h"
 #include "common/base/size.h"
+#include "common/ckpt/ckpt.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
-#include "common/wire/control.pb-c.h"
-#include "worker/client_state.h"
+#include "worker/exchange/ps_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,61 +97,65 @@ static wf_status check_slices(wf_client *c, wf_err *err)
     return WF_OK;
 }
 
-static void *copy_of(const void *from, size_t n, size_t size)
+/* Elements of a variable, whose bytes are a number too. */
+static wf_status count_elements(const Weft__Variable *v, uint64_t *out, wf_err *err)
 {
-    void *to = calloc(n + 1, size);
+    int64_t n = 1;
 
-    if (to && n)
-        memcpy(to, from, n * size);
-    return to;
+    for (size_t i = 0; i < v->n_dims; i++)
+        if (v->dims[i] < 0 || __builtin_mul_overflow(n, v->dims[i], &n))
+            n = INT64_MAX;
+    if (n > (int64_t)(SIZE_MAX / 2 / sizeof(float)))
+        return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" has no size that fits", v->name);
+    *out = (uint64_t)n;
+    return WF_OK;
 }
 
-wf_status wf_client_new(const wf_client_conf *conf, wf_net *net, wf_client **out, wf_err *err)
+static wf_status alloc_lists(wf_client *c, const wf_exchange_conf *conf, wf_err *err)
 {
-    wf_client *c = calloc(1, sizeof *c);
-    wf_status rc = WF_OK;
+    const Weft__Start *s = conf->start;
 
-    if (!c)
-        return wf_fail_nomem(err, sizeof *c);
-    c->net = net;
-    c->variables = copy_of(conf->variables, conf->n_variables, sizeof *conf->variables);
-    c->n_variables = conf->n_variables;
-    c->slices = copy_of(conf->slices, conf->n_slices, sizeof *conf->slices);
-    c->n_slices = conf->n_slices;
-    c->ps = copy_of(conf->ps, conf->n_ps, sizeof(*conf->ps));
+    c->n_variables = (uint32_t)s->n_variables;
+    c->n_slices = (uint32_t)s->n_slices;
     c->n_ps = conf->n_ps;
-    c->ps_incarnation = copy_of(conf->ps_incarnations, conf->n_ps, sizeof *c->ps_incarnation);
-    c->first_slice = calloc(conf->n_variables + 2, sizeof *c->first_slice);
+    c->variables = calloc(s->n_variables + 1, sizeof *c->variables);
+    c->slices = calloc(s->n_slices + 1, sizeof *c->slices);
+    c->first_slice = calloc(s->n_variables + 2, sizeof *c->first_slice);
+    c->ps = calloc(conf->n_ps + 1, sizeof(*c->ps));
+    c->ps_incarnation = calloc(conf->n_ps + 1, sizeof *c->ps_incarnation);
     c->doors = calloc(conf->n_ps + 1, sizeof *c->doors);
-    c->job = conf->job;
-    c->generation = conf->generation;
-    c->map = conf->map;
-    c->view = conf->view;
-    c->pipeline = conf->pipeline;
-    c->checksums = conf->checksums;
-    if (!c->variables || !c->slices || !c->ps || !c->ps_incarnation || !c->first_slice || !c->doors)
-        rc = wf_fail_nomem(err, conf->n_slices * sizeof *conf->slices);
-    for (uint32_t i = 0; rc == WF_OK && i < c->n_ps; i++)
-        c->doors[i].retry_ns = INT64_MAX;
-    if (rc == WF_OK)
-        rc = check_slices(c, err);
-    if (rc == WF_OK)
-        rc = alloc_sets(c, err);
-    if (rc == WF_OK)
-        rc = wf_pushes_init(c, err);
-    if (rc != WF_OK)
-        wf_client_free(&c);
-    *out = c;
-    return rc;
+    if (!c->variables || !c->slices || !c->first_slice || !c->ps || !c->ps_incarnation || !c->doors)
+        return wf_fail_nomem(err, s->n_slices * sizeof *c->slices);
+    return WF_OK;
 }
 
-void wf_client_free(wf_client **c)
+/* What a start says of variables, of slices, and of who holds them. */
+static wf_status take_start(wf_client *c, const wf_exchange_conf *conf, wf_err *err)
 {
-    wf_client *it = *c;
+    const Weft__Start *s = conf->start;
 
-    *c = NULL;
-    if (!it)
-        return;
+    for (uint32_t i = 0; i < c->n_variables; i++) {
+        c->variables[i].trainable = s->variables[i]->kind == WF_KIND_TRAINABLE ||
+                                    s->variables[i]->kind == WF_KIND_STATISTIC;
+        WF_TRY(count_elements(s->variables[i], &c->variables[i].count, err));
+    }
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        c->slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
+                                         s->slices[i]->offset, s->slices[i]->count};
+    for (uint32_t i = 0; i < c->n_ps; i++) {
+        c->ps[i] = conf->ps[i];
+        c->doors[i].retry_ns = INT64_MAX;
+    }
+    for (size_t i = 0; s->view && i < s->view->n_members; i++)
+        if (s->view->members[i]->role == WF_ROLE_PS && s->view->members[i]->index < c->n_ps)
+            c->ps_incarnation[s->view->members[i]->index] = s->view->members[i]->incarnation;
+    return WF_OK;
+}
+
+static void client_free(wf_exchange *x)
+{
+    wf_client *it = (wf_client *)x;
+
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         free_set(it, &it->sets[k]);
     free_set(it, &it->frozen);
@@ -155,6 +169,14 @@ void wf_client_free(wf_client **c)
     free(it);
 }
 
+static void set_head(const wf_client *c, wf_msg *m)
+{
+    m->head.job = c->job;
+    m->head.generation = c->generation;
+    m->head.map = c->map;
+    m->head.view = c->view;
+}
+
 wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key, wf_msg **m,
                          wf_err *err)
 {
@@ -165,10 +187,7 @@ wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key, 
         wf_net_free_msg(c->net, m);
         return WF_OK;
     }
-    (*m)->head.job = c->job;
-    (*m)->head.generation = c->generation;
-    (*m)->head.map = c->map;
-    (*m)->head.view = c->view;
+    set_head(c, *m);
     rc = wf_net_send(c->net, c->ps[ps], lane, key, m, err);
     return rc == WF_NOTFOUND ? WF_OK : rc;
 }
@@ -233,7 +252,7 @@ static uint32_t own_steps_of(const wf_client *c, uint32_t step)
 {
     uint32_t upto = step > 1 + c->pipeline ? step - 1 - c->pipeline : 0;
 
-    return WF_MAX(upto, c->base);
+    return WF_MAX(upto, c->base.base);
 }
 
 /* Frozen weights count on no push, and go before all others. */
@@ -255,8 +274,9 @@ static wf_status send_pull(wf_client *c, uint32_t ps, const weight_set *s, wf_er
     return rc;
 }
 
-wf_status wf_client_pull(wf_client *c, int set, uint32_t step, wf_err *err)
+static wf_status want(wf_exchange *x, int set, uint32_t step, wf_err *err)
 {
+    wf_client *c = (wf_client *)x;
     weight_set *s = &c->sets[set];
 
     s->step = step;
@@ -268,29 +288,21 @@ wf_status wf_client_pull(wf_client *c, int set, uint32_t step, wf_err *err)
     return WF_OK;
 }
 
-void wf_client_drop(wf_client *c, int set)
+static bool ready(const wf_exchange *x, int set)
 {
-    c->sets[set].step = 0;
-    c->sets[set].pull = 0;
+    const wf_client *c = (const wf_client *)x;
+
+    return c->sets[set].left == 0 && c->frozen.left == 0; /* K4 */
 }
 
-uint32_t wf_client_set_step(const wf_client *c, int set)
+static uint32_t frozen_left(const wf_exchange *x)
 {
-    return c->sets[set].step;
+    return ((const wf_client *)x)->frozen.left;
 }
 
-bool wf_client_set_ready(const wf_client *c, int set)
+static const float *weights(const wf_exchange *x, int set, uint32_t variable)
 {
-    return c->sets[set].step && c->sets[set].left == 0 && c->frozen.left == 0; /* K4 */
-}
-
-uint32_t wf_client_frozen_left(const wf_client *c)
-{
-    return c->frozen.left;
-}
-
-const float *wf_client_weights(const wf_client *c, int set, uint32_t variable)
-{
+    const wf_client *c = (const wf_client *)x;
     const weight_set *s = c->variables[variable].trainable ? &c->sets[set] : &c->frozen;
 
     return s->values[variable]->data;
@@ -300,7 +312,7 @@ const float *wf_client_weights(const wf_client *c, int set, uint32_t variable)
 static weight_set *set_of(wf_client *c, uint32_t pull)
 {
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        if (c->sets[k].step && c->sets[k].pull == pull)
+        if (c->base.set_step[k] && c->sets[k].pull == pull)
             return &c->sets[k];
     return c->frozen.pull == pull ? &c->frozen : NULL;
 }
@@ -371,7 +383,7 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
     if (lacks_frozen(c, ps))
         WF_TRY(send_pull(c, ps, &c->frozen, err));
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        if (c->sets[k].step && c->sets[k].left > 0)
+        if (c->base.set_step[k] && c->sets[k].left > 0)
             WF_TRY(send_pull(c, ps, &c->sets[k], err));
     return wf_pushes_again(c, ps, err);
 }
@@ -389,40 +401,119 @@ static void on_denied(wf_client *c, uint32_t ps, int64_t now_ns)
     d->retry_ns = now_ns + d->wait_ns;
 }
 
-wf_status wf_client_on_message(wf_client *c, const wf_peer *from, const wf_msg *m, int64_t now_ns,
-                               wf_err *err)
+/* ---- the files of a checkpoint: each ps writes one ---- */
+
+/* Of the ps that the slices name: another holds nothing. */
+static uint32_t count_shards(const wf_exchange *x)
 {
+    const wf_client *c = (const wf_client *)x;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        n = WF_MAX(n, c->slices[i].ps + 1);
+    return n;
+}
+
+static wf_status ask_save(wf_client *c, uint32_t ps, wf_err *err)
+{
+    const wf_exchange_save *s = &c->base.saving;
+    Weft__Save body = WEFT__SAVE__INIT;
+    char file[64];
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    s->shards[ps].writer = (wf_task){WF_ROLE_PS, ps};
+    body.folder = s->folder;
+    body.file = (char *)wf_ckpt_shard_name(ps, s->n, file, sizeof file);
+    WF_TRY(wf_net_msg(c->net, WF_CUT_SAVE, &m, err));
+    rc = wf_control_put(m, &body.base, err);
+    if (rc == WF_OK) {
+        set_head(c, m);
+        m->head.cut = s->cut;
+        rc = wf_net_send(c->net, c->ps[ps], WF_LANE_CONTROL, 0, &m, err);
+    }
+    wf_net_free_msg(c->net, &m);
+    return rc;
+}
+
+static wf_status save(wf_exchange *x, wf_err *err)
+{
+    wf_client *c = (wf_client *)x;
+
+    for (uint32_t i = 0; i < x->saving.n; i++)
+        WF_TRY(ask_save(c, i, err));
+    return WF_OK;
+}
+
+/* A ps that has taken its copies for this cut takes no others, and reports again how far it is. */
+static wf_status on_copied_or_saved(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
+{
+    wf_exchange_save *s = &c->base.saving;
+
+    if (m->head.cut != s->cut || ps >= s->n)
+        return WF_OK;
+    if (m->head.kind == WF_CUT_FORKED)
+        s->shards[ps].copied = true;
+    else if (!s->shards[ps].result)
+        return wf_control_get(m, &weft__saved__descriptor, &s->shards[ps].result, err);
+    return WF_OK;
+}
+
+/* ---- messages and links ---- */
+
+static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m, int64_t now_ns,
+                            wf_err *err)
+{
+    wf_client *c = (wf_client *)x;
     uint32_t ps = place_of(c, from);
 
     if (ps == UINT32_MAX || m->head.generation != c->generation)
         return WF_OK;
-    if (m->head.kind == WF_WEIGHTS)
+    switch (m->head.kind) {
+    case WF_WEIGHTS:
         return on_weights(c, ps, m, err);
-    if (m->head.kind == WF_PUSH_OK)
+    case WF_PUSH_OK:
         return wf_pushes_on_ok(c, ps, m, err);
-    if (m->head.kind == WF_LIST_OK) /* of the list that is sent last: both are registered then */
+    case WF_LIST_OK: /* of the list that is sent last: both are registered then */
         return m->head.request == LIST ? on_list_ok(c, ps, err) : WF_OK;
-    if (m->head.kind == WF_DENIED && m->head.request == c->generation)
-        on_denied(c, ps, now_ns);
-    return WF_OK;
+    case WF_CUT_FORKED:
+    case WF_CUT_SAVED:
+        return on_copied_or_saved(c, ps, m, err);
+    case WF_DENIED:
+        if (m->head.request == c->generation)
+            on_denied(c, ps, now_ns);
+        return WF_OK;
+    default:
+        return WF_OK;
+    }
 }
 
-wf_status wf_client_on_up(wf_client *c, const wf_peer *peer, wf_err *err)
+static wf_status on_up(wf_exchange *x, const wf_peer *peer, wf_err *err)
 {
+    wf_client *c = (wf_client *)x;
     uint32_t ps = place_of(c, peer);
 
-    return ps != UINT32_MAX && holds_slices(c, ps) ? ask_in(c, ps, err) : WF_OK;
+    if (ps == UINT32_MAX)
+        return WF_OK;
+    if (holds_slices(c, ps))
+        WF_TRY(ask_in(c, ps, err));
+    return ps < x->saving.n && !x->saving.shards[ps].result ? ask_save(c, ps, err) : WF_OK;
 }
 
-wf_status wf_client_retry(wf_client *c, int64_t now_ns, wf_err *err)
+static wf_status retry(wf_exchange *x, int64_t now_ns, wf_err *err)
 {
+    wf_client *c = (wf_client *)x;
+
     for (uint32_t i = 0; i < c->n_ps; i++)
         if (now_ns >= c->doors[i].retry_ns && holds_slices(c, i))
             WF_TRY(ask_in(c, i, err));
     return WF_OK;
 }
 
-static uint32_t late_ps(const wf_client *c, const weight_set *s)
+/* ---- who is late ---- */
+
+/* The first ps that owes weights of a set, or frozen ones; n_ps if none does. */
+static uint32_t late_weights(const wf_client *c, const weight_set *s)
 {
     for (uint32_t i = 0; i < c->n_slices; i++)
         if (!s->have[i] && is_frozen(c, &c->slices[i]) == (s == &c->frozen))
@@ -430,47 +521,75 @@ static uint32_t late_ps(const wf_client *c, const weight_set *s)
     return c->n_ps;
 }
 
-uint32_t wf_client_late_weights(const wf_client *c, int set)
+static uint32_t late_ps(const wf_client *c, wf_exchange_wait wait, uint32_t of)
 {
-    return late_ps(c, &c->sets[set]);
+    if (wait == WF_EXCHANGE_ACKS)
+        return wf_pushes_late(c, of);
+    return late_weights(c, wait == WF_EXCHANGE_FROZEN ? &c->frozen : &c->sets[of]);
 }
 
-uint32_t wf_client_late_frozen(const wf_client *c)
+static void name_late(const wf_exchange *x, wf_exchange_wait wait, uint32_t of, wf_waiting *out)
 {
-    return late_ps(c, &c->frozen);
+    const wf_client *c = (const wf_client *)x;
+    uint32_t ps = late_ps(c, wait, of);
+    const wf_peer *peer = ps < c->n_ps ? c->ps[ps] : NULL;
+    size_t n = strlen(out->what), room = sizeof out->what - n;
+    char *rest = out->what + n;
+
+    out->whom = (wf_task){WF_ROLE_PS, ps < c->n_ps ? ps : 0};
+    if (peer && !peer->up)
+        snprintf(rest, room, " (no link to %.60s%s%.80s)", peer->address,
+                 peer->delay[0] ? ": " : "", peer->delay);
+    else if (peer && !c->doors[ps].open)
+        snprintf(rest, room, " (it does not let this worker in)");
 }
 
-uint32_t wf_client_late_acks(const wf_client *c, uint32_t step)
-{
-    const step_push *s = &c->steps[step % WF_CLIENT_STEPS];
+static const wf_exchange_ops client_ops = {
+    .free = client_free,
+    .on_up = on_up,
+    .on_message = on_message,
+    .retry = retry,
+    .want = want,
+    .ready = ready,
+    .weights = weights,
+    .gradient = wf_pushes_gradient,
+    .push = wf_pushes_push,
+    .drop_step = wf_pushes_drop_step,
+    .end_step = wf_pushes_end_step,
+    .count_shards = count_shards,
+    .save = save,
+    .frozen_left = frozen_left,
+    .name_late = name_late,
+};
 
-    for (uint32_t i = 0; s->step == step && i < c->n_ps; i++)
-        if (s->left[i] > 0)
-            return i;
-    return c->n_ps;
+static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
+{
+    wf_client *c = calloc(1, sizeof *c);
+    wf_status rc;
+
+    if (!c)
+        return wf_fail_nomem(err, sizeof *c);
+    c->base.ops = &client_ops;
+    c->net = conf->net;
+    c->job = conf->job;
+    c->generation = conf->generation;
+    c->map = conf->map;
+    c->view = conf->view;
+    c->pipeline = conf->pipeline;
+    c->checksums = conf->checksums;
+    *out = &c->base;
+    rc = alloc_lists(c, conf, err);
+    if (rc == WF_OK)
+        rc = take_start(c, conf, err);
+    if (rc == WF_OK)
+        rc = check_slices(c, err);
+    if (rc == WF_OK)
+        rc = alloc_sets(c, err);
+    if (rc == WF_OK)
+        rc = wf_pushes_init(c, err);
+    if (rc != WF_OK)
+        wf_exchange_free(out);
+    return rc;
 }
 
-bool wf_client_let_in(const wf_client *c, uint32_t ps)
-{
-    return ps < c->n_ps && c->doors[ps].open;
-}
-
-uint32_t wf_client_acked(const wf_client *c)
-{
-    return c->acked;
-}
-
-uint32_t wf_client_in_flight(const wf_client *c)
-{
-    return c->begun - c->acked;
-}
-
-void wf_client_set_base(wf_client *c, uint32_t step)
-{
-    c->base = step;
-}
-
-uint32_t wf_client_base(const wf_client *c)
-{
-    return c->base;
-}
+const wf_exchange_kind wf_exchange_ps = {.name = "parameter_server", .open = client_open};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/pushes.c - gradients go: they gather in messages for each ps, leave, and are kept until
- * they are acknowledged (K2). */
+/* worker/exchange/ps_pushes.c - pushes to the parameter servers: gradients gather in messages for
+ * each ps, leave, and are kept until they are acknowledged (K2). */
 #include "common/base/size.h"
-#include "worker/client_state.h"
+#include "worker/exchange/ps_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,12 +56,12 @@ static step_push *find_step(wf_client *c, uint32_t step)
 static void move_acked(wf_client *c)
 {
     for (;;) {
-        step_push *s = find_step(c, c->acked + 1);
+        step_push *s = find_step(c, c->base.acked + 1);
 
         if (!s || !s->ended || s->parts_left > 0)
             return;
         s->step = 0;
-        c->acked++;
+        c->base.acked++;
     }
 }
 
@@ -93,8 +93,8 @@ static step_push *begin_step(wf_client *c, uint32_t step)
 
     if (s->step == step)
         return s;
-    wf_assert(s->step == 0 && step == c->begun + 1);
-    c->begun = step;
+    wf_assert(s->step == 0 && step == c->base.begun + 1);
+    c->base.begun = step;
     s->step = step;
     s->parts_left = 0;
     s->ended = s->nothing = false;
@@ -104,8 +104,9 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     return s;
 }
 
-float *wf_client_gradient(wf_client *c, uint32_t step, uint32_t variable)
+float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
 {
+    wf_client *c = (wf_client *)x;
     step_push *s = begin_step(c, step);
     wf_buf **b = &s->grads[variable];
 
@@ -189,8 +190,9 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
     return WF_OK;
 }
 
-wf_status wf_client_push(wf_client *c, uint32_t step, uint32_t variable, wf_err *err)
+wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err)
 {
+    wf_client *c = (wf_client *)x;
     step_push *s = find_step(c, step);
 
     wf_assert(s && !s->pushed[variable]);
@@ -203,19 +205,21 @@ wf_status wf_client_push(wf_client *c, uint32_t step, uint32_t variable, wf_err 
     return WF_OK;
 }
 
-wf_status wf_client_push_nothing(wf_client *c, uint32_t step, wf_err *err)
+wf_status wf_pushes_drop_step(wf_exchange *x, uint32_t step, wf_err *err)
 {
+    wf_client *c = (wf_client *)x;
     step_push *s = begin_step(c, step);
 
     s->nothing = true;
     for (uint32_t i = 0; i < c->n_variables; i++)
         if (c->variables[i].trainable)
-            WF_TRY(wf_client_push(c, step, i, err));
+            WF_TRY(wf_pushes_push(x, step, i, err));
     return WF_OK;
 }
 
-wf_status wf_client_push_end(wf_client *c, uint32_t step, wf_err *err)
+wf_status wf_pushes_end_step(wf_exchange *x, uint32_t step, wf_err *err)
 {
+    wf_client *c = (wf_client *)x;
     step_push *s = begin_step(c, step);
 
     for (uint32_t i = 0; i < c->n_ps; i++)
@@ -229,7 +233,7 @@ wf_status wf_client_push_end(wf_client *c, uint32_t step, wf_err *err)
 static wf_status push_again(wf_client *c, uint32_t ps, const step_push *s, wf_err *err)
 {
     /* A message in the making goes first: it may be of a later step. */
-    WF_TRY(flush_draft(c, ps, c->begun, err));
+    WF_TRY(flush_draft(c, ps, c->base.begun, err));
     for (uint32_t i = 0; i < c->n_slices; i++)
         if (c->slices[i].ps == ps && s->pushed[c->slices[i].variable] && !s->acked[i])
             WF_TRY(add_part(c, s, i, err));
@@ -238,11 +242,21 @@ static wf_status push_again(wf_client *c, uint32_t ps, const step_push *s, wf_er
 
 wf_status wf_pushes_again(wf_client *c, uint32_t ps, wf_err *err)
 {
-    for (uint32_t step = c->acked + 1; step <= c->begun; step++) {
+    for (uint32_t step = c->base.acked + 1; step <= c->base.begun; step++) {
         step_push *s = find_step(c, step);
 
         if (s && s->left[ps] > 0)
             WF_TRY(push_again(c, ps, s, err));
     }
     return WF_OK;
+}
+
+uint32_t wf_pushes_late(const wf_client *c, uint32_t step)
+{
+    const step_push *s = &c->steps[step % WF_CLIENT_STEPS];
+
+    for (uint32_t i = 0; s->step == step && i < c->n_ps; i++)
+        if (s->left[i] > 0)
+            return i;
+    return c->n_ps;
 }

@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/client_state.h - what client.c and pushes.c share; nobody else includes it. */
-#ifndef WF_WORKER_CLIENT_STATE_H
-#define WF_WORKER_CLIENT_STATE_H
+/* worker/exchange/ps_state.h - what ps.c and ps_pushes.c share; nobody else includes it. */
+#ifndef WF_WORKER_EXCHANGE_PS_STATE_H
+#define WF_WORKER_EXCHANGE_PS_STATE_H
 
+#include "common/tensor/buf.h"
 #include "common/wire/parts.h"
-#include "worker/client.h"
+#include "worker/exchange.h"
+
+/* A ps that has denied a message is asked again after WF_CLIENT_RETRY_MS, then after twice as long
+ * each time: its view may be the older one. */
+enum { WF_CLIENT_RETRY_MS = 50, WF_CLIENT_RETRY_MOST_MS = 1000 };
 
 enum { WF_CLIENT_STEPS = WF_MAX_PIPELINE + 3 }; /* gradients in flight, and the one being made */
+
+typedef struct wf_client_variable {
+    uint64_t count; /* elements, f32 */
+    bool trainable; /* pushed each step: its gradient, or a batch's statistic; otherwise frozen */
+} wf_client_variable;
+
+typedef struct wf_client_slice {
+    uint32_t variable, ps;
+    uint64_t offset, count;
+} wf_client_slice;
 
 typedef struct weight_set {
     uint32_t step;   /* 0: none */
@@ -34,7 +49,8 @@ typedef struct draft {
     size_t bytes;
 } draft;
 
-struct wf_client {
+typedef struct wf_client {
+    wf_exchange base; /* first */
     wf_net *net;
     wf_client_variable *variables;
     uint32_t n_variables;
@@ -50,7 +66,7 @@ struct wf_client {
         int64_t wait_ns;  /* before that; doubles */
     } * doors;            /* [n_ps] */
     uint16_t job, generation;
-    uint32_t map, view, pipeline, base, acked, begun, next_pull;
+    uint32_t map, view, pipeline, next_pull;
     bool checksums;
     weight_set sets[WF_WEIGHT_SETS];
     weight_set frozen;     /* K4; step is always 0 */
@@ -59,19 +75,27 @@ struct wf_client {
     step_push steps[WF_CLIENT_STEPS];
     draft *drafts; /* [n_ps] */
     wf_part parts[WF_MAX_PARTS];
-};
+} wf_client;
 
-/* client.c: sets job, generation, map and view, and sends. While the ps has not registered the list
+/* ps.c: sets job, generation, map and view, and sends. While the ps has not registered the list
  * the message is dropped: everything is sent again when it has. Takes *m. */
 WF_MUST_USE wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key,
                                      wf_msg **m, wf_err *err);
 
-/* pushes.c */
+/* ps_pushes.c */
 WF_MUST_USE wf_status wf_pushes_init(wf_client *c, wf_err *err);
 void wf_pushes_close(wf_client *c);
+/* The rows of wf_exchange_ops that push; `x` is a wf_client. */
+float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
+WF_MUST_USE wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err);
+/* The parts of a dropped step are sent empty, so that clocks and pulls go on. */
+WF_MUST_USE wf_status wf_pushes_drop_step(wf_exchange *x, uint32_t step, wf_err *err);
+WF_MUST_USE wf_status wf_pushes_end_step(wf_exchange *x, uint32_t step, wf_err *err);
 /* An acknowledgement from a ps. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_pushes_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
 /* All parts that a ps has not acknowledged, in the order of their steps (K2). */
 WF_MUST_USE wf_status wf_pushes_again(wf_client *c, uint32_t ps, wf_err *err);
+/* The first ps that owes acknowledgements of a step; n_ps if none does. */
+uint32_t wf_pushes_late(const wf_client *c, uint32_t step);
 
 #endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/exchange.h - how a worker exchanges variables: it asks for the weights of a step and gives
+ * the gradients of a step, and an exchange brings both to the place where the variables live. One
+ * row and one file for each place: parameter servers (exchange/ps.c), this process
+ * (exchange/local.c).
+ *
+ * A set of weights holds one contiguous buffer for each variable. A frozen variable, which never
+ * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
+ * straight into one, and none is written again while anybody still reads it.
+ *
+ * Steps are numbered from 1 and end in their order. A step is acknowledged once the variables hold
+ * all its pushes: a checkpoint that is taken then has them.
+ *
+ * Invariants
+ *   K1  the weights of step t hold this worker's own pushes up to max(base, t - 1 - pipeline),
+ *       where base is the last step before a barrier (start, cut, epoch): exactly up to there.
+ *       Weights that are asked for again, because an answer was lost with a link, hold them up to
+ *       t - 1
+ *
+ * Threading: belongs to the thread of its worker; the trainer uses it inside its own calls.
+ */
+#ifndef WF_WORKER_EXCHANGE_H
+#define WF_WORKER_EXCHANGE_H
+
+#include "common/base/disk.h"
+#include "common/base/status.h"
+#include "common/kernels/pool.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/net.h"
+#include "common/wire/waiting.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WF_MAX_PIPELINE = 1, WF_WEIGHT_SETS = 3, WF_EVAL_SET = 2 };
+
+/* wf_var_kind of common/graph, as the wire carries it. */
+enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2, WF_KIND_FROZEN = 3 };
+
+typedef struct wf_exchange wf_exchange;
+
+typedef struct wf_exchange_conf {
+    const Weft__Start *start; /* variables, slices, optimizer, and where first values are */
+    wf_net *net;
+    wf_peer *const *ps; /* [n_ps], copied: those that are dialled */
+    uint32_t n_ps;
+    uint16_t job, generation;
+    uint32_t map, view, pipeline;
+    bool checksums;       /* of payloads sent: off on one host */
+    uint64_t incarnation; /* this worker's */
+    wf_disk *disk;
+    wf_pool *pool; /* for updates; NULL: the caller's thread alone */
+} wf_exchange_conf;
+
+/* Something that a worker waits for an exchange to bring. */
+typedef enum wf_exchange_wait {
+    WF_EXCHANGE_WEIGHTS, /* of a set */
+    WF_EXCHANGE_FROZEN,
+    WF_EXCHANGE_ACKS /* of a step */
+} wf_exchange_wait;
+
+/* A checkpoint's files that an exchange writes. */
+typedef struct wf_exchange_save {
+    uint32_t cut; /* its number; 0: none is being written */
+    char *folder;
+    uint32_t n; /* files */
+    struct wf_exchange_shard {
+        wf_task writer;
+        bool copied;         /* later pushes do not change what the file will hold */
+        Weft__Saved *result; /* NULL: not known yet; it says what went wrong, if something did */
+    } * shards;              /* [n] */
+} wf_exchange_save;
+
+/* What an exchange can do. A NULL function has nothing to do for it. */
+typedef struct wf_exchange_ops {
+    void (*free)(wf_exchange *x);
+    wf_status (*on_up)(wf_exchange *x, const wf_peer *peer, wf_err *err);
+    wf_status (*on_message)(wf_exchange *x, const wf_peer *from, const wf_msg *m, int64_t now_ns,
+                            wf_err *err);
+    wf_status (*retry)(wf_exchange *x, int64_t now_ns, wf_err *err);
+    wf_status (*want)(wf_exchange *x, int set, uint32_t step, wf_err *err);
+    bool (*ready)(const wf_exchange *x, int set);
+    const float *(*weights)(const wf_exchange *x, int set, uint32_t variable);
+    float *(*gradient)(wf_exchange *x, uint32_t step, uint32_t variable);
+    wf_status (*push)(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err);
+    wf_status (*drop_step)(wf_exchange *x, uint32_t step, wf_err *err);
+    wf_status (*end_step)(wf_exchange *x, uint32_t step, wf_err *err);
+    wf_status (*tune)(wf_exchange *x, double learning_rate, wf_err *err);
+    uint32_t (*count_shards)(const wf_exchange *x);
+    wf_status (*save)(wf_exchange *x, wf_err *err); /* as x->saving says */
+    uint32_t (*frozen_left)(const wf_exchange *x);
+    void (*name_late)(const wf_exchange *x, wf_exchange_wait wait, uint32_t of, wf_waiting *out);
+} wf_exchange_ops;
+
+/* The head of every exchange, which each keeps up to date. */
+struct wf_exchange {
+    const wf_exchange_ops *ops;
+    uint32_t begun;                    /* the last step that has asked for a gradient buffer */
+    uint32_t acked;                    /* all steps up to it are acknowledged */
+    uint32_t base;                     /* K1 */
+    uint32_t set_step[WF_WEIGHT_SETS]; /* whose weights a set holds or waits for; 0: none */
+    wf_exchange_save saving;
+};
+
+/* One way to exchange variables, by the name that a job's `strategy` gives it. */
+typedef struct wf_exchange_kind {
+    const char *name;
+    wf_status (*open)(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
+} wf_exchange_kind;
+
+extern const wf_exchange_kind wf_exchange_ps;
+
+/* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
+ * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for
+ * slices that lie outside their variables; WF_NOMEM; of values that are read here, those of
+ * checkpoints. */
+WF_MUST_USE wf_status wf_exchange_open(const wf_exchange_conf *conf, wf_exchange **out,
+                                       wf_err *err);
+void wf_exchange_free(wf_exchange **x);
+
+/* A link to `peer` is fresh: what it may have missed is sent again. */
+WF_MUST_USE wf_status wf_exchange_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err);
+/* A message of a peer that the exchange talks to. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_exchange_on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m,
+                                             int64_t now_ns, wf_err *err);
+/* Asks again where an answer is due; to be called as time passes. */
+WF_MUST_USE wf_status wf_exchange_retry(wf_exchange *x, int64_t now_ns, wf_err *err);
+
+/* Asks for the weights of `step` into `set`; its content is lost. */
+WF_MUST_USE wf_status wf_exchange_want(wf_exchange *x, int set, uint32_t step, wf_err *err);
+/* Forgets what a set was asked for. */
+void wf_exchange_drop(wf_exchange *x, int set);
+/* Whether a set holds all weights that it was asked for. */
+bool wf_exchange_ready(const wf_exchange *x, int set);
+/* A variable's weights in a set that is ready, [count] f32; valid until the next wf_exchange_want
+ * of the set, and no longer than until the next wf_exchange_end_step. */
+const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variable);
+
+/* A buffer for the gradient of a variable at `step`, [count] f32, to be written and then pushed.
+ * NULL when there is no memory. */
+float *wf_exchange_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
+/* The gradient of a variable at `step` is final: it may leave at once. A batch's statistic is given
+ * as a gradient is. */
+WF_MUST_USE wf_status wf_exchange_push(wf_exchange *x, uint32_t step, uint32_t variable,
+                                       wf_err *err);
+/* Drops a step, none of whose gradients was pushed. wf_exchange_end_step follows. */
+WF_MUST_USE wf_status wf_exchange_drop_step(wf_exchange *x, uint32_t step, wf_err *err);
+/* All gradients of the step are pushed. */
+WF_MUST_USE wf_status wf_exchange_end_step(wf_exchange *x, uint32_t step, wf_err *err);
+/* Steps begun and not acknowledged. */
+uint32_t wf_exchange_in_flight(const wf_exchange *x);
+/* From here on weights count on all pushes up to `step` (K1), and what the sets of training were
+ * asked for is void. */
+void wf_exchange_barrier(wf_exchange *x, uint32_t step);
+
+/* Another learning rate from here on. Errors: WF_USAGE for one out of its range. */
+WF_MUST_USE wf_status wf_exchange_tune(wf_exchange *x, double learning_rate, wf_err *err);
+
+/* Begins to write the checkpoint of a cut into `folder`, which is copied: x->saving says how far it
+ * is, at once or after later messages. Files are named by wf_ckpt_shard_name. What was being
+ * written before is forgotten. Errors: WF_NOMEM, WF_NOTFOUND for a peer that is not there. */
+WF_MUST_USE wf_status wf_exchange_save_begin(wf_exchange *x, uint32_t cut, const char *folder,
+                                             wf_err *err);
+/* Forgets it; what a peer still writes stays on disk. */
+void wf_exchange_save_end(wf_exchange *x);
+/* Whether all copies are taken, and all results in. */
+bool wf_exchange_copied(const wf_exchange *x);
+bool wf_exchange_saved(const wf_exchange *x);
+
+/* Slices of frozen variables that have not come yet. */
+uint32_t wf_exchange_frozen_left(const wf_exchange *x);
+/* Says in *out who is late with what is waited for, and why, where that is known; `of` is a set or
+ * a step. */
+void wf_exchange_name_late(const wf_exchange *x, wf_exchange_wait wait, uint32_t of,
+                           wf_waiting *out);
+
+#endif

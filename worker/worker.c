@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/worker.c - the front of a worker: it is made, messages come in, messages go out. */
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "worker/state.h"
+
+#include <stdlib.h>
+
+wf_status wf_worker_new(const wf_worker_conf *conf, wf_net *net, wf_peer *master, wf_worker **out,
+                        wf_err *err)
+{
+    wf_worker *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return wf_fail_nomem(err, sizeof *w);
+    w->conf = *conf;
+    w->net = net;
+    w->master = master;
+    *out = w;
+    return WF_OK;
+}
+
+void wf_worker_free(wf_worker **w)
+{
+    if (!*w)
+        return;
+    wf_member_halt(*w);
+    free((*w)->ps);
+    free((*w)->ps_address);
+    free(*w);
+    *w = NULL;
+}
+
+wf_status wf_worker_send(wf_worker *w, uint16_t kind, const ProtobufCMessage *body, wf_err *err)
+{
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    if (!w->master->up)
+        return WF_OK;
+    WF_TRY(wf_net_msg(w->net, kind, &m, err));
+    rc = body ? wf_control_put(m, body, err) : WF_OK;
+    m->head.job = w->job_number;
+    m->head.generation = w->generation;
+    m->head.view = w->view;
+    m->head.cut = w->cut;
+    m->head.step = w->step;
+    if (rc == WF_OK)
+        rc = wf_net_send(w->net, w->master, WF_LANE_CONTROL, 0, &m, err);
+    wf_net_free_msg(w->net, &m);
+    return rc;
+}
+
+void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns)
+{
+    w->wait_ns += wait_ns;
+    w->transfer_ns += transfer_ns;
+}
+
+uint32_t wf_worker_step(const wf_worker *w)
+{
+    return w->step;
+}
+
+uint16_t wf_worker_generation(const wf_worker *w)
+{
+    return w->generation;
+}
+
+uint16_t wf_worker_job_number(const wf_worker *w)
+{
+    return w->job_number;
+}
+
+uint32_t wf_worker_base(const wf_worker *w)
+{
+    return w->exchange ? w->exchange->base : 0;
+}
+
+bool wf_worker_waits_for_weights(const wf_worker *w)
+{
+    return w->exchange && !w->computing && !w->held &&
+           w->exchange->set_step[(w->step + 1) % 2] == w->step + 1;
+}
+
+/* The master's, for an exchange whose updates are made in this process. */
+static wf_status on_tune(wf_worker *w, const wf_msg *m, wf_err *err)
+{
+    Weft__Tune *body = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
+    rc = wf_exchange_tune(w->exchange, body->learning_rate, err);
+    if (rc == WF_OK)
+        rc = wf_worker_send(w, WF_TUNE_OK, &body->base, err);
+    wf_control_free(&body);
+    return rc;
+}
+
+static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    switch (m->head.kind) {
+    case WF_SPLIT:
+        return wf_splits_on_grant(w, m, err);
+    case WF_SPLIT_DONE_OK:
+        return wf_splits_on_confirmed(w, m, err);
+    case WF_EVAL:
+        return wf_evaluation_on_eval(w, m, err);
+    case WF_TUNE:
+        return on_tune(w, m, err);
+    case WF_CUT_OPEN:
+        return wf_hold_on_cut_open(w, m, now_ns, err);
+    case WF_CUT_RESUME:
+        wf_hold_on_resume(w, m);
+        return WF_OK;
+    case WF_CUT_REPORT:
+        return wf_chief_on_report(w, m, now_ns, err);
+    case WF_CUT_COMMIT:
+        return wf_chief_on_commit(w, m, now_ns, err);
+    case WF_CUT_ABORT:
+        wf_chief_abort(w);
+        return WF_OK;
+    default:
+        return WF_OK;
+    }
+}
+
+static wf_status on_dismiss(const wf_worker *w, const wf_msg *m, wf_err *err)
+{
+    if (m->head.request == WF_DISMISS_SUPERSEDED)
+        return wf_fail(err, WF_SUPERSEDED, NULL, "worker %u: a newer process has this task's place",
+                       w->conf.index);
+    return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
+                   "worker %u: the master gave this process up after a silence", w->conf.index);
+}
+
+static wf_status on_master(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    if (m->head.kind == WF_DISMISS)
+        return on_dismiss(w, m, err);
+    if (m->head.kind == WF_START)
+        return wf_member_start(w, m, err);
+    if (m->head.kind == WF_HALT) { /* the link is in order: it is not of an older time */
+        wf_member_halt(w);
+        return WF_OK;
+    }
+    if (!w->start || m->head.job != w->job_number || m->head.generation != w->generation)
+        return WF_OK;
+    return on_job_message(w, m, now_ns, err);
+}
+
+static wf_status on_ps(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    if (!w->exchange || ev->msg->head.job != w->job_number ||
+        ev->msg->head.generation != w->generation)
+        return WF_OK;
+    WF_TRY(wf_exchange_on_message(w->exchange, ev->peer, ev->msg, now_ns, err));
+    return wf_chief_advance(w, now_ns, err);
+}
+
+/* A peer's bad message is dropped with a word; what the master says wrongly ends the job. */
+static wf_status on_message(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    wf_status rc =
+        ev->peer == w->master ? on_master(w, ev->msg, now_ns, err) : on_ps(w, ev, now_ns, err);
+
+    if (rc != WF_PROTO)
+        return rc;
+    WF_LOG_WARN("worker.bad_message", "kind=%s why=\"%s\"", wf_kind_name(ev->msg->head.kind),
+                err->what);
+    return WF_OK;
+}
+
+wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    switch (ev->kind) {
+    case WF_EV_UP:
+        if (ev->peer == w->master) {
+            /* A hold outlives the link, or records would be trained that a checkpoint under way
+             * does not name; only the master ends it. What was reported may be lost, and is
+             * reported again. Of a chief's checkpoint too much may be lost: the master aborts it.
+             */
+            wf_chief_abort(w);
+            w->reported = w->due_sent = false;
+            rc = wf_member_register(w, err);
+        } else if (w->exchange) {
+            rc = wf_exchange_on_up(w->exchange, ev->peer, err);
+        }
+        break;
+    case WF_EV_DOWN:
+        if (ev->peer == w->master)
+            w->want_sent = w->due_sent = false;
+        break;
+    case WF_EV_REFUSED:
+        *err = ev->err;
+        rc = ev->err.status;
+        break;
+    case WF_EV_MESSAGE:
+        rc = on_message(w, ev, now_ns, err);
+        wf_net_free_msg(w->net, &ev->msg);
+        break;
+    case WF_EV_BEAT: /* for the master */
+        wf_net_free_msg(w->net, &ev->msg);
+        break;
+    }
+    return rc;
+}
