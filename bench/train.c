@@ -168,7 +168,8 @@ static wf_status begin(bench *b, const char *path, uint32_t threads, wf_err *err
 
     WF_TRY(wf_job_load(path, &b->job, err));
     WF_TRY(choose_rule(b, err));
-    wf_compile_spec_of_job(b->job, WF_COMPILE_TRAIN, 1, &b->model, &spec);
+    wf_compile_spec_of_job(b->job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1,
+                           &b->model, &spec);
     WF_TRY(wf_compile(&spec, &b->c, err));
     WF_TRY(wf_worker_open_data(b->job, b->job->train, b->job->n_train, b->c->graph, &b->data, err));
     WF_TRY(wf_pool_new(threads, &b->pool, err));

@@ -25,7 +25,7 @@ typedef struct shell {
     wf_shell base;
     wf_background *background;
     wf_master *master;
-    uint32_t n_ps; /* a compilation that goes on while base.conf is freed reads it here */
+    wf_master_cluster cluster; /* a compilation may go on while base.conf is freed */
     int lock;
 } shell;
 
@@ -40,7 +40,7 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
     const shell *s = arg;
 
     (void)job;
-    return wf_master_prepare(text, path, s->n_ps, out, err);
+    return wf_master_prepare(text, path, &s->cluster, out, err);
 }
 
 /* One line of JSON per event, in the job's folder. */
@@ -120,7 +120,7 @@ static wf_status make(shell *s, wf_err *err)
 
     WF_TRY(lock_state(&s->base, &s->lock, err));
     WF_TRY(wf_disk_make_dirs(wf_disk_posix(), s->base.conf->checkpoint_dir, err));
-    s->n_ps = s->base.conf->n_ps;
+    s->cluster = (wf_master_cluster){s->base.conf->n_ps, s->base.conf->n_workers, NULL};
     WF_TRY(wf_background_new(&s->background, err));
     WF_TRY(make_master(s, err));
     conf.admit = wf_master_admit;

@@ -38,6 +38,7 @@
 #include <stdint.h>
 
 typedef struct wf_master wf_master;
+typedef struct wf_strategy wf_strategy; /* common/compile/strategy.h */
 
 /* A job as compiled: what every set-up and start of it begins with. */
 typedef struct wf_prepared {
@@ -50,6 +51,8 @@ typedef struct wf_prepared {
     uint64_t eval_unit;         /* records of an evaluation that a worker is given at a time */
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     wf_callbacks callbacks;
+    const wf_strategy *strategy;
+    wf_role holder;                  /* of variables: it is set up or started from them */
     const wf_tensor *const *initial; /* first values of start.variables, f32 */
     uint32_t shares;                 /* of work that reads it, beside the job */
 } wf_prepared;
@@ -71,7 +74,7 @@ typedef struct wf_master_ops {
     /* Takes work, which is given back to wf_master_on_work once wf_work_run has returned. NULL: the
      * master does it itself, at once. */
     void (*begin)(void *arg, wf_work *w);
-    /* Compiles a job for n_ps; called by wf_work_run. Errors end the job. */
+    /* Compiles a job; called by wf_work_run. Errors end the job. */
     wf_status (*prepare)(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err);
     /* An event for the job's log: `json` is one object without time. */

@@ -187,7 +187,7 @@ static wf_status encode_graph(wf_arena *a, const wf_compiled *c, ProtobufCBinary
 }
 
 static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile_mode mode,
-                              uint32_t n_ps, wf_err *err)
+                              const wf_master_cluster *cluster, wf_err *err)
 {
     bool train = mode == WF_COMPILE_TRAIN;
     wf_compile_spec spec;
@@ -196,7 +196,7 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     char digest[32];
     wf_status rc;
 
-    wf_compile_spec_of_job(job, mode, n_ps, &model, &spec);
+    wf_compile_spec_of_job(job, mode, p->strategy, cluster->n_ps, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     rc = wf_compile(&spec, &c, err);
@@ -246,8 +246,21 @@ static wf_status fill_callbacks(wf_prepared *p, const wf_job_conf *job, wf_err *
                              opt.schedule ? (double)NAN : opt.values[0], err);
 }
 
+static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
+                                 const wf_master_cluster *cluster, wf_err *err)
+{
+    if (cluster->strategy)
+        p->strategy = wf_strategy_find(cluster->strategy);
+    else
+        WF_TRY(wf_strategy_of_job(job, cluster->n_ps, cluster->n_workers, &p->strategy, err));
+    wf_assert(p->strategy);
+    p->start.strategy = (char *)p->strategy->name;
+    p->holder = p->strategy->on_worker ? WF_ROLE_WORKER : WF_ROLE_PS;
+    return WF_OK;
+}
+
 static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, const char *path,
-                      uint32_t n_ps, wf_err *err)
+                      const wf_master_cluster *cluster, wf_err *err)
 {
     weft__setup__init(&p->setup);
     weft__start__init(&p->start);
@@ -256,7 +269,6 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     p->start.job_path = wf_arena_strdup(p->arena, path);
     if (!p->setup.job || !p->start.job_text || !p->start.job_path)
         return out_of_memory(err);
-    p->start.strategy = "parameter_server";
     p->start.seed = job->seed;
     p->epochs = job->epochs;
     p->steps = job->steps;
@@ -267,15 +279,16 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, 
     p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
     p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));
-    WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, n_ps, err));
-    WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, n_ps, err));
+    WF_TRY(choose_strategy(p, job, cluster, err));
+    WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, cluster, err));
+    WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, cluster, err));
     WF_TRY(fill_callbacks(p, job, err));
     share_with_start(p);
     return WF_OK;
 }
 
-wf_status wf_master_prepare(const char *text, const char *path, uint32_t n_ps, wf_prepared **out,
-                            wf_err *err)
+wf_status wf_master_prepare(const char *text, const char *path, const wf_master_cluster *cluster,
+                            wf_prepared **out, wf_err *err)
 {
     wf_job_conf *job = NULL;
     wf_prepared *p;
@@ -285,7 +298,7 @@ wf_status wf_master_prepare(const char *text, const char *path, uint32_t n_ps, w
     p = calloc(1, sizeof *p);
     if (p)
         p->arena = wf_arena_new(0);
-    rc = p && p->arena ? fill(p, job, text, path, n_ps, err) : out_of_memory(err);
+    rc = p && p->arena ? fill(p, job, text, path, cluster, err) : out_of_memory(err);
     wf_job_free(&job);
     if (rc != WF_OK)
         wf_prepared_free(&p);

@@ -5,9 +5,17 @@
 
 #include "master/master.h"
 
-/* Parses and compiles a job for n_ps parameter servers; the caller owns *out.
- * Errors: those of the job file, with its line; of the compiler; of the optimizer's options. */
-WF_MUST_USE wf_status wf_master_prepare(const char *text, const char *path, uint32_t n_ps,
-                                        wf_prepared **out, wf_err *err);
+/* The tasks that a job is compiled for. */
+typedef struct wf_master_cluster {
+    uint32_t n_ps, n_workers;
+    const char *strategy; /* whatever the job says; NULL: as it says */
+} wf_master_cluster;
+
+/* Parses and compiles a job for a cluster; the caller owns *out. Errors: those of the job file,
+ * with its line; of a strategy that does not fit the cluster; of the compiler; of the optimizer's
+ * options. */
+WF_MUST_USE wf_status wf_master_prepare(const char *text, const char *path,
+                                        const wf_master_cluster *cluster, wf_prepared **out,
+                                        wf_err *err);
 
 #endif

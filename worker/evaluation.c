@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/evaluation.c - a unit of an evaluation: its weights are asked for, the shell evaluates, and
- * the result goes to the master. The weights stay as they are until the next epoch begins. */
+/* worker/evaluation.c - a unit of an evaluation: its weights are asked for, the shell evaluates,
+ * and the result goes to the master. The weights stay as they are until the next epoch begins. */
 #include "common/wire/control.h"
 #include "worker/state.h"
 
@@ -33,9 +33,9 @@ wf_status wf_evaluation_begin(wf_worker *w, wf_err *err)
     w->wait.kind = WF_WAIT_NONE;
     return w->conf.ops.evaluate(w->conf.ops.arg,
                                 &(wf_eval_unit){.exchange = w->exchange,
-                                                  .set = WF_EVAL_SET,
-                                                  .begin = w->eval_begin,
-                                                  .end = w->eval_end},
+                                                .set = WF_EVAL_SET,
+                                                .begin = w->eval_begin,
+                                                .end = w->eval_end},
                                 err);
 }
 

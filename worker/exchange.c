@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const wf_exchange_kind *const kinds[] = {&wf_exchange_ps};
+static const wf_exchange_kind *const kinds[] = {&wf_exchange_local, &wf_exchange_ps};
 
 wf_status wf_exchange_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
 {

@@ -107,7 +107,7 @@ typedef struct wf_exchange_kind {
     wf_status (*open)(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
 } wf_exchange_kind;
 
-extern const wf_exchange_kind wf_exchange_ps;
+extern const wf_exchange_kind wf_exchange_local, wf_exchange_ps;
 
 /* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
  * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/report.c - what a worker reports to the master unasked: its progress, and the fault that it
- * stands still with. */
+/* worker/report.c - what a worker reports to the master unasked: its progress, and the fault that
+ * it stands still with. */
 #include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
@@ -36,8 +36,7 @@ void wf_worker_fault(wf_worker *w, const wf_err *why)
         WF_LOG_ERROR("worker.fault_unsent", "no memory");
 }
 
-wf_status wf_measure_list_make(wf_measure_list *to, wf_measure metrics[], uint32_t n,
-                               wf_err *err)
+wf_status wf_measure_list_make(wf_measure_list *to, wf_measure metrics[], uint32_t n, wf_err *err)
 {
     size_t starts[WF_MEASURES_MOST + 1] = {0};
 

@@ -140,7 +140,7 @@ static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_
     wf_model model;
     wf_status rc;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_EVAL, 0, &model, &spec);
+    wf_compile_spec_of_job(job, WF_COMPILE_EVAL, NULL, 0, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.batch = BATCH;
     rc = wf_compile(&spec, &c, err);

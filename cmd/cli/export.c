@@ -60,7 +60,7 @@ static wf_status export_job(const wf_cluster_conf *conf, const wf_job_conf *job,
     double most;
     wf_status rc;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_INFER, 1, &model, &spec);
+    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     rc = wf_weights_read(conf, job, from, &c, &w, err);
     if (rc == WF_OK)

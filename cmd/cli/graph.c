@@ -206,11 +206,16 @@ static wf_status fill_spec(request *r, wf_err *err)
     unsigned long long n_ps;
     wf_compile_mode mode = WF_COMPILE_TRAIN;
 
-    WF_TRY(wf_arg_u64("--ps", r->n_ps, 1, WF_COMPILE_PS_MOST, &n_ps, err));
     WF_TRY(mode_of(r->mode, &mode, err));
     if (is_yaml(r->source)) {
+        const wf_strategy *strategy;
+
         WF_TRY(wf_job_load(r->source, &r->job, err));
-        wf_compile_spec_of_job(r->job, mode, (uint32_t)n_ps, &r->model, &r->spec);
+        if (!r->n_ps) /* one worker, whose strategy need not be named */
+            r->n_ps = r->job->strategy && strcmp(r->job->strategy, "local") == 0 ? "0" : "2";
+        WF_TRY(wf_arg_u64("--ps", r->n_ps, 0, WF_COMPILE_PS_MOST, &n_ps, err));
+        WF_TRY(wf_strategy_of_job(r->job, (uint32_t)n_ps, 1, &strategy, err));
+        wf_compile_spec_of_job(r->job, mode, strategy, (uint32_t)n_ps, &r->model, &r->spec);
         r->spec.read_weights = wf_pretrained_read;
     } else {
         r->spec = (wf_compile_spec){.onnx_path = r->source, .mode = WF_COMPILE_RUN};
@@ -223,7 +228,7 @@ static wf_status fill_spec(request *r, wf_err *err)
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    request r = {.mode = "train", .n_ps = "2"};
+    request r = {.mode = "train"};
     wf_compiled *c = NULL;
     wf_words words;
     const wf_flag flags[] = {{"after", 0, .value = &r.after},
@@ -273,7 +278,8 @@ const wf_cmd wf_cmd_graph = {
         "  --memory-limit SIZE  the most that a step may take, like 4GiB (of an ONNX file: 1 GiB\n"
         "                 and 1024 times what it holds)\n"
         "  --mode MODE    of a job: train (as it is), eval or infer\n"
-        "  --ps N         of a job: parameter servers to place it on (2)\n\n"
+        "  --ps N         of a job: parameter servers to place it on (2; 0: one worker holds "
+        "all)\n\n"
         "  weft graph examples/digits.yaml\n"
         "  weft graph examples/digits.yaml --memory\n"
         "  weft graph examples/digits.yaml --after differentiate -o grad.onnx\n",

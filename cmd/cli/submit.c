@@ -25,7 +25,8 @@ static wf_status check_model(const wf_job_conf *job, wf_err *err)
     wf_compiled *c = NULL;
     wf_model model;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, 1, &model, &spec);
+    wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1, &model,
+                           &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = true;
     WF_TRY(wf_compile(&spec, &c, err));
@@ -57,6 +58,7 @@ wf_status wf_submission_open(const char *path, wf_submission *s, wf_err *err)
     WF_TRY(wf_job_load(path, &s->job, err));
     WF_TRY(wf_file_read(path, WF_CONF_MAX_BYTES, &s->text, err));
     WF_TRY(check_optimizer(s->job, err));
+    WF_TRY(wf_strategy_check_name(s->job, err));
     WF_TRY(check_model(s->job, err));
     WF_TRY(check_files(s->job, s->job->train, s->job->n_train, err));
     return check_files(s->job, s->job->eval, s->job->n_eval, err);

@@ -118,7 +118,7 @@ wf_status wf_weights_read(const wf_cluster_conf *conf, const wf_job_conf *job, c
     wf_model model;
     char digest[WF_DIGEST_TEXT];
 
-    wf_compile_spec_of_job(job, WF_COMPILE_INFER, 1, &model, &spec);
+    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     WF_TRY(digest_of(&spec, digest, err));
     WF_TRY(open_ckpt(conf, job->name, digest, from, c, err));

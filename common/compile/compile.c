@@ -18,7 +18,7 @@ static const wf_pass passes[] = {
     {"recognise", "what was written out as the one operation that it is", wf_pass_recognise},
     {"differentiate", "gradients of the loss to each trainable variable", wf_pass_differentiate},
     {"update", "gradients in the form that updates take", wf_pass_update},
-    {"strategy", "variables pulled from and gradients pushed to parameter servers",
+    {"strategy", "variables and gradients become the ends of an exchange (Pull, Push)",
      wf_pass_strategy},
     {"prune", "only what outputs and pushes need", wf_pass_prune},
     {"infer", "every value has dtype and shape", wf_pass_infer},
@@ -70,10 +70,10 @@ static wf_status check_spec(const wf_compile_spec *s, wf_err *err)
 {
     if (s->mode < WF_COMPILE_TRAIN || s->mode > WF_COMPILE_GRAD)
         return wf_fail(err, WF_INVALID, NULL, "there is no compile mode %d", (int)s->mode);
-    if (s->strategy == WF_COMPILE_PARAMETER_SERVER && (s->n_ps < 1 || s->n_ps > WF_COMPILE_PS_MOST))
-        return wf_fail(err, WF_INVALID, "name at least one ps in cluster.yaml",
-                       "strategy parameter_server wants 1 to %d parameter servers, not %u",
-                       (int)WF_COMPILE_PS_MOST, s->n_ps);
+    if (s->strategy && (s->n_ps < s->strategy->ps_least || s->n_ps > s->strategy->ps_most))
+        return wf_fail(err, WF_INVALID, "change the list of ps in cluster.yaml",
+                       "strategy %s wants %u to %u parameter servers, not %u", s->strategy->name,
+                       s->strategy->ps_least, s->strategy->ps_most, s->n_ps);
     if (s->batch < 0)
         return wf_fail(err, WF_INVALID, NULL, "the batch is %lld, and must not be negative",
                        (long long)s->batch);
@@ -81,10 +81,9 @@ static wf_status check_spec(const wf_compile_spec *s, wf_err *err)
 }
 
 /* A RUN or INFER graph has its variables in itself, whatever the job's strategy is. */
-static wf_compile_strategy strategy_of(const wf_compile_spec *s)
+static const wf_strategy *strategy_of(const wf_compile_spec *s)
 {
-    return s->mode == WF_COMPILE_TRAIN || s->mode == WF_COMPILE_EVAL ? s->strategy
-                                                                     : WF_COMPILE_LOCAL;
+    return s->mode == WF_COMPILE_TRAIN || s->mode == WF_COMPILE_EVAL ? s->strategy : NULL;
 }
 
 static wf_status run_passes(wf_unit *u, size_t n, wf_err *err)

@@ -28,6 +28,7 @@
 #include "common/base/arena.h"
 #include "common/base/status.h"
 #include "common/compile/model.h"
+#include "common/compile/strategy.h"
 #include "common/conf/conf.h"
 #include "common/graph/graph.h"
 #include "common/metrics/measure.h"
@@ -53,11 +54,6 @@ typedef enum wf_compile_mode {
     WF_COMPILE_GRAD       /* the file taken literally: gradients of the scalar `loss` */
 } wf_compile_mode;
 
-typedef enum wf_compile_strategy {
-    WF_COMPILE_LOCAL = 0,       /* variables stay in the graph */
-    WF_COMPILE_PARAMETER_SERVER /* variables live on n_ps parameter servers */
-} wf_compile_strategy;
-
 typedef enum wf_compile_logits {
     WF_COMPILE_LOGITS_AUTO = 0, /* true unless Softmax or Sigmoid makes the model's output */
     WF_COMPILE_LOGITS_TRUE,
@@ -80,7 +76,7 @@ typedef struct wf_compile_spec {
     const wf_model *model; /* layers */
 
     wf_compile_mode mode;
-    wf_compile_strategy strategy;
+    const wf_strategy *strategy; /* NULL: variables stay in the graph */
     /* A loss function of Keras (a row of losses/), or the name of a scalar output of the model, or
      * NULL for a scalar output named "loss". With a loss function a loss that the file brings along
      * is left out, with a warning. `losses` [n_losses], when there are any, stand in its place:
@@ -138,8 +134,9 @@ typedef struct wf_compile_spec {
 
 /* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
  * What it points to is the job's: keep that until after wf_compile. */
-void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
-                            wf_model *model, wf_compile_spec *spec);
+void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
+                            const wf_strategy *strategy, uint32_t n_ps, wf_model *model,
+                            wf_compile_spec *spec);
 
 /* A job's optimizer with its options, schedule included. Errors: as wf_opt_init, with file and line
  * in front. */

@@ -237,7 +237,7 @@ wf_status wf_pass_differentiate(wf_unit *u, wf_err *err)
     size_t n = 0;
 
     if (u->spec->mode == WF_COMPILE_RUN || u->spec->mode == WF_COMPILE_INFER ||
-        (u->spec->mode == WF_COMPILE_EVAL && u->spec->strategy == WF_COMPILE_LOCAL))
+        (u->spec->mode == WF_COMPILE_EVAL && !u->spec->strategy))
         return WF_OK;
     rc = list_trainable(u->graph, &wrt, &n, err);
     if (rc != WF_OK)

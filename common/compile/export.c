@@ -30,7 +30,7 @@ wf_status wf_compile_export(const wf_compile_spec *spec, size_t n, const wf_name
     wf_compile_spec infer = *spec;
 
     infer.mode = WF_COMPILE_INFER;
-    infer.strategy = WF_COMPILE_LOCAL;
+    infer.strategy = NULL;
     infer.is_portable = true;
     infer.stop_after = NULL;
     rc = wf_compile(&infer, &c, err);

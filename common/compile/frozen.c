@@ -114,7 +114,7 @@ wf_status wf_pass_frozen(wf_unit *u, wf_err *err)
 {
     size_t n_values = u->graph->n_values, n = 0;
 
-    if (u->spec->strategy == WF_COMPILE_LOCAL)
+    if (!u->spec->strategy)
         return WF_OK;
     WF_TRY(wf_pass_prune(u, err)); /* what rewrites have bypassed is no use */
     WF_TRY(check_rest(u, err));

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32_t n_ps,
-                            wf_model *model, wf_compile_spec *spec)
+void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
+                            const wf_strategy *strategy, uint32_t n_ps, wf_model *model,
+                            wf_compile_spec *spec)
 {
     /* NULL is an unknown name, which whoever wants the optimizer answers. */
     const wf_rule *rule = job->optimizer.type ? wf_rule_find(job->optimizer.type) : NULL;
@@ -23,7 +24,7 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode, uint32
         .onnx_path = job->onnx,
         .model = job->onnx ? NULL : model,
         .mode = mode,
-        .strategy = n_ps ? WF_COMPILE_PARAMETER_SERVER : WF_COMPILE_LOCAL,
+        .strategy = strategy,
         .losses = job->losses,
         .n_losses = job->n_losses,
         .loss_weights = job->loss_weights,

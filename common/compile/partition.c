@@ -26,7 +26,7 @@ wf_status wf_pass_partition(wf_unit *u, wf_err *err)
     static const char device[] = "/job:worker/device:cpu:0";
 
     WF_TRY(settle_branches(u, err));
-    if (u->spec->strategy == WF_COMPILE_LOCAL)
+    if (!u->spec->strategy)
         return WF_OK;
     for (size_t i = 0; i < u->graph->n_nodes; i++)
         u->graph->nodes[i]->device = device;

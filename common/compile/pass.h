@@ -124,6 +124,9 @@ WF_MUST_USE wf_status wf_mode_batch_norm(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_differentiate(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_update(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_strategy(wf_unit *u, wf_err *err);
+/* The rewrite of strategies: variables become Pull, gradients and statistics Push. In
+ * strategies/ports.c. */
+WF_MUST_USE wf_status wf_rewrite_to_ports(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_prune(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_infer(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_fold(wf_unit *u, wf_err *err);
@@ -150,8 +153,8 @@ WF_MUST_USE wf_status wf_hand_over(wf_unit *u, wf_value *from, wf_value *to, wf_
  * be lent from outside while someone expects to own it. */
 bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *to);
 
-/* Those who read v read a Pull of `variable` from now on, and v's content is held for the ps. There
- * is room in u->held. In strategy.c. */
+/* Those who read v read a Pull of `variable` from now on, and v's content is held for whoever has
+ * the variables. There is room in u->held. In strategies/ports.c. */
 WF_MUST_USE wf_status wf_make_pull(wf_unit *u, wf_value *v, const char *variable, wf_var_kind kind,
                                    wf_err *err);
 

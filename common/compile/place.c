@@ -9,8 +9,8 @@
  * and not thousands: 784-128-10 on two ps has 7 slices.
  *
  * Slices are cut at row boundaries while a row fits in one, so that what reads a slice reads whole
- * rows. Where the optimizer takes norms over variables, each is one slice. The result depends on
- * the variables' order, names left out, and the cluster's size only.
+ * rows. Where the optimizer takes norms over variables, or a worker holds them, each is one slice.
+ * The result depends on the variables' order, names left out, and the cluster's size only.
  *
  * Frozen variables are cut and packed by themselves, behind the others: they cross the links once,
  * so their bytes must not decide where those lie that cross them in each step.
@@ -140,11 +140,18 @@ static size_t total_bytes(const wf_compiled *c, bool frozen)
     return total;
 }
 
+static uint32_t shards_of(const wf_unit *u)
+{
+    return wf_strategy_shards(u->spec->strategy, u->spec->n_ps);
+}
+
 /* Where the search for a slice size begins: half a ps's share, or the job's bound. */
 static size_t first_target(const wf_unit *u, bool frozen, size_t limit)
 {
-    size_t share = total_bytes(u->c, frozen) / u->spec->n_ps;
+    size_t share = total_bytes(u->c, frozen) / shards_of(u);
 
+    if (u->spec->strategy->on_worker)
+        return limit;
     return WF_MIN(limit, WF_MAX(share / 2, (size_t)WF_SLICE_BYTES_LEAST));
 }
 
@@ -160,13 +167,12 @@ static wf_status too_many(size_t target, wf_err *err)
 static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *load, wf_err *err)
 {
     wf_compiled *c = u->c;
-    uint32_t n_ps = u->spec->n_ps;
     size_t target = first_target(u, false, limit);
-    bool whole = u->spec->whole_variables;
+    bool whole = u->spec->whole_variables || u->spec->strategy->on_worker;
     double best = HUGE_VAL;
 
     if (whole)
-        target = MOST_WHOLE;
+        target = u->spec->strategy->on_worker ? limit : MOST_WHOLE;
     for (; c->slices == NULL || (!whole && best > balanced && target >= WF_SLICE_BYTES_LEAST);
          target /= 2) {
         size_t n = count_slices(c, false, target);
@@ -184,7 +190,7 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
         if (!slices || !*order)
             return wf_fail_nomem(err, n * sizeof(*slices));
         cut(c, false, target, slices);
-        ratio = pack(c, slices, n, *order, load, n_ps);
+        ratio = pack(c, slices, n, *order, load, shards_of(u));
         if (!c->slices || ratio < best) {
             c->slices = slices;
             c->n_slices = n;
@@ -215,7 +221,7 @@ static wf_status place_frozen(wf_unit *u, size_t limit, size_t *load, wf_err *er
     if (c->n_slices)
         memcpy(slices, c->slices, c->n_slices * sizeof(*slices));
     cut(c, true, target, slices + c->n_slices);
-    pack(c, slices + c->n_slices, n, order, load, u->spec->n_ps);
+    pack(c, slices + c->n_slices, n, order, load, shards_of(u));
     free(order);
     c->slices = slices;
     c->n_slices += n;
@@ -274,16 +280,17 @@ wf_status wf_pass_place(wf_unit *u, wf_err *err)
     size_t limit = u->spec->slice_bytes ? u->spec->slice_bytes : (size_t)WF_SLICE_BYTES;
     bool trains = u->spec->mode == WF_COMPILE_TRAIN;
 
-    limit = WF_MAX(limit, (size_t)64);
+    limit = u->spec->strategy && u->spec->strategy->on_worker ? SIZE_MAX / 2
+                                                              : WF_MAX(limit, (size_t)64);
     WF_TRY(wf_unit_collect(u, err));
-    if (u->spec->strategy != WF_COMPILE_PARAMETER_SERVER)
+    if (!u->spec->strategy)
         return WF_OK;
-    if (trains && u->spec->whole_variables)
+    if (trains && u->spec->whole_variables && !u->spec->strategy->on_worker)
         WF_TRY(check_whole(u->c, err));
     WF_TRY(move_frozen_last(u, err));
-    load = calloc(u->spec->n_ps, sizeof(*load));
+    load = calloc(shards_of(u), sizeof(*load));
     if (!load)
-        return wf_fail_nomem(err, u->spec->n_ps * sizeof(*load));
+        return wf_fail_nomem(err, shards_of(u) * sizeof(*load));
     rc = trains ? place_all(u, limit, &order, load, err) : WF_OK;
     if (rc == WF_OK)
         rc = place_frozen(u, limit, load, err);

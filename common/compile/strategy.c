@@ -1,128 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/strategy.c - where variables live: parameter_server makes Pull and Push of them.
- *
- * The pulled value takes the variable's name, so that nodes read as before. The variable's content
- * leaves the graph: it goes to the ps once, at the start of a job, and not to workers. Frozen
- * variables leave it later, in frozen.c, when no other pass looks at their content any more.
- */
+/* common/compile/strategy.c - see strategy.h. */
+#include "common/compile/strategy.h"
+#include "common/base/size.h"
+#include "common/base/nearest.h"
 #include "common/compile/pass.h"
-#include "common/graph/emit.h"
+
 #include <string.h>
 
-static wf_status hold(wf_unit *u, const wf_value *v, const char *variable, wf_var_kind kind,
-                      wf_err *err)
-{
-    wf_held *h = &u->held[u->n_held];
+#define WF_STRATEGY(name) extern const wf_strategy wf_strategy_##name;
+#include "common/compile/strategies.def"
+#undef WF_STRATEGY
 
-    h->name = variable;
-    h->kind = kind;
-    h->momentum = 0;
-    WF_TRY(wf_unit_share(u, v->known, &h->initial, err));
-    u->n_held++;
-    return WF_OK;
+const wf_strategy *const wf_strategies[] = {
+#define WF_STRATEGY(name) &wf_strategy_##name,
+#include "common/compile/strategies.def"
+#undef WF_STRATEGY
+    NULL};
+
+/* Named in documents of this project as what is to come. */
+static const char *const planned[] = {"hybrid", "mirrored", "multi_worker_mirrored"};
+
+const wf_strategy *wf_strategy_find(const char *name)
+{
+    for (const wf_strategy *const *s = wf_strategies; *s; s++)
+        if (strcmp((*s)->name, name) == 0)
+            return *s;
+    return NULL;
 }
 
-wf_status wf_make_pull(wf_unit *u, wf_value *v, const char *variable, wf_var_kind kind, wf_err *err)
+static const char *nearest(const char *name)
 {
-    wf_graph *g = u->graph;
-    const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Pull");
-    const char *name = v->name;
-    char *aside = wf_arena_printf(g->arena, "%s/on-ps", name);
-    char *node = wf_arena_printf(g->arena, "pull/%s", variable);
-    wf_value *pulled;
-    wf_node *n;
+    const char *names[16];
+    size_t n = 0;
 
-    wf_assert(op);
-    if (!aside || !node)
-        return wf_fail_nomem(err, strlen(name));
-    WF_TRY(hold(u, v, variable, kind, err));
-    WF_TRY(wf_graph_rename_value(g, v, aside, err));
-    WF_TRY(wf_graph_add_value(g, name, &pulled, err));
-    wf_value_set_type(pulled, v->dtype, v->known->rank, v->known->dims);
-    WF_TRY(wf_graph_add_node(g, op, node, 0, NULL, 1, &pulled, &n, err));
-    WF_TRY(wf_node_set_string(g, n, "variable", variable, err));
-    wf_graph_replace_uses(g, v, pulled);
-    v->variable = WF_VAR_NOT; /* what is left of it goes when the graph is pruned */
-    return WF_OK;
-}
-
-static wf_status make_push(wf_unit *u, wf_value *pushed, const char *name, wf_err *err)
-{
-    wf_graph *g = u->graph;
-    const wf_op *op = wf_op_find(WF_DOMAIN_WEFT, "Push");
-    char *node = wf_arena_printf(g->arena, "push/%s", name);
-    wf_value *in[1] = {pushed};
-    wf_node *n;
-
-    wf_assert(op);
-    if (!node)
-        return wf_fail_nomem(err, strlen(name));
-    WF_TRY(wf_graph_add_node(g, op, node, 1, in, 0, NULL, &n, err));
-    return wf_node_set_string(g, n, "variable", name, err);
-}
-
-/* Gradients are pushed, not fetched. */
-static void drop_gradient_fetches(wf_unit *u)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < u->n_fetches; i++)
-        if (u->fetches[i].meaning != WF_MEANS_GRADIENT)
-            u->fetches[kept++] = u->fetches[i];
-    u->n_fetches = kept;
-}
-
-static bool lives_on_ps(const wf_value *v)
-{
-    return v->variable == WF_VAR_TRAINABLE || v->variable == WF_VAR_STATISTIC;
-}
-
-/* The train graph makes a batch's statistics and pushes them; it does not read the running ones. */
-static wf_status push_statistics(wf_unit *u, wf_err *err)
-{
-    for (size_t i = 0; i < u->n_statistics; i++) {
-        const wf_statistic *s = &u->statistics[i];
-
-        if (s->initial->dtype != WF_F32)
-            return wf_fail(err, WF_UNSUPPORTED, "export the model with float32 weights",
-                           "statistic \"%s\" is %s; parameter servers hold float32", s->name,
-                           wf_dtype_name(s->initial->dtype));
-        u->held[u->n_held++] = (wf_held){.name = s->name,
-                                         .kind = WF_VAR_STATISTIC,
-                                         .initial = s->initial,
-                                         .momentum = s->momentum};
-        WF_TRY(make_push(u, s->batch, s->name, err));
+    for (; wf_strategies[n]; n++) {
+        wf_assert(n < WF_COUNT(names));
+        names[n] = wf_strategies[n]->name;
     }
+    return wf_nearest(name, names, n);
+}
+
+wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
+{
+    const char *near;
+
+    if (!job->strategy || wf_strategy_find(job->strategy))
+        return WF_OK;
+    for (size_t i = 0; i < WF_COUNT(planned); i++)
+        if (strcmp(planned[i], job->strategy) == 0)
+            return wf_fail(err, WF_UNSUPPORTED, "leave it out, or take parameter_server",
+                           "%s:%d: \"strategy: %s\" is not built yet", job->path,
+                           job->strategy_line, job->strategy);
+    near = nearest(job->strategy);
+    return wf_fail(err, WF_USAGE, "see docs/job-file.md",
+                   "%s:%d: there is no strategy \"%.80s\"%s%s%s", job->path, job->strategy_line,
+                   job->strategy, near ? "; did you mean \"" : "", near ? near : "",
+                   near ? "\"?" : "");
+}
+
+wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
+                             const wf_strategy **out, wf_err *err)
+{
+    const char *otherwise = n_ps ? "parameter_server" : "local";
+    int line = job->strategy ? job->strategy_line : 1;
+    const wf_strategy *s;
+
+    WF_TRY(wf_strategy_check_name(job, err));
+    s = wf_strategy_find(job->strategy ? job->strategy : otherwise);
+    if (n_ps < s->ps_least)
+        return wf_fail(err, WF_USAGE, "name a ps in cluster.yaml, or take \"strategy: local\"",
+                       "%s:%d: strategy %s wants at least %u ps, and the cluster has %u", job->path,
+                       line, s->name, s->ps_least, n_ps);
+    if (n_ps > s->ps_most)
+        return wf_fail(err, WF_USAGE, "take \"strategy: parameter_server\", or a cluster without ps",
+                       "%s:%d: strategy %s wants at most %u ps, and the cluster has %u", job->path,
+                       line, s->name, s->ps_most, n_ps);
+    if (n_workers > s->workers_most)
+        return wf_fail(err, WF_USAGE, "take ps, which more workers can share",
+                       "%s:%d: strategy %s is for at most %u worker%s, and the cluster has %u",
+                       job->path, line, s->name, s->workers_most, s->workers_most == 1 ? "" : "s",
+                       n_workers);
+    *out = s;
     return WF_OK;
+}
+
+uint32_t wf_strategy_shards(const wf_strategy *s, uint32_t n_ps)
+{
+    return s->on_worker ? 1 : n_ps;
 }
 
 wf_status wf_pass_strategy(wf_unit *u, wf_err *err)
 {
-    size_t n_values = u->graph->n_values;
-
-    if (u->spec->strategy == WF_COMPILE_LOCAL)
-        return WF_OK;
-    for (size_t i = 0; i < n_values; i++) {
-        const wf_value *v = u->graph->values[i];
-
-        if (lives_on_ps(v) && v->dtype != WF_F32)
-            return wf_fail(err, WF_UNSUPPORTED, "export the model with float32 weights",
-                           "variable \"%s\" is %s; parameter servers hold float32", v->name,
-                           wf_dtype_name(v->dtype));
-    }
-    u->held = wf_arena_array(u->arena, n_values + u->n_statistics, sizeof(*u->held));
-    if (!u->held)
-        return wf_fail_nomem(err, n_values * sizeof(*u->held));
-    /* Pushes first: they are named after the variable while its value still has the name. */
-    for (size_t i = 0; i < u->n_targets; i++)
-        if (u->targets[i].gradient && u->spec->mode == WF_COMPILE_TRAIN)
-            WF_TRY(make_push(u, u->targets[i].gradient, u->targets[i].variable->name, err));
-    for (size_t i = 0; i < n_values; i++)
-        if (lives_on_ps(u->graph->values[i]))
-            WF_TRY(wf_make_pull(u, u->graph->values[i], u->graph->values[i]->name,
-                                u->graph->values[i]->variable, err));
-    WF_TRY(push_statistics(u, err));
-    drop_gradient_fetches(u);
-    WF_TRY(wf_unit_set_outputs(u, err));
-    return wf_graph_sort(u->graph, err);
+    return u->spec->strategy ? u->spec->strategy->rewrite(u, err) : WF_OK;
 }

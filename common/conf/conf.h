@@ -227,7 +227,8 @@ typedef struct wf_job_conf {
     const wf_conf_item *callbacks; /* [n_callbacks], by the rows of layers.h */
     size_t n_callbacks;
 
-    const char *strategy; /* "parameter_server" */
+    const char *strategy; /* NULL: as the cluster has it */
+    int strategy_line;
     const char *mode;     /* "async" */
     uint32_t pipeline;    /* 0 or 1; 0 */
     uint64_t every_steps; /* between checkpoints; 0: only at the end */

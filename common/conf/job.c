@@ -413,7 +413,15 @@ static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, w
                          err);
 }
 
-static const char *const strategies[] = {"mirrored", "multi_worker_mirrored", "hybrid", NULL};
+/* Its name is looked up by whoever compiles (common/compile/strategy.h). */
+static wf_status read_strategy(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->strategy_line = node->line;
+    return wf_read_text(r, node, &j->strategy, err);
+}
+
 static const char *const recoveries[] = {"partial", NULL};
 
 /* What the struct has no room for, since only one value is built. */
@@ -441,8 +449,7 @@ static const wf_key job_keys[] = {
     {"steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, steps), .least = 1,
      .most = UINT64_C(1) << 48},
     {"optimizer", WF_KEY_CALL, .read = read_optimizer, .required = true},
-    {"strategy", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, strategy), .only = "parameter_server",
-     .later = strategies},
+    {"strategy", WF_KEY_CALL, .read = read_strategy},
     {"consistency", WF_KEY_CALL, .read = read_consistency},
     {"checkpoint", WF_KEY_CALL, .read = read_checkpoint},
     {"callbacks", WF_KEY_CALL, .read = read_callbacks},
@@ -483,7 +490,6 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
     j->from_logits = WF_AUTO;
     j->shuffle = true;
     j->epochs = 1;
-    j->strategy = "parameter_server";
     j->mode = "async";
     j->keep = 3;
     j->slice_bytes = 4 << 20;

@@ -70,7 +70,7 @@ static void compile(const wf_graph *g, wf_compile_mode mode)
 {
     wf_compile_spec spec = {.graph = g,
                             .mode = mode,
-                            .strategy = WF_COMPILE_PARAMETER_SERVER,
+                            .strategy = wf_strategy_find("parameter_server"),
                             .batch = BATCH,
                             .seed = 1,
                             .n_ps = 2};

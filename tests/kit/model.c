@@ -129,6 +129,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->start.n_slices = p->setup.n_slices;
     p->start.seed = spec->seed;
     p->start.strategy = (char *)"parameter_server";
+    p->holder = WF_ROLE_PS;
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     p->every_steps = spec->every_steps;

@@ -54,7 +54,7 @@ static wf_status stages(const char *model, const char *mode, const char *loss, c
                                     : !strcmp(mode, "eval") ? WF_COMPILE_EVAL
                                                             : WF_COMPILE_INFER,
                             .is_portable = !strcmp(mode, "infer"), /* as an export is */
-                            .strategy = WF_COMPILE_PARAMETER_SERVER,
+                            .strategy = wf_strategy_find("parameter_server"),
                             .loss = strcmp(loss, "-") ? loss : NULL,
                             .batch = 32,
                             .n_ps = 2};

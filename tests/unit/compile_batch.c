@@ -103,7 +103,7 @@ static wf_compiled *compile_model(size_t i, wf_model *m)
                     .n_inputs = 1,
                     .layers = models[i].layers,
                     .n_layers = models[i].n_layers};
-    spec.strategy = WF_COMPILE_LOCAL;
+    spec.strategy = NULL;
     spec.batch = MOST;
     return compile(&spec);
 }

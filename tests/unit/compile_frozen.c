@@ -45,8 +45,11 @@ static wf_graph *looked_up(wf_dtype dtype, int64_t rows, float value)
 
 static wf_compile_spec spec_of(const wf_graph *g, wf_compile_mode mode)
 {
-    return (wf_compile_spec){
-        .graph = g, .mode = mode, .strategy = WF_COMPILE_PARAMETER_SERVER, .n_ps = 2, .batch = 8};
+    return (wf_compile_spec){.graph = g,
+                             .mode = mode,
+                             .strategy = wf_strategy_find("parameter_server"),
+                             .n_ps = 2,
+                             .batch = 8};
 }
 
 /* The frozen variable on the ps that a graph pulls; there is one. */

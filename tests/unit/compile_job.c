@@ -36,7 +36,7 @@ static void a_job_compiles_as_it_is_written(void **state)
     wf_compiled *c;
 
     (void)state;
-    wf_compile_spec_of_job(j, WF_COMPILE_EVAL, 2, &m, &spec);
+    wf_compile_spec_of_job(j, WF_COMPILE_EVAL, wf_strategy_find("parameter_server"), 2, &m, &spec);
     c = compile(&spec);
     assert_int_equal(c->n_feeds, 2);
     assert_string_equal(c->feeds[0].name, "pixels");
@@ -46,7 +46,7 @@ static void a_job_compiles_as_it_is_written(void **state)
     assert_string_equal(c->outputs[1].label, "accuracy");
     wf_compiled_free(&c);
 
-    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, 2, &m, &spec);
+    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 2, &m, &spec);
     c = compile(&spec);
     assert_int_equal(c->n_variables, 4);
     assert_int_equal(count_op(c->graph, "Push"), 4);
@@ -73,10 +73,81 @@ static void a_layer_that_does_not_fit_is_named_by_its_line(void **state)
     wf_err err = {0};
 
     (void)state;
-    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, 1, &m, &spec);
+    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1, &m, &spec);
     assert_int_equal(refused(&spec, &err), WF_USAGE);
     assert_says(err, "/jobs/j.yaml:5");
     assert_says(err, "holds 10 elements, a record before it 12");
+    wf_job_free(&j);
+}
+
+/* As the cluster has it, or as the job says; what does not fit is named with its line. */
+static void a_strategy_fits_the_cluster_or_is_refused(void **state)
+{
+    static const struct {
+        const char *line;
+        uint32_t n_ps, n_workers;
+        const char *chosen; /* NULL: refused */
+        const char *why;
+    } cases[] = {
+        {"", 2, 3, "parameter_server", NULL},
+        {"", 0, 1, "local", NULL},
+        {"strategy: local\n", 0, 1, "local", NULL},
+        {"strategy: parameter_server\n", 1, 1, "parameter_server", NULL},
+        {"", 0, 2, NULL, "strategy local is for at most 1 worker, and the cluster has 2"},
+        {"strategy: local\n", 1, 1, NULL, "/jobs/j.yaml:17: strategy local wants at most 0 ps"},
+        {"strategy: parameter_server\n", 0, 1, NULL,
+         "/jobs/j.yaml:17: strategy parameter_server wants at least 1 ps, and the cluster has 0"},
+        {"strategy: mirrored\n", 1, 1, NULL, "\"strategy: mirrored\" is not built yet"},
+        {"strategy: parameter_sever\n", 1, 1, NULL, "did you mean \"parameter_server\"?"},
+        {"strategy: x\n", 1, 1, NULL, "/jobs/j.yaml:17: there is no strategy \"x\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const wf_strategy *s = NULL;
+        char job[sizeof text + 64];
+        wf_err err = {0};
+        wf_job_conf *j;
+
+        snprintf(job, sizeof job, "%s%s", text, cases[i].line);
+        j = parse(job);
+        if (cases[i].chosen) {
+            must(wf_strategy_of_job(j, cases[i].n_ps, cases[i].n_workers, &s, &err), &err);
+            assert_string_equal(s->name, cases[i].chosen);
+        } else {
+            assert_int_not_equal(wf_strategy_of_job(j, cases[i].n_ps, cases[i].n_workers, &s, &err),
+                                 WF_OK);
+            assert_says(err, cases[i].why);
+        }
+        wf_job_free(&j);
+    }
+}
+
+/* The ends of the exchange are the same wherever it leads; a worker's variables are whole. */
+static void a_worker_that_holds_the_variables_has_them_whole(void **state)
+{
+    char job[sizeof text + 64];
+    wf_compile_spec spec;
+    wf_compiled *c, *with_ps;
+    wf_job_conf *j;
+    wf_model m;
+
+    (void)state;
+    snprintf(job, sizeof job, "%sslice_bytes: 1024\n", text);
+    j = parse(job);
+    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1, &m, &spec);
+    with_ps = compile(&spec);
+    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, wf_strategy_find("local"), 0, &m, &spec);
+    c = compile(&spec);
+    assert_int_equal(c->digest, with_ps->digest);
+    assert_true(with_ps->n_slices > with_ps->n_variables);
+    assert_int_equal(c->n_slices, c->n_variables);
+    for (size_t i = 0; i < c->n_slices; i++) {
+        assert_int_equal(c->slices[i].ps, 0);
+        assert_int_equal(c->slices[i].count, c->variables[c->slices[i].variable].elems);
+    }
+    wf_compiled_free(&with_ps);
+    wf_compiled_free(&c);
     wf_job_free(&j);
 }
 
@@ -85,6 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_compiles_as_it_is_written),
         cmocka_unit_test(a_layer_that_does_not_fit_is_named_by_its_line),
+        cmocka_unit_test(a_strategy_fits_the_cluster_or_is_refused),
+        cmocka_unit_test(a_worker_that_holds_the_variables_has_them_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

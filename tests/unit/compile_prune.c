@@ -46,7 +46,7 @@ static void an_unused_branch_never_reaches_a_ps(void **state)
     wf_graph *g = branching();
     wf_compile_spec spec = {.graph = g,
                             .mode = WF_COMPILE_TRAIN,
-                            .strategy = WF_COMPILE_PARAMETER_SERVER,
+                            .strategy = wf_strategy_find("parameter_server"),
                             .n_ps = 2,
                             .batch = 8};
     wf_compiled *c = compile(&spec);
@@ -68,7 +68,7 @@ static void what_no_gradient_reaches_stays_in_the_graph(void **state)
     wf_graph *g = branching();
     wf_compile_spec spec = {.graph = g,
                             .mode = WF_COMPILE_TRAIN,
-                            .strategy = WF_COMPILE_PARAMETER_SERVER,
+                            .strategy = wf_strategy_find("parameter_server"),
                             .n_ps = 2,
                             .batch = 8};
     static const wf_compile_mode modes[] = {WF_COMPILE_TRAIN, WF_COMPILE_EVAL};

@@ -103,7 +103,7 @@ static void a_shared_gradient_is_pushed_from_two_values(void **state)
     wf_emit e;
     wf_value *x, *y;
     wf_compile_spec spec = {.mode = WF_COMPILE_TRAIN,
-                            .strategy = WF_COMPILE_PARAMETER_SERVER,
+                            .strategy = wf_strategy_find("parameter_server"),
                             .loss = "mse",
                             .n_ps = 1};
     wf_compiled *c;

@@ -83,7 +83,7 @@ static inline wf_compile_spec train_spec(const wf_model *m, uint32_t n_ps)
 {
     return (wf_compile_spec){.model = m,
                              .mode = WF_COMPILE_TRAIN,
-                             .strategy = WF_COMPILE_PARAMETER_SERVER,
+                             .strategy = wf_strategy_find("parameter_server"),
                              .loss = "sparse_categorical_crossentropy",
                              .batch = 32,
                              .seed = 1,

@@ -135,7 +135,7 @@ static void defaults_are_those_of_the_page(void **state)
     assert_int_equal(j->epochs, 1);
     assert_int_equal(j->keep, 3);
     assert_int_equal(j->slice_bytes, 4 << 20);
-    assert_string_equal(j->strategy, "parameter_server");
+    assert_null(j->strategy); /* as the cluster has it */
     assert_string_equal(j->mode, "async");
     assert_int_equal(j->optimizer.n_options, 0);
     wf_job_free(&j);
@@ -167,9 +167,6 @@ static const bad_text bad[] = {
     {JOB "freeze: [a, {b: c}]\n", WF_USAGE, "*/jobs/j.yaml:6: "},
     {JOB "weights: {map: {a: b}}\n", WF_USAGE, "/jobs/j.yaml:6: \"weights\" has no \"file\""},
     {JOB "weights: {file: w.onnx, map: [a]}\n", WF_USAGE, "*\"map\" gives the model's variables"},
-    {JOB "strategy: mirrored\n", WF_UNSUPPORTED,
-     "/jobs/j.yaml:6: \"strategy: mirrored\" is not built yet"},
-    {JOB "strategy: parameter_sever\n", WF_USAGE, "*did you mean \"parameter_server\"?"},
     {JOB "consistency: {mode: bsp}\n", WF_UNSUPPORTED, "/jobs/j.yaml:6: \"mode: bsp\""},
     {JOB "consistency: {pipeline: 2}\n", WF_USAGE, "*\"pipeline\" is a whole number from 0 to 1"},
     {JOB "consistency: {staleness: 2}\n", WF_UNSUPPORTED, "*\"staleness\" is not built yet"},

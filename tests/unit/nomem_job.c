@@ -127,7 +127,7 @@ static wf_status compile(const expected *e, wf_compiled **c, wf_err *err)
     wf_compile_spec spec;
     wf_model m;
 
-    wf_compile_spec_of_job(e->job, e->mode, 2, &m, &spec);
+    wf_compile_spec_of_job(e->job, e->mode, wf_strategy_find("parameter_server"), 2, &m, &spec);
     return wf_compile(&spec, c, err);
 }
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/ckpt/values.c */
+#include "common/ckpt/values.h"
+#include "common/ckpt/ckpt.h"
+#include "common/ckpt/initial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct wf_values {
+    wf_disk *disk;
+    wf_ckpt *ckpt;    /* NULL: first values */
+    wf_shard *first;  /* opened when it is needed */
+    char *first_path; /* of that file */
+};
+
+wf_status wf_values_open(wf_disk *disk, const char *dir, const char *job, bool initial,
+                         uint64_t step, wf_values **out, wf_err *err)
+{
+    wf_values *v = calloc(1, sizeof *v);
+    wf_status rc = WF_OK;
+
+    *out = v;
+    if (!v)
+        return wf_fail_nomem(err, sizeof *v);
+    v->disk = disk;
+    if (asprintf(&v->first_path, "%s/%s/" WF_INITIAL_NAME, dir, job) < 0) {
+        v->first_path = NULL;
+        rc = wf_fail_nomem(err, WF_CKPT_PATH);
+    }
+    if (rc == WF_OK && !initial)
+        rc = wf_ckpt_open(disk, dir, job, step, false, &v->ckpt, err);
+    if (rc != WF_OK)
+        wf_values_close(out);
+    return rc;
+}
+
+void wf_values_close(wf_values **v)
+{
+    if (!*v)
+        return;
+    wf_ckpt_close(&(*v)->ckpt);
+    wf_shard_close(&(*v)->first);
+    free((*v)->first_path);
+    free(*v);
+    *v = NULL;
+}
+
+static wf_status read_first(wf_values *v, const char *variable, uint64_t offset, uint64_t count,
+                            float *to, wf_err *err)
+{
+    const wf_shard_tensor *t;
+
+    if (!v->first)
+        WF_TRY(wf_shard_open(v->disk, v->first_path, &v->first, err));
+    t = wf_shard_find(v->first, variable);
+    if (!t || t->dtype != WF_F32)
+        return wf_fail(err, WF_CORRUPT, NULL, "%s has no float32 \"%s\"", v->first_path, variable);
+    return wf_shard_read(v->first, t, offset * sizeof *to, to, count * sizeof *to, err);
+}
+
+wf_status wf_values_read(wf_values *v, const char *variable, bool frozen, uint64_t offset,
+                         uint64_t count, float *to, wf_err *err)
+{
+    if (!v->ckpt || frozen)
+        return read_first(v, variable, offset, count, to, err);
+    if (!wf_ckpt_variable_find(v->ckpt, variable))
+        return wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+                       "%s has no variable \"%s\"", wf_ckpt_name(v->ckpt), variable);
+    return wf_ckpt_read_range(v->ckpt, variable, NULL, offset, count, to, err);
+}
+
+wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *slot, uint64_t offset,
+                              uint64_t count, float *to, wf_err *err)
+{
+    if (!v->ckpt)
+        return WF_OK;
+    return wf_ckpt_read_range(v->ckpt, variable, slot, offset, count, to, err);
+}
+
+uint64_t wf_values_updates(const wf_values *v, const char *variable, uint64_t offset)
+{
+    const wf_ckpt_variable *row = v->ckpt ? wf_ckpt_variable_find(v->ckpt, variable) : NULL;
+
+    return row ? wf_ckpt_updates_at(row, offset) : 0;
+}

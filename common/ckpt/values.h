@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/ckpt/values.h - the values of variables at the beginning of a generation: those of a
+ * checkpoint, or the job's first ones. Frozen variables are in no checkpoint: they come from the
+ * first values in either case.
+ */
+#ifndef WF_CKPT_VALUES_H
+#define WF_CKPT_VALUES_H
+
+#include "common/base/disk.h"
+#include "common/base/status.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_values wf_values;
+
+/* Opens the values of a job below `dir`: its first ones if `initial`, else those of the checkpoint
+ * of `step`. Sizes and ranges are checked; checksums were, by the master. The caller owns *out.
+ * Errors: those of wf_ckpt_open and wf_shard_open. */
+WF_MUST_USE wf_status wf_values_open(wf_disk *disk, const char *dir, const char *job, bool initial,
+                                     uint64_t step, wf_values **out, wf_err *err);
+/* Closes *v and sets it to NULL; NULL is fine. */
+void wf_values_close(wf_values **v);
+
+/* Elements [offset, offset + count) of a variable, however it was sliced when it was saved. Errors:
+ * WF_MISMATCH for one that a checkpoint does not have; WF_CORRUPT; WF_IO. */
+WF_MUST_USE wf_status wf_values_read(wf_values *v, const char *variable, bool frozen,
+                                     uint64_t offset, uint64_t count, float *to, wf_err *err);
+/* The same of an optimizer's slot; the first values have none, and leave `to` as it is. */
+WF_MUST_USE wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *slot,
+                                          uint64_t offset, uint64_t count, float *to, wf_err *err);
+/* The updates that the elements from `offset` have had; 0 for first values. */
+uint64_t wf_values_updates(const wf_values *v, const char *variable, uint64_t offset);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/strategy.h - where variables live and who applies updates: one row and one file in
+ * strategies/ for each.
+ */
+#ifndef WF_COMPILE_STRATEGY_H
+#define WF_COMPILE_STRATEGY_H
+
+#include "common/base/status.h"
+#include "common/conf/conf.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wf_unit;
+
+typedef struct wf_strategy {
+    const char *name;  /* of the job file, and of a worker's exchange */
+    const char *means; /* for people */
+    uint32_t ps_least, ps_most; /* what it needs of a cluster */
+    uint32_t workers_most;
+    bool on_worker; /* a worker holds the variables whole; otherwise slices of them lie on the ps */
+    /* Puts the ends of the exchange into the graph, in place of variables and gradients. */
+    wf_status (*rewrite)(struct wf_unit *u, wf_err *err);
+} wf_strategy;
+
+/* Every strategy, in alphabetical order; ends with NULL. */
+extern const wf_strategy *const wf_strategies[];
+
+/* The row of that name, or NULL. */
+const wf_strategy *wf_strategy_find(const char *name);
+/* Fails if the job names a strategy that there is not; one that names none is fine. Errors:
+ * WF_USAGE, WF_UNSUPPORTED, with file and line. */
+WF_MUST_USE wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err);
+/* The strategy of a job on a cluster of so many ps and workers: the one that the job names, else
+ * parameter_server where there are ps, and local where there are none. Errors: WF_USAGE, with file
+ * and line, for a name that there is not and for a cluster that does not fit; WF_UNSUPPORTED. */
+WF_MUST_USE wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
+                                         const wf_strategy **out, wf_err *err);
+/* Among how many holders the variables are divided: the files of a checkpoint. */
+uint32_t wf_strategy_shards(const wf_strategy *s, uint32_t n_ps);
+
+#endif
