@@ -15,10 +15,10 @@ enum { LAST_TRIES = 3 };
 static wf_status cut_failed(wf_master *m, wf_job *j, const char *what, const char *mend,
                             wf_err *err)
 {
-    bool holding = wf_cut_is_holding(j), final = j->cut.final;
+    bool holding = wf_cut_is_holding(&j->cut), final = j->cut.final;
     wf_err why;
 
-    j->cut.state = WF_CUT_NONE;
+    wf_cut_move(&j->cut, WF_CUT_WAS_FAILED, j->name);
     j->n_failed_checkpoints++;
     if (j->cut.asked && !final) /* it costs this one, and never training */
         wf_callbacks_not_saved(&j->callbacks);
@@ -57,7 +57,7 @@ wf_status wf_cut_overdue(wf_master *m, wf_job *j, wf_err *err)
                      who->task.index, seconds);
             return abort_overdue(m, j, what, "see its log", err);
         }
-        if (j->cut.granted && who->incarnation == j->cut.chief) {
+        if (j->cut.state == WF_CUT_COMMITTING && who->incarnation == j->cut.chief) {
             snprintf(what, sizeof what, "its checkpoint was not committed within %s", seconds);
             return wf_members_give_up(m, who, what, err);
         }
@@ -68,9 +68,9 @@ wf_status wf_cut_overdue(wf_master *m, wf_job *j, wf_err *err)
 
 static wf_status on_forked(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (j->cut.state != WF_CUT_HOLDING)
+    if (!wf_cut_may(&j->cut, WF_CUT_WAS_FORKED))
         return WF_OK;
-    j->cut.state = WF_CUT_WRITING;
+    wf_cut_move(&j->cut, WF_CUT_WAS_FORKED, j->name);
     j->pause_ns = (uint64_t)(m->now_ns - j->cut.began_ns);
     j->pause_most_ns = WF_MAX(j->pause_most_ns, j->pause_ns);
     return j->cut.final ? WF_OK : wf_cut_resume(m, j, err);
@@ -78,10 +78,10 @@ static wf_status on_forked(wf_master *m, wf_job *j, wf_err *err)
 
 static wf_status on_commit(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
 {
-    if (j->cut.granted)
+    if (!wf_cut_may(&j->cut, WF_CUT_WAS_GRANTED))
         return WF_OK;
     WF_TRY(wf_cut_journal(m, j, false, 0, err));
-    j->cut.granted = true;
+    wf_cut_move(&j->cut, WF_CUT_WAS_GRANTED, j->name);
     return wf_cut_say(m, j, who, WF_CUT_COMMIT, NULL, err);
 }
 
@@ -97,7 +97,12 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
         wf_control_free(&body);
         return rc;
     }
-    j->cut.state = WF_CUT_NONE;
+    if (!wf_cut_may(&j->cut, WF_CUT_WAS_COMMITTED)) { /* M3 */
+        wf_control_free(&body);
+        return wf_fail(err, WF_PROTO, NULL, "cut %u was committed without the right to",
+                       j->cut.number);
+    }
+    wf_cut_move(&j->cut, WF_CUT_WAS_COMMITTED, j->name);
     j->cut_failures = 0;
     j->from_step = -1; /* what follows the step that was named is the newest now */
     j->latest = body->step;

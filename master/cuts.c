@@ -37,12 +37,6 @@ wf_status wf_cut_resume(wf_master *m, wf_job *j, wf_err *err)
     return WF_OK;
 }
 
-/* For the last checkpoint the workers hold until it is written: steps beyond it would be lost. */
-bool wf_cut_is_holding(const wf_job *j)
-{
-    return j->cut.state == WF_CUT_HOLDING || (j->cut.state == WF_CUT_WRITING && j->cut.final);
-}
-
 wf_status wf_cut_tell_abort(wf_master *m, wf_job *j, wf_err *err)
 {
     for (uint32_t i = 0; i < m->n_members; i++)
@@ -53,11 +47,11 @@ wf_status wf_cut_tell_abort(wf_master *m, wf_job *j, wf_err *err)
 
 wf_status wf_cuts_abort(wf_master *m, wf_job *j, wf_err *err)
 {
-    bool holding = wf_cut_is_holding(j);
+    bool holding = wf_cut_is_holding(&j->cut);
 
     if (j->cut.state == WF_CUT_NONE)
         return WF_OK;
-    j->cut.state = WF_CUT_NONE;
+    wf_cut_move(&j->cut, WF_CUT_WAS_ABORTED, j->name);
     j->cut_wanted = true;
     WF_TRY(wf_cut_tell_abort(m, j, err));
     return holding ? wf_cut_resume(m, j, err) : WF_OK;
@@ -92,7 +86,7 @@ wf_status wf_cuts_on_register(wf_master *m, wf_job *j, wf_member *who, uint32_t 
     if (j->cut.state != WF_CUT_NONE &&
         (is_chief || (j->cut.state == WF_CUT_HOLDING && who->reported && holds != j->cut.number)))
         WF_TRY(wf_cuts_abort(m, j, err)); /* what it was told or reported is void */
-    if (!wf_cut_is_holding(j))
+    if (!wf_cut_is_holding(&j->cut))
         return say_resume(m, who, holds, err);
     return holds == j->cut.number ? WF_OK : say_open(m, j, who, err);
 }
@@ -231,13 +225,14 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, bool 
     if (!final && !(j->evaluated && j->callbacks.save))
         move_next_cut(j);
     j->cut_wanted = false; /* the place of the next one may be reached while this one is written */
-    j->cut = (wf_cut){.state = WF_CUT_HOLDING,
+    j->cut = (wf_cut){.state = j->cut.state,
                       .number = j->cut.number + 1,
                       .chief = chief->incarnation,
                       .final = final,
                       .asked = j->evaluated && j->callbacks.save,
                       .began_ns = m->now_ns,
                       .began_present_ns = m->watch.present_ns};
+    wf_cut_move(&j->cut, WF_CUT_WAS_OPENED, j->name);
     /* On disk first: what a ps still says of a cut must never be taken for a word of another cut,
      * which a master that starts again would give the same number. */
     rc = wf_cut_journal(m, j, false, 0, err);

@@ -6,6 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/metrics/measure.h"
 #include "common/wire/waiting.h"
+#include "master/cut/cut.h"
 #include "master/journal.h"
 #include "master/ledger.h"
 #include "master/master.h"
@@ -99,22 +100,6 @@ typedef struct wf_member {
     int64_t rate_ns;
     uint64_t compute_ns, wait_ns, transfer_ns, data_ns;
 } wf_member;
-
-typedef enum wf_cut_state {
-    WF_CUT_NONE = 0,
-    WF_CUT_HOLDING, /* workers hold; ends with forked, done or abort */
-    WF_CUT_WRITING, /* training goes on */
-} wf_cut_state;
-
-typedef struct wf_cut {
-    wf_cut_state state;
-    uint32_t number;
-    uint64_t chief;
-    bool final, granted;
-    bool asked; /* by a callback, for the end of the epoch */
-    int64_t began_ns;
-    int64_t began_present_ns; /* what m->watch.present_ns was then */
-} wf_cut;
 
 /* The evaluation of the open epoch: evaluation.c. */
 typedef struct wf_evaluation {
@@ -467,7 +452,7 @@ WF_MUST_USE wf_status wf_cuts_on_register(wf_master *m, wf_job *j, wf_member *wh
 /* A worker that the open cut waits for is gone. */
 WF_MUST_USE wf_status wf_cuts_lost(wf_master *m, wf_job *j, wf_member *who, wf_err *err);
 /* For cut_end.c: a message of the open cut; the workers that hold go on; what the cut is, on disk;
- * the chief drops it; the job ends, done or stopped; whether workers hold. */
+ * the chief drops it; the job ends, done or stopped. */
 WF_MUST_USE wf_status wf_cut_say(wf_master *m, wf_job *j, wf_member *to, uint16_t kind,
                                  const ProtobufCMessage *body, wf_err *err);
 WF_MUST_USE wf_status wf_cut_resume(wf_master *m, wf_job *j, wf_err *err);
@@ -477,7 +462,6 @@ WF_MUST_USE wf_status wf_cut_tell_abort(wf_master *m, wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_cut_end_job(wf_master *m, wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_cut_on_report(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
                                        wf_err *err);
-bool wf_cut_is_holding(const wf_job *j);
 
 /* cut_end.c */
 WF_MUST_USE wf_status wf_cuts_on_message(wf_master *m, wf_member *who, const wf_msg *msg,
