@@ -6,8 +6,8 @@
 #include "common/base/clock.h"
 #include "common/base/disk.h"
 #include "common/log/log.h"
+#include "master/generation/prepare.h"
 #include "master/master.h"
-#include "master/prepare.h"
 
 #include <fcntl.h>
 #include <limits.h>

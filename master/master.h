@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/master.h - the front door of master: jobs, members and views, splits, checkpoints.
  *
- * A job:   QUEUED --> COMPILING --> WAITING --ps and a worker live--> SETTING_UP --> RUNNING
- *          RUNNING --a ps dies--> RECOVERING --all ps live--> SETTING_UP (generation + 1)
- *          RUNNING --asked to stop--> STOPPING --last checkpoint--> STOPPED
- *          RUNNING --all epochs, last checkpoint--> DONE        any --> FAILED
- * After a restart of the master a running job is RESUMING until its ps have said what they hold.
+ * Its rooms, from the top; each sees those below it, and tests/unit/layers.c looks after that:
+ *
+ *   advance.c, the files beside it: what is due, and what follows in one room from another
+ *   cut, epoch, generation: none of the three knows another. A checkpoint on its way; splits and
+ *       their evaluation; a job compiled, set up and started
+ *   job: the list of jobs, their records and events
+ *   member: who lives, and the view; it knows no job
+ *   core: the time, and the way out past the journal
+ *   store, callbacks: journal and outbox; what follows from an evaluation
  *
  * What is decided follows from the state and not from the order of events: handlers note what they
  * learn, and wf_master_advance does whatever is due. No socket, no clock, no thread.
@@ -33,7 +37,7 @@
 #include "common/tensor/tensor.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
-#include "master/callbacks.h"
+#include "master/callbacks/callbacks.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
  * so that it is in hand after the replay. */
 #include "common/base/size.h"
 #include "common/log/log.h"
-#include "master/state.h"
+#include "master/top.h"
 
 #include <stdlib.h>
 
@@ -50,17 +50,13 @@ static wf_status put_job(wf_master *m, const wf_job *j, wf_err *err)
 
 static wf_status put_view(wf_master *m, wf_err *err)
 {
-    Weft__Record record = WEFT__RECORD__INIT;
     Weft__View view;
     wf_status rc;
 
     if (m->view == 0)
         return WF_OK;
     WF_TRY(wf_view_make(m, &view, err));
-    view.lost_steps = m->job ? m->job->lost_steps : 0;
-    record.view = &view;
-    record.number = m->job ? m->job->number : 0;
-    rc = wf_journal_append(m->journal, &record, err);
+    rc = wf_view_journal(m, &view, m->job ? m->job->lost_steps : 0, err);
     wf_view_free(&view);
     return rc;
 }
@@ -71,14 +67,14 @@ static wf_status put_progress(wf_master *m, const wf_job *j, wf_err *err)
     Weft__JobState r = WEFT__JOB_STATE__INIT;
 
     r.lost_steps = j->lost_steps;
-    r.cut = j->cut.number;
+    r.cut = j->cut->number;
     r.latest = j->latest == UINT64_MAX ? 0 : j->latest + 1;
-    r.checkpoints = j->n_checkpoints;
-    r.last_epoch = j->last_epoch;
-    r.last_trained = j->last_trained;
+    r.checkpoints = j->cut->n_saved;
+    r.last_epoch = j->epoch->last_epoch;
+    r.last_trained = j->epoch->last_trained;
     record.job_state = &r;
     record.number = j->number;
-    WF_TRY(wf_training_journal(m, j, err));
+    WF_TRY(wf_epoch_journal(m, j, err));
     return wf_journal_append(m->journal, &record, err);
 }
 
@@ -105,20 +101,4 @@ void wf_master_snapshot(wf_master *m)
     wf_journal_end_snapshot(m->journal, rc == WF_OK);
     if (rc != WF_OK)
         WF_LOG_WARN("journal.no_snapshot", "why=\"%s\"", why.what);
-}
-
-void wf_snapshot_replay_retired(wf_master *m, const Weft__Retired *r)
-{
-    for (size_t i = 0; i < r->n_incarnations; i++)
-        wf_members_retire(m, r->incarnations[i]);
-}
-
-void wf_snapshot_replay_job(wf_job *j, const Weft__JobState *r)
-{
-    j->lost_steps = r->lost_steps;
-    j->cut.number = r->cut;
-    j->latest = r->latest ? r->latest - 1 : UINT64_MAX;
-    j->n_checkpoints = r->checkpoints;
-    j->last_epoch = r->last_epoch;
-    j->last_trained = r->last_trained;
 }

@@ -6,7 +6,7 @@
  * next state. An edge that the table does not have is a bug in weft and ends the process. So what a
  * peer or a file may cause is looked up with wf_states_next first.
  *
- * The header that declares a table draws it, between a line that ends in "life cycle of a NAME:"
+ * The header that declares a table draws it, between a line that ends in "life cycle of NAME:"
  * and the next empty line of the comment. tests/unit/states_doc.c compares the two:
  *
  *   none, open --event--> open --another event--> none
@@ -26,7 +26,7 @@ typedef struct wf_edge {
 } wf_edge;
 
 typedef struct wf_states {
-    const char *name;         /* "cut" */
+    const char *name;         /* "cuts" */
     const char *const *names; /* [n] of the states, at most 32 */
     const char *const *events;
     const wf_edge *edges; /* at most one for a state and an event */

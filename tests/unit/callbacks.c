@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/callbacks.c - what follows from an evaluation, epoch by epoch, as Keras decides it. */
-#include "master/callbacks.h"
+#include "master/callbacks/callbacks.h"
 
 #include <math.h>
 #include <setjmp.h>

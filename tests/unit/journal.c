@@ -2,7 +2,7 @@
 /* tests/unit/journal.c - what was committed comes back; a torn end is cut off; anything else that
  * is wrong is reported, and never taken for an empty journal; a snapshot takes the log's place, or
  * does not, at whichever call the disk fails. */
-#include "master/journal.h"
+#include "master/store/journal.h"
 #include "common/base/bytes.h"
 #include "common/base/crc32c.h"
 #include "common/wire/header.h"

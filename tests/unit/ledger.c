@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/ledger.c - every position is in one split, and a split is done by who holds it. */
-#include "master/ledger.h"
+#include "master/epoch/ledger.h"
 #include "common/base/rng.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 /* tests/unit/nomem_master.c - the master's journal and ledger while memory ends: what was durable
  * is replayed, and every split is dealt once there is memory again. */
 #include "common/log/log.h"
-#include "master/journal.h"
-#include "master/ledger.h"
+#include "master/epoch/ledger.h"
+#include "master/store/journal.h"
 #include "tests/kit/nomem_disk.h"
 #include "tests/unit/nomem.h"
 

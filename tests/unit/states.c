@@ -6,6 +6,9 @@
 #include "common/base/size.h"
 #include "common/base/text.h"
 #include "master/cut/cut.h"
+#include "master/epoch/epoch.h"
+#include "master/job/job.h"
+#include "master/member/member.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -29,6 +32,9 @@ static const struct drawing {
     const wf_states *states;
 } drawings[] = {
     {"master/cut/cut.h", &wf_cut_states},
+    {"master/epoch/epoch.h", &wf_epoch_states},
+    {"master/job/job.h", &wf_job_states},
+    {"master/member/member.h", &wf_member_states},
 };
 
 static const char *root;
@@ -105,7 +111,8 @@ static void read_chain(drawn *d, const wf_states *s, char *chain)
         next = strstr(to + 3, "--");
         if (next)
             *next = 0;
-        snprintf(copy, sizeof copy, "%s", trim(to + 3)); /* `from` is cut up; this may be the next */
+        snprintf(copy, sizeof copy, "%s",
+                 trim(to + 3)); /* `from` is cut up; this may be the next */
         draw(d, s, trim(from), trim(event + 2), copy);
         from = to + 3;
         event = next;
@@ -123,7 +130,7 @@ static void read_drawing(drawn *d, const wf_states *s, const char *text)
 
     memset(d->to, 0xff, sizeof d->to);
     d->why[0] = 0;
-    snprintf(head, sizeof head, "life cycle of a %s:\n", s->name);
+    snprintf(head, sizeof head, "life cycle of %s:\n", s->name);
     line = strstr(text, head);
     if (!line)
         return complain(d, "no line ends in", head);
@@ -168,8 +175,8 @@ static const wf_edge door_edges[] = {
     {WF_STATE(DOOR_SHUT), TURN, DOOR_LOCKED},
     {WF_STATE(DOOR_SHUT) | WF_STATE(DOOR_LOCKED), PUSH, WF_STATE_SAME},
 };
-static const wf_states door = WF_STATES("door", door_states, door_events, door_edges);
-static const char door_text[] = " * The life cycle of a door:\n"
+static const wf_states door = WF_STATES("doors", door_states, door_events, door_edges);
+static const char door_text[] = " * The life cycle of doors:\n"
                                 " *   open --push--> shut --turn the key--> locked\n"
                                 " *   shut,\n"
                                 " *   locked --push--> same\n"
@@ -213,8 +220,7 @@ static const char *fault_of(drawn *d, const char *was, const char *is)
     const char *at = strstr(door_text, was);
 
     assert_non_null(at);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - door_text), door_text, is,
-             at + strlen(was));
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - door_text), door_text, is, at + strlen(was));
     read_drawing(d, &door, text);
     compare(d, &door);
     return d->why;
@@ -233,7 +239,7 @@ static void a_drawing_that_differs_is_seen(void **state)
                            "not in the table: \"open"));
     assert_non_null(strstr(fault_of(&d, "push--> shut", "kick--> shut"), "unknown event \"kick"));
     assert_non_null(strstr(fault_of(&d, "shut,\n", "ajar,\n"), "unknown state \"ajar"));
-    assert_non_null(strstr(fault_of(&d, "of a door", "of a gate"), "no line ends in"));
+    assert_non_null(strstr(fault_of(&d, "of doors", "of gates"), "no line ends in"));
 }
 
 static void every_header_draws_its_table(void **state)
@@ -253,7 +259,7 @@ static void every_header_draws_its_table(void **state)
         read_drawing(&d, s, wf_bytes_str(&text));
         compare(&d, s);
         if (d.why[0])
-            fail_msg("%s, the life cycle of a %s: %s", drawings[i].header, s->name, d.why);
+            fail_msg("%s, the life cycle of %s: %s", drawings[i].header, s->name, d.why);
         wf_bytes_close(&text);
     }
 }

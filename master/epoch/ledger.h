@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/epoch/ledger.h - the splits of the open epoch: to do, leased, done.
+ *
+ * A split is a range of positions in the epoch's order of records. Splits are dealt in order. What
+ * a lost lease had trained, as far as it was acknowledged and reported, is not dealt again.
+ *
+ * Records may kill whoever trains them. Of a split, the processes are counted that ended with it in
+ * hand and came no further than the one before. A worker has several splits in hand, and nobody can
+ * say of which it died; so a split that may be the next to be given up is dealt alone, to a worker
+ * that holds nothing else, and only that one tells.
+ *
+ * What happens to a split costs the same whatever their number; what happens to a holder costs as
+ * much as it holds.
+ *
+ * Invariants
+ *   S1  every position below `records` is in exactly one split
+ *   S2  a split is done only by the report of the incarnation that holds it, or by the checkpoint
+ *   S3  done is for good: a split never leaves it, but by going back to a checkpoint
+ */
+#ifndef WF_MASTER_EPOCH_LEDGER_H
+#define WF_MASTER_EPOCH_LEDGER_H
+
+#include "common/base/index.h"
+#include "common/base/status.h"
+#include "master/epoch/todo.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WF_SPLIT_DEATHS = 3 }; /* and no further one is risked */
+
+typedef enum wf_split_state {
+    WF_SPLIT_TODO = 0,
+    WF_SPLIT_LEASED,
+    WF_SPLIT_FINISHED
+} wf_split_state;
+
+typedef struct wf_split_row {
+    uint8_t state;
+    uint8_t deaths;         /* processes that ended with it in hand, at this `next` */
+    uint64_t incarnation;   /* of the holder */
+    uint64_t next;          /* first position not known to be trained */
+    uint32_t before, after; /* 1 + the id of its neighbours in the holder's list; 0: none */
+} wf_split_row;
+
+typedef struct wf_ledger {
+    uint32_t epoch;
+    uint64_t records, split_records;
+    uint64_t n, done; /* splits */
+    wf_split_row *rows;
+    uint64_t trained; /* records */
+    /* Of splits to do: those that may be dealt to anybody, and those that may be the next to be
+     * given up. */
+    wf_todo plain, suspects;
+    wf_index held; /* incarnation: the row that it was dealt last */
+} wf_ledger;
+
+/* Begins an epoch: all splits are to do. Errors: WF_NOMEM, WF_INVALID. */
+WF_MUST_USE wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records,
+                                      uint64_t split_records, wf_err *err);
+void wf_ledger_close(wf_ledger *l);
+/* The range of split id. */
+uint64_t wf_ledger_begins(const wf_ledger *l, uint64_t id);
+uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id);
+
+/* The splits that an incarnation holds, the one that it was dealt last first: true while there is
+ * one more, *id. Begin with *id = UINT64_MAX. */
+bool wf_ledger_held(const wf_ledger *l, uint64_t incarnation, uint64_t *id);
+
+bool wf_ledger_any_to_do(const wf_ledger *l);
+/* Leases the first split to do. False when there is none for that worker. */
+bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id);
+/* A holder says where it is; ignored unless it holds the split. */
+void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next);
+/* A holder claims a split after the master was away. False when another holds it, or it is done. */
+bool wf_ledger_claim(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next);
+/* A split is done. False when it was not leased to that incarnation: 0 means any. */
+bool wf_ledger_finish(wf_ledger *l, uint64_t id, uint64_t incarnation);
+/* All that an incarnation holds is to do again. Returns how many splits. `died`: its process has
+ * ended, which a silent one's need not have. */
+uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died);
+/* A split to do that has killed WF_SPLIT_DEATHS processes. False when there is none. */
+bool wf_ledger_deadly(const wf_ledger *l, uint64_t *id);
+/* From a checkpoint: records [begin, end) are trained. A split that is covered in part goes on
+ * behind the part if that is its beginning, else it is dealt whole. */
+void wf_ledger_restore(wf_ledger *l, uint64_t begin, uint64_t end);
+/* Records known to be trained in this epoch. */
+uint64_t wf_ledger_trained(const wf_ledger *l);
+
+static inline bool wf_ledger_complete(const wf_ledger *l)
+{
+    return l->done == l->n;
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/generation/generation.c */
+#include "master/generation/generation.h"
+#include "common/optim/rule.h"
+#include "common/wire/control.h"
+#include "master/member/facts.h"
+#include "master/member/view.h"
+
+#include <string.h>
+
+enum {
+    VIEW_ROOM = 2 << 20,         /* bytes, of the view that goes with a message */
+    MOST_START_BYTES = 64 << 20, /* of starts in one iteration: the loop must not stay away long */
+    MOST_FAILURES = 3            /* of a worker in one generation */
+};
+
+wf_status wf_generation_check(const wf_job *j, wf_err *err)
+{
+    const wf_prepared *p = j->prepared;
+    size_t start = weft__start__get_packed_size(&p->start);
+    size_t setup = weft__setup__get_packed_size(&p->setup);
+
+    if (strcmp(p->start.job, j->name) != 0)
+        return wf_fail(err, WF_USAGE, NULL, "job %s was submitted with the file of job %s", j->name,
+                       p->start.job);
+    if (setup > wf_kind_find(WF_SETUP)->control_limit - VIEW_ROOM)
+        return wf_fail(
+            err, WF_FULL, "raise slice_bytes",
+            "the list of variables and slices of job %s takes %zu bytes, that is too much", j->name,
+            setup);
+    if (start > wf_kind_find(WF_START)->control_limit - VIEW_ROOM)
+        return wf_fail(err, WF_FULL, "store large constants of the model as float32",
+                       "the graphs of job %s take %zu bytes, that is too much", j->name, start);
+    return WF_OK;
+}
+
+static wf_status send_setup(wf_master *m, const wf_job *j, wf_member *who, bool initial,
+                            uint64_t step, double rate, wf_err *err)
+{
+    Weft__Setup body = j->prepared->setup;
+    Weft__Option own = WEFT__OPTION__INIT, *options[WF_MAX_SETTINGS];
+    Weft__View view;
+    wf_status rc;
+
+    WF_TRY(wf_view_make(m, &view, err));
+    memcpy(options, body.options, body.n_options * sizeof(*options));
+    for (size_t i = 0; i < body.n_options && rate > 0; i++)
+        if (strcmp(options[i]->name, "learning_rate") == 0) {
+            own.name = options[i]->name;
+            own.value = rate;
+            options[i] = &own;
+        }
+    body.options = options;
+    who->tuned = rate;
+    body.view = &view;
+    body.initial = initial;
+    body.restore_step = step;
+    body.checkpoint_dir = m->checkpoint_dir;
+    body.job_id = j->id;
+    who->generation = j->generation;
+    who->ready = false;
+    m->facts_known = false;
+    rc = wf_member_send(m, who, WF_SETUP, &body.base, err);
+    wf_view_free(&view);
+    return rc;
+}
+
+wf_status wf_generation_set_up(wf_master *m, wf_job *j, bool initial, uint64_t step, double rate,
+                               wf_err *err)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].task.role == WF_ROLE_PS)
+            WF_TRY(send_setup(m, j, &m->members[i], initial, step, rate, err));
+    return WF_OK;
+}
+
+/* A start is the same for all workers but for its last fields: in protobuf a message that is
+ * written in two parts is both of them. */
+static wf_status pack_start(wf_job *j, wf_err *err)
+{
+    size_t n = weft__start__get_packed_size(&j->prepared->start);
+    uint8_t *to;
+
+    if (j->start.size)
+        return WF_OK;
+    to = wf_bytes_extend(&j->start, n);
+    if (!to)
+        return wf_fail_nomem(err, n);
+    weft__start__pack(&j->prepared->start, to);
+    return WF_OK;
+}
+
+static wf_status make_start(wf_master *m, wf_job *j, wf_msg *msg, wf_err *err)
+{
+    Weft__Start own = WEFT__START__INIT;
+    Weft__View view;
+    uint8_t *to;
+    size_t n;
+
+    WF_TRY(pack_start(j, err));
+    WF_TRY(wf_view_of_ps(m, &view, err)); /* workers have links to ps only */
+    own.view = &view;
+    own.base_step = j->base_step;
+    own.checkpoint_dir = m->checkpoint_dir;
+    own.job_id = j->id;
+    n = weft__start__get_packed_size(&own);
+    to = wf_msg_control(msg, j->start.size + n);
+    if (to) {
+        memcpy(to, j->start.data, j->start.size);
+        weft__start__pack(&own, to + j->start.size);
+    }
+    wf_view_free(&view);
+    return to ? WF_OK : wf_fail_nomem(err, j->start.size + n);
+}
+
+static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
+{
+    wf_msg *msg = NULL;
+    wf_status rc;
+
+    who->generation = j->generation;
+    who->ready = who->wants = false;
+    m->facts_known = false;
+    who->steps = 0;
+    wf_assert(who->viewed == who->incarnation); /* M4: the view that every ps has holds it */
+    WF_TRY(wf_net_msg(m->net, WF_START, &msg, err));
+    rc = make_start(m, j, msg, err);
+    if (rc == WF_OK)
+        rc = wf_master_send(m, who->peer, &msg, err);
+    wf_net_free_msg(m->net, &msg);
+    return rc;
+}
+
+bool wf_generation_is_barred(const wf_member *who, const wf_job *j)
+{
+    return who->unfit.generation == j->generation && who->unfit.failures >= MOST_FAILURES;
+}
+
+wf_status wf_generation_start(wf_master *m, wf_job *j, wf_err *err)
+{
+    const wf_facts *f = wf_master_facts(m);
+    size_t bytes = 0;
+
+    if (m->view_stale || !f->to_start || !f->ps_live || !f->ps_have_view)
+        return WF_OK;
+    for (uint32_t i = 0; i < m->n_members && bytes < MOST_START_BYTES; i++) {
+        wf_member *who = &m->members[i];
+
+        if (who->task.role != WF_ROLE_WORKER || !wf_member_is_registered(who) ||
+            who->generation == j->generation || wf_generation_is_barred(who, j))
+            continue;
+        WF_TRY(send_start(m, j, who, err));
+        bytes += j->start.size;
+    }
+    return WF_OK;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/generation/prepare.c */
+#include "master/generation/prepare.h"
+#include "common/base/size.h"
+#include "common/ckpt/pretrained.h"
+#include "common/compile/compile.h"
+#include "common/conf/conf.h"
+#include "common/log/log.h"
+#include "common/onnx/onnx.h"
+#include "common/optim/rule.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVAL_UNIT_BATCHES = 4 /* few messages, and no worker idle for long at the end */ };
+
+static wf_status out_of_memory(wf_err *err)
+{
+    return wf_fail_nomem(err, 4096);
+}
+
+/* The rule's options, all of them, with defaults filled in: what is trained with stands in the
+ * checkpoint in full. */
+static wf_status fill_rule(wf_prepared *p, const wf_job_conf *job, wf_err *err)
+{
+    wf_arena *a = p->arena;
+    wf_opt opt;
+
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
+    p->setup.rule = wf_arena_strdup(a, job->optimizer.type);
+    p->setup.options = wf_arena_array(a, WF_MAX_SETTINGS, sizeof(*p->setup.options));
+    p->start.slots = wf_arena_array(a, WF_MAX_SLOTS, sizeof(*p->start.slots));
+    if (!p->setup.rule || !p->setup.options || !p->start.slots)
+        return out_of_memory(err);
+    /* A step takes all batches whose gradients it accumulates: splits, cuts and the ledger know
+     * steps only, so that none of them can fall between two batches of one. */
+    p->batch = job->batch * (uint64_t)WF_MAX(opt.shared[WF_OPT_ACCUMULATION], 1.0);
+    for (uint32_t i = 0; i < wf_opt_n_options(&opt); i++) {
+        Weft__Option *o = wf_arena_alloc(a, sizeof *o);
+
+        if (!o)
+            return out_of_memory(err);
+        weft__option__init(o);
+        o->name = (char *)wf_opt_option_name(&opt, i);
+        o->value = wf_opt_option_value(&opt, i);
+        p->setup.options[p->setup.n_options++] = o;
+    }
+    for (uint32_t i = 0; i < wf_opt_n_slots(&opt); i++)
+        p->start.slots[p->start.n_slots++] = (char *)wf_opt_slot_name(&opt, i);
+    return WF_OK;
+}
+
+static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, const wf_tensor **to,
+                              wf_err *err)
+{
+    wf_arena *a = p->arena;
+    Weft__Variable *row = wf_arena_alloc(a, sizeof *row);
+    wf_tensor *first = wf_arena_alloc(a, sizeof *first);
+
+    if (v->dtype != WF_F32)
+        return wf_fail(err, WF_UNSUPPORTED, "cast the model's weights to float32",
+                       "variable \"%s\" is %s; parameter servers keep float32", v->name,
+                       wf_dtype_name(v->dtype));
+    if (!row || !first)
+        return out_of_memory(err);
+    weft__variable__init(row);
+    row->name = wf_arena_strdup(a, v->name);
+    row->dtype = v->dtype;
+    row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
+    row->momentum = v->momentum;
+    row->n_dims = v->rank;
+    row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
+    *first = *v->initial;
+    first->buf = NULL;
+    first->data = wf_arena_memdup(a, v->initial->data, v->bytes);
+    if (!row->name || !row->dims || !first->data)
+        return out_of_memory(err);
+    p->setup.variables[p->setup.n_variables++] = row;
+    *to = first;
+    return WF_OK;
+}
+
+static wf_status add_slices(wf_prepared *p, const wf_compiled *c, const wf_compiled_variable *v,
+                            uint32_t variable, wf_err *err)
+{
+    for (uint32_t k = 0; k < v->n_slices; k++) {
+        const wf_compiled_slice *from = &c->slices[v->first_slice + k];
+        Weft__Slice *s = wf_arena_alloc(p->arena, sizeof *s);
+
+        if (!s)
+            return out_of_memory(err);
+        weft__slice__init(s);
+        s->variable = variable;
+        s->offset = (uint64_t)from->offset;
+        s->count = (uint64_t)from->count;
+        s->ps = from->ps;
+        p->setup.slices[p->setup.n_slices++] = s;
+    }
+    return WF_OK;
+}
+
+/* A larger copy of a list, with room for `more` rows. */
+static void *longer(wf_arena *a, const void *list, size_t n, size_t more, size_t size)
+{
+    void *copy = wf_arena_array(a, n + more, size);
+
+    if (copy && n)
+        memcpy(copy, list, n * size);
+    return copy;
+}
+
+static bool is_known(const wf_prepared *p, const char *name)
+{
+    for (size_t i = 0; i < p->setup.n_variables; i++)
+        if (strcmp(p->setup.variables[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The variables that live on ps, and their slices in the order of variables and offsets. First
+ * those of the train graph; then frozen ones that the eval graph alone uses. */
+static wf_status fill_variables(wf_prepared *p, const wf_compiled *c, bool train, wf_err *err)
+{
+    size_t n = p->setup.n_variables;
+    const wf_tensor **initial = longer(p->arena, p->initial, n, c->n_variables, sizeof(*initial));
+
+    p->setup.variables =
+        longer(p->arena, p->setup.variables, n, c->n_variables, sizeof(*p->setup.variables));
+    p->setup.slices =
+        longer(p->arena, p->setup.slices, p->setup.n_slices, c->n_slices, sizeof(*p->setup.slices));
+    if (!initial || !p->setup.variables || !p->setup.slices)
+        return out_of_memory(err);
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+        uint32_t index = (uint32_t)p->setup.n_variables;
+
+        if (!v->on_ps || (!train && (v->kind != WF_VAR_FROZEN || is_known(p, v->name))))
+            continue;
+        WF_TRY(add_variable(p, v, &initial[index], err));
+        WF_TRY(add_slices(p, c, v, index, err));
+    }
+    p->initial = initial;
+    return WF_OK;
+}
+
+static wf_status fill_outputs(wf_arena *a, const wf_compiled *c, Weft__Output ***list, size_t *n,
+                              wf_err *err)
+{
+    *list = wf_arena_array(a, c->n_outputs, sizeof(**list));
+    if (!*list)
+        return out_of_memory(err);
+    for (size_t i = 0; i < c->n_outputs; i++) {
+        Weft__Output *o = wf_arena_alloc(a, sizeof *o);
+
+        if (!o)
+            return out_of_memory(err);
+        weft__output__init(o);
+        o->name = wf_arena_strdup(a, c->outputs[i].name ? c->outputs[i].name : "");
+        o->label = wf_arena_strdup(a, c->outputs[i].label ? c->outputs[i].label : "");
+        o->meaning = c->outputs[i].meaning;
+        o->per_record = c->outputs[i].per_record;
+        o->metric = wf_arena_strdup(a, c->outputs[i].metric ? c->outputs[i].metric : "");
+        if (!o->name || !o->label || !o->metric)
+            return out_of_memory(err);
+        (*list)[(*n)++] = o;
+    }
+    return WF_OK;
+}
+
+static wf_status encode_graph(wf_arena *a, const wf_compiled *c, ProtobufCBinaryData *out,
+                              wf_err *err)
+{
+    wf_bytes bytes = {0};
+    wf_status rc = wf_onnx_encode(c->graph, &bytes, err);
+
+    if (rc == WF_OK) {
+        out->data = wf_arena_memdup(a, bytes.data, bytes.size);
+        out->len = bytes.size;
+        if (!out->data)
+            rc = wf_fail_nomem(err, bytes.size);
+    }
+    wf_bytes_close(&bytes);
+    return rc;
+}
+
+static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile_mode mode,
+                              const wf_master_cluster *cluster, wf_err *err)
+{
+    bool train = mode == WF_COMPILE_TRAIN;
+    wf_compile_spec spec;
+    wf_compiled *c = NULL;
+    wf_model model;
+    char digest[32];
+    wf_status rc;
+
+    wf_compile_spec_of_job(job, mode, p->strategy, cluster->n_ps, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
+    spec.train_metrics = train;
+    rc = wf_compile(&spec, &c, err);
+    for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)
+        WF_LOG_WARN("compile.warning", "job=%s %s", job->name, c->warnings[i]);
+    if (rc == WF_OK && train) {
+        snprintf(digest, sizeof digest, "%016" PRIx64, c->digest);
+        p->setup.digest = wf_arena_strdup(p->arena, digest);
+        rc = p->setup.digest ? WF_OK : out_of_memory(err);
+    }
+    if (rc == WF_OK)
+        rc = fill_variables(p, c, train, err);
+    if (rc == WF_OK)
+        rc = encode_graph(p->arena, c, train ? &p->start.train_graph : &p->start.eval_graph, err);
+    if (rc == WF_OK && train)
+        rc = fill_outputs(p->arena, c, &p->start.train_outputs, &p->start.n_train_outputs, err);
+    else if (rc == WF_OK)
+        rc = fill_outputs(p->arena, c, &p->start.eval_outputs, &p->start.n_eval_outputs, err);
+    wf_compiled_free(&c);
+    return rc;
+}
+
+static void share_with_start(wf_prepared *p)
+{
+    p->start.job = p->setup.job;
+    p->start.digest = p->setup.digest;
+    p->start.rule = p->setup.rule;
+    p->start.options = p->setup.options;
+    p->start.n_options = p->setup.n_options;
+    p->start.variables = p->setup.variables;
+    p->start.n_variables = p->setup.n_variables;
+    p->start.slices = p->setup.slices;
+    p->start.n_slices = p->setup.n_slices;
+}
+
+static wf_status fill_callbacks(wf_prepared *p, const wf_job_conf *job, wf_err *err)
+{
+    const char **names = wf_arena_array(p->arena, p->start.n_eval_outputs, sizeof(*names));
+    wf_opt opt;
+
+    if (!names)
+        return out_of_memory(err);
+    for (size_t i = 0; i < p->start.n_eval_outputs; i++)
+        names[i] = p->start.eval_outputs[i]->label;
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
+    return wf_callbacks_init(&p->callbacks, job, names, p->start.n_eval_outputs,
+                             opt.schedule ? (double)NAN : opt.values[0], err);
+}
+
+static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
+                                 const wf_master_cluster *cluster, wf_err *err)
+{
+    if (cluster->strategy)
+        p->strategy = wf_strategy_find(cluster->strategy);
+    else
+        WF_TRY(wf_strategy_of_job(job, cluster->n_ps, cluster->n_workers, &p->strategy, err));
+    wf_assert(p->strategy);
+    p->start.strategy = (char *)p->strategy->name;
+    p->holder = p->strategy->on_worker ? WF_ROLE_WORKER : WF_ROLE_PS;
+    return WF_OK;
+}
+
+static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, const char *path,
+                      const wf_master_cluster *cluster, wf_err *err)
+{
+    weft__setup__init(&p->setup);
+    weft__start__init(&p->start);
+    p->setup.job = wf_arena_strdup(p->arena, job->name);
+    p->start.job_text = wf_arena_strdup(p->arena, text);
+    p->start.job_path = wf_arena_strdup(p->arena, path);
+    if (!p->setup.job || !p->start.job_text || !p->start.job_path)
+        return out_of_memory(err);
+    p->start.seed = job->seed;
+    p->epochs = job->epochs;
+    p->steps = job->steps;
+    p->every_steps = job->every_steps;
+    p->keep = job->keep;
+    p->split_records = job->split_records;
+    p->evaluates = job->n_eval > 0;
+    p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
+    p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
+    WF_TRY(fill_rule(p, job, err));
+    WF_TRY(choose_strategy(p, job, cluster, err));
+    WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, cluster, err));
+    WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, cluster, err));
+    WF_TRY(fill_callbacks(p, job, err));
+    share_with_start(p);
+    return WF_OK;
+}
+
+wf_status wf_master_prepare(const char *text, const char *path, const wf_master_cluster *cluster,
+                            wf_prepared **out, wf_err *err)
+{
+    wf_job_conf *job = NULL;
+    wf_prepared *p;
+    wf_status rc;
+
+    WF_TRY(wf_job_parse(text, strlen(text), path, &job, err));
+    p = calloc(1, sizeof *p);
+    if (p)
+        p->arena = wf_arena_new(0);
+    rc = p && p->arena ? fill(p, job, text, path, cluster, err) : out_of_memory(err);
+    wf_job_free(&job);
+    if (rc != WF_OK)
+        wf_prepared_free(&p);
+    *out = p;
+    return rc;
+}

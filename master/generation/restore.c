@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/generation/restore.c */
+#include "master/generation/restore.h"
+#include "common/ckpt/ckpt.h"
+#include "common/ckpt/initial.h"
+#include "common/graph/graph.h"
+#include "common/log/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void wf_restored_free(wf_restored *r)
+{
+    wf_arena_free(&r->arena);
+    free(r->passed);
+    *r = (wf_restored){0};
+}
+
+/* The tensors of the first values, which the caller frees; NULL when there is no memory. */
+static wf_shard_tensor *list_initial(const wf_prepared *p)
+{
+    wf_shard_tensor *t = calloc(p->start.n_variables + 1, sizeof *t);
+
+    for (size_t i = 0; t && i < p->start.n_variables; i++) {
+        t[i] = (wf_shard_tensor){
+            .name = p->start.variables[i]->name, .dtype = WF_F32, .rank = p->initial[i]->rank};
+        memcpy(t[i].dims, p->initial[i]->dims, sizeof t[i].dims);
+    }
+    return t;
+}
+
+static wf_status write_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
+{
+    size_t n = p->start.n_variables;
+    wf_shard_tensor *t = list_initial(p);
+    char folder[WF_CKPT_PATH], path[WF_CKPT_PATH + 32], temporary[WF_CKPT_PATH + 40];
+    char sum[WF_SUM_TEXT], content[WF_SUM_TEXT] = "";
+    const wf_shard_meta meta[] = {
+        {"job", p->start.job}, {"digest", p->start.digest}, {WF_INITIAL_SUM, content}};
+    wf_shard_writer *w = NULL;
+    uint64_t bytes;
+    wf_status rc;
+
+    if (!t)
+        return wf_fail_nomem(err, n * sizeof *t);
+    snprintf(folder, sizeof folder, "%s/%s", from->checkpoint_dir, p->start.job);
+    snprintf(path, sizeof path, "%s/" WF_INITIAL_NAME, folder);
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    rc = wf_initial_sum(p->start.job, p->start.digest, n, t, p->initial, content, err);
+    if (rc == WF_OK)
+        rc = wf_disk_make_dirs(from->disk, folder, err);
+    if (rc == WF_OK)
+        rc = wf_shard_create(from->disk, temporary, t, n, meta, WF_COUNT(meta), &w, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        rc = wf_shard_write(w, p->initial[i]->data, wf_tensor_bytes(p->initial[i]), err);
+    if (rc == WF_OK)
+        rc = wf_shard_finish(&w, &bytes, sum, err);
+    if (rc == WF_OK)
+        rc = wf_disk_rename(from->disk, temporary, path, err);
+    if (rc == WF_OK)
+        rc = wf_disk_sync_dir(from->disk, folder, err);
+    wf_shard_abort(&w);
+    free(t);
+    return wf_err_wrap(err, rc, "writing the first values of job %s", p->start.job);
+}
+
+static bool has_frozen(const wf_prepared *p)
+{
+    for (size_t i = 0; i < p->start.n_variables; i++)
+        if (p->start.variables[i]->kind == WF_VAR_FROZEN)
+            return true;
+    return false;
+}
+
+/* Frozen variables are in no checkpoint: beside one the file of first values has to be whole, and
+ * of this very model. It is written anew if it is not. */
+static wf_status keep_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
+{
+    char sum[WF_SUM_TEXT] = "";
+    wf_shard_tensor *t;
+    bool matches = false;
+    wf_status rc;
+
+    if (!has_frozen(p))
+        return WF_OK;
+    t = list_initial(p);
+    rc = t ? wf_initial_sum(p->start.job, p->start.digest, p->start.n_variables, t, p->initial, sum,
+                            err)
+           : wf_fail_nomem(err, p->start.n_variables * sizeof *t);
+    free(t);
+    if (rc == WF_OK)
+        rc = wf_initial_matches(from->disk, from->checkpoint_dir, p->start.job, sum, &matches, err);
+    if (rc != WF_OK || matches)
+        return rc;
+    WF_LOG_INFO("job.first_values",
+                "job=%s why=\"frozen variables are not in " WF_INITIAL_NAME "\"", p->start.job);
+    return write_initial(from, p, err);
+}
+
+static Weft__Split *range_of(wf_arena *a, uint64_t begin, uint64_t end)
+{
+    Weft__Split *s = wf_arena_alloc(a, sizeof *s);
+
+    if (!s)
+        return NULL;
+    weft__split__init(s);
+    s->begin = begin;
+    s->next = s->end = end;
+    return s;
+}
+
+static wf_status copy_ledger(const wf_ckpt_ledger *from, wf_restored *out, wf_err *err)
+{
+    size_t n = from->n_finished + from->n_open;
+    Weft__Ledger *l = wf_arena_alloc(out->arena, sizeof *l);
+
+    if (!l)
+        return wf_fail_nomem(err, sizeof *l);
+    weft__ledger__init(l);
+    l->epoch = from->epoch;
+    l->records = from->records;
+    l->split_records = from->split_records;
+    l->evaluated = from->evaluated;
+    l->next_cut = from->next_cut;
+    l->finished = wf_arena_array(out->arena, n, sizeof(*l->finished));
+    if (!l->finished)
+        return wf_fail_nomem(err, n * sizeof(*l->finished));
+    for (size_t i = 0; i < from->n_finished; i++)
+        l->finished[l->n_finished++] =
+            range_of(out->arena, from->finished[i].begin, from->finished[i].end);
+    for (size_t i = 0; i < from->n_open; i++)
+        if (from->open[i].next > from->open[i].begin)
+            l->finished[l->n_finished++] =
+                range_of(out->arena, from->open[i].begin, from->open[i].next);
+    for (size_t i = 0; i < l->n_finished; i++)
+        if (!l->finished[i])
+            return wf_fail_nomem(err, sizeof **l->finished);
+    out->ledger = l;
+    return WF_OK;
+}
+
+static void passed_over(void *arg, uint64_t step, const char *sentence)
+{
+    wf_restored *r = arg;
+    char *longer = NULL;
+
+    (void)step;
+    WF_LOG_WARN("ckpt.passed_over", "%s", sentence);
+    if (asprintf(&longer, "%s%s%s", r->passed ? r->passed : "", r->passed ? "\n" : "", sentence) <
+        0)
+        return;
+    free(r->passed);
+    r->passed = longer;
+}
+
+static wf_status open_checkpoint(const wf_restore_from *from, const wf_prepared *p, wf_restored *r,
+                                 wf_ckpt **out, wf_err *err)
+{
+    if (from->step >= 0)
+        return wf_ckpt_open(from->disk, from->checkpoint_dir, p->start.job, (uint64_t)from->step,
+                            true, out, err);
+    return wf_ckpt_newest(from->disk, from->checkpoint_dir, p->start.job, p->start.digest,
+                          UINT64_MAX, passed_over, r, out, err);
+}
+
+/* Beginning anew without a word would throw away what a person may still save. */
+static wf_status none_verifies(const wf_restore_from *from, const wf_prepared *p,
+                               const wf_restored *r, wf_err *err)
+{
+    char hint[160];
+
+    snprintf(hint, sizeof hint,
+             "look with: weft ckpt verify %.64s; to begin anew, move its folder away",
+             p->start.job);
+    return wf_fail(err, WF_CORRUPT, hint,
+                   "no checkpoint of job %s in %s verifies; the newest: %.*s", p->start.job,
+                   from->checkpoint_dir, (int)strcspn(r->passed, "\n"), r->passed);
+}
+
+wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, wf_restored *out,
+                            wf_err *err)
+{
+    wf_ckpt *c = NULL;
+    wf_status rc;
+
+    *out = (wf_restored){.arena = wf_arena_new(0)};
+    if (!out->arena)
+        return wf_fail_nomem(err, 4096);
+    /* What a crash left: one that has stepped aside for another may be the only one. */
+    rc = wf_ckpt_sweep(from->disk, from->checkpoint_dir, p->start.job, err);
+    if (rc == WF_OK)
+        rc = open_checkpoint(from, p, out, &c, err);
+    if (rc == WF_OK && strcmp(wf_ckpt_manifest(c)->digest, p->start.digest) != 0)
+        rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+                     "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);
+    if (rc == WF_OK) {
+        const wf_ckpt_ledger *l = &wf_ckpt_manifest(c)->ledger;
+
+        out->global_step = wf_ckpt_manifest(c)->global_step;
+        for (size_t i = 0; i < l->n_callbacks; i++)
+            wf_callbacks_take(&out->callbacks, l->callbacks[i].name, l->callbacks[i].value);
+        wf_callbacks_restored(&p->callbacks, &out->callbacks, out->global_step, l->epoch);
+        rc = copy_ledger(&wf_ckpt_manifest(c)->ledger, out, err);
+        if (rc == WF_OK)
+            rc = keep_initial(from, p, err);
+    } else if (rc == WF_NOTFOUND && from->step < 0 && out->passed) {
+        rc = none_verifies(from, p, out, err);
+    } else if (rc == WF_NOTFOUND && from->step < 0) {
+        out->initial = true;
+        rc = write_initial(from, p, err);
+    }
+    wf_ckpt_close(&c);
+    if (rc != WF_OK)
+        wf_restored_free(out);
+    return rc;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/losses.c - a member is lost: what it held of the job in hand goes back, and where the job
+ * cannot do without it, the job goes back too. */
+#include "common/log/log.h"
+#include "master/top.h"
+
+/* Every task that holds the job lets go of it; the steps that they made stay the job's. */
+static wf_status halt_all(wf_master *m, wf_job *j, wf_err *err)
+{
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (wf_member_is_live(who) && who->generation == j->generation)
+            WF_TRY(wf_member_send(m, who, WF_HALT, NULL, err));
+        if (who->task.role == WF_ROLE_WORKER && who->generation == j->generation)
+            j->lost_steps += who->steps;
+        wf_member_leave_job(who);
+    }
+    m->facts_known = false;
+    return WF_OK;
+}
+
+wf_status wf_master_roll_back(wf_master *m, wf_job *j, wf_err *err)
+{
+    WF_TRY(wf_cut_abort(m, j, err));
+    WF_TRY(halt_all(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_GOES_BACK, NULL, err);
+}
+
+wf_status wf_master_fail_job(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
+{
+    WF_TRY(wf_cut_abort(m, j, err));
+    WF_TRY(halt_all(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_FAIL, why, err);
+}
+
+wf_status wf_master_put_down(wf_master *m, wf_err *err)
+{
+    wf_job *j = m->job;
+
+    WF_TRY(halt_all(m, j, err));
+    wf_epoch_close(j);
+    wf_bytes_close(&j->start);
+    wf_job_take(m, NULL);
+    return WF_OK;
+}
+
+/* Whether there are splits that kill whoever trains them is seen where one has died. */
+static wf_status after_death(wf_master *m, wf_job *j, const char *death, wf_err *err)
+{
+    uint64_t id;
+    wf_err why;
+
+    if (wf_job_over(j->state) || !wf_ledger_deadly(&j->epoch->ledger, &id))
+        return WF_OK;
+    if (!wf_left_out_set_aside(m, j, death, &why))
+        return wf_master_fail_job(m, j, &why, err);
+    return wf_job_journal(m, j, err);
+}
+
+wf_status wf_master_take_back(wf_master *m, wf_member *who, const char *death, wf_err *err)
+{
+    wf_job *j = m->job;
+
+    if (!j || who->generation != j->generation)
+        return WF_OK;
+    if (who->task.role == WF_ROLE_WORKER) {
+        j->lost_steps += who->steps;
+        WF_TRY(wf_saving_on_lost(m, j, who, err));
+        wf_epoch_lost(j, who, death != NULL);
+        return death ? after_death(m, j, death, err) : WF_OK;
+    }
+    if (!wf_job_has_generation(j) || j->state == WF_JOB_RECOVERING)
+        return WF_OK;
+    WF_TRY(wf_cut_abort(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+}
+
+wf_status wf_master_lose(wf_master *m, wf_member *who, bool ended, const char *reason, wf_err *err)
+{
+    char text[32];
+
+    if (!who->incarnation)
+        return WF_OK;
+    m->facts_known = false;
+    WF_LOG_WARN("member.lost", "task=%s reason=\"%s\"", wf_task_str(who->task, text, sizeof text),
+                reason);
+    wf_members_retire(m, who->incarnation);
+    if (wf_member_is_live(who)) {
+        if (m->job)
+            wf_job_note(m, m->job, "task.lost", "%s: %s", text, reason);
+        WF_TRY(wf_master_take_back(m, who, ended ? reason : NULL, err));
+    }
+    wf_member_end(m, who, reason);
+    return WF_OK;
+}
+
+wf_status wf_master_give_up(wf_master *m, wf_member *who, const char *reason, wf_err *err)
+{
+    if (who->peer)
+        WF_TRY(wf_member_dismiss(m, who->peer, WF_DISMISS_RESTART, err));
+    return wf_master_lose(m, who, false, reason, err);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* master/member/facts.h - facts about all members that each iteration of the loop needs. One pass
+ * finds them; they are kept until an event may have changed them. Progress and finished splits do
+ * not. */
+#ifndef WF_MASTER_MEMBER_FACTS_H
+#define WF_MASTER_MEMBER_FACTS_H
+
+#include "master/member/member.h"
+
+typedef struct wf_facts {
+    bool ps_live;      /* every ps is registered */
+    bool ps_have_view; /* and has the newest view */
+    bool ps_ready;     /* every ps holds the generation in hand */
+    bool ps_empty;     /* one that is here does not hold it */
+    bool any_worker;   /* is registered */
+    bool worker_away;  /* a live one that is not registered: it may be training */
+    bool claims_out;   /* a worker may hold splits of before the master's restart */
+    bool to_start;     /* a worker waits for its start */
+    /* The live worker of the lowest number that has started: the same one as long as it lives, so
+     * the lease is its membership (M3). NULL: none. */
+    wf_member *chief;
+} wf_facts;
+
+const wf_facts *wf_master_facts(wf_master *m);
+
+#endif
