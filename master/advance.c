@@ -46,21 +46,21 @@ static wf_status wait_for_tasks(wf_master *m, wf_job *j, wf_err *err)
         return WF_OK;
     if (j->state == WF_JOB_COMPILING)
         WF_TRY(wf_job_enter(m, j, WF_JOB_COMPILED, NULL, err));
-    if (wf_master_facts(m)->ps_live && wf_master_facts(m)->any_worker)
+    if (wf_master_facts(m)->variables_here && wf_master_facts(m)->any_worker)
         return begin_generation(m, j, err);
     return WF_OK;
 }
 
 static wf_status set_up(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (!wf_master_facts(m)->ps_live || wf_master_facts(m)->ps_empty) {
+    if (!wf_master_facts(m)->variables_here || wf_master_facts(m)->variables_gone) {
         for (uint32_t i = 0; i < m->n_members; i++) /* one died meanwhile, or waits to answer */
-            if (m->members[i].task.role == WF_ROLE_PS &&
+            if (wf_member_holds_variables(m, &m->members[i]) &&
                 (!wf_member_is_live(&m->members[i]) || m->members[i].generation != j->generation))
                 return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
         return WF_OK;
     }
-    if (!wf_master_facts(m)->ps_ready)
+    if (!wf_master_facts(m)->variables_ready)
         return WF_OK;
     return wf_job_enter(m, j, WF_JOB_READY, NULL, err);
 }
@@ -101,7 +101,7 @@ static bool is_overdue(const wf_master *m, const wf_job *j)
 
 static wf_status run(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (wf_master_facts(m)->ps_empty)
+    if (wf_master_facts(m)->variables_gone)
         return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
     wf_faults_advance(m, j);
     WF_TRY(wf_generation_start(m, j, err));
@@ -118,9 +118,9 @@ static wf_status resume(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(prepare(m, j, err));
     if (wf_job_over(j->state) || !j->prepared)
         return WF_OK;
-    if (wf_master_facts(m)->ps_empty)
+    if (wf_master_facts(m)->variables_gone)
         return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
-    if (wf_master_facts(m)->ps_ready)
+    if (wf_master_facts(m)->variables_ready)
         return wf_job_enter(m, j, j->stop_asked ? WF_JOB_READY_TO_STOP : WF_JOB_READY, NULL, err);
     return WF_OK;
 }
@@ -231,7 +231,8 @@ static wf_status on_restored(wf_master *m, wf_job *j, const wf_work *w, wf_err *
 {
     const wf_err *why = &w->err;
 
-    if (m->job != j || w->entries != j->entries || !j->prepared || !wf_master_facts(m)->ps_live ||
+    if (m->job != j || w->entries != j->entries || !j->prepared ||
+        !wf_master_facts(m)->variables_here ||
         !wf_master_facts(m)
              ->any_worker) /* much has happened since: what is due now is found anew */
         return WF_OK;

@@ -68,9 +68,11 @@ wf_status wf_master_take_back(wf_master *m, wf_member *who, const char *death, w
         j->lost_steps += who->steps;
         WF_TRY(wf_saving_on_lost(m, j, who, err));
         wf_epoch_lost(j, who, death != NULL);
-        return death ? after_death(m, j, death, err) : WF_OK;
+        if (death)
+            WF_TRY(after_death(m, j, death, err));
     }
-    if (!wf_job_has_generation(j) || j->state == WF_JOB_RECOVERING)
+    if (!wf_member_holds_variables(m, who) || wf_job_over(j->state) || !wf_job_has_generation(j) ||
+        j->state == WF_JOB_RECOVERING)
         return WF_OK;
     WF_TRY(wf_cut_abort(m, j, err));
     return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);

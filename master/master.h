@@ -56,7 +56,6 @@ typedef struct wf_prepared {
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     wf_callbacks callbacks;
     const wf_strategy *strategy;
-    wf_role holder;                  /* of variables: it is set up or started from them */
     const wf_tensor *const *initial; /* first values of start.variables, f32 */
     uint32_t shares;                 /* of work that reads it, beside the job */
 } wf_prepared;

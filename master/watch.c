@@ -127,6 +127,8 @@ static void worker_owes(const wf_master *m, const wf_member *who, char *what, si
         snprintf(what, size, "the end of its step, for checkpoint cut %u", j->cut->number);
     else if (j->cut->state != WF_CUT_NONE && j->cut->chief == who->incarnation)
         snprintf(what, size, "checkpoint cut %u", j->cut->number);
+    else if (who->tune_sent)
+        snprintf(what, size, "the learning rate %g", j->epoch->callbacks.rate);
     else if (wf_evaluation_asks(j, who))
         snprintf(what, size, "its part of the evaluation of epoch %u", j->epoch->ledger.epoch + 1);
 }

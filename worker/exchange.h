@@ -15,7 +15,7 @@
  *   K1  the weights of step t hold this worker's own pushes up to max(base, t - 1 - pipeline),
  *       where base is the last step before a barrier (start, cut, epoch): exactly up to there.
  *       Weights that are asked for again, because an answer was lost with a link, hold them up to
- *       t - 1
+ *       t - 1, and so do those of an exchange without links
  *
  * Threading: belongs to the thread of its worker; the trainer uses it inside its own calls.
  */

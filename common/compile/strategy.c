@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/strategy.c - see strategy.h. */
 #include "common/compile/strategy.h"
-#include "common/base/size.h"
 #include "common/base/nearest.h"
+#include "common/base/size.h"
 #include "common/compile/pass.h"
 
 #include <string.h>
@@ -72,7 +72,8 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
                        "%s:%d: strategy %s wants at least %u ps, and the cluster has %u", job->path,
                        line, s->name, s->ps_least, n_ps);
     if (n_ps > s->ps_most)
-        return wf_fail(err, WF_USAGE, "take \"strategy: parameter_server\", or a cluster without ps",
+        return wf_fail(err, WF_USAGE,
+                       "take \"strategy: parameter_server\", or a cluster without ps",
                        "%s:%d: strategy %s wants at most %u ps, and the cluster has %u", job->path,
                        line, s->name, s->ps_most, n_ps);
     if (n_workers > s->workers_most)

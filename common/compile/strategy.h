@@ -13,8 +13,8 @@
 struct wf_unit;
 
 typedef struct wf_strategy {
-    const char *name;  /* of the job file, and of a worker's exchange */
-    const char *means; /* for people */
+    const char *name;           /* of the job file, and of a worker's exchange */
+    const char *means;          /* for people */
     uint32_t ps_least, ps_most; /* what it needs of a cluster */
     uint32_t workers_most;
     bool on_worker; /* a worker holds the variables whole; otherwise slices of them lie on the ps */

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* w [n] keeps `momentum` of itself and takes the rest of `now` [n], the value of a batch. Computed in
- * double and rounded once: equal bits everywhere, as the rules'. */
+/* w [n] keeps `momentum` of itself and takes the rest of `now` [n], the value of a batch. Computed
+ * in double and rounded once: equal bits everywhere, as the rules'. */
 void wf_statistic_apply(double momentum, uint64_t n, float *w, const float *now);
 
 #endif

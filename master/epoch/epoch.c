@@ -357,7 +357,8 @@ wf_status wf_epoch_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err)
     return WF_OK;
 }
 
-/* Nothing is in flight between two epochs: once every ps has the rate, the next may begin. */
+/* Nothing is in flight between two epochs: once all who apply updates have the rate, the next may
+ * begin. */
 static wf_status next_epoch(wf_master *m, wf_job *j, wf_err *err)
 {
     bool all = true;
@@ -365,7 +366,7 @@ static wf_status next_epoch(wf_master *m, wf_job *j, wf_err *err)
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 
-        if (who->task.role != WF_ROLE_PS || who->tuned == j->epoch->callbacks.rate)
+        if (!wf_member_holds_variables(m, who) || who->tuned == j->epoch->callbacks.rate)
             continue;
         all = false;
         if (!who->tune_sent && wf_member_is_registered(who))

@@ -65,15 +65,6 @@ static wf_status send_setup(wf_master *m, const wf_job *j, wf_member *who, bool 
     return rc;
 }
 
-wf_status wf_generation_set_up(wf_master *m, wf_job *j, bool initial, uint64_t step, double rate,
-                               wf_err *err)
-{
-    for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].task.role == WF_ROLE_PS)
-            WF_TRY(send_setup(m, j, &m->members[i], initial, step, rate, err));
-    return WF_OK;
-}
-
 /* A start is the same for all workers but for its last fields: in protobuf a message that is
  * written in two parts is both of them. */
 static wf_status pack_start(wf_job *j, wf_err *err)
@@ -90,9 +81,8 @@ static wf_status pack_start(wf_job *j, wf_err *err)
     return WF_OK;
 }
 
-static wf_status make_start(wf_master *m, wf_job *j, wf_msg *msg, wf_err *err)
+static wf_status make_start(wf_master *m, wf_job *j, Weft__Start own, wf_msg *msg, wf_err *err)
 {
-    Weft__Start own = WEFT__START__INIT;
     Weft__View view;
     uint8_t *to;
     size_t n;
@@ -113,7 +103,9 @@ static wf_status make_start(wf_master *m, wf_job *j, wf_msg *msg, wf_err *err)
     return to ? WF_OK : wf_fail_nomem(err, j->start.size + n);
 }
 
-static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, wf_err *err)
+/* `own`: what this start has beside those of other workers. */
+static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, const Weft__Start *own,
+                            wf_err *err)
 {
     wf_msg *msg = NULL;
     wf_status rc;
@@ -124,11 +116,40 @@ static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, wf_err *err
     who->steps = 0;
     wf_assert(who->viewed == who->incarnation); /* M4: the view that every ps has holds it */
     WF_TRY(wf_net_msg(m->net, WF_START, &msg, err));
-    rc = make_start(m, j, msg, err);
+    rc = make_start(m, j, *own, msg, err);
     if (rc == WF_OK)
         rc = wf_master_send(m, who->peer, &msg, err);
     wf_net_free_msg(m->net, &msg);
     return rc;
+}
+
+/* To a worker that holds the variables itself. */
+static wf_status send_start_from(wf_master *m, wf_job *j, wf_member *who, bool initial,
+                                 uint64_t step, double rate, wf_err *err)
+{
+    Weft__Start own = WEFT__START__INIT;
+
+    own.initial = initial;
+    own.restore_step = step;
+    own.learning_rate = rate;
+    who->tuned = rate;
+    return send_start(m, j, who, &own, err);
+}
+
+wf_status wf_generation_set_up(wf_master *m, wf_job *j, bool initial, uint64_t step, double rate,
+                               wf_err *err)
+{
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (!wf_member_holds_variables(m, who))
+            continue;
+        if (who->task.role == WF_ROLE_PS)
+            WF_TRY(send_setup(m, j, who, initial, step, rate, err));
+        else
+            WF_TRY(send_start_from(m, j, who, initial, step, rate, err));
+    }
+    return WF_OK;
 }
 
 bool wf_generation_is_barred(const wf_member *who, const wf_job *j)
@@ -138,18 +159,19 @@ bool wf_generation_is_barred(const wf_member *who, const wf_job *j)
 
 wf_status wf_generation_start(wf_master *m, wf_job *j, wf_err *err)
 {
+    const Weft__Start own = WEFT__START__INIT;
     const wf_facts *f = wf_master_facts(m);
     size_t bytes = 0;
 
-    if (m->view_stale || !f->to_start || !f->ps_live || !f->ps_have_view)
+    if (m->view_stale || !f->to_start || !f->variables_here || !f->ps_have_view)
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members && bytes < MOST_START_BYTES; i++) {
         wf_member *who = &m->members[i];
 
-        if (who->task.role != WF_ROLE_WORKER || !wf_member_is_registered(who) ||
+        if (wf_member_holds_variables(m, who) || !wf_member_is_registered(who) ||
             who->generation == j->generation || wf_generation_is_barred(who, j))
             continue;
-        WF_TRY(send_start(m, j, who, err));
+        WF_TRY(send_start(m, j, who, &own, err));
         bytes += j->start.size;
     }
     return WF_OK;

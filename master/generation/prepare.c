@@ -255,7 +255,6 @@ static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
         WF_TRY(wf_strategy_of_job(job, cluster->n_ps, cluster->n_workers, &p->strategy, err));
     wf_assert(p->strategy);
     p->start.strategy = (char *)p->strategy->name;
-    p->holder = p->strategy->on_worker ? WF_ROLE_WORKER : WF_ROLE_PS;
     return WF_OK;
 }
 

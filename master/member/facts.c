@@ -2,15 +2,14 @@
 /* master/member/facts.c */
 #include "master/member/facts.h"
 
-static void add_ps(const wf_master *m, const wf_member *who, wf_facts *f)
+static void add_holder(const wf_master *m, const wf_member *who, wf_facts *f)
 {
     bool here = wf_member_is_registered(who);
     bool holds = m->job && who->generation == m->job_generation && who->ready;
 
-    f->ps_live &= here;
-    f->ps_have_view &= who->view_acked == m->view;
-    f->ps_ready &= here && holds;
-    f->ps_empty |= here && !holds;
+    f->variables_here &= here;
+    f->variables_ready &= here && holds;
+    f->variables_gone |= here && !holds;
 }
 
 static void add_worker(const wf_master *m, wf_member *who, wf_facts *f)
@@ -27,15 +26,20 @@ static void add_worker(const wf_master *m, wf_member *who, wf_facts *f)
 
 const wf_facts *wf_master_facts(wf_master *m)
 {
-    wf_facts f = {.ps_live = true, .ps_have_view = true, .ps_ready = true};
+    wf_facts f = {.variables_here = true, .variables_ready = true, .ps_have_view = true};
 
     if (m->facts_known)
         return m->facts;
-    for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i].task.role == WF_ROLE_PS)
-            add_ps(m, &m->members[i], &f);
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        wf_member *who = &m->members[i];
+
+        if (wf_member_holds_variables(m, who))
+            add_holder(m, who, &f);
+        if (who->task.role == WF_ROLE_PS)
+            f.ps_have_view &= who->view_acked == m->view;
         else
-            add_worker(m, &m->members[i], &f);
+            add_worker(m, who, &f);
+    }
     *m->facts = f;
     m->facts_known = true;
     return m->facts;

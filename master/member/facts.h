@@ -8,14 +8,14 @@
 #include "master/member/member.h"
 
 typedef struct wf_facts {
-    bool ps_live;      /* every ps is registered */
-    bool ps_have_view; /* and has the newest view */
-    bool ps_ready;     /* every ps holds the generation in hand */
-    bool ps_empty;     /* one that is here does not hold it */
-    bool any_worker;   /* is registered */
-    bool worker_away;  /* a live one that is not registered: it may be training */
-    bool claims_out;   /* a worker may hold splits of before the master's restart */
-    bool to_start;     /* a worker waits for its start */
+    bool variables_here;  /* all tasks that hold variables are registered */
+    bool variables_ready; /* and hold the generation in hand */
+    bool variables_gone;  /* one that is here does not hold it */
+    bool ps_have_view;    /* every ps has the newest view */
+    bool any_worker;      /* is registered */
+    bool worker_away;     /* a live one that is not registered: it may be training */
+    bool claims_out;      /* a worker may hold splits of before the master's restart */
+    bool to_start;        /* a worker waits for its start */
     /* The live worker of the lowest number that has started: the same one as long as it lives, so
      * the lease is its membership (M3). NULL: none. */
     wf_member *chief;

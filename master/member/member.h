@@ -86,10 +86,10 @@ typedef struct wf_member {
     /* its part in the job in hand; of another generation this means nothing */
     uint16_t generation; /* set-up or start was sent, or is held, for this one */
     bool ready;          /* and has succeeded */
-    bool tune_sent;      /* ps: the learning rate was sent over this link */
+    bool tune_sent;      /* who holds variables: the learning rate was sent over this link */
     bool wants;          /* worker: asked for a split */
     bool reported;       /* worker: counted in the open cut */
-    double tuned;        /* ps: the learning rate that it has reported; 0: that of the set-up */
+    double tuned;        /* the same: the rate that it has reported; 0: that of the set-up */
     wf_unfit unfit;
     uint32_t eval_failed; /* 1 + the epoch whose evaluation it could not take part in; 0: none */
     uint64_t steps;       /* worker: acknowledged, in this generation */
@@ -113,6 +113,13 @@ static inline bool wf_member_trains(const wf_member *who, uint16_t generation)
 {
     return who->task.role == WF_ROLE_WORKER && wf_member_is_registered(who) && who->ready &&
            who->generation == generation;
+}
+
+/* Whether variables live in it: in every ps, or in the worker of a cluster without ps. The job goes
+ * back to a checkpoint when it is lost. */
+static inline bool wf_member_holds_variables(const wf_master *m, const wf_member *who)
+{
+    return m->n_ps == 0 || who->task.role == WF_ROLE_PS;
 }
 
 WF_MUST_USE wf_status wf_members_index(wf_master *m, wf_err *err);

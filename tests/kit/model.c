@@ -25,6 +25,8 @@ static Weft__Variable *variable(wf_arena *a, const char *name, uint32_t kind, in
 static void slices(wf_arena *a, Weft__Setup *s, const wf_model_spec *spec, uint32_t variable,
                    uint64_t count, uint32_t n)
 {
+    if (spec->ps == 0)
+        n = 1;
     for (uint32_t i = 0; i < n; i++) {
         Weft__Slice *slice = wf_arena_alloc(a, sizeof *slice);
 
@@ -32,7 +34,7 @@ static void slices(wf_arena *a, Weft__Setup *s, const wf_model_spec *spec, uint3
         slice->variable = variable;
         slice->offset = i * count / n;
         slice->count = (i + 1) * count / n - slice->offset;
-        slice->ps = (uint32_t)s->n_slices % spec->ps;
+        slice->ps = (uint32_t)s->n_slices % wf_model_shards(spec->ps);
         s->slices[s->n_slices++] = slice;
     }
 }
@@ -77,8 +79,8 @@ static void callbacks(wf_callbacks *c, const wf_model_spec *spec)
 wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepared **out,
                            wf_err *err)
 {
-    uint32_t n_steps = WF_MODEL_STEP_SLICES * spec->ps, n_records = 2 * spec->ps;
-    uint32_t n_frozen = spec->ps;
+    uint32_t shards = wf_model_shards(spec->ps), n_frozen = shards;
+    uint32_t n_steps = WF_MODEL_STEP_SLICES * shards, n_records = 2 * shards;
     wf_prepared *p = calloc(1, sizeof *p);
     wf_arena *a = wf_arena_new(0);
     wf_tensor *first[WF_MODEL_VARIABLES] = {NULL};
@@ -128,8 +130,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->start.slices = p->setup.slices;
     p->start.n_slices = p->setup.n_slices;
     p->start.seed = spec->seed;
-    p->start.strategy = (char *)"parameter_server";
-    p->holder = WF_ROLE_PS;
+    p->start.strategy = (char *)(spec->ps ? "parameter_server" : "local");
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     p->every_steps = spec->every_steps;

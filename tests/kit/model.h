@@ -20,7 +20,8 @@ enum {
 
 typedef struct wf_model_spec {
     uint64_t seed;
-    uint32_t ps, records, batch, epochs, every_steps, keep;
+    uint32_t ps; /* 0: one worker holds the variables, whole */
+    uint32_t records, batch, epochs, every_steps, keep;
     uint32_t eval_unit; /* records; 0: all of an evaluation */
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
@@ -30,6 +31,12 @@ typedef struct wf_model_spec {
  * trained, and the best. */
 double wf_model_loss(const wf_model_spec *spec, uint32_t epoch);
 void wf_model_epochs(const wf_model_spec *spec, uint32_t *last, uint32_t *best);
+
+/* Among how many tasks the variables are divided. */
+static inline uint32_t wf_model_shards(uint32_t ps)
+{
+    return ps ? ps : 1;
+}
 
 static inline float wf_model_frozen(uint32_t i)
 {

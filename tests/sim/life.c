@@ -316,6 +316,16 @@ void wf_sim_restart_later(process *p)
 
 /* ---- what was begun ends ---- */
 
+static void give_fault(process *p)
+{
+    wf_train_result failed = {.why = {.status = WF_NUMERIC, .what = "a step fails"}};
+    wf_err err;
+
+    p->sim->oracle.failing_era =
+        wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
+    wf_assert(wf_worker_on_computed(p->worker, &failed, &err) == WF_OK);
+}
+
 static void give_gradients(process *p)
 {
     wf_sim *s = p->sim;
@@ -325,11 +335,15 @@ static void give_gradients(process *p)
     float *records = wf_exchange_gradient(x, step, WF_MODEL_RECORDS);
     wf_err err;
 
-    for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * s->spec.ps; i++)
+    for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * wf_model_shards(s->spec.ps); i++)
         steps[i] = -1;
     for (uint32_t r = 0; r < s->spec.records; r++)
         records[r] = r >= p->step.batch.begin && r < p->step.batch.end ? -1 : 0;
-    if (in_trouble(s)) { /* one ps finds it, the others apply their parts */
+    if (s->spec.ps == 0 && in_trouble(s)) { /* the shell finds it before it gives anything */
+        give_fault(p);
+        return;
+    }
+    if (s->spec.ps > 0 && in_trouble(s)) { /* one ps finds it, the others apply their parts */
         records[wf_sim_below(s, s->spec.records)] = NAN;
         s->oracle.failing_era =
             wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));

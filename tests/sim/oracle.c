@@ -254,7 +254,9 @@ void wf_oracle_hear(process *p, const wf_event *ev)
 
 void wf_oracle_computes(process *p, uint32_t step, const float *steps)
 {
-    uint32_t n = WF_MODEL_STEP_SLICES * p->sim->spec.ps, pipeline = p->sim->spec.pipeline;
+    uint32_t n = WF_MODEL_STEP_SLICES * wf_model_shards(p->sim->spec.ps);
+    /* A worker that holds the variables has applied all before. */
+    uint32_t pipeline = p->sim->spec.ps ? p->sim->spec.pipeline : 0;
     uint32_t base = wf_worker_base(p->worker),
              ahead = step > 1 + pipeline ? step - 1 - pipeline : 0;
     uint32_t least = base > ahead ? base : ahead;

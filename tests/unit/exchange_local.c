@@ -252,8 +252,8 @@ static void what_is_saved_is_what_a_later_one_begins_with(void **state)
 
     train_step(w, 1);
     train_step(w, 2);
-    assert_int_equal(wf_ckpt_begin(wf_memdisk_disk(w->disk), "/ckpt", "j",
-                                   (wf_cut_id){1, 1, 0xAB}, folder, NULL),
+    assert_int_equal(wf_ckpt_begin(wf_memdisk_disk(w->disk), "/ckpt", "j", (wf_cut_id){1, 1, 0xAB},
+                                   folder, NULL),
                      WF_OK);
     assert_int_equal(wf_exchange_save_begin(w->exchange, 1, folder, NULL), WF_OK);
     assert_true(wf_exchange_copied(w->exchange) && wf_exchange_saved(w->exchange));
@@ -279,8 +279,8 @@ static void a_disk_that_is_full_is_told_and_nothing_is_lost(void **state)
     char folder[WF_CKPT_PATH];
 
     train_step(w, 1);
-    assert_int_equal(wf_ckpt_begin(wf_memdisk_disk(w->disk), "/ckpt", "j",
-                                   (wf_cut_id){1, 1, 0xAB}, folder, NULL),
+    assert_int_equal(wf_ckpt_begin(wf_memdisk_disk(w->disk), "/ckpt", "j", (wf_cut_id){1, 1, 0xAB},
+                                   folder, NULL),
                      WF_OK);
     wf_memdisk_fill(w->disk, true);
     assert_int_equal(wf_exchange_save_begin(w->exchange, 1, folder, NULL), WF_OK);

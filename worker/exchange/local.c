@@ -23,7 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 32 << 10 /* elements: half of a second-level cache with one slot and its gradient */ };
+enum {
+    CHUNK = 32 << 10 /* elements: half of a second-level cache with one slot and its gradient */
+};
 
 typedef struct variable {
     const Weft__Variable *row;
@@ -35,7 +37,7 @@ typedef struct variable {
 } variable;
 
 typedef struct local {
-    wf_exchange base;       /* first */
+    wf_exchange base; /* first */
     wf_exchange_conf conf;
     wf_opt opt;
     variable *variables; /* [n_variables] */
@@ -198,8 +200,8 @@ static wf_status declare(wf_arena *a, const variable *v, const char *slot, wf_sh
     t->dtype = WF_F32;
     t->rank = (uint32_t)v->row->n_dims;
     memcpy(t->dims, v->row->dims, v->row->n_dims * sizeof *v->row->dims);
-    t->name = wf_arena_strdup(
-        a, wf_ckpt_tensor_name(v->row->name, slot, 0, true, name, sizeof name));
+    t->name =
+        wf_arena_strdup(a, wf_ckpt_tensor_name(v->row->name, slot, 0, true, name, sizeof name));
     return t->name ? WF_OK : wf_fail_nomem(err, sizeof name);
 }
 
