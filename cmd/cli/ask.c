@@ -13,13 +13,31 @@
 #include <unistd.h>
 
 struct wf_ask {
-    wf_zmq *zmq;
+    wf_zmq *zmq; /* NULL: another way */
+    wf_ask_way way;
     wf_net *net;
     wf_peer *master;
     uint32_t request;
     char address[128];
     bool (*enough)(void);
 };
+
+static wf_status dial_zmq(void *ask, wf_transport **out, wf_err *err)
+{
+    wf_ask *a = ask;
+
+    WF_TRY(wf_zmq_new(2, &a->zmq, err));
+    return wf_zmq_dial(a->zmq, a->address, out, err);
+}
+
+static wf_status wait_zmq(void *ask, wf_net *net, int64_t ms, wf_err *err)
+{
+    size_t n;
+
+    (void)ask, (void)err;
+    wf_zmq_wait(wf_net_transports(net, &n), 1, -1, ms, 0);
+    return WF_OK;
+}
 
 static wf_status dial(wf_ask *a, const wf_cluster_conf *conf, wf_err *err)
 {
@@ -31,26 +49,32 @@ static wf_status dial(wf_ask *a, const wf_cluster_conf *conf, wf_err *err)
     net.pid = (uint64_t)getpid();
     net.cluster = conf->name;
     net.hello_ns = 20 * WF_NS_PER_MS;
-    WF_TRY(wf_zmq_new(2, &a->zmq, err));
     WF_TRY(wf_net_new(&net, &a->net, err));
-    WF_TRY(wf_zmq_dial(a->zmq, conf->master.address, &t, err));
+    WF_TRY(a->way.dial(a->way.arg, &t, err));
     return wf_net_dial(a->net, (wf_task){WF_ROLE_MASTER, 0}, conf->master.address, &t, &a->master,
                        err);
 }
 
-wf_status wf_ask_open(const wf_cluster_conf *conf, wf_ask **out, wf_err *err)
+wf_status wf_ask_open_by(const wf_cluster_conf *conf, const wf_ask_way *way, wf_ask **out,
+                         wf_err *err)
 {
     wf_ask *a = calloc(1, sizeof *a);
     wf_status rc;
 
     if (!a)
         return wf_fail_nomem(err, sizeof *a);
+    a->way = way ? *way : (wf_ask_way){a, dial_zmq, wait_zmq};
     snprintf(a->address, sizeof a->address, "%s", conf->master.address);
     rc = dial(a, conf, err);
     if (rc != WF_OK)
         wf_ask_close(&a);
     *out = a;
     return rc;
+}
+
+wf_status wf_ask_open(const wf_cluster_conf *conf, wf_ask **out, wf_err *err)
+{
+    return wf_ask_open_by(conf, NULL, out, err);
 }
 
 void wf_ask_close(wf_ask **a)
@@ -143,7 +167,6 @@ wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_
     WF_TRY(send(a, WF_ASK, &ask->base, err));
     for (;;) {
         int64_t now_ns = wf_now_ns(), wait_ns;
-        size_t n;
 
         WF_TRY(look(a, answer, &done, &lost, err));
         if (done)
@@ -160,9 +183,19 @@ wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_
                            "no answer from the master at %s in %ld ms", a->address,
                            (long)timeout_ms);
         wait_ns = WF_MIN(wf_net_deadline(a->net, now_ns), end_ns) - now_ns;
-        wf_zmq_wait(wf_net_transports(a->net, &n), 1, -1,
-                    WF_MAX(wait_ns / WF_NS_PER_MS, (int64_t)1), 0);
+        WF_TRY(a->way.wait(a->way.arg, a->net, WF_MAX(wait_ns / WF_NS_PER_MS, (int64_t)1), err));
     }
+}
+
+wf_status wf_ask_pass(wf_ask *a, int64_t ms, wf_err *err)
+{
+    int64_t end_ns = wf_now_ns() + ms * WF_NS_PER_MS, left_ns;
+
+    while ((left_ns = end_ns - wf_now_ns()) > 0 && !(a->enough && a->enough())) {
+        wf_ask_turn(a, wf_now_ns());
+        WF_TRY(a->way.wait(a->way.arg, a->net, (left_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS, err));
+    }
+    return WF_OK;
 }
 
 void wf_ask_tell_death(wf_ask *a, const Weft__Died *died)

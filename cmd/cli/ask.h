@@ -6,14 +6,28 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include "common/wire/control.pb-c.h"
+#include "common/wire/net.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct wf_ask wf_ask;
 
+/* How a master is reached that is not at the address of a cluster. */
+typedef struct wf_ask_way {
+    void *arg;
+    wf_status (*dial)(void *arg, wf_transport **out, wf_err *err);
+    /* Waits until `net` may have a message, for `ms` at most. */
+    wf_status (*wait)(void *arg, wf_net *net, int64_t ms, wf_err *err);
+} wf_ask_way;
+
 /* Dials the master; nothing is awaited. *out is the caller's. Errors: WF_NOMEM, WF_IO. */
 WF_MUST_USE wf_status wf_ask_open(const wf_cluster_conf *conf, wf_ask **out, wf_err *err);
+/* The same for a master that is reached another way. */
+WF_MUST_USE wf_status wf_ask_open_by(const wf_cluster_conf *conf, const wf_ask_way *way,
+                                     wf_ask **out, wf_err *err);
+/* Lets time pass. Errors: those of the way. */
+WF_MUST_USE wf_status wf_ask_pass(wf_ask *a, int64_t ms, wf_err *err);
 /* Closes *a and sets it to NULL; NULL is fine. */
 void wf_ask_close(wf_ask **a);
 /* Waits end with WF_STOPPED once `enough` says so; NULL: never. */

@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { EVERY_MS = 200, ONE_ANSWER_MS = 3000, PATIENCE_MS = 60000 };
 
 typedef struct follower {
+    const char *again; /* goes on with a job that was stopped */
     wf_progress progress;
     char *last;    /* the last event shown */
     json_t *named; /* tasks that are down for good and were shown, by name */
@@ -109,7 +109,8 @@ static void show_events(wf_progress *p, const json_t *job, char **last)
     }
 }
 
-static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, wf_err *err)
+static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const char *again,
+                         wf_err *err)
 {
     const char *state = text(job, "state"), *name = text(job, "job");
     char metrics[256] = "", took[32];
@@ -129,10 +130,9 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, wf_err 
     if (strcmp(state, "done") == 0)
         wf_term_print(stdout, "  next: weft export %s -o %s.onnx\n", name, name);
     else
-        wf_term_print(stdout, "  next: weft recover %s\n", name);
+        wf_term_print(stdout, "  next: %s\n", again);
     if (strcmp(state, "done") != 0)
-        return wf_fail(err, WF_STOPPED, "go on with: weft recover", "job %s: %s", name,
-                       text(job, "reason"));
+        return wf_fail(err, WF_STOPPED, NULL, "job %s: %s", name, text(job, "reason"));
     return WF_OK;
 }
 
@@ -237,7 +237,7 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, const
         *over = is_over(job);
         if (*over) {
             wf_progress_clear(&f->progress);
-            rc = say_end(conf, job, err);
+            rc = say_end(conf, job, f->again, err);
         } else {
             show(&f->progress, job);
             rc = check_tasks(f, picture, name, err);
@@ -247,6 +247,12 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, const
     return rc;
 }
 
+const char *wf_recover_command(const char *job, char *text, size_t size)
+{
+    snprintf(text, size, "weft recover %s", job);
+    return text;
+}
+
 void wf_follow_catch(void)
 {
     struct sigaction act = {.sa_handler = on_interrupt};
@@ -254,9 +260,10 @@ void wf_follow_catch(void)
     sigaction(SIGINT, &act, NULL);
 }
 
-wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_err *err)
+wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, const char *again,
+                    wf_err *err)
 {
-    follower f = {.progress = wf_progress_new(stderr), .named = json_object()};
+    follower f = {.progress = wf_progress_new(stderr), .named = json_object(), .again = again};
     bool over = false, asked = false;
     wf_status rc = WF_OK;
 
@@ -270,7 +277,7 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, wf_
         if (rc == WF_OK)
             rc = look(conf, a, &f, job, &over, err);
         if (rc == WF_OK && !over)
-            nanosleep(&(struct timespec){.tv_nsec = EVERY_MS * WF_NS_PER_MS}, NULL);
+            rc = wf_ask_pass(a, EVERY_MS, err);
     }
     wf_ask_until(a, NULL);
     wf_progress_clear(&f.progress);

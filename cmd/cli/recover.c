@@ -16,6 +16,7 @@ static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t f
 {
     Weft__Ask ask = WEFT__ASK__INIT;
     wf_ask *a = NULL;
+    char again[128];
     wf_status rc;
 
     WF_TRY(wf_ask_open(conf, &a, err));
@@ -26,7 +27,7 @@ static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t f
     ask.set = (char **)set->word;
     rc = wf_ask_send(a, &ask, ANSWER_MS, NULL, err);
     if (rc == WF_OK)
-        rc = wf_follow(conf, a, job, err);
+        rc = wf_follow(conf, a, job, wf_recover_command(job, again, sizeof again), err);
     wf_ask_close(&a);
     return rc;
 }

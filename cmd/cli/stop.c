@@ -12,6 +12,7 @@ static wf_status stop(const wf_cluster_conf *conf, const char *job, wf_err *err)
     enum { ANSWER_MS = 10000 };
     Weft__Ask ask = WEFT__ASK__INIT;
     wf_ask *a = NULL;
+    char again[128];
     wf_status rc;
 
     WF_TRY(wf_super_check_up(conf, err));
@@ -20,7 +21,7 @@ static wf_status stop(const wf_cluster_conf *conf, const char *job, wf_err *err)
     ask.job = (char *)job;
     rc = wf_ask_send(a, &ask, ANSWER_MS, NULL, err);
     if (rc == WF_OK)
-        rc = wf_follow(conf, a, job, err);
+        rc = wf_follow(conf, a, job, wf_recover_command(job, again, sizeof again), err);
     wf_ask_close(&a);
     return rc == WF_STOPPED ? WF_OK : rc; /* that is what was asked for */
 }

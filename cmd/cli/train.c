@@ -2,26 +2,58 @@
 /* cmd/cli/train.c */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/follow.h"
+#include "cmd/cli/local.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/submit.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 /* Down: longer than the supervisor gives its tasks before it kills them. */
 enum { READY_MS = 20000, DOWN_MS = 20000 };
 
+/* In this process, beside no cluster; a copy of the job is kept where other commands look for it.
+ */
+static wf_status run_local(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
+                           wf_err *err)
+{
+    char again[PATH_MAX + 64];
+    wf_local *l = NULL;
+    wf_ask_way way;
+    wf_ask *a = NULL;
+    wf_status rc;
+
+    wf_follow_catch();
+    snprintf(again, sizeof again, "weft train --local %.*s --resume", PATH_MAX, s->path);
+    rc = wf_local_open(conf, &l, err);
+    if (rc == WF_OK) {
+        way = wf_local_way(l);
+        rc = wf_ask_open_by(wf_local_conf(l), &way, &a, err);
+    }
+    if (rc == WF_OK)
+        rc = wf_submit(conf, a, s, resume, err);
+    if (rc == WF_OK)
+        rc = wf_follow(wf_local_conf(l), a, s->job->name, again, err);
+    wf_ask_close(&a);
+    wf_local_close(&l);
+    return rc;
+}
+
 static wf_status train(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
                        wf_err *err)
 {
+    char again[128];
+
     wf_ask *a = NULL;
     wf_status rc;
 
     WF_TRY(wf_ask_open(conf, &a, err));
     rc = wf_submit(conf, a, s, resume, err);
     if (rc == WF_OK)
-        rc = wf_follow(conf, a, s->job->name, err);
+        rc = wf_follow(conf, a, s->job->name, wf_recover_command(s->job->name, again, sizeof again),
+                       err);
     wf_ask_close(&a);
     return rc;
 }
@@ -52,9 +84,12 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
     wf_submission s = {0};
-    bool resume = false;
+    bool resume = false, local = false;
     wf_words words;
-    const wf_flag flags[] = {{"resume", 0, .set = &resume}, {"cluster", 0, .value = &cluster}, {0}};
+    const wf_flag flags[] = {{"resume", 0, .set = &resume},
+                             {"local", 0, .set = &local},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
@@ -63,7 +98,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK)
         rc = wf_place_cluster(cluster, true, &conf, err);
     if (rc == WF_OK)
-        rc = run_on(conf, &s, resume, err);
+        rc = local ? run_local(conf, &s, resume, err) : run_on(conf, &s, resume, err);
     wf_submission_close(&s);
     wf_cluster_free(&conf);
     return rc;
@@ -72,11 +107,14 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_train = {
     .name = "train",
     .help = "train a job and follow it to its end",
-    .usage = "weft train JOB.yaml [--resume] [--cluster FILE]\n\n"
-             "Submits the job, shows its progress, and exits with its result. When no cluster is\n"
-             "up, one is started for the job (./cluster.yaml, else 2 ps and 2 workers on this\n"
-             "host) and taken down after it. Ctrl-C stops the job with a checkpoint.\n"
-             "  --resume   the job exists: go on with it from its newest checkpoint\n\n"
-             "  weft train examples/digits.yaml\n",
+    .usage =
+        "weft train JOB.yaml [--resume] [--local] [--cluster FILE]\n\n"
+        "Submits the job, shows its progress, and exits with its result. When no cluster is\n"
+        "up, one is started for the job (./cluster.yaml, else 2 ps and 2 workers on this\n"
+        "host) and taken down after it. Ctrl-C stops the job with a checkpoint.\n"
+        "  --resume   the job exists: go on with it from its newest checkpoint\n"
+        "  --local    train in this process, without a cluster; whatever \"strategy\" the job\n"
+        "             names, it is local: checkpoints are those of the cluster of this folder\n\n"
+        "  weft train examples/digits.yaml\n",
     .run = run,
 };

@@ -136,7 +136,7 @@ static wf_status read_checksums(wf_reader *r, const wf_tree *node, void *into, w
 static const wf_key cluster_keys[] = {
     {"cluster", WF_KEY_TEXT, .offset = offsetof(wf_cluster_conf, name)},
     {"master", WF_KEY_CALL, .read = read_master, .required = true},
-    {"ps", WF_KEY_CALL, .read = read_ps, .required = true},
+    {"ps", WF_KEY_CALL, .read = read_ps},
     {"workers", WF_KEY_CALL, .read = read_workers, .required = true},
     {"state_dir", WF_KEY_PATH, .offset = offsetof(wf_cluster_conf, state_dir)},
     {"checkpoint_dir", WF_KEY_PATH, .offset = offsetof(wf_cluster_conf, checkpoint_dir)},
@@ -200,6 +200,10 @@ static wf_status check_cluster(wf_reader *r, const wf_tree *root, wf_cluster_con
         return wf_read_fail(r, root, err, WF_USAGE, NULL,
                             "the cluster's name has %zu letters; %d may be", strlen(c->name),
                             WF_CONF_MAX_NAME);
+    if (c->n_ps == 0 && c->n_workers > 1)
+        return wf_read_fail(r, root, err, WF_USAGE, "name a ps, or one worker alone",
+                            "there are %u workers and no \"ps\" to share variables through",
+                            c->n_workers);
     if (c->dead_ms < 2 * c->heartbeat_ms)
         return wf_read_fail(r, root, err, WF_USAGE, "make it three times as long or more",
                             "\"dead_ms\" %" PRId64 " is less than two heartbeats of %" PRId64 " ms",

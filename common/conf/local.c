@@ -112,8 +112,10 @@ wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_work
     c->arena = arena;
     c->n_ps = n_ps;
     c->n_workers = n_workers;
-    rc = n_ps < 1 || n_ps > WF_CONF_MAX_TASKS || n_workers < 1 || n_workers > WF_CONF_MAX_TASKS
-             ? wf_fail(err, WF_USAGE, NULL, "a cluster has 1 to %d ps and 1 to %d workers",
+    rc = (n_ps < 1 && n_workers > 1) || n_ps > WF_CONF_MAX_TASKS || n_workers < 1 ||
+                 n_workers > WF_CONF_MAX_TASKS
+             ? wf_fail(err, WF_USAGE, NULL,
+                       "a cluster has 1 to %d ps and 1 to %d workers, or one worker and no ps",
                        WF_CONF_MAX_TASKS, WF_CONF_MAX_TASKS)
              : fill(c, state_dir, err);
     if (rc != WF_OK) {

@@ -146,6 +146,17 @@ static wf_msg *mem_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
     return m;
 }
 
+static bool mem_ready(wf_transport *t)
+{
+    endpoint *e = (endpoint *)t;
+    bool ready;
+
+    pthread_mutex_lock(&e->mem->lock);
+    ready = e->count > 0;
+    pthread_mutex_unlock(&e->mem->lock);
+    return ready;
+}
+
 static void mem_close(wf_transport *t, int linger_ms)
 {
     endpoint *e = (endpoint *)t;
@@ -162,7 +173,7 @@ static void mem_close(wf_transport *t, int linger_ms)
 }
 
 static const wf_transport_ops mem_ops = {
-    .send = mem_send, .receive = mem_receive, .ready = NULL, .close = mem_close};
+    .send = mem_send, .receive = mem_receive, .ready = mem_ready, .close = mem_close};
 
 static wf_status add_endpoint(wf_mem *m, const char *address, bool listening, wf_transport **out,
                               wf_err *err)

@@ -140,7 +140,8 @@ class Cluster:
     def resize(self, ps):
         """Writes cluster.yaml, with another number of ps (up to 4) and all else as it was."""
         first_worker = 5
-        lines = ["cluster: test", f"master: {{address: '{self.ports[0]}'}}", "ps:"]
+        lines = ["cluster: test", f"master: {{address: '{self.ports[0]}'}}"]
+        lines += ["ps:"] if ps else []
         lines += [f"  - {{address: '{self.ports[1 + i]}'}}" for i in range(ps)]
         lines += ["workers:"]
         lines += [f"  - {{address: '{self.ports[first_worker + i]}'}}"

@@ -60,10 +60,12 @@ static const bad_text bad[] = {
     {HEAD "wrkers: []\n", WF_USAGE,
      "/home/me/cluster.yaml:2: unknown key \"wrkers\"; did you mean "
      "\"workers\"?"},
-    {HEAD, WF_USAGE, "/home/me/cluster.yaml:1: the cluster has no \"ps\""},
+    {HEAD, WF_USAGE, "/home/me/cluster.yaml:1: the cluster has no \"workers\""},
     {"", WF_USAGE, "/home/me/cluster.yaml:1: the cluster has no \"master\""},
     {"- a\n", WF_USAGE, "/home/me/cluster.yaml:1: the cluster is a map"},
     {HEAD HEAD REST, WF_USAGE, "/home/me/cluster.yaml:2: \"master\" is given a second time"},
+    {HEAD "workers: [{address: tcp://127.0.0.1:3}, {address: tcp://127.0.0.1:4}]\n", WF_USAGE,
+     "*there are 2 workers and no \"ps\" to share variables through"},
     {HEAD "ps: []\n", WF_USAGE, "/home/me/cluster.yaml:2: \"ps\" is a list of 1 to"},
     {HEAD "ps: [{adress: tcp://a:1}]\n", WF_USAGE, "*did you mean \"address\""},
     {HEAD "ps: [{address: tcp://127.0.0.1:1}]\nworkers: [{address: tcp://127.0.0.1:3}]\n", WF_USAGE,

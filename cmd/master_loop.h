@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/master_loop.h - the master's part of a process's loop: its state folder, what it must not wait
+ * for in the background, and an iteration.
+ *
+ * Threading: all functions are for the loop's thread. */
+#ifndef WF_CMD_MASTER_LOOP_H
+#define WF_CMD_MASTER_LOOP_H
+
+#include "cmd/background.h"
+#include "common/conf/conf.h"
+#include "common/wire/net.h"
+#include "master/master.h"
+#include "master/generation/prepare.h"
+#include <stdbool.h>
+
+typedef struct wf_master_loop {
+    wf_master *master;
+    wf_background *background;
+    wf_master_cluster cluster; /* a compilation may go on while the configuration is freed */
+    char *state_dir;
+    int lock;
+} wf_master_loop;
+
+/* Locks the state folder of `conf`, makes folders, starts the background threads and the master.
+ * `session` is borrowed; `strategy` is whatever jobs say, or NULL. Close it after an error as well.
+ * Errors: WF_EXISTS when another master uses the folder; WF_IO; WF_NOMEM; those of the journal. */
+WF_MUST_USE wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf,
+                                          uint64_t incarnation, const char *session,
+                                          const char *strategy, wf_err *err);
+/* What the master wants of its net: to be called before the net is made. */
+void wf_master_loop_admit(const wf_master_loop *l, wf_net_conf *conf);
+/* Takes events and what is done in the background, and does what is due. Sets *any if there was
+ * anything to take. Errors end the process. */
+WF_MUST_USE wf_status wf_master_loop_turn(wf_master_loop *l, wf_net *net, int64_t now_ns, bool *any,
+                                          wf_err *err);
+/* Ends it all, but for the lock, which goes last: wf_master_loop_unlock. False when a thread still
+ * compiles or reads: then the process must end without freeing what that reads. */
+bool wf_master_loop_close(wf_master_loop *l);
+void wf_master_loop_unlock(wf_master_loop *l);
+
+#endif

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker that holds its variables: weft train --local, and a cluster without ps.
+
+    local.py WEFT [TEST...]
+
+Losses and weights are those of a cluster of one ps and one worker, bit for bit.
+"""
+import os
+import signal
+
+from weftlib import Cluster, check, main, needs, until
+
+needs("numpy", "safetensors")
+import numpy as np  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+RECORDS, BATCH, EPOCHS = 4096, 8, 4
+STEPS = RECORDS // BATCH * EPOCHS
+JOB = """
+job: alone
+model:
+  input: {{x: [64]}}
+  layers:
+    - dense: {{units: 48, activation: relu}}
+    - batch_normalization
+    - dropout: {{rate: 0.2}}
+    - dense: {{units: 10}}
+loss: sparse_categorical_crossentropy
+metrics: [accuracy]
+data:
+  format: npy
+  train: {{x: x.npy, y: y.npy}}
+  eval: {{x: x.npy, y: y.npy}}
+batch: {batch}
+epochs: {epochs}
+optimizer: {optimizer}
+callbacks:
+  - reduce_lr_on_plateau: {{monitor: val_loss, mode: max, patience: 1, factor: 0.5}}
+checkpoint: {{every_steps: 300, keep: 50}}
+slice_bytes: 4096
+seed: 7
+"""
+ADAM = "{adam: {learning_rate: 0.001, global_clipnorm: 1.0}}"
+LAMB = "{lamb: {learning_rate: 0.001}}"
+
+
+def make(weft, ps=1, epochs=EPOCHS, optimizer=ADAM):
+    c = Cluster(weft, ps=ps, workers=1)
+    c.env["WEFT_LOSS_LOG"] = c.path("losses")
+    random = np.random.default_rng(3)
+    x = random.normal(size=(RECORDS, 64)).astype(np.float32)
+    np.save(c.path("x.npy"), x)
+    np.save(c.path("y.npy"), np.argmax(x[:, :10] + x[:, 10:20], axis=1).astype(np.int64))
+    c.write("alone.yaml", JOB.format(batch=BATCH, epochs=epochs, optimizer=optimizer))
+    return c
+
+
+def losses(c, generation=1):
+    rows = [line.split() for line in c.read("losses").splitlines() if line.count(" ") == 5]
+    return [(tuple(map(int, r[2:5])), r[5]) for r in rows if int(r[0]) == generation]
+
+
+def weights(c):
+    """Everything in the newest checkpoint, by variable and slot, with slices put together."""
+    folder = c.path("checkpoints", "alone", c.checkpoints("alone")[-1])
+    parts = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".safetensors"):
+            for key, value in load_file(os.path.join(folder, name)).items():
+                variable, _, offset = key.partition("#")
+                parts.setdefault(variable, []).append((int(offset or 0), value.reshape(-1)))
+    return {k: np.concatenate([v for _, v in sorted(p, key=lambda p: p[0])])
+            for k, p in parts.items()}
+
+
+def run_of(weft, *args, ps=1, optimizer=ADAM):
+    with make(weft, ps, optimizer=optimizer) as c:
+        result = c.must("train", *args, "alone.yaml")
+        return losses(c), weights(c), result
+
+
+def check_same(ours, theirs):
+    check(ours[0] == theirs[0], f"{len(ours[0])} and {len(theirs[0])} losses, not the same")
+    check(ours[1].keys() == theirs[1].keys(), f"{sorted(ours[1])} and {sorted(theirs[1])}")
+    for name in ours[1]:
+        check((ours[1][name] == theirs[1][name]).all(), f"{name} is another")
+
+
+def a_process_alone_computes_what_a_cluster_does(weft):
+    for optimizer in (ADAM, LAMB):
+        theirs = run_of(weft, optimizer=optimizer)
+        ours = run_of(weft, "--local", optimizer=optimizer)
+        check(len(ours[0]) == STEPS, f"{len(ours[0])} steps of {STEPS}")
+        check_same(ours, theirs)
+        check("next: weft export alone" in ours[2].out, ours[2].out)
+
+
+def a_cluster_without_ps_does_too(weft):
+    theirs = run_of(weft)
+    with make(weft, ps=0) as c:
+        c.must("train", "alone.yaml")
+        check_same((losses(c), weights(c)), theirs)
+
+
+def what_was_interrupted_goes_on_with_the_same_bits(weft):
+    whole, end, _ = run_of(weft, "--local")
+    with make(weft) as c:
+        process = c.start("train", "--local", "alone.yaml")
+        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS // 3,
+              "a third of the steps and checkpoints")
+        process.send_signal(signal.SIGINT)
+        result = c.end_of(process)
+        check(result.code == 5 and "stopped" in result.out, str(result))
+        check("next: weft train --local alone.yaml --resume" in result.out, result.out)
+        before = losses(c)
+        check(STEPS // 3 < len(before) < STEPS, f"{len(before)} steps before")
+        c.must("train", "--local", "alone.yaml", "--resume")
+        check(before + losses(c, 2) == whole, "other losses")
+        ends = weights(c)
+        check(all((ends[k] == end[k]).all() for k in end), "other weights")
+
+
+def what_was_killed_goes_on_from_its_checkpoint(weft):
+    whole, end, _ = run_of(weft, "--local")
+    with make(weft) as c:
+        process = c.start("train", "--local", "alone.yaml")
+        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS // 3,
+              "a third of the steps and checkpoints")
+        process.kill()
+        c.end_of(process)
+        c.must("train", "--local", "alone.yaml", "--resume")
+        after = losses(c, 2)
+        check(0 < len(after) < STEPS and after == whole[-len(after):], "other losses")
+        ends = weights(c)
+        check(all((ends[k] == end[k]).all() for k in end), "other weights")
+
+
+def a_worker_that_dies_takes_the_job_back(weft):
+    whole, end, _ = run_of(weft, "--local")
+    with make(weft, ps=0) as c:
+        c.must("up")
+        c.must("submit", "alone.yaml")
+        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS // 3,
+              "a third of the steps and checkpoints")
+        c.kill("worker/0")
+        c.until_job("alone", lambda j: j["state"] == "done", "the end of the job")
+        after = losses(c, 2)
+        check(0 < len(after) < STEPS and after == whole[-len(after):], "other losses")
+        ends = weights(c)
+        check(all((ends[k] == end[k]).all() for k in end), "other weights")
+
+
+def the_same_job_goes_from_a_cluster_to_a_process_alone(weft):
+    whole, end, _ = run_of(weft, "--local")
+    with make(weft, epochs=2) as c:
+        c.must("train", "alone.yaml")
+        c.write("alone.yaml", JOB.format(batch=BATCH, epochs=EPOCHS, optimizer=ADAM))
+        c.must("train", "--local", "alone.yaml", "--resume")
+        ends = weights(c)
+        check(all((ends[k] == end[k]).all() for k in end), "other weights")
+        check(losses(c)[:STEPS // 2] == whole[:STEPS // 2], "other losses")
+
+
+def what_does_not_fit_is_said(weft):
+    with make(weft) as c:
+        text = c.read("alone.yaml")
+        c.write("alone.yaml", text + "strategy: local\n")
+        result = c.run("train", "alone.yaml")
+        check(result.code != 0 and "strategy local wants at most 0 ps" in result.err, str(result))
+        c.must("train", "--local", "alone.yaml")
+        result = c.run("train", "--local", "alone.yaml")
+        check(result.code != 0 and "a job named alone is there already" in result.err, str(result))
+    with make(weft, ps=0) as c:
+        c.write("alone.yaml", text + "strategy: parameter_server\n")
+        result = c.run("train", "alone.yaml")
+        check(result.code != 0 and "wants at least 1 ps" in result.err, str(result))
+        c.write("alone.yaml", text.replace("x.npy, y: y.npy", "no.npy, y: y.npy"))
+        result = c.run("train", "--local", "alone.yaml")
+        check(result.code != 0 and "there is no file" in result.err, str(result))
+
+
+main([a_process_alone_computes_what_a_cluster_does, a_cluster_without_ps_does_too,
+      what_was_interrupted_goes_on_with_the_same_bits, what_was_killed_goes_on_from_its_checkpoint,
+      a_worker_that_dies_takes_the_job_back, the_same_job_goes_from_a_cluster_to_a_process_alone,
+      what_does_not_fit_is_said])
