@@ -231,6 +231,7 @@ static wf_status on_restored(wf_master *m, wf_job *j, const wf_work *w, wf_err *
 {
     const wf_err *why = &w->err;
 
+    wf_assert(w->rc != WF_OK || w->restored.initial || w->restored.ledger);
     if (m->job != j || w->entries != j->entries || !j->prepared ||
         !wf_master_facts(m)->variables_here ||
         !wf_master_facts(m)

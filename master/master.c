@@ -19,9 +19,7 @@ static wf_status copy_conf(wf_master *m, const wf_master_conf *conf, wf_err *err
     m->checkpoint_dir = strdup(conf->checkpoint_dir);
     m->members = calloc(conf->n_tasks + 1, sizeof *m->members);
     m->facts = calloc(1, sizeof *m->facts);
-    m->wanting = calloc(1, sizeof *m->wanting);
-    if (!m->session || !m->journal_dir || !m->checkpoint_dir || !m->members || !m->facts ||
-        !m->wanting)
+    if (!m->session || !m->journal_dir || !m->checkpoint_dir || !m->members || !m->facts)
         return wf_fail_nomem(err, conf->n_tasks * sizeof *m->members);
     m->n_members = conf->n_tasks;
     for (uint32_t i = 0; i < conf->n_tasks; i++) {
@@ -31,7 +29,7 @@ static wf_status copy_conf(wf_master *m, const wf_master_conf *conf, wf_err *err
         m->n_workers += conf->tasks[i].task.role == WF_ROLE_WORKER;
     }
     WF_TRY(wf_members_index(m, err));
-    return wf_todo_init(m->wanting, m->n_members, err);
+    return wf_todo_init(&m->wanting, m->n_members, err);
 }
 
 wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **out, wf_err *err)
@@ -80,9 +78,7 @@ void wf_master_free(wf_master **m)
     free(it->members);
     free(it->facts);
     wf_index_close(&it->by_task);
-    if (it->wanting)
-        wf_todo_close(it->wanting);
-    free(it->wanting);
+    wf_todo_close(&it->wanting);
     free(it->session);
     free(it->journal_dir);
     free(it->checkpoint_dir);

@@ -37,6 +37,26 @@ static json_t *text_json(const char *text)
     return json_string(copy);
 }
 
+static void put(json_t *o, const char *key, json_t *value)
+{
+    json_object_set_new(o, key, value);
+}
+
+static void put_int(json_t *o, const char *key, uint64_t value)
+{
+    put(o, key, json_integer((json_int_t)value));
+}
+
+static void put_real(json_t *o, const char *key, double value)
+{
+    put(o, key, json_real(value));
+}
+
+static void put_text(json_t *o, const char *key, const char *text)
+{
+    put(o, key, text_json(text));
+}
+
 /* How an incarnation ended is the state of the task until the next one has lived for a minute. */
 static bool reason_is_news(const wf_master *m, const wf_member *who)
 {
@@ -51,8 +71,8 @@ static json_t *last_end_json(const wf_master *m, const wf_member *who)
     if (!who->reason[0])
         return json_null();
     o = json_object();
-    json_object_set_new(o, "reason", text_json(who->reason));
-    json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->reason_ns) / 1e9));
+    put_text(o, "reason", who->reason);
+    put_real(o, "age_s", (double)(m->now_ns - who->reason_ns) / 1e9);
     return o;
 }
 
@@ -64,9 +84,9 @@ static json_t *waiting_json(const wf_master *m, const wf_waiting *w)
     if (w->whom.role == WF_ROLE_NONE)
         return json_null();
     o = json_object();
-    json_object_set_new(o, "for", text_json(wf_task_str(w->whom, name, sizeof name)));
-    json_object_set_new(o, "what", text_json(w->what));
-    json_object_set_new(o, "since_s", json_real((double)(m->now_ns - w->since_ns) / 1e9));
+    put_text(o, "for", wf_task_str(w->whom, name, sizeof name));
+    put_text(o, "what", w->what);
+    put_real(o, "since_s", (double)(m->now_ns - w->since_ns) / 1e9);
     return o;
 }
 
@@ -78,10 +98,9 @@ static json_t *links_json(const wf_progress *p)
     for (uint32_t i = 0; i < p->n_links; i++) {
         json_t *o = json_object();
 
-        json_object_set_new(o, "peer", text_json(wf_task_str(p->links[i].peer, name, sizeof name)));
-        json_object_set_new(o, "sent_again_bytes",
-                            json_integer((json_int_t)p->links[i].resent_bytes));
-        json_object_set_new(o, "queued_bytes", json_integer((json_int_t)p->links[i].queued_bytes));
+        put_text(o, "peer", wf_task_str(p->links[i].peer, name, sizeof name));
+        put_int(o, "sent_again_bytes", p->links[i].resent_bytes);
+        put_int(o, "queued_bytes", p->links[i].queued_bytes);
         json_array_append_new(list, o);
     }
     return list;
@@ -92,25 +111,23 @@ static json_t *member_json(const wf_master *m, const wf_member *who)
     char name[32];
     json_t *o = json_object();
 
-    json_object_set_new(o, "task", text_json(wf_task_str(who->task, name, sizeof name)));
-    json_object_set_new(o, "role", text_json(wf_role_name(who->task.role)));
-    json_object_set_new(o, "address", text_json(who->address));
-    json_object_set_new(o, "state", text_json(member_state(m, who)));
-    json_object_set_new(o, "pid",
-                        who->incarnation ? json_integer((json_int_t)who->pid) : json_null());
-    json_object_set_new(o, "age_s", json_real((double)(m->now_ns - who->since_ns) / 1e9));
-    json_object_set_new(
-        o, "step", json_integer(m->job && who->generation == m->job->generation ? who->steps : 0));
-    json_object_set_new(o, "samples_per_sec", json_real(who->samples_per_sec));
-    json_object_set_new(o, "reason", text_json(reason_is_news(m, who) ? who->reason : ""));
-    json_object_set_new(o, "last_end", last_end_json(m, who));
-    json_object_set_new(o, "waits", waiting_json(m, &who->progress.waits));
-    json_object_set_new(o, "owes", waiting_json(m, &who->progress.owes));
-    json_object_set_new(o, "links", links_json(&who->progress));
-    json_object_set_new(o, "compute_s", json_real((double)who->compute_ns / 1e9));
-    json_object_set_new(o, "wait_s", json_real((double)who->wait_ns / 1e9));
-    json_object_set_new(o, "transfer_s", json_real((double)who->transfer_ns / 1e9));
-    json_object_set_new(o, "data_s", json_real((double)who->data_ns / 1e9));
+    put_text(o, "task", wf_task_str(who->task, name, sizeof name));
+    put_text(o, "role", wf_role_name(who->task.role));
+    put_text(o, "address", who->address);
+    put_text(o, "state", member_state(m, who));
+    put(o, "pid", who->incarnation ? json_integer(who->pid) : json_null());
+    put_real(o, "age_s", (double)(m->now_ns - who->since_ns) / 1e9);
+    put_int(o, "step", m->job && who->generation == m->job->generation ? who->steps : 0);
+    put_real(o, "samples_per_sec", who->samples_per_sec);
+    put_text(o, "reason", reason_is_news(m, who) ? who->reason : "");
+    put(o, "last_end", last_end_json(m, who));
+    put(o, "waits", waiting_json(m, &who->progress.waits));
+    put(o, "owes", waiting_json(m, &who->progress.owes));
+    put(o, "links", links_json(&who->progress));
+    put_real(o, "compute_s", (double)who->compute_ns / 1e9);
+    put_real(o, "wait_s", (double)who->wait_ns / 1e9);
+    put_real(o, "transfer_s", (double)who->transfer_ns / 1e9);
+    put_real(o, "data_s", (double)who->data_ns / 1e9);
     return o;
 }
 
@@ -158,15 +175,13 @@ static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
         done = (epoch - 1) * j->epoch->train_records + trained;
     if (j->state == WF_JOB_DONE)
         done = all;
-    json_object_set_new(o, "epoch", json_integer(epoch));
-    json_object_set_new(o, "epochs",
-                        json_integer(j->prepared ? (json_int_t)j->prepared->epochs : 0));
-    json_object_set_new(o, "part", json_real(all ? (double)done / (double)all : 0));
-    json_object_set_new(o, "samples_per_sec", json_real(rate));
-    json_object_set_new(o, "eta_s",
-                        json_real(rate > 0 && all > done ? (double)(all - done) / rate : -1));
-    json_object_set_new(o, "epoch_records", json_integer((json_int_t)j->epoch->train_records));
-    json_object_set_new(o, "epoch_trained", json_integer((json_int_t)trained));
+    put_int(o, "epoch", epoch);
+    put_int(o, "epochs", j->prepared ? j->prepared->epochs : 0);
+    put_real(o, "part", all ? (double)done / (double)all : 0);
+    put_real(o, "samples_per_sec", rate);
+    put_real(o, "eta_s", rate > 0 && all > done ? (double)(all - done) / rate : -1);
+    put_int(o, "epoch_records", j->epoch->train_records);
+    put_int(o, "epoch_trained", trained);
 }
 
 static json_t *job_json(const wf_master *m, const wf_job *j)
@@ -179,38 +194,35 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     /* A master that started after the job's end knows its last checkpoint, and no steps. */
     if (wf_job_over(j->state) && j->latest != UINT64_MAX)
         step = WF_MAX(step, j->latest);
-    json_object_set_new(o, "job", text_json(j->name));
-    json_object_set_new(o, "state", text_json(wf_job_state_name(j->state)));
-    json_object_set_new(o, "generation", json_integer(j->generation));
-    json_object_set_new(o, "step", json_integer((json_int_t)step));
+    put_text(o, "job", j->name);
+    put_text(o, "state", wf_job_state_name(j->state));
+    put_int(o, "generation", j->generation);
+    put_int(o, "step", step);
     progress_json(m, j, o);
-    json_object_set_new(o, "metrics", tally_json(j->epoch->metrics, j->epoch->n_metrics));
-    json_object_set_new(o, "eval", tally_json(j->epoch->eval, j->epoch->n_eval));
-    json_object_set_new(o, "eval_counts", counts_json(j->epoch->eval, j->epoch->n_eval));
-    json_object_set_new(o, "eval_epoch", json_integer(j->epoch->eval_epoch));
+    put(o, "metrics", tally_json(j->epoch->metrics, j->epoch->n_metrics));
+    put(o, "eval", tally_json(j->epoch->eval, j->epoch->n_eval));
+    put(o, "eval_counts", counts_json(j->epoch->eval, j->epoch->n_eval));
+    put_int(o, "eval_epoch", j->epoch->eval_epoch);
     if (j->epoch->callbacks.rate > 0)
-        json_object_set_new(o, "learning_rate", json_real(j->epoch->callbacks.rate));
+        put_real(o, "learning_rate", j->epoch->callbacks.rate);
     if (j->epoch->callbacks.best_step)
-        json_object_set_new(o, "best", json_integer((json_int_t)j->epoch->callbacks.best_step - 1));
-    json_object_set_new(o, "checkpoint",
-                        j->latest == UINT64_MAX ? json_null()
-                                                : json_integer((json_int_t)j->latest));
-    json_object_set_new(o, "checkpoints", json_integer(j->cut->n_saved));
-    json_object_set_new(o, "failed_checkpoints", json_integer(j->cut->n_failed));
-    json_object_set_new(o, "dropped_steps", json_integer((json_int_t)j->epoch->dropped_steps));
-    json_object_set_new(o, "rollbacks", json_integer(j->rollbacks));
-    json_object_set_new(o, "left_out_records", json_integer((json_int_t)j->left_out_records));
-    json_object_set_new(o, "pause_ms", json_real((double)j->cut->pause_ns / 1e6));
-    json_object_set_new(o, "pause_most_ms", json_real((double)j->cut->pause_most_ns / 1e6));
-    json_object_set_new(o, "elapsed_s",
-                        json_real(j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0));
-    json_object_set_new(o, "set", text_json(changes ? changes : ""));
-    json_object_set_new(o, "passed_over", text_json(j->passed ? j->passed : ""));
-    json_object_set_new(o, "reason", text_json(j->reason));
-    json_object_set_new(o, "mend", text_json(j->mend));
+        put_int(o, "best", j->epoch->callbacks.best_step - 1);
+    put(o, "checkpoint", j->latest == UINT64_MAX ? json_null() : json_integer(j->latest));
+    put_int(o, "checkpoints", j->cut->n_saved);
+    put_int(o, "failed_checkpoints", j->cut->n_failed);
+    put_int(o, "dropped_steps", j->epoch->dropped_steps);
+    put_int(o, "rollbacks", j->rollbacks);
+    put_int(o, "left_out_records", j->left_out_records);
+    put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
+    put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);
+    put_real(o, "elapsed_s", j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0);
+    put_text(o, "set", changes ? changes : "");
+    put_text(o, "passed_over", j->passed ? j->passed : "");
+    put_text(o, "reason", j->reason);
+    put_text(o, "mend", j->mend);
     for (uint32_t i = 0; i < j->n_lines; i++)
         json_array_append_new(lines, text_json(j->lines[i]));
-    json_object_set_new(o, "events", lines);
+    put(o, "events", lines);
     return o;
 }
 
@@ -225,12 +237,12 @@ char *wf_master_status(const wf_master *m, int64_t now_ns)
         json_array_append_new(tasks, member_json(m, &m->members[i]));
     for (uint32_t i = 0; i < m->n_jobs; i++)
         json_array_append_new(jobs, job_json(m, m->jobs[i]));
-    json_object_set_new(o, "view", json_integer(m->view));
-    json_object_set_new(o, "missing", text_json(wf_members_missing(m, missing, sizeof missing)));
-    json_object_set_new(o, "bad_messages", json_integer((json_int_t)wf_net_bad_messages(m->net)));
-    json_object_set_new(o, "refused_deaths", json_integer((json_int_t)m->refused_deaths));
-    json_object_set_new(o, "tasks", tasks);
-    json_object_set_new(o, "jobs", jobs);
+    put_int(o, "view", m->view);
+    put_text(o, "missing", wf_members_missing(m, missing, sizeof missing));
+    put_int(o, "bad_messages", wf_net_bad_messages(m->net));
+    put_int(o, "refused_deaths", m->refused_deaths);
+    put(o, "tasks", tasks);
+    put(o, "jobs", jobs);
     text = json_dumps(o, JSON_COMPACT);
     json_decref(o);
     return text;

@@ -8,7 +8,6 @@
 #include "master/epoch/epoch.h"
 #include "master/epoch/left_out.h"
 #include "master/epoch/splits.h"
-#include "master/epoch/todo.h"
 #include "master/generation/generation.h"
 #include "master/generation/restore.h"
 #include "master/job/job.h"

@@ -41,6 +41,7 @@ void wf_work_run(wf_work *w)
 
 static void begin(wf_master *m, wf_work *w)
 {
+    wf_assert(w->kind == WF_WORK_SYNC ? !m->syncing : !m->busy);
     if (w->kind == WF_WORK_SYNC)
         m->syncing = true;
     else
@@ -97,6 +98,7 @@ wf_status wf_work_restore(wf_master *m, const wf_job *j, int64_t from_step, wf_e
     }
     w->from = (wf_restore_from){
         .disk = m->conf.disk, .checkpoint_dir = w->checkpoint_dir, .step = from_step};
+    wf_assert(j->prepared && j == m->job);
     w->prepared = j->prepared;
     w->prepared->shares++;
     begin(m, w);

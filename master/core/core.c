@@ -7,6 +7,7 @@
 
 wf_status wf_master_send(wf_master *m, wf_peer *to, wf_msg **msg, wf_err *err)
 {
+    wf_assert(!m->replaying);
     (*msg)->head.view = m->view;
     (*msg)->head.job = m->job_number;
     (*msg)->head.generation = m->job_generation;
@@ -27,6 +28,7 @@ wf_status wf_master_release(wf_master *m, wf_err *err)
     while (wf_outbox_next(&m->outbox, wf_journal_durable(m->journal), &row)) {
         wf_status rc = WF_OK;
 
+        wf_assert(row.after <= wf_journal_durable(m->journal)); /* M1 */
         if (row.msg)
             rc = wf_net_send(m->net, row.to, WF_LANE_CONTROL, 0, &row.msg, err);
         else

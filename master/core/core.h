@@ -9,6 +9,7 @@
 #define WF_MASTER_CORE_CORE_H
 
 #include "common/base/index.h"
+#include "common/base/todo.h"
 #include "master/master.h"
 #include "master/store/journal.h"
 #include "master/store/outbox.h"
@@ -56,9 +57,8 @@ struct wf_master {
     uint16_t job_number, job_generation; /* of the one in hand, as each header has them; 0: none */
 
     /* master/epoch */
-    struct wf_todo
-        *wanting; /* members that have asked for a split, and some that do not want any */
-    /* unfit.c */
+    wf_todo wanting; /* members that have asked for a split, and some that do not want any */
+    /* faults.c */
     bool any_unfit; /* a worker waits to be started again */
 };
 

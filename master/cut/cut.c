@@ -72,18 +72,7 @@ void wf_cut_begin_generation(wf_cut *c)
 static wf_status send(wf_master *m, const wf_member *to, uint16_t kind, uint32_t cut,
                       const ProtobufCMessage *body, wf_err *err)
 {
-    wf_msg *msg = NULL;
-    wf_status rc;
-
-    if (!to->peer)
-        return WF_OK;
-    WF_TRY(wf_net_msg(m->net, kind, &msg, err));
-    msg->head.cut = cut;
-    rc = body ? wf_control_put(msg, body, err) : WF_OK;
-    if (rc == WF_OK)
-        rc = wf_master_send(m, to->peer, &msg, err);
-    wf_net_free_msg(m->net, &msg);
-    return rc;
+    return wf_member_send_of(m, to, kind, 0, cut, body, err);
 }
 
 static wf_status send_to_chief(wf_master *m, const wf_job *j, uint16_t kind,
@@ -213,7 +202,8 @@ wf_status wf_cut_open(wf_master *m, wf_job *j, const wf_member *chief, bool fina
     wf_assert(wf_member_trains(chief, j->generation)); /* M3: of this generation */
     j->cut_wanted = false; /* the place of the next one may be reached while this one is written */
     move(j, WF_CUT_WAS_OPENED);
-    c->number++;
+    c->number++; /* used once in a generation: the journal has it before anybody */
+    wf_assert(c->number && j->generation == m->job_generation);
     c->chief = chief->incarnation;
     c->final = final;
     c->asked = asked;
@@ -272,6 +262,7 @@ wf_status wf_cut_on_saved(wf_master *m, wf_job *j, const Weft__CutDone *done, wf
     if (!wf_cut_may(j->cut, WF_CUT_WAS_COMMITTED)) /* M3 */
         return wf_fail(err, WF_PROTO, NULL, "cut %u was committed without the right to",
                        j->cut->number);
+    wf_assert(wf_member_find(m, j->cut->chief)); /* M3: no cut outlives its chief */
     move(j, WF_CUT_WAS_COMMITTED);
     j->cut->failures = 0;
     take_saved(j, done->step);

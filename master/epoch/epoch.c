@@ -99,21 +99,8 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
     r.n_eval = list_eval(j, eval, eval_list);
     r.eval_epoch = j->epoch->eval_epoch;
     r.finished = list;
-    for (uint64_t i = 0; rows && list && i < j->epoch->ledger.n; i++) {
-        uint64_t begin = wf_ledger_begins(&j->epoch->ledger, i);
-        Weft__Split *row = &rows[r.n_finished];
-
-        if (j->epoch->ledger.rows[i].next == begin)
-            continue;
-        if (r.n_finished > 0 && row[-1].end == begin) { /* many splits, few ranges */
-            row[-1].end = j->epoch->ledger.rows[i].next;
-            continue;
-        }
-        weft__split__init(row);
-        row->begin = begin;
-        row->end = j->epoch->ledger.rows[i].next;
-        list[r.n_finished++] = row;
-    }
+    if (rows && list)
+        r.n_finished = wf_splits_ranges(&j->epoch->ledger, true, rows, list);
     rc = rows && list ? wf_journal_append(m->journal, &record, err)
                       : wf_fail_nomem(err, j->epoch->ledger.n * sizeof *rows);
     free(rows);
@@ -273,6 +260,7 @@ static wf_status evaluated(wf_master *m, wf_job *j, const char *failed, wf_err *
     wf_epoch *e = j->epoch;
     char facts[256] = "";
 
+    wf_assert(e->state == WF_EPOCH_EVALUATING && wf_ledger_complete(&e->ledger));
     if (failed[0]) {
         snprintf(facts, sizeof facts, "failed: %.240s", failed);
     } else {

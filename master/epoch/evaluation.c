@@ -25,28 +25,22 @@ static wf_status begin_units(wf_job *j, wf_err *err)
     uint64_t unit = j->prepared->eval_unit,
              records = j->epoch->eval_records ? j->epoch->eval_records : unit;
 
+    wf_assert(!e->early && e->merged == 0);
     WF_TRY(wf_ledger_begin(&e->units, j->epoch->ledger.epoch, records, unit, err));
     e->early = calloc(e->units.n, sizeof(*e->early));
     return e->early ? WF_OK : wf_fail_nomem(err, e->units.n * sizeof(*e->early));
 }
 
-static wf_status send_unit(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_err *err)
+static wf_status send_unit(wf_master *m, const wf_job *j, const wf_member *who, uint64_t id,
+                           wf_err *err)
 {
     Weft__Split body = WEFT__SPLIT__INIT;
-    wf_msg *msg = NULL;
-    wf_status rc;
 
     body.id = id;
     body.epoch = j->epoch->ledger.epoch;
     body.begin = body.next = wf_ledger_begins(&j->epoch->evaluation.units, id);
     body.end = body.begin + j->prepared->eval_unit; /* the last one ends with the data */
-    WF_TRY(wf_net_msg(m->net, WF_EVAL, &msg, err));
-    msg->head.step = j->epoch->ledger.epoch;
-    rc = wf_control_put(msg, &body.base, err);
-    if (rc == WF_OK)
-        rc = wf_master_send(m, who->peer, &msg, err);
-    wf_net_free_msg(m->net, &msg);
-    return rc;
+    return wf_member_send_of(m, who, WF_EVAL, body.epoch, 0, &body.base, err);
 }
 
 static bool may_evaluate(const wf_member *who, const wf_job *j)
@@ -144,6 +138,7 @@ static wf_status merge_ready(wf_evaluation *e, wf_err *err)
     while (e->merged < e->units.n && e->early[e->merged]) {
         Weft__EvalResult *r = e->early[e->merged];
 
+        wf_assert(e->units.rows[e->merged].state == WF_SPLIT_FINISHED);
         for (size_t i = 0; i < r->n_metrics; i++)
             WF_TRY(merge_metric(e, r->metrics[i], err));
         wf_control_free(&e->early[e->merged]);

@@ -87,6 +87,7 @@ static bool lease(wf_ledger *l, uint64_t id, uint64_t incarnation)
 
     if (wf_index_put(&l->held, incarnation, row, NULL) != WF_OK)
         return false;
+    wf_assert(row->state == WF_SPLIT_TODO); /* S3 */
     row->before = 0;
     row->after = newest ? (uint32_t)(newest - l->rows) + 1 : 0;
     if (newest)
@@ -123,8 +124,10 @@ static bool is_suspect(const wf_split_row *row)
 
 static void move_on(wf_ledger *l, uint64_t id, uint64_t next)
 {
+    wf_assert(next >= l->rows[id].next && next <= wf_ledger_ends(l, id)); /* S1 */
     l->trained += next - l->rows[id].next;
     l->rows[id].next = next;
+    wf_assert(l->trained <= l->records);
 }
 
 /* ---- what happens ---- */
@@ -186,6 +189,7 @@ bool wf_ledger_finish(wf_ledger *l, uint64_t id, uint64_t incarnation)
     l->rows[id].state = WF_SPLIT_FINISHED;
     move_on(l, id, wf_ledger_ends(l, id));
     l->done++;
+    wf_assert(l->done <= l->n);
     return true;
 }
 
@@ -198,6 +202,7 @@ uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
         uint64_t id = (uint64_t)(newest - l->rows);
         wf_split_row *row = &l->rows[id];
 
+        wf_assert(row->state == WF_SPLIT_LEASED && row->incarnation == incarnation);
         unlease(l, id);
         row->state = WF_SPLIT_TODO;
         if (died && row->deaths < UINT8_MAX)

@@ -22,7 +22,7 @@
 
 #include "common/base/index.h"
 #include "common/base/status.h"
-#include "master/epoch/todo.h"
+#include "common/base/todo.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -19,6 +19,7 @@ static const Weft__Split *leave_out(wf_job *j, uint64_t id)
 {
     Weft__Split *row = &j->left_out_rows[j->n_left_out];
 
+    wf_assert(j->n_left_out < WF_LEFT_OUT && id < j->epoch->ledger.n);
     weft__split__init(row);
     row->id = id;
     row->epoch = j->epoch->ledger.epoch;

@@ -52,6 +52,7 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
 {
     Weft__Split body = WEFT__SPLIT__INIT;
 
+    wf_assert(j->epoch->state == WF_EPOCH_TRAINING || j->epoch->state == WF_EPOCH_EVALUATED);
     body.id = id;
     body.epoch = j->epoch->ledger.epoch;
     body.begin = wf_ledger_begins(&j->epoch->ledger, id);
@@ -70,13 +71,13 @@ wf_status wf_splits_deal(wf_master *m, wf_job *j, wf_err *err)
 {
     if (wf_master_facts(m)->claims_out || j->stop_asked)
         return WF_OK;
-    for (uint64_t i = 0; wf_ledger_any_to_do(&j->epoch->ledger) && wf_todo_next(m->wanting, i, &i);
+    for (uint64_t i = 0; wf_ledger_any_to_do(&j->epoch->ledger) && wf_todo_next(&m->wanting, i, &i);
          i++) {
         wf_member *who = &m->members[i];
         uint64_t id;
 
         if (!who->wants)
-            wf_todo_remove(m->wanting, i);
+            wf_todo_remove(&m->wanting, i);
         else if (wf_member_trains(who, j->generation) &&
                  wf_ledger_deal(&j->epoch->ledger, who->incarnation, &id))
             WF_TRY(grant(m, j, who, id, err));
@@ -87,7 +88,7 @@ wf_status wf_splits_deal(wf_master *m, wf_job *j, wf_err *err)
 void wf_splits_on_want(wf_master *m, wf_member *who)
 {
     who->wants = true;
-    wf_todo_add(m->wanting, (uint64_t)(who - m->members));
+    wf_todo_add(&m->wanting, (uint64_t)(who - m->members));
 }
 
 /* ---- and back ---- */
@@ -202,6 +203,27 @@ wf_status wf_splits_claim(wf_master *m, wf_job *j, const wf_member *who, const W
 
 /* ---- for a checkpoint ---- */
 
+size_t wf_splits_ranges(const wf_ledger *l, bool leased_too, Weft__Split rows[],
+                        Weft__Split *list[])
+{
+    size_t n = 0;
+
+    for (uint64_t i = 0; i < l->n; i++) {
+        uint64_t begin = wf_ledger_begins(l, i);
+
+        if (l->rows[i].next == begin || (!leased_too && l->rows[i].state == WF_SPLIT_LEASED))
+            continue;
+        if (n == 0 || rows[n - 1].end != begin) { /* an epoch has few ranges, many splits */
+            weft__split__init(&rows[n]);
+            rows[n].begin = begin;
+            list[n] = &rows[n];
+            n++;
+        }
+        rows[n - 1].end = l->rows[i].next;
+    }
+    return n;
+}
+
 wf_status wf_splits_ledger_make(const wf_job *j, wf_splits_ledger *out, wf_err *err)
 {
     const wf_ledger *l = &j->epoch->ledger;
@@ -217,20 +239,10 @@ wf_status wf_splits_ledger_make(const wf_job *j, wf_splits_ledger *out, wf_err *
     out->body.evaluated = wf_epoch_is_evaluated(j);
     out->body.next_cut = j->next_cut;
     out->body.finished = out->list;
-    for (uint64_t i = 0; i < l->n; i++) {
-        Weft__Split *row = &out->rows[out->body.n_finished];
-
-        if (l->rows[i].state == WF_SPLIT_LEASED || l->rows[i].next == wf_ledger_begins(l, i))
-            continue;
-        if (out->body.n_finished > 0 && row[-1].end == wf_ledger_begins(l, i)) {
-            row[-1].end = row[-1].next = l->rows[i].next; /* an epoch has few ranges, many splits */
-            continue;
-        }
-        weft__split__init(row);
-        row->epoch = l->epoch;
-        row->begin = wf_ledger_begins(l, i);
-        row->end = row->next = l->rows[i].next;
-        out->list[out->body.n_finished++] = row;
+    out->body.n_finished = wf_splits_ranges(l, false, out->rows, out->list);
+    for (size_t i = 0; i < out->body.n_finished; i++) {
+        out->rows[i].epoch = l->epoch;
+        out->rows[i].next = out->rows[i].end;
     }
     return WF_OK;
 }

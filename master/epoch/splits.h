@@ -8,6 +8,7 @@
 #ifndef WF_MASTER_EPOCH_SPLITS_H
 #define WF_MASTER_EPOCH_SPLITS_H
 
+#include "master/epoch/ledger.h"
 #include "master/job/job.h"
 
 /* Deals what is to do. After a restart nothing is dealt before each worker that may hold a split
@@ -29,6 +30,10 @@ WF_MUST_USE wf_status wf_splits_check_held(const wf_member *who, size_t n_open, 
 /* The place of the next checkpoint moves behind what is trained. */
 void wf_splits_move_next_cut(wf_job *j);
 
+/* The trained ranges, as begin and end, into rows and list [l->n]; how many. `leased_too`: what is
+ * known to be trained of splits that are leased. */
+size_t wf_splits_ranges(const wf_ledger *l, bool leased_too, Weft__Split rows[],
+                        Weft__Split *list[]);
 /* The trained ranges that the master answers for: what is done, and what a lost lease left behind.
  * Leased splits are in their holders' reports. */
 typedef struct wf_splits_ledger {

@@ -139,6 +139,7 @@ static wf_status send_start_from(wf_master *m, wf_job *j, wf_member *who, bool i
 wf_status wf_generation_set_up(wf_master *m, wf_job *j, bool initial, uint64_t step, double rate,
                                wf_err *err)
 {
+    wf_assert(j->state == WF_JOB_STARTING && m->job_generation == j->generation);
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 

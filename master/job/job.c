@@ -82,6 +82,7 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_event event, const wf_err
     wf_job_state was = j->state;
     wf_status rc;
 
+    wf_assert(!m->replaying);
     wf_job_move(j, event);
     if (why) {
         snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);

@@ -91,6 +91,7 @@ wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *
 
 void wf_job_take(wf_master *m, wf_job *j)
 {
+    wf_assert(!j || m->jobs[j->number - 1] == j);
     m->facts_known &= m->job == j;
     m->job = j;
     m->job_number = j ? (uint16_t)j->number : 0;

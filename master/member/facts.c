@@ -40,6 +40,7 @@ const wf_facts *wf_master_facts(wf_master *m)
         else
             add_worker(m, who, &f);
     }
+    wf_assert(!f.chief || wf_member_is_live(f.chief)); /* M3 */
     *m->facts = f;
     m->facts_known = true;
     return m->facts;

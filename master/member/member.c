@@ -60,6 +60,7 @@ void wf_member_take_place(wf_master *m, wf_member *who, wf_peer *peer)
 {
     wf_assert(!who->incarnation || who->incarnation == peer->incarnation);
     wf_assert(!wf_members_is_retired(m, peer->incarnation)); /* M2 */
+    wf_assert(peer->incarnation && wf_member_of(m, peer->task) == who);
     who->peer = peer;
     who->incarnation = peer->incarnation;
     who->pid = peer->pid;
@@ -102,6 +103,7 @@ void wf_member_leave_job(wf_member *who)
 
 void wf_member_end(wf_master *m, wf_member *who, const char *reason)
 {
+    wf_assert(wf_members_is_retired(m, who->incarnation)); /* M2 */
     m->view_stale |= wf_member_is_live(who);
     who->incarnation = 0;
     who->peer = NULL;
@@ -181,8 +183,8 @@ const char *wf_members_missing(const wf_master *m, char *text, size_t size)
 
 /* ---- messages to it ---- */
 
-wf_status wf_member_send(wf_master *m, const wf_member *to, uint16_t kind,
-                         const ProtobufCMessage *body, wf_err *err)
+wf_status wf_member_send_of(wf_master *m, const wf_member *to, uint16_t kind, uint32_t step,
+                            uint32_t cut, const ProtobufCMessage *body, wf_err *err)
 {
     wf_msg *msg = NULL;
     wf_status rc;
@@ -190,11 +192,19 @@ wf_status wf_member_send(wf_master *m, const wf_member *to, uint16_t kind,
     if (!to->peer)
         return WF_OK;
     WF_TRY(wf_net_msg(m->net, kind, &msg, err));
+    msg->head.step = step;
+    msg->head.cut = cut;
     rc = body ? wf_control_put(msg, body, err) : WF_OK;
     if (rc == WF_OK)
         rc = wf_master_send(m, to->peer, &msg, err);
     wf_net_free_msg(m->net, &msg);
     return rc;
+}
+
+wf_status wf_member_send(wf_master *m, const wf_member *to, uint16_t kind,
+                         const ProtobufCMessage *body, wf_err *err)
+{
+    return wf_member_send_of(m, to, kind, 0, 0, body, err);
 }
 
 wf_status wf_member_dismiss(wf_master *m, wf_peer *peer, uint32_t how, wf_err *err)

@@ -146,7 +146,11 @@ void wf_member_leave_job(wf_member *who);
 void wf_members_retire(wf_master *m, uint64_t incarnation);
 bool wf_members_is_retired(const wf_master *m, uint64_t incarnation);
 
-/* Sends a control message; a member without a link gets none, and is told at its register. */
+/* Sends a control message, of a step or a cut (0: of none), with a body or none; a member without a
+ * link gets none, and is told at its register. */
+WF_MUST_USE wf_status wf_member_send_of(wf_master *m, const wf_member *to, uint16_t kind,
+                                        uint32_t step, uint32_t cut, const ProtobufCMessage *body,
+                                        wf_err *err);
 WF_MUST_USE wf_status wf_member_send(wf_master *m, const wf_member *to, uint16_t kind,
                                      const ProtobufCMessage *body, wf_err *err);
 /* Tells an incarnation that it is no member any more; `how` is a WF_DISMISS_. */

@@ -192,6 +192,7 @@ wf_status wf_view_advance(wf_master *m, uint64_t lost_steps, wf_err *err)
     WF_TRY(wf_view_make(m, &view, err));
     view.number = m->view + 1;
     rc = wf_view_journal(m, &view, lost_steps, err);
+    wf_assert(!m->replaying);
     if (rc == WF_OK) {
         m->view++;
         m->view_stale = false;

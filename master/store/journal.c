@@ -60,6 +60,7 @@ static void seal(frames *f)
 
     if (!f->open)
         return;
+    wf_assert(f->bytes.size >= f->last + WF_FRAME_HEAD);
     head = f->bytes.data + f->last;
     n = f->bytes.size - f->last - WF_FRAME_HEAD;
     wf_put_u32(head, (uint32_t)n);
@@ -144,6 +145,7 @@ bool wf_journal_wants_snapshot(const wf_journal *j)
 
 void wf_journal_begin_snapshot(wf_journal *j)
 {
+    wf_assert(!j->in_snapshot && !j->out);
     close_frames(&j->snapshot);
     j->in_snapshot = true;
 }
@@ -272,6 +274,7 @@ wf_status wf_journal_settle(wf_journal *j, wf_journal_batch **b, wf_err *err)
 {
     wf_status rc = (*b)->rc;
 
+    wf_assert(j->out && (*b)->appended >= j->durable && (*b)->appended <= j->appended);
     j->out = false;
     if (rc != WF_OK) {
         j->failed = true;

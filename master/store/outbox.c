@@ -35,6 +35,7 @@ wf_status wf_outbox_add_message(wf_outbox *b, uint64_t after, wf_peer *to, wf_ms
 
     if (!row)
         return wf_fail_nomem(err, b->room * sizeof *row);
+    wf_assert(b->n < 2 || row_at(b, b->n - 2)->after <= after);
     *row = (wf_outbox_row){.after = after, .to = to, .msg = *msg};
     *msg = NULL;
     return WF_OK;

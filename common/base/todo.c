@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* master/epoch/todo.c */
-#include "master/epoch/todo.h"
+/* common/base/todo.c */
+#include "common/base/todo.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* master/epoch/todo.h - a set of small numbers that knows its smallest: one bit for each, and bits
+/* common/base/todo.h - a set of small numbers that knows its smallest: one bit for each, and bits
  * above them that say which words are not empty. All operations take a few steps, whatever the
  * size. */
-#ifndef WF_MASTER_EPOCH_TODO_H
-#define WF_MASTER_EPOCH_TODO_H
+#ifndef WF_BASE_TODO_H
+#define WF_BASE_TODO_H
 
 #include "common/base/status.h"
 #include <stdbool.h>
