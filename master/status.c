@@ -17,7 +17,8 @@ static const char *member_state(const wf_master *m, const wf_member *who)
         return who->incarnation ? "joining" : who->reason[0] ? "restarting" : "missing";
     if (m->job && !wf_job_over(m->job->state) && wf_faults_is_unfit(who, m->job))
         return "unfit";
-    if (m->job && !wf_job_over(m->job->state) && who->generation == m->job->generation)
+    if (m->job && !wf_job_over(m->job->state) && who->generation &&
+        who->generation == m->job->generation)
         return who->ready ? (who->task.role == WF_ROLE_PS ? "serving" : "training") : "starting";
     return "ready";
 }

@@ -109,7 +109,7 @@ static void ps_owes(const wf_master *m, const wf_member *who, char *what, size_t
 
     if (who->view_acked != m->view)
         snprintf(what, size, "view %u", m->view);
-    else if (j && who->generation == j->generation && !who->ready)
+    else if (j && who->generation && who->generation == j->generation && !who->ready)
         snprintf(what, size, "its set-up for generation %u of job %s", j->generation, j->name);
     else if (who->tune_sent)
         snprintf(what, size, "the learning rate %g", j ? j->epoch->callbacks.rate : 0);
@@ -119,7 +119,7 @@ static void worker_owes(const wf_master *m, const wf_member *who, char *what, si
 {
     const wf_job *j = m->job;
 
-    if (!j || who->generation != j->generation)
+    if (!j || !who->generation || who->generation != j->generation)
         return;
     if (!who->ready)
         snprintf(what, size, "its start in generation %u of job %s", j->generation, j->name);

@@ -153,6 +153,60 @@ static void a_claim_larger_than_its_answer_does_not_end_the_master(void **state)
     free(list);
 }
 
+/* The last cut of a job that is asked to stop, which its workers never come to. */
+static void a_chief_without_the_right_commits_nothing(void **state)
+{
+    static const uint16_t kinds[] = {WF_CUT_COMMIT, WF_CUT_DONE};
+    Weft__CutDone done = WEFT__CUT_DONE__INIT;
+    stage *s = *state;
+
+    stage_begin_lazy(s);
+    stage_do(s, "stop", "one");
+    stage_turn(s, 20);
+    assert_int_equal(s->players[1].heard[WF_CUT_OPEN], 1);
+    done.step = 7;
+    for (size_t i = 0; i < WF_COUNT(kinds); i++) {
+        wf_msg *m = stage_message(&s->players[1], kinds[i]);
+
+        m->head.cut = 1;
+        if (kinds[i] == WF_CUT_DONE)
+            assert_int_equal(wf_control_put(m, &done.base, NULL), WF_OK);
+        stage_changes_nothing(s, &s->players[1], &m);
+    }
+    stage_job_says(s, "one", "checkpoint", "null");
+}
+
+/* No generation of a job that waits is set up, so nobody can have one. */
+static void what_is_said_of_a_job_that_waits_changes_nothing(void **state)
+{
+    Weft__Outcome outcome = WEFT__OUTCOME__INIT;
+    stage *s = *state;
+    uint32_t views;
+    size_t journal;
+    wf_msg *m;
+
+    stage_cast(s);
+    s->players[1].absent = s->players[2].absent = true;
+    stage_wait(s, 30000);
+    stage_submit(s, "one", "ledger");
+    stage_until(s, "one", "waiting");
+    outcome.status = WF_IO;
+    outcome.what = "no disk";
+    m = stage_message(&s->players[0], WF_SETUP_OK);
+    m->head.job = 1;
+    m->head.generation = 0;
+    assert_int_equal(wf_control_put(m, &outcome.base, NULL), WF_OK);
+    journal = stage_journal_bytes(s);
+    stage_send(&s->players[0], &m);
+    stage_turn(s, 0);
+    stage_job_says(s, "one", "state", "waiting");
+    assert_int_equal(stage_journal_bytes(s), journal);
+    assert_int_equal(stage_count(s, "\"starting\""), 0);
+    views = s->players[0].heard[WF_VIEW]; /* nor is it asked again, over a fresh link */
+    stage_wait(s, 60000);
+    assert_int_equal(s->players[0].heard[WF_VIEW], views);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +215,8 @@ int main(void)
         STAGED(noise_changes_nothing),
         STAGED(a_metric_that_is_none_does_not_end_the_master),
         STAGED(a_claim_larger_than_its_answer_does_not_end_the_master),
+        STAGED(a_chief_without_the_right_commits_nothing),
+        STAGED(what_is_said_of_a_job_that_waits_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
