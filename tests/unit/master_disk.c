@@ -2,6 +2,7 @@
 /* tests/unit/master_disk.c - a disk that fails: each call in turn, under the journal and under
  * checkpoints. Nothing is acknowledged that is not on disk; what was refused is as it was; and with
  * the disk mended all goes on. */
+#include "master/store/journal.h"
 #include "master_stage.h"
 
 #include <errno.h>
@@ -233,6 +234,36 @@ static void an_evaluation_that_fails_is_said_and_training_goes_on(void **state)
     stage_job_says(s, "one", "reason", "\"\"");
 }
 
+static wf_status replay_nothing(void *arg, const Weft__Record *r, wf_err *err)
+{
+    (void)arg, (void)r, (void)err;
+    return WF_OK;
+}
+
+/* As a later release may have written it. */
+static void a_job_in_an_unknown_state_is_an_error(void **state)
+{
+    Weft__Record record = WEFT__RECORD__INIT;
+    Weft__JobRecord job = WEFT__JOB_RECORD__INIT;
+    wf_journal *j = NULL;
+    stage *s = *state;
+
+    stage_kill(s);
+    assert_int_equal(
+        wf_journal_open(wf_memdisk_disk(s->disk), "/state", 0, replay_nothing, NULL, &j, NULL),
+        WF_OK);
+    job.name = "one";
+    job.text = "ledger";
+    job.state = 99;
+    record.job = &job;
+    assert_int_equal(wf_journal_append(j, &record, NULL), WF_OK);
+    assert_int_equal(wf_journal_commit(j, NULL), WF_OK);
+    wf_journal_close(&j);
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_CORRUPT);
+    assert_non_null(strstr(s->err.what, "job one has state 99"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_delays_the_first_values_and_says_so),
         STAGED(a_checkpoint_that_fails_costs_that_one_only),
         STAGED(an_evaluation_that_fails_is_said_and_training_goes_on),
+        STAGED(a_job_in_an_unknown_state_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
