@@ -11,12 +11,13 @@
 #define WF_RESTART_MOST_NS (5 * WF_NS_PER_S)
 #define WF_RESTART_HEALTHY_NS (10 * WF_NS_PER_S) /* a life so long makes the delay short again */
 #define WF_RESTART_WINDOW_NS (600 * WF_NS_PER_S)
-enum { WF_RESTART_BUDGET = 20 }; /* deaths within the window */
+enum { WF_RESTART_BUDGET = 20 }; /* restarts within the window */
 
 /* Zero is a task that has not died yet. */
 typedef struct wf_restart {
     int64_t delay_ns;
-    int64_t deaths_ns[WF_RESTART_BUDGET]; /* a ring of the last ones */
+    int64_t
+        deaths_ns[WF_RESTART_BUDGET]; /* a ring of the last ones that were followed by a restart */
     uint32_t n_deaths;
 } wf_restart;
 

@@ -194,7 +194,7 @@ static void plan_restart(supervisor *s, task *t, pid_t pid, const char *how, int
     char name[32];
 
     if (!wf_restart_on_death(&t->restart, t->started_ns, now_ns, &t->start_at_ns)) {
-        snprintf(name, sizeof name, "%d ends within 10 minutes", WF_RESTART_BUDGET);
+        snprintf(name, sizeof name, "%d restarts within 10 minutes", WF_RESTART_BUDGET);
         give_up(s, t, pid, how, name);
         return;
     }

@@ -8,9 +8,9 @@
  *
  * A task ends for good only with the supervisor. Any other end is a death, whatever its exit code
  * and whoever asked for it: the task is started again after 50 ms, doubling to 5 s, and after 50 ms
- * again once it has lived 10 s. It is left down after 20 deaths within 10 minutes, and at once
- * after exit code 2 or 3 (its files are wrong) or 4 (another process has its place): see
- * super_down.h.
+ * again once it has lived 10 s. It is left down when it dies once more after 20 restarts within 10
+ * minutes, and at once after exit code 2 or 3 (its files are wrong) or 4 (another process has its
+ * place): see super_down.h.
  */
 #ifndef WF_CMD_CLI_SUPER_H
 #define WF_CMD_CLI_SUPER_H

@@ -11,8 +11,8 @@ from proxy import FAULTS  # tests/kit, where weftlib looks too
 # Twice as often what weft itself has to find out: nobody tells it of these.
 KINDS = [*FAULTS, "half_open", "flip_payload", "kill", "term", "stop"]
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
-# The supervisor leaves a task down after 20 deaths in 10 minutes, and starts one that has not lived for
-# 10 s later each time; some die of other faults too.
+# The supervisor leaves a task down that dies again after 20 restarts in 10 minutes, and starts one
+# that has not lived for 10 s later each time; some die of other faults too.
 MOST_DEATHS = {600: 12, 40: 3}  # within so many seconds
 
 
