@@ -33,7 +33,7 @@ static wf_status claim(wf_master *m, wf_member *who, const Weft__Register *r, wf
     Weft__SplitDone ok = WEFT__SPLIT_DONE__INIT;
     wf_job *j = m->job;
 
-    if (!j || wf_job_over(j->state) || !who->ready)
+    if (!j || wf_job_over(j->state) || who->part != WF_PART_READY)
         return WF_OK;
     who->steps = WF_MAX(who->steps, r->steps);
     WF_TRY(wf_faults_take_records(m, j, r->train_records, r->eval_records, err));
@@ -49,14 +49,14 @@ static wf_status claim(wf_master *m, wf_member *who, const Weft__Register *r, wf
 
 static bool holds(const wf_job *j, const Weft__Register *r)
 {
-    return j && r->ready && strcmp(r->job, j->name) == 0 && r->job_id == j->id &&
+    return j && j->generation && r->ready && strcmp(r->job, j->name) == 0 && r->job_id == j->id &&
            r->generation == j->generation;
 }
 
 static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf_err *err)
 {
     wf_job *j = m->job;
-    bool is_worker = who->task.role == WF_ROLE_WORKER;
+    bool is_worker = who->task.role == WF_ROLE_WORKER, held = holds(j, r);
 
     m->view_stale |= !is_worker; /* a ps is sent the view again */
     if (!wf_member_is_live(who)) {
@@ -65,15 +65,17 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
     }
     wf_member_move(m, who, WF_MEMBER_REGISTER);
     snprintf(who->session, sizeof who->session, "%s", r->session);
-    if (!holds(j, r) && is_worker) {
+    if (!held && is_worker) {
         WF_TRY(wf_master_take_back(m, who, NULL, err));
         who->steps = 0;
     }
-    who->ready = holds(j, r);
-    who->generation = who->ready ? j->generation : 0;
+    if (held)
+        wf_member_take_part(m, who, WF_PART_IS_HELD, j->generation);
+    else
+        wf_member_take_part(m, who, WF_PART_LET_GO, 0);
     who->view_acked = 0;
     who->wants = false;
-    if (r->ready && !who->ready && (!j || r->job_id != j->id)) /* it has missed the job's end */
+    if (r->ready && !held && (!j || r->job_id != j->id)) /* it has missed the job's end */
         WF_TRY(wf_member_send(m, who, WF_HALT, NULL, err));
     return is_worker ? claim(m, who, r, err) : WF_OK;
 }

@@ -129,8 +129,8 @@ void wf_faults_advance(wf_master *m, wf_job *j)
         if (m->now_ns < who->unfit.retry_ns || wf_generation_is_barred(who, j))
             continue;
         who->unfit.retry_ns = 0;
-        if (!who->ready)
-            who->generation = 0;
+        if (who->part == WF_PART_ASKED)
+            wf_member_take_part(m, who, WF_PART_LET_GO, 0);
         m->facts_known = false;
     }
     m->any_unfit = any;
@@ -174,7 +174,7 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
         rc = who->task.role == WF_ROLE_WORKER ? on_failed_start(m, j, who, &why, err)
                                               : wf_master_fail_job(m, j, &why, err);
     } else {
-        who->ready = true;
+        wf_member_take_part(m, who, WF_PART_WAS_DONE, j->generation);
         if (who->task.role == WF_ROLE_PS)
             who->view_acked = msg->head.view;
         else

@@ -14,7 +14,7 @@ static wf_status halt_all(wf_master *m, wf_job *j, wf_err *err)
             WF_TRY(wf_member_send(m, who, WF_HALT, NULL, err));
         if (who->task.role == WF_ROLE_WORKER && who->generation == j->generation)
             j->lost_steps += who->steps;
-        wf_member_leave_job(who);
+        wf_member_leave_job(m, who);
     }
     m->facts_known = false;
     return WF_OK;

@@ -14,7 +14,7 @@ static void begin_replayed_generation(wf_master *m, wf_job *j)
     wf_cut_begin_generation(j->cut);
     j->base_step = j->lost_steps = j->next_cut = 0;
     for (uint32_t i = 0; i < m->n_members; i++)
-        wf_member_leave_job(&m->members[i]);
+        wf_member_leave_job(m, &m->members[i]);
 }
 
 static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)

@@ -17,9 +17,10 @@ static const char *member_state(const wf_master *m, const wf_member *who)
         return who->incarnation ? "joining" : who->reason[0] ? "restarting" : "missing";
     if (m->job && !wf_job_over(m->job->state) && wf_faults_is_unfit(who, m->job))
         return "unfit";
-    if (m->job && !wf_job_over(m->job->state) && who->generation &&
+    if (m->job && !wf_job_over(m->job->state) && who->part != WF_PART_NONE &&
         who->generation == m->job->generation)
-        return who->ready ? (who->task.role == WF_ROLE_PS ? "serving" : "training") : "starting";
+        return who->part == WF_PART_READY ? (who->task.role == WF_ROLE_PS ? "serving" : "training")
+                                          : "starting";
     return "ready";
 }
 

@@ -75,7 +75,7 @@ static bool waits_in_vain(const wf_master *m, const wf_member *who, int64_t sinc
         w->whom.role != WF_ROLE_PS || m->now_ns - WF_MAX(w->since_ns, since_ns) < m->conf.stuck_ns)
         return false;
     ps = wf_member_of(m, w->whom);
-    return ps && wf_member_is_registered(ps) && ps->ready &&
+    return ps && wf_member_is_registered(ps) && ps->part == WF_PART_READY &&
            m->now_ns - ps->since_ns >= m->conf.stuck_ns;
 }
 
@@ -109,7 +109,7 @@ static void ps_owes(const wf_master *m, const wf_member *who, char *what, size_t
 
     if (who->view_acked != m->view)
         snprintf(what, size, "view %u", m->view);
-    else if (j && who->generation && who->generation == j->generation && !who->ready)
+    else if (j && who->part == WF_PART_ASKED && who->generation == j->generation)
         snprintf(what, size, "its set-up for generation %u of job %s", j->generation, j->name);
     else if (who->tune_sent)
         snprintf(what, size, "the learning rate %g", j ? j->epoch->callbacks.rate : 0);
@@ -119,9 +119,9 @@ static void worker_owes(const wf_master *m, const wf_member *who, char *what, si
 {
     const wf_job *j = m->job;
 
-    if (!j || !who->generation || who->generation != j->generation)
+    if (!j || who->part == WF_PART_NONE || who->generation != j->generation)
         return;
-    if (!who->ready)
+    if (who->part != WF_PART_READY)
         snprintf(what, size, "its start in generation %u of job %s", j->generation, j->name);
     else if (wf_cut_waits_for(j, who))
         snprintf(what, size, "the end of its step, for checkpoint cut %u", j->cut->number);
@@ -138,7 +138,7 @@ static void worker_owes(const wf_master *m, const wf_member *who, char *what, si
 static void ask_again(wf_master *m, wf_member *who)
 {
     wf_progress *p = &who->progress;
-    bool begun = who->ready && who->task.role == WF_ROLE_WORKER;
+    bool begun = who->part == WF_PART_READY && who->task.role == WF_ROLE_WORKER;
     wf_peer *peer;
 
     if (begun || !who->peer ||

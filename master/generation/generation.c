@@ -57,9 +57,7 @@ static wf_status send_setup(wf_master *m, const wf_job *j, wf_member *who, bool 
     body.restore_step = step;
     body.checkpoint_dir = m->checkpoint_dir;
     body.job_id = j->id;
-    who->generation = j->generation;
-    who->ready = false;
-    m->facts_known = false;
+    wf_member_take_part(m, who, WF_PART_WAS_ASKED, j->generation);
     rc = wf_member_send(m, who, WF_SETUP, &body.base, err);
     wf_view_free(&view);
     return rc;
@@ -110,9 +108,8 @@ static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, const Weft_
     wf_msg *msg = NULL;
     wf_status rc;
 
-    who->generation = j->generation;
-    who->ready = who->wants = false;
-    m->facts_known = false;
+    wf_member_take_part(m, who, WF_PART_WAS_ASKED, j->generation);
+    who->wants = false;
     who->steps = 0;
     wf_assert(who->viewed == who->incarnation); /* M4: the view that every ps has holds it */
     WF_TRY(wf_net_msg(m->net, WF_START, &msg, err));

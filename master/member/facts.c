@@ -5,7 +5,7 @@
 static void add_holder(const wf_master *m, const wf_member *who, wf_facts *f)
 {
     bool here = wf_member_is_registered(who);
-    bool holds = m->job && who->generation == m->job_generation && who->ready;
+    bool holds = m->job && who->generation == m->job_generation && who->part == WF_PART_READY;
 
     f->variables_here &= here;
     f->variables_ready &= here && holds;

@@ -37,6 +37,22 @@ static const wf_edge edges[] = {
 
 const wf_states wf_member_states = WF_STATES("members", states, events, edges);
 
+static const char *const part_states[] = {"none", "asked", "ready"};
+static const char *const part_events[] = {"asked", "done", "held", "let go"};
+
+enum {
+    ANY_PART = WF_STATE(WF_PART_NONE) | WF_STATE(WF_PART_ASKED) | WF_STATE(WF_PART_READY),
+};
+
+static const wf_edge part_edges[] = {
+    {ANY_PART, WF_PART_WAS_ASKED, WF_PART_ASKED},
+    {WF_STATE(WF_PART_ASKED) | WF_STATE(WF_PART_READY), WF_PART_WAS_DONE, WF_PART_READY},
+    {ANY_PART, WF_PART_IS_HELD, WF_PART_READY},
+    {ANY_PART, WF_PART_LET_GO, WF_PART_NONE},
+};
+
+const wf_states wf_part_states = WF_STATES("parts", part_states, part_events, part_edges);
+
 void wf_member_move(wf_master *m, wf_member *who, wf_member_event event)
 {
     char text[32];
@@ -93,10 +109,21 @@ void wf_member_keep_reason(const wf_master *m, wf_member *who, const char *reaso
     who->reason_ns = m->now_ns;
 }
 
-void wf_member_leave_job(wf_member *who)
+void wf_member_take_part(wf_master *m, wf_member *who, wf_part_event event, uint16_t generation)
 {
-    who->generation = 0;
-    who->ready = who->wants = false;
+    char text[32];
+
+    who->part = (wf_part_state)wf_states_take(&wf_part_states, who->part, event,
+                                              wf_task_str(who->task, text, sizeof text));
+    who->generation = generation;
+    wf_assert((who->part == WF_PART_NONE) == (generation == 0));
+    m->facts_known = false;
+}
+
+void wf_member_leave_job(wf_master *m, wf_member *who)
+{
+    wf_member_take_part(m, who, WF_PART_LET_GO, 0);
+    who->wants = false;
     who->steps = 0;
     who->samples_per_sec = 0;
 }
@@ -108,7 +135,7 @@ void wf_member_end(wf_master *m, wf_member *who, const char *reason)
     who->incarnation = 0;
     who->peer = NULL;
     wf_member_move(m, who, WF_MEMBER_LOST);
-    wf_member_leave_job(who);
+    wf_member_leave_job(m, who);
     wf_member_keep_reason(m, who, reason);
     who->reported = false;
     who->view_acked = 0;
@@ -240,7 +267,7 @@ static void leave_view(wf_master *m, wf_member *who)
     who->incarnation = who->viewed = 0;
     if (wf_member_is_live(who))
         wf_member_move(m, who, WF_MEMBER_LOST);
-    wf_member_leave_job(who);
+    wf_member_leave_job(m, who);
 }
 
 void wf_members_replay(wf_master *m, const Weft__View *view, uint16_t generation)
@@ -272,5 +299,5 @@ void wf_members_replay_steps(wf_master *m, uint64_t incarnation, uint64_t steps,
     if (!who || !steps || !generation || !wf_member_is_live(who))
         return;
     who->steps = WF_MAX(who->steps, steps);
-    who->generation = generation;
+    wf_member_take_part(m, who, WF_PART_WAS_ASKED, generation);
 }

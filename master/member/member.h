@@ -45,6 +45,24 @@ extern const wf_states wf_member_states;
 
 enum { WF_MEMBER_LINKS = 32 };
 
+/* A member's part in the job in hand. The life cycle of parts:
+ *   none, asked, ready --asked--> asked --done--> ready
+ *   none, asked, ready --held--> ready --done--> same
+ *   none, asked, ready --let go--> none
+ *
+ * asked: a set-up or start of `generation` was sent, or the journal says that it has steps of it.
+ * held: it registers with it.
+ */
+typedef enum wf_part_state { WF_PART_NONE = 0, WF_PART_ASKED, WF_PART_READY } wf_part_state;
+typedef enum wf_part_event {
+    WF_PART_WAS_ASKED = 0,
+    WF_PART_WAS_DONE,
+    WF_PART_IS_HELD,
+    WF_PART_LET_GO
+} wf_part_event;
+
+extern const wf_states wf_part_states;
+
 /* What a task reports of itself with its signs of life, and what the master waits for from it:
  * beat.c, watch.c. */
 typedef struct wf_progress {
@@ -84,8 +102,8 @@ typedef struct wf_member {
     char session[24];       /* of the supervisor that started it, as its register says */
     uint32_t view_acked;    /* ps */
     /* its part in the job in hand; of another generation this means nothing */
-    uint16_t generation; /* set-up or start was sent, or is held, for this one */
-    bool ready;          /* and has succeeded */
+    wf_part_state part;  /* written by wf_member_take_part alone */
+    uint16_t generation; /* of its part; 0: none */
     bool tune_sent;      /* who holds variables: the learning rate was sent over this link */
     bool wants;          /* worker: asked for a split */
     bool reported;       /* worker: counted in the open cut */
@@ -111,8 +129,8 @@ static inline bool wf_member_is_registered(const wf_member *who)
 /* Whether a worker has a generation of the job in hand, and a link over which it has said so. */
 static inline bool wf_member_trains(const wf_member *who, uint16_t generation)
 {
-    return who->task.role == WF_ROLE_WORKER && wf_member_is_registered(who) && who->ready &&
-           who->generation == generation;
+    return who->task.role == WF_ROLE_WORKER && wf_member_is_registered(who) &&
+           who->part == WF_PART_READY && who->generation == generation;
 }
 
 /* Whether variables live in it: in every ps, or in the worker of a cluster without ps. The job goes
@@ -139,8 +157,10 @@ void wf_members_on_down(wf_master *m, const wf_peer *peer);
 /* An incarnation is over for good (M2): its place is free, for the reason given. */
 void wf_member_end(wf_master *m, wf_member *who, const char *reason);
 void wf_member_keep_reason(const wf_master *m, wf_member *who, const char *reason);
+/* Moves its part in the job along; with LET_GO the generation is 0. */
+void wf_member_take_part(wf_master *m, wf_member *who, wf_part_event event, uint16_t generation);
 /* It has no part in the job any more. */
-void wf_member_leave_job(wf_member *who);
+void wf_member_leave_job(wf_master *m, wf_member *who);
 
 /* M2: an incarnation is given up, and known to be; whether one is among the last that were. */
 void wf_members_retire(wf_master *m, uint64_t incarnation);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/master_hostile.c - members that say anything at any time. An edge that a life cycle
- * does not have ends the master, so no sequence of messages may lead to one: from a seed, tasks send
- * each kind of message with jobs, generations, cuts and splits that are right, old or made up, while
- * people stop the job and recover it. */
+ * does not have ends the master, so no sequence of messages may lead to one: from a seed, tasks
+ * send each kind of message with jobs, generations, cuts and splits that are right, old or made up,
+ * while people stop the job and recover it. */
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/wire/control.h"
@@ -57,8 +57,7 @@ static void fill_splits(liar *l, Weft__Split rows[], Weft__Split *list[], size_t
 /* The body of a message of that kind; of what a member sends to the master. */
 static void put_body(liar *l, const stage_player *p, wf_msg *m)
 {
-    static const uint32_t statuses[] = {WF_OK,      WF_IO,    WF_NUMERIC,
-                                        WF_INVALID, WF_USAGE, WF_NOMEM};
+    static const uint32_t statuses[] = {WF_OK, WF_IO, WF_NUMERIC, WF_INVALID, WF_USAGE, WF_NOMEM};
     Weft__Split open[3], done[3], *open_list[3], *done_list[3];
     Weft__Register reg = WEFT__REGISTER__INIT;
     Weft__Outcome outcome = WEFT__OUTCOME__INIT;
@@ -136,17 +135,17 @@ static void put_body(liar *l, const stage_player *p, wf_msg *m)
         assert_int_equal(wf_control_put(m, body, NULL), WF_OK);
 }
 
-static const uint16_t worker_kinds[] = {
-    WF_REGISTER, WF_START_OK,    WF_FAULT,   WF_SPLIT_WANT, WF_SPLIT_DONE, WF_PROGRESS,
-    WF_CUT_DUE,  WF_EVAL_RESULT, WF_CUT_DUE, WF_CUT_REPORT, WF_CUT_FORKED, WF_CUT_COMMIT,
-    WF_CUT_DONE};
+static const uint16_t worker_kinds[] = {WF_REGISTER,   WF_START_OK,   WF_FAULT,      WF_SPLIT_WANT,
+                                        WF_SPLIT_DONE, WF_PROGRESS,   WF_CUT_DUE,    WF_EVAL_RESULT,
+                                        WF_CUT_DUE,    WF_CUT_REPORT, WF_CUT_FORKED, WF_CUT_COMMIT,
+                                        WF_CUT_DONE};
 static const uint16_t ps_kinds[] = {WF_REGISTER, WF_SETUP_OK, WF_FAULT, WF_TUNE_OK, WF_VIEW_OK};
 
 static void send_anything(liar *l, stage_player *p)
 {
     bool ps = p->task.role == WF_ROLE_PS;
-    uint16_t kind =
-        ps ? ps_kinds[below(l, WF_COUNT(ps_kinds))] : worker_kinds[below(l, WF_COUNT(worker_kinds))];
+    uint16_t kind = ps ? ps_kinds[below(l, WF_COUNT(ps_kinds))]
+                       : worker_kinds[below(l, WF_COUNT(worker_kinds))];
     wf_msg *m;
 
     if (kind == WF_FAULT && below(l, 6)) /* else nothing gets far */
