@@ -90,10 +90,9 @@ static wf_status open_worker(wf_local *l, wf_err *err)
     WF_TRY(wf_mem_dial(l->mem, l->conf->name, &t, err));
     WF_TRY(wf_net_dial(l->worker_net, to, l->conf->name, &t, &master, err));
     WF_TRY(wf_pool_new(count_threads(), &l->pool, err));
-    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.pool = l->pool,
-                                             .loss_log = getenv("WEFT_LOSS_LOG"),
-                                             .flush = nothing},
-                          &l->trainer, err));
+    WF_TRY(wf_trainer_new(
+        &(wf_trainer_conf){.pool = l->pool, .loss_log = getenv("WEFT_LOSS_LOG"), .flush = nothing},
+        &l->trainer, err));
     return wf_worker_new(&(wf_worker_conf){.incarnation = conf.incarnation,
                                            .ops = wf_trainer_ops(l->trainer),
                                            .disk = wf_disk_posix(),
@@ -180,8 +179,8 @@ static bool has_message(wf_net *net)
 static void rest(const wf_local *l, int64_t ms)
 {
     int64_t now_ns = wf_now_ns();
-    int64_t until_ns = WF_MIN(wf_net_deadline(l->master_net, now_ns),
-                              wf_net_deadline(l->worker_net, now_ns));
+    int64_t until_ns =
+        WF_MIN(wf_net_deadline(l->master_net, now_ns), wf_net_deadline(l->worker_net, now_ns));
     struct pollfd fd = {.fd = wf_background_fd(l->loop.background), .events = POLLIN};
 
     ms = WF_MIN(ms, (until_ns - now_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS);

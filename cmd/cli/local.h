@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/local.h - a cluster within this process: a master and one worker that holds the variables,
- * in one thread, over a transport in memory. It has a journal and checkpoints as every cluster has,
- * and nobody outside can reach it.
+/* cmd/cli/local.h - a cluster within this process: a master and one worker that holds the
+ * variables, in one thread, over a transport in memory. It has a journal and checkpoints as every
+ * cluster has, and nobody outside can reach it.
  */
 #ifndef WF_CMD_CLI_LOCAL_H
 #define WF_CMD_CLI_LOCAL_H
