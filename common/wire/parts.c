@@ -37,6 +37,23 @@ const void *wf_part_data(const wf_msg *m, const wf_part *p)
     return m->frames[p->frame].data + p->offset;
 }
 
+wf_rows wf_part_rows(const wf_msg *m, const wf_part *p)
+{
+    const uint8_t *from = wf_part_data(m, p);
+
+    if (p->codec != WF_CODEC_ROWS)
+        return (wf_rows){0};
+    return (wf_rows){.n = wf_get_u64(from), .ids = from + sizeof(uint64_t)};
+}
+
+const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n)
+{
+    uint64_t head = p->codec == WF_CODEC_ROWS ? sizeof(uint64_t) * (1 + wf_part_rows(m, p).n) : 0;
+
+    *n = (p->bytes - head) / sizeof(float);
+    return (const float *)((const uint8_t *)wf_part_data(m, p) + head);
+}
+
 wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
 {
     uint8_t *to;
@@ -62,22 +79,40 @@ wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err
     return WF_OK;
 }
 
+/* The number of rows comes from the sender: it is compared with the bytes before it is used. */
+static wf_status check_rows(const wf_msg *m, const wf_part *p, wf_err *err)
+{
+    uint64_t room = p->bytes / sizeof(uint64_t), n = room ? wf_get_u64(wf_part_data(m, p)) : 0,
+             rest;
+
+    if (n == 0 || n > room - 1)
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u names %llu rows in %llu bytes",
+                       p->slice, (unsigned long long)n, (unsigned long long)p->bytes);
+    rest = p->bytes - (1 + n) * sizeof(uint64_t);
+    if (rest == 0 || rest % (n * sizeof(float)))
+        return wf_fail(err, WF_PROTO, NULL,
+                       "a part of slice %u has %llu bytes of values for %llu rows", p->slice,
+                       (unsigned long long)rest, (unsigned long long)n);
+    return WF_OK;
+}
+
 static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
 {
     size_t room;
 
     if (p->codec == WF_CODEC_NONE && p->bytes == 0)
         return WF_OK;
-    if (p->codec != WF_CODEC_F32)
+    if (p->codec != WF_CODEC_F32 && p->codec != WF_CODEC_ROWS)
         return wf_fail(err, WF_PROTO, "upgrade this side", "a part of slice %u has codec %u",
                        p->slice, p->codec);
     if (p->frame >= m->n_frames)
         return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies in frame %u of %u", p->slice,
                        p->frame, m->n_frames);
     room = m->frames[p->frame].bytes;
-    if (p->offset > room || p->bytes > room - p->offset || p->offset % sizeof(float))
+    if (p->offset > room || p->bytes > room - p->offset || p->offset % sizeof(float) ||
+        p->bytes % sizeof(float))
         return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies outside its frame", p->slice);
-    return WF_OK;
+    return p->codec == WF_CODEC_ROWS ? check_rows(m, p, err) : WF_OK;
 }
 
 static wf_part read_part(const uint8_t *from)

@@ -17,8 +17,17 @@ enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8 };
 
 typedef enum wf_codec {
     WF_CODEC_F32 = 0,
-    WF_CODEC_NONE /* no bytes, in no frame: the worker dropped the step, which counts as applied */
+    WF_CODEC_NONE, /* no bytes, in no frame: the worker dropped the step, which counts as applied */
+    WF_CODEC_ROWS  /* float32 of some rows, behind their ids (wf_rows) */
 } wf_codec;
+
+/* The rows of a WF_CODEC_ROWS part. Its bytes are: the number n of rows u64, their ids u64 [n],
+ * then float32 [n][width]; the width follows from the bytes. Ids are in the order of the sender,
+ * and may lie at any address: wf_row_id reads them. */
+typedef struct wf_rows {
+    uint64_t n; /* 0: the part names no rows */
+    const uint8_t *ids;
+} wf_rows;
 
 typedef struct wf_part {
     uint32_t slice;
@@ -38,7 +47,8 @@ WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *e
 /* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
 /* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame and that the
- * codec is known. Checksums were compared when the message arrived. Errors: WF_PROTO. */
+ * codec is known, and that a part with rows has whole rows. Checksums were compared when the
+ * message arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
 /* Checks the table as wf_parts_get does, and each part's checksum where there is one: net.c calls
  * it before a message is acknowledged. Errors: WF_PROTO; WF_CORRUPT for a checksum. */
@@ -47,6 +57,15 @@ WF_MUST_USE wf_status wf_parts_verify(const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
 /* Reads them into slices [WF_MAX_PARTS]. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_slices_get(const wf_msg *m, uint32_t slices[], uint32_t *n, wf_err *err);
+/* What a part that wf_parts_get has checked, and that is not WF_CODEC_NONE, holds; borrowed from
+ * the message. The rows that it names; and its values, [*n] float32, which are behind the ids then.
+ */
+wf_rows wf_part_rows(const wf_msg *m, const wf_part *p);
+const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n);
+static inline uint64_t wf_row_id(const wf_rows *r, uint64_t i)
+{
+    return wf_get_u64(r->ids + i * sizeof(uint64_t));
+}
 /* The bytes of a part, borrowed from the message. */
 const void *wf_part_data(const wf_msg *m, const wf_part *p);
 /* The checksum to be sent for bytes. Never 0. */

@@ -70,7 +70,13 @@ static void a_part_outside_its_frame_is_refused(void **state)
         size_t at;
         uint64_t value;
     } bad[] = {
-        {8, FRAME_BYTES},      {8, 68}, {8, 2}, {8, UINT64_MAX}, {16, 65}, {16, UINT64_C(1) << 40},
+        {8, FRAME_BYTES},
+        {8, 68},
+        {8, 2},
+        {8, UINT64_MAX},
+        {16, 30},
+        {16, 65},
+        {16, UINT64_C(1) << 40},
         {16, UINT64_MAX - 31},
     };
     fixture *f = *state;
@@ -157,6 +163,61 @@ static void a_pull_is_two_words(void **state)
     assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_PROTO);
 }
 
+/* The first part becomes one of two rows of one element: count, ids, values. */
+static uint8_t *put_rows(fixture *f, uint64_t n)
+{
+    uint8_t *at = f->buf->data;
+
+    f->parts[0].codec = WF_CODEC_ROWS;
+    assert_int_equal(wf_parts_put(f->msg, f->parts, N, NULL), WF_OK);
+    wf_put_u64(at, n);
+    wf_put_u64(at + 8, 70);
+    wf_put_u64(at + 16, UINT64_MAX - 1);
+    return at;
+}
+
+static void row_ids_lie_before_their_values(void **state)
+{
+    fixture *f = *state;
+    const uint8_t *at = put_rows(f, 2);
+    const float *values;
+    uint32_t n = 0;
+    uint64_t n_values;
+    wf_rows rows;
+
+    assert_int_equal(get(f, &n), WF_OK);
+    rows = wf_part_rows(f->msg, &f->parts[0]);
+    values = wf_part_values(f->msg, &f->parts[0], &n_values);
+    assert_int_equal(rows.n, 2);
+    assert_int_equal(wf_row_id(&rows, 0), 70);
+    assert_int_equal(wf_row_id(&rows, 1), UINT64_MAX - 1);
+    assert_int_equal(n_values, 2);
+    assert_ptr_equal(values, at + 24);
+    assert_int_equal(wf_part_rows(f->msg, &f->parts[1]).n, 0); /* its neighbour names none */
+    assert_ptr_equal(wf_part_values(f->msg, &f->parts[1], &n_values), at + 32);
+    assert_int_equal(n_values, 8);
+}
+
+static void more_rows_than_the_part_holds_are_refused(void **state)
+{
+    static const uint64_t counts[] = {0, 3, 4, 1 << 20, UINT64_MAX / 8, UINT64_MAX};
+    fixture *f = *state;
+    uint32_t n;
+
+    for (size_t i = 0; i < WF_COUNT(counts); i++) { /* 3: ids, and no values behind them */
+        put_rows(f, counts[i]);
+        assert_int_equal(get(f, &n), WF_PROTO);
+    }
+    put_rows(f, 1); /* one row of four elements */
+    assert_int_equal(get(f, &n), WF_OK);
+    f->parts[0].bytes = 4; /* not even a number of rows */
+    put_rows(f, 1);
+    assert_int_equal(get(f, &n), WF_PROTO);
+    f->parts[0].bytes = 28; /* one element for two rows */
+    put_rows(f, 2);
+    assert_int_equal(get(f, &n), WF_PROTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +230,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(more_parts_than_a_message_holds_are_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_list_of_slices_is_read_in_whole_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(row_ids_lie_before_their_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(more_rows_than_the_part_holds_are_refused, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_pull_is_two_words, set_up, tear_down),
     };
 
