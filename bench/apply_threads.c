@@ -48,7 +48,6 @@ static double over_the_wire(const char *weft_ps, uint32_t threads)
 typedef struct work {
     wf_slice_update update;
     const wf_opt *opt;
-    const float *gradient;
 } work;
 
 static void update_chunks(void *arg, int64_t begin, int64_t end)
@@ -56,8 +55,8 @@ static void update_chunks(void *arg, int64_t begin, int64_t end)
     const work *w = arg;
 
     for (int64_t k = begin; k < end; k++)
-        wf_slice_update_range(&w->update, w->opt, w->gradient, (uint64_t)k * CHUNK,
-                              (uint64_t)(k + 1) * CHUNK);
+        w->update.slice->ops->apply_range(&w->update, w->opt, (uint64_t)k * CHUNK,
+                                          (uint64_t)(k + 1) * CHUNK);
 }
 
 static void must(wf_status rc, const wf_err *err)
@@ -71,35 +70,36 @@ static void must(wf_status rc, const wf_err *err)
 static double updates_alone(uint32_t threads)
 {
     float *gradient = calloc(ELEMENTS, sizeof *gradient);
-    wf_slice *slices = calloc(SLICES, sizeof *slices);
+    wf_slice *slices[SLICES] = {NULL};
     wf_pool *pool = NULL;
     int64_t began_ns = 0, took_ns;
     wf_opt opt;
     wf_err err;
 
-    wf_assert(gradient && slices);
+    wf_assert(gradient);
     must(wf_opt_init(&opt, "adam", 0, NULL, NULL, &err), &err);
     must(threads > 1 ? wf_pool_new(threads, &pool, &err) : WF_OK, &err);
     for (uint32_t i = 0; i < SLICES; i++) {
-        slices[i] = (wf_slice){.id = i, .count = ELEMENTS, .trainable = true};
-        must(wf_slice_init(&slices[i], &opt, &err), &err);
+        wf_slice like = {.id = i, .count = ELEMENTS, .trainable = true};
+
+        must(wf_slice_new(&wf_slice_dense, &like, &opt, &slices[i], &err), &err);
     }
     for (uint32_t step = 0; step <= STEPS; step++) {
         if (step == 1)
             began_ns = wf_now_ns();
         for (uint32_t i = 0; i < SLICES; i++) {
-            work w = {.opt = &opt, .gradient = gradient};
+            wf_slice_part part = {.values = gradient, .n = ELEMENTS};
+            work w = {.opt = &opt};
 
-            must(wf_slice_update_begin(&slices[i], &w.update, &err), &err);
+            must(wf_slice_apply_begin(slices[i], &part, &w.update, &err), &err);
             wf_pool_for(pool, ELEMENTS / CHUNK, 1, update_chunks, &w);
-            wf_slice_update_end(&w.update);
+            slices[i]->ops->apply_end(&w.update);
         }
     }
     took_ns = wf_now_ns() - began_ns;
     for (uint32_t i = 0; i < SLICES; i++)
-        wf_slice_close(&slices[i]);
+        wf_slice_free(&slices[i]);
     wf_pool_free(&pool);
-    free(slices);
     free(gradient);
     return (double)STEPS * SLICES * ELEMENTS / ((double)took_ns / 1e9);
 }

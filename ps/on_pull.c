@@ -27,7 +27,7 @@ void wf_ps_share_room(wf_ps *ps)
     size_t bytes = 0, all;
 
     for (uint32_t i = 0; i < ps->n_slices; i++)
-        bytes += ps->slices[i].weights->bytes;
+        bytes += ps->slices[i]->bytes;
     all = ps->conf.answer_bytes ? ps->conf.answer_bytes : WF_MAX(ROOM_BYTES, 2 * bytes);
     ps->answer_room = WF_MAX(all / WF_MAX(ps->n_workers, 1u), LEAST_ROOM_BYTES);
 }
@@ -140,7 +140,7 @@ static wf_status send_answer(answer *a, wf_err *err)
     return rc;
 }
 
-static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
+static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_err *err)
 {
     wf_part *p;
 
@@ -151,12 +151,24 @@ static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
         .slice = s->id,
         .codec = WF_CODEC_F32,
         .frame = (uint8_t)a->msg->n_frames,
-        .bytes = s->weights->bytes,
-        .checksum =
-            a->ps->conf.checksums ? wf_part_checksum(s->weights->data, s->weights->bytes) : 0,
+        .bytes = values->bytes,
+        .checksum = a->ps->conf.checksums ? wf_part_checksum(values->data, values->bytes) : 0,
     };
-    WF_TRY(wf_msg_add_frame(a->msg, s->weights, s->weights->data, s->weights->bytes, err));
+    WF_TRY(wf_msg_add_frame(a->msg, values, values->data, values->bytes, err));
     a->n++;
+    return WF_OK;
+}
+
+static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
+{
+    wf_buf *values = NULL;
+    wf_status rc;
+
+    WF_TRY(s->ops->answer(s, &values, err));
+    rc = add_values(a, s, values, err);
+    wf_buf_unref(&values);
+    if (rc != WF_OK)
+        return rc;
     if (a->msg->payload_bytes >= ANSWER_BYTES || a->msg->n_frames == WF_MAX_FRAMES)
         return send_answer(a, err);
     return WF_OK;
@@ -187,7 +199,7 @@ static void fall_behind(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull)
 /* Answers the slice at a place of the pull's list, if it is ready and was not answered before. */
 static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *err)
 {
-    const wf_slice *s = &a->ps->slices[a->w->lists[pull->list].slices[at]];
+    const wf_slice *s = a->ps->slices[a->w->lists[pull->list].slices[at]];
 
     if (pull->answered[at] || !is_ready(a->w, pull, s))
         return WF_OK;

@@ -7,12 +7,24 @@
 #include "common/optim/rule.h"
 #include "ps/state.h"
 
-#include <inttypes.h>
+wf_slice_part wf_ps_part(const wf_msg *m, uint64_t incarnation, const wf_part *p)
+{
+    wf_slice_part part = {
+        .incarnation = incarnation, .step = m->head.step, .generation = m->head.generation};
+
+    if (p->codec == WF_CODEC_NONE) /* it lies in no frame */
+        return part;
+    part.rows = wf_part_rows(m, p);
+    part.values = wf_part_values(m, p, &part.n);
+    return part;
+}
 
 static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, wf_err *err)
 {
+    const wf_slice_part part = wf_ps_part(m, m->head.incarnation, p);
     const wf_slice *s = wf_ps_slice(ps, p->slice);
     const wf_ps_variable *v;
+    wf_status rc;
 
     if (!s)
         return wf_fail(err, WF_PROTO, NULL, "slice %u is not on ps %u", p->slice, ps->conf.index);
@@ -21,11 +33,10 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
     if (p->codec == WF_CODEC_NONE)
         return WF_OK;
-    if (p->bytes != s->count * sizeof(float))
-        return wf_fail(err, WF_SHAPE, NULL,
-                       "slice %u of \"%s\" has %" PRIu64 " elements, the part %" PRIu64 " bytes",
-                       p->slice, v->name, s->count, p->bytes);
-    if (!wf_all_finite(wf_part_data(m, p), s->count))
+    rc = s->ops->check(s, &part, err);
+    if (rc != WF_OK)
+        return wf_err_wrap(err, rc, "a part of \"%s\"", v->name);
+    if (!wf_all_finite(part.values, part.n))
         return wf_fail(err, WF_NUMERIC, "lower the learning rate, or clip the gradients (clipnorm)",
                        "NaN or Inf in the %s \"%s\" at step %u",
                        s->statistic ? "statistic" : "gradient of", v->name, m->head.step);

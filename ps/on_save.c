@@ -22,31 +22,10 @@ void wf_ps_fork_free(wf_ps_fork **f)
     *f = NULL;
     if (!it)
         return;
-    for (uint32_t i = 0; i < it->n_slices; i++) {
-        wf_buf_unref(&it->slices[i].weights);
-        for (int k = 0; k < WF_MAX_SLOTS; k++)
-            free(it->slices[i].slots[k]);
-    }
+    for (uint32_t i = 0; i < it->n_slices; i++)
+        wf_slice_free(&it->slices[i]);
     wf_arena_free(&it->arena);
     free(it);
-}
-
-static wf_status fork_slice(const wf_slice *s, struct wf_ps_fork_slice *to, wf_err *err)
-{
-    *to = (struct wf_ps_fork_slice){.id = s->id,
-                                    .variable = s->variable,
-                                    .n_slots = s->n_slots,
-                                    .offset = s->offset,
-                                    .count = s->count,
-                                    .updates = s->updates,
-                                    .weights = wf_buf_ref(s->weights)};
-    for (uint32_t i = 0; i < s->n_slots; i++) {
-        to->slots[i] = malloc(s->weights->bytes + 1);
-        if (!to->slots[i])
-            return wf_fail_nomem(err, s->weights->bytes);
-        memcpy(to->slots[i], s->slots[i], s->weights->bytes);
-    }
-    return WF_OK;
 }
 
 static wf_status fork_names(const wf_ps *ps, const Weft__Save *body, wf_ps_fork *f)
@@ -55,7 +34,7 @@ static wf_status fork_names(const wf_ps *ps, const Weft__Save *body, wf_ps_fork 
     f->folder = wf_arena_strdup(f->arena, body->folder);
     f->file = wf_arena_strdup(f->arena, body->file);
     f->variables = wf_arena_array(f->arena, ps->n_variables, sizeof *f->variables);
-    f->slices = wf_arena_array(f->arena, ps->n_slices, sizeof *f->slices);
+    f->slices = wf_arena_array(f->arena, ps->n_slices, sizeof(*f->slices));
     if (!f->job || !f->folder || !f->file || !f->variables || !f->slices)
         return WF_NOMEM;
     for (uint32_t i = 0; i < ps->n_variables; i++) {
@@ -75,7 +54,6 @@ static wf_status make_fork(const wf_ps *ps, const wf_msg *m, const Weft__Save *b
                            wf_ps_fork **out, wf_err *err)
 {
     wf_ps_fork *f = calloc(1, sizeof *f);
-    wf_opt *opt;
     wf_status rc;
 
     if (!f)
@@ -84,19 +62,16 @@ static wf_status make_fork(const wf_ps *ps, const wf_msg *m, const Weft__Save *b
     f->arena = wf_arena_new(0);
     if (!f->arena || fork_names(ps, body, f) != WF_OK)
         return wf_fail_nomem(err, 4096);
-    opt = wf_arena_memdup(f->arena, &ps->opt, sizeof ps->opt);
-    if (!opt)
-        return wf_fail_nomem(err, sizeof *opt);
-    f->opt = opt;
     f->cut = m->head.cut;
     f->generation = m->head.generation;
     f->chief = m->head.incarnation;
     for (uint32_t i = 0; i < ps->n_slices; i++) {
-        if (wf_slice_is_frozen(&ps->slices[i]))
+        if (wf_slice_is_frozen(ps->slices[i]))
             continue;
-        rc = fork_slice(&ps->slices[i], &f->slices[f->n_slices++], err);
+        rc = wf_slice_fork(ps->slices[i], &f->slices[f->n_slices], err);
         if (rc != WF_OK)
             return rc;
+        f->n_slices++;
     }
     return WF_OK;
 }
@@ -178,8 +153,8 @@ static wf_status note_written(wf_ps *ps, const wf_ps_fork *f, const wf_ps_saved 
 
     for (uint32_t i = 0; rc == WF_OK && i < f->n_slices; i++) {
         weft__slice_saved__init(&rows[i]);
-        rows[i].slice = f->slices[i].id;
-        rows[i].updates = f->slices[i].updates;
+        rows[i].slice = f->slices[i]->id;
+        rows[i].updates = f->slices[i]->updates;
         list[i] = &rows[i];
     }
     body.file = f->file;

@@ -51,7 +51,7 @@ static void forget_removed(wf_ps *ps, const wf_ps_member old[], uint32_t n_old)
         if (wf_ps_in_view(ps, old[i].incarnation))
             continue;
         for (uint32_t k = 0; k < ps->n_slices; k++)
-            wf_seen_forget(&ps->slices[k].seen, old[i].incarnation);
+            wf_seen_forget(&ps->slices[k]->seen, old[i].incarnation);
     }
 }
 
@@ -104,7 +104,7 @@ void wf_ps_clear_job(wf_ps *ps)
     for (uint32_t i = 0; i < ps->n_workers; i++) /* lists name places of slices */
         wf_ps_close_pulls(ps, ps->workers[i]);
     for (uint32_t i = 0; i < ps->n_slices; i++)
-        wf_slice_close(&ps->slices[i]);
+        wf_slice_free(&ps->slices[i]);
     free(ps->slices);
     ps->slices = NULL;
     ps->n_slices = 0;
@@ -133,46 +133,58 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
             .rank = (uint32_t)v->n_dims,
             .kind = v->kind,
             .momentum = v->momentum,
+            .slice_kind = wf_slice_kind_find(ps->conf.kinds, v->slice_kind),
             .dims = wf_arena_memdup(ps->arena, v->dims, v->n_dims * sizeof *v->dims),
         };
         if (!ps->variables[i].name || !ps->variables[i].dims)
             return wf_fail_nomem(err, 64);
+        if (!ps->variables[i].slice_kind)
+            return wf_fail(
+                err, WF_UNSUPPORTED, "install the release of the master on every host",
+                "\"%s\" is to be held in slices of kind \"%s\", which this ps does not know",
+                v->name, v->slice_kind);
     }
     ps->n_variables = (uint32_t)body->n_variables;
     return WF_OK;
+}
+
+static wf_status make_slice(const wf_ps *ps, uint32_t id, const Weft__Slice *from, wf_slice **out,
+                            wf_err *err)
+{
+    const wf_ps_variable *v;
+
+    if (from->variable >= ps->n_variables)
+        return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id, from->variable,
+                       ps->n_variables);
+    v = &ps->variables[from->variable];
+    if (!(v->momentum >= 0 && v->momentum <= 1))
+        return wf_fail(err, WF_PROTO, NULL, "\"%s\" has a momentum of %g", v->name, v->momentum);
+    return wf_slice_new(v->slice_kind,
+                        &(wf_slice){.id = id,
+                                    .variable = from->variable,
+                                    .offset = from->offset,
+                                    .count = from->count,
+                                    .trainable = v->kind == WF_PS_TRAINABLE,
+                                    .statistic = v->kind == WF_PS_STATISTIC,
+                                    .momentum = v->momentum},
+                        &ps->opt, out, err);
 }
 
 static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
 {
     ps->n_ids = (uint32_t)body->n_slices;
     ps->place = wf_arena_array(ps->arena, body->n_slices, sizeof *ps->place);
-    ps->slices = calloc(body->n_slices + 1, sizeof *ps->slices);
+    ps->slices = calloc(body->n_slices + 1, sizeof(*ps->slices));
     if (!ps->place || !ps->slices)
-        return wf_fail_nomem(err, body->n_slices * sizeof *ps->slices);
+        return wf_fail_nomem(err, body->n_slices * sizeof(*ps->slices));
     for (uint32_t id = 0; id < ps->n_ids; id++) {
         const Weft__Slice *from = body->slices[id];
-        wf_slice *s = &ps->slices[ps->n_slices];
 
         ps->place[id] = UINT32_MAX;
         if (from->ps != ps->conf.index)
             continue;
-        if (from->variable >= ps->n_variables)
-            return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id,
-                           from->variable, ps->n_variables);
-        if (!(ps->variables[from->variable].momentum >= 0 &&
-              ps->variables[from->variable].momentum <= 1))
-            return wf_fail(err, WF_PROTO, NULL, "\"%s\" has a momentum of %g",
-                           ps->variables[from->variable].name,
-                           ps->variables[from->variable].momentum);
-        *s = (wf_slice){.id = id,
-                        .variable = from->variable,
-                        .offset = from->offset,
-                        .count = from->count,
-                        .trainable = ps->variables[from->variable].kind == WF_PS_TRAINABLE,
-                        .statistic = ps->variables[from->variable].kind == WF_PS_STATISTIC,
-                        .momentum = ps->variables[from->variable].momentum};
+        WF_TRY(make_slice(ps, id, from, &ps->slices[ps->n_slices], err));
         ps->place[id] = ps->n_slices++;
-        WF_TRY(wf_slice_init(s, &ps->opt, err));
     }
     return WF_OK;
 }
@@ -245,7 +257,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
     outcome.what = why.what;
     outcome.mend = why.mend;
     for (uint32_t i = 0; i < ps->n_slices; i++)
-        outcome.bytes += ps->slices[i].weights->bytes;
+        outcome.bytes += ps->slices[i]->bytes;
     WF_TRY(wf_net_msg(ps->net, WF_SETUP_OK, &ok, err));
     rc = wf_control_put(ok, &outcome.base, err);
     if (rc == WF_OK) {

@@ -55,12 +55,12 @@ void wf_ps_free(wf_ps **ps)
 
 wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id)
 {
-    return id < ps->n_ids && ps->place[id] != UINT32_MAX ? &ps->slices[ps->place[id]] : NULL;
+    return id < ps->n_ids && ps->place[id] != UINT32_MAX ? ps->slices[ps->place[id]] : NULL;
 }
 
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i)
 {
-    return i < ps->n_slices ? &ps->slices[i] : NULL;
+    return i < ps->n_slices ? ps->slices[i] : NULL;
 }
 
 uint16_t wf_ps_job_number(const wf_ps *ps)

@@ -36,25 +36,20 @@ typedef struct wf_ps_variable {
     uint32_t dtype, rank, kind;
     double momentum; /* of a statistic */
     const int64_t *dims;
+    const wf_slice_ops *slice_kind;
 } wf_ps_variable;
 
-/* Copies of this ps's slices, taken for a cut; its shard of the checkpoint is written from them
- * while training goes on. Weights are shared until they are updated (copy on write). */
+/* Copies of this ps's slices (wf_slice_fork), taken for a cut; its shard of the checkpoint is
+ * written from them while training goes on. */
 typedef struct wf_ps_fork {
     const char *job;
     char *folder, *file; /* where the shard goes: folder is temporary and made by the chief */
     uint32_t cut;
     uint16_t generation;
-    uint64_t chief; /* incarnation of the chief that asked */
-    const wf_opt *opt;
+    uint64_t chief;            /* incarnation of the chief that asked */
     wf_ps_variable *variables; /* [n_variables] */
     uint32_t n_variables;
-    struct wf_ps_fork_slice {
-        uint32_t id, variable, n_slots;
-        uint64_t offset, count, updates;
-        wf_buf *weights;
-        float *slots[WF_MAX_SLOTS];
-    } * slices;
+    wf_slice **slices; /* [n_slices]: copies that do not change any more */
     uint32_t n_slices;
     struct wf_arena *arena; /* of the strings and arrays */
 } wf_ps_fork;
@@ -83,8 +78,10 @@ typedef struct wf_ps_conf {
     const char *session; /* of the supervisor that started this process; "": none did */
     wf_disk *disk;       /* where checkpoints are read */
     wf_ps_ops ops;
-    uint32_t threads;    /* that apply updates; 0 is 1 */
-    bool checksums;      /* of payloads sent: off on one host */
+    const wf_slice_ops *const *kinds; /* of slices, beside those that are built in; ends with NULL;
+                                         may be NULL */
+    uint32_t threads;                 /* that apply updates; 0 is 1 */
+    bool checksums;                   /* of payloads sent: off on one host */
     size_t answer_bytes; /* P6, of all workers together; 0: 256 MiB, or twice the slices */
 } wf_ps_conf;
 

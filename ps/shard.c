@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps/shard.c - a fork on disk: values, then slots, of each slice, as one safetensors file. */
+/* ps/shard.c - a fork on disk: the arrays of each slice, values first, as one safetensors file. */
 #include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
 #include "ps/ps.h"
@@ -8,25 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_whole(const wf_ps_variable *v, const struct wf_ps_fork_slice *s)
+/* Whether an array is of the whole variable, and has its shape. */
+static bool is_whole(const wf_ps_variable *v, const wf_slice *s)
 {
     int64_t n;
 
     return s->offset == 0 && wf_dims_elems(v->rank, v->dims, &n) && (uint64_t)n == s->count;
 }
 
-static wf_status declare_one(wf_arena *a, const wf_ps_variable *v, const struct wf_ps_fork_slice *s,
-                             const char *slot, wf_shard_tensor *t, wf_err *err)
+static wf_status declare_one(wf_arena *a, const wf_ps_variable *v, const wf_slice *s,
+                             const wf_slice_array *array, wf_shard_tensor *t, wf_err *err)
 {
+    uint64_t n = array->bytes / wf_dtype_size(array->dtype);
     char name[WF_SHARD_MAX_NAME];
     bool whole = is_whole(v, s);
 
-    *t = (wf_shard_tensor){.dtype = WF_F32, .rank = 1, .dims = {(int64_t)s->count}};
-    t->name =
-        wf_arena_strdup(a, wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name));
+    *t = (wf_shard_tensor){.dtype = array->dtype, .rank = 1, .dims = {(int64_t)n}};
+    t->name = wf_arena_strdup(
+        a, wf_ckpt_tensor_name(v->name, array->slot, s->offset, whole, name, sizeof name));
     if (!t->name)
         return wf_fail_nomem(err, sizeof name);
-    if (whole) {
+    if (whole && n == s->count) {
         t->rank = v->rank;
         memcpy(t->dims, v->dims, v->rank * sizeof *v->dims);
     }
@@ -37,19 +39,19 @@ static wf_status declare_one(wf_arena *a, const wf_ps_variable *v, const struct 
 static wf_status declare(wf_arena *a, const wf_ps_fork *f, wf_shard_tensor **out, size_t *n,
                          wf_err *err)
 {
-    size_t most = (size_t)f->n_slices * (1 + WF_MAX_SLOTS);
+    size_t most = (size_t)f->n_slices * WF_SLICE_ARRAYS;
     wf_shard_tensor *t = wf_arena_array(a, most, sizeof *t);
 
     if (!t)
         return wf_fail_nomem(err, most * sizeof *t);
     *n = 0;
     for (uint32_t i = 0; i < f->n_slices; i++) {
-        const struct wf_ps_fork_slice *s = &f->slices[i];
-        const wf_ps_variable *v = &f->variables[s->variable];
+        const wf_slice *s = f->slices[i];
+        wf_slice_array arrays[WF_SLICE_ARRAYS];
+        uint32_t n_arrays = s->ops->save(s, arrays);
 
-        WF_TRY(declare_one(a, v, s, NULL, &t[(*n)++], err));
-        for (uint32_t k = 0; k < s->n_slots; k++)
-            WF_TRY(declare_one(a, v, s, wf_opt_slot_name(f->opt, k), &t[(*n)++], err));
+        for (uint32_t k = 0; k < n_arrays; k++)
+            WF_TRY(declare_one(a, &f->variables[s->variable], s, &arrays[k], &t[(*n)++], err));
     }
     *out = t;
     return WF_OK;
@@ -58,11 +60,11 @@ static wf_status declare(wf_arena *a, const wf_ps_fork *f, wf_shard_tensor **out
 static wf_status write_all(const wf_ps_fork *f, wf_shard_writer *w, wf_err *err)
 {
     for (uint32_t i = 0; i < f->n_slices; i++) {
-        const struct wf_ps_fork_slice *s = &f->slices[i];
+        wf_slice_array arrays[WF_SLICE_ARRAYS];
+        uint32_t n = f->slices[i]->ops->save(f->slices[i], arrays);
 
-        WF_TRY(wf_shard_write(w, s->weights->data, s->weights->bytes, err));
-        for (uint32_t k = 0; k < s->n_slots; k++)
-            WF_TRY(wf_shard_write(w, s->slots[k], s->weights->bytes, err));
+        for (uint32_t k = 0; k < n; k++)
+            WF_TRY(wf_shard_write(w, arrays[k].data, arrays[k].bytes, err));
     }
     return WF_OK;
 }

@@ -1,120 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/slice.c */
 #include "ps/slice.h"
-#include "common/base/pages.h"
-#include "common/base/size.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-wf_status wf_slice_init(wf_slice *s, const wf_opt *opt, wf_err *err)
+static const wf_slice_ops *const built_in[] = {&wf_slice_dense, NULL};
+
+static const wf_slice_ops *find_in(const wf_slice_ops *const *rows, const char *name)
 {
-    size_t bytes;
-
-    if (!wf_mul_size(s->count, sizeof(float), &bytes))
-        return wf_fail(err, WF_INVALID, NULL, "slice %u is too large", s->id);
-    s->weights = wf_buf_new(bytes);
-    if (!s->weights)
-        return wf_fail_nomem(err, bytes);
-    s->n_slots = s->trainable ? wf_opt_n_slots(opt) : 0;
-    for (uint32_t i = 0; i < s->n_slots; i++) {
-        float first = wf_opt_slot_initial(opt, i);
-
-        s->slots[i] = wf_pages_alloc(bytes);
-        if (!s->slots[i])
-            return wf_fail_nomem(err, bytes);
-        for (uint64_t k = 0; k < s->count; k++)
-            s->slots[i][k] = first;
-    }
-    return WF_OK;
+    for (; *rows; rows++)
+        if (strcmp((*rows)->name, name) == 0)
+            return *rows;
+    return NULL;
 }
 
-void wf_slice_close(wf_slice *s)
+const wf_slice_ops *wf_slice_kind_find(const wf_slice_ops *const *more, const char *name)
 {
-    wf_buf_unref(&s->weights);
-    for (int i = 0; i < WF_SLICE_SPARES; i++)
-        wf_buf_unref(&s->spares[i]);
-    for (uint32_t i = 0; i < WF_MAX_SLOTS; i++)
-        free(s->slots[i]);
-    wf_seen_close(&s->seen);
-    *s = (wf_slice){0};
+    const wf_slice_ops *found = more ? find_in(more, name) : NULL;
+
+    if (!found)
+        found = name[0] ? find_in(built_in, name) : &wf_slice_dense;
+    return found;
 }
 
-/* A buffer that nobody else holds; it leaves the spares, or is new. */
-static wf_buf *take_spare(wf_slice *s)
+/* Without state. */
+static wf_slice *new_like(const wf_slice_ops *ops, const wf_slice *like)
 {
-    for (int i = 0; i < WF_SLICE_SPARES; i++) {
-        wf_buf *b = s->spares[i];
+    wf_slice *s = calloc(1, ops->size);
 
-        if (b && wf_buf_refs(b) == 1) {
-            s->spares[i] = NULL;
-            return b;
-        }
-    }
-    return wf_buf_new(s->weights->bytes);
+    if (!s)
+        return NULL;
+    *s = *like;
+    s->ops = ops;
+    s->bytes = s->updates = 0;
+    s->seen = (wf_seen){0};
+    return s;
 }
 
-static void keep_spare(wf_slice *s, wf_buf *b)
+wf_status wf_slice_new(const wf_slice_ops *ops, const wf_slice *like, const wf_opt *opt,
+                       wf_slice **out, wf_err *err)
 {
-    for (int i = 0; i < WF_SLICE_SPARES; i++)
-        if (!s->spares[i]) {
-            s->spares[i] = b;
-            return;
-        }
-    wf_buf_unref(&b); /* whoever holds it still frees it */
+    wf_slice *s = new_like(ops, like);
+    wf_status rc = s ? ops->init(s, opt, err) : wf_fail_nomem(err, ops->size);
+
+    if (rc != WF_OK)
+        wf_slice_free(&s);
+    *out = s;
+    return rc;
 }
 
-/* In double, and rounded once: equal bits everywhere, as the rules of common/optim. */
-static void move_average(float *w, const float *now, uint64_t n, double momentum)
+void wf_slice_free(wf_slice **s)
 {
-    for (uint64_t i = 0; i < n; i++)
-        w[i] = (float)((double)w[i] * momentum + (double)now[i] * (1.0 - momentum));
-}
+    wf_slice *it = *s;
 
-wf_status wf_slice_update_begin(wf_slice *s, wf_slice_update *out, wf_err *err)
-{
-    *out = (wf_slice_update){.slice = s};
-    if (wf_buf_refs(s->weights) > 1) { /* V2 */
-        wf_buf *fresh = take_spare(s), *old = s->weights;
-
-        if (!fresh)
-            return wf_fail_nomem(err, old->bytes);
-        out->old = wf_buf_ref(old);
-        s->weights = fresh;
-        keep_spare(s, old);
-    }
-    s->updates++;
-    return WF_OK;
-}
-
-void wf_slice_update_range(const wf_slice_update *u, const wf_opt *opt, const float *grad,
-                           uint64_t begin, uint64_t end)
-{
-    const wf_slice *s = u->slice;
-    float *w = wf_slice_weights(s) + begin, *slots[WF_MAX_SLOTS] = {0};
-
-    if (u->old)
-        memcpy(w, (const float *)u->old->data + begin, (end - begin) * sizeof *w);
-    if (s->statistic) {
-        move_average(w, grad + begin, end - begin, s->momentum);
+    *s = NULL;
+    if (!it)
         return;
-    }
-    for (uint32_t i = 0; i < s->n_slots; i++)
-        slots[i] = s->slots[i] + begin;
-    wf_opt_apply(opt, s->updates, end - begin, w, grad + begin, slots);
+    it->ops->close(it);
+    wf_seen_close(&it->seen);
+    free(it);
 }
 
-void wf_slice_update_end(wf_slice_update *u)
+wf_status wf_slice_apply_begin(wf_slice *s, const wf_slice_part *p, wf_slice_update *out,
+                               wf_err *err)
 {
-    wf_buf_unref(&u->old);
+    *out = (wf_slice_update){.slice = s, .part = *p};
+    WF_TRY(s->ops->apply_begin(out, err));
+    wf_assert(out->grain > 0);
+    s->updates++; /* V1 */
+    return WF_OK;
 }
 
-wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const float *grad, wf_err *err)
+wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const wf_slice_part *p, wf_err *err)
 {
     wf_slice_update u;
 
-    WF_TRY(wf_slice_update_begin(s, &u, err));
-    wf_slice_update_range(&u, opt, grad, 0, s->count);
-    wf_slice_update_end(&u);
+    WF_TRY(wf_slice_apply_begin(s, p, &u, err));
+    s->ops->apply_range(&u, opt, 0, u.units);
+    s->ops->apply_end(&u);
     return WF_OK;
+}
+
+wf_status wf_slice_fork(const wf_slice *s, wf_slice **out, wf_err *err)
+{
+    wf_slice *to = new_like(s->ops, s);
+    wf_status rc = to ? s->ops->fork(s, to, err) : wf_fail_nomem(err, s->ops->size);
+
+    if (rc == WF_OK) {
+        to->bytes = s->bytes;
+        to->updates = s->updates;
+    } else {
+        wf_slice_free(&to);
+    }
+    *out = to;
+    return rc;
+}
+
+const float *wf_slice_values(const wf_slice *s)
+{
+    wf_slice_array arrays[WF_SLICE_ARRAYS];
+
+    s->ops->save(s, arrays);
+    return arrays[0].data;
 }

@@ -58,7 +58,6 @@ typedef struct wf_ps_member {
 /* One part of the push in hand that is being applied, and its place among the chunks of all. */
 typedef struct wf_ps_update {
     wf_slice_update update;
-    const float *part_data;
     uint64_t first_chunk;
 } wf_ps_update;
 
@@ -84,7 +83,7 @@ struct wf_ps {
     wf_ps_variable *variables;
     uint32_t n_variables;
     wf_opt opt;
-    wf_slice *slices; /* those of this ps */
+    wf_slice **slices; /* [n_slices]: those of this ps */
     uint32_t n_slices;
     uint32_t *place; /* [n_ids]: slice id -> place in slices, UINT32_MAX when not here */
     uint32_t n_ids;
@@ -102,6 +101,9 @@ struct wf_ps {
 WF_MUST_USE wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err);
 void wf_ps_clear_job(wf_ps *ps);
+
+/* on_push.c: a part of a push as slices take it; borrowed from the message. */
+wf_slice_part wf_ps_part(const wf_msg *m, uint64_t incarnation, const wf_part *p);
 
 /* apply.c: applies the first n of ps->parts, each at most once (P2). */
 WF_MUST_USE wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n,

@@ -431,3 +431,42 @@ wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
     }
     return WF_OK;
 }
+
+static const wf_ckpt_slice *slice_at(const wf_ckpt_variable *v, uint64_t offset)
+{
+    for (size_t i = 0; v && i < v->n_slices; i++)
+        if (v->slices[i].offset == offset)
+            return &v->slices[i];
+    return NULL;
+}
+
+wf_status wf_ckpt_read_array(wf_ckpt *c, const char *variable, const char *slot, uint64_t offset,
+                             void **out, uint64_t *bytes, wf_err *err)
+{
+    const wf_ckpt_variable *v = wf_ckpt_variable_find(c, variable);
+    const wf_ckpt_slice *s = slice_at(v, offset);
+    char name[2 * WF_SHARD_MAX_NAME];
+    const wf_shard_tensor *t;
+    wf_shard *shard = NULL;
+    wf_status rc;
+
+    if (!s)
+        return wf_fail(err, WF_NOTFOUND, NULL, "%s: \"%.200s\" has no slice at %" PRIu64, c->name,
+                       variable, offset);
+    WF_TRY(shard_of(c, s->file, &shard, err));
+    wf_ckpt_tensor_name(v->name, slot, s->offset, v->n_slices == 1, name, sizeof name);
+    t = wf_shard_find(shard, name);
+    if (!t)
+        return wf_fail(err, WF_NOTFOUND, NULL, "%s has no tensor \"%.200s\"",
+                       c->m.files[s->file].name, name);
+    *out = malloc(t->bytes + 1);
+    if (!*out)
+        return wf_fail_nomem(err, t->bytes);
+    *bytes = t->bytes;
+    rc = wf_shard_read(shard, t, 0, *out, t->bytes, err);
+    if (rc != WF_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc;
+}

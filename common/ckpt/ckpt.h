@@ -141,6 +141,11 @@ const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name
  * WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
                                          uint64_t offset, uint64_t count, float out[], wf_err *err);
+/* An array that one slice saved beside the slots that the manifest lists, of any dtype and size:
+ * that of the slice that begins at `offset`. *out is the caller's, to be freed. Errors: WF_NOTFOUND
+ * where there is none, as when the variable was cut into other slices; WF_NOMEM, WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_read_array(wf_ckpt *c, const char *variable, const char *slot,
+                                         uint64_t offset, void **out, uint64_t *bytes, wf_err *err);
 /* The updates of the slice that holds element `offset`: what a slice cut anew counts on from. */
 uint64_t wf_ckpt_updates_at(const wf_ckpt_variable *v, uint64_t offset);
 

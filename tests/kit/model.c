@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Weft__Variable *variable(wf_arena *a, const char *name, uint32_t kind, int64_t n)
+static Weft__Variable *variable(wf_arena *a, const char *name, uint32_t kind, int64_t n,
+                                bool logged)
 {
     Weft__Variable *v = wf_arena_alloc(a, sizeof *v);
 
@@ -16,6 +17,8 @@ static Weft__Variable *variable(wf_arena *a, const char *name, uint32_t kind, in
     v->name = wf_arena_strdup(a, name);
     v->dtype = WF_F32;
     v->kind = kind;
+    if (logged)
+        v->slice_kind = wf_arena_strdup(a, "logged");
     v->n_dims = 1;
     v->dims = wf_arena_memdup(a, &n, sizeof n);
     return v;
@@ -103,9 +106,12 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->setup.options[p->setup.n_options++] = rate;
     p->setup.variables = wf_arena_array(a, WF_MODEL_VARIABLES, sizeof(*p->setup.variables));
     p->setup.slices = wf_arena_array(a, n_steps + n_records + n_frozen, sizeof(*p->setup.slices));
-    p->setup.variables[p->setup.n_variables++] = variable(a, "steps", WF_VAR_TRAINABLE, dims[0]);
-    p->setup.variables[p->setup.n_variables++] = variable(a, "records", WF_VAR_TRAINABLE, dims[1]);
-    p->setup.variables[p->setup.n_variables++] = variable(a, "frozen", WF_VAR_FROZEN, dims[2]);
+    p->setup.variables[p->setup.n_variables++] =
+        variable(a, "steps", WF_VAR_TRAINABLE, dims[0], spec->logged);
+    p->setup.variables[p->setup.n_variables++] =
+        variable(a, "records", WF_VAR_TRAINABLE, dims[1], spec->logged);
+    p->setup.variables[p->setup.n_variables++] =
+        variable(a, "frozen", WF_VAR_FROZEN, dims[2], false);
     slices(a, &p->setup, spec, WF_MODEL_STEPS, n_steps, n_steps);
     slices(a, &p->setup, spec, WF_MODEL_RECORDS, spec->records, n_records);
     slices(a, &p->setup, spec, WF_MODEL_FROZEN, WF_MODEL_FROZEN_SIZE, n_frozen);

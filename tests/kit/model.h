@@ -25,6 +25,7 @@ typedef struct wf_model_spec {
     uint32_t eval_unit; /* records; 0: all of an evaluation */
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
+    bool logged;        /* what is trained lies in slices of the kind `logged` */
 } wf_model_spec;
 
 /* The loss after an epoch, from 0; and how early stopping judges these: the last epoch that is

@@ -234,6 +234,7 @@ static wf_status make_role(process *p, wf_err *err)
         return wf_ps_new(&(wf_ps_conf){.index = p->task.index,
                                        .incarnation = p->life,
                                        .disk = s->disk,
+                                       .kinds = wf_logged_kinds,
                                        .checksums = s->spec.flip_per_mille > 0,
                                        .ops = {.arg = p, .save = ps_save}},
                          p->net, p->to_master, &p->ps, err);

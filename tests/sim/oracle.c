@@ -16,6 +16,9 @@
  *   O8  a process that hangs is given up before its own watchdog ends it
  *   O9  without a fault that would be a reason nobody is given up, and over connections that do not
  *       break nothing is sent twice
+ *   O10 the log of a slice has a line for each update, no part of an incarnation twice, those of
+ *       one incarnation in order, and each part that was acknowledged; a slice that is restored
+ *       brings its log
  */
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -36,6 +39,7 @@ void wf_oracle_reborn(process *p)
     p->is_member = false;
     memset(p->acked, 0, sizeof p->acked);
     memset(p->known, 0, sizeof p->known);
+    p->log_era = 0;
 }
 
 /* The claims of older generations went with them. */
@@ -69,6 +73,42 @@ static void begin_worker_era(process *p, uint32_t era)
 
 /* ---- what is heard ---- */
 
+/* The ps that has a slice in this era; NULL while none has. */
+static const wf_slice *owned_slice(const wf_sim *s, uint32_t id, uint32_t era)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        const process *p = &s->procs[i];
+        const wf_slice *slice;
+
+        if (!p->ps || !wf_ps_generation(p->ps) ||
+            wf_era(wf_ps_job_number(p->ps), wf_ps_generation(p->ps)) != era)
+            continue;
+        for (uint32_t k = 0; (slice = wf_ps_slice_at(p->ps, k)); k++)
+            if (slice->id == id)
+                return slice;
+    }
+    return NULL;
+}
+
+/* O10, when an acknowledgement arrives. The ps may have died meanwhile, and its part of the history
+ * with it. */
+static void check_logged(wf_sim *s, uint64_t incarnation, const wf_msg *ok, uint32_t id)
+{
+    const wf_slice *slice = owned_slice(s, id, era_said(ok));
+    const wf_logged_line *lines;
+    uint64_t n;
+
+    lines = slice ? wf_logged_lines(slice, &n) : NULL;
+    if (!lines)
+        return;
+    while (n > 0 &&
+           !(lines[n - 1].incarnation == incarnation &&
+             lines[n - 1].generation == ok->head.generation && lines[n - 1].step == ok->head.step))
+        n--;
+    if (n == 0)
+        wf_sim_broken(s, "what is acknowledged is in the log of its slice", id, ok->head.step);
+}
+
 /* A ps applies a worker's parts of one slice in order, so what is acknowledged includes all before.
  */
 static void hear_push_ok(process *p, const wf_msg *m)
@@ -83,6 +123,7 @@ static void hear_push_ok(process *p, const wf_msg *m)
     wf_assert(wf_slices_get(m, ids, &n, &err) == WF_OK);
     for (uint32_t i = 0; i < n; i++) {
         wf_assert(ids[i] < MOST_SLICES);
+        check_logged(p->sim, p->life, m, ids[i]);
         if (m->head.step <= p->acked[ids[i]])
             continue;
         o->slices[ids[i]].acked += m->head.step - p->acked[ids[i]];
@@ -319,6 +360,26 @@ static void check_claim(wf_sim *s, const wf_slice *slice)
     c->rows = slice->seen.n;
 }
 
+/* O10, for the lines that are new. */
+static void check_log(process *p, const wf_slice *slice)
+{
+    uint64_t n, *looked = &p->lines[slice->id];
+    const wf_logged_line *lines = wf_logged_lines(slice, &n);
+
+    if (slice->ops == &wf_slice_logged && n != slice->updates)
+        wf_sim_broken(p->sim, "the log has a line for each update", n, slice->updates);
+    for (; *looked < n; ++*looked) {
+        const wf_logged_line *line = &lines[*looked];
+        uint64_t k = *looked; /* 1 + the place of the same worker's part before it */
+
+        while (k > 0 && !(lines[k - 1].incarnation == line->incarnation &&
+                          lines[k - 1].generation == line->generation))
+            k--;
+        if (k > 0 && lines[k - 1].step >= line->step)
+            wf_sim_broken(p->sim, "each part is in the log once, in order", slice->id, line->step);
+    }
+}
+
 static void check_slice(process *p, const wf_slice *slice, bool new_view)
 {
     wf_sim *s = p->sim;
@@ -331,12 +392,21 @@ static void check_slice(process *p, const wf_slice *slice, bool new_view)
                           slice->seen.rows[i].incarnation);
     if (wf_era(wf_ps_job_number(p->ps), wf_ps_generation(p->ps)) == s->oracle.era)
         check_claim(s, slice);
+    check_log(p, slice);
     if (slice->variable != WF_MODEL_STEPS)
         return;
     for (uint64_t e = 0; e < slice->count; e++)
-        if ((uint64_t)wf_slice_weights(slice)[e] != slice->updates)
+        if ((uint64_t)wf_slice_values(slice)[e] != slice->updates)
             wf_sim_broken(s, "a slice holds one for each update",
-                          (uint64_t)wf_slice_weights(slice)[e], slice->updates);
+                          (uint64_t)wf_slice_values(slice)[e], slice->updates);
+}
+
+static void begin_ps_era(process *p, uint32_t era)
+{
+    begin_era(&p->sim->oracle, era);
+    if (p->log_era != era)
+        memset(p->lines, 0, sizeof p->lines);
+    p->log_era = era;
 }
 
 /* What a worker that is given up had trained may be trained again. */
@@ -372,7 +442,7 @@ void wf_oracle_check(process *ran)
     new_view = wf_ps_view(ran->ps) != ran->view;
     ran->view = wf_ps_view(ran->ps);
     if (wf_ps_generation(ran->ps))
-        begin_era(&s->oracle, wf_era(wf_ps_job_number(ran->ps), wf_ps_generation(ran->ps)));
+        begin_ps_era(ran, wf_era(wf_ps_job_number(ran->ps), wf_ps_generation(ran->ps)));
     for (uint32_t k = 0; (slice = wf_ps_slice_at(ran->ps, k)); k++)
         check_slice(ran, slice, new_view);
 }

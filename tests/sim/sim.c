@@ -372,6 +372,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.pipeline = (uint32_t)wf_sim_below(&s, 2);
     spec.evaluates = wf_sim_below(&s, 2);
     spec.calls_back = seed % 4 < 2;
+    spec.logged = seed % 8 < 4;
     spec.delay_us_min = 50;
     spec.delay_us_max = 50 + (int64_t)wf_sim_below(&s, 8000);
     spec.drop_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 60) : 0;

@@ -18,6 +18,7 @@
 #include "common/wire/net.h"
 #include "master/master.h"
 #include "ps/ps.h"
+#include "tests/kit/logged.h"
 #include "tests/kit/memdisk.h"
 #include "tests/kit/model.h"
 #include "tests/sim/clock.h"
@@ -102,6 +103,8 @@ typedef struct process {
     uint32_t cut_links;          /* master_links when it was opened */
     uint32_t links;              /* how many links to ps it has had */
     uint32_t master_links;       /* and to the master */
+    uint32_t log_era;            /* of a ps: of what is below */
+    uint64_t lines[MOST_SLICES]; /* of the logs of its slices that were looked at */
     float first[MOST_SLICES];    /* weights of `steps` at its first step */
     uint32_t links_at_first;
 } process;
@@ -183,7 +186,8 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .eval_unit = 2,
                            .evaluates = s->spec.evaluates,
                            .calls_back = s->spec.calls_back,
-                           .restores_best = s->spec.restores_best};
+                           .restores_best = s->spec.restores_best,
+                           .logged = s->spec.logged};
 }
 
 /* Whether records were left out, for workers were killed with them again and again. */

@@ -8,6 +8,7 @@
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
+#include "tests/kit/logged.h"
 #include "tests/kit/memdisk.h"
 #include "tests/kit/memnet.h"
 
@@ -41,6 +42,7 @@ typedef struct world {
     wf_ps *ps;
     player master, workers[4];
     int64_t now_ns;
+    const char *slice_kind; /* of the variable; NULL: none is named */
 } world;
 
 static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
@@ -158,6 +160,7 @@ static void set_up_job(world *w, const uint64_t incarnations[], size_t n_workers
     variable.name = "w";
     variable.dtype = WF_F32;
     variable.kind = 1;
+    variable.slice_kind = w->slice_kind ? (char *)w->slice_kind : variable.slice_kind;
     variable.dims = dims;
     variable.n_dims = 1;
     for (uint32_t i = 0; i < SLICES; i++) {
@@ -310,6 +313,7 @@ static int begin(void **state)
     assert_int_equal(wf_ps_new(&(wf_ps_conf){.incarnation = 2,
                                              .disk = wf_memdisk_disk(w->disk),
                                              .ops = {.save = no_save},
+                                             .kinds = wf_logged_kinds,
                                              .answer_bytes = ROOM},
                                w->net, master, &w->ps, NULL),
                      WF_OK);
@@ -503,6 +507,92 @@ static void a_push_that_comes_again_is_acknowledged_and_not_applied(void **state
     assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 1);
 }
 
+/* ---- kinds of slices, and row ids ---- */
+
+/* Row 5 of rows of two elements, both 1. */
+static void push_row(player *p, uint32_t step, uint32_t slice)
+{
+    wf_buf *b = wf_buf_new(2 * sizeof(uint64_t) + 2 * sizeof(float));
+    wf_part part = {.slice = slice, .codec = WF_CODEC_ROWS, .bytes = b->bytes};
+    wf_msg *m = NULL;
+    uint8_t *to = b->data;
+
+    wf_put_u64(to, 1);
+    wf_put_u64(to + 8, 5);
+    memcpy(to + 16, (float[]){1, 1}, 2 * sizeof(float));
+    assert_int_equal(wf_net_msg(p->net, WF_PUSH, &m, NULL), WF_OK);
+    assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
+    part.checksum = wf_part_checksum(b->data, b->bytes);
+    assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    m->head.step = step;
+    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, &m, NULL), WF_OK);
+    wf_buf_unref(&b);
+}
+
+static void a_push_of_rows_changes_those_rows_of_a_slice_that_takes_them(void **state)
+{
+    world *w = *state;
+    const wf_logged_line *lines;
+    const float *values;
+    player *p;
+    uint64_t n;
+
+    w->slice_kind = "logged";
+    p = begin_with_worker(w);
+    send_list(p);
+    for (int i = 0; i < 2; i++) /* the second is a copy */
+        push_row(p, 1, 3);
+    push(p, 2, 3, ELEMENTS * sizeof(float));
+    turn(w, 100);
+    assert_int_equal(count(p, WF_PUSH_OK), 3);
+    assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 2);
+    lines = wf_logged_lines(wf_ps_slice_at(w->ps, 3), &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(lines[0].incarnation, 11);
+    assert_int_equal(lines[0].step, 1);
+    assert_int_equal(lines[0].rows, 1);
+    assert_int_equal(lines[1].step, 2);
+    assert_int_equal(lines[1].rows, 0);
+    values = wf_slice_values(wf_ps_slice_at(w->ps, 3));
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_int_equal(values[i] != 0, i == 10 || i == 11);
+}
+
+static void a_push_of_rows_to_a_dense_slice_costs_its_sender_that_push(void **state)
+{
+    world *w = *state;
+    player *p = begin_with_worker(w);
+
+    send_list(p);
+    push_row(p, 1, 3);
+    turn(w, 100);
+    assert_int_equal(count(p, WF_PUSH_OK), 0);
+    assert_int_equal(count(&w->master, WF_FAULT), 0);
+    assert_int_equal(wf_ps_slice_at(w->ps, 3)->updates, 0);
+}
+
+static void a_kind_of_slice_that_a_ps_does_not_know_fails_its_set_up(void **state)
+{
+    world *w = *state;
+    Weft__Outcome *outcome = NULL;
+
+    w->slice_kind = "hashed";
+    set_up_job(w, (uint64_t[]){11}, 1);
+    for (uint32_t i = 0; i < w->master.n && !outcome; i++)
+        if (w->master.got[i]->head.kind == WF_SETUP_OK)
+            assert_int_equal(
+                wf_control_get(w->master.got[i], &weft__outcome__descriptor, &outcome, NULL),
+                WF_OK);
+    assert_int_equal(outcome->status, WF_UNSUPPORTED);
+    assert_non_null(strstr(outcome->what, "\"hashed\", which this ps does not know"));
+    wf_control_free(&outcome);
+    assert_int_equal(wf_ps_generation(w->ps), 0);
+}
+
 /* Flips a byte of each message of a kind, so many times. */
 typedef struct flipper {
     world *w;
@@ -560,6 +650,12 @@ int main(void)
             what_a_worker_has_not_taken_is_bounded_and_follows_when_it_takes, begin, end),
         cmocka_unit_test_setup_teardown(
             a_malformed_push_costs_its_sender_that_push_and_nobody_the_job, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_push_of_rows_changes_those_rows_of_a_slice_that_takes_them, begin, end),
+        cmocka_unit_test_setup_teardown(a_push_of_rows_to_a_dense_slice_costs_its_sender_that_push,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_kind_of_slice_that_a_ps_does_not_know_fails_its_set_up,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(a_malformed_list_leaves_the_one_before_in_its_place, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_push_that_comes_again_is_acknowledged_and_not_applied,

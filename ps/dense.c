@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/dense.c */
+#include "ps/dense.h"
+#include "common/base/pages.h"
+#include "common/base/size.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+    GRAIN = 32 << 10 /* elements: half of a second-level cache with one slot and its gradient */
+};
+
+static wf_dense *dense_of(wf_slice *s)
+{
+    return (wf_dense *)s;
+}
+
+static const wf_dense *dense(const wf_slice *s)
+{
+    return (const wf_dense *)s;
+}
+
+wf_status wf_dense_init(wf_slice *s, const wf_opt *opt, wf_err *err)
+{
+    wf_dense *d = dense_of(s);
+    size_t bytes;
+
+    if (!wf_mul_size(s->count, sizeof(float), &bytes))
+        return wf_fail(err, WF_INVALID, NULL, "slice %u is too large", s->id);
+    s->bytes = bytes;
+    d->whole = opt->rule->whole;
+    d->weights = wf_buf_new(bytes);
+    if (!d->weights)
+        return wf_fail_nomem(err, bytes);
+    d->n_slots = s->trainable ? wf_opt_n_slots(opt) : 0;
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        float first = wf_opt_slot_initial(opt, i);
+
+        d->slot_names[i] = wf_opt_slot_name(opt, i);
+        d->slots[i] = wf_pages_alloc(bytes);
+        if (!d->slots[i])
+            return wf_fail_nomem(err, bytes);
+        for (uint64_t k = 0; k < s->count; k++)
+            d->slots[i][k] = first;
+    }
+    return WF_OK;
+}
+
+void wf_dense_close(wf_slice *s)
+{
+    wf_dense *d = dense_of(s);
+
+    wf_buf_unref(&d->weights);
+    for (int i = 0; i < WF_DENSE_SPARES; i++)
+        wf_buf_unref(&d->spares[i]);
+    for (uint32_t i = 0; i < WF_MAX_SLOTS; i++)
+        free(d->slots[i]);
+}
+
+wf_status wf_dense_check(const wf_slice *s, const wf_slice_part *p, wf_err *err)
+{
+    if (p->rows.n > 0)
+        return wf_fail(err, WF_PROTO, "push all elements of a dense variable",
+                       "slice %u is dense, and the part names %" PRIu64 " rows", s->id, p->rows.n);
+    if (p->n != s->count)
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "slice %u has %" PRIu64 " elements, the part %" PRIu64, s->id, s->count,
+                       p->n);
+    return WF_OK;
+}
+
+/* ---- updates ---- */
+
+/* A buffer that nobody else holds; it leaves the spares, or is new. */
+static wf_buf *take_spare(wf_dense *d)
+{
+    for (int i = 0; i < WF_DENSE_SPARES; i++) {
+        wf_buf *b = d->spares[i];
+
+        if (b && wf_buf_refs(b) == 1) {
+            d->spares[i] = NULL;
+            return b;
+        }
+    }
+    return wf_buf_new(d->weights->bytes);
+}
+
+static void keep_spare(wf_dense *d, wf_buf *b)
+{
+    for (int i = 0; i < WF_DENSE_SPARES; i++)
+        if (!d->spares[i]) {
+            d->spares[i] = b;
+            return;
+        }
+    wf_buf_unref(&b); /* whoever holds it still frees it */
+}
+
+/* In double, and rounded once: equal bits everywhere, as the rules of common/optim. */
+static void move_average(float *w, const float *now, uint64_t n, double momentum)
+{
+    for (uint64_t i = 0; i < n; i++)
+        w[i] = (float)((double)w[i] * momentum + (double)now[i] * (1.0 - momentum));
+}
+
+/* u->own is a reference to the weights before the update; NULL when they lie in the buffer already.
+ */
+wf_status wf_dense_apply_begin(wf_slice_update *u, wf_err *err)
+{
+    wf_dense *d = dense_of(u->slice);
+
+    u->units = u->slice->count;
+    u->grain = d->whole || u->units == 0 ? u->units + 1 : GRAIN;
+    if (wf_buf_refs(d->weights) > 1) { /* V2 */
+        wf_buf *fresh = take_spare(d), *old = d->weights;
+
+        if (!fresh)
+            return wf_fail_nomem(err, old->bytes);
+        u->own = wf_buf_ref(old);
+        d->weights = fresh;
+        keep_spare(d, old);
+    }
+    return WF_OK;
+}
+
+void wf_dense_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin, uint64_t end)
+{
+    const wf_slice *s = u->slice;
+    const wf_dense *d = dense(s);
+    const wf_buf *old = u->own;
+    float *w = (float *)d->weights->data + begin, *slots[WF_MAX_SLOTS] = {0};
+
+    if (old)
+        memcpy(w, (const float *)old->data + begin, (end - begin) * sizeof *w);
+    if (s->statistic) {
+        move_average(w, u->part.values + begin, end - begin, s->momentum);
+        return;
+    }
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        slots[i] = d->slots[i] + begin;
+    wf_opt_apply(opt, s->updates, end - begin, w, u->part.values + begin, slots);
+}
+
+void wf_dense_apply_end(wf_slice_update *u)
+{
+    wf_buf *old = u->own;
+
+    wf_buf_unref(&old);
+    u->own = NULL;
+}
+
+/* ---- the state leaves and comes ---- */
+
+wf_status wf_dense_answer(const wf_slice *s, wf_buf **out, wf_err *err)
+{
+    (void)err;
+    *out = wf_buf_ref(dense(s)->weights);
+    return WF_OK;
+}
+
+/* Weights are shared until they are updated, slots are copied: an update writes them in place. */
+wf_status wf_dense_fork(const wf_slice *s, wf_slice *to, wf_err *err)
+{
+    const wf_dense *d = dense(s);
+    wf_dense *copy = dense_of(to);
+    size_t bytes = d->weights->bytes;
+
+    copy->weights = wf_buf_ref(d->weights);
+    copy->n_slots = d->n_slots;
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        copy->slot_names[i] = d->slot_names[i];
+        copy->slots[i] = malloc(bytes + 1);
+        if (!copy->slots[i])
+            return wf_fail_nomem(err, bytes);
+        memcpy(copy->slots[i], d->slots[i], bytes);
+    }
+    return WF_OK;
+}
+
+uint32_t wf_dense_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
+{
+    const wf_dense *d = dense(s);
+
+    out[0] = (wf_slice_array){
+        .dtype = WF_F32, .data = d->weights->data, .bytes = d->weights->bytes};
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        out[1 + i] = (wf_slice_array){.slot = d->slot_names[i],
+                                      .dtype = WF_F32,
+                                      .data = d->slots[i],
+                                      .bytes = d->weights->bytes};
+    return 1 + d->n_slots;
+}
+
+wf_status wf_dense_load(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err)
+{
+    wf_dense *d = dense_of(s);
+
+    wf_assert(wf_buf_refs(d->weights) == 1); /* V2 */
+    WF_TRY(from->read(from->arg, s, NULL, d->weights->data, s->count, err));
+    for (uint32_t i = 0; !values_only && i < d->n_slots; i++)
+        WF_TRY(from->read(from->arg, s, d->slot_names[i], d->slots[i], s->count, err));
+    return WF_OK;
+}
+
+uint64_t wf_dense_digest(const wf_slice *s)
+{
+    const wf_dense *d = dense(s);
+    uint64_t digest = XXH3_64bits_withSeed(d->weights->data, d->weights->bytes, s->updates);
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        digest = XXH3_64bits_withSeed(d->slots[i], d->weights->bytes, digest);
+    return digest;
+}
+
+const wf_slice_ops wf_slice_dense = {
+    .name = "dense",
+    .size = sizeof(wf_dense),
+    .init = wf_dense_init,
+    .close = wf_dense_close,
+    .check = wf_dense_check,
+    .apply_begin = wf_dense_apply_begin,
+    .apply_range = wf_dense_apply_range,
+    .apply_end = wf_dense_apply_end,
+    .answer = wf_dense_answer,
+    .fork = wf_dense_fork,
+    .save = wf_dense_save,
+    .load = wf_dense_load,
+    .digest = wf_dense_digest,
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/slice_ops.h - what a kind of slice does. The rest of the ps knows slices by this interface
+ * alone: it decides which parts are applied, and when; a kind knows what its state is.
+ *
+ *   dense.c   weights and optimizer slots as arrays of one element each (the default)
+ *
+ * A kind is a row: a name and functions. Its struct begins with a wf_slice, which the ps owns and
+ * fills before `init`. wf_slice_kind_find names the built-in rows; wf_ps_conf.kinds adds others.
+ */
+#ifndef WF_PS_SLICE_OPS_H
+#define WF_PS_SLICE_OPS_H
+
+#include "common/base/status.h"
+#include "common/optim/rule.h"
+#include "common/tensor/buf.h"
+#include "common/tensor/dtype.h"
+#include "common/wire/parts.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct wf_slice wf_slice;
+
+/* One part of a push: a gradient or a batch's statistic, [n] values. With rows.n > 0 the values are
+ * those of the rows named, [rows.n][n / rows.n]. Borrowed from the message until apply_end. */
+typedef struct wf_slice_part {
+    uint64_t incarnation; /* of the worker */
+    uint32_t step;
+    uint16_t generation;
+    const float *values;
+    uint64_t n;
+    wf_rows rows;
+} wf_slice_part;
+
+/* A part that is being applied. `units` pieces of work may be done by several threads, in ranges
+ * that do not overlap; each range but the last is a multiple of `grain`. */
+typedef struct wf_slice_update {
+    wf_slice *slice;
+    wf_slice_part part;
+    uint64_t units, grain;
+    void *own; /* the kind's, between apply_begin and apply_end */
+} wf_slice_update;
+
+/* One array of a slice's state. Borrowed until the slice is changed or closed. */
+typedef struct wf_slice_array {
+    const char *slot; /* NULL: the values, which come first; else a name, static */
+    wf_dtype dtype;
+    const void *data;
+    uint64_t bytes;
+} wf_slice_array;
+
+enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 2 };
+
+/* Where a slice's state is loaded from: first values, a checkpoint, another ps. */
+typedef struct wf_slice_source {
+    void *arg;
+    /* Exactly n float32 of the array, from the place that the slice has in its variable. */
+    wf_status (*read)(void *arg, const wf_slice *s, const char *slot, float out[], uint64_t n,
+                      wf_err *err);
+    /* An array whose size the kind does not know, as bytes that the caller frees. Errors:
+     * WF_NOTFOUND when the source has none. */
+    wf_status (*read_all)(void *arg, const wf_slice *s, const char *slot, void **out,
+                          uint64_t *bytes, wf_err *err);
+} wf_slice_source;
+
+typedef struct wf_slice_ops {
+    const char *name;
+    size_t size; /* of the kind's struct */
+
+    /* Makes the state of a new slice: zeroed values, slots as the rule says. Sets s->bytes. Errors:
+     * WF_NOMEM, WF_INVALID when it cannot be so large. `close` follows in either case. */
+    wf_status (*init)(wf_slice *s, const wf_opt *opt, wf_err *err);
+    void (*close)(wf_slice *s);
+
+    /* Whether a part may be applied: sizes and row ids, nothing of which has been looked at. Changes
+     * nothing. Errors: WF_SHAPE, WF_PROTO. */
+    wf_status (*check)(const wf_slice *s, const wf_slice_part *p, wf_err *err);
+    /* apply: begin, then all units, then end, with nothing else done to the slice between. begin is
+     * given u->slice and u->part, and sets the rest. Errors: WF_NOMEM; nothing is changed then. */
+    wf_status (*apply_begin)(wf_slice_update *u, wf_err *err);
+    void (*apply_range)(const wf_slice_update *u, const wf_opt *opt, uint64_t begin, uint64_t end);
+    void (*apply_end)(wf_slice_update *u);
+
+    /* The values as they are now, for the answer to a pull: a reference to a buffer that no update
+     * writes while it is held. Errors: WF_NOMEM. */
+    wf_status (*answer)(const wf_slice *s, wf_buf **out, wf_err *err);
+    /* A copy of the state for a checkpoint or a move, copy-on-write where the kind can. The copy is
+     * only saved and closed, by any thread. `to` is a slice of this kind with the common fields
+     * set. Errors: WF_NOMEM; `close` of the copy follows then too. */
+    wf_status (*fork)(const wf_slice *s, wf_slice *to, wf_err *err);
+    /* The arrays that make up the state; how many. */
+    uint32_t (*save)(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS]);
+    /* Fills a slice after init. `values_only`: first values, which have no slots. Errors: those of
+     * the source, WF_CORRUPT, WF_NOMEM. */
+    wf_status (*load)(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err);
+    /* A hash of the state: equal states have equal digests. */
+    uint64_t (*digest)(const wf_slice *s);
+} wf_slice_ops;
+
+extern const wf_slice_ops wf_slice_dense;
+
+/* The row of a name, NULL when there is none. "" is the default, dense. `more` (NULL-terminated,
+ * may be NULL) is searched first. */
+const wf_slice_ops *wf_slice_kind_find(const wf_slice_ops *const *more, const char *name);
+
+#endif
