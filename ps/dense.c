@@ -66,9 +66,8 @@ wf_status wf_dense_check(const wf_slice *s, const wf_slice_part *p, wf_err *err)
         return wf_fail(err, WF_PROTO, "push all elements of a dense variable",
                        "slice %u is dense, and the part names %" PRIu64 " rows", s->id, p->rows.n);
     if (p->n != s->count)
-        return wf_fail(err, WF_SHAPE, NULL,
-                       "slice %u has %" PRIu64 " elements, the part %" PRIu64, s->id, s->count,
-                       p->n);
+        return wf_fail(err, WF_SHAPE, NULL, "slice %u has %" PRIu64 " elements, the part %" PRIu64,
+                       s->id, s->count, p->n);
     return WF_OK;
 }
 
@@ -183,8 +182,8 @@ uint32_t wf_dense_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
 {
     const wf_dense *d = dense(s);
 
-    out[0] = (wf_slice_array){
-        .dtype = WF_F32, .data = d->weights->data, .bytes = d->weights->bytes};
+    out[0] =
+        (wf_slice_array){.dtype = WF_F32, .data = d->weights->data, .bytes = d->weights->bytes};
     for (uint32_t i = 0; i < d->n_slots; i++)
         out[1 + i] = (wf_slice_array){.slot = d->slot_names[i],
                                       .dtype = WF_F32,

@@ -2,7 +2,8 @@
 /* ps/on_push.c - a worker's push: each part applied once, however often it arrives.
  *
  * A worker that misses our answer sends its parts again, perhaps by a new link. `seen` keeps, per
- * slice, the steps applied from each incarnation, so a second copy is answered and not applied.
+ * slice, the steps applied from each incarnation, so a second copy is acknowledged and not applied.
+ * What is applied is handed over to acks.c, which acknowledges it.
  */
 #include "common/optim/rule.h"
 #include "ps/state.h"
@@ -61,20 +62,6 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, u
     return WF_OK;
 }
 
-static wf_status send_ok(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t n, wf_err *err)
-{
-    wf_msg *ok = NULL;
-    wf_status rc;
-
-    WF_TRY(wf_net_msg(ps->net, WF_PUSH_OK, &ok, err));
-    ok->head.step = m->head.step;
-    rc = wf_slices_put(ok, ps->parts, n, err);
-    if (rc == WF_OK)
-        rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
-    wf_net_free_msg(ps->net, &ok);
-    return rc;
-}
-
 /* NaN ends the job; any other fault of a push is its sender's, and costs nothing but this push. */
 wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
@@ -90,6 +77,6 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     for (uint32_t i = 0; i < n; i++) /* answers use the part table */
         slices[i] = ps->parts[i].slice;
     WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
-    WF_TRY(send_ok(ps, w, m, n, err));
+    WF_TRY(wf_acks_add(ps, w, m->head.step, slices, n, err));
     return wf_ps_answer_waiting(ps, w, slices, n, err);
 }

@@ -101,6 +101,7 @@ wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
 
 void wf_ps_clear_job(wf_ps *ps)
 {
+    ps->acks.n = ps->acks.n_slices = 0;          /* of a generation that is over */
     for (uint32_t i = 0; i < ps->n_workers; i++) /* lists name places of slices */
         wf_ps_close_pulls(ps, ps->workers[i]);
     for (uint32_t i = 0; i < ps->n_slices; i++)

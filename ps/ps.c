@@ -30,6 +30,7 @@ wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps 
 static void free_worker(wf_ps *ps, wf_ps_worker *w)
 {
     wf_ps_close_pulls(ps, w);
+    wf_acks_forget(ps, w);
     ps->workers[w->at] = ps->workers[--ps->n_workers];
     ps->workers[w->at]->at = w->at;
     free(w);
@@ -44,6 +45,7 @@ void wf_ps_free(wf_ps **ps)
         return;
     wf_ps_clear_job(it);
     wf_bytes_close(&it->saving.said);
+    wf_acks_close(&it->acks);
     while (it->n_workers > 0)
         free_worker(it, it->workers[0]);
     free(it->workers);
@@ -308,6 +310,7 @@ wf_status wf_ps_advance(wf_ps *ps, wf_err *err)
 {
     if (ps->fault_unsent && ps->fault.status != WF_OK)
         ps->fault_unsent = say_fault(ps, NULL) != WF_OK;
+    WF_TRY(wf_acks_advance(ps, err));
     return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
 }
 

@@ -93,8 +93,8 @@ void wf_ps_free(wf_ps **ps);
 /* For wf_net_conf.admit, with the ps as its argument. */
 wf_status wf_ps_admit(void *ps, const wf_hello *hello, wf_err *err);
 
-/* Answers pulls that had no room before. Call after events, before the net is flushed. Errors:
- * WF_NOMEM. */
+/* Acknowledges what events have applied, and answers pulls that had no room before. Call after
+ * events, before the net is flushed. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_ps_advance(wf_ps *ps, wf_err *err);
 /* What this ps waits for now. */
 void wf_ps_waiting(const wf_ps *ps, wf_waiting *out);

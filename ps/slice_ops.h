@@ -71,8 +71,8 @@ typedef struct wf_slice_ops {
     wf_status (*init)(wf_slice *s, const wf_opt *opt, wf_err *err);
     void (*close)(wf_slice *s);
 
-    /* Whether a part may be applied: sizes and row ids, nothing of which has been looked at. Changes
-     * nothing. Errors: WF_SHAPE, WF_PROTO. */
+    /* Whether a part may be applied: sizes and row ids, nothing of which has been looked at.
+     * Changes nothing. Errors: WF_SHAPE, WF_PROTO. */
     wf_status (*check)(const wf_slice *s, const wf_slice_part *p, wf_err *err);
     /* apply: begin, then all units, then end, with nothing else done to the slice between. begin is
      * given u->slice and u->part, and sets the rest. Errors: WF_NOMEM; nothing is changed then. */

@@ -61,6 +61,17 @@ typedef struct wf_ps_update {
     uint64_t first_chunk;
 } wf_ps_update;
 
+/* acks.c: applied pushes that are to be acknowledged, in order. */
+typedef struct wf_ps_ack {
+    wf_ps_worker *worker;    /* NULL: its link is lost */
+    uint32_t step, first, n; /* slices [first, first + n) */
+} wf_ps_ack;
+typedef struct wf_acks {
+    wf_ps_ack *rows;
+    uint32_t *slices;
+    uint32_t n, room, n_slices, slices_room;
+} wf_acks;
+
 struct wf_ps {
     wf_ps_conf conf;
     wf_net *net;
@@ -94,6 +105,7 @@ struct wf_ps {
     wf_pool *pool;
     wf_part parts[WF_MAX_PARTS];        /* of the message in hand */
     wf_ps_update updates[WF_MAX_PARTS]; /* of them, those to be applied */
+    wf_acks acks;
     wf_ps_saving saving;
 };
 
@@ -130,6 +142,15 @@ void wf_ps_check_workers(wf_ps *ps);
 
 /* on_push.c */
 WF_MUST_USE wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
+
+/* acks.c: hands over a push whose parts of the slices [n] are applied; its acknowledgement leaves
+ * from wf_acks_advance, when nothing is left to wait for. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_acks_add(wf_ps *ps, wf_ps_worker *w, uint32_t step,
+                                  const uint32_t slices[], uint32_t n, wf_err *err);
+WF_MUST_USE wf_status wf_acks_advance(wf_ps *ps, wf_err *err);
+/* The worker's link is lost: it gets none of those that wait. */
+void wf_acks_forget(wf_ps *ps, const wf_ps_worker *w);
+void wf_acks_close(wf_acks *a);
 
 /* on_tune.c */
 WF_MUST_USE wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err);

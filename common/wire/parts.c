@@ -165,14 +165,14 @@ wf_status wf_parts_verify(const wf_msg *m, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_slices_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
+wf_status wf_slices_put(wf_msg *m, const uint32_t slices[], uint32_t n, wf_err *err)
 {
     uint8_t *to = wf_msg_control(m, n * sizeof(uint32_t));
 
     if (!to && n)
         return wf_fail_nomem(err, n * sizeof(uint32_t));
     for (uint32_t i = 0; i < n; i++)
-        wf_put_u32(to + i * sizeof(uint32_t), parts[i].slice);
+        wf_put_u32(to + i * sizeof(uint32_t), slices[i]);
     return WF_OK;
 }
 

@@ -54,7 +54,7 @@ WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n
  * it before a message is acknowledged. Errors: WF_PROTO; WF_CORRUPT for a checksum. */
 WF_MUST_USE wf_status wf_parts_verify(const wf_msg *m, wf_err *err);
 /* The control part of WF_PUSH_OK: the slices of the header's step that are applied, n words. */
-WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
+WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const uint32_t slices[], uint32_t n, wf_err *err);
 /* Reads them into slices [WF_MAX_PARTS]. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_slices_get(const wf_msg *m, uint32_t slices[], uint32_t *n, wf_err *err);
 /* What a part that wf_parts_get has checked, and that is not WF_CODEC_NONE, holds; borrowed from

@@ -23,7 +23,8 @@ extern const wf_slice_ops wf_slice_logged;
 /* For wf_ps_conf.kinds. */
 extern const wf_slice_ops *const wf_logged_kinds[];
 
-/* The lines of a slice, borrowed until it is changed; NULL with *n 0 for a slice of another kind. */
+/* The lines of a slice, borrowed until it is changed; NULL with *n 0 for a slice of another kind.
+ */
 const wf_logged_line *wf_logged_lines(const wf_slice *s, uint64_t *n);
 
 #endif

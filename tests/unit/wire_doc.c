@@ -205,7 +205,7 @@ static void answer(world *w)
     wf_msg *ok = make_msg(w->ps, WF_PUSH_OK);
     wf_part part = {.slice = 5};
 
-    assert_int_equal(wf_slices_put(ok, &part, 1, NULL), WF_OK);
+    assert_int_equal(wf_slices_put(ok, &part.slice, 1, NULL), WF_OK);
     assert_int_equal(wf_net_send(w->ps, ev.peer, WF_LANE_CONTROL, 0, &ok, NULL), WF_OK);
     wf_net_free_msg(w->ps, &ev.msg);
     wf_net_flush(w->ps, w->now_ns);
