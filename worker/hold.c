@@ -58,7 +58,6 @@ wf_status wf_hold_report(wf_worker *w, wf_err *err)
         body.index = w->conf.index;
         body.incarnation = w->conf.incarnation;
         body.steps = w->step;
-        body.clock = w->step;
         body.open = open_list;
         body.n_open = wf_splits_open(w, open, open_list);
         body.finished = list;

@@ -54,7 +54,7 @@ void wf_header_encode(const wf_header *h, const void *control, uint8_t out[])
 
     wf_put_u32(out, WF_WIRE_MAGIC);
     out[4] = h->version;
-    out[5] = h->flags;
+    out[5] = 0;
     wf_put_u16(out + 6, h->kind);
     wf_put_u32(out + 8, h->view);
     wf_put_u32(out + 12, h->map);
@@ -85,7 +85,6 @@ wf_status wf_header_decode(const void *frame, size_t n, wf_header *h, wf_err *er
         return wf_fail(err, WF_PROTO, NULL, "a message does not begin as weft's do");
     *h = (wf_header){
         .version = p[4],
-        .flags = p[5],
         .kind = wf_get_u16(p + 6),
         .view = wf_get_u32(p + 8),
         .map = wf_get_u32(p + 12),

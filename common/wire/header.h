@@ -2,7 +2,7 @@
 /* common/wire/header.h - the 64 bytes that every message starts with.
  *
  * Little-endian, at fixed places:
- *   0 magic u32   4 version u8   5 flags u8   6 kind u16   8 view u32   12 map u32
+ *   0 magic u32   4 version u8   5 zero u8   6 kind u16   8 view u32   12 map u32
  *   16 incarnation u64   24 sequence u64   32 ack u64   40 request u32   44 job u16
  *   46 generation u16   48 step u32   52 cut u32   56 control bytes u32   60 crc32c u32
  * The checksum covers the header (with its own place as zero) and the control bytes behind it.
@@ -17,10 +17,8 @@
 enum { WF_HEADER_BYTES = 64, WF_WIRE_VERSION = 1 };
 #define WF_WIRE_MAGIC 0x54464557u /* "WEFT" */
 
-enum { WF_FLAG_NONE = 0 };
-
 typedef struct wf_header {
-    uint8_t version, flags;
+    uint8_t version;
     uint16_t kind;        /* wf_kind, grammar.h */
     uint32_t view, map;   /* of the sender; the slice map's version */
     uint64_t incarnation; /* of the sender */

@@ -11,7 +11,7 @@ GREETING_BYTES, HEADER_BYTES = 64, 64
 MORE, LONG, COMMAND = 1, 2, 4  # flags of a frame
 # A weft message's first frame begins with this, and its fields have these names (common/wire/header.h).
 HEADER = "<IBBHIIQQQIHHIIII"
-FIELDS = ("magic", "version", "flags", "kind", "view", "map", "incarnation", "sequence", "ack", "request",
+FIELDS = ("magic", "version", "zero", "kind", "view", "map", "incarnation", "sequence", "ack", "request",
           "job", "generation", "step", "cut", "control_bytes", "crc")
 # The kind of a hello (grammar.h), the numbers of two of its fields and of roles (control.proto).
 HELLO_KIND, ROLE_FIELD, INDEX_FIELD = 1, 4, 5

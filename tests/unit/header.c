@@ -21,7 +21,6 @@ static size_t make(uint8_t frame[WF_HEADER_BYTES + BODY], wf_header *h)
         control[i] = (uint8_t)(i * 7);
     *h = (wf_header){
         .version = WF_WIRE_VERSION,
-        .flags = 3,
         .kind = WF_PUSH,
         .view = 0x01020304,
         .map = 0x11121314,
