@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/acks.c - pushes that are applied and not acknowledged yet.
  *
- * on_push hands an applied push over, and its acknowledgement leaves from wf_ps_advance. So applying
- * and acknowledging are two things: an acknowledgement may come to wait for a replica, and nothing in
- * on_push would change. Today nothing has to be waited for.
+ * on_push hands an applied push over, and its acknowledgement leaves from wf_ps_advance. So
+ * applying and acknowledging are two things: an acknowledgement may come to wait for a replica, and
+ * nothing in on_push would change. Today nothing has to be waited for.
  *
  * Invariants
  *   A1  what is handed over is applied, and is acknowledged once, unless the sender's link is lost

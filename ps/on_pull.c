@@ -73,6 +73,8 @@ static wf_status fill_list(const wf_ps *ps, const Weft__List *body, wf_ps_list *
     for (size_t i = 0; i < body->n_slices; i++) {
         uint32_t id = body->slices[i];
 
+        if (wf_ps_is_away(ps, id))
+            return wf_fail(err, WF_AGAIN, NULL, "slice %u has moved", id);
         if (!wf_ps_slice(ps, id))
             return wf_fail(err, WF_PROTO, NULL, "a list names slice %u, which is not on ps %u", id,
                            ps->conf.index);
@@ -176,6 +178,8 @@ static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
 
 static bool is_ready(const wf_ps_worker *w, const wf_ps_pull *pull, const wf_slice *s)
 {
+    if (s->leaving) /* P7: the other ps may have changed it already */
+        return false;
     return wf_slice_is_frozen(s) || wf_seen_all(&s->seen, w->peer->incarnation, pull->after);
 }
 

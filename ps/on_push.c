@@ -27,6 +27,8 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
     const wf_ps_variable *v;
     wf_status rc;
 
+    if (wf_ps_is_away(ps, p->slice))
+        return wf_fail(err, WF_AGAIN, NULL, "slice %u has moved", p->slice);
     if (!s)
         return wf_fail(err, WF_PROTO, NULL, "slice %u is not on ps %u", p->slice, ps->conf.index);
     v = &ps->variables[s->variable];

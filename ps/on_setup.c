@@ -101,6 +101,7 @@ wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
 
 void wf_ps_clear_job(wf_ps *ps)
 {
+    wf_ps_drop_move(ps);
     ps->acks.n = ps->acks.n_slices = 0;          /* of a generation that is over */
     for (uint32_t i = 0; i < ps->n_workers; i++) /* lists name places of slices */
         wf_ps_close_pulls(ps, ps->workers[i]);
@@ -110,7 +111,7 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->slices = NULL;
     ps->n_slices = 0;
     ps->place = NULL;
-    ps->n_ids = 0;
+    wf_map_close(&ps->map);
     ps->variables = NULL;
     ps->n_variables = 0;
     ps->serving = false;
@@ -149,43 +150,49 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
     return WF_OK;
 }
 
-static wf_status make_slice(const wf_ps *ps, uint32_t id, const Weft__Slice *from, wf_slice **out,
-                            wf_err *err)
+wf_status wf_ps_make_slice(const wf_ps *ps, uint32_t id, wf_slice **out, wf_err *err)
 {
+    const wf_map_slice *place = &ps->map.slices[id];
     const wf_ps_variable *v;
 
-    if (from->variable >= ps->n_variables)
-        return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id, from->variable,
+    if (place->variable >= ps->n_variables)
+        return wf_fail(err, WF_PROTO, NULL, "slice %u is of variable %u of %u", id, place->variable,
                        ps->n_variables);
-    v = &ps->variables[from->variable];
+    v = &ps->variables[place->variable];
     if (!(v->momentum >= 0 && v->momentum <= 1))
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" has a momentum of %g", v->name, v->momentum);
     return wf_slice_new(v->slice_kind,
                         &(wf_slice){.id = id,
-                                    .variable = from->variable,
-                                    .offset = from->offset,
-                                    .count = from->count,
+                                    .variable = place->variable,
+                                    .offset = place->offset,
+                                    .count = place->count,
                                     .trainable = v->kind == WF_PS_TRAINABLE,
                                     .statistic = v->kind == WF_PS_STATISTIC,
                                     .momentum = v->momentum},
                         &ps->opt, out, err);
 }
 
-static wf_status make_slices(wf_ps *ps, const Weft__Setup *body, wf_err *err)
+/* The map of the generation, and the slices that it places here. */
+static wf_status make_slices(wf_ps *ps, uint32_t version, const Weft__Setup *body, wf_err *err)
 {
-    ps->n_ids = (uint32_t)body->n_slices;
+    WF_TRY(wf_map_init(&ps->map, (uint32_t)body->n_slices, version, err));
     ps->place = wf_arena_array(ps->arena, body->n_slices, sizeof *ps->place);
     ps->slices = calloc(body->n_slices + 1, sizeof(*ps->slices));
     if (!ps->place || !ps->slices)
         return wf_fail_nomem(err, body->n_slices * sizeof(*ps->slices));
-    for (uint32_t id = 0; id < ps->n_ids; id++) {
-        const Weft__Slice *from = body->slices[id];
+    for (uint32_t id = 0; id < ps->map.n; id++) {
+        wf_map_slice *place = &ps->map.slices[id];
+        wf_slice *s = NULL;
 
+        place->variable = body->slices[id]->variable;
+        place->offset = body->slices[id]->offset;
+        place->count = body->slices[id]->count;
+        place->primary = body->slices[id]->ps;
         ps->place[id] = UINT32_MAX;
-        if (from->ps != ps->conf.index)
+        if (place->primary != ps->conf.index)
             continue;
-        WF_TRY(make_slice(ps, id, from, &ps->slices[ps->n_slices], err));
-        ps->place[id] = ps->n_slices++;
+        WF_TRY(wf_ps_make_slice(ps, id, &s, err));
+        wf_ps_add_slice(ps, s);
     }
     return WF_OK;
 }
@@ -219,12 +226,11 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     ps->job_number = m->head.job;
     ps->job_id = body->job_id;
     ps->generation = m->head.generation;
-    ps->map = m->head.map;
     rc = choose_rule(ps, body, err);
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);
     if (rc == WF_OK)
-        rc = make_slices(ps, body, err);
+        rc = make_slices(ps, m->head.map, body, err);
     if (rc == WF_OK)
         rc = wf_ps_load(ps, body, err);
     if (rc == WF_OK && body->view)
@@ -265,7 +271,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
         ok->head.job = m->head.job;
         ok->head.generation = m->head.generation;
         ok->head.view = ps->view;
-        ok->head.map = ps->map;
+        ok->head.map = m->head.map;
         rc = wf_net_send(ps->net, ps->master, WF_LANE_CONTROL, 0, &ok, err);
     }
     wf_net_free_msg(ps->net, &ok);

@@ -57,7 +57,7 @@ void wf_ps_free(wf_ps **ps)
 
 wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id)
 {
-    return id < ps->n_ids && ps->place[id] != UINT32_MAX ? ps->slices[ps->place[id]] : NULL;
+    return id < ps->map.n && ps->place[id] != UINT32_MAX ? ps->slices[ps->place[id]] : NULL;
 }
 
 const wf_slice *wf_ps_slice_at(const wf_ps *ps, uint32_t i)
@@ -80,6 +80,37 @@ uint32_t wf_ps_view(const wf_ps *ps)
     return ps->view;
 }
 
+bool wf_ps_is_away(const wf_ps *ps, uint32_t id)
+{
+    const wf_slice *s = wf_ps_slice(ps, id);
+
+    return s ? s->leaving : wf_map_has_moved(&ps->map, id);
+}
+
+bool wf_ps_serves(const wf_ps *ps)
+{
+    return ps->serving;
+}
+
+void wf_ps_add_slice(wf_ps *ps, wf_slice *s)
+{
+    wf_assert(ps->place[s->id] == UINT32_MAX && ps->n_slices < ps->map.n);
+    wf_assert(ps->map.slices[s->id].primary == ps->conf.index); /* M2 */
+    ps->place[s->id] = ps->n_slices;
+    ps->slices[ps->n_slices++] = s;
+}
+
+void wf_ps_remove_slice(wf_ps *ps, uint32_t id)
+{
+    uint32_t at = ps->place[id];
+
+    wf_slice_free(&ps->slices[at]);
+    ps->slices[at] = ps->slices[--ps->n_slices];
+    if (at < ps->n_slices)
+        ps->place[ps->slices[at]->id] = at;
+    ps->place[id] = UINT32_MAX;
+}
+
 bool wf_ps_in_view(const wf_ps *ps, uint64_t incarnation)
 {
     return wf_index_get(&ps->in_view, incarnation) != NULL;
@@ -92,7 +123,7 @@ wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg 
     (*m)->head.view = ps->view;
     (*m)->head.job = ps->job_number;
     (*m)->head.generation = ps->generation;
-    (*m)->head.map = ps->map;
+    (*m)->head.map = ps->map.version;
     rc = wf_net_send(ps->net, to, lane, key, m, err);
     return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
 }
@@ -134,8 +165,8 @@ wf_status wf_ps_admit(void *arg, const wf_hello *hello, wf_err *err)
     const wf_ps *ps = arg;
     char text[32];
 
-    if (hello->task.role != WF_ROLE_WORKER)
-        return wf_fail(err, WF_MISMATCH, "ask the master", "a ps answers workers, and not %s",
+    if (hello->task.role != WF_ROLE_WORKER && hello->task.role != WF_ROLE_PS)
+        return wf_fail(err, WF_MISMATCH, "ask the master", "a ps answers workers and ps, not %s",
                        wf_task_str(hello->task, text, sizeof text));
     if (wf_ps_in_view(ps, hello->incarnation))
         return WF_OK;
@@ -223,7 +254,7 @@ static wf_status on_dismiss(const wf_ps *ps, const wf_msg *m, wf_err *err)
                    "ps %u: the master gave this process up after a silence", ps->conf.index);
 }
 
-static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
+static wf_status on_master(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
 {
     switch (m->head.kind) {
     case WF_VIEW:
@@ -232,6 +263,8 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
         return wf_ps_on_setup(ps, m, err);
     case WF_TUNE:
         return wf_ps_on_tune(ps, m, err);
+    case WF_MOVE:
+        return wf_ps_on_move(ps, m, now_ns, err);
     case WF_HALT:
         wf_ps_clear_job(ps); /* the link is in order: it is not of an older time */
         return WF_OK;
@@ -242,22 +275,9 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, wf_err *err)
     }
 }
 
-static wf_status deny(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
+/* Errors: WF_AGAIN when a slice is named that has moved, or is on its way. */
+static wf_status on_training(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
-    wf_msg *no = NULL;
-
-    WF_LOG_DEBUG("ps.denied", "worker=%u kind=%s generation=%u here=%u", w->peer->task.index,
-                 wf_kind_name(m->head.kind), m->head.generation, ps->generation);
-    WF_TRY(wf_net_msg(ps->net, WF_DENIED, &no, err));
-    no->head.request = m->head.generation; /* what was of an older one is not to be said again */
-    return wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &no, err);
-}
-
-static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
-{
-    if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation ||
-        m->head.map != ps->map || m->head.view > ps->view || !w->in_view) /* P4 */
-        return deny(ps, w, m, err);
     switch (m->head.kind) {
     case WF_LIST:
         return wf_ps_on_list(ps, w, m, err);
@@ -265,41 +285,71 @@ static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *
         return wf_ps_on_pull(ps, w, m, err);
     case WF_PUSH:
         return wf_ps_on_push(ps, w, m, err);
-    case WF_CUT_SAVE:
-        return wf_ps_on_save(ps, w, m, err);
     default:
         return WF_OK;
     }
 }
 
+static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
+{
+    wf_status rc;
+
+    if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation ||
+        m->head.view > ps->view || !w->in_view) /* P4 */
+        return wf_ps_deny(ps, w, m, err);
+    if (m->head.kind == WF_CUT_SAVE) /* the chief asks each ps for what it has, by whatever map */
+        return wf_ps_on_save(ps, w, m, err);
+    if (m->head.map < ps->map.version)
+        return wf_ps_deny(ps, w, m, err);
+    rc = on_training(ps, w, m, err);
+    return rc == WF_AGAIN ? wf_ps_deny(ps, w, m, err) : rc;
+}
+
+/* P4 holds for another ps as well. */
+static wf_status on_ps(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err)
+{
+    if (from == ps->move.peer)
+        return m->head.kind == WF_STATE_OK ? wf_ps_on_state_ok(ps, m, err) : WF_OK;
+    if (!wf_ps_in_view(ps, from->incarnation))
+        return WF_OK;
+    return m->head.kind == WF_STATE ? wf_ps_on_state(ps, from, m, err) : WF_OK;
+}
+
 /* What a worker sends and is not right is that worker's fault, not this process's end. */
-static wf_status on_message(wf_ps *ps, wf_event *ev, wf_err *err)
+static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc;
 
     if (ev->peer == ps->master) {
-        rc = on_master(ps, ev->msg, err);
+        rc = on_master(ps, ev->msg, now_ns, err);
         if (rc != WF_PROTO)
             return rc;
         WF_LOG_WARN("ps.bad_message", "master kind=%s why=\"%s\"", wf_kind_name(ev->msg->head.kind),
                     err->what);
         return WF_OK;
     }
-    if (!ev->peer->user)
-        return WF_OK;
-    rc = on_worker(ps, ev->peer->user, ev->msg, err);
+    if (ev->peer->task.role == WF_ROLE_PS)
+        rc = on_ps(ps, ev->peer, ev->msg, err);
+    else
+        rc = ev->peer->user ? on_worker(ps, ev->peer->user, ev->msg, err) : WF_OK;
     if (rc == WF_PROTO || rc == WF_SHAPE || rc == WF_FULL) {
-        WF_LOG_WARN("ps.bad_message", "worker=%u kind=%s why=\"%s\"", ev->peer->task.index,
-                    wf_kind_name(ev->msg->head.kind), err->what);
+        WF_LOG_WARN("ps.bad_message", "%s=%u kind=%s why=\"%s\"", wf_role_name(ev->peer->task.role),
+                    ev->peer->task.index, wf_kind_name(ev->msg->head.kind), err->what);
         rc = WF_OK;
     }
     return rc;
 }
 
-/* A ps answers; it waits for nothing but its master's link, and an idle one for nobody. */
+/* A ps answers; it waits for its master's link, and for a ps that takes a slice; an idle one for
+ * nobody. */
 void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
 {
     *out = (wf_waiting){.since_ns = ps->alone_ns};
+    if (ps->master->up && ps->move.going) {
+        out->since_ns = ps->move.since_ns;
+        out->whom = (wf_task){WF_ROLE_PS, ps->move.to};
+        snprintf(out->what, sizeof out->what, "its word that it has slice %u", ps->move.slice);
+    }
     if (ps->master->up)
         return;
     out->whom = (wf_task){WF_ROLE_MASTER, 0};
@@ -314,13 +364,22 @@ wf_status wf_ps_advance(wf_ps *ps, wf_err *err)
     return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
 }
 
+static wf_status on_up(wf_ps *ps, wf_peer *peer, wf_err *err)
+{
+    if (peer == ps->master)
+        return say_register(ps, err);
+    if (peer == ps->move.peer)
+        return wf_ps_move_on_up(ps, err);
+    return peer->task.role == WF_ROLE_WORKER ? add_worker(ps, peer, err) : WF_OK;
+}
+
 wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc = WF_OK;
 
     switch (ev->kind) {
     case WF_EV_UP:
-        rc = ev->peer == ps->master ? say_register(ps, err) : add_worker(ps, ev->peer, err);
+        rc = on_up(ps, ev->peer, err);
         break;
     case WF_EV_DOWN:
         if (ev->peer == ps->master)
@@ -329,11 +388,13 @@ wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
             remove_worker(ps, ev->peer);
         break;
     case WF_EV_REFUSED:
+        if (ev->peer == ps->move.peer)
+            return wf_ps_move_refused(ps, &ev->err, err);
         *err = ev->err;
         rc = ev->err.status;
         break;
     case WF_EV_MESSAGE:
-        rc = on_message(ps, ev, err);
+        rc = on_message(ps, ev, now_ns, err);
         wf_net_free_msg(ps->net, &ev->msg);
         break;
     case WF_EV_BEAT: /* for the master */

@@ -15,6 +15,7 @@
  *       applied and not before
  *   P4  only incarnations of the newest view are served
  *   P5  a push is applied by all threads together, and nothing else is done meanwhile
+ *   P7  a slice is changed by one ps at a time: one that is on its way is not changed (move.c)
  *   P6  the bytes sent to one worker and not taken by it are bounded (wf_ps.answer_room)
  */
 #ifndef WF_PS_PS_H
@@ -65,6 +66,10 @@ typedef struct wf_ps_ops {
     /* Begins to write a fork (wf_ps_fork_write); takes *f. wf_ps_on_saved follows later, on the
      * ps's own thread. On failure it does not, and the fork stays the caller's. */
     wf_status (*save)(void *arg, wf_ps_fork **f, wf_err *err);
+    /* A transport to another ps, for a slice that moves there. */
+    wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
+                      wf_err *err);
+    void *dial_arg;
 } wf_ps_ops;
 
 /* Writes a fork as one shard file into its folder, durably. Any thread; nothing of the ps is

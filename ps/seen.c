@@ -2,10 +2,11 @@
 /* ps/seen.c - rows for few workers are searched in order, for many by a hash table with open
  * addressing: a push costs the same however many workers there are. */
 #include "ps/seen.h"
+#include "common/wire/header.h"
 
 #include <stdlib.h>
 
-enum { WINDOW = 64, FEW = 8 };
+enum { WINDOW = 64, FEW = 8, ROW_BYTES = 20 };
 
 void wf_seen_close(wf_seen *s)
 {
@@ -85,6 +86,18 @@ bool wf_seen_all(const wf_seen *s, uint64_t incarnation, uint32_t step)
     return step <= (row ? row->low : 0);
 }
 
+/* A new row, with nothing applied. */
+static wf_status add_row(wf_seen *s, uint64_t incarnation, wf_seen_row **out, wf_err *err)
+{
+    if (s->n == s->room)
+        WF_TRY(grow(s, err));
+    *out = &s->rows[s->n++];
+    **out = (wf_seen_row){.incarnation = incarnation};
+    if (s->table)
+        enter(s, s->n - 1);
+    return WF_OK;
+}
+
 wf_status wf_seen_mark(wf_seen *s, uint64_t incarnation, uint32_t step, wf_err *err)
 {
     wf_seen_row *row = find(s, incarnation);
@@ -93,14 +106,8 @@ wf_status wf_seen_mark(wf_seen *s, uint64_t incarnation, uint32_t step, wf_err *
         return wf_fail(err, WF_EXISTS, NULL, "step %u is applied", step);
     if (step - (row ? row->low : 0) > WINDOW)
         return wf_fail(err, WF_FULL, NULL, "step %u is more than %d steps ahead", step, WINDOW);
-    if (!row) {
-        if (s->n == s->room)
-            WF_TRY(grow(s, err));
-        row = &s->rows[s->n++];
-        *row = (wf_seen_row){.incarnation = incarnation};
-        if (s->table)
-            enter(s, s->n - 1);
-    }
+    if (!row)
+        WF_TRY(add_row(s, incarnation, &row, err));
     row->window |= UINT64_C(1) << (step - row->low - 1);
     for (; row->window & 1; row->window >>= 1)
         row->low++;
@@ -147,4 +154,37 @@ void wf_seen_forget(wf_seen *s, uint64_t incarnation)
         s->table[table_place(s, last)] = 1 + at;
     *row = s->rows[last];
     s->n--;
+}
+
+void wf_seen_encode(const wf_seen *s, wf_bytes *out)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint8_t *to = wf_bytes_extend(out, ROW_BYTES);
+
+        if (!to)
+            return;
+        wf_put_u64(to, s->rows[i].incarnation);
+        wf_put_u32(to + 8, s->rows[i].low);
+        wf_put_u64(to + 12, s->rows[i].window);
+    }
+}
+
+wf_status wf_seen_decode(wf_seen *s, const uint8_t *bytes, size_t n, wf_err *err)
+{
+    wf_assert(s->n == 0);
+    if (n % ROW_BYTES)
+        return wf_fail(err, WF_PROTO, NULL, "%zu bytes of steps that a slice has applied", n);
+    for (; n > 0; n -= ROW_BYTES, bytes += ROW_BYTES) {
+        uint64_t incarnation = wf_get_u64(bytes), window = wf_get_u64(bytes + 12);
+        wf_seen_row *row;
+
+        /* The step behind the low-water one is not applied, or that one would be higher. */
+        if (find(s, incarnation) || (window & 1))
+            return wf_fail(err, WF_PROTO, NULL, "steps of worker incarnation %llx that cannot be",
+                           (unsigned long long)incarnation);
+        WF_TRY(add_row(s, incarnation, &row, err));
+        row->low = wf_get_u32(bytes + 8);
+        row->window = window;
+    }
+    return WF_OK;
 }

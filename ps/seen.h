@@ -10,6 +10,7 @@
 #ifndef WF_PS_SEEN_H
 #define WF_PS_SEEN_H
 
+#include "common/base/bytes.h"
 #include "common/base/status.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +36,11 @@ bool wf_seen_all(const wf_seen *s, uint64_t incarnation, uint32_t step);
 /* Marks a step. Errors: WF_EXISTS when it is applied already, WF_FULL when it is more than 64 steps
  * ahead of the low-water mark, WF_NOMEM. Nothing is marked then. */
 WF_MUST_USE wf_status wf_seen_mark(wf_seen *s, uint64_t incarnation, uint32_t step, wf_err *err);
+/* Appends all rows, to be read by wf_seen_decode: it moves with its slice. 20 bytes for each
+ * incarnation, little-endian: incarnation u64, low u32, window u64. */
+void wf_seen_encode(const wf_seen *s, wf_bytes *out);
+/* Fills an empty one. Errors: WF_PROTO for bytes that are no such rows, WF_NOMEM. */
+WF_MUST_USE wf_status wf_seen_decode(wf_seen *s, const uint8_t *bytes, size_t n, wf_err *err);
 /* Forgets an incarnation that a view has removed: it never pushes again. */
 void wf_seen_forget(wf_seen *s, uint64_t incarnation);
 

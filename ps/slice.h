@@ -20,6 +20,7 @@ struct wf_slice {
     bool trainable;         /* updated by the optimizer's rule */
     bool statistic;         /* a moving average of pushed values; neither: never pushed */
     double momentum;        /* of a statistic: how much of the old value an update keeps */
+    bool leaving;           /* on its way to another ps: nothing is applied, no pull is answered */
     uint64_t bytes;         /* of the values, set by the kind */
     uint64_t updates;       /* V1 */
     wf_seen seen;

@@ -9,6 +9,7 @@
 #include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
+#include "ps/map.h"
 #include "ps/ps.h"
 
 /* wf_var_kind of common/graph, as the wire carries it. */
@@ -50,6 +51,16 @@ typedef struct wf_ps_saving {
     wf_bytes said; /* the packed body of WF_CUT_SAVED, once the shard is written */
 } wf_ps_saving;
 
+/* The slice that this ps gives to another (move.c); one at a time. */
+typedef struct wf_ps_move {
+    bool going;
+    bool sent; /* the other may have it */
+    uint32_t slice, version, to;
+    uint64_t incarnation; /* of the other */
+    wf_peer *peer;        /* the other, dialled */
+    int64_t since_ns;
+} wf_ps_move;
+
 typedef struct wf_ps_member {
     uint32_t role, index;
     uint64_t incarnation;
@@ -88,7 +99,7 @@ struct wf_ps {
     bool fault_unsent; /* for lack of memory: advance sends it */
     uint16_t job_number, generation;
     uint64_t job_id;
-    uint32_t map;    /* the version of the slice map that this ps was set up with */
+    wf_map map;
     wf_arena *arena; /* of the job's names and arrays */
     const char *job, *checkpoint_dir;
     wf_ps_variable *variables;
@@ -96,8 +107,8 @@ struct wf_ps {
     wf_opt opt;
     wf_slice **slices; /* [n_slices]: those of this ps */
     uint32_t n_slices;
-    uint32_t *place; /* [n_ids]: slice id -> place in slices, UINT32_MAX when not here */
-    uint32_t n_ids;
+    uint32_t *place; /* [map.n]: slice id -> place in slices, UINT32_MAX when not here */
+    wf_ps_move move;
     wf_ps_worker **workers;
     uint32_t n_workers;
     wf_ps_worker *behind;
@@ -160,6 +171,41 @@ WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
 
 /* NULL when the slice is not on this ps. */
 wf_slice *wf_ps_slice(const wf_ps *ps, uint32_t id);
+/* A slice of the map as its variable asks for, without values; the caller's. Errors: WF_PROTO,
+ * WF_INVALID, WF_NOMEM. */
+WF_MUST_USE wf_status wf_ps_make_slice(const wf_ps *ps, uint32_t id, wf_slice **out, wf_err *err);
+/* Takes a slice that is not here yet, and the map places here; frees one that is here. Lists and
+ * pulls name places of slices: wf_ps_announce_map has to follow. */
+void wf_ps_add_slice(wf_ps *ps, wf_slice *s);
+void wf_ps_remove_slice(wf_ps *ps, uint32_t id);
+/* Whether a slice was here, or is, and is served by another ps now or soon. */
+bool wf_ps_is_away(const wf_ps *ps, uint32_t id);
+bool wf_ps_serves(const wf_ps *ps);
+
+/* deny.c: tells a worker that its message is not served, and what has moved. */
+WF_MUST_USE wf_status wf_ps_deny(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *err);
+/* The slices of this ps have changed: ends all lists and pulls, and tells all workers the map. */
+WF_MUST_USE wf_status wf_ps_announce_map(wf_ps *ps, wf_err *err);
+
+/* move.c. From the master: give a slice away. */
+WF_MUST_USE wf_status wf_ps_on_move(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err);
+/* The link to the taker is up: it is sent the state. Or the taker refuses the link. */
+WF_MUST_USE wf_status wf_ps_move_on_up(wf_ps *ps, wf_err *err);
+WF_MUST_USE wf_status wf_ps_move_refused(wf_ps *ps, const wf_err *why, wf_err *err);
+WF_MUST_USE wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err);
+/* From another ps: takes a slice. */
+WF_MUST_USE wf_status wf_ps_on_state(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err);
+/* Forgets the move: the generation is over. */
+void wf_ps_drop_move(wf_ps *ps);
+
+/* slice_state.c: the state of a slice as frames and part table of a message, with what it has seen.
+ * Errors: WF_NOMEM, WF_FULL. */
+WF_MUST_USE wf_status wf_state_put(const wf_slice *s, bool checksums, wf_msg *m, wf_err *err);
+/* The head of a state, freed by wf_control_free; and its content into a slice that has none.
+ * Errors: WF_PROTO, WF_CORRUPT, WF_NOMEM. */
+WF_MUST_USE wf_status wf_state_head(const wf_msg *m, Weft__SliceState **out, wf_err *err);
+WF_MUST_USE wf_status wf_state_get(const wf_msg *m, const Weft__SliceState *head, wf_slice *s,
+                                   wf_err *err);
 /* Sets view, job, generation and map, and sends. Takes *m. */
 WF_MUST_USE wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m,
                                  wf_err *err);

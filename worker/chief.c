@@ -3,6 +3,7 @@
 #include "worker/chief.h"
 #include "common/base/arena.h"
 #include "common/base/clock.h"
+#include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
@@ -143,14 +144,26 @@ wf_status wf_chief_advance(wf_worker *w, int64_t now_ns, wf_err *err)
 
 /* ---- the manifest ---- */
 
-static uint64_t updates_of(const wf_exchange_save *saving, uint32_t shard, uint32_t slice)
+/* The shard that a slice is in. One that was on its way is in two: the one with more updates is of
+ * the ps that has it, and was not older at the cut. */
+static const Weft__SliceSaved *find_saved(const wf_exchange_save *s, uint32_t slice,
+                                          uint32_t *shard)
 {
-    const Weft__Saved *saved = saving->shards[shard].result;
+    const Weft__SliceSaved *found = NULL;
 
-    for (size_t i = 0; i < saved->n_slices; i++)
-        if (saved->slices[i]->slice == slice)
-            return saved->slices[i]->updates;
-    return 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const Weft__Saved *saved = s->shards[i].result;
+
+        for (size_t k = 0; k < saved->n_slices; k++) {
+            const Weft__SliceSaved *row = saved->slices[k];
+
+            if (row->slice != slice || (found && found->updates >= row->updates))
+                continue;
+            found = row;
+            *shard = i;
+        }
+    }
+    return found;
 }
 
 /* Frozen variables are in no checkpoint (ps/load.c). */
@@ -192,10 +205,16 @@ static wf_status fill_variables(const wf_worker *w, wf_arena *a, wf_manifest *m,
     for (uint32_t i = 0; i < s->n_slices; i++) { /* in order of variable and offset */
         const Weft__Slice *from = s->slices[i];
         wf_ckpt_variable *v = rows[from->variable];
+        const Weft__SliceSaved *saved;
+        uint32_t ps;
 
-        if (v)
-            v->slices[v->n_slices++] = (wf_ckpt_slice){
-                from->offset, from->count, from->ps, updates_of(&w->exchange->saving, from->ps, i)};
+        if (!v)
+            continue;
+        saved = find_saved(&w->exchange->saving, i, &ps);
+        if (!saved)
+            return wf_fail(err, WF_AGAIN, "the next checkpoint has it",
+                           "slice %u is in no shard: it moved while the copies were taken", i);
+        v->slices[v->n_slices++] = (wf_ckpt_slice){from->offset, from->count, ps, saved->updates};
     }
     return WF_OK;
 }

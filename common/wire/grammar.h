@@ -33,6 +33,8 @@ typedef enum wf_kind {
     WF_DISMISS, /* master -> task: this incarnation is no member any more */
     WF_TUNE,    /* master -> ps, between two epochs: a new learning rate */
     WF_TUNE_OK,
+    WF_MOVE,  /* master -> ps: give a slice to another ps */
+    WF_MOVED, /* ps -> master: it is there, or why not */
 
     WF_SPLIT_WANT = 32, /* worker -> master */
     WF_SPLIT,           /* master -> worker: a lease on a range of records */
@@ -57,9 +59,11 @@ typedef enum wf_kind {
     WF_PULL,
     WF_WEIGHTS, /* ps -> worker: parts of the answer to a pull */
     WF_PUSH,
-    WF_PUSH_OK, /* ps -> worker: the named slices have this step */
-    WF_DENIED,  /* ps -> worker: wrong job, generation, map or view; ask again later */
-    WF_LIST_OK, /* ps -> worker: the list is registered, pulls and pushes may follow */
+    WF_PUSH_OK,  /* ps -> worker: the named slices have this step */
+    WF_DENIED,   /* ps -> worker: wrong job, generation, map or view; and where slices moved */
+    WF_LIST_OK,  /* ps -> worker: the list is registered, pulls and pushes may follow */
+    WF_STATE,    /* ps -> ps: the state of a slice that moves */
+    WF_STATE_OK, /* ps -> ps: it is taken, or why not */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,

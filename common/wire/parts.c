@@ -102,7 +102,7 @@ static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
 
     if (p->codec == WF_CODEC_NONE && p->bytes == 0)
         return WF_OK;
-    if (p->codec != WF_CODEC_F32 && p->codec != WF_CODEC_ROWS)
+    if (p->codec > WF_CODEC_BYTES)
         return wf_fail(err, WF_PROTO, "upgrade this side", "a part of slice %u has codec %u",
                        p->slice, p->codec);
     if (p->frame >= m->n_frames)
@@ -110,7 +110,7 @@ static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
                        p->frame, m->n_frames);
     room = m->frames[p->frame].bytes;
     if (p->offset > room || p->bytes > room - p->offset || p->offset % sizeof(float) ||
-        p->bytes % sizeof(float))
+        (p->codec != WF_CODEC_BYTES && p->bytes % sizeof(float)))
         return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies outside its frame", p->slice);
     return p->codec == WF_CODEC_ROWS ? check_rows(m, p, err) : WF_OK;
 }

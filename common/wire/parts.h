@@ -18,7 +18,8 @@ enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8 };
 typedef enum wf_codec {
     WF_CODEC_F32 = 0,
     WF_CODEC_NONE, /* no bytes, in no frame: the worker dropped the step, which counts as applied */
-    WF_CODEC_ROWS  /* float32 of some rows, behind their ids (wf_rows) */
+    WF_CODEC_ROWS, /* float32 of some rows, behind their ids (wf_rows) */
+    WF_CODEC_BYTES /* of the state of a slice that moves: whatever its array is */
 } wf_codec;
 
 /* The rows of a WF_CODEC_ROWS part. Its bytes are: the number n of rows u64, their ids u64 [n],

@@ -125,7 +125,7 @@ static void fill_disk(wf_sim *s)
 /* The claims about time hold again when a fault and what follows from it are over. */
 static void note_disturbance(wf_sim *s, int kind)
 {
-    if (kind != HANG && kind != STOP)
+    if (kind != HANG && kind != STOP && kind != MOVE)
         s->quiet_ns = WF_MAX(s->quiet_ns, s->now_ns + 2 * STUCK_MS * MS);
 }
 
@@ -199,6 +199,9 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h)
     case STOP:
         s->stop_wanted = true;
         break;
+    case MOVE:
+        wf_sim_move(s);
+        break;
     default:
         wf_memdisk_fail(s->memdisk, 1 + wf_sim_below(s, 40), wf_sim_below(s, 2) ? ENOSPC : EIO,
                         false);
@@ -221,7 +224,8 @@ void wf_sim_plan_faults(wf_sim *s)
                 {offsetof(wf_sim_spec, calls), BUSY},
                 {offsetof(wf_sim_spec, jumps), JUMP},
                 {offsetof(wf_sim_spec, fulls), DISK_FULL},
-                {offsetof(wf_sim_spec, stops), STOP}};
+                {offsetof(wf_sim_spec, stops), STOP},
+                {offsetof(wf_sim_spec, moves), MOVE}};
 
     for (size_t i = 0; i < WF_COUNT(rows); i++) {
         uint32_t n;

@@ -231,13 +231,14 @@ static wf_status make_role(process *p, wf_err *err)
     if (p->task.role == WF_ROLE_CLIENT)
         return WF_OK;
     if (p->task.role == WF_ROLE_PS)
-        return wf_ps_new(&(wf_ps_conf){.index = p->task.index,
-                                       .incarnation = p->life,
-                                       .disk = s->disk,
-                                       .kinds = wf_logged_kinds,
-                                       .checksums = s->spec.flip_per_mille > 0,
-                                       .ops = {.arg = p, .save = ps_save}},
-                         p->net, p->to_master, &p->ps, err);
+        return wf_ps_new(
+            &(wf_ps_conf){.index = p->task.index,
+                          .incarnation = p->life,
+                          .disk = s->disk,
+                          .kinds = wf_logged_kinds,
+                          .checksums = s->spec.flip_per_mille > 0,
+                          .ops = {.arg = p, .save = ps_save, .dial = worker_dial, .dial_arg = p}},
+            p->net, p->to_master, &p->ps, err);
     return wf_worker_new(&(wf_worker_conf){.index = p->task.index,
                                            .incarnation = p->life,
                                            .disk = s->disk,

@@ -347,6 +347,8 @@ static void calm(wf_sim *s, wf_sim_spec *spec)
     spec->kills = spec->freezes = spec->cuts = spec->swizzles = spec->kill_alls = 0;
     spec->disk_errors = spec->fulls = spec->breaks = spec->trouble_per_mille = 0;
     spec->start_fails_per_mille = spec->unfit = spec->jumps = 0;
+    spec->moves =
+        0; /* one that takes long keeps a worker waiting, and the master knows no reason */
     spec->drop_per_mille = spec->dup_per_mille = 0;
     spec->hangs = (uint32_t)wf_sim_below(s, 2);
     spec->calls = spec->hangs ? 0 : 2;
@@ -373,6 +375,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.evaluates = wf_sim_below(&s, 2);
     spec.calls_back = seed % 4 < 2;
     spec.logged = seed % 8 < 4;
+    spec.moves = spec.ps > 1 && seed % 3 ? 1 + (uint32_t)(seed / 3 % 20) : 0;
     spec.delay_us_min = 50;
     spec.delay_us_max = 50 + (int64_t)wf_sim_below(&s, 8000);
     spec.drop_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 60) : 0;

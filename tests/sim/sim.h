@@ -53,6 +53,7 @@ typedef struct wf_sim_spec {
     size_t journal_least;           /* bytes of log that bring a snapshot */
     int64_t work_ms;                /* what the master begins takes up to so long; 0: no time */
     uint32_t stuck_per_mille;       /* shards whose writing never ends */
+    uint32_t moves;                 /* slices that go to another ps */
     uint32_t stops;                 /* the job is stopped, and recovered once it is */
     uint32_t trouble_per_mille;     /* steps that fail, or whose gradients are NaN: the job fails */
     bool tells;                     /* the supervisor tells the master of a death */
@@ -65,6 +66,7 @@ typedef struct wf_sim_spec {
 typedef struct wf_sim_result {
     uint64_t events, virtual_ms, restarts, checkpoints, trace; /* a hash of the history */
     uint64_t flips, hangs, resent; /* damaged packets, hung processes, bytes sent again */
+    uint64_t moves;                /* slices that another ps has taken */
     uint32_t generation;
 } wf_sim_result;
 

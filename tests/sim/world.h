@@ -8,6 +8,7 @@
  *   network.c  what becomes of a packet
  *   beat.c     signs of life, and the watchdog of a process that hangs
  *   faults.c   what goes wrong, and when
+ *   moves.c    slices move between ps
  *   client.c   the supervisor and the person: a death is told, a job stopped and recovered
  *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk
  */
@@ -65,7 +66,8 @@ typedef enum wf_sim_kind {
     DISK_ERROR,
     DISK_FULL,
     DISK_FREE,
-    STOP
+    STOP,
+    MOVE
 } wf_sim_kind;
 
 typedef struct process {
@@ -160,7 +162,8 @@ typedef struct wf_sim {
     char job[24];    /* the one that runs; when it is done, the next is submitted */
     uint32_t n_done; /* jobs */
     uint64_t master_boots;
-    int64_t quiet_ns; /* faults and what follows from them are over by then */
+    uint32_t last_map; /* the newest version of the slice map that a move was to make */
+    int64_t quiet_ns;  /* faults and what follows from them are over by then */
     bool submitted, recovered_all, stop_wanted, stop_again, recovered;
     oracle oracle;
     wf_sim_result result;
@@ -237,6 +240,9 @@ void wf_sim_over(process *p, wf_happening *h);
 /* faults.c */
 void wf_sim_plan_faults(wf_sim *s);
 void wf_sim_fault(wf_sim *s, const wf_happening *h);
+
+/* moves.c: tells a ps in the master's name to give one of its slices to another. */
+void wf_sim_move(wf_sim *s);
 
 /* client.c */
 void wf_sim_tell(process *client, const process *dead, uint64_t life);

@@ -146,9 +146,40 @@ static void forgetting_costs_the_same_however_many_there_are(void **state)
     wf_seen_close(&s);
 }
 
+/* What moves with its slice comes out as it went in; other bytes are refused. */
+static void rows_are_written_and_read(void **state)
+{
+    wf_seen s = {0}, other = {0};
+    wf_bytes bytes = {0};
+
+    (void)state;
+    for (uint64_t i = 1; i <= 30; i++)
+        for (uint32_t step = 1; step <= i; step += 1 + step % 2)
+            assert_int_equal(wf_seen_mark(&s, i * UINT64_C(0x9e3779b97f4a7c15), step, NULL), WF_OK);
+    wf_seen_encode(&s, &bytes);
+    assert_int_equal(bytes.size, 30 * 20);
+    assert_int_equal(wf_seen_decode(&other, bytes.data, bytes.size, NULL), WF_OK);
+    for (uint64_t i = 1; i <= 30; i++)
+        for (uint32_t step = 1; step <= 40; step++)
+            assert_int_equal(wf_seen_before(&s, i * UINT64_C(0x9e3779b97f4a7c15), step),
+                             wf_seen_before(&other, i * UINT64_C(0x9e3779b97f4a7c15), step));
+    wf_seen_close(&other);
+    assert_int_equal(wf_seen_decode(&other, bytes.data, bytes.size - 1, NULL), WF_PROTO);
+    wf_seen_close(&other);
+    memcpy(bytes.data + 20, bytes.data, 20); /* the same worker twice */
+    assert_int_equal(wf_seen_decode(&other, bytes.data, 40, NULL), WF_PROTO);
+    wf_seen_close(&other);
+    bytes.data[12] |= 1; /* the step behind the lowest is applied */
+    assert_int_equal(wf_seen_decode(&other, bytes.data, 20, NULL), WF_PROTO);
+    wf_seen_close(&other);
+    wf_seen_close(&s);
+    wf_bytes_close(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_written_and_read),
         cmocka_unit_test(many_incarnations_are_kept_apart),
         cmocka_unit_test(forgetting_costs_the_same_however_many_there_are),
         cmocka_unit_test(a_step_is_marked_once),

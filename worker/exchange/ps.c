@@ -10,6 +10,8 @@
  *       message now and then, and not all gradients
  *   K4  a set is ready only when all frozen weights are in; a fresh link asks for those alone that
  *       have not come yet
+ *   K5  a slice that has moved is asked of the ps that has it now, and what its old ps has not
+ *       acknowledged is pushed there; what the old one still says of it counts for nothing
  */
 #include "common/base/clock.h"
 #include "common/base/size.h"
@@ -140,8 +142,10 @@ static wf_status take_start(wf_client *c, const wf_exchange_conf *conf, wf_err *
         WF_TRY(count_elements(s->variables[i], &c->variables[i].count, err));
     }
     for (uint32_t i = 0; i < c->n_slices; i++)
-        c->slices[i] = (wf_client_slice){s->slices[i]->variable, s->slices[i]->ps,
-                                         s->slices[i]->offset, s->slices[i]->count};
+        c->slices[i] = (wf_client_slice){.variable = s->slices[i]->variable,
+                                         .ps = s->slices[i]->ps,
+                                         .offset = s->slices[i]->offset,
+                                         .count = s->slices[i]->count};
     for (uint32_t i = 0; i < c->n_ps; i++) {
         c->ps[i] = conf->ps[i];
         c->doors[i].retry_ns = INT64_MAX;
@@ -341,6 +345,8 @@ static wf_status on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *
         const wf_part *p = &c->parts[i];
         const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
 
+        if (slice && slice->ps != ps && slice->map) /* K5 */
+            continue;
         /* A part without a codec lies in no frame. */
         if (!slice || slice->ps != ps || p->codec != WF_CODEC_F32 ||
             p->bytes != slice->count * sizeof(float) || is_frozen(c, slice) != (s == &c->frozen))
@@ -388,8 +394,44 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
     return wf_pushes_again(c, ps, err);
 }
 
+/* K5. Takes in what a ps knows of moved slices. Those ps whose slices have changed have ended this
+ * worker's lists: they are sent new ones, and what follows these. Errors: WF_PROTO, WF_NOMEM. */
+static wf_status learn_moves(wf_client *c, const Weft__Denied *body, bool *changed, wf_err *err)
+{
+    for (size_t i = 0; i < body->n_moved; i++) {
+        const Weft__MapChange *to = body->moved[i];
+        wf_client_slice *s = to->slice < c->n_slices ? &c->slices[to->slice] : NULL;
+
+        if (!s || to->ps >= c->n_ps || !c->ps[to->ps])
+            return wf_fail(err, WF_PROTO, NULL, "slice %u has moved to ps %u, which is not known",
+                           to->slice, to->ps);
+        if (to->version <= s->map)
+            continue;
+        WF_LOG_INFO("worker.slice_moved", "slice=%u from=%u to=%u version=%u", to->slice, s->ps,
+                    to->ps, to->version);
+        changed[s->ps] = changed[to->ps] = true;
+        wf_pushes_moved(c, to->slice, s->ps, to->ps);
+        s->ps = to->ps;
+        s->map = to->version;
+    }
+    return WF_OK;
+}
+
+static wf_status ask_in_anew(wf_client *c, const bool *changed, wf_err *err)
+{
+    for (uint32_t i = 0; i < c->n_ps; i++) {
+        if (!changed[i])
+            continue;
+        wf_pushes_drop_draft(c, i);
+        c->doors[i].open = false;
+        if (holds_slices(c, i))
+            WF_TRY(ask_in(c, i, err));
+    }
+    return WF_OK;
+}
+
 /* Each message that was under way is denied; the first of these closes the door. */
-static void on_denied(wf_client *c, uint32_t ps, int64_t now_ns)
+static void close_door(wf_client *c, uint32_t ps, int64_t now_ns)
 {
     struct ps_door *d = &c->doors[ps];
 
@@ -401,13 +443,37 @@ static void on_denied(wf_client *c, uint32_t ps, int64_t now_ns)
     d->retry_ns = now_ns + d->wait_ns;
 }
 
+/* A denial with a newer map, or with moves that are news here, is answered at once. One of a
+ * message that was sent by an older map than this client has now is no news: all of it has been
+ * sent again, or will be when the new list is registered. */
+static wf_status on_denied(wf_client *c, uint32_t ps, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    bool *changed = calloc((size_t)c->n_ps + 1, sizeof *changed), newer = m->head.map > c->map;
+    Weft__Denied *body = NULL;
+    wf_status rc = changed ? wf_control_get(m, &weft__denied__descriptor, &body, err)
+                           : wf_fail_nomem(err, c->n_ps);
+
+    if (rc == WF_OK)
+        rc = learn_moves(c, body, changed, err);
+    if (rc == WF_OK) {
+        changed[ps] |= newer;
+        c->map = WF_MAX(c->map, m->head.map);
+        rc = ask_in_anew(c, changed, err);
+        if (!changed[ps] && (body->map == 0 || body->map >= m->head.map))
+            close_door(c, ps, now_ns);
+    }
+    wf_control_free(&body);
+    free(changed);
+    return rc;
+}
+
 /* ---- the files of a checkpoint: each ps writes one ---- */
 
-/* Of the ps that the slices name: another holds nothing. */
+/* Of the ps that had slices at the start, and of those that have some now. */
 static uint32_t count_shards(const wf_exchange *x)
 {
     const wf_client *c = (const wf_client *)x;
-    uint32_t n = 0;
+    uint32_t n = c->shards_at_start;
 
     for (uint32_t i = 0; i < c->n_slices; i++)
         n = WF_MAX(n, c->slices[i].ps + 1);
@@ -480,9 +546,7 @@ static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m
     case WF_CUT_SAVED:
         return on_copied_or_saved(c, ps, m, err);
     case WF_DENIED:
-        if (m->head.request == c->generation)
-            on_denied(c, ps, now_ns);
-        return WF_OK;
+        return m->head.request == c->generation ? on_denied(c, ps, m, now_ns, err) : WF_OK;
     default:
         return WF_OK;
     }
@@ -583,6 +647,7 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
         rc = take_start(c, conf, err);
     if (rc == WF_OK)
         rc = check_slices(c, err);
+    c->shards_at_start = rc == WF_OK ? count_shards(&c->base) : 0;
     if (rc == WF_OK)
         rc = alloc_sets(c, err);
     if (rc == WF_OK)

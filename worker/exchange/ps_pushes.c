@@ -74,10 +74,10 @@ wf_status wf_pushes_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *er
     for (uint32_t i = 0; s && i < n; i++) {
         const wf_client_slice *slice = ids[i] < c->n_slices ? &c->slices[ids[i]] : NULL;
 
-        if (!slice || slice->ps != ps || !s->pushed[slice->variable])
+        if (!slice || (slice->ps != ps && !slice->map) || !s->pushed[slice->variable])
             return wf_fail(err, WF_PROTO, NULL, "ps %u: slice %u, which was not pushed", ps,
                            ids[i]);
-        if (s->acked[ids[i]])
+        if (slice->ps != ps || s->acked[ids[i]]) /* K5 */
             continue;
         s->acked[ids[i]] = 1;
         s->left[ps]--;
@@ -85,6 +85,26 @@ wf_status wf_pushes_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *er
     }
     move_acked(c);
     return WF_OK;
+}
+
+void wf_pushes_moved(wf_client *c, uint32_t slice, uint32_t from, uint32_t to)
+{
+    for (int k = 0; k < WF_CLIENT_STEPS; k++) {
+        step_push *s = &c->steps[k];
+
+        if (!s->step || !s->pushed[c->slices[slice].variable] || s->acked[slice])
+            continue;
+        wf_assert(s->left[from] > 0);
+        s->left[from]--;
+        s->left[to]++;
+    }
+}
+
+void wf_pushes_drop_draft(wf_client *c, uint32_t ps)
+{
+    wf_net_free_msg(c->net, &c->drafts[ps].msg);
+    c->drafts[ps].n = 0;
+    c->drafts[ps].bytes = 0;
 }
 
 static step_push *begin_step(wf_client *c, uint32_t step)

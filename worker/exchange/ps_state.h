@@ -21,6 +21,7 @@ typedef struct wf_client_variable {
 typedef struct wf_client_slice {
     uint32_t variable, ps;
     uint64_t offset, count;
+    uint32_t map; /* the version of the slice map that put it on that ps; 0: that of the start */
 } wf_client_slice;
 
 typedef struct weight_set {
@@ -59,7 +60,7 @@ typedef struct wf_client {
     uint32_t *first_slice; /* [n_variables + 1] */
     wf_peer **ps;
     uint64_t *ps_incarnation; /* those of the view: another has not the slices */
-    uint32_t n_ps;
+    uint32_t n_ps, shards_at_start;
     struct ps_door {
         bool open;        /* it has the list: pulls and pushes may be sent */
         int64_t retry_ns; /* when to ask again after a denial; INT64_MAX: not */
@@ -91,6 +92,10 @@ WF_MUST_USE wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t var
 /* The parts of a dropped step are sent empty, so that clocks and pulls go on. */
 WF_MUST_USE wf_status wf_pushes_drop_step(wf_exchange *x, uint32_t step, wf_err *err);
 WF_MUST_USE wf_status wf_pushes_end_step(wf_exchange *x, uint32_t step, wf_err *err);
+/* A slice is on another ps than before: what it has not acknowledged is owed by that one. */
+void wf_pushes_moved(wf_client *c, uint32_t slice, uint32_t from, uint32_t to);
+/* Drops the message in the making for a ps: all its parts are pushed again (wf_pushes_again). */
+void wf_pushes_drop_draft(wf_client *c, uint32_t ps);
 /* An acknowledgement from a ps. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_pushes_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
 /* All parts that a ps has not acknowledged, in the order of their steps (K2). */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/move.c - a slice goes from this ps to another, or comes from another, while workers train.
+ *
+ *   master     giver                          taker
+ *   move  -->  freezes the slice, dials
+ *              state  ---------------------->  loads it, owns it from now on
+ *              gives it up  <--------------  state_ok
+ *        <--  moved
+ *
+ * From the freeze on the giver applies nothing to the slice and answers no pull of it; a push that
+ * names it is denied, and so kept by its worker. So at each moment at most one ps changes the
+ * slice, and what the giver has acknowledged is in the state that it sends. What the slice has seen
+ * goes with it: a push that was applied and whose acknowledgement was lost is known to the taker.
+ *
+ * A link that breaks costs nothing: the state is sent again over the fresh one, and a taker that
+ * has the slice already says so again. The giver never goes back by itself once the state has left,
+ * for the taker may have it; only the taker's word that it has refused the state ends the freeze.
+ * If either process dies the master begins a new generation, as with every death of a ps, and the
+ * map of its set-up holds. */
+#include "common/base/size.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "ps/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the answer to the master ---- */
+
+static wf_status say_moved(wf_ps *ps, uint32_t slice, uint32_t version, const wf_err *why,
+                           wf_err *err)
+{
+    Weft__Moved body = WEFT__MOVED__INIT;
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    body.slice = slice;
+    body.version = version;
+    if (why) {
+        WF_LOG_WARN("ps.not_moved", "slice=%u version=%u why=\"%s\"", slice, version, why->what);
+        body.status = why->status;
+        body.what = (char *)why->what;
+        body.mend = (char *)why->mend;
+    }
+    if (!ps->master->up) /* it asks again over a fresh link */
+        return WF_OK;
+    WF_TRY(wf_net_msg(ps->net, WF_MOVED, &m, err));
+    rc = wf_control_put(m, &body.base, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
+    wf_net_free_msg(ps->net, &m);
+    return rc;
+}
+
+/* ---- the giver ---- */
+
+static wf_status check_move(const wf_ps *ps, const Weft__Move *body, wf_err *err)
+{
+    const wf_slice *s = wf_ps_slice(ps, body->slice);
+
+    if (!s)
+        return wf_fail(err, WF_NOTFOUND, NULL, "slice %u is not on ps %u", body->slice,
+                       ps->conf.index);
+    if (ps->move.going)
+        return wf_fail(err, WF_AGAIN, "move one slice of a ps after the other",
+                       "ps %u still gives slice %u to ps %u", ps->conf.index, ps->move.slice,
+                       ps->move.to);
+    if (body->version <= ps->map.version)
+        return wf_fail(err, WF_INVALID, NULL, "version %u of the slice map is not newer than %u",
+                       body->version, ps->map.version);
+    if (body->to->role != WF_ROLE_PS || body->to->index == ps->conf.index ||
+        !wf_ps_in_view(ps, body->to->incarnation))
+        return wf_fail(err, WF_INVALID, NULL, "slice %u cannot move to ps %u: not in view %u",
+                       body->slice, body->to->index, ps->view);
+    return WF_OK;
+}
+
+/* Acknowledgements leave before the freeze: they speak of a slice that is here. */
+static wf_status begin_move(wf_ps *ps, const Weft__Move *body, int64_t now_ns, wf_err *err)
+{
+    wf_task to = {WF_ROLE_PS, body->to->index};
+    wf_transport *t = NULL;
+
+    WF_TRY(wf_acks_advance(ps, err));
+    WF_TRY(ps->conf.ops.dial(ps->conf.ops.dial_arg, to, body->to->address, &t, err));
+    WF_TRY(wf_net_dial(ps->net, to, body->to->address, &t, &ps->move.peer, err));
+    ps->move.going = true;
+    ps->move.sent = false;
+    ps->move.slice = body->slice;
+    ps->move.version = body->version;
+    ps->move.to = body->to->index;
+    ps->move.incarnation = body->to->incarnation;
+    ps->move.since_ns = now_ns;
+    wf_ps_slice(ps, body->slice)->leaving = true;
+    WF_LOG_INFO("ps.moving", "slice=%u to=%u version=%u", body->slice, body->to->index,
+                body->version);
+    return WF_OK;
+}
+
+static bool is_under_way(const wf_ps *ps, const Weft__Move *body)
+{
+    return ps->move.going && ps->move.slice == body->slice && ps->move.version == body->version;
+}
+
+static bool is_done(const wf_ps *ps, const Weft__Move *body)
+{
+    return body->slice < ps->map.n && ps->map.slices[body->slice].version == body->version &&
+           wf_map_has_moved(&ps->map, body->slice);
+}
+
+wf_status wf_ps_on_move(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
+{
+    Weft__Move *body = NULL;
+    wf_status rc = WF_OK;
+    wf_err why = {0};
+
+    if (!wf_ps_serves(ps) || m->head.job != ps->job_number || m->head.generation != ps->generation)
+        return WF_OK;
+    WF_TRY(wf_control_get(m, &weft__move__descriptor, &body, err));
+    if (!body->to) {
+        rc = wf_fail(err, WF_PROTO, NULL, "a move of slice %u to nobody", body->slice);
+    } else if (is_done(ps, body)) {
+        rc = say_moved(ps, body->slice, body->version, NULL, err);
+    } else if (!is_under_way(ps, body)) {
+        rc = check_move(ps, body, &why);
+        if (rc == WF_OK)
+            rc = begin_move(ps, body, now_ns, &why);
+        if (rc != WF_OK)
+            rc = say_moved(ps, body->slice, body->version, &why, err);
+    }
+    wf_control_free(&body);
+    return rc;
+}
+
+void wf_ps_drop_move(wf_ps *ps)
+{
+    wf_net_hang_up(ps->net, &ps->move.peer);
+    ps->move = (wf_ps_move){0};
+}
+
+/* The slice stays: the taker has refused it, or was never sent it. */
+static wf_status end_in_vain(wf_ps *ps, const wf_err *why, wf_err *err)
+{
+    uint32_t slice = ps->move.slice, version = ps->move.version;
+
+    wf_ps_slice(ps, slice)->leaving = false;
+    wf_ps_drop_move(ps);
+    WF_TRY(wf_ps_announce_map(ps, err)); /* pulls have waited for it */
+    return say_moved(ps, slice, version, why, err);
+}
+
+wf_status wf_ps_move_refused(wf_ps *ps, const wf_err *why, wf_err *err)
+{
+    return ps->move.sent ? WF_OK : end_in_vain(ps, why, err);
+}
+
+/* Another incarnation has the place of the one that was named: the master has given that one up,
+ * and begins a new generation. */
+wf_status wf_ps_move_on_up(wf_ps *ps, wf_err *err)
+{
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    if (ps->move.peer->incarnation != ps->move.incarnation)
+        return WF_OK;
+    ps->move.sent = true;
+    WF_TRY(wf_net_msg(ps->net, WF_STATE, &m, err));
+    m->head.request = ps->move.version;
+    rc = wf_state_put(wf_ps_slice(ps, ps->move.slice), ps->conf.checksums, m, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, ps->move.peer, WF_LANE_CONTROL, 0, &m, err);
+    wf_net_free_msg(ps->net, &m);
+    return rc;
+}
+
+wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    uint32_t slice = ps->move.slice, version = ps->move.version, to = ps->move.to;
+    Weft__Outcome *body = NULL;
+    wf_err why;
+    wf_status rc;
+
+    if (m->head.request != version) /* the link is of this move alone: so is its generation */
+        return WF_OK;
+    WF_TRY(wf_control_get(m, &weft__outcome__descriptor, &body, err));
+    rc = (wf_status)body->status;
+    if (rc != WF_OK)
+        wf_fail(&why, rc, body->mend, "ps %u: %s", to, body->what);
+    wf_control_free(&body);
+    if (rc != WF_OK)
+        return end_in_vain(ps, &why, err);
+    wf_ps_drop_move(ps);
+    wf_ps_remove_slice(ps, slice);
+    wf_map_move(&ps->map, slice, to, version);
+    WF_LOG_INFO("ps.moved", "slice=%u to=%u version=%u", slice, to, version);
+    WF_TRY(wf_ps_announce_map(ps, err));
+    return say_moved(ps, slice, version, NULL, err);
+}
+
+/* ---- the taker ---- */
+
+/* Of workers that a view has removed here nothing is kept, whatever the giver's view is. */
+static void forget_strangers(const wf_ps *ps, wf_slice *s)
+{
+    for (uint32_t i = s->seen.n; i > 0; i--)
+        if (!wf_ps_in_view(ps, s->seen.rows[i - 1].incarnation))
+            wf_seen_forget(&s->seen, s->seen.rows[i - 1].incarnation);
+}
+
+static wf_status take(wf_ps *ps, const wf_msg *m, wf_err *err)
+{
+    Weft__SliceState *head = NULL;
+    wf_slice *s = NULL;
+    const wf_map_slice *place;
+    wf_status rc;
+
+    if (!wf_ps_serves(ps) || m->head.job != ps->job_number || m->head.generation != ps->generation)
+        return wf_fail(err, WF_AGAIN, NULL, "generation %u is not served here", m->head.generation);
+    WF_TRY(wf_state_head(m, &head, err));
+    place = head->slice < ps->map.n ? &ps->map.slices[head->slice] : NULL;
+    if (!place)
+        rc = wf_fail(err, WF_PROTO, NULL, "slice %u of %u", head->slice, ps->map.n);
+    else if (place->primary == ps->conf.index && place->version == m->head.request)
+        rc = WF_EXISTS; /* the answer was lost with a link */
+    else if (place->primary == ps->conf.index || m->head.request <= place->version)
+        rc = wf_fail(err, WF_INVALID, NULL, "slice %u is on ps %u since version %u of the map",
+                     head->slice, place->primary, place->version);
+    else
+        rc = wf_ps_make_slice(ps, head->slice, &s, err);
+    if (rc == WF_OK)
+        rc = wf_state_get(m, head, s, err);
+    if (rc == WF_OK) {
+        forget_strangers(ps, s);
+        wf_map_move(&ps->map, s->id, ps->conf.index, m->head.request);
+        wf_ps_add_slice(ps, s);
+        WF_LOG_INFO("ps.taken", "slice=%u version=%u updates=%" PRIu64, s->id, m->head.request,
+                    s->updates);
+    } else {
+        wf_slice_free(&s);
+    }
+    wf_control_free(&head);
+    return rc;
+}
+
+wf_status wf_ps_on_state(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err)
+{
+    Weft__Outcome outcome = WEFT__OUTCOME__INIT;
+    wf_msg *ok = NULL;
+    wf_err why = {0};
+    wf_status rc = take(ps, m, &why), taken = rc;
+
+    if (taken != WF_OK && taken != WF_EXISTS) {
+        outcome.status = taken;
+        outcome.what = why.what;
+        outcome.mend = why.mend;
+    }
+    WF_TRY(wf_net_msg(ps->net, WF_STATE_OK, &ok, err));
+    ok->head.request = m->head.request;
+    rc = wf_control_put(ok, &outcome.base, err);
+    if (rc == WF_OK)
+        rc = wf_ps_send(ps, from, WF_LANE_CONTROL, 0, &ok, err);
+    wf_net_free_msg(ps->net, &ok);
+    if (rc == WF_OK && taken == WF_OK)
+        rc = wf_ps_announce_map(ps, err);
+    return rc;
+}

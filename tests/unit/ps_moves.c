@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/ps_moves.c - a slice goes from one ps to another: with all its state, to one owner, or
+ * not at all. Two ps between a master and a worker played by hand, over a transport in memory. */
+#include "common/base/clock.h"
+#include "common/ckpt/shard.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "common/wire/parts.h"
+#include "ps/ps.h"
+#include "tests/kit/logged.h"
+#include "tests/kit/memdisk.h"
+#include "tests/kit/memnet.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS WF_NS_PER_MS
+enum {
+    N_PS = 2,
+    SLICES = 4,
+    ELEMENTS = 10,
+    JOB = 3,
+    GENERATION = 2,
+    VIEW = 5,
+    WORKER = 11,
+    MOST = 64
+};
+
+static const char *const addresses[N_PS] = {"p0", "p1"};
+
+typedef struct player {
+    wf_net *net;
+    wf_peer *ps[N_PS]; /* links to the ps; NULL: down */
+    wf_msg *got[MOST];
+    uint32_t n;
+} player;
+
+typedef struct world {
+    wf_memnet nets;
+    wf_memdisk *disk;
+    struct server {
+        struct world *w;
+        wf_net *net;
+        wf_ps *ps;
+        bool stands_still;
+    } servers[N_PS];
+    player master, worker;
+    int64_t now_ns;
+    uint32_t lost_words; /* state_ok that get lost on their way, with the link */
+} world;
+
+/* ---- everybody's turn ---- */
+
+static void run_server(struct server *s)
+{
+    wf_event ev;
+    wf_err err;
+
+    if (s->stands_still)
+        return;
+    wf_net_poll(s->net, s->w->now_ns);
+    while (wf_net_event(s->net, s->w->now_ns, &ev))
+        assert_int_equal(wf_ps_on_event(s->ps, &ev, s->w->now_ns, &err), WF_OK);
+    assert_int_equal(wf_ps_advance(s->ps, &err), WF_OK);
+    wf_net_flush(s->net, s->w->now_ns);
+}
+
+static void run_player(world *w, player *p)
+{
+    wf_event ev;
+
+    wf_net_poll(p->net, w->now_ns);
+    while (wf_net_event(p->net, w->now_ns, &ev)) {
+        if (ev.kind == WF_EV_UP)
+            p->ps[ev.peer->task.index] = ev.peer;
+        if (ev.kind == WF_EV_MESSAGE) {
+            assert_true(p->n < MOST);
+            p->got[p->n++] = ev.msg;
+        }
+    }
+    wf_net_flush(p->net, w->now_ns);
+}
+
+static void turn(world *w, int64_t ms)
+{
+    for (int64_t k = 0; k <= ms / 10; k++) {
+        for (int i = 0; i < 4; i++) {
+            run_player(w, &w->master);
+            if (w->worker.net)
+                run_player(w, &w->worker);
+            for (int at = 0; at < N_PS; at++)
+                run_server(&w->servers[at]);
+        }
+        w->now_ns += 10 * MS;
+    }
+}
+
+static void forget(player *p)
+{
+    for (; p->n > 0; p->n--)
+        wf_net_free_msg(p->net, &p->got[p->n - 1]);
+}
+
+static const wf_msg *newest(const player *p, uint16_t kind)
+{
+    for (uint32_t i = p->n; i > 0; i--)
+        if (p->got[i - 1]->head.kind == kind)
+            return p->got[i - 1];
+    return NULL;
+}
+
+/* ---- what the master and the worker send ---- */
+
+static void send_message(player *p, uint32_t ps, wf_msg *m, uint32_t map)
+{
+    assert_non_null(p->ps[ps]);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = map;
+    m->head.view = VIEW;
+    assert_int_equal(wf_net_send(p->net, p->ps[ps], WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
+}
+
+static void send_body(player *p, uint32_t ps, uint16_t kind, const ProtobufCMessage *body)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(p->net, kind, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, body, NULL), WF_OK);
+    send_message(p, ps, m, GENERATION);
+}
+
+/* All slices are on ps 0; the rule has a slot. */
+static void set_up(world *w, uint32_t ps)
+{
+    Weft__Member rows[] = {WEFT__MEMBER__INIT, WEFT__MEMBER__INIT, WEFT__MEMBER__INIT};
+    Weft__Member *members[] = {&rows[0], &rows[1], &rows[2]};
+    Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[] = {&variable};
+    Weft__Slice slice_rows[SLICES], *slices[SLICES];
+    Weft__Setup setup = WEFT__SETUP__INIT;
+    Weft__View view = WEFT__VIEW__INIT;
+    int64_t dims[] = {SLICES * ELEMENTS};
+
+    for (uint32_t i = 0; i < N_PS; i++) {
+        rows[i].role = WF_ROLE_PS;
+        rows[i].index = i;
+        rows[i].incarnation = 20 + i;
+    }
+    rows[N_PS].role = WF_ROLE_WORKER;
+    rows[N_PS].incarnation = WORKER;
+    view.members = members;
+    view.n_members = N_PS + 1;
+    variable.name = "w";
+    variable.dtype = WF_F32;
+    variable.kind = 1;
+    variable.slice_kind = "logged";
+    variable.dims = dims;
+    variable.n_dims = 1;
+    for (uint32_t i = 0; i < SLICES; i++) {
+        weft__slice__init(&slice_rows[i]);
+        slice_rows[i].offset = i * ELEMENTS;
+        slice_rows[i].count = ELEMENTS;
+        slices[i] = &slice_rows[i];
+    }
+    setup.job = "job";
+    setup.digest = "d";
+    setup.rule = "momentum";
+    setup.checkpoint_dir = "/ckpt";
+    setup.initial = true;
+    setup.variables = variables;
+    setup.n_variables = 1;
+    setup.slices = slices;
+    setup.n_slices = SLICES;
+    setup.view = &view;
+    send_body(&w->master, ps, WF_SETUP, &setup.base);
+    turn(w, 20);
+    assert_int_equal(wf_ps_generation(w->servers[ps].ps), GENERATION);
+}
+
+static void order_move(world *w, uint32_t slice, uint32_t to, uint32_t version)
+{
+    Weft__Move body = WEFT__MOVE__INIT;
+    Weft__Member member = WEFT__MEMBER__INIT;
+
+    member.role = WF_ROLE_PS;
+    member.index = to;
+    member.incarnation = 20 + to;
+    member.address = (char *)addresses[to];
+    body.slice = slice;
+    body.to = &member;
+    body.version = version;
+    send_body(&w->master, 1 - to, WF_MOVE, &body.base);
+}
+
+/* The status of the newest answer to a move. */
+static wf_status moved(const world *w)
+{
+    const wf_msg *m = newest(&w->master, WF_MOVED);
+    Weft__Moved *body = NULL;
+    wf_status rc;
+
+    assert_non_null(m);
+    assert_int_equal(wf_control_get(m, &weft__moved__descriptor, &body, NULL), WF_OK);
+    rc = (wf_status)body->status;
+    wf_control_free(&body);
+    return rc;
+}
+
+static void push(world *w, uint32_t ps, uint32_t slice, uint32_t step, uint32_t map)
+{
+    wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
+    wf_part part = {.slice = slice, .codec = WF_CODEC_F32, .bytes = b->bytes};
+    wf_msg *m = NULL;
+
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        ((float *)b->data)[i] = (float)step;
+    assert_int_equal(wf_net_msg(w->worker.net, WF_PUSH, &m, NULL), WF_OK);
+    assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
+    assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
+    m->head.step = step;
+    send_message(&w->worker, ps, m, map);
+    wf_buf_unref(&b);
+    turn(w, 30);
+}
+
+static uint32_t acks(const world *w)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < w->worker.n; i++)
+        n += w->worker.got[i]->head.kind == WF_PUSH_OK;
+    return n;
+}
+
+/* Requires that the newest denial says where a slice is. */
+static void assert_told(const world *w, uint32_t map, uint32_t slice, uint32_t ps)
+{
+    const wf_msg *m = newest(&w->worker, WF_DENIED);
+    Weft__Denied *body = NULL;
+
+    assert_non_null(m);
+    assert_int_equal(m->head.map, map);
+    assert_int_equal(wf_control_get(m, &weft__denied__descriptor, &body, NULL), WF_OK);
+    assert_int_equal(body->n_moved, 1);
+    assert_int_equal(body->moved[0]->slice, slice);
+    assert_int_equal(body->moved[0]->ps, ps);
+    assert_int_equal(body->moved[0]->version, map);
+    wf_control_free(&body);
+}
+
+static const wf_slice *find(const world *w, uint32_t ps, uint32_t slice)
+{
+    const wf_slice *s;
+
+    for (uint32_t i = 0; (s = wf_ps_slice_at(w->servers[ps].ps, i)); i++)
+        if (s->id == slice)
+            return s;
+    return NULL;
+}
+
+/* ---- the stage ---- */
+
+static void write_initial(world *w)
+{
+    wf_disk *disk = wf_memdisk_disk(w->disk);
+    wf_shard_tensor t = {.name = "w", .dtype = WF_F32, .rank = 1, .dims = {SLICES * ELEMENTS}};
+    float values[SLICES * ELEMENTS];
+    wf_shard_writer *writer = NULL;
+    char sum[WF_SUM_TEXT];
+    uint64_t bytes;
+
+    for (int i = 0; i < SLICES * ELEMENTS; i++)
+        values[i] = (float)i;
+    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/job", NULL), WF_OK);
+    assert_int_equal(
+        wf_shard_create(disk, "/ckpt/job/initial.safetensors", &t, 1, NULL, 0, &writer, NULL),
+        WF_OK);
+    assert_int_equal(wf_shard_write(writer, values, sizeof values, NULL), WF_OK);
+    assert_int_equal(wf_shard_finish(&writer, &bytes, sum, NULL), WF_OK);
+}
+
+static wf_status no_save(void *arg, wf_ps_fork **f, wf_err *err)
+{
+    (void)arg, (void)f;
+    return wf_fail(err, WF_IO, NULL, "no disk");
+}
+
+static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)
+{
+    (void)task;
+    return wf_mem_dial(((world *)arg)->nets.mem, address, out, err);
+}
+
+static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
+{
+    return wf_ps_admit(((struct server *)arg)->ps, hello, err);
+}
+
+static void begin_server(world *w, uint32_t at)
+{
+    struct server *s = &w->servers[at];
+    wf_net_conf conf = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_PS, at}, 20 + at);
+    wf_peer *master;
+
+    s->w = w;
+    conf.admit = admit;
+    conf.admit_arg = s;
+    s->net = wf_memnet_new(&conf);
+    wf_memnet_listen(&w->nets, s->net, addresses[at]);
+    master = wf_memnet_dial(&w->nets, s->net, (wf_task){WF_ROLE_MASTER, 0}, "m");
+    assert_int_equal(wf_ps_new(&(wf_ps_conf){.index = at,
+                                             .incarnation = 20 + at,
+                                             .disk = wf_memdisk_disk(w->disk),
+                                             .kinds = wf_logged_kinds,
+                                             .checksums = true,
+                                             .ops = {.save = no_save, .dial = dial, .dial_arg = w}},
+                               s->net, master, &s->ps, NULL),
+                     WF_OK);
+}
+
+/* A worker that has pushed steps 1 and 2 of slice 1 to ps 0. Ps 1 is set up too, if it is to be. */
+static world *begin_job(void **state, uint32_t n_set_up)
+{
+    world *w = *state;
+    wf_net_conf conf = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_WORKER, 0}, WORKER);
+
+    for (uint32_t i = 0; i < n_set_up; i++)
+        set_up(w, i);
+    w->worker.net = wf_memnet_new(&conf);
+    for (uint32_t i = 0; i < N_PS; i++)
+        wf_memnet_dial(&w->nets, w->worker.net, (wf_task){WF_ROLE_PS, i}, addresses[i]);
+    turn(w, 100);
+    push(w, 0, 1, 1, GENERATION);
+    push(w, 0, 1, 2, GENERATION);
+    assert_int_equal(acks(w), 2);
+    return w;
+}
+
+static int begin(void **state)
+{
+    world *w = calloc(1, sizeof *w);
+    wf_net_conf m;
+
+    w->now_ns = 1000 * MS;
+    w->disk = wf_memdisk_new();
+    write_initial(w);
+    wf_memnet_init(&w->nets, "demo");
+    m = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_MASTER, 0}, 1);
+    w->master.net = wf_memnet_new(&m);
+    wf_memnet_listen(&w->nets, w->master.net, "m");
+    for (uint32_t i = 0; i < N_PS; i++)
+        begin_server(w, i);
+    turn(w, 50);
+    *state = w;
+    return 0;
+}
+
+static int end(void **state)
+{
+    world *w = *state;
+
+    forget(&w->master);
+    if (w->worker.net)
+        forget(&w->worker);
+    wf_net_free(&w->worker.net, 0);
+    for (int i = 0; i < N_PS; i++) {
+        wf_ps_free(&w->servers[i].ps);
+        wf_net_free(&w->servers[i].net, 0);
+    }
+    wf_net_free(&w->master.net, 0);
+    wf_memnet_close(&w->nets);
+    wf_memdisk_free(&w->disk);
+    free(w);
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static void a_slice_moves_with_its_slots_its_log_and_what_it_has_seen(void **state)
+{
+    world *w = begin_job(state, 2);
+    uint64_t digest = find(w, 0, 1)->ops->digest(find(w, 0, 1));
+
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    assert_int_equal(moved(w), WF_OK);
+    assert_null(find(w, 0, 1));
+    assert_non_null(find(w, 1, 1));
+    assert_int_equal(find(w, 1, 1)->updates, 2);
+    assert_int_equal(find(w, 1, 1)->ops->digest(find(w, 1, 1)), digest);
+    push(w, 1, 1, 2, 7); /* its acknowledgement was lost, for all that the worker knows */
+    assert_int_equal(acks(w), 3);
+    assert_int_equal(find(w, 1, 1)->updates, 2);
+    push(w, 1, 1, 3, 7);
+    assert_int_equal(acks(w), 4);
+    assert_int_equal(find(w, 1, 1)->updates, 3);
+}
+
+static void a_worker_with_an_older_map_is_told_where_the_slice_is(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    assert_told(w, 7, 1, 1); /* without having asked */
+    forget(&w->worker);
+    push(w, 0, 2, 3, GENERATION); /* of a slice that has not moved */
+    assert_told(w, 7, 1, 1);
+    forget(&w->worker);
+    push(w, 0, 1, 3, 9); /* by a map that is newer for another slice's sake */
+    assert_told(w, 7, 1, 1);
+    assert_int_equal(acks(w), 0);
+    push(w, 0, 2, 3, 7);
+    assert_int_equal(acks(w), 1);
+}
+
+static void a_slice_on_its_way_is_not_changed(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    w->servers[1].stands_still = true;
+    order_move(w, 1, 1, 7);
+    turn(w, 100);
+    push(w, 0, 1, 3, GENERATION);
+    assert_int_equal(acks(w), 2);
+    assert_non_null(newest(&w->worker, WF_DENIED));
+    assert_int_equal(find(w, 0, 1)->updates, 2);
+    push(w, 0, 2, 3, GENERATION); /* others are */
+    assert_int_equal(acks(w), 3);
+    order_move(w, 2, 1, 8); /* one at a time */
+    turn(w, 50);
+    assert_int_equal(moved(w), WF_AGAIN);
+    order_move(w, 1, 1, 7); /* the same again, as after a lost link */
+    w->servers[1].stands_still = false;
+    turn(w, 2000);
+    assert_int_equal(moved(w), WF_OK);
+    assert_non_null(find(w, 1, 1));
+    order_move(w, 1, 1, 7); /* and once more */
+    turn(w, 50);
+    assert_int_equal(moved(w), WF_OK);
+}
+
+static void a_slice_that_the_other_ps_refuses_stays(void **state)
+{
+    world *w = begin_job(state, 1);
+    Weft__View view = WEFT__VIEW__INIT;
+    Weft__Member row = WEFT__MEMBER__INIT, *members[] = {&row};
+    wf_msg *m = NULL;
+
+    row.role = WF_ROLE_PS; /* it is let in there, where no job is set up */
+    row.incarnation = 20;
+    view.members = members;
+    view.n_members = 1;
+    assert_int_equal(wf_net_msg(w->master.net, WF_VIEW, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &view.base, NULL), WF_OK);
+    send_message(&w->master, 1, m, 0);
+    turn(w, 50);
+    order_move(w, 1, 1, 7);
+    turn(w, 2000);
+    assert_int_equal(moved(w), WF_AGAIN);
+    push(w, 0, 1, 3, GENERATION);
+    assert_int_equal(acks(w), 3);
+    assert_int_equal(find(w, 0, 1)->updates, 3);
+    assert_null(find(w, 1, 1));
+}
+
+static void a_move_that_cannot_be_is_refused(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    order_move(w, SLICES, 1, 7); /* no such slice */
+    turn(w, 50);
+    assert_int_equal(moved(w), WF_NOTFOUND);
+    order_move(w, 1, 1, GENERATION); /* not newer */
+    turn(w, 50);
+    assert_int_equal(moved(w), WF_INVALID);
+    order_move(w, 1, 0, 7); /* of a slice that the other has */
+    turn(w, 50);
+    assert_int_equal(moved(w), WF_NOTFOUND);
+    assert_int_equal(find(w, 0, 1)->updates, 2);
+}
+
+/* A carrier that loses the taker's word once. */
+static void lose_word(void *arg, const wf_packet *packet)
+{
+    world *w = arg;
+    wf_packet p = *packet;
+
+    if (p.msg->head.kind == WF_STATE_OK && w->lost_words > 0) {
+        w->lost_words--;
+        wf_mem_drop(w->nets.mem, &p);
+        return;
+    }
+    wf_mem_deliver(w->nets.mem, &p);
+}
+
+static void a_lost_word_of_the_taker_comes_again(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    w->lost_words = 1;
+    wf_mem_set_carrier(w->nets.mem, lose_word, w);
+    order_move(w, 1, 1, 7);
+    turn(w, 3000);
+    assert_int_equal(w->lost_words, 0);
+    assert_int_equal(moved(w), WF_OK);
+    assert_int_equal(find(w, 1, 1)->updates, 2);
+    assert_null(find(w, 0, 1));
+}
+
+static void a_slice_comes_back(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    push(w, 1, 1, 3, 7);
+    order_move(w, 1, 0, 8);
+    turn(w, 200);
+    assert_int_equal(moved(w), WF_OK);
+    assert_null(find(w, 1, 1));
+    assert_int_equal(find(w, 0, 1)->updates, 3);
+    push(w, 0, 1, 3, 8);
+    push(w, 0, 1, 4, 8);
+    assert_int_equal(find(w, 0, 1)->updates, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_slice_moves_with_its_slots_its_log_and_what_it_has_seen,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_worker_with_an_older_map_is_told_where_the_slice_is,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_slice_on_its_way_is_not_changed, begin, end),
+        cmocka_unit_test_setup_teardown(a_slice_that_the_other_ps_refuses_stays, begin, end),
+        cmocka_unit_test_setup_teardown(a_move_that_cannot_be_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_lost_word_of_the_taker_comes_again, begin, end),
+        cmocka_unit_test_setup_teardown(a_slice_comes_back, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
