@@ -23,6 +23,7 @@
 #include "ps/state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,21 @@ static wf_status say_moved(wf_ps *ps, uint32_t slice, uint32_t version, const wf
 
 /* ---- the giver ---- */
 
+static void change(wf_ps *ps, wf_move_event event)
+{
+    char slice[32];
+
+    snprintf(slice, sizeof slice, "slice %u", ps->move.slice);
+    ps->move.state = (wf_move_state)wf_states_take(&wf_move_states, ps->move.state, event, slice);
+}
+
+/* Ends the move, by whatever way, and the link that was made for it. */
+static void end_move(wf_ps *ps, wf_move_event how)
+{
+    change(ps, how);
+    wf_net_hang_up(ps->net, &ps->move.peer);
+}
+
 static wf_status check_move(const wf_ps *ps, const Weft__Move *body, wf_err *err)
 {
     const wf_slice *s = wf_ps_slice(ps, body->slice);
@@ -62,7 +78,7 @@ static wf_status check_move(const wf_ps *ps, const Weft__Move *body, wf_err *err
     if (!s)
         return wf_fail(err, WF_NOTFOUND, NULL, "slice %u is not on ps %u", body->slice,
                        ps->conf.index);
-    if (ps->move.going)
+    if (ps->move.state != WF_MOVE_NONE)
         return wf_fail(err, WF_AGAIN, "move one slice of a ps after the other",
                        "ps %u still gives slice %u to ps %u", ps->conf.index, ps->move.slice,
                        ps->move.to);
@@ -85,9 +101,8 @@ static wf_status begin_move(wf_ps *ps, const Weft__Move *body, int64_t now_ns, w
     WF_TRY(wf_acks_advance(ps, err));
     WF_TRY(ps->conf.ops.dial(ps->conf.ops.dial_arg, to, body->to->address, &t, err));
     WF_TRY(wf_net_dial(ps->net, to, body->to->address, &t, &ps->move.peer, err));
-    ps->move.going = true;
-    ps->move.sent = false;
     ps->move.slice = body->slice;
+    change(ps, WF_MOVE_WAS_ORDERED);
     ps->move.version = body->version;
     ps->move.to = body->to->index;
     ps->move.incarnation = body->to->incarnation;
@@ -100,7 +115,8 @@ static wf_status begin_move(wf_ps *ps, const Weft__Move *body, int64_t now_ns, w
 
 static bool is_under_way(const wf_ps *ps, const Weft__Move *body)
 {
-    return ps->move.going && ps->move.slice == body->slice && ps->move.version == body->version;
+    return ps->move.state != WF_MOVE_NONE && ps->move.slice == body->slice &&
+           ps->move.version == body->version;
 }
 
 static bool is_done(const wf_ps *ps, const Weft__Move *body)
@@ -135,8 +151,8 @@ wf_status wf_ps_on_move(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
 
 void wf_ps_drop_move(wf_ps *ps)
 {
-    wf_net_hang_up(ps->net, &ps->move.peer);
-    ps->move = (wf_ps_move){0};
+    if (ps->move.state != WF_MOVE_NONE)
+        end_move(ps, WF_MOVE_WAS_DROPPED);
 }
 
 /* The slice stays: the taker has refused it, or was never sent it. */
@@ -145,14 +161,14 @@ static wf_status end_in_vain(wf_ps *ps, const wf_err *why, wf_err *err)
     uint32_t slice = ps->move.slice, version = ps->move.version;
 
     wf_ps_slice(ps, slice)->leaving = false;
-    wf_ps_drop_move(ps);
+    end_move(ps, WF_MOVE_WAS_KEPT);
     WF_TRY(wf_ps_announce_map(ps, err)); /* pulls have waited for it */
     return say_moved(ps, slice, version, why, err);
 }
 
 wf_status wf_ps_move_refused(wf_ps *ps, const wf_err *why, wf_err *err)
 {
-    return ps->move.sent ? WF_OK : end_in_vain(ps, why, err);
+    return ps->move.state == WF_MOVE_SENT ? WF_OK : end_in_vain(ps, why, err);
 }
 
 /* Another incarnation has the place of the one that was named: the master has given that one up,
@@ -164,7 +180,7 @@ wf_status wf_ps_move_on_up(wf_ps *ps, wf_err *err)
 
     if (ps->move.peer->incarnation != ps->move.incarnation)
         return WF_OK;
-    ps->move.sent = true;
+    change(ps, WF_MOVE_WAS_SENT);
     WF_TRY(wf_net_msg(ps->net, WF_STATE, &m, err));
     m->head.request = ps->move.version;
     rc = wf_state_put(wf_ps_slice(ps, ps->move.slice), ps->conf.checksums, m, err);
@@ -181,7 +197,7 @@ wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_err why;
     wf_status rc;
 
-    if (m->head.request != version) /* the link is of this move alone: so is its generation */
+    if (ps->move.state != WF_MOVE_SENT || m->head.request != version)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__outcome__descriptor, &body, err));
     rc = (wf_status)body->status;
@@ -190,7 +206,7 @@ wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_control_free(&body);
     if (rc != WF_OK)
         return end_in_vain(ps, &why, err);
-    wf_ps_drop_move(ps);
+    end_move(ps, WF_MOVE_WAS_TAKEN);
     wf_ps_remove_slice(ps, slice);
     wf_map_move(&ps->map, slice, to, version);
     WF_LOG_INFO("ps.moved", "slice=%u to=%u version=%u", slice, to, version);

@@ -220,7 +220,7 @@ wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
 void wf_ps_on_saved(wf_ps *ps, wf_ps_fork **f, wf_status rc, const wf_ps_saved *saved,
                     const wf_err *why)
 {
-    bool wanted = ps->serving && (*f)->generation == ps->generation &&
+    bool wanted = wf_ps_serves(ps) && (*f)->generation == ps->generation &&
                   (*f)->chief == ps->saving.chief && (*f)->cut == ps->saving.cut;
     wf_err err;
 

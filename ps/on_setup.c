@@ -114,7 +114,7 @@ void wf_ps_clear_job(wf_ps *ps)
     wf_map_close(&ps->map);
     ps->variables = NULL;
     ps->n_variables = 0;
-    ps->serving = false;
+    wf_ps_change(ps, WF_PS_WAS_CLEARED);
     ps->fault.status = WF_OK;
     ps->saving.chief = 0; /* another job's first cut has the same generation and number */
     wf_bytes_clear(&ps->saving.said);
@@ -216,6 +216,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     wf_status rc;
 
     wf_ps_clear_job(ps);
+    wf_ps_change(ps, WF_PS_WAS_BEGUN);
     ps->arena = wf_arena_new(0);
     if (!ps->arena)
         return wf_fail_nomem(err, 4096);
@@ -238,7 +239,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     if (rc != WF_OK)
         wf_ps_clear_job(ps);
     else
-        ps->serving = true;
+        wf_ps_change(ps, WF_PS_WAS_LOADED);
     wf_ps_share_room(ps);
     return wf_err_wrap(err, rc, "ps %u: setting up job %s", ps->conf.index, body->job);
 }
@@ -252,7 +253,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_status rc;
 
     WF_TRY(wf_control_get(m, &weft__setup__descriptor, &body, err));
-    if (ps->serving && body->job_id == ps->job_id && m->head.generation <= ps->generation) {
+    if (wf_ps_serves(ps) && body->job_id == ps->job_id && m->head.generation <= ps->generation) {
         wf_control_free(&body);
         return WF_OK; /* known, or older */
     }

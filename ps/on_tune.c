@@ -13,7 +13,7 @@ wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_err why;
     wf_status rc;
 
-    if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation)
+    if (!wf_ps_serves(ps) || m->head.job != ps->job_number || m->head.generation != ps->generation)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
     if (wf_opt_set_rate(&ps->opt, body->learning_rate, &why) != WF_OK) {

@@ -72,7 +72,7 @@ uint16_t wf_ps_job_number(const wf_ps *ps)
 
 uint16_t wf_ps_generation(const wf_ps *ps)
 {
-    return ps->serving ? ps->generation : 0;
+    return wf_ps_serves(ps) ? ps->generation : 0;
 }
 
 uint32_t wf_ps_view(const wf_ps *ps)
@@ -89,7 +89,15 @@ bool wf_ps_is_away(const wf_ps *ps, uint32_t id)
 
 bool wf_ps_serves(const wf_ps *ps)
 {
-    return ps->serving;
+    return ps->state == WF_PS_SERVING;
+}
+
+void wf_ps_change(wf_ps *ps, wf_ps_event event)
+{
+    char whose[32];
+
+    wf_task_str((wf_task){WF_ROLE_PS, ps->conf.index}, whose, sizeof whose);
+    ps->state = (wf_ps_state)wf_states_take(&wf_ps_states, ps->state, event, whose);
 }
 
 void wf_ps_add_slice(wf_ps *ps, wf_slice *s)
@@ -229,10 +237,10 @@ static wf_status say_register(wf_ps *ps, wf_err *err)
     wf_msg *m = NULL;
     wf_status rc;
 
-    body.job = ps->serving ? (char *)ps->job : "";
+    body.job = wf_ps_serves(ps) ? (char *)ps->job : "";
     body.job_id = ps->job_id;
     body.generation = ps->generation;
-    body.ready = ps->serving;
+    body.ready = wf_ps_serves(ps);
     body.view = ps->view;
     body.session = (char *)ps->conf.session;
     WF_TRY(wf_net_msg(ps->net, WF_REGISTER, &m, err));
@@ -240,7 +248,7 @@ static wf_status say_register(wf_ps *ps, wf_err *err)
     if (rc == WF_OK)
         rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(ps->net, &m);
-    if (rc == WF_OK && ps->serving && ps->fault.status != WF_OK)
+    if (rc == WF_OK && wf_ps_serves(ps) && ps->fault.status != WF_OK)
         rc = say_fault(ps, err);
     return rc;
 }
@@ -294,8 +302,8 @@ static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *
 {
     wf_status rc;
 
-    if (!ps->serving || m->head.job != ps->job_number || m->head.generation != ps->generation ||
-        m->head.view > ps->view || !w->in_view) /* P4 */
+    if (!wf_ps_serves(ps) || m->head.job != ps->job_number ||
+        m->head.generation != ps->generation || m->head.view > ps->view || !w->in_view) /* P4 */
         return wf_ps_deny(ps, w, m, err);
     if (m->head.kind == WF_CUT_SAVE) /* the chief asks each ps for what it has, by whatever map */
         return wf_ps_on_save(ps, w, m, err);
@@ -345,7 +353,7 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
 void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
 {
     *out = (wf_waiting){.since_ns = ps->alone_ns};
-    if (ps->master->up && ps->move.going) {
+    if (ps->master->up && ps->move.state != WF_MOVE_NONE) {
         out->since_ns = ps->move.since_ns;
         out->whom = (wf_task){WF_ROLE_PS, ps->move.to};
         snprintf(out->what, sizeof out->what, "its word that it has slice %u", ps->move.slice);

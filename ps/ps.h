@@ -2,7 +2,8 @@
 /* ps/ps.h - the front door of ps: a parameter server's logic. It holds slices of one job at a time,
  * answers pulls, applies pushes, and hands copies to be saved.
  *
- *   EMPTY --setup--> SERVING --setup of a newer generation--> SERVING --halt--> EMPTY
+ * A ps is empty, loads what a set-up asks for, then serves it until a newer set-up or a halt
+ * (life.h).
  *
  * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
  * net; checkpoints are read through a wf_disk, and shards are written by the shell in its own time.

@@ -9,6 +9,7 @@
 #include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
+#include "ps/life.h"
 #include "ps/map.h"
 #include "ps/ps.h"
 
@@ -53,8 +54,7 @@ typedef struct wf_ps_saving {
 
 /* The slice that this ps gives to another (move.c); one at a time. */
 typedef struct wf_ps_move {
-    bool going;
-    bool sent; /* the other may have it */
+    wf_move_state state; /* written by change (move.c) alone */
     uint32_t slice, version, to;
     uint64_t incarnation; /* of the other */
     wf_peer *peer;        /* the other, dialled */
@@ -94,7 +94,7 @@ struct wf_ps {
     uint32_t n_members;
     wf_index in_view; /* members by incarnation */
     /* the job */
-    bool serving;
+    wf_ps_state state; /* written by wf_ps_change alone */
     wf_err fault;      /* that ends the job, reported over each fresh link; status WF_OK: none */
     bool fault_unsent; /* for lack of memory: advance sends it */
     uint16_t job_number, generation;
@@ -181,6 +181,8 @@ void wf_ps_remove_slice(wf_ps *ps, uint32_t id);
 /* Whether a slice was here, or is, and is served by another ps now or soon. */
 bool wf_ps_is_away(const wf_ps *ps, uint32_t id);
 bool wf_ps_serves(const wf_ps *ps);
+/* Moves the ps along its life cycle (life.h). */
+void wf_ps_change(wf_ps *ps, wf_ps_event event);
 
 /* deny.c: tells a worker that its message is not served, and what has moved. */
 WF_MUST_USE wf_status wf_ps_deny(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *err);

@@ -9,6 +9,7 @@
 #include "master/epoch/epoch.h"
 #include "master/job/job.h"
 #include "master/member/member.h"
+#include "ps/life.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -34,6 +35,8 @@ static const struct drawing {
     {"master/cut/cut.h", &wf_cut_states},        {"master/epoch/epoch.h", &wf_epoch_states},
     {"master/job/job.h", &wf_job_states},        {"master/member/member.h", &wf_member_states},
     {"master/member/member.h", &wf_part_states},
+    {"ps/life.h", &wf_ps_states},
+    {"ps/life.h", &wf_move_states},
 };
 
 static const char *root;
