@@ -50,6 +50,7 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
     wf_slice *s = wf_ps_slice(t->ps, p->slice);
     wf_ps_update *u = &t->ps->updates[t->n];
 
+    wf_assert(s && !s->leaving && !wf_slice_is_frozen(s)); /* P1, P7: on_push has checked */
     if (wf_seen_before(&s->seen, part->incarnation, part->step))
         return WF_OK;
     WF_TRY(wf_seen_mark(&s->seen, part->incarnation, part->step, err));

@@ -119,6 +119,7 @@ wf_status wf_dense_apply_begin(wf_slice_update *u, wf_err *err)
             return wf_fail_nomem(err, old->bytes);
         u->own = wf_buf_ref(old);
         d->weights = fresh;
+        wf_assert(wf_buf_refs(fresh) == 1); /* V2 */
         keep_spare(d, old);
     }
     return WF_OK;

@@ -28,6 +28,7 @@ static wf_status fill_moves(const wf_ps *ps, Weft__Denied *body, Weft__MapChange
         row->slice = i;
         row->ps = ps->map.slices[i].primary;
         row->version = ps->map.slices[i].version;
+        wf_assert(row->version <= ps->map.version); /* M1 */
         body->moved[body->n_moved++] = row;
     }
     return WF_OK;

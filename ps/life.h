@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps/life.h - the life cycles of a ps: of the job that it holds, and of the slice that it gives away.
+/* ps/life.h - the life cycles of a ps: of the job that it holds, and of the slice that it gives
+ * away.
  *
  * The life cycle of a ps:
  *   empty --begun--> loading --loaded--> serving

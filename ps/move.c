@@ -107,6 +107,7 @@ static wf_status begin_move(wf_ps *ps, const Weft__Move *body, int64_t now_ns, w
     ps->move.to = body->to->index;
     ps->move.incarnation = body->to->incarnation;
     ps->move.since_ns = now_ns;
+    wf_assert(ps->acks.n == 0);
     wf_ps_slice(ps, body->slice)->leaving = true;
     WF_LOG_INFO("ps.moving", "slice=%u to=%u version=%u", body->slice, body->to->index,
                 body->version);
@@ -206,6 +207,7 @@ wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_control_free(&body);
     if (rc != WF_OK)
         return end_in_vain(ps, &why, err);
+    wf_assert(wf_ps_slice(ps, slice)->leaving); /* P7 */
     end_move(ps, WF_MOVE_WAS_TAKEN);
     wf_ps_remove_slice(ps, slice);
     wf_map_move(&ps->map, slice, to, version);

@@ -211,6 +211,7 @@ static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *
         fall_behind(a->ps, a->w, pull);
         return WF_OK;
     }
+    wf_assert(pull->left > 0 && !s->leaving); /* P3, P7 */
     WF_TRY(add_slice(a, s, err));
     pull->answered[at] = 1;
     pull->left--;

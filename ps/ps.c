@@ -286,6 +286,7 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *e
 /* Errors: WF_AGAIN when a slice is named that has moved, or is on its way. */
 static wf_status on_training(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
+    wf_assert(w->in_view && m->head.generation == ps->generation); /* P4 */
     switch (m->head.kind) {
     case WF_LIST:
         return wf_ps_on_list(ps, w, m, err);

@@ -111,6 +111,7 @@ wf_status wf_seen_mark(wf_seen *s, uint64_t incarnation, uint32_t step, wf_err *
     row->window |= UINT64_C(1) << (step - row->low - 1);
     for (; row->window & 1; row->window >>= 1)
         row->low++;
+    wf_assert(applied(row, step));
     return WF_OK;
 }
 

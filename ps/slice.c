@@ -65,7 +65,7 @@ void wf_slice_free(wf_slice **s)
 wf_status wf_slice_apply_begin(wf_slice *s, const wf_slice_part *p, wf_slice_update *out,
                                wf_err *err)
 {
-    wf_assert(!s->leaving);
+    wf_assert(!s->leaving); /* P7 */
     *out = (wf_slice_update){.slice = s, .part = *p};
     WF_TRY(s->ops->apply_begin(out, err));
     wf_assert(out->grain > 0);

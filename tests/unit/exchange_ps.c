@@ -7,6 +7,7 @@
 #include "common/wire/parts.h"
 #include "tests/kit/memnet.h"
 #include "worker/exchange.h"
+#include "worker/exchange/ps_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +26,8 @@ typedef struct world {
     wf_net *ps, *worker;
     wf_peer *to_ps, *to_worker;
     wf_exchange *exchange;
+    wf_peer *to_other; /* another ps, which never answers */
+    uint32_t map;      /* in the newest message that the ps has got */
     int64_t now_ns;
     bool denies;
     wf_status says;        /* of the worker to each message */
@@ -117,6 +120,7 @@ static void run_ps(world *w)
         if (ev.kind != WF_EV_MESSAGE)
             continue;
         w->got[ev.msg->head.kind]++;
+        w->map = ev.msg->head.map;
         if (ev.msg->head.kind == WF_LIST)
             note_list(w, ev.msg);
         if (ev.msg->head.kind == WF_PULL)
@@ -167,15 +171,20 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
     };
     static Weft__Variable variables[2], *variable_list[2];
     static Weft__Slice slices[4], *slice_list[4];
-    static Weft__Member member, *members[1] = {&member};
+    static Weft__Member members[2], *member_list[2] = {&members[0], &members[1]};
     static Weft__View view;
     static Weft__Start start;
-    static const uint64_t incarnation = 2;
+    static const uint64_t incarnations[] = {2, 4};
     static world w;
 
     weft__start__init(&start);
     weft__view__init(&view);
-    weft__member__init(&member);
+    for (uint32_t i = 0; i < 2; i++) {
+        weft__member__init(&members[i]);
+        members[i].role = WF_ROLE_PS;
+        members[i].index = i;
+        members[i].incarnation = incarnations[i];
+    }
     for (uint32_t i = 0; i < n_variables; i++) {
         weft__variable__init(&variables[i]);
         variables[i].kind = i == 0 ? WF_KIND_TRAINABLE : WF_KIND_FROZEN;
@@ -190,10 +199,8 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
         slices[i].count = places[i].count;
         slice_list[i] = &slices[i];
     }
-    member.role = WF_ROLE_PS;
-    member.incarnation = incarnation;
-    view.members = members;
-    view.n_members = 1;
+    view.members = member_list;
+    view.n_members = 2;
     start.strategy = "parameter_server";
     start.variables = variable_list;
     start.n_variables = n_variables;
@@ -202,16 +209,18 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
     start.view = &view;
     w = (world){.now_ns = 1000 * MS};
     wf_memnet_init(&w.nets, "demo");
-    w.ps = new_net(&w, (wf_task){WF_ROLE_PS, 0}, incarnation);
+    w.ps = new_net(&w, (wf_task){WF_ROLE_PS, 0}, incarnations[0]);
     wf_memnet_listen(&w.nets, w.ps, "p");
     w.worker = new_net(&w, (wf_task){WF_ROLE_WORKER, 0}, 3);
     w.to_ps = wf_memnet_dial(&w.nets, w.worker, (wf_task){WF_ROLE_PS, 0}, "p");
+    w.to_other = wf_memnet_dial(&w.nets, w.worker, (wf_task){WF_ROLE_PS, 1}, "q");
     assert_int_equal(wf_exchange_open(&(wf_exchange_conf){.start = &start,
                                                           .net = w.worker,
-                                                          .ps = &w.to_ps,
-                                                          .n_ps = 1,
+                                                          .ps = (wf_peer *[]){w.to_ps, w.to_other},
+                                                          .n_ps = 2,
                                                           .job = 1,
-                                                          .generation = GENERATION},
+                                                          .generation = GENERATION,
+                                                          .map = GENERATION},
                                       &w.exchange, NULL),
                      WF_OK);
     *state = &w;
@@ -347,6 +356,120 @@ static void a_part_without_a_codec_is_no_weights(void **state)
     assert_int_equal(wf_exchange_frozen_left(w->exchange), 3);
 }
 
+/* ---- slices that move ---- */
+
+static uint32_t late_with_acks(const world *w, uint32_t step)
+{
+    wf_waiting late = {0};
+
+    wf_exchange_name_late(w->exchange, WF_EXCHANGE_ACKS, step, &late);
+    assert_int_equal(late.whom.role, WF_ROLE_PS);
+    return late.whom.index;
+}
+
+/* The ps that the worker believes to have slice 0. */
+static uint32_t place_of_slice(const world *w)
+{
+    return ((const wf_client *)w->exchange)->slices[0].ps;
+}
+
+/* What was denied was sent by the map `of`; slice 0 has moved to a ps at the version `map`. */
+static void deny(world *w, uint32_t map, uint32_t of, uint32_t ps)
+{
+    Weft__Denied body = WEFT__DENIED__INIT;
+    Weft__MapChange change = WEFT__MAP_CHANGE__INIT, *moved[] = {&change};
+    wf_msg *m = NULL;
+
+    change.ps = ps;
+    change.version = map;
+    body.map = of;
+    body.moved = moved;
+    body.n_moved = 1;
+    assert_int_equal(wf_net_msg(w->ps, WF_DENIED, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.request = GENERATION;
+    m->head.map = map;
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
+}
+
+static void send_push_ok(world *w, uint32_t step)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(w->ps, WF_PUSH_OK, &m, NULL), WF_OK);
+    assert_int_equal(wf_slices_put(m, (uint32_t[]){0}, 1, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.step = step;
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
+    turn(w, 20);
+}
+
+static void a_newer_map_is_taken_over_at_once_and_all_is_sent_again_by_it(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    push(w, 1);
+    turn(w, 20);
+    assert_int_equal(w->got[WF_PUSH], 1);
+    assert_int_equal(w->map, GENERATION);
+    deny(w, 9, 0, 0);
+    turn(w, 20); /* sooner than a denial is answered */
+    assert_int_equal(w->got[WF_LIST], 2);
+    assert_int_equal(w->got[WF_PUSH], 2);
+    assert_int_equal(w->map, 9);
+    deny(w, 9, GENERATION, 0); /* of the push, which has been sent again since */
+    turn(w, 200);
+    assert_int_equal(w->got[WF_LIST], 2);
+    deny(w, 9, 9, 0); /* of something that was sent by the newest map */
+    turn(w, 200);
+    assert_int_equal(w->got[WF_LIST], 3);
+    send_push_ok(w, 1);
+    assert_int_equal(wf_exchange_in_flight(w->exchange), 0);
+}
+
+static void what_the_old_ps_says_of_a_moved_slice_counts_for_nothing(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    push(w, 1);
+    assert_int_equal(wf_exchange_want(w->exchange, 1, 2, NULL), WF_OK);
+    turn(w, 20);
+    assert_int_equal(late_with_acks(w, 1), 0);
+    deny(w, 9, 0, 1);
+    turn(w, 20);
+    assert_int_equal(place_of_slice(w), 1);
+    assert_int_equal(w->n_listed[MOVING_LIST], 0);
+    assert_int_equal(w->got[WF_PUSH], 1); /* it belongs to the other, which is away */
+    send_push_ok(w, 1);
+    give(w, MOVING_LIST, 0, ELEMENTS, 5);
+    turn(w, 20);
+    assert_int_equal(wf_exchange_in_flight(w->exchange), 1);
+    assert_int_equal(late_with_acks(w, 1), 1);
+    assert_false(wf_exchange_ready(w->exchange, 1));
+    deny(w, 8, 0, 0); /* of an older place */
+    turn(w, 20);
+    assert_int_equal(place_of_slice(w), 1);
+    deny(w, 10, 0, 0); /* it comes back */
+    turn(w, 20);
+    assert_int_equal(w->got[WF_PUSH], 2);
+    send_push_ok(w, 1);
+    assert_int_equal(wf_exchange_in_flight(w->exchange), 0);
+}
+
+static void a_slice_does_not_move_to_a_ps_that_is_not_known(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    w->says = WF_PROTO;
+    deny(w, 9, 0, 2);
+    turn(w, 20);
+    assert_int_equal(place_of_slice(w), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +481,12 @@ int main(void)
                                         begin_frozen, end),
         cmocka_unit_test_setup_teardown(a_fresh_link_asks_for_the_frozen_slices_that_have_not_come,
                                         begin_frozen, end),
+        cmocka_unit_test_setup_teardown(
+            a_newer_map_is_taken_over_at_once_and_all_is_sent_again_by_it, begin, end),
+        cmocka_unit_test_setup_teardown(what_the_old_ps_says_of_a_moved_slice_counts_for_nothing,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_slice_does_not_move_to_a_ps_that_is_not_known, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_part_without_a_codec_is_no_weights, begin_empty, end),
     };
 

@@ -32,8 +32,10 @@ static const struct drawing {
     const char *header;
     const wf_states *states;
 } drawings[] = {
-    {"master/cut/cut.h", &wf_cut_states},        {"master/epoch/epoch.h", &wf_epoch_states},
-    {"master/job/job.h", &wf_job_states},        {"master/member/member.h", &wf_member_states},
+    {"master/cut/cut.h", &wf_cut_states},
+    {"master/epoch/epoch.h", &wf_epoch_states},
+    {"master/job/job.h", &wf_job_states},
+    {"master/member/member.h", &wf_member_states},
     {"master/member/member.h", &wf_part_states},
     {"ps/life.h", &wf_ps_states},
     {"ps/life.h", &wf_move_states},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/exchange/ps_state.h - what ps.c and ps_pushes.c share; nobody else includes it. */
+/* worker/exchange/ps_state.h - what ps.c and ps_pushes.c share; but for their unit test
+ * nobody else includes it. */
 #ifndef WF_WORKER_EXCHANGE_PS_STATE_H
 #define WF_WORKER_EXCHANGE_PS_STATE_H
 
