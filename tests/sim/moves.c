@@ -69,3 +69,9 @@ void wf_sim_move(wf_sim *s)
     if (slice)
         order(s, master, giver, taker, slice);
 }
+
+void wf_sim_cut_opens(wf_sim *s)
+{
+    if (s->spec.moves && s->now_ns < s->spec.faults_end_ms * MS)
+        wf_sim_plan(s, wf_sim_between(s, 0, 20) * MS, (wf_happening){.kind = MOVE});
+}

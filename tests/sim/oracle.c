@@ -284,6 +284,7 @@ void wf_oracle_hear(process *p, const wf_event *ev)
         break;
     case WF_CUT_OPEN:
         hear_cut(p, ev->msg);
+        wf_sim_cut_opens(p->sim);
         break;
     case WF_CUT_COMMIT:
         if (p->worker)
@@ -344,7 +345,21 @@ static uint64_t marks(const wf_seen *seen)
     return n;
 }
 
-static void check_claim(wf_sim *s, const wf_slice *slice)
+/* Whether a slice knows one less of those that it knew; others may have come meanwhile. */
+static bool has_forgotten(const slice_claim *c, const wf_seen *seen)
+{
+    for (uint32_t i = 0; i < c->rows; i++) {
+        bool found = i < seen->n && seen->rows[i].incarnation == c->who[i];
+
+        for (uint32_t k = 0; !found && k < seen->n; k++)
+            found = seen->rows[k].incarnation == c->who[i];
+        if (!found)
+            return true;
+    }
+    return false;
+}
+
+static void check_claim(wf_sim *s, const wf_slice *slice, bool new_view)
 {
     slice_claim *c = &s->oracle.slices[slice->id];
     uint64_t applied, marked;
@@ -359,11 +374,15 @@ static void check_claim(wf_sim *s, const wf_slice *slice)
     if (applied > c->pushed)
         wf_sim_broken(s, "a part that was pushed once is applied once", applied, c->pushed);
     marked = marks(&slice->seen);
-    if (slice->seen.n < c->rows) /* a view has removed somebody */
+    /* A view has removed somebody, who may have come, pushed and left since the last look. */
+    if (new_view || has_forgotten(c, &slice->seen))
         c->forgotten = applied - marked;
     if (applied != c->forgotten + marked)
         wf_sim_broken(s, "an update is one step of one worker", applied, c->forgotten + marked);
     c->rows = slice->seen.n;
+    wf_assert(c->rows <= MOST_PROCESSES);
+    for (uint32_t i = 0; i < c->rows; i++)
+        c->who[i] = slice->seen.rows[i].incarnation;
 }
 
 /* O10, for the lines that are new. */
@@ -397,7 +416,7 @@ static void check_slice(process *p, const wf_slice *slice, bool new_view)
             wf_sim_broken(s, "only members' parts are applied", slice->id,
                           slice->seen.rows[i].incarnation);
     if (wf_era(wf_ps_job_number(p->ps), wf_ps_generation(p->ps)) == s->oracle.era)
-        check_claim(s, slice);
+        check_claim(s, slice, new_view);
     check_log(p, slice);
     if (slice->variable != WF_MODEL_STEPS)
         return;

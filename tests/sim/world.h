@@ -116,7 +116,8 @@ typedef struct slice_claim {
     bool known;
     uint64_t start, acked, pushed; /* updates that it began with; parts since */
     uint64_t forgotten;            /* parts of incarnations that it knows no more */
-    uint32_t rows;                 /* how many incarnations it knew */
+    uint32_t rows;                 /* the incarnations that it knew */
+    uint64_t who[MOST_PROCESSES];
 } slice_claim;
 
 typedef struct oracle {
@@ -243,6 +244,8 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h);
 
 /* moves.c: tells a ps in the master's name to give one of its slices to another. */
 void wf_sim_move(wf_sim *s);
+/* Where slices move, some do while a checkpoint is taken. */
+void wf_sim_cut_opens(wf_sim *s);
 
 /* client.c */
 void wf_sim_tell(process *client, const process *dead, uint64_t life);
