@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/nomem_ps.c - a ps is set up, takes a push, answers a pull and copies its slices while
- * memory ends. It says so to the master, or ends; what it answers is right. The master and the
- * worker are the test's, and have all the memory that they want. */
+ * memory ends, or gives a slice to another ps and gets it back. It says so to the master, or ends;
+ * what it answers is right. The master and the worker are the test's, and have all the memory that
+ * they want. */
 #include "common/base/clock.h"
 #include "common/ckpt/shard.h"
 #include "common/log/log.h"
@@ -17,13 +18,15 @@
 
 #define MS WF_NS_PER_MS
 enum { SLICES = 3, ELEMENTS = 40, JOB = 3, GENERATION = 2, VIEW = 5, CUT = 7, RATE = 2 };
+enum { IN_A_CHECKPOINT, IN_NAN, IN_MOVES };            /* how a world ends */
 #define FOLDER "/ckpt/job/.tmp-g2-c7-000000000000000b" /* of that cut, the chief is 11 */
 
 typedef struct player {
     wf_net *net;
     wf_peer *ps; /* its link to the ps; NULL: down */
     wf_err said; /* by the ps: a set-up or a copy that failed */
-    bool linked, set_up, pushed, pulled, saved, faulted;
+    bool linked, set_up, pushed, pulled, saved, faulted, moved, taken;
+    wf_msg *state;    /* of a slice, as the ps gave it away */
     uint32_t weights; /* slices that came */
     bool wrong;       /* with values that they must not have */
 } player;
@@ -35,8 +38,9 @@ typedef struct world {
     wf_ps *ps;
     wf_ps_fork *fork;
     player master, worker;
+    player taker, giver; /* the other ps: as it is dialled, and as it dials */
     int64_t now_ns;
-    bool ends_in_nan; /* else in a checkpoint */
+    int ends;
 } world;
 
 /* ---- the master and the worker ---- */
@@ -81,8 +85,36 @@ static void take_saved(player *p, const wf_msg *m)
     wf_control_free(&body);
 }
 
+static void take_moved(player *p, const wf_msg *m)
+{
+    Weft__Moved *body = NULL;
+
+    if (wf_control_get(m, &weft__moved__descriptor, &body, NULL) != WF_OK)
+        return;
+    p->moved = body->status == WF_OK;
+    if (!p->moved)
+        wf_fail(&p->said, (wf_status)body->status, NULL, "%s", body->what);
+    wf_control_free(&body);
+}
+
+static void take_taken(player *p, const wf_msg *m)
+{
+    Weft__Outcome *body = NULL;
+
+    if (wf_control_get(m, &weft__outcome__descriptor, &body, NULL) != WF_OK)
+        return;
+    p->taken = body->status == WF_OK;
+    if (!p->taken)
+        wf_fail(&p->said, (wf_status)body->status, NULL, "%s", body->what);
+    wf_control_free(&body);
+}
+
 static void take(player *p, const wf_msg *m)
 {
+    if (m->head.kind == WF_MOVED)
+        take_moved(p, m);
+    if (m->head.kind == WF_STATE_OK)
+        take_taken(p, m);
     if (m->head.kind == WF_SETUP_OK)
         take_set_up(p, m);
     else if (m->head.kind == WF_PUSH_OK)
@@ -93,6 +125,21 @@ static void take(player *p, const wf_msg *m)
         p->faulted = true;
     else if (m->head.kind == WF_CUT_SAVED)
         take_saved(p, m);
+}
+
+/* The other ps takes the slice. */
+static void keep_state(player *p, wf_peer *from, wf_msg **state)
+{
+    Weft__Outcome body = WEFT__OUTCOME__INIT;
+    wf_msg *ok = NULL;
+
+    wf_assert(wf_net_msg(p->net, WF_STATE_OK, &ok, NULL) == WF_OK);
+    wf_assert(wf_control_put(ok, &body.base, NULL) == WF_OK);
+    ok->head.request = (*state)->head.request;
+    wf_assert(wf_net_send(p->net, from, WF_LANE_CONTROL, 0, &ok, NULL) == WF_OK);
+    wf_net_free_msg(p->net, &p->state);
+    p->state = *state;
+    *state = NULL;
 }
 
 static void run_player(world *w, player *p)
@@ -109,6 +156,8 @@ static void run_player(world *w, player *p)
         if (ev.kind != WF_EV_MESSAGE)
             continue;
         take(p, ev.msg);
+        if (ev.msg->head.kind == WF_STATE)
+            keep_state(p, ev.peer, &ev.msg);
         wf_net_free_msg(p->net, &ev.msg);
     }
     if (p->net)
@@ -151,7 +200,8 @@ static void send_set_up(world *w)
 {
     Weft__Setup body = WEFT__SETUP__INIT;
     Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[] = {&variable};
-    Weft__Member member = WEFT__MEMBER__INIT, *members[] = {&member};
+    Weft__Member member = WEFT__MEMBER__INIT, other = WEFT__MEMBER__INIT;
+    Weft__Member *members[] = {&member, &other};
     Weft__Option rate = WEFT__OPTION__INIT, *options[] = {&rate};
     Weft__View view = WEFT__VIEW__INIT;
     Weft__Slice rows[SLICES], *slices[SLICES];
@@ -160,7 +210,10 @@ static void send_set_up(world *w)
     member.role = WF_ROLE_WORKER;
     member.incarnation = 11;
     view.members = members;
-    view.n_members = 1;
+    other.role = WF_ROLE_PS;
+    other.index = 1;
+    other.incarnation = 12;
+    view.n_members = 2;
     variable.name = (char *)"w";
     variable.dtype = WF_F32;
     variable.kind = 1;
@@ -228,6 +281,37 @@ static void send_save(world *w)
     send(&w->worker, WF_CUT_SAVE, &body.base, NULL);
 }
 
+static void send_move(world *w)
+{
+    Weft__Move body = WEFT__MOVE__INIT;
+    Weft__Member to = WEFT__MEMBER__INIT;
+
+    to.role = WF_ROLE_PS;
+    to.index = 1;
+    to.incarnation = 12;
+    to.address = (char *)"t";
+    body.slice = 1;
+    body.to = &to;
+    body.version = GENERATION + 1;
+    send(&w->master, WF_MOVE, &body.base, NULL);
+}
+
+static void send_state_back(world *w)
+{
+    const wf_msg *state = w->taker.state;
+    wf_msg *m = NULL;
+
+    wf_assert(w->giver.ps && wf_net_msg(w->giver.net, WF_STATE, &m, NULL) == WF_OK);
+    memcpy(wf_msg_control(m, state->head.control_bytes), state->control, state->head.control_bytes);
+    for (uint32_t i = 0; i < state->n_frames; i++)
+        wf_assert(wf_msg_add_frame(m, state->frames[i].buf, state->frames[i].data,
+                                   state->frames[i].bytes, NULL) == WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.request = GENERATION + 2;
+    wf_assert(wf_net_send(w->giver.net, w->giver.ps, WF_LANE_CONTROL, 0, &m, NULL) == WF_OK);
+}
+
 /* ---- the ps ---- */
 
 static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
@@ -269,10 +353,18 @@ static wf_status turn(world *w, wf_err *err)
     for (int i = 0; i < 60; i++) {
         run_player(w, &w->master);
         run_player(w, &w->worker);
+        run_player(w, &w->taker);
+        run_player(w, &w->giver);
         WF_TRY(run_ps(w, err));
         w->now_ns += 100 * MS;
     }
     return WF_OK;
+}
+
+static wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)
+{
+    (void)task;
+    return wf_mem_dial(((world *)arg)->nets.mem, address, out, err);
 }
 
 static wf_status open_ps(world *w, wf_err *err)
@@ -291,7 +383,7 @@ static wf_status open_ps(world *w, wf_err *err)
     return wf_ps_new(&(wf_ps_conf){.incarnation = 2,
                                    .session = "",
                                    .disk = wf_memdisk_disk(w->disk),
-                                   .ops = {.arg = w, .save = save},
+                                   .ops = {.arg = w, .save = save, .dial = dial, .dial_arg = w},
                                    .checksums = true},
                      w->net, master, &w->ps, err);
 }
@@ -310,6 +402,22 @@ static void open_worker(world *w)
 
     w->worker.net = wf_memnet_new(&c);
     wf_memnet_dial(&w->nets, w->worker.net, (wf_task){WF_ROLE_PS, 0}, "p");
+}
+
+static void open_taker(world *w)
+{
+    wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_PS, 1}, 12);
+
+    w->taker.net = wf_memnet_new(&c);
+    wf_memnet_listen(&w->nets, w->taker.net, "t");
+}
+
+static void open_giver(world *w)
+{
+    wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_PS, 1}, 12);
+
+    w->giver.net = wf_memnet_new(&c);
+    wf_memnet_dial(&w->nets, w->giver.net, (wf_task){WF_ROLE_PS, 0}, "p");
 }
 
 /* Does what is the players', and then lets all have some turns. */
@@ -339,6 +447,19 @@ static wf_status said(world *w, const player *p, const bool *done, const char *w
     return *done ? WF_OK : wrong(err, "no %s", what);
 }
 
+/* The slice goes, and comes back with what it was. */
+static wf_status play_moves(world *w, wf_err *err)
+{
+    WF_TRY(act(w, open_taker, err));
+    WF_TRY(act(w, send_move, err));
+    WF_TRY(said(w, &w->master, &w->master.moved, "answer to the move", err));
+    WF_TRY(act(w, open_giver, err));
+    WF_TRY(said(w, &w->giver, &w->giver.linked, "link of the other ps", err));
+    WF_TRY(act(w, send_state_back, err));
+    WF_TRY(said(w, &w->giver, &w->giver.taken, "answer to the state", err));
+    return wf_ps_slice_at(w->ps, SLICES - 1)->updates == 1 ? WF_OK : wrong(err, "another slice");
+}
+
 static wf_status play(world *w, wf_err *err)
 {
     WF_TRY(open_ps(w, err));
@@ -355,7 +476,9 @@ static wf_status play(world *w, wf_err *err)
     WF_TRY(said(w, &w->worker, &w->worker.pulled, "answer to the pull", err));
     if (w->worker.wrong)
         return wrong(err, "other weights");
-    if (w->ends_in_nan) {
+    if (w->ends == IN_MOVES)
+        return play_moves(w, err);
+    if (w->ends == IN_NAN) {
         WF_TRY(act(w, send_nan, err));
         return said(w, &w->master, &w->master.faulted, "fault", err);
     }
@@ -366,9 +489,9 @@ static wf_status play(world *w, wf_err *err)
     return said(w, &w->worker, &w->worker.saved, "answer to the save", err);
 }
 
-static wf_status serve_until(bool ends_in_nan, void *disk, wf_err *err)
+static wf_status serve_until(int end, void *disk, wf_err *err)
 {
-    world w = {.now_ns = 1000 * MS, .ends_in_nan = ends_in_nan};
+    world w = {.now_ns = 1000 * MS, .ends = end};
     bool was = wf_nomem_spare(true);
     wf_status rc;
 
@@ -384,6 +507,10 @@ static wf_status serve_until(bool ends_in_nan, void *disk, wf_err *err)
     wf_net_free(&w.net, 0);
     was = wf_nomem_spare(true);
     wf_net_free(&w.worker.net, 0);
+    if (w.taker.net)
+        wf_net_free_msg(w.taker.net, &w.taker.state);
+    wf_net_free(&w.taker.net, 0);
+    wf_net_free(&w.giver.net, 0);
     wf_net_free(&w.master.net, 0);
     wf_memnet_close(&w.nets);
     wf_memdisk_free(&w.disk);
@@ -393,17 +520,27 @@ static wf_status serve_until(bool ends_in_nan, void *disk, wf_err *err)
 
 static wf_status serve(void *disk, wf_err *err)
 {
-    return serve_until(false, disk, err);
+    return serve_until(IN_A_CHECKPOINT, disk, err);
 }
 
 static wf_status serve_to_a_fault(void *disk, wf_err *err)
 {
-    return serve_until(true, disk, err);
+    return serve_until(IN_NAN, disk, err);
+}
+
+static wf_status serve_and_move(void *disk, wf_err *err)
+{
+    return serve_until(IN_MOVES, disk, err);
 }
 
 static void a_ps_serves_or_says_that_it_cannot(void **state)
 {
     assert_survives(serve, *state);
+}
+
+static void a_slice_goes_and_comes_back_or_the_ps_says_why_not(void **state)
+{
+    assert_survives(serve_and_move, *state);
 }
 
 static void a_fault_is_reported_once_memory_is_back(void **state)
@@ -443,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ps_serves_or_says_that_it_cannot),
+        cmocka_unit_test(a_slice_goes_and_comes_back_or_the_ps_says_why_not),
         cmocka_unit_test(a_fault_is_reported_once_memory_is_back),
     };
 
