@@ -16,8 +16,8 @@
  *       applied and not before
  *   P4  only incarnations of the newest view are served
  *   P5  a push is applied by all threads together, and nothing else is done meanwhile
- *   P7  a slice is changed by one ps at a time: one that is on its way is not changed (move.c)
  *   P6  the bytes sent to one worker and not taken by it are bounded (wf_ps.answer_room)
+ *   P7  a slice is changed by one ps at a time: one that is on its way is not changed (move.c)
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
