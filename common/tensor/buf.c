@@ -1,44 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/tensor/buf.c */
 #include "common/tensor/buf.h"
-#include "common/base/pages.h"
-#include "common/base/size.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static void free_own(void *data, void *hint)
-{
-    (void)hint;
-    free(data);
-}
-
-wf_buf *wf_buf_wrap(void *data, size_t bytes, void (*release)(void *data, void *hint), void *hint)
+static wf_buf *wrap_on(const wf_device *d, void *data, size_t bytes,
+                       void (*release)(void *data, void *hint), void *hint)
 {
     wf_buf *b = malloc(sizeof *b);
 
     if (!b)
         return NULL;
-    *b = (wf_buf){.data = data, .bytes = bytes, .refs = 1, .release = release, .hint = hint};
+    *b = (wf_buf){
+        .device = d, .data = data, .bytes = bytes, .refs = 1, .release = release, .hint = hint};
+    return b;
+}
+
+wf_buf *wf_buf_wrap(void *data, size_t bytes, void (*release)(void *data, void *hint), void *hint)
+{
+    return wrap_on(&wf_cpu, data, bytes, release, hint);
+}
+
+static void free_own(void *data, void *device)
+{
+    wf_device_free(device, data);
+}
+
+wf_buf *wf_buf_new_on(const wf_device *d, size_t bytes)
+{
+    void *data = wf_device_alloc(d, bytes);
+    wf_buf *b;
+
+    if (!data)
+        return NULL;
+    b = wrap_on(d, data, bytes, free_own, (void *)(uintptr_t)d);
+    if (!b)
+        wf_device_free(d, data);
     return b;
 }
 
 wf_buf *wf_buf_new(size_t bytes)
 {
-    size_t room = wf_align_up(WF_MAX(bytes, (size_t)1), WF_BUF_ALIGN);
-    void *data;
-    wf_buf *b;
-
-    if (room < bytes)
-        return NULL;
-    data = wf_pages_alloc(room);
-    if (!data)
-        return NULL;
-    memset(data, 0, room);
-    b = wf_buf_wrap(data, bytes, free_own, NULL);
-    if (!b)
-        free(data);
-    return b;
+    return wf_buf_new_on(&wf_cpu, bytes);
 }
 
 wf_buf *wf_buf_ref(wf_buf *b)

@@ -2,17 +2,20 @@
 /* common/tensor/buf.h - counted storage under tensors and messages.
  *
  * The one kind of thing in weft that is shared: the last one out frees it. A buffer may be memory
- * of our own, or memory that someone else lends until `release` is called (a received frame).
+ * of our own, or memory that someone else lends until `release` is called (a received frame). It
+ * lies on a device; only where that is the host may `data` be read and written (device.h).
  */
 #ifndef WF_TENSOR_BUF_H
 #define WF_TENSOR_BUF_H
 
+#include "common/tensor/device.h"
 #include <stddef.h>
 #include <stdint.h>
 
 enum { WF_BUF_ALIGN = 64 };
 
 typedef struct wf_buf {
+    const wf_device *device;
     void *data;
     size_t bytes;
     uint32_t refs; /* atomic */
@@ -20,10 +23,13 @@ typedef struct wf_buf {
     void *hint;
 } wf_buf;
 
-/* Zeroed memory aligned to 64 bytes, with one reference; NULL when there is none. */
+/* Zeroed host memory aligned to 64 bytes, with one reference; NULL when there is none. */
 wf_buf *wf_buf_new(size_t bytes);
-/* Wraps memory of another owner; release(data, hint) runs once, on the thread that lets go last.
- * NULL when there is no memory; release has not run then. */
+/* The same on a device: zeroed if that is a host, else of undefined content. The last reference is
+ * dropped when no queued work uses it any more. */
+wf_buf *wf_buf_new_on(const wf_device *d, size_t bytes);
+/* Wraps host memory of another owner; release(data, hint) runs once, on the thread that lets go
+ * last. NULL when there is no memory; release has not run then. */
 wf_buf *wf_buf_wrap(void *data, size_t bytes, void (*release)(void *data, void *hint), void *hint);
 /* One more reference; returns b. */
 wf_buf *wf_buf_ref(wf_buf *b);
