@@ -176,7 +176,7 @@ static wf_status measure(const shape *s, wf_conv_pass pass, wf_pool *pool, doubl
     if (rc == WF_OK && !prep.arena)
         rc = wf_fail_nomem(err, 0);
     if (rc == WF_OK)
-        rc = wf_kernel_find(n, WF_DEV_CPU, &k, err);
+        rc = wf_kernel_find(n, &wf_cpu, &k, err);
     prep.node = n;
     if (rc == WF_OK)
         rc = k->prepare(&prep, in, out, err);

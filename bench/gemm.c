@@ -10,7 +10,7 @@
  */
 #include "common/base/clock.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/device.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/kernels/pool.h"
 

@@ -13,7 +13,6 @@
 #include "worker/gradients.h"
 #include "worker/side.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,7 +56,6 @@ wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
     t->conf = *conf;
-    openblas_set_num_threads(1);
     if (conf->loss_log) {
         t->loss_log = fopen(conf->loss_log, "ae");
         if (!t->loss_log)

@@ -15,7 +15,7 @@ static const wf_dtype dtypes[] = {WF_F32, WF_F64, WF_F16, WF_BF16, WF_I32, WF_I6
 
 static bool computes(const wf_kernel *k, const wf_op *op)
 {
-    return k->device == WF_DEV_CPU && strcmp(k->op, op->name) == 0 &&
+    return strcmp(k->op, op->name) == 0 &&
            strcmp(k->domain ? k->domain : WF_DOMAIN_ONNX, op->domain) == 0;
 }
 
@@ -25,7 +25,7 @@ static uint32_t types_of(const wf_op *op)
     const wf_kernel *k;
     uint32_t types = 0;
 
-    for (size_t i = 0; (k = wf_kernel_at(i)); i++)
+    for (size_t i = 0; (k = wf_kernel_at(&wf_cpu, i)); i++)
         if (computes(k, op))
             types |= k->dtypes;
     return types;
@@ -36,7 +36,7 @@ static int typed_by(const wf_op *op)
 {
     const wf_kernel *k;
 
-    for (size_t i = 0; (k = wf_kernel_at(i)); i++)
+    for (size_t i = 0; (k = wf_kernel_at(&wf_cpu, i)); i++)
         if (computes(k, op))
             return k->typed_by == WF_TYPED_BY_OUTPUT ? -1 : k->typed_by;
     return 0;

@@ -30,15 +30,12 @@ static bool any_of(const wf_node *n, uint32_t first, uint32_t last, const bool f
 /* Whether the extents of n's results depend on what is fed. */
 static bool depends(const wf_node *n, const bool fed[])
 {
-    const wf_kernel *k;
-
     if (n->n_in == 0 || strcmp(n->op->domain, WF_DOMAIN_ONNX) != 0)
         return false;
     for (size_t i = 0; i < WF_COUNT(extent_inputs); i++)
         if (!strcmp(extent_inputs[i].op, n->op->name))
             return any_of(n, extent_inputs[i].first, extent_inputs[i].last, fed);
-    return any_of(n, 0, n->n_in - 1, fed) && wf_kernel_find(n, WF_DEV_CPU, &k, NULL) == WF_OK &&
-           k->extents;
+    return any_of(n, 0, n->n_in - 1, fed) && wf_kernel_counts(n);
 }
 
 /* The first axis of v that is neither known nor named; -1: none; the rank itself when that is open.

@@ -41,7 +41,7 @@ static const wf_value *find_reason(const wf_unit *u)
         const wf_kernel *k;
 
         if ((has_half(n->in, n->n_in) || has_half(n->out, n->n_out)) &&
-            wf_kernel_find(n, WF_DEV_CPU, &k, NULL) != WF_OK)
+            wf_kernel_find(n, &wf_cpu, &k, NULL) != WF_OK)
             return half;
     }
     return NULL;

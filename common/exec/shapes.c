@@ -84,14 +84,6 @@ static bool is_small(const wf_value *v)
            elems <= FOLD_ELEMS;
 }
 
-/* Whether its extents depend on content: they are found by computing it. */
-static bool is_counted(const wf_node *n)
-{
-    const wf_kernel *k;
-
-    return wf_kernel_find(n, WF_DEV_CPU, &k, NULL) == WF_OK && k->extents;
-}
-
 static bool folds(const wf_node *n)
 {
     bool open = false;
@@ -103,7 +95,7 @@ static bool folds(const wf_node *n)
             return false;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i]) {
-            if (!is_small(n->out[i]) && (n->out[i]->rank < 0 || !is_counted(n)))
+            if (!is_small(n->out[i]) && (n->out[i]->rank < 0 || !wf_kernel_counts(n)))
                 return false;
             open = open || !n->out[i]->known;
         }

@@ -149,7 +149,7 @@ wf_status wf_plan_nodes(wf_plan *p, wf_err *err)
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k])
                 WF_TRY(set_tensor(p, n->out[k], err));
-        WF_TRY(wf_kernel_find(n, WF_DEV_CPU, &p->kernels[p->n_nodes], err));
+        WF_TRY(wf_kernel_find(n, &wf_cpu, &p->kernels[p->n_nodes], err));
         p->nodes[p->n_nodes++] = n;
     }
     return WF_OK;
@@ -166,8 +166,12 @@ static bool is_free(const wf_plan *p, uint32_t i)
 static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
 {
     wf_node *n = p->nodes[i];
-    wf_prep prep = {
-        .node = n, .arena = p->arena, .threads = wf_pool_threads(p->pool), .bf16 = p->bf16};
+    wf_prep prep = {.node = n,
+                    .kernel = p->kernels[i],
+                    .device = &wf_cpu,
+                    .arena = p->arena,
+                    .threads = wf_pool_threads(p->pool),
+                    .bf16 = p->bf16};
     wf_status rc = WF_OK;
 
     s->kernel = p->kernels[i];
@@ -183,7 +187,8 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
     s->stream = wf_rng_fold_str(0, n->name);
     if (s->kernel->prepare)
         rc = s->kernel->prepare(&prep, s->in, (const wf_tensor *const *)s->out, err);
-    s->run = (wf_run){.node = n, .pool = p->pool, .state = prep.state};
+    s->run = (wf_run){
+        .node = n, .kernel = s->kernel, .device = &wf_cpu, .pool = p->pool, .state = prep.state};
     s->release = prep.release;
     if (rc == WF_NOMEM)
         return wf_plan_too_large(p, p->limit_bytes - p->taken + 1, n, err);

@@ -79,12 +79,18 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
 {
     wf_status rc;
     void *workspace = NULL;
-    wf_prep prep = {.node = node, .arena = wf_arena_new(room + EVAL_BYTES), .threads = 1};
-    wf_run run = {.node = node};
+    wf_prep prep = {.node = node,
+                    .kernel = k,
+                    .device = &wf_cpu,
+                    .arena = wf_arena_new(room + EVAL_BYTES),
+                    .threads = 1};
+    wf_run run = {.node = node, .kernel = k, .device = &wf_cpu};
 
     if (!prep.arena)
         return wf_fail_nomem(err, 1);
-    rc = k->prepare ? k->prepare(&prep, in, (const wf_tensor *const *)out, err) : WF_OK;
+    rc = wf_stream_new(&wf_cpu, &run.stream, err);
+    if (rc == WF_OK && k->prepare)
+        rc = k->prepare(&prep, in, (const wf_tensor *const *)out, err);
     if (rc != WF_OK)
         goto out;
     if (prep.workspace_bytes) {
@@ -100,11 +106,19 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
     run.state = prep.state;
     rc = k->run(&run, in, out, err);
 out:
+    wf_stream_free(&run.stream);
     free(workspace);
     if (prep.release)
         prep.release(prep.state);
     wf_arena_free(&prep.arena);
     return rc;
+}
+
+bool wf_kernel_counts(const wf_node *node)
+{
+    const wf_kernel *k;
+
+    return wf_kernel_find(node, &wf_cpu, &k, NULL) == WF_OK && k->extents;
 }
 
 wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in, const wf_tensor *const in[],
@@ -123,7 +137,7 @@ wf_status wf_kernel_eval(const wf_node *node, uint32_t n_in, const wf_tensor *co
         goto out;
     }
     memcpy(ins, in, n_in * sizeof in[0]);
-    rc = wf_kernel_find(node, WF_DEV_CPU, &k, err);
+    rc = wf_kernel_find(node, &wf_cpu, &k, err);
     if (rc != WF_OK)
         goto out;
     rc = make_outputs(k, node, n_out, ins, outs, &limit_bytes, err);

@@ -2,16 +2,16 @@
 /* common/kernels/kernel.h - the front door of common/kernels: what computes an operation.
  *
  * One const row per operation, device and set of dtypes, in the file that is called as the
- * operation's under common/graph/ops; the table is made from the list in
- * common/kernels/cpu/meson.build. `prepare` runs once per shape: it chooses a
+ * operation's under common/graph/ops; each device has its table of rows, the cpu's is made from the
+ * list in common/kernels/cpu/meson.build. `prepare` runs once per shape, on the host: it chooses a
  * way, keeps what it worked out in memory of the plan, and says how much workspace `run` needs.
- * `run` allocates nothing.
+ * `run` queues the work on a stream (on the cpu: does it) and allocates nothing.
  *
  * Shapes are checked before a kernel sees them (wf_infer); what depends on content (an index out of
  * range, a label that is no class) is checked by the kernel. Errors of kernels do not name the
- * node: who calls them does.
+ * node: who calls them does, or the device, where they come from a wait.
  *
- * Other headers of this room: pool.h (threads).
+ * Other headers of this room: pool.h (threads); for kernels of any device: shape/.
  */
 #ifndef WF_KERNELS_KERNEL_H
 #define WF_KERNELS_KERNEL_H
@@ -21,16 +21,19 @@
 #include "common/base/status.h"
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
+#include "common/tensor/device.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum wf_device { WF_DEV_CPU = 1, WF_DEV_CUDA } wf_device;
+typedef struct wf_kernel wf_kernel;
 
 /* What prepare is given and what it says. */
 typedef struct wf_prep {
-    const wf_node *node; /* attributes */
+    const wf_node *node;     /* attributes */
+    const wf_kernel *kernel; /* the row: several may share their functions */
+    const wf_device *device; /* that run will get */
     wf_arena *arena;  /* of the plan: what prepare allocates here lives as long as run is called */
     uint32_t threads; /* of the pool that run will get */
     bool bf16;        /* f32 products may round their factors to bfloat16; sums stay f32 */
@@ -43,15 +46,19 @@ typedef struct wf_prep {
 /* What run is given. */
 typedef struct wf_run {
     const wf_node *node;
-    wf_pool *pool;   /* NULL: run inline */
-    void *workspace; /* the bytes that prepare asked for, aligned to 64, of undefined content; never
-                      * NULL */
+    const wf_kernel *kernel;
+    const wf_device *device; /* where the tensors lie and the kernel runs */
+    wf_stream *stream;       /* of the device: runs of one stream take effect in their order */
+    wf_pool *pool;           /* the host's threads; NULL: run inline */
+    void *workspace; /* of the device: the bytes that prepare asked for, aligned to 64, of undefined
+                      * content; never NULL */
     const void *state;
     wf_rng_key key; /* of (seed, node's name, epoch, split, batch) */
 } wf_run;
 
 /* Tensors of absent optional inputs and outputs are NULL, also past the node's own n_in or n_out up
- * to WF_KERNEL_PORTS. In prepare `data` is NULL but for constants. */
+ * to WF_KERNEL_PORTS. In prepare `data` is NULL but for constants, whose content lies on the host
+ * there, whatever the device. In run `data` is memory of the device. */
 enum { WF_KERNEL_PORTS = 8 };
 typedef wf_status wf_prepare_fn(wf_prep *prep, const wf_tensor *const in[],
                                 const wf_tensor *const out[], wf_err *err);
@@ -73,26 +80,42 @@ typedef wf_status wf_extents_fn(const wf_node *node, const wf_tensor *const in[]
 
 enum { WF_TYPED_BY_OUTPUT = 255 };
 
-typedef struct wf_kernel {
+struct wf_kernel {
     const char *op, *domain; /* domain NULL is ONNX's */
-    wf_device device;
-    uint8_t typed_by;  /* the input whose dtype chooses among rows, or WF_TYPED_BY_OUTPUT */
-    uint32_t dtypes;   /* WF_TYPE bits that this row computes */
-    uint32_t in_place; /* bit i: output 0 may lie in the memory of input i, if as large */
-    bool is_view;      /* output 0 has the bytes of input 0: the plan shares memory; run copies */
+    uint8_t typed_by;        /* the input whose dtype chooses among rows, or WF_TYPED_BY_OUTPUT */
+    uint32_t dtypes;         /* WF_TYPE bits that this row computes */
+    uint32_t in_place;       /* bit i: output 0 may lie in the memory of input i, if as large */
+    bool is_view; /* output 0 has the bytes of input 0: the plan shares memory; run copies */
     wf_prepare_fn *prepare; /* NULL: nothing to prepare */
     wf_run_fn *run;
     wf_extents_fn *extents; /* NULL: shapes follow from shapes */
-} wf_kernel;
+};
 
-/* The row for a node, whose values have their dtypes.
+/* A device and what computes on it. */
+typedef struct wf_device_rows {
+    const wf_device *device;
+    const wf_kernel *const *files; /* [n_files]: lists of rows, each ended by one without op */
+    size_t n_files;
+    void (*set_up)(void); /* before each search for a kernel: does its work once; NULL: nothing */
+} wf_device_rows;
+
+/* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known
+ * from the start. Call it before other threads use this room. Errors: WF_EXISTS; WF_FULL. */
+WF_MUST_USE wf_status wf_device_add(const wf_device_rows *rows, wf_err *err);
+/* The device of that name. Errors: WF_NOTFOUND, naming those that are known. */
+WF_MUST_USE wf_status wf_device_find(const char *name, const wf_device **out, wf_err *err);
+
+/* The device's row for a node, whose values have their dtypes.
  * Errors: WF_UNSUPPORTED, naming node, operation and dtype. */
-WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, wf_device device, const wf_kernel **out,
-                                     wf_err *err);
+WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *device,
+                                     const wf_kernel **out, wf_err *err);
 /* Whether this processor multiplies in bfloat16: without it wf_prep.bf16 changes nothing. */
 bool wf_kernels_have_bf16(void);
-/* Row i of the table, NULL past its end; for documentation and table-driven tests. */
-const wf_kernel *wf_kernel_at(size_t i);
+/* Row i of the device's table, NULL past its end; for documentation and table-driven tests. */
+const wf_kernel *wf_kernel_at(const wf_device *device, size_t i);
+
+/* Whether the extents of the node's results depend on content: they are found by computing it. */
+bool wf_kernel_counts(const wf_node *node);
 
 /* Computes a single node on the cpu into fresh tensors, as constant folding wants it.
  *   in   [n_in]: tensors of the dtype and dims of node->in; NULL for what is absent

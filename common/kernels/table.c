@@ -1,25 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/table.c - the rows of all files named in cpu/meson.build. */
+/* common/kernels/table.c - the devices that are known, and their kernels. */
 #include "common/base/cc.h"
 #include "common/graph/op.h"
+#include "common/kernels/cpu/device.h"
 #include "common/kernels/kernel.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#define WF_KERNELS(name) extern const wf_kernel wf_kernels_##name[];
-#include "common/kernels/cpu/rows.def"
-#undef WF_KERNELS
+enum { MOST_DEVICES = 16 };
 
-static const wf_kernel *const files[] = {
-#define WF_KERNELS(name) wf_kernels_##name,
-#include "common/kernels/cpu/rows.def"
-#undef WF_KERNELS
-};
+static const wf_device_rows *devices[MOST_DEVICES] = {&wf_cpu_rows};
+static size_t n_devices = 1;
 
-const wf_kernel *wf_kernel_at(size_t i)
+static const wf_device_rows *rows_of(const wf_device *device)
 {
-    for (size_t f = 0; f < WF_COUNT(files); f++)
-        for (const wf_kernel *k = files[f]; k->op; k++)
+    for (size_t i = 0; i < n_devices; i++)
+        if (devices[i]->device == device)
+            return devices[i];
+    return NULL;
+}
+
+wf_status wf_device_add(const wf_device_rows *rows, wf_err *err)
+{
+    for (size_t i = 0; i < n_devices; i++)
+        if (strcmp(devices[i]->device->name, rows->device->name) == 0)
+            return wf_fail(err, WF_EXISTS, NULL, "there is a device \"%s\" already",
+                           rows->device->name);
+    if (n_devices == MOST_DEVICES)
+        return wf_fail(err, WF_FULL, NULL, "more than %d devices", (int)MOST_DEVICES);
+    devices[n_devices++] = rows;
+    return WF_OK;
+}
+
+wf_status wf_device_find(const char *name, const wf_device **out, wf_err *err)
+{
+    char known[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < n_devices; i++) {
+        const wf_device *d = devices[i]->device;
+
+        if (strcmp(d->name, name) == 0) {
+            *out = d;
+            return WF_OK;
+        }
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                     i ? ", " : "known: ", d->name);
+    }
+    return wf_fail(err, WF_NOTFOUND, known, "no device \"%.64s\" here", name);
+}
+
+const wf_kernel *wf_kernel_at(const wf_device *device, size_t i)
+{
+    const wf_device_rows *rows = rows_of(device);
+
+    for (size_t f = 0; rows && f < rows->n_files; f++)
+        for (const wf_kernel *k = rows->files[f]; k->op; k++)
             if (i-- == 0)
                 return k;
     return NULL;
@@ -33,17 +71,21 @@ static wf_dtype dtype_for(const wf_kernel *k, const wf_node *n)
     return wf_node_has_in(n, k->typed_by) ? n->in[k->typed_by]->dtype : WF_NONE;
 }
 
-wf_status wf_kernel_find(const wf_node *node, wf_device device, const wf_kernel **out, wf_err *err)
+wf_status wf_kernel_find(const wf_node *node, const wf_device *device, const wf_kernel **out,
+                         wf_err *err)
 {
+    const wf_device_rows *rows = rows_of(device);
     wf_dtype refused = WF_NONE;
     bool known = false;
 
-    for (size_t f = 0; f < WF_COUNT(files); f++)
-        for (const wf_kernel *k = files[f]; k->op; k++) {
+    wf_assert(rows);
+    if (rows->set_up)
+        rows->set_up();
+    for (size_t f = 0; f < rows->n_files; f++)
+        for (const wf_kernel *k = rows->files[f]; k->op; k++) {
             const char *domain = k->domain ? k->domain : WF_DOMAIN_ONNX;
 
-            if (k->device != device || strcmp(k->op, node->op->name) != 0 ||
-                strcmp(domain, node->op->domain) != 0)
+            if (strcmp(k->op, node->op->name) != 0 || strcmp(domain, node->op->domain) != 0)
                 continue;
             known = true;
             refused = dtype_for(k, node);

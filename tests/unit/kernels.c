@@ -9,7 +9,7 @@ static const wf_kernel *kernel_of(const wf_op *op)
 {
     const wf_kernel *k;
 
-    for (size_t i = 0; (k = wf_kernel_at(i)); i++)
+    for (size_t i = 0; (k = wf_kernel_at(&wf_cpu, i)); i++)
         if (strcmp(k->op, op->name) == 0 && strcmp(k->domain ? k->domain : "", op->domain) == 0)
             return k;
     return NULL;
@@ -38,11 +38,25 @@ static void every_kernel_has_an_operation(void **state)
     const wf_kernel *k;
 
     (void)state;
-    for (size_t i = 0; (k = wf_kernel_at(i)); i++) {
+    for (size_t i = 0; (k = wf_kernel_at(&wf_cpu, i)); i++) {
         if (!wf_op_find(k->domain ? k->domain : "", k->op))
             fail_msg("kernel %s has no operation", k->op);
         assert_true(k->run && k->dtypes);
     }
+}
+
+static void a_device_is_found_by_name(void **state)
+{
+    const wf_device *d = NULL;
+    wf_err err;
+
+    (void)state;
+    assert_ok(wf_device_find("cpu", &d, &err), err);
+    assert_ptr_equal(d, &wf_cpu);
+    assert_int_equal(wf_device_find("tpu", &d, &err), WF_NOTFOUND);
+    assert_says(err, "no device \"tpu\" here");
+    assert_string_equal(err.mend, "known: cpu");
+    assert_int_equal(wf_device_add(&(wf_device_rows){.device = &wf_cpu}, &err), WF_EXISTS);
 }
 
 static wf_node *add_node(wf_graph *g, const char *op, uint32_t n_in, wf_value *in[])
@@ -127,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_has_a_kernel),
         cmocka_unit_test(every_kernel_has_an_operation),
+        cmocka_unit_test(a_device_is_found_by_name),
         cmocka_unit_test(a_node_is_computed_by_itself),
         cmocka_unit_test(an_index_out_of_range_is_a_sentence_with_the_node),
         cmocka_unit_test(a_dtype_without_kernel_is_unsupported),

@@ -18,7 +18,7 @@ enum { WF_GRAIN = 32768 };
 /* A row of the table for ONNX's operation, typed by input 0. */
 #define WF_ROW(op_, dtypes_, run_, ...)                                                            \
     {                                                                                              \
-        .op = op_, .device = WF_DEV_CPU, .dtypes = dtypes_, .run = run_, __VA_ARGS__               \
+        .op = op_, .dtypes = dtypes_, .run = run_, __VA_ARGS__                                     \
     }
 
 /* An axis attribute or index, -rank..rank-1, as 0..rank-1; inference has checked its bounds. */

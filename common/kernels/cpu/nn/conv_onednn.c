@@ -2,9 +2,9 @@
 /* common/kernels/cpu/nn/conv_onednn.c - convolutions of two spatial axes through oneDNN, a few
  * images at a time, so that changing layouts happens in cache. */
 #include "common/base/size.h"
+#include "common/kernels/cpu/device.h"
 #include "common/kernels/cpu/nn/conv.h"
 #include "common/kernels/cpu/nn/onednn_conv.h"
-#include "common/kernels/cpu/onednn.h"
 
 #include <string.h>
 
@@ -88,7 +88,7 @@ static bool can(const wf_conv *v)
 {
     return v->dtype == WF_F32 && v->groups == 1 && v->s.in[0] == 1 && v->s.out[0] == 1 &&
            v->s.w.kernel[0] == 1 && v->batch > 0 && v->s.in_size > 0 && v->s.out_size > 0 &&
-           v->c > 0 && v->m > 0 && wf_onednn_has_f32();
+           v->c > 0 && v->m > 0 && wf_cpu_has()->avx512;
 }
 
 /* The most images, of a number that divides the batch, whose data stay in the second cache; at most

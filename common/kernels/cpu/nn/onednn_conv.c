@@ -3,7 +3,7 @@
 #include "common/kernels/cpu/nn/onednn_conv.h"
 #include "common/base/size.h"
 #include "common/base/status.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/device.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>

@@ -4,19 +4,11 @@
 #include "common/base/size.h"
 
 #include <cblas.h>
-#include <pthread.h>
 #include <stddef.h>
 
 /* Multiply-adds that are worth a thread of their own: about 10 us. */
 #define THREAD_WORK INT64_C(500000)
 enum { TILE = 16 }; /* ranges are cut in multiples of this, the width of a vector */
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void one_thread(void)
-{
-    openblas_set_num_threads(1);
-}
 
 /* Rows [begin, end) x TILE of C, or columns when by_columns. */
 typedef struct part {
@@ -69,7 +61,6 @@ void wf_product_strided(const wf_strided_product *p)
 
     if (m == 0 || n == 0)
         return;
-    pthread_once(&once, one_thread);
     if (p->dtype == WF_F32)
         cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0f, p->a, lda, p->b, ldb, (float)p->beta,
                     p->c, ldc);
@@ -85,6 +76,5 @@ void wf_product_run(const wf_product *p, wf_pool *pool)
 
     if (p->m == 0 || p->n == 0)
         return;
-    pthread_once(&once, one_thread);
     wf_pool_for(pool, tiles, THREAD_WORK / WF_MAX(per_tile, (int64_t)1) + 1, range, &t);
 }

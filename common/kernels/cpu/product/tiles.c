@@ -3,50 +3,30 @@
 #include "common/kernels/cpu/product/tiles.h"
 #include "common/base/cc.h"
 #include "common/base/status.h"
-#include "common/kernels/kernel.h"
+#include "common/kernels/cpu/device.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define MATRICES                                                                                   \
     __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
-/* Linux gives a process the state of tiles when it asks (Documentation/arch/x86/xstate.rst). */
-enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-/* Of leaf 7 in edx; compilers' headers do not agree on names. */
-enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+static bool without_matrices; /* by wf_tiles_without_amx */
 
-static bool has_vectors, has_matrices, uses_matrices;
-
-static void look(void)
+static bool uses_matrices(void)
 {
-    unsigned a, b, c, d;
-
-    has_vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512bf16");
-    has_matrices = has_vectors && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 &&
-                   d & AMX_TILE &&
-                   syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-    uses_matrices = has_matrices;
+    return wf_cpu_has()->tiles && !without_matrices;
 }
 
 bool wf_tiles_there(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, look);
-    return has_vectors;
+    return wf_cpu_has()->bf16;
 }
 
 void wf_tiles_without_amx(bool without)
 {
-    uses_matrices = wf_tiles_there() && has_matrices && !without;
+    without_matrices = without;
 }
 
 /* The intrinsics do not tell the compiler what memory they read and write. */
@@ -76,14 +56,14 @@ MATRICES static void give_back(void)
 
 void wf_tiles_begin(void)
 {
-    if (uses_matrices)
+    if (uses_matrices())
         set_up();
 }
 
 void wf_tiles_end(void)
 {
     _mm_sfence(); /* what went past the caches, before another thread is told that it is there */
-    if (uses_matrices)
+    if (uses_matrices())
         give_back();
 }
 
@@ -197,7 +177,7 @@ void wf_tiles_multiply(const wf_tiles *t)
     static void (*const blocks[2][2])(const wf_tiles *) = {{block_1_1, block_1_2},
                                                            {block_2_1, block_2_2}};
 
-    if (uses_matrices) {
+    if (uses_matrices()) {
         blocks[t->rows - 1][t->columns - 1](t);
         return;
     }
@@ -517,8 +497,3 @@ void wf_tiles_put(const float *x, float shift, int64_t n, bool past, float *to, 
 }
 
 #endif
-
-bool wf_kernels_have_bf16(void)
-{
-    return wf_tiles_there();
-}

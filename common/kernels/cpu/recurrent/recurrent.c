@@ -6,7 +6,7 @@
 #include "common/base/size.h"
 #include "common/graph/op.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/device.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -294,7 +294,7 @@ static wf_status make(wf_prep *prep, const wf_recurrent_args *a, const wf_tensor
         v->at.end > (size_t)INT64_MAX / 64)
         return wf_fail_nomem(err, SIZE_MAX);
     cut_batch(v, prep->threads);
-    v->thin = v->dtype == WF_F32 && !prep->bf16 && wf_onednn_has_f32() && v->share >= THIN_ROWS;
+    v->thin = v->dtype == WF_F32 && !prep->bf16 && wf_cpu_has()->avx512 && v->share >= THIN_ROWS;
     WF_TRY(sequence_products(prep, v, a->b != NULL, grads, err));
     WF_TRY(step_products(prep, v, a->b != NULL, grads, err));
     v->rooms_at = wf_align_up(prep->workspace_bytes, 64);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cpu/device.h - the cpu as a device: its rows, its units, and the libraries that
+ * its kernels call, set up so that they start no threads of their own: weft's pool splits the work.
+ */
+#ifndef WF_KERNELS_CPU_DEVICE_H
+#define WF_KERNELS_CPU_DEVICE_H
+
+#include "common/kernels/kernel.h"
+#include <stdbool.h>
+
+/* Its set_up is wf_cpu_set_up. */
+extern const wf_device_rows wf_cpu_rows;
+
+/* Keeps OpenBLAS on the calling thread, in the whole process from the first call on. Looking up a
+ * kernel does it; who calls product/ without a kernel does it first. */
+void wf_cpu_set_up(void);
+
+/* What this processor has. `tiles`: Linux has given this process the state of AMX's tiles. */
+typedef struct wf_cpu_units {
+    bool avx512; /* f, bw, vl and dq: what oneDNN's convolutions are written for */
+    bool bf16;   /* avx512, and products of bfloat16 pairs */
+    bool tiles;  /* bf16, and AMX */
+} wf_cpu_units;
+const wf_cpu_units *wf_cpu_has(void);
+
+struct dnnl_engine;
+/* The one engine of oneDNN, or NULL when there is none. */
+struct dnnl_engine *wf_onednn_engine(void);
+/* Keeps oneDNN on the calling thread, which calls it before each use of oneDNN: it would start a
+ * team of its own in each thread of the pool. */
+void wf_onednn_stay(void);
+
+#endif
