@@ -249,11 +249,12 @@ static bool output_is_finite(const wf_plan *p, uint32_t i)
 
 /* Each gradient is looked at while it is warm, and a bad one never leaves; under `on_nan: skip` all
  * of them are, at the end. */
-static wf_status on_ready(void *arg, uint32_t i, wf_err *err)
+static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *err)
 {
     wf_trainer *t = arg;
     int32_t variable = t->train.outputs[i].variable;
 
+    WF_TRY(wf_device_event_wait(done, err));
     if (variable >= 0 && t->job->on_nan != WF_NAN_SKIP && !output_is_finite(t->running, i)) {
         t->bad_output = i;
         return wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");

@@ -4,6 +4,7 @@
  * Rooms of the arena are used again and again, so what a value holds is looked at right behind the
  * kernel that made it. A second run up to the culprit says what it was given: a kernel in place
  * would have overwritten that. */
+#include "common/base/size.h"
 #include "common/exec/plan.h"
 #include "common/graph/op.h"
 
@@ -21,6 +22,7 @@ typedef struct search {
     uint8_t *taints;   /* [n_values], by wf_value.index */
     bool *bad;         /* [n_values]: on the way from where it began to where it was seen */
     uint32_t *step_of; /* [n_values]: of the step that makes it; WF_TO_THE_END: none does */
+    wf_buf *scratch;   /* what lies on a device is looked at here; as large as the largest value */
 } search;
 
 static double number_at(const wf_tensor *t, int64_t i)
@@ -48,6 +50,31 @@ static taint taint_of(const wf_tensor *t)
     return worst;
 }
 
+/* t as the host can read it: itself, or a copy that lasts until the next call. `v` is its value. */
+static wf_status host_copy(search *s, const wf_value *v, const wf_tensor *t, wf_tensor *out,
+                           wf_err *err)
+{
+    *out = *t;
+    if (!s->p->on_device[v->index])
+        return wf_stream_wait(s->p->stream, err);
+    out->data = s->scratch->data;
+    WF_TRY(wf_stream_copy(s->p->stream, WF_COPY_OUT, out->data, t->data, wf_tensor_bytes(t), err));
+    return wf_stream_wait(s->p->stream, err);
+}
+
+static wf_status make_scratch(search *s, wf_err *err)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < s->p->n_rooms; i++)
+        if (s->p->rooms[i].on_device)
+            most = WF_MAX(most, s->p->rooms[i].bytes);
+    if (most == 0)
+        return WF_OK;
+    s->scratch = wf_buf_new(most);
+    return s->scratch ? WF_OK : wf_fail_nomem(err, most);
+}
+
 /* Views have no step: what they show is their input's. */
 static const wf_value *behind_views(const search *s, const wf_value *v)
 {
@@ -61,6 +88,7 @@ static const wf_value *behind_views(const search *s, const wf_value *v)
 static wf_status look(search *s, wf_err *err)
 {
     wf_plan *p = s->p;
+    wf_tensor made;
 
     for (size_t i = 0; i < p->g->n_values; i++) {
         const wf_value *v = p->g->values[i];
@@ -81,8 +109,9 @@ static wf_status look(search *s, wf_err *err)
         WF_TRY(wf_step_run(&p->steps[i], s->key, err));
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k]) {
+                WF_TRY(host_copy(s, n->out[k], p->steps[i].out[k], &made, err));
                 s->step_of[n->out[k]->index] = i;
-                s->taints[n->out[k]->index] = (uint8_t)taint_of(p->steps[i].out[k]);
+                s->taints[n->out[k]->index] = (uint8_t)taint_of(&made);
             }
     }
     return WF_OK;
@@ -173,6 +202,7 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
     uint32_t at = s->step_of[v->index];
     const wf_step *step;
     const wf_attr *steps;
+    wf_tensor given;
 
     out->is_nan = s->taints[v->index] == NOT_A_NUMBER;
     if (at == WF_TO_THE_END) {
@@ -193,7 +223,10 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
         out->n_parts = (uint32_t)steps->n;
     }
     for (uint32_t k = 0; k < step->run.node->n_in; k++)
-        add_range(step->in[k], k, out);
+        if (step->in[k]) {
+            WF_TRY(host_copy(s, step->run.node->in[k], step->in[k], &given, err));
+            add_range(&given, k, out);
+        }
     out->cause = out->is_nan ? find_cause(s, step->run.node) : NULL;
     return WF_OK;
 }
@@ -216,6 +249,8 @@ wf_status wf_plan_blame(wf_plan *p, const wf_step_key *key, uint32_t output, wf_
     }
     rc = wf_plan_prepare_run(p, err);
     if (rc == WF_OK)
+        rc = make_scratch(&s, err);
+    if (rc == WF_OK)
         rc = look(&s, err);
     if (rc != WF_OK)
         goto out;
@@ -228,6 +263,7 @@ out:
     free(s.taints);
     free(s.bad);
     free(s.step_of);
+    wf_buf_unref(&s.scratch);
     return rc;
 }
 

@@ -11,6 +11,9 @@
  *     wf_plan_bind_output(plan, grad, payload);     (each step anew: costs nothing)
  *     WF_TRY(wf_plan_run(plan, &key, on_ready, arg, err));
  *
+ * A plan is made for a device: its arena lies there, and an operation that has no kernel there runs
+ * on the cpu, with copies between. Inputs and outputs are memory of the host, whatever the device.
+ *
  * Inputs of a plan are, in this order: the graph's inputs; the outputs of Pull nodes, in node
  * order; the variables that stay in the graph. The last start out bound to their known content.
  * Outputs are, in this order: the graph's outputs; the inputs of Push nodes, in node order. Nodes
@@ -25,6 +28,7 @@
 #include "common/base/status.h"
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
+#include "common/tensor/device.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,7 +51,8 @@ typedef struct wf_plan_shape {
 
 /* All borrowed for the call, but the pool: for the plan's life. Zero is a good default. */
 typedef struct wf_plan_options {
-    wf_pool *pool; /* NULL: one thread */
+    const wf_device *device; /* NULL: the cpu */
+    wf_pool *pool;           /* NULL: one thread */
     size_t n_symbols;
     const wf_plan_symbol *symbols;
     size_t n_shapes;
@@ -74,9 +79,10 @@ typedef struct wf_step_key {
     uint64_t seed, epoch, split, batch;
 } wf_step_key;
 
-/* Called on the running thread as soon as output `i` is final: no kernel reads or writes it later
- * in this run, but for reading. A failure ends the run with it. */
-typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_err *err);
+/* Called on the running thread as soon as the work that makes output `i` final is queued: no kernel
+ * writes it later in this run. Its content is there when `done` is, which the plan owns, and which
+ * a plan for the cpu hands over done. A failure ends the run with it. */
+typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_device_event *done, wf_err *err);
 
 /* A limit for a graph from an unknown hand: 1 GiB and 1024 times the bytes that it was given (its
  * own constants and variables, and what is fed), and never more than the machine's memory. */
@@ -108,10 +114,18 @@ void wf_plan_bind_output(wf_plan *p, uint32_t i, void *data);
 /* Where output i was written by the last run. */
 const void *wf_plan_output_data(const wf_plan *p, uint32_t i);
 
-/* Runs once. `on_ready` may be NULL. Errors: WF_INVALID for an input without content; what kernels
- * say, with the node's name in front. Outputs are undefined then. */
+/* Runs once, and returns when all outputs are there. `on_ready` may be NULL. Errors: WF_INVALID for
+ * an input without content; what kernels say, with the node's name in front. Outputs are undefined
+ * then. */
 WF_MUST_USE wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
                                   void *arg, wf_err *err);
+
+/* The two halves of a run: queue it, and wait until it is done. Between them, and when the first
+ * one fails, inputs and outputs are the device's: they stay bound, and the plan is neither freed
+ * nor started again. A plan for the cpu does its work in the first half. */
+WF_MUST_USE wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
+                                    void *arg, wf_err *err);
+WF_MUST_USE wf_status wf_plan_wait(wf_plan *p, wf_err *err);
 
 /* Looks for NaN and Inf in outputs[n] of the last run (all outputs when outputs is NULL); integers
  * are finite. Errors: WF_NUMERIC, naming the variable or value. */
@@ -157,10 +171,10 @@ WF_MUST_USE wf_status wf_plan_blame(wf_plan *p, const wf_step_key *key, uint32_t
 void wf_blame_text(const wf_blame *b, char *text, size_t size);
 
 typedef struct wf_plan_usage {
-    size_t arena_bytes;     /* what inner tensors take, by liveness */
+    size_t arena_bytes;     /* what inner tensors take, by liveness, on host and device */
     size_t tensors_bytes;   /* what they would take without sharing */
     size_t constants_bytes; /* computed while planning, or brought by the graph */
-    size_t workspace_bytes; /* the largest that any kernel asked for */
+    size_t workspace_bytes; /* the largest that a kernel asked for, on host and device */
     uint32_t n_nodes;       /* that a run executes */
 } wf_plan_usage;
 wf_plan_usage wf_plan_memory(const wf_plan *p);

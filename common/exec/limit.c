@@ -74,11 +74,12 @@ wf_status wf_plan_take(wf_plan *p, size_t bytes, const wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_plan_reserve(wf_plan *p, size_t bytes, const wf_node *n, wf_buf **out, wf_err *err)
+wf_status wf_plan_reserve(wf_plan *p, const wf_device *d, size_t bytes, const wf_node *n,
+                          wf_buf **out, wf_err *err)
 {
     WF_TRY(wf_plan_take(p, bytes, n, err));
     if (p->measure_only)
         return WF_OK;
-    *out = wf_buf_new(bytes);
+    *out = wf_buf_new_on(d, bytes);
     return *out ? WF_OK : wf_fail_nomem(err, bytes);
 }

@@ -35,6 +35,7 @@ typedef enum wf_room_kind {
 
 typedef struct wf_room {
     wf_room_kind kind;
+    bool on_device; /* of a plan for a device: not on the host */
     size_t bytes, offset;
     uint32_t first, last; /* steps of its life; last is WF_TO_THE_END for outputs */
     uint32_t written;     /* the last step that writes to it */
@@ -49,10 +50,17 @@ typedef struct wf_step {
     void (*release)(void *state); /* NULL: nothing to give back */
     const wf_tensor **in;         /* padded to WF_KERNEL_PORTS, as kernels read them */
     wf_tensor **out;
-    uint64_t stream; /* of the node's name; used when it draws */
+    wf_stream *after;  /* a step on the host of a device's plan: waits for it */
+    uint64_t sequence; /* of the node's name; used when it draws */
     bool draws;
     uint32_t first_ready, n_ready; /* in wf_plan.ready */
 } wf_step;
+
+/* Where a step's kernel runs. */
+static inline bool wf_step_on_device(const wf_step *s)
+{
+    return !s->run.device->is_host;
+}
 
 typedef struct wf_plan_in {
     wf_port port;
@@ -63,19 +71,33 @@ typedef struct wf_plan_in {
 typedef struct wf_plan_out {
     wf_port port;
     wf_value *value;
-    bool direct; /* written in place by its kernel; otherwise copied when ready */
-    void *bound; /* lent by the caller */
-    wf_buf *own; /* made when it is needed and nothing is bound */
+    bool direct;           /* written in place by its kernel; otherwise copied when ready */
+    void *bound;           /* lent by the caller */
+    wf_buf *own;           /* made when it is needed and nothing is bound */
+    wf_device_event *done; /* recorded behind its copy to the host; or of the cpu, always done */
 } wf_plan_out;
+
+/* Memory of a plan: on the host, and for a plan of another device there. */
+typedef enum wf_side { WF_SIDE_HOST = 0, WF_SIDE_DEVICE, WF_SIDES } wf_side;
+
+typedef struct wf_plan_side {
+    wf_buf *memory;    /* arena rooms */
+    wf_buf *workspace; /* of one step at a time */
+    size_t arena_bytes, workspace_bytes;
+    const wf_node *hungriest; /* whose kernel wants the workspace */
+} wf_plan_side;
 
 struct wf_plan {
     wf_graph *g;     /* our copy, with concrete shapes */
     wf_arena *arena; /* of everything below but big memory */
+    const wf_device *device;
+    wf_stream *stream, *host_stream; /* of the device; of the cpu */
     wf_pool *pool;
     bool bf16, measure_only;
     size_t limit_bytes, taken; /* taken <= limit_bytes */
     size_t foldable;           /* bytes that folding may still make */
     const char *limit_hint;
+    bool *on_device;        /* [g->n_values]: lies on the device, and that is not the host */
     wf_tensor *tensors;     /* [g->n_values] */
     uint32_t *room_of;      /* [g->n_values], WF_NO_ROOM for values that no run touches */
     uint32_t *next_in_room; /* [g->n_values] */
@@ -93,15 +115,28 @@ struct wf_plan {
     uint32_t n_outs;
     uint32_t *ready;           /* [n_outs]: outputs, grouped by the step that makes them final */
     uint32_t n_ready_at_start; /* the first of them: views of inputs, constants */
-    wf_buf *memory;            /* arena rooms */
-    wf_buf *workspace;         /* of one step at a time */
+    wf_plan_side sides[WF_SIDES];
+    wf_buf *constants; /* on a device that is not the host */
     wf_plan_usage usage;
-    const wf_node *hungriest; /* whose kernel wants the workspace */
 };
 
 /* shapes.c: makes all shapes of p->g concrete and computes what follows from constants. */
 WF_MUST_USE wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_err *err);
 
+/* devices.c: sets p->on_device, and puts Copy nodes between the sides. */
+WF_MUST_USE wf_status wf_plan_sides(wf_plan *p, wf_err *err);
+bool wf_plan_is_copy(const wf_node *n);
+/* Whether the results of a node lie on the device. */
+bool wf_plan_makes_on_device(const wf_plan *p, const wf_node *n);
+/* The kernel of a node that runs. Errors: WF_UNSUPPORTED: neither the device nor the cpu has one.
+ */
+WF_MUST_USE wf_status wf_plan_kernel(const wf_plan *p, const wf_node *n, const wf_kernel **out,
+                                     wf_err *err);
+/* Copies constants to the device, once kernels have been prepared with those of the host. */
+WF_MUST_USE wf_status wf_plan_upload(wf_plan *p, wf_err *err);
+
+/* steps.c: whether a node hands its input out of the plan. */
+bool wf_plan_is_sink(const wf_node *n);
 /* steps.c: lists ports; finds what is needed and its kernels; makes steps once rooms are known. */
 WF_MUST_USE wf_status wf_plan_ports(wf_plan *p, wf_err *err);
 WF_MUST_USE wf_status wf_plan_nodes(wf_plan *p, wf_err *err);
@@ -120,8 +155,8 @@ void wf_room_move(wf_plan *p, uint32_t room, void *data);
  * WF_NOMEM, naming n, or the node whose result takes most. */
 WF_MUST_USE wf_status wf_plan_take(wf_plan *p, size_t bytes, const wf_node *n, wf_err *err);
 /* The same, and allocates them, unless the plan is for measuring only. */
-WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, size_t bytes, const wf_node *n, wf_buf **out,
-                                      wf_err *err);
+WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, const wf_device *d, size_t bytes,
+                                      const wf_node *n, wf_buf **out, wf_err *err);
 wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf_err *err);
 
 /* run.c: before the first step of a run; one step of it. */

@@ -44,15 +44,17 @@ static wf_status announce(wf_plan *p, uint32_t first, uint32_t n, wf_ready_fn *o
 
         if (!out->direct && out->bound && out->port.bytes && out->bound != from)
             memcpy(out->bound, from, out->port.bytes);
+        if (!out->done->device->is_host)
+            WF_TRY(wf_device_event_record(out->done, p->stream, err));
         if (on_ready)
-            WF_TRY(on_ready(arg, p->ready[i], err));
+            WF_TRY(on_ready(arg, p->ready[i], out->done, err));
     }
     return WF_OK;
 }
 
 static wf_rng_key key_of(const wf_step *s, const wf_step_key *key)
 {
-    uint64_t stream = wf_rng_fold(s->stream, key->epoch);
+    uint64_t stream = wf_rng_fold(s->sequence, key->epoch);
 
     stream = wf_rng_fold(stream, key->split);
     return (wf_rng_key){key->seed, wf_rng_fold(stream, key->batch)};
@@ -69,6 +71,8 @@ wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err)
 {
     wf_status rc;
 
+    if (s->after)
+        WF_TRY(wf_stream_wait(s->after, err));
     if (s->draws)
         s->run.key = key_of(s, key);
     rc = s->kernel->run(&s->run, s->in, s->out, err);
@@ -77,8 +81,8 @@ wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
-                      wf_err *err)
+wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
+                        wf_err *err)
 {
     WF_TRY(wf_plan_prepare_run(p, err));
     if (p->n_ready_at_start)
@@ -91,6 +95,20 @@ wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
             WF_TRY(announce(p, s->first_ready, s->n_ready, on_ready, arg, err));
     }
     return WF_OK;
+}
+
+wf_status wf_plan_wait(wf_plan *p, wf_err *err)
+{
+    return p->device->is_host ? WF_OK : wf_stream_wait(p->stream, err);
+}
+
+wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
+                      wf_err *err)
+{
+    wf_status rc = wf_plan_start(p, key, on_ready, arg, err);
+    wf_status waited = wf_plan_wait(p, rc == WF_OK ? err : NULL);
+
+    return rc != WF_OK ? rc : waited;
 }
 
 static bool all_finite_f64(const double *x, int64_t n)

@@ -14,6 +14,11 @@ static bool is_weft(const wf_node *n, const char *op)
     return strcmp(n->op->domain, WF_DOMAIN_WEFT) == 0 && strcmp(n->op->name, op) == 0;
 }
 
+bool wf_plan_is_sink(const wf_node *n)
+{
+    return is_weft(n, "Push");
+}
+
 /* What inference left open is an error here: a plan has bytes to count. */
 static wf_status set_tensor(wf_plan *p, const wf_value *v, wf_err *err)
 {
@@ -37,13 +42,19 @@ static wf_status set_tensor(wf_plan *p, const wf_value *v, wf_err *err)
     return WF_OK;
 }
 
+/* What a port's value is called in the graph that the plan was made from. */
+static const char *port_name(const wf_value *v)
+{
+    return v->producer && wf_plan_is_copy(v->producer) ? v->producer->in[0]->name : v->name;
+}
+
 static wf_status set_port(wf_plan *p, wf_port *port, const wf_value *v, const char *variable,
                           wf_err *err)
 {
     const wf_tensor *t = &p->tensors[v->index];
 
     WF_TRY(set_tensor(p, v, err));
-    *port = (wf_port){.name = v->name,
+    *port = (wf_port){.name = port_name(v),
                       .variable = variable,
                       .dtype = t->dtype,
                       .rank = t->rank,
@@ -149,7 +160,7 @@ wf_status wf_plan_nodes(wf_plan *p, wf_err *err)
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k])
                 WF_TRY(set_tensor(p, n->out[k], err));
-        WF_TRY(wf_kernel_find(n, &wf_cpu, &p->kernels[p->n_nodes], err));
+        WF_TRY(wf_plan_kernel(p, n, &p->kernels[p->n_nodes], err));
         p->nodes[p->n_nodes++] = n;
     }
     return WF_OK;
@@ -166,9 +177,11 @@ static bool is_free(const wf_plan *p, uint32_t i)
 static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
 {
     wf_node *n = p->nodes[i];
+    bool on_device = wf_plan_makes_on_device(p, n) || wf_plan_is_copy(n);
+    wf_plan_side *side = &p->sides[on_device ? WF_SIDE_DEVICE : WF_SIDE_HOST];
     wf_prep prep = {.node = n,
                     .kernel = p->kernels[i],
-                    .device = &wf_cpu,
+                    .device = on_device ? p->device : &wf_cpu,
                     .arena = p->arena,
                     .threads = wf_pool_threads(p->pool),
                     .bf16 = p->bf16};
@@ -184,18 +197,26 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
     for (uint32_t k = 0; k < n->n_out; k++)
         s->out[k] = n->out[k] ? &p->tensors[n->out[k]->index] : NULL;
     s->draws = n->op->flags & WF_OP_RANDOM;
-    s->stream = wf_rng_fold_str(0, n->name);
+    s->sequence = wf_rng_fold_str(0, n->name);
     if (s->kernel->prepare)
         rc = s->kernel->prepare(&prep, s->in, (const wf_tensor *const *)s->out, err);
-    s->run = (wf_run){
-        .node = n, .kernel = s->kernel, .device = &wf_cpu, .pool = p->pool, .state = prep.state};
+    s->run = (wf_run){.node = n,
+                      .kernel = s->kernel,
+                      .device = prep.device,
+                      .stream = p->stream,
+                      .pool = p->pool,
+                      .state = prep.state};
+    if (!on_device && !p->device->is_host) {
+        s->after = p->stream;
+        s->run.stream = p->host_stream;
+    }
     s->release = prep.release;
     if (rc == WF_NOMEM)
         return wf_plan_too_large(p, p->limit_bytes - p->taken + 1, n, err);
     WF_TRY(wf_err_wrap(err, rc, "%s \"%s\"", n->op->name, n->name));
-    if (prep.workspace_bytes > p->usage.workspace_bytes) {
-        p->usage.workspace_bytes = prep.workspace_bytes;
-        p->hungriest = n;
+    if (prep.workspace_bytes > side->workspace_bytes) {
+        side->workspace_bytes = prep.workspace_bytes;
+        side->hungriest = n;
     }
     return WF_OK;
 }

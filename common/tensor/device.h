@@ -46,7 +46,7 @@ typedef enum wf_copy_way {
 /* What a device can do. Callers use the functions below; `bytes` of a copy or fill is never 0. */
 struct wf_device {
     const char *name; /* as cluster.yaml has it: "cpu" */
-    bool is_host;     /* its memory is the process's own, and its work is done when a call returns */
+    bool is_host; /* its memory is the process's own, and its work is done when a call returns */
     size_t (*memory)(const wf_device *d);
     void *(*alloc)(const wf_device *d, size_t bytes);
     void (*free)(const wf_device *d, void *data);

@@ -2,6 +2,7 @@
 /* tests/unit/compile_batch.c - one compilation serves every size of a batch: the graph names what
  * is open after the batch, and plans of other sizes agree with each other. */
 #include "common/exec/exec.h"
+#include "tests/kit/remote_device.h"
 #include "tests/unit/compile_eval.h"
 #include <math.h>
 
@@ -80,7 +81,7 @@ static void run(const wf_compiled *c, int64_t first, int64_t n, results *out)
     static float x[MOST * FEATURES];
     static int64_t y[MOST] = {0, 2, 1, 1, 0, 2, 2, 1};
     wf_plan_symbol batch = {"batch", n};
-    wf_plan_options options = {.n_symbols = 1, .symbols = &batch};
+    wf_plan_options options = {.device = test_device(), .n_symbols = 1, .symbols = &batch};
     wf_step_key key = {0};
     wf_plan *p = NULL;
     wf_err err = {0};
@@ -169,7 +170,7 @@ static void more_than_the_bound_is_refused(void **state)
     wf_model m;
     wf_compiled *c = compile_model(0, &m);
     wf_plan_symbol batch = {"batch", MOST + 1};
-    wf_plan_options options = {.n_symbols = 1, .symbols = &batch};
+    wf_plan_options options = {.device = test_device(), .n_symbols = 1, .symbols = &batch};
     wf_plan *p = NULL;
     wf_err err = {0};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/exec_blame.c - which node is named when a step's numbers are none. */
 #include "common/exec/exec.h"
+#include "tests/kit/remote_device.h"
 #include "tests/unit/graph_test.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static void assert_blames(fixture *f, wf_value *y, const float fed[4], const cha
 
     assert_ok(wf_emit_end(&f->e), f->err);
     assert_ok(wf_graph_add_output(f->g, y, &f->err), f->err);
-    assert_ok(wf_plan_new(f->g, &(wf_plan_options){0}, &p, &f->err), f->err);
+    assert_ok(wf_plan_new(f->g, &(wf_plan_options){.device = test_device()}, &p, &f->err), f->err);
     wf_graph_free(&f->g);
     wf_plan_bind_input(p, 0, fed);
     assert_ok(wf_plan_blame(p, &(wf_step_key){.seed = 1}, 0, &blame, &f->err), f->err);

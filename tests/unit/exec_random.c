@@ -5,6 +5,7 @@
 #include "common/base/rng.h"
 #include "common/exec/exec.h"
 #include "common/kernels/kernel.h"
+#include "tests/kit/remote_device.h"
 #include "tests/unit/graph_test.h"
 
 #include <stdlib.h>
@@ -132,7 +133,7 @@ static void one_history(uint64_t seed)
     wf_err err;
 
     compute_alone(g, content);
-    assert_ok(wf_plan_new(g, &(wf_plan_options){0}, &p, &err), err);
+    assert_ok(wf_plan_new(g, &(wf_plan_options){.device = test_device()}, &p, &err), err);
     for (uint32_t i = 0; i < INPUTS; i++)
         wf_plan_bind_input(p, i, content[inputs[i]->index]->data);
     for (int round = 0; round < 3; round++) { /* own memory, some bound, all bound */

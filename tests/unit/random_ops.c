@@ -2,6 +2,7 @@
 /* tests/unit/random_ops.c - RandomNormal, RandomUniform and Bernoulli: their distributions, and
  * what their numbers depend on: the step's key, the node and its seed, never the threads. */
 #include "common/exec/exec.h"
+#include "tests/kit/remote_device.h"
 #include "tests/unit/graph_test.h"
 
 #include <math.h>
@@ -27,7 +28,9 @@ static drawn draw(const char *op, wf_value *(*in)(wf_graph *), uint32_t n_attrs,
     assert_int_equal(wf_emit_end(&e), WF_OK);
     assert_ok(wf_graph_add_output(d.g, y, &err), err);
     assert_ok(wf_pool_new(threads, &d.pool, &err), err);
-    assert_ok(wf_plan_new(d.g, &(wf_plan_options){.pool = d.pool}, &d.plan, &err), err);
+    assert_ok(wf_plan_new(d.g, &(wf_plan_options){.device = test_device(), .pool = d.pool}, &d.plan,
+                          &err),
+              err);
     assert_ok(wf_plan_run(d.plan, &(wf_step_key){.seed = 7, .batch = batch}, NULL, NULL, &err),
               err);
     return d;

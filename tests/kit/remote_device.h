@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/kit/remote_device.h - devices for tests, on which nothing may assume that memory is the
+ * host's.
+ *
+ *   cpu-remote       computes every operation, with the cpu's kernels
+ *   cpu-remote-half  lacks the kernels of about every second operation
+ *
+ * Their memory has addresses that no host code can read or write: it ends by SIGSEGV. Fresh memory
+ * holds NaN-like garbage. Their streams run as late as they may: only what is waited for is done,
+ * and an event that is asked for without waiting lets one piece of work happen. A kernel or copy
+ * that is given memory of the wrong side aborts and says so. So a missing wait, a missing copy and
+ * host memory that is written too early change results or crash.
+ */
+#ifndef TESTS_KIT_REMOTE_DEVICE_H
+#define TESTS_KIT_REMOTE_DEVICE_H
+
+#include "common/tensor/device.h"
+#include <stddef.h>
+
+/* Makes both devices known; once in a process, before wf_device_find. */
+void remote_devices_add(void);
+
+/* The device that a test program is to use: the one that WEFT_TEST_DEVICE names, or the cpu. Ends
+ * the program with a sentence when there is none. The first call makes both devices known. */
+const wf_device *test_device(void);
+
+/* The bytes that are allocated on both devices now. */
+size_t remote_devices_held(void);
+/* The pieces of work that were queued on both devices so far, each with one allocation, and that
+ * have been done. */
+size_t remote_devices_queued(void);
+size_t remote_devices_done(void);
+
+#endif

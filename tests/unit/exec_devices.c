@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/exec_devices.c - what a plan promises on a device that is not the host: the cpu's
+ * bits, late outputs with an event each, the cpu's kernels where the device has none, errors that
+ * come late. */
+#include "common/base/cc.h"
+#include "common/exec/exec.h"
+#include "common/kernels/kernel.h"
+#include "tests/kit/remote_device.h"
+#include "tests/unit/graph_test.h"
+
+#include <stdlib.h>
+
+enum { SIDE = 4, N = SIDE * SIDE };
+
+static const int64_t square[] = {SIDE, SIDE};
+
+static const wf_device *device_called(const char *name)
+{
+    const wf_device *d = NULL;
+    wf_err err;
+
+    test_device(); /* makes the remote ones known */
+    assert_ok(wf_device_find(name, &d, &err), err);
+    return d;
+}
+
+/* x -> ops in turn, each an output of the graph; between two of them a product with a constant. */
+static wf_graph *chain(size_t n, const char *const ops[])
+{
+    wf_graph *g = new_graph();
+    wf_value *x = input(g, "x", 2, square), *c = NULL;
+    wf_emit e = wf_emit_begin(g, "m", NULL);
+    wf_tensor *t = NULL;
+
+    assert_int_equal(wf_tensor_new(WF_F32, 2, square, &t, NULL), WF_OK);
+    for (int i = 0; i < N; i++)
+        wf_f32_mut(t)[i] = (float)(i % 5) * 0.3f - 0.5f;
+    assert_int_equal(wf_graph_add_constant(g, "c", &t, &c, NULL), WF_OK);
+    for (size_t i = 0; i < n; i++) {
+        x = wf_emit_unary(&e, ops[i], wf_emit_matmul(&e, x, c));
+        assert_int_equal(wf_graph_add_output(g, x, NULL), WF_OK);
+    }
+    assert_int_equal(wf_emit_end(&e), WF_OK);
+    return g;
+}
+
+static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "Erf", "Softplus", "Softmax"};
+
+static wf_plan *plan_on(const wf_device *d, const wf_graph *g, const float x[N])
+{
+    wf_plan *p = NULL;
+    wf_err err;
+
+    assert_ok(wf_plan_new(g, &(wf_plan_options){.device = d}, &p, &err), err);
+    wf_plan_bind_input(p, 0, x);
+    return p;
+}
+
+static void every_device_gives_the_bits_of_the_cpu(void **state)
+{
+    static const char *const devices[] = {"cpu-remote", "cpu-remote-half"};
+    wf_graph *g = chain(WF_COUNT(ops), ops);
+    float x[N];
+    wf_plan *cpu;
+    wf_err err;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(i * 7 % 11) * 0.2f - 1;
+    cpu = plan_on(&wf_cpu, g, x);
+    for (size_t d = 0; d < WF_COUNT(devices); d++) {
+        wf_plan *p = plan_on(device_called(devices[d]), g, x);
+
+        for (int round = 0; round < 2; round++, x[round] += 0.5f) {
+            assert_ok(wf_plan_run(cpu, &(wf_step_key){0}, NULL, NULL, &err), err);
+            assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
+            for (uint32_t i = 0; i < WF_COUNT(ops); i++)
+                assert_memory_equal(wf_plan_output_data(p, i), wf_plan_output_data(cpu, i),
+                                    sizeof x);
+        }
+        assert_true(remote_devices_held() > 0);
+        wf_plan_free(&p);
+        assert_int_equal(remote_devices_held(), 0);
+    }
+    wf_plan_free(&cpu);
+    wf_graph_free(&g);
+}
+
+/* How many pieces of work a run queues on the device. */
+static size_t queued_by(wf_plan *p)
+{
+    size_t before = remote_devices_queued();
+    wf_err err;
+
+    assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
+    return remote_devices_queued() - before;
+}
+
+static void where_a_kernel_is_missing_the_cpu_computes(void **state)
+{
+    wf_graph *g = chain(WF_COUNT(ops), ops);
+    float x[N] = {0};
+    const wf_device *half = device_called("cpu-remote-half");
+    wf_plan *whole = plan_on(device_called("cpu-remote"), g, x), *p = plan_on(half, g, x);
+    size_t missing = 0;
+    const wf_kernel *k;
+
+    (void)state;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        missing += wf_kernel_find(g->nodes[i], half, &k, NULL) != WF_OK;
+    assert_true(missing > 0 && missing < g->n_nodes);
+    assert_int_equal(wf_plan_memory(whole).n_nodes, g->n_nodes + 1 + WF_COUNT(ops));
+    assert_int_equal(queued_by(whole), wf_plan_memory(whole).n_nodes);
+    assert_int_equal(queued_by(p), wf_plan_memory(p).n_nodes - missing);
+    wf_plan_free(&whole);
+    wf_plan_free(&p);
+    wf_graph_free(&g);
+}
+
+typedef struct seen {
+    float (*out)[N];
+    wf_device_event *events[WF_COUNT(ops)];
+    uint32_t n;
+} seen;
+
+static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *err)
+{
+    seen *s = arg;
+
+    (void)err;
+    assert_int_equal(i, s->n);
+    assert_true(s->out[i][0] == -7); /* its copy is queued, and nobody has waited */
+    s->events[s->n++] = done;
+    return WF_OK;
+}
+
+static void an_output_is_there_when_its_event_is_done(void **state)
+{
+    wf_graph *g = chain(WF_COUNT(ops), ops);
+    float x[N] = {1, 2, 3}, out[WF_COUNT(ops)][N];
+    wf_plan *cpu = plan_on(&wf_cpu, g, x), *p = plan_on(device_called("cpu-remote"), g, x);
+    seen s = {.out = out};
+    wf_err err;
+
+    (void)state;
+    assert_ok(wf_plan_run(cpu, &(wf_step_key){0}, NULL, NULL, &err), err);
+    for (uint32_t i = 0; i < WF_COUNT(ops); i++) {
+        out[i][0] = -7;
+        wf_plan_bind_output(p, i, out[i]);
+    }
+    assert_ok(wf_plan_start(p, &(wf_step_key){0}, on_ready, &s, &err), err);
+    assert_int_equal(s.n, WF_COUNT(ops));
+    for (uint32_t i = 0; i < s.n; i++) {
+        assert_false(wf_device_event_done(s.events[i])); /* one piece of work is not all of it */
+        assert_ok(wf_device_event_wait(s.events[i], &err), err);
+        assert_memory_equal(out[i], wf_plan_output_data(cpu, i), sizeof x);
+        assert_true(i + 1 == s.n || out[i + 1][0] == -7); /* the others are not waited for */
+    }
+    assert_ok(wf_plan_wait(p, &err), err);
+    wf_plan_free(&cpu);
+    wf_plan_free(&p);
+    wf_graph_free(&g);
+}
+
+static void a_late_error_names_its_node_and_the_plan_goes_on(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *in[2] = {input(g, "x", 2, square), input(g, "ids", 1, (int64_t[]){1})}, *y;
+    wf_emit e = wf_emit_begin(g, "m", NULL);
+    float x[N] = {5, 6, 7, 8};
+    int64_t id = SIDE;
+    wf_plan *p;
+    wf_err err;
+
+    (void)state;
+    in[1]->dtype = WF_I64;
+    y = wf_emit_op(&e, "Gather", 2, in, 0, NULL);
+    assert_int_equal(wf_emit_end(&e), WF_OK);
+    assert_int_equal(wf_graph_add_output(g, y, NULL), WF_OK);
+    p = plan_on(device_called("cpu-remote"), g, x);
+    wf_plan_bind_input(p, 1, &id);
+    assert_int_equal(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), WF_INVALID);
+    assert_says(err, "Gather \"m/Gather\": index 4, number 0 of them, is not in an axis of 4");
+    id = 0;
+    assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
+    assert_memory_equal(wf_plan_output_data(p, 0), x, SIDE * sizeof *x);
+    wf_plan_free(&p);
+    wf_graph_free(&g);
+}
+
+static void an_operation_without_any_kernel_is_an_error(void **state)
+{
+    wf_graph *g = new_graph();
+    wf_value *x = input(g, "x", 2, square), *y;
+    wf_emit e = wf_emit_begin(g, "m", NULL);
+    wf_plan *p = NULL;
+    wf_err err;
+
+    (void)state;
+    x->dtype = WF_F16;
+    y = wf_emit_unary(&e, "Exp", x);
+    assert_int_equal(wf_emit_end(&e), WF_OK);
+    assert_int_equal(wf_graph_add_output(g, y, NULL), WF_OK);
+    assert_int_equal(
+        wf_plan_new(g, &(wf_plan_options){.device = device_called("cpu-remote")}, &p, &err),
+        WF_UNSUPPORTED);
+    assert_says(err, "Exp \"m/Exp\": weft does not compute it in float16");
+    wf_graph_free(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_device_gives_the_bits_of_the_cpu),
+        cmocka_unit_test(where_a_kernel_is_missing_the_cpu_computes),
+        cmocka_unit_test(an_output_is_there_when_its_event_is_done),
+        cmocka_unit_test(a_late_error_names_its_node_and_the_plan_goes_on),
+        cmocka_unit_test(an_operation_without_any_kernel_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
