@@ -15,6 +15,7 @@
 #include "common/compile/compile.h"
 #include "common/exec/exec.h"
 #include "common/onnx/onnx.h"
+#include "tests/kit/remote_device.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static wf_status plan_of(const wf_compiled *c, size_t n, const input ins[], wf_p
                          wf_err *err)
 {
     wf_plan_shape shapes[MOST_INPUTS] = {{0}};
-    wf_plan_options o = {.n_shapes = n, .shapes = shapes};
+    wf_plan_options o = {.device = test_device(), .n_shapes = n, .shapes = shapes};
 
     for (size_t i = 0; i < n; i++) {
         shapes[i].name = ins[i].name;

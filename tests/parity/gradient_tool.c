@@ -14,6 +14,7 @@
 #include "common/graph/emit.h"
 #include "common/graph/op.h"
 #include "common/onnx/onnx.h"
+#include "tests/kit/remote_device.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -87,7 +88,7 @@ static void bind(const subject *s, wf_plan *p, bool with_upstream)
 
 static wf_status make_forward(subject *s, wf_err *err)
 {
-    wf_plan_options o = {.n_shapes = s->n_shapes, .shapes = s->shapes};
+    wf_plan_options o = {.device = test_device(), .n_shapes = s->n_shapes, .shapes = s->shapes};
     const wf_port *y;
     size_t most = 1;
 
@@ -111,7 +112,7 @@ static wf_status make_forward(subject *s, wf_err *err)
 static wf_status make_backward(subject *s, wf_err *err)
 {
     wf_value *y = s->g->outputs[0], *upstream = NULL, *loss, *grads[MOST];
-    wf_plan_options o = {.shapes = s->shapes};
+    wf_plan_options o = {.device = test_device(), .shapes = s->shapes};
     wf_emit e;
 
     WF_TRY(wf_graph_add_value(s->g, "upstream", &upstream, err));

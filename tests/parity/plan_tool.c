@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/exec/exec.h"
 #include "common/onnx/onnx.h"
+#include "tests/kit/remote_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,8 @@ static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, 
                            wf_plan **plan, wf_err *err)
 {
     wf_plan_shape shapes[MOST];
-    wf_plan_options o = {.pool = pool, .n_shapes = in->n, .shapes = shapes, .bf16 = bf16};
+    wf_plan_options o = {
+        .device = test_device(), .pool = pool, .n_shapes = in->n, .shapes = shapes, .bf16 = bf16};
 
     for (uint32_t i = 0; i < in->n; i++) {
         shapes[i] = (wf_plan_shape){.name = in->names[i], .rank = in->t[i]->rank};
