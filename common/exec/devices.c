@@ -256,8 +256,8 @@ static wf_status each_constant(wf_plan *p, size_t *bytes, wf_buf *to, wf_err *er
             continue;
         if (to) {
             at = (char *)to->data + *bytes;
-            WF_TRY(wf_stream_copy(p->stream, WF_COPY_IN, at, p->tensors[r->head].data, r->bytes,
-                                  err));
+            WF_TRY(
+                wf_stream_copy(p->stream, WF_COPY_IN, at, p->tensors[r->head].data, r->bytes, err));
             wf_room_move(p, i, at);
         }
         *bytes += wf_align_up(r->bytes, WF_BUF_ALIGN);

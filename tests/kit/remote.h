@@ -17,8 +17,8 @@ void remote_unlock(void);
 size_t remote_memory(const wf_device *d);
 void *remote_alloc(const wf_device *d, size_t bytes);
 void remote_free(const wf_device *d, void *data);
-/* In the lock: the address behind [p, p + bytes), which has to be a device's; aborts and names `who`
- * otherwise. */
+/* In the lock: the address behind [p, p + bytes), which has to be a device's; aborts and names
+ * `who` otherwise. */
 void *remote_behind(const void *p, size_t bytes, const char *who);
 /* In the lock: aborts, naming `who`, if any of it is a device's. */
 void remote_need_host(const void *p, size_t bytes, const char *who);

@@ -65,8 +65,7 @@ static void bytes_come_back(const char *name)
     assert_true(wf_device_event_done(f.event)); /* of nothing yet */
     assert_ok(wf_stream_copy(f.stream, WF_COPY_IN, f.a->data, from, N, &f.err), f.err);
     assert_ok(wf_stream_fill(f.stream, f.b->data, 7, N, &f.err), f.err);
-    assert_ok(wf_stream_copy(f.stream, WF_COPY_WITHIN, f.b->data, f.a->data, N - 1, &f.err),
-              f.err);
+    assert_ok(wf_stream_copy(f.stream, WF_COPY_WITHIN, f.b->data, f.a->data, N - 1, &f.err), f.err);
     assert_ok(wf_stream_copy(f.stream, WF_COPY_OUT, to, f.b->data, N, &f.err), f.err);
     assert_ok(wf_device_event_record(f.event, f.stream, &f.err), f.err);
     assert_ok(wf_device_event_wait(f.event, &f.err), f.err);

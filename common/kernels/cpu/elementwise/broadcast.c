@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/elementwise/broadcast.c */
 #include "common/kernels/cpu/elementwise/broadcast.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 typedef struct binary_job {
     const wf_walk *walk;

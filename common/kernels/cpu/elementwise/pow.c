@@ -3,7 +3,7 @@
  * have another. Exponents 2, 3, 1/2 and -1 that are one number take short ways; the rest is libm's
  * pow. */
 #include "common/kernels/cpu/elementwise/broadcast.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 #include <math.h>
 

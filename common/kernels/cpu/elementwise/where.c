@@ -2,7 +2,7 @@
 /* common/kernels/cpu/elementwise/where.c - Where: condition ? x : y, all three broadcast. Chosen
  * bit by bit, so one loop per size of element serves all dtypes. */
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 typedef struct job {
     const uint8_t *condition;

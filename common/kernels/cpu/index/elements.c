@@ -4,7 +4,7 @@
  * own. Scattering goes in the order of the ids, so that equal ones add up the same in every run. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 #include <inttypes.h>
 #include <string.h>

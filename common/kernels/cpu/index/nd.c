@@ -4,7 +4,7 @@
  * slice of data. Scattering goes in the order of the tuples. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/vmath.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef WF_KERNELS_CPU_COLUMNS_H
 #define WF_KERNELS_CPU_COLUMNS_H
 
-#include "common/kernels/cpu/nn/spatial.h"
+#include "common/kernels/shape/spatial.h"
 #include "common/tensor/dtype.h"
 
 typedef struct wf_columns {

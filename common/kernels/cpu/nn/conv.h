@@ -16,7 +16,7 @@
 #define WF_KERNELS_CPU_CONV_H
 
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/nn/spatial.h"
+#include "common/kernels/shape/spatial.h"
 
 typedef enum wf_conv_pass {
     WF_CONV_FORWARD, /* maps from images and weights */

@@ -14,7 +14,7 @@
 #include "common/kernels/cpu/product/product_bf16.h"
 #include "common/kernels/cpu/product/tiles.h"
 #include "common/kernels/cpu/vmath.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 #include <math.h>
 #include <string.h>

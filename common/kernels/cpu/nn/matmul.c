@@ -5,7 +5,7 @@
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/kernels/cpu/product/product.h"
-#include "common/kernels/cpu/walk.h"
+#include "common/kernels/shape/walk.h"
 
 typedef struct plan {
     wf_product product;

@@ -11,7 +11,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/nn/pairs.h"
-#include "common/kernels/cpu/nn/spatial.h"
+#include "common/kernels/shape/spatial.h"
 
 #include <float.h>
 #include <math.h>

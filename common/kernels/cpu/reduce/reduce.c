@@ -441,20 +441,10 @@ static bool is_cut(const wf_reduce_plan *p)
 wf_status wf_reduce_prepare(wf_prep *prep, const wf_tensor *x, uint32_t mask, wf_err *err)
 {
     wf_reduce_plan *p = wf_arena_alloc(prep->arena, sizeof *p);
-    int64_t own[WF_MAX_RANK], dims[2][WF_MAX_RANK], strides[2][1][WF_MAX_RANK];
-    uint32_t n[2] = {0, 0};
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
-    wf_strides(x->rank, x->dims, own);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        uint32_t side = mask >> i & 1u;
-
-        dims[side][n[side]] = x->dims[i];
-        strides[side][0][n[side]++] = own[i];
-    }
-    wf_walk_strided(&p->kept, n[0], dims[0], 1, (const int64_t(*)[WF_MAX_RANK])strides[0]);
-    wf_walk_strided(&p->reduced, n[1], dims[1], 1, (const int64_t(*)[WF_MAX_RANK])strides[1]);
+    wf_reduce_plan_of(x, mask, p);
     if (is_cut(p))
         prep->workspace_bytes = (size_t)p->kept.elems * PARTS * sizeof(gathered);
     prep->state = p;
@@ -482,20 +472,4 @@ void wf_reduce_run(const wf_run *run, wf_reduction how, const wf_tensor *in, wf_
     }
     wf_pool_for(run->pool, p->kept.elems, WF_GRAIN / WF_MAX(j.each, (int64_t)1) + 1, kept_range,
                 &j);
-}
-
-wf_status wf_reduce_mask(const wf_prep *prep, const wf_tensor *x, const wf_tensor *axes,
-                         uint32_t *mask, wf_err *err)
-{
-    int64_t n = axes ? wf_elems(axes) : 0;
-
-    *mask = 0;
-    if (n && !axes->data)
-        return wf_fail(err, WF_UNSUPPORTED, "make the axes a constant",
-                       "the axes to reduce depend on the run");
-    if (n == 0 && !wf_node_int(prep->node, "noop_with_empty_axes", 0))
-        *mask = (1u << x->rank) - 1;
-    for (int64_t i = 0; i < n; i++)
-        *mask |= 1u << wf_axis_at(wf_int_at(axes, i), x->rank);
-    return WF_OK;
 }

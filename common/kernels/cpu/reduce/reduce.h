@@ -3,8 +3,8 @@
 #ifndef WF_KERNELS_CPU_REDUCE_H
 #define WF_KERNELS_CPU_REDUCE_H
 
-#include "common/kernels/cpu/walk.h"
 #include "common/kernels/kernel.h"
+#include "common/kernels/shape/reduce.h"
 #include "common/tensor/tensor.h"
 #include <stdint.h>
 
@@ -21,12 +21,6 @@ typedef enum wf_reduction {
     WF_REDUCE_MIN
 } wf_reduction;
 
-/* Where the elements of one output lie: both walks have the input as operand 0. */
-typedef struct wf_reduce_plan {
-    wf_walk kept;    /* over the outputs, in their order */
-    wf_walk reduced; /* from an output's first element, over all of them */
-} wf_reduce_plan;
-
 /* A plan, in the plan's arena, for reducing the axes in mask of a tensor of x's dims. It asks for
  * workspace. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_reduce_prepare(wf_prep *prep, const wf_tensor *x, uint32_t mask,
@@ -34,10 +28,5 @@ WF_MUST_USE wf_status wf_reduce_prepare(wf_prep *prep, const wf_tensor *x, uint3
 /* out = in reduced by the plan that wf_reduce_prepare left in run->state. f32, f64, i32 or i64;
  * WF_REDUCE_MAX and _MIN also u8 and bool. The same bits whatever the number of threads. */
 void wf_reduce_run(const wf_run *run, wf_reduction how, const wf_tensor *in, wf_tensor *out);
-
-/* The axes to reduce: those that `axes` lists (its content is known), all without it, or none with
- * attr noop_with_empty_axes. Errors: WF_UNSUPPORTED when they depend on the run. */
-WF_MUST_USE wf_status wf_reduce_mask(const wf_prep *prep, const wf_tensor *x, const wf_tensor *axes,
-                                     uint32_t *mask, wf_err *err);
 
 #endif

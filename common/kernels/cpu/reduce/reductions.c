@@ -10,7 +10,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     uint32_t mask;
 
     (void)out;
-    WF_TRY(wf_reduce_mask(prep, in[0], in[1], &mask, err));
+    WF_TRY(wf_reduce_mask(prep->node, in[0], in[1], &mask, err));
     return wf_reduce_prepare(prep, in[0], mask, err);
 }
 

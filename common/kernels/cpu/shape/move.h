@@ -3,8 +3,8 @@
 #ifndef WF_KERNELS_CPU_MOVE_H
 #define WF_KERNELS_CPU_MOVE_H
 
-#include "common/kernels/cpu/walk.h"
 #include "common/kernels/pool.h"
+#include "common/kernels/shape/walk.h"
 #include <stddef.h>
 
 /* to[i] = from[offset of element i of the walk's operand 0]: `to` is dense. size: 1, 2, 4 or 8

@@ -3,7 +3,7 @@
  * from. Where an axis ends lies in lists made beforehand (maps.h), so one loop serves all modes. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/shape/maps.h"
+#include "common/kernels/cpu/shape/mapped.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * goes; and TileGrad, which adds the copies up. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/cpu/shape/maps.h"
+#include "common/kernels/cpu/shape/mapped.h"
 
 static int64_t place(const void *arg, uint32_t axis, int64_t i, int64_t from)
 {

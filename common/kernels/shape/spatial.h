@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/nn/spatial.h - the geometry of a window over [batch, channels, d, h, w]: what
+/* common/kernels/shape/spatial.h - the geometry of a window over [batch, channels, d, h, w]: what
  * the kernels of convolution and pooling loop over. Fewer spatial axes have ones in front. */
-#ifndef WF_KERNELS_CPU_SPATIAL_H
-#define WF_KERNELS_CPU_SPATIAL_H
+#ifndef WF_KERNELS_SHAPE_SPATIAL_H
+#define WF_KERNELS_SHAPE_SPATIAL_H
 
 #include "common/graph/window.h"
 #include "common/kernels/kernel.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/walk.h - going through tensors by strides, several at once.
+/* common/kernels/shape/walk.h - going through tensors by strides, several at once.
  *
  * A walk lists the axes of an output and, for up to three operands, how far each moves per axis.
  * Axes that all operands pass in one go are merged, so that most walks have one or two axes and the
  * inner one is long enough to vectorise.
  */
-#ifndef WF_KERNELS_CPU_WALK_H
-#define WF_KERNELS_CPU_WALK_H
+#ifndef WF_KERNELS_SHAPE_WALK_H
+#define WF_KERNELS_SHAPE_WALK_H
 
 #include "common/tensor/tensor.h"
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/nn/spatial.c */
-#include "common/kernels/cpu/nn/spatial.h"
+/* common/kernels/shape/spatial.c */
+#include "common/kernels/shape/spatial.h"
 #include "common/base/size.h"
 
 #include <inttypes.h>

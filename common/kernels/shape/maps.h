@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/shape/maps.h - moving elements whose place along each axis depends on that
+/* common/kernels/shape/maps.h - elements whose place along each axis depends on that
  * axis alone: Pad, Tile, CenterCropPad and their gradients. One side is walked densely; a list for
  * each of its axes says how far into the other side an index leads. */
-#ifndef WF_KERNELS_CPU_MAPS_H
-#define WF_KERNELS_CPU_MAPS_H
+#ifndef WF_KERNELS_SHAPE_MAPS_H
+#define WF_KERNELS_SHAPE_MAPS_H
 
 #include "common/base/arena.h"
 #include "common/base/status.h"
-#include "common/kernels/pool.h"
 #include "common/tensor/tensor.h"
 #include <stdint.h>
 
@@ -25,10 +24,5 @@ typedef int64_t wf_map_fn(const void *arg, uint32_t axis, int64_t i, int64_t fro
  * Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_maps_make(const wf_tensor *walked, const wf_tensor *other, wf_map_fn *fn,
                                    const void *arg, wf_arena *arena, wf_maps **out, wf_err *err);
-/* walked[i] = other[where i leads], or *filler (one element) where that is nowhere. */
-void wf_maps_gather(const wf_maps *m, size_t size, const void *other, const void *filler,
-                    void *walked, wf_pool *pool);
-/* other = 0; other[where i leads] += walked[i], in the order of i. f32 or f64. */
-void wf_maps_add(const wf_maps *m, const wf_tensor *walked, wf_tensor *other);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/walk.c */
-#include "common/kernels/cpu/walk.h"
+/* common/kernels/shape/walk.c */
+#include "common/kernels/shape/walk.h"
 #include "common/base/size.h"
 
 #include <stdbool.h>
