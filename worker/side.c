@@ -36,7 +36,10 @@ void wf_side_close(wf_side *s)
 static wf_status make_plan(const wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
 {
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.pool = s->spec.pool, .shapes = shapes, .bf16 = s->spec.job->bf16};
+    wf_plan_options options = {.device = s->spec.device,
+                               .pool = s->spec.pool,
+                               .shapes = shapes,
+                               .bf16 = s->spec.job->bf16};
     wf_status rc;
 
     if (!shapes)

@@ -19,6 +19,7 @@ enum { WF_SIDE_PLANS = 8 };
 typedef struct wf_side_spec {
     const Weft__Start *start; /* of the job in hand */
     const wf_job_conf *job;
+    const wf_device *device; /* of the plans */
     wf_pool *pool;
     const ProtobufCBinaryData *graph;
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */

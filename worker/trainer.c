@@ -33,6 +33,7 @@ typedef struct eval_opening {
 struct wf_trainer {
     wf_trainer_conf conf;
     eval_opening opening;
+    const wf_device *device;  /* of all plans */
     const Weft__Start *start; /* of the job in hand; NULL: none */
     wf_job_conf *job;
     wf_side train, eval;
@@ -51,12 +52,13 @@ struct wf_trainer {
 wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *err)
 {
     wf_trainer *t = calloc(1, sizeof *t);
-    wf_status rc = WF_OK;
+    wf_status rc;
 
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
     t->conf = *conf;
-    if (conf->loss_log) {
+    rc = wf_device_find(conf->device, &t->device, err);
+    if (rc == WF_OK && conf->loss_log) {
         t->loss_log = fopen(conf->loss_log, "ae");
         if (!t->loss_log)
             rc = wf_fail(err, WF_IO, NULL, "cannot open %s", conf->loss_log);
@@ -113,6 +115,7 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
         &t->eval,
         &(wf_side_spec){.start = t->start,
                         .job = t->job,
+                        .device = t->device,
                         .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
@@ -184,6 +187,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
                                      .job = t->job,
+                                     .device = t->device,
                                      .pool = t->conf.pool,
                                      .graph = &start->train_graph,
                                      .meanings = (const Weft__Output *const *)start->train_outputs,

@@ -18,6 +18,7 @@ typedef struct wf_trainer wf_trainer;
 typedef struct wf_trainer_conf {
     uint32_t index;       /* of the worker */
     wf_pool *pool;        /* borrowed: the executor's threads */
+    const char *device;   /* of the plans, as cluster.yaml names it */
     bool checksums;       /* of payloads: off when all peers are on this host */
     const char *loss_log; /* a file for each step's loss, bit for bit, or NULL: for tests */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
@@ -28,7 +29,7 @@ typedef struct wf_trainer_conf {
     void *flush_arg;
 } wf_trainer_conf;
 
-/* The caller owns *out. Errors: WF_NOMEM, WF_IO. */
+/* The caller owns *out. Errors: WF_NOMEM, WF_IO; WF_NOTFOUND: no such device. */
 WF_MUST_USE wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *err);
 void wf_trainer_free(wf_trainer **t);
 /* The operations for wf_worker_conf. */

@@ -90,9 +90,11 @@ static wf_status open_worker(wf_local *l, wf_err *err)
     WF_TRY(wf_mem_dial(l->mem, l->conf->name, &t, err));
     WF_TRY(wf_net_dial(l->worker_net, to, l->conf->name, &t, &master, err));
     WF_TRY(wf_pool_new(count_threads(), &l->pool, err));
-    WF_TRY(wf_trainer_new(
-        &(wf_trainer_conf){.pool = l->pool, .loss_log = getenv("WEFT_LOSS_LOG"), .flush = nothing},
-        &l->trainer, err));
+    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.device = "cpu",
+                                             .pool = l->pool,
+                                             .loss_log = getenv("WEFT_LOSS_LOG"),
+                                             .flush = nothing},
+                          &l->trainer, err));
     return wf_worker_new(&(wf_worker_conf){.incarnation = conf.incarnation,
                                            .ops = wf_trainer_ops(l->trainer),
                                            .disk = wf_disk_posix(),

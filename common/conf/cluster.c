@@ -21,8 +21,8 @@ static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_
     size_t n;
 
     WF_TRY(wf_read_words(r, node, &t->devices, &n, err));
-    if (n > 16)
-        return wf_read_fail(r, node, err, WF_USAGE, NULL, "%zu devices; 16 may be", n);
+    if (n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write [cpu]", "\"devices\" names none");
     t->n_devices = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
         if (strncmp(t->devices[i], "cuda", 4) == 0)
@@ -32,6 +32,9 @@ static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_
             return wf_read_fail(r, node, err, WF_USAGE, "known: cpu", "unknown device \"%.64s\"",
                                 t->devices[i]);
     }
+    if (n > 1)
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "name one, or start more workers",
+                            "%zu devices in one task are not built yet", n);
     return WF_OK;
 }
 

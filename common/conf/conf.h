@@ -36,7 +36,7 @@ typedef struct wf_task_conf {
     const char *host;           /* of tcp, without brackets; NULL for ipc */
     uint32_t port;              /* of tcp; 0 for ipc */
     uint32_t threads;           /* of the executor; 1 unless the file says otherwise */
-    const char *const *devices; /* [n_devices]: "cpu" */
+    const char *const *devices; /* [n_devices]: "cpu"; a worker's plans are for the first */
     uint32_t n_devices;
     int line; /* in the file; 0 when it was made by wf_cluster_local */
 } wf_task_conf;
