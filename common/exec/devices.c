@@ -93,7 +93,7 @@ typedef struct sides {
     size_t n_order, most;
 } sides;
 
-/* A new value, after which no other is added before it has its index. */
+/* Numbers the value that was added last. */
 static void number(const sides *s, wf_value *v, bool on_device)
 {
     v->index = (uint32_t)(s->g->n_values - 1);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/exec/plan.h - what the files of this room share; nobody outside includes it.
  *
+ * A plan has two sides, the host and its device (devices.c); one when that is the host. Each has an
+ * arena and a workspace, and a value lies on one of them.
+ *
  * Values of the plan's own copy of the graph are numbered (wf_value.index), and `tensors` has a
  * header for each. A `room` is a stretch of memory; values that share one (views, in-place results)
  * are linked through `next_in_room`, so that giving the room another address patches their headers
@@ -11,6 +14,7 @@
  *   P2  the room of an output lives to the end of a run and nothing else is written to it after the
  *       output is ready
  *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound
+ *   P4  a step on the host begins when all that was queued on the device is done
  */
 #ifndef WF_EXEC_PLAN_H
 #define WF_EXEC_PLAN_H
