@@ -4,6 +4,7 @@
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
 #include "common/exec/exec.h"
+#include "tests/kit/remote_device.h"
 #include "tests/unit/nomem.h"
 
 #include <math.h>
@@ -189,7 +190,8 @@ static void bind(wf_plan *p, const wf_compiled *c)
 static wf_status plan_and_run(void *of, wf_err *err)
 {
     expected *e = of;
-    wf_plan_options o = {.n_symbols = 1, .symbols = &(wf_plan_symbol){"batch", 4}};
+    wf_plan_options o = {
+        .device = test_device(), .n_symbols = 1, .symbols = &(wf_plan_symbol){"batch", 4}};
     wf_plan *p = NULL;
     wf_status rc = wf_plan_new(e->c->graph, &o, &p, err);
     size_t at = 0;
