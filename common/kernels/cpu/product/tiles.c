@@ -7,26 +7,30 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <pthread.h>
 
 #define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define MATRICES                                                                                   \
     __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
-static bool without_matrices; /* by wf_tiles_without_amx */
+static bool uses_matrices; /* read for each block: no call */
 
-static bool uses_matrices(void)
+static void look(void)
 {
-    return wf_cpu_has()->tiles && !without_matrices;
+    uses_matrices = wf_cpu_has()->tiles;
 }
 
 bool wf_tiles_there(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, look);
     return wf_cpu_has()->bf16;
 }
 
 void wf_tiles_without_amx(bool without)
 {
-    without_matrices = without;
+    uses_matrices = wf_tiles_there() && wf_cpu_has()->tiles && !without;
 }
 
 /* The intrinsics do not tell the compiler what memory they read and write. */
@@ -56,14 +60,14 @@ MATRICES static void give_back(void)
 
 void wf_tiles_begin(void)
 {
-    if (uses_matrices())
+    if (uses_matrices)
         set_up();
 }
 
 void wf_tiles_end(void)
 {
     _mm_sfence(); /* what went past the caches, before another thread is told that it is there */
-    if (uses_matrices())
+    if (uses_matrices)
         give_back();
 }
 
@@ -177,7 +181,7 @@ void wf_tiles_multiply(const wf_tiles *t)
     static void (*const blocks[2][2])(const wf_tiles *) = {{block_1_1, block_1_2},
                                                            {block_2_1, block_2_2}};
 
-    if (uses_matrices()) {
+    if (uses_matrices) {
         blocks[t->rows - 1][t->columns - 1](t);
         return;
     }
