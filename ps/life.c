@@ -11,7 +11,7 @@ static const wf_edge ps_edges[] = {
      WF_PS_EMPTY},
 };
 
-const wf_states wf_ps_states = WF_STATES("ps", ps_states, ps_events, ps_edges);
+const wf_states wf_ps_states = WF_STATES("set-ups", ps_states, ps_events, ps_edges);
 
 static const char *const move_states[] = {"none", "dialling", "sent"};
 static const char *const move_events[] = {"ordered", "sent", "taken", "kept", "dropped"};
@@ -25,4 +25,4 @@ static const wf_edge move_edges[] = {
     {GOING, WF_MOVE_WAS_DROPPED, WF_MOVE_NONE},
 };
 
-const wf_states wf_move_states = WF_STATES("move", move_states, move_events, move_edges);
+const wf_states wf_move_states = WF_STATES("moves", move_states, move_events, move_edges);

@@ -2,13 +2,13 @@
 /* ps/life.h - the life cycles of a ps: of the job that it holds, and of the slice that it gives
  * away.
  *
- * The life cycle of a ps:
+ * The life cycle of set-ups:
  *   empty --begun--> loading --loaded--> serving
  *   empty, loading, serving --cleared--> empty
  *
  * A set-up of a newer generation clears what was there and begins anew; one that fails is cleared.
  *
- * The life cycle of a move:
+ * The life cycle of moves:
  *   none --ordered--> dialling --sent--> sent --taken--> none
  *   sent --sent--> same
  *   dialling, sent --kept--> none

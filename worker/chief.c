@@ -13,6 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void move(wf_chief *c, wf_chief_event event)
+{
+    c->state = (wf_chief_state)wf_states_take(&wf_chief_states, c->state, event, "");
+}
+
 void wf_chief_abort(wf_worker *w)
 {
     wf_chief *c = &w->chief;
@@ -27,7 +32,8 @@ void wf_chief_abort(wf_worker *w)
     free(c->reports);
     free(c->folder);
     wf_control_free(&c->cut);
-    *c = (wf_chief){0};
+    move(c, WF_CHIEF_ABORTED);
+    *c = (wf_chief){.state = c->state};
 }
 
 /* The cut came to nothing: the master hears why, training has gone on or will. */
@@ -56,7 +62,7 @@ wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *
     c->cut_number = m->head.cut;
     c->reports = calloc(body->n_workers + 1, sizeof(*c->reports));
     c->began_ns = now_ns;
-    c->state = WF_CHIEF_REPORTS;
+    move(c, WF_CHIEF_OPENED);
     if (!c->reports) {
         wf_chief_abort(w);
         return wf_fail_nomem(err, body->n_workers * sizeof(*c->reports));
@@ -74,7 +80,7 @@ static wf_status begin_saving(wf_worker *w, int64_t now_ns, wf_err *err)
     rc = wf_ckpt_begin(w->conf.disk, w->start->checkpoint_dir, w->start->job, id, folder, &why);
     if (rc == WF_OK) {
         w->chief.folder = strdup(folder);
-        w->chief.state = WF_CHIEF_SAVING;
+        move(&w->chief, WF_CHIEF_REPORTS_IN);
         if (!w->chief.folder)
             rc = wf_fail_nomem(&why, strlen(folder));
     }
@@ -89,7 +95,7 @@ wf_status wf_chief_on_report(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
     Weft__CutReport *body = NULL;
     bool all = true;
 
-    if (c->state != WF_CHIEF_REPORTS || m->head.cut != c->cut_number)
+    if (c->state != WF_CHIEF_GATHERING || m->head.cut != c->cut_number)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__cut_report__descriptor, &body, err));
     if (!body->ledger) {
@@ -138,7 +144,7 @@ wf_status wf_chief_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     }
     if (!c->copied_ns || !wf_exchange_saved(w->exchange))
         return WF_OK;
-    c->state = WF_CHIEF_ASKING;
+    move(c, WF_CHIEF_FILES_IN);
     return wf_worker_send(w, WF_CUT_COMMIT, NULL, err);
 }
 
@@ -406,6 +412,7 @@ wf_status wf_chief_on_commit(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
         WF_LOG_WARN("ckpt.not_deleted", "why=\"%s\"", why.what);
     free(c->folder);
     c->folder = NULL; /* it has its final name: nothing to abandon */
+    move(c, WF_CHIEF_ALLOWED);
     wf_chief_abort(w);
     return rc;
 }

@@ -2,8 +2,7 @@
 /* worker/chief.h - the chief's part of a checkpoint: it gathers the workers' reports, has the
  * exchange save its variables, and commits (docs/checkpoints.md, "Commit order").
  *
- *   IDLE --cut open, chief is me--> REPORTS --all in--> SAVING --all copied, all saved--> ASKING
- *   ASKING --master: yes--> (commit) IDLE        any --abort, failure, new generation--> IDLE
+ * Its life cycle is drawn in worker/life.h.
  *
  * Invariants
  *   H1  a worker's report is gathered before any copy is taken, so the data ledger never
@@ -16,20 +15,14 @@
 #include "common/base/status.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
+#include "worker/life.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct wf_worker wf_worker;
 
-typedef enum wf_chief_state {
-    WF_CHIEF_IDLE = 0,
-    WF_CHIEF_REPORTS,
-    WF_CHIEF_SAVING,
-    WF_CHIEF_ASKING
-} wf_chief_state;
-
 typedef struct wf_chief {
-    wf_chief_state state;
+    wf_chief_state state; /* written by one function of chief.c */
     Weft__Cut *cut;
     Weft__CutReport **reports; /* [cut->n_workers]; NULL: not in */
     size_t last;               /* index of the newest report: its ledger counts */

@@ -20,7 +20,7 @@ wf_status wf_evaluation_on_eval(wf_worker *w, const wf_msg *m, wf_err *err)
 
 wf_status wf_evaluation_begin(wf_worker *w, wf_err *err)
 {
-    if (w->evaluating || wf_exchange_in_flight(w->exchange) > 0)
+    if (w->state == WF_WORKER_EVALUATING || wf_exchange_in_flight(w->exchange) > 0)
         return WF_OK;
     if (w->eval_set_of != w->eval_epoch + 1) {
         w->eval_set_of = w->eval_epoch + 1;
@@ -29,7 +29,7 @@ wf_status wf_evaluation_begin(wf_worker *w, wf_err *err)
     }
     if (!wf_exchange_ready(w->exchange, WF_EVAL_SET))
         return WF_OK;
-    w->evaluating = true;
+    wf_worker_move(w, WF_WORKER_UNIT_BEGUN);
     w->wait.kind = WF_WAIT_NONE;
     return w->conf.ops.evaluate(w->conf.ops.arg,
                                 &(wf_eval_unit){.exchange = w->exchange,
@@ -45,9 +45,10 @@ wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *
     wf_measure_list measures;
     wf_status rc;
 
-    if (!w->evaluating)
+    if (w->state != WF_WORKER_EVALUATING) /* the job was halted meanwhile */
         return WF_OK;
-    w->eval_wanted = w->evaluating = false;
+    wf_worker_move(w, WF_WORKER_UNIT_ENDED);
+    w->eval_wanted = false;
     rc = wf_measure_list_make(&measures, r->metrics, r->n_metrics, err);
     body.metrics = measures.list;
     body.n_metrics = measures.n;

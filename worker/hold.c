@@ -6,6 +6,11 @@
 
 #include <stdlib.h>
 
+void wf_hold_move(wf_worker *w, wf_hold_event event)
+{
+    w->hold = (wf_hold_state)wf_states_take(&wf_hold_states, w->hold, event, "");
+}
+
 bool wf_hold_is_here(const wf_open_split *s)
 {
     return s->cut_at && s->next + 1 >= s->cut_at;
@@ -25,17 +30,18 @@ wf_status wf_hold_announce(wf_worker *w, wf_open_split *s, wf_err *err)
 wf_status wf_hold_on_cut_open(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
 {
     wf_chief_abort(w);
-    w->held = true;
-    w->reported = w->due_sent = false;
+    wf_hold_move(w, WF_HOLD_OPENED);
+    w->due_sent = false;
     w->cut = m->head.cut;
     return wf_chief_begin(w, m, now_ns, err);
 }
 
 void wf_hold_on_resume(wf_worker *w, const wf_msg *m)
 {
-    if (!w->held || m->head.cut != w->cut)
+    if (w->hold == WF_HOLD_FREE || m->head.cut != w->cut)
         return;
-    w->held = w->reported = w->due_sent = false;
+    wf_hold_move(w, WF_HOLD_RESUMED);
+    w->due_sent = false;
     for (int i = 0; i < WF_WORKER_SPLITS; i++)
         if (w->splits[i].used && wf_hold_is_here(&w->splits[i]))
             w->splits[i].cut_at = 0; /* it has been */
@@ -49,7 +55,7 @@ wf_status wf_hold_report(wf_worker *w, wf_err *err)
     Weft__Split *rows, **list;
     wf_status rc;
 
-    if (w->reported || wf_exchange_in_flight(w->exchange) > 0)
+    if (w->hold == WF_HOLD_REPORTED || wf_exchange_in_flight(w->exchange) > 0)
         return WF_OK;
     WF_TRY(wf_splits_settle(w, err));
     rows = calloc(WF_WORKER_FINISHED, sizeof *rows);
@@ -63,7 +69,7 @@ wf_status wf_hold_report(wf_worker *w, wf_err *err)
         body.finished = list;
         body.n_finished = wf_splits_finished(w, rows, list);
         wf_loop_barrier(w);
-        w->reported = true;
+        wf_hold_move(w, WF_HOLD_WAS_REPORTED);
         rc = wf_worker_send(w, WF_CUT_REPORT, &body.base, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);

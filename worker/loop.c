@@ -22,7 +22,7 @@ static wf_status want(wf_worker *w, uint32_t step, wf_err *err)
 static void note_place(wf_worker *w, wf_open_split *s)
 {
     wf_assert(s && s->id == w->batch.split && s->next == w->batch.begin);
-    w->computing = false;
+    wf_worker_move(w, WF_WORKER_STEP_ENDED);
     w->step++;
     w->epoch = w->batch.epoch;
     w->any_step = true;
@@ -33,7 +33,7 @@ static void note_place(wf_worker *w, wf_open_split *s)
 
 wf_status wf_worker_on_computed(wf_worker *w, const wf_train_result *r, wf_err *err)
 {
-    if (!w->computing || w->faulted) /* the job was halted meanwhile */
+    if (w->state != WF_WORKER_COMPUTING) /* the job was halted meanwhile */
         return WF_OK;
     w->compute_ns += r->compute_ns;
     w->data_ns += r->data_ns;
@@ -75,7 +75,7 @@ static wf_status begin_step(wf_worker *w, wf_open_split *s, wf_err *err)
     };
     if (w->job.pipeline > 0)
         WF_TRY(want(w, step + 1, err));
-    w->computing = true;
+    wf_worker_move(w, WF_WORKER_STEP_BEGUN);
     w->eval_set_of = 0;
     w->wait.kind = WF_WAIT_NONE;
     return w->conf.ops.compute(w->conf.ops.arg,
@@ -112,7 +112,7 @@ static wf_status try_step(wf_worker *w, wf_err *err)
 /* One step a call: the shell reads what has arrived between two. */
 static wf_status next_thing(wf_worker *w, wf_err *err)
 {
-    if (w->held)
+    if (w->hold != WF_HOLD_FREE)
         return wf_hold_report(w, err);
     return w->eval_wanted ? wf_evaluation_begin(w, err) : try_step(w, err);
 }
@@ -122,14 +122,14 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     wf_err why = {0};
 
     wf_waits_look(w, now_ns);
-    if (w->start && w->faulted && w->fault_unsent)
+    if (w->state == WF_WORKER_FAULTED && w->fault_unsent)
         w->fault_unsent = wf_report_fault(w, NULL) != WF_OK;
-    if (!w->start || w->faulted)
+    if (!w->start || w->state == WF_WORKER_FAULTED)
         return WF_OK;
     WF_TRY(wf_splits_settle(w, err));
     WF_TRY(wf_exchange_retry(w->exchange, now_ns, err));
     WF_TRY(wf_report_when_due(w, now_ns, err));
-    if (w->computing)
+    if (w->state == WF_WORKER_COMPUTING)
         return WF_OK;
     WF_TRY(wf_splits_want(w, err));
     if (next_thing(w, &why) != WF_OK)

@@ -23,7 +23,7 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
     if (rows && list) {
         body.job = w->start ? w->start->job : "";
         body.job_id = w->start ? w->start->job_id : 0;
-        body.cut = w->held ? w->cut : 0;
+        body.cut = w->hold != WF_HOLD_FREE ? w->cut : 0;
         body.generation = w->generation;
         body.ready = w->start != NULL;
         body.view = w->view;
@@ -37,7 +37,7 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.session = (char *)w->conf.session;
         w->want_sent = false;
         rc = wf_worker_send(w, WF_REGISTER, &body.base, err);
-        if (rc == WF_OK && w->faulted)
+        if (rc == WF_OK && w->state == WF_WORKER_FAULTED)
             rc = wf_report_fault(w, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
@@ -58,9 +58,9 @@ void wf_member_halt(wf_worker *w)
     memset(w->places, 0, sizeof w->places);
     w->n_finished = 0;
     w->step = 0;
-    w->any_step = w->computing = w->faulted = false;
-    w->want_sent = w->held = w->reported = w->due_sent = false;
-    w->eval_wanted = w->evaluating = false;
+    wf_worker_move(w, WF_WORKER_HALTED);
+    wf_hold_move(w, WF_HOLD_HALTED);
+    w->any_step = w->want_sent = w->due_sent = w->eval_wanted = false;
     w->eval_set_of = 0;
     wf_measures_close(w->metrics, w->n_metrics);
     w->n_metrics = 0;

@@ -28,9 +28,9 @@ wf_status wf_report_fault(wf_worker *w, wf_err *err)
 void wf_worker_fault(wf_worker *w, const wf_err *why)
 {
     WF_LOG_ERROR("worker.fault", "%s", why->what);
-    w->faulted = true;
     w->fault = *why;
-    w->fault_batch = w->computing ? w->batch : (wf_batch_id){0};
+    w->fault_batch = w->state == WF_WORKER_COMPUTING ? w->batch : (wf_batch_id){0};
+    wf_worker_move(w, WF_WORKER_FAILED);
     w->fault_unsent = wf_report_fault(w, NULL) != WF_OK;
     if (w->fault_unsent)
         WF_LOG_ERROR("worker.fault_unsent", "no memory");

@@ -175,7 +175,7 @@ wf_status wf_splits_want(wf_worker *w, wf_err *err)
 
     for (int i = 0; i < WF_WORKER_SPLITS; i++)
         room |= !w->splits[i].used;
-    if (!room || w->want_sent || !w->master->up || w->faulted)
+    if (!room || w->want_sent || !w->master->up || w->state == WF_WORKER_FAULTED)
         return WF_OK;
     w->want_sent = true;
     return wf_worker_send(w, WF_SPLIT_WANT, NULL, err);

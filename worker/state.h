@@ -6,6 +6,7 @@
 #include "common/base/bytes.h"
 #include "worker/chief.h"
 #include "worker/exchange.h"
+#include "worker/life.h"
 #include "worker/worker.h"
 
 enum {
@@ -45,10 +46,10 @@ struct wf_worker {
     wf_exchange *exchange; /* NULL: no job */
     uint16_t job_number, generation;
     uint32_t map, view;
-    uint32_t step;  /* the last one computed */
-    uint32_t epoch; /* of the last one computed */
-    bool any_step;  /* one was computed since the last barrier */
-    bool computing, faulted;
+    uint32_t step;           /* the last one computed */
+    uint32_t epoch;          /* of the last one computed */
+    bool any_step;           /* one was computed since the last barrier */
+    wf_worker_state state;   /* written by wf_worker_move alone */
     bool fault_unsent;       /* for lack of memory */
     wf_err fault;            /* reported to the master over each fresh link */
     wf_batch_id fault_batch; /* that was in hand then; empty: none */
@@ -60,10 +61,11 @@ struct wf_worker {
     uint32_t n_finished;
     wf_step_place places[WF_WORKER_STEPS];
 
-    bool held, reported, due_sent; /* a cut is open; its report is sent; its place was announced */
+    wf_hold_state hold; /* written by wf_hold_move alone */
+    bool due_sent;      /* the place of a cut was announced */
     uint32_t cut;
     uint64_t cut_chief;
-    bool eval_wanted, evaluating;
+    bool eval_wanted;
     uint32_t eval_epoch;
     uint32_t
         eval_set_of; /* 1 + the epoch whose weights were pulled for it; 0: none, or since changed */
@@ -93,7 +95,9 @@ struct wf_worker {
     } wait;
 };
 
-/* worker.c: sets job, generation and view, and sends to the master. Without a link the message is
+/* worker.c */
+void wf_worker_move(wf_worker *w, wf_worker_event event);
+/* Sets job, generation and view, and sends to the master. Without a link the message is
  * dropped: the register over the next link repeats everything that matters. */
 WF_MUST_USE wf_status wf_worker_send(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
                                      wf_err *err);
@@ -122,6 +126,7 @@ void wf_measure_list_close(wf_measure_list *l);
 void wf_loop_barrier(wf_worker *w);
 
 /* hold.c */
+void wf_hold_move(wf_worker *w, wf_hold_event event);
 WF_MUST_USE wf_status wf_hold_on_cut_open(wf_worker *w, const wf_msg *m, int64_t now_ns,
                                           wf_err *err);
 void wf_hold_on_resume(wf_worker *w, const wf_msg *m);

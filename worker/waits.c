@@ -11,12 +11,12 @@ static struct wf_worker_wait look(wf_worker *w)
 
     if (!w->start)
         return (struct wf_worker_wait){.kind = WF_WAIT_JOB};
-    if (w->computing || w->evaluating || w->faulted)
+    if (w->state != WF_WORKER_WAITING)
         return (struct wf_worker_wait){.kind = WF_WAIT_NONE};
     in_flight = wf_exchange_in_flight(w->exchange);
-    if (w->held && w->reported)
+    if (w->hold == WF_HOLD_REPORTED)
         return (struct wf_worker_wait){WF_WAIT_RESUME, w->cut, 0};
-    if (in_flight > 0 && (w->held || w->eval_wanted || in_flight > w->job.pipeline))
+    if (in_flight > 0 && (w->hold != WF_HOLD_FREE || w->eval_wanted || in_flight > w->job.pipeline))
         return (struct wf_worker_wait){WF_WAIT_ACKS, w->exchange->acked + 1, 0};
     if (wf_exchange_frozen_left(w->exchange) > 0) /* each that comes begins the wait anew */
         return (struct wf_worker_wait){WF_WAIT_FROZEN, wf_exchange_frozen_left(w->exchange), 0};

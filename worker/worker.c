@@ -31,6 +31,11 @@ void wf_worker_free(wf_worker **w)
     *w = NULL;
 }
 
+void wf_worker_move(wf_worker *w, wf_worker_event event)
+{
+    w->state = (wf_worker_state)wf_states_take(&wf_worker_states, w->state, event, "");
+}
+
 wf_status wf_worker_send(wf_worker *w, uint16_t kind, const ProtobufCMessage *body, wf_err *err)
 {
     wf_msg *m = NULL;
@@ -79,7 +84,7 @@ uint32_t wf_worker_base(const wf_worker *w)
 
 bool wf_worker_waits_for_weights(const wf_worker *w)
 {
-    return w->exchange && !w->computing && !w->held &&
+    return w->exchange && w->state == WF_WORKER_WAITING && w->hold == WF_HOLD_FREE &&
            w->exchange->set_step[(w->step + 1) % 2] == w->step + 1;
 }
 
@@ -183,7 +188,8 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
              * reported again. Of a chief's checkpoint too much may be lost: the master aborts it.
              */
             wf_chief_abort(w);
-            w->reported = w->due_sent = false;
+            wf_hold_move(w, WF_HOLD_LINK_FRESH);
+            w->due_sent = false;
             rc = wf_member_register(w, err);
         } else if (w->exchange) {
             rc = wf_exchange_on_up(w->exchange, ev->peer, err);

@@ -2,9 +2,7 @@
 /* worker/worker.h - the front door of worker: one worker's logic. It receives splits from the
  * master, has steps computed from the weights of an exchange, and as chief drives checkpoints.
  *
- *   IDLE --start--> TRAINING --cut open--> HOLDING --cut resume--> TRAINING
- *                   TRAINING --eval--> EVALUATING --done--> TRAINING
- *                   any --start of a newer generation--> TRAINING    any --halt--> IDLE
+ * Its life cycles are drawn in worker/life.h.
  *
  * No socket, no clock, no thread: events of a net and the time go in, messages go out through the
  * net. The shell does everything that takes time or reads data (plans, records, a step's
