@@ -3,6 +3,7 @@
 #include "ps/dense.h"
 #include "common/base/pages.h"
 #include "common/base/size.h"
+#include "common/optim/statistic.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -97,13 +98,6 @@ static void keep_spare(wf_dense *d, wf_buf *b)
     wf_buf_unref(&b); /* whoever holds it still frees it */
 }
 
-/* In double, and rounded once: equal bits everywhere, as the rules of common/optim. */
-static void move_average(float *w, const float *now, uint64_t n, double momentum)
-{
-    for (uint64_t i = 0; i < n; i++)
-        w[i] = (float)((double)w[i] * momentum + (double)now[i] * (1.0 - momentum));
-}
-
 /* u->own is a reference to the weights before the update; NULL when they lie in the buffer already.
  */
 wf_status wf_dense_apply_begin(wf_slice_update *u, wf_err *err)
@@ -135,7 +129,7 @@ void wf_dense_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t 
     if (old)
         memcpy(w, (const float *)old->data + begin, (end - begin) * sizeof *w);
     if (s->statistic) {
-        move_average(w, u->part.values + begin, end - begin, s->momentum);
+        wf_statistic_apply(s->momentum, end - begin, w, u->part.values + begin);
         return;
     }
     for (uint32_t i = 0; i < d->n_slots; i++)

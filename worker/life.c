@@ -19,8 +19,7 @@ static const wf_edge worker_edges[] = {
     {ANY_WORKER, WF_WORKER_HALTED, WF_WORKER_WAITING},
 };
 
-const wf_states wf_worker_states =
-    WF_STATES("workers", worker_states, worker_events, worker_edges);
+const wf_states wf_worker_states = WF_STATES("workers", worker_states, worker_events, worker_edges);
 
 /* ---- whether a checkpoint holds it ---- */
 

@@ -78,6 +78,15 @@ wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *sl
     return wf_ckpt_read_range(v->ckpt, variable, slot, offset, count, to, err);
 }
 
+wf_status wf_values_read_array(wf_values *v, const char *variable, const char *slot,
+                               uint64_t offset, void **out, uint64_t *bytes, wf_err *err)
+{
+    if (!v->ckpt)
+        return wf_fail(err, WF_NOTFOUND, NULL, "%s has no \"%s\" of \"%s\"", v->first_path,
+                       slot ? slot : "", variable);
+    return wf_ckpt_read_array(v->ckpt, variable, slot, offset, out, bytes, err);
+}
+
 uint64_t wf_values_updates(const wf_values *v, const char *variable, uint64_t offset)
 {
     const wf_ckpt_variable *row = v->ckpt ? wf_ckpt_variable_find(v->ckpt, variable) : NULL;
