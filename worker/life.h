@@ -21,8 +21,9 @@
  * over the link that there is.
  *
  * The life cycle of chiefs:
- *   idle --opened--> gathering --all reports in--> saving --all files in--> asking --allowed-->
- * idle idle, gathering, saving, asking --aborted--> idle
+ *   idle --opened--> gathering --all reports in--> saving --all files in--> asking
+ *   asking --allowed--> idle
+ *   idle, gathering, saving, asking --aborted--> idle
  *
  * gathering: of the reports of all workers. saving: the exchange copies and writes. asking: the
  * master for the right to commit.

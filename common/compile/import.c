@@ -234,7 +234,7 @@ static wf_status refuse_stages(const wf_unit *u, wf_err *err)
     for (size_t i = 0; i < u->graph->n_nodes; i++) {
         const wf_node *n = u->graph->nodes[i];
 
-        if (wf_node_is(n, WF_DOMAIN_WEFT, "Pull") || wf_node_is(n, WF_DOMAIN_WEFT, "Push"))
+        if (n->op->flags & (WF_OP_SOURCE | WF_OP_SINK))
             return wf_fail(err, WF_INVALID, "give the model that it was made from",
                            "node \"%s\" is a %s: the file is a stage that was compiled already",
                            n->name, n->op->name);

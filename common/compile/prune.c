@@ -15,7 +15,7 @@ static void mark(const wf_graph *g, bool keep[], bool wanted[])
     for (size_t i = g->n_nodes; i-- > 0;) {
         const wf_node *n = g->nodes[i];
 
-        keep[i] = wf_node_is(n, WF_DOMAIN_WEFT, "Push");
+        keep[i] = n->op->flags & WF_OP_SINK;
         for (uint32_t k = 0; k < n->n_out; k++)
             keep[i] = keep[i] || (n->out[k] && wanted[n->out[k]->index]);
         for (uint32_t k = 0; keep[i] && k < n->n_in; k++)

@@ -86,7 +86,7 @@ static const wf_held *find_held(const wf_unit *u, const char *name)
 /* One variable where the graph first names it: a Pull or Push, or an input of a node. */
 static wf_status visit(wf_unit *u, const wf_node *n, wf_err *err)
 {
-    bool pull = wf_node_is(n, WF_DOMAIN_WEFT, "Pull"), push = wf_node_is(n, WF_DOMAIN_WEFT, "Push");
+    bool pull = n->op->flags & WF_OP_SOURCE, push = n->op->flags & WF_OP_SINK;
 
     if (pull || push) {
         const char *name = wf_node_string(n, "variable", "");

@@ -72,7 +72,7 @@ static size_t list_pushes(const wf_graph *g, uint32_t depth[], push pushes[])
             if (node->in[k] && node->in[k]->producer &&
                 depth[i] <= depth[node->in[k]->producer->index])
                 depth[i] = depth[node->in[k]->producer->index] + 1;
-        if (wf_node_is(node, WF_DOMAIN_WEFT, "Push"))
+        if (node->op->flags & WF_OP_SINK)
             pushes[n++] = (push){node, depth[i]};
     }
     qsort(pushes, n, sizeof(*pushes), by_depth);

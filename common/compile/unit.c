@@ -101,7 +101,7 @@ size_t wf_uses(const wf_graph *g, const wf_value *v)
 static bool is_pushed(const wf_value *v)
 {
     for (const wf_use *u = v->first_use; u; u = u->next)
-        if (wf_node_is(u->node, WF_DOMAIN_WEFT, "Push"))
+        if (u->node->op->flags & WF_OP_SINK)
             return true;
     return false;
 }
@@ -137,7 +137,7 @@ bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *t
 {
     bool owned = wf_is_output(g, from) || is_pushed(from);
 
-    return !owned || (to->producer && !wf_node_is(to->producer, WF_DOMAIN_WEFT, "Pull") &&
+    return !owned || (to->producer && !(to->producer->op->flags & WF_OP_SOURCE) &&
                       !wf_is_output(g, to) && !is_pushed(to));
 }
 

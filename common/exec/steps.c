@@ -9,14 +9,14 @@
 /* What a kernel keeps of its shapes, beside tables that grow with them. */
 enum { STEP_BYTES = 1 << 14 };
 
-static bool is_weft(const wf_node *n, const char *op)
-{
-    return strcmp(n->op->domain, WF_DOMAIN_WEFT) == 0 && strcmp(n->op->name, op) == 0;
-}
-
 bool wf_plan_is_sink(const wf_node *n)
 {
-    return is_weft(n, "Push");
+    return n->op->flags & WF_OP_SINK;
+}
+
+static bool is_source(const wf_node *n)
+{
+    return n->op->flags & WF_OP_SOURCE;
 }
 
 /* What inference left open is an error here: a plan has bytes to count. */
@@ -110,14 +110,14 @@ wf_status wf_plan_ports(wf_plan *p, wf_err *err)
     for (size_t i = 0; i < g->n_outputs; i++)
         WF_TRY(add_out(p, g->outputs[i], NULL, err));
     for (size_t i = 0; i < g->n_nodes; i++)
-        if (is_weft(g->nodes[i], "Push"))
+        if (wf_plan_is_sink(g->nodes[i]))
             WF_TRY(
                 add_out(p, g->nodes[i]->in[0], wf_node_string(g->nodes[i], "variable", ""), err));
     mark_needed(p);
     for (size_t i = 0; i < g->n_inputs; i++)
         WF_TRY(add_in(p, g->inputs[i], NULL, err));
     for (size_t i = 0; i < g->n_nodes; i++)
-        if (is_weft(g->nodes[i], "Pull") && wf_node_has_out(g->nodes[i], 0))
+        if (is_source(g->nodes[i]) && wf_node_has_out(g->nodes[i], 0))
             WF_TRY(
                 add_in(p, g->nodes[i]->out[0], wf_node_string(g->nodes[i], "variable", ""), err));
     for (size_t i = 0; i < g->n_values; i++) {
@@ -133,7 +133,7 @@ wf_status wf_plan_ports(wf_plan *p, wf_err *err)
 
 static bool runs(const wf_plan *p, const wf_node *n)
 {
-    if (is_weft(n, "Pull") || is_weft(n, "Push"))
+    if (is_source(n) || wf_plan_is_sink(n))
         return false;
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] && p->needed[n->out[k]->index] && !wf_value_is_constant(n->out[k]))

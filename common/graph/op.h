@@ -21,6 +21,10 @@ typedef enum wf_op_flag {
     WF_OP_STATEFUL = 2,    /* must run once per step, in order: never merged or folded */
     WF_OP_RANDOM = 4,   /* draws from (seed, node, epoch, split, batch): never merged or folded */
     WF_OP_FOLDABLE = 8, /* may be computed at compile time when all inputs are constant */
+    /* Ends of an exchange, which computes nothing: a variable's value comes in with the first, and
+     * what is of a variable goes out with the second. Attribute `variable` names it. */
+    WF_OP_SOURCE = 16,
+    WF_OP_SINK = 32,
 } wf_op_flag;
 
 /* One attribute that the operation knows. Others in a file are an error that names the nearest. */

@@ -97,7 +97,7 @@ static wf_value *turned(move *m, wf_value *v)
         m->met = true;
         return first->in[0];
     }
-    if ((!v->producer || wf_node_is(v->producer, WF_DOMAIN_WEFT, "Pull")) && v->rank == 1 &&
+    if ((!v->producer || v->producer->op->flags & WF_OP_SOURCE) && v->rank == 1 &&
         v->axes[0].size > 0)
         return turned_row(m, v);
     return may_move(m, v->producer) ? moved(m, v->producer) : NULL;

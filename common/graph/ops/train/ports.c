@@ -3,7 +3,7 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
-/* ai.weft Pull: the current value of a variable, from its parameter servers. */
+/* ai.weft Pull: the current value of a variable, from wherever it lives. */
 
 /* The type is that of the variable if it is in this graph; otherwise the output keeps what was set.
  */
@@ -29,12 +29,12 @@ const wf_op wf_op_pull = {
     .n_in_max = 0,
     .n_out_min = 1,
     .n_out_max = 1,
-    .flags = WF_OP_STATEFUL,
+    .flags = WF_OP_STATEFUL | WF_OP_SOURCE,
     .attrs = pull_attrs,
     .infer = infer_pull,
 };
 
-/* ai.weft Push: sends a gradient to the parameter servers of a variable. */
+/* ai.weft Push: gives a gradient, or a statistic, to whoever holds the variable. */
 
 static wf_status infer_push(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -53,7 +53,7 @@ const wf_op wf_op_push = {
     .n_in_max = 1,
     .n_out_min = 0,
     .n_out_max = 0,
-    .flags = WF_OP_STATEFUL,
+    .flags = WF_OP_STATEFUL | WF_OP_SINK,
     .attrs = push_attrs,
     .infer = infer_push,
 };

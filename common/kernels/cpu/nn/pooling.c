@@ -105,7 +105,7 @@ enum { MOST_LEFT = 1024 };
         for (int64_t i = 0; i < n; i++) {                                                          \
             T v = x[i * step];                                                                     \
                                                                                                    \
-            y[i] = (v > y[i]) | (v != v) ? v : y[i];                                               \
+            y[i] = ((v > y[i]) | (v != v)) ? v : y[i];                                             \
         }                                                                                          \
     }                                                                                              \
     static void max_tap_##T(const tap *t, void *arg)                                               \
