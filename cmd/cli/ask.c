@@ -178,7 +178,7 @@ wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_
             lost = false;
             WF_TRY(send(a, WF_ASK, &ask->base, err));
         }
-        if (now_ns >= end_ns)
+        if (now_ns >= end_ns && !a->way.here)
             return wf_fail(err, WF_TIMEOUT, "is it up? start it with: weft up",
                            "no answer from the master at %s in %ld ms", a->address,
                            (long)timeout_ms);

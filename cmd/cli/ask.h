@@ -19,6 +19,7 @@ typedef struct wf_ask_way {
     wf_status (*dial)(void *arg, wf_transport **out, wf_err *err);
     /* Waits until `net` may have a message, for `ms` at most. */
     wf_status (*wait)(void *arg, wf_net *net, int64_t ms, wf_err *err);
+    bool here; /* the cluster is in this process: its answer comes */
 } wf_ask_way;
 
 /* Dials the master; nothing is awaited. *out is the caller's. Errors: WF_NOMEM, WF_IO. */

@@ -216,5 +216,5 @@ static wf_status wait(void *arg, wf_net *whose, int64_t ms, wf_err *err)
 
 wf_ask_way wf_local_way(wf_local *l)
 {
-    return (wf_ask_way){.arg = l, .dial = dial, .wait = wait};
+    return (wf_ask_way){.arg = l, .dial = dial, .wait = wait, .here = true};
 }
