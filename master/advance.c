@@ -101,12 +101,14 @@ static bool is_overdue(const wf_master *m, const wf_job *j)
 
 static wf_status run(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (wf_master_facts(m)->variables_gone)
+    if (wf_master_facts(m)->variables_gone) {
+        WF_TRY(wf_cut_abort(m, j, err));
         return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+    }
     wf_faults_advance(m, j);
     WF_TRY(wf_generation_start(m, j, err));
     WF_TRY(is_overdue(m, j) ? end_overdue(m, j, err) : wf_saving_advance(m, j, err));
-    if (wf_job_over(j->state))
+    if (j->state != WF_JOB_RUNNING && j->state != WF_JOB_STOPPING)
         return WF_OK;
     return wf_epoch_advance(m, j, j->cut->state == WF_CUT_HOLDING, j->cut->state != WF_CUT_NONE,
                             err);

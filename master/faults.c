@@ -166,7 +166,9 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
     if (body->status == WF_IO && who->task.role == WF_ROLE_PS) { /* its disk may mend: once more */
         j->retry_ns = m->now_ns + SETUP_RETRY_NS;
         wf_job_note(m, j, "job.waits", "%s", body->what);
-        rc = wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+        rc = wf_cut_abort(m, j, err);
+        if (rc == WF_OK)
+            rc = wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
     } else if (body->status != WF_OK) {
         wf_fail(&why, (wf_status)body->status, body->mend, "%s%s%s",
                 who->task.role == WF_ROLE_WORKER ? wf_task_str(who->task, text, sizeof text) : "",

@@ -39,6 +39,7 @@ wf_status wf_master_put_down(wf_master *m, wf_err *err)
     wf_job *j = m->job;
 
     wf_assert(wf_job_over(j->state));
+    WF_TRY(wf_cut_abort(m, j, err));
     WF_TRY(halt_all(m, j, err));
     wf_epoch_close(j);
     wf_bytes_close(&j->start);

@@ -154,7 +154,7 @@ static wf_status take_records(wf_job *j, uint64_t records, wf_err *err)
     Weft__EvalResult *first;
     wf_status rc;
 
-    if (j->epoch->eval_records || records <= j->prepared->eval_unit) {
+    if (j->epoch->eval_records || e->units.n > 1 || records <= j->prepared->eval_unit) {
         j->epoch->eval_records = records;
         return WF_OK;
     }

@@ -113,8 +113,9 @@ wf_job *wf_job_of(const wf_master *m, const wf_member *who, const wf_msg *msg)
 {
     wf_job *j = m->job;
 
-    if (!j || !wf_job_has_generation(j) || msg->head.job != m->job_number ||
-        msg->head.generation != j->generation || who->generation != j->generation)
+    if (!j || !wf_job_has_generation(j) || who->part == WF_PART_NONE ||
+        msg->head.job != m->job_number || msg->head.generation != j->generation ||
+        who->generation != j->generation)
         return NULL;
     return j;
 }
