@@ -92,13 +92,11 @@ static wf_status check_move(const wf_ps *ps, const Weft__Move *body, wf_err *err
     return WF_OK;
 }
 
-/* Acknowledgements leave before the freeze: they speak of a slice that is here. */
 static wf_status begin_move(wf_ps *ps, const Weft__Move *body, int64_t now_ns, wf_err *err)
 {
     wf_task to = {WF_ROLE_PS, body->to->index};
     wf_transport *t = NULL;
 
-    WF_TRY(wf_acks_advance(ps, err));
     WF_TRY(ps->conf.ops.dial(ps->conf.ops.dial_arg, to, body->to->address, &t, err));
     WF_TRY(wf_net_dial(ps->net, to, body->to->address, &t, &ps->move.peer, err));
     ps->move.slice = body->slice;
@@ -140,10 +138,9 @@ wf_status wf_ps_on_move(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
     } else if (is_done(ps, body)) {
         rc = say_moved(ps, body->slice, body->version, NULL, err);
     } else if (!is_under_way(ps, body)) {
-        rc = check_move(ps, body, &why);
-        if (rc == WF_OK)
-            rc = begin_move(ps, body, now_ns, &why);
-        if (rc != WF_OK)
+        rc = wf_acks_advance(ps, err); /* before the freeze: they speak of a slice that is here */
+        if (rc == WF_OK &&
+            (check_move(ps, body, &why) != WF_OK || begin_move(ps, body, now_ns, &why) != WF_OK))
             rc = say_moved(ps, body->slice, body->version, &why, err);
     }
     wf_control_free(&body);
@@ -241,9 +238,13 @@ static wf_status take(wf_ps *ps, const wf_msg *m, wf_err *err)
         rc = wf_fail(err, WF_PROTO, NULL, "slice %u of %u", head->slice, ps->map.n);
     else if (place->primary == ps->conf.index && place->version == m->head.request)
         rc = WF_EXISTS; /* the answer was lost with a link */
+    else if (wf_map_has_moved(&ps->map, head->slice) && m->head.request < place->version)
+        rc = WF_EXISTS; /* and it went on from here before the answer was asked for again */
     else if (place->primary == ps->conf.index || m->head.request <= place->version)
         rc = wf_fail(err, WF_INVALID, NULL, "slice %u is on ps %u since version %u of the map",
                      head->slice, place->primary, place->version);
+    else if (m->head.view > ps->view) /* it may have forgotten who is still served here */
+        rc = wf_fail(err, WF_AGAIN, NULL, "view %u is not here yet", m->head.view);
     else
         rc = wf_ps_make_slice(ps, head->slice, &s, err);
     if (rc == WF_OK)

@@ -58,15 +58,15 @@ wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *
         wf_control_free(&body);
         return WF_OK;
     }
+    c->reports = calloc(body->n_workers + 1, sizeof(*c->reports));
+    if (!c->reports) {
+        wf_control_free(&body);
+        return wf_fail_nomem(err, sizeof(*c->reports));
+    }
     c->cut = body;
     c->cut_number = m->head.cut;
-    c->reports = calloc(body->n_workers + 1, sizeof(*c->reports));
     c->began_ns = now_ns;
     move(c, WF_CHIEF_OPENED);
-    if (!c->reports) {
-        wf_chief_abort(w);
-        return wf_fail_nomem(err, body->n_workers * sizeof(*c->reports));
-    }
     return WF_OK;
 }
 

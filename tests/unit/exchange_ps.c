@@ -29,7 +29,7 @@ typedef struct world {
     wf_peer *to_other; /* another ps, which never answers */
     uint32_t map;      /* in the newest message that the ps has got */
     int64_t now_ns;
-    bool denies;
+    bool denies, silent;   /* the ps: to each message; to none */
     wf_status says;        /* of the worker to each message */
     uint32_t got[KINDS];   /* by the ps */
     uint32_t listed[2][4]; /* the slices of each list that the worker has registered last */
@@ -47,7 +47,7 @@ static void answer(world *w, const wf_msg *m)
 {
     wf_msg *reply = NULL;
 
-    if (!w->denies && m->head.kind != WF_LIST)
+    if (w->silent || (!w->denies && m->head.kind != WF_LIST))
         return;
     assert_int_equal(wf_net_msg(w->ps, w->denies ? WF_DENIED : WF_LIST_OK, &reply, NULL), WF_OK);
     reply->head.generation = GENERATION;
@@ -160,7 +160,7 @@ static void turn(world *w, int64_t ms)
     }
 }
 
-static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
+static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices, uint32_t first_ps)
 {
     static int64_t dims[] = {ELEMENTS, FROZEN};
     static const Weft__Slice places[] = {
@@ -197,6 +197,7 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
         slices[i].variable = places[i].variable;
         slices[i].offset = places[i].offset;
         slices[i].count = places[i].count;
+        slices[i].ps = i == 0 ? first_ps : 0;
         slice_list[i] = &slices[i];
     }
     view.members = member_list;
@@ -229,18 +230,18 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices)
 
 static int begin(void **state)
 {
-    return begin_with(state, 1, 1);
+    return begin_with(state, 1, 1, 0);
 }
 
 static int begin_frozen(void **state)
 {
-    return begin_with(state, 2, 3);
+    return begin_with(state, 2, 3, 0);
 }
 
 /* One of the slices has no elements. */
 static int begin_empty(void **state)
 {
-    return begin_with(state, 2, 4);
+    return begin_with(state, 2, 4, 0);
 }
 
 static int end(void **state)
@@ -470,6 +471,41 @@ static void a_slice_does_not_move_to_a_ps_that_is_not_known(void **state)
     assert_int_equal(place_of_slice(w), 0);
 }
 
+static int begin_back(void **state)
+{
+    return begin_with(state, 2, 3, 1);
+}
+
+/* Slice 0 was on ps 1 at the set-up, went to ps 0 and came back before this worker began. */
+static void a_list_denied_after_another_ps_told_the_moves_is_sent_again(void **state)
+{
+    world *w = *state;
+    Weft__Denied body = WEFT__DENIED__INIT;
+    Weft__MapChange change = WEFT__MAP_CHANGE__INIT, *moved[] = {&change};
+    wf_msg *m = NULL;
+
+    w->silent = true;
+    turn(w, 100);
+    assert_int_equal(w->got[WF_LIST], 2);
+    change.ps = 1;
+    change.version = 11;
+    body.map = GENERATION;
+    body.moved = moved;
+    body.n_moved = 1;
+    assert_int_equal(wf_net_msg(w->worker, WF_DENIED, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.request = GENERATION;
+    m->head.map = 11;
+    assert_int_equal(wf_exchange_on_message(w->exchange, w->to_other, m, w->now_ns, NULL), WF_OK);
+    wf_net_free_msg(w->worker, &m);
+    deny(w, 11, GENERATION, 1); /* ps 0's answer to the two lists */
+    deny(w, 11, GENERATION, 1);
+    w->silent = false;
+    turn(w, 20000);
+    assert_in_range(w->got[WF_LIST], 3, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +524,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_slice_does_not_move_to_a_ps_that_is_not_known, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_part_without_a_codec_is_no_weights, begin_empty, end),
+        cmocka_unit_test_setup_teardown(a_list_denied_after_another_ps_told_the_moves_is_sent_again,
+                                        begin_back, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

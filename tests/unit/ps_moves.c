@@ -531,6 +531,54 @@ static void a_slice_comes_back(void **state)
     assert_int_equal(find(w, 0, 1)->updates, 4);
 }
 
+/* The giver has a view that the taker has not: without a worker that the taker still serves. */
+static void who_a_newer_view_has_removed_is_not_applied_twice(void **state)
+{
+    world *w = begin_job(state, 2);
+    Weft__View view = WEFT__VIEW__INIT;
+    Weft__Member rows[2] = {WEFT__MEMBER__INIT, WEFT__MEMBER__INIT},
+                 *members[] = {&rows[0], &rows[1]};
+    wf_msg *m = NULL;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        rows[i].role = WF_ROLE_PS;
+        rows[i].index = i;
+        rows[i].incarnation = 20 + i;
+    }
+    view.members = members;
+    view.n_members = 2;
+    assert_int_equal(wf_net_msg(w->master.net, WF_VIEW, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &view.base, NULL), WF_OK);
+    m->head.view = VIEW + 1;
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    assert_int_equal(wf_net_send(w->master.net, w->master.ps[0], WF_LANE_CONTROL, 0, &m, NULL),
+                     WF_OK);
+    turn(w, 50);
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    if (moved(w) == WF_OK) {
+        push(w, 1, 1, 2, 7);
+        assert_int_equal(find(w, 1, 1)->updates, 2);
+    }
+}
+
+static void a_second_move_to_the_same_ps_is_as_quick(void **state)
+{
+    world *w = begin_job(state, 2);
+    int64_t took[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t began_ns = w->now_ns;
+
+        order_move(w, 1 + i, 1, 7 + i);
+        while (!find(w, 1, 1 + i) || find(w, 0, 1 + i))
+            turn(w, 0);
+        took[i] = (w->now_ns - began_ns) / MS;
+    }
+    assert_in_range(took[1], 0, took[0] + 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +591,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_move_that_cannot_be_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_lost_word_of_the_taker_comes_again, begin, end),
         cmocka_unit_test_setup_teardown(a_slice_comes_back, begin, end),
+        cmocka_unit_test_setup_teardown(a_second_move_to_the_same_ps_is_as_quick, begin, end),
+        cmocka_unit_test_setup_teardown(who_a_newer_view_has_removed_is_not_applied_twice, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -459,7 +459,7 @@ static wf_status on_denied(wf_client *c, uint32_t ps, const wf_msg *m, int64_t n
         changed[ps] |= newer;
         c->map = WF_MAX(c->map, m->head.map);
         rc = ask_in_anew(c, changed, err);
-        if (!changed[ps] && (body->map == 0 || body->map >= m->head.map))
+        if (!changed[ps] && (body->map == 0 || body->map >= m->head.map || !c->doors[ps].open))
             close_door(c, ps, now_ns);
     }
     wf_control_free(&body);
@@ -506,8 +506,11 @@ static wf_status save(wf_exchange *x, wf_err *err)
 {
     wf_client *c = (wf_client *)x;
 
-    for (uint32_t i = 0; i < x->saving.n; i++)
+    for (uint32_t i = 0; i < x->saving.n; i++) {
+        if (i >= c->n_ps || !c->ps[i])
+            return wf_fail(err, WF_NOTFOUND, NULL, "ps %u is not dialled", i);
         WF_TRY(ask_save(c, i, err));
+    }
     return WF_OK;
 }
 

@@ -218,10 +218,11 @@ wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_er
     wf_assert(s && !s->pushed[variable]);
     s->pushed[variable] = true;
     for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++) {
-        s->left[c->slices[i].ps]++;
+        s->left[c->slices[i].ps]++; /* of all parts, before one of them may fail */
         s->parts_left++;
-        WF_TRY(add_part(c, s, i, err));
     }
+    for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++)
+        WF_TRY(add_part(c, s, i, err));
     return WF_OK;
 }
 
