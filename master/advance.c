@@ -203,8 +203,10 @@ static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf
     if (r->initial) {
         j->next_cut = 0; /* the first epoch sets it */
         j->latest = UINT64_MAX;
+        j->latest_epoch = 0;
     } else {
         j->latest = r->global_step;
+        j->latest_epoch = r->ledger->epoch;
         rc = wf_epoch_restore(m, j, r->ledger, err);
     }
     return rc;

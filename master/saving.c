@@ -34,6 +34,7 @@ static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, wf_er
 
     if (!final && !asked)
         wf_splits_move_next_cut(j);
+    j->cut_epoch = j->epoch->ledger.epoch;
     return wf_cut_open(m, j, chief, final, asked, err);
 }
 
@@ -129,6 +130,8 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
         rc = wf_saving_fail(m, j, true, body->what, body->mend, err);
     } else {
         rc = wf_cut_on_saved(m, j, body, err);
+        if (rc == WF_OK)
+            j->latest_epoch = j->cut_epoch;
         if (rc == WF_OK && j->cut->asked)
             wf_callbacks_saved(&j->epoch->callbacks, body->step, j->epoch->ledger.epoch);
         if (rc == WF_OK && j->cut->final)

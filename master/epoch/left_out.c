@@ -97,8 +97,8 @@ void wf_left_out_apply(wf_job *j)
     for (size_t i = 0; i < j->n_left_out; i++) {
         const Weft__Split row = *j->left_out[i];
 
-        if (row.epoch < j->epoch->ledger.epoch)
-            continue; /* done with */
+        if (row.epoch < j->latest_epoch)
+            continue; /* no checkpoint to go back to is of before it */
         j->left_out_rows[n] = row;
         j->left_out[n] = &j->left_out_rows[n];
         n++;

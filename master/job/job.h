@@ -99,9 +99,10 @@ typedef struct wf_job {
     uint64_t next_cut;    /* the planned step of the next checkpoint */
     uint64_t ending_from; /* 1 + the step whose weights the job ends with; 0: the last */
     uint64_t base_step, lost_steps;
-    int64_t retry_ns; /* not set up again before */
-    uint64_t latest;  /* step of the newest checkpoint; UINT64_MAX: none */
-    char *passed;     /* a line for each checkpoint that was passed over */
+    int64_t retry_ns;                 /* not set up again before */
+    uint64_t latest;                  /* step of the newest checkpoint; UINT64_MAX: none */
+    uint32_t latest_epoch, cut_epoch; /* open in that one (0: perhaps not known), and in the cut */
+    char *passed;                     /* a line for each checkpoint that was passed over */
 
     uint32_t rollbacks;       /* to the checkpoint that was the newest then */
     uint64_t rollback_latest; /* that one, as `latest` */

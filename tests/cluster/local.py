@@ -16,6 +16,8 @@ from safetensors.numpy import load_file  # noqa: E402
 
 RECORDS, BATCH, EPOCHS = 4096, 8, 4
 STEPS = RECORDS // BATCH * EPOCHS
+LONG = 40  # epochs of a job that is to be interrupted
+LONG_STEPS = RECORDS // BATCH * LONG
 JOB = """
 job: alone
 model:
@@ -73,8 +75,8 @@ def weights(c):
             for k, p in parts.items()}
 
 
-def run_of(weft, *args, ps=1, optimizer=ADAM):
-    with make(weft, ps, optimizer=optimizer) as c:
+def run_of(weft, *args, ps=1, optimizer=ADAM, epochs=EPOCHS):
+    with make(weft, ps, optimizer=optimizer, epochs=epochs) as c:
         result = c.must("train", *args, "alone.yaml")
         return losses(c), weights(c), result
 
@@ -103,17 +105,17 @@ def a_cluster_without_ps_does_too(weft):
 
 
 def what_was_interrupted_goes_on_with_the_same_bits(weft):
-    whole, end, _ = run_of(weft, "--local")
-    with make(weft) as c:
+    whole, end, _ = run_of(weft, "--local", epochs=LONG)
+    with make(weft, epochs=LONG) as c:
         process = c.start("train", "--local", "alone.yaml")
-        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS // 3,
-              "a third of the steps and checkpoints")
+        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS,
+              "some epochs and checkpoints")
         process.send_signal(signal.SIGINT)
         result = c.end_of(process)
         check(result.code == 5 and "stopped" in result.out, str(result))
         check("next: weft train --local alone.yaml --resume" in result.out, result.out)
         before = losses(c)
-        check(STEPS // 3 < len(before) < STEPS, f"{len(before)} steps before")
+        check(STEPS < len(before) < LONG_STEPS, f"{len(before)} steps before")
         c.must("train", "--local", "alone.yaml", "--resume")
         check(before + losses(c, 2) == whole, "other losses")
         ends = weights(c)
@@ -121,31 +123,31 @@ def what_was_interrupted_goes_on_with_the_same_bits(weft):
 
 
 def what_was_killed_goes_on_from_its_checkpoint(weft):
-    whole, end, _ = run_of(weft, "--local")
-    with make(weft) as c:
+    whole, end, _ = run_of(weft, "--local", epochs=LONG)
+    with make(weft, epochs=LONG) as c:
         process = c.start("train", "--local", "alone.yaml")
-        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS // 3,
-              "a third of the steps and checkpoints")
+        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS,
+              "some epochs and checkpoints")
         process.kill()
         c.end_of(process)
         c.must("train", "--local", "alone.yaml", "--resume")
         after = losses(c, 2)
-        check(0 < len(after) < STEPS and after == whole[-len(after):], "other losses")
+        check(0 < len(after) < LONG_STEPS and after == whole[-len(after):], "other losses")
         ends = weights(c)
         check(all((ends[k] == end[k]).all() for k in end), "other weights")
 
 
 def a_worker_that_dies_takes_the_job_back(weft):
-    whole, end, _ = run_of(weft, "--local")
-    with make(weft, ps=0) as c:
+    whole, end, _ = run_of(weft, "--local", epochs=LONG)
+    with make(weft, ps=0, epochs=LONG) as c:
         c.must("up")
         c.must("submit", "alone.yaml")
-        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS // 3,
-              "a third of the steps and checkpoints")
+        until(lambda: len(c.checkpoints("alone")) > 1 and len(losses(c)) > STEPS,
+              "some epochs and checkpoints")
         c.kill("worker/0")
         c.until_job("alone", lambda j: j["state"] == "done", "the end of the job")
         after = losses(c, 2)
-        check(0 < len(after) < STEPS and after == whole[-len(after):], "other losses")
+        check(0 < len(after) < LONG_STEPS and after == whole[-len(after):], "other losses")
         ends = weights(c)
         check(all((ends[k] == end[k]).all() for k in end), "other weights")
 

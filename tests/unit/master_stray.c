@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/master_stray.c - messages that come to a master at an unlikely moment: of a generation
- * that there is not yet, of a cut whose job goes back, of a worker in the middle of an evaluation. */
+ * that there is not yet, of a cut whose job goes back, of a worker in the middle of an evaluation.
+ */
 #include "common/wire/control.h"
 #include "tests/unit/master_stage.h"
 
