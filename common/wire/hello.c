@@ -131,7 +131,7 @@ void wf_hello_lose(wf_net *n, peer *p)
     p->down_owed = p->down_owed || told;
     if (p->dialled) {
         p->first = wf_hello_first(n);
-        p->attempt = ++n->attempts;
+        p->attempt = n->attempts++;
         p->hello_at_ns = 0;
         p->hello_wait_ns = n->conf.hello_ns;
         wf_net_wake_at(n, 0);

@@ -31,7 +31,7 @@ typedef struct peer {
 } peer;
 
 struct wf_net {
-    uint32_t attempts; /* the last one of any dialled peer: a peer that is dialled anew goes on */
+    uint32_t attempts; /* of all dialled peers: one that is dialled anew counts on from there */
     wf_net_conf conf;
     char cluster[128];
     wf_msg_pool pool;

@@ -129,7 +129,7 @@ wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, wf_transport
     snprintf(p->address, sizeof p->address, "%s", address);
     p->transport = *t;
     p->first = wf_hello_first(n);
-    p->attempt = ++n->attempts;
+    p->attempt = n->attempts++;
     p->hello_wait_ns = n->conf.hello_ns;
     p->pub.last_heard_ns = INT64_MIN;
     *t = NULL;
