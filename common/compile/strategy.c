@@ -52,10 +52,9 @@ wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
                            "%s:%d: \"strategy: %s\" is not built yet", job->path,
                            job->strategy_line, job->strategy);
     near = nearest(job->strategy);
-    return wf_fail(err, WF_USAGE, "see docs/job-file.md",
-                   "%s:%d: there is no strategy \"%.80s\"%s%s%s", job->path, job->strategy_line,
-                   job->strategy, near ? "; did you mean \"" : "", near ? near : "",
-                   near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE, "see docs/jobs.md", "%s:%d: there is no strategy \"%.80s\"%s%s%s",
+                   job->path, job->strategy_line, job->strategy, near ? "; did you mean \"" : "",
+                   near ? near : "", near ? "\"?" : "");
 }
 
 wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
