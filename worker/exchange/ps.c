@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/exchange/ps.c - the client of the parameter servers: lists, pulls, the files of a
- * checkpoint, and what is sent again over a fresh link. Pushes are in ps_pushes.c.
+/* worker/exchange/ps.c - the client of the parameter servers: it is opened, is let in by each ps,
+ * and sends again what a link has lost. Pulls, pushes and the files of checkpoints are in files of
+ * their own (ps_pulls.c, ps_pushes.c, ps_saves.c).
  *
  * Invariants, beside those of worker/exchange.h
  *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
@@ -23,49 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Of slices that are pulled for each step, and of frozen ones that have not come yet. */
-enum { LIST = 0, FROZEN_LIST = 1 };
-
-static bool is_frozen(const wf_client *c, const wf_client_slice *s)
-{
-    return !c->variables[s->variable].trainable;
-}
-
-static wf_status alloc_set(const wf_client *c, weight_set *s, bool frozen, wf_err *err)
-{
-    s->have = calloc(c->n_slices + 1, 1);
-    s->values = calloc(c->n_variables + 1, sizeof(*s->values));
-    if (!s->have || !s->values)
-        return wf_fail_nomem(err, c->n_slices);
-    for (uint32_t v = 0; v < c->n_variables; v++) {
-        if (c->variables[v].trainable == frozen)
-            continue;
-        s->values[v] = wf_buf_new(c->variables[v].count * sizeof(float));
-        if (!s->values[v])
-            return wf_fail_nomem(err, c->variables[v].count * sizeof(float));
-    }
-    return WF_OK;
-}
-
-static void free_set(const wf_client *c, weight_set *s)
-{
-    for (uint32_t v = 0; s->values && v < c->n_variables; v++)
-        wf_buf_unref(&s->values[v]);
-    free(s->values);
-    free(s->have);
-}
-
-static wf_status alloc_sets(wf_client *c, wf_err *err)
-{
-    for (uint32_t i = 0; i < c->n_slices; i++)
-        c->n_moving += !is_frozen(c, &c->slices[i]);
-    for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        WF_TRY(alloc_set(c, &c->sets[k], false, err));
-    c->frozen.left = c->n_slices - c->n_moving;
-    c->frozen.pull = ++c->next_pull;
-    return alloc_set(c, &c->frozen, true, err);
-}
 
 static int by_place(const void *a, const void *b)
 {
@@ -161,8 +119,8 @@ static void client_free(wf_exchange *x)
     wf_client *it = (wf_client *)x;
 
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        free_set(it, &it->sets[k]);
-    free_set(it, &it->frozen);
+        wf_pulls_free_set(it, &it->sets[k]);
+    wf_pulls_free_set(it, &it->frozen);
     wf_pushes_close(it);
     free(it->doors);
     free(it->first_slice);
@@ -173,7 +131,7 @@ static void client_free(wf_exchange *x)
     free(it);
 }
 
-static void set_head(const wf_client *c, wf_msg *m)
+void wf_client_set_head(const wf_client *c, wf_msg *m)
 {
     m->head.job = c->job;
     m->head.generation = c->generation;
@@ -191,7 +149,7 @@ wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key, 
         wf_net_free_msg(c->net, m);
         return WF_OK;
     }
-    set_head(c, *m);
+    wf_client_set_head(c, *m);
     rc = wf_net_send(c->net, c->ps[ps], lane, key, m, err);
     return rc == WF_NOTFOUND ? WF_OK : rc;
 }
@@ -201,164 +159,6 @@ static uint32_t place_of(const wf_client *c, const wf_peer *peer)
     uint32_t i = peer->task.index;
 
     return i < c->n_ps && c->ps[i] == peer ? i : UINT32_MAX;
-}
-
-/* Whether slice i belongs to the list of a ps. */
-static bool is_listed(const wf_client *c, uint32_t list, uint32_t ps, uint32_t i)
-{
-    const wf_client_slice *s = &c->slices[i];
-
-    if (s->ps != ps)
-        return false;
-    return list == FROZEN_LIST ? is_frozen(c, s) && !c->frozen.have[i] : !is_frozen(c, s);
-}
-
-static bool lacks_frozen(const wf_client *c, uint32_t ps)
-{
-    for (uint32_t i = 0; c->frozen.left && i < c->n_slices; i++)
-        if (is_listed(c, FROZEN_LIST, ps, i))
-            return true;
-    return false;
-}
-
-static wf_status send_list(wf_client *c, uint32_t ps, uint32_t list, wf_err *err)
-{
-    Weft__List body = WEFT__LIST__INIT;
-    uint32_t *ids = calloc(c->n_slices + 1, sizeof *ids);
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    if (!ids)
-        return wf_fail_nomem(err, c->n_slices * sizeof *ids);
-    body.slices = ids;
-    for (uint32_t i = 0; i < c->n_slices; i++)
-        if (is_listed(c, list, ps, i))
-            ids[body.n_slices++] = i;
-    rc = wf_net_msg(c->net, WF_LIST, &m, err);
-    if (rc == WF_OK)
-        rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK) {
-        m->head.request = list;
-        rc = wf_client_send(c, ps, WF_LANE_CONTROL, 0, &m, err);
-    }
-    wf_net_free_msg(c->net, &m);
-    free(ids);
-    return rc;
-}
-
-/* Pulls go just before the first push that they must not hold; see K1. */
-static uint64_t pull_key(const wf_client *c, uint32_t step)
-{
-    return 4 * (uint64_t)(step - WF_MIN(c->pipeline, step));
-}
-
-static uint32_t own_steps_of(const wf_client *c, uint32_t step)
-{
-    uint32_t upto = step > 1 + c->pipeline ? step - 1 - c->pipeline : 0;
-
-    return WF_MAX(upto, c->base.base);
-}
-
-/* Frozen weights count on no push, and go before all others. */
-static wf_status send_pull(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err)
-{
-    bool frozen = s == &c->frozen;
-    wf_pull_body body = {frozen ? FROZEN_LIST : LIST, frozen ? 0 : own_steps_of(c, s->step)};
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    WF_TRY(wf_net_msg(c->net, WF_PULL, &m, err));
-    rc = wf_pull_put(m, body, err);
-    if (rc == WF_OK) {
-        m->head.request = s->pull;
-        m->head.step = s->step;
-        rc = wf_client_send(c, ps, WF_LANE_DATA, pull_key(c, s->step), &m, err);
-    }
-    wf_net_free_msg(c->net, &m);
-    return rc;
-}
-
-static wf_status want(wf_exchange *x, int set, uint32_t step, wf_err *err)
-{
-    wf_client *c = (wf_client *)x;
-    weight_set *s = &c->sets[set];
-
-    s->step = step;
-    s->pull = ++c->next_pull;
-    s->left = c->n_moving;
-    memset(s->have, 0, c->n_slices);
-    for (uint32_t i = 0; i < c->n_ps; i++)
-        WF_TRY(send_pull(c, i, s, err));
-    return WF_OK;
-}
-
-static bool ready(const wf_exchange *x, int set)
-{
-    const wf_client *c = (const wf_client *)x;
-
-    return c->sets[set].left == 0 && c->frozen.left == 0; /* K4 */
-}
-
-static uint32_t frozen_left(const wf_exchange *x)
-{
-    return ((const wf_client *)x)->frozen.left;
-}
-
-static const float *weights(const wf_exchange *x, int set, uint32_t variable)
-{
-    const wf_client *c = (const wf_client *)x;
-    const weight_set *s = c->variables[variable].trainable ? &c->sets[set] : &c->frozen;
-
-    return s->values[variable]->data;
-}
-
-/* The set that an answer is for; NULL: its pull was dropped. */
-static weight_set *set_of(wf_client *c, uint32_t pull)
-{
-    for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        if (c->base.set_step[k] && c->sets[k].pull == pull)
-            return &c->sets[k];
-    return c->frozen.pull == pull ? &c->frozen : NULL;
-}
-
-/* Whether the frozen weights have all come with this message. */
-static void note_frozen(wf_client *c, const weight_set *s, uint32_t left, const wf_msg *m)
-{
-    if (s != &c->frozen)
-        return;
-    c->frozen_bytes += m->payload_bytes;
-    if (left > 0 && s->left == 0)
-        WF_LOG_INFO("worker.frozen_in", "slices=%u bytes=%lu", c->n_slices - c->n_moving,
-                    (unsigned long)c->frozen_bytes);
-}
-
-static wf_status on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
-{
-    weight_set *s = set_of(c, m->head.request);
-    uint32_t n, left;
-
-    if (!s)
-        return WF_OK;
-    left = s->left;
-    WF_TRY(wf_parts_get(m, c->parts, &n, err));
-    for (uint32_t i = 0; i < n; i++) {
-        const wf_part *p = &c->parts[i];
-        const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
-
-        if (slice && slice->ps != ps && slice->map) /* K5 */
-            continue;
-        /* A part without a codec lies in no frame. */
-        if (!slice || slice->ps != ps || p->codec != WF_CODEC_F32 ||
-            p->bytes != slice->count * sizeof(float) || is_frozen(c, slice) != (s == &c->frozen))
-            return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
-                           p->slice, (unsigned long)p->bytes);
-        memcpy((float *)s->values[slice->variable]->data + slice->offset, wf_part_data(m, p),
-               p->bytes);
-        s->left -= s->have[p->slice] ? 0 : 1;
-        s->have[p->slice] = 1;
-    }
-    note_frozen(c, s, left, m);
-    return WF_OK;
 }
 
 /* Whether this very process holds the slices: another incarnation has not, and the master begins a
@@ -373,9 +173,9 @@ static wf_status ask_in(wf_client *c, uint32_t ps, wf_err *err)
 {
     c->doors[ps].open = false;
     c->doors[ps].retry_ns = INT64_MAX;
-    if (lacks_frozen(c, ps))
-        WF_TRY(send_list(c, ps, FROZEN_LIST, err));
-    return send_list(c, ps, LIST, err);
+    if (wf_pulls_lack_frozen(c, ps))
+        WF_TRY(wf_pulls_send_list(c, ps, WF_CLIENT_FROZEN_LIST, err));
+    return wf_pulls_send_list(c, ps, WF_CLIENT_LIST, err);
 }
 
 /* All that a ps may have missed, in the order in which it was sent first. */
@@ -386,11 +186,11 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
     if (d->open)
         return WF_OK;
     *d = (struct ps_door){.open = true, .retry_ns = INT64_MAX};
-    if (lacks_frozen(c, ps))
-        WF_TRY(send_pull(c, ps, &c->frozen, err));
+    if (wf_pulls_lack_frozen(c, ps))
+        WF_TRY(wf_pulls_send(c, ps, &c->frozen, err));
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         if (c->base.set_step[k] && c->sets[k].left > 0)
-            WF_TRY(send_pull(c, ps, &c->sets[k], err));
+            WF_TRY(wf_pulls_send(c, ps, &c->sets[k], err));
     return wf_pushes_again(c, ps, err);
 }
 
@@ -398,13 +198,17 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
  * worker's lists: they are sent new ones, and what follows these. Errors: WF_PROTO, WF_NOMEM. */
 static wf_status learn_moves(wf_client *c, const Weft__Denied *body, bool *changed, wf_err *err)
 {
-    for (size_t i = 0; i < body->n_moved; i++) {
+    for (size_t i = 0; i < body->n_moved; i++) { /* all, before one of them counts */
         const Weft__MapChange *to = body->moved[i];
-        wf_client_slice *s = to->slice < c->n_slices ? &c->slices[to->slice] : NULL;
 
-        if (!s || to->ps >= c->n_ps || !c->ps[to->ps])
+        if (to->slice >= c->n_slices || to->ps >= c->n_ps || !c->ps[to->ps])
             return wf_fail(err, WF_PROTO, NULL, "slice %u has moved to ps %u, which is not known",
                            to->slice, to->ps);
+    }
+    for (size_t i = 0; i < body->n_moved; i++) {
+        const Weft__MapChange *to = body->moved[i];
+        wf_client_slice *s = &c->slices[to->slice];
+
         if (to->version <= s->map)
             continue;
         WF_LOG_INFO("worker.slice_moved", "slice=%u from=%u to=%u version=%u", to->slice, s->ps,
@@ -467,67 +271,6 @@ static wf_status on_denied(wf_client *c, uint32_t ps, const wf_msg *m, int64_t n
     return rc;
 }
 
-/* ---- the files of a checkpoint: each ps writes one ---- */
-
-/* Of the ps that had slices at the start, and of those that have some now. */
-static uint32_t count_shards(const wf_exchange *x)
-{
-    const wf_client *c = (const wf_client *)x;
-    uint32_t n = c->shards_at_start;
-
-    for (uint32_t i = 0; i < c->n_slices; i++)
-        n = WF_MAX(n, c->slices[i].ps + 1);
-    return n;
-}
-
-static wf_status ask_save(wf_client *c, uint32_t ps, wf_err *err)
-{
-    const wf_exchange_save *s = &c->base.saving;
-    Weft__Save body = WEFT__SAVE__INIT;
-    char file[64];
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    s->shards[ps].writer = (wf_task){WF_ROLE_PS, ps};
-    body.folder = s->folder;
-    body.file = (char *)wf_ckpt_shard_name(ps, s->n, file, sizeof file);
-    WF_TRY(wf_net_msg(c->net, WF_CUT_SAVE, &m, err));
-    rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK) {
-        set_head(c, m);
-        m->head.cut = s->cut;
-        rc = wf_net_send(c->net, c->ps[ps], WF_LANE_CONTROL, 0, &m, err);
-    }
-    wf_net_free_msg(c->net, &m);
-    return rc;
-}
-
-static wf_status save(wf_exchange *x, wf_err *err)
-{
-    wf_client *c = (wf_client *)x;
-
-    for (uint32_t i = 0; i < x->saving.n; i++) {
-        if (i >= c->n_ps || !c->ps[i])
-            return wf_fail(err, WF_NOTFOUND, NULL, "ps %u is not dialled", i);
-        WF_TRY(ask_save(c, i, err));
-    }
-    return WF_OK;
-}
-
-/* A ps that has taken its copies for this cut takes no others, and reports again how far it is. */
-static wf_status on_copied_or_saved(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
-{
-    wf_exchange_save *s = &c->base.saving;
-
-    if (m->head.cut != s->cut || ps >= s->n)
-        return WF_OK;
-    if (m->head.kind == WF_CUT_FORKED)
-        s->shards[ps].copied = true;
-    else if (!s->shards[ps].result)
-        return wf_control_get(m, &weft__saved__descriptor, &s->shards[ps].result, err);
-    return WF_OK;
-}
-
 /* ---- messages and links ---- */
 
 static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m, int64_t now_ns,
@@ -540,14 +283,14 @@ static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m
         return WF_OK;
     switch (m->head.kind) {
     case WF_WEIGHTS:
-        return on_weights(c, ps, m, err);
+        return wf_pulls_on_weights(c, ps, m, err);
     case WF_PUSH_OK:
         return wf_pushes_on_ok(c, ps, m, err);
     case WF_LIST_OK: /* of the list that is sent last: both are registered then */
-        return m->head.request == LIST ? on_list_ok(c, ps, err) : WF_OK;
+        return m->head.request == WF_CLIENT_LIST ? on_list_ok(c, ps, err) : WF_OK;
     case WF_CUT_FORKED:
     case WF_CUT_SAVED:
-        return on_copied_or_saved(c, ps, m, err);
+        return wf_saves_on_message(c, ps, m, err);
     case WF_DENIED:
         return m->head.request == c->generation ? on_denied(c, ps, m, now_ns, err) : WF_OK;
     default:
@@ -564,7 +307,7 @@ static wf_status on_up(wf_exchange *x, const wf_peer *peer, wf_err *err)
         return WF_OK;
     if (holds_slices(c, ps))
         WF_TRY(ask_in(c, ps, err));
-    return ps < x->saving.n && !x->saving.shards[ps].result ? ask_save(c, ps, err) : WF_OK;
+    return ps < x->saving.n && !x->saving.shards[ps].result ? wf_saves_ask(c, ps, err) : WF_OK;
 }
 
 static wf_status retry(wf_exchange *x, int64_t now_ns, wf_err *err)
@@ -579,20 +322,11 @@ static wf_status retry(wf_exchange *x, int64_t now_ns, wf_err *err)
 
 /* ---- who is late ---- */
 
-/* The first ps that owes weights of a set, or frozen ones; n_ps if none does. */
-static uint32_t late_weights(const wf_client *c, const weight_set *s)
-{
-    for (uint32_t i = 0; i < c->n_slices; i++)
-        if (!s->have[i] && is_frozen(c, &c->slices[i]) == (s == &c->frozen))
-            return c->slices[i].ps;
-    return c->n_ps;
-}
-
 static uint32_t late_ps(const wf_client *c, wf_exchange_wait wait, uint32_t of)
 {
     if (wait == WF_EXCHANGE_ACKS)
         return wf_pushes_late(c, of);
-    return late_weights(c, wait == WF_EXCHANGE_FROZEN ? &c->frozen : &c->sets[of]);
+    return wf_pulls_late(c, wait == WF_EXCHANGE_FROZEN ? &c->frozen : &c->sets[of]);
 }
 
 static void name_late(const wf_exchange *x, wf_exchange_wait wait, uint32_t of, wf_waiting *out)
@@ -616,16 +350,16 @@ static const wf_exchange_ops client_ops = {
     .on_up = on_up,
     .on_message = on_message,
     .retry = retry,
-    .want = want,
-    .ready = ready,
-    .weights = weights,
+    .want = wf_pulls_want,
+    .ready = wf_pulls_ready,
+    .weights = wf_pulls_weights,
     .gradient = wf_pushes_gradient,
     .push = wf_pushes_push,
     .drop_step = wf_pushes_drop_step,
     .end_step = wf_pushes_end_step,
-    .count_shards = count_shards,
-    .save = save,
-    .frozen_left = frozen_left,
+    .count_shards = wf_saves_count,
+    .save = wf_saves_begin,
+    .frozen_left = wf_pulls_frozen_left,
     .name_late = name_late,
 };
 
@@ -650,9 +384,9 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
         rc = take_start(c, conf, err);
     if (rc == WF_OK)
         rc = check_slices(c, err);
-    c->shards_at_start = rc == WF_OK ? count_shards(&c->base) : 0;
+    c->shards_at_start = rc == WF_OK ? wf_saves_count(&c->base) : 0;
     if (rc == WF_OK)
-        rc = alloc_sets(c, err);
+        rc = wf_pulls_init(c, err);
     if (rc == WF_OK)
         rc = wf_pushes_init(c, err);
     if (rc != WF_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/exchange/ps_state.h - what ps.c and ps_pushes.c share; but for their unit test
- * nobody else includes it. */
+/* worker/exchange/ps_state.h - what the files of the client of the parameter servers share;
+ * but for their unit test nobody else includes it. */
 #ifndef WF_WORKER_EXCHANGE_PS_STATE_H
 #define WF_WORKER_EXCHANGE_PS_STATE_H
 
@@ -83,6 +83,38 @@ typedef struct wf_client {
  * the message is dropped: everything is sent again when it has. Takes *m. */
 WF_MUST_USE wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, uint64_t key,
                                      wf_msg **m, wf_err *err);
+
+/* Sets job, generation, map and view. */
+void wf_client_set_head(const wf_client *c, wf_msg *m);
+
+/* ps_pulls.c: lists are named in messages by these numbers. The second has those frozen slices
+ * alone that have not come yet. */
+enum { WF_CLIENT_LIST = 0, WF_CLIENT_FROZEN_LIST = 1 };
+WF_MUST_USE wf_status wf_pulls_init(wf_client *c, wf_err *err);
+void wf_pulls_free_set(const wf_client *c, weight_set *s);
+/* Registers a list with a ps. */
+WF_MUST_USE wf_status wf_pulls_send_list(wf_client *c, uint32_t ps, uint32_t list, wf_err *err);
+/* Asks a ps for its part of a set. */
+WF_MUST_USE wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err);
+/* Whether a ps owes frozen weights. */
+bool wf_pulls_lack_frozen(const wf_client *c, uint32_t ps);
+/* Weights from a ps. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
+/* The first ps that owes weights of a set, or frozen ones; n_ps if none does. */
+uint32_t wf_pulls_late(const wf_client *c, const weight_set *s);
+/* The rows of wf_exchange_ops that pull; `x` is a wf_client. */
+WF_MUST_USE wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err);
+bool wf_pulls_ready(const wf_exchange *x, int set);
+uint32_t wf_pulls_frozen_left(const wf_exchange *x);
+const float *wf_pulls_weights(const wf_exchange *x, int set, uint32_t variable);
+
+/* ps_saves.c: rows of wf_exchange_ops, */
+uint32_t wf_saves_count(const wf_exchange *x);
+WF_MUST_USE wf_status wf_saves_begin(wf_exchange *x, wf_err *err);
+/* the request to a ps, which may be sent again, and what it answers: a ps that has taken its copies
+ * for this cut takes no others. */
+WF_MUST_USE wf_status wf_saves_ask(wf_client *c, uint32_t ps, wf_err *err);
+WF_MUST_USE wf_status wf_saves_on_message(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
 
 /* ps_pushes.c */
 WF_MUST_USE wf_status wf_pushes_init(wf_client *c, wf_err *err);

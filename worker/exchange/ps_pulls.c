@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/exchange/ps_pulls.c - weights come from the parameter servers: lists of slices, pulls, and
+ * the sets that answers fill. */
+#include "common/base/size.h"
+#include "common/log/log.h"
+#include "common/wire/control.h"
+#include "worker/exchange/ps_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_frozen(const wf_client *c, const wf_client_slice *s)
+{
+    return !c->variables[s->variable].trainable;
+}
+
+static wf_status alloc_set(const wf_client *c, weight_set *s, bool frozen, wf_err *err)
+{
+    s->have = calloc(c->n_slices + 1, 1);
+    s->values = calloc(c->n_variables + 1, sizeof(*s->values));
+    if (!s->have || !s->values)
+        return wf_fail_nomem(err, c->n_slices);
+    for (uint32_t v = 0; v < c->n_variables; v++) {
+        if (c->variables[v].trainable == frozen)
+            continue;
+        s->values[v] = wf_buf_new(c->variables[v].count * sizeof(float));
+        if (!s->values[v])
+            return wf_fail_nomem(err, c->variables[v].count * sizeof(float));
+    }
+    return WF_OK;
+}
+
+void wf_pulls_free_set(const wf_client *c, weight_set *s)
+{
+    for (uint32_t v = 0; s->values && v < c->n_variables; v++)
+        wf_buf_unref(&s->values[v]);
+    free(s->values);
+    free(s->have);
+}
+
+wf_status wf_pulls_init(wf_client *c, wf_err *err)
+{
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        c->n_moving += !is_frozen(c, &c->slices[i]);
+    for (int k = 0; k < WF_WEIGHT_SETS; k++)
+        WF_TRY(alloc_set(c, &c->sets[k], false, err));
+    c->frozen.left = c->n_slices - c->n_moving;
+    c->frozen.pull = ++c->next_pull;
+    return alloc_set(c, &c->frozen, true, err);
+}
+
+/* Whether slice i belongs to the list of a ps. */
+static bool is_listed(const wf_client *c, uint32_t list, uint32_t ps, uint32_t i)
+{
+    const wf_client_slice *s = &c->slices[i];
+
+    if (s->ps != ps)
+        return false;
+    return list == WF_CLIENT_FROZEN_LIST ? is_frozen(c, s) && !c->frozen.have[i] : !is_frozen(c, s);
+}
+
+bool wf_pulls_lack_frozen(const wf_client *c, uint32_t ps)
+{
+    for (uint32_t i = 0; c->frozen.left && i < c->n_slices; i++)
+        if (is_listed(c, WF_CLIENT_FROZEN_LIST, ps, i))
+            return true;
+    return false;
+}
+
+wf_status wf_pulls_send_list(wf_client *c, uint32_t ps, uint32_t list, wf_err *err)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    uint32_t *ids = calloc(c->n_slices + 1, sizeof *ids);
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    if (!ids)
+        return wf_fail_nomem(err, c->n_slices * sizeof *ids);
+    body.slices = ids;
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        if (is_listed(c, list, ps, i))
+            ids[body.n_slices++] = i;
+    rc = wf_net_msg(c->net, WF_LIST, &m, err);
+    if (rc == WF_OK)
+        rc = wf_control_put(m, &body.base, err);
+    if (rc == WF_OK) {
+        m->head.request = list;
+        rc = wf_client_send(c, ps, WF_LANE_CONTROL, 0, &m, err);
+    }
+    wf_net_free_msg(c->net, &m);
+    free(ids);
+    return rc;
+}
+
+/* Pulls go just before the first push that they must not hold; see K1. */
+static uint64_t pull_key(const wf_client *c, uint32_t step)
+{
+    return 4 * (uint64_t)(step - WF_MIN(c->pipeline, step));
+}
+
+static uint32_t own_steps_of(const wf_client *c, uint32_t step)
+{
+    uint32_t upto = step > 1 + c->pipeline ? step - 1 - c->pipeline : 0;
+
+    return WF_MAX(upto, c->base.base);
+}
+
+/* Frozen weights count on no push, and go before all others. */
+wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err)
+{
+    bool frozen = s == &c->frozen;
+    wf_pull_body body = {frozen ? WF_CLIENT_FROZEN_LIST : WF_CLIENT_LIST,
+                         frozen ? 0 : own_steps_of(c, s->step)};
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_net_msg(c->net, WF_PULL, &m, err));
+    rc = wf_pull_put(m, body, err);
+    if (rc == WF_OK) {
+        m->head.request = s->pull;
+        m->head.step = s->step;
+        rc = wf_client_send(c, ps, WF_LANE_DATA, pull_key(c, s->step), &m, err);
+    }
+    wf_net_free_msg(c->net, &m);
+    return rc;
+}
+
+wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
+{
+    wf_client *c = (wf_client *)x;
+    weight_set *s = &c->sets[set];
+
+    s->step = step;
+    s->pull = ++c->next_pull;
+    s->left = c->n_moving;
+    memset(s->have, 0, c->n_slices);
+    for (uint32_t i = 0; i < c->n_ps; i++)
+        WF_TRY(wf_pulls_send(c, i, s, err));
+    return WF_OK;
+}
+
+bool wf_pulls_ready(const wf_exchange *x, int set)
+{
+    const wf_client *c = (const wf_client *)x;
+
+    return c->sets[set].left == 0 && c->frozen.left == 0; /* K4 */
+}
+
+uint32_t wf_pulls_frozen_left(const wf_exchange *x)
+{
+    return ((const wf_client *)x)->frozen.left;
+}
+
+const float *wf_pulls_weights(const wf_exchange *x, int set, uint32_t variable)
+{
+    const wf_client *c = (const wf_client *)x;
+    const weight_set *s = c->variables[variable].trainable ? &c->sets[set] : &c->frozen;
+
+    return s->values[variable]->data;
+}
+
+/* The set that an answer is for; NULL: its pull was dropped. */
+static weight_set *set_of(wf_client *c, uint32_t pull)
+{
+    for (int k = 0; k < WF_WEIGHT_SETS; k++)
+        if (c->base.set_step[k] && c->sets[k].pull == pull)
+            return &c->sets[k];
+    return c->frozen.pull == pull ? &c->frozen : NULL;
+}
+
+/* Whether the frozen weights have all come with this message. */
+static void note_frozen(wf_client *c, const weight_set *s, uint32_t left, const wf_msg *m)
+{
+    if (s != &c->frozen)
+        return;
+    c->frozen_bytes += m->payload_bytes;
+    if (left > 0 && s->left == 0)
+        WF_LOG_INFO("worker.frozen_in", "slices=%u bytes=%lu", c->n_slices - c->n_moving,
+                    (unsigned long)c->frozen_bytes);
+}
+
+wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
+{
+    weight_set *s = set_of(c, m->head.request);
+    uint32_t n, left;
+
+    if (!s)
+        return WF_OK;
+    left = s->left;
+    WF_TRY(wf_parts_get(m, c->parts, &n, err));
+    for (uint32_t i = 0; i < n; i++) {
+        const wf_part *p = &c->parts[i];
+        const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
+
+        if (slice && slice->ps != ps && slice->map) /* K5 */
+            continue;
+        /* A part without a codec lies in no frame. */
+        if (!slice || slice->ps != ps || p->codec != WF_CODEC_F32 ||
+            p->bytes != slice->count * sizeof(float) || is_frozen(c, slice) != (s == &c->frozen))
+            return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
+                           p->slice, (unsigned long)p->bytes);
+        memcpy((float *)s->values[slice->variable]->data + slice->offset, wf_part_data(m, p),
+               p->bytes);
+        s->left -= s->have[p->slice] ? 0 : 1;
+        s->have[p->slice] = 1;
+    }
+    note_frozen(c, s, left, m);
+    return WF_OK;
+}
+
+/* The first ps that owes weights of a set, or frozen ones; n_ps if none does. */
+uint32_t wf_pulls_late(const wf_client *c, const weight_set *s)
+{
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        if (!s->have[i] && is_frozen(c, &c->slices[i]) == (s == &c->frozen))
+            return c->slices[i].ps;
+    return c->n_ps;
+}
