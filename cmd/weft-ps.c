@@ -147,7 +147,7 @@ static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
             wf_net_flush(s->net, now_ns);
         }
         give_back(writer, ps);
-        WF_TRY(wf_ps_advance(ps, err));
+        WF_TRY(wf_ps_advance(ps, now_ns, err));
         wf_net_flush(s->net, now_ns);
         if (heard) {
             busy_ns = now_ns;

@@ -13,10 +13,11 @@
  * goes with it: a push that was applied and whose acknowledgement was lost is known to the taker.
  *
  * A link that breaks costs nothing: the state is sent again over the fresh one, and a taker that
- * has the slice already says so again. The giver never goes back by itself once the state has left,
- * for the taker may have it; only the taker's word that it has refused the state ends the freeze.
- * If either process dies the master begins a new generation, as with every death of a ps, and the
- * map of its set-up holds. */
+ * has the slice already says so again. A taker that is not reached for some seconds ends the
+ * freeze. The giver never goes back by itself once the state has left, for the taker may have it;
+ * then only the taker's word that it has refused the state does. If either process dies the master
+ * begins a new generation, as with every death of a ps, and the map of its set-up holds. */
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
@@ -26,6 +27,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Pushes of the slice wait while its taker is dialled. */
+static const int64_t DIAL_NS = 5 * WF_NS_PER_S;
 
 /* ---- the answer to the master ---- */
 
@@ -164,6 +168,18 @@ static wf_status end_in_vain(wf_ps *ps, const wf_err *why, wf_err *err)
     return say_moved(ps, slice, version, why, err);
 }
 
+wf_status wf_ps_move_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
+{
+    wf_err why;
+
+    if (ps->move.state != WF_MOVE_DIALLING || now_ns - ps->move.since_ns < DIAL_NS)
+        return WF_OK;
+    wf_fail(&why, WF_TIMEOUT, "look at the network between the two",
+            "ps %u cannot reach ps %u in %d s", ps->conf.index, ps->move.to,
+            (int)(DIAL_NS / WF_NS_PER_S));
+    return end_in_vain(ps, &why, err);
+}
+
 wf_status wf_ps_move_refused(wf_ps *ps, const wf_err *why, wf_err *err)
 {
     return ps->move.state == WF_MOVE_SENT ? WF_OK : end_in_vain(ps, why, err);
@@ -223,52 +239,81 @@ static void forget_strangers(const wf_ps *ps, wf_slice *s)
             wf_seen_forget(&s->seen, s->seen.rows[i - 1].incarnation);
 }
 
-static wf_status take(wf_ps *ps, const wf_msg *m, wf_err *err)
+/* Whether a slice may be taken over: WF_EXISTS when it was, and the answer was lost with a link. */
+static wf_status check_state(const wf_ps *ps, const wf_msg *m, uint32_t slice, wf_err *err)
 {
-    Weft__SliceState *head = NULL;
+    const wf_map_slice *place = slice < ps->map.n ? &ps->map.slices[slice] : NULL;
+    uint32_t version = m->head.request;
+
+    if (!place)
+        return wf_fail(err, WF_PROTO, NULL, "slice %u of %u", slice, ps->map.n);
+    if (place->primary == ps->conf.index && place->version == version)
+        return WF_EXISTS;
+    /* While its giver waits nobody else has it: it came here, and has gone on since. */
+    if (wf_map_has_moved(&ps->map, slice) && version < place->version)
+        return WF_EXISTS;
+    if (place->primary == ps->conf.index || version <= place->version)
+        return wf_fail(err, WF_INVALID, NULL, "slice %u is on ps %u since version %u of the map",
+                       slice, place->primary, place->version);
+    if (m->head.view > ps->view) /* it may have forgotten who is still served here */
+        return wf_fail(err, WF_AGAIN, NULL, "view %u is not here yet", m->head.view);
+    return WF_OK;
+}
+
+static wf_status take(wf_ps *ps, const wf_msg *m, const Weft__SliceState *head, wf_err *err)
+{
     wf_slice *s = NULL;
-    const wf_map_slice *place;
     wf_status rc;
 
-    if (!wf_ps_serves(ps) || m->head.job != ps->job_number || m->head.generation != ps->generation)
-        return wf_fail(err, WF_AGAIN, NULL, "generation %u is not served here", m->head.generation);
-    WF_TRY(wf_state_head(m, &head, err));
-    place = head->slice < ps->map.n ? &ps->map.slices[head->slice] : NULL;
-    if (!place)
-        rc = wf_fail(err, WF_PROTO, NULL, "slice %u of %u", head->slice, ps->map.n);
-    else if (place->primary == ps->conf.index && place->version == m->head.request)
-        rc = WF_EXISTS; /* the answer was lost with a link */
-    else if (wf_map_has_moved(&ps->map, head->slice) && m->head.request < place->version)
-        rc = WF_EXISTS; /* and it went on from here before the answer was asked for again */
-    else if (place->primary == ps->conf.index || m->head.request <= place->version)
-        rc = wf_fail(err, WF_INVALID, NULL, "slice %u is on ps %u since version %u of the map",
-                     head->slice, place->primary, place->version);
-    else if (m->head.view > ps->view) /* it may have forgotten who is still served here */
-        rc = wf_fail(err, WF_AGAIN, NULL, "view %u is not here yet", m->head.view);
-    else
-        rc = wf_ps_make_slice(ps, head->slice, &s, err);
+    WF_TRY(check_state(ps, m, head->slice, err));
+    rc = wf_ps_make_slice(ps, head->slice, &s, err);
     if (rc == WF_OK)
         rc = wf_state_get(m, head, s, err);
-    if (rc == WF_OK) {
-        forget_strangers(ps, s);
-        wf_map_move(&ps->map, s->id, ps->conf.index, m->head.request);
-        wf_ps_add_slice(ps, s);
-        WF_LOG_INFO("ps.taken", "slice=%u version=%u updates=%" PRIu64, s->id, m->head.request,
-                    s->updates);
-    } else {
+    if (rc != WF_OK) {
         wf_slice_free(&s);
+        return rc;
     }
+    forget_strangers(ps, s);
+    wf_map_move(&ps->map, s->id, ps->conf.index, m->head.request);
+    wf_ps_add_slice(ps, s);
+    WF_LOG_INFO("ps.taken", "slice=%u version=%u updates=%" PRIu64, s->id, m->head.request,
+                s->updates);
+    return WF_OK;
+}
+
+/* Errors: WF_NOMEM before it is known which slice it is: the word that it is not taken might be
+ * untrue, and the giver would go on with an old copy. */
+static wf_status read_and_take(wf_ps *ps, const wf_msg *m, wf_status *taken, wf_err *why,
+                               wf_err *err)
+{
+    Weft__SliceState *head = NULL;
+
+    if (!wf_ps_serves(ps) || m->head.job != ps->job_number ||
+        m->head.generation != ps->generation) {
+        *taken =
+            wf_fail(why, WF_AGAIN, NULL, "generation %u is not served here", m->head.generation);
+        return WF_OK;
+    }
+    *taken = wf_state_head(m, &head, why);
+    if (*taken == WF_NOMEM) {
+        if (err)
+            *err = *why;
+        return WF_NOMEM;
+    }
+    if (*taken == WF_OK)
+        *taken = take(ps, m, head, why);
     wf_control_free(&head);
-    return rc;
+    return WF_OK;
 }
 
 wf_status wf_ps_on_state(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err)
 {
     Weft__Outcome outcome = WEFT__OUTCOME__INIT;
     wf_msg *ok = NULL;
+    wf_status rc, taken;
     wf_err why = {0};
-    wf_status rc = take(ps, m, &why), taken = rc;
 
+    WF_TRY(read_and_take(ps, m, &taken, &why, err));
     if (taken != WF_OK && taken != WF_EXISTS) {
         outcome.status = taken;
         outcome.what = why.what;

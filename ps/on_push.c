@@ -36,6 +36,8 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
     if (p->codec == WF_CODEC_NONE)
         return WF_OK;
+    if (p->codec == WF_CODEC_BYTES) /* that is for states */
+        return wf_fail(err, WF_PROTO, NULL, "a part of \"%s\" has codec %u", v->name, p->codec);
     rc = s->ops->check(s, &part, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "a part of \"%s\"", v->name);

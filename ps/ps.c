@@ -365,11 +365,12 @@ void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
     snprintf(out->what, sizeof out->what, "a link to %.80s", ps->master->address);
 }
 
-wf_status wf_ps_advance(wf_ps *ps, wf_err *err)
+wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
 {
     if (ps->fault_unsent && ps->fault.status != WF_OK)
         ps->fault_unsent = say_fault(ps, NULL) != WF_OK;
     WF_TRY(wf_acks_advance(ps, err));
+    WF_TRY(wf_ps_move_advance(ps, now_ns, err));
     return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
 }
 

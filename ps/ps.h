@@ -101,7 +101,7 @@ wf_status wf_ps_admit(void *ps, const wf_hello *hello, wf_err *err);
 
 /* Acknowledges what events have applied, and answers pulls that had no room before. Call after
  * events, before the net is flushed. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_ps_advance(wf_ps *ps, wf_err *err);
+WF_MUST_USE wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err);
 /* What this ps waits for now. */
 void wf_ps_waiting(const wf_ps *ps, wf_waiting *out);
 /* Handles one event of the net (the message is taken). Errors end the process: WF_SUPERSEDED when a

@@ -197,6 +197,9 @@ WF_MUST_USE wf_status wf_ps_move_refused(wf_ps *ps, const wf_err *why, wf_err *e
 WF_MUST_USE wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err);
 /* From another ps: takes a slice. */
 WF_MUST_USE wf_status wf_ps_on_state(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err);
+/* Ends a move whose taker has not been reached for long: the slice stays. Not once its state has
+ * left, since the taker may have it then. */
+WF_MUST_USE wf_status wf_ps_move_advance(wf_ps *ps, int64_t now_ns, wf_err *err);
 /* Forgets the move: the generation is over. */
 void wf_ps_drop_move(wf_ps *ps);
 

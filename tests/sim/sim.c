@@ -114,7 +114,7 @@ static wf_status advance(process *p, wf_err *err)
     if (p->task.role == WF_ROLE_CLIENT)
         wf_sim_client_advance(p);
     if (p->ps)
-        WF_TRY(wf_ps_advance(p->ps, err));
+        WF_TRY(wf_ps_advance(p->ps, wf_sim_clock(p), err));
     return p->worker ? wf_worker_advance(p->worker, wf_sim_clock(p), err) : WF_OK;
 }
 
@@ -347,8 +347,6 @@ static void calm(wf_sim *s, wf_sim_spec *spec)
     spec->kills = spec->freezes = spec->cuts = spec->swizzles = spec->kill_alls = 0;
     spec->disk_errors = spec->fulls = spec->breaks = spec->trouble_per_mille = 0;
     spec->start_fails_per_mille = spec->unfit = spec->jumps = 0;
-    spec->moves =
-        0; /* one that takes long keeps a worker waiting, and the master knows no reason */
     spec->drop_per_mille = spec->dup_per_mille = 0;
     spec->hangs = (uint32_t)wf_sim_below(s, 2);
     spec->calls = spec->hangs ? 0 : 2;

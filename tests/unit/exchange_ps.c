@@ -471,6 +471,31 @@ static void a_slice_does_not_move_to_a_ps_that_is_not_known(void **state)
     assert_int_equal(place_of_slice(w), 0);
 }
 
+/* A denial counts as a whole: a row that cannot be undoes the one before it. */
+static void a_denial_with_a_bad_row_moves_nothing(void **state)
+{
+    world *w = *state;
+    Weft__Denied body = WEFT__DENIED__INIT;
+    Weft__MapChange rows[2] = {WEFT__MAP_CHANGE__INIT, WEFT__MAP_CHANGE__INIT};
+    Weft__MapChange *moved[] = {&rows[0], &rows[1]};
+    wf_msg *m = NULL;
+
+    turn(w, 100);
+    rows[0].ps = 1;
+    rows[0].version = rows[1].version = 9;
+    rows[1].slice = 99;
+    body.moved = moved;
+    body.n_moved = 2;
+    assert_int_equal(wf_net_msg(w->worker, WF_DENIED, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.request = GENERATION;
+    m->head.map = 9;
+    assert_int_equal(wf_exchange_on_message(w->exchange, w->to_ps, m, w->now_ns, NULL), WF_PROTO);
+    wf_net_free_msg(w->worker, &m);
+    assert_int_equal(place_of_slice(w), 0);
+}
+
 static int begin_back(void **state)
 {
     return begin_with(state, 2, 3, 1);
@@ -523,6 +548,7 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_slice_does_not_move_to_a_ps_that_is_not_known, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_denial_with_a_bad_row_moves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_part_without_a_codec_is_no_weights, begin_empty, end),
         cmocka_unit_test_setup_teardown(a_list_denied_after_another_ps_told_the_moves_is_sent_again,
                                         begin_back, end),

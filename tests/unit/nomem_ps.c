@@ -337,7 +337,7 @@ static wf_status run_ps(world *w, wf_err *err)
     wf_net_poll(w->net, w->now_ns);
     while (wf_net_event(w->net, w->now_ns, &ev))
         WF_TRY(wf_ps_on_event(w->ps, &ev, w->now_ns, err));
-    WF_TRY(wf_ps_advance(w->ps, err));
+    WF_TRY(wf_ps_advance(w->ps, w->now_ns, err));
     if (w->fork) {
         wf_err why = {0};
         wf_status rc = wf_ps_fork_write(wf_memdisk_disk(w->disk), w->fork, &saved, &why);

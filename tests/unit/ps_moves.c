@@ -67,7 +67,7 @@ static void run_server(struct server *s)
     wf_net_poll(s->net, s->w->now_ns);
     while (wf_net_event(s->net, s->w->now_ns, &ev))
         assert_int_equal(wf_ps_on_event(s->ps, &ev, s->w->now_ns, &err), WF_OK);
-    assert_int_equal(wf_ps_advance(s->ps, &err), WF_OK);
+    assert_int_equal(wf_ps_advance(s->ps, s->w->now_ns, &err), WF_OK);
     wf_net_flush(s->net, s->w->now_ns);
 }
 
@@ -183,7 +183,8 @@ static void set_up(world *w, uint32_t ps)
     assert_int_equal(wf_ps_generation(w->servers[ps].ps), GENERATION);
 }
 
-static void order_move(world *w, uint32_t slice, uint32_t to, uint32_t version)
+static void order_move_to(world *w, uint32_t slice, uint32_t to, uint32_t version,
+                          const char *address)
 {
     Weft__Move body = WEFT__MOVE__INIT;
     Weft__Member member = WEFT__MEMBER__INIT;
@@ -191,11 +192,16 @@ static void order_move(world *w, uint32_t slice, uint32_t to, uint32_t version)
     member.role = WF_ROLE_PS;
     member.index = to;
     member.incarnation = 20 + to;
-    member.address = (char *)addresses[to];
+    member.address = (char *)address;
     body.slice = slice;
     body.to = &member;
     body.version = version;
     send_body(&w->master, 1 - to, WF_MOVE, &body.base);
+}
+
+static void order_move(world *w, uint32_t slice, uint32_t to, uint32_t version)
+{
+    order_move_to(w, slice, to, version, addresses[to]);
 }
 
 /* The status of the newest answer to a move. */
@@ -486,6 +492,20 @@ static void a_move_that_cannot_be_is_refused(void **state)
     assert_int_equal(find(w, 0, 1)->updates, 2);
 }
 
+static void a_taker_that_nobody_reaches_ends_the_freeze(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    order_move_to(w, 1, 1, 7, "nowhere");
+    turn(w, 100);
+    push(w, 0, 1, 3, GENERATION);
+    assert_int_equal(find(w, 0, 1)->updates, 2); /* it is denied */
+    turn(w, 6000);
+    assert_int_equal(moved(w), WF_TIMEOUT);
+    push(w, 0, 1, 3, GENERATION);
+    assert_int_equal(find(w, 0, 1)->updates, 3);
+}
+
 /* A carrier that loses the taker's word once. */
 static void lose_word(void *arg, const wf_packet *packet)
 {
@@ -589,6 +609,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_slice_on_its_way_is_not_changed, begin, end),
         cmocka_unit_test_setup_teardown(a_slice_that_the_other_ps_refuses_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_move_that_cannot_be_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_taker_that_nobody_reaches_ends_the_freeze, begin, end),
         cmocka_unit_test_setup_teardown(a_lost_word_of_the_taker_comes_again, begin, end),
         cmocka_unit_test_setup_teardown(a_slice_comes_back, begin, end),
         cmocka_unit_test_setup_teardown(a_second_move_to_the_same_ps_is_as_quick, begin, end),

@@ -60,7 +60,7 @@ static void run_ps(world *w)
     wf_net_poll(w->net, w->now_ns);
     while (wf_net_event(w->net, w->now_ns, &ev))
         assert_int_equal(wf_ps_on_event(w->ps, &ev, w->now_ns, &err), WF_OK);
-    assert_int_equal(wf_ps_advance(w->ps, &err), WF_OK);
+    assert_int_equal(wf_ps_advance(w->ps, w->now_ns, &err), WF_OK);
     wf_net_flush(w->net, w->now_ns);
 }
 
