@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
+#include "tests/kit/idle_shell.h"
 #include "tests/kit/memnet.h"
 #include "worker/worker.h"
 
@@ -23,51 +24,11 @@ typedef struct world {
     wf_net *master, *net; /* net: the worker's */
     wf_peer *to_worker;
     wf_worker *worker;
-    bool computing;
     int64_t now_ns;
-    uint32_t steps;           /* computed */
+    wf_idle_shell shell;
     uint32_t got[WF_N_KINDS]; /* by the master */
     uint32_t registered_cut;  /* the hold that the worker has registered last */
 } world;
-
-/* ---- the worker's shell ---- */
-
-static wf_status start(void *arg, const Weft__Start *s, wf_worker_job *out, wf_err *err)
-{
-    (void)arg, (void)s, (void)err;
-    *out = (wf_worker_job){.batch = 1, .train_records = ENDLESS};
-    return WF_OK;
-}
-
-static void nothing(void *arg)
-{
-    (void)arg;
-}
-
-static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
-{
-    (void)arg, (void)range, (void)err;
-    return WF_OK;
-}
-
-static wf_status compute(void *arg, const wf_train_step *step, wf_err *err)
-{
-    world *w = arg;
-
-    (void)step, (void)err;
-    w->steps++;
-    w->computing = true;
-    return WF_OK;
-}
-
-/* What was begun is computed by now. */
-static wf_status end_step(world *w, wf_err *err)
-{
-    bool computing = w->computing;
-
-    w->computing = false;
-    return computing ? wf_worker_on_computed(w->worker, &(wf_train_result){0}, err) : WF_OK;
-}
 
 /* ---- everybody's turn ---- */
 
@@ -105,7 +66,7 @@ static void run_worker(world *w)
     while (wf_net_event(w->net, w->now_ns, &ev))
         assert_int_equal(wf_worker_on_event(w->worker, &ev, w->now_ns, NULL), WF_OK);
     assert_int_equal(wf_worker_advance(w->worker, w->now_ns, NULL), WF_OK);
-    assert_int_equal(end_step(w, NULL), WF_OK);
+    assert_int_equal(wf_idle_shell_end_step(&w->shell, w->worker, NULL), WF_OK);
     wf_net_flush(w->net, w->now_ns);
 }
 
@@ -146,19 +107,17 @@ static void begin_master(world *w, uint64_t incarnation)
 /* A worker that trains, and then holds for CUT. */
 static int begin(void **state)
 {
-    static const wf_worker_ops ops = {
-        .start = start, .halt = nothing, .read = read_range, .compute = compute};
     static world w;
     Weft__Start body = WEFT__START__INIT;
     Weft__View view = WEFT__VIEW__INIT;
     Weft__Split split = WEFT__SPLIT__INIT;
     Weft__Cut cut = WEFT__CUT__INIT;
-    wf_worker_conf conf = {.incarnation = 2, .ops = ops, .progress_ns = 1000 * MS, .session = ""};
+    wf_worker_conf conf = {.incarnation = 2, .progress_ns = 1000 * MS, .session = ""};
     wf_net_conf c;
     wf_peer *master;
 
-    w = (world){.now_ns = 1000 * MS};
-    conf.ops.arg = &w;
+    w = (world){.now_ns = 1000 * MS, .shell.records = ENDLESS};
+    conf.ops = wf_idle_shell_ops(&w.shell);
     wf_memnet_init(&w.nets, "demo");
     c = wf_memnet_conf(&w.nets, (wf_task){WF_ROLE_WORKER, 0}, 2);
     w.net = wf_memnet_new(&c);
@@ -171,7 +130,7 @@ static int begin(void **state)
     say(&w, WF_START, 0, &body.base);
     split.end = ENDLESS;
     say(&w, WF_SPLIT, 0, &split.base);
-    assert_true(w.steps > 0);
+    assert_true(w.shell.steps > 0);
     cut.chief = 99; /* another worker */
     say(&w, WF_CUT_OPEN, CUT, &cut.base);
     assert_int_equal(w.got[WF_CUT_REPORT], 1);
@@ -195,29 +154,29 @@ static int end(void **state)
 static void a_hold_ends_with_the_masters_word_for_this_cut(void **state)
 {
     world *w = *state;
-    uint32_t steps = w->steps;
+    uint32_t steps = w->shell.steps;
 
     turn(w, 1000);
     say(w, WF_CUT_RESUME, CUT - 1, NULL);
-    assert_int_equal(w->steps, steps);
+    assert_int_equal(w->shell.steps, steps);
     say(w, WF_CUT_RESUME, CUT, NULL);
-    assert_true(w->steps > steps);
+    assert_true(w->shell.steps > steps);
 }
 
 /* The master has started again. Records that the worker trained now would be in no ledger. */
 static void a_hold_outlives_the_link_and_is_reported_again(void **state)
 {
     world *w = *state;
-    uint32_t steps = w->steps;
+    uint32_t steps = w->shell.steps;
 
     wf_net_free(&w->master, 0);
     w->to_worker = NULL;
     begin_master(w, 3);
     assert_int_equal(w->registered_cut, CUT);
     assert_int_equal(w->got[WF_CUT_REPORT], 2);
-    assert_int_equal(w->steps, steps);
+    assert_int_equal(w->shell.steps, steps);
     say(w, WF_CUT_RESUME, CUT, NULL);
-    assert_true(w->steps > steps);
+    assert_true(w->shell.steps > steps);
 }
 
 int main(void)

@@ -4,7 +4,6 @@
  * what it answers is right. The master and the worker are the test's, and have all the memory that
  * they want. */
 #include "common/base/clock.h"
-#include "common/ckpt/shard.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -12,6 +11,7 @@
 #include "ps/ps.h"
 #include "tests/kit/memnet.h"
 #include "tests/kit/nomem_disk.h"
+#include "tests/kit/ps_job.h"
 #include "tests/unit/nomem.h"
 
 #include <math.h>
@@ -198,48 +198,26 @@ static void send(player *p, uint16_t kind, const ProtobufCMessage *body, wf_buf 
 
 static void send_set_up(world *w)
 {
-    Weft__Setup body = WEFT__SETUP__INIT;
-    Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[] = {&variable};
     Weft__Member member = WEFT__MEMBER__INIT, other = WEFT__MEMBER__INIT;
     Weft__Member *members[] = {&member, &other};
     Weft__Option rate = WEFT__OPTION__INIT, *options[] = {&rate};
     Weft__View view = WEFT__VIEW__INIT;
-    Weft__Slice rows[SLICES], *slices[SLICES];
-    int64_t dims[] = {SLICES * ELEMENTS};
+    wf_ps_job job;
 
     member.role = WF_ROLE_WORKER;
     member.incarnation = 11;
-    view.members = members;
     other.role = WF_ROLE_PS;
     other.index = 1;
     other.incarnation = 12;
+    view.members = members;
     view.n_members = 2;
-    variable.name = (char *)"w";
-    variable.dtype = WF_F32;
-    variable.kind = 1;
-    variable.dims = dims;
-    variable.n_dims = 1;
-    for (uint32_t i = 0; i < SLICES; i++) {
-        weft__slice__init(&rows[i]);
-        rows[i].offset = i * ELEMENTS;
-        rows[i].count = ELEMENTS;
-        slices[i] = &rows[i];
-    }
     rate.name = (char *)"learning_rate";
     rate.value = RATE;
-    body.job = (char *)"job";
-    body.digest = (char *)"d";
-    body.rule = (char *)"sgd";
-    body.checkpoint_dir = (char *)"/ckpt";
-    body.initial = true;
-    body.options = options;
-    body.n_options = 1;
-    body.variables = variables;
-    body.n_variables = 1;
-    body.slices = slices;
-    body.n_slices = SLICES;
-    body.view = &view;
-    send(&w->master, WF_SETUP, &body.base, NULL);
+    wf_ps_job_init(&job, SLICES, ELEMENTS, "sgd");
+    job.setup.options = options;
+    job.setup.n_options = 1;
+    job.setup.view = &view;
+    send(&w->master, WF_SETUP, &job.setup.base, NULL);
 }
 
 static void send_list(world *w)
@@ -553,21 +531,15 @@ static int set_up(void **state)
 {
     wf_memdisk *m = wf_memdisk_new();
     wf_disk *d = wf_memdisk_disk(m);
-    wf_shard_tensor t = {.name = "w", .dtype = WF_F32, .rank = 1, .dims = {SLICES * ELEMENTS}};
-    wf_shard_writer *writer = NULL;
     float values[SLICES * ELEMENTS];
-    char sum[WF_SUM_TEXT];
-    uint64_t bytes;
+    wf_ps_job job;
 
     for (int i = 0; i < SLICES * ELEMENTS; i++)
         values[i] = (float)i;
     *state = m;
-    if (wf_disk_make_dirs(d, FOLDER, NULL) != WF_OK ||
-        wf_shard_create(d, "/ckpt/job/initial.safetensors", &t, 1, NULL, 0, &writer, NULL) !=
-            WF_OK ||
-        wf_shard_write(writer, values, sizeof values, NULL) != WF_OK)
-        return -1;
-    return wf_shard_finish(&writer, &bytes, sum, NULL) == WF_OK ? 0 : -1;
+    wf_ps_job_init(&job, SLICES, ELEMENTS, "sgd");
+    wf_ps_job_write(&job, d, values);
+    return wf_disk_make_dirs(d, FOLDER, NULL) == WF_OK ? 0 : -1;
 }
 
 static int tear_down(void **state)

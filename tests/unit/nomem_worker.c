@@ -6,6 +6,7 @@
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
+#include "tests/kit/idle_shell.h"
 #include "tests/kit/memnet.h"
 #include "tests/unit/nomem.h"
 #include "worker/gradients.h"
@@ -19,51 +20,11 @@ typedef struct world {
     wf_net *master, *net; /* net: the worker's */
     wf_peer *to_worker;
     wf_worker *worker;
-    bool computing;
     int64_t now_ns;
-    uint32_t steps;   /* computed */
+    wf_idle_shell shell;
     wf_err not_ready; /* what a start came to */
     uint32_t got[WF_N_KINDS];
 } world;
-
-/* ---- the worker's shell ---- */
-
-static wf_status start(void *arg, const Weft__Start *s, wf_worker_job *out, wf_err *err)
-{
-    (void)arg, (void)s, (void)err;
-    *out = (wf_worker_job){.batch = 1, .train_records = STEPS};
-    return WF_OK;
-}
-
-static void nothing(void *arg)
-{
-    (void)arg;
-}
-
-static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
-{
-    (void)arg, (void)range, (void)err;
-    return WF_OK;
-}
-
-static wf_status compute(void *arg, const wf_train_step *step, wf_err *err)
-{
-    world *w = arg;
-
-    (void)step, (void)err;
-    w->steps++;
-    w->computing = true;
-    return WF_OK;
-}
-
-/* What was begun is computed by now. */
-static wf_status end_step(world *w, wf_err *err)
-{
-    bool computing = w->computing;
-
-    w->computing = false;
-    return computing ? wf_worker_on_computed(w->worker, &(wf_train_result){0}, err) : WF_OK;
-}
 
 /* ---- everybody's turn ---- */
 
@@ -104,7 +65,7 @@ static wf_status run_worker(world *w, wf_err *err)
     while (wf_net_event(w->net, w->now_ns, &ev))
         WF_TRY(wf_worker_on_event(w->worker, &ev, w->now_ns, err));
     WF_TRY(wf_worker_advance(w->worker, w->now_ns, err));
-    WF_TRY(end_step(w, err));
+    WF_TRY(wf_idle_shell_end_step(&w->shell, w->worker, err));
     wf_net_flush(w->net, w->now_ns);
     return WF_OK;
 }
@@ -151,14 +112,14 @@ static void say(world *w, uint16_t kind, uint32_t cut, const ProtobufCMessage *b
 
 static wf_status open_worker(world *w, wf_err *err)
 {
-    static const wf_worker_ops ops = {
-        .start = start, .halt = nothing, .read = read_range, .compute = compute};
     wf_net_conf c = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_WORKER, 0}, 2);
-    wf_worker_conf conf = {.incarnation = 2, .ops = ops, .progress_ns = 1000 * MS, .session = ""};
+    wf_worker_conf conf = {.incarnation = 2,
+                           .ops = wf_idle_shell_ops(&w->shell),
+                           .progress_ns = 1000 * MS,
+                           .session = ""};
     wf_transport *t = NULL;
     wf_peer *master = NULL;
 
-    conf.ops.arg = w;
     WF_TRY(wf_net_new(&c, &w->net, err));
     WF_TRY(wf_mem_dial(w->nets.mem, "m", &t, err));
     WF_TRY(wf_net_dial(w->net, (wf_task){WF_ROLE_MASTER, 0}, "m", &t, &master, err));
@@ -173,7 +134,6 @@ static wf_status play(world *w, wf_err *err)
     Weft__Cut cut = WEFT__CUT__INIT;
     body.job = (char *)"one";
     body.strategy = (char *)"parameter_server";
-    body.job = (char *)"one";
     body.view = &view;
     split.end = STEPS;
     cut.chief = 99; /* another worker */
@@ -183,15 +143,15 @@ static wf_status play(world *w, wf_err *err)
     WF_TRY(await(w, WF_SPLIT_WANT, "wish for a split", err));
     say(w, WF_SPLIT, 0, &split.base);
     WF_TRY(await(w, WF_SPLIT_DONE, "end of the split", err));
-    if (w->steps != STEPS)
-        return wrong(err, "%u steps of %d", w->steps, STEPS);
+    if (w->shell.steps != STEPS)
+        return wrong(err, "%u steps of %d", w->shell.steps, STEPS);
     say(w, WF_CUT_OPEN, CUT, &cut.base);
     return await(w, WF_CUT_REPORT, "report for the checkpoint", err);
 }
 
 static wf_status train(void *unused, wf_err *err)
 {
-    world w = {.now_ns = 1000 * MS};
+    world w = {.now_ns = 1000 * MS, .shell.records = STEPS};
     bool was = wf_nomem_spare(true);
     wf_net_conf c;
     wf_status rc;

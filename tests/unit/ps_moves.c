@@ -2,7 +2,6 @@
 /* tests/unit/ps_moves.c - a slice goes from one ps to another: with all its state, to one owner, or
  * not at all. Two ps between a master and a worker played by hand, over a transport in memory. */
 #include "common/base/clock.h"
-#include "common/ckpt/shard.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
@@ -10,6 +9,7 @@
 #include "tests/kit/logged.h"
 #include "tests/kit/memdisk.h"
 #include "tests/kit/memnet.h"
+#include "tests/kit/ps_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,11 +141,8 @@ static void set_up(world *w, uint32_t ps)
 {
     Weft__Member rows[] = {WEFT__MEMBER__INIT, WEFT__MEMBER__INIT, WEFT__MEMBER__INIT};
     Weft__Member *members[] = {&rows[0], &rows[1], &rows[2]};
-    Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[] = {&variable};
-    Weft__Slice slice_rows[SLICES], *slices[SLICES];
-    Weft__Setup setup = WEFT__SETUP__INIT;
     Weft__View view = WEFT__VIEW__INIT;
-    int64_t dims[] = {SLICES * ELEMENTS};
+    wf_ps_job job;
 
     for (uint32_t i = 0; i < N_PS; i++) {
         rows[i].role = WF_ROLE_PS;
@@ -156,29 +153,10 @@ static void set_up(world *w, uint32_t ps)
     rows[N_PS].incarnation = WORKER;
     view.members = members;
     view.n_members = N_PS + 1;
-    variable.name = "w";
-    variable.dtype = WF_F32;
-    variable.kind = 1;
-    variable.slice_kind = "logged";
-    variable.dims = dims;
-    variable.n_dims = 1;
-    for (uint32_t i = 0; i < SLICES; i++) {
-        weft__slice__init(&slice_rows[i]);
-        slice_rows[i].offset = i * ELEMENTS;
-        slice_rows[i].count = ELEMENTS;
-        slices[i] = &slice_rows[i];
-    }
-    setup.job = "job";
-    setup.digest = "d";
-    setup.rule = "momentum";
-    setup.checkpoint_dir = "/ckpt";
-    setup.initial = true;
-    setup.variables = variables;
-    setup.n_variables = 1;
-    setup.slices = slices;
-    setup.n_slices = SLICES;
-    setup.view = &view;
-    send_body(&w->master, ps, WF_SETUP, &setup.base);
+    wf_ps_job_init(&job, SLICES, ELEMENTS, "momentum");
+    job.variable.slice_kind = "logged";
+    job.setup.view = &view;
+    send_body(&w->master, ps, WF_SETUP, &job.setup.base);
     turn(w, 20);
     assert_int_equal(wf_ps_generation(w->servers[ps].ps), GENERATION);
 }
@@ -274,21 +252,13 @@ static const wf_slice *find(const world *w, uint32_t ps, uint32_t slice)
 
 static void write_initial(world *w)
 {
-    wf_disk *disk = wf_memdisk_disk(w->disk);
-    wf_shard_tensor t = {.name = "w", .dtype = WF_F32, .rank = 1, .dims = {SLICES * ELEMENTS}};
     float values[SLICES * ELEMENTS];
-    wf_shard_writer *writer = NULL;
-    char sum[WF_SUM_TEXT];
-    uint64_t bytes;
+    wf_ps_job job;
 
     for (int i = 0; i < SLICES * ELEMENTS; i++)
         values[i] = (float)i;
-    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/job", NULL), WF_OK);
-    assert_int_equal(
-        wf_shard_create(disk, "/ckpt/job/initial.safetensors", &t, 1, NULL, 0, &writer, NULL),
-        WF_OK);
-    assert_int_equal(wf_shard_write(writer, values, sizeof values, NULL), WF_OK);
-    assert_int_equal(wf_shard_finish(&writer, &bytes, sum, NULL), WF_OK);
+    wf_ps_job_init(&job, SLICES, ELEMENTS, "momentum");
+    wf_ps_job_write(&job, wf_memdisk_disk(w->disk), values);
 }
 
 static wf_status no_save(void *arg, wf_ps_fork **f, wf_err *err)

@@ -3,7 +3,6 @@
  * memory a worker may hold that reads nothing. A ps between a master and workers played by hand,
  * over a transport in memory. */
 #include "common/base/clock.h"
-#include "common/ckpt/shard.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
@@ -11,6 +10,7 @@
 #include "tests/kit/logged.h"
 #include "tests/kit/memdisk.h"
 #include "tests/kit/memnet.h"
+#include "tests/kit/ps_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,37 +149,16 @@ static void fill_view(Weft__View *view, Weft__Member rows[], Weft__Member *list[
 
 static void set_up_job(world *w, const uint64_t incarnations[], size_t n_workers)
 {
-    Weft__Setup setup = WEFT__SETUP__INIT;
-    Weft__Variable variable = WEFT__VARIABLE__INIT, *variables[1] = {&variable};
-    Weft__Slice rows[SLICES], *slices[SLICES];
     Weft__Member members[4], *list[4];
-    int64_t dims[1] = {SLICES * ELEMENTS};
     Weft__View view;
+    wf_ps_job job;
 
     fill_view(&view, members, list, incarnations, n_workers);
-    variable.name = "w";
-    variable.dtype = WF_F32;
-    variable.kind = 1;
-    variable.slice_kind = w->slice_kind ? (char *)w->slice_kind : variable.slice_kind;
-    variable.dims = dims;
-    variable.n_dims = 1;
-    for (uint32_t i = 0; i < SLICES; i++) {
-        weft__slice__init(&rows[i]);
-        rows[i].offset = i * ELEMENTS;
-        rows[i].count = ELEMENTS;
-        slices[i] = &rows[i];
-    }
-    setup.job = "job";
-    setup.digest = "d";
-    setup.rule = "sgd";
-    setup.checkpoint_dir = "/ckpt";
-    setup.initial = true;
-    setup.variables = variables;
-    setup.n_variables = 1;
-    setup.slices = slices;
-    setup.n_slices = SLICES;
-    setup.view = &view;
-    send(&w->master, WF_SETUP, &setup.base, 0);
+    wf_ps_job_init(&job, SLICES, ELEMENTS, "sgd");
+    if (w->slice_kind)
+        job.variable.slice_kind = (char *)w->slice_kind;
+    job.setup.view = &view;
+    send(&w->master, WF_SETUP, &job.setup.base, 0);
     turn(w, 20);
     assert_int_equal(count(&w->master, WF_SETUP_OK), 1);
 }
@@ -266,25 +245,6 @@ static void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
 
 /* ---- the stage ---- */
 
-static void write_initial(world *w)
-{
-    wf_disk *disk = wf_memdisk_disk(w->disk);
-    wf_shard_tensor t = {.name = "w", .dtype = WF_F32, .rank = 1, .dims = {SLICES * ELEMENTS}};
-    float *zeroes = calloc(SLICES * ELEMENTS, sizeof *zeroes);
-    wf_shard_writer *writer = NULL;
-    char sum[WF_SUM_TEXT];
-    uint64_t bytes;
-
-    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/job", NULL), WF_OK);
-    assert_int_equal(
-        wf_shard_create(disk, "/ckpt/job/initial.safetensors", &t, 1, NULL, 0, &writer, NULL),
-        WF_OK);
-    assert_int_equal(wf_shard_write(writer, zeroes, SLICES * ELEMENTS * sizeof *zeroes, NULL),
-                     WF_OK);
-    assert_int_equal(wf_shard_finish(&writer, &bytes, sum, NULL), WF_OK);
-    free(zeroes);
-}
-
 static wf_status no_save(void *arg, wf_ps_fork **f, wf_err *err)
 {
     (void)arg, (void)f;
@@ -296,10 +256,12 @@ static int begin(void **state)
     world *w = calloc(1, sizeof *w);
     wf_net_conf m, p;
     wf_peer *master;
+    wf_ps_job job;
 
     w->now_ns = 1000 * MS;
     w->disk = wf_memdisk_new();
-    write_initial(w);
+    wf_ps_job_init(&job, SLICES, ELEMENTS, "sgd");
+    wf_ps_job_write(&job, wf_memdisk_disk(w->disk), NULL);
     wf_memnet_init(&w->nets, "demo");
     m = wf_memnet_conf(&w->nets, (wf_task){WF_ROLE_MASTER, 0}, 1);
     w->master.net = wf_memnet_new(&m);
