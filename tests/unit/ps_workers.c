@@ -223,10 +223,10 @@ static void send_pull(player *p, uint32_t request)
     assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
 }
 
-static void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
+static void push_coded(player *p, uint32_t step, uint32_t slice, uint64_t bytes, uint8_t codec)
 {
     wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
-    wf_part part = {.slice = slice, .codec = WF_CODEC_F32, .bytes = bytes};
+    wf_part part = {.slice = slice, .codec = codec, .bytes = bytes};
     wf_msg *m = NULL;
 
     memset(b->data, 0, b->bytes);
@@ -241,6 +241,11 @@ static void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
     m->head.step = step;
     assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, &m, NULL), WF_OK);
     wf_buf_unref(&b);
+}
+
+static void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
+{
+    push_coded(p, step, slice, bytes, WF_CODEC_F32);
 }
 
 /* ---- the stage ---- */
@@ -428,9 +433,10 @@ static void a_malformed_push_costs_its_sender_that_push_and_nobody_the_job(void 
     player *p = begin_with_worker(w);
 
     send_list(p);
-    push(p, 1, 99, ELEMENTS * sizeof(float)); /* no such slice */
-    push(p, 1, 3, 8);                         /* not of its size */
-    push(p, 0, 3, ELEMENTS * sizeof(float));  /* no such step */
+    push(p, 1, 99, ELEMENTS * sizeof(float));                      /* no such slice */
+    push(p, 1, 3, 8);                                              /* not of its size */
+    push(p, 0, 3, ELEMENTS * sizeof(float));                       /* no such step */
+    push_coded(p, 1, 3, ELEMENTS * sizeof(float), WF_CODEC_BYTES); /* as in a slice that moves */
     turn(w, 100);
     assert_int_equal(count(&w->master, WF_FAULT), 0);
     assert_int_equal(count(p, WF_PUSH_OK), 0);
