@@ -3,13 +3,10 @@
 
     bit_equality.py WEFT [TEST...]
 
-The worker writes each step's loss to the file of WEFT_LOSS_LOG: generation, step, epoch, split,
-batch and the loss as a hexadecimal float. The model has dropout, so that random numbers count too.
+The model has dropout, so that random numbers count too.
 """
-from weftlib import Cluster, check, main, needs, until
-
-needs("numpy")
-import numpy as np  # noqa: E402
+from losses import cluster_with_data, losses
+from weftlib import check, main, until
 
 RECORDS, BATCH, EPOCHS = 8192, 8, 4
 STEPS = RECORDS // BATCH * EPOCHS
@@ -37,20 +34,9 @@ seed: 7
 
 
 def make(weft, pipeline, ps=1):
-    c = Cluster(weft, ps=ps, workers=1)
-    c.env["WEFT_LOSS_LOG"] = c.path("losses")
-    luck = np.random.default_rng(3)
-    x = luck.normal(size=(RECORDS, 64)).astype(np.float32)
-    np.save(c.path("x.npy"), x)
-    np.save(c.path("y.npy"), np.argmax(x[:, :10] + x[:, 10:20], axis=1).astype(np.int64))
+    c = cluster_with_data(weft, ps, RECORDS, 64)
     c.write("bits.yaml", JOB.format(batch=BATCH, epochs=EPOCHS, pipeline=pipeline))
     return c
-
-
-def losses(c, generation=1):
-    """[((epoch, split, batch), loss as text)] in the order in which they were computed."""
-    rows = [line.split() for line in c.read("losses").splitlines() if line.count(" ") == 5]
-    return [(tuple(map(int, r[2:5])), r[5]) for r in rows if int(r[0]) == generation]
 
 
 def undisturbed(weft, pipeline, ps=1):

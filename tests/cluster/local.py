@@ -8,7 +8,8 @@ Losses and weights are those of a cluster of one ps and one worker, bit for bit.
 import os
 import signal
 
-from weftlib import Cluster, check, main, needs, until
+from losses import cluster_with_data, losses
+from weftlib import check, main, needs, until
 
 needs("numpy", "safetensors")
 import numpy as np  # noqa: E402
@@ -47,19 +48,9 @@ LAMB = "{lamb: {learning_rate: 0.001}}"
 
 
 def make(weft, ps=1, epochs=EPOCHS, optimizer=ADAM):
-    c = Cluster(weft, ps=ps, workers=1)
-    c.env["WEFT_LOSS_LOG"] = c.path("losses")
-    random = np.random.default_rng(3)
-    x = random.normal(size=(RECORDS, 64)).astype(np.float32)
-    np.save(c.path("x.npy"), x)
-    np.save(c.path("y.npy"), np.argmax(x[:, :10] + x[:, 10:20], axis=1).astype(np.int64))
+    c = cluster_with_data(weft, ps, RECORDS, 64)
     c.write("alone.yaml", JOB.format(batch=BATCH, epochs=epochs, optimizer=optimizer))
     return c
-
-
-def losses(c, generation=1):
-    rows = [line.split() for line in c.read("losses").splitlines() if line.count(" ") == 5]
-    return [(tuple(map(int, r[2:5])), r[5]) for r in rows if int(r[0]) == generation]
 
 
 def weights(c):

@@ -3,7 +3,8 @@
 
     optimizers.py WEFT [TEST...]
 """
-from weftlib import Cluster, check, main, needs, until
+from losses import cluster_with_data, losses
+from weftlib import check, main, needs, until
 
 needs("numpy", "safetensors")
 import numpy as np  # noqa: E402
@@ -33,19 +34,9 @@ seed: 7
 
 
 def make(weft, optimizer, batch=16, ps=1, epochs=EPOCHS, more=""):
-    c = Cluster(weft, ps=ps, workers=1)
-    c.env["WEFT_LOSS_LOG"] = c.path("losses")
-    luck = np.random.default_rng(3)
-    x = luck.normal(size=(RECORDS, 32)).astype(np.float32)
-    np.save(c.path("x.npy"), x)
-    np.save(c.path("y.npy"), np.argmax(x[:, :10] + x[:, 10:20], axis=1).astype(np.int64))
+    c = cluster_with_data(weft, ps, RECORDS, 32)
     c.write("opt.yaml", JOB.format(batch=batch, epochs=epochs, optimizer=optimizer, more=more))
     return c
-
-
-def losses(c, generation=1):
-    rows = [line.split() for line in c.read("losses").splitlines() if line.count(" ") == 5]
-    return [(tuple(map(int, r[2:5])), r[5]) for r in rows if int(r[0]) == generation]
 
 
 def trained(weft, optimizer, **more):
