@@ -134,7 +134,7 @@ int64_t stage_ps_ns(const stage *s)
 
 size_t stage_ps_bytes(const stage *s)
 {
-    unsigned long size, resident;
+    unsigned long size, resident = 0;
     char path[PATH];
     FILE *f;
 

@@ -161,7 +161,12 @@ static inline wf_compiled *lab_close_grad(lab *l, wf_value *y)
 
 /* The tests in both dtypes. */
 #define lab_run(tests)                                                                             \
-    ((lab_dtype = WF_F32, cmocka_run_group_tests_name("float32", tests, NULL, NULL)) +             \
-     (lab_dtype = WF_F64, cmocka_run_group_tests_name("float64", tests, NULL, NULL)))
+    ({                                                                                             \
+        int failed;                                                                                \
+        lab_dtype = WF_F32;                                                                        \
+        failed = cmocka_run_group_tests_name("float32", tests, NULL, NULL);                        \
+        lab_dtype = WF_F64;                                                                        \
+        failed + cmocka_run_group_tests_name("float64", tests, NULL, NULL);                        \
+    })
 
 #endif

@@ -23,7 +23,7 @@ static wf_value *written_out_norm(lab *l, wf_value *x, const norm_form *f)
     variance = wf_emit_reduce_mean(e, squared, 1, &second, true);
     if (f->fetched)
         lab_output(l, strcmp(f->fetched, "d") ? variance : d, f->fetched);
-    y = wf_emit_add(e, variance, lab_scalar(l, (double)(f->epsilon ? f->epsilon : 1e-5f)));
+    y = wf_emit_add(e, variance, lab_scalar(l, (double)(f->epsilon != 0 ? f->epsilon : 1e-5f)));
     y = wf_emit_div(e, d, wf_emit_unary(e, "Sqrt", y));
     scale = lab_variable(l, "scale", 1, dims);
     bias = lab_variable(l, "bias", 1, dims);

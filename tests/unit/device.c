@@ -142,7 +142,7 @@ static void a_stream_waits_for_the_event_of_another(void **state)
 /* How a child ends that does this. */
 static int signal_of(void (*act)(fixture *f), fixture *f)
 {
-    int status;
+    int status = 0;
     pid_t child = fork();
 
     if (child == 0) {

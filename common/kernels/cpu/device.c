@@ -4,7 +4,6 @@
 #include "common/base/cc.h"
 
 #include <cblas.h>
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
 #if defined(__x86_64__)
@@ -103,6 +102,9 @@ dnnl_engine_t wf_onednn_engine(void)
     pthread_once(&once, open_engine);
     return engine;
 }
+
+/* Of the libgomp that oneDNN is linked with; an omp.h would be that of the compiler. */
+void omp_set_num_threads(int n);
 
 void wf_onednn_stay(void)
 {
