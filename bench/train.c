@@ -19,7 +19,7 @@
 #include "common/data/data.h"
 #include "common/exec/exec.h"
 #include "common/optim/rule.h"
-#include "worker/dataset.h"
+#include "common/session/job_data_conf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,13 +165,15 @@ static wf_status bind(bench *b, wf_err *err)
 static wf_status begin(bench *b, const char *path, uint32_t threads, wf_err *err)
 {
     wf_compile_spec spec;
+    wf_job_data data;
 
     WF_TRY(wf_job_load(path, &b->job, err));
     WF_TRY(choose_rule(b, err));
     wf_compile_spec_of_job(b->job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1,
                            &b->model, &spec);
     WF_TRY(wf_compile(&spec, &b->c, err));
-    WF_TRY(wf_worker_open_data(b->job, b->job->train, b->job->n_train, b->c->graph, &b->data, err));
+    WF_TRY(wf_job_data_of(b->job, b->job->train, b->job->n_train, b->c, &data, err));
+    WF_TRY(wf_job_data_open(&data, b->c->graph, &b->data, err));
     WF_TRY(wf_pool_new(threads, &b->pool, err));
     b->before = resident("VmRSS:");
     WF_TRY(make_variables(b, err));

@@ -6,6 +6,7 @@
  * answers a pull.
  */
 #include "common/log/log.h"
+#include "common/session/rule.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "ps/state.h"
@@ -197,20 +198,6 @@ static wf_status make_slices(wf_ps *ps, uint32_t version, const Weft__Setup *bod
     return WF_OK;
 }
 
-static wf_status choose_rule(wf_ps *ps, const Weft__Setup *body, wf_err *err)
-{
-    const char *names[WF_MAX_SETTINGS];
-    double values[WF_MAX_SETTINGS];
-
-    if (body->n_options > WF_MAX_SETTINGS)
-        return wf_fail(err, WF_PROTO, NULL, "%zu optimizer options", body->n_options);
-    for (size_t i = 0; i < body->n_options; i++) {
-        names[i] = body->options[i]->name;
-        values[i] = body->options[i]->value;
-    }
-    return wf_opt_init(&ps->opt, body->rule, (uint32_t)body->n_options, names, values, err);
-}
-
 static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_err *err)
 {
     wf_status rc;
@@ -227,7 +214,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     ps->job_number = m->head.job;
     ps->job_id = body->job_id;
     ps->generation = m->head.generation;
-    rc = choose_rule(ps, body, err);
+    rc = wf_rule_get(body->rule, body->options, body->n_options, &ps->opt, err);
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);
     if (rc == WF_OK)

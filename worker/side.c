@@ -2,6 +2,7 @@
 /* worker/side.c */
 #include "worker/side.h"
 #include "common/onnx/onnx.h"
+#include "common/session/job_data_message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +10,18 @@
 
 wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
 {
+    wf_job_data data;
+
     s->spec = *spec;
+    WF_TRY(wf_job_data_get(spec->data, spec->start->seed, &data, err));
+    s->batch = data.batch;
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
-    WF_TRY(wf_worker_open_data(spec->job, spec->fields, spec->n_fields, s->graph, &s->data, err));
+    WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
     return wf_reader_new(&(wf_reader_spec){.dataset = s->data,
-                                           .batch = spec->batch,
+                                           .batch = data.batch,
                                            .seed = spec->start->seed,
-                                           .shuffle = spec->shuffle,
-                                           .depth = wf_reader_depth_for(s->data, spec->batch)},
+                                           .shuffle = data.shuffle,
+                                           .depth = wf_reader_depth_for(s->data, data.batch)},
                          &s->reader, err);
 }
 
@@ -39,7 +44,7 @@ static wf_status make_plan(const wf_side *s, uint64_t records, wf_plan **out, wf
     wf_plan_options options = {.device = s->spec.device,
                                .pool = s->spec.pool,
                                .shapes = shapes,
-                               .bf16 = s->spec.job->bf16};
+                               .bf16 = s->spec.start->bf16};
     wf_status rc;
 
     if (!shapes)
@@ -51,7 +56,7 @@ static wf_status make_plan(const wf_side *s, uint64_t records, wf_plan **out, wf
         wf_plan_shape *shape = &shapes[options.n_shapes++];
 
         shape->name = v->name;
-        wf_worker_input_dims(v, f, records, &shape->rank, shape->dims);
+        wf_job_data_dims(v, f, records, &shape->rank, shape->dims);
     }
     rc = wf_plan_new(s->graph, &options, out, err);
     free(shapes);

@@ -8,26 +8,21 @@
 #define WF_WORKER_SIDE_H
 
 #include "common/compile/compile.h"
-#include "common/conf/conf.h"
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
-#include "worker/dataset.h"
+#include "common/session/job_data.h"
 #include "worker/worker.h"
 
 enum { WF_SIDE_PLANS = 8 };
 
 typedef struct wf_side_spec {
     const Weft__Start *start; /* of the job in hand */
-    const wf_job_conf *job;
-    const wf_device *device; /* of the plans */
+    const wf_device *device;  /* of the plans */
     wf_pool *pool;
     const ProtobufCBinaryData *graph;
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */
     size_t n_fetches;
-    const wf_conf_field *fields; /* [n_fields] */
-    size_t n_fields;
-    uint64_t batch;
-    bool shuffle;
+    const Weft__JobData *data;
 } wf_side_spec;
 
 /* What a port of a plan carries. */
@@ -39,6 +34,7 @@ typedef struct wf_side_port {
 typedef struct wf_side {
     wf_side_spec spec;
     wf_graph *graph;
+    uint64_t batch; /* records */
     wf_dataset *data;
     wf_reader *reader;              /* NULL: this side is not open */
     wf_side_port *inputs, *outputs; /* the ports of every plan of the graph */

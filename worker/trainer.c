@@ -3,12 +3,11 @@
 #include "worker/trainer.h"
 #include "common/base/clock.h"
 #include "common/base/size.h"
-#include "common/compile/compile.h"
-#include "common/conf/conf.h"
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
 #include "common/kernels/kernel.h"
 #include "common/log/log.h"
+#include "common/session/rule.h"
 #include "worker/diagnosis.h"
 #include "worker/gradients.h"
 #include "worker/side.h"
@@ -35,7 +34,6 @@ struct wf_trainer {
     eval_opening opening;
     const wf_device *device;  /* of all plans */
     const Weft__Start *start; /* of the job in hand; NULL: none */
-    wf_job_conf *job;
     wf_side train, eval;
     wf_gradients *gradients;
     uint64_t batches; /* to a step */
@@ -90,7 +88,6 @@ static void halt(void *arg)
     wf_side_close(&t->train);
     wf_side_close(&t->eval);
     wf_gradients_free(&t->gradients);
-    wf_job_free(&t->job);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -114,15 +111,12 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
     return wf_side_open(
         &t->eval,
         &(wf_side_spec){.start = t->start,
-                        .job = t->job,
                         .device = t->device,
                         .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
                         .n_fetches = t->start->n_eval_outputs,
-                        .fields = t->job->eval,
-                        .n_fields = t->job->n_eval,
-                        .batch = wf_eval_batch(t->job->batch)},
+                        .data = t->start->eval_data},
         err);
 }
 
@@ -160,11 +154,11 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
         for (size_t k = 0; k < v->n_dims; k++)
             rows[i].count *= v->dims[k];
     }
-    rc = wf_compile_optimizer_of_job(t->job, &opt, err);
+    rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
     if (rc == WF_OK) {
         t->batches = wf_gradients_batches(&opt);
-        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables,
-                              t->job->on_nan == WF_NAN_SKIP, t->conf.pool, &t->gradients, err);
+        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, start->skip_nan,
+                              t->conf.pool, &t->gradients, err);
     }
     free(rows);
     return rc;
@@ -172,7 +166,7 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
 
 static void warn_of_float32(const wf_trainer *t)
 {
-    if (t->job->bf16 && !wf_kernels_have_bf16())
+    if (t->start->bf16 && !wf_kernels_have_bf16())
         WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
 }
 
@@ -181,31 +175,28 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     wf_plan *first;
 
     t->start = start;
-    WF_TRY(wf_job_parse(start->job_text, strlen(start->job_text), start->job_path, &t->job, err));
+    if (!start->train_data)
+        return wf_fail(err, WF_PROTO, NULL, "a start without data to train on");
     warn_of_float32(t);
     WF_TRY(
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
-                                     .job = t->job,
                                      .device = t->device,
                                      .pool = t->conf.pool,
                                      .graph = &start->train_graph,
                                      .meanings = (const Weft__Output *const *)start->train_outputs,
                                      .n_fetches = start->n_train_outputs,
-                                     .fields = t->job->train,
-                                     .n_fields = t->job->n_train,
-                                     .batch = t->job->batch,
-                                     .shuffle = t->job->shuffle},
+                                     .data = start->train_data},
                      err));
-    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->job->batch, wf_dataset_records(t->train.data)), &first,
-                        err));
+    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
+                        &first, err));
     WF_TRY(begin_gradients(t, start, err));
-    if (t->job->n_eval)
+    if (start->eval_data)
         WF_TRY(begin_opening(t, err));
     *out = (wf_worker_job){
-        .batch = t->job->batch * t->batches,
+        .batch = t->train.batch * t->batches,
         .train_records = wf_dataset_records(t->train.data),
-        .pipeline = t->job->pipeline,
+        .pipeline = start->pipeline,
         .checksums = t->conf.checksums,
     };
     return WF_OK;
@@ -229,7 +220,7 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
     uint64_t number = range->number * t->batches;
 
     return wf_reader_open(t->train.reader, range->epoch, range->split,
-                          range->begin - number * t->job->batch, range->end, number, err);
+                          range->begin - number * t->train.batch, range->end, number, err);
 }
 
 /* ---- steps ---- */
@@ -259,7 +250,7 @@ static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *
     int32_t variable = t->train.outputs[i].variable;
 
     WF_TRY(wf_device_event_wait(done, err));
-    if (variable >= 0 && t->job->on_nan != WF_NAN_SKIP && !output_is_finite(t->running, i)) {
+    if (variable >= 0 && !t->start->skip_nan && !output_is_finite(t->running, i)) {
         t->bad_output = i;
         return wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
     }
@@ -408,7 +399,7 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
         rc = run_step(t, p, id, batch, err);
     if (rc == WF_OK)
         rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, &out->n_metrics, err);
-    if (t->job->on_nan != WF_NAN_SKIP &&
+    if (!t->start->skip_nan &&
         (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, out->n_metrics))))
         rc = diagnose(t, id, err);
     wf_reader_release(t->train.reader, &batch);
@@ -418,7 +409,7 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
 /* The gradients of the step leave, or under `on_nan: skip` none of them does. */
 static wf_status end_step(wf_trainer *t, wf_train_result *out, wf_err *err)
 {
-    if (t->job->on_nan != WF_NAN_SKIP ||
+    if (!t->start->skip_nan ||
         (metrics_are_finite(t->measures, out->n_metrics) && wf_gradients_finite(t->gradients)))
         return wf_gradients_end(t->gradients, leave, t, err);
     WF_LOG_WARN("worker.step_dropped", "step=%u", t->step.step);
@@ -437,7 +428,7 @@ static wf_status compute(wf_trainer *t, wf_train_result *out, wf_err *err)
     clear_metrics(t->measures);
     part.number *= t->batches;
     for (; part.begin < id->end; part.begin = part.end, part.number++) {
-        part.end = WF_MIN(part.begin + t->job->batch, id->end);
+        part.end = WF_MIN(part.begin + t->train.batch, id->end);
         WF_TRY(run_batch(t, &part, out, err));
     }
     return end_step(t, out, err);
@@ -463,7 +454,7 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
 {
     const wf_eval_unit *unit = &t->unit;
     wf_side *s = &t->eval;
-    uint64_t first = unit->begin / wf_eval_batch(t->job->batch);
+    uint64_t first = unit->begin / s->batch;
     const wf_batch *batch;
     wf_status rc;
 

@@ -8,7 +8,7 @@
 #include "common/ckpt/pretrained.h"
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
-#include "worker/dataset.h"
+#include "common/session/job_data_conf.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -36,8 +36,8 @@ static wf_status make_plan(const evaluation *e, uint64_t records, wf_plan **out,
         const wf_field_info *f = wf_dataset_field(e->data, i);
 
         shapes[i] = (wf_plan_shape){.name = f->name};
-        wf_worker_input_dims(wf_graph_value(e->c->graph, f->name), f, records, &shapes[i].rank,
-                             shapes[i].dims);
+        wf_job_data_dims(wf_graph_value(e->c->graph, f->name), f, records, &shapes[i].rank,
+                         shapes[i].dims);
         o.n_shapes++;
     }
     return wf_plan_new(e->c->graph, &o, out, err);
@@ -131,6 +131,15 @@ static void print_results(evaluation *e, const wf_ckpt *from)
     wf_term_print(stdout, "\n");
 }
 
+static wf_status open_data(const wf_job_conf *job, const wf_compiled *c, wf_dataset **out,
+                           wf_err *err)
+{
+    wf_job_data d;
+
+    WF_TRY(wf_job_data_of(job, job->eval, job->n_eval, c, &d, err));
+    return wf_job_data_open(&d, c->graph, out, err);
+}
+
 static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_ckpt *from,
                           bool json, wf_err *err)
 {
@@ -147,7 +156,7 @@ static wf_status evaluate(const wf_job_conf *job, const wf_weights *w, const wf_
     if (rc == WF_OK)
         rc = put_weights(c, w, err);
     if (rc == WF_OK)
-        rc = wf_worker_open_data(job, job->eval, job->n_eval, c->graph, &e.data, err);
+        rc = open_data(job, c, &e.data, err);
     if (rc == WF_OK)
         rc = wf_reader_new(&(wf_reader_spec){.dataset = e.data, .batch = BATCH}, &e.reader, err);
     if (rc == WF_OK)

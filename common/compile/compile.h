@@ -196,6 +196,8 @@ typedef struct wf_compiled_feed {
     uint32_t rank;
     wf_axis axes[WF_MAX_RANK];
     bool is_label;
+    int64_t classes; /* of class labels: each is below it, or is to be ignored; 0: no such labels */
+    bool may_ignore;
 } wf_compiled_feed;
 
 /* The result. Everything is borrowed for its life; all lists may be empty. */

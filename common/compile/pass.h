@@ -169,6 +169,8 @@ bool wf_scalar_of(const wf_value *v, double *out);
  * divided by its sum. */
 bool wf_makes_shares(const wf_value *v);
 
+/* Sets what the graph says of class labels that this input holds; f is zero there before. */
+void wf_label_feed(const wf_graph *g, const wf_value *input, wf_compiled_feed *f);
 /* Sets up c->variables, outputs and feeds from the graph as it is now. */
 WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);
 /* Shares a tensor's storage under a header in the unit's arena; released by wf_compiled_free. */

@@ -189,6 +189,7 @@ static wf_status collect_feeds(wf_unit *u, wf_err *err)
         f->dtype = v->dtype;
         f->rank = v->rank < 0 ? 0 : (uint32_t)v->rank;
         f->is_label = is_label(u, v);
+        wf_label_feed(g, v, f);
         memcpy(f->axes, v->axes, sizeof(f->axes));
         for (uint32_t a = 0; a < f->rank; a++) {
             f->axes[a].symbol = wf_arena_strdup(u->arena, v->axes[a].symbol);

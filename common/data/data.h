@@ -21,6 +21,7 @@
 
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,12 +48,14 @@ typedef struct wf_field_spec {
     size_t n_steps;
     wf_dtype want; /* cast to this at the end; WF_NONE: as it comes out of the steps */
 
+    int64_t classes; /* of class labels, which are below it; 0: the field holds none */
+    bool may_ignore; /* labels out of range are for who reads them to judge */
+
     /* Of synthetic only, which has no path: one record before the steps. With `classes`, each
      * element is a label below it, held as i32; without, noise of u8, which is scaled to 0 .. 1
      * when it has no steps and a float is wanted. */
     uint32_t rank;
     int64_t dims[WF_MAX_RANK];
-    int64_t classes;
 } wf_field_spec;
 
 typedef struct wf_dataset_spec {

@@ -43,6 +43,10 @@ struct wf_op {
     /* Of weft's own operations, NULL for others: (inputs) -> outputs; attributes with their
      * defaults; meaning. An input or output in brackets may be absent. */
     const char *means;
+    /* The input that holds class labels, of as many classes as input 0 has along axis 1; 0: none.
+     */
+    uint8_t labels_in;
+    bool keeps_order;         /* output 0 holds input 0's elements in their order: Reshape, Cast */
     uint32_t no_grad_in;      /* bit i: input i carries no gradient by definition (axes, labels) */
     const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
     /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.

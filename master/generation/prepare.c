@@ -8,6 +8,8 @@
 #include "common/log/log.h"
 #include "common/onnx/onnx.h"
 #include "common/optim/rule.h"
+#include "common/session/job_data_conf.h"
+#include "common/session/job_data_message.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -186,6 +188,22 @@ static wf_status encode_graph(wf_arena *a, const wf_compiled *c, ProtobufCBinary
     return rc;
 }
 
+static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_compiled *c, bool train,
+                           wf_err *err)
+{
+    wf_job_data d;
+
+    if (!train && !job->n_eval)
+        return WF_OK;
+    WF_TRY(wf_job_data_of(job, train ? job->train : job->eval, train ? job->n_train : job->n_eval,
+                          c, &d, err));
+    if (!train) {
+        d.batch = wf_eval_batch(job->batch);
+        d.shuffle = false;
+    }
+    return wf_job_data_put(&d, p->arena, train ? &p->start.train_data : &p->start.eval_data, err);
+}
+
 static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile_mode mode,
                               const wf_master_cluster *cluster, wf_err *err)
 {
@@ -215,6 +233,8 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
         rc = fill_outputs(p->arena, c, &p->start.train_outputs, &p->start.n_train_outputs, err);
     else if (rc == WF_OK)
         rc = fill_outputs(p->arena, c, &p->start.eval_outputs, &p->start.n_eval_outputs, err);
+    if (rc == WF_OK)
+        rc = fill_data(p, job, c, train, err);
     wf_compiled_free(&c);
     return rc;
 }
@@ -258,17 +278,18 @@ static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
     return WF_OK;
 }
 
-static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *text, const char *path,
-                      const wf_master_cluster *cluster, wf_err *err)
+static wf_status fill(wf_prepared *p, const wf_job_conf *job, const wf_master_cluster *cluster,
+                      wf_err *err)
 {
     weft__setup__init(&p->setup);
     weft__start__init(&p->start);
     p->setup.job = wf_arena_strdup(p->arena, job->name);
-    p->start.job_text = wf_arena_strdup(p->arena, text);
-    p->start.job_path = wf_arena_strdup(p->arena, path);
-    if (!p->setup.job || !p->start.job_text || !p->start.job_path)
+    if (!p->setup.job)
         return out_of_memory(err);
     p->start.seed = job->seed;
+    p->start.pipeline = job->pipeline;
+    p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
+    p->start.bf16 = job->bf16;
     p->epochs = job->epochs;
     p->steps = job->steps;
     p->every_steps = job->every_steps;
@@ -297,7 +318,7 @@ wf_status wf_master_prepare(const char *text, const char *path, const wf_master_
     p = calloc(1, sizeof *p);
     if (p)
         p->arena = wf_arena_new(0);
-    rc = p && p->arena ? fill(p, job, text, path, cluster, err) : out_of_memory(err);
+    rc = p && p->arena ? fill(p, job, cluster, err) : out_of_memory(err);
     wf_job_free(&job);
     if (rc != WF_OK)
         wf_prepared_free(&p);

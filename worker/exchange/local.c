@@ -13,8 +13,8 @@
 #include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/values.h"
-#include "common/optim/rule.h"
 #include "common/optim/statistic.h"
+#include "common/session/rule.h"
 #include "common/tensor/buf.h"
 #include "common/wire/control.h"
 #include "worker/exchange.h"
@@ -393,16 +393,8 @@ static wf_status load(const local *l, wf_err *err)
 static wf_status choose_rule(local *l, wf_err *err)
 {
     const Weft__Start *s = l->conf.start;
-    const char *names[WF_MAX_SETTINGS];
-    double values[WF_MAX_SETTINGS];
 
-    if (s->n_options > WF_MAX_SETTINGS)
-        return wf_fail(err, WF_PROTO, NULL, "%zu optimizer options", s->n_options);
-    for (size_t i = 0; i < s->n_options; i++) {
-        names[i] = s->options[i]->name;
-        values[i] = s->options[i]->value;
-    }
-    WF_TRY(wf_opt_init(&l->opt, s->rule, (uint32_t)s->n_options, names, values, err));
+    WF_TRY(wf_rule_get(s->rule, s->options, s->n_options, &l->opt, err));
     return s->learning_rate > 0 ? wf_opt_set_rate(&l->opt, s->learning_rate, err) : WF_OK;
 }
 

@@ -36,8 +36,9 @@ static wf_status upgrade_cast(wf_graph *g, wf_node *n, int64_t from, wf_err *err
 
 static const wf_attr_row attrs[] = {{"to", WF_ATTR_INT, true}, {0}};
 
-const wf_op wf_op_cast = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Cast", 13, 1, infer_cast, .attrs = attrs,
-                                        .grad = grad_cast, .upgrade = upgrade_cast);
+const wf_op wf_op_cast =
+    WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Cast", 13, 1, infer_cast, .keeps_order = true, .attrs = attrs,
+                   .grad = grad_cast, .upgrade = upgrade_cast);
 
 /* CastLike: input 0 with the dtype of input 1. */
 

@@ -47,6 +47,7 @@ const wf_op wf_op_softmax_cross_entropy_loss = {
     .n_out_min = 1,
     .n_out_max = 2,
     .flags = WF_OP_FOLDABLE,
+    .labels_in = 1,
     .no_grad_in = 1u << 1 | 1u << 2,
     .attrs = wf_label_loss_rows,
     .infer = infer_softmax_cross_entropy_loss,
@@ -85,7 +86,7 @@ static wf_status grad_negative_log_likelihood_loss(wf_grads *g, const wf_node *n
 
 const wf_op wf_op_negative_log_likelihood_loss =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "NegativeLogLikelihoodLoss", 13, 2, 3,
-                infer_negative_log_likelihood_loss, .no_grad_in = 1u << 1 | 1u << 2,
+                infer_negative_log_likelihood_loss, .labels_in = 1, .no_grad_in = 1u << 1 | 1u << 2,
                 .attrs = wf_label_loss_rows, .grad = grad_negative_log_likelihood_loss);
 
 /* ai.weft NegativeLogLikelihoodLossGrad: -dloss w[label] / sum of w over the batch ("mean") at

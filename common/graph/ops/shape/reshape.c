@@ -171,5 +171,5 @@ wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {{"allowzero", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_reshape =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "Reshape", 14, 2, 2, infer, .no_grad_in = 1u << 1, .attrs = attrs,
-                .grad = wf_grad_reshape_back);
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Reshape", 14, 2, 2, infer, .keeps_order = true,
+                .no_grad_in = 1u << 1, .attrs = attrs, .grad = wf_grad_reshape_back);

@@ -29,8 +29,9 @@ static wf_status infer_flatten(wf_graph *g, wf_node *n, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_flatten = WF_FOLDABLE(WF_DOMAIN_ONNX, "Flatten", 13, 1, 1, infer_flatten,
-                                        .attrs = attrs, .grad = wf_grad_reshape_back);
+const wf_op wf_op_flatten =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Flatten", 13, 1, 1, infer_flatten, .keeps_order = true,
+                .attrs = attrs, .grad = wf_grad_reshape_back);
 
 /* Identity: y = x, of any dtype. */
 
@@ -84,8 +85,8 @@ static wf_status infer_squeeze(wf_graph *g, wf_node *n, wf_err *err)
 }
 
 const wf_op wf_op_squeeze =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "Squeeze", 13, 1, 2, infer_squeeze, .no_grad_in = 1u << 1,
-                .grad = wf_grad_reshape_back, .upgrade = wf_upgrade_axes);
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Squeeze", 13, 1, 2, infer_squeeze, .keeps_order = true,
+                .no_grad_in = 1u << 1, .grad = wf_grad_reshape_back, .upgrade = wf_upgrade_axes);
 
 /* Unsqueeze: axes of size 1 at places counted in the result. */
 
@@ -114,5 +115,6 @@ static wf_status infer_unsqueeze(wf_graph *g, wf_node *n, wf_err *err)
     return wf_carry_input(g, n, err);
 }
 
-const wf_op wf_op_unsqueeze = WF_FOLDABLE(WF_DOMAIN_ONNX, "Unsqueeze", 13, 2, 2, infer_unsqueeze,
-                                          .no_grad_in = 1u << 1, .grad = wf_grad_reshape_back);
+const wf_op wf_op_unsqueeze =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Unsqueeze", 13, 2, 2, infer_unsqueeze, .keeps_order = true,
+                .no_grad_in = 1u << 1, .grad = wf_grad_reshape_back);

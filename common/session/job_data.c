@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/job_data.c */
+#include "common/session/job_data.h"
+
+#include <string.h>
+
+/* Whether a record of the field is one of the input, but for axes of one number. */
+static bool same_but_ones(const wf_value *input, const wf_field_info *f)
+{
+    uint32_t i = 0, k = 1, rank = input->rank < 1 ? 0 : (uint32_t)input->rank;
+
+    if (rank == 0)
+        return false;
+    while (true) {
+        while (i < f->rank && f->dims[i] == 1)
+            i++;
+        while (k < rank && input->axes[k].size == 1)
+            k++;
+        if (i == f->rank || k == rank)
+            return i == f->rank && k == rank;
+        if (input->axes[k++].size != f->dims[i++])
+            return false;
+    }
+}
+
+void wf_job_data_dims(const wf_value *input, const wf_field_info *f, uint64_t records,
+                      uint32_t *rank, int64_t dims[])
+{
+    bool relaid = same_but_ones(input, f);
+
+    *rank = relaid ? (uint32_t)input->rank : f->rank + 1;
+    dims[0] = (int64_t)records;
+    for (uint32_t i = 1; i < *rank; i++)
+        dims[i] = relaid ? input->axes[i].size : f->dims[i - 1];
+}
+
+static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err *err)
+{
+    const wf_field_info *f = wf_dataset_field(d, (uint32_t)wf_dataset_find(d, input->name));
+    char have[128], want[160];
+    bool fits = input->rank == (int32_t)f->rank + 1;
+
+    if (same_but_ones(input, f))
+        return WF_OK;
+    for (uint32_t i = 0; fits && i < f->rank; i++)
+        fits = input->axes[i + 1].size < 0 || input->axes[i + 1].size == f->dims[i];
+    if (fits)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, "add a reshape to data.map, or mend the model's input",
+                   "a record of \"%s\" in %s is %s%s, the model's input is %s", f->name, f->path,
+                   wf_dtype_name(f->dtype), wf_dims_str(f->rank, f->dims, have, sizeof have),
+                   wf_value_str(input, want, sizeof want));
+}
+
+static wf_status check_inputs(const wf_job_data *from, const wf_dataset *d, const wf_graph *g,
+                              wf_err *err)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        int at = wf_dataset_find(d, g->inputs[i]->name);
+        const wf_field_spec *f = at < 0 ? NULL : &from->fields[at];
+
+        if (!f)
+            return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
+                           "no data for the model's input \"%s\"", g->inputs[i]->name);
+        WF_TRY(check_record(d, g->inputs[i], err));
+        if (f->classes > 0 && !f->may_ignore) /* else the kernel looks at each */
+            WF_TRY(wf_dataset_check_labels(d, (uint32_t)at, f->classes, err));
+    }
+    return WF_OK;
+}
+
+wf_status wf_job_data_open(const wf_job_data *d, const wf_graph *graph, wf_dataset **out,
+                           wf_err *err)
+{
+    wf_status rc = wf_dataset_open(&d->spec, out, err);
+
+    if (rc == WF_OK)
+        rc = check_inputs(d, *out, graph, err);
+    if (rc != WF_OK)
+        wf_dataset_free(out);
+    /* What the job file says does not fit what the data files hold. */
+    if (rc == WF_SHAPE || rc == WF_USAGE)
+        return wf_err_wrap(err, rc, "%s:%d", d->path, d->line);
+    return rc;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/job_data_conf.c */
+#include "common/session/job_data_conf.h"
+
+#include <string.h>
+
+static const wf_conf_field *map_of(const wf_job_conf *job, const char *name)
+{
+    for (size_t i = 0; i < job->n_map; i++)
+        if (strcmp(job->map[i].name, name) == 0)
+            return &job->map[i];
+    return NULL;
+}
+
+static const wf_compiled_feed *feed_of(const wf_compiled *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_feeds; i++)
+        if (strcmp(c->feeds[i].name, name) == 0)
+            return &c->feeds[i];
+    return NULL;
+}
+
+static void fill_step(const wf_conf_item *from, wf_map_step *to)
+{
+    *to = (wf_map_step){.type = from->type};
+    for (size_t i = 0; i < from->n_options; i++) {
+        const wf_conf_option *o = &from->options[i];
+
+        if (o->kind == WF_CONF_INTS) {
+            to->ints = o->ints;
+            to->n_ints = o->n;
+        } else if (o->kind == WF_CONF_TEXT) {
+            to->text = o->text;
+        } else {
+            to->number = o->number;
+        }
+    }
+}
+
+static wf_field_spec *add_field(wf_job_data *d, const wf_compiled_feed *feed)
+{
+    size_t at = d->spec.n_fields++;
+
+    d->fields[at] = (wf_field_spec){.name = feed->name,
+                                    .steps = d->steps[at],
+                                    .want = feed->dtype,
+                                    .classes = feed->classes,
+                                    .may_ignore = feed->may_ignore};
+    return &d->fields[at];
+}
+
+static void add_files(const wf_job_conf *job, const wf_conf_field from[], size_t n,
+                      const wf_compiled *c, wf_job_data *d)
+{
+    for (size_t i = 0; i < n; i++) {
+        const wf_conf_field *map = map_of(job, from[i].name);
+        const wf_compiled_feed *feed = feed_of(c, from[i].name);
+        wf_map_step *steps = d->steps[d->spec.n_fields];
+        wf_field_spec *f;
+
+        if (!feed) /* the graph has no use for it */
+            continue;
+        f = add_field(d, feed);
+        f->path = from[i].path;
+        for (size_t k = 0; map && k < map->n_steps && k <= WF_DATA_MAX_STEPS; k++)
+            fill_step(&map->steps[k], &steps[f->n_steps++]);
+    }
+}
+
+/* Whether a record has a shape: all axes but that of the batch are numbers. */
+static bool is_sized(const wf_compiled_feed *feed)
+{
+    for (uint32_t k = 1; k < feed->rank; k++)
+        if (feed->axes[k].size < 0)
+            return false;
+    return feed->rank > 0;
+}
+
+/* Synthetic records of the very shapes that the graph's inputs have. */
+static wf_status add_inputs(const wf_compiled *c, wf_job_data *d, wf_err *err)
+{
+    for (size_t i = 0; i < c->n_feeds; i++) {
+        const wf_compiled_feed *feed = &c->feeds[i];
+        wf_field_spec *f;
+
+        if (!is_sized(feed) || c->n_feeds > WF_DATA_MAX_FIELDS)
+            return wf_fail(err, WF_UNSUPPORTED, "use data of a file",
+                           "synthetic data for the input \"%s\"", feed->name);
+        f = add_field(d, feed);
+        f->rank = feed->rank - 1;
+        for (uint32_t k = 0; k < f->rank; k++)
+            f->dims[k] = feed->axes[k + 1].size;
+    }
+    return WF_OK;
+}
+
+wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_field from[], size_t n,
+                         const wf_compiled *c, wf_job_data *out, wf_err *err)
+{
+    *out = (wf_job_data){.spec = {.format = job->format,
+                                  .records = job->synthetic_records,
+                                  .seed = job->seed,
+                                  .fields = out->fields},
+                         .batch = job->batch,
+                         .shuffle = job->shuffle,
+                         .path = job->path,
+                         .line = job->data_line};
+    if (n > WF_DATA_MAX_FIELDS)
+        return wf_fail(err, WF_USAGE, NULL, "%s:%d: %zu data fields, %d are allowed", job->path,
+                       job->data_line, n, WF_DATA_MAX_FIELDS);
+    if (job->synthetic_records)
+        return add_inputs(c, out, err);
+    add_files(job, from, n, c, out);
+    return WF_OK;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/job_data_conf.h - a job's data, from its file and the compiled graph. */
+#ifndef WF_SESSION_JOB_DATA_CONF_H
+#define WF_SESSION_JOB_DATA_CONF_H
+
+#include "common/compile/compile.h"
+#include "common/conf/conf.h"
+#include "common/session/job_data.h"
+
+/* Fills *out with the fields from[n] of a job (its train or eval part) that feed the graph, or with
+ * what synthetic data for it is; borrows from job and c. Errors: WF_USAGE for too many fields;
+ * WF_UNSUPPORTED for synthetic data of an input without a batch axis. */
+WF_MUST_USE wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_field from[], size_t n,
+                                     const wf_compiled *c, wf_job_data *out, wf_err *err);
+
+#endif
