@@ -3,11 +3,13 @@
 #include "bench/ps_stage.h"
 #include "common/base/clock.h"
 #include "common/base/disk.h"
+#include "common/base/process.h"
 #include "common/base/size.h"
 #include "common/ckpt/shard.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
+#include "common/wire/wait.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -452,7 +454,7 @@ static void wait_for_some(const stage *s)
     for (uint32_t i = 0; i < s->n; i++)
         if (s->clients[i].state != STAGE_IDLE)
             some[used++] = *wf_net_transports(s->clients[i].net, &n);
-    wf_zmq_wait(some, used, -1, 1, 0);
+    wf_wait(some, used, -1, 1, 0);
 }
 
 void stage_turn(stage *s)
@@ -501,6 +503,8 @@ void stage_begin(stage *s, const stage_conf *conf)
     wf_assert(s->gradient && s->clients && s->awaited);
     for (uint64_t i = 0; i < conf->elements; i++)
         ((float *)s->gradient->data)[i] = (float)(i % 13) * 1e-3f;
+    must(wf_process_raise_files(&err), &err);
+    wf_process_keep_blocks();
     must(wf_zmq_new(2 * conf->clients + 64, &s->zmq, &err), &err);
     s->master = make_net((wf_task){WF_ROLE_MASTER, 0}, 1);
     must(wf_zmq_listen(s->zmq, s->master_address, &t, &err), &err);

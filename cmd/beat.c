@@ -162,7 +162,7 @@ wf_status wf_beat_start(const wf_beat_conf *conf, wf_beat **out, wf_err *err)
     if (pthread_getcpuclockid(pthread_self(), &b->main_clock) != 0)
         rc = wf_fail(err, WF_IO, NULL, "the system gives no processor time of a thread");
     if (rc == WF_OK)
-        rc = wf_zmq_dial(conf->zmq, conf->master, &b->transport, err);
+        rc = wf_wires_dial(conf->wires, conf->master, &b->transport, err);
     if (rc == WF_OK && pthread_create(&b->thread, NULL, run_beat, b) != 0)
         rc =
             wf_fail(err, WF_IO, "raise the limit on processes: ulimit -u", "cannot start a thread");

@@ -13,13 +13,13 @@
 #include "common/base/status.h"
 #include "common/wire/net.h"
 #include "common/wire/waiting.h"
-#include "common/wire/zeromq.h"
+#include "common/wire/wires.h"
 #include <stdint.h>
 
 typedef struct wf_beat wf_beat;
 
 typedef struct wf_beat_conf {
-    wf_zmq *zmq; /* borrowed until wf_beat_stop */
+    wf_wires *wires; /* borrowed until wf_beat_stop */
     const char *master;
     uint64_t incarnation;
     int64_t every_ns;

@@ -2,10 +2,12 @@
 /* cmd/shell.c */
 #include "cmd/shell.h"
 #include "common/base/clock.h"
+#include "common/base/process.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/base/subnormal.h"
 #include "common/log/log.h"
+#include "common/wire/wait.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -145,7 +147,9 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     WF_TRY(wf_cluster_load(cluster, &s->conf, err));
     WF_TRY(find_me(s, err));
     s->one_host = all_local(s->conf) && !s->conf->checksums_always;
-    return wf_zmq_new(count_connections(s->conf, role), &s->zmq, err);
+    WF_TRY(wf_process_raise_files(err));
+    wf_process_keep_blocks();
+    return wf_wires_new(count_connections(s->conf, role), &s->wires, err);
 }
 
 wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
@@ -158,15 +162,15 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
     conf->cluster = s->conf->name;
     WF_TRY(wf_net_new(conf, &s->net, err));
     if (s->self.role != WF_ROLE_WORKER) {
-        WF_TRY(wf_zmq_listen(s->zmq, s->me->address, &t, err));
+        WF_TRY(wf_wires_listen(s->wires, s->me->address, &t, err));
         wf_net_listen(s->net, &t);
     }
     if (s->self.role == WF_ROLE_MASTER)
         return WF_OK;
-    WF_TRY(wf_zmq_dial(s->zmq, s->conf->master.address, &t, err));
+    WF_TRY(wf_wires_dial(s->wires, s->conf->master.address, &t, err));
     WF_TRY(wf_net_dial(s->net, (wf_task){WF_ROLE_MASTER, 0}, s->conf->master.address, &t,
                        &s->master, err));
-    return wf_beat_start(&(wf_beat_conf){.zmq = s->zmq,
+    return wf_beat_start(&(wf_beat_conf){.wires = s->wires,
                                          .master = s->conf->master.address,
                                          .incarnation = s->incarnation,
                                          .every_ns = s->conf->heartbeat_ms * WF_NS_PER_MS,
@@ -180,7 +184,7 @@ wf_status wf_shell_dial(void *shell, wf_task task, const char *address, wf_trans
     const wf_shell *s = shell;
 
     (void)task;
-    return wf_zmq_dial(s->zmq, address, out, err);
+    return wf_wires_dial(s->wires, address, out, err);
 }
 
 void wf_shell_wait(const wf_shell *s, int fd, int spin_us)
@@ -191,7 +195,7 @@ void wf_shell_wait(const wf_shell *s, int fd, int spin_us)
     size_t n;
     wf_transport *const *t = wf_net_transports(s->net, &n);
 
-    wf_zmq_wait(t, n, fd, WF_MAX(wait_ms, (int64_t)0), spin_us);
+    wf_wait(t, n, fd, WF_MAX(wait_ms, (int64_t)0), spin_us);
 }
 
 int wf_shell_end(wf_shell *s, wf_status rc, const wf_err *err)
@@ -202,7 +206,7 @@ int wf_shell_end(wf_shell *s, wf_status rc, const wf_err *err)
         WF_LOG_INFO("task.ends", "on request");
     wf_beat_stop(&s->beat);
     wf_net_free(&s->net, rc == WF_OK ? 200 : 0);
-    wf_zmq_free(&s->zmq);
+    wf_wires_free(&s->wires);
     wf_cluster_free(&s->conf);
     return wf_exit_code(rc);
 }

@@ -7,7 +7,7 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
-#include "common/wire/zeromq.h"
+#include "common/wire/wires.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ typedef struct wf_shell {
     const char *session; /* of the supervisor; "" */
     wf_cluster_conf *conf;
     const wf_task_conf *me;
-    wf_zmq *zmq;
+    wf_wires *wires;
     wf_net *net;
     wf_peer *master; /* NULL for the master itself */
     bool one_host;   /* payloads need no checksums: nothing but memory lies between the tasks */
@@ -27,7 +27,7 @@ typedef struct wf_shell {
 } wf_shell;
 
 /* Reads --cluster FILE, --task N, --session ID, sets up log and signals (SIGTERM and SIGINT ask to
- * stop), loads the file and starts ZeroMQ. */
+ * stop), and loads the file. */
 WF_MUST_USE wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[],
                                      wf_err *err);
 /* Makes the net: listens (but for workers), dials the master and starts the sign of life (but for

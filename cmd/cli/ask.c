@@ -6,14 +6,15 @@
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "common/wire/net.h"
-#include "common/wire/zeromq.h"
+#include "common/wire/wait.h"
+#include "common/wire/wires.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct wf_ask {
-    wf_zmq *zmq; /* NULL: another way */
+    wf_wires *wires; /* NULL: another way */
     wf_ask_way way;
     wf_net *net;
     wf_peer *master;
@@ -22,20 +23,20 @@ struct wf_ask {
     bool (*enough)(void);
 };
 
-static wf_status dial_zmq(void *ask, wf_transport **out, wf_err *err)
+static wf_status dial_wires(void *ask, wf_transport **out, wf_err *err)
 {
     wf_ask *a = ask;
 
-    WF_TRY(wf_zmq_new(2, &a->zmq, err));
-    return wf_zmq_dial(a->zmq, a->address, out, err);
+    WF_TRY(wf_wires_new(2, &a->wires, err));
+    return wf_wires_dial(a->wires, a->address, out, err);
 }
 
-static wf_status wait_zmq(void *ask, wf_net *net, int64_t ms, wf_err *err)
+static wf_status wait_wires(void *ask, wf_net *net, int64_t ms, wf_err *err)
 {
     size_t n;
 
     (void)ask, (void)err;
-    wf_zmq_wait(wf_net_transports(net, &n), 1, -1, ms, 0);
+    wf_wait(wf_net_transports(net, &n), 1, -1, ms, 0);
     return WF_OK;
 }
 
@@ -63,7 +64,7 @@ wf_status wf_ask_open_by(const wf_cluster_conf *conf, const wf_ask_way *way, wf_
 
     if (!a)
         return wf_fail_nomem(err, sizeof *a);
-    a->way = way ? *way : (wf_ask_way){a, dial_zmq, wait_zmq};
+    a->way = way ? *way : (wf_ask_way){a, dial_wires, wait_wires};
     snprintf(a->address, sizeof a->address, "%s", conf->master.address);
     rc = dial(a, conf, err);
     if (rc != WF_OK)
@@ -82,7 +83,7 @@ void wf_ask_close(wf_ask **a)
     if (!*a)
         return;
     wf_net_free(&(*a)->net, 100);
-    wf_zmq_free(&(*a)->zmq);
+    wf_wires_free(&(*a)->wires);
     free(*a);
     *a = NULL;
 }

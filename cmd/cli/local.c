@@ -6,20 +6,22 @@
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/base/subnormal.h"
-#include "common/wire/mem.h"
+#include "common/wire/wait.h"
+#include "common/wire/wires.h"
 #include "worker/trainer.h"
 #include "worker/worker.h"
 
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+static const char MASTER[] = "mem://master";
+
 struct wf_local {
     wf_cluster_conf *conf;
-    wf_mem *mem;
+    wf_wires *wires;
     wf_master_loop loop;
     wf_net *master_net, *worker_net;
     wf_pool *pool;
@@ -62,7 +64,7 @@ static wf_status open_master(wf_local *l, wf_err *err)
     WF_TRY(wf_master_loop_open(&l->loop, l->conf, conf.incarnation, "", "local", err));
     wf_master_loop_admit(&l->loop, &conf);
     WF_TRY(wf_net_new(&conf, &l->master_net, err));
-    WF_TRY(wf_mem_listen(l->mem, l->conf->name, &t, err));
+    WF_TRY(wf_wires_listen(l->wires, MASTER, &t, err));
     wf_net_listen(l->master_net, &t);
     wf_master_set_net(l->loop.master, l->master_net);
     return WF_OK;
@@ -87,8 +89,8 @@ static wf_status open_worker(wf_local *l, wf_err *err)
     conf.pid = (uint64_t)getpid();
     conf.cluster = l->conf->name;
     WF_TRY(wf_net_new(&conf, &l->worker_net, err));
-    WF_TRY(wf_mem_dial(l->mem, l->conf->name, &t, err));
-    WF_TRY(wf_net_dial(l->worker_net, to, l->conf->name, &t, &master, err));
+    WF_TRY(wf_wires_dial(l->wires, MASTER, &t, err));
+    WF_TRY(wf_net_dial(l->worker_net, to, MASTER, &t, &master, err));
     WF_TRY(wf_pool_new(count_threads(), &l->pool, err));
     WF_TRY(wf_trainer_new(&(wf_trainer_conf){.device = "cpu",
                                              .pool = l->pool,
@@ -115,7 +117,7 @@ wf_status wf_local_open(const wf_cluster_conf *conf, wf_local **out, wf_err *err
     l->loop.lock = -1;
     wf_flush_subnormals();
     WF_TRY(make_conf(l, conf, err));
-    WF_TRY(wf_mem_new(&l->mem, err));
+    WF_TRY(wf_wires_new(1, &l->wires, err));
     WF_TRY(open_master(l, err));
     return open_worker(l, err);
 }
@@ -136,7 +138,7 @@ void wf_local_close(wf_local **l)
         return;
     wf_net_free(&it->master_net, 0);
     wf_master_loop_unlock(&it->loop);
-    wf_mem_free(&it->mem);
+    wf_wires_free(&it->wires);
     wf_cluster_free(&it->conf);
     free(it);
 }
@@ -183,17 +185,16 @@ static void rest(const wf_local *l, int64_t ms)
     int64_t now_ns = wf_now_ns();
     int64_t until_ns =
         WF_MIN(wf_net_deadline(l->master_net, now_ns), wf_net_deadline(l->worker_net, now_ns));
-    struct pollfd fd = {.fd = wf_background_fd(l->loop.background), .events = POLLIN};
 
     ms = WF_MIN(ms, (until_ns - now_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS);
-    poll(&fd, 1, (int)WF_MAX(ms, (int64_t)0));
+    wf_wait(NULL, 0, wf_background_fd(l->loop.background), ms, 0);
 }
 
 static wf_status dial(void *arg, wf_transport **out, wf_err *err)
 {
     wf_local *l = arg;
 
-    return wf_mem_dial(l->mem, l->conf->name, out, err);
+    return wf_wires_dial(l->wires, MASTER, out, err);
 }
 
 /* The cluster goes on until who waits has a message, or for `ms`. */

@@ -179,8 +179,8 @@ void wf_hello_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t seq
 }
 
 /* A new link for a task that is let in. */
-static wf_status take_in(wf_net *n, const wf_route *from, const wf_msg *m, const wf_hello *hello,
-                         int64_t now_ns, wf_err *err)
+static wf_status take_in(wf_net *n, wf_transport *t, const wf_route *from, const wf_msg *m,
+                         const wf_hello *hello, int64_t now_ns, wf_err *err)
 {
     peer *p = NULL;
     wf_status rc;
@@ -188,7 +188,7 @@ static wf_status take_in(wf_net *n, const wf_route *from, const wf_msg *m, const
     WF_TRY(wf_net_add_peer(n, false, hello->task, &p, err));
     p->pub.incarnation = hello->incarnation;
     p->pub.pid = hello->pid;
-    p->transport = n->listener;
+    p->transport = t;
     p->route = *from;
     p->first = wf_hello_first(n);
     p->peer_first = m->head.sequence;
@@ -205,16 +205,17 @@ static wf_status take_in(wf_net *n, const wf_route *from, const wf_msg *m, const
 
 /* A hello over a link that is known: our welcome was lost, or it asks, perhaps by a new connection.
  * The ping finds what was lost with the old one. */
-static void greet_again(wf_net *n, peer *p, const wf_route *from, int64_t now_ns)
+static void greet_again(wf_net *n, peer *p, wf_transport *t, const wf_route *from, int64_t now_ns)
 {
+    p->transport = t;
     p->route = *from;
     p->pub.last_heard_ns = now_ns;
     say_welcome(n, p, now_ns);
     wf_net_ping(n, p, now_ns);
 }
 
-static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const Weft__Hello *body,
-                         int64_t now_ns)
+static void accept_hello(wf_net *n, wf_transport *t, const wf_route *from, const wf_msg *m,
+                         const Weft__Hello *body, int64_t now_ns)
 {
     wf_hello hello = {
         {(wf_role)body->role, body->index}, m->head.incarnation, body->pid, body->release, now_ns};
@@ -225,13 +226,13 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
 
     if (p && p->link && p->peer_first == m->head.sequence &&
         (!m->head.ack || m->head.ack == p->first)) {
-        greet_again(n, p, from, now_ns);
+        greet_again(n, p, t, from, now_ns);
         return;
     }
     if (m->head.ack) {
         /* It speaks of a link that is forgotten here. A new one must begin at a new start: the
          * messages of the old one that are under way would be taken for its own. */
-        wf_hello_reset(n, n->listener, from, m->head.sequence);
+        wf_hello_reset(n, t, from, m->head.sequence);
         return;
     }
     if (p && p->link && m->head.request <= p->attempt)
@@ -242,17 +243,18 @@ static void accept_hello(wf_net *n, const wf_route *from, const wf_msg *m, const
     if (rc == WF_OK && p)
         wf_hello_lose(n, p);
     if (rc == WF_OK)
-        rc = take_in(n, from, m, &hello, now_ns, &err);
+        rc = take_in(n, t, from, m, &hello, now_ns, &err);
     if (rc == WF_OK)
         return;
     if (rc == WF_NOMEM)
         rc = err.status = WF_AGAIN; /* there may be memory at its next hello */
     wf_net_count_bad(n, rc == WF_AGAIN ? WF_BAD_CROWD : WF_BAD_HELLO,
                      wf_task_str(hello.task, text, sizeof text), err.what, now_ns);
-    refuse(n, n->listener, from, m->head.sequence, &err);
+    refuse(n, t, from, m->head.sequence, &err);
 }
 
-void wf_hello_on_hello(wf_net *n, const wf_route *from, const wf_msg *m, int64_t now_ns)
+void wf_hello_on_hello(wf_net *n, wf_transport *t, const wf_route *from, const wf_msg *m,
+                       int64_t now_ns)
 {
     Weft__Hello *body = NULL;
     wf_err err = {0};
@@ -262,7 +264,7 @@ void wf_hello_on_hello(wf_net *n, const wf_route *from, const wf_msg *m, int64_t
         wf_net_count_bad(n, WF_BAD_BODY, "a hello", err.what, now_ns);
         return;
     }
-    accept_hello(n, from, m, body, now_ns);
+    accept_hello(n, t, from, m, body, now_ns);
     wf_control_free(&body);
 }
 

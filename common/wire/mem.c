@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/mem.c */
 #include "common/wire/mem.h"
+#include "common/wire/wires.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 typedef struct endpoint {
     wf_transport base;
     wf_mem *mem;
     uint32_t number;
     bool listening;
-    char address[64]; /* served, or dialled */
+    char address[128]; /* served, or dialled */
     struct arrival {
         uint32_t from;
         wf_msg *msg;
     } * arrived; /* a ring */
     size_t head, count, room;
+    bool armed; /* whoever waits is to be woken by base.fd, an eventfd that is made when first armed
+                 */
 } endpoint;
 
 struct wf_mem {
@@ -95,6 +100,9 @@ static wf_status push(endpoint *e, uint32_t from, wf_msg *msg)
         e->room = room;
     }
     e->arrived[(e->head + e->count++) % e->room] = (struct arrival){from, msg};
+    if (e->armed)
+        wf_assert(eventfd_write(e->base.fd, 1) == 0); /* it was 0 when it was armed */
+    e->armed = false;
     return WF_OK;
 }
 
@@ -157,6 +165,23 @@ static bool mem_ready(wf_transport *t)
     return ready;
 }
 
+static bool mem_arm(wf_transport *t)
+{
+    endpoint *e = (endpoint *)t;
+    eventfd_t count;
+    bool ready;
+
+    pthread_mutex_lock(&e->mem->lock);
+    if (t->fd < 0)
+        t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    else if (!e->armed)
+        (void)eventfd_read(t->fd, &count); /* of the last time */
+    ready = e->count > 0;
+    e->armed = t->fd >= 0 && !ready;
+    pthread_mutex_unlock(&e->mem->lock);
+    return ready;
+}
+
 static void mem_close(wf_transport *t, int linger_ms)
 {
     endpoint *e = (endpoint *)t;
@@ -168,12 +193,17 @@ static void mem_close(wf_transport *t, int linger_ms)
     for (size_t i = 0; i < e->count; i++)
         wf_msg_free(&m->pool, &e->arrived[(e->head + i) % e->room].msg);
     pthread_mutex_unlock(&m->lock);
+    if (t->fd >= 0)
+        close(t->fd);
     free(e->arrived);
     free(e);
 }
 
-static const wf_transport_ops mem_ops = {
-    .send = mem_send, .receive = mem_receive, .ready = mem_ready, .close = mem_close};
+static const wf_transport_ops mem_ops = {.send = mem_send,
+                                         .receive = mem_receive,
+                                         .ready = mem_ready,
+                                         .arm = mem_arm,
+                                         .close = mem_close};
 
 static wf_status add_endpoint(wf_mem *m, const char *address, bool listening, wf_transport **out,
                               wf_err *err)
@@ -188,6 +218,7 @@ static wf_status add_endpoint(wf_mem *m, const char *address, bool listening, wf
     if (!e)
         return wf_fail_nomem(err, sizeof *e);
     e->base.ops = &mem_ops;
+    e->base.fd = -1;
     e->mem = m;
     e->listening = listening;
     snprintf(e->address, sizeof e->address, "%s", address);
@@ -255,3 +286,39 @@ uint32_t wf_mem_endpoint(const wf_transport *t)
 {
     return ((const endpoint *)t)->number;
 }
+
+/* ---- the kind ---- */
+
+static wf_status open_library(uint32_t connections, void **library, wf_err *err)
+{
+    wf_mem *m = NULL;
+
+    (void)connections;
+    WF_TRY(wf_mem_new(&m, err));
+    *library = m;
+    return WF_OK;
+}
+
+static void close_library(void *library)
+{
+    wf_mem *m = library;
+
+    wf_mem_free(&m);
+}
+
+static wf_status listen_at(void *library, const char *address, wf_transport **out, wf_err *err)
+{
+    return wf_mem_listen(library, address, out, err);
+}
+
+static wf_status dial_to(void *library, const char *address, wf_transport **out, wf_err *err)
+{
+    return wf_mem_dial(library, address, out, err);
+}
+
+const wf_wire_kind wf_wire_kind_mem = {.scheme = "mem://",
+                                       .form = "mem://NAME",
+                                       .open = open_library,
+                                       .close = close_library,
+                                       .listen = listen_at,
+                                       .dial = dial_to};

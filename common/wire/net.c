@@ -85,14 +85,22 @@ void wf_net_free(wf_net **n, int linger_ms)
             p->transport->ops->close(p->transport, linger_ms);
         free(p);
     }
-    if (it->listener)
-        it->listener->ops->close(it->listener, linger_ms);
+    for (size_t i = 0; i < it->n_listeners; i++)
+        it->listeners[i]->ops->close(it->listeners[i], linger_ms);
     wf_index_close(&it->accepted);
     wf_msg_pool_close(&it->pool);
     free(it->peers);
     free(it->dialled);
     free(it->transports);
     free(it);
+}
+
+wf_buf *wf_net_buf(const wf_peer *pub, size_t bytes)
+{
+    const peer *p = (const peer *)pub;
+    wf_transport *t = p ? p->transport : NULL;
+
+    return t && t->ops->buf ? t->ops->buf(t, &p->route, bytes) : wf_buf_new(bytes);
 }
 
 wf_status wf_net_msg(wf_net *n, uint16_t kind, wf_msg **out, wf_err *err)
@@ -230,13 +238,14 @@ static void on_beat(wf_net *n, peer *p, wf_msg **m, int64_t now_ns)
     wf_net_activate(n, p);
 }
 
-static void on_accepted(wf_net *n, const wf_route *from, wf_msg **m, int64_t now_ns)
+static void on_accepted(wf_net *n, wf_transport *t, const wf_route *from, wf_msg **m,
+                        int64_t now_ns)
 {
     uint16_t kind = (*m)->head.kind;
     peer *p;
 
     if (kind == WF_HELLO) {
-        wf_hello_on_hello(n, from, *m, now_ns);
+        wf_hello_on_hello(n, t, from, *m, now_ns);
         wf_msg_free(&n->pool, m);
         return;
     }
@@ -248,12 +257,13 @@ static void on_accepted(wf_net *n, const wf_route *from, wf_msg **m, int64_t now
     } else if (p && p->link && kind == WF_RESET) {
         wf_hello_on_reset(n, p, *m);
     } else if (p && p->link) {
-        p->route = *from; /* it may have come back by another connection */
+        p->transport = t; /* it may have come back by another connection */
+        p->route = *from;
         on_linked(n, p, m, now_ns);
     } else if (kind == WF_BEAT && n->conf.on_stranger) {
         n->conf.on_stranger(n->conf.stranger_arg, *m, now_ns);
     } else if (kind != WF_BEAT && kind != WF_RESET && kind != WF_BYE) {
-        wf_hello_reset(n, n->listener, from, (*m)->head.sequence);
+        wf_hello_reset(n, t, from, (*m)->head.sequence);
     }
     wf_msg_free(&n->pool, m);
 }
@@ -263,11 +273,15 @@ static void receive_all(wf_net *n, int64_t now_ns)
     wf_route from;
     wf_msg *m;
 
-    for (int i = 0; n->listener && i < MOST_MESSAGES_A_POLL; i++) {
-        m = n->listener->ops->receive(n->listener, &n->pool, &from);
-        if (!m)
-            break;
-        on_accepted(n, &from, &m, now_ns);
+    for (size_t i = 0; i < n->n_listeners; i++) {
+        wf_transport *t = n->listeners[i];
+
+        for (int k = 0; k < MOST_MESSAGES_A_POLL; k++) {
+            m = t->ops->receive(t, &n->pool, &from);
+            if (!m)
+                break;
+            on_accepted(n, t, &from, &m, now_ns);
+        }
     }
     for (size_t i = 0; i < n->n_dialled; i++) {
         peer *p = n->dialled[i];
@@ -397,8 +411,9 @@ static void look_at_all(wf_net *n, int64_t now_ns)
         return;
     n->scanned_ns = now_ns;
     n->soonest_ns = now_ns + n->conf.ping_ns;
-    if (n->listener && n->listener->ops->tend)
-        n->listener->ops->tend(n->listener, now_ns);
+    for (size_t i = 0; i < n->n_listeners; i++)
+        if (n->listeners[i]->ops->tend)
+            n->listeners[i]->ops->tend(n->listeners[i], now_ns);
     for (size_t i = 0; i < n->n_peers; i++)
         wf_net_wake_at(n, look_at(n, n->peers[i], now_ns));
 }

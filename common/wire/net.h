@@ -35,6 +35,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { WF_NET_LISTENERS = 4 };
+
 typedef struct wf_net wf_net;
 
 typedef struct wf_peer {
@@ -104,7 +106,7 @@ WF_MUST_USE wf_status wf_net_new(const wf_net_conf *conf, wf_net **out, wf_err *
  * 0, dialled peers are sent a bye. NULL is fine. */
 void wf_net_free(wf_net **n, int linger_ms);
 
-/* Answers hellos that arrive over t; takes *t. At most one. */
+/* Answers hellos that arrive over t; takes *t. A net may listen over WF_NET_LISTENERS. */
 void wf_net_listen(wf_net *n, wf_transport **t);
 /* A peer to be dialled over t, from now on until it answers; takes *t, also on failure. `address`
  * is copied. Errors: WF_NOMEM. */
@@ -119,6 +121,10 @@ void wf_net_drop(wf_net *n, wf_peer **p);
 /* A message of `kind`, to be filled and sent. */
 WF_MUST_USE wf_status wf_net_msg(wf_net *n, uint16_t kind, wf_msg **out, wf_err *err);
 void wf_net_free_msg(wf_net *n, wf_msg **m);
+/* Memory for what is to be sent to a peer, of the kind that travels there best: where it is of the
+ * transport's own, sending copies nothing. Zeroed, or with the content of an earlier use; the
+ * caller's. NULL when there is none. */
+wf_buf *wf_net_buf(const wf_peer *p, size_t bytes);
 /* Queues a message for a peer and takes *m. For a dialled peer that is not up yet it waits; when
  * the link is lost it is dropped, and EV_DOWN follows. Errors: WF_NOMEM, WF_NOTFOUND for a peer
  * that is gone; *m is freed then. */
@@ -134,7 +140,7 @@ bool wf_net_event(wf_net *n, int64_t now_ns, wf_event *ev);
 /* When to poll next if nothing arrives. */
 int64_t wf_net_deadline(const wf_net *n, int64_t now_ns);
 
-/* Transports in use, for wf_zmq_wait; the array is the net's. */
+/* Transports in use, for wf_wait; the array is the net's. */
 wf_transport *const *wf_net_transports(const wf_net *n, size_t *count);
 /* Accepted peers of a role. */
 uint32_t wf_net_accepted_of(const wf_net *n, wf_role role);

@@ -35,14 +35,15 @@ struct wf_net {
     wf_net_conf conf;
     char cluster[128];
     wf_msg_pool pool;
-    wf_transport *listener;
+    wf_transport *listeners[WF_NET_LISTENERS];
+    size_t n_listeners;
     peer **peers;
     size_t n_peers, peers_room;
     uint32_t n_accepted, n_accepted_of[WF_N_ROLES];
     wf_index accepted; /* by incarnation */
     peer **dialled;
     size_t n_dialled;
-    wf_transport **transports; /* the listener's, then those of the dialled */
+    wf_transport **transports; /* the listeners, then those of the dialled */
     size_t n_transports;
     peer *active, **active_end;
     peer *sending;
@@ -52,7 +53,7 @@ struct wf_net {
 };
 
 /* peers.c - the lists of peers. */
-/* Room for one more peer and the listener. */
+/* Room for one more peer beside the listeners. */
 wf_status wf_net_make_room(wf_net *n, wf_err *err);
 wf_status wf_net_add_peer(wf_net *n, bool dialled, wf_task task, peer **out, wf_err *err);
 /* Frees a peer, and closes its transport if it was dialled. */
@@ -86,7 +87,8 @@ void wf_hello_say(wf_net *n, peer *p, int64_t now_ns);
 void wf_hello_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t sequence);
 /* The link of a peer is void; a dialled peer is dialled anew with a new start. */
 void wf_hello_lose(wf_net *n, peer *p);
-void wf_hello_on_hello(wf_net *n, const wf_route *from, const wf_msg *m, int64_t now_ns);
+void wf_hello_on_hello(wf_net *n, wf_transport *t, const wf_route *from, const wf_msg *m,
+                       int64_t now_ns);
 void wf_hello_on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns);
 void wf_hello_on_refuse(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns);
 void wf_hello_on_reset(wf_net *n, peer *p, const wf_msg *m);

@@ -13,8 +13,8 @@
 static void list_transports(wf_net *n)
 {
     n->n_transports = n->n_dialled = 0;
-    if (n->listener)
-        n->transports[n->n_transports++] = n->listener;
+    for (; n->n_transports < n->n_listeners; n->n_transports++)
+        n->transports[n->n_transports] = n->listeners[n->n_transports];
     for (size_t i = 0; i < n->n_peers; i++) {
         if (!n->peers[i]->dialled)
             continue;
@@ -39,7 +39,7 @@ wf_status wf_net_make_room(wf_net *n, wf_err *err)
     if (!dialled)
         return wf_fail_nomem(err, room * sizeof(*dialled));
     n->dialled = dialled;
-    transports = realloc(n->transports, (room + 1) * sizeof(*transports));
+    transports = realloc(n->transports, (room + WF_NET_LISTENERS) * sizeof(*transports));
     if (!transports)
         return wf_fail_nomem(err, room * sizeof(*transports));
     n->transports = transports;
@@ -109,8 +109,8 @@ void wf_net_remove_peer(wf_net *n, peer *p)
 
 void wf_net_listen(wf_net *n, wf_transport **t)
 {
-    wf_assert(!n->listener);
-    n->listener = *t;
+    wf_assert(n->n_listeners < WF_NET_LISTENERS);
+    n->listeners[n->n_listeners++] = *t;
     *t = NULL;
     list_transports(n);
 }

@@ -29,8 +29,14 @@ typedef struct wf_transport_ops {
     wf_status (*send)(wf_transport *t, const wf_route *to, const wf_msg *m, wf_err *err);
     /* The next message that arrived, which the caller owns then, or NULL. */
     wf_msg *(*receive)(wf_transport *t, wf_msg_pool *pool, wf_route *from);
-    /* Whether receive may have something; cheap enough to spin on. NULL: not known. */
+    /* Whether receive may have something; cheap enough to spin on. */
     bool (*ready)(wf_transport *t);
+    /* Before waiting: makes `fd` readable as soon as something arrives. True: receive may have
+     * something already. */
+    bool (*arm)(wf_transport *t);
+    /* Memory that messages to a peer need no copy from, with one reference; NULL when there is
+     * none. NULL instead of the function: any memory is as good. */
+    wf_buf *(*buf)(wf_transport *t, const wf_route *to, size_t bytes);
     /* Maintains connections, some times a second: dials a silent one anew, or ends accepted ones
      * that bring no bytes. True when a dialled transport has a new connection since the last call.
      * NULL: nothing to do. */
@@ -41,7 +47,7 @@ typedef struct wf_transport_ops {
 
 struct wf_transport {
     const wf_transport_ops *ops;
-    void *poll_socket;     /* for zmq_poll; NULL: not waited for by socket */
+    int fd;                /* for poll(2), once armed; -1: looked at every millisecond */
     uint64_t bad_messages; /* dropped: no message of weft, or out of bounds */
 };
 

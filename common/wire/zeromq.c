@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/zeromq.c - contexts, sockets and their options, waiting. */
-#include "common/base/clock.h"
+/* common/wire/zeromq.c - contexts, sockets and their options. */
 #include "common/base/size.h"
 #include "common/wire/owner.h"
+#include "common/wire/wires.h"
 #include "common/wire/zeromq_state.h"
 
 #include <errno.h>
-#include <malloc.h>
-#include <poll.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,7 +16,6 @@ enum {
         (256 << 20) + (64 << 10), /* the largest control message, or a slice, and a margin */
     SOCKET_BUFFER = 4 << 20,      /* a slice goes to the kernel in one call */
     HIGH_WATER = 1024,            /* messages; bytes are bounded by the links' credit */
-    KEEP_BLOCKS_BELOW = 32 << 20, /* the largest that mallopt lets malloc keep */
     SPARE_FILES = 64,             /* for files, threads of ZeroMQ, newcomers */
     FILES_A_CONNECTION = 2,
     MOST_SOCKETS = 65535 /* of ZeroMQ */
@@ -28,18 +23,13 @@ enum {
 
 /* ZeroMQ ends the process where a socket's own descriptors cannot be made, so the need is known at
  * the start: a connection has one, and now and then one that is being made. */
-static wf_status raise_limit(uint32_t connections, wf_err *err)
+static wf_status check_limit(uint32_t connections, wf_err *err)
 {
     rlim_t needed = SPARE_FILES + (rlim_t)connections * FILES_A_CONNECTION;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return wf_fail_errno(err, errno, NULL, "cannot read the limit on open files");
-    if (limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-            return wf_fail_errno(err, errno, NULL, "cannot raise the limit on open files");
-    }
     if (limit.rlim_cur >= needed)
         return WF_OK;
     return wf_fail(err, WF_FULL, "raise it: ulimit -n 65536",
@@ -54,13 +44,11 @@ wf_status wf_zmq_new(uint32_t connections, wf_zmq **out, wf_err *err)
 
     if (!z)
         return wf_fail_nomem(err, sizeof *z);
-    rc = raise_limit(connections, err);
+    rc = check_limit(connections, err);
     if (rc != WF_OK) {
         free(z);
         return rc;
     }
-    mallopt(M_MMAP_THRESHOLD, KEEP_BLOCKS_BELOW);
-    mallopt(M_TRIM_THRESHOLD, KEEP_BLOCKS_BELOW);
     z->context = zmq_ctx_new();
     if (!z->context) {
         free(z);
@@ -106,6 +94,7 @@ static int set_options(void *socket)
     return failed;
 }
 
+/* Also what arms it: ZMQ_FD becomes readable with what comes after ZMQ_EVENTS was read. */
 bool wf_zmq_ready(wf_transport *t)
 {
     int events = 0;
@@ -132,6 +121,7 @@ static const wf_transport_ops router_ops = {
     .send = wf_zmq_send,
     .receive = wf_zmq_receive,
     .ready = wf_zmq_ready,
+    .arm = wf_zmq_ready,
     .tend = wf_zmq_tend_listener,
     .close = wf_zmq_close,
 };
@@ -148,13 +138,14 @@ wf_status wf_zmq_open(wf_zmq *z, int type, const wf_transport_ops *ops, zmq_tran
     t->context = z->context;
     t->fd = -1;
     t->socket = zmq_socket(z->context, type);
-    t->base.poll_socket = t->socket;
+    t->base.fd = -1;
     if (!t->socket) {
         free(t);
         return wf_fail_errno(err, errno, "raise the limit on open files: ulimit -n 65536",
                              "cannot make a socket");
     }
-    if (set_options(t->socket) != 0) {
+    if (zmq_getsockopt(t->socket, ZMQ_FD, &t->base.fd, &(size_t){sizeof t->base.fd}) != 0 ||
+        set_options(t->socket) != 0) {
         wf_zmq_close(&t->base, 0);
         return wf_fail(err, WF_IO, "weft needs ZeroMQ 4.3.3 or later",
                        "this ZeroMQ does not know an option that weft sets");
@@ -193,38 +184,43 @@ wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport **out, wf_e
     return WF_OK;
 }
 
-static bool any_ready(wf_transport *const t[], size_t n)
+/* ---- the kinds ---- */
+
+static wf_status open_library(uint32_t connections, void **library, wf_err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (t[i]->ops->ready && t[i]->ops->ready(t[i]))
-            return true;
-    return false;
+    wf_zmq *z = NULL;
+
+    WF_TRY(wf_zmq_new(connections, &z, err));
+    *library = z;
+    return WF_OK;
 }
 
-static void spin(wf_transport *const t[], size_t n, int64_t until_ns)
+static void close_library(void *library)
 {
-    while (wf_now_ns() < until_ns && !any_ready(t, n))
-        sched_yield();
+    wf_zmq *z = library;
+
+    wf_zmq_free(&z);
 }
 
-void wf_zmq_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, int spin_us)
+static wf_status listen_at(void *library, const char *address, wf_transport **out, wf_err *err)
 {
-    enum { FEW = 64 };
-    zmq_pollitem_t few[FEW], *items = n + 1 <= FEW ? few : calloc(n + 1, sizeof *items);
-    int used = 0;
-
-    if (!items) { /* memory is short: what has arrived is looked at every millisecond */
-        poll(NULL, 0, 1);
-        return;
-    }
-    if (timeout_ms > 0 && spin_us > 0)
-        spin(t, n, wf_now_ns() + (int64_t)spin_us * 1000);
-    for (size_t i = 0; i < n; i++)
-        if (t[i]->poll_socket)
-            items[used++] = (zmq_pollitem_t){.socket = t[i]->poll_socket, .events = ZMQ_POLLIN};
-    if (fd >= 0)
-        items[used++] = (zmq_pollitem_t){.fd = fd, .events = ZMQ_POLLIN};
-    zmq_poll(items, used, timeout_ms);
-    if (items != few)
-        free(items);
+    return wf_zmq_listen(library, address, out, err);
 }
+
+static wf_status dial_to(void *library, const char *address, wf_transport **out, wf_err *err)
+{
+    return wf_zmq_dial(library, address, out, err);
+}
+
+const wf_wire_kind wf_wire_kind_ipc = {.scheme = "ipc://",
+                                       .form = "ipc://PATH",
+                                       .open = open_library,
+                                       .close = close_library,
+                                       .listen = listen_at,
+                                       .dial = dial_to};
+const wf_wire_kind wf_wire_kind_tcp = {.scheme = "tcp://",
+                                       .form = "tcp://HOST:PORT",
+                                       .open = open_library,
+                                       .close = close_library,
+                                       .listen = listen_at,
+                                       .dial = dial_to};

@@ -13,9 +13,8 @@
 
 typedef struct wf_zmq wf_zmq; /* a process's ZeroMQ context */
 
-/* A context for so many connections at one time. Raises the process's limit on open files as far as
- * it may be raised, and sets malloc to keep large blocks: fresh pages cost four times the copy that
- * fills them. Errors: WF_IO; WF_FULL when the limit stays too low, with both numbers. */
+/* A context for so many connections at one time. Errors: WF_IO; WF_FULL when the process's limit on
+ * open files is too low (wf_process_raise_files), with both numbers. */
 WF_MUST_USE wf_status wf_zmq_new(uint32_t connections, wf_zmq **out, wf_err *err);
 /* Ends the context once its transports are closed; NULL is fine. */
 void wf_zmq_free(wf_zmq **z);
@@ -30,9 +29,5 @@ WF_MUST_USE wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport
  * use, as after a connection that is broken on one side only. A TCP connection without a sign of
  * life for 1.5 s (zeromq_dial.c) is dialled anew. Errors: WF_INVALID, WF_IO. */
 WF_MUST_USE wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_transport **out, wf_err *err);
-
-/* Waits until one of the n transports has something or timeout_ms has passed; also ends when `fd`
- * (-1: none) is readable. First spins for spin_us: a wake-up from sleep costs 30 us, a spin 0.1. */
-void wf_zmq_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, int spin_us);
 
 #endif

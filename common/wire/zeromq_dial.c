@@ -92,6 +92,7 @@ static const wf_transport_ops dealer_ops = {
     .send = wf_zmq_send,
     .receive = wf_zmq_receive,
     .ready = wf_zmq_ready,
+    .arm = wf_zmq_ready,
     .tend = zmq_tend,
     .close = wf_zmq_close,
 };

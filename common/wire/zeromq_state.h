@@ -2,7 +2,7 @@
 /* common/wire/zeromq_state.h - what the files of the ZeroMQ transport share; nobody else includes
  * it.
  *
- *   zeromq.c          contexts, sockets and their options, waiting
+ *   zeromq.c          contexts, sockets and their options
  *   zeromq_message.c  messages to parts and back
  *   zeromq_dial.c     the connection of a transport that dials
  *   zeromq_listen.c   the connections of one that listens

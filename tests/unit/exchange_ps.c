@@ -531,9 +531,36 @@ static void a_list_denied_after_another_ps_told_the_moves_is_sent_again(void **s
     assert_in_range(w->got[WF_LIST], 3, 100);
 }
 
+static uint8_t own[ELEMENTS * sizeof(float)] __attribute__((aligned(64)));
+
+static void keep(void *data, void *hint)
+{
+    (void)data, (void)hint;
+}
+
+static wf_buf *own_buf(wf_transport *t, const wf_route *to, size_t bytes)
+{
+    (void)t, (void)to;
+    return wf_buf_wrap(own, bytes, keep, NULL);
+}
+
+static void a_gradient_is_born_in_memory_of_the_transport_to_its_ps(void **state)
+{
+    static wf_transport_ops ops;
+    world *w = *state;
+    size_t n;
+
+    ops = *wf_net_transports(w->worker, &n)[0]->ops; /* to the ps that has the variable */
+    ops.buf = own_buf;
+    wf_net_transports(w->worker, &n)[0]->ops = &ops;
+    assert_ptr_equal(wf_exchange_gradient(w->exchange, 1, 0), own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_gradient_is_born_in_memory_of_the_transport_to_its_ps,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(a_ps_that_denies_costs_a_small_message_now_and_then, begin,
                                         end),
         cmocka_unit_test_setup_teardown(

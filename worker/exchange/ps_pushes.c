@@ -124,6 +124,18 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     return s;
 }
 
+/* The ps that all of a variable goes to, or NULL: its gradient is born in memory that travels there
+ * without a copy. */
+static const wf_peer *only_ps_of(const wf_client *c, uint32_t variable)
+{
+    uint32_t first = c->first_slice[variable], end = c->first_slice[variable + 1];
+
+    for (uint32_t i = first; i < end; i++)
+        if (c->slices[i].ps != c->slices[first].ps)
+            return NULL;
+    return first < end ? c->ps[c->slices[first].ps] : NULL;
+}
+
 float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
 {
     wf_client *c = (wf_client *)x;
@@ -133,7 +145,7 @@ float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
     if (*b && wf_buf_refs(*b) > 1) /* the transport has not let go of the last use */
         wf_buf_unref(b);
     if (!*b)
-        *b = wf_buf_new(c->variables[variable].count * sizeof(float));
+        *b = wf_net_buf(only_ps_of(c, variable), c->variables[variable].count * sizeof(float));
     return *b ? (*b)->data : NULL;
 }
 
