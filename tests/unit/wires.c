@@ -192,6 +192,7 @@ static wf_net *new_net(wf_memnet *ids, wf_task self, uint64_t incarnation)
 static wf_event await_event(wf_net *n, wf_net *other, wf_event_kind kind)
 {
     int64_t end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
+    wf_transport *const *transports;
     wf_event ev = {0};
     size_t count;
 
@@ -199,7 +200,8 @@ static wf_event await_event(wf_net *n, wf_net *other, wf_event_kind kind)
         assert_true(wf_now_ns() < end_ns);
         wf_net_poll(other, wf_now_ns());
         wf_net_poll(n, wf_now_ns());
-        wf_wait(wf_net_transports(n, &count), count, -1, 1, 0);
+        transports = wf_net_transports(n, &count);
+        wf_wait(transports, count, -1, 1, 0);
     }
     assert_int_equal(ev.kind, kind);
     return ev;
