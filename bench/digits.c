@@ -188,7 +188,7 @@ static double pass(model *m, const wf_dataset *d, wf_reader *r, uint64_t epoch, 
 
     if (wf_reader_open(r, epoch, 0, 0, wf_dataset_records(d), 0, &err) != WF_OK)
         die(err.what);
-    while ((b = wf_reader_next(r))) {
+    while (wf_reader_next(r, &b, NULL) == WF_OK && b) { /* arrays cannot fail */
         right += forward(m, b);
         if (opt) {
             backward(m, b);

@@ -72,8 +72,10 @@ static void measure(const wf_dataset *d, uint64_t batch, uint32_t depth, int64_t
             die(&err);
         for (;;) {
             int64_t from = wf_now_ns(), now;
-            const wf_batch *b = wf_reader_next(r);
+            const wf_batch *b;
 
+            if (wf_reader_next(r, &b, &err) != WF_OK)
+                die(&err);
             now = wf_now_ns();
             if (!b)
                 break;

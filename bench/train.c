@@ -172,7 +172,7 @@ static wf_status begin(bench *b, const char *path, uint32_t threads, wf_err *err
     wf_compile_spec_of_job(b->job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1,
                            &b->model, &spec);
     WF_TRY(wf_compile(&spec, &b->c, err));
-    WF_TRY(wf_job_data_of(b->job, b->job->train, b->job->n_train, b->c, &data, err));
+    WF_TRY(wf_job_data_of(b->job, &b->job->train, b->c, &data, err));
     WF_TRY(wf_job_data_open(&data, b->c->graph, &b->data, err));
     WF_TRY(wf_pool_new(threads, &b->pool, err));
     b->before = resident("VmRSS:");
@@ -197,7 +197,7 @@ static void apply_range(void *arg, int64_t begin, int64_t end)
                  t->v->gradient + begin, slots);
 }
 
-static void gather(bench *b)
+static wf_status gather(bench *b, wf_err *err)
 {
     uint64_t n = wf_dataset_records(b->data);
 
@@ -205,7 +205,9 @@ static void gather(bench *b)
         b->records[i] = wf_rng_below((wf_rng_key){b->job->seed, 5}, b->at, n);
     for (uint32_t i = 0; i < wf_plan_n_inputs(b->plan); i++)
         if (b->fed[i])
-            wf_dataset_gather(b->data, b->field_of[i], b->records, b->job->batch, b->fed[i]);
+            WF_TRY(wf_dataset_gather(b->data, b->field_of[i], b->records, b->job->batch, b->fed[i],
+                                     err));
+    return WF_OK;
 }
 
 static wf_status step(bench *b, wf_err *err)
@@ -213,7 +215,7 @@ static wf_status step(bench *b, wf_err *err)
     wf_step_key key = {.seed = b->job->seed, .batch = b->updates};
     int64_t from = wf_now_ns(), now;
 
-    gather(b);
+    WF_TRY(gather(b, err));
     now = wf_now_ns();
     b->spent_ns[0] += now - from;
     from = now;

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
+static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf_err *err)
 {
     wf_job_data data;
 
-    s->spec = *spec;
-    WF_TRY(wf_job_data_get(spec->data, spec->start->seed, &data, err));
+    WF_TRY(wf_job_data_get(spec->data, spec->start->seed, a, &data, err));
     s->batch = data.batch;
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
     WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
@@ -23,6 +22,17 @@ wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
                                            .shuffle = data.shuffle,
                                            .depth = wf_reader_depth_for(s->data, data.batch)},
                          &s->reader, err);
+}
+
+wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_status rc;
+
+    s->spec = *spec;
+    rc = a ? open_side(s, spec, a, err) : wf_fail_nomem(err, sizeof *s);
+    wf_arena_free(&a);
+    return rc;
 }
 
 void wf_side_close(wf_side *s)

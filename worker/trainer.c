@@ -290,8 +290,9 @@ static void log_loss(const wf_trainer *t)
 
 static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch **out, wf_err *err)
 {
-    const wf_batch *b = wf_reader_next(t->train.reader);
+    const wf_batch *b;
 
+    WF_TRY(wf_reader_next(t->train.reader, &b, err));
     if (b && b->epoch == id->epoch && b->split == id->split && b->index == id->number &&
         b->n == id->end - id->begin) {
         *out = b;
@@ -460,7 +461,7 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
 
     /* Passing over whole batches gives each the index that it has in all of the data. */
     rc = wf_reader_open(s->reader, 0, 0, 0, end, first, err);
-    while (rc == WF_OK && (batch = wf_reader_next(s->reader))) {
+    while (rc == WF_OK && (rc = wf_reader_next(s->reader, &batch, err)) == WF_OK && batch) {
         wf_plan *p = NULL;
 
         rc = wf_side_plan(s, batch->n, &p, err);

@@ -2,6 +2,7 @@
 /* cmd/cli/data.c - draws a data set, and looks into files. */
 #include "common/data/data.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/peek_csv.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/data/digits.h"
@@ -62,6 +63,11 @@ static wf_status digits(const char *dir, const request *r, wf_err *err)
 
 static const char *format_of(const char *path)
 {
+    static const char *const texts[] = {".csv", ".tsv", ".txt"};
+
+    for (size_t i = 0; i < WF_COUNT(texts); i++)
+        if (strstr(path, texts[i]))
+            return "csv";
     return strstr(path, ".npy") || strstr(path, ".npz") ? "npy" : "idx";
 }
 
@@ -74,6 +80,8 @@ static wf_status peek(const char *path, wf_err *err)
     wf_field_range range;
     char shape[128];
 
+    if (strcmp(spec.format, "csv") == 0)
+        return wf_peek_csv(path, err);
     WF_TRY(wf_dataset_open(&spec, &d, err));
     f = wf_dataset_field(d, 0);
     range = wf_dataset_range(d, 0);
@@ -114,7 +122,9 @@ const wf_cmd wf_cmd_data = {
         "digits draws 28x28 grey images of handwritten-like digits, 60,000 and 10,000 of them, as\n"
         "IDX files with MNIST's names. The same seed gives the same bytes; what is there already\n"
         "is not drawn again without --force.\n"
-        "peek says what an IDX or npy file (also .gz) holds: records, dtype, shape, extent.\n\n"
+        "peek says what a file (also .gz) holds. IDX and npy: records, dtype, shape, extent. csv, "
+        "by\n"
+        "a name with .csv, .tsv or .txt: what is in each column, and the lines of a job file.\n\n"
         "  weft data digits data/digits\n"
         "  weft data peek data/digits/train-images-idx3-ubyte.gz\n",
     .run = run,

@@ -73,7 +73,7 @@ static wf_status run_all(evaluation *e, wf_err *err)
     wf_status rc;
 
     rc = wf_reader_open(e->reader, 0, 0, 0, n, 0, err);
-    while (rc == WF_OK && (b = wf_reader_next(e->reader))) {
+    while (rc == WF_OK && (rc = wf_reader_next(e->reader, &b, err)) == WF_OK && b) {
         if (b->n != planned) {
             wf_plan_free(&p);
             rc = make_plan(e, b->n, &p, err);
@@ -136,7 +136,7 @@ static wf_status open_data(const wf_job_conf *job, const wf_compiled *c, wf_data
 {
     wf_job_data d;
 
-    WF_TRY(wf_job_data_of(job, job->eval, job->n_eval, c, &d, err));
+    WF_TRY(wf_job_data_of(job, &job->eval, c, &d, err));
     return wf_job_data_open(&d, c->graph, out, err);
 }
 
@@ -183,7 +183,7 @@ static wf_status eval_job(const wf_cluster_conf *conf, const wf_job_conf *job, c
     wf_ckpt *c = NULL;
     wf_status rc;
 
-    if (job->n_eval == 0 && !job->synthetic_records)
+    if (job->eval.n == 0 && !job->synthetic_records)
         return wf_fail(err, WF_USAGE, "name its files under data.eval",
                        "%s:%d: the job has no data to evaluate on", job->path, job->data_line);
     rc = wf_weights_read(conf, job, from, &c, &w, err);

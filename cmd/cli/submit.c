@@ -43,12 +43,20 @@ static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
     return wf_compile_optimizer_of_job(job, &opt, err);
 }
 
-static wf_status check_files(const wf_job_conf *job, const wf_conf_field f[], size_t n, wf_err *err)
+static wf_status check_file(const wf_job_conf *job, int line, const char *path, wf_err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (f[i].path && !wf_file_exists(f[i].path))
-            return wf_fail(err, WF_NOTFOUND, "mend the path, or make the file",
-                           "%s:%d: there is no file %s", job->path, f[i].line, f[i].path);
+    if (!path || wf_file_exists(path))
+        return WF_OK;
+    return wf_fail(err, WF_NOTFOUND, "mend the path, or make the file",
+                   "%s:%d: there is no file %s", job->path, line, path);
+}
+
+static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, wf_err *err)
+{
+    for (size_t i = 0; i < r->n; i++)
+        WF_TRY(check_file(job, r->fields[i].line, r->fields[i].path, err));
+    for (size_t i = 0; i < r->n_files; i++)
+        WF_TRY(check_file(job, r->line, r->files[i], err));
     return WF_OK;
 }
 
@@ -60,8 +68,8 @@ wf_status wf_submission_open(const char *path, wf_submission *s, wf_err *err)
     WF_TRY(check_optimizer(s->job, err));
     WF_TRY(wf_strategy_check_name(s->job, err));
     WF_TRY(check_model(s->job, err));
-    WF_TRY(check_files(s->job, s->job->train, s->job->n_train, err));
-    return check_files(s->job, s->job->eval, s->job->n_eval, err);
+    WF_TRY(check_files(s->job, &s->job->train, err));
+    return check_files(s->job, &s->job->eval, err);
 }
 
 void wf_submission_close(wf_submission *s)

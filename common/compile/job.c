@@ -38,8 +38,8 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
         .from_logits = job->from_logits == WF_YES  ? WF_COMPILE_LOGITS_TRUE
                        : job->from_logits == WF_NO ? WF_COMPILE_LOGITS_FALSE
                                                    : WF_COMPILE_LOGITS_AUTO,
-        .fields = job->train,
-        .n_fields = job->n_train,
+        .fields = job->train.fields,
+        .n_fields = job->train.n,
         .metrics = job->metrics,
         .n_metrics = job->n_metrics,
         .batch = (int64_t)job->batch,

@@ -17,6 +17,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/status.h"
+#include "common/data/data.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -120,11 +121,23 @@ typedef struct wf_conf_input {
 /* A field of the data and where it is read, or what is done to it. */
 typedef struct wf_conf_field {
     const char *name;
-    const char *path;          /* absolute; of `train` and `eval` */
+    const char *path;           /* absolute; of an array format */
+    const char *const *columns; /* [n_columns]; of a text format */
+    size_t n_columns;
+    bool is_row;               /* the columns are written as a list, even if it is one */
     const wf_conf_item *steps; /* [n_steps], in order; of `map` */
     size_t n_steps;
     int line;
 } wf_conf_field;
+
+/* The records of `train` or `eval`; n 0: none. */
+typedef struct wf_conf_records {
+    const wf_conf_field *fields; /* [n] */
+    size_t n;
+    const char *const *files; /* [n_files], absolute; of a text format, whose fields are columns */
+    size_t n_files;
+    int line;
+} wf_conf_records;
 
 /* A loss or a metric of one output of the model. Options are of kind NUMBER, BOOL or TEXT by how
  * they look, with `text` as it is written: wf_conf_check_item holds them against a schema. */
@@ -206,11 +219,14 @@ typedef struct wf_job_conf {
     const wf_conf_class_weight *class_weights;
     size_t n_class_weights;
 
-    const char *format; /* "idx", "npy", "synthetic" */
-    const wf_conf_field *train;
-    size_t n_train;
-    const wf_conf_field *eval; /* n_eval 0: no evaluation */
-    size_t n_eval;
+    const char *format; /* common/data/formats.h */
+    wf_conf_records train, eval;
+    const wf_conf_field *columns; /* [n_columns]: the fields of a text format */
+    size_t n_columns;
+    const wf_column_spec *schema; /* [n_schema]: what is known of its columns */
+    size_t n_schema;
+    bool header;    /* true: its files begin with the names of the columns */
+    char delimiter; /* ',': between its cells */
     const wf_conf_field *map;
     size_t n_map;
     uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */

@@ -2,6 +2,7 @@
 /* common/conf/job.c - a job file: its keys, and what must hold between them. */
 #include "common/base/file.h"
 #include "common/conf/conf.h"
+#include "common/conf/data.h"
 #include "common/conf/item.h"
 #include "common/conf/losses.h"
 #include "common/conf/read.h"
@@ -147,127 +148,6 @@ static wf_status read_model(wf_reader *r, const wf_tree *node, void *into, wf_er
         return wf_read_fail(r, node, err, WF_USAGE, NULL,
                             "the model wants \"input\" and \"layers\", or \"onnx\"");
     return WF_OK;
-}
-
-/* ---- data ---- */
-
-static wf_status read_fields(wf_reader *r, const wf_tree *node, bool paths,
-                             const wf_conf_field **out, size_t *n, wf_err *err)
-{
-    wf_conf_field *fields;
-
-    if (node->kind != WF_TREE_MAP || node->n == 0)
-        return wf_read_fail(r, node, err, WF_USAGE,
-                            paths ? "write it as {x: FILE, y: FILE}" : "write it as {x: [steps]}",
-                            "\"%s\" is a map of fields", wf_read_name(node));
-    fields = wf_arena_array(r->arena, node->n, sizeof *fields);
-    if (!fields)
-        return wf_fail_nomem(err, node->n * sizeof *fields);
-    *n = 0;
-    for (const wf_tree *t = node->first; t; t = t->next) {
-        wf_conf_field *f = &fields[(*n)++];
-
-        f->name = t->key->text;
-        f->line = t->line;
-        if (paths)
-            WF_TRY(wf_read_path(r, t, &f->path, err));
-        else
-            WF_TRY(wf_read_items(r, t, "step", wf_step_rows, &f->steps, &f->n_steps, err));
-    }
-    *out = fields;
-    return WF_OK;
-}
-
-static wf_status read_train(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-
-    return read_fields(r, node, true, &j->train, &j->n_train, err);
-}
-
-static wf_status read_eval(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-
-    return read_fields(r, node, true, &j->eval, &j->n_eval, err);
-}
-
-static wf_status read_steps(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-
-    return read_fields(r, node, false, &j->map, &j->n_map, err);
-}
-
-static wf_status read_format(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    static const char *const formats[] = {"idx", "npy",    "synthetic", "csv",
-                                          "npz", "libsvm", "tfrecord",  "text"};
-    wf_job_conf *j = into;
-
-    WF_TRY(wf_read_text(r, node, &j->format, err));
-    for (size_t i = 0; i < WF_COUNT(formats); i++) {
-        if (strcmp(formats[i], j->format) != 0)
-            continue;
-        if (i < 3)
-            return WF_OK;
-        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "convert the data to npy files",
-                            "data format \"%s\" is not built yet", formats[i]);
-    }
-    return wf_read_unknown(r, node, "data format", j->format, formats, WF_COUNT(formats), err);
-}
-
-static wf_status check_fields(wf_reader *r, const wf_tree *node, const wf_job_conf *j, wf_err *err)
-{
-    if (strcmp(j->format, "synthetic") == 0) {
-        if (j->synthetic_records)
-            return WF_OK;
-        return wf_read_fail(r, node, err, WF_USAGE, "give \"records\"",
-                            "synthetic data wants its number of records");
-    }
-    if (j->n_train == 0)
-        return wf_read_fail(r, node, err, WF_USAGE, "write train: {x: FILE, y: FILE}",
-                            "the data has no \"train\"");
-    for (size_t i = 0; i < j->n_eval; i++) {
-        bool found = false;
-
-        for (size_t k = 0; k < j->n_train; k++)
-            found = found || strcmp(j->train[k].name, j->eval[i].name) == 0;
-        if (!found)
-            return wf_fail(err, WF_USAGE, "name the fields of both alike",
-                           "%s:%d: \"eval\" has a field \"%.64s\" that \"train\" has not", r->path,
-                           j->eval[i].line, j->eval[i].name);
-    }
-    return WF_OK;
-}
-
-static wf_status read_data(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    static const wf_key keys[] = {
-        {"format", WF_KEY_CALL, .read = read_format, .required = true},
-        {"train", WF_KEY_CALL, .read = read_train},
-        {"eval", WF_KEY_CALL, .read = read_eval},
-        {"map", WF_KEY_CALL, .read = read_steps},
-        {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
-         .most = UINT64_C(1) << 40},
-        {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle)},
-        {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
-         .most = UINT64_C(1) << 40},
-        {"once", WF_KEY_LATER},
-        {"cache", WF_KEY_LATER},
-        {"prefetch", WF_KEY_LATER},
-        {"label", WF_KEY_LATER},
-        {"features", WF_KEY_LATER},
-        {"multiline", WF_KEY_LATER},
-        {"on_bad_record", WF_KEY_LATER},
-        {"require_success", WF_KEY_LATER},
-        {0},
-    };
-    wf_job_conf *j = into;
-
-    j->data_line = node->line;
-    WF_TRY(wf_read_map(r, node, "the data", keys, j, err));
-    return check_fields(r, node, j, err);
 }
 
 /* ---- what to start from, and what to leave as it is ---- */
@@ -442,7 +322,7 @@ static const wf_key job_keys[] = {
     {"class_weight", WF_KEY_CALL, .read = wf_read_class_weight},
     {"sample_weight", WF_KEY_CALL, .read = wf_read_sample_weight},
     {"metrics", WF_KEY_CALL, .read = wf_read_metrics},
-    {"data", WF_KEY_CALL, .read = read_data, .required = true},
+    {"data", WF_KEY_CALL, .read = wf_read_data, .required = true},
     {"batch", WF_KEY_U64, .offset = offsetof(wf_job_conf, batch), .least = 1, .most = 1 << 24,
      .required = true},
     {"epochs", WF_KEY_U64, .offset = offsetof(wf_job_conf, epochs), .least = 1, .most = 1000000},
@@ -474,7 +354,7 @@ static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf 
         return wf_read_fail(r, root, err, WF_USAGE,
                             "add one, like loss: sparse_categorical_crossentropy",
                             "a job with \"layers\" wants a \"loss\"");
-    if (j->n_callbacks && !j->n_eval)
+    if (j->n_callbacks && !j->eval.n)
         return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
                        "%s:%d: callbacks look at the evaluation, and there is none", r->path,
                        j->callbacks[0].line);
@@ -488,7 +368,8 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
     wf_tree *root;
 
     j->from_logits = WF_AUTO;
-    j->shuffle = true;
+    j->shuffle = j->header = true;
+    j->delimiter = ',';
     j->epochs = 1;
     j->mode = "async";
     j->keep = 3;

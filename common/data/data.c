@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/data.c - fields read, planned and held; records gathered. */
+/* common/data/data.c - fields opened and planned; records gathered. */
 #include "common/data/data.h"
 #include "common/base/arena.h"
 #include "common/base/size.h"
 #include "common/data/convert.h"
 #include "common/data/format.h"
 #include "common/data/steps.h"
+#include "common/data/text.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,8 @@ enum { TILE = 256, LINE = 64, AHEAD = 4 /* records */, AHEAD_LINES = 16 };
 
 typedef struct field {
     wf_field_info info;
-    wf_array array;
+    wf_array array;  /* of a text format none */
+    int64_t classes; /* of a text format: that labels are held against; 0: no labels */
     wf_steps steps;
 } field;
 
@@ -24,6 +27,7 @@ struct wf_dataset {
     wf_arena *arena; /* names and paths */
     uint32_t n_fields;
     uint64_t n_records;
+    wf_text *text; /* NULL: the fields are arrays */
     field fields[WF_DATA_MAX_FIELDS];
 };
 
@@ -54,7 +58,7 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
 
     WF_TRY(wf_format_find(format, &row, err));
     if (!row->read)
-        return wf_fail(err, WF_USAGE, NULL, "data format \"%s\" has no files", format);
+        return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
     WF_TRY(read_file(row, path, 0, &a, err));
     rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
     if (rc == WF_OK) {
@@ -70,20 +74,14 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
     return rc;
 }
 
-/* Fills the facts of a field whose array has been read. */
+/* ---- fields ---- */
+
+/* Fills the facts of a field whose records are known: dtype, rank and dims in raw_*. */
 static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
 {
     wf_field_info *info = &f->info;
     int64_t elems;
 
-    if (f->array.rank == 0)
-        return wf_fail(err, WF_INVALID, "give it a first axis, one entry a record",
-                       "%s holds a single number and no records", info->path);
-    if (f->array.dims[0] == 0)
-        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", info->path);
-    info->raw_dtype = f->array.dtype;
-    info->raw_rank = f->array.rank - 1;
-    memcpy(info->raw_dims, f->array.dims + 1, info->raw_rank * sizeof info->raw_dims[0]);
     if (!wf_dims_elems(info->raw_rank, info->raw_dims, &elems) || elems == 0 ||
         !wf_mul_size((size_t)elems, wf_dtype_size(info->raw_dtype), &info->raw_record_bytes))
         return wf_fail(err, WF_INVALID, NULL, "%s: its records are empty", info->path);
@@ -97,6 +95,21 @@ static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
     return WF_OK;
 }
 
+static wf_status describe_array(field *f, const wf_field_spec *spec, wf_err *err)
+{
+    wf_field_info *info = &f->info;
+
+    if (f->array.rank == 0)
+        return wf_fail(err, WF_INVALID, "give it a first axis, one entry a record",
+                       "%s holds a single number and no records", info->path);
+    if (f->array.dims[0] == 0)
+        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", info->path);
+    info->raw_dtype = f->array.dtype;
+    info->raw_rank = f->array.rank - 1;
+    memcpy(info->raw_dims, f->array.dims + 1, info->raw_rank * sizeof info->raw_dims[0]);
+    return describe(f, spec, err);
+}
+
 /* Reads or makes the array of a field and describes it. */
 static wf_status fill_field(field *f, const wf_format *format, const wf_dataset_spec *set,
                             const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
@@ -106,22 +119,21 @@ static wf_status fill_field(field *f, const wf_format *format, const wf_dataset_
 
     if (!format->make) {
         WF_TRY(read_file(format, spec->path, limit_bytes, &f->array, err));
-        return describe(f, spec, err);
+        return describe_array(f, spec, err);
     }
     WF_TRY(format->make(set, spec, limit_bytes, &f->array, err));
     if (spec->n_steps == 0 && spec->classes == 0 && wf_dtype_is_float(spec->want)) {
         scaled.steps = &to_one;
         scaled.n_steps = 1;
     }
-    return describe(f, &scaled, err);
+    return describe_array(f, &scaled, err);
 }
 
-static wf_status add_field(wf_dataset *d, const wf_format *format, const wf_dataset_spec *set,
-                           const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
+/* A field by its name; `path` is for messages. */
+static wf_status new_field(wf_dataset *d, const wf_field_spec *spec, const char *path, field **out,
+                           wf_err *err)
 {
     field *f = &d->fields[d->n_fields];
-    const char *path = spec->path ? spec->path : format->name;
-    int64_t classes;
 
     f->info.name = wf_arena_strdup(d->arena, spec->name);
     f->info.path = wf_arena_strdup(d->arena, path);
@@ -129,9 +141,26 @@ static wf_status add_field(wf_dataset *d, const wf_format *format, const wf_data
         return wf_fail_nomem(err, strlen(spec->name) + strlen(path));
     if (wf_dataset_find(d, spec->name) >= 0)
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" is given twice", spec->name);
+    d->n_fields++; /* from here on wf_dataset_free frees its array */
+    *out = f;
+    return WF_OK;
+}
+
+static wf_status check_one_hot(wf_dataset *d, uint32_t field_index, wf_err *err)
+{
+    int64_t classes = wf_steps_classes(&d->fields[field_index].steps);
+
+    return classes ? wf_dataset_check_labels(d, field_index, classes, err) : WF_OK;
+}
+
+static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_dataset_spec *set,
+                           const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
+{
+    field *f = NULL;
+
     if (!format->make && !spec->path)
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" has no file", spec->name);
-    d->n_fields++; /* from here on wf_dataset_free frees its array */
+    WF_TRY(new_field(d, spec, spec->path ? spec->path : format->name, &f, err));
     WF_TRY(fill_field(f, format, set, spec, limit_bytes, err));
     if (d->n_fields == 1)
         d->n_records = (uint64_t)f->array.dims[0];
@@ -140,9 +169,52 @@ static wf_status add_field(wf_dataset *d, const wf_format *format, const wf_data
                        "%s holds %" PRId64 " records (\"%s\"), %s holds %" PRIu64 " (\"%s\")",
                        f->info.path, f->array.dims[0], f->info.name, d->fields[0].info.path,
                        d->n_records, d->fields[0].info.name);
-    classes = wf_steps_classes(&f->steps);
-    if (classes)
-        WF_TRY(wf_dataset_check_labels(d, d->n_fields - 1, classes, err));
+    return check_one_hot(d, d->n_fields - 1, err);
+}
+
+static wf_status add_arrays(wf_dataset *d, const wf_format *format, const wf_dataset_spec *spec,
+                            wf_err *err)
+{
+    for (size_t i = 0; i < spec->n_fields; i++) {
+        size_t held = wf_dataset_bytes(d);
+
+        if (spec->limit_bytes && held >= spec->limit_bytes)
+            return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
+                           spec->limit_bytes);
+        WF_TRY(add_array(d, format, spec, &spec->fields[i],
+                         spec->limit_bytes ? spec->limit_bytes - held : 0, err));
+    }
+    return WF_OK;
+}
+
+static wf_status add_columns(wf_dataset *d, const wf_field_spec *spec, wf_err *err)
+{
+    uint32_t at = d->n_fields;
+    field *f = NULL;
+
+    WF_TRY(new_field(d, spec, wf_text_path(d->text), &f, err));
+    f->info.raw_dtype = wf_text_dtype(d->text, at);
+    f->info.raw_rank = spec->is_row;
+    f->info.raw_dims[0] = (int64_t)spec->n_columns;
+    WF_TRY(describe(f, spec, err));
+    return check_one_hot(d, at, err);
+}
+
+static wf_status add_text(wf_dataset *d, const wf_format *format, const wf_dataset_spec *spec,
+                          wf_err *err)
+{
+    if (spec->n_files == 0)
+        return wf_fail(err, WF_USAGE, NULL, "a data set of the format \"%s\" has no file",
+                       format->name);
+    for (size_t i = 0; i < spec->n_fields; i++)
+        if (spec->fields[i].n_columns == 0 ||
+            (spec->fields[i].n_columns > 1 && !spec->fields[i].is_row))
+            return wf_fail(err, WF_USAGE, "name its columns", "data field \"%s\" has %zu columns",
+                           spec->fields[i].name, spec->fields[i].n_columns);
+    WF_TRY(wf_text_open(format->text, spec, &d->text, err));
+    d->n_records = wf_text_records(d->text);
+    for (size_t i = 0; i < spec->n_fields; i++)
+        WF_TRY(add_columns(d, &spec->fields[i], err));
     return WF_OK;
 }
 
@@ -162,16 +234,8 @@ wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err 
     d->arena = wf_arena_new(0);
     if (!d->arena)
         rc = wf_fail_nomem(err, sizeof *d);
-    for (size_t i = 0; rc == WF_OK && i < spec->n_fields; i++) {
-        size_t held = wf_dataset_bytes(d);
-
-        if (spec->limit_bytes && held >= spec->limit_bytes)
-            rc = wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
-                         spec->limit_bytes);
-        else
-            rc = add_field(d, format, spec, &spec->fields[i],
-                           spec->limit_bytes ? spec->limit_bytes - held : 0, err);
-    }
+    else
+        rc = (format->text ? add_text : add_arrays)(d, format, spec, err);
     if (rc == WF_OK)
         *out = d;
     else
@@ -185,6 +249,7 @@ void wf_dataset_free(wf_dataset **d)
         return;
     for (uint32_t i = 0; i < (*d)->n_fields; i++)
         wf_array_close(&(*d)->fields[i].array);
+    wf_text_close(&(*d)->text);
     wf_arena_free(&(*d)->arena);
     free(*d);
     *d = NULL;
@@ -197,7 +262,7 @@ uint64_t wf_dataset_records(const wf_dataset *d)
 
 size_t wf_dataset_bytes(const wf_dataset *d)
 {
-    size_t bytes = 0;
+    size_t bytes = d->text ? wf_text_bytes(d->text) : 0;
 
     for (uint32_t i = 0; i < d->n_fields; i++)
         bytes += d->fields[i].array.bytes; /* each is in memory, so their sum fits */
@@ -231,21 +296,71 @@ static void fetch_ahead(const uint8_t *record, size_t bytes)
         WF_PREFETCH(record + at);
 }
 
-void wf_dataset_gather(const wf_dataset *d, uint32_t field_index, const uint64_t at[], size_t n,
-                       void *out)
+void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window)
 {
-    const field *f = &d->fields[field_index];
+    *block = *window = 0;
+    if (d->text)
+        wf_text_blocks(d->text, block, window);
+}
+
+/* `begin`: of the sentence, up to the label. */
+static wf_status bad_label(const char *begin, double label, int64_t classes, wf_err *err)
+{
+    return wf_fail(err, WF_INVALID, "change the data, or the number of units of the last layer",
+                   "%s %.15g; there are %" PRId64 " classes, 0 to %" PRId64, begin, label, classes,
+                   classes - 1);
+}
+
+/* Where the parsed records of a field go. */
+typedef struct gathering {
+    const field *f;
+    uint8_t *to;
+} gathering;
+
+static wf_status take_record(void *arg, size_t i, const void *raw, wf_err *err)
+{
+    const gathering *g = arg;
+    const field *f = g->f;
+
+    for (int64_t k = 0; f->classes && k < f->steps.elems; k++) {
+        double label;
+
+        wf_convert(f->info.raw_dtype,
+                   (const uint8_t *)raw + (size_t)k * wf_dtype_size(f->info.raw_dtype), WF_F64,
+                   &label, 1);
+        if (trunc(label) < 0 || label >= (double)f->classes)
+            return bad_label("the label is", label, f->classes, err);
+    }
+    wf_steps_run(&f->steps, raw, g->to + i * f->info.record_bytes);
+    return WF_OK;
+}
+
+static void gather_array(const field *f, uint64_t n_records, const uint64_t at[], size_t n,
+                         uint8_t *to)
+{
     const uint8_t *data = f->array.data;
     size_t in_bytes = f->info.raw_record_bytes, out_bytes = f->info.record_bytes;
-    uint8_t *to = out;
 
-    wf_assert(field_index < d->n_fields);
     for (size_t i = 0; i < n; i++, to += out_bytes) {
-        wf_assert(at[i] < d->n_records);
+        wf_assert(at[i] < n_records);
         if (i + AHEAD < n)
             fetch_ahead(data + at[i + AHEAD] * in_bytes, in_bytes);
         wf_steps_run(&f->steps, data + at[i] * in_bytes, to);
     }
+}
+
+wf_status wf_dataset_gather(const wf_dataset *d, uint32_t field_index, const uint64_t at[],
+                            size_t n, void *out, wf_err *err)
+{
+    const field *f = &d->fields[field_index];
+    gathering g = {f, out};
+
+    wf_assert(field_index < d->n_fields);
+    if (d->text)
+        return wf_text_gather(d->text, field_index, f->info.raw_record_bytes, at, n, take_record,
+                              &g, err);
+    gather_array(f, d->n_records, at, n, out);
+    return WF_OK;
 }
 
 wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
@@ -277,17 +392,22 @@ wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
     return r;
 }
 
-wf_status wf_dataset_check_labels(const wf_dataset *d, uint32_t field_index, int64_t classes,
-                                  wf_err *err)
+wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t classes, wf_err *err)
 {
-    wf_field_range r = wf_dataset_range(d, field_index);
-    bool low = trunc(r.least) < 0;
+    field *f = &d->fields[field_index];
+    char begin[4096 + 64];
+    wf_field_range r;
+    bool low;
 
+    if (d->text) {
+        f->classes = f->classes ? WF_MIN(f->classes, classes) : classes;
+        return WF_OK;
+    }
+    r = wf_dataset_range(d, field_index);
+    low = trunc(r.least) < 0;
     if (!low && r.most < (double)classes)
         return WF_OK;
-    return wf_fail(err, WF_INVALID, "change the data, or the number of units of the last layer",
-                   "%s: record %" PRIu64 " has the label %.15g; there are %" PRId64
-                   " classes, 0 to %" PRId64,
-                   d->fields[field_index].info.path, low ? r.least_at : r.most_at,
-                   low ? r.least : r.most, classes, classes - 1);
+    snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", f->info.path,
+             low ? r.least_at : r.most_at);
+    return bad_label(begin, low ? r.least : r.most, classes, err);
 }

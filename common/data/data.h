@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/data.h - the front door of common/data: training records, held in memory.
+/* common/data/data.h - the front door of common/data: training records, from files.
  *
- * A dataset is a few named fields ("x", "y") of equally many records, each field from one file. It
- * is read once, as a whole, and kept in the dtype of its file (MNIST: 47 MB and not 188); the map
- * steps of the job (scale, reshape, ...) are applied when a batch is gathered. What a file's header
- * claims is held against the size of the file before anything is allocated, and everything that
- * could fail fails at opening: gathering cannot.
+ * A dataset is a few named fields ("x", "y") of equally many records. The map steps of the job
+ * (scale, reshape, ...) are applied when a batch is gathered.
  *
- * Threading: read-only after wf_dataset_open; any number of threads may gather at once.
+ * Of an array format each field is a file: read once, as a whole, and kept in the dtype of its file
+ * (MNIST: 47 MB and not 188). What a file's header claims is held against the size of the file
+ * before anything is allocated. What could fail fails at opening, and gathering cannot.
  *
- * Formats: idx (MNIST's), npy (numpy's, one array); each also through gzip when its name ends with
- * ".gz"; synthetic (noise of a given shape, for measuring). One file each, one row in the table of
- * format.h.
+ * Of a text format the fields are columns of all files, which are one after the other. Opening
+ * finds the records, gathering reads and parses them: what is held does not grow with the files,
+ * but for a note every 256 KiB. A record that is no good is found when it is gathered.
  *
- * Other headers of this room: shuffle.h (the order of records), reader.h (batches, ahead of time),
- * digits.h (a data set that is drawn).
+ * Threading: any number of threads may gather at once.
+ *
+ * Formats: idx (MNIST's), npy (numpy's, one array), csv (text); each also through gzip when a
+ * file's name ends with ".gz"; synthetic (noise of a given shape, for measuring). One file each,
+ * one row in the table of format.h.
+ *
+ * Other headers of this room: formats.h (their names), order.h (the order of records), reader.h
+ * (batches, ahead of time), survey.h (what the columns of a text hold), digits.h (a data set that
+ * is drawn).
  */
 #ifndef WF_DATA_DATA_H
 #define WF_DATA_DATA_H
@@ -42,8 +48,11 @@ typedef struct wf_map_step {
 } wf_map_step;
 
 typedef struct wf_field_spec {
-    const char *name;         /* "x" */
-    const char *path;         /* of its file */
+    const char *name;           /* "x" */
+    const char *path;           /* of its file; of array formats */
+    const char *const *columns; /* [n_columns] of text formats */
+    size_t n_columns;           /* 1 unless `is_row`: a record is a number, and not a row of one */
+    bool is_row;
     const wf_map_step *steps; /* [n_steps], in order */
     size_t n_steps;
     wf_dtype want; /* cast to this at the end; WF_NONE: as it comes out of the steps */
@@ -58,13 +67,31 @@ typedef struct wf_field_spec {
     int64_t dims[WF_MAX_RANK];
 } wf_field_spec;
 
+/* What is known of a column of text. */
+typedef struct wf_column_spec {
+    const char *name;
+    wf_dtype dtype;           /* float32, float64 or int64; WF_NONE: as its field wants it */
+    const char *const *words; /* [n_words]: a cell is one of them, and counts as its index here;
+                               * NULL: cells are numbers */
+    size_t n_words;
+} wf_column_spec;
+
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy", "synthetic" */
+    const char *format; /* "idx", "npy", "csv", "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
-    uint64_t records;   /* of synthetic only */
-    uint64_t seed;      /* of synthetic only: the same seed and names give the same records */
+
+    /* Of text formats only. */
+    const char *const *files; /* [n_files], one after the other */
+    size_t n_files;
+    bool header;                  /* each file begins with the names of its columns */
+    const wf_column_spec *schema; /* [n_schema]; without a header: all columns, in order */
+    size_t n_schema;
+    char delimiter; /* between cells */
+
+    uint64_t records; /* of synthetic only */
+    uint64_t seed;    /* of synthetic only: the same seed and names give the same records */
 } wf_dataset_spec;
 
 typedef struct wf_field_info {
@@ -83,11 +110,12 @@ typedef struct wf_field_info {
 
 typedef struct wf_dataset wf_dataset;
 
-/* Reads all files and plans the steps; the caller owns *out. The spec is read during the call only.
- * Errors: WF_NOTFOUND; WF_IO; WF_INVALID for a file that is not of the format, is cut short (says
- * wanted and present bytes), goes on beyond its end or holds no records, or for fields of different
- * counts; WF_SHAPE for steps that do not fit the records; WF_USAGE for an unknown format, step or
- * dtype; WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
+/* Reads arrays or finds the records of text, and plans the steps; the caller owns *out. The spec is
+ * read during the call only. Errors: WF_NOTFOUND; WF_IO; WF_INVALID for a file that is not of the
+ * format, is cut short (says wanted and present bytes), goes on beyond its end or holds no records,
+ * or for fields of different counts; WF_SHAPE for steps that do not fit the records; WF_USAGE for
+ * an unknown format, step, dtype or column; WF_UNSUPPORTED for a variant that weft does not read;
+ * WF_NOMEM (limit_bytes too). */
 WF_MUST_USE wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err);
 /* Frees *d and sets it to NULL; NULL is fine. No reader may use it any more. */
 void wf_dataset_free(wf_dataset **d);
@@ -98,7 +126,7 @@ WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tens
                                    wf_err *err);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
-/* Bytes of records held in memory. */
+/* Bytes of records held in memory; of text the most that are held at one time. */
 size_t wf_dataset_bytes(const wf_dataset *d);
 uint32_t wf_dataset_n_fields(const wf_dataset *d);
 /* Field i < wf_dataset_n_fields, in the order of the spec; borrowed for the dataset's life. */
@@ -106,22 +134,29 @@ const wf_field_info *wf_dataset_field(const wf_dataset *d, uint32_t i);
 /* The field of that name, or -1. */
 int wf_dataset_find(const wf_dataset *d, const char *name);
 
-/* Writes records at[n] (each < wf_dataset_records) of a field, through its steps, into out, which
- * has room for n * record_bytes and is aligned to its dtype. */
-void wf_dataset_gather(const wf_dataset *d, uint32_t field, const uint64_t at[], size_t n,
-                       void *out);
+/* How records lie in what is read: full blocks of so many, and as many blocks as are held at one
+ * time (order.h). Both are 0 when any record is as near as any other. */
+void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window);
 
-/* Smallest and largest element of a field as its file has it (not through the steps), and the first
- * record that holds each. Zeroes for an empty field. NaN counts as neither. */
+/* Writes records at[n] (each < wf_dataset_records) of a field, through its steps, into out, which
+ * has room for n * record_bytes and is aligned to its dtype. Arrays cannot fail. Errors, of text:
+ * WF_INVALID naming file, line and column of a cell that is no number, word or class, or for a file
+ * that has changed; WF_IO; WF_NOMEM. */
+WF_MUST_USE wf_status wf_dataset_gather(const wf_dataset *d, uint32_t field, const uint64_t at[],
+                                        size_t n, void *out, wf_err *err);
+
+/* Smallest and largest element of an array's field as its file has it (not through the steps), and
+ * the first record that holds each. Zeroes for an empty field, and for text (survey.h). NaN counts
+ * as neither. */
 typedef struct wf_field_range {
     double least, most;
     uint64_t least_at, most_at; /* records, from 0 */
 } wf_field_range;
 wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field);
 
-/* Checks before training that a field holds labels 0 .. classes-1. Errors: WF_INVALID, naming file,
- * record and label. */
-WF_MUST_USE wf_status wf_dataset_check_labels(const wf_dataset *d, uint32_t field, int64_t classes,
+/* Checks that a field holds labels 0 .. classes-1: of arrays now, of text when a record is
+ * gathered. Errors: WF_INVALID, naming file, record and label. */
+WF_MUST_USE wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field, int64_t classes,
                                               wf_err *err);
 
 #endif

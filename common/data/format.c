@@ -2,6 +2,7 @@
 /* common/data/format.c - the table of formats. */
 #include "common/data/format.h"
 #include "common/base/nearest.h"
+#include "common/data/formats.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static const wf_format *const formats[] = {
 #undef WF_FORMAT
 
 /* Known and not built yet: docs/jobs.md, "Reserved words". */
-static const char *const later[] = {"csv", "libsvm", "npz", "text", "tfrecord"};
+static const char *const later[] = {"libsvm", "npz", "text", "tfrecord"};
 
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
 {
@@ -28,7 +29,7 @@ wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
         }
     for (size_t i = 0; i < WF_COUNT(later); i++)
         if (strcmp(later[i], name) == 0)
-            return wf_fail(err, WF_UNSUPPORTED, "save it as npy (numpy.save)",
+            return wf_fail(err, WF_UNSUPPORTED, "save the data as npy (numpy.save) or csv",
                            "data format \"%s\" is not built yet", name);
     for (size_t i = 0; i < WF_COUNT(formats); i++) {
         names[i] = formats[i]->name;
@@ -40,4 +41,13 @@ wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
         return wf_fail(err, WF_USAGE, NULL, "unknown data format \"%s\"; did you mean \"%s\"?",
                        name, near);
     return wf_fail(err, WF_USAGE, NULL, "unknown data format \"%s\"; there are: %s", name, known);
+}
+
+wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err)
+{
+    const wf_format *f;
+
+    WF_TRY(wf_format_find(name, &f, err));
+    *out = f->text ? WF_FORMAT_TEXT : f->make ? WF_FORMAT_MADE : WF_FORMAT_ARRAYS;
+    return WF_OK;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/format.h - file formats: one row and one file each. For this room only.
  *
- * To add one: new common/data/csv.c that defines wf_format_csv, named in meson.build; the table of
+ * To add one: new common/data/mat.c that defines wf_format_mat, named in meson.build; the table of
  * format.c is made from that list. `read` gives a whole array; what a header claims goes through
- * wf_array_read, which compares it with the file before it allocates.
+ * wf_array_read, which compares it with the file before it allocates. Or `text` tells records apart
+ * and parses them (text.h).
  */
 #ifndef WF_DATA_FORMAT_H
 #define WF_DATA_FORMAT_H
@@ -11,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/data/data.h"
 #include "common/data/source.h"
+#include "common/data/text.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +58,8 @@ typedef struct wf_format {
     /* Or makes a field without a file. Errors: WF_USAGE, WF_NOMEM. */
     wf_status (*make)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
                       wf_array *out, wf_err *err);
+    /* Or knows text whose records are columns. */
+    const wf_text_format *text;
 } wf_format;
 
 /* The row of that name. Errors: WF_USAGE with the nearest; WF_UNSUPPORTED for a reserved name

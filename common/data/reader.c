@@ -13,7 +13,7 @@
 #include "common/data/reader.h"
 #include "common/base/pages.h"
 #include "common/base/size.h"
-#include "common/data/shuffle.h"
+#include "common/data/order.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -30,14 +30,16 @@ typedef struct slot {
     slot_state state;
     bool dropped; /* cancelled while FILLING */
     uint64_t position;
-    wf_shuffle order;
+    wf_order order;
     uint64_t *at;      /* [batch] record numbers */
     wf_tensor *fields; /* [n_fields], over memory of the slot's own */
+    wf_status rc;      /* of filling it, with why */
+    wf_err err;
 } slot;
 
 typedef struct range {
     uint64_t epoch, split, position, end, index;
-    wf_shuffle order;
+    wf_order order;
 } range;
 
 struct wf_reader {
@@ -96,10 +98,12 @@ static slot *claim(wf_reader *r)
 static void fill(const wf_reader *r, slot *s)
 {
     for (uint64_t i = 0; i < s->batch.n; i++)
-        s->at[i] = wf_shuffle_record(&s->order, s->position + i);
-    for (uint32_t f = 0; f < r->n_fields; f++) {
+        s->at[i] = wf_order_record(&s->order, s->position + i);
+    s->rc = WF_OK;
+    for (uint32_t f = 0; s->rc == WF_OK && f < r->n_fields; f++) {
         s->fields[f].dims[0] = (int64_t)s->batch.n;
-        wf_dataset_gather(r->spec.dataset, f, s->at, s->batch.n, s->fields[f].data);
+        s->rc =
+            wf_dataset_gather(r->spec.dataset, f, s->at, s->batch.n, s->fields[f].data, &s->err);
     }
 }
 
@@ -180,8 +184,11 @@ static wf_status start_thread(wf_reader *r, wf_err *err)
 
 uint32_t wf_reader_depth_for(const wf_dataset *d, uint64_t batch)
 {
-    uint64_t record = 0;
+    uint64_t record = 0, block, window;
 
+    wf_dataset_blocks(d, &block, &window);
+    if (block) /* reading and parsing take longer than a wake-up */
+        return WF_READER_DEPTH;
     for (uint32_t i = 0; i < wf_dataset_n_fields(d); i++)
         if (__builtin_add_overflow(record, wf_dataset_field(d, i)->record_bytes, &record))
             return WF_READER_DEPTH;
@@ -272,7 +279,7 @@ static bool grow(wf_reader *r)
 wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t first, uint64_t end,
                          uint64_t next_batch, wf_err *err)
 {
-    uint64_t records = wf_dataset_records(r->spec.dataset);
+    uint64_t records = wf_dataset_records(r->spec.dataset), block, window;
     bool room;
 
     if (first > end || end > records)
@@ -282,6 +289,7 @@ wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t 
                        split, first, end, records);
     if (first == end || next_batch > (end - first - 1) / r->spec.batch)
         return WF_OK; /* nothing is left of it */
+    wf_dataset_blocks(r->spec.dataset, &block, &window);
     pthread_mutex_lock(&r->lock);
     room = grow(r);
     if (room)
@@ -291,7 +299,7 @@ wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t 
             .position = first + next_batch * r->spec.batch,
             .end = end,
             .index = next_batch,
-            .order = wf_shuffle_of(r->spec.seed, epoch, records, r->spec.shuffle),
+            .order = wf_order_of(r->spec.seed, epoch, records, block, window, r->spec.shuffle),
         };
     if (r->asleep)
         pthread_cond_signal(&r->work);
@@ -306,11 +314,13 @@ static void wake_if_half(wf_reader *r)
         pthread_cond_signal(&r->work);
 }
 
-const wf_batch *wf_reader_next(wf_reader *r)
+/* The first of the line, once it is ready, or the next of the queue to be filled by the caller
+ * (*mine); NULL when there is none. */
+static slot *take_next(wf_reader *r, bool *mine)
 {
     slot *s = NULL;
-    bool mine = false;
 
+    *mine = false;
     pthread_mutex_lock(&r->lock);
     if (r->line_n) {
         s = &r->slots[r->line[r->line_first]];
@@ -323,20 +333,35 @@ const wf_batch *wf_reader_next(wf_reader *r)
         r->line_n--;
     } else {
         s = claim(r);
-        mine = s != NULL;
+        *mine = s != NULL;
     }
     if (s)
         s->state = HELD;
     wake_if_half(r);
     pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
+wf_status wf_reader_next(wf_reader *r, const wf_batch **out, wf_err *err)
+{
+    bool mine;
+    slot *s = take_next(r, &mine);
+
+    *out = s ? &s->batch : NULL;
     if (!s)
-        return NULL;
+        return WF_OK;
     if (mine) {
         fill(r, s);
         r->late++;
     }
+    if (s->rc != WF_OK) {
+        if (err)
+            *err = s->err;
+        wf_reader_release(r, out);
+        return s->rc;
+    }
     r->given++;
-    return &s->batch;
+    return WF_OK;
 }
 
 void wf_reader_release(wf_reader *r, const wf_batch **b)

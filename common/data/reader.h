@@ -2,7 +2,7 @@
 /* common/data/reader.h - batches of a dataset, made ready ahead of time.
  *
  * A worker queues ranges (splits) and takes their batches in order. A range is a part of an epoch's
- * permutation (shuffle.h); batches never cross its end, so the last one may be short. A thread of
+ * permutation (order.h); batches never cross its end, so the last one may be short. A thread of
  * the reader's own fills up to `depth` batches ahead.
  *
  * Nobody waits for a wake-up (30 us) who could do the work: when no batch is ready, wf_reader_next
@@ -53,7 +53,7 @@ typedef struct wf_reader_spec {
 } wf_reader_spec;
 
 /* The depth to give for batches of so many records: 0 when gathering one costs less than waking a
- * thread (up to 512 KiB of a batch), WF_READER_DEPTH above. */
+ * thread (up to 512 KiB of a batch of arrays), WF_READER_DEPTH otherwise. */
 uint32_t wf_reader_depth_for(const wf_dataset *d, uint64_t batch);
 
 /* Starts a reader; the caller owns *out. Errors: WF_INVALID for a batch of 0 or a depth above the
@@ -69,9 +69,10 @@ void wf_reader_free(wf_reader **r);
 WF_MUST_USE wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t first,
                                      uint64_t end, uint64_t next_batch, wf_err *err);
 
-/* The next batch, borrowed until wf_reader_release; NULL when all that was queued has been given.
- * Never waits for longer than one batch takes to gather. No more than WF_READER_HELD may be out. */
-const wf_batch *wf_reader_next(wf_reader *r);
+/* The next batch, borrowed until wf_reader_release; *out is NULL when all that was queued has been
+ * given. Never waits for longer than one batch takes to gather. No more than WF_READER_HELD may be
+ * out. Errors: those of wf_dataset_gather, in the batch's turn; it is passed over. */
+WF_MUST_USE wf_status wf_reader_next(wf_reader *r, const wf_batch **out, wf_err *err);
 /* Gives a batch back, in any order, and sets *b to NULL; NULL is fine. */
 void wf_reader_release(wf_reader *r, const wf_batch **b);
 /* Drops everything that is queued and not given yet. Batches that are out stay valid. */

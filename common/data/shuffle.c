@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/shuffle.c */
 #include "common/data/shuffle.h"
-#include "common/base/rng.h"
 #include "common/base/status.h"
 
 wf_shuffle wf_shuffle_of(uint64_t seed, uint64_t epoch, uint64_t n, bool on)
 {
-    wf_shuffle s = {.n = n};
     wf_rng_key key = {seed, wf_rng_fold(wf_rng_fold_str(0, "shuffle"), epoch)};
+
+    return wf_shuffle_by(key, n, on);
+}
+
+wf_shuffle wf_shuffle_by(wf_rng_key key, uint64_t n, bool on)
+{
+    wf_shuffle s = {.n = n};
     uint32_t block[4];
 
     wf_assert(n < UINT64_C(1) << 62);

@@ -13,6 +13,7 @@
 #ifndef WF_DATA_SHUFFLE_H
 #define WF_DATA_SHUFFLE_H
 
+#include "common/base/rng.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ typedef struct wf_shuffle {
 
 /* The order of epoch `epoch` over n records; the identity when `on` is false. n < 2^62. */
 wf_shuffle wf_shuffle_of(uint64_t seed, uint64_t epoch, uint64_t n, bool on);
+/* The same of another key. */
+wf_shuffle wf_shuffle_by(wf_rng_key key, uint64_t n, bool on);
 /* The record at position `index` < n. */
 uint64_t wf_shuffle_record(const wf_shuffle *s, uint64_t index);
 

@@ -52,7 +52,7 @@ static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err
                    wf_value_str(input, want, sizeof want));
 }
 
-static wf_status check_inputs(const wf_job_data *from, const wf_dataset *d, const wf_graph *g,
+static wf_status check_inputs(const wf_job_data *from, wf_dataset *d, const wf_graph *g,
                               wf_err *err)
 {
     for (size_t i = 0; i < g->n_inputs; i++) {

@@ -49,19 +49,24 @@ static wf_field_spec *add_field(wf_job_data *d, const wf_compiled_feed *feed)
     return &d->fields[at];
 }
 
-static void add_files(const wf_job_conf *job, const wf_conf_field from[], size_t n,
-                      const wf_compiled *c, wf_job_data *d)
+static void add_files(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
+                      wf_job_data *d)
 {
-    for (size_t i = 0; i < n; i++) {
-        const wf_conf_field *map = map_of(job, from[i].name);
-        const wf_compiled_feed *feed = feed_of(c, from[i].name);
+    d->spec.files = from->files;
+    d->spec.n_files = from->n_files;
+    for (size_t i = 0; i < from->n; i++) {
+        const wf_conf_field *it = &from->fields[i], *map = map_of(job, it->name);
+        const wf_compiled_feed *feed = feed_of(c, it->name);
         wf_map_step *steps = d->steps[d->spec.n_fields];
         wf_field_spec *f;
 
         if (!feed) /* the graph has no use for it */
             continue;
         f = add_field(d, feed);
-        f->path = from[i].path;
+        f->path = it->path;
+        f->columns = it->columns;
+        f->n_columns = it->n_columns;
+        f->is_row = it->is_row;
         for (size_t k = 0; map && k < map->n_steps && k <= WF_DATA_MAX_STEPS; k++)
             fill_step(&map->steps[k], &steps[f->n_steps++]);
     }
@@ -94,22 +99,26 @@ static wf_status add_inputs(const wf_compiled *c, wf_job_data *d, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_field from[], size_t n,
-                         const wf_compiled *c, wf_job_data *out, wf_err *err)
+wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
+                         wf_job_data *out, wf_err *err)
 {
     *out = (wf_job_data){.spec = {.format = job->format,
                                   .records = job->synthetic_records,
                                   .seed = job->seed,
+                                  .header = job->header,
+                                  .delimiter = job->delimiter,
+                                  .schema = job->schema,
+                                  .n_schema = job->n_schema,
                                   .fields = out->fields},
                          .batch = job->batch,
                          .shuffle = job->shuffle,
                          .path = job->path,
                          .line = job->data_line};
-    if (n > WF_DATA_MAX_FIELDS)
+    if (from->n > WF_DATA_MAX_FIELDS)
         return wf_fail(err, WF_USAGE, NULL, "%s:%d: %zu data fields, %d are allowed", job->path,
-                       job->data_line, n, WF_DATA_MAX_FIELDS);
+                       job->data_line, from->n, WF_DATA_MAX_FIELDS);
     if (job->synthetic_records)
         return add_inputs(c, out, err);
-    add_files(job, from, n, c, out);
+    add_files(job, from, c, out);
     return WF_OK;
 }

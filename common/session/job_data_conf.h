@@ -7,10 +7,10 @@
 #include "common/conf/conf.h"
 #include "common/session/job_data.h"
 
-/* Fills *out with the fields from[n] of a job (its train or eval part) that feed the graph, or with
- * what synthetic data for it is; borrows from job and c. Errors: WF_USAGE for too many fields;
+/* Fills *out with the fields of job->train or job->eval that feed the graph, or with what synthetic
+ * data for it is; borrows from job and c. Errors: WF_USAGE for too many fields;
  * WF_UNSUPPORTED for synthetic data of an input without a batch axis. */
-WF_MUST_USE wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_field from[], size_t n,
+WF_MUST_USE wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from,
                                      const wf_compiled *c, wf_job_data *out, wf_err *err);
 
 #endif

@@ -9,6 +9,17 @@ static char *copy(wf_arena *a, const char *text)
     return text ? wf_arena_strdup(a, text) : (char *)protobuf_c_empty_string;
 }
 
+static bool copy_all(wf_arena *a, const char *const from[], size_t n, char ***out, size_t *count)
+{
+    *out = wf_arena_array(a, n, sizeof(**out));
+    for (*count = 0; *out && *count < n; ++*count) {
+        (*out)[*count] = copy(a, from[*count]);
+        if (!(*out)[*count])
+            return false;
+    }
+    return *out != NULL;
+}
+
 static wf_status put_step(const wf_map_step *s, wf_arena *a, Weft__MapStep **out, wf_err *err)
 {
     Weft__MapStep *m = wf_arena_alloc(a, sizeof *m);
@@ -37,14 +48,44 @@ static wf_status put_field(const wf_field_spec *f, wf_arena *a, Weft__DataField 
     m->dtype = f->want;
     m->classes = f->classes;
     m->may_ignore = f->may_ignore;
+    m->is_row = f->is_row;
     m->n_dims = f->rank;
     m->dims = wf_arena_memdup(a, f->dims, f->rank * sizeof f->dims[0]);
     m->steps = wf_arena_array(a, f->n_steps, sizeof(*m->steps));
-    if (!m->name || !m->path || (m->n_dims && !m->dims) || !m->steps)
+    if (!m->name || !m->path || (m->n_dims && !m->dims) || !m->steps ||
+        !copy_all(a, f->columns, f->n_columns, &m->columns, &m->n_columns))
         return wf_fail_nomem(err, sizeof *m);
     for (; m->n_steps < f->n_steps; m->n_steps++)
         WF_TRY(put_step(&f->steps[m->n_steps], a, &m->steps[m->n_steps], err));
     *out = m;
+    return WF_OK;
+}
+
+static wf_status put_column(const wf_column_spec *c, wf_arena *a, Weft__DataColumn **out,
+                            wf_err *err)
+{
+    Weft__DataColumn *m = wf_arena_alloc(a, sizeof *m);
+
+    if (!m)
+        return wf_fail_nomem(err, sizeof *m);
+    weft__data_column__init(m);
+    m->name = copy(a, c->name);
+    m->dtype = c->dtype;
+    if (!m->name || !copy_all(a, c->words, c->n_words, &m->words, &m->n_words))
+        return wf_fail_nomem(err, sizeof *m);
+    *out = m;
+    return WF_OK;
+}
+
+static wf_status put_text(const wf_dataset_spec *spec, wf_arena *a, Weft__JobData *m, wf_err *err)
+{
+    m->header = spec->header;
+    m->delimiter = (uint8_t)spec->delimiter;
+    m->schema = wf_arena_array(a, spec->n_schema, sizeof(*m->schema));
+    if (!m->schema || !copy_all(a, spec->files, spec->n_files, &m->files, &m->n_files))
+        return wf_fail_nomem(err, sizeof *m);
+    for (; m->n_schema < spec->n_schema; m->n_schema++)
+        WF_TRY(put_column(&spec->schema[m->n_schema], a, &m->schema[m->n_schema], err));
     return WF_OK;
 }
 
@@ -66,6 +107,7 @@ wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__JobData **out
         return wf_fail_nomem(err, sizeof *m);
     for (; m->n_fields < d->spec.n_fields; m->n_fields++)
         WF_TRY(put_field(&d->fields[m->n_fields], a, &m->fields[m->n_fields], err));
+    WF_TRY(put_text(&d->spec, a, m, err));
     *out = m;
     return WF_OK;
 }
@@ -85,6 +127,9 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                            .rank = (uint32_t)m->n_dims,
                            .classes = m->classes,
                            .may_ignore = m->may_ignore,
+                           .columns = (const char *const *)m->columns,
+                           .n_columns = m->n_columns,
+                           .is_row = m->is_row,
                            .steps = steps,
                            .n_steps = m->n_steps};
     for (size_t i = 0; i < m->n_dims; i++) {
@@ -102,9 +147,37 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
     return WF_OK;
 }
 
-wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_job_data *out, wf_err *err)
+static wf_status get_text(const Weft__JobData *m, wf_arena *a, wf_dataset_spec *out, wf_err *err)
 {
-    if (m->n_fields > WF_DATA_MAX_FIELDS || m->batch == 0 || m->line > INT32_MAX)
+    wf_column_spec *schema = wf_arena_array(a, m->n_schema, sizeof *schema);
+
+    if (!schema)
+        return wf_fail_nomem(err, m->n_schema * sizeof *schema);
+    for (size_t i = 0; i < m->n_schema; i++) {
+        const Weft__DataColumn *c = m->schema[i];
+
+        if (c->dtype && wf_dtype_size((wf_dtype)c->dtype) == 0)
+            return wf_fail(err, WF_PROTO, NULL, "data column \"%.64s\" has the dtype %u", c->name,
+                           c->dtype);
+        schema[i] = (wf_column_spec){.name = c->name,
+                                     .dtype = (wf_dtype)c->dtype,
+                                     .words = c->n_words ? (const char *const *)c->words : NULL,
+                                     .n_words = c->n_words};
+    }
+    out->schema = schema;
+    out->n_schema = m->n_schema;
+    out->files = (const char *const *)m->files;
+    out->n_files = m->n_files;
+    out->header = m->header;
+    out->delimiter = (char)m->delimiter;
+    return WF_OK;
+}
+
+wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf_job_data *out,
+                          wf_err *err)
+{
+    if (m->n_fields > WF_DATA_MAX_FIELDS || m->batch == 0 || m->line > INT32_MAX ||
+        m->delimiter > UINT8_MAX)
         return wf_fail(err, WF_PROTO, NULL, "data of %zu fields in batches of %lu", m->n_fields,
                        (unsigned long)m->batch);
     *out = (wf_job_data){.spec = {.format = m->format,
@@ -116,6 +189,7 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_job_data *ou
                          .shuffle = m->shuffle,
                          .path = m->path,
                          .line = (int)m->line};
+    WF_TRY(get_text(m, a, &out->spec, err));
     for (size_t i = 0; i < m->n_fields; i++)
         WF_TRY(get_field(m->fields[i], out->steps[i], &out->fields[i], err));
     return WF_OK;

@@ -10,9 +10,10 @@
 /* Makes the message in the arena, with copies of all that it names. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__JobData **out,
                                       wf_err *err);
-/* Fills *out from a message that came, and borrows from it; `seed` is the job's. What opening does
- * not check is checked here. Errors: WF_PROTO for counts, ranks or numbers out of bounds. */
-WF_MUST_USE wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_job_data *out,
-                                      wf_err *err);
+/* Fills *out from a message that came, and borrows from it and the arena; `seed` is the job's. What
+ * opening does not check is checked here. Errors: WF_PROTO for counts, ranks or numbers out of
+ * bounds; WF_NOMEM. */
+WF_MUST_USE wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a,
+                                      wf_job_data *out, wf_err *err);
 
 #endif

@@ -193,10 +193,9 @@ static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_comp
 {
     wf_job_data d;
 
-    if (!train && !job->n_eval)
+    if (!train && !job->eval.n)
         return WF_OK;
-    WF_TRY(wf_job_data_of(job, train ? job->train : job->eval, train ? job->n_train : job->n_eval,
-                          c, &d, err));
+    WF_TRY(wf_job_data_of(job, train ? &job->train : &job->eval, c, &d, err));
     if (!train) {
         d.batch = wf_eval_batch(job->batch);
         d.shuffle = false;
@@ -295,7 +294,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const wf_master_cl
     p->every_steps = job->every_steps;
     p->keep = job->keep;
     p->split_records = job->split_records;
-    p->evaluates = job->n_eval > 0;
+    p->evaluates = job->eval.n > 0;
     p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
     p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));

@@ -127,6 +127,19 @@ def check_digits(folder):
     weft("data", "peek", str(files[0]), says="20 records", cwd=folder)
 
 
+def check_columns(folder):
+    (folder / "t.csv").write_text("age,city,paid\n31,Oslo,1.5\n,\"a \"\"b\"\"\",2\n40,Oslo,-1\n")
+    weft("data", "peek", "t.csv", says="3 records  3 columns", cwd=folder)
+    weft("data", "peek", "t.csv", says="age   whole 31 to 40, empty in 1 records", cwd=folder)
+    weft("data", "peek", "t.csv", says="city  words \\[Oslo, \"a \\\\\"b\\\\\"\"\\]", cwd=folder)
+    weft("data", "peek", "t.csv", says="columns: {x: \\[city\\], y: paid}", cwd=folder)
+    (folder / "u.tsv").write_text("1\t2\n3\t4\n")
+    weft("data", "peek", "u.tsv", says="header: false", cwd=folder)
+    (folder / "u.tsv").write_text("1\t2\n3\n")
+    weft("data", "peek", "u.tsv", code=1, says="u.tsv:2: a row of 1 columns, where there are 2",
+         cwd=folder)
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -138,6 +151,7 @@ def main():
         check_checkpoints(folder)
         whole = check_values(folder)
         check_digits(folder)
+        check_columns(folder)
     print("the command line keeps its word")
     sys.exit(0 if whole else 77)
 

@@ -58,9 +58,9 @@ static void a_job_file_becomes_a_struct(void **state)
     assert_string_equal(j->losses[0].item.type, "sparse_categorical_crossentropy");
     assert_int_equal(j->from_logits, WF_AUTO);
     assert_string_equal(j->metrics[0].item.type, "accuracy");
-    assert_string_equal(j->train[0].path, "/jobs/a.gz");
-    assert_string_equal(j->train[1].path, "/abs/b.gz");
-    assert_int_equal(j->n_eval, 2);
+    assert_string_equal(j->train.fields[0].path, "/jobs/a.gz");
+    assert_string_equal(j->train.fields[1].path, "/abs/b.gz");
+    assert_int_equal(j->eval.n, 2);
     assert_string_equal(j->map[0].steps[0].type, "scale");
     assert_true(wf_conf_number(&j->map[0].steps[0], "factor", 0) == 0.00392156862745098);
     assert_int_equal(j->batch, 32);
@@ -239,8 +239,26 @@ static const bad_text bad[] = {
     {"job: j\nmodel: {input: {x: [4]}, layers: [flatten]}\n" REST, WF_USAGE, "*wants a \"loss\""},
     {"job: j\nmodel: {input: {x: [0]}, layers: [flatten]}\n" REST, WF_USAGE, "*from 1 to"},
     {"job: j\n" MODEL "data: {format: ixd, train: {x: a}}\n", WF_USAGE, "*did you mean \"idx\""},
-    {"job: j\n" MODEL "data: {format: csv, train: {x: a}}\n", WF_UNSUPPORTED,
-     "*data format \"csv\" is not built yet"},
+    {"job: j\n" MODEL "data: {format: libsvm, train: {x: a}}\n", WF_UNSUPPORTED,
+     "/jobs/j.yaml:3: data format \"libsvm\" is not built yet"},
+    {"job: j\n" MODEL "data: {format: csv, train: {x: a}, columns: {x: a}}\n", WF_USAGE,
+     "/jobs/j.yaml:3: data of the format \"csv\" has all fields in each file"},
+    {"job: j\n" MODEL "data: {format: csv, train: a}\n", WF_USAGE,
+     "/jobs/j.yaml:3: the data has no \"columns\""},
+    {"job: j\n" MODEL "data: {format: csv, columns: {x: a}}\n", WF_USAGE,
+     "/jobs/j.yaml:3: the data has no \"train\""},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: []}}\n", WF_USAGE,
+     "*field \"x\" has no columns"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, header: false}\n", WF_USAGE,
+     "*without a header the schema names all columns"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, delimiter: ab}\n", WF_USAGE,
+     "*the delimiter is one character"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, schema: {a: flaot32}}\n",
+     WF_USAGE, "*did you mean \"float32\"?"},
+    {"job: j\n" MODEL "data: {format: npy, train: a}\n", WF_USAGE,
+     "*has a file for each field; write train: {x: FILE, y: FILE}"},
+    {"job: j\n" MODEL "data: {format: npy, train: {x: a}, header: false}\n", WF_USAGE,
+     "*data of the format \"npy\" has no \"header\""},
     {"job: j\n" MODEL "data: {format: idx}\n", WF_USAGE,
      "/jobs/j.yaml:3: the data has no \"train\""},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, eval: {z: a}}\n", WF_USAGE,

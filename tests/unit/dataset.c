@@ -32,7 +32,7 @@ static void check_images(const char *path)
     assert_int_equal(wf_dataset_field(d, 0)->dtype, WF_U8);
     assert_int_equal(wf_dataset_field(d, 0)->rank, 2);
     assert_int_equal(wf_dataset_field(d, 0)->record_bytes, 4);
-    wf_dataset_gather(d, 0, at, 2, out);
+    assert_int_equal(wf_dataset_gather(d, 0, at, 2, out, NULL), WF_OK);
     assert_memory_equal(out, ((uint8_t[]){8, 9, 10, 11, 0, 1, 2, 3}), 8);
     wf_dataset_free(&d);
     assert_null(d);
@@ -103,7 +103,7 @@ static void large_packed_files_are_read_and_refused_as_small_ones(void **unused)
     assert_int_equal(open_one("idx", test_write(&folder, "two.gz", packed, half + n), NULL, 0,
                               WF_NONE, &d, NULL),
                      WF_OK);
-    wf_dataset_gather(d, 0, &last, 1, &byte);
+    assert_int_equal(wf_dataset_gather(d, 0, &last, 1, &byte, NULL), WF_OK);
     assert_int_equal(byte, raw[SIZE - 1]);
     wf_dataset_free(&d);
 
@@ -114,7 +114,7 @@ static void large_packed_files_are_read_and_refused_as_small_ones(void **unused)
     assert_int_equal(open_one("idx", test_path(&folder, "one.gz"), NULL, 0, WF_NONE, &d, NULL),
                      WF_OK);
     for (uint64_t at = 0; at < RECORDS; at += 4999) {
-        wf_dataset_gather(d, 0, &at, 1, &byte);
+        assert_int_equal(wf_dataset_gather(d, 0, &at, 1, &byte, NULL), WF_OK);
         assert_int_equal(byte, raw[8 + at]);
     }
     wf_dataset_free(&d);
@@ -239,26 +239,26 @@ static void steps_change_what_a_batch_holds(void **unused)
 
     (void)unused;
     d = mapped((wf_map_step[]){scale, to_flat}, 2, WF_NONE, WF_F32, 1, 4);
-    wf_dataset_gather(d, 0, at, 2, f);
+    assert_int_equal(wf_dataset_gather(d, 0, at, 2, f, NULL), WF_OK);
     for (int i = 0; i < 8; i++)
         assert_true(f[i] == (float)(i + 4) * 0.5f);
     wf_dataset_free(&d);
 
     d = mapped((wf_map_step[]){to_f64, guessed, thirds}, 3, WF_NONE, WF_F64, 3, 1);
-    wf_dataset_gather(d, 0, at, 2, g);
+    assert_int_equal(wf_dataset_gather(d, 0, at, 2, g, NULL), WF_OK);
     for (int i = 0; i < 8; i++)
         assert_true(g[i] == (double)(i + 4) * (1.0 / 3));
     wf_dataset_free(&d);
 
     d = mapped(NULL, 0, WF_I64, WF_I64, 2, 2);
-    wf_dataset_gather(d, 0, at, 2, ids);
+    assert_int_equal(wf_dataset_gather(d, 0, at, 2, ids, NULL), WF_OK);
     assert_int_equal(ids[7], 11);
     wf_dataset_free(&d);
 
     d = mapped((wf_map_step[]){hot}, 1, WF_F64, WF_F64, 3, 12);
     wf_dataset_free(&d);
     d = mapped((wf_map_step[]){{.type = "cast", .text = "int64"}, hot}, 2, WF_F32, WF_F32, 3, 12);
-    wf_dataset_gather(d, 0, at, 2, f);
+    assert_int_equal(wf_dataset_gather(d, 0, at, 2, f, NULL), WF_OK);
     for (int i = 0; i < 96; i++)
         assert_true(f[i] == (i % 12 == i / 12 + 4 ? 1.0f : 0.0f));
     wf_dataset_free(&d);
@@ -365,8 +365,8 @@ static void synthetic_data_has_the_shape_that_is_asked_for(void **unused)
     assert_int_equal(wf_dataset_check_labels(d, 1, 6, &err), WF_INVALID);
     for (uint64_t i = 0; i < 1000; i++)
         at[i] = i;
-    wf_dataset_gather(d, 0, at + 999, 1, x);
-    wf_dataset_gather(d, 1, at, 1000, y);
+    assert_int_equal(wf_dataset_gather(d, 0, at + 999, 1, x, NULL), WF_OK);
+    assert_int_equal(wf_dataset_gather(d, 1, at, 1000, y, NULL), WF_OK);
     for (int i = 0; i < 15; i++)
         assert_true(x[i] >= 0 && x[i] <= 1);
     wf_dataset_free(&d);
@@ -403,7 +403,7 @@ static void flipped_bytes_never_do_harm(void **unused)
             uint64_t at = wf_dataset_records(d) - 1;
 
             assert_in_range(wf_dataset_field(d, 0)->record_bytes, 1, sizeof out);
-            wf_dataset_gather(d, 0, &at, 1, out);
+            assert_int_equal(wf_dataset_gather(d, 0, &at, 1, out, NULL), WF_OK);
             wf_dataset_free(&d);
         } else {
             assert_true(err.what[0]);
@@ -433,7 +433,7 @@ static void mnist_is_read_as_it_is(void **unused)
     assert_int_equal(wf_dataset_records(d), 10000);
     assert_int_equal(wf_dataset_bytes(d), 10000 * 785);
     assert_int_equal(wf_dataset_check_labels(d, 1, 10, &err), WF_OK);
-    wf_dataset_gather(d, 1, &at, 1, &label);
+    assert_int_equal(wf_dataset_gather(d, 1, &at, 1, &label, NULL), WF_OK);
     assert_int_equal(label, 7);
     assert_true(wf_dataset_range(d, 0).most == 255);
     wf_dataset_free(&d);

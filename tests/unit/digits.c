@@ -123,8 +123,8 @@ static void the_files_are_read_back_and_the_same_again(void **unused)
         fail_msg("%s", err.what);
     assert_int_equal(wf_dataset_records(d), 130);
     assert_int_equal(wf_dataset_field(d, 0)->dims[1], 28);
-    wf_dataset_gather(d, 0, &at, 1, read);
-    wf_dataset_gather(d, 1, &at, 1, &label);
+    assert_int_equal(wf_dataset_gather(d, 0, &at, 1, read, NULL), WF_OK);
+    assert_int_equal(wf_dataset_gather(d, 1, &at, 1, &label, NULL), WF_OK);
     assert_int_equal(wf_digits_draw(3, 0, at, drawn), label);
     assert_memory_equal(drawn, read, sizeof read);
     wf_dataset_free(&d);

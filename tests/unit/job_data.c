@@ -46,7 +46,7 @@ static void open_job(fixture *f, const char *text)
     wf_compile_spec_of_job(f->job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1,
                            &model, &spec);
     if (wf_compile(&spec, &f->c, &err) != WF_OK ||
-        wf_job_data_of(f->job, f->job->train, f->job->n_train, f->c, &f->from, &err) != WF_OK ||
+        wf_job_data_of(f->job, &f->job->train, f->c, &f->from, &err) != WF_OK ||
         wf_job_data_put(&f->from, f->arena, &f->m, &err) != WF_OK)
         fail_msg("%s", err.what);
 }
@@ -73,7 +73,7 @@ static void a_worker_reads_what_the_master_wrote(void **state)
 
     (void)state;
     open_job(&f, JOB(CLASSES));
-    assert_int_equal(wf_job_data_get(f.m, 7, &f.to, NULL), WF_OK);
+    assert_int_equal(wf_job_data_get(f.m, 7, f.arena, &f.to, NULL), WF_OK);
     assert_string_equal(f.to.spec.format, "npy");
     assert_int_equal(f.to.spec.seed, 7);
     assert_int_equal(f.to.batch, 8);
@@ -123,7 +123,7 @@ static void assert_refused(fixture *f)
 {
     wf_err err = {0};
 
-    assert_int_equal(wf_job_data_get(f->m, 0, &f->to, &err), WF_PROTO);
+    assert_int_equal(wf_job_data_get(f->m, 0, f->arena, &f->to, &err), WF_PROTO);
     assert_true(err.what[0]);
 }
 
@@ -164,7 +164,7 @@ static void counts_and_numbers_out_of_bounds_are_refused(void **state)
     first->n_steps = WF_DATA_MAX_STEPS + 2;
     assert_refused(&f);
     first->n_steps = 0;
-    assert_int_equal(wf_job_data_get(f.m, 0, &f.to, NULL), WF_OK);
+    assert_int_equal(wf_job_data_get(f.m, 0, f.arena, &f.to, NULL), WF_OK);
     close_job(&f);
 }
 

@@ -2,6 +2,7 @@
 /* tests/unit/nomem_data.c - data sets are opened and read in batches while memory ends. */
 #include "common/data/data.h"
 #include "common/data/reader.h"
+#include "common/data/survey.h"
 #include "tests/unit/datasets.h"
 #include "tests/unit/nomem.h"
 
@@ -43,7 +44,7 @@ static wf_status read_all(const wf_dataset *d, uint32_t depth, wf_err *err)
 
     for (uint64_t split = 0; rc == WF_OK && split < 5; split++)
         rc = wf_reader_open(r, 0, split, split * 10, split * 10 + 10, 0, err);
-    while (rc == WF_OK && (b = wf_reader_next(r))) {
+    while (rc == WF_OK && (rc = wf_reader_next(r, &b, err)) == WF_OK && b) {
         rc = check_batch(b, at, err);
         at += b->n;
         wf_reader_release(r, &b);
@@ -62,6 +63,54 @@ static wf_status open_and_read(void *depth, wf_err *err)
     if (rc == WF_OK)
         rc = read_all(d, *(const uint32_t *)depth, err);
     wf_dataset_free(&d);
+    return rc;
+}
+
+/* A table of the same records. */
+static wf_status open_table(void *path, wf_err *err)
+{
+    static const char *const columns[] = {"a", "b"}, *const label[] = {"y"};
+    static const char *const words[] = {"w0", "w1", "w2"};
+    const wf_column_spec schema[] = {{.name = "w", .words = words, .n_words = 3},
+                                     {.name = "y", .dtype = WF_I64}};
+    const int64_t shape[] = {2, 1};
+    const wf_map_step steps[] = {{.type = "scale", .number = 0.5},
+                                 {.type = "reshape", .ints = shape, .n_ints = 2}};
+    const wf_map_step one_hot = {.type = "one_hot", .number = RECORDS};
+    const wf_field_spec fields[] = {
+        {.name = "x",
+         .columns = columns,
+         .n_columns = 2,
+         .is_row = true,
+         .want = WF_F32,
+         .steps = steps,
+         .n_steps = 2},
+        {.name = "y", .columns = label, .n_columns = 1, .steps = &one_hot, .n_steps = 1}};
+    wf_dataset *d = NULL;
+    wf_status rc = wf_dataset_open(&(wf_dataset_spec){.format = "csv",
+                                                      .fields = fields,
+                                                      .n_fields = 2,
+                                                      .files = (const char *const *)&path,
+                                                      .n_files = 1,
+                                                      .header = true,
+                                                      .schema = schema,
+                                                      .n_schema = 2},
+                                   &d, err);
+
+    if (rc == WF_OK)
+        rc = read_all(d, 0, err);
+    wf_dataset_free(&d);
+    return rc;
+}
+
+static wf_status survey_table(void *path, wf_err *err)
+{
+    wf_survey s;
+    wf_status rc = wf_csv_survey(path, &s, err);
+
+    if (rc == WF_OK && (s.records != RECORDS || s.n_columns != 4 || s.columns[3].n_words != 3))
+        rc = wrong(err, "another survey");
+    wf_survey_close(&s);
     return rc;
 }
 
@@ -110,6 +159,24 @@ static void packed_files_are_read_in_batches(void **state)
     strcpy(x_path, plain);
 }
 
+static void tables_are_read_in_batches(void **state)
+{
+    static const char *const names[] = {"t.csv", "t.csv.gz"};
+    char text[16 * RECORDS], path[PATH_MAX];
+    size_t n = (size_t)snprintf(text, sizeof text, "a,y,b,w\n");
+
+    (void)state;
+    for (int i = 0; i < RECORDS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%d,%d,%d,w%d\n", i, i, i + 1, i % 3);
+    test_write(&folder, names[0], text, n);
+    test_write_gz(&folder, names[1], text, n);
+    for (int i = 0; i < 2; i++) {
+        strcpy(path, test_path(&folder, names[i]));
+        assert_survives(open_table, path);
+        assert_survives(survey_table, path);
+    }
+}
+
 static void noise_is_made(void **state)
 {
     (void)state;
@@ -148,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_read_in_batches),
         cmocka_unit_test(packed_files_are_read_in_batches),
+        cmocka_unit_test(tables_are_read_in_batches),
         cmocka_unit_test(noise_is_made),
         cmocka_unit_test(an_array_is_loaded),
     };

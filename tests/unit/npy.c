@@ -54,7 +54,7 @@ static void npy_types_come_in_as_weft_holds_them(void **unused)
             WF_OK);
         assert_int_equal(wf_dataset_field(d, 0)->raw_dtype, rows[i].dtype);
         assert_int_equal(wf_dataset_field(d, 0)->rank, 0);
-        wf_dataset_gather(d, 0, &at, 1, &value);
+        assert_int_equal(wf_dataset_gather(d, 0, &at, 1, &value, NULL), WF_OK);
         assert_true(value == rows[i].value);
         range = wf_dataset_range(d, 0);
         assert_true(range.least == rows[i].value && range.most == rows[i].value);

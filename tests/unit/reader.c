@@ -57,11 +57,19 @@ static wf_reader *start(uint64_t batch, bool shuffle, uint32_t depth)
     return r;
 }
 
+static const wf_batch *next(wf_reader *r)
+{
+    const wf_batch *b;
+
+    assert_int_equal(wf_reader_next(r, &b, NULL), WF_OK);
+    return b;
+}
+
 /* Takes one batch, which must be number `index` of the range, and gives it back. */
 static void take(wf_reader *r, bool shuffle, uint64_t epoch, uint64_t split, uint64_t first,
                  uint64_t end, uint64_t index, uint64_t batch)
 {
-    const wf_batch *b = wf_reader_next(r);
+    const wf_batch *b = next(r);
     uint64_t from = first + index * batch, n = end - from < batch ? end - from : batch;
     wf_shuffle order = wf_shuffle_of(SEED, epoch, RECORDS, shuffle);
     const int64_t *x;
@@ -103,7 +111,7 @@ static void batches_come_in_order_and_never_cross_a_split(void **unused)
         for (int shuffle = 0; shuffle < 2; shuffle++) {
             wf_reader *r = start(32, shuffle, depth);
 
-            assert_null(wf_reader_next(r));
+            assert_null(next(r));
             for (int round = 0; round < 3; round++) {
                 for (int s = 0; s < 4; s++)
                     assert_int_equal(wf_reader_open(r, splits[s].epoch, splits[s].split,
@@ -113,7 +121,7 @@ static void batches_come_in_order_and_never_cross_a_split(void **unused)
                     for (uint64_t i = 0; i < splits[s].batches; i++)
                         take(r, shuffle, splits[s].epoch, splits[s].split, splits[s].first,
                              splits[s].end, i, 32);
-                assert_null(wf_reader_next(r));
+                assert_null(next(r));
             }
             assert_int_equal(wf_reader_given(r), 3 * 39);
             assert_in_range(wf_reader_late(r), 0, depth ? 3 * 39 : UINT32_MAX);
@@ -135,7 +143,7 @@ static void a_split_that_was_begun_goes_on_where_it_was(void **unused)
     take(r, true, 4, 1, 100, 145, 3, 10);
     take(r, true, 4, 1, 100, 145, 4, 10);
     take(r, true, 4, 5, 990, 1000, 0, 10);
-    assert_null(wf_reader_next(r));
+    assert_null(next(r));
     wf_reader_free(&r);
 }
 
@@ -149,10 +157,10 @@ static void cancelling_drops_what_is_queued_and_keeps_what_is_out(void **unused)
             const wf_batch *held;
 
             assert_int_equal(wf_reader_open(r, 0, 1, 0, 1000, 0, NULL), WF_OK);
-            held = wf_reader_next(r);
+            held = next(r);
             assert_non_null(held);
             wf_reader_cancel(r);
-            assert_null(wf_reader_next(r));
+            assert_null(next(r));
             assert_int_equal(wf_reader_open(r, 0, 2, 500, 700, 0, NULL), WF_OK);
             take(r, false, 0, 2, 500, 700, 0, 16);
             assert_int_equal(((const int64_t *)held->fields[0].data)[30], 15);
@@ -173,7 +181,7 @@ static void batches_that_are_out_stay_as_they_are(void **unused)
     assert_int_equal(wf_reader_open(r, 0, 0, 0, 1000, 0, NULL), WF_OK);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < WF_READER_HELD; i++)
-            held[i] = wf_reader_next(r);
+            held[i] = next(r);
         for (int i = 0; i < WF_READER_HELD; i++) {
             uint64_t first = (uint64_t)(round * WF_READER_HELD + i) * 8;
 
@@ -208,7 +216,7 @@ static void a_batch_beyond_all_bounds_is_the_whole_split(void **unused)
     assert_int_equal(wf_reader_open(r, 3, 1, 1, 1000, 0, NULL), WF_OK);
     assert_int_equal(wf_reader_open(r, 3, 2, 0, 1000, 1, NULL), WF_OK);
     take(r, true, 3, 1, 1, 1000, 0, UINT64_MAX);
-    assert_null(wf_reader_next(r));
+    assert_null(next(r));
     wf_reader_free(&r);
 }
 

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/data.c - what is read for training and evaluation, and how. */
+#include "common/conf/data.h"
+#include "common/conf/item.h"
+#include "common/data/formats.h"
+
+#include <string.h>
+
+/* ---- fields ---- */
+
+static wf_status read_file_of(wf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+{
+    return wf_read_path(r, t, &f->path, err);
+}
+
+static wf_status read_columns_of(wf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+{
+    f->is_row = t->kind == WF_TREE_LIST;
+    WF_TRY(wf_read_words(r, t, &f->columns, &f->n_columns, err));
+    if (f->n_columns == 0)
+        return wf_read_fail(r, t, err, WF_USAGE, "name columns, or leave the field out",
+                            "field \"%.64s\" has no columns", f->name);
+    return WF_OK;
+}
+
+static wf_status read_steps_of(wf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+{
+    return wf_read_items(r, t, "step", wf_step_rows, &f->steps, &f->n_steps, err);
+}
+
+/* A map of fields; `form` says how it is written. */
+static wf_status read_fields(wf_reader *r, const wf_tree *node, const char *form,
+                             wf_status (*read)(wf_reader *r, const wf_tree *t, wf_conf_field *f,
+                                               wf_err *err),
+                             const wf_conf_field **out, size_t *n, wf_err *err)
+{
+    wf_conf_field *fields;
+
+    if (node->kind != WF_TREE_MAP || node->n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, form, "\"%s\" is a map of fields",
+                            wf_read_name(node));
+    fields = wf_arena_array(r->arena, node->n, sizeof *fields);
+    if (!fields)
+        return wf_fail_nomem(err, node->n * sizeof *fields);
+    *n = 0;
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        wf_conf_field *f = &fields[(*n)++];
+
+        f->name = t->key->text;
+        f->line = t->line;
+        WF_TRY(read(r, t, f, err));
+    }
+    *out = fields;
+    return WF_OK;
+}
+
+static wf_status read_columns(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    return read_fields(r, node, "write it as {x: [COLUMN, COLUMN], y: COLUMN}", read_columns_of,
+                       &j->columns, &j->n_columns, err);
+}
+
+static wf_status read_map(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    return read_fields(r, node, "write it as {x: [steps]}", read_steps_of, &j->map, &j->n_map, err);
+}
+
+/* ---- files ---- */
+
+static wf_status read_files(wf_reader *r, const wf_tree *node, wf_conf_records *out, wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
+    const char **files = wf_arena_array(r->arena, n, sizeof *files);
+
+    if (!files)
+        return wf_fail_nomem(err, n * sizeof *files);
+    for (size_t i = 0; i < n; i++, t = t->next)
+        WF_TRY(wf_read_path(r, t, &files[i], err));
+    out->files = files;
+    out->n_files = n;
+    return WF_OK;
+}
+
+/* {x: FILE, y: FILE}, or FILE, or [FILE, FILE]: the format says which it must be. */
+static wf_status read_records(wf_reader *r, const wf_tree *node, wf_conf_records *out, wf_err *err)
+{
+    out->line = node->line;
+    if (node->kind != WF_TREE_MAP)
+        return read_files(r, node, out, err);
+    return read_fields(r, node, "write it as {x: FILE, y: FILE}", read_file_of, &out->fields,
+                       &out->n, err);
+}
+
+static wf_status read_train(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    return read_records(r, node, &((wf_job_conf *)into)->train, err);
+}
+
+static wf_status read_eval(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    return read_records(r, node, &((wf_job_conf *)into)->eval, err);
+}
+
+/* ---- text ---- */
+
+static wf_status read_column(wf_reader *r, const wf_tree *t, wf_column_spec *c, wf_err *err)
+{
+    static const char *const dtypes[] = {"float32", "float64", "int64"};
+    static const wf_dtype as[] = {WF_F32, WF_F64, WF_I64};
+    const char *said;
+
+    if (t->kind == WF_TREE_LIST) {
+        WF_TRY(wf_read_words(r, t, &c->words, &c->n_words, err));
+        if (c->n_words == 0)
+            return wf_read_fail(r, t, err, WF_USAGE, "name the words that it may hold",
+                                "column \"%.64s\" has no words", c->name);
+        return WF_OK;
+    }
+    WF_TRY(wf_read_text(r, t, &said, err));
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++)
+        if (strcmp(dtypes[i], said) == 0) {
+            c->dtype = as[i];
+            return WF_OK;
+        }
+    return wf_read_unknown(r, t, "dtype of a column", said, dtypes, WF_COUNT(dtypes), err);
+}
+
+static wf_status read_schema(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    wf_column_spec *columns;
+
+    if (node->kind != WF_TREE_MAP || node->n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as {age: float32, sex: [f, m]}",
+                            "\"schema\" is a map of columns");
+    columns = wf_arena_array(r->arena, node->n, sizeof *columns);
+    if (!columns)
+        return wf_fail_nomem(err, node->n * sizeof *columns);
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        wf_column_spec *c = &columns[j->n_schema++];
+
+        c->name = t->key->text;
+        WF_TRY(read_column(r, t, c, err));
+    }
+    j->schema = columns;
+    return WF_OK;
+}
+
+static wf_status read_delimiter(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    const char *text;
+
+    WF_TRY(wf_read_text(r, node, &text, err));
+    if (strlen(text) != 1 || strchr("\"\r\n", text[0]))
+        return wf_read_fail(r, node, err, WF_USAGE, "write it as \";\" or \"\\t\"",
+                            "the delimiter is one character, and no quote or line end");
+    j->delimiter = text[0];
+    return WF_OK;
+}
+
+/* ---- what must hold ---- */
+
+static wf_status check_arrays(wf_reader *r, const wf_tree *node, const wf_job_conf *j, wf_err *err)
+{
+    static const char *const of_text[] = {"columns", "schema", "header", "delimiter"};
+
+    for (size_t i = 0; i < WF_COUNT(of_text); i++) {
+        const wf_tree *t = wf_tree_get(node, of_text[i]);
+
+        if (t)
+            return wf_read_fail(r, t, err, WF_USAGE, "leave it out, or write format: csv",
+                                "data of the format \"%s\" has no \"%s\"", j->format, of_text[i]);
+    }
+    for (int k = 0; k < 2; k++) {
+        const wf_conf_records *of = k ? &j->eval : &j->train;
+
+        if (of->n_files)
+            return wf_fail(err, WF_USAGE,
+                           k ? "write eval: {x: FILE, y: FILE}" : "write train: {x: FILE, y: FILE}",
+                           "%s:%d: data of the format \"%s\" has a file for each field", r->path,
+                           of->line, j->format);
+    }
+    if (j->train.n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write train: {x: FILE, y: FILE}",
+                            "the data has no \"train\"");
+    for (size_t i = 0; i < j->eval.n; i++) {
+        const wf_conf_field *f = &j->eval.fields[i];
+        bool found = false;
+
+        for (size_t k = 0; k < j->train.n; k++)
+            found = found || strcmp(j->train.fields[k].name, f->name) == 0;
+        if (!found)
+            return wf_fail(err, WF_USAGE, "name the fields of both alike",
+                           "%s:%d: \"eval\" has a field \"%.64s\" that \"train\" has not", r->path,
+                           f->line, f->name);
+    }
+    return WF_OK;
+}
+
+/* The fields of `train` and `eval` are the columns that are named once for both. */
+static wf_status check_text(wf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
+{
+    for (int k = 0; k < 2; k++) {
+        wf_conf_records *of = k ? &j->eval : &j->train;
+
+        if (of->n)
+            return wf_fail(err, WF_USAGE, "write FILE or [FILE, FILE], and name columns",
+                           "%s:%d: data of the format \"%s\" has all fields in each file", r->path,
+                           of->line, j->format);
+        of->fields = j->columns;
+        of->n = of->n_files ? j->n_columns : 0;
+    }
+    if (j->train.n_files == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write train: FILE",
+                            "the data has no \"train\"");
+    if (j->n_columns == 0)
+        return wf_read_fail(r, node, err, WF_USAGE,
+                            "write columns: {x: [COLUMN, COLUMN], y: COLUMN}",
+                            "the data has no \"columns\"");
+    if (!j->header && j->n_schema == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write schema: {age: float32, sex: [f, m]}",
+                            "without a header the schema names all columns, in order");
+    return WF_OK;
+}
+
+static wf_status check_data(wf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
+{
+    wf_format_kind kind;
+
+    WF_TRY(wf_format_kind_of(j->format, &kind, err));
+    if (kind == WF_FORMAT_TEXT)
+        return check_text(r, node, j, err);
+    if (kind == WF_FORMAT_ARRAYS)
+        return check_arrays(r, node, j, err);
+    if (j->synthetic_records)
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, "give \"records\"",
+                        "synthetic data wants its number of records");
+}
+
+static wf_status read_format(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    wf_format_kind kind;
+
+    WF_TRY(wf_read_text(r, node, &j->format, err));
+    return wf_err_wrap(err, wf_format_kind_of(j->format, &kind, err), "%s:%d", r->path, node->line);
+}
+
+wf_status wf_read_data(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const wf_key keys[] = {
+        {"format", WF_KEY_CALL, .read = read_format, .required = true},
+        {"train", WF_KEY_CALL, .read = read_train},
+        {"eval", WF_KEY_CALL, .read = read_eval},
+        {"columns", WF_KEY_CALL, .read = read_columns},
+        {"schema", WF_KEY_CALL, .read = read_schema},
+        {"header", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, header)},
+        {"delimiter", WF_KEY_CALL, .read = read_delimiter},
+        {"map", WF_KEY_CALL, .read = read_map},
+        {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
+         .most = UINT64_C(1) << 40},
+        {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle)},
+        {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
+         .most = UINT64_C(1) << 40},
+        {"once", WF_KEY_LATER},
+        {"cache", WF_KEY_LATER},
+        {"prefetch", WF_KEY_LATER},
+        {"on_bad_record", WF_KEY_LATER},
+        {"require_success", WF_KEY_LATER},
+        {0},
+    };
+    wf_job_conf *j = into;
+
+    j->data_line = node->line;
+    WF_TRY(wf_read_map(r, node, "the data", keys, j, err));
+    return check_data(r, node, j, err);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/data.h - the key `data` of a job file. For this room only: a function for the rows of
+ * job.c; `into` is a wf_job_conf. */
+#ifndef WF_CONF_DATA_H
+#define WF_CONF_DATA_H
+
+#include "common/conf/conf.h"
+#include "common/conf/read.h"
+
+WF_MUST_USE wf_status wf_read_data(wf_reader *r, const wf_tree *node, void *into, wf_err *err);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/csv.c - comma-separated values: a row is a record, fields are some of its columns. */
+#include "common/base/arena.h"
+#include "common/base/nearest.h"
+#include "common/base/size.h"
+#include "common/data/csv_cell.h"
+#include "common/data/format.h"
+#include "common/data/number.h"
+#include "common/data/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 1 << 16, LONGEST_WORD = 256 };
+
+typedef struct word {
+    const char *text;
+    int64_t index;
+} word;
+
+typedef struct column {
+    const char *name;
+    wf_dtype dtype;
+    word *words; /* [n_words], sorted; NULL: the cells are numbers */
+    size_t n_words;
+} column;
+
+/* Where a column's value stands among the elements of a field. */
+typedef struct use {
+    uint32_t column, element;
+} use;
+
+typedef struct field {
+    const char *name;
+    use *uses; /* [n_uses], by column */
+    size_t n_uses;
+    wf_dtype dtype;
+} field;
+
+typedef struct plan {
+    wf_arena *arena;
+    column *columns; /* [n_columns] of a row */
+    uint32_t n_columns;
+    field *fields; /* [of the spec] */
+    char delimiter;
+} plan;
+
+/* ---- columns ---- */
+
+static wf_status count_cells(const plan *p, const char *text, size_t n, uint32_t *count,
+                             wf_err *err)
+{
+    wf_csv_cell cell;
+
+    *count = 0;
+    for (size_t at = 0; at <= n; ++*count) {
+        if (*count == MOST_COLUMNS)
+            return wf_fail(err, WF_INVALID, NULL, "more than %d columns", MOST_COLUMNS);
+        WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
+    }
+    return WF_OK;
+}
+
+static wf_status name_columns(plan *p, const char *header, size_t n, wf_err *err)
+{
+    size_t at = 0;
+
+    WF_TRY(count_cells(p, header, n, &p->n_columns, err));
+    p->columns = wf_arena_array(p->arena, p->n_columns, sizeof *p->columns);
+    if (!p->columns)
+        return wf_fail_nomem(err, p->n_columns * sizeof *p->columns);
+    for (uint32_t i = 0; i < p->n_columns; i++) {
+        wf_csv_cell cell;
+        char *name;
+
+        WF_TRY(wf_csv_next(header, n, p->delimiter, &at, &cell, err));
+        name = wf_arena_alloc(p->arena, cell.n + 1);
+        if (!name)
+            return wf_fail_nomem(err, cell.n + 1);
+        wf_csv_copy(&cell, name);
+        p->columns[i] = (column){.name = name};
+    }
+    return WF_OK;
+}
+
+static wf_status no_column(const plan *p, const char *name, wf_err *err)
+{
+    const char **names = malloc(p->n_columns * sizeof *names), *near;
+
+    if (!names)
+        return wf_fail_nomem(err, p->n_columns * sizeof *names);
+    for (uint32_t i = 0; i < p->n_columns; i++)
+        names[i] = p->columns[i].name;
+    near = wf_nearest(name, names, p->n_columns);
+    free(names);
+    if (near)
+        return wf_fail(err, WF_USAGE, NULL, "no column \"%.64s\"; did you mean \"%.64s\"?", name,
+                       near);
+    return wf_fail(err, WF_USAGE, "weft data peek FILE lists them", "no column \"%.64s\"", name);
+}
+
+/* The column of a name, of which there must be one. */
+static wf_status find_column(const plan *p, const char *name, uint32_t *out, wf_err *err)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < p->n_columns; i++) {
+        if (strcmp(p->columns[i].name, name) != 0)
+            continue;
+        if (found)
+            return wf_fail(err, WF_USAGE, "give the columns different names",
+                           "two columns have the name \"%.64s\"", name);
+        found = true;
+        *out = i;
+    }
+    return found ? WF_OK : no_column(p, name, err);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const word *)a)->text, ((const word *)b)->text);
+}
+
+static wf_status learn_words(plan *p, column *c, const wf_column_spec *from, wf_err *err)
+{
+    c->words = wf_arena_array(p->arena, from->n_words, sizeof *c->words);
+    if (!c->words)
+        return wf_fail_nomem(err, from->n_words * sizeof *c->words);
+    for (; c->n_words < from->n_words; c->n_words++) {
+        word *w = &c->words[c->n_words];
+
+        if (strlen(from->words[c->n_words]) > LONGEST_WORD)
+            return wf_fail(err, WF_USAGE, NULL, "a word of column \"%.64s\" has more than %d bytes",
+                           from->name, LONGEST_WORD);
+        *w = (word){wf_arena_strdup(p->arena, from->words[c->n_words]), (int64_t)c->n_words};
+        if (!w->text)
+            return wf_fail_nomem(err, LONGEST_WORD);
+    }
+    qsort(c->words, c->n_words, sizeof *c->words, by_text);
+    for (size_t i = 1; i < c->n_words; i++)
+        if (by_text(&c->words[i - 1], &c->words[i]) == 0)
+            return wf_fail(err, WF_USAGE, "name each word once",
+                           "column \"%.64s\" has the word \"%.64s\" twice", from->name,
+                           c->words[i].text);
+    return WF_OK;
+}
+
+static wf_status learn_schema(plan *p, const wf_dataset_spec *spec, wf_err *err)
+{
+    if (!spec->header) {
+        if (spec->n_schema == 0)
+            return wf_fail(err, WF_USAGE, "name all columns, in order", "there are no columns");
+        p->n_columns = (uint32_t)WF_MIN(spec->n_schema, (size_t)MOST_COLUMNS);
+        p->columns = wf_arena_array(p->arena, p->n_columns, sizeof *p->columns);
+        if (!p->columns)
+            return wf_fail_nomem(err, p->n_columns * sizeof *p->columns);
+        for (uint32_t i = 0; i < p->n_columns; i++) {
+            p->columns[i].name = wf_arena_strdup(p->arena, spec->schema[i].name);
+            if (!p->columns[i].name)
+                return wf_fail_nomem(err, strlen(spec->schema[i].name));
+        }
+    }
+    for (size_t i = 0; i < spec->n_schema; i++) {
+        const wf_column_spec *from = &spec->schema[i];
+        uint32_t at;
+
+        WF_TRY(find_column(p, from->name, &at, err));
+        p->columns[at].dtype = from->words ? WF_I64 : from->dtype;
+        if (from->words)
+            WF_TRY(learn_words(p, &p->columns[at], from, err));
+    }
+    return WF_OK;
+}
+
+/* ---- fields ---- */
+
+/* One dtype holds all columns of a field: the schema's where it says one, else what is wanted. */
+static wf_dtype dtype_of(const plan *p, const field *f, wf_dtype want)
+{
+    bool whole = true, wide = want == WF_F64, any = false;
+
+    for (size_t i = 0; i < f->n_uses; i++) {
+        wf_dtype said = p->columns[f->uses[i].column].dtype;
+
+        whole &= said == WF_I64;
+        wide |= said == WF_F64;
+        any |= said != WF_NONE;
+    }
+    if (whole || (!any && want != WF_NONE && !wf_dtype_is_float(want)))
+        return WF_I64;
+    return wide || want == WF_NONE ? WF_F64 : WF_F32;
+}
+
+static int by_column(const void *a, const void *b)
+{
+    const use *x = a, *y = b;
+
+    return x->column < y->column ? -1 : x->column > y->column;
+}
+
+static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err *err)
+{
+    f->name = wf_arena_strdup(p->arena, spec->name);
+    f->uses = wf_arena_array(p->arena, spec->n_columns, sizeof *f->uses);
+    if (!f->name || !f->uses)
+        return wf_fail_nomem(err, spec->n_columns * sizeof *f->uses);
+    for (; f->n_uses < spec->n_columns; f->n_uses++) {
+        use *u = &f->uses[f->n_uses];
+
+        u->element = (uint32_t)f->n_uses;
+        WF_TRY(wf_err_wrap(err, find_column(p, spec->columns[f->n_uses], &u->column, err),
+                           "field \"%.64s\"", spec->name));
+    }
+    qsort(f->uses, f->n_uses, sizeof *f->uses, by_column);
+    f->dtype = dtype_of(p, f, spec->want);
+    return WF_OK;
+}
+
+static void csv_free(void *opaque)
+{
+    plan *p = opaque;
+
+    wf_arena_free(&p->arena);
+    free(p);
+}
+
+static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const char *header, size_t n,
+                           wf_err *err)
+{
+    p->delimiter = spec->delimiter ? spec->delimiter : ',';
+    p->arena = wf_arena_new(0);
+    if (!p->arena)
+        return wf_fail_nomem(err, sizeof *p);
+    p->fields = wf_arena_array(p->arena, spec->n_fields, sizeof *p->fields);
+    if (!p->fields)
+        return wf_fail_nomem(err, spec->n_fields * sizeof *p->fields);
+    if (spec->header)
+        WF_TRY(wf_err_wrap(err, name_columns(p, header, n, err), "%s: the header", spec->files[0]));
+    WF_TRY(wf_err_wrap(err, learn_schema(p, spec, err), "%s: the schema", spec->files[0]));
+    for (size_t i = 0; i < spec->n_fields; i++)
+        WF_TRY(wf_err_wrap(err, plan_field(p, &spec->fields[i], &p->fields[i], err), "%s",
+                           spec->files[0]));
+    return WF_OK;
+}
+
+static wf_status csv_plan(const wf_dataset_spec *spec, const char *header, size_t n, void **out,
+                          wf_err *err)
+{
+    plan *p = calloc(1, sizeof *p);
+    wf_status rc;
+
+    if (!p)
+        return wf_fail_nomem(err, sizeof *p);
+    rc = make_plan(p, spec, header, n, err);
+    if (rc == WF_OK)
+        *out = p;
+    else
+        csv_free(p);
+    return rc;
+}
+
+static wf_dtype csv_dtype(const void *opaque, uint32_t field_index)
+{
+    return ((const plan *)opaque)->fields[field_index].dtype;
+}
+
+/* ---- cells ---- */
+
+static wf_status bad_cell(const column *c, const wf_csv_cell *cell, const char *why, wf_err *err)
+{
+    if (cell->n == 0)
+        return wf_fail(err, WF_INVALID, "leave such records out, or fill in a value",
+                       "column \"%.64s\" is empty", c->name);
+    return wf_fail(err, WF_INVALID,
+                   c->words ? "name it in data.schema"
+                            : "mend the data; a column of words has them in data.schema",
+                   "column \"%.64s\": \"%.*s\" is %s", c->name, (int)WF_MIN(cell->n, (size_t)64),
+                   cell->text, why);
+}
+
+static wf_status parse_word(const column *c, const wf_csv_cell *cell, int64_t *out, wf_err *err)
+{
+    char text[2 * LONGEST_WORD + 1];
+    const word *found;
+
+    if (cell->n >= sizeof text)
+        return bad_cell(c, cell, "none of its words", err);
+    wf_csv_copy(cell, text);
+    found = bsearch(&(word){.text = text}, c->words, c->n_words, sizeof *c->words, by_text);
+    if (!found || memchr(cell->text, 0, cell->n))
+        return bad_cell(c, cell, "none of its words", err);
+    *out = found->index;
+    return WF_OK;
+}
+
+static wf_status parse_cell(const column *c, const wf_csv_cell *cell, wf_dtype dtype, void *out,
+                            size_t at, wf_err *err)
+{
+    int64_t whole = 0;
+    double number;
+
+    if (c->words)
+        WF_TRY(parse_word(c, cell, &whole, err));
+    else if ((dtype == WF_I64 || c->dtype == WF_I64) && !wf_number_i64(cell->text, cell->n, &whole))
+        return bad_cell(c, cell, "no whole number", err);
+    number = (double)whole;
+    if (dtype == WF_I64) {
+        ((int64_t *)out)[at] = whole;
+        return WF_OK;
+    }
+    if (!c->words && c->dtype != WF_I64 && !wf_number_f64(cell->text, cell->n, &number))
+        return bad_cell(c, cell, "no number", err);
+    if (dtype == WF_F64)
+        ((double *)out)[at] = number;
+    else
+        ((float *)out)[at] = (float)number;
+    return WF_OK;
+}
+
+static wf_status wrong_count(const plan *p, uint32_t have, wf_err *err)
+{
+    return wf_fail(err, WF_INVALID, "check data.delimiter, and quote cells that hold it",
+                   "a row of %u columns, where there are %u", have, p->n_columns);
+}
+
+static wf_status csv_parse(const void *opaque, uint32_t field_index, const char *text, size_t n,
+                           void *out, wf_err *err)
+{
+    const plan *p = opaque;
+    const field *f = &p->fields[field_index];
+    size_t used = 0, at = 0;
+    uint32_t i = 0;
+
+    for (; at <= n && i < p->n_columns; i++) {
+        wf_csv_cell cell;
+
+        WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
+        for (; used < f->n_uses && f->uses[used].column == i; used++)
+            WF_TRY(parse_cell(&p->columns[i], &cell, f->dtype, out, f->uses[used].element, err));
+    }
+    if (i == p->n_columns && at > n)
+        return WF_OK;
+    WF_TRY(count_cells(p, text, n, &i, err));
+    return wrong_count(p, i, err);
+}
+
+static const wf_text_format csv_text = {
+    .record_end = wf_csv_record_end,
+    .plan = csv_plan,
+    .free = csv_free,
+    .dtype = csv_dtype,
+    .parse = csv_parse,
+};
+const wf_format wf_format_csv = {.name = "csv", .text = &csv_text};

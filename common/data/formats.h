@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/formats.h - the names of data formats, and what a job says of each. */
+#ifndef WF_DATA_FORMATS_H
+#define WF_DATA_FORMATS_H
+
+#include "common/base/status.h"
+
+typedef enum wf_format_kind {
+    WF_FORMAT_ARRAYS, /* each field is a file */
+    WF_FORMAT_TEXT,   /* fields are columns of all files */
+    WF_FORMAT_MADE    /* no files: records are generated */
+} wf_format_kind;
+
+/* The kind of a format. Errors: WF_USAGE with the nearest name, or all; WF_UNSUPPORTED for a
+ * reserved one (docs/jobs.md, "Reserved words"). */
+WF_MUST_USE wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/stock.c */
+#include "common/data/stock.h"
+#include "common/base/size.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RECORDS = 1 << 16 /* of a block */, LARGEST = 16 << 20 /* bytes of one */ };
+static const char BOM[] = "\xef\xbb\xbf";
+
+/* One pass over one file after the other. */
+typedef struct pass {
+    wf_stock *stock;
+    wf_stock_file *file;
+    wf_record_end end;
+    bool header; /* each file has one */
+    uint64_t at; /* of the file: bytes seen */
+    uint64_t line;
+    /* the record that has begun */
+    char *text; /* of a header, as far as it was seen */
+    size_t bytes;
+    uint64_t lines;
+    char first;
+    bool quoted;
+    bool too_large; /* a block is: the pass is made again with fewer records to a block */
+} pass;
+
+static uint64_t place_of(const pass *p)
+{
+    return p->file->base + (p->at - p->bytes - p->file->skip);
+}
+
+static wf_status add_block(wf_stock *s, wf_stock_block b, wf_err *err)
+{
+    if (s->n_blocks == s->room) {
+        size_t room = WF_MAX(2 * s->room, (size_t)64);
+        wf_stock_block *more = realloc(s->blocks, room * sizeof *more);
+
+        if (!more)
+            return wf_fail_nomem(err, room * sizeof *more);
+        s->blocks = more;
+        s->room = room;
+    }
+    s->blocks[s->n_blocks++] = b;
+    return WF_OK;
+}
+
+/* A record begins; it may be the first of a block. */
+static wf_status begin_record(pass *p, wf_err *err)
+{
+    wf_stock *s = p->stock;
+    uint64_t here = place_of(p), begun = s->n_blocks ? s->blocks[s->n_blocks - 1].begin : 0;
+    bool full = s->block ? s->records % s->block == 0
+                         : here - begun >= WF_STOCK_BLOCK || s->records == MOST_RECORDS;
+
+    if (s->n_blocks && here - begun > LARGEST && s->block > 1)
+        p->too_large = true;
+    if (s->n_blocks && !full)
+        return WF_OK;
+    if (s->n_blocks && !s->block)
+        s->block = s->records;
+    return add_block(s, (wf_stock_block){here, p->line, (uint32_t)(p->file - s->files)}, err);
+}
+
+static bool is_blank(const pass *p)
+{
+    return p->bytes == 1 || (p->bytes == 2 && p->first == '\r');
+}
+
+static wf_status keep_header(pass *p, const char *text, size_t n, wf_err *err)
+{
+    char *more = realloc(p->text, p->bytes + n + 1);
+
+    if (!more)
+        return wf_fail_nomem(err, p->bytes + n);
+    p->text = more;
+    memcpy(more + p->bytes, text, n);
+    more[p->bytes + n] = 0;
+    return WF_OK;
+}
+
+/* The file's first record that is not blank: the text begins behind it. */
+static void end_header(pass *p)
+{
+    wf_stock_file *f = p->file;
+    size_t n = p->bytes;
+
+    while (n > 0 && (p->text[n - 1] == '\n' || p->text[n - 1] == '\r'))
+        n--;
+    f->header = p->text;
+    f->header_bytes = n;
+    p->text = NULL;
+    f->skip = p->at;
+    f->lines = p->line - 1;
+}
+
+static wf_status too_long(const pass *p, wf_err *err)
+{
+    return wf_fail(
+        err, WF_INVALID, p->quoted ? "close the quotes that open there" : "cut it into lines",
+        "%s:%" PRIu64 ": a record of more than %d bytes", p->file->path, p->line, WF_STOCK_RECORD);
+}
+
+/* n more bytes of the record that has begun, which end it or not. */
+static wf_status take_part(pass *p, const char *text, size_t n, bool ends, uint64_t lines,
+                           wf_err *err)
+{
+    bool header = p->header && !p->file->header;
+
+    if (p->bytes == 0)
+        p->first = text[0];
+    if (header)
+        WF_TRY(keep_header(p, text, n, err));
+    p->bytes += n;
+    p->lines += lines;
+    p->at += n;
+    if (p->bytes > WF_STOCK_RECORD)
+        return too_long(p, err);
+    if (!ends)
+        return WF_OK;
+    if (!is_blank(p) && !header) {
+        WF_TRY(begin_record(p, err));
+        p->stock->records++;
+    }
+    p->line += p->lines;
+    if (!is_blank(p) && header)
+        end_header(p);
+    p->bytes = p->lines = 0;
+    p->quoted = false;
+    return WF_OK;
+}
+
+static wf_status take(void *arg, const char *text, size_t n, wf_err *err)
+{
+    pass *p = arg;
+
+    if (p->at == 0 && n >= 3 && memcmp(text, BOM, 3) == 0) {
+        text += 3;
+        n -= 3;
+        p->at = p->file->skip = 3;
+    }
+    while (n > 0 && !p->too_large) {
+        uint64_t lines = 0;
+        size_t k = p->end(text, n, &p->quoted, &lines);
+
+        WF_TRY(take_part(p, text, k ? k : n, k > 0, lines, err));
+        text += k ? k : n;
+        n -= k ? k : n;
+    }
+    return WF_OK;
+}
+
+static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err)
+{
+    wf_status rc;
+
+    free(f->header);
+    f->header = NULL;
+    f->skip = f->lines = 0;
+    f->base = base;
+    p->file = f;
+    p->at = p->bytes = p->lines = 0;
+    p->line = 1;
+    p->quoted = false;
+    rc = wf_ranges_scan(f->ranges, take, p, err);
+    if (rc == WF_OK && p->quoted)
+        rc = wf_fail(err, WF_INVALID, NULL, "%s:%" PRIu64 ": quotes that open there do not close",
+                     f->path, p->line);
+    if (rc == WF_OK && p->bytes && !p->too_large) /* the last line has no end */
+        rc = take_part(p, "\n", 1, true, 1, err);
+    else
+        p->at++; /* of the line end that stands behind each file */
+    f->bytes = p->at - f->skip;
+    return rc;
+}
+
+static wf_status pass_all(wf_stock *s, bool header, wf_record_end end, bool *again, wf_err *err)
+{
+    pass p = {.stock = s, .end = end, .header = header};
+    uint64_t base = 0;
+    wf_status rc = WF_OK;
+
+    s->records = s->n_blocks = 0;
+    for (uint32_t i = 0; rc == WF_OK && i < s->n_files && !p.too_large; i++) {
+        rc = pass_file(&p, &s->files[i], base, err);
+        base += s->files[i].bytes;
+    }
+    free(p.text);
+    *again = p.too_large;
+    if (rc != WF_OK || p.too_large)
+        return rc;
+    if (s->records == 0)
+        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", s->files[0].path);
+    if (!s->block)
+        s->block = s->records;
+    WF_TRY(add_block(s, (wf_stock_block){.begin = base}, err));
+    s->n_blocks--;
+    return WF_OK;
+}
+
+wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n, bool header,
+                        wf_record_end end, wf_err *err)
+{
+    bool again = true;
+
+    s->files = calloc(n + 1, sizeof *s->files);
+    if (!s->files)
+        return wf_fail_nomem(err, n * sizeof *s->files);
+    for (; s->n_files < n; s->n_files++) {
+        wf_stock_file *f = &s->files[s->n_files];
+
+        f->path = strdup(paths[s->n_files]);
+        if (!f->path)
+            return wf_fail_nomem(err, strlen(paths[s->n_files]));
+        WF_TRY(wf_ranges_open(f->path, &f->ranges, err));
+    }
+    while (again) {
+        WF_TRY(pass_all(s, header, end, &again, err));
+        if (again) /* the records at the beginning are the shortest */
+            s->block = WF_MAX(s->block / 16, (uint64_t)1);
+    }
+    return WF_OK;
+}
+
+void wf_stock_close(wf_stock *s)
+{
+    for (uint32_t i = 0; s->files && i <= s->n_files; i++) { /* one more may have begun */
+        wf_ranges_close(&s->files[i].ranges);
+        free(s->files[i].header);
+        free(s->files[i].path);
+    }
+    free(s->files);
+    free(s->blocks);
+    *s = (wf_stock){0};
+}
+
+size_t wf_stock_bytes(const wf_stock *s, size_t block)
+{
+    return (size_t)(s->blocks[block + 1].begin - s->blocks[block].begin);
+}
+
+/* The text of one file, with the line end behind it. */
+static wf_status read_file(const wf_stock_file *f, uint64_t at, size_t n, char *out, wf_err *err)
+{
+    bool end = at + n == f->base + f->bytes;
+
+    if (end)
+        out[--n] = '\n';
+    return n ? wf_ranges_read(f->ranges, f->skip + (at - f->base), n, out, err) : WF_OK;
+}
+
+wf_status wf_stock_read(wf_stock *s, size_t block, char *out, wf_err *err)
+{
+    uint64_t at = s->blocks[block].begin, end = s->blocks[block + 1].begin;
+
+    for (uint32_t i = s->blocks[block].file; at < end; i++) {
+        const wf_stock_file *f = &s->files[i];
+        size_t n = (size_t)(WF_MIN(end, f->base + f->bytes) - at);
+
+        WF_TRY(read_file(f, at, n, out, err));
+        out += n;
+        at += n;
+    }
+    return WF_OK;
+}
+
+const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, size_t at,
+                           uint64_t *line)
+{
+    const wf_stock_block *b = &s->blocks[block];
+    uint32_t i = b->file;
+    size_t from = 0;
+
+    *line = b->line;
+    for (; i + 1 < s->n_files && b->begin + at >= s->files[i + 1].base; i++) {
+        from = (size_t)(s->files[i + 1].base - b->begin);
+        *line = s->files[i + 1].lines + 1;
+    }
+    for (; from < at; from++)
+        *line += text[from] == '\n';
+    return s->files[i].path;
+}

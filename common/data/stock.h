@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/stock.h - where the records of text files are, found in one pass. For this room only.
+ *
+ * The files count as one text: each without its header, and with a line end behind its last record.
+ * It is cut into blocks of equally many records (the last may have fewer), of about
+ * WF_STOCK_BLOCK bytes: what is read at a time.
+ *
+ * Threading: one thread at a time.
+ */
+#ifndef WF_DATA_STOCK_H
+#define WF_DATA_STOCK_H
+
+#include "common/base/status.h"
+#include "common/data/ranges.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WF_STOCK_BLOCK = 256 << 10, WF_STOCK_RECORD = 1 << 20 /* bytes of a record, at most */ };
+
+/* Finds the end of a record in n bytes: the number of bytes up to it, with its line end; 0: it is
+ * further on. *quoted goes on from one piece of a record to the next. Adds to *lines. */
+typedef size_t (*wf_record_end)(const char *text, size_t n, bool *quoted, uint64_t *lines);
+
+typedef struct wf_stock_block {
+    uint64_t begin, line; /* in the text; of its first record in its file, from 1 */
+    uint32_t file;        /* where that is */
+} wf_stock_block;
+
+typedef struct wf_stock_file {
+    wf_ranges *ranges;
+    char *path;   /* a copy */
+    char *header; /* its first record, without the line end; NULL: there is none */
+    size_t header_bytes;
+    uint64_t skip, base, bytes; /* of the file before the text; where in the text; how many there */
+    uint64_t lines;             /* before the text */
+} wf_stock_file;
+
+typedef struct wf_stock {
+    wf_stock_file *files; /* [n_files] */
+    uint32_t n_files;
+    wf_stock_block *blocks; /* [n_blocks + 1]: the last is the end */
+    size_t n_blocks, room;
+    uint64_t records, block; /* in all; of a full block */
+} wf_stock;
+
+/* Opens the files and takes stock. Close it after an error as well. Errors:
+ * those of wf_ranges_scan; WF_INVALID for no records, a record that is too long, or quotes that do
+ * not close. */
+WF_MUST_USE wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n, bool header,
+                                    wf_record_end end, wf_err *err);
+void wf_stock_close(wf_stock *s);
+
+/* The bytes of a block. */
+size_t wf_stock_bytes(const wf_stock *s, size_t block);
+/* Reads a block's text into out [wf_stock_bytes]. Errors: those of wf_ranges_read. */
+WF_MUST_USE wf_status wf_stock_read(wf_stock *s, size_t block, char *out, wf_err *err);
+/* The file and the line of byte `at` of a block with this text. */
+const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, size_t at,
+                           uint64_t *line);
+
+#endif

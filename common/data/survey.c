@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/survey.c */
+#include "common/data/survey.h"
+#include "common/base/size.h"
+#include "common/data/csv_cell.h"
+#include "common/data/number.h"
+#include "common/data/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 1 << 16, LONGEST_WORD = 64 };
+
+static char guess_delimiter(const char *row, size_t n)
+{
+    static const char known[] = ",;\t|";
+    size_t most = 0;
+    char best = ',';
+
+    for (const char *c = known; *c; c++) {
+        size_t count = 0;
+
+        for (size_t i = 0; i < n; i++)
+            count += row[i] == *c;
+        if (count > most) {
+            most = count;
+            best = *c;
+        }
+    }
+    return best;
+}
+
+/* Takes one cell after the other of a row. */
+typedef wf_status take_cell(wf_survey *s, uint32_t column, const wf_csv_cell *c, wf_err *err);
+
+static wf_status each_cell(wf_survey *s, const char *row, size_t n, uint32_t *count,
+                           take_cell *take, wf_err *err)
+{
+    *count = 0;
+    for (size_t at = 0; at <= n; ++*count) {
+        wf_csv_cell c;
+
+        if (*count == MOST_COLUMNS)
+            return wf_fail(err, WF_INVALID, NULL, "more than %d columns", MOST_COLUMNS);
+        WF_TRY(wf_csv_next(row, n, s->delimiter, &at, &c, err));
+        if (take)
+            WF_TRY(take(s, *count, &c, err));
+    }
+    return WF_OK;
+}
+
+static wf_status copy_cell(wf_survey *s, const wf_csv_cell *c, const char **out, wf_err *err)
+{
+    char *text = wf_arena_alloc(s->arena, c->n + 1);
+
+    if (!text)
+        return wf_fail_nomem(err, c->n + 1);
+    wf_csv_copy(c, text);
+    *out = text;
+    return WF_OK;
+}
+
+static wf_status take_name(wf_survey *s, uint32_t column, const wf_csv_cell *c, wf_err *err)
+{
+    wf_survey_column *to = &s->columns[column];
+    double number;
+
+    if (wf_number_f64(c->text, c->n, &number))
+        s->header = false;
+    return copy_cell(s, c, &to->name, err);
+}
+
+static wf_status take_word(wf_survey *s, wf_survey_column *to, const wf_csv_cell *c, wf_err *err)
+{
+    char text[2 * LONGEST_WORD + 1];
+
+    to->more_words |= c->n > 2 * LONGEST_WORD;
+    if (to->more_words)
+        return WF_OK;
+    wf_csv_copy(c, text);
+    for (uint32_t i = 0; i < to->n_words; i++)
+        if (strcmp(to->words[i], text) == 0)
+            return WF_OK;
+    to->more_words = to->n_words == WF_SURVEY_WORDS;
+    if (to->more_words)
+        return WF_OK;
+    return copy_cell(s, c, &to->words[to->n_words++], err);
+}
+
+static wf_status take_value(wf_survey *s, uint32_t column, const wf_csv_cell *c, wf_err *err)
+{
+    wf_survey_column *to = &s->columns[column];
+    int64_t whole;
+    double number;
+
+    if (column >= s->n_columns) /* the caller says so */
+        return WF_OK;
+    if (c->n == 0) {
+        to->empty++;
+        return WF_OK;
+    }
+    if (!wf_number_f64(c->text, c->n, &number))
+        return take_word(s, to, c, err);
+    to->least = to->numbers ? WF_MIN(to->least, number) : number;
+    to->most = to->numbers ? WF_MAX(to->most, number) : number;
+    to->numbers++;
+    to->wholes += wf_number_i64(c->text, c->n, &whole);
+    return WF_OK;
+}
+
+/* Without the line end. */
+static size_t trim(const char *row, size_t n)
+{
+    while (n > 0 && (row[n - 1] == '\n' || row[n - 1] == '\r'))
+        n--;
+    return n;
+}
+
+/* Columns by the first row; it is a header if no cell of it is a number. */
+static wf_status take_first(wf_survey *s, const char *row, size_t n, wf_err *err)
+{
+    s->delimiter = guess_delimiter(row, n);
+    WF_TRY(each_cell(s, row, n, &s->n_columns, NULL, err));
+    s->columns = wf_arena_array(s->arena, s->n_columns, sizeof *s->columns);
+    if (!s->columns)
+        return wf_fail_nomem(err, s->n_columns * sizeof *s->columns);
+    s->header = true;
+    WF_TRY(each_cell(s, row, n, &s->n_columns, take_name, err));
+    for (uint32_t i = 0; !s->header && i < s->n_columns; i++) {
+        s->columns[i].name = wf_arena_printf(s->arena, "%u", i + 1);
+        if (!s->columns[i].name)
+            return wf_fail_nomem(err, 16);
+    }
+    return WF_OK;
+}
+
+static wf_status take_row(wf_survey *s, const char *row, size_t n, wf_err *err)
+{
+    uint32_t count;
+
+    if (!s->columns) {
+        WF_TRY(take_first(s, row, n, err));
+        if (s->header)
+            return WF_OK;
+    }
+    WF_TRY(each_cell(s, row, n, &count, take_value, err));
+    if (count != s->n_columns)
+        return wf_fail(err, WF_INVALID, "quote cells that hold the delimiter",
+                       "a row of %u columns, where there are %u", count, s->n_columns);
+    s->records++;
+    return WF_OK;
+}
+
+static wf_status take_block(wf_survey *s, wf_stock *stock, size_t block, char *text, wf_err *err)
+{
+    size_t n = wf_stock_bytes(stock, block);
+
+    WF_TRY(wf_stock_read(stock, block, text, err));
+    for (size_t at = 0, k; at < n; at += k) {
+        bool quoted = false;
+        uint64_t line = 0;
+        const char *path;
+        wf_status rc = WF_OK;
+
+        k = wf_csv_record_end(text + at, n - at, &quoted, &line);
+        if (k == 0)
+            break; /* it was there when stock was taken */
+        if (trim(text + at, k) > 0)
+            rc = take_row(s, text + at, trim(text + at, k), err);
+        if (rc == WF_OK)
+            continue;
+        path = wf_stock_place(stock, block, text, at, &line);
+        return wf_err_wrap(err, rc, "%s:%" PRIu64, path, line);
+    }
+    return WF_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static wf_status take_all(wf_survey *s, wf_stock *stock, wf_err *err)
+{
+    size_t most = 1;
+    char *text;
+    wf_status rc = WF_OK;
+
+    for (size_t i = 0; i < stock->n_blocks; i++)
+        most = WF_MAX(most, wf_stock_bytes(stock, i));
+    text = malloc(most);
+    if (!text)
+        return wf_fail_nomem(err, most);
+    for (size_t i = 0; rc == WF_OK && i < stock->n_blocks; i++)
+        rc = take_block(s, stock, i, text, err);
+    free(text);
+    for (uint32_t i = 0; rc == WF_OK && i < s->n_columns; i++)
+        qsort(s->columns[i].words, s->columns[i].n_words, sizeof s->columns[i].words[0], by_text);
+    return rc;
+}
+
+wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err)
+{
+    wf_stock stock = {0};
+    wf_status rc;
+
+    *out = (wf_survey){.arena = wf_arena_new(0)};
+    if (!out->arena)
+        return wf_fail_nomem(err, sizeof *out);
+    rc = wf_stock_take(&stock, &path, 1, false, wf_csv_record_end, err);
+    if (rc == WF_OK)
+        rc = take_all(out, &stock, err);
+    wf_stock_close(&stock);
+    if (rc == WF_OK && out->records == 0)
+        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", path);
+    return rc;
+}
+
+void wf_survey_close(wf_survey *s)
+{
+    wf_arena_free(&s->arena);
+    *s = (wf_survey){0};
+}

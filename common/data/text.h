@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/text.h - data sets in text files, read block by block as their records are asked for.
+ * For this room only.
+ *
+ * What is held: the places of the blocks, and the text of as many blocks as two windows of the
+ * order have (order.h), whatever the size of the files. Records are parsed when they are gathered.
+ *
+ * Threading: any number of threads may gather at once.
+ */
+#ifndef WF_DATA_TEXT_H
+#define WF_DATA_TEXT_H
+
+#include "common/data/data.h"
+#include "common/data/stock.h"
+
+/* What one format knows of its records. */
+typedef struct wf_text_format {
+    wf_record_end record_end;
+    /* Plans a data set whose files have this header (NULL: none); the caller owns *plan. Errors:
+     * WF_USAGE, WF_NOMEM. */
+    wf_status (*plan)(const wf_dataset_spec *spec, const char *header, size_t n, void **plan,
+                      wf_err *err);
+    void (*free)(void *plan);
+    /* The dtype of a field's elements as they are parsed. The elements are the field's columns. */
+    wf_dtype (*dtype)(const void *plan, uint32_t field);
+    /* Parses the elements of a field of one record, without its line end. Errors: WF_INVALID. */
+    wf_status (*parse)(const void *plan, uint32_t field, const char *text, size_t n, void *out,
+                       wf_err *err);
+} wf_text_format;
+
+typedef struct wf_text wf_text;
+
+/* Takes stock of the files and plans; the spec is read during the call only. The caller owns *out.
+ * Errors: those of wf_stock_take and of the format. */
+WF_MUST_USE wf_status wf_text_open(const wf_text_format *format, const wf_dataset_spec *spec,
+                                   wf_text **out, wf_err *err);
+void wf_text_close(wf_text **t);
+
+uint64_t wf_text_records(const wf_text *t);
+wf_dtype wf_text_dtype(const wf_text *t, uint32_t field);
+/* The first file's path, borrowed: for messages. */
+const char *wf_text_path(const wf_text *t);
+/* The records of a full block, and the blocks of a window. */
+void wf_text_blocks(const wf_text *t, uint64_t *block, uint64_t *window);
+/* The most bytes of text that are held at one time. */
+size_t wf_text_bytes(const wf_text *t);
+
+/* Calls take(arg, i, raw) with the parsed elements [bytes] of a field for each record at[i].
+ * Errors: WF_INVALID with file and line; those of reading; those of `take`, which get file and
+ * line. */
+WF_MUST_USE wf_status wf_text_gather(
+    wf_text *t, uint32_t field, size_t bytes, const uint64_t at[], size_t n,
+    wf_status (*take)(void *arg, size_t i, const void *raw, wf_err *err), void *arg, wf_err *err);
+
+#endif
