@@ -152,6 +152,20 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     return wf_wires_new(count_connections(s->conf, role), &s->wires, err);
 }
 
+static wf_status listen_everywhere(wf_shell *s, wf_err *err)
+{
+    const char *rest = s->me->address;
+    char one[WF_ADDRESSES_MAX];
+
+    while (wf_wires_next(&rest, one)) {
+        wf_transport *t = NULL;
+
+        WF_TRY(wf_wires_listen(s->wires, one, &t, err));
+        wf_net_listen(s->net, &t);
+    }
+    return WF_OK;
+}
+
 wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
 {
     wf_transport *t = NULL;
@@ -161,10 +175,8 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
     conf->pid = (uint64_t)getpid();
     conf->cluster = s->conf->name;
     WF_TRY(wf_net_new(conf, &s->net, err));
-    if (s->self.role != WF_ROLE_WORKER) {
-        WF_TRY(wf_wires_listen(s->wires, s->me->address, &t, err));
-        wf_net_listen(s->net, &t);
-    }
+    if (s->self.role != WF_ROLE_WORKER)
+        WF_TRY(listen_everywhere(s, err));
     if (s->self.role == WF_ROLE_MASTER)
         return WF_OK;
     WF_TRY(wf_wires_dial(s->wires, s->conf->master.address, &t, err));

@@ -4,6 +4,7 @@
 #define WF_WORKER_STATE_H
 
 #include "common/base/bytes.h"
+#include "common/wire/wires.h"
 #include "worker/chief.h"
 #include "worker/exchange.h"
 #include "worker/life.h"
@@ -38,7 +39,7 @@ struct wf_worker {
     wf_net *net;
     wf_peer *master;
     wf_peer **ps; /* dialled, by index; kept from job to job */
-    char (*ps_address)[128];
+    char (*ps_address)[WF_ADDRESSES_MAX];
     uint32_t n_ps;
 
     Weft__Start *start; /* the job in hand, or NULL */

@@ -19,7 +19,7 @@ struct wf_ask {
     wf_net *net;
     wf_peer *master;
     uint32_t request;
-    char address[128];
+    char address[WF_ADDRESSES_MAX];
     bool (*enough)(void);
 };
 

@@ -2,6 +2,7 @@
 /* cmd/cli/ports.c */
 #include "cmd/cli/ports.h"
 #include "common/wire/owner.h"
+#include "common/wire/wires.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +32,7 @@ static bool resolve(const wf_task_conf *t, endpoint *out)
         struct sockaddr_un *un = (struct sockaddr_un *)&out->at;
 
         un->sun_family = AF_UNIX;
-        snprintf(un->sun_path, sizeof un->sun_path, "%s", t->address + strlen("ipc://"));
+        snprintf(un->sun_path, sizeof un->sun_path, "%s", t->path);
         out->size = sizeof *un;
         return true;
     }
@@ -106,6 +107,8 @@ bool wf_port_answers(const wf_task_conf *t)
 static wf_status look(const wf_task_conf *t, const char *who, bool *taken, char *holder,
                       size_t size, wf_err *err)
 {
+    const char *rest = t->address; /* tcp stands first */
+    char tcp[WF_ADDRESSES_MAX];
     const int on = 1;
     endpoint e;
     int fd, why;
@@ -128,8 +131,8 @@ static wf_status look(const wf_task_conf *t, const char *who, bool *taken, char 
     close(fd);
     if (*taken && why != EADDRINUSE)
         return wf_fail_errno(err, why, NULL, "%s cannot have %s", who, t->address);
-    if (*taken)
-        wf_port_owner(t->address, holder, size);
+    if (*taken && wf_wires_next(&rest, tcp))
+        wf_port_owner(tcp, holder, size);
     return WF_OK;
 }
 

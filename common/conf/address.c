@@ -12,14 +12,16 @@ static wf_status read_ipc(wf_reader *r, const wf_tree *node, const char *path, w
     if (!path[0])
         return wf_read_fail(r, node, err, WF_USAGE, HOW, "the address %.200s names no path",
                             node->text);
-    out->address =
-        path[0] == '/' ? node->text : wf_arena_printf(r->arena, "ipc://%s/%s", r->folder, path);
-    if (!out->address)
+    if (out->path)
+        return wf_read_fail(r, node, err, WF_USAGE, "name one of each kind",
+                            "a task has two addresses of the kind ipc");
+    out->path = path[0] == '/' ? path : wf_arena_printf(r->arena, "%s/%s", r->folder, path);
+    if (!out->path)
         return wf_fail_nomem(err, strlen(path));
-    if (strlen(out->address) - 6 > WF_IPC_MAX)
+    if (strlen(out->path) > WF_IPC_MAX)
         return wf_read_fail(r, node, err, WF_USAGE, "use a shorter path, or tcp://127.0.0.1:PORT",
-                            "the path of %.200s has %zu bytes; a socket's name may have %d",
-                            out->address, strlen(out->address) - 6, WF_IPC_MAX);
+                            "the path of ipc://%.200s has %zu bytes; a socket's name may have %d",
+                            out->path, strlen(out->path), WF_IPC_MAX);
     return WF_OK;
 }
 
@@ -59,6 +61,9 @@ static wf_status read_tcp(wf_reader *r, const wf_tree *node, const char *rest, w
         return wf_read_fail(r, node, err, WF_USAGE, NULL,
                             "the port \"%.40s\" of %.200s is not a number from 1 to 65535",
                             colon + 1, node->text);
+    if (out->host)
+        return wf_read_fail(r, node, err, WF_USAGE, "name one of each kind",
+                            "a task has two addresses of the kind tcp");
     if (rest[0] == '[') {
         rest++;
         n -= 2;
@@ -69,22 +74,46 @@ static wf_status read_tcp(wf_reader *r, const wf_tree *node, const char *rest, w
     if (strcmp(out->host, "0.0.0.0") == 0 || strcmp(out->host, "::") == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "name the host as the other tasks reach it",
                             "%.200s is no address that another task can connect to", node->text);
-    out->address = node->text;
     out->port = (uint32_t)port;
     return WF_OK;
 }
 
-wf_status wf_read_address(wf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
+static wf_status read_one(wf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
 {
     const char *text;
 
     WF_TRY(wf_read_text(r, node, &text, err));
-    out->line = node->line;
     if (strncmp(text, "ipc://", 6) == 0)
         return read_ipc(r, node, text + 6, out, err);
     if (strncmp(text, "tcp://", 6) == 0)
         return read_tcp(r, node, text + 6, out, err);
     return wf_read_fail(r, node, err, WF_USAGE, HOW, "the address %.200s is malformed", text);
+}
+
+/* As the wire has it: tcp in front, which all can reach. */
+static const char *join(wf_reader *r, const wf_task_conf *t, const char *tcp)
+{
+    if (!t->path)
+        return tcp;
+    return wf_arena_printf(r->arena, "%s%sipc://%s", tcp ? tcp : "", tcp ? "|" : "", t->path);
+}
+
+wf_status wf_read_address(wf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
+    const char *tcp = NULL;
+
+    out->line = node->line;
+    if (n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, HOW, "a task has no address");
+    for (size_t i = 0; i < n; i++, t = t->next) {
+        WF_TRY(read_one(r, t, out, err));
+        if (strncmp(t->text, "tcp://", 6) == 0)
+            tcp = t->text;
+    }
+    out->address = join(r, out, tcp);
+    return out->address ? WF_OK : wf_fail_nomem(err, WF_IPC_MAX);
 }
 
 bool wf_address_is_local(const wf_task_conf *t)
@@ -100,7 +129,8 @@ static const char *plain_host(const char *host)
 
 bool wf_address_same(const wf_task_conf *a, const wf_task_conf *b)
 {
-    if (!a->host || !b->host)
-        return strcmp(a->address, b->address) == 0;
-    return a->port == b->port && strcmp(plain_host(a->host), plain_host(b->host)) == 0;
+    if (a->path && b->path && strcmp(a->path, b->path) == 0)
+        return true;
+    return a->host && b->host && a->port == b->port &&
+           strcmp(plain_host(a->host), plain_host(b->host)) == 0;
 }

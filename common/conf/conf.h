@@ -33,9 +33,10 @@ enum {
 /* ---- cluster.yaml ---- */
 
 typedef struct wf_task_conf {
-    const char *address;        /* "tcp://HOST:PORT" or "ipc:///ABSOLUTE/PATH" */
-    const char *host;           /* of tcp, without brackets; NULL for ipc */
-    uint32_t port;              /* of tcp; 0 for ipc */
+    const char *address;        /* "tcp://HOST:PORT" or "ipc:///ABSOLUTE/PATH", or both: wires.h */
+    const char *host;           /* of tcp, without brackets; NULL without tcp */
+    uint32_t port;              /* of tcp; 0 without */
+    const char *path;           /* of ipc, absolute; NULL without */
     uint32_t threads;           /* of the executor; 1 unless the file says otherwise */
     const char *const *devices; /* [n_devices]: "cpu"; a worker's plans are for the first */
     uint32_t n_devices;

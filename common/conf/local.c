@@ -55,6 +55,7 @@ static wf_status place_task(wf_cluster_conf *c, wf_task_conf *t, const char *rol
         t->address = wf_arena_printf(c->arena, "tcp://127.0.0.1:%u", *port);
     } else {
         t->address = wf_arena_printf(c->arena, "ipc://%s/run/%s-%u", c->state_dir, role, index);
+        t->path = t->address ? t->address + strlen("ipc://") : NULL;
     }
     return t->address ? WF_OK : wf_fail_nomem(err, 64);
 }
@@ -140,7 +141,15 @@ static void quote(wf_bytes *out, const char *text)
 static void put_task(wf_bytes *out, const wf_task_conf *t)
 {
     wf_bytes_puts(out, "{address: ");
-    quote(out, t->address);
+    if (t->host && t->path) {
+        size_t n = strlen(t->address) - strlen("|ipc://") - strlen(t->path);
+
+        wf_bytes_printf(out, "[\"%.*s\", ", (int)n, t->address);
+        quote(out, t->address + n + 1);
+        wf_bytes_puts(out, "]");
+    } else {
+        quote(out, t->address);
+    }
     if (t->threads != 1)
         wf_bytes_printf(out, ", threads: %u", t->threads);
     wf_bytes_puts(out, "}\n");

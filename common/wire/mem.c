@@ -15,7 +15,7 @@ typedef struct endpoint {
     wf_mem *mem;
     uint32_t number;
     bool listening;
-    char address[128]; /* served, or dialled */
+    char address[WF_ADDRESSES_MAX]; /* served, or dialled */
     struct arrival {
         uint32_t from;
         wf_msg *msg;
@@ -316,9 +316,21 @@ static wf_status dial_to(void *library, const char *address, wf_transport **out,
     return wf_mem_dial(library, address, out, err);
 }
 
+static bool is_served(void *library, const char *address)
+{
+    wf_mem *m = library;
+    bool yes;
+
+    pthread_mutex_lock(&m->lock);
+    yes = listener_at(m, address) != NULL;
+    pthread_mutex_unlock(&m->lock);
+    return yes;
+}
+
 const wf_wire_kind wf_wire_kind_mem = {.scheme = "mem://",
                                        .form = "mem://NAME",
                                        .open = open_library,
                                        .close = close_library,
                                        .listen = listen_at,
-                                       .dial = dial_to};
+                                       .dial = dial_to,
+                                       .can_reach = is_served};

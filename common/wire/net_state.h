@@ -5,6 +5,7 @@
 
 #include "common/base/index.h"
 #include "common/wire/net.h"
+#include "common/wire/wires.h"
 
 /* A silent peer is pinged again after this part of its silence. */
 enum { WF_NET_SILENCE_PART = 8 };
@@ -27,7 +28,7 @@ typedef struct peer {
     bool is_active;   /* in the list of those that may have an event */
     bool is_sending;  /* in the list of those that may have something to send */
     struct peer *next_active, *next_sending;
-    char address[128], delay[256];
+    char address[WF_ADDRESSES_MAX], delay[256];
 } peer;
 
 struct wf_net {

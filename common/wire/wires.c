@@ -52,40 +52,92 @@ static wf_status no_kind(const char *address, wf_err *err)
     return wf_fail(err, WF_INVALID, forms, "the address %.200s is malformed", address);
 }
 
+static const wf_wire_kind *kind_of(const char *address, size_t *number)
+{
+    for (size_t i = 0; i < WF_COUNT(kinds); i++)
+        if (strncmp(address, kinds[i]->scheme, strlen(kinds[i]->scheme)) == 0) {
+            *number = i;
+            return kinds[i];
+        }
+    return NULL;
+}
+
 /* The kind of an address, with its library opened. */
 static wf_status find_kind(wf_wires *w, const char *address, const wf_wire_kind **kind,
                            void **library, wf_err *err)
 {
-    size_t i = 0;
+    size_t i;
     wf_status rc = WF_OK;
 
-    while (i < WF_COUNT(kinds) && strncmp(address, kinds[i]->scheme, strlen(kinds[i]->scheme)) != 0)
-        i++;
-    if (i == WF_COUNT(kinds))
+    *kind = kind_of(address, &i);
+    if (!*kind)
         return no_kind(address, err);
     pthread_mutex_lock(&w->lock);
     if (!w->libraries[i])
-        rc = kinds[i]->open(w->connections, &w->libraries[i], err);
+        rc = (*kind)->open(w->connections, &w->libraries[i], err);
     *library = w->libraries[i];
     pthread_mutex_unlock(&w->lock);
-    *kind = kinds[i];
     return rc;
 }
 
 wf_status wf_wires_listen(wf_wires *w, const char *address, wf_transport **out, wf_err *err)
 {
     const wf_wire_kind *kind;
-    void *library;
+    void *library = NULL;
 
     WF_TRY(find_kind(w, address, &kind, &library, err));
     return kind->listen(library, address, out, err);
 }
 
-wf_status wf_wires_dial(wf_wires *w, const char *address, wf_transport **out, wf_err *err)
+/* Where the next address begins, or the end: a path may have a bar in it. */
+static const char *end_of(const char *address)
 {
-    const wf_wire_kind *kind;
-    void *library;
+    size_t i;
 
-    WF_TRY(find_kind(w, address, &kind, &library, err));
-    return kind->dial(library, address, out, err);
+    for (; *address; address++)
+        if (*address == '|' && kind_of(address + 1, &i))
+            break;
+    return address;
+}
+
+bool wf_wires_next(const char **addresses, char one[WF_ADDRESSES_MAX])
+{
+    const char *from = *addresses + (**addresses == '|'), *end = end_of(from);
+    size_t n = (size_t)(end - from);
+
+    if (n == 0 || n >= WF_ADDRESSES_MAX)
+        return false;
+    memcpy(one, from, n);
+    one[n] = 0;
+    *addresses = end;
+    return true;
+}
+
+/* The address of the nearest kind that can be reached. */
+static bool find_near(wf_wires *w, const char *addresses, char one[WF_ADDRESSES_MAX])
+{
+    for (size_t i = 0; i < WF_COUNT(kinds); i++) {
+        const wf_wire_kind *kind;
+        const char *rest = addresses;
+        void *library = NULL;
+
+        while (wf_wires_next(&rest, one))
+            if (find_kind(w, one, &kind, &library, NULL) == WF_OK && kind == kinds[i] &&
+                kind->can_reach && kind->can_reach(library, one))
+                return true;
+    }
+    return false;
+}
+
+wf_status wf_wires_dial(wf_wires *w, const char *addresses, wf_transport **out, wf_err *err)
+{
+    const char *rest = addresses;
+    const wf_wire_kind *kind;
+    char one[WF_ADDRESSES_MAX] = "";
+    void *library = NULL;
+
+    if (!*end_of(addresses) || !find_near(w, addresses, one))
+        (void)wf_wires_next(&rest, one); /* of none it is "", which has no kind */
+    WF_TRY(find_kind(w, one, &kind, &library, err));
+    return kind->dial(library, one, out, err);
 }

@@ -6,6 +6,10 @@
  *   ipc:///PATH       a socket of this host, over ZeroMQ (zeromq.h)
  *   tcp://HOST:PORT   TCP, over ZeroMQ
  *
+ * Several addresses of one task are one text: "tcp://h1:7711|ipc:///run/ps-0".
+ * It listens at all of them, and who dials it takes the nearest that can be reached: the kinds
+ * stand in this order.
+ *
  * A kind's library is opened with its first address. To add a kind: its row and file, named in
  * common/wire/meson.build and in the table of wires.c.
  *
@@ -16,7 +20,10 @@
 
 #include "common/base/status.h"
 #include "common/wire/transport.h"
+#include <stdbool.h>
 #include <stdint.h>
+
+enum { WF_ADDRESSES_MAX = 512 /* bytes of a task's addresses, with the zero behind them */ };
 
 typedef struct wf_wires wf_wires;
 
@@ -29,6 +36,8 @@ typedef struct wf_wire_kind {
     void (*close)(void *library);
     wf_status (*listen)(void *library, const char *address, wf_transport **out, wf_err *err);
     wf_status (*dial)(void *library, const char *address, wf_transport **out, wf_err *err);
+    /* Whether somebody listens there now whom a dial would reach; NULL: that takes a dial. */
+    bool (*can_reach)(void *library, const char *address);
 } wf_wire_kind;
 
 extern const wf_wire_kind wf_wire_kind_mem, wf_wire_kind_ipc, wf_wire_kind_tcp;
@@ -43,9 +52,13 @@ void wf_wires_free(wf_wires **w);
  * the process if /proc shows it; those of the kind's library. */
 WF_MUST_USE wf_status wf_wires_listen(wf_wires *w, const char *address, wf_transport **out,
                                       wf_err *err);
-/* Dials an address, again and again until the transport is closed; returns at once. Errors:
- * WF_INVALID; those of the kind's library. */
-WF_MUST_USE wf_status wf_wires_dial(wf_wires *w, const char *address, wf_transport **out,
+/* Dials the nearest of a task's addresses that can be reached, or the first when none can; again
+ * and again until the transport is closed. Returns at once. Errors: WF_INVALID; those of the kind's
+ * library. */
+WF_MUST_USE wf_status wf_wires_dial(wf_wires *w, const char *addresses, wf_transport **out,
                                     wf_err *err);
+/* The next address of *addresses, which moves on; false at the end, and for one that is too long.
+ */
+bool wf_wires_next(const char **addresses, char one[WF_ADDRESSES_MAX]);
 
 #endif

@@ -6,9 +6,13 @@
 #include "common/wire/zeromq_state.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <zmq.h>
 
 enum {
@@ -212,12 +216,28 @@ static wf_status dial_to(void *library, const char *address, wf_transport **out,
     return wf_zmq_dial(library, address, out, err);
 }
 
+/* Whether a process of this host accepts at the path. */
+static bool is_accepted(void *library, const char *address)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool yes;
+
+    (void)library;
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", address + strlen("ipc://"));
+    yes = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) == 0;
+    if (fd >= 0)
+        close(fd);
+    return yes;
+}
+
 const wf_wire_kind wf_wire_kind_ipc = {.scheme = "ipc://",
                                        .form = "ipc://PATH",
                                        .open = open_library,
                                        .close = close_library,
                                        .listen = listen_at,
-                                       .dial = dial_to};
+                                       .dial = dial_to,
+                                       .can_reach = is_accepted};
 const wf_wire_kind wf_wire_kind_tcp = {.scheme = "tcp://",
                                        .form = "tcp://HOST:PORT",
                                        .open = open_library,

@@ -10,6 +10,7 @@
 #ifndef WF_WIRE_ZEROMQ_STATE_H
 #define WF_WIRE_ZEROMQ_STATE_H
 
+#include "common/wire/wires.h"
 #include "common/wire/zeromq.h"
 
 struct wf_zmq {
@@ -24,7 +25,7 @@ typedef struct zmq_transport {
     int port;         /* 0: not known yet, or no TCP */
     int64_t sweep_ns; /* when to look at its connections */
     /* of a dialled one */
-    char address[128];
+    char address[WF_ADDRESSES_MAX];
     void *monitor;     /* reports connections */
     int fd;            /* the connection's, which belongs to ZeroMQ; -1: none, or no TCP */
     int64_t life_ns;   /* its last sign of life */

@@ -21,6 +21,7 @@
 
 #include "common/log/states.h"
 #include "common/wire/waiting.h"
+#include "common/wire/wires.h"
 #include "master/core/core.h"
 
 typedef enum wf_member_state {
@@ -88,7 +89,7 @@ typedef struct wf_unfit {
 
 typedef struct wf_member {
     wf_task task;
-    char address[128];
+    char address[WF_ADDRESSES_MAX];
     wf_member_state state; /* written by wf_member_move alone */
     uint64_t incarnation, pid;
     uint64_t viewed; /* its incarnation in the newest view; 0: not in it */

@@ -58,6 +58,12 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
+/* "ipc" and "tcp" stand for those of this process. */
+static const char *full(const char *address)
+{
+    return strcmp(address, "ipc") == 0 ? ipc : strcmp(address, "tcp") == 0 ? tcp : address;
+}
+
 /* ---- one kind and another ---- */
 
 static wf_msg *ping(wf_msg_pool *pool, uint32_t step)
@@ -136,6 +142,71 @@ static void no_message_is_slept_through(void **state)
         wf_msg_pool_close(&e.pool);
         wf_wires_free(&w);
     }
+}
+
+/* The nearest that somebody listens at, whatever the order; the first when there is none. */
+static void the_nearest_address_is_dialled(void **state)
+{
+    static const struct {
+        const char *listen, *dial;
+    } rows[] = {
+        {"mem://a", "tcp|ipc|mem://a"}, /* all but mem are dead */
+        {"ipc", "tcp|ipc"},             /* tcp is */
+        {"tcp", "tcp|ipc"},             /* a path that nobody made */
+        {"tcp", "tcp|mem://other"},
+        {"ipc", "ipc"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        wf_transport *t = NULL, *to = NULL;
+        wf_msg_pool pool = {0};
+        wf_wires *w = NULL;
+        char list[512] = "";
+        wf_route from = {0};
+        wf_msg *m;
+
+        assert_int_equal(wf_wires_new(4, &w, NULL), WF_OK);
+        assert_int_equal(wf_wires_listen(w, full(rows[i].listen), &t, NULL), WF_OK);
+        for (const char *rest = rows[i].dial; *rest;
+             rest += strcspn(rest, "|"), rest += *rest == '|') {
+            char one[64];
+
+            snprintf(one, sizeof one, "%.*s", (int)strcspn(rest, "|"), rest);
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? "|" : "",
+                     full(one));
+        }
+        assert_int_equal(wf_wires_dial(w, list, &to, NULL), WF_OK);
+        m = ping(&pool, 5);
+        while (to->ops->send(to, &from, m, NULL) != WF_OK)
+            continue;
+        wf_msg_free(&pool, &m);
+        m = await(t, &pool, &from);
+        assert_int_equal(m->head.step, 5);
+        wf_msg_free(&pool, &m);
+        to->ops->close(to, 0);
+        t->ops->close(t, 0);
+        wf_msg_pool_close(&pool);
+        wf_wires_free(&w);
+    }
+}
+
+static void addresses_are_told_apart(void **state)
+{
+    static const char *const want[] = {"tcp://h:1", "ipc:///a|b/c d", "mem://x|"};
+    const char *rest = "tcp://h:1|ipc:///a|b/c d|mem://x|";
+    char one[WF_ADDRESSES_MAX], long_one[2 * WF_ADDRESSES_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(want); i++) {
+        assert_true(wf_wires_next(&rest, one));
+        assert_string_equal(one, want[i]);
+    }
+    assert_false(wf_wires_next(&rest, one));
+    memset(long_one, 'x', sizeof long_one);
+    long_one[sizeof long_one - 1] = 0;
+    rest = long_one;
+    assert_false(wf_wires_next(&rest, one));
 }
 
 static void a_wait_ends_with_its_time(void **state)
@@ -338,6 +409,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_message_is_slept_through),
+        cmocka_unit_test(the_nearest_address_is_dialled),
+        cmocka_unit_test(addresses_are_told_apart),
         cmocka_unit_test(a_wait_ends_with_its_time),
         cmocka_unit_test(an_address_of_no_kind_is_refused),
         cmocka_unit_test(a_net_listens_over_several_kinds),
