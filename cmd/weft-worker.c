@@ -69,7 +69,8 @@ static wf_status make(wf_shell *s, wf_pool **pool, wf_trainer **t, wf_worker **w
     WF_TRY(wf_pool_new(WF_MAX(s->me->threads, 1u), pool, err));
     WF_TRY(wf_trainer_new(&(wf_trainer_conf){.index = s->self.index,
                                              .pool = *pool,
-                                             .device = s->me->devices[0],
+                                             .devices = s->me->devices,
+                                             .n_devices = s->me->n_devices,
                                              .checksums = !s->one_host,
                                              .loss_log = getenv("WEFT_LOSS_LOG"),
                                              .dial = wf_shell_dial,

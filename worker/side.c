@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/side.c */
 #include "worker/side.h"
+#include "common/graph/op.h"
 #include "common/onnx/onnx.h"
 #include "common/session/job_data_message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Each node that a layer has put on a device finds it here. */
+static wf_status check_devices(const wf_side *s, wf_err *err)
+{
+    for (size_t i = 0; i < s->graph->n_nodes; i++) {
+        const wf_node *n = s->graph->nodes[i];
+        bool found = !n->device;
+
+        for (size_t k = 0; !found && k < s->spec.n_devices; k++)
+            found = strcmp(s->spec.devices[k]->name, n->device) == 0;
+        if (!found)
+            return wf_fail(err, WF_INVALID, "list it under devices in cluster.yaml",
+                           "%s \"%s\" is for the device %s, which this worker has not", n->op->name,
+                           n->name, n->device);
+    }
+    return WF_OK;
+}
 
 static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf_err *err)
 {
@@ -15,6 +33,7 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     WF_TRY(wf_job_data_get(spec->data, spec->start->seed, a, &data, err));
     s->batch = data.batch;
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
+    WF_TRY(check_devices(s, err));
     WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
     return wf_reader_new(&(wf_reader_spec){.dataset = s->data,
                                            .batch = data.batch,
@@ -51,7 +70,9 @@ void wf_side_close(wf_side *s)
 static wf_status make_plan(const wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
 {
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.device = s->spec.device,
+    wf_plan_options options = {.device = s->spec.devices[0],
+                               .devices = s->spec.devices + 1,
+                               .n_devices = s->spec.n_devices - 1,
                                .pool = s->spec.pool,
                                .shapes = shapes,
                                .bf16 = s->spec.start->bf16};

@@ -16,8 +16,9 @@
 enum { WF_SIDE_PLANS = 8 };
 
 typedef struct wf_side_spec {
-    const Weft__Start *start; /* of the job in hand */
-    const wf_device *device;  /* of the plans */
+    const Weft__Start *start;        /* of the job in hand */
+    const wf_device *const *devices; /* [n_devices] of the plans */
+    size_t n_devices;
     wf_pool *pool;
     const ProtobufCBinaryData *graph;
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */

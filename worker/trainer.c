@@ -32,8 +32,8 @@ typedef struct eval_opening {
 struct wf_trainer {
     wf_trainer_conf conf;
     eval_opening opening;
-    const wf_device *device;  /* of all plans */
-    const Weft__Start *start; /* of the job in hand; NULL: none */
+    const wf_device *devices[1 + WF_PLAN_DEVICES]; /* [conf.n_devices], of all plans */
+    const Weft__Start *start;                      /* of the job in hand; NULL: none */
     wf_side train, eval;
     wf_gradients *gradients;
     uint64_t batches; /* to a step */
@@ -47,6 +47,15 @@ struct wf_trainer {
     int64_t bad_output;                    /* of it: a gradient that is no number; -1: none */
 };
 
+static wf_status find_devices(wf_trainer *t, wf_err *err)
+{
+    if (t->conf.n_devices > WF_COUNT(t->devices))
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %zu devices", WF_COUNT(t->devices));
+    for (size_t i = 0; i < t->conf.n_devices; i++)
+        WF_TRY(wf_device_find(t->conf.devices[i], &t->devices[i], err));
+    return WF_OK;
+}
+
 wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *err)
 {
     wf_trainer *t = calloc(1, sizeof *t);
@@ -55,7 +64,7 @@ wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
     t->conf = *conf;
-    rc = wf_device_find(conf->device, &t->device, err);
+    rc = find_devices(t, err);
     if (rc == WF_OK && conf->loss_log) {
         t->loss_log = fopen(conf->loss_log, "ae");
         if (!t->loss_log)
@@ -111,7 +120,8 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
     return wf_side_open(
         &t->eval,
         &(wf_side_spec){.start = t->start,
-                        .device = t->device,
+                        .devices = t->devices,
+                        .n_devices = t->conf.n_devices,
                         .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
@@ -181,7 +191,8 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     WF_TRY(
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
-                                     .device = t->device,
+                                     .devices = t->devices,
+                                     .n_devices = t->conf.n_devices,
                                      .pool = t->conf.pool,
                                      .graph = &start->train_graph,
                                      .meanings = (const Weft__Output *const *)start->train_outputs,

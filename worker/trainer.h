@@ -16,11 +16,12 @@
 typedef struct wf_trainer wf_trainer;
 
 typedef struct wf_trainer_conf {
-    uint32_t index;       /* of the worker */
-    wf_pool *pool;        /* borrowed: the executor's threads */
-    const char *device;   /* of the plans, as cluster.yaml names it */
-    bool checksums;       /* of payloads: off when all peers are on this host */
-    const char *loss_log; /* a file for each step's loss, bit for bit, or NULL: for tests */
+    uint32_t index;             /* of the worker */
+    wf_pool *pool;              /* borrowed: the executor's threads */
+    const char *const *devices; /* [n_devices] of the plans, as cluster.yaml names them */
+    size_t n_devices;           /* at least 1 */
+    bool checksums;             /* of payloads: off when all peers are on this host */
+    const char *loss_log;       /* a file for each step's loss, bit for bit, or NULL: for tests */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;

@@ -80,6 +80,7 @@ static uint32_t count_threads(void)
 static wf_status open_worker(wf_local *l, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
+    static const char *const cpu = "cpu";
     const wf_task to = {WF_ROLE_MASTER, 0};
     wf_transport *t = NULL;
     wf_peer *master = NULL;
@@ -92,7 +93,8 @@ static wf_status open_worker(wf_local *l, wf_err *err)
     WF_TRY(wf_wires_dial(l->wires, MASTER, &t, err));
     WF_TRY(wf_net_dial(l->worker_net, to, MASTER, &t, &master, err));
     WF_TRY(wf_pool_new(count_threads(), &l->pool, err));
-    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.device = "cpu",
+    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.devices = &cpu,
+                                             .n_devices = 1,
                                              .pool = l->pool,
                                              .loss_log = getenv("WEFT_LOSS_LOG"),
                                              .flush = nothing},

@@ -148,8 +148,10 @@ static wf_status build_layer(builder *b, const wf_conf_item *item, const char *n
                        row->n_in_max > row->n_in_min ? " or more" : "", l.n_in);
     l.e = wf_emit_begin(b->g, name, b->err);
     l.penalty = b->penalty;
+    b->g->device = wf_conf_text(item, "device", NULL);
     out = row->build(&l);
     wf_layer_penalize_activity(&l, out);
+    b->g->device = NULL;
     WF_TRY(wf_emit_end(&l.e));
     WF_TRY(check_flow(b, out));
     b->penalty = l.penalty;

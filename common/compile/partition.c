@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/partition.c - one graph per task.
  *
- * Under parameter_server every worker gets the same graph on one device, so there is one partition:
- * Pull and Push are the only edges that leave it. Each node is marked with the device that it runs
- * on, which every worker reads as its own.
+ * Under parameter_server every worker gets the same graph, so there is one: Pull and Push are the
+ * only edges that leave a task. Which of a worker's devices runs a node is said by its mark: that
+ * of its layer, and a gradient's of the node that it is of. The worker's plan cuts the graph there,
+ * and puts a copy on each edge that is cut (common/exec/devices.c): between devices of one process
+ * that is all that a Send and a Recv would do.
  */
 #include "common/compile/pass.h"
 
@@ -23,12 +25,6 @@ static wf_status settle_branches(wf_unit *u, wf_err *err)
 
 wf_status wf_pass_partition(wf_unit *u, wf_err *err)
 {
-    static const char device[] = "/job:worker/device:cpu:0";
-
     WF_TRY(settle_branches(u, err));
-    if (!u->spec->strategy)
-        return WF_OK;
-    for (size_t i = 0; i < u->graph->n_nodes; i++)
-        u->graph->nodes[i]->device = device;
-    return wf_graph_check(u->graph, err);
+    return u->spec->strategy ? wf_graph_check(u->graph, err) : WF_OK;
 }

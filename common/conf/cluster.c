@@ -31,10 +31,11 @@ static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_
         if (strcmp(t->devices[i], "cpu") != 0)
             return wf_read_fail(r, node, err, WF_USAGE, "known: cpu", "unknown device \"%.64s\"",
                                 t->devices[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(t->devices[i], t->devices[k]) == 0)
+                return wf_read_fail(r, node, err, WF_USAGE, "name each once",
+                                    "the device \"%.64s\" is there twice", t->devices[i]);
     }
-    if (n > 1)
-        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "name one, or start more workers",
-                            "%zu devices in one task are not built yet", n);
     return WF_OK;
 }
 

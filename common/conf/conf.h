@@ -38,7 +38,7 @@ typedef struct wf_task_conf {
     uint32_t port;              /* of tcp; 0 without */
     const char *path;           /* of ipc, absolute; NULL without */
     uint32_t threads;           /* of the executor; 1 unless the file says otherwise */
-    const char *const *devices; /* [n_devices]: "cpu"; a worker's plans are for the first */
+    const char *const *devices; /* [n_devices]: "cpu"; a worker's plans are for all of them */
     uint32_t n_devices;
     int line; /* in the file; 0 when it was made by wf_cluster_local */
 } wf_task_conf;

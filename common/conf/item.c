@@ -191,7 +191,8 @@ static wf_status read_options(wf_reader *r, const wf_tree *map, const wf_item_ro
 /* Options that every layer has are no layer's main one. */
 static bool is_common(const wf_option_row *row)
 {
-    return !row->name || !strcmp(row->name, "name") || !strcmp(row->name, "inputs");
+    return !row->name || !strcmp(row->name, "name") || !strcmp(row->name, "inputs") ||
+           !strcmp(row->name, "device");
 }
 
 static wf_status read_short(wf_reader *r, const wf_tree *value, const wf_item_row *row,

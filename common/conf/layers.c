@@ -50,7 +50,7 @@
     EPSILON, BOOL_OPTION("center"), BOOL_OPTION("scale"), VARIABLE("beta"), VARIABLE("gamma")
 /* What every layer has. */
 #define COMMON                                                                                     \
-    TEXT_OPTION("name", false, NULL), WORDS_OPTION("inputs"),                                      \
+    TEXT_OPTION("name", false, NULL), WORDS_OPTION("inputs"), TEXT_OPTION("device", false, NULL),  \
     {                                                                                              \
         0                                                                                          \
     }

@@ -54,12 +54,14 @@ static taint taint_of(const wf_tensor *t)
 static wf_status host_copy(search *s, const wf_value *v, const wf_tensor *t, wf_tensor *out,
                            wf_err *err)
 {
+    wf_stream *stream = s->p->sides[s->p->side_of[v->index]].stream;
+
     *out = *t;
-    if (!s->p->on_device[v->index])
-        return wf_stream_wait(s->p->stream, err);
+    if (s->p->side_of[v->index] == WF_SIDE_HOST)
+        return wf_plan_wait(s->p, err);
     out->data = s->scratch->data;
-    WF_TRY(wf_stream_copy(s->p->stream, WF_COPY_OUT, out->data, t->data, wf_tensor_bytes(t), err));
-    return wf_stream_wait(s->p->stream, err);
+    WF_TRY(wf_stream_copy(stream, WF_COPY_OUT, out->data, t->data, wf_tensor_bytes(t), err));
+    return wf_stream_wait(stream, err);
 }
 
 static wf_status make_scratch(search *s, wf_err *err)
@@ -67,7 +69,7 @@ static wf_status make_scratch(search *s, wf_err *err)
     size_t most = 0;
 
     for (uint32_t i = 0; i < s->p->n_rooms; i++)
-        if (s->p->rooms[i].on_device)
+        if (s->p->rooms[i].side != WF_SIDE_HOST)
             most = WF_MAX(most, s->p->rooms[i].bytes);
     if (most == 0)
         return WF_OK;
@@ -106,7 +108,7 @@ static wf_status look(search *s, wf_err *err)
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const wf_node *n = p->steps[i].run.node;
 
-        WF_TRY(wf_step_run(&p->steps[i], s->key, err));
+        WF_TRY(wf_step_run(p, &p->steps[i], s->key, err));
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k]) {
                 WF_TRY(host_copy(s, n->out[k], p->steps[i].out[k], &made, err));
@@ -212,7 +214,7 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
         return WF_OK;
     }
     for (uint32_t i = 0; i < at; i++)
-        WF_TRY(wf_step_run(&s->p->steps[i], s->key, err));
+        WF_TRY(wf_step_run(s->p, &s->p->steps[i], s->key, err));
     step = &s->p->steps[at];
     out->kind = WF_BLAME_NODE;
     out->name = step->run.node->name;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/exec/devices.c - which side each node of a plan runs on, and the copies between the sides.
  *
- * A plan for a device other than the host has two sides: the device, and the host for what is fed
- * and fetched and for operations without a kernel on the device. A value lies on the side of the
- * node that makes it; what is given (inputs, variables, constants) lies on the host. Where a node
- * reads a value of the other side, a Copy node makes its twin there; a constant's twin is a
- * constant that is copied once, when the plan is made. Each port of the plan gets a Copy of its own
- * right behind the node that makes its value, so that gradients leave as early as they can.
+ * The host's side is for what is fed and fetched, for nodes that are marked so, and for operations
+ * without a kernel on their device. A value lies on the side of the node that makes it; what is
+ * given (inputs, variables, constants) lies on the host. Where a node reads a value of another
+ * side, a Copy node makes its twin there, from one device to another by way of the host; a
+ * constant's twin is a constant that is copied once, when the plan is made. Each port of the plan
+ * gets a Copy of its own right behind the node that makes its value, so that gradients leave as
+ * early as they can.
  *
- * A plan for the host has one side, and its graph stays as it is.
+ * A plan for the host alone has one side, and its graph stays as it is.
  */
 #include "common/base/size.h"
 #include "common/exec/plan.h"
@@ -63,75 +64,110 @@ bool wf_plan_is_copy(const wf_node *n)
     return n->op == &copy_op;
 }
 
-bool wf_plan_makes_on_device(const wf_plan *p, const wf_node *n)
+static uint32_t side_of_results(const wf_plan *p, const wf_node *n)
 {
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k])
-            return p->on_device[n->out[k]->index];
-    return false;
+            return p->side_of[n->out[k]->index];
+    return WF_SIDE_HOST;
+}
+
+uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n)
+{
+    uint32_t side = side_of_results(p, n);
+
+    return side == WF_SIDE_HOST && wf_plan_is_copy(n) ? p->side_of[n->in[0]->index] : side;
+}
+
+uint32_t wf_plan_after(const wf_plan *p, const wf_node *n)
+{
+    uint32_t all = (1u << p->n_sides) - 2; /* but the host */
+    const wf_node *from;
+
+    if (!wf_plan_is_copy(n))
+        return side_of_results(p, n) == WF_SIDE_HOST ? all : 0;
+    from = n->in[0]->producer; /* another device's copy to the host? */
+    if (side_of_results(p, n) == WF_SIDE_HOST || !from || !wf_plan_is_copy(from))
+        return 0;
+    return 1u << wf_plan_side_of(p, from) & ~(1u << side_of_results(p, n));
 }
 
 wf_status wf_plan_kernel(const wf_plan *p, const wf_node *n, const wf_kernel **out, wf_err *err)
 {
-    bool on_device = wf_plan_makes_on_device(p, n);
+    uint32_t side = side_of_results(p, n);
 
     if (wf_plan_is_copy(n)) {
-        *out = on_device ? &copy_in_row : &copy_out_row;
+        *out = side ? &copy_in_row : &copy_out_row;
         return WF_OK;
     }
-    if (on_device && wf_kernel_find(n, p->device, out, NULL) == WF_OK)
+    if (side && wf_kernel_find(n, p->sides[side].device, out, NULL) == WF_OK)
         return WF_OK;
-    return wf_kernel_find(n, &wf_cpu, out, err); /* a view on the device never runs */
+    return wf_kernel_find(n, &wf_cpu, out, err); /* a view on a device never runs */
 }
 
 /* The pass in hand. */
 typedef struct sides {
     wf_plan *p;
     wf_graph *g;
-    wf_value **twins; /* by index: the same content on the other side; NULL: not made */
-    wf_node **order;  /* all nodes, as they run from now on */
+    wf_value *
+        *twins; /* [n_sides][most]: by index of the original, its content there; NULL: not made */
+    uint32_t *original; /* [most]: of a twin, its original's index */
+    wf_node **order;    /* all nodes, as they run from now on */
     size_t n_order, most;
 } sides;
 
-/* Numbers the value that was added last. */
-static void number(const sides *s, wf_value *v, bool on_device)
+static wf_value **twin(const sides *s, const wf_value *v, uint32_t side)
 {
-    v->index = (uint32_t)(s->g->n_values - 1);
-    wf_assert(s->g->n_values <= s->most);
-    s->p->on_device[v->index] = on_device;
+    return &s->twins[side * s->most + s->original[v->index]];
 }
 
-static wf_status add_copy(sides *s, wf_value *v, bool to_device, wf_value **out, wf_err *err)
+/* Numbers the value that was added last: the content of v on a side. */
+static void number(const sides *s, wf_value *added, const wf_value *v, uint32_t side)
+{
+    added->index = (uint32_t)(s->g->n_values - 1);
+    wf_assert(s->g->n_values <= s->most);
+    s->p->side_of[added->index] = (uint8_t)side;
+    s->original[added->index] = s->original[v->index];
+}
+
+static wf_status add_copy(sides *s, wf_value *v, uint32_t side, wf_value **out, wf_err *err)
 {
     wf_node *n;
 
     WF_TRY(wf_graph_add_value_like(s->g, v->name, out, err));
-    number(s, *out, to_device);
+    number(s, *out, v, side);
     WF_TRY(wf_graph_add_node_like(s->g, &copy_op, v->name, 1, &v, 1, out, &n, err));
     s->order[s->n_order++] = n;
     return infer_copy(s->g, n, err);
 }
 
-/* The content of v on the side where v is not. */
-static wf_status twin_of(sides *s, wf_value *v, wf_value **out, wf_err *err)
+static wf_status add_constant(sides *s, wf_value *v, uint32_t side, wf_value **out, wf_err *err)
 {
     wf_tensor *t = NULL;
     wf_status rc;
 
-    *out = s->twins[v->index];
-    if (*out)
-        return WF_OK;
-    if (wf_value_is_constant(v)) {
-        WF_TRY(wf_tensor_share(v->known, &t, err));
-        rc = wf_graph_add_constant(s->g, v->name, &t, out, err);
-        wf_tensor_free(&t);
-        WF_TRY(rc);
-        number(s, *out, !s->p->on_device[v->index]);
-    } else {
-        WF_TRY(add_copy(s, v, !s->p->on_device[v->index], out, err));
+    WF_TRY(wf_tensor_share(v->known, &t, err));
+    rc = wf_graph_add_constant(s->g, v->name, &t, out, err);
+    wf_tensor_free(&t);
+    if (rc == WF_OK)
+        number(s, *out, v, side);
+    return rc;
+}
+
+/* The content of v on another side. */
+static wf_status twin_on(sides *s, wf_value *v, uint32_t side, wf_value **out, wf_err *err)
+{
+    wf_value **at = twin(s, v, side), *from = v;
+
+    *twin(s, v, s->p->side_of[v->index]) = v;
+    if (!*at && wf_value_is_constant(v)) {
+        WF_TRY(add_constant(s, v, side, at, err));
+    } else if (!*at) {
+        if (side != WF_SIDE_HOST && s->p->side_of[v->index] != WF_SIDE_HOST)
+            WF_TRY(twin_on(s, v, WF_SIDE_HOST, &from, err));
+        WF_TRY(add_copy(s, from, side, at, err));
     }
-    s->twins[v->index] = *out;
-    s->twins[(*out)->index] = v;
+    *out = *at;
     return WF_OK;
 }
 
@@ -142,11 +178,17 @@ static bool is_view(const wf_node *n)
     return wf_kernel_find(n, &wf_cpu, &k, NULL) == WF_OK && k->is_view;
 }
 
-static bool has_kernel(const sides *s, const wf_node *n)
+/* The side that a node is marked with, or the first device's; the host's where that has no kernel.
+ */
+static uint32_t choose_side(const sides *s, const wf_node *n)
 {
+    uint32_t side = s->p->first_side;
     const wf_kernel *k;
 
-    return wf_kernel_find(n, s->p->device, &k, NULL) == WF_OK;
+    for (uint32_t i = 0; n->device && i < s->p->n_sides; i++)
+        if (strcmp(s->p->sides[i].device->name, n->device) == 0)
+            side = i;
+    return wf_kernel_find(n, s->p->sides[side].device, &k, NULL) == WF_OK ? side : WF_SIDE_HOST;
 }
 
 /* Copies of v for the ports of the plan that hand it out. */
@@ -156,14 +198,14 @@ static wf_status copy_to_ports(sides *s, wf_value *v, wf_err *err)
 
     for (size_t i = 0; i < s->g->n_outputs; i++)
         if (s->g->outputs[i] == v) {
-            WF_TRY(add_copy(s, v, false, &copy, err));
+            WF_TRY(add_copy(s, v, WF_SIDE_HOST, &copy, err));
             s->g->outputs[i] = copy;
         }
     for (wf_use *u = v->first_use, *next; u; u = next) {
         next = u->next;
         if (!wf_plan_is_sink(u->node))
             continue;
-        WF_TRY(add_copy(s, v, false, &copy, err));
+        WF_TRY(add_copy(s, v, WF_SIDE_HOST, &copy, err));
         wf_node_set_in(u->node, 0, copy);
         next = v->first_use; /* the list has changed: from its start again */
     }
@@ -183,51 +225,78 @@ static bool is_known(const wf_node *n)
 static wf_status place_node(sides *s, wf_node *n, wf_err *err)
 {
     bool view = is_view(n);
-    bool on_device = view ? s->p->on_device[n->in[0]->index] : has_kernel(s, n);
-    wf_value *twin;
+    uint32_t side = view ? s->p->side_of[n->in[0]->index] : choose_side(s, n);
+    wf_value *there;
 
     for (uint32_t k = 0; k < n->n_in && !view; k++)
-        if (n->in[k] && s->p->on_device[n->in[k]->index] != on_device) {
-            WF_TRY(twin_of(s, n->in[k], &twin, err));
-            wf_node_set_in(n, k, twin);
+        if (n->in[k] && s->p->side_of[n->in[k]->index] != side) {
+            WF_TRY(twin_on(s, n->in[k], side, &there, err));
+            wf_node_set_in(n, k, there);
         }
     s->order[s->n_order++] = n;
-    for (uint32_t k = 0; k < n->n_out && on_device && !is_known(n); k++)
+    for (uint32_t k = 0; k < n->n_out && side != WF_SIDE_HOST && !is_known(n); k++)
         if (n->out[k]) {
-            s->p->on_device[n->out[k]->index] = true;
+            s->p->side_of[n->out[k]->index] = (uint8_t)side;
             WF_TRY(copy_to_ports(s, n->out[k], err));
         }
     return WF_OK;
 }
 
-/* Values have two twins at most, and ports a copy each. */
-static wf_status begin(sides *s, wf_err *err)
+/* A side for each device that is not the host, once. */
+static wf_status add_side(wf_plan *p, const wf_device *d, uint32_t *side, wf_err *err)
 {
-    size_t n_ports = s->g->n_outputs + s->g->n_nodes;
+    for (*side = 0; *side < p->n_sides; ++*side)
+        if (p->sides[*side].device == d || (d->is_host && *side == WF_SIDE_HOST))
+            return WF_OK;
+    if (p->n_sides == WF_SIDES)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %d devices", WF_PLAN_DEVICES);
+    p->sides[*side].device = d;
+    p->n_sides++;
+    return wf_stream_new(d, &p->sides[*side].stream, err);
+}
 
-    s->most = 2 * s->g->n_values + n_ports;
-    s->p->on_device = wf_arena_array(s->p->arena, s->most, sizeof *s->p->on_device);
-    if (!s->p->on_device)
-        return wf_fail_nomem(err, s->most);
-    for (size_t i = 0; i < s->g->n_values; i++)
-        s->g->values[i]->index = (uint32_t)i;
-    if (s->p->device->is_host)
-        return WF_OK;
-    s->twins = wf_arena_array(s->p->arena, s->most, sizeof *s->twins);
-    s->order = wf_arena_array(s->p->arena, s->most + s->g->n_nodes, sizeof *s->order);
-    if (!s->twins || !s->order)
-        return wf_fail_nomem(err, s->most * sizeof *s->order);
+static wf_status make_sides(wf_plan *p, const wf_plan_options *o, wf_err *err)
+{
+    uint32_t side;
+
+    WF_TRY(add_side(p, o->device ? o->device : &wf_cpu, &p->first_side, err));
+    for (size_t i = 0; i < o->n_devices; i++)
+        WF_TRY(add_side(p, o->devices[i], &side, err));
     return WF_OK;
 }
 
-wf_status wf_plan_sides(wf_plan *p, wf_err *err)
+/* A value has a twin on each side at most, and each port a copy. */
+static wf_status begin(sides *s, wf_err *err)
+{
+    size_t n_ports = s->g->n_outputs + s->g->n_nodes, n_sides = s->p->n_sides;
+
+    s->most = n_sides * s->g->n_values + n_ports;
+    s->p->side_of = wf_arena_array(s->p->arena, s->most, sizeof *s->p->side_of);
+    if (!s->p->side_of)
+        return wf_fail_nomem(err, s->most);
+    for (size_t i = 0; i < s->g->n_values; i++)
+        s->g->values[i]->index = (uint32_t)i;
+    if (n_sides == 1)
+        return WF_OK;
+    s->twins = wf_arena_array(s->p->arena, n_sides * s->most, sizeof *s->twins);
+    s->original = wf_arena_array(s->p->arena, s->most, sizeof *s->original);
+    s->order = wf_arena_array(s->p->arena, s->most + s->g->n_nodes, sizeof *s->order);
+    if (!s->twins || !s->original || !s->order)
+        return wf_fail_nomem(err, n_sides * s->most * sizeof *s->order);
+    for (size_t i = 0; i < s->g->n_values; i++)
+        s->original[i] = (uint32_t)i;
+    return WF_OK;
+}
+
+wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err)
 {
     sides s = {.p = p, .g = p->g};
     size_t n = p->g->n_nodes;
     wf_node **nodes;
 
+    WF_TRY(make_sides(p, o, err));
     WF_TRY(begin(&s, err));
-    if (p->device->is_host)
+    if (p->n_sides == 1)
         return WF_OK;
     nodes = wf_arena_array(p->arena, n, sizeof *nodes);
     if (!nodes)
@@ -244,20 +313,20 @@ wf_status wf_plan_sides(wf_plan *p, wf_err *err)
     return WF_OK;
 }
 
-/* Calls for each room of a constant on the device, with the offset that it has in their buffer. */
-static wf_status each_constant(wf_plan *p, size_t *bytes, wf_buf *to, wf_err *err)
+/* Adds up the rooms of constants of a side; with memory for them, copies them there. */
+static wf_status each_constant(wf_plan *p, uint32_t side, size_t *bytes, wf_buf *to, wf_err *err)
 {
     *bytes = 0;
     for (uint32_t i = 0; i < p->n_rooms; i++) {
         wf_room *r = &p->rooms[i];
         char *at;
 
-        if (r->kind != WF_ROOM_CONSTANT || !r->on_device)
+        if (r->kind != WF_ROOM_CONSTANT || r->side != side)
             continue;
         if (to) {
             at = (char *)to->data + *bytes;
-            WF_TRY(
-                wf_stream_copy(p->stream, WF_COPY_IN, at, p->tensors[r->head].data, r->bytes, err));
+            WF_TRY(wf_stream_copy(p->sides[side].stream, WF_COPY_IN, at, p->tensors[r->head].data,
+                                  r->bytes, err));
             wf_room_move(p, i, at);
         }
         *bytes += wf_align_up(r->bytes, WF_BUF_ALIGN);
@@ -267,14 +336,18 @@ static wf_status each_constant(wf_plan *p, size_t *bytes, wf_buf *to, wf_err *er
 
 wf_status wf_plan_upload(wf_plan *p, wf_err *err)
 {
-    size_t bytes;
+    for (uint32_t side = 1; side < p->n_sides; side++) {
+        wf_plan_side *s = &p->sides[side];
+        size_t bytes;
 
-    WF_TRY(each_constant(p, &bytes, NULL, err));
-    if (bytes == 0)
-        return WF_OK;
-    WF_TRY(wf_plan_reserve(p, p->device, bytes, NULL, &p->constants, err));
-    if (p->measure_only)
-        return WF_OK;
-    WF_TRY(each_constant(p, &bytes, p->constants, err));
-    return wf_stream_wait(p->stream, err);
+        WF_TRY(each_constant(p, side, &bytes, NULL, err));
+        if (bytes == 0)
+            continue;
+        WF_TRY(wf_plan_reserve(p, s->device, bytes, NULL, &s->constants, err));
+        if (p->measure_only)
+            continue;
+        WF_TRY(each_constant(p, side, &bytes, s->constants, err));
+        WF_TRY(wf_stream_wait(s->stream, err));
+    }
+    return WF_OK;
 }

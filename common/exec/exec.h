@@ -11,8 +11,10 @@
  *     wf_plan_bind_output(plan, grad, payload);     (each step anew: costs nothing)
  *     WF_TRY(wf_plan_run(plan, &key, on_ready, arg, err));
  *
- * A plan is made for a device: its arena lies there, and an operation that has no kernel there runs
- * on the cpu, with copies between. Inputs and outputs are memory of the host, whatever the device.
+ * A plan is made for one or more devices. A node runs on the device that it is marked with
+ * (wf_node.device), or on the first; where that has no kernel for it, it runs on the cpu. Copies
+ * are put between. Each device has an arena of its own. Inputs and outputs are memory of the host,
+ * whatever the devices.
  *
  * Inputs of a plan are, in this order: the graph's inputs; the outputs of Pull nodes, in node
  * order; the variables that stay in the graph. The last start out bound to their known content.
@@ -36,6 +38,8 @@
 
 typedef struct wf_plan wf_plan;
 
+enum { WF_PLAN_DEVICES = 16 };
+
 /* The extent of a symbolic dimension, wherever it occurs in the plan's inputs. */
 typedef struct wf_plan_symbol {
     const char *name;
@@ -51,8 +55,10 @@ typedef struct wf_plan_shape {
 
 /* All borrowed for the call, but the pool: for the plan's life. Zero is a good default. */
 typedef struct wf_plan_options {
-    const wf_device *device; /* NULL: the cpu */
-    wf_pool *pool;           /* NULL: one thread */
+    const wf_device *device;         /* the first; NULL: the cpu */
+    const wf_device *const *devices; /* [n_devices]: those behind the first */
+    size_t n_devices;
+    wf_pool *pool; /* NULL: one thread */
     size_t n_symbols;
     const wf_plan_symbol *symbols;
     size_t n_shapes;
@@ -89,8 +95,9 @@ typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_device_event *done, wf_e
 size_t wf_plan_fair_limit(size_t given_bytes);
 
 /* The caller owns *out. Errors: WF_SHAPE with the node's name, also when an extent remains unknown;
- * WF_UNSUPPORTED for an operation without a kernel; WF_NOMEM, before anything large is allocated,
- * with the node that asks for most and its shape, when limit_bytes do not suffice. */
+ * WF_UNSUPPORTED for an operation without a kernel, or more than WF_PLAN_DEVICES devices; WF_NOMEM,
+ * before anything large is allocated, with the node that asks for most and its shape, when
+ * limit_bytes do not suffice. */
 WF_MUST_USE wf_status wf_plan_new(const wf_graph *g, const wf_plan_options *options, wf_plan **out,
                                   wf_err *err);
 /* Frees *p and sets it to NULL; NULL is fine. */
@@ -121,7 +128,7 @@ WF_MUST_USE wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_f
                                   void *arg, wf_err *err);
 
 /* The two halves of a run: queue it, and wait until it is done. Between them, and when the first
- * one fails, inputs and outputs are the device's: they stay bound, and the plan is neither freed
+ * one fails, inputs and outputs are the devices': they stay bound, and the plan is neither freed
  * nor started again. A plan for the cpu does its work in the first half. */
 WF_MUST_USE wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
                                     void *arg, wf_err *err);

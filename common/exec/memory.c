@@ -17,7 +17,7 @@
 static uint32_t new_room(wf_plan *p, wf_room_kind kind, const wf_value *v, uint32_t step)
 {
     p->rooms[p->n_rooms] = (wf_room){.kind = kind,
-                                     .on_device = p->on_device[v->index],
+                                     .side = p->side_of[v->index],
                                      .bytes = wf_tensor_bytes(&p->tensors[v->index]),
                                      .first = step,
                                      .last = step,
@@ -62,6 +62,25 @@ static void given_rooms(wf_plan *p)
     }
 }
 
+/* What copies read or write on the host is nobody else's (P5). */
+static void keep_copied(wf_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const wf_node *n = p->nodes[i];
+
+        if (!wf_plan_is_copy(n))
+            continue;
+        for (int k = 0; k < 2; k++) {
+            wf_room *r = room_of(p, k ? n->out[0] : n->in[0]);
+
+            if (r->side == WF_SIDE_HOST) {
+                r->first = 0;
+                r->last = WF_TO_THE_END;
+            }
+        }
+    }
+}
+
 /* One room a result, views with what they view; lives are complete after this. */
 static void result_rooms(wf_plan *p)
 {
@@ -83,6 +102,8 @@ static void result_rooms(wf_plan *p)
     }
     for (uint32_t i = 0; i < p->n_outs; i++)
         room_of(p, p->outs[i].value)->last = WF_TO_THE_END;
+    if (p->n_sides > 2)
+        keep_copied(p);
 }
 
 /* Moves all values of room `from` to room `to`. */
@@ -164,11 +185,6 @@ static int lower_first(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static wf_side side_of(const wf_room *r)
-{
-    return r->on_device ? WF_SIDE_DEVICE : WF_SIDE_HOST;
-}
-
 static size_t padded(const wf_room *r)
 {
     return wf_align_up(r->bytes, WF_BUF_ALIGN);
@@ -189,7 +205,7 @@ static size_t lowest_offset(const wf_room *r, wf_room *const placed[], size_t n)
     return at;
 }
 
-static wf_status place_rooms(wf_plan *p, wf_side side, wf_err *err)
+static wf_status place_rooms(wf_plan *p, uint32_t side, wf_err *err)
 {
     wf_room **rooms = wf_arena_array(p->arena, p->n_rooms, sizeof *rooms);
     size_t n = 0, total = 0;
@@ -199,7 +215,7 @@ static wf_status place_rooms(wf_plan *p, wf_side side, wf_err *err)
     for (uint32_t i = 0; i < p->n_rooms; i++) {
         wf_room *r = &p->rooms[i];
 
-        if (r->kind != WF_ROOM_ARENA || r->head == WF_NO_ROOM || side_of(r) != side)
+        if (r->kind != WF_ROOM_ARENA || r->head == WF_NO_ROOM || r->side != side)
             continue;
         if (r->bytes > SIZE_MAX / 4 || !wf_add_size(total, padded(r), &total))
             return wf_plan_too_large(p, SIZE_MAX - p->taken, NULL, err);
@@ -232,25 +248,14 @@ static wf_status take_outputs(wf_plan *p, wf_err *err)
     return WF_OK;
 }
 
-/* A plan for the host has that side alone. */
-static wf_side n_sides(const wf_plan *p)
-{
-    return p->device->is_host ? WF_SIDE_DEVICE : WF_SIDES;
-}
-
-static const wf_device *device_of(const wf_plan *p, wf_side side)
-{
-    return side == WF_SIDE_DEVICE ? p->device : &wf_cpu;
-}
-
 wf_status wf_plan_lay_out(wf_plan *p, wf_err *err)
 {
     WF_TRY(take_outputs(p, err));
-    for (wf_side side = 0; side < n_sides(p); side++) {
+    for (uint32_t side = 0; side < p->n_sides; side++) {
         wf_plan_side *s = &p->sides[side];
 
         WF_TRY(place_rooms(p, side, err));
-        WF_TRY(wf_plan_reserve(p, device_of(p, side), s->arena_bytes, NULL, &s->memory, err));
+        WF_TRY(wf_plan_reserve(p, s->device, s->arena_bytes, NULL, &s->memory, err));
         p->usage.arena_bytes += s->arena_bytes;
     }
     return WF_OK;
@@ -258,11 +263,10 @@ wf_status wf_plan_lay_out(wf_plan *p, wf_err *err)
 
 wf_status wf_plan_place(wf_plan *p, wf_err *err)
 {
-    for (wf_side side = 0; side < n_sides(p); side++) {
+    for (uint32_t side = 0; side < p->n_sides; side++) {
         wf_plan_side *s = &p->sides[side];
 
-        WF_TRY(wf_plan_reserve(p, device_of(p, side), s->workspace_bytes, s->hungriest,
-                               &s->workspace, err));
+        WF_TRY(wf_plan_reserve(p, s->device, s->workspace_bytes, s->hungriest, &s->workspace, err));
         p->usage.workspace_bytes += s->workspace_bytes;
     }
     if (p->measure_only)
@@ -270,8 +274,8 @@ wf_status wf_plan_place(wf_plan *p, wf_err *err)
     for (uint32_t i = 0; i < p->n_rooms; i++)
         if (p->rooms[i].kind == WF_ROOM_ARENA)
             wf_room_move(p, i,
-                         (char *)p->sides[side_of(&p->rooms[i])].memory->data + p->rooms[i].offset);
+                         (char *)p->sides[p->rooms[i].side].memory->data + p->rooms[i].offset);
     for (uint32_t i = 0; i < p->n_steps; i++)
-        p->steps[i].run.workspace = p->sides[wf_step_on_device(&p->steps[i])].workspace->data;
+        p->steps[i].run.workspace = p->sides[p->steps[i].side].workspace->data;
     return WF_OK;
 }

@@ -53,7 +53,8 @@ static wf_status make_events(wf_plan *p, wf_err *err)
         const wf_node *n = p->outs[i].value->producer;
         bool is_copied = n && wf_plan_is_copy(n);
 
-        WF_TRY(wf_device_event_new(is_copied ? p->device : &wf_cpu, &p->outs[i].done, err));
+        WF_TRY(wf_device_event_new(is_copied ? p->sides[wf_plan_side_of(p, n)].device : &wf_cpu,
+                                   &p->outs[i].done, err));
     }
     return WF_OK;
 }
@@ -63,25 +64,26 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->arena = wf_arena_new(0);
     if (!p->arena)
         return wf_fail_nomem(err, sizeof *p);
-    p->device = o->device ? o->device : &wf_cpu;
+    p->sides[WF_SIDE_HOST].device = &wf_cpu;
+    p->n_sides = 1;
+    WF_TRY(wf_stream_new(&wf_cpu, &p->sides[WF_SIDE_HOST].stream, err));
     p->pool = o->pool;
     p->bf16 = o->bf16;
     p->measure_only = o->measure_only;
-    p->limit_bytes = o->limit_bytes ? o->limit_bytes : wf_device_memory(p->device);
+    p->limit_bytes =
+        o->limit_bytes ? o->limit_bytes : wf_device_memory(o->device ? o->device : &wf_cpu);
     p->limit_bytes = WF_MIN(p->limit_bytes, SIZE_MAX / 2); /* sums with it do not overflow */
     p->limit_hint =
         o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));
     WF_TRY(wf_plan_shapes(p, o, err));
-    WF_TRY(wf_plan_sides(p, err));
+    WF_TRY(wf_plan_sides(p, o, err));
     WF_TRY(make_tables(p, err));
     WF_TRY(wf_plan_ports(p, err));
     WF_TRY(wf_plan_nodes(p, err));
     WF_TRY(wf_plan_rooms(p, err));
     set_constants(p);
     WF_TRY(wf_plan_lay_out(p, err));
-    WF_TRY(wf_stream_new(p->device, &p->stream, err));
-    WF_TRY(wf_stream_new(&wf_cpu, &p->host_stream, err));
     WF_TRY(wf_plan_steps(p, err));
     WF_TRY(wf_plan_place(p, err));
     WF_TRY(wf_plan_upload(p, err));
@@ -112,18 +114,18 @@ void wf_plan_free(wf_plan **p)
         return;
     for (uint32_t i = 0; i < (*p)->n_outs; i++)
         wf_device_event_free(&(*p)->outs[i].done);
-    wf_stream_free(&(*p)->stream); /* first: what is queued uses the rest */
-    wf_stream_free(&(*p)->host_stream);
+    for (uint32_t side = 0; side < (*p)->n_sides; side++) /* first: what is queued uses the rest */
+        wf_stream_free(&(*p)->sides[side].stream);
     for (uint32_t i = 0; i < (*p)->n_steps; i++)
         if ((*p)->steps[i].release)
             (*p)->steps[i].release((void *)(*p)->steps[i].run.state);
     for (uint32_t i = 0; i < (*p)->n_outs; i++)
         wf_buf_unref(&(*p)->outs[i].own);
-    for (int side = 0; side < WF_SIDES; side++) {
+    for (uint32_t side = 0; side < (*p)->n_sides; side++) {
         wf_buf_unref(&(*p)->sides[side].memory);
+        wf_buf_unref(&(*p)->sides[side].constants);
         wf_buf_unref(&(*p)->sides[side].workspace);
     }
-    wf_buf_unref(&(*p)->constants);
     wf_graph_free(&(*p)->g);
     wf_arena_free(&(*p)->arena);
     free(*p);

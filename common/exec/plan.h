@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/exec/plan.h - what the files of this room share; nobody outside includes it.
  *
- * A plan has two sides, the host and its device (devices.c); one when that is the host. Each has an
- * arena and a workspace, and a value lies on one of them.
+ * A plan has a side for the host and one for each of its devices that is not the host (devices.c).
+ * Each has an arena, a workspace and a stream, and a value lies on one of them.
  *
  * Values of the plan's own copy of the graph are numbered (wf_value.index), and `tensors` has a
  * header for each. A `room` is a stretch of memory; values that share one (views, in-place results)
@@ -14,7 +14,10 @@
  *   P2  the room of an output lives to the end of a run and nothing else is written to it after the
  *       output is ready
  *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound
- *   P4  a step on the host begins when all that was queued on the device is done
+ *   P4  a step on the host begins when all that was queued on the devices is done, and a copy to a
+ *       device when what another device writes to the host is there
+ *   P5  with several devices, memory of the host that a copy reads or writes is of one room for the
+ *       whole run: nothing waits for its readers
  */
 #ifndef WF_EXEC_PLAN_H
 #define WF_EXEC_PLAN_H
@@ -39,7 +42,7 @@ typedef enum wf_room_kind {
 
 typedef struct wf_room {
     wf_room_kind kind;
-    bool on_device; /* of a plan for a device: not on the host */
+    uint8_t side; /* of the plan */
     size_t bytes, offset;
     uint32_t first, last; /* steps of its life; last is WF_TO_THE_END for outputs */
     uint32_t written;     /* the last step that writes to it */
@@ -54,17 +57,12 @@ typedef struct wf_step {
     void (*release)(void *state); /* NULL: nothing to give back */
     const wf_tensor **in;         /* padded to WF_KERNEL_PORTS, as kernels read them */
     wf_tensor **out;
-    wf_stream *after;  /* a step on the host of a device's plan: waits for it */
+    uint8_t side;      /* whose stream it runs on */
+    uint32_t after;    /* a bit for each side whose stream it waits for */
     uint64_t sequence; /* of the node's name; used when it draws */
     bool draws;
     uint32_t first_ready, n_ready; /* in wf_plan.ready */
 } wf_step;
-
-/* Where a step's kernel runs. */
-static inline bool wf_step_on_device(const wf_step *s)
-{
-    return !s->run.device->is_host;
-}
 
 typedef struct wf_plan_in {
     wf_port port;
@@ -81,11 +79,13 @@ typedef struct wf_plan_out {
     wf_device_event *done; /* recorded behind its copy to the host; or of the cpu, always done */
 } wf_plan_out;
 
-/* Memory of a plan: on the host, and for a plan of another device there. */
-typedef enum wf_side { WF_SIDE_HOST = 0, WF_SIDE_DEVICE, WF_SIDES } wf_side;
+enum { WF_SIDE_HOST = 0, WF_SIDES = 1 + WF_PLAN_DEVICES };
 
 typedef struct wf_plan_side {
+    const wf_device *device;
+    wf_stream *stream;
     wf_buf *memory;    /* arena rooms */
+    wf_buf *constants; /* not on the host */
     wf_buf *workspace; /* of one step at a time */
     size_t arena_bytes, workspace_bytes;
     const wf_node *hungriest; /* whose kernel wants the workspace */
@@ -94,14 +94,12 @@ typedef struct wf_plan_side {
 struct wf_plan {
     wf_graph *g;     /* our copy, with concrete shapes */
     wf_arena *arena; /* of everything below but big memory */
-    const wf_device *device;
-    wf_stream *stream, *host_stream; /* of the device; of the cpu */
     wf_pool *pool;
     bool bf16, measure_only;
     size_t limit_bytes, taken; /* taken <= limit_bytes */
     size_t foldable;           /* bytes that folding may still make */
     const char *limit_hint;
-    bool *on_device;        /* [g->n_values]: lies on the device, and that is not the host */
+    uint8_t *side_of;       /* [g->n_values] */
     wf_tensor *tensors;     /* [g->n_values] */
     uint32_t *room_of;      /* [g->n_values], WF_NO_ROOM for values that no run touches */
     uint32_t *next_in_room; /* [g->n_values] */
@@ -117,21 +115,25 @@ struct wf_plan {
     uint32_t n_ins;
     wf_plan_out *outs;
     uint32_t n_outs;
-    uint32_t *ready;           /* [n_outs]: outputs, grouped by the step that makes them final */
-    uint32_t n_ready_at_start; /* the first of them: views of inputs, constants */
-    wf_plan_side sides[WF_SIDES];
-    wf_buf *constants; /* on a device that is not the host */
+    uint32_t *ready;              /* [n_outs]: outputs, grouped by the step that makes them final */
+    uint32_t n_ready_at_start;    /* the first of them: views of inputs, constants */
+    wf_plan_side sides[WF_SIDES]; /* [n_sides]; the first is the host's */
+    uint32_t n_sides;
+    uint32_t first_side; /* of the first device */
     wf_plan_usage usage;
 };
 
 /* shapes.c: makes all shapes of p->g concrete and computes what follows from constants. */
 WF_MUST_USE wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_err *err);
 
-/* devices.c: sets p->on_device, and puts Copy nodes between the sides. */
-WF_MUST_USE wf_status wf_plan_sides(wf_plan *p, wf_err *err);
+/* devices.c: makes the sides, sets p->side_of, and puts Copy nodes between the sides. */
+WF_MUST_USE wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err);
 bool wf_plan_is_copy(const wf_node *n);
-/* Whether the results of a node lie on the device. */
-bool wf_plan_makes_on_device(const wf_plan *p, const wf_node *n);
+/* The side whose stream a node runs on: that of its results, and of a copy the one that is not the
+ * host. */
+uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n);
+/* The sides whose streams a node of the host, or a copy, waits for: P4. */
+uint32_t wf_plan_after(const wf_plan *p, const wf_node *n);
 /* The kernel of a node that runs. Errors: WF_UNSUPPORTED: neither the device nor the cpu has one.
  */
 WF_MUST_USE wf_status wf_plan_kernel(const wf_plan *p, const wf_node *n, const wf_kernel **out,
@@ -165,6 +167,6 @@ wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf
 
 /* run.c: before the first step of a run; one step of it. */
 WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err);
-WF_MUST_USE wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err);
+WF_MUST_USE wf_status wf_step_run(wf_plan *p, wf_step *s, const wf_step_key *key, wf_err *err);
 
 #endif

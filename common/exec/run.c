@@ -45,7 +45,8 @@ static wf_status announce(wf_plan *p, uint32_t first, uint32_t n, wf_ready_fn *o
         if (!out->direct && out->bound && out->port.bytes && out->bound != from)
             memcpy(out->bound, from, out->port.bytes);
         if (!out->done->device->is_host)
-            WF_TRY(wf_device_event_record(out->done, p->stream, err));
+            WF_TRY(wf_device_event_record(
+                out->done, p->sides[wf_plan_side_of(p, out->value->producer)].stream, err));
         if (on_ready)
             WF_TRY(on_ready(arg, p->ready[i], out->done, err));
     }
@@ -67,12 +68,12 @@ wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err)
     return place_outputs(p, err);
 }
 
-wf_status wf_step_run(wf_step *s, const wf_step_key *key, wf_err *err)
+wf_status wf_step_run(wf_plan *p, wf_step *s, const wf_step_key *key, wf_err *err)
 {
     wf_status rc;
 
-    if (s->after)
-        WF_TRY(wf_stream_wait(s->after, err));
+    for (uint32_t left = s->after; left; left &= left - 1)
+        WF_TRY(wf_stream_wait(p->sides[__builtin_ctz(left)].stream, err));
     if (s->draws)
         s->run.key = key_of(s, key);
     rc = s->kernel->run(&s->run, s->in, s->out, err);
@@ -90,7 +91,7 @@ wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_read
     for (uint32_t i = 0; i < p->n_steps; i++) {
         wf_step *s = &p->steps[i];
 
-        WF_TRY(wf_step_run(s, key, err));
+        WF_TRY(wf_step_run(p, s, key, err));
         if (s->n_ready)
             WF_TRY(announce(p, s->first_ready, s->n_ready, on_ready, arg, err));
     }
@@ -99,7 +100,14 @@ wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_read
 
 wf_status wf_plan_wait(wf_plan *p, wf_err *err)
 {
-    return p->device->is_host ? WF_OK : wf_stream_wait(p->stream, err);
+    wf_status rc = WF_OK;
+
+    for (uint32_t side = 1; side < p->n_sides; side++) { /* all of them, also after a failure */
+        wf_status waited = wf_stream_wait(p->sides[side].stream, rc == WF_OK ? err : NULL);
+
+        rc = rc == WF_OK ? waited : rc;
+    }
+    return rc;
 }
 
 wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,

@@ -177,11 +177,10 @@ static bool is_free(const wf_plan *p, uint32_t i)
 static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
 {
     wf_node *n = p->nodes[i];
-    bool on_device = wf_plan_makes_on_device(p, n) || wf_plan_is_copy(n);
-    wf_plan_side *side = &p->sides[on_device ? WF_SIDE_DEVICE : WF_SIDE_HOST];
+    wf_plan_side *side = &p->sides[wf_plan_side_of(p, n)];
     wf_prep prep = {.node = n,
                     .kernel = p->kernels[i],
-                    .device = on_device ? p->device : &wf_cpu,
+                    .device = side->device,
                     .arena = p->arena,
                     .threads = wf_pool_threads(p->pool),
                     .bf16 = p->bf16};
@@ -203,13 +202,11 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
     s->run = (wf_run){.node = n,
                       .kernel = s->kernel,
                       .device = prep.device,
-                      .stream = p->stream,
+                      .stream = side->stream,
                       .pool = p->pool,
                       .state = prep.state};
-    if (!on_device && !p->device->is_host) {
-        s->after = p->stream;
-        s->run.stream = p->host_stream;
-    }
+    s->side = (uint8_t)(side - p->sides);
+    s->after = wf_plan_after(p, n);
     s->release = prep.release;
     if (rc == WF_NOMEM)
         return wf_plan_too_large(p, p->limit_bytes - p->taken + 1, n, err);

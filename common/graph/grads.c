@@ -145,7 +145,9 @@ static wf_status visit(wf_grads *s, const wf_node *n, wf_err *err)
     if (!hint)
         return wf_fail_nomem(err, strlen(n->name));
     s->emit.hint = hint;
+    s->emit.g->device = n->device; /* where its operands are */
     rc = n->op->grad(s, n, err);
+    s->emit.g->device = NULL;
     s->emit.hint = "backward";
     if (rc == WF_OK)
         rc = wf_emit_end(&s->emit);

@@ -216,7 +216,8 @@ wf_status wf_graph_add_node_like(wf_graph *g, const wf_op *op, const char *hint,
     n->n_out = n_out;
     n->out = copy_list(g, n_out, out);
     n->index = (uint32_t)g->n_nodes;
-    if (!n->name || !n->in || !n->out)
+    n->device = g->device ? wf_arena_strdup(g->arena, g->device) : NULL;
+    if (!n->name || !n->in || !n->out || (g->device && !n->device))
         return wf_fail_nomem(err, sizeof *n);
     for (uint32_t i = 0; i < n_out; i++)
         if (out[i] && out[i]->producer)

@@ -139,7 +139,7 @@ struct wf_node {
     /* Of a branch that may not be taken: what does not fit leaves its results unknown, and is no
      * error. Gone from a file that is written: by then the branch should be. */
     bool is_tentative;
-    const char *device; /* "/job:worker/task:0/device:cpu:0" once placed, else NULL */
+    const char *device; /* of those that a task lists, the one that runs it; NULL: the first */
 };
 
 struct wf_graph {
@@ -153,6 +153,8 @@ struct wf_graph {
     size_t n_inputs;
     wf_value **outputs; /* [n_outputs]: fetched values */
     size_t n_outputs;
+    const char
+        *device; /* that nodes are marked with as they are added; borrowed; NULL: with none */
     /* Sizes of the arrays above; for graph.c. */
     size_t nodes_room, values_room, inputs_room, outputs_room;
     /* Names to values and nodes; for graph.c. */

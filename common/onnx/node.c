@@ -7,6 +7,7 @@
 #include "common/onnx/proto.h"
 #include "common/onnx/sequence.h"
 #include "common/onnx/tensor.h"
+#include "common/onnx/variables.h"
 
 #include <string.h>
 
@@ -199,9 +200,9 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
         WF_TRY(add_attribute(g, n, p->attribute[i], file->folder, err));
     if (file->opset != WF_OPSET && op->upgrade)
         WF_TRY(op->upgrade(g, n, file->opset, err));
-    if (p->doc_string && strncmp(p->doc_string, "/job:", 5) == 0) {
+    if (p->doc_string && strncmp(p->doc_string, WF_ONNX_DEVICE, strlen(WF_ONNX_DEVICE)) == 0) {
         WF_TRY(wf_onnx_check_name(p->doc_string, "device", err));
-        n->device = wf_arena_strdup(g->arena, p->doc_string);
+        n->device = wf_arena_strdup(g->arena, p->doc_string + strlen(WF_ONNX_DEVICE));
         if (!n->device)
             return wf_fail_nomem(err, strlen(p->doc_string));
     }

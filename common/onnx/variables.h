@@ -7,6 +7,8 @@
 #include "common/graph/graph.h"
 #include "common/onnx/onnx.pb-c.h"
 
+/* In front of the name of a node's device, as its doc_string. */
+#define WF_ONNX_DEVICE "/job:worker/device:"
 /* "weft.variable.<name>" in metadata_props. */
 #define WF_ONNX_VARIABLE_KEY "weft.variable."
 #define WF_ONNX_PRODUCER "weft"

@@ -44,6 +44,15 @@ static char *text(const char *s)
     return (char *)s;
 }
 
+/* As a node's doc_string; NULL for none. */
+static char *device_text(writer *w, const char *device)
+{
+    char *s = device ? wf_arena_printf(w->arena, "%s%s", WF_ONNX_DEVICE, device) : NULL;
+
+    w->failed = w->failed || (device && !s);
+    return s;
+}
+
 static Weft__Onnx__StringStringEntry *entry(writer *w, const char *prefix, const char *key,
                                             const char *value)
 {
@@ -204,7 +213,7 @@ static Weft__Onnx__Node *node(writer *w, const wf_node *n)
     p->op_type = text(n->op->name);
     if (n->op->domain[0])
         p->domain = text(n->op->domain);
-    p->doc_string = text(n->device);
+    p->doc_string = device_text(w, n->device);
     p->input = names(w, n->n_in, n->in);
     p->output = names(w, n->n_out, n->out);
     p->attribute = take(w, n->n_attrs, sizeof p->attribute[0]);

@@ -19,17 +19,18 @@ needs("numpy")
 import numpy as np  # noqa: E402
 
 RECORDS, BATCH = 1500, 32
+PAIR = "cpu-remote+cpu-remote-half"
 JOB = """
 job: remote
 model:
   input: {{x: [1, 12, 12]}}
   layers:
-    - conv2d: {{filters: 6, kernel_size: 3, data_format: channels_first}}
-    - batch_normalization: {{axis: 1}}
+    - conv2d: {{filters: 6, kernel_size: 3, data_format: channels_first{first}}}
+    - batch_normalization: {{axis: 1{second}}}
     - activation: relu
     - flatten
-    - dropout: {{rate: 0.2}}
-    - dense: {{units: 5}}
+    - dropout: {{rate: 0.2{first}}}
+    - dense: {{units: 5{second}}}
 loss: sparse_categorical_crossentropy
 metrics: [accuracy]
 data:
@@ -45,15 +46,25 @@ seed: 7
 """
 
 
+def write_data(c):
+    x = np.random.default_rng(3).normal(size=(RECORDS, 1, 12, 12)).astype(np.float32)
+    np.save(c.path("x.npy"), x)
+    np.save(c.path("y.npy"), np.argmax(x.reshape(RECORDS, -1)[:, :5], axis=1).astype(np.int64))
+
+
+def job(pipeline, more="", devices=()):
+    """The job's text; its layers are on the two devices in turn where two are given."""
+    first, second = (f", device: {d}" for d in devices) if devices else ("", "")
+    return JOB.format(batch=BATCH, pipeline=pipeline, more=more, first=first, second=second)
+
+
 def losses(weft, device, pipeline, more):
     """The line of each step, with its loss as a hexadecimal float, and what the evaluations gave."""
+    devices = device.split("+") if "+" in device else ()
     with Cluster(weft, ps=2, workers=1, env={"WEFT_TEST_DEVICE": device}) as c:
         c.env["WEFT_LOSS_LOG"] = c.path("losses")
-        luck = np.random.default_rng(3)
-        x = luck.normal(size=(RECORDS, 1, 12, 12)).astype(np.float32)
-        np.save(c.path("x.npy"), x)
-        np.save(c.path("y.npy"), np.argmax(x.reshape(RECORDS, -1)[:, :5], axis=1).astype(np.int64))
-        c.write("remote.yaml", JOB.format(batch=BATCH, pipeline=pipeline, more=more))
+        write_data(c)
+        c.write("remote.yaml", job(pipeline, more, devices))
         c.must("train", "remote.yaml")
         return c.read("losses").splitlines()
 
@@ -74,12 +85,22 @@ def a_job_on_a_remote_device_has_the_bits_of_the_cpu(weft):
         for pipeline, more in ((0, ""), (1, ""), (0, ", gradient_accumulation_steps: 2")):
             want = losses(weft, "cpu", pipeline, more)
             check(len(want) > RECORDS // BATCH // 2, f"{len(want)} steps")
-            for device in ("cpu-remote", "cpu-remote-half"):
+            for device in ("cpu-remote", "cpu-remote-half", PAIR):
                 got = losses(remote, device, pipeline, more)
                 check(got == want, f"{device}, pipeline {pipeline}{more}: the losses differ")
 
     with_worker(weft, WORKER, compare)
 
 
+def a_layer_on_a_device_that_no_worker_has_ends_the_job(weft):
+    with Cluster(weft, ps=1, workers=1) as c:
+        write_data(c)
+        c.write("remote.yaml", job(0, devices=("cpu", "gpu7")))
+        said = c.run("train", "remote.yaml")
+        check(said.code != 0, "the job trained")
+        for words in ("is for the device gpu7", "list it under devices in cluster.yaml"):
+            check(words in said.out + said.err, f"{words!r} is not in: {said.out}{said.err}")
+
+
 WORKER = sys.argv.pop(2)
-main([a_job_on_a_remote_device_has_the_bits_of_the_cpu])
+main([a_job_on_a_remote_device_has_the_bits_of_the_cpu, a_layer_on_a_device_that_no_worker_has_ends_the_job])

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_ROWS = 4096 };
 
@@ -125,24 +126,41 @@ static void fill_table(table *t, const char *name, bool all)
     wf_assert(wf_device_add(&t->all, &err) == WF_OK);
 }
 
-void remote_devices_add(void)
+static void add_both(void)
 {
+    if (whole.all.device)
+        return;
     remote_set_up();
     fill_table(&whole, "cpu-remote", true);
     fill_table(&half, "cpu-remote-half", false);
 }
 
-const wf_device *test_device(void)
+static const wf_device *device_called(const char *name, size_t n)
 {
-    const char *name = getenv("WEFT_TEST_DEVICE");
-    const wf_device *d = &wf_cpu;
+    const wf_device *d = NULL;
+    char one[64];
     wf_err err = {0};
 
-    if (!whole.all.device)
-        remote_devices_add();
-    if (name && wf_device_find(name, &d, &err) != WF_OK) {
+    snprintf(one, sizeof one, "%.*s", (int)n, name);
+    if (wf_device_find(one, &d, &err) != WF_OK) {
         fprintf(stderr, "%s; %s\n", err.what, err.mend);
         exit(2);
     }
     return d;
+}
+
+const wf_device *test_device(void)
+{
+    const char *name = getenv("WEFT_TEST_DEVICE");
+
+    add_both();
+    return name ? device_called(name, strcspn(name, "+")) : &wf_cpu;
+}
+
+const wf_device *test_second_device(void)
+{
+    const char *names = getenv("WEFT_TEST_DEVICE"), *second = names ? strchr(names, '+') : NULL;
+
+    add_both();
+    return second ? device_called(second + 1, strlen(second + 1)) : NULL;
 }

@@ -17,12 +17,12 @@
 #include "common/tensor/device.h"
 #include <stddef.h>
 
-/* Makes both devices known; once in a process, before wf_device_find. */
-void remote_devices_add(void);
-
 /* The device that a test program is to use: the one that WEFT_TEST_DEVICE names, or the cpu. Ends
- * the program with a sentence when there is none. The first call makes both devices known. */
+ * the program with a sentence when there is none. This call and the next make both devices known to
+ * wf_device_find. */
 const wf_device *test_device(void);
+/* The one behind a plus in that name, over which remote_pair.c spreads plans too; NULL: none. */
+const wf_device *test_second_device(void);
 
 /* The bytes that are allocated on both devices now. */
 size_t remote_devices_held(void);

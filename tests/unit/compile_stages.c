@@ -63,7 +63,6 @@ static void the_last_layer_is_pushed_first_and_pulled_last(void **state)
     for (size_t i = 0; i < g->n_nodes; i++)
         if (!strcmp(g->nodes[i]->op->name, "Push")) {
             assert_ptr_equal(g->nodes[i]->in[0]->producer, g->nodes[i - 1]); /* at once */
-            assert_string_equal(g->nodes[i]->device, "/job:worker/device:cpu:0");
         }
     for (size_t i = 0; i < c->n_variables; i++)
         assert_true(c->variables[i].on_ps && c->variables[i].pushed);
@@ -92,6 +91,36 @@ static void the_eval_graph_pulls_the_same_and_pushes_nothing(void **state)
     assert_true(c->feeds[1].is_label);
     assert_string_equal(c->feeds[1].name, "y");
     assert_int_equal(c->feeds[1].dtype, WF_I64);
+    wf_compiled_free(&c);
+}
+
+/* What a layer computes and its three gradients, and nothing else; ports are the host's. */
+static void a_layer_and_its_gradients_are_marked_with_its_device(void **state)
+{
+    static const wf_conf_option options[] = {INT_OPTION("units", 10), TEXT_OPTION("device", "far")};
+    wf_conf_item layers[2];
+    wf_model m = mlp();
+    wf_compile_spec spec;
+    wf_compiled *c;
+    size_t marked = 0;
+
+    (void)state;
+    memcpy(layers, m.layers, sizeof layers);
+    layers[1].options = options;
+    layers[1].n_options = 2;
+    m.layers = layers;
+    spec = train_spec(&m, 2);
+    c = compile(&spec);
+    for (size_t i = 0; i < c->graph->n_nodes; i++) {
+        const wf_node *n = c->graph->nodes[i];
+        bool port = !strcmp(n->op->name, "Pull") || !strcmp(n->op->name, "Push");
+
+        assert_int_equal(n->device != NULL, !port && strstr(n->name, "dense_1/") != NULL);
+        if (n->device)
+            assert_string_equal(n->device, "far");
+        marked += n->device != NULL;
+    }
+    assert_int_equal(marked, 4);
     wf_compiled_free(&c);
 }
 
@@ -233,6 +262,7 @@ int main(void)
         cmocka_unit_test(every_stage_is_a_whole_graph),
         cmocka_unit_test(the_last_layer_is_pushed_first_and_pulled_last),
         cmocka_unit_test(the_eval_graph_pulls_the_same_and_pushes_nothing),
+        cmocka_unit_test(a_layer_and_its_gradients_are_marked_with_its_device),
         cmocka_unit_test(a_shared_gradient_is_pushed_from_two_values),
         cmocka_unit_test(a_fixed_batch_is_refused_in_words),
         cmocka_unit_test(a_model_without_variables_is_refused),

@@ -113,8 +113,8 @@ static const bad_text bad[] = {
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [\"cuda:0\"]}]\n", WF_UNSUPPORTED,
      "*device \"cuda:0\" is not built yet"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: []}]\n", WF_USAGE, "*names none"},
-    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu, cpu]}]\n", WF_UNSUPPORTED,
-     "*2 devices in one task are not built yet"},
+    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu, cpu]}]\n", WF_USAGE,
+     "*the device \"cpu\" is there twice"},
 };
 
 static void each_bad_cluster_file_gets_its_sentence(void **state)

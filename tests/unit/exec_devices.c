@@ -117,6 +117,45 @@ static void where_a_kernel_is_missing_the_cpu_computes(void **state)
     wf_graph_free(&g);
 }
 
+/* Marks the nodes with the devices in turn, and says how many copies the plan then needs. */
+static size_t copies_when_spread(const wf_graph *g, const wf_plan_options *o,
+                                 const char *const names[2], wf_plan **out)
+{
+    wf_err err;
+
+    for (size_t i = 0; i < g->n_nodes; i++)
+        g->nodes[i]->device = names[i % 2];
+    assert_ok(wf_plan_new(g, o, out, &err), err);
+    return wf_plan_memory(*out).n_nodes - g->n_nodes;
+}
+
+static void a_node_runs_on_the_device_of_its_mark(void **state)
+{
+    const wf_device *remote = device_called("cpu-remote");
+    const wf_plan_options o = {.devices = &remote, .n_devices = 1};
+    const char *const spread[2] = {NULL, "cpu-remote"}, *const whole[2] = {"cpu", NULL};
+    wf_graph *g = chain(WF_COUNT(ops), ops);
+    float x[N] = {1, -2, 3};
+    wf_plan *cpu = plan_on(&wf_cpu, g, x), *p = NULL, *unmarked = NULL;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(copies_when_spread(g, &o, whole, &unmarked),
+                     0); /* the first device is the cpu */
+    /* Each product is the cpu's and each function the other's: a copy there, and one back for what
+     * the next product reads; the port has its own. */
+    assert_int_equal(copies_when_spread(g, &o, spread, &p), 3 * WF_COUNT(ops) - 1);
+    wf_plan_bind_input(p, 0, x);
+    assert_ok(wf_plan_run(cpu, &(wf_step_key){0}, NULL, NULL, &err), err);
+    assert_int_equal(queued_by(p), 3 * WF_COUNT(ops) - 1 + WF_COUNT(ops));
+    for (uint32_t i = 0; i < WF_COUNT(ops); i++)
+        assert_memory_equal(wf_plan_output_data(p, i), wf_plan_output_data(cpu, i), sizeof x);
+    wf_plan_free(&cpu);
+    wf_plan_free(&p);
+    wf_plan_free(&unmarked);
+    wf_graph_free(&g);
+}
+
 typedef struct seen {
     float (*out)[N];
     wf_device_event *events[WF_COUNT(ops)];
@@ -213,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_device_gives_the_bits_of_the_cpu),
         cmocka_unit_test(where_a_kernel_is_missing_the_cpu_computes),
+        cmocka_unit_test(a_node_runs_on_the_device_of_its_mark),
         cmocka_unit_test(an_output_is_there_when_its_event_is_done),
         cmocka_unit_test(a_late_error_names_its_node_and_the_plan_goes_on),
         cmocka_unit_test(an_operation_without_any_kernel_is_an_error),

@@ -67,8 +67,12 @@ static wf_status apply(wf_unit *u, const wf_rewrite_rule *rule, wf_node *n, bool
                        wf_err *err)
 {
     wf_rewrite r = {.u = u, .n = n, .err = err};
+    wf_status rc;
 
-    WF_TRY(rule->run(&r));
+    u->graph->device = n->device; /* what takes its place runs there too */
+    rc = rule->run(&r);
+    u->graph->device = NULL;
+    WF_TRY(rc);
     *changed = *changed || r.changed;
     if (r.instead && wf_may_hand_over(u->graph, n->out[0], r.instead)) {
         WF_TRY(wf_hand_over(u, n->out[0], r.instead, err));
