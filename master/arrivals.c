@@ -36,7 +36,8 @@ static wf_status claim(wf_master *m, wf_member *who, const Weft__Register *r, wf
     if (!j || wf_job_over(j->state) || who->part != WF_PART_READY)
         return WF_OK;
     who->steps = WF_MAX(who->steps, r->steps);
-    WF_TRY(wf_faults_take_records(m, j, r->train_records, r->eval_records, err));
+    WF_TRY(wf_faults_take_found(
+        m, j, who, (wf_found){r->train_records, r->train_digest, r->eval_records}, err));
     if (wf_job_over(j->state) || j->epoch->state == WF_EPOCH_NONE)
         return WF_OK;
     WF_TRY(wf_splits_claim(m, j, who, r, err));

@@ -138,19 +138,29 @@ void wf_faults_advance(wf_master *m, wf_job *j)
 
 /* ---- messages ---- */
 
-wf_status wf_faults_take_records(wf_master *m, wf_job *j, uint64_t train, uint64_t eval,
-                                 wf_err *err)
+wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who, wf_found found,
+                               wf_err *err)
 {
+    static const char hint[] = "give every worker the same files";
+    wf_epoch *e = j->epoch;
+    char text[32];
     wf_err why;
 
-    j->epoch->eval_records = eval;
-    if (j->epoch->train_records && j->epoch->train_records != train) {
-        wf_fail(&why, WF_MISMATCH, "give every worker the same files",
-                "one worker finds %lu training records, another %lu",
-                (unsigned long)j->epoch->train_records, (unsigned long)train);
+    e->eval_records = found.eval_records;
+    if (e->train_records && e->train_records != found.train_records) {
+        wf_fail(&why, WF_MISMATCH, hint, "one worker finds %lu training records, another %lu",
+                (unsigned long)e->train_records, (unsigned long)found.train_records);
         return wf_master_fail_job(m, j, &why, err);
     }
-    j->epoch->train_records = train;
+    if (e->train_digest && found.train_digest && e->train_digest != found.train_digest) {
+        wf_fail(&why, WF_MISMATCH, hint,
+                "%s finds as many training records as other workers, and other content in them",
+                wf_task_str(who->task, text, sizeof text));
+        return wf_master_fail_job(m, j, &why, err);
+    }
+    e->train_records = found.train_records;
+    if (found.train_digest)
+        e->train_digest = found.train_digest;
     return WF_OK;
 }
 
@@ -180,7 +190,9 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
         if (who->task.role == WF_ROLE_PS)
             who->view_acked = msg->head.view;
         else
-            rc = wf_faults_take_records(m, j, body->train_records, body->eval_records, err);
+            rc = wf_faults_take_found(
+                m, j, who, (wf_found){body->train_records, body->train_digest, body->eval_records},
+                err);
     }
     wf_control_free(&body);
     return rc;

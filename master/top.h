@@ -65,9 +65,13 @@ WF_MUST_USE wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who
                                          wf_err *err);
 WF_MUST_USE wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
                                          wf_err *err);
-/* How many records a worker found: all find the same, or the job fails. */
-WF_MUST_USE wf_status wf_faults_take_records(wf_master *m, wf_job *j, uint64_t train, uint64_t eval,
-                                             wf_err *err);
+/* What a worker's data holds. */
+typedef struct wf_found {
+    uint64_t train_records, train_digest, eval_records;
+} wf_found;
+/* All workers find the same, or the job fails. */
+WF_MUST_USE wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who,
+                                           wf_found found, wf_err *err);
 /* Workers whose time has come are started again. */
 void wf_faults_advance(wf_master *m, wf_job *j);
 /* Whether a worker has failed in this generation and does not train. */

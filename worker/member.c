@@ -33,6 +33,7 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.n_finished = wf_splits_finished(w, rows, list);
         body.steps = w->exchange ? w->exchange->acked : 0;
         body.train_records = w->job.train_records;
+        body.train_digest = w->job.train_digest;
         body.eval_records = w->job.eval_records;
         body.session = (char *)w->conf.session;
         w->want_sent = false;
@@ -182,6 +183,7 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     outcome.what = why.what;
     outcome.mend = why.mend;
     outcome.train_records = w->job.train_records;
+    outcome.train_digest = w->job.train_digest;
     outcome.eval_records = w->job.eval_records;
     rc = wf_worker_send(w, WF_START_OK, &outcome.base, err);
     if (outcome.status != WF_OK)

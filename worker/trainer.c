@@ -207,6 +207,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     *out = (wf_worker_job){
         .batch = t->train.batch * t->batches,
         .train_records = wf_dataset_records(t->train.data),
+        .train_digest = wf_dataset_digest(t->train.data),
         .pipeline = start->pipeline,
         .checksums = t->conf.checksums,
     };

@@ -35,6 +35,7 @@ typedef struct wf_worker wf_worker;
 typedef struct wf_worker_job {
     uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
     uint64_t train_records, eval_records;
+    uint64_t train_digest; /* of all records to train */
     uint32_t pipeline;
     bool checksums;
 } wf_worker_job;

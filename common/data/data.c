@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { TILE = 256, LINE = 64, AHEAD = 4 /* records */, AHEAD_LINES = 16 };
 
@@ -26,7 +27,7 @@ typedef struct field {
 struct wf_dataset {
     wf_arena *arena; /* names and paths */
     uint32_t n_fields;
-    uint64_t n_records;
+    uint64_t n_records, digest;
     wf_text *text; /* NULL: the fields are arrays */
     field fields[WF_DATA_MAX_FIELDS];
 };
@@ -169,6 +170,7 @@ static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_data
                        "%s holds %" PRId64 " records (\"%s\"), %s holds %" PRIu64 " (\"%s\")",
                        f->info.path, f->array.dims[0], f->info.name, d->fields[0].info.path,
                        d->n_records, d->fields[0].info.name);
+    d->digest = XXH3_64bits_withSeed(f->array.data, f->array.bytes, d->digest);
     return check_one_hot(d, d->n_fields - 1, err);
 }
 
@@ -213,6 +215,7 @@ static wf_status add_text(wf_dataset *d, const wf_format *format, const wf_datas
                            spec->fields[i].name, spec->fields[i].n_columns);
     WF_TRY(wf_text_open(format->text, spec, &d->text, err));
     d->n_records = wf_text_records(d->text);
+    d->digest = wf_text_digest(d->text);
     for (size_t i = 0; i < spec->n_fields; i++)
         WF_TRY(add_columns(d, &spec->fields[i], err));
     return WF_OK;
@@ -258,6 +261,11 @@ void wf_dataset_free(wf_dataset **d)
 uint64_t wf_dataset_records(const wf_dataset *d)
 {
     return d->n_records;
+}
+
+uint64_t wf_dataset_digest(const wf_dataset *d)
+{
+    return d->digest ? d->digest : 1;
 }
 
 size_t wf_dataset_bytes(const wf_dataset *d)

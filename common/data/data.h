@@ -126,6 +126,9 @@ WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tens
                                    wf_err *err);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
+/* A hash of all content that was read or scanned at opening, never 0: two data sets with the same
+ * one hold the same records (XXH3). */
+uint64_t wf_dataset_digest(const wf_dataset *d);
 /* Bytes of records held in memory; of text the most that are held at one time. */
 size_t wf_dataset_bytes(const wf_dataset *d);
 uint32_t wf_dataset_n_fields(const wf_dataset *d);

@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MOST_RECORDS = 1 << 16 /* of a block */, LARGEST = 16 << 20 /* bytes of one */ };
+enum { DIGEST_STATE = 576 /* bytes that the state of a hash takes, or so */ };
 static const char BOM[] = "\xef\xbb\xbf";
 
 /* One pass over one file after the other. */
@@ -15,6 +17,7 @@ typedef struct pass {
     wf_stock *stock;
     wf_stock_file *file;
     wf_record_end end;
+    XXH3_state_t *digest;
     bool header; /* each file has one */
     uint64_t at; /* of the file: bytes seen */
     uint64_t line;
@@ -136,6 +139,7 @@ static wf_status take(void *arg, const char *text, size_t n, wf_err *err)
 {
     pass *p = arg;
 
+    XXH3_64bits_update(p->digest, text, n);
     if (p->at == 0 && n >= 3 && memcmp(text, BOM, 3) == 0) {
         text += 3;
         n -= 3;
@@ -178,16 +182,20 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
 
 static wf_status pass_all(wf_stock *s, bool header, wf_record_end end, bool *again, wf_err *err)
 {
-    pass p = {.stock = s, .end = end, .header = header};
+    pass p = {.stock = s, .end = end, .digest = XXH3_createState(), .header = header};
     uint64_t base = 0;
     wf_status rc = WF_OK;
 
+    if (!p.digest || XXH3_64bits_reset(p.digest) == XXH_ERROR)
+        rc = wf_fail_nomem(err, DIGEST_STATE);
     s->records = s->n_blocks = 0;
     for (uint32_t i = 0; rc == WF_OK && i < s->n_files && !p.too_large; i++) {
         rc = pass_file(&p, &s->files[i], base, err);
         base += s->files[i].bytes;
     }
     free(p.text);
+    s->digest = rc == WF_OK ? XXH3_64bits_digest(p.digest) : 0;
+    XXH3_freeState(p.digest);
     *again = p.too_large;
     if (rc != WF_OK || p.too_large)
         return rc;

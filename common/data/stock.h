@@ -42,6 +42,7 @@ typedef struct wf_stock {
     wf_stock_block *blocks; /* [n_blocks + 1]: the last is the end */
     size_t n_blocks, room;
     uint64_t records, block; /* in all; of a full block */
+    uint64_t digest;         /* of the files' content, in order */
 } wf_stock;
 
 /* Opens the files and takes stock. Close it after an error as well. Errors:

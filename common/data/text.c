@@ -115,6 +115,11 @@ uint64_t wf_text_records(const wf_text *t)
     return t->stock.records;
 }
 
+uint64_t wf_text_digest(const wf_text *t)
+{
+    return t->stock.digest;
+}
+
 const char *wf_text_path(const wf_text *t)
 {
     return t->stock.files[0].path;

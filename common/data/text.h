@@ -37,6 +37,7 @@ WF_MUST_USE wf_status wf_text_open(const wf_text_format *format, const wf_datase
 void wf_text_close(wf_text **t);
 
 uint64_t wf_text_records(const wf_text *t);
+uint64_t wf_text_digest(const wf_text *t);
 wf_dtype wf_text_dtype(const wf_text *t, uint32_t field);
 /* The first file's path, borrowed: for messages. */
 const char *wf_text_path(const wf_text *t);

@@ -39,6 +39,7 @@ typedef struct wf_epoch {
     wf_evaluation evaluation; /* in state EVALUATING */
     wf_callbacks_state callbacks;
     uint64_t train_records, eval_records; /* of the whole data; 0: not known yet */
+    uint64_t train_digest;                /* of its content, since the master began; 0: not known */
     uint64_t marked_cut;                  /* the next_cut that a dealt split carries the mark of */
     uint32_t set_aside;                   /* splits for having killed, since one was finished */
     uint64_t dropped_steps;

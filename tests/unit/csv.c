@@ -447,6 +447,36 @@ static void files_that_do_not_belong_together_are_refused(void **state)
     free((char *)paths[0]);
 }
 
+static uint64_t digest_of(const char *const paths[], size_t n)
+{
+    const one o = {.columns = number, .n_columns = 1, .want = WF_F64};
+    wf_dataset *d = NULL;
+    uint64_t digest;
+
+    assert_int_equal(open_one_of(&o, paths, n, &d, NULL), WF_OK);
+    digest = wf_dataset_digest(d);
+    wf_dataset_free(&d);
+    return digest;
+}
+
+static void a_digest_tells_other_content(void **state)
+{
+    static const char first[] = "a\n10\n20\n", second[] = "a\n10\n30\n";
+    const char *paths[2] = {strdup(test_write(&folder, "1.csv", first, sizeof first - 1)), NULL};
+    uint64_t plain = digest_of(paths, 1), packed;
+
+    (void)state;
+    assert_true(plain != 0);
+    test_write_gz(&folder, "1.csv.gz", (const uint8_t *)first, sizeof first - 1);
+    paths[1] = test_path(&folder, "1.csv.gz");
+    packed = digest_of(paths + 1, 1);
+    assert_true(packed == plain);
+    paths[1] = test_write(&folder, "2.csv", second, sizeof second - 1);
+    assert_true(digest_of(paths + 1, 1) != plain);
+    assert_true(digest_of(paths, 2) != plain);
+    free((char *)paths[0]);
+}
+
 static void a_file_that_changes_is_noticed(void **state)
 {
     const one o = {.columns = number, .n_columns = 1, .want = WF_F64};
@@ -512,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_bad_cell_is_told_with_its_line),
         cmocka_unit_test(a_label_that_is_no_class_is_told_by_the_batch),
         cmocka_unit_test(files_that_do_not_belong_together_are_refused),
+        cmocka_unit_test(a_digest_tells_other_content),
         cmocka_unit_test(a_file_that_changes_is_noticed),
         cmocka_unit_test(damaged_gzip_is_refused),
     };

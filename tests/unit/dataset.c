@@ -46,6 +46,33 @@ static void an_idx_file_is_read_plain_and_through_gzip(void **unused)
     check_images(test_path(&folder, "x.idx.gz"));
 }
 
+static uint64_t digest_of(const char *path)
+{
+    wf_dataset *d = NULL;
+    uint64_t digest;
+
+    assert_int_equal(open_one("idx", path, NULL, 0, WF_NONE, &d, NULL), WF_OK);
+    digest = wf_dataset_digest(d);
+    wf_dataset_free(&d);
+    return digest;
+}
+
+static void a_digest_tells_other_content(void **unused)
+{
+    uint8_t other[sizeof images];
+    uint64_t digest = digest_of(test_write(&folder, "x.idx", images, sizeof images));
+
+    (void)unused;
+    assert_true(digest != 0);
+    test_write_gz(&folder, "x.idx.gz", images, sizeof images);
+    assert_true(digest_of(test_path(&folder, "x.idx.gz")) == digest);
+    for (size_t i = 16; i < sizeof images; i++) {
+        memcpy(other, images, sizeof images);
+        other[i]++;
+        assert_true(digest_of(test_write(&folder, "x.idx", other, sizeof other)) != digest);
+    }
+}
+
 static void every_truncation_of_a_plain_file_is_refused(void **unused)
 {
     (void)unused;
@@ -443,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idx_file_is_read_plain_and_through_gzip),
+        cmocka_unit_test(a_digest_tells_other_content),
         cmocka_unit_test(every_truncation_of_a_plain_file_is_refused),
         cmocka_unit_test(every_truncation_of_a_packed_file_is_refused),
         cmocka_unit_test(large_packed_files_are_read_and_refused_as_small_ones),

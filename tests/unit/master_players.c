@@ -117,6 +117,7 @@ static void register_held(stage_player *p)
     body.view = p->view;
     body.ready = p->job_name[0] && p->ready.status == WF_OK;
     body.train_records = p->records;
+    body.train_digest = p->digest;
     body.eval_records = p->eval_records;
     if (p->split.id != UINT64_MAX && p->split.next < p->split.end) {
         body.open = list;
@@ -143,6 +144,7 @@ static void on_begin(stage_player *p, const wf_msg *m)
     body.status = p->ready.status;
     body.what = p->ready.status ? (char *)p->ready.what : body.what;
     body.train_records = p->records;
+    body.train_digest = p->digest;
     body.eval_records = p->eval_records;
     if (p->task.role == WF_ROLE_PS) {
         wf_msg *ok = stage_message(p, WF_SETUP_OK);

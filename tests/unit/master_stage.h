@@ -24,7 +24,7 @@ typedef struct stage_answer {
 
 typedef struct stage_player {
     wf_task task;
-    uint64_t incarnation, records; /* of its data */
+    uint64_t incarnation, records, digest; /* of its data */
     wf_net *net;
     wf_peer *to_master;
     bool silent; /* answers nothing but the hello */

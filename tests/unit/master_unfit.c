@@ -99,6 +99,36 @@ static void a_step_that_fails_costs_its_worker_and_its_records_go_to_others(void
     stage_until(s, "one", "failed");
 }
 
+/* Workers of a job find these records and contents; it ends for it, and says why, or trains. */
+static void find(stage *s, const uint64_t records[2], const uint64_t digest[2], const char *why)
+{
+    stage_cast(s);
+    stage_wait(s, 300);
+    for (int i = 0; i < 2; i++) {
+        s->players[1 + i].records = records[i];
+        s->players[1 + i].digest = digest[i];
+    }
+    stage_do(s, "submit", "one");
+    stage_until(s, "one", why ? "failed" : "done");
+    assert_int_equal(stage_count(s, why ? why : "\"failed\""), why ? 1 : 0);
+}
+
+static void workers_that_find_other_numbers_of_records_fail_the_job(void **state)
+{
+    find(*state, (const uint64_t[]){8, 9}, (const uint64_t[]){5, 5}, "training records, another ");
+}
+
+static void workers_that_find_other_content_fail_the_job(void **state)
+{
+    find(*state, (const uint64_t[]){8, 8}, (const uint64_t[]){5, 6},
+         "finds as many training records as other workers, and other content in them");
+}
+
+static void workers_that_find_the_same_content_train(void **state)
+{
+    find(*state, (const uint64_t[]){8, 8}, (const uint64_t[]){6, 6}, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +136,9 @@ int main(void)
         STAGED(it_is_asked_again_and_may_have_mended),
         STAGED(what_fails_on_every_worker_fails_the_job_and_says_so),
         STAGED(what_a_job_file_says_wrongly_fails_it_at_once),
+        STAGED(workers_that_find_other_numbers_of_records_fail_the_job),
+        STAGED(workers_that_find_other_content_fail_the_job),
+        STAGED(workers_that_find_the_same_content_train),
         STAGED(a_step_that_fails_costs_its_worker_and_its_records_go_to_others),
     };
 
