@@ -4,6 +4,7 @@
 #include "common/conf/address.h"
 #include "common/conf/conf.h"
 #include "common/conf/read.h"
+#include "common/tensor/device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,23 @@
 static wf_status read_task_address(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     return wf_read_address(r, node, into, err);
+}
+
+static wf_status check_device(wf_reader *r, const wf_tree *node, const char *name, wf_err *err)
+{
+    char known[128] = "known:";
+    size_t at = strlen(known);
+
+    if (strncmp(name, "cuda", 4) == 0)
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "use cpu",
+                            "device \"%.64s\" is not built yet", name);
+    for (const wf_device *const *d = wf_devices; *d; d++) {
+        if (strcmp((*d)->name, name) == 0)
+            return WF_OK;
+        if (at < sizeof known)
+            at += (size_t)snprintf(known + at, sizeof known - at, " %s", (*d)->name);
+    }
+    return wf_read_fail(r, node, err, WF_USAGE, known, "unknown device \"%.64s\"", name);
 }
 
 static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -25,12 +43,7 @@ static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_
         return wf_read_fail(r, node, err, WF_USAGE, "write [cpu]", "\"devices\" names none");
     t->n_devices = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
-        if (strncmp(t->devices[i], "cuda", 4) == 0)
-            return wf_read_fail(r, node, err, WF_UNSUPPORTED, "use cpu",
-                                "device \"%.64s\" is not built yet", t->devices[i]);
-        if (strcmp(t->devices[i], "cpu") != 0)
-            return wf_read_fail(r, node, err, WF_USAGE, "known: cpu", "unknown device \"%.64s\"",
-                                t->devices[i]);
+        WF_TRY(check_device(r, node, t->devices[i], err));
         for (size_t k = 0; k < i; k++)
             if (strcmp(t->devices[i], t->devices[k]) == 0)
                 return wf_read_fail(r, node, err, WF_USAGE, "name each once",

@@ -2,7 +2,6 @@
 /* common/kernels/table.c - the devices that are known, and their kernels. */
 #include "common/base/cc.h"
 #include "common/graph/op.h"
-#include "common/kernels/cpu/device.h"
 #include "common/kernels/kernel.h"
 
 #include <stdio.h>
@@ -10,8 +9,20 @@
 
 enum { MOST_DEVICES = 16 };
 
-static const wf_device_rows *devices[MOST_DEVICES] = {&wf_cpu_rows};
-static size_t n_devices = 1;
+#define WF_DEVICE(name) extern const wf_device_rows wf_##name##_rows;
+#include "common/tensor/devices.def"
+#undef WF_DEVICE
+/* weft's own, and those that are added. */
+static const wf_device_rows *devices[MOST_DEVICES] = {
+#define WF_DEVICE(name) &wf_##name##_rows,
+#include "common/tensor/devices.def"
+#undef WF_DEVICE
+};
+static size_t n_devices = 0
+#define WF_DEVICE(name) +1
+#include "common/tensor/devices.def"
+#undef WF_DEVICE
+    ;
 
 static const wf_device_rows *rows_of(const wf_device *device)
 {

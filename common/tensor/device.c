@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const wf_device *const wf_devices[] = {
+#define WF_DEVICE(name) &wf_##name,
+#include "common/tensor/devices.def"
+#undef WF_DEVICE
+    NULL};
+
 size_t wf_device_memory(const wf_device *d)
 {
     return d->memory(d);

@@ -64,8 +64,12 @@ struct wf_device {
     bool (*event_done)(wf_device_event *e);
 };
 
-/* The processor and the process's own memory. */
-extern const wf_device wf_cpu;
+/* The devices of weft's own: wf_cpu is the processor and the process's own memory. */
+#define WF_DEVICE(name) extern const wf_device wf_##name;
+#include "common/tensor/devices.def"
+#undef WF_DEVICE
+/* All of them; ends with NULL. */
+extern const wf_device *const wf_devices[];
 
 /* The bytes that the device can have at the very most. */
 size_t wf_device_memory(const wf_device *d);
