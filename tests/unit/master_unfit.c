@@ -110,7 +110,8 @@ static void find(stage *s, const uint64_t records[2], const uint64_t digest[2], 
     }
     stage_do(s, "submit", "one");
     stage_until(s, "one", why ? "failed" : "done");
-    assert_int_equal(stage_count(s, why ? why : "\"failed\""), why ? 1 : 0);
+    if (why)
+        assert_true(stage_count(s, why) > 0);
 }
 
 static void workers_that_find_other_numbers_of_records_fail_the_job(void **state)
