@@ -88,6 +88,12 @@ void wf_ask_close(wf_ask **a)
     *a = NULL;
 }
 
+wf_net *wf_ask_net(wf_ask *a, wf_peer **master)
+{
+    *master = a->master;
+    return a->net;
+}
+
 void wf_ask_until(wf_ask *a, bool (*enough)(void))
 {
     a->enough = enough;
@@ -188,38 +194,27 @@ wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_
     }
 }
 
+/* Moves what is due without waiting; nothing that comes is of interest. */
+static void move(wf_ask *a)
+{
+    int64_t now_ns = wf_now_ns();
+    wf_event ev;
+
+    wf_net_poll(a->net, now_ns);
+    while (wf_net_event(a->net, now_ns, &ev))
+        if (ev.kind == WF_EV_MESSAGE)
+            wf_net_free_msg(a->net, &ev.msg);
+}
+
 wf_status wf_ask_pass(wf_ask *a, int64_t ms, wf_err *err)
 {
     int64_t end_ns = wf_now_ns() + ms * WF_NS_PER_MS, left_ns;
 
     while ((left_ns = end_ns - wf_now_ns()) > 0 && !(a->enough && a->enough())) {
-        wf_ask_turn(a, wf_now_ns());
+        move(a);
         WF_TRY(a->way.wait(a->way.arg, a->net, (left_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS, err));
     }
     return WF_OK;
-}
-
-void wf_ask_tell_death(wf_ask *a, const Weft__Died *died)
-{
-    if (!a->master->up)
-        return;
-    a->request++;
-    if (send(a, WF_DIED, &died->base, NULL) == WF_OK)
-        wf_net_poll(a->net, wf_now_ns());
-}
-
-bool wf_ask_turn(wf_ask *a, int64_t now_ns)
-{
-    bool came_up = false;
-    wf_event ev;
-
-    wf_net_poll(a->net, now_ns);
-    while (wf_net_event(a->net, now_ns, &ev)) {
-        came_up |= ev.kind == WF_EV_UP;
-        if (ev.kind == WF_EV_MESSAGE)
-            wf_net_free_msg(a->net, &ev.msg);
-    }
-    return came_up;
 }
 
 json_t *wf_ask_job(json_t *picture, const char *name)

@@ -38,13 +38,8 @@ void wf_ask_until(wf_ask *a, bool (*enough)(void));
  * master answered; what it refused the dialling for. */
 WF_MUST_USE wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms,
                                   json_t **answer, wf_err *err);
-enum { WF_ASK_REASON = 1024 }; /* room for the reason of a death; a longer one is cut */
-
-/* The report of a supervisor that a task's process ended. Without a link it is dropped. */
-void wf_ask_tell_death(wf_ask *a, const Weft__Died *died);
-/* Moves what is due without waiting, for whoever only reports. True when the link to the master has
- * come up, first or again: what was sent before may have been lost. */
-bool wf_ask_turn(wf_ask *a, int64_t now_ns);
+/* The net and the master of `a`, borrowed for its life: for a role that speaks over them. */
+wf_net *wf_ask_net(wf_ask *a, wf_peer **master);
 
 /* The job of that name in a picture, borrowed; NULL when there is none. */
 json_t *wf_ask_job(json_t *picture, const char *name);

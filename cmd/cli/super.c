@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/super.c - the supervisor's loop: spawn, wait, spawn again. One thread; signals come in by
- * a descriptor. */
+/* cmd/cli/super.c - the process of the supervisor: what its role (supervisor/supervisor.h) decides
+ * is done here, by fork, exec and kill, and it learns of ends from waitpid. One thread; signals
+ * come in by a descriptor. */
 #include "cmd/cli/super.h"
+#include "cmd/cli/ask.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/ports.h"
-#include "cmd/cli/restart.h"
 #include "cmd/cli/spawn.h"
 #include "cmd/cli/super_down.h"
+#include "common/base/arena.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
+#include "common/base/size.h"
 #include "common/log/log.h"
+#include "supervisor/supervisor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,61 +21,24 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A task that does not end within this is killed; a ps may be writing a shard. */
-static const int64_t STOP_NS = 10 * WF_NS_PER_S;
 enum { TURN_MS = 100 };
 
-typedef struct task {
-    wf_super_role role;
-    uint32_t index;
-    const wf_task_conf *conf;
-    pid_t pid; /* 0: not running */
-    int64_t started_ns;
-    int64_t start_at_ns; /* when to start it again; 0: not planned */
-    wf_restart restart;
-} task;
-
-typedef struct supervisor {
+typedef struct driver {
     const wf_cluster_conf *conf;
-    const wf_super_hooks *hooks;
-    task *tasks;
-    size_t n;
+    wf_arena *arena; /* of the tasks */
+    wf_supervisor_task *tasks;
+    uint32_t n;
     char session[20];
+    wf_ask *ask; /* the link to the master */
+    wf_supervisor *role;
     int lock, signals;
-    bool stopping;
-} supervisor;
-
-const char *wf_super_role_name(wf_super_role role)
-{
-    static const char *const names[] = {"master", "ps", "worker"};
-
-    return names[role];
-}
-
-static const char *task_name(const task *t, char *text, size_t size)
-{
-    if (t->role == WF_SUPER_MASTER)
-        snprintf(text, size, "master");
-    else
-        snprintf(text, size, "%s/%" PRIu32, wf_super_role_name(t->role), t->index);
-    return text;
-}
+} driver;
 
 /* ---- state on disk ---- */
-
-static wf_status state_path(const wf_cluster_conf *conf, const char *name, char path[PATH_MAX],
-                            wf_err *err)
-{
-    if (snprintf(path, PATH_MAX, "%s/%s", conf->state_dir, name) >= PATH_MAX)
-        return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", conf->state_dir);
-    return WF_OK;
-}
 
 static wf_status make_state(const wf_cluster_conf *conf, wf_err *err)
 {
@@ -79,7 +46,9 @@ static wf_status make_state(const wf_cluster_conf *conf, wf_err *err)
     char path[PATH_MAX];
 
     for (size_t i = 0; i < WF_COUNT(folders); i++) {
-        WF_TRY(state_path(conf, folders[i], path, err));
+        if (snprintf(path, sizeof path, "%s/%s", conf->state_dir, folders[i]) >= PATH_MAX)
+            return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long",
+                           conf->state_dir);
         WF_TRY(wf_make_dirs(path, err));
     }
     return wf_make_dirs(conf->checkpoint_dir, err);
@@ -87,229 +56,149 @@ static wf_status make_state(const wf_cluster_conf *conf, wf_err *err)
 
 /* ---- tasks ---- */
 
-static void add_task(supervisor *s, wf_super_role role, uint32_t index, const wf_task_conf *conf)
+static wf_status add_task(driver *d, wf_role role, uint32_t index, const wf_task_conf *conf,
+                          wf_err *err)
 {
-    if (wf_port_is_here(conf))
-        s->tasks[s->n++] = (task){.role = role, .index = index, .conf = conf};
-}
-
-static wf_status list_tasks(supervisor *s, wf_err *err)
-{
-    const wf_cluster_conf *c = s->conf;
+    wf_task task = {role, index};
     char name[32];
 
-    s->tasks = calloc(1 + (size_t)c->n_ps + c->n_workers, sizeof *s->tasks);
-    if (!s->tasks)
-        return wf_fail_nomem(err, sizeof *s->tasks);
-    add_task(s, WF_SUPER_MASTER, 0, &c->master);
+    if (!wf_port_is_here(conf))
+        return WF_OK;
+    d->tasks[d->n].task = task;
+    d->tasks[d->n].log = wf_arena_printf(d->arena, "%s/logs/%s-%" PRIu32 ".log", d->conf->state_dir,
+                                         wf_role_name(role), index);
+    if (!d->tasks[d->n++].log)
+        return wf_fail_nomem(err, PATH_MAX);
+    return wf_port_check_free(conf, wf_task_str(task, name, sizeof name), err);
+}
+
+static wf_status list_tasks(driver *d, wf_err *err)
+{
+    const wf_cluster_conf *c = d->conf;
+
+    d->tasks = wf_arena_array(d->arena, 1 + (size_t)c->n_ps + c->n_workers, sizeof *d->tasks);
+    if (!d->tasks)
+        return wf_fail_nomem(err, sizeof *d->tasks);
+    WF_TRY(add_task(d, WF_ROLE_MASTER, 0, &c->master, err));
     for (uint32_t i = 0; i < c->n_ps; i++)
-        add_task(s, WF_SUPER_PS, i, &c->ps[i]);
+        WF_TRY(add_task(d, WF_ROLE_PS, i, &c->ps[i], err));
     for (uint32_t i = 0; i < c->n_workers; i++)
-        add_task(s, WF_SUPER_WORKER, i, &c->workers[i]);
-    if (s->n == 0)
+        WF_TRY(add_task(d, WF_ROLE_WORKER, i, &c->workers[i], err));
+    if (d->n == 0)
         return wf_fail(err, WF_INVALID, "run this on a host that the file names",
                        "%s has no task on this host", c->path);
-    for (size_t i = 0; i < s->n; i++)
-        WF_TRY(
-            wf_port_check_free(s->tasks[i].conf, task_name(&s->tasks[i], name, sizeof name), err));
     return WF_OK;
 }
 
-static wf_status log_path(const supervisor *s, const task *t, char path[PATH_MAX], wf_err *err)
+/* ---- what the role decides ---- */
+
+static wf_status start_task(void *arg, uint32_t i, uint64_t *pid, wf_err *err)
 {
-    char name[48];
+    const driver *d = arg;
+    const wf_supervisor_task *t = &d->tasks[i];
+    char program[PATH_MAX], number[16], name[32];
+    const char *argv[8] = {program, "--cluster", d->conf->path, "--session", d->session};
+    pid_t child = 0;
 
-    snprintf(name, sizeof name, "logs/%s-%" PRIu32 ".log", wf_super_role_name(t->role), t->index);
-    return state_path(s->conf, name, path, err);
-}
-
-static wf_status start_task(supervisor *s, task *t, int64_t now_ns, wf_err *err)
-{
-    char program[PATH_MAX], log[PATH_MAX], number[16], name[32];
-    const char *argv[8] = {program, "--cluster", s->conf->path, "--session", s->session};
-
-    snprintf(name, sizeof name, "weft-%s", wf_super_role_name(t->role));
+    snprintf(name, sizeof name, "weft-%s", wf_role_name(t->task.role));
     WF_TRY(wf_place_program(name, program, sizeof program, err));
-    WF_TRY(log_path(s, t, log, err));
-    snprintf(number, sizeof number, "%" PRIu32, t->index);
-    if (t->role != WF_SUPER_MASTER) {
+    snprintf(number, sizeof number, "%" PRIu32, t->task.index);
+    if (t->task.role != WF_ROLE_MASTER) {
         argv[5] = "--task";
         argv[6] = number;
     }
-    WF_TRY(wf_spawn(argv, log, &t->pid, err));
-    t->started_ns = now_ns;
-    t->start_at_ns = 0;
-    WF_LOG_INFO("task.started", "task=%s pid=%ld", task_name(t, name, sizeof name), (long)t->pid);
+    WF_TRY(wf_spawn(argv, t->log, &child, err));
+    *pid = (uint64_t)child;
     return WF_OK;
 }
 
-static wf_status start_all(supervisor *s, wf_err *err)
+static void end_process(void *arg, uint64_t pid, bool with_force)
 {
-    for (size_t i = 0; i < s->n; i++)
-        WF_TRY(start_task(s, &s->tasks[i], wf_now_ns(), err));
-    return WF_OK;
+    (void)arg;
+    kill((pid_t)pid, with_force ? SIGKILL : SIGTERM);
 }
 
-static void report_death(supervisor *s, const task *t, pid_t pid, bool down, const char *reason)
+static void note_down(void *arg, uint32_t i, const char *reason)
 {
-    wf_super_death death = {.role = t->role,
-                            .index = t->index,
-                            .pid = pid,
-                            .reason = reason,
-                            .down = down,
-                            .session = s->session};
-
-    if (s->hooks && s->hooks->on_death)
-        s->hooks->on_death(s->hooks->arg, &death);
-}
-
-/* The task is not started again: `why` and the path of its log go to all who may ask. */
-static void give_up(supervisor *s, task *t, pid_t pid, const char *how, const char *why)
-{
-    char log[PATH_MAX] = "", name[32], reason[PATH_MAX + 256];
+    const driver *d = arg;
+    char name[32];
     wf_err err;
 
-    t->start_at_ns = 0;
-    task_name(t, name, sizeof name);
-    if (log_path(s, t, log, &err) != WF_OK)
-        log[0] = 0;
-    snprintf(reason, sizeof reason, "%s (%s); see %s", how, why, log);
-    WF_LOG_ERROR("task.given_up", "task=%s pid=%ld reason=\"%s\"", name, (long)pid, reason);
-    if (wf_super_down_add(s->conf, name, reason, &err) != WF_OK)
+    wf_task_str(d->tasks[i].task, name, sizeof name);
+    if (wf_super_down_add(d->conf, name, reason, &err) != WF_OK)
         WF_LOG_ERROR("task.unlisted", "task=%s why=\"%s\"", name, err.what);
-    report_death(s, t, pid, true, reason);
 }
 
-static void describe_end(int status, char *text, size_t size)
+static wf_status make_role(driver *d, wf_err *err)
+{
+    wf_peer *master;
+    wf_net *net;
+
+    WF_TRY(wf_ask_open(d->conf, &d->ask, err));
+    net = wf_ask_net(d->ask, &master);
+    return wf_supervisor_new(
+        &(wf_supervisor_conf){
+            .tasks = d->tasks,
+            .n = d->n,
+            .session = d->session,
+            .ops = {.arg = d, .start = start_task, .end = end_process, .note_down = note_down}},
+        net, master, &d->role, err);
+}
+
+/* ---- what it learns ---- */
+
+static wf_exit exit_of(int status)
 {
     if (WIFSIGNALED(status))
-        snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(text, size, "ended with exit code %d", WEXITSTATUS(status));
+        return (wf_exit){.signal = WTERMSIG(status)};
+    return (wf_exit){.code = WEXITSTATUS(status)};
 }
 
-static void plan_restart(supervisor *s, task *t, pid_t pid, const char *how, int64_t now_ns)
-{
-    char name[32];
-
-    if (!wf_restart_on_death(&t->restart, t->started_ns, now_ns, &t->start_at_ns)) {
-        snprintf(name, sizeof name, "%d restarts within 10 minutes", WF_RESTART_BUDGET);
-        give_up(s, t, pid, how, name);
-        return;
-    }
-    WF_LOG_WARN("task.died", "task=%s pid=%ld how=\"%s\" again_in_ms=%" PRId64,
-                task_name(t, name, sizeof name), (long)pid, how,
-                (t->start_at_ns - now_ns) / WF_NS_PER_MS);
-    report_death(s, t, pid, false, how);
-}
-
-static void on_death(supervisor *s, task *t, int status, int64_t now_ns)
-{
-    const char *useless = wf_restart_useless(status);
-    pid_t pid = t->pid;
-    char how[96];
-
-    t->pid = 0;
-    if (s->stopping)
-        return;
-    describe_end(status, how, sizeof how);
-    if (useless)
-        give_up(s, t, pid, how, useless);
-    else
-        plan_restart(s, t, pid, how, now_ns);
-}
-
-static void reap(supervisor *s)
+static void reap(driver *d)
 {
     int status;
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (size_t i = 0; i < s->n; i++)
-            if (s->tasks[i].pid == pid)
-                on_death(s, &s->tasks[i], status, wf_now_ns());
+        wf_supervisor_on_end(d->role, (uint64_t)pid, exit_of(status), wf_now_ns());
 }
 
-static void restart_due(supervisor *s)
+static void exchange(driver *d)
 {
+    wf_peer *master;
+    wf_net *net = wf_ask_net(d->ask, &master);
     int64_t now_ns = wf_now_ns();
+    wf_event ev;
 
-    for (size_t i = 0; i < s->n; i++) {
-        task *t = &s->tasks[i];
-        wf_err err;
-
-        if (t->pid || !t->start_at_ns || now_ns < t->start_at_ns)
-            continue;
-        if (start_task(s, t, now_ns, &err) == WF_OK)
-            continue;
-        t->started_ns = now_ns;
-        plan_restart(s, t, 0, err.what, now_ns);
-    }
+    wf_net_poll(net, now_ns);
+    while (wf_net_event(net, now_ns, &ev))
+        wf_supervisor_on_event(d->role, &ev);
+    wf_supervisor_advance(d->role, now_ns);
+    wf_net_flush(net, now_ns);
 }
 
-static size_t signal_all(const supervisor *s, int number)
+static int wait_ms(const driver *d)
 {
-    size_t alive = 0;
+    int64_t left_ms = (wf_supervisor_deadline(d->role) - wf_now_ns()) / WF_NS_PER_MS;
 
-    for (size_t i = 0; i < s->n; i++) {
-        if (!s->tasks[i].pid)
-            continue;
-        alive++;
-        if (number)
-            kill(s->tasks[i].pid, number);
-    }
-    return alive;
+    return (int)WF_MIN(WF_MAX(left_ms, (int64_t)1), (int64_t)TURN_MS);
 }
 
-static int wait_ms(const supervisor *s)
+/* One turn of the loop. */
+static void turn(driver *d)
 {
-    int64_t now_ns = wf_now_ns(), ms = TURN_MS;
-
-    for (size_t i = 0; i < s->n; i++) {
-        int64_t left = (s->tasks[i].start_at_ns - now_ns) / WF_NS_PER_MS;
-
-        if (!s->tasks[i].pid && s->tasks[i].start_at_ns && left < ms)
-            ms = left < 1 ? 1 : left;
-    }
-    return (int)ms;
-}
-
-/* One turn of the loop; true when it is asked to end. */
-static bool turn(supervisor *s)
-{
-    struct pollfd p = {.fd = s->signals, .events = POLLIN};
+    struct pollfd p = {.fd = d->signals, .events = POLLIN};
     struct signalfd_siginfo got;
-    bool stop = false;
 
-    if (poll(&p, 1, wait_ms(s)) > 0)
-        while (read(s->signals, &got, sizeof got) == (ssize_t)sizeof got)
-            stop = stop || got.ssi_signo == SIGTERM || got.ssi_signo == SIGINT;
-    reap(s);
-    if (!s->stopping)
-        restart_due(s);
-    if (s->hooks && s->hooks->on_turn)
-        s->hooks->on_turn(s->hooks->arg, wf_now_ns());
-    return stop;
+    if (poll(&p, 1, wait_ms(d)) > 0)
+        while (read(d->signals, &got, sizeof got) == (ssize_t)sizeof got)
+            if (got.ssi_signo == SIGTERM || got.ssi_signo == SIGINT)
+                wf_supervisor_go_down(d->role, wf_now_ns());
+    reap(d);
+    exchange(d);
 }
 
-static void stop_all(supervisor *s)
-{
-    int64_t end_ns = wf_now_ns() + STOP_NS;
-    bool killed = false;
-
-    s->stopping = true;
-    signal_all(s, SIGTERM);
-    while (signal_all(s, 0) > 0) {
-        turn(s);
-        if (!killed && wf_now_ns() > end_ns) {
-            WF_LOG_WARN("task.killed", "left=%zu", signal_all(s, SIGKILL));
-            killed = true;
-        }
-    }
-}
-
-static wf_status catch_signals(supervisor *s, wf_err *err)
+static wf_status catch_signals(driver *d, wf_err *err)
 {
     sigset_t set;
 
@@ -319,8 +208,8 @@ static wf_status catch_signals(supervisor *s, wf_err *err)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGHUP); /* read and ignored: the terminal it came from may close */
     sigprocmask(SIG_BLOCK, &set, NULL);
-    s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return s->signals >= 0 ? WF_OK : wf_fail_errno(err, errno, NULL, "cannot watch for signals");
+    d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return d->signals >= 0 ? WF_OK : wf_fail_errno(err, errno, NULL, "cannot watch for signals");
 }
 
 static void tell_ready(int fd, wf_status rc, const wf_err *err)
@@ -335,35 +224,49 @@ static void tell_ready(int fd, wf_status rc, const wf_err *err)
     close(fd);
 }
 
-wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks, int ready_fd,
-                       wf_err *err)
+static wf_status prepare(driver *d, wf_err *err)
 {
-    supervisor s = {.conf = conf, .hooks = hooks, .lock = -1, .signals = -1};
+    d->arena = wf_arena_new(0);
+    if (!d->arena)
+        return wf_fail_nomem(err, sizeof *d->tasks);
+    snprintf(d->session, sizeof d->session, "%016" PRIx64, wf_random_id());
+    WF_TRY(make_state(d->conf, err));
+    WF_TRY(wf_super_lock(d->conf, &d->lock, err));
+    WF_TRY(wf_super_down_clear(d->conf, err));
+    WF_TRY(list_tasks(d, err));
+    WF_TRY(catch_signals(d, err));
+    return make_role(d, err);
+}
+
+static void close_all(driver *d)
+{
+    wf_supervisor_free(&d->role);
+    wf_ask_close(&d->ask);
+    if (d->signals >= 0)
+        close(d->signals);
+    if (d->lock >= 0)
+        close(d->lock);
+    wf_arena_free(&d->arena);
+}
+
+wf_status wf_super_run(const wf_cluster_conf *conf, int ready_fd, wf_err *err)
+{
+    driver d = {.conf = conf, .lock = -1, .signals = -1};
     wf_err why = {0};
     wf_status rc;
 
-    snprintf(s.session, sizeof s.session, "%016" PRIx64, wf_random_id());
-    rc = make_state(conf, &why);
-    if (rc == WF_OK)
-        rc = wf_super_lock(conf, &s.lock, &why);
-    if (rc == WF_OK)
-        rc = wf_super_down_clear(conf, &why);
-    if (rc == WF_OK)
-        rc = list_tasks(&s, &why);
-    if (rc == WF_OK)
-        rc = catch_signals(&s, &why);
-    if (rc == WF_OK)
-        rc = start_all(&s, &why);
-    if (rc == WF_OK)
-        tell_ready(ready_fd, rc, &why);
-    while (rc == WF_OK && !turn(&s))
-        continue;
-    stop_all(&s);
-    if (s.signals >= 0)
-        close(s.signals);
-    if (s.lock >= 0)
-        close(s.lock);
-    free(s.tasks);
+    wf_log_init("supervisor", WF_INFO);
+    rc = prepare(&d, &why);
+    if (rc == WF_OK) {
+        rc = wf_supervisor_begin(d.role, wf_now_ns(), &why);
+        if (rc == WF_OK)
+            tell_ready(ready_fd, rc, &why);
+        else
+            wf_supervisor_go_down(d.role, wf_now_ns());
+        while (!wf_supervisor_is_over(d.role))
+            turn(&d);
+    }
+    close_all(&d);
     if (rc != WF_OK) /* not before the lock is gone: who tries again must not find it */
         tell_ready(ready_fd, rc, &why);
     if (rc != WF_OK && err)

@@ -6,11 +6,7 @@
  * task's output is appended to STATE/logs/ROLE-N.log. Tasks get SIGKILL when the supervisor dies,
  * however it dies (PR_SET_PDEATHSIG), so that a new `weft up` never meets the tasks of an old one.
  *
- * A task ends for good only with the supervisor. Any other end is a death, whatever its exit code
- * and whoever asked for it: the task is started again after 50 ms, doubling to 5 s, and after 50 ms
- * again once it has lived 10 s. It is left down when it dies once more after 20 restarts within 10
- * minutes, and at once after exit code 2 or 3 (its files are wrong) or 4 (another process has its
- * place): see super_down.h.
+ * When a task is started again, and how all go down: supervisor/supervisor.h.
  */
 #ifndef WF_CMD_CLI_SUPER_H
 #define WF_CMD_CLI_SUPER_H
@@ -21,39 +17,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The role and number of a task as the supervisor knows it. */
-typedef enum wf_super_role { WF_SUPER_MASTER, WF_SUPER_PS, WF_SUPER_WORKER } wf_super_role;
-
-/* "master", "ps", "worker" */
-const char *wf_super_role_name(wf_super_role role);
-
-/* The end of a task's process. Strings are borrowed for the call. */
-typedef struct wf_super_death {
-    wf_super_role role;
-    uint32_t index;
-    pid_t pid;           /* 0: it could not be started */
-    const char *reason;  /* how it ended; of one that is down, also why, and the path of its log */
-    bool down;           /* it is not started again */
-    const char *session; /* of this supervisor: its tasks got it with --session */
-} wf_super_death;
-
-/* What the supervisor tells others; both may be NULL. */
-typedef struct wf_super_hooks {
-    /* Called on the supervisor's one thread, at once; it must not block for long. */
-    void (*on_death)(void *arg, const wf_super_death *death);
-    /* Called each turn, at least every 100 ms, for the hook's own sockets. */
-    void (*on_turn)(void *arg, int64_t now_ns);
-    void *arg;
-} wf_super_hooks;
-
 /* Starts the supervisor in the background and returns when it holds the lock and has spawned every
  * task, or could not. Errors: WF_EXISTS when one runs already ("weft down"); WF_IO; WF_INVALID for
  * a port in use, with the process that has it where /proc tells. */
 WF_MUST_USE wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err);
 /* Runs it in this process until SIGTERM or SIGINT, then takes the tasks down. `ready_fd` gets one
  * byte when all are spawned, or the error's text; -1: nobody waits. */
-WF_MUST_USE wf_status wf_super_run(const wf_cluster_conf *conf, const wf_super_hooks *hooks,
-                                   int ready_fd, wf_err *err);
+WF_MUST_USE wf_status wf_super_run(const wf_cluster_conf *conf, int ready_fd, wf_err *err);
 /* Ends a running one, also one that is stopped (SIGSTOP): SIGTERM, then waits for its lock. One
  * that does not end in time is killed, and its tasks with it. Errors: WF_NOTFOUND when none runs;
  * WF_TIMEOUT when it was killed. */

@@ -3,8 +3,8 @@
  * start them again.
  *
  * A line for each in STATE/tasks.down: "ps/1: ended with exit code 2 (its files are wrong); see
- * LOG". The supervisor tells the master too (super_link.h), but the master may be the task that is
- * down. The file is of the supervisor that runs, and empty when it begins.
+ * LOG". The supervisor tells the master too (supervisor/report.c), but the master may be the task
+ * that is down. The file is of the supervisor that runs, and empty when it begins.
  */
 #ifndef WF_CMD_CLI_SUPER_DOWN_H
 #define WF_CMD_CLI_SUPER_DOWN_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/super_start.c - the supervisor seen from the commands that start, await and end it. */
+#include "cmd/cli/ask.h"
 #include "cmd/cli/ports.h"
 #include "cmd/cli/spawn.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/super_down.h"
-#include "cmd/cli/super_link.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/log/log.h"
@@ -21,21 +21,11 @@ enum { LOOK_MS = 20 };
 static void body(void *arg, int fd)
 {
     const wf_cluster_conf *conf = arg;
-    wf_super_link *link = NULL;
     wf_err err = {0};
-    wf_status rc;
 
-    wf_log_init("supervisor", WF_INFO);
-    rc = wf_super_link_open(conf, &link, &err);
-    if (rc == WF_OK) {
-        wf_super_hooks hooks = {wf_super_on_death, wf_super_on_turn, link};
-
-        rc = wf_super_run(conf, &hooks, fd, &err);
-    }
     /* Of one that never began: the log is also that of a supervisor that runs. */
-    if (rc != WF_OK)
+    if (wf_super_run(conf, fd, &err) != WF_OK)
         WF_LOG_ERROR("supervisor.not_started", "pid=%ld reason=\"%s\"", (long)getpid(), err.what);
-    wf_super_link_close(&link);
 }
 
 wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
@@ -94,13 +84,33 @@ wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err)
                    conf->master.address);
 }
 
+/* Writes the names of tasks that are not ready, as "ps/1 worker/0", "" when all are. */
+static wf_status list_missing(const wf_cluster_conf *c, char *names, size_t size, wf_err *err)
+{
+    enum { ONE_ANSWER_MS = 500 };
+    Weft__Ask ask = WEFT__ASK__INIT;
+    json_t *picture = NULL;
+    wf_ask *a = NULL;
+    wf_status rc;
+
+    ask.command = "status";
+    snprintf(names, size, "master");
+    WF_TRY(wf_ask_open(c, &a, err));
+    rc = wf_ask_send(a, &ask, ONE_ANSWER_MS, &picture, err);
+    if (rc == WF_OK)
+        snprintf(names, size, "%s", json_string_value(json_object_get(picture, "missing")));
+    json_decref(picture);
+    wf_ask_close(&a);
+    return rc == WF_TIMEOUT ? WF_OK : rc;
+}
+
 wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
 {
     int64_t end_ns = wf_now_ns() + timeout_ms * WF_NS_PER_MS;
     char missing[512] = "";
 
     for (;;) {
-        WF_TRY(wf_cluster_missing(conf, missing, sizeof missing, err));
+        WF_TRY(list_missing(conf, missing, sizeof missing, err));
         if (!missing[0])
             return WF_OK;
         WF_TRY(wf_super_check_down(conf, NULL, err));

@@ -3,26 +3,9 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
-#include "cmd/cli/super_link.h"
 #include "cmd/cli/term.h"
-#include "common/log/log.h"
 
 #include <stdio.h>
-
-static wf_status stay(const wf_cluster_conf *conf, wf_err *err)
-{
-    wf_super_link *link = NULL;
-    wf_super_hooks hooks = {wf_super_on_death, wf_super_on_turn, NULL};
-    wf_status rc;
-
-    wf_log_init("supervisor", WF_INFO);
-    rc = wf_super_link_open(conf, &link, err);
-    hooks.arg = link;
-    if (rc == WF_OK)
-        rc = wf_super_run(conf, &hooks, -1, err);
-    wf_super_link_close(&link);
-    return rc;
-}
 
 static wf_status start(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
 {
@@ -58,8 +41,10 @@ static wf_status run(int argc, char *argv[], wf_err *err)
                       conf->http);
     if (if_down && wf_super_pid(conf))
         rc = wf_super_wait_ready(conf, (int64_t)seconds * 1000, err);
+    else if (foreground)
+        rc = wf_super_run(conf, -1, err);
     else
-        rc = foreground ? stay(conf, err) : start(conf, (int64_t)seconds * 1000, err);
+        rc = start(conf, (int64_t)seconds * 1000, err);
     wf_cluster_free(&conf);
     return rc;
 }

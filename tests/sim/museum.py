@@ -24,7 +24,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MUSEUM = ROOT / "tests/sim/museum"
-ROOMS = ["common", "master", "ps", "worker", "tests/kit", "tests/sim", "tests/unit"]
+ROOMS = ["common", "master", "ps", "supervisor", "worker", "tests/kit", "tests/sim", "tests/unit"]
 
 
 def run(command, folder, **more):

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/cli.c - words of the command line, tables, texts, and when a task is started again. */
+/* tests/unit/cli.c - words of the command line, tables, texts, and the lock of the supervisor. */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/progress.h"
-#include "cmd/cli/restart.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
+#include "common/base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,49 +187,6 @@ static void texts_read_well(void **state)
     assert_string_equal(wf_seconds_text(-1, text, sizeof text), "-");
 }
 
-static void delays_double_and_a_long_life_makes_them_short(void **state)
-{
-    wf_restart r = {0};
-    int64_t at, now = 1;
-
-    (void)state;
-    for (int64_t want = 50; want < 5000; want *= 2) {
-        assert_true(wf_restart_on_death(&r, now, now, &at));
-        assert_int_equal((at - now) / WF_NS_PER_MS, want);
-    }
-    assert_true(wf_restart_on_death(&r, now, now, &at));
-    assert_int_equal(at - now, WF_RESTART_MOST_NS);
-    assert_true(wf_restart_on_death(&r, now, now + WF_RESTART_HEALTHY_NS, &at));
-    assert_int_equal(at - now - WF_RESTART_HEALTHY_NS, WF_RESTART_FIRST_NS);
-}
-
-static void a_budget_ends_what_dies_always(void **state)
-{
-    wf_restart r = {0};
-    int64_t at, now = 1;
-
-    (void)state;
-    for (int i = 0; i < WF_RESTART_BUDGET; i++, now += WF_NS_PER_S)
-        assert_true(wf_restart_on_death(&r, now, now, &at));
-    assert_false(wf_restart_on_death(&r, now, now, &at));
-    now += WF_RESTART_WINDOW_NS;
-    assert_true(wf_restart_on_death(&r, now, now, &at));
-}
-
-/* Exit codes as waitpid has them. Only wrong files (2, 3) and another process in the task's place
- * (4) make starting it again useless; SIGTERM, which ends a task with 0, does not. */
-static void a_task_comes_back_whatever_ended_it(void **state)
-{
-    (void)state;
-    for (int code = 0; code < 256; code++) {
-        bool useless = wf_restart_useless(code << 8) != NULL;
-
-        assert_int_equal(useless, code >= 2 && code <= 4);
-    }
-    for (int number = 1; number < 32; number++)
-        assert_null(wf_restart_useless(number));
-}
-
 enum { N_LOOKERS = 4, N_STARTS = 300 };
 
 static void look_for_ever(const wf_cluster_conf *conf)
@@ -309,9 +266,6 @@ int main(void)
         cmocka_unit_test(columns_align_by_what_is_seen),
         cmocka_unit_test(a_log_gets_a_line_each_20th),
         cmocka_unit_test(texts_read_well),
-        cmocka_unit_test(delays_double_and_a_long_life_makes_them_short),
-        cmocka_unit_test(a_budget_ends_what_dies_always),
-        cmocka_unit_test(a_task_comes_back_whatever_ended_it),
         cmocka_unit_test(a_look_at_the_lock_does_not_take_it),
         cmocka_unit_test(one_supervisor_has_the_lock_and_is_named),
     };

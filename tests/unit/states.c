@@ -10,6 +10,7 @@
 #include "master/job/job.h"
 #include "master/member/member.h"
 #include "ps/life.h"
+#include "supervisor/life.h"
 #include "worker/life.h"
 
 #include <ctype.h>
@@ -40,6 +41,7 @@ static const struct drawing {
     {"master/member/member.h", &wf_part_states},
     {"ps/life.h", &wf_ps_states},
     {"ps/life.h", &wf_move_states},
+    {"supervisor/life.h", &wf_life_states},
     {"worker/life.h", &wf_worker_states},
     {"worker/life.h", &wf_hold_states},
     {"worker/life.h", &wf_chief_states},

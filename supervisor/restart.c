@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/restart.c */
-#include "cmd/cli/restart.h"
+/* supervisor/restart.c */
+#include "supervisor/restart.h"
+#include "common/base/status.h"
 
-#include <sys/wait.h>
+#include <stdio.h>
+#include <string.h>
 
 bool wf_restart_on_death(wf_restart *r, int64_t started_ns, int64_t now_ns, int64_t *at_ns)
 {
@@ -22,17 +24,20 @@ bool wf_restart_on_death(wf_restart *r, int64_t started_ns, int64_t now_ns, int6
     return true;
 }
 
-const char *wf_restart_useless(int status)
+const char *wf_exit_str(wf_exit how, char *text, size_t size)
 {
-    if (!WIFEXITED(status))
+    if (how.signal)
+        snprintf(text, size, "killed by signal %d (%s)", how.signal, strsignal(how.signal));
+    else
+        snprintf(text, size, "ended with exit code %d", how.code);
+    return text;
+}
+
+const char *wf_restart_useless(wf_exit how)
+{
+    if (how.signal)
         return NULL;
-    switch (WEXITSTATUS(status)) {
-    case 2:
-    case 3:
+    if (how.code == wf_exit_code(WF_USAGE) || how.code == wf_exit_code(WF_UNSUPPORTED))
         return "its files are wrong";
-    case 4:
-        return "another process has its place";
-    default:
-        return NULL;
-    }
+    return how.code == wf_exit_code(WF_SUPERSEDED) ? "another process has its place" : NULL;
 }

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/supervisor.c - which process is started when, what is reported of its end, and how all
+ * go down. Processes are numbers; the master is played by hand, over a transport in memory. */
+#include "supervisor/supervisor.h"
+#include "common/wire/control.h"
+#include "common/wire/control.pb-c.h"
+#include "tests/kit/memnet.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS WF_NS_PER_MS
+enum { MASTER, PS, WORKER, N_TASKS, MOST_REPORTS = 8 };
+static const wf_supervisor_task tasks[N_TASKS] = {{{WF_ROLE_MASTER, 0}, "master.log"},
+                                                  {{WF_ROLE_PS, 0}, "ps.log"},
+                                                  {{WF_ROLE_WORKER, 4}, "worker.log"}};
+
+typedef struct report {
+    uint32_t role, index;
+    uint64_t pid;
+    bool down;
+    char reason[WF_SUPERVISOR_REASON];
+} report;
+
+typedef struct world {
+    wf_memnet nets;
+    wf_net *master, *net;
+    wf_supervisor *s;
+    int64_t now_ns;
+    /* processes */
+    uint64_t pids, pid[N_TASKS]; /* given so far; of each task, 0: it has none */
+    uint32_t starts[N_TASKS], asked, killed;
+    bool cannot_start[N_TASKS];
+    char noted[WF_SUPERVISOR_REASON]; /* of the task that is down */
+    /* what the master was told */
+    report reports[MOST_REPORTS];
+    uint32_t n_reports;
+} world;
+
+/* ---- processes ---- */
+
+static wf_status start(void *arg, uint32_t i, uint64_t *pid, wf_err *err)
+{
+    world *w = arg;
+
+    assert_int_equal(w->pid[i], 0); /* S1 */
+    if (w->cannot_start[i])
+        return wf_fail(err, WF_IO, NULL, "no such program");
+    w->starts[i]++;
+    *pid = w->pid[i] = ++w->pids;
+    return WF_OK;
+}
+
+static void end(void *arg, uint64_t pid, bool with_force)
+{
+    world *w = arg;
+
+    (void)pid;
+    if (with_force)
+        w->killed++;
+    else
+        w->asked++;
+}
+
+static void note_down(void *arg, uint32_t i, const char *reason)
+{
+    world *w = arg;
+
+    (void)i;
+    snprintf(w->noted, sizeof w->noted, "%s", reason);
+}
+
+static void die(world *w, int i, wf_exit how)
+{
+    uint64_t pid = w->pid[i];
+
+    assert_int_not_equal(pid, 0);
+    w->pid[i] = 0;
+    wf_supervisor_on_end(w->s, pid, how, w->now_ns);
+}
+
+/* ---- time and the master ---- */
+
+static void hear(world *w, const wf_msg *m)
+{
+    report *r = &w->reports[w->n_reports++];
+    Weft__Died *body = NULL;
+
+    assert_int_equal(m->head.kind, WF_DIED);
+    assert_true(w->n_reports <= MOST_REPORTS);
+    assert_int_equal(wf_control_get(m, &weft__died__descriptor, &body, NULL), WF_OK);
+    assert_string_equal(body->session, "s");
+    *r = (report){.role = body->role, .index = body->index, .pid = body->pid, .down = body->down};
+    snprintf(r->reason, sizeof r->reason, "%s", body->reason);
+    wf_control_free(&body);
+}
+
+static void run_master(world *w)
+{
+    wf_event ev;
+
+    wf_net_poll(w->master, w->now_ns);
+    while (wf_net_event(w->master, w->now_ns, &ev)) {
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        hear(w, ev.msg);
+        wf_net_free_msg(w->master, &ev.msg);
+    }
+    wf_net_flush(w->master, w->now_ns);
+}
+
+static void pass(world *w, int64_t ms)
+{
+    wf_event ev;
+
+    for (int64_t end_ns = w->now_ns + ms * MS; w->now_ns < end_ns; w->now_ns += 10 * MS) {
+        wf_net_poll(w->net, w->now_ns);
+        while (wf_net_event(w->net, w->now_ns, &ev))
+            wf_supervisor_on_event(w->s, &ev);
+        wf_supervisor_advance(w->s, w->now_ns);
+        wf_net_flush(w->net, w->now_ns);
+        if (w->master)
+            run_master(w);
+    }
+}
+
+static void begin_master(world *w, uint64_t incarnation)
+{
+    wf_net_conf c = wf_memnet_conf(&w->nets, tasks[MASTER].task, incarnation);
+
+    w->master = wf_memnet_new(&c);
+    wf_memnet_listen(&w->nets, w->master, "m");
+    pass(w, 3000);
+}
+
+static int begin(void **state)
+{
+    static world w;
+    const wf_supervisor_conf conf = {
+        .tasks = tasks, .n = N_TASKS, .session = "s", .ops = {&w, start, end, note_down}};
+    wf_net_conf c;
+    wf_peer *master;
+
+    w = (world){.now_ns = 1000 * MS};
+    wf_memnet_init(&w.nets, "c");
+    c = wf_memnet_conf(&w.nets, (wf_task){WF_ROLE_CLIENT, 0}, 2);
+    w.net = wf_memnet_new(&c);
+    master = wf_memnet_dial(&w.nets, w.net, tasks[MASTER].task, "m");
+    assert_int_equal(wf_supervisor_new(&conf, w.net, master, &w.s, NULL), WF_OK);
+    *state = &w;
+    return 0;
+}
+
+static int finish(void **state)
+{
+    world *w = *state;
+
+    wf_supervisor_free(&w->s);
+    wf_net_free(&w->net, 0);
+    wf_net_free(&w->master, 0);
+    wf_memnet_close(&w->nets);
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static const wf_exit by_9 = {.signal = 9}, by_itself = {.code = 1}, wrong = {.code = 2};
+
+static void what_dies_is_started_again(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    assert_int_equal(w->pids, N_TASKS);
+    assert_int_equal(wf_supervisor_deadline(w->s), INT64_MAX);
+    die(w, WORKER, by_9);
+    assert_int_equal(wf_supervisor_deadline(w->s) - w->now_ns, WF_RESTART_FIRST_NS);
+    wf_supervisor_on_end(w->s, 99, by_9, w->now_ns); /* of nobody */
+    pass(w, 40);
+    assert_int_equal(w->starts[WORKER], 1);
+    pass(w, 30);
+    assert_int_equal(w->starts[WORKER], 2);
+    assert_int_equal(w->starts[PS], 1);
+}
+
+static void the_master_learns_of_ends_when_it_can(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    die(w, WORKER, by_9); /* nobody listens */
+    begin_master(w, 7);
+    assert_int_equal(w->n_reports, 1);
+    assert_int_equal(w->reports[0].role, WF_ROLE_WORKER);
+    assert_int_equal(w->reports[0].index, 4);
+    assert_int_equal(w->reports[0].pid, 3);
+    assert_false(w->reports[0].down);
+    assert_non_null(strstr(w->reports[0].reason, "killed by signal 9"));
+    die(w, PS, wrong);
+    die(w, MASTER, by_itself); /* it is told nothing of its own */
+    pass(w, 100);
+    assert_int_equal(w->n_reports, 2);
+    assert_true(w->reports[1].down);
+    wf_net_free(&w->master, 0);
+    begin_master(w, 8); /* another one is told all */
+    assert_int_equal(w->n_reports, 4);
+}
+
+static void wrong_files_leave_a_task_down(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    die(w, PS, wrong);
+    pass(w, 30000);
+    assert_int_equal(w->starts[PS], 1);
+    assert_string_equal(w->noted, "ended with exit code 2 (its files are wrong); see ps.log");
+    wf_supervisor_go_down(w->s, w->now_ns);
+    assert_int_equal(w->asked, 2);
+    die(w, MASTER, by_itself);
+    die(w, WORKER, by_itself);
+    assert_true(wf_supervisor_is_over(w->s));
+}
+
+static void a_used_up_budget_leaves_a_task_down(void **state)
+{
+    world *w = *state;
+    char why[64];
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    for (int i = 0; i <= WF_RESTART_BUDGET; i++) {
+        die(w, WORKER, by_itself);
+        pass(w, 5100);
+    }
+    assert_int_equal(w->starts[WORKER], 1 + WF_RESTART_BUDGET);
+    assert_int_equal(w->pid[WORKER], 0);
+    snprintf(why, sizeof why, "(%d restarts within 10 minutes); see worker.log", WF_RESTART_BUDGET);
+    assert_non_null(strstr(w->noted, why));
+}
+
+static void a_start_that_fails_is_tried_again(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    begin_master(w, 7);
+    w->cannot_start[PS] = true;
+    die(w, PS, by_9);
+    pass(w, 1000);
+    assert_int_equal(w->starts[PS], 1);
+    assert_true(w->n_reports > 2);
+    assert_int_equal(w->reports[1].pid, 0);
+    assert_string_equal(w->reports[1].reason, "no such program");
+    w->cannot_start[PS] = false;
+    pass(w, 5000);
+    assert_int_equal(w->starts[PS], 2);
+}
+
+/* The first start of all is another matter: whoever waits for the cluster is told. */
+static void a_first_start_that_fails_ends_all(void **state)
+{
+    world *w = *state;
+    wf_err err;
+
+    w->cannot_start[PS] = true;
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, &err), WF_IO);
+    wf_supervisor_go_down(w->s, w->now_ns);
+    assert_int_equal(w->asked, 1);
+    die(w, MASTER, by_itself);
+    assert_true(wf_supervisor_is_over(w->s));
+    pass(w, 10000);
+    assert_int_equal(w->starts[WORKER], 0);
+}
+
+static void all_go_down_and_nothing_is_started(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    begin_master(w, 7);
+    die(w, PS, by_9);
+    wf_supervisor_go_down(w->s, w->now_ns); /* while the ps waits for its restart */
+    wf_supervisor_go_down(w->s, w->now_ns);
+    assert_int_equal(w->asked, 2);
+    die(w, MASTER, by_itself);
+    pass(w, 9000);
+    assert_int_equal(w->killed, 0);
+    assert_false(wf_supervisor_is_over(w->s));
+    pass(w, 2000); /* the worker has not heard */
+    assert_int_equal(w->killed, 1);
+    assert_false(wf_supervisor_is_over(w->s));
+    die(w, WORKER, by_9);
+    assert_true(wf_supervisor_is_over(w->s));
+    pass(w, 10000);
+    assert_int_equal(w->pids, N_TASKS);
+    assert_int_equal(w->n_reports, 1); /* of the ps: what was ordered is no death */
+}
+
+static void delays_double_and_a_long_life_makes_them_short(void **state)
+{
+    wf_restart r = {0};
+    int64_t at, now = 1;
+
+    (void)state;
+    for (int64_t want = 50; want < 5000; want *= 2) {
+        assert_true(wf_restart_on_death(&r, now, now, &at));
+        assert_int_equal((at - now) / MS, want);
+    }
+    assert_true(wf_restart_on_death(&r, now, now, &at));
+    assert_int_equal(at - now, WF_RESTART_MOST_NS);
+    assert_true(wf_restart_on_death(&r, now, now + WF_RESTART_HEALTHY_NS, &at));
+    assert_int_equal(at - now - WF_RESTART_HEALTHY_NS, WF_RESTART_FIRST_NS);
+}
+
+static void a_budget_ends_what_dies_always(void **state)
+{
+    wf_restart r = {0};
+    int64_t at, now = 1;
+
+    (void)state;
+    for (int i = 0; i < WF_RESTART_BUDGET; i++, now += WF_NS_PER_S)
+        assert_true(wf_restart_on_death(&r, now, now, &at));
+    assert_false(wf_restart_on_death(&r, now, now, &at));
+    now += WF_RESTART_WINDOW_NS;
+    assert_true(wf_restart_on_death(&r, now, now, &at));
+}
+
+/* Only wrong files (2, 3) and another process in the task's place (4) make starting it again
+ * useless; SIGTERM, which ends a task with 0, does not. */
+static void a_task_comes_back_whatever_ended_it(void **state)
+{
+    (void)state;
+    for (int code = 0; code < 256; code++) {
+        bool useless = wf_restart_useless((wf_exit){.code = code}) != NULL;
+
+        assert_int_equal(useless, code >= 2 && code <= 4);
+    }
+    for (int number = 1; number < 32; number++)
+        assert_null(wf_restart_useless((wf_exit){.signal = number}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_dies_is_started_again, begin, finish),
+        cmocka_unit_test_setup_teardown(the_master_learns_of_ends_when_it_can, begin, finish),
+        cmocka_unit_test_setup_teardown(wrong_files_leave_a_task_down, begin, finish),
+        cmocka_unit_test_setup_teardown(a_used_up_budget_leaves_a_task_down, begin, finish),
+        cmocka_unit_test_setup_teardown(a_start_that_fails_is_tried_again, begin, finish),
+        cmocka_unit_test_setup_teardown(a_first_start_that_fails_ends_all, begin, finish),
+        cmocka_unit_test_setup_teardown(all_go_down_and_nothing_is_started, begin, finish),
+        cmocka_unit_test(delays_double_and_a_long_life_makes_them_short),
+        cmocka_unit_test(a_budget_ends_what_dies_always),
+        cmocka_unit_test(a_task_comes_back_whatever_ended_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
