@@ -77,5 +77,5 @@ void wf_sim_beat(process *p)
         return;
     }
     wf_oracle_ends_stuck(p);
-    wf_sim_restart_later(p);
+    wf_sim_ends(p, (wf_exit){.code = 1});
 }

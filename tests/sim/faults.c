@@ -6,6 +6,7 @@
 #include "tests/sim/world.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -22,28 +23,37 @@ static process *victim(wf_sim *s)
     return NULL;
 }
 
-static void kill_one(wf_sim *s, process *p)
-{
-    uint64_t life = p->life;
-
-    wf_sim_restart_later(p);
-    if (s->spec.tells)
-        wf_sim_plan(s, wf_sim_between(s, 1, 20) * MS,
-                    (wf_happening){.kind = TELL, .who = p->number, .number = life});
-}
-
-/* The power goes: all go back to a checkpoint together, so no record counts twice. */
+/* The power goes, or the supervisor is killed and its processes with it: all go back to a
+ * checkpoint together, so no record counts twice. */
 static void kill_all(wf_sim *s)
 {
+    bool power = !s->spec.supervised || wf_sim_below(s, 2);
+
     for (uint32_t i = 0; i < s->n; i++)
-        wf_sim_die(&s->procs[i]);
-    wf_memdisk_crash(s->memdisk, wf_sim_id(s));
+        wf_sim_die(&s->procs[i], 0);
     s->session++;
-    s->recovered_all = true;
+    s->down_ns = 0;
+    if (power) {
+        wf_memdisk_crash(s->memdisk, wf_sim_id(s));
+        s->recovered_all = true;
+    }
     s->oracle.look_at_disk = true;
     wf_sim_check_disk(s);
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = s->spec.supervised ? s->n - 1 : 0; i < s->n; i++)
         wf_sim_plan(s, wf_sim_between(s, 10, 300) * MS, (wf_happening){.kind = BOOT, .who = i});
+}
+
+/* In half of the cases while a process waits for its restart. */
+static void down(wf_sim *s)
+{
+    process *p = victim(s);
+
+    if (p && p->alive && wf_sim_below(s, 2)) {
+        wf_sim_ends(p, (wf_exit){.signal = SIGKILL});
+        wf_sim_plan(s, wf_sim_between(s, 1, 60) * MS, (wf_happening){.kind = DOWN, .number = 1});
+    } else {
+        wf_sim_down(s);
+    }
 }
 
 static void freeze(wf_sim *s, process *p)
@@ -122,18 +132,16 @@ static void fill_disk(wf_sim *s)
     wf_sim_plan(s, wf_sim_between(s, 50, 2000) * MS, (wf_happening){.kind = DISK_FREE});
 }
 
-/* The claims about time hold again when a fault and what follows from it are over. */
-static void note_disturbance(wf_sim *s, int kind)
+void wf_sim_disturbed(wf_sim *s)
 {
-    if (kind != HANG && kind != STOP && kind != MOVE)
-        s->quiet_ns = WF_MAX(s->quiet_ns, s->now_ns + 2 * STUCK_MS * MS);
+    s->quiet_ns = WF_MAX(s->quiet_ns, s->now_ns + 2 * STUCK_MS * MS);
 }
 
 static void process_fault(wf_sim *s, int kind, process *p)
 {
     switch (kind) {
     case KILL:
-        kill_one(s, p);
+        wf_sim_ends(p, (wf_exit){.signal = SIGKILL});
         break;
     case FREEZE:
         freeze(s, p);
@@ -156,7 +164,8 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h)
     if (h->kind == KILL && s->spec.is_calm)
         p = &s->procs[0];
 
-    note_disturbance(s, h->kind);
+    if (h->kind != HANG && h->kind != STOP && h->kind != MOVE)
+        wf_sim_disturbed(s);
     switch (h->kind) {
     case KILL:
     case FREEZE:
@@ -202,6 +211,12 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h)
     case MOVE:
         wf_sim_move(s);
         break;
+    case DOWN:
+        if (h->number)
+            wf_sim_down(s);
+        else
+            down(s);
+        break;
     default:
         wf_memdisk_fail(s->memdisk, 1 + wf_sim_below(s, 40), wf_sim_below(s, 2) ? ENOSPC : EIO,
                         false);
@@ -225,7 +240,8 @@ void wf_sim_plan_faults(wf_sim *s)
                 {offsetof(wf_sim_spec, jumps), JUMP},
                 {offsetof(wf_sim_spec, fulls), DISK_FULL},
                 {offsetof(wf_sim_spec, stops), STOP},
-                {offsetof(wf_sim_spec, moves), MOVE}};
+                {offsetof(wf_sim_spec, moves), MOVE},
+                {offsetof(wf_sim_spec, downs), DOWN}};
 
     for (size_t i = 0; i < WF_COUNT(rows); i++) {
         uint32_t n;

@@ -229,7 +229,7 @@ static wf_status make_role(process *p, wf_err *err)
         return WF_OK;
     }
     if (p->task.role == WF_ROLE_CLIENT)
-        return WF_OK;
+        return s->spec.supervised ? wf_sim_supervise(p, err) : WF_OK;
     if (p->task.role == WF_ROLE_PS)
         return wf_ps_new(
             &(wf_ps_conf){.index = p->task.index,
@@ -264,8 +264,9 @@ void wf_sim_wake_at(process *p, int64_t at_ns)
     wf_sim_plan(s, after, (wf_happening){.kind = WAKE, .who = p->number, .life = p->life});
 }
 
-void wf_sim_die(process *p)
+void wf_sim_die(process *p, int linger_ms)
 {
+    p->starting = 0;
     if (!p->alive)
         return;
     p->alive = p->frozen = p->hung = false;
@@ -275,27 +276,32 @@ void wf_sim_die(process *p)
     p->beat = NULL;
     wf_worker_free(&p->worker);
     wf_ps_free(&p->ps);
-    wf_net_free(&p->net, 0);
+    wf_supervisor_free(&p->supervisor);
+    wf_net_free(&p->net, linger_ms);
     wf_master_free(&p->master);
     p->to_master = NULL;
 }
 
-void wf_sim_boot(process *p)
+void wf_sim_boot(process *p, uint64_t life)
 {
     wf_sim *s = p->sim;
     wf_err err;
     wf_status rc;
 
-    if (p->alive)
+    if (p->alive || life != p->starting)
         return;
-    p->life = wf_sim_id(s);
+    p->life = life ? life : wf_sim_id(s);
+    p->starting = 0;
     p->alive = true;
     p->next_wake_ns = 0;
     wf_oracle_reborn(p);
     rc = make_role(p, &err);
     if (rc == WF_IO) { /* the disk fails just now: the supervisor tries again */
-        wf_sim_die(p);
-        wf_sim_plan(s, 200 * MS, (wf_happening){.kind = BOOT, .who = p->number});
+        wf_sim_die(p, 0);
+        if (s->spec.supervised)
+            wf_sim_reap_later(p, p->life, (wf_exit){.code = wf_exit_code(rc)});
+        else
+            wf_sim_plan(s, 200 * MS, (wf_happening){.kind = BOOT, .who = p->number});
         return;
     }
     if (rc != WF_OK)
@@ -304,16 +310,27 @@ void wf_sim_boot(process *p)
     wf_sim_wake_at(p, s->now_ns);
     s->result.restarts++;
     s->master_boots += p->master != NULL;
+    if (s->spec.supervised && p->master)
+        wf_sim_disturbed(s);
 }
 
-void wf_sim_restart_later(process *p)
+void wf_sim_ends(process *p, wf_exit how)
 {
+    wf_sim *s = p->sim;
+    uint64_t pid = p->starting ? p->starting : p->life;
+
     wf_oracle_dies(p);
     if (p->master)
-        p->sim->quiet_ns = WF_MAX(p->sim->quiet_ns, p->sim->now_ns + 2 * STUCK_MS * MS);
-    wf_sim_die(p);
-    wf_sim_plan(p->sim, wf_sim_between(p->sim, 20, 500) * MS,
-                (wf_happening){.kind = BOOT, .who = p->number});
+        wf_sim_disturbed(s);
+    wf_sim_die(p, how.signal || how.code ? 0 : 100);
+    if (s->spec.supervised) {
+        wf_sim_reap_later(p, pid, how);
+        return;
+    }
+    wf_sim_plan(s, wf_sim_between(s, 20, 500) * MS, (wf_happening){.kind = BOOT, .who = p->number});
+    if (how.signal && s->spec.tells)
+        wf_sim_plan(s, wf_sim_between(s, 1, 20) * MS,
+                    (wf_happening){.kind = TELL, .who = p->number, .number = pid});
 }
 
 /* ---- what was begun ends ---- */
@@ -387,7 +404,7 @@ static void on_worked(process *p, wf_work *w, bool early)
         wf_work_run(w);
     rc = wf_master_on_work(p->master, &w, wf_sim_clock(p), &err);
     if (rc == WF_IO)
-        wf_sim_restart_later(p);
+        wf_sim_ends(p, (wf_exit){.code = wf_exit_code(rc)});
     else if (rc != WF_OK)
         wf_sim_failed(p->sim, "work", rc, &err);
 }

@@ -35,7 +35,7 @@ int main(int argc, char *argv[])
     bool verbose = loud || (argc > 3 && strcmp(argv[3], "-v") == 0);
     int64_t began_ns = wf_now_ns();
     uint64_t events = 0, virtual_ms = 0, restarts = 0, checkpoints = 0, hangs = 0, flips = 0,
-             moves = 0;
+             moves = 0, downs = 0;
     int failed = 0;
 
     wf_log_init("sim", verbose ? WF_DEBUG : WF_ERROR + 1);
@@ -57,11 +57,13 @@ int main(int argc, char *argv[])
         hangs += r.hangs;
         flips += r.flips;
         moves += r.moves;
+        downs += r.downs;
     }
     printf("%lu seeds in %.1f s: %lu events, %.0f virtual s, %lu boots, %lu checkpoints, "
-           "%lu hangs, %lu damaged packets, %lu moves, %d failed\n",
+           "%lu hangs, %lu damaged packets, %lu moves, %lu downs, %d failed\n",
            (unsigned long)count, (double)(wf_now_ns() - began_ns) / 1e9, (unsigned long)events,
            (double)virtual_ms / 1e3, (unsigned long)restarts, (unsigned long)checkpoints,
-           (unsigned long)hangs, (unsigned long)flips, (unsigned long)moves, failed);
+           (unsigned long)hangs, (unsigned long)flips, (unsigned long)moves, (unsigned long)downs,
+           failed);
     return failed ? 1 : 0;
 }

@@ -100,6 +100,10 @@ static wf_status take_event(process *p, wf_event *ev, wf_err *err)
         return wf_ps_on_event(p->ps, ev, wf_sim_clock(p), err);
     if (p->worker)
         return wf_worker_on_event(p->worker, ev, wf_sim_clock(p), err);
+    if (p->supervisor) {
+        wf_supervisor_on_event(p->supervisor, ev);
+        return WF_OK;
+    }
     if (ev->kind == WF_EV_MESSAGE)
         wf_net_free_msg(p->net, &ev->msg);
     return WF_OK;
@@ -111,8 +115,10 @@ static wf_status advance(process *p, wf_err *err)
         WF_TRY(submit(p, err));
         return wf_master_advance(p->master, wf_sim_clock(p), err);
     }
-    if (p->task.role == WF_ROLE_CLIENT)
+    if (p->task.role == WF_ROLE_CLIENT && !p->sim->down_ns)
         wf_sim_client_advance(p);
+    if (p->supervisor)
+        wf_sim_supervisor_advance(p);
     if (p->ps)
         WF_TRY(wf_ps_advance(p->ps, wf_sim_clock(p), err));
     return p->worker ? wf_worker_advance(p->worker, wf_sim_clock(p), err) : WF_OK;
@@ -135,12 +141,14 @@ void wf_sim_run_process(process *p)
         rc = take_event(p, &ev, &err);
     if (rc == WF_OK)
         rc = advance(p, &err);
+    if (!p->alive) /* a supervisor that is over */
+        return;
     if (rc == WF_OK) {
         wf_net_poll(p->net, now_ns);
         wf_sim_wake_at(p,
                        s->now_ns + WF_MIN(wf_net_deadline(p->net, now_ns) - now_ns, TICK_MS * MS));
     } else if (rc == WF_SUPERSEDED || rc == WF_TIMEOUT || (rc == WF_IO && p->master)) {
-        wf_sim_restart_later(p);
+        wf_sim_ends(p, (wf_exit){.code = wf_exit_code(rc)});
     } else {
         wf_sim_failed(s, wf_role_name(p->task.role), rc, &err);
     }
@@ -165,8 +173,15 @@ static void happen(wf_sim *s, wf_happening *h)
             wf_sim_beat(p);
         return;
     case BOOT:
-        wf_sim_boot(p);
+        wf_sim_boot(p, h->life);
         break;
+    case ENDED:
+        wf_sim_reap(s, h);
+        return;
+    case TERM:
+        if (p->alive && p->life == h->life)
+            wf_sim_term(p);
+        return;
     case COMPUTED:
     case EVALUATED:
     case SAVED:
@@ -270,7 +285,8 @@ static void place(wf_sim *s)
         else
             p->task = (wf_task){WF_ROLE_WORKER, i - 1 - s->spec.ps};
         wf_task_str(p->task, p->address, sizeof p->address);
-        wf_sim_plan(s, wf_sim_between(s, 0, 50) * MS, (wf_happening){.kind = BOOT, .who = i});
+        if (!s->spec.supervised || p->task.role == WF_ROLE_CLIENT)
+            wf_sim_plan(s, wf_sim_between(s, 0, 50) * MS, (wf_happening){.kind = BOOT, .who = i});
     }
 }
 
@@ -303,7 +319,7 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
         }
     }
     for (uint32_t i = 0; i < s->n; i++)
-        wf_sim_die(&s->procs[i]);
+        wf_sim_die(&s->procs[i], 0);
     wf_agenda_close(&s->agenda);
     wf_socket_end(s);
     wf_memdisk_free(&s->memdisk);
@@ -347,7 +363,7 @@ static void calm(wf_sim *s, wf_sim_spec *spec)
     spec->kills = spec->freezes = spec->cuts = spec->swizzles = spec->kill_alls = 0;
     spec->disk_errors = spec->fulls = spec->breaks = spec->trouble_per_mille = 0;
     spec->start_fails_per_mille = spec->unfit = spec->jumps = 0;
-    spec->drop_per_mille = spec->dup_per_mille = 0;
+    spec->drop_per_mille = spec->dup_per_mille = spec->downs = 0;
     spec->hangs = (uint32_t)wf_sim_below(s, 2);
     spec->calls = spec->hangs ? 0 : 2;
     spec->is_calm = !spec->hangs;
@@ -410,6 +426,8 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.work_ms = wf_sim_below(&s, 3) ? 1 + (int64_t)wf_sim_below(&s, 400) : 0;
     draw_network(&s, &spec);
     draw_more_faults(&s, &spec);
+    spec.supervised = seed % 5 == 1 || seed % 5 == 2;
+    spec.downs = spec.supervised && seed % 3;
     if (wf_sim_below(&s, 8) == 0)
         calm(&s, &spec);
     if (seed % 16 == 7) { /* the worker holds the variables itself */

@@ -56,7 +56,9 @@ typedef struct wf_sim_spec {
     uint32_t moves;                 /* slices that go to another ps */
     uint32_t stops;                 /* the job is stopped, and recovered once it is */
     uint32_t trouble_per_mille;     /* steps that fail, or whose gradients are NaN: the job fails */
-    bool tells;                     /* the supervisor tells the master of a death */
+    bool tells;                     /* the master is told of a death, where nobody supervises */
+    bool supervised; /* processes run under the supervisor's role, which always tells */
+    uint32_t downs;  /* `weft down` and `weft up` while a job runs, where supervised */
     bool kill_workers, kill_ps, kill_master; /* who may be killed */
     int64_t faults_end_ms, end_ms;           /* liveness: done by end_ms */
     bool loud;                               /* print every event that a role takes */
@@ -67,6 +69,7 @@ typedef struct wf_sim_result {
     uint64_t events, virtual_ms, restarts, checkpoints, trace; /* a hash of the history */
     uint64_t flips, hangs, resent; /* damaged packets, hung processes, bytes sent again */
     uint64_t moves;                /* slices that another ps has taken */
+    uint64_t downs;                /* of the whole cluster, as ordered */
     uint32_t generation;
 } wf_sim_result;
 

@@ -9,7 +9,8 @@
  *   beat.c     signs of life, and the watchdog of a process that hangs
  *   faults.c   what goes wrong, and when
  *   moves.c    slices move between ps
- *   client.c   the supervisor and the person: a death is told, a job stopped and recovered
+ *   client.c   a person: a job is stopped and recovered; and deaths are told where nobody
+ * supervises supervised.c  processes under the supervisor's role, which is in the client's process
  *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk
  */
 #ifndef WF_TESTS_SIM_WORLD_H
@@ -19,6 +20,7 @@
 #include "common/wire/net.h"
 #include "master/master.h"
 #include "ps/ps.h"
+#include "supervisor/supervisor.h"
 #include "tests/kit/logged.h"
 #include "tests/kit/memdisk.h"
 #include "tests/kit/model.h"
@@ -50,7 +52,9 @@ typedef enum wf_sim_kind {
     SAVED,
     WORKED, /* what the master began is done */
     BOOT,
-    TELL, /* the supervisor has seen a death */
+    TELL,  /* a supervisor that is played has seen a death */
+    ENDED, /* a process; the supervisor hears of it */
+    TERM,  /* a process that was asked to end hears it */
     THAW,
     HEAL,
     /* faults */
@@ -67,7 +71,8 @@ typedef enum wf_sim_kind {
     DISK_FULL,
     DISK_FREE,
     STOP,
-    MOVE
+    MOVE,
+    DOWN
 } wf_sim_kind;
 
 typedef struct process {
@@ -80,6 +85,7 @@ typedef struct process {
     int64_t busy_until_ns; /* its main thread is in a call */
     int64_t ahead_ns;      /* of its clock */
     uint64_t life;         /* the incarnation; 0 before the first boot */
+    uint64_t starting;     /* the one that its supervisor has started, and that has not booted */
     wf_net *net;
     wf_peer *to_master;
     wf_socket *listener;
@@ -89,12 +95,18 @@ typedef struct process {
     wf_master *master;
     wf_ps *ps;
     wf_worker *worker;
+    wf_supervisor *supervisor; /* a client's */
     int64_t next_wake_ns;
     int64_t asked_ns; /* a client's last question; 0: none yet */
     /* a worker's step in hand */
     wf_train_step step;  /* being computed */
     uint32_t eval_epoch; /* of the evaluation that was asked for last */
     uint64_t work;       /* counts halts: what was begun before one does not end after it */
+    /* of a task under its supervisor */
+    uint32_t starts;
+    bool given_up;
+    int64_t ended_ns;
+    wf_exit last_end;
     /* the oracle's: of this life */
     bool is_member;              /* of the master's newest view */
     uint32_t view;               /* a ps's highest */
@@ -149,6 +161,9 @@ typedef struct wf_sim {
     wf_sim_spec spec;
     int64_t now_ns;
     uint64_t draws, session;
+    char session_text[24];
+    wf_supervisor_task tasks[MOST_PROCESSES];
+    int64_t down_ns; /* when the end of all was ordered; 0: it was not */
     wf_agenda agenda;
     wf_msg_pool pool;    /* of messages under way */
     wf_socket **sockets; /* by number; NULL: closed */
@@ -231,14 +246,19 @@ void wf_sim_begin_beats(process *p);
 void wf_sim_beat(process *p);
 
 /* life.c */
-void wf_sim_boot(process *p);
-void wf_sim_die(process *p);
-void wf_sim_restart_later(process *p);
+/* `life`: of the process that a supervisor has started, or 0. */
+void wf_sim_boot(process *p, uint64_t life);
+/* With a linger_ms that is not 0 it takes leave. */
+void wf_sim_die(process *p, int linger_ms);
+/* A process ends, and another one takes its place: by its supervisor, or after a while. */
+void wf_sim_ends(process *p, wf_exit how);
 void wf_sim_wake_at(process *p, int64_t at_ns);
 /* What a process began is over. */
 void wf_sim_over(process *p, wf_happening *h);
 
 /* faults.c */
+/* The claims about time hold again when a fault and what follows from it are over. */
+void wf_sim_disturbed(wf_sim *s);
 void wf_sim_plan_faults(wf_sim *s);
 void wf_sim_fault(wf_sim *s, const wf_happening *h);
 
@@ -250,6 +270,14 @@ void wf_sim_cut_opens(wf_sim *s);
 /* client.c */
 void wf_sim_tell(process *client, const process *dead, uint64_t life);
 void wf_sim_client_advance(process *client);
+
+/* supervised.c */
+WF_MUST_USE wf_status wf_sim_supervise(process *client, wf_err *err);
+void wf_sim_supervisor_advance(process *client);
+void wf_sim_reap_later(process *p, uint64_t pid, wf_exit how);
+void wf_sim_reap(wf_sim *s, const wf_happening *h);
+void wf_sim_term(process *p);
+void wf_sim_down(wf_sim *s);
 
 /* oracle.c */
 void wf_oracle_hear(process *p, const wf_event *ev); /* before the role takes it */
