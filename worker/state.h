@@ -94,6 +94,7 @@ struct wf_worker {
         uint32_t of; /* a step, a cut or a number of slices */
         int64_t since_ns;
     } wait;
+    int64_t looked_ns;
 };
 
 /* worker.c */

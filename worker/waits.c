@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/waits.c - what a worker waits for: found from its state after each turn, put into words
  * only when somebody asks. */
+#include "common/base/clock.h"
 #include "worker/state.h"
 
 #include <stdio.h>
+
+/* A worker that did not look for so long was in a call, or stopped. What has come meanwhile it has
+ * not taken, so that no wait is older than its first look afterwards. */
+static const int64_t AWAY_NS = WF_NS_PER_S / 2;
 
 static struct wf_worker_wait look(wf_worker *w)
 {
@@ -32,8 +37,10 @@ static struct wf_worker_wait look(wf_worker *w)
 void wf_waits_look(wf_worker *w, int64_t now_ns)
 {
     struct wf_worker_wait now = look(w);
+    bool away = now_ns - w->looked_ns > AWAY_NS;
 
-    if (now.kind == w->wait.kind && now.of == w->wait.of)
+    w->looked_ns = now_ns;
+    if (now.kind == w->wait.kind && now.of == w->wait.of && !away)
         return;
     now.since_ns = now_ns;
     w->wait = now;
