@@ -37,8 +37,6 @@ static wf_status say_moved(wf_ps *ps, uint32_t slice, uint32_t version, const wf
                            wf_err *err)
 {
     Weft__Moved body = WEFT__MOVED__INIT;
-    wf_msg *m = NULL;
-    wf_status rc;
 
     body.slice = slice;
     body.version = version;
@@ -48,14 +46,7 @@ static wf_status say_moved(wf_ps *ps, uint32_t slice, uint32_t version, const wf
         body.what = (char *)why->what;
         body.mend = (char *)why->mend;
     }
-    if (!ps->master->up) /* it asks again over a fresh link */
-        return WF_OK;
-    WF_TRY(wf_net_msg(ps->net, WF_MOVED, &m, err));
-    rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK)
-        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
-    wf_net_free_msg(ps->net, &m);
-    return rc;
+    return wf_session_send(&ps->session, WF_MOVED, &body.base, err); /* it asks again if lost */
 }
 
 /* ---- the giver ---- */

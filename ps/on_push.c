@@ -73,7 +73,7 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     wf_status rc = check_push(ps, w, m, &n, err);
 
     if (rc == WF_NUMERIC) {
-        wf_ps_fault(ps, err);
+        wf_session_fault(&ps->session, err, NULL);
         return WF_OK;
     }
     if (rc != WF_OK)

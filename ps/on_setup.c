@@ -84,7 +84,6 @@ static wf_status take_view(wf_ps *ps, uint32_t number, const Weft__View *body, w
 wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
 {
     Weft__View *body = NULL;
-    wf_msg *ok = NULL;
     wf_status rc = WF_OK;
 
     if (m->head.view > ps->view) {
@@ -93,11 +92,7 @@ wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
             rc = take_view(ps, m->head.view, body, err);
         wf_control_free(&body);
     }
-    if (rc == WF_OK)
-        rc = wf_net_msg(ps->net, WF_VIEW_OK, &ok, err);
-    if (rc == WF_OK)
-        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &ok, err);
-    return rc;
+    return rc == WF_OK ? wf_session_send(&ps->session, WF_VIEW_OK, NULL, err) : rc;
 }
 
 void wf_ps_clear_job(wf_ps *ps)
@@ -116,7 +111,7 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->variables = NULL;
     ps->n_variables = 0;
     wf_ps_change(ps, WF_PS_WAS_CLEARED);
-    ps->fault.status = WF_OK;
+    wf_session_forget_fault(&ps->session);
     ps->saving.chief = 0; /* another job's first cut has the same generation and number */
     wf_bytes_clear(&ps->saving.said);
     wf_arena_free(&ps->arena);
@@ -260,7 +255,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
         ok->head.generation = m->head.generation;
         ok->head.view = ps->view;
         ok->head.map = m->head.map;
-        rc = wf_net_send(ps->net, ps->master, WF_LANE_CONTROL, 0, &ok, err);
+        rc = wf_net_send(ps->net, ps->session.peer, WF_LANE_CONTROL, 0, &ok, err);
     }
     wf_net_free_msg(ps->net, &ok);
     return rc;

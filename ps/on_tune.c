@@ -9,7 +9,6 @@
 wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err)
 {
     Weft__Tune *body = NULL;
-    wf_msg *ok = NULL;
     wf_err why;
     wf_status rc;
 
@@ -18,17 +17,11 @@ wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err)
     WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
     if (wf_opt_set_rate(&ps->opt, body->learning_rate, &why) != WF_OK) {
         wf_control_free(&body);
-        wf_ps_fault(ps, &why); /* it ends the job, and not this process */
+        wf_session_fault(&ps->session, &why, NULL); /* it ends the job, and not this process */
         return WF_OK;
     }
-    rc = wf_net_msg(ps->net, WF_TUNE_OK, &ok, err);
-    if (rc == WF_OK)
-        rc = wf_control_put(ok, &body->base, err);
-    if (rc == WF_OK)
-        WF_LOG_INFO("ps.tuned", "learning_rate=%g", body->learning_rate);
-    if (rc == WF_OK)
-        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &ok, err);
-    wf_net_free_msg(ps->net, &ok);
+    WF_LOG_INFO("ps.tuned", "learning_rate=%g", body->learning_rate);
+    rc = wf_session_send(&ps->session, WF_TUNE_OK, &body->base, err);
     wf_control_free(&body);
     return rc;
 }

@@ -10,6 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void stamp(const void *role, wf_header *head)
+{
+    const wf_ps *ps = role;
+
+    head->view = ps->view;
+    head->job = ps->job_number;
+    head->generation = ps->generation;
+    head->map = ps->map.version;
+}
+
 wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps **out, wf_err *err)
 {
     wf_ps *ps = calloc(1, sizeof *ps);
@@ -19,7 +29,12 @@ wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps 
         return wf_fail_nomem(err, sizeof *ps);
     ps->conf = *conf;
     ps->net = net;
-    ps->master = master;
+    ps->session = (wf_session){.net = net,
+                               .peer = master,
+                               .self = {WF_ROLE_PS, conf->index},
+                               .supervisor = conf->session,
+                               .stamp = stamp,
+                               .role = ps};
     rc = conf->threads > 1 ? wf_pool_new(conf->threads, &ps->pool, err) : WF_OK;
     if (rc != WF_OK)
         wf_ps_free(&ps);
@@ -128,42 +143,9 @@ wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg 
 {
     wf_status rc;
 
-    (*m)->head.view = ps->view;
-    (*m)->head.job = ps->job_number;
-    (*m)->head.generation = ps->generation;
-    (*m)->head.map = ps->map.version;
+    stamp(ps, &(*m)->head);
     rc = wf_net_send(ps->net, to, lane, key, m, err);
     return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
-}
-
-/* Without a link it is not said: wf_ps keeps it, and it follows the next register. */
-static wf_status say_fault(wf_ps *ps, wf_err *err)
-{
-    Weft__Fault body = WEFT__FAULT__INIT;
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    if (!ps->master->up)
-        return WF_OK;
-    body.status = ps->fault.status;
-    body.what = ps->fault.what;
-    body.mend = ps->fault.mend;
-    WF_TRY(wf_net_msg(ps->net, WF_FAULT, &m, err));
-    rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK)
-        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
-    wf_net_free_msg(ps->net, &m);
-    return rc;
-}
-
-void wf_ps_fault(wf_ps *ps, const wf_err *why)
-{
-    WF_LOG_ERROR("ps.fault", "%s", why->what);
-    if (ps->fault.status == WF_OK) /* what follows from the first is never shown before it */
-        ps->fault = *why;
-    ps->fault_unsent = say_fault(ps, NULL) != WF_OK;
-    if (ps->fault_unsent)
-        WF_LOG_ERROR("ps.fault_unsent", "no memory");
 }
 
 /* P4: whoever the newest view does not hold has no place, and asks again later: the view that holds
@@ -231,35 +213,16 @@ void wf_ps_check_workers(wf_ps *ps)
 }
 
 /* Tells the master what is held here, after each fresh link to it. */
-static wf_status say_register(wf_ps *ps, wf_err *err)
+static wf_status enrol(wf_ps *ps, wf_err *err)
 {
     Weft__Register body = WEFT__REGISTER__INIT;
-    wf_msg *m = NULL;
-    wf_status rc;
 
     body.job = wf_ps_serves(ps) ? (char *)ps->job : "";
     body.job_id = ps->job_id;
     body.generation = ps->generation;
     body.ready = wf_ps_serves(ps);
     body.view = ps->view;
-    body.session = (char *)ps->conf.session;
-    WF_TRY(wf_net_msg(ps->net, WF_REGISTER, &m, err));
-    rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK)
-        rc = wf_ps_send(ps, ps->master, WF_LANE_CONTROL, 0, &m, err);
-    wf_net_free_msg(ps->net, &m);
-    if (rc == WF_OK && wf_ps_serves(ps) && ps->fault.status != WF_OK)
-        rc = say_fault(ps, err);
-    return rc;
-}
-
-static wf_status on_dismiss(const wf_ps *ps, const wf_msg *m, wf_err *err)
-{
-    if (m->head.request == WF_DISMISS_SUPERSEDED)
-        return wf_fail(err, WF_SUPERSEDED, NULL, "ps %u: a newer process has this task's place",
-                       ps->conf.index);
-    return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
-                   "ps %u: the master gave this process up after a silence", ps->conf.index);
+    return wf_session_register(&ps->session, &body, err);
 }
 
 static wf_status on_master(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -277,7 +240,7 @@ static wf_status on_master(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *e
         wf_ps_clear_job(ps); /* the link is in order: it is not of an older time */
         return WF_OK;
     case WF_DISMISS:
-        return on_dismiss(ps, m, err);
+        return wf_session_on_dismiss(&ps->session, m, err);
     default:
         return WF_OK;
     }
@@ -329,7 +292,7 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
 {
     wf_status rc;
 
-    if (ev->peer == ps->master) {
+    if (ev->peer == ps->session.peer) {
         rc = on_master(ps, ev->msg, now_ns, err);
         if (rc != WF_PROTO)
             return rc;
@@ -353,22 +316,17 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
  * nobody. */
 void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
 {
-    *out = (wf_waiting){.since_ns = ps->alone_ns};
-    if (ps->master->up && ps->move.state != WF_MOVE_NONE) {
+    wf_session_waiting(&ps->session, out);
+    if (ps->session.peer->up && ps->move.state != WF_MOVE_NONE) {
         out->since_ns = ps->move.since_ns;
         out->whom = (wf_task){WF_ROLE_PS, ps->move.to};
         snprintf(out->what, sizeof out->what, "its word that it has slice %u", ps->move.slice);
     }
-    if (ps->master->up)
-        return;
-    out->whom = (wf_task){WF_ROLE_MASTER, 0};
-    snprintf(out->what, sizeof out->what, "a link to %.80s", ps->master->address);
 }
 
 wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
 {
-    if (ps->fault_unsent && ps->fault.status != WF_OK)
-        ps->fault_unsent = say_fault(ps, NULL) != WF_OK;
+    wf_session_advance(&ps->session);
     WF_TRY(wf_acks_advance(ps, err));
     WF_TRY(wf_ps_move_advance(ps, now_ns, err));
     return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
@@ -376,8 +334,8 @@ wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
 
 static wf_status on_up(wf_ps *ps, wf_peer *peer, wf_err *err)
 {
-    if (peer == ps->master)
-        return say_register(ps, err);
+    if (peer == ps->session.peer)
+        return enrol(ps, err);
     if (peer == ps->move.peer)
         return wf_ps_move_on_up(ps, err);
     return peer->task.role == WF_ROLE_WORKER ? add_worker(ps, peer, err) : WF_OK;
@@ -392,8 +350,8 @@ wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
         rc = on_up(ps, ev->peer, err);
         break;
     case WF_EV_DOWN:
-        if (ev->peer == ps->master)
-            ps->alone_ns = now_ns;
+        if (ev->peer == ps->session.peer)
+            wf_session_lost(&ps->session, now_ns);
         else
             remove_worker(ps, ev->peer);
         break;

@@ -9,6 +9,7 @@
 #include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
+#include "common/wire/session.h"
 #include "ps/life.h"
 #include "ps/map.h"
 #include "ps/ps.h"
@@ -86,8 +87,7 @@ typedef struct wf_acks {
 struct wf_ps {
     wf_ps_conf conf;
     wf_net *net;
-    wf_peer *master;
-    int64_t alone_ns; /* when the link to the master was lost last */
+    wf_session session; /* with the master; a fault in it ends the job */
     /* the view */
     uint32_t view;
     wf_ps_member *members;
@@ -95,8 +95,6 @@ struct wf_ps {
     wf_index in_view; /* members by incarnation */
     /* the job */
     wf_ps_state state; /* written by wf_ps_change alone */
-    wf_err fault;      /* that ends the job, reported over each fresh link; status WF_OK: none */
-    bool fault_unsent; /* for lack of memory: advance sends it */
     uint16_t job_number, generation;
     uint64_t job_id;
     wf_map map;
@@ -214,7 +212,5 @@ WF_MUST_USE wf_status wf_state_get(const wf_msg *m, const Weft__SliceState *head
 /* Sets view, job, generation and map, and sends. Takes *m. */
 WF_MUST_USE wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg **m,
                                  wf_err *err);
-/* Reports to the master a failure that ends the job. */
-void wf_ps_fault(wf_ps *ps, const wf_err *why);
 
 #endif

@@ -45,7 +45,7 @@ static wf_status give_up(wf_worker *w, const wf_err *why, wf_err *err)
     body.what = (char *)why->what;
     body.mend = (char *)why->mend;
     wf_chief_abort(w);
-    return wf_worker_send(w, WF_CUT_DONE, &body.base, err);
+    return wf_session_send(&w->session, WF_CUT_DONE, &body.base, err);
 }
 
 wf_status wf_chief_begin(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -140,12 +140,12 @@ wf_status wf_chief_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     }
     if (!c->copied_ns && wf_exchange_copied(w->exchange)) {
         c->copied_ns = now_ns;
-        WF_TRY(wf_worker_send(w, WF_CUT_FORKED, NULL, err));
+        WF_TRY(wf_session_send(&w->session, WF_CUT_FORKED, NULL, err));
     }
     if (!c->copied_ns || !wf_exchange_saved(w->exchange))
         return WF_OK;
     move(c, WF_CHIEF_FILES_IN);
-    return wf_worker_send(w, WF_CUT_COMMIT, NULL, err);
+    return wf_session_send(&w->session, WF_CUT_COMMIT, NULL, err);
 }
 
 /* ---- the manifest ---- */
@@ -406,7 +406,7 @@ wf_status wf_chief_on_commit(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_e
     WF_LOG_INFO("ckpt.saved", "step=%lu bytes=%lu pause_ms=%ld took_ms=%ld",
                 (unsigned long)body.step, (unsigned long)body.bytes,
                 (long)(body.pause_ns / 1000000), (long)(body.took_ns / 1000000));
-    rc = wf_worker_send(w, WF_CUT_DONE, &body.base, err);
+    rc = wf_session_send(&w->session, WF_CUT_DONE, &body.base, err);
     if (rc == WF_OK && wf_ckpt_gc(w->conf.disk, w->start->checkpoint_dir, w->start->job,
                                   c->cut->keep, body.step, &why) != WF_OK)
         WF_LOG_WARN("ckpt.not_deleted", "why=\"%s\"", why.what);

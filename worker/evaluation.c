@@ -60,7 +60,7 @@ wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *
         body.mend = (char *)r->why.mend;
     }
     if (rc == WF_OK)
-        rc = wf_worker_send(w, WF_EVAL_RESULT, &body.base, err);
+        rc = wf_session_send(&w->session, WF_EVAL_RESULT, &body.base, err);
     wf_measure_list_close(&measures);
     return rc;
 }

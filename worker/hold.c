@@ -19,12 +19,12 @@ bool wf_hold_is_here(const wf_open_split *s)
 /* Without a master there is no cut, and training goes on (W4): it asks again with a later split. */
 wf_status wf_hold_announce(wf_worker *w, wf_open_split *s, wf_err *err)
 {
-    if (!w->master->up)
+    if (!w->session.peer->up)
         s->cut_at = 0;
-    if (w->due_sent || !w->master->up)
+    if (w->due_sent || !w->session.peer->up)
         return WF_OK;
     w->due_sent = true;
-    return wf_worker_send(w, WF_CUT_DUE, NULL, err);
+    return wf_session_send(&w->session, WF_CUT_DUE, NULL, err);
 }
 
 wf_status wf_hold_on_cut_open(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -70,7 +70,7 @@ wf_status wf_hold_report(wf_worker *w, wf_err *err)
         body.n_finished = wf_splits_finished(w, rows, list);
         wf_loop_barrier(w);
         wf_hold_move(w, WF_HOLD_WAS_REPORTED);
-        rc = wf_worker_send(w, WF_CUT_REPORT, &body.base, err);
+        rc = wf_session_send(&w->session, WF_CUT_REPORT, &body.base, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
     }

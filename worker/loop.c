@@ -122,8 +122,7 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     wf_err why = {0};
 
     wf_waits_look(w, now_ns);
-    if (w->state == WF_WORKER_FAULTED && w->fault_unsent)
-        w->fault_unsent = wf_report_fault(w, NULL) != WF_OK;
+    wf_session_advance(&w->session);
     if (!w->start || w->state == WF_WORKER_FAULTED)
         return WF_OK;
     WF_TRY(wf_splits_settle(w, err));

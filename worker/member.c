@@ -35,11 +35,8 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.train_records = w->job.train_records;
         body.train_digest = w->job.train_digest;
         body.eval_records = w->job.eval_records;
-        body.session = (char *)w->conf.session;
         w->want_sent = false;
-        rc = wf_worker_send(w, WF_REGISTER, &body.base, err);
-        if (rc == WF_OK && w->state == WF_WORKER_FAULTED)
-            rc = wf_report_fault(w, err);
+        rc = wf_session_register(&w->session, &body, err);
     } else {
         rc = wf_fail_nomem(err, WF_WORKER_FINISHED * sizeof *rows);
     }
@@ -60,6 +57,7 @@ void wf_member_halt(wf_worker *w)
     w->n_finished = 0;
     w->step = 0;
     wf_worker_move(w, WF_WORKER_HALTED);
+    wf_session_forget_fault(&w->session);
     wf_hold_move(w, WF_HOLD_HALTED);
     w->any_step = w->want_sent = w->due_sent = w->eval_wanted = false;
     w->eval_set_of = 0;
@@ -185,7 +183,7 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     outcome.train_records = w->job.train_records;
     outcome.train_digest = w->job.train_digest;
     outcome.eval_records = w->job.eval_records;
-    rc = wf_worker_send(w, WF_START_OK, &outcome.base, err);
+    rc = wf_session_send(&w->session, WF_START_OK, &outcome.base, err);
     if (outcome.status != WF_OK)
         wf_member_halt(w);
     return rc;

@@ -8,32 +8,18 @@
 
 #include <string.h>
 
-wf_status wf_report_fault(wf_worker *w, wf_err *err)
-{
-    Weft__Fault body = WEFT__FAULT__INIT;
-    Weft__Split split = WEFT__SPLIT__INIT;
-
-    body.status = w->fault.status;
-    body.what = w->fault.what;
-    body.mend = w->fault.mend;
-    split.id = w->fault_batch.split;
-    split.epoch = w->fault_batch.epoch;
-    split.begin = split.next = w->fault_batch.begin;
-    split.end = w->fault_batch.end;
-    if (split.end > split.begin)
-        body.split = &split;
-    return wf_worker_send(w, WF_FAULT, &body.base, err);
-}
-
 void wf_worker_fault(wf_worker *w, const wf_err *why)
 {
-    WF_LOG_ERROR("worker.fault", "%s", why->what);
-    w->fault = *why;
-    w->fault_batch = w->state == WF_WORKER_COMPUTING ? w->batch : (wf_batch_id){0};
+    Weft__Split split = WEFT__SPLIT__INIT;
+
+    if (w->state == WF_WORKER_COMPUTING) {
+        split.id = w->batch.split;
+        split.epoch = w->batch.epoch;
+        split.begin = split.next = w->batch.begin;
+        split.end = w->batch.end;
+    }
     wf_worker_move(w, WF_WORKER_FAILED);
-    w->fault_unsent = wf_report_fault(w, NULL) != WF_OK;
-    if (w->fault_unsent)
-        WF_LOG_ERROR("worker.fault_unsent", "no memory");
+    wf_session_fault(&w->session, why, &split);
 }
 
 wf_status wf_measure_list_make(wf_measure_list *to, wf_measure metrics[], uint32_t n, wf_err *err)
@@ -73,7 +59,7 @@ wf_status wf_report_progress(wf_worker *w, wf_err *err)
     wf_measure_list measures;
     wf_status rc;
 
-    if (!w->master->up)
+    if (!w->session.peer->up)
         return WF_OK;
     rc = wf_measure_list_make(&measures, w->metrics, w->n_metrics, err);
     body.metrics = measures.list;
@@ -90,7 +76,7 @@ wf_status wf_report_progress(wf_worker *w, wf_err *err)
     w->dropped = 0;
     w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
     if (rc == WF_OK)
-        rc = wf_worker_send(w, WF_PROGRESS, &body.base, err);
+        rc = wf_session_send(&w->session, WF_PROGRESS, &body.base, err);
     wf_measure_list_close(&measures);
     wf_measures_close(w->metrics, w->n_metrics);
     w->n_metrics = 0;
@@ -124,7 +110,7 @@ wf_status wf_report_add(wf_worker *w, uint32_t n, const wf_measure metrics[], wf
 
 wf_status wf_report_when_due(wf_worker *w, int64_t now_ns, wf_err *err)
 {
-    if (now_ns - w->reported_ns < w->conf.progress_ns || !w->master->up)
+    if (now_ns - w->reported_ns < w->conf.progress_ns || !w->session.peer->up)
         return WF_OK;
     w->reported_ns = now_ns;
     return wf_report_progress(w, err);

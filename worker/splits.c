@@ -119,7 +119,7 @@ static wf_status report_split(wf_worker *w, const wf_done_split *d, wf_err *err)
     body.splits = list;
     body.n_splits = 1;
     body.steps = w->exchange->acked;
-    return wf_worker_send(w, WF_SPLIT_DONE, &body.base, err);
+    return wf_session_send(&w->session, WF_SPLIT_DONE, &body.base, err);
 }
 
 /* The splits that are done leave; those behind move up, so that the order of work stays. */
@@ -175,8 +175,8 @@ wf_status wf_splits_want(wf_worker *w, wf_err *err)
 
     for (int i = 0; i < WF_WORKER_SPLITS; i++)
         room |= !w->splits[i].used;
-    if (!room || w->want_sent || !w->master->up || w->state == WF_WORKER_FAULTED)
+    if (!room || w->want_sent || !w->session.peer->up || w->state == WF_WORKER_FAULTED)
         return WF_OK;
     w->want_sent = true;
-    return wf_worker_send(w, WF_SPLIT_WANT, NULL, err);
+    return wf_session_send(&w->session, WF_SPLIT_WANT, NULL, err);
 }

@@ -4,6 +4,7 @@
 #define WF_WORKER_STATE_H
 
 #include "common/base/bytes.h"
+#include "common/wire/session.h"
 #include "common/wire/wires.h"
 #include "worker/chief.h"
 #include "worker/exchange.h"
@@ -37,8 +38,8 @@ typedef struct wf_step_place {
 struct wf_worker {
     wf_worker_conf conf;
     wf_net *net;
-    wf_peer *master;
-    wf_peer **ps; /* dialled, by index; kept from job to job */
+    wf_session session; /* with the master; it has the fault of a worker that stands still */
+    wf_peer **ps;       /* dialled, by index; kept from job to job */
     char (*ps_address)[WF_ADDRESSES_MAX];
     uint32_t n_ps;
 
@@ -47,14 +48,11 @@ struct wf_worker {
     wf_exchange *exchange; /* NULL: no job */
     uint16_t job_number, generation;
     uint32_t map, view;
-    uint32_t step;           /* the last one computed */
-    uint32_t epoch;          /* of the last one computed */
-    bool any_step;           /* one was computed since the last barrier */
-    wf_worker_state state;   /* written by wf_worker_move alone */
-    bool fault_unsent;       /* for lack of memory */
-    wf_err fault;            /* reported to the master over each fresh link */
-    wf_batch_id fault_batch; /* that was in hand then; empty: none */
-    wf_batch_id batch;       /* in hand */
+    uint32_t step;         /* the last one computed */
+    uint32_t epoch;        /* of the last one computed */
+    bool any_step;         /* one was computed since the last barrier */
+    wf_worker_state state; /* written by wf_worker_move alone */
+    wf_batch_id batch;     /* in hand */
 
     wf_open_split splits[WF_WORKER_SPLITS]; /* in the order of work */
     bool want_sent;
@@ -99,15 +97,8 @@ struct wf_worker {
 
 /* worker.c */
 void wf_worker_move(wf_worker *w, wf_worker_event event);
-/* Sets job, generation and view, and sends to the master. Without a link the message is
- * dropped: the register over the next link repeats everything that matters. */
-WF_MUST_USE wf_status wf_worker_send(wf_worker *w, uint16_t kind, const ProtobufCMessage *body,
-                                     wf_err *err);
 
 /* report.c */
-/* Reports the fault that this worker stands still with; again over a fresh link, since the first
- * report may be lost. */
-WF_MUST_USE wf_status wf_report_fault(wf_worker *w, wf_err *err);
 /* The progress since the last report: now, and when one is due. */
 WF_MUST_USE wf_status wf_report_progress(wf_worker *w, wf_err *err);
 WF_MUST_USE wf_status wf_report_when_due(wf_worker *w, int64_t now_ns, wf_err *err);

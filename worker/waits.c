@@ -65,8 +65,7 @@ void wf_worker_waiting(const wf_worker *w, wf_waiting *out)
         out->whom.role = WF_ROLE_NONE;
         break;
     case WF_WAIT_JOB:
-        out->whom.role = w->master->up ? WF_ROLE_NONE : WF_ROLE_MASTER; /* idle is no wait */
-        snprintf(out->what, sizeof out->what, "a link to %.80s", w->master->address);
+        wf_session_waiting(&w->session, out); /* idle is no wait */
         break;
     case WF_WAIT_SPLIT:
         snprintf(out->what, sizeof out->what, "records to train");

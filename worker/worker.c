@@ -6,6 +6,17 @@
 
 #include <stdlib.h>
 
+static void stamp(const void *role, wf_header *head)
+{
+    const wf_worker *w = role;
+
+    head->job = w->job_number;
+    head->generation = w->generation;
+    head->view = w->view;
+    head->cut = w->cut;
+    head->step = w->step;
+}
+
 wf_status wf_worker_new(const wf_worker_conf *conf, wf_net *net, wf_peer *master, wf_worker **out,
                         wf_err *err)
 {
@@ -15,7 +26,12 @@ wf_status wf_worker_new(const wf_worker_conf *conf, wf_net *net, wf_peer *master
         return wf_fail_nomem(err, sizeof *w);
     w->conf = *conf;
     w->net = net;
-    w->master = master;
+    w->session = (wf_session){.net = net,
+                              .peer = master,
+                              .self = {WF_ROLE_WORKER, conf->index},
+                              .supervisor = conf->session,
+                              .stamp = stamp,
+                              .role = w};
     *out = w;
     return WF_OK;
 }
@@ -34,26 +50,6 @@ void wf_worker_free(wf_worker **w)
 void wf_worker_move(wf_worker *w, wf_worker_event event)
 {
     w->state = (wf_worker_state)wf_states_take(&wf_worker_states, w->state, event, "");
-}
-
-wf_status wf_worker_send(wf_worker *w, uint16_t kind, const ProtobufCMessage *body, wf_err *err)
-{
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    if (!w->master->up)
-        return WF_OK;
-    WF_TRY(wf_net_msg(w->net, kind, &m, err));
-    rc = body ? wf_control_put(m, body, err) : WF_OK;
-    m->head.job = w->job_number;
-    m->head.generation = w->generation;
-    m->head.view = w->view;
-    m->head.cut = w->cut;
-    m->head.step = w->step;
-    if (rc == WF_OK)
-        rc = wf_net_send(w->net, w->master, WF_LANE_CONTROL, 0, &m, err);
-    wf_net_free_msg(w->net, &m);
-    return rc;
 }
 
 void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns)
@@ -97,7 +93,7 @@ static wf_status on_tune(wf_worker *w, const wf_msg *m, wf_err *err)
     WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
     rc = wf_exchange_tune(w->exchange, body->learning_rate, err);
     if (rc == WF_OK)
-        rc = wf_worker_send(w, WF_TUNE_OK, &body->base, err);
+        rc = wf_session_send(&w->session, WF_TUNE_OK, &body->base, err);
     wf_control_free(&body);
     return rc;
 }
@@ -130,19 +126,10 @@ static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, w
     }
 }
 
-static wf_status on_dismiss(const wf_worker *w, const wf_msg *m, wf_err *err)
-{
-    if (m->head.request == WF_DISMISS_SUPERSEDED)
-        return wf_fail(err, WF_SUPERSEDED, NULL, "worker %u: a newer process has this task's place",
-                       w->conf.index);
-    return wf_fail(err, WF_TIMEOUT, "it starts anew by itself under \"weft up\"",
-                   "worker %u: the master gave this process up after a silence", w->conf.index);
-}
-
 static wf_status on_master(wf_worker *w, const wf_msg *m, int64_t now_ns, wf_err *err)
 {
     if (m->head.kind == WF_DISMISS)
-        return on_dismiss(w, m, err);
+        return wf_session_on_dismiss(&w->session, m, err);
     if (m->head.kind == WF_START)
         return wf_member_start(w, m, err);
     if (m->head.kind == WF_HALT) { /* the link is in order: it is not of an older time */
@@ -166,8 +153,8 @@ static wf_status on_ps(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_err 
 /* A peer's bad message is dropped with a word; what the master says wrongly ends the job. */
 static wf_status on_message(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
 {
-    wf_status rc =
-        ev->peer == w->master ? on_master(w, ev->msg, now_ns, err) : on_ps(w, ev, now_ns, err);
+    wf_status rc = ev->peer == w->session.peer ? on_master(w, ev->msg, now_ns, err)
+                                               : on_ps(w, ev, now_ns, err);
 
     if (rc != WF_PROTO)
         return rc;
@@ -182,7 +169,7 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
 
     switch (ev->kind) {
     case WF_EV_UP:
-        if (ev->peer == w->master) {
+        if (ev->peer == w->session.peer) {
             /* A hold outlives the link, or records would be trained that a checkpoint under way
              * does not name; only the master ends it. What was reported may be lost, and is
              * reported again. Of a chief's checkpoint too much may be lost: the master aborts it.
@@ -196,8 +183,10 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
         }
         break;
     case WF_EV_DOWN:
-        if (ev->peer == w->master)
+        if (ev->peer == w->session.peer) {
+            wf_session_lost(&w->session, now_ns);
             w->want_sent = w->due_sent = false;
+        }
         break;
     case WF_EV_REFUSED:
         *err = ev->err;
