@@ -5,7 +5,6 @@
 #include "common/base/size.h"
 #include "tests/sim/world.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* ---- the shells ---- */
@@ -47,8 +46,7 @@ static wf_status worker_read(void *arg, const wf_batch_id *range, wf_err *err)
     return WF_OK;
 }
 
-/* Whether a step goes wrong: while faults are about, now and then one does. */
-static bool in_trouble(wf_sim *s)
+bool wf_sim_in_trouble(wf_sim *s)
 {
     return s->spec.trouble_per_mille && s->now_ns < s->spec.faults_end_ms * MS &&
            wf_sim_below(s, 1000) < s->spec.trouble_per_mille;
@@ -70,7 +68,7 @@ static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *er
 
     int64_t takes_ns = wf_sim_between(p->sim, 1, 8) * MS;
 
-    if (in_trouble(p->sim))
+    if (wf_sim_in_trouble(p->sim))
         return wf_fail(err, wf_sim_below(p->sim, 2) ? WF_NUMERIC : WF_IO, NULL, "a step fails");
     check_frozen(p, step->exchange, step->set);
     wf_oracle_computes(p, step->step,
@@ -331,107 +329,4 @@ void wf_sim_ends(process *p, wf_exit how)
     if (how.signal && s->spec.tells)
         wf_sim_plan(s, wf_sim_between(s, 1, 20) * MS,
                     (wf_happening){.kind = TELL, .who = p->number, .number = pid});
-}
-
-/* ---- what was begun ends ---- */
-
-static void give_fault(process *p)
-{
-    wf_train_result failed = {.why = {.status = WF_NUMERIC, .what = "a step fails"}};
-    wf_err err;
-
-    p->sim->oracle.failing_era =
-        wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
-    wf_assert(wf_worker_on_computed(p->worker, &failed, &err) == WF_OK);
-}
-
-static void give_gradients(process *p)
-{
-    wf_sim *s = p->sim;
-    wf_exchange *x = p->step.exchange;
-    uint32_t step = p->step.step;
-    float *steps = wf_exchange_gradient(x, step, WF_MODEL_STEPS);
-    float *records = wf_exchange_gradient(x, step, WF_MODEL_RECORDS);
-    wf_err err;
-
-    for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * wf_model_shards(s->spec.ps); i++)
-        steps[i] = -1;
-    for (uint32_t r = 0; r < s->spec.records; r++)
-        records[r] = r >= p->step.batch.begin && r < p->step.batch.end ? -1 : 0;
-    if (s->spec.ps == 0 && in_trouble(s)) { /* the shell finds it before it gives anything */
-        give_fault(p);
-        return;
-    }
-    if (s->spec.ps > 0 && in_trouble(s)) { /* one ps finds it, the others apply their parts */
-        records[wf_sim_below(s, s->spec.records)] = NAN;
-        s->oracle.failing_era =
-            wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
-    }
-    wf_oracle_pushes(p);
-    wf_assert(wf_exchange_push(x, step, WF_MODEL_STEPS, &err) == WF_OK);
-    wf_assert(wf_exchange_push(x, step, WF_MODEL_RECORDS, &err) == WF_OK);
-    wf_assert(wf_worker_on_computed(p->worker, &(wf_train_result){0}, &err) == WF_OK);
-}
-
-static void on_saved(process *p, wf_ps_fork *f)
-{
-    wf_ps_saved saved = {0};
-    wf_err why = {0};
-    wf_status rc = wf_ps_fork_write(p->sim->disk, f, &saved, &why);
-
-    wf_ps_on_saved(p->ps, &f, rc, &saved, &why);
-}
-
-static void on_evaluated(process *p)
-{
-    const wf_model_spec model = wf_sim_model(p->sim);
-    wf_measure loss = {.name = "loss", .sum = wf_model_loss(&model, p->eval_epoch), .count = 1};
-    wf_err err;
-
-    if (wf_worker_on_evaluated(
-            p->worker,
-            &(wf_eval_result){.records = WF_MODEL_EVAL_RECORDS, .n_metrics = 1, .metrics = &loss},
-            &err) != WF_OK)
-        wf_sim_failed(p->sim, "evaluated", err.status, &err);
-}
-
-static void on_worked(process *p, wf_work *w, bool early)
-{
-    wf_err err;
-    wf_status rc;
-
-    if (!early)
-        wf_work_run(w);
-    rc = wf_master_on_work(p->master, &w, wf_sim_clock(p), &err);
-    if (rc == WF_IO)
-        wf_sim_ends(p, (wf_exit){.code = wf_exit_code(rc)});
-    else if (rc != WF_OK)
-        wf_sim_failed(p->sim, "work", rc, &err);
-}
-
-void wf_sim_over(process *p, wf_happening *h)
-{
-    wf_ps_fork *f = h->kind == SAVED ? h->what : NULL;
-    wf_work *w = h->kind == WORKED ? h->what : NULL;
-
-    if (wf_sim_stands_still(p) && p->life == h->life) { /* it ends when the process runs again */
-        wf_sim_plan(p->sim, 20 * MS, *h);
-        return;
-    }
-    if (!p->alive || p->life != h->life) {
-        wf_ps_fork_free(&f);
-        wf_work_free(&w);
-        return;
-    }
-    if (h->kind == WORKED)
-        on_worked(p, w, h->number);
-    else if (h->kind == SAVED)
-        on_saved(p, f);
-    else if (h->number != p->work)
-        return; /* the job was halted meanwhile */
-    else if (h->kind == COMPUTED)
-        give_gradients(p);
-    else
-        on_evaluated(p);
-    wf_sim_run_process(p);
 }

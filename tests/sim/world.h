@@ -4,6 +4,8 @@
  *
  *   sim.c      the loop: what happens, happens to a process, which then runs
  *   life.c     birth and death; the shells around the roles
+ *   over.c     what a process began is over
+ *   draw.c     a history is drawn from its seed
  *   socket.c   transports, and connections between them
  *   network.c  what becomes of a packet
  *   beat.c     signs of life, and the watchdog of a process that hangs
@@ -253,7 +255,10 @@ void wf_sim_die(process *p, int linger_ms);
 /* A process ends, and another one takes its place: by its supervisor, or after a while. */
 void wf_sim_ends(process *p, wf_exit how);
 void wf_sim_wake_at(process *p, int64_t at_ns);
-/* What a process began is over. */
+/* Whether a step goes wrong: while faults are about, now and then one does. */
+bool wf_sim_in_trouble(wf_sim *s);
+
+/* over.c: what a process began is over. */
 void wf_sim_over(process *p, wf_happening *h);
 
 /* faults.c */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim/draw.c - what a history is made of: sizes, network and faults, all by its seed. */
+#include "tests/sim/world.h"
+
+static void draw_network(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->packets = wf_sim_below(s, 2);
+    if (!spec->packets) {
+        spec->drop_per_mille = spec->dup_per_mille = 0;
+        spec->breaks = (uint32_t)wf_sim_below(s, 5);
+    }
+    spec->flip_per_mille = wf_sim_below(s, 3) ? 0 : 1 + (uint32_t)wf_sim_below(s, 20);
+    spec->bytes_per_ms = wf_sim_below(s, 4) ? 0 : 100 + (uint32_t)wf_sim_below(s, 2000);
+}
+
+static void draw_more_faults(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->hangs = wf_sim_below(s, 6) == 0;
+    spec->calls = (uint32_t)wf_sim_below(s, 3);
+    spec->steps_block = wf_sim_below(s, 2);
+    spec->jumps = wf_sim_below(s, 6) == 0;
+    spec->fulls = wf_sim_below(s, 10) == 0;
+    spec->disk_errors += spec->fulls; /* so that a person recovers a job that failed by it */
+    spec->start_fails_per_mille = wf_sim_below(s, 12) ? 0 : 1 + (uint32_t)wf_sim_below(s, 300);
+    spec->unfit = wf_sim_below(s, 12) || spec->workers == 1
+                      ? 0
+                      : 1 + (uint32_t)wf_sim_below(s, spec->workers);
+}
+
+/* Only what no process may be given up for: long steps, calls that block the master, a new start of
+ * the master. In half of these histories a process hangs. */
+static void calm(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->kills = spec->freezes = spec->cuts = spec->swizzles = spec->kill_alls = 0;
+    spec->disk_errors = spec->fulls = spec->breaks = spec->trouble_per_mille = 0;
+    spec->start_fails_per_mille = spec->unfit = spec->jumps = 0;
+    spec->drop_per_mille = spec->dup_per_mille = spec->downs = 0;
+    spec->hangs = (uint32_t)wf_sim_below(s, 2);
+    spec->calls = spec->hangs ? 0 : 2;
+    spec->is_calm = !spec->hangs;
+    spec->kills = spec->is_calm && wf_sim_below(s, 2); /* of the master */
+    spec->kill_workers = spec->kill_ps = spec->kill_master = true;
+}
+
+/* Half of the histories are small: bugs show there first, and they run fast. */
+wf_sim_spec wf_sim_draw(uint64_t seed)
+{
+    wf_sim s = {.spec = {.seed = seed}, .draws = 1000000};
+    wf_sim_spec spec = {.seed = seed};
+    bool small = wf_sim_below(&s, 4) > 0;
+
+    spec.workers = 1 + (uint32_t)wf_sim_below(&s, small ? 3 : 6);
+    spec.ps = 1 + (uint32_t)wf_sim_below(&s, small ? 2 : 4);
+    spec.batch = 1 + (uint32_t)wf_sim_below(&s, 8);
+    spec.records =
+        spec.batch * (20 + (uint32_t)wf_sim_below(&s, 60)) + (uint32_t)wf_sim_below(&s, spec.batch);
+    spec.epochs = 1 + (uint32_t)wf_sim_below(&s, 3);
+    spec.every_steps = (uint32_t)wf_sim_below(&s, 4) * 13;
+    spec.pipeline = (uint32_t)wf_sim_below(&s, 2);
+    spec.evaluates = wf_sim_below(&s, 2);
+    spec.calls_back = seed % 4 < 2;
+    spec.logged = seed % 8 < 4;
+    spec.moves = spec.ps > 1 && seed % 3 ? 1 + (uint32_t)(seed / 3 % 20) : 0;
+    spec.delay_us_min = 50;
+    spec.delay_us_max = 50 + (int64_t)wf_sim_below(&s, 8000);
+    spec.drop_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 60) : 0;
+    spec.dup_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 30) : 0;
+    spec.kill_workers = wf_sim_below(&s, 2);
+    spec.kill_ps = wf_sim_below(&s, 2);
+    spec.kill_master = wf_sim_below(&s, 2);
+    spec.tells = wf_sim_below(&s, 2);
+    spec.kills = (uint32_t)wf_sim_below(&s, 5);
+    spec.freezes = (uint32_t)wf_sim_below(&s, 2);
+    spec.cuts = (uint32_t)wf_sim_below(&s, 3);
+    spec.swizzles = wf_sim_below(&s, 4) == 0;
+    spec.stops = wf_sim_below(&s, 6) == 0;
+    spec.kill_alls = wf_sim_below(&s, 4) == 0;
+    spec.disk_errors = wf_sim_below(&s, 4) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 3) : 0;
+    spec.faults_end_ms = 200 + (int64_t)wf_sim_below(&s, 3000);
+    spec.gone_ms = wf_sim_below(&s, 2) ? 300 : 3000;
+    spec.end_ms = 60000;
+    spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;
+    spec.jobs = wf_sim_below(&s, 4) ? 1 : 2;
+    spec.trouble_per_mille = wf_sim_below(&s, 6) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 40) : 0;
+    spec.restores_best = spec.evaluates && wf_sim_below(&s, 4) == 0;
+    spec.epochs += spec.restores_best;
+    spec.goes_back = wf_sim_below(&s, 2);
+    spec.stops_again = wf_sim_below(&s, 2);
+    if (spec.restores_best && wf_sim_below(&s, 2)) {
+        /* With no other checkpoints than the best: what follows one is left again at once, so that
+         * a later generation saves the same step with the next epoch begun. */
+        spec.every_steps = 0;
+        spec.stops = 1;
+        spec.goes_back = spec.stops_again = true;
+    }
+    spec.journal_least = 1 + (size_t)wf_sim_below(&s, 4096);
+    spec.work_ms = wf_sim_below(&s, 3) ? 1 + (int64_t)wf_sim_below(&s, 400) : 0;
+    draw_network(&s, &spec);
+    draw_more_faults(&s, &spec);
+    spec.supervised = seed % 5 == 1 || seed % 5 == 2;
+    spec.downs = spec.supervised && seed % 3;
+    if (wf_sim_below(&s, 8) == 0)
+        calm(&s, &spec);
+    if (seed % 16 == 7) { /* the worker holds the variables itself */
+        spec.ps = 0;
+        spec.workers = 1;
+        spec.unfit = 0;
+    }
+    return spec;
+}
