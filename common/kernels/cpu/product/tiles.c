@@ -217,7 +217,7 @@ VECTORS static WF_INLINE void turn(__m512i r[WF_TILE])
 
 static WF_INLINE __mmask16 first(int64_t n)
 {
-    return n >= WF_TILE ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
+    return (__mmask16)(n >= WF_TILE ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
 }
 
 /* The values of x whose bits are set, `step` floats apart; 0 for the others. */
