@@ -3,6 +3,7 @@
 #ifndef WF_SUPERVISOR_STATE_H
 #define WF_SUPERVISOR_STATE_H
 
+#include "common/wire/session.h"
 #include "supervisor/life.h"
 #include "supervisor/supervisor.h"
 
@@ -26,11 +27,10 @@ typedef struct wf_ward {
 
 struct wf_supervisor {
     wf_supervisor_conf conf;
-    wf_net *net;
-    wf_peer *master;
-    wf_ward *wards;  /* [conf.n] */
-    int64_t kill_ns; /* when those that still run are killed; 0: no end was ordered */
-    bool unreported; /* a report could not be sent for want of memory */
+    wf_session session; /* with the master, where a supervisor is a client that only reports */
+    wf_ward *wards;     /* [conf.n] */
+    int64_t kill_ns;    /* when those that still run are killed; 0: no end was ordered */
+    bool unreported;    /* a report could not be sent for want of memory */
 };
 
 /* supervisor.c: the one writer of a ward's state. */

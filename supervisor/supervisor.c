@@ -18,8 +18,7 @@ wf_status wf_supervisor_new(const wf_supervisor_conf *conf, wf_net *net, wf_peer
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
     s->conf = *conf;
-    s->net = net;
-    s->master = master;
+    s->session = (wf_session){.net = net, .peer = master};
     s->wards = calloc(conf->n, sizeof *s->wards);
     if (!s->wards) {
         wf_supervisor_free(&s);
@@ -130,10 +129,10 @@ void wf_supervisor_on_end(wf_supervisor *s, uint64_t pid, wf_exit how, int64_t n
 
 void wf_supervisor_on_event(wf_supervisor *s, wf_event *ev)
 {
-    if (ev->kind == WF_EV_UP && ev->peer == s->master)
+    if (ev->kind == WF_EV_UP && ev->peer == s->session.peer)
         wf_report_all(s);
     if (ev->kind == WF_EV_MESSAGE || ev->kind == WF_EV_BEAT)
-        wf_net_free_msg(s->net, &ev->msg);
+        wf_net_free_msg(s->session.net, &ev->msg);
 }
 
 void wf_supervisor_advance(wf_supervisor *s, int64_t now_ns)

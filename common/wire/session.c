@@ -15,7 +15,8 @@ wf_status wf_session_send(wf_session *s, uint16_t kind, const ProtobufCMessage *
         return WF_OK;
     WF_TRY(wf_net_msg(s->net, kind, &m, err));
     rc = body ? wf_control_put(m, body, err) : WF_OK;
-    s->stamp(s->role, &m->head);
+    if (s->stamp)
+        s->stamp(s->role, &m->head);
     if (rc == WF_OK)
         rc = wf_net_send(s->net, s->peer, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(s->net, &m);

@@ -3,7 +3,7 @@
  *
  * Without a link nothing is sent: over each fresh link the role registers, which says all that
  * matters. A fault that it stands with follows every register, since the first report may be lost.
- * A dismissal ends the process.
+ * A dismissal ends the process. A supervisor uses its sending alone.
  */
 #ifndef WF_WIRE_SESSION_H
 #define WF_WIRE_SESSION_H
@@ -19,7 +19,8 @@ typedef struct wf_session {
     wf_peer *peer; /* the master, dialled */
     wf_task self;
     const char *supervisor; /* the id of the supervisor that started this process; "": none did */
-    /* Fills in what every message of the role carries: job, generation, view and the like. */
+    /* Fills in what every message of the role carries: job, generation, view and the like. NULL:
+     * nothing. */
     void (*stamp)(const void *role, wf_header *head);
     const void *role;
     int64_t alone_ns;        /* when the link was lost last */
@@ -28,7 +29,7 @@ typedef struct wf_session {
     bool fault_owed;         /* it could not be reported, for lack of memory */
 } wf_session;
 
-/* Sends to the master; `body` may be NULL. Errors: WF_NOMEM, WF_INVALID of wf_control_put. */
+/* Sends to the master; `body` may be NULL. Errors: those of wf_control_put, WF_NOMEM. */
 WF_MUST_USE wf_status wf_session_send(wf_session *s, uint16_t kind, const ProtobufCMessage *body,
                                       wf_err *err);
 /* The link is up: sends what the role holds, and the fault. Fills in body->session. Errors: those
