@@ -5,6 +5,11 @@
 
 #include <stdio.h>
 
+/* A report is of one process. The master passes it over while it knows of another one, whose end it
+ * did not hear of for want of a link, and has yet to lose. So a task that is down is reported again
+ * and again. */
+static const int64_t AGAIN_NS = WF_NS_PER_S;
+
 /* Without a link it waits for the next one; without memory, for the next turn. */
 static void report(wf_supervisor *s, const wf_ward *w)
 {
@@ -33,5 +38,17 @@ void wf_report_all(wf_supervisor *s)
     s->unreported = false;
     for (uint32_t i = 0; i < s->conf.n; i++)
         if (s->wards[i].last.known)
+            report(s, &s->wards[i]);
+}
+
+void wf_report_advance(wf_supervisor *s, int64_t now_ns)
+{
+    if (s->unreported)
+        wf_report_all(s);
+    if (now_ns < s->again_ns)
+        return;
+    s->again_ns = now_ns + AGAIN_NS;
+    for (uint32_t i = 0; i < s->conf.n; i++)
+        if (s->wards[i].state == WF_LIFE_DOWN && s->wards[i].last.known)
             report(s, &s->wards[i]);
 }

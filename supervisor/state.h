@@ -31,6 +31,7 @@ struct wf_supervisor {
     wf_ward *wards;     /* [conf.n] */
     int64_t kill_ns;    /* when those that still run are killed; 0: no end was ordered */
     bool unreported;    /* a report could not be sent for want of memory */
+    int64_t again_ns;   /* when tasks that are down are reported again */
 };
 
 /* supervisor.c: the one writer of a ward's state. */
@@ -40,6 +41,8 @@ void wf_ward_move(wf_ward *w, wf_life_event event);
 void wf_report_end(wf_supervisor *s, wf_ward *w, uint64_t pid, bool down, const char *reason);
 /* The master may have missed ends, and one that has started again knows of none. */
 void wf_report_all(wf_supervisor *s);
+/* Reports what is to be reported again. */
+void wf_report_advance(wf_supervisor *s, int64_t now_ns);
 
 /* end.c: kills what has not ended in time. */
 void wf_end_advance(wf_supervisor *s, int64_t now_ns);

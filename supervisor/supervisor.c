@@ -139,8 +139,7 @@ void wf_supervisor_advance(wf_supervisor *s, int64_t now_ns)
 {
     wf_err err;
 
-    if (s->unreported)
-        wf_report_all(s);
+    wf_report_advance(s, now_ns);
     wf_end_advance(s, now_ns);
     for (uint32_t i = 0; i < s->conf.n; i++) {
         wf_ward *w = &s->wards[i];

@@ -13,8 +13,8 @@
  *   S1  a task has one process at most
  *   S2  once the end is ordered nothing is started, and all processes are gone WF_SUPERVISOR_END_NS
  *       later, but for the time in which the system ends one that is killed
- *   S3  the master learns of the last end of each process of a ps or worker, also a master that
- *       was away when it ended
+ *   S3  the master learns how the last process of a ps or worker ended, and that the task is down,
+ *       also if it was away then
  */
 #ifndef WF_SUPERVISOR_SUPERVISOR_H
 #define WF_SUPERVISOR_SUPERVISOR_H
@@ -70,7 +70,7 @@ void wf_supervisor_on_event(wf_supervisor *s, wf_event *ev);
 void wf_supervisor_on_end(wf_supervisor *s, uint64_t pid, wf_exit how, int64_t now_ns);
 /* Orders the end of all; a second order changes nothing. */
 void wf_supervisor_go_down(wf_supervisor *s, int64_t now_ns);
-/* Does what is due. */
+/* Does what is due; at least once a second. */
 void wf_supervisor_advance(wf_supervisor *s, int64_t now_ns);
 /* When something will be due; INT64_MAX: after an event. */
 int64_t wf_supervisor_deadline(const wf_supervisor *s);

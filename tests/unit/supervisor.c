@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define MS WF_NS_PER_MS
-enum { MASTER, PS, WORKER, N_TASKS, MOST_REPORTS = 8 };
+enum { MASTER, PS, WORKER, N_TASKS, MOST_REPORTS = 64 };
 static const wf_supervisor_task tasks[N_TASKS] = {{{WF_ROLE_MASTER, 0}, "master.log"},
                                                   {{WF_ROLE_PS, 0}, "ps.log"},
                                                   {{WF_ROLE_WORKER, 4}, "worker.log"}};
@@ -202,14 +202,31 @@ static void the_master_learns_of_ends_when_it_can(void **state)
     assert_int_equal(w->reports[0].pid, 3);
     assert_false(w->reports[0].down);
     assert_non_null(strstr(w->reports[0].reason, "killed by signal 9"));
-    die(w, PS, wrong);
     die(w, MASTER, by_itself); /* it is told nothing of its own */
+    die(w, PS, by_itself);
     pass(w, 100);
     assert_int_equal(w->n_reports, 2);
-    assert_true(w->reports[1].down);
     wf_net_free(&w->master, 0);
     begin_master(w, 8); /* another one is told all */
     assert_int_equal(w->n_reports, 4);
+}
+
+/* It may know of a process before the last one, and take no notice until it has lost that. */
+static void a_task_that_is_down_is_reported_again_and_again(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    begin_master(w, 7);
+    die(w, WORKER, by_9);
+    die(w, PS, wrong);
+    pass(w, 10000);
+    assert_in_range(w->n_reports, 11, 13);
+    for (uint32_t i = 1; i < w->n_reports; i++)
+        assert_true(w->reports[i].role == WF_ROLE_PS && w->reports[i].down);
+    wf_supervisor_go_down(w->s, w->now_ns);
+    pass(w, 5000);
+    assert_in_range(w->n_reports, 11, 13);
 }
 
 static void wrong_files_leave_a_task_down(void **state)
@@ -350,6 +367,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_dies_is_started_again, begin, finish),
         cmocka_unit_test_setup_teardown(the_master_learns_of_ends_when_it_can, begin, finish),
+        cmocka_unit_test_setup_teardown(a_task_that_is_down_is_reported_again_and_again, begin,
+                                        finish),
         cmocka_unit_test_setup_teardown(wrong_files_leave_a_task_down, begin, finish),
         cmocka_unit_test_setup_teardown(a_used_up_budget_leaves_a_task_down, begin, finish),
         cmocka_unit_test_setup_teardown(a_start_that_fails_is_tried_again, begin, finish),
