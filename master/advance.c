@@ -253,7 +253,6 @@ static wf_status on_restored(wf_master *m, wf_job *j, const wf_work *w, wf_err *
 
 static wf_status synced(wf_master *m, wf_work *w, wf_err *err)
 {
-    m->syncing = false;
     WF_TRY(wf_journal_settle(m->journal, &w->batch, err));
     return wf_master_release(m, err);
 }
@@ -264,6 +263,7 @@ static wf_status done(wf_master *m, wf_work *w, wf_err *err)
 
     if (w->kind == WF_WORK_SYNC)
         return synced(m, w, err);
+    wf_assert(m->busy);
     m->busy = false;
     if (!j)
         return WF_OK;

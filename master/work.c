@@ -41,11 +41,8 @@ void wf_work_run(wf_work *w)
 
 static void begin(wf_master *m, wf_work *w)
 {
-    wf_assert(w->kind == WF_WORK_SYNC ? !m->syncing : !m->busy);
-    if (w->kind == WF_WORK_SYNC)
-        m->syncing = true;
-    else
-        m->busy = true;
+    wf_assert(w->kind == WF_WORK_SYNC || !m->busy);
+    m->busy |= w->kind != WF_WORK_SYNC;
     if (m->conf.ops.begin) {
         m->conf.ops.begin(m->conf.ops.arg, w);
         return;
@@ -111,8 +108,6 @@ wf_status wf_work_sync(wf_master *m, wf_err *err)
     wf_work *w = NULL;
     wf_status rc;
 
-    if (m->syncing)
-        return WF_OK;
     if (wf_journal_wants_snapshot(m->journal))
         wf_master_snapshot(m);
     WF_TRY(wf_journal_take(m->journal, &batch, err));

@@ -34,8 +34,8 @@ struct wf_master {
     wf_net *net;
     wf_journal *journal;
     wf_outbox outbox;
-    bool syncing, busy; /* work is out: a sync of the journal; a restore or a compilation */
-    wf_work *finished;  /* work that the master has done itself, and not looked at yet */
+    bool busy;         /* a restore or a compilation is out; of a sync the journal knows */
+    wf_work *finished; /* work that the master has done itself, and not looked at yet */
 
     /* master/member: who lives. */
     struct wf_member *members;
