@@ -3,6 +3,7 @@
 #include "cmd/master_loop.h"
 #include "cmd/shell.h"
 #include "common/base/clock.h"
+#include "common/kernels/kernel.h"
 
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ int main(int argc, char *argv[])
     bool ended;
     int code;
 
+    wf_kernels_own_process();
     if (rc == WF_OK)
         rc = make(&s, &l, &err);
     if (rc == WF_OK)

@@ -4,6 +4,7 @@
 #include "cmd/shell.h"
 #include "common/base/clock.h"
 #include "common/base/size.h"
+#include "common/kernels/kernel.h"
 #include "worker/trainer.h"
 #include "worker/worker.h"
 
@@ -99,6 +100,7 @@ int main(int argc, char *argv[])
     wf_err err;
     wf_status rc = wf_shell_begin(&s, WF_ROLE_WORKER, argc, argv, &err);
 
+    wf_kernels_own_process();
     if (rc == WF_OK)
         rc = make(&s, &pool, &t, &w, &err);
     if (rc == WF_OK)

@@ -96,7 +96,6 @@ typedef struct wf_device_rows {
     const wf_device *device;
     const wf_kernel *const *files; /* [n_files]: lists of rows, each ended by one without op */
     size_t n_files;
-    void (*set_up)(void); /* before each search for a kernel: does its work once; NULL: nothing */
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known
@@ -109,6 +108,9 @@ WF_MUST_USE wf_status wf_device_find(const char *name, const wf_device **out, wf
  * Errors: WF_UNSUPPORTED, naming node, operation and dtype. */
 WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *device,
                                      const wf_kernel **out, wf_err *err);
+/* For programs, at their start: OpenBLAS, which has one number of threads for the whole process,
+ * runs on its caller's thread alone. Kernels are cut into pieces for the threads of a pool. */
+void wf_kernels_own_process(void);
 /* Whether this processor multiplies in bfloat16: without it wf_prep.bf16 changes nothing. */
 bool wf_kernels_have_bf16(void);
 /* Row i of the device's table, NULL past its end; for documentation and table-driven tests. */

@@ -90,8 +90,6 @@ wf_status wf_kernel_find(const wf_node *node, const wf_device *device, const wf_
     bool known = false;
 
     wf_assert(rows);
-    if (rows->set_up)
-        rows->set_up();
     for (size_t f = 0; f < rows->n_files; f++)
         for (const wf_kernel *k = rows->files[f]; k->op; k++) {
             const char *domain = k->domain ? k->domain : WF_DOMAIN_ONNX;

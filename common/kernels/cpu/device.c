@@ -22,19 +22,11 @@ static const wf_kernel *const files[] = {
 #undef WF_KERNELS
 };
 
-const wf_device_rows wf_cpu_rows = {
-    .device = &wf_cpu, .files = files, .n_files = WF_COUNT(files), .set_up = wf_cpu_set_up};
+const wf_device_rows wf_cpu_rows = {.device = &wf_cpu, .files = files, .n_files = WF_COUNT(files)};
 
-static void one_thread(void)
+void wf_kernels_own_process(void)
 {
     openblas_set_num_threads(1);
-}
-
-void wf_cpu_set_up(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, one_thread);
 }
 
 /* ---- units ---- */

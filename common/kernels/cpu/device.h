@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/device.h - the cpu as a device: its rows, its units, and the libraries that
- * its kernels call, set up so that they start no threads of their own: weft's pool splits the work.
+ * its kernels call, which should start no threads of their own: weft's pool splits the work.
  */
 #ifndef WF_KERNELS_CPU_DEVICE_H
 #define WF_KERNELS_CPU_DEVICE_H
@@ -8,12 +8,7 @@
 #include "common/kernels/kernel.h"
 #include <stdbool.h>
 
-/* Its set_up is wf_cpu_set_up. */
 extern const wf_device_rows wf_cpu_rows;
-
-/* Keeps OpenBLAS on the calling thread, in the whole process from the first call on. Looking up a
- * kernel does it; who calls product/ without a kernel does it first. */
-void wf_cpu_set_up(void);
 
 /* What this processor has. `tiles`: Linux has given this process the state of AMX's tiles. */
 typedef struct wf_cpu_units {
