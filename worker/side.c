@@ -56,8 +56,7 @@ wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
 
 void wf_side_close(wf_side *s)
 {
-    for (int i = 0; i < WF_SIDE_PLANS; i++)
-        wf_plan_free(&s->plans[i].plan);
+    wf_plans_close(&s->plans);
     wf_reader_free(&s->reader);
     wf_dataset_free(&s->data);
     wf_graph_free(&s->graph);
@@ -67,8 +66,9 @@ void wf_side_close(wf_side *s)
 }
 
 /* The symbolic leading axis of the inputs gets the number of records. */
-static wf_status make_plan(const wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
+static wf_status make_plan(const void *arg, uint64_t records, wf_plan **out, wf_err *err)
 {
+    const wf_side *s = arg;
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
     wf_plan_options options = {.device = s->spec.devices[0],
                                .devices = s->spec.devices + 1,
@@ -122,29 +122,10 @@ static wf_status map_ports(wf_side *s, const wf_plan *p, wf_err *err)
     return WF_OK;
 }
 
-/* The plan for so many records, from those at hand or made now; the one used least gives way. */
 wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
 {
-    struct wf_sized_plan *at = &s->plans[0];
-
-    for (int i = 0; i < WF_SIDE_PLANS; i++) {
-        if (s->plans[i].plan && s->plans[i].records == records) {
-            at = &s->plans[i];
-            break;
-        }
-        if (s->plans[i].used < at->used)
-            at = &s->plans[i];
-    }
-    if (!at->plan || at->records != records) {
-        wf_plan_free(&at->plan);
-        WF_TRY(make_plan(s, records, &at->plan, err));
-        at->records = records;
-        if (!s->inputs)
-            WF_TRY(map_ports(s, at->plan, err));
-    }
-    at->used = ++s->uses;
-    *out = at->plan;
-    return WF_OK;
+    WF_TRY(wf_plans_get(&s->plans, records, make_plan, s, out, err));
+    return s->inputs ? WF_OK : map_ports(s, *out, err);
 }
 
 void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,

@@ -11,9 +11,8 @@
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
 #include "common/session/job_data.h"
+#include "common/session/plans.h"
 #include "worker/worker.h"
-
-enum { WF_SIDE_PLANS = 8 };
 
 typedef struct wf_side_spec {
     const Weft__Start *start;        /* of the job in hand */
@@ -40,12 +39,7 @@ typedef struct wf_side {
     wf_reader *reader;              /* NULL: this side is not open */
     wf_side_port *inputs, *outputs; /* the ports of every plan of the graph */
     uint32_t n_inputs, n_outputs;
-    struct wf_sized_plan {
-        uint64_t records;
-        wf_plan *plan;
-        uint64_t used; /* when last, to make room */
-    } plans[WF_SIDE_PLANS];
-    uint64_t uses;
+    wf_plans plans;
 } wf_side;
 
 /* Opens a side that is all zero. Memory that the spec points to is borrowed until the side is

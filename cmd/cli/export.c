@@ -2,88 +2,76 @@
 /* cmd/cli/export.c - a trained model as an ONNX file: the job's model with a checkpoint's weights.
  */
 #include "cmd/cli/cli.h"
-#include "cmd/cli/place.h"
+#include "cmd/cli/library.h"
 #include "cmd/cli/term.h"
-#include "cmd/cli/weights.h"
-#include "common/ckpt/pretrained.h"
-#include "common/compile/compile.h"
-#include "common/onnx/onnx.h"
+#include "common/tensor/dtype.h"
 
 #include <math.h>
 #include <stdio.h>
 
 /* Element i of a float32 tensor, or of halves that it was rounded to. */
-static double number_at(const wf_tensor *t, int64_t i)
+static double number_at(const weft_tensor *t, int64_t i)
 {
     const uint16_t *halves = t->data;
 
-    return (double)(t->dtype == WF_F16    ? wf_f16_to_f32(halves[i])
-                    : t->dtype == WF_BF16 ? wf_bf16_to_f32(halves[i])
-                                          : wf_f32(t)[i]);
+    return (double)(t->dtype == WEFT_F16    ? wf_f16_to_f32(halves[i])
+                    : t->dtype == WEFT_BF16 ? wf_bf16_to_f32(halves[i])
+                                            : ((const float *)t->data)[i]);
 }
 
-/* The largest difference between the file as it reads back and the checkpoint. */
-static wf_status compare(const char *file, const wf_weights *w, double *most, wf_err *err)
+static bool has_numbers(const weft_tensor *t, const weft_tensor *like)
 {
-    wf_graph *g = NULL;
-    wf_status rc = wf_onnx_read(file, &g, err);
+    return weft_tensor_elements(t) == weft_tensor_elements(like) &&
+           (t->dtype == WEFT_F32 || t->dtype == WEFT_F16 || t->dtype == WEFT_BF16);
+}
 
+/* The largest difference between the model as it reads back and the checkpoint. */
+static wf_status compare(const weft_model *m, const char *file, const weft_list *weights,
+                         double *most, wf_err *err)
+{
     *most = 0;
-    for (size_t i = 0; rc == WF_OK && i < w->n; i++) {
-        const wf_value *v = wf_graph_value(g, w->named[i].name);
-        const wf_tensor *want = w->named[i].tensor;
+    for (size_t i = 0; i < weft_list_count(weights); i++) {
+        const weft_tensor *want = weft_list_tensor(weights, i);
+        const char *name = weft_list_name(weights, i);
+        weft_tensor *t = NULL;
 
-        if (!v || !v->known || wf_elems(v->known) != wf_elems(want) ||
-            (v->dtype != WF_F32 && v->dtype != WF_F16 && v->dtype != WF_BF16)) {
-            rc = wf_fail(err, WF_CORRUPT, NULL, "%s does not read back: \"%.200s\" is missing",
-                         file, w->named[i].name);
-            break;
+        if (weft_model_weight(m, name, &t, NULL) != WEFT_OK || !has_numbers(t, want)) {
+            weft_tensor_free(&t);
+            return wf_fail(err, WF_CORRUPT, NULL, "%s does not read back: \"%.200s\" is missing",
+                           file, name);
         }
-        for (int64_t k = 0; k < wf_elems(want); k++) {
-            double d = fabs(number_at(v->known, k) - (double)wf_f32(want)[k]);
-
-            *most = d > *most ? d : *most;
-        }
+        for (int64_t k = 0; k < weft_tensor_elements(want); k++)
+            *most = fmax(*most, fabs(number_at(t, k) - number_at(want, k)));
+        weft_tensor_free(&t);
     }
-    wf_graph_free(&g);
-    return rc;
+    return WF_OK;
 }
 
-static wf_status export_job(const wf_cluster_conf *conf, const wf_job_conf *job, const char *from,
-                            const char *file, wf_err *err)
+static wf_status write_model(const wf_trained *t, const char *file, wf_err *err)
 {
-    wf_compile_spec spec;
-    wf_model model;
-    wf_graph *g = NULL;
-    wf_ckpt *c = NULL;
-    wf_weights w = {0};
-    double most;
-    wf_status rc;
+    weft_model *m = NULL, *back = NULL;
+    double most = 0;
+    weft_error e;
+    wf_status rc = WF_OK;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
-    spec.read_weights = wf_pretrained_read;
-    rc = wf_weights_read(conf, job, from, &c, &w, err);
+    if (weft_model_of_job(t->job, t->weights, &m, &e) != WEFT_OK ||
+        weft_model_write(m, file, &e) != WEFT_OK || weft_model_open(file, &back, &e) != WEFT_OK)
+        rc = wf_library_fail(&e, err);
     if (rc == WF_OK)
-        rc = wf_compile_export(&spec, w.n, w.named, &g, err);
-    if (rc == WF_OK)
-        rc = wf_onnx_write(g, file, err);
-    if (rc == WF_OK)
-        rc = compare(file, &w, &most, err);
+        rc = compare(back, file, t->weights, &most, err);
     if (rc == WF_OK)
         wf_term_print(stdout,
                       "%s: %zu initializers updated by name, read back; max |Δ| to %s: %g\n", file,
-                      w.n, wf_ckpt_name(c), most);
-    wf_weights_close(&w);
-    wf_graph_free(&g);
-    wf_ckpt_close(&c);
+                      weft_list_count(t->weights), weft_list_origin(t->weights), most);
+    weft_model_free(&m);
+    weft_model_free(&back);
     return rc;
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *file = NULL, *from = NULL, *cluster = NULL;
-    wf_cluster_conf *conf = NULL;
-    wf_job_conf *job = NULL;
+    wf_trained t = {0};
     wf_words words;
     const wf_flag flags[] = {{"output", 'o', .value = &file},
                              {"from", 0, .value = &from},
@@ -94,13 +82,12 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     if (!file)
         return wf_fail(err, WF_USAGE, "add -o model.onnx", "weft export wants a file to write");
-    rc = wf_place_cluster(cluster, false, &conf, err);
+    rc = wf_trained_job(cluster, words.word[0], &t, err);
     if (rc == WF_OK)
-        rc = wf_place_job(conf, words.word[0], &job, err);
+        rc = wf_trained_weights(&t, from, err);
     if (rc == WF_OK)
-        rc = export_job(conf, job, from, file, err);
-    wf_job_free(&job);
-    wf_cluster_free(&conf);
+        rc = write_model(&t, file, err);
+    wf_trained_close(&t);
     return rc;
 }
 

@@ -4,10 +4,7 @@
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    wf_once o = {0};
-
-    WF_TRY(wf_once_args(argc, argv, true, &o, err));
-    return wf_once_run(&o, WF_COMPILE_GRAD, err);
+    return wf_once_command(argc, argv, true, err);
 }
 
 const wf_cmd wf_cmd_grad = {

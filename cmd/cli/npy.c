@@ -99,16 +99,3 @@ wf_status wf_npy_read(const char *path, wf_tensor **out, wf_err *err)
 {
     return wf_data_load("npy", path, out, err);
 }
-
-wf_status wf_npy_to_bf16(wf_tensor **t, wf_err *err)
-{
-    wf_tensor *to = NULL;
-
-    wf_assert((*t)->dtype == WF_F32);
-    WF_TRY(wf_tensor_new(WF_BF16, (*t)->rank, (*t)->dims, &to, err));
-    for (int64_t i = 0; i < wf_elems(to); i++)
-        ((uint16_t *)to->data)[i] = wf_f32_to_bf16(wf_f32(*t)[i]);
-    wf_tensor_free(t);
-    *t = to;
-    return WF_OK;
-}

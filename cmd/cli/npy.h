@@ -13,8 +13,5 @@ WF_MUST_USE wf_status wf_npy_write(const char *dir, const char *name, wf_dtype d
                                    const int64_t dims[], const void *data, wf_err *err);
 /* Reads a file as a tensor that the caller owns. Errors: as wf_dataset_open. */
 WF_MUST_USE wf_status wf_npy_read(const char *path, wf_tensor **out, wf_err *err);
-/* Puts a bfloat16 tensor in place of a float32 one, rounding to nearest even: what wf_npy_write
- * does, the other way. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_npy_to_bf16(wf_tensor **t, wf_err *err);
 
 #endif

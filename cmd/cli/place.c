@@ -65,41 +65,40 @@ wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name, const
     return rc;
 }
 
-static wf_status load_kept(const char *file, wf_job_conf **out, wf_err *err)
+/* Where the copy was made from becomes the path, and its line no part of the text. */
+static wf_status read_kept(const char *file, char path[PATH_MAX], wf_bytes *text, wf_err *err)
 {
-    char path[PATH_MAX];
-    wf_bytes text = {0};
     const char *at;
     size_t first;
-    wf_status rc;
 
-    WF_TRY(wf_file_read(file, WF_CONF_MAX_BYTES + PATH_MAX, &text, err));
-    at = wf_bytes_str(&text);
+    WF_TRY(wf_file_read(file, WF_CONF_MAX_BYTES + PATH_MAX, text, err));
+    at = wf_bytes_str(text);
     first = strcspn(at, "\n");
-    snprintf(path, sizeof path, "%s", file);
-    if (strncmp(at, FROM, strlen(FROM)) == 0 && at[first] && first < sizeof path) {
-        snprintf(path, sizeof path, "%.*s", (int)(first - strlen(FROM)), at + strlen(FROM));
-        at += first + 1;
+    snprintf(path, PATH_MAX, "%s", file);
+    if (strncmp(at, FROM, strlen(FROM)) == 0 && at[first] && first < PATH_MAX) {
+        snprintf(path, PATH_MAX, "%.*s", (int)(first - strlen(FROM)), at + strlen(FROM));
+        text->size -= first + 1;
+        memmove(text->data, text->data + first + 1, text->size);
     }
-    rc = wf_job_parse(at, text.size - (size_t)(at - wf_bytes_str(&text)), path, out, err);
-    wf_bytes_close(&text);
-    return rc;
+    return WF_OK;
 }
 
-wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, wf_job_conf **out,
-                       wf_err *err)
+wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, char path[PATH_MAX],
+                       wf_bytes *text, wf_err *err)
 {
     char file[PATH_MAX];
 
-    if (strchr(word, '/') || wf_file_exists(word) || !wf_job_name_ok(word))
-        return wf_job_load(word, out, err);
+    if (strchr(word, '/') || wf_file_exists(word) || !wf_job_name_ok(word)) {
+        snprintf(path, PATH_MAX, "%s", word);
+        return wf_job_read(word, text, err);
+    }
     if (snprintf(file, sizeof file, "%s/jobs/%s/job.yaml", conf->state_dir, word) >=
         (int)sizeof file)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
     if (!wf_file_exists(file))
         return wf_fail(err, WF_NOTFOUND, "give the path of its file",
                        "no job \"%s\" was submitted from here", word);
-    return load_kept(file, out, err);
+    return read_kept(file, path, text, err);
 }
 
 wf_status wf_place_program(const char *name, char *path, size_t size, wf_err *err)

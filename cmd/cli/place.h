@@ -4,8 +4,10 @@
 #ifndef WF_CMD_CLI_PLACE_H
 #define WF_CMD_CLI_PLACE_H
 
+#include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/conf/conf.h"
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,9 +18,10 @@
 WF_MUST_USE wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out,
                                        wf_err *err);
 /* A job by the path of its file, or by its name when it was submitted here before: weft keeps a
- * copy in STATE/jobs/NAME/. *out is the caller's. Errors: WF_NOTFOUND; those of wf_job_load. */
-WF_MUST_USE wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, wf_job_conf **out,
-                                   wf_err *err);
+ * copy in STATE/jobs/NAME/. Gives the path of its file, and the text, which is empty before and the
+ * caller's. Errors: WF_NOTFOUND; those of wf_job_read. */
+WF_MUST_USE wf_status wf_place_job(const wf_cluster_conf *conf, const char *word,
+                                   char path[PATH_MAX], wf_bytes *text, wf_err *err);
 /* Keeps that copy: the text, and the absolute path that relative ones in it are relative to. `weft
  * submit` calls it when the master has taken the job. Errors: WF_IO, WF_NOMEM. */
 WF_MUST_USE wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name,

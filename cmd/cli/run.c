@@ -4,10 +4,7 @@
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    wf_once o = {0};
-
-    WF_TRY(wf_once_args(argc, argv, false, &o, err));
-    return wf_once_run(&o, WF_COMPILE_RUN, err);
+    return wf_once_command(argc, argv, false, err);
 }
 
 const wf_cmd wf_cmd_run = {

@@ -16,6 +16,7 @@
 #define WF_CONF_CONF_H
 
 #include "common/base/arena.h"
+#include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/data/data.h"
 #include <stdbool.h>
@@ -256,6 +257,9 @@ typedef struct wf_job_conf {
     uint64_t slice_bytes; /* 4 MiB */
 } wf_job_conf;
 
+/* The text of a job file: *text is empty before and the caller's. Errors: WF_NOTFOUND, WF_IO,
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_job_read(const char *path, wf_bytes *text, wf_err *err);
 /* Reads a job file. Errors as for a cluster file. Files that it names are not opened here. */
 WF_MUST_USE wf_status wf_job_load(const char *path, wf_job_conf **out, wf_err *err);
 /* The same from text, as the master and the workers have it; `path` is for messages and for the

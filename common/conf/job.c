@@ -405,14 +405,21 @@ wf_status wf_job_parse(const char *text, size_t size, const char *path, wf_job_c
     return WF_OK;
 }
 
-wf_status wf_job_load(const char *path, wf_job_conf **out, wf_err *err)
+wf_status wf_job_read(const char *path, wf_bytes *text, wf_err *err)
 {
-    wf_bytes text = {0};
-    wf_status rc = wf_file_read(path, WF_CONF_MAX_BYTES, &text, err);
+    wf_status rc = wf_file_read(path, WF_CONF_MAX_BYTES, text, err);
 
     if (rc == WF_NOTFOUND)
         return wf_fail(err, rc, "give the path of a job file; examples/ has some",
                        "there is no job file %s", path);
+    return rc;
+}
+
+wf_status wf_job_load(const char *path, wf_job_conf **out, wf_err *err)
+{
+    wf_bytes text = {0};
+    wf_status rc = wf_job_read(path, &text, err);
+
     if (rc == WF_OK)
         rc = wf_job_parse(wf_bytes_str(&text), text.size, path, out, err);
     wf_bytes_close(&text);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/model.c */
+#include "common/session/model.h"
+#include "common/base/nearest.h"
+#include "common/ckpt/ckpt.h"
+#include "common/ckpt/pretrained.h"
+#include "common/compile/compile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, wf_graph **out,
+                          wf_err *err)
+{
+    size_t n = weights ? weights->n : 0;
+    wf_named_tensor *named = calloc(n + 1, sizeof *named);
+    wf_compile_spec spec;
+    wf_model model;
+    wf_status rc;
+
+    if (!named)
+        return wf_fail_nomem(err, n * sizeof *named);
+    for (size_t i = 0; i < n; i++)
+        named[i] = (wf_named_tensor){weights->rows[i].name, weights->rows[i].tensor};
+    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
+    rc = wf_compile_export(&spec, n, named, out, err);
+    free(named);
+    return rc;
+}
+
+static bool is_weight(const wf_value *v)
+{
+    return v->known && !v->producer && !v->is_input;
+}
+
+static wf_status no_such_weight(const wf_graph *g, const char *model, const char *name, wf_err *err)
+{
+    const char **names = calloc(g->n_values + 1, sizeof *names), *near = NULL;
+    char mend[160] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; names && i < g->n_values; i++)
+        if (is_weight(g->values[i]))
+            names[n++] = g->values[i]->name;
+    if (names)
+        near = wf_nearest(name, names, n);
+    free(names);
+    if (near)
+        snprintf(mend, sizeof mend, "did you mean \"%.100s\"?", near);
+    return wf_fail(err, WF_NOTFOUND, mend, "%s has no weight \"%.200s\"", model, name);
+}
+
+wf_status wf_model_weight(const wf_graph *g, const char *model, const char *name,
+                          const wf_value **out, wf_err *err)
+{
+    *out = wf_graph_value(g, name);
+    return *out && is_weight(*out) ? WF_OK : no_such_weight(g, model, name, err);
+}
+
+static wf_status check_fits(const wf_graph *g, const char *model, const wf_named *w, wf_err *err)
+{
+    const wf_tensor *t = w->tensor;
+    char ours[96], theirs[96];
+    const wf_value *v = NULL;
+
+    WF_TRY(wf_model_weight(g, model, w->name, &v, err));
+    if (v->known->dtype == t->dtype && v->known->rank == t->rank &&
+        memcmp(v->known->dims, t->dims, t->rank * sizeof t->dims[0]) == 0)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, "give the weights of this model",
+                   "weight \"%.200s\" of %s is %s%s, the content for it %s%s", w->name, model,
+                   wf_dtype_name(v->known->dtype),
+                   wf_dims_str(v->known->rank, v->known->dims, ours, sizeof ours),
+                   wf_dtype_name(t->dtype), wf_dims_str(t->rank, t->dims, theirs, sizeof theirs));
+}
+
+wf_status wf_model_set_weights(wf_graph *g, const char *model, size_t n, const wf_named weights[],
+                               wf_err *err)
+{
+    wf_tensor **copies = calloc(n + 1, sizeof *copies);
+    wf_status rc = copies ? WF_OK : wf_fail_nomem(err, n * sizeof *copies);
+
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        rc = check_fits(g, model, &weights[i], err);
+        if (rc == WF_OK)
+            rc = wf_tensor_copy(weights[i].tensor, &copies[i], err);
+    }
+    for (size_t i = 0; rc == WF_OK && i < n; i++)
+        wf_value_set_known(wf_graph_value(g, weights[i].name), &copies[i]);
+    for (size_t i = 0; copies && i < n; i++)
+        wf_tensor_free(&copies[i]);
+    free(copies);
+    return rc;
+}
+
+/* ---- safetensors ---- */
+
+static wf_status write_all(const char *path, const wf_graph *g, wf_shard_tensor rows[], wf_err *err)
+{
+    wf_shard_writer *w = NULL;
+    char sum[WF_SUM_TEXT];
+    uint64_t bytes;
+    size_t n = 0;
+    wf_status rc;
+
+    for (size_t i = 0; i < g->n_values; i++) {
+        const wf_value *v = g->values[i];
+
+        if (v->variable == WF_VAR_NOT || !is_weight(v))
+            continue;
+        rows[n] =
+            (wf_shard_tensor){.name = v->name, .dtype = v->known->dtype, .rank = v->known->rank};
+        memcpy(rows[n++].dims, v->known->dims, v->known->rank * sizeof(int64_t));
+    }
+    WF_TRY(wf_shard_create(wf_disk_posix(), path, rows, n, NULL, 0, &w, err));
+    rc = WF_OK;
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        const wf_tensor *t = wf_graph_value(g, rows[i].name)->known;
+
+        rc = wf_shard_write(w, t->data, wf_tensor_bytes(t), err);
+    }
+    if (rc == WF_OK)
+        return wf_shard_finish(&w, &bytes, sum, err);
+    wf_shard_abort(&w);
+    return rc;
+}
+
+/* The file takes its name when it is whole: one that is there stays until then. */
+wf_status wf_model_save(const wf_graph *g, const char *path, wf_err *err)
+{
+    wf_shard_tensor *rows = calloc(g->n_values + 1, sizeof *rows);
+    char part[WF_CKPT_PATH];
+    wf_status rc;
+
+    if (!rows)
+        return wf_fail_nomem(err, g->n_values * sizeof *rows);
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part) {
+        free(rows);
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", path);
+    }
+    rc = write_all(part, g, rows, err);
+    free(rows);
+    if (rc == WF_OK)
+        rc = wf_disk_rename(wf_disk_posix(), part, path, err);
+    return rc;
+}

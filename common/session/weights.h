@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/weights.h - the weights of a job's checkpoint, by name, for whoever uses them
+ * beside the cluster. */
+#ifndef WF_SESSION_WEIGHTS_H
+#define WF_SESSION_WEIGHTS_H
+
+#include "common/base/status.h"
+#include "common/ckpt/ckpt.h"
+#include "common/conf/conf.h"
+#include "common/tensor/named.h"
+#include <stdint.h>
+
+/* In place of a step. */
+enum { WF_STEP_NEWEST = -1, WF_STEP_BEST = -2 };
+
+typedef struct wf_weights {
+    wf_named_list list; /* of all variables that a checkpoint holds, float32 */
+    char from[64];      /* its name: "step-00012000" */
+} wf_weights;
+
+/* Reads all variables of the checkpoint of `step` below `dir`, or of the newest that verifies
+ * (`told` of those that it passes over), or of the one that a callback has called the best. *w is
+ * all zero before, and the caller's, also after a failure. Errors: WF_NOTFOUND, WF_CORRUPT,
+ * WF_MISMATCH for another model's; those of wf_compile. */
+WF_MUST_USE wf_status wf_weights_read(const char *dir, const wf_job_conf *job, int64_t step,
+                                      wf_ckpt_passed_over *told, void *arg, wf_weights *w,
+                                      wf_err *err);
+void wf_weights_close(wf_weights *w);
+
+#endif
