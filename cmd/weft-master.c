@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/weft-master.c - the master's process: a loop with one socket. */
-#include "cmd/master_loop.h"
 #include "cmd/shell.h"
 #include "common/base/clock.h"
 #include "common/kernels/kernel.h"
+#include "runtime/master_loop.h"
 
 #include <unistd.h>
 

@@ -152,7 +152,7 @@ wf_status wf_master_recover(wf_master *m, const char *name, int64_t from_step, w
     return recover(m, name, from_step, false, err);
 }
 
-static wf_status stop(wf_master *m, const char *name, wf_err *err)
+wf_status wf_master_stop(wf_master *m, const char *name, wf_err *err)
 {
     wf_job *j = wf_job_find(m, name);
     wf_status rc;
@@ -186,7 +186,7 @@ static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
     if (strcmp(ask->command, "recover") == 0)
         return recover(m, ask->job, ask->from_step, ask->n_set > 0, err);
     if (strcmp(ask->command, "stop") == 0)
-        return stop(m, ask->job, err);
+        return wf_master_stop(m, ask->job, err);
     return wf_fail(err, WF_UNSUPPORTED, "upgrade the master", "the master knows no command \"%s\"",
                    ask->command);
 }

@@ -125,9 +125,23 @@ WF_MUST_USE wf_status wf_master_on_work(wf_master *m, wf_work **w, int64_t now_n
 /* Does what is due. Call after events, and at least every 100 ms. */
 WF_MUST_USE wf_status wf_master_advance(wf_master *m, int64_t now_ns, wf_err *err);
 
-/* A job's text as a submit asks for it; for tests and the simulator. */
+/* What changes as a job goes on, for whoever looks after it in this process. */
+typedef struct wf_job_marks {
+    const char *state; /* static */
+    bool is_over;
+    uint32_t epoch; /* from 1; 0: none yet */
+    uint32_t eval_epoch;
+    int64_t checkpoint; /* the newest one's step, or -1 */
+} wf_job_marks;
+/* False when there is no such job. */
+bool wf_master_marks(const wf_master *m, const char *job, wf_job_marks *out);
+
+/* What clients ask for. A job's text as a submit has it. Errors: WF_EXISTS, WF_USAGE; WF_IO and
+ * WF_NOMEM end the master. */
 WF_MUST_USE wf_status wf_master_submit(wf_master *m, const char *job, const char *text,
                                        const char *path, bool resume, wf_err *err);
+/* Stops a job with a checkpoint. Errors: WF_NOTFOUND; WF_INVALID when it is over. */
+WF_MUST_USE wf_status wf_master_stop(wf_master *m, const char *job, wf_err *err);
 /* Changes numbers of a job that is over: `set` [n] as "KEY=VALUE"; a recovery then goes on with
  * them. Errors: WF_NOTFOUND, WF_EXISTS while it runs, WF_USAGE for what may not change. */
 WF_MUST_USE wf_status wf_master_change(wf_master *m, const char *job, size_t n, char *const set[],

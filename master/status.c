@@ -162,13 +162,32 @@ static double job_rate(const wf_master *m, const wf_job *j)
     return rate;
 }
 
+/* From 1; 0: none yet. */
+static uint32_t epoch_of(const wf_job *j)
+{
+    return j->epoch->ledger.n ? j->epoch->ledger.epoch + 1 : j->epoch->last_epoch;
+}
+
+bool wf_master_marks(const wf_master *m, const char *job, wf_job_marks *out)
+{
+    const wf_job *j = wf_job_find(m, job);
+
+    if (!j)
+        return false;
+    *out = (wf_job_marks){.state = wf_job_state_name(j->state),
+                          .is_over = wf_job_over(j->state),
+                          .epoch = epoch_of(j),
+                          .eval_epoch = j->epoch->eval_epoch,
+                          .checkpoint = j->latest == UINT64_MAX ? -1 : (int64_t)j->latest};
+    return true;
+}
+
 static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
 {
     uint64_t all = j->prepared ? j->prepared->epochs * j->epoch->train_records : 0, done = 0;
     uint64_t trained =
         j->epoch->ledger.n ? wf_ledger_trained(&j->epoch->ledger) : j->epoch->last_trained;
-    uint32_t epoch = j->epoch->ledger.n ? j->epoch->ledger.epoch + 1
-                                        : j->epoch->last_epoch; /* from 1; 0: none yet */
+    uint32_t epoch = epoch_of(j);
     double rate = job_rate(m, j);
 
     if (j->prepared && j->prepared->steps && j->prepared->steps * j->prepared->batch < all)

@@ -2,13 +2,12 @@
 /* cmd/cli/submit.c */
 #include "cmd/cli/submit.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/library.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
-#include "common/ckpt/pretrained.h"
-#include "common/compile/compile.h"
-#include "common/optim/rule.h"
+#include "common/session/check.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -17,59 +16,12 @@
 
 enum { ANSWER_MS = 10000 };
 
-/* The model compiles, before anything is started or asked. Where its slices will lie is no matter
- * here: one ps will do. */
-static wf_status check_model(const wf_job_conf *job, wf_err *err)
-{
-    wf_compile_spec spec;
-    wf_compiled *c = NULL;
-    wf_model model;
-
-    wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1, &model,
-                           &spec);
-    spec.read_weights = wf_pretrained_read;
-    spec.train_metrics = true;
-    WF_TRY(wf_compile(&spec, &c, err));
-    for (size_t i = 0; i < c->n_warnings; i++)
-        wf_term_print(stderr, "warning: %s\n", c->warnings[i]);
-    wf_compiled_free(&c);
-    return WF_OK;
-}
-
-static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
-{
-    wf_opt opt;
-
-    return wf_compile_optimizer_of_job(job, &opt, err);
-}
-
-static wf_status check_file(const wf_job_conf *job, int line, const char *path, wf_err *err)
-{
-    if (!path || wf_file_exists(path))
-        return WF_OK;
-    return wf_fail(err, WF_NOTFOUND, "mend the path, or make the file",
-                   "%s:%d: there is no file %s", job->path, line, path);
-}
-
-static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, wf_err *err)
-{
-    for (size_t i = 0; i < r->n; i++)
-        WF_TRY(check_file(job, r->fields[i].line, r->fields[i].path, err));
-    for (size_t i = 0; i < r->n_files; i++)
-        WF_TRY(check_file(job, r->line, r->files[i], err));
-    return WF_OK;
-}
-
 wf_status wf_submission_open(const char *path, wf_submission *s, wf_err *err)
 {
     *s = (wf_submission){.path = path};
     WF_TRY(wf_job_load(path, &s->job, err));
     WF_TRY(wf_file_read(path, WF_CONF_MAX_BYTES, &s->text, err));
-    WF_TRY(check_optimizer(s->job, err));
-    WF_TRY(wf_strategy_check_name(s->job, err));
-    WF_TRY(check_model(s->job, err));
-    WF_TRY(check_files(s->job, &s->job->train, err));
-    return check_files(s->job, &s->job->eval, err);
+    return wf_job_check(s->job, wf_library_warn, NULL, err);
 }
 
 void wf_submission_close(wf_submission *s)

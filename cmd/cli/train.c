@@ -2,17 +2,29 @@
 /* cmd/cli/train.c */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/follow.h"
-#include "cmd/cli/local.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/submit.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
+#include "common/base/size.h"
+#include "common/base/subnormal.h"
+#include "common/kernels/pool.h"
+#include "runtime/fit.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* Down: longer than the supervisor gives its tasks before it kills them. */
 enum { READY_MS = 20000, DOWN_MS = 20000 };
+
+static uint32_t count_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n < 1 ? 1 : (uint32_t)WF_MIN(n, (long)WF_POOL_MAX);
+}
 
 /* In this process, beside no cluster; a copy of the job is kept where other commands look for it.
  */
@@ -20,24 +32,29 @@ static wf_status run_local(const wf_cluster_conf *conf, const wf_submission *s, 
                            wf_err *err)
 {
     char again[PATH_MAX + 64];
-    wf_local *l = NULL;
+    const wf_fit_conf how = {.state_dir = conf->state_dir,
+                             .checkpoint_dir = conf->checkpoint_dir,
+                             .threads = count_threads(),
+                             .loss_log = getenv("WEFT_LOSS_LOG")};
+    wf_fit *f = NULL;
     wf_ask_way way;
     wf_ask *a = NULL;
     wf_status rc;
 
     wf_follow_catch();
     snprintf(again, sizeof again, "weft train --local %.*s --resume", PATH_MAX, s->path);
-    rc = wf_local_open(conf, &l, err);
+    wf_flush_subnormals(); /* as every worker does */
+    rc = wf_fit_open(&how, &f, err);
     if (rc == WF_OK) {
-        way = wf_local_way(l);
-        rc = wf_ask_open_by(wf_local_conf(l), &way, &a, err);
+        way = (wf_ask_way){.arg = f, .dial = wf_fit_dial, .wait = wf_fit_wait, .here = true};
+        rc = wf_ask_open_by(wf_fit_cluster(f), &way, &a, err);
     }
     if (rc == WF_OK)
         rc = wf_submit(conf, a, s, resume, err);
     if (rc == WF_OK)
-        rc = wf_follow(wf_local_conf(l), a, s->job->name, again, err);
+        rc = wf_follow(wf_fit_cluster(f), a, s->job->name, again, err);
     wf_ask_close(&a);
-    wf_local_close(&l);
+    wf_fit_close(&f);
     return rc;
 }
 

@@ -52,7 +52,7 @@ static const struct room {
     {"ps/", 11},
     {"serve/", 11},
     {"supervisor/", 11},
-    {"shell/", 12},
+    {"runtime/", 12},
     {"lib/", 13},
     {"cmd/", 14},
 };
@@ -124,8 +124,8 @@ static int visit(const char *path, const struct stat *st, int kind, struct FTW *
 
 static void includes_point_down(void **state)
 {
-    static const char *const tops[] = {"common", "master",     "worker", "ps",  "serve",
-                                       "shell",  "supervisor", "lib",    "cmd"};
+    static const char *const tops[] = {"common", "master",  "worker",     "ps",  "serve",
+                                       "runtime", "supervisor", "lib", "cmd"};
     char folder[4096];
 
     (void)state;

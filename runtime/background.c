@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/background.c */
-#include "cmd/background.h"
+/* runtime/background.c */
+#include "runtime/background.h"
 #include "common/base/disk.h"
 #include "common/log/log.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/background.h - what the master's loop must not wait for: two threads, one that syncs the
+/* runtime/background.h - what the master's loop must not wait for: two threads, one that syncs the
  * journal and writes events, and one for compilations and checkpoints, which may take minutes.
  *
  * Threading: all functions are for the loop's thread. */
-#ifndef WF_CMD_BACKGROUND_H
-#define WF_CMD_BACKGROUND_H
+#ifndef WF_RUNTIME_BACKGROUND_H
+#define WF_RUNTIME_BACKGROUND_H
 
 #include "common/base/status.h"
 #include "master/master.h"

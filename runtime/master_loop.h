@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/master_loop.h - the master's part of a process's loop: its state folder, what it must not
+/* runtime/master_loop.h - the master's part of a process's loop: its state folder, what it must not
  * wait for in the background, and an iteration.
  *
  * Threading: all functions are for the loop's thread. */
-#ifndef WF_CMD_MASTER_LOOP_H
-#define WF_CMD_MASTER_LOOP_H
+#ifndef WF_RUNTIME_MASTER_LOOP_H
+#define WF_RUNTIME_MASTER_LOOP_H
 
-#include "cmd/background.h"
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
 #include "master/generation/prepare.h"
 #include "master/master.h"
+#include "runtime/background.h"
 #include <stdbool.h>
 
 typedef struct wf_master_loop {

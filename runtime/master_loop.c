@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/master_loop.c */
-#include "cmd/master_loop.h"
+/* runtime/master_loop.c */
+#include "runtime/master_loop.h"
 #include "common/base/clock.h"
 #include "common/base/disk.h"
 
