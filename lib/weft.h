@@ -176,16 +176,17 @@ typedef struct weft_run_options {
 
 /* Evaluates an ONNX file once as it stands: fetches [n_fetches] names values, none: all outputs.
  * The file is read for these very feeds: loops are unrolled, and shapes known, by what is fed.
- * Errors: WEFT_USAGE: a name that the file does not have, an input fed twice or (error.name) not at
- * all; WEFT_SHAPE; WEFT_NOTFOUND, WEFT_INVALID, WEFT_UNSUPPORTED: the file; WEFT_NOMEM. */
+ * Errors: WEFT_USAGE: a feed that the file has no input for, an input fed twice or (error.name) not
+ * at all; WEFT_SHAPE; WEFT_NOTFOUND: the file, or a name of fetches; WEFT_INVALID,
+ * WEFT_UNSUPPORTED: the file; WEFT_NOMEM. */
 WEFT_API weft_code weft_run_file(const char *path, size_t n_feeds, const weft_feed feeds[],
                                  size_t n_fetches, const char *const fetches[],
                                  const weft_run_options *options, weft_list **out,
                                  weft_error *error);
 /* Differentiates the scalar output `loss` of the file with regard to variables and inputs by name,
- * wrt [n_wrt], in that order; none: all trainable variables. Derivatives have the name, dtype and
- * shape of what they are of; zero where the loss does not depend on it. Errors: as weft_run_file.
- */
+ * wrt [n_wrt]; none: all trainable variables. The first result is the loss; behind it come its
+ * derivatives in the order of wrt, with the name, dtype and shape of what they are by; zero where
+ * the loss does not depend on it. Errors: as weft_run_file. */
 WEFT_API weft_code weft_gradient_file(const char *path, const char *loss, size_t n_feeds,
                                       const weft_feed feeds[], size_t n_wrt,
                                       const char *const wrt[], const weft_run_options *options,

@@ -162,23 +162,25 @@ static wf_status take_output(const run *r, const wf_compiled_output *from, wf_na
     return rc;
 }
 
-/* Derivatives come in the order in which they were asked for. */
-static const wf_compiled_output *output_at(const run *r, size_t i)
+static const wf_compiled_output *derivative(const run *r, const char *name)
 {
-    const char *name = r->o->loss && r->o->n_fetches ? r->o->fetches[i] : NULL;
-
-    for (size_t k = 0; name && k < r->c->n_outputs; k++)
-        if (strcmp(r->c->outputs[k].label, name) == 0)
-            return &r->c->outputs[k];
-    return name ? NULL : &r->c->outputs[i];
+    for (size_t i = 0; i < r->c->n_outputs; i++)
+        if (r->c->outputs[i].meaning == WF_MEANS_GRADIENT &&
+            strcmp(r->c->outputs[i].label, name) == 0)
+            return &r->c->outputs[i];
+    return NULL;
 }
 
+/* What was asked for by name comes in that order, behind the loss. */
 static wf_status take_outputs(const run *r, wf_named_list *out, wf_err *err)
 {
-    size_t n = r->o->loss && r->o->n_fetches ? r->o->n_fetches : r->c->n_outputs;
+    bool ordered = r->o->loss && r->o->n_fetches;
 
-    for (size_t i = 0; i < n; i++) {
-        const wf_compiled_output *from = output_at(r, i);
+    for (size_t i = 0; i < r->c->n_outputs; i++)
+        if (!ordered || r->c->outputs[i].meaning != WF_MEANS_GRADIENT)
+            WF_TRY(take_output(r, &r->c->outputs[i], out, err));
+    for (size_t i = 0; ordered && i < r->o->n_fetches; i++) {
+        const wf_compiled_output *from = derivative(r, r->o->fetches[i]);
 
         wf_assert(from); /* wf_subjects_set made each a variable, and GRAD lists them all */
         WF_TRY(take_output(r, from, out, err));

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/lib_job.c - libweft's jobs: read, trained, stopped and resumed, evaluated; their
+ * checkpoints. */
+#include "tests/unit/lib_stage.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define MODEL                                                                                      \
+    "model: {input: {x: [4]}, layers: [{dense: 3}]}\n"                                             \
+    "loss: sparse_categorical_crossentropy\n"                                                      \
+    "metrics: [accuracy]\n"
+#define DATA "data: {format: npy, train: {x: x.npy, y: y.npy}, eval: {x: x.npy, y: y.npy}}\n"
+#define REST "batch: 8\noptimizer: {adam: {learning_rate: 0.05}}\ncheckpoint: {every_steps: 10}\n"
+#define JOB "job: small\n" MODEL DATA REST
+
+enum { RECORDS = 96 };
+
+static char folder[] = "/tmp/weft-test-XXXXXX";
+
+static const char *in(const char *name)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static weft_job *parse(const char *text)
+{
+    char path[PATH_MAX];
+    weft_job *j = NULL;
+
+    snprintf(path, sizeof path, "%s", in("job.yaml"));
+    assert_works(weft_job_parse(text, strlen(text), path, &j, &error));
+    return j;
+}
+
+/* A header of numpy's and `bytes` of data. */
+static void write_npy(const char *name, const char *descr, const char *shape, const void *data,
+                      size_t bytes)
+{
+    unsigned char start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
+    char head[118];
+    FILE *f = fopen(in(name), "wb");
+    int n;
+
+    memset(head, ' ', sizeof head);
+    n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                 descr, shape);
+    head[n] = ' ';
+    head[117] = '\n';
+    assert_true(f && fwrite(start, 1, 10, f) == 10 && fwrite(head, 1, 118, f) == 118 &&
+                fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
+}
+
+/* What a fit reported. */
+typedef struct seen {
+    int calls, stop_at;
+    uint32_t epochs; /* the highest that was seen */
+    uint64_t step;
+    double part;
+} seen;
+
+static int on_report(void *arg, const weft_report *r)
+{
+    seen *s = arg;
+
+    s->calls++;
+    assert_true(r->step >= s->step);
+    s->step = r->step;
+    if (r->epoch > s->epochs)
+        s->epochs = r->epoch;
+    s->part = r->part;
+    return s->stop_at && s->step >= (uint64_t)s->stop_at;
+}
+
+static void what_is_no_job_is_refused(void **state)
+{
+    weft_job *j = NULL;
+    char none[PATH_MAX];
+
+    (void)state;
+    snprintf(none, sizeof none, "%s", in("none.yaml"));
+    assert_fails(weft_job_open(none, &j, &error), WEFT_NOTFOUND, "there is no job file");
+    assert_fails(weft_job_open(NULL, &j, &error), WEFT_INVALID, "path is NULL");
+    assert_fails(weft_job_open(none, NULL, &error), WEFT_INVALID, "out is NULL");
+    assert_fails(weft_job_parse("jab: a\n", 7, NULL, &j, &error), WEFT_USAGE, "job.yaml:1");
+    assert_fails(weft_job_parse("", 0, "a.yaml", &j, &error), WEFT_USAGE, "a.yaml");
+    assert_fails(weft_job_parse("", 1u << 30, NULL, &j, &error), WEFT_INVALID, "less than");
+    assert_fails(weft_job_parse(NULL, 0, NULL, &j, &error), WEFT_INVALID, "text is NULL");
+    assert_null(j);
+    assert_string_equal(weft_job_name(NULL), "");
+    weft_job_free(&j);
+    weft_job_free(NULL);
+}
+
+static void a_job_is_trained_evaluated_and_exported(void **state)
+{
+    char home[PATH_MAX], checkpoints[PATH_MAX];
+    weft_fit_options o = {.folder = home, .threads = 1, .report_ms = 1};
+    weft_job *j = parse(JOB "epochs: 4\n");
+    seen s = {0};
+    weft_evaluation before, after;
+    weft_checkpoint *list = NULL;
+    weft_list *weights = NULL;
+    weft_model *m = NULL;
+    weft_report last;
+    size_t n = 0;
+
+    (void)state;
+    snprintf(home, sizeof home, "%s", in("home"));
+    snprintf(checkpoints, sizeof checkpoints, "%s", in("home/checkpoints"));
+    o.report = on_report;
+    o.arg = &s;
+    assert_string_equal(weft_job_name(j), "small");
+    assert_works(weft_job_evaluate(j, NULL, NULL, &before, &error));
+    assert_int_equal(before.records, RECORDS);
+    assert_int_equal(before.n_metrics, 2);
+    assert_string_equal(before.metrics[0].name, "loss");
+    assert_works(weft_fit(j, &o, &last, &error));
+    assert_string_equal(last.state, "done");
+    assert_int_equal(last.step, 4 * RECORDS / 8);
+    assert_int_equal(last.epochs, 4);
+    assert_true(s.calls > 4 && s.epochs == 4 && s.step == last.step);
+    assert_true(last.n_eval == 2 && last.checkpoint == (int64_t)last.step);
+
+    assert_works(weft_checkpoints(checkpoints, "small", &list, &n, &error));
+    assert_true(n >= 1 && list[0].step == last.step && list[0].complete && list[0].bytes > 0);
+    weft_checkpoints_free(&list);
+    assert_null(list);
+    assert_works(weft_job_weights(j, checkpoints, WEFT_STEP_NEWEST, NULL, NULL, &weights, &error));
+    assert_string_equal(weft_list_origin(weights), "step-00000048");
+    assert_int_equal(weft_list_find(weights, "dense/kernel")->shape[1], 3);
+    assert_works(weft_job_evaluate(j, weights, NULL, &after, &error));
+    assert_true(after.metrics[0].value < before.metrics[0].value);
+    assert_true(fabs(after.metrics[0].value - last.eval[0].value) < 1e-5);
+    assert_works(weft_model_of_job(j, weights, &m, &error));
+    weft_list_free(&weights);
+    assert_works(weft_job_weights(j, checkpoints, 48, NULL, NULL, &weights, &error));
+    weft_list_free(&weights);
+    assert_fails(weft_job_weights(j, checkpoints, 47, NULL, NULL, &weights, &error), WEFT_NOTFOUND,
+                 "at step 47");
+    assert_fails(weft_job_weights(j, checkpoints, WEFT_STEP_BEST, NULL, NULL, &weights, &error),
+                 WEFT_NOTFOUND, "called the best");
+    assert_fails(weft_job_weights(j, checkpoints, -3, NULL, NULL, &weights, &error), WEFT_INVALID,
+                 "-3 is no step");
+    assert_fails(weft_fit(j, &o, &last, &error), WEFT_EXISTS, "there already");
+    weft_model_free(&m);
+    weft_job_free(&j);
+}
+
+static void a_job_of_another_model_has_other_weights(void **state)
+{
+    weft_job *j = parse("job: small\n"
+                        "model: {input: {x: [4]}, layers: [{dense: 5}]}\n"
+                        "loss: mse\n" DATA REST);
+    char checkpoints[PATH_MAX];
+    weft_list *weights = NULL;
+    weft_evaluation e;
+    weft_checkpoint *list = NULL;
+    size_t n;
+
+    (void)state;
+    snprintf(checkpoints, sizeof checkpoints, "%s", in("home/checkpoints"));
+    assert_fails(weft_job_weights(j, checkpoints, WEFT_STEP_NEWEST, NULL, NULL, &weights, &error),
+                 WEFT_MISMATCH, "job name");
+    assert_fails(weft_job_weights(NULL, checkpoints, 0, NULL, NULL, &weights, &error), WEFT_INVALID,
+                 "j is NULL");
+    assert_fails(weft_job_weights(j, NULL, 0, NULL, NULL, &weights, &error), WEFT_INVALID,
+                 "checkpoint_dir is NULL");
+    assert_fails(weft_checkpoints(checkpoints, "none", &list, &n, &error), WEFT_NOTFOUND, "none");
+    assert_fails(weft_checkpoints(NULL, "none", &list, &n, &error), WEFT_INVALID, "checkpoint_dir");
+    assert_fails(weft_job_evaluate(NULL, NULL, NULL, &e, &error), WEFT_INVALID, "j is NULL");
+    assert_fails(weft_job_evaluate(j, NULL, NULL, NULL, &error), WEFT_INVALID, "out is NULL");
+    weft_job_free(&j);
+    j = parse("job: small\n" MODEL "data: {format: npy, train: {x: x.npy, y: y.npy}}\n" REST);
+    assert_fails(weft_job_evaluate(j, NULL, NULL, &e, &error), WEFT_USAGE, "no data to evaluate");
+    weft_job_free(&j);
+}
+
+static void a_job_is_stopped_and_resumed(void **state)
+{
+    weft_job *j = parse("job: long\n" MODEL DATA REST "epochs: 40\n");
+    char home[PATH_MAX];
+    seen s = {.stop_at = 20};
+    weft_fit_options o = {.folder = home, .report_ms = 1, .report = on_report, .arg = &s};
+    weft_report last;
+
+    (void)state;
+    snprintf(home, sizeof home, "%s", in("other"));
+    assert_fails(weft_fit(j, &o, &last, &error), WEFT_STOPPED, "resume");
+    assert_string_equal(last.state, "stopped");
+    assert_true(last.checkpoint >= 20 && last.part < 1);
+    o.resume = 1;
+    s = (seen){0};
+    assert_works(weft_fit(j, &o, &last, &error));
+    assert_int_equal(last.step, 40 * RECORDS / 8);
+    assert_true(s.part > 0.99);
+    weft_job_free(&j);
+}
+
+static void what_cannot_be_trained_is_refused(void **state)
+{
+    char home[PATH_MAX];
+    const weft_fit_options o = {.folder = home}, nowhere = {.folder = "/proc/none"};
+    weft_job *j =
+        parse("job: a\n" MODEL "data: {format: npy, train: {x: no.npy, y: y.npy}}\n" REST);
+    weft_report last;
+
+    (void)state;
+    snprintf(home, sizeof home, "%s", in("third"));
+    assert_fails(weft_fit(NULL, &o, NULL, &error), WEFT_INVALID, "j is NULL");
+    assert_fails(weft_fit(j, &o, &last, &error), WEFT_NOTFOUND, "there is no file");
+    weft_job_free(&j);
+    j = parse("job: a\n" MODEL "data: {format: npy, train: {x: y.npy, y: y.npy}}\n" REST);
+    assert_fails(weft_fit(j, &o, &last, &error), WEFT_INVALID, "job a failed");
+    assert_string_equal(last.state, "failed");
+    assert_fails(weft_fit(j, &nowhere, NULL, &error), WEFT_NOTFOUND, "/proc/none");
+    weft_job_free(&j);
+}
+
+static int set_up(void **state)
+{
+    static float x[RECORDS * 4];
+    static int64_t y[RECORDS];
+
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    for (int i = 0; i < RECORDS; i++) {
+        y[i] = i % 3;
+        for (int k = 0; k < 4; k++)
+            x[4 * i + k] = (float)(k == i % 3) + 0.1f * (float)(i % 7);
+    }
+    write_npy("x.npy", "<f4", "96, 4", x, sizeof x);
+    write_npy("y.npy", "<i8", "96,", y, sizeof y);
+    return 0;
+}
+
+static int drop(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return nftw(folder, drop, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_job_is_refused),
+        cmocka_unit_test(a_job_is_trained_evaluated_and_exported),
+        cmocka_unit_test(a_job_of_another_model_has_other_weights),
+        cmocka_unit_test(a_job_is_stopped_and_resumed),
+        cmocka_unit_test(what_cannot_be_trained_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
