@@ -114,7 +114,7 @@ static void range(void *arg, int64_t begin, int64_t end)
         const part *p = &b->parts[i];
         const wf_gemm *g = &p->g;
 
-        wf_onednn_stay();
+        (void)wf_onednn_stay();
         if (b->which == PEAK)
             b->peak[i] = peak();
         for (int64_t k = 0; k < b->times && g->m > 0; k++)

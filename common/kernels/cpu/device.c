@@ -97,12 +97,19 @@ dnnl_engine_t wf_onednn_engine(void)
 
 /* Of the libgomp that oneDNN is linked with; an omp.h would be that of the compiler. */
 void omp_set_num_threads(int n);
+int omp_get_max_threads(void);
 
-void wf_onednn_stay(void)
+int wf_onednn_stay(void)
 {
-    static _Thread_local bool set;
+    int before = omp_get_max_threads(); /* of the calling thread, as what is set is */
 
-    if (!set)
-        omp_set_num_threads(1); /* a setting of the calling thread */
-    set = true;
+    if (before != 1)
+        omp_set_num_threads(1);
+    return before;
+}
+
+void wf_onednn_leave(int before)
+{
+    if (before != 1)
+        omp_set_num_threads(before);
 }

@@ -21,8 +21,10 @@ const wf_cpu_units *wf_cpu_has(void);
 struct dnnl_engine;
 /* The one engine of oneDNN, or NULL when there is none. */
 struct dnnl_engine *wf_onednn_engine(void);
-/* Keeps oneDNN on the calling thread, which calls it before each use of oneDNN: it would start a
- * team of its own in each thread of the pool. */
-void wf_onednn_stay(void);
+/* Keeps oneDNN on the calling thread until wf_onednn_leave gets what it returned: it would start a
+ * team of its own in each thread of the pool. The thread may be a host's, whose OpenMP is its own
+ * matter. */
+int wf_onednn_stay(void);
+void wf_onednn_leave(int before);
 
 #endif

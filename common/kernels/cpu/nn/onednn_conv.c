@@ -180,15 +180,17 @@ static bool make(wf_onednn_conv *v, const wf_onednn_conv_shape *s)
 wf_onednn_conv *wf_onednn_conv_new(const wf_onednn_conv_shape *s)
 {
     wf_onednn_conv *v = wf_onednn_engine() ? calloc(1, sizeof *v) : NULL;
+    int threads;
 
     if (!v)
         return NULL;
     v->pass = s->pass;
-    wf_onednn_stay();
+    threads = wf_onednn_stay();
     if (!make(v, s)) {
         wf_onednn_conv_free(v);
         v = NULL;
     }
+    wf_onednn_leave(threads);
     return v;
 }
 
@@ -245,18 +247,22 @@ static void reorder(wf_onednn_conv *v, dnnl_primitive_t p, dnnl_memory_t from, d
 
 void wf_onednn_conv_pack(wf_onednn_conv *v, const float *weights, void *packed)
 {
-    wf_onednn_stay();
+    int threads = wf_onednn_stay();
+
     dnnl_memory_set_data_handle(v->w.plain, (void *)(uintptr_t)weights);
     dnnl_memory_set_data_handle(v->w.packed, packed);
     reorder(v, v->w.in, v->w.plain, v->w.packed);
+    wf_onednn_leave(threads);
 }
 
 void wf_onednn_conv_unpack(wf_onednn_conv *v, const void *packed, float *weights)
 {
-    wf_onednn_stay();
+    int threads = wf_onednn_stay();
+
     dnnl_memory_set_data_handle(v->w.plain, weights);
     dnnl_memory_set_data_handle(v->w.packed, (void *)(uintptr_t)packed);
     reorder(v, v->w.out, v->w.packed, v->w.plain);
+    wf_onednn_leave(threads);
 }
 
 /* The memory that the convolution sees, filled where it is read. */
@@ -279,8 +285,8 @@ void wf_onednn_conv_run(wf_onednn_conv *v, float *x, void *packed, float *y, voi
         {v->pass == WF_CONV_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, v->w.packed},
         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, NULL},
         {DNNL_ARG_SCRATCHPAD, v->scratch}};
+    int threads = wf_onednn_stay();
 
-    wf_onednn_stay();
     dnnl_memory_set_data_handle(v->w.packed, packed);
     dnnl_memory_set_data_handle(v->scratch, (char *)workspace + v->scratch_at);
     args[0].memory = begin_side(v, &v->x, x, workspace);
@@ -290,4 +296,5 @@ void wf_onednn_conv_run(wf_onednn_conv *v, float *x, void *packed, float *y, voi
         reorder(v, v->x.out, v->x.packed, v->x.plain);
     if (v->y.out)
         reorder(v, v->y.out, v->y.packed, v->y.plain);
+    wf_onednn_leave(threads);
 }
