@@ -24,7 +24,7 @@ static weft_code run(weft_model *m, const char *loss, const wf_lib_run *how, siz
                  .loss = loss,
                  .n_fetches = n_fetches,
                  .fetches = fetches};
-    char unfed[WF_ONCE_NAME] = "";
+    char unfed[WF_UNFED_NAME] = "";
     wf_err err = {0};
     wf_status rc;
 
@@ -61,7 +61,7 @@ weft_code weft_model_gradient(weft_model *m, const char *loss, size_t n_feeds,
 }
 
 static wf_status predict(weft_model *m, const wf_lib_run *how, wf_named_list *results,
-                         char unfed[WF_ONCE_NAME], wf_err *err)
+                         char unfed[WF_UNFED_NAME], wf_err *err)
 {
     wf_predict p = {.batch = how->options->batch,
                     .seed = how->options->seed,
@@ -88,7 +88,7 @@ static wf_status predict(weft_model *m, const wf_lib_run *how, wf_named_list *re
 weft_code weft_model_predict(weft_model *m, size_t n_feeds, const weft_feed feeds[],
                              const weft_run_options *options, weft_list **out, weft_error *error)
 {
-    char unfed[WF_ONCE_NAME] = "";
+    char unfed[WF_UNFED_NAME] = "";
     wf_named_list results = {0};
     wf_err err = {0};
     wf_status rc;

@@ -58,7 +58,7 @@ static wf_status check_names(size_t n, const char *const names[], wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_lib_once(const wf_lib_run *run, wf_once *o, weft_list **out, char unfed[WF_ONCE_NAME],
+wf_status wf_lib_once(const wf_lib_run *run, wf_once *o, weft_list **out, char unfed[WF_UNFED_NAME],
                       wf_err *err)
 {
     wf_named_list results = {0};
@@ -98,7 +98,7 @@ static weft_code run_file(const char *path, const char *loss, const wf_lib_run *
                           weft_error *error)
 {
     wf_once o = {.name = path, .loss = loss, .n_fetches = n_fetches, .fetches = fetches};
-    char unfed[WF_ONCE_NAME] = "";
+    char unfed[WF_UNFED_NAME] = "";
     wf_pool *pool = NULL;
     wf_err err = {0};
     wf_status rc;

@@ -18,7 +18,7 @@ typedef struct wf_lib_run {
 
 /* Fills in what *o lacks, runs it and makes a list of the results. Errors: those of wf_once_run. */
 WF_MUST_USE wf_status wf_lib_once(const wf_lib_run *run, wf_once *o, weft_list **out,
-                                  char unfed[WF_ONCE_NAME], wf_err *err);
+                                  char unfed[WF_UNFED_NAME], wf_err *err);
 /* wf_lib_end, and the name of an input that was not fed. */
 weft_code wf_lib_run_end(wf_status rc, const char *unfed, const wf_err *err, weft_error *error);
 

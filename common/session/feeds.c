@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/feeds.c */
 #include "common/session/feeds.h"
-#include "common/base/nearest.h"
+#include "common/session/near.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static wf_status unknown_input(const wf_fed *f, const char *model, const char *name, wf_err *err)
-{
-    const char **names = calloc(f->n + 1, sizeof *names), *near = NULL;
-    char mend[160] = "";
-
-    for (size_t i = 0; names && i < f->n; i++)
-        names[i] = f->inputs[i].name;
-    if (names)
-        near = wf_nearest(name, names, f->n);
-    free(names);
-    if (near)
-        snprintf(mend, sizeof mend, "did you mean \"%.100s\"?", near);
-    return wf_fail(err, WF_USAGE, mend, "%s has no input \"%.64s\"", model, name);
-}
 
 static wf_status check(const wf_value *v, const char *origin, const wf_tensor *t, wf_err *err)
 {
@@ -47,6 +32,8 @@ static wf_status rounded(const wf_tensor *t, wf_tensor **out, wf_err *err)
 static wf_status place(wf_fed *f, const wf_graph *g, const char *model, const wf_feed *feed,
                        wf_err *err)
 {
+    char mend[WF_NEAR_TEXT];
+
     for (size_t i = 0; i < f->n; i++) {
         struct wf_fed_input *in = &f->inputs[i];
 
@@ -61,7 +48,8 @@ static wf_status place(wf_fed *f, const wf_graph *g, const char *model, const wf
         }
         return check(g->inputs[i], feed->origin, in->content, err);
     }
-    return unknown_input(f, model, feed->name, err);
+    return wf_fail(err, WF_USAGE, wf_near_text(g, true, false, feed->name, mend),
+                   "%s has no input \"%.64s\"", model, feed->name);
 }
 
 wf_status wf_fed_place(const wf_graph *g, const char *model, size_t n, const wf_feed feeds[],
@@ -74,6 +62,21 @@ wf_status wf_fed_place(const wf_graph *g, const char *model, size_t n, const wf_
         out->inputs[out->n].name = g->inputs[out->n]->name;
     for (size_t i = 0; i < n; i++)
         WF_TRY(place(out, g, model, &feeds[i], err));
+    return WF_OK;
+}
+
+wf_status wf_fed_check(const wf_fed *f, const char *model, const wf_compiled *c,
+                       char unfed[WF_UNFED_NAME], wf_err *err)
+{
+    unfed[0] = 0;
+    for (size_t i = 0; i < c->n_feeds; i++) {
+        const char *name = c->feeds[i].name;
+
+        if (wf_fed_find(f, name))
+            continue;
+        snprintf(unfed, WF_UNFED_NAME, "%s", name);
+        return wf_fail(err, WF_USAGE, "feed it too", "%s wants input \"%.64s\"", model, name);
+    }
     return WF_OK;
 }
 

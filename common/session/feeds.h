@@ -4,6 +4,7 @@
 #define WF_SESSION_FEEDS_H
 
 #include "common/base/status.h"
+#include "common/compile/compile.h"
 #include "common/graph/graph.h"
 #include "common/tensor/tensor.h"
 #include <stddef.h>
@@ -32,6 +33,12 @@ typedef struct wf_fed {
 WF_MUST_USE wf_status wf_fed_place(const wf_graph *g, const char *model, size_t n,
                                    const wf_feed feeds[], wf_fed *out, wf_err *err);
 void wf_fed_close(wf_fed *f);
+
+enum { WF_UNFED_NAME = 256 };
+/* Whether all that the results of a compiled model need is fed; other inputs may be left out. Gives
+ * the name of one that is not, or "". Errors: WF_USAGE. */
+WF_MUST_USE wf_status wf_fed_check(const wf_fed *f, const char *model, const wf_compiled *c,
+                                   char unfed[WF_UNFED_NAME], wf_err *err);
 /* What the input of that name is fed; NULL: nothing. */
 const wf_tensor *wf_fed_find(const wf_fed *f, const char *name);
 /* The bytes of all of it. */

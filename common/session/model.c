@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/model.c */
 #include "common/session/model.h"
-#include "common/base/nearest.h"
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
+#include "common/session/near.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,33 +30,16 @@ wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, 
     return rc;
 }
 
-static bool is_weight(const wf_value *v)
-{
-    return v->known && !v->producer && !v->is_input;
-}
-
-static wf_status no_such_weight(const wf_graph *g, const char *model, const char *name, wf_err *err)
-{
-    const char **names = calloc(g->n_values + 1, sizeof *names), *near = NULL;
-    char mend[160] = "";
-    size_t n = 0;
-
-    for (size_t i = 0; names && i < g->n_values; i++)
-        if (is_weight(g->values[i]))
-            names[n++] = g->values[i]->name;
-    if (names)
-        near = wf_nearest(name, names, n);
-    free(names);
-    if (near)
-        snprintf(mend, sizeof mend, "did you mean \"%.100s\"?", near);
-    return wf_fail(err, WF_NOTFOUND, mend, "%s has no weight \"%.200s\"", model, name);
-}
-
 wf_status wf_model_weight(const wf_graph *g, const char *model, const char *name,
                           const wf_value **out, wf_err *err)
 {
+    char mend[WF_NEAR_TEXT];
+
     *out = wf_graph_value(g, name);
-    return *out && is_weight(*out) ? WF_OK : no_such_weight(g, model, name, err);
+    if (*out && wf_is_weight(*out))
+        return WF_OK;
+    return wf_fail(err, WF_NOTFOUND, wf_near_text(g, false, true, name, mend),
+                   "%s has no weight \"%.200s\"", model, name);
 }
 
 static wf_status check_fits(const wf_graph *g, const char *model, const wf_named *w, wf_err *err)
@@ -108,7 +91,7 @@ static wf_status write_all(const char *path, const wf_graph *g, wf_shard_tensor 
     for (size_t i = 0; i < g->n_values; i++) {
         const wf_value *v = g->values[i];
 
-        if (v->variable == WF_VAR_NOT || !is_weight(v))
+        if (v->variable == WF_VAR_NOT || !wf_is_weight(v))
             continue;
         rows[n] =
             (wf_shard_tensor){.name = v->name, .dtype = v->known->dtype, .rank = v->known->rank};

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/once.c */
 #include "common/session/once.h"
-#include "common/compile/compile.h"
 #include "common/exec/exec.h"
 #include "common/onnx/onnx.h"
 #include "common/session/subject.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,20 +42,6 @@ static wf_status read_model(run *r, wf_err *err)
     WF_TRY(wf_fed_place(r->model, r->o->name, r->o->n_feeds, r->o->feeds, &r->fed, err));
     if (r->o->loss && r->o->n_fetches)
         WF_TRY(wf_subjects_set(r->own, r->o->name, &r->fed, r->o->n_fetches, r->o->fetches, err));
-    return WF_OK;
-}
-
-/* An input that the results need and that was not given. Others may be left out. */
-static wf_status check_all_fed(const run *r, char unfed[WF_ONCE_NAME], wf_err *err)
-{
-    for (size_t i = 0; i < r->c->n_feeds; i++) {
-        const char *name = r->c->feeds[i].name;
-
-        if (wf_fed_find(&r->fed, name))
-            continue;
-        snprintf(unfed, WF_ONCE_NAME, "%s", name);
-        return wf_fail(err, WF_USAGE, "feed it too", "%s wants input \"%.64s\"", r->o->name, name);
-    }
     return WF_OK;
 }
 
@@ -110,14 +94,14 @@ static bool is_open(const wf_graph *g)
 /* For these very feeds. Where a shape still depends on what is fed (NonZero of a float, the bounds
  * of Range), everything becomes a constant: what is constant is computed node by node, each with
  * the shapes that those before it turned out to have. */
-static wf_status compile_for_feeds(run *r, char unfed[WF_ONCE_NAME], wf_err *err)
+static wf_status compile_for_feeds(run *r, char unfed[WF_UNFED_NAME], wf_err *err)
 {
     WF_TRY(read_model(r, err));
     WF_TRY(compile(r, false, err));
-    WF_TRY(check_all_fed(r, unfed, err));
+    WF_TRY(wf_fed_check(&r->fed, r->o->name, r->c, unfed, err));
     if (is_open(r->c->graph)) {
         WF_TRY(compile(r, true, err));
-        WF_TRY(check_all_fed(r, unfed, err));
+        WF_TRY(wf_fed_check(&r->fed, r->o->name, r->c, unfed, err));
     }
     for (size_t i = 0; r->o->warn && i < r->c->n_warnings; i++)
         r->o->warn(r->o->arg, r->c->warnings[i]);
@@ -188,7 +172,7 @@ static wf_status take_outputs(const run *r, wf_named_list *out, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_once_run(const wf_once *o, wf_named_list *out, char unfed[WF_ONCE_NAME], wf_err *err)
+wf_status wf_once_run(const wf_once *o, wf_named_list *out, char unfed[WF_UNFED_NAME], wf_err *err)
 {
     wf_step_key key = {.seed = o->seed};
     run r = {.o = o};

@@ -33,14 +33,12 @@ typedef struct wf_once {
     void *arg;
 } wf_once;
 
-enum { WF_ONCE_NAME = 256 };
-
 /* Adds the results to *out, which is empty before and the caller's, also after a failure. With a
  * loss these are the loss and its derivatives, by the names of variables and inputs; zero where it
  * does not depend on them. When an input that the results need is not fed, `unfed` is its name,
  * otherwise "". Errors: WF_USAGE, WF_SHAPE, WF_NOTFOUND: feeds, fetches or loss do not go with the
  * model; those of wf_onnx_read, wf_compile and plans. */
-WF_MUST_USE wf_status wf_once_run(const wf_once *o, wf_named_list *out, char unfed[WF_ONCE_NAME],
+WF_MUST_USE wf_status wf_once_run(const wf_once *o, wf_named_list *out, char unfed[WF_UNFED_NAME],
                                   wf_err *err);
 
 #endif

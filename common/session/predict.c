@@ -2,12 +2,10 @@
 /* common/session/predict.c */
 #include "common/session/predict.h"
 #include "common/base/size.h"
-#include "common/compile/compile.h"
 #include "common/exec/exec.h"
 #include "common/session/plans.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,24 +205,10 @@ static wf_status run_batch(call *k, uint64_t at, uint64_t n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status check_all_fed(const call *k, char unfed[WF_ONCE_NAME], wf_err *err)
-{
-    const wf_compiled *c = k->p->c;
-
-    for (size_t i = 0; i < c->n_feeds; i++) {
-        if (wf_fed_find(&k->fed, c->feeds[i].name))
-            continue;
-        snprintf(unfed, WF_ONCE_NAME, "%s", c->feeds[i].name);
-        return wf_fail(err, WF_USAGE, "feed it too", "%s wants input \"%.64s\"", k->p->name,
-                       c->feeds[i].name);
-    }
-    return WF_OK;
-}
-
-static wf_status run_all(call *k, char unfed[WF_ONCE_NAME], wf_err *err)
+static wf_status run_all(call *k, char unfed[WF_UNFED_NAME], wf_err *err)
 {
     WF_TRY(wf_fed_place(k->p->c->graph, k->p->name, k->how->n_feeds, k->how->feeds, &k->fed, err));
-    WF_TRY(check_all_fed(k, unfed, err));
+    WF_TRY(wf_fed_check(&k->fed, k->p->name, k->p->c, unfed, err));
     WF_TRY(count_records(k, err));
     note_shapes(k);
     if (k->batch == 0)
@@ -235,7 +219,7 @@ static wf_status run_all(call *k, char unfed[WF_ONCE_NAME], wf_err *err)
 }
 
 wf_status wf_predictor_run(wf_predictor *p, const wf_predict *how, wf_named_list *out,
-                           char unfed[WF_ONCE_NAME], wf_err *err)
+                           char unfed[WF_UNFED_NAME], wf_err *err)
 {
     call k = {.p = p, .how = how, .out = out};
     wf_status rc;

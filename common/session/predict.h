@@ -11,7 +11,6 @@
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
 #include "common/session/feeds.h"
-#include "common/session/once.h"
 #include "common/tensor/named.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +40,6 @@ typedef struct wf_predict {
  * model, records of two inputs differ, or an output is not of each record and there are several
  * batches; those of plans: WF_SHAPE where a shape depends on the content of a feed. */
 WF_MUST_USE wf_status wf_predictor_run(wf_predictor *p, const wf_predict *how, wf_named_list *out,
-                                       char unfed[WF_ONCE_NAME], wf_err *err);
+                                       char unfed[WF_UNFED_NAME], wf_err *err);
 
 #endif

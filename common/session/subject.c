@@ -1,33 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/subject.c */
 #include "common/session/subject.h"
-#include "common/base/nearest.h"
+#include "common/session/near.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static bool is_constant(const wf_value *v)
-{
-    return v->known && !v->producer && !v->is_input;
-}
-
-static wf_status unknown(const wf_graph *g, const char *model, const char *name, wf_err *err)
-{
-    const char **names = calloc(g->n_values + 1, sizeof *names), *near = NULL;
-    char mend[160] = "";
-    size_t n = 0;
-
-    for (size_t i = 0; names && i < g->n_values; i++)
-        if (is_constant(g->values[i]) || g->values[i]->is_input)
-            names[n++] = g->values[i]->name;
-    if (names)
-        near = wf_nearest(name, names, n);
-    free(names);
-    if (near)
-        snprintf(mend, sizeof mend, "did you mean \"%.100s\"?", near);
-    return wf_fail(err, WF_USAGE, mend, "%s has no variable or input \"%.64s\"", model, name);
-}
 
 /* The place of an input in g->inputs, where fed has it too. */
 static size_t place_of(const wf_graph *g, const wf_value *v)
@@ -62,9 +38,11 @@ static wf_status hold_feed(wf_graph *g, wf_value *v, wf_fed *fed, wf_err *err)
 static wf_status set(wf_graph *g, const char *model, wf_fed *fed, const char *name, wf_err *err)
 {
     wf_value *v = wf_graph_value(g, name);
+    char mend[WF_NEAR_TEXT];
 
-    if (!v || (!is_constant(v) && !v->is_input))
-        return unknown(g, model, name, err);
+    if (!v || (!wf_is_weight(v) && !v->is_input))
+        return wf_fail(err, WF_USAGE, wf_near_text(g, true, true, name, mend),
+                       "%s has no variable or input \"%.64s\"", model, name);
     if (v->variable == WF_VAR_TRAINABLE)
         return wf_fail(err, WF_USAGE, "name it once", "the gradient for \"%.64s\" is wanted twice",
                        name);

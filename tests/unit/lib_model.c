@@ -220,15 +220,15 @@ static weft_model *open_layers(void)
 
 static void records_are_predicted_in_batches(void **state)
 {
-    float many[7 * 3];
-    int64_t seven[2] = {7, 3};
-    weft_tensor t = {many, WEFT_F32, 2, seven, NULL, NULL};
+    float many[12 * 3];
+    int64_t records[2] = {7, 3};
+    weft_tensor t = {many, WEFT_F32, 2, records, NULL, NULL};
     const weft_feed all = {"x", &t, NULL};
     weft_model *m = open_layers();
     weft_list *whole = NULL, *out = NULL;
 
     (void)state;
-    for (int i = 0; i < 7 * 3; i++)
+    for (int i = 0; i < 12 * 3; i++)
         many[i] = (float)(i % 5) - 2;
     assert_works(weft_model_predict(m, 1, &all, NULL, &whole, &error));
     assert_int_equal(weft_list_count(whole), 1);
@@ -241,6 +241,12 @@ static void records_are_predicted_in_batches(void **state)
         weft_list_free(&out);
     }
     weft_list_free(&whole);
+    for (int i = 0; i < 24; i++) { /* more sizes than plans are kept for */
+        records[0] = 1 + i % 12;
+        assert_works(weft_model_predict(m, 1, &all, NULL, &out, &error));
+        assert_int_equal(weft_list_tensor(out, 0)->shape[0], records[0]);
+        weft_list_free(&out);
+    }
     weft_model_free(&m);
 }
 
