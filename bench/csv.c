@@ -51,22 +51,22 @@ static wf_dataset *open_file(const char *path, int n)
 static double read_all(const wf_dataset *d, bool shuffle, uint32_t depth)
 {
     int64_t from = wf_now_ns();
-    wf_reader *r = NULL;
+    wf_data_reader *r = NULL;
     const wf_batch *b;
     wf_err err;
 
-    if (wf_reader_new(
-            &(wf_reader_spec){
+    if (wf_data_reader_new(
+            &(wf_data_reader_spec){
                 .dataset = d, .batch = BATCH, .seed = 1, .shuffle = shuffle, .depth = depth},
             &r, &err) != WF_OK ||
-        wf_reader_open(r, 0, 0, 0, wf_dataset_records(d), 0, &err) != WF_OK)
+        wf_data_reader_open(r, 0, 0, 0, wf_dataset_records(d), 0, &err) != WF_OK)
         die(&err);
     do {
-        if (wf_reader_next(r, &b, &err) != WF_OK)
+        if (wf_data_reader_next(r, &b, &err) != WF_OK)
             die(&err);
-        wf_reader_release(r, &b);
-    } while (wf_reader_given(r) * BATCH < wf_dataset_records(d));
-    wf_reader_free(&r);
+        wf_data_reader_release(r, &b);
+    } while (wf_data_reader_given(r) * BATCH < wf_dataset_records(d));
+    wf_data_reader_free(&r);
     return (double)(wf_now_ns() - from) / 1e9;
 }
 

@@ -167,34 +167,34 @@ static void backward(model *m, const wf_batch *b)
     backward_layer(&m->layers[0], x, m->dhidden, n);
 }
 
-static wf_reader *start(const wf_dataset *d, uint64_t batch, bool shuffle)
+static wf_data_reader *start(const wf_dataset *d, uint64_t batch, bool shuffle)
 {
-    wf_reader_spec spec = {.dataset = d, .batch = batch, .seed = 1, .shuffle = shuffle};
-    wf_reader *r = NULL;
+    wf_data_reader_spec spec = {.dataset = d, .batch = batch, .seed = 1, .shuffle = shuffle};
+    wf_data_reader *r = NULL;
     wf_err err;
 
-    if (wf_reader_new(&spec, &r, &err) != WF_OK)
+    if (wf_data_reader_new(&spec, &r, &err) != WF_OK)
         die(err.what);
     return r;
 }
 
 /* One pass over a data set; `opt` NULL only counts. Returns the share of right answers. */
-static double pass(model *m, const wf_dataset *d, wf_reader *r, uint64_t epoch, const wf_opt *opt,
-                   uint64_t *updates)
+static double pass(model *m, const wf_dataset *d, wf_data_reader *r, uint64_t epoch,
+                   const wf_opt *opt, uint64_t *updates)
 {
     const wf_batch *b;
     int right = 0;
     wf_err err;
 
-    if (wf_reader_open(r, epoch, 0, 0, wf_dataset_records(d), 0, &err) != WF_OK)
+    if (wf_data_reader_open(r, epoch, 0, 0, wf_dataset_records(d), 0, &err) != WF_OK)
         die(err.what);
-    while (wf_reader_next(r, &b, NULL) == WF_OK && b) { /* arrays cannot fail */
+    while (wf_data_reader_next(r, &b, NULL) == WF_OK && b) { /* arrays cannot fail */
         right += forward(m, b);
         if (opt) {
             backward(m, b);
             wf_opt_apply(opt, ++*updates, m->size, m->params, m->grads, m->slots);
         }
-        wf_reader_release(r, &b);
+        wf_data_reader_release(r, &b);
     }
     return (double)right / (double)wf_dataset_records(d);
 }
@@ -202,7 +202,7 @@ static double pass(model *m, const wf_dataset *d, wf_reader *r, uint64_t epoch, 
 static void train(const wf_dataset *data, const wf_dataset *test, int hidden, uint64_t batch,
                   uint64_t epochs)
 {
-    wf_reader *r = start(data, batch, true), *t = start(test, MOST, false);
+    wf_data_reader *r = start(data, batch, true), *t = start(test, MOST, false);
     uint64_t updates = 0;
     wf_opt opt;
     model m;
@@ -219,8 +219,8 @@ static void train(const wf_dataset *data, const wf_dataset *test, int hidden, ui
                pass(&m, test, t, 0, NULL, NULL), (double)(wf_now_ns() - from) / 1e9);
     }
     clear(&m);
-    wf_reader_free(&r);
-    wf_reader_free(&t);
+    wf_data_reader_free(&r);
+    wf_data_reader_free(&t);
 }
 
 static wf_dataset *open_set(const char *dir, const char *prefix)

@@ -58,38 +58,38 @@ static wf_dataset *make_data(void)
 
 static void measure(const wf_dataset *d, uint64_t batch, uint32_t depth, int64_t step_us)
 {
-    wf_reader_spec spec = {
+    wf_data_reader_spec spec = {
         .dataset = d, .batch = batch, .seed = 1, .shuffle = true, .depth = depth};
     int64_t spent = 0;
     uint64_t n = 0;
-    wf_reader *r = NULL;
+    wf_data_reader *r = NULL;
     wf_err err;
 
-    if (wf_reader_new(&spec, &r, &err) != WF_OK)
+    if (wf_data_reader_new(&spec, &r, &err) != WF_OK)
         die(&err);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        if (wf_reader_open(r, epoch, 0, 0, RECORDS, 0, &err) != WF_OK)
+        if (wf_data_reader_open(r, epoch, 0, 0, RECORDS, 0, &err) != WF_OK)
             die(&err);
         for (;;) {
             int64_t from = wf_now_ns(), now;
             const wf_batch *b;
 
-            if (wf_reader_next(r, &b, &err) != WF_OK)
+            if (wf_data_reader_next(r, &b, &err) != WF_OK)
                 die(&err);
             now = wf_now_ns();
             if (!b)
                 break;
             spent += epoch ? now - from : 0; /* the first epoch touches fresh memory */
             n += epoch;
-            wf_reader_release(r, &b);
+            wf_data_reader_release(r, &b);
             while (wf_now_ns() < now + step_us * 1000)
                 ;
         }
     }
     printf("batch %4lu  step %4ld us  depth %u: %6.2f us a batch, %4.1f %% late\n",
            (unsigned long)batch, (long)step_us, depth, (double)spent / 1e3 / (double)n,
-           100.0 * (double)wf_reader_late(r) / (double)wf_reader_given(r));
-    wf_reader_free(&r);
+           100.0 * (double)wf_data_reader_late(r) / (double)wf_data_reader_given(r));
+    wf_data_reader_free(&r);
 }
 
 int main(void)

@@ -35,12 +35,13 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
     WF_TRY(check_devices(s, err));
     WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
-    return wf_reader_new(&(wf_reader_spec){.dataset = s->data,
-                                           .batch = data.batch,
-                                           .seed = spec->start->seed,
-                                           .shuffle = data.shuffle,
-                                           .depth = wf_reader_depth_for(s->data, data.batch)},
-                         &s->reader, err);
+    return wf_data_reader_new(
+        &(wf_data_reader_spec){.dataset = s->data,
+                               .batch = data.batch,
+                               .seed = spec->start->seed,
+                               .shuffle = data.shuffle,
+                               .depth = wf_data_reader_depth_for(s->data, data.batch)},
+        &s->reader, err);
 }
 
 wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
@@ -57,7 +58,7 @@ wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
 void wf_side_close(wf_side *s)
 {
     wf_plans_close(&s->plans);
-    wf_reader_free(&s->reader);
+    wf_data_reader_free(&s->reader);
     wf_dataset_free(&s->data);
     wf_graph_free(&s->graph);
     free(s->inputs);

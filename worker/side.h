@@ -36,7 +36,7 @@ typedef struct wf_side {
     wf_graph *graph;
     uint64_t batch; /* records */
     wf_dataset *data;
-    wf_reader *reader;              /* NULL: this side is not open */
+    wf_data_reader *reader;         /* NULL: this side is not open */
     wf_side_port *inputs, *outputs; /* the ports of every plan of the graph */
     uint32_t n_inputs, n_outputs;
     wf_plans plans;

@@ -231,8 +231,8 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
     wf_trainer *t = arg;
     uint64_t number = range->number * t->batches;
 
-    return wf_reader_open(t->train.reader, range->epoch, range->split,
-                          range->begin - number * t->train.batch, range->end, number, err);
+    return wf_data_reader_open(t->train.reader, range->epoch, range->split,
+                               range->begin - number * t->train.batch, range->end, number, err);
 }
 
 /* ---- steps ---- */
@@ -304,13 +304,13 @@ static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch
 {
     const wf_batch *b;
 
-    WF_TRY(wf_reader_next(t->train.reader, &b, err));
+    WF_TRY(wf_data_reader_next(t->train.reader, &b, err));
     if (b && b->epoch == id->epoch && b->split == id->split && b->index == id->number &&
         b->n == id->end - id->begin) {
         *out = b;
         return WF_OK;
     }
-    wf_reader_release(t->train.reader, &b);
+    wf_data_reader_release(t->train.reader, &b);
     return wf_fail(err, WF_INVALID, "this is a bug in weft",
                    "the reader does not give batch %lu of split %lu", (unsigned long)id->number,
                    (unsigned long)id->split);
@@ -415,7 +415,7 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
     if (!t->start->skip_nan &&
         (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, out->n_metrics))))
         rc = diagnose(t, id, err);
-    wf_reader_release(t->train.reader, &batch);
+    wf_data_reader_release(t->train.reader, &batch);
     return rc;
 }
 
@@ -472,8 +472,8 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
     wf_status rc;
 
     /* Passing over whole batches gives each the index that it has in all of the data. */
-    rc = wf_reader_open(s->reader, 0, 0, 0, end, first, err);
-    while (rc == WF_OK && (rc = wf_reader_next(s->reader, &batch, err)) == WF_OK && batch) {
+    rc = wf_data_reader_open(s->reader, 0, 0, 0, end, first, err);
+    while (rc == WF_OK && (rc = wf_data_reader_next(s->reader, &batch, err)) == WF_OK && batch) {
         wf_plan *p = NULL;
 
         rc = wf_side_plan(s, batch->n, &p, err);
@@ -484,9 +484,9 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
         }
         if (rc == WF_OK)
             rc = wf_side_measure(s, p, batch->n, m, n, err);
-        wf_reader_release(s->reader, &batch);
+        wf_data_reader_release(s->reader, &batch);
     }
-    wf_reader_cancel(s->reader);
+    wf_data_reader_cancel(s->reader);
     return rc;
 }
 

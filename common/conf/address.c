@@ -6,8 +6,8 @@
 
 static const char HOW[] = "write tcp://HOST:PORT or ipc://PATH";
 
-static wf_status read_ipc(wf_reader *r, const wf_tree *node, const char *path, wf_task_conf *out,
-                          wf_err *err)
+static wf_status read_ipc(wf_conf_reader *r, const wf_tree *node, const char *path,
+                          wf_task_conf *out, wf_err *err)
 {
     if (!path[0])
         return wf_read_fail(r, node, err, WF_USAGE, HOW, "the address %.200s names no path",
@@ -45,8 +45,8 @@ static bool host_ok(const char *host, size_t n)
     return true;
 }
 
-static wf_status read_tcp(wf_reader *r, const wf_tree *node, const char *rest, wf_task_conf *out,
-                          wf_err *err)
+static wf_status read_tcp(wf_conf_reader *r, const wf_tree *node, const char *rest,
+                          wf_task_conf *out, wf_err *err)
 {
     const char *colon = strrchr(rest, ':');
     size_t n = colon ? (size_t)(colon - rest) : 0;
@@ -78,7 +78,7 @@ static wf_status read_tcp(wf_reader *r, const wf_tree *node, const char *rest, w
     return WF_OK;
 }
 
-static wf_status read_one(wf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
+static wf_status read_one(wf_conf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
 {
     const char *text;
 
@@ -91,14 +91,14 @@ static wf_status read_one(wf_reader *r, const wf_tree *node, wf_task_conf *out, 
 }
 
 /* As the wire has it: tcp in front, which all can reach. */
-static const char *join(wf_reader *r, const wf_task_conf *t, const char *tcp)
+static const char *join(wf_conf_reader *r, const wf_task_conf *t, const char *tcp)
 {
     if (!t->path)
         return tcp;
     return wf_arena_printf(r->arena, "%s%sipc://%s", tcp ? tcp : "", tcp ? "|" : "", t->path);
 }
 
-wf_status wf_read_address(wf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
+wf_status wf_read_address(wf_conf_reader *r, const wf_tree *node, wf_task_conf *out, wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
     size_t n = node->kind == WF_TREE_LIST ? node->n : 1;

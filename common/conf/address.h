@@ -11,7 +11,7 @@ enum { WF_IPC_MAX = 107 }; /* bytes of a path in sockaddr_un, without its zero *
 
 /* Fills address, host, port and path from an address or a list of one of each kind; a relative path
  * is made absolute. */
-WF_MUST_USE wf_status wf_read_address(wf_reader *r, const wf_tree *node, wf_task_conf *out,
+WF_MUST_USE wf_status wf_read_address(wf_conf_reader *r, const wf_tree *node, wf_task_conf *out,
                                       wf_err *err);
 /* ipc, or a host that never leaves this machine. */
 bool wf_address_is_local(const wf_task_conf *t);

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static wf_status read_task_address(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_task_address(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     return wf_read_address(r, node, into, err);
 }
 
-static wf_status check_device(wf_reader *r, const wf_tree *node, const char *name, wf_err *err)
+static wf_status check_device(wf_conf_reader *r, const wf_tree *node, const char *name, wf_err *err)
 {
     char known[128] = "known:";
     size_t at = strlen(known);
@@ -33,7 +33,7 @@ static wf_status check_device(wf_reader *r, const wf_tree *node, const char *nam
     return wf_read_fail(r, node, err, WF_USAGE, known, "unknown device \"%.64s\"", name);
 }
 
-static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_devices(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_task_conf *t = into;
     size_t n;
@@ -52,8 +52,8 @@ static wf_status read_devices(wf_reader *r, const wf_tree *node, void *into, wf_
     return WF_OK;
 }
 
-static wf_status read_task(wf_reader *r, const wf_tree *node, const char *what, const wf_key keys[],
-                           wf_task_conf *out, wf_err *err)
+static wf_status read_task(wf_conf_reader *r, const wf_tree *node, const char *what,
+                           const wf_key keys[], wf_task_conf *out, wf_err *err)
 {
     static const char *const cpu[] = {"cpu"};
 
@@ -69,7 +69,7 @@ typedef struct master_conf {
     const char *http;
 } master_conf;
 
-static wf_status read_master(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_master(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"address", WF_KEY_CALL, .read = read_task_address, .required = true},
@@ -85,7 +85,7 @@ static wf_status read_master(wf_reader *r, const wf_tree *node, void *into, wf_e
     return WF_OK;
 }
 
-static wf_status read_tasks(wf_reader *r, const wf_tree *node, const char *what,
+static wf_status read_tasks(wf_conf_reader *r, const wf_tree *node, const char *what,
                             const wf_key keys[], wf_task_conf **out, uint32_t *n, wf_err *err)
 {
     if (node->kind != WF_TREE_LIST || node->n == 0 || node->n > WF_CONF_MAX_TASKS)
@@ -110,21 +110,21 @@ static const wf_key task_keys[] = {
     {0},
 };
 
-static wf_status read_ps(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_ps(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_cluster_conf *c = into;
 
     return read_tasks(r, node, "a ps", task_keys, &c->ps, &c->n_ps, err);
 }
 
-static wf_status read_workers(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_workers(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_cluster_conf *c = into;
 
     return read_tasks(r, node, "a worker", task_keys, &c->workers, &c->n_workers, err);
 }
 
-static wf_status read_security(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_security(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_cluster_conf *c = into;
 
@@ -139,7 +139,7 @@ static wf_status read_security(wf_reader *r, const wf_tree *node, void *into, wf
     return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"security\" is none or {curve: FOLDER}");
 }
 
-static wf_status read_checksums(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_checksums(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_cluster_conf *c = into;
 
@@ -190,7 +190,7 @@ static const wf_task_conf *task_at(const wf_cluster_conf *c, size_t i, char name
     return NULL;
 }
 
-static wf_status check_addresses(wf_reader *r, const wf_cluster_conf *c, wf_err *err)
+static wf_status check_addresses(wf_conf_reader *r, const wf_cluster_conf *c, wf_err *err)
 {
     char name[32], other[32];
     const wf_task_conf *t, *o;
@@ -211,7 +211,8 @@ static wf_status check_addresses(wf_reader *r, const wf_cluster_conf *c, wf_err 
     return WF_OK;
 }
 
-static wf_status check_cluster(wf_reader *r, const wf_tree *root, wf_cluster_conf *c, wf_err *err)
+static wf_status check_cluster(wf_conf_reader *r, const wf_tree *root, wf_cluster_conf *c,
+                               wf_err *err)
 {
     if (strlen(c->name) > WF_CONF_MAX_NAME)
         return wf_read_fail(r, root, err, WF_USAGE, NULL,
@@ -241,7 +242,7 @@ static wf_status check_cluster(wf_reader *r, const wf_tree *root, wf_cluster_con
 static wf_status fill(wf_cluster_conf *c, const char *text, size_t size, const char *path,
                       wf_err *err)
 {
-    wf_reader r = {.path = path, .arena = c->arena};
+    wf_conf_reader r = {.path = path, .arena = c->arena};
     const char *base = strrchr(path, '/');
     wf_tree *root;
 

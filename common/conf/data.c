@@ -8,12 +8,12 @@
 
 /* ---- fields ---- */
 
-static wf_status read_file_of(wf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+static wf_status read_file_of(wf_conf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
 {
     return wf_read_path(r, t, &f->path, err);
 }
 
-static wf_status read_columns_of(wf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+static wf_status read_columns_of(wf_conf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
 {
     f->is_row = t->kind == WF_TREE_LIST;
     WF_TRY(wf_read_words(r, t, &f->columns, &f->n_columns, err));
@@ -23,15 +23,15 @@ static wf_status read_columns_of(wf_reader *r, const wf_tree *t, wf_conf_field *
     return WF_OK;
 }
 
-static wf_status read_steps_of(wf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+static wf_status read_steps_of(wf_conf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
 {
     return wf_read_items(r, t, "step", wf_step_rows, &f->steps, &f->n_steps, err);
 }
 
 /* A map of fields; `form` says how it is written. */
-static wf_status read_fields(wf_reader *r, const wf_tree *node, const char *form,
-                             wf_status (*read)(wf_reader *r, const wf_tree *t, wf_conf_field *f,
-                                               wf_err *err),
+static wf_status read_fields(wf_conf_reader *r, const wf_tree *node, const char *form,
+                             wf_status (*read)(wf_conf_reader *r, const wf_tree *t,
+                                               wf_conf_field *f, wf_err *err),
                              const wf_conf_field **out, size_t *n, wf_err *err)
 {
     wf_conf_field *fields;
@@ -54,7 +54,7 @@ static wf_status read_fields(wf_reader *r, const wf_tree *node, const char *form
     return WF_OK;
 }
 
-static wf_status read_columns(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_columns(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -62,7 +62,7 @@ static wf_status read_columns(wf_reader *r, const wf_tree *node, void *into, wf_
                        &j->columns, &j->n_columns, err);
 }
 
-static wf_status read_map(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_map(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -71,7 +71,8 @@ static wf_status read_map(wf_reader *r, const wf_tree *node, void *into, wf_err 
 
 /* ---- files ---- */
 
-static wf_status read_files(wf_reader *r, const wf_tree *node, wf_conf_records *out, wf_err *err)
+static wf_status read_files(wf_conf_reader *r, const wf_tree *node, wf_conf_records *out,
+                            wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
     size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
@@ -87,7 +88,8 @@ static wf_status read_files(wf_reader *r, const wf_tree *node, wf_conf_records *
 }
 
 /* {x: FILE, y: FILE}, or FILE, or [FILE, FILE]: the format says which it must be. */
-static wf_status read_records(wf_reader *r, const wf_tree *node, wf_conf_records *out, wf_err *err)
+static wf_status read_records(wf_conf_reader *r, const wf_tree *node, wf_conf_records *out,
+                              wf_err *err)
 {
     out->line = node->line;
     if (node->kind != WF_TREE_MAP)
@@ -96,19 +98,19 @@ static wf_status read_records(wf_reader *r, const wf_tree *node, wf_conf_records
                        &out->n, err);
 }
 
-static wf_status read_train(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_train(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     return read_records(r, node, &((wf_job_conf *)into)->train, err);
 }
 
-static wf_status read_eval(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_eval(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     return read_records(r, node, &((wf_job_conf *)into)->eval, err);
 }
 
 /* ---- text ---- */
 
-static wf_status read_column(wf_reader *r, const wf_tree *t, wf_column_spec *c, wf_err *err)
+static wf_status read_column(wf_conf_reader *r, const wf_tree *t, wf_column_spec *c, wf_err *err)
 {
     static const char *const dtypes[] = {"float32", "float64", "int64"};
     static const wf_dtype as[] = {WF_F32, WF_F64, WF_I64};
@@ -130,7 +132,7 @@ static wf_status read_column(wf_reader *r, const wf_tree *t, wf_column_spec *c, 
     return wf_read_unknown(r, t, "dtype of a column", said, dtypes, WF_COUNT(dtypes), err);
 }
 
-static wf_status read_schema(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_schema(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
     wf_column_spec *columns;
@@ -151,7 +153,7 @@ static wf_status read_schema(wf_reader *r, const wf_tree *node, void *into, wf_e
     return WF_OK;
 }
 
-static wf_status read_delimiter(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_delimiter(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
     const char *text;
@@ -166,7 +168,8 @@ static wf_status read_delimiter(wf_reader *r, const wf_tree *node, void *into, w
 
 /* ---- what must hold ---- */
 
-static wf_status check_arrays(wf_reader *r, const wf_tree *node, const wf_job_conf *j, wf_err *err)
+static wf_status check_arrays(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
+                              wf_err *err)
 {
     static const char *const of_text[] = {"columns", "schema", "header", "delimiter"};
 
@@ -204,7 +207,7 @@ static wf_status check_arrays(wf_reader *r, const wf_tree *node, const wf_job_co
 }
 
 /* The fields of `train` and `eval` are the columns that are named once for both. */
-static wf_status check_text(wf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
+static wf_status check_text(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     for (int k = 0; k < 2; k++) {
         wf_conf_records *of = k ? &j->eval : &j->train;
@@ -229,7 +232,7 @@ static wf_status check_text(wf_reader *r, const wf_tree *node, wf_job_conf *j, w
     return WF_OK;
 }
 
-static wf_status check_data(wf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
+static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     wf_format_kind kind;
 
@@ -244,7 +247,7 @@ static wf_status check_data(wf_reader *r, const wf_tree *node, wf_job_conf *j, w
                         "synthetic data wants its number of records");
 }
 
-static wf_status read_format(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_format(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
     wf_format_kind kind;
@@ -253,7 +256,7 @@ static wf_status read_format(wf_reader *r, const wf_tree *node, void *into, wf_e
     return wf_err_wrap(err, wf_format_kind_of(j->format, &kind, err), "%s:%d", r->path, node->line);
 }
 
-wf_status wf_read_data(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_data(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"format", WF_KEY_CALL, .read = read_format, .required = true},

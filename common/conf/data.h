@@ -7,6 +7,6 @@
 #include "common/conf/conf.h"
 #include "common/conf/read.h"
 
-WF_MUST_USE wf_status wf_read_data(wf_reader *r, const wf_tree *node, void *into, wf_err *err);
+WF_MUST_USE wf_status wf_read_data(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err);
 
 #endif

@@ -14,7 +14,7 @@ enum {
 };
 
 /* Splits `name`, `name: value` into the word and what follows (NULL: nothing). */
-static wf_status split(wf_reader *r, const wf_tree *node, const char *sort, const char **type,
+static wf_status split(wf_conf_reader *r, const wf_tree *node, const char *sort, const char **type,
                        const wf_tree **value, wf_err *err)
 {
     if (node->kind == WF_TREE_TEXT) {
@@ -38,8 +38,8 @@ static const wf_item_row *find_row(const wf_item_row rows[], const char *type)
     return NULL;
 }
 
-static wf_status unknown_type(wf_reader *r, const wf_tree *node, const char *sort, const char *type,
-                              const wf_item_row rows[], wf_err *err)
+static wf_status unknown_type(wf_conf_reader *r, const wf_tree *node, const char *sort,
+                              const char *type, const wf_item_row rows[], wf_err *err)
 {
     const char *names[MOST_ROWS];
     size_t n = 0;
@@ -61,7 +61,7 @@ static size_t count_ints(const wf_tree *node, bool pairs)
     return pairs ? n : node->n;
 }
 
-static wf_status read_ints(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+static wf_status read_ints(wf_conf_reader *r, const wf_tree *node, const wf_option_row *row,
                            wf_conf_option *out, wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
@@ -86,7 +86,7 @@ static wf_status read_ints(wf_reader *r, const wf_tree *node, const wf_option_ro
     return WF_OK;
 }
 
-static wf_status check_choice(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+static wf_status check_choice(wf_conf_reader *r, const wf_tree *node, const wf_option_row *row,
                               const char *text, wf_err *err)
 {
     size_t n = 0;
@@ -100,7 +100,7 @@ static wf_status check_choice(wf_reader *r, const wf_tree *node, const wf_option
 }
 
 /* `glorot_uniform` or `{random_normal: {stddev: 0.01}}`. */
-static wf_status read_nested(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+static wf_status read_nested(wf_conf_reader *r, const wf_tree *node, const wf_option_row *row,
                              wf_conf_option *out, wf_err *err)
 {
     wf_conf_item *item = wf_arena_alloc(r->arena, sizeof *item);
@@ -114,7 +114,7 @@ static wf_status read_nested(wf_reader *r, const wf_tree *node, const wf_option_
     return WF_OK;
 }
 
-static wf_status read_option(wf_reader *r, const wf_tree *node, const wf_option_row *row,
+static wf_status read_option(wf_conf_reader *r, const wf_tree *node, const wf_option_row *row,
                              wf_conf_option *out, wf_err *err)
 {
     bool yes;
@@ -157,7 +157,7 @@ static const wf_option_row *find_option(const wf_option_row rows[], const char *
     return NULL;
 }
 
-static wf_status unknown_option(wf_reader *r, const wf_tree *node, const wf_item_row *item,
+static wf_status unknown_option(wf_conf_reader *r, const wf_tree *node, const wf_item_row *item,
                                 wf_err *err)
 {
     const char *names[MOST_OPTIONS];
@@ -170,7 +170,7 @@ static wf_status unknown_option(wf_reader *r, const wf_tree *node, const wf_item
     return wf_read_unknown(r, node->key, sort, node->key->text, names, n, err);
 }
 
-static wf_status read_options(wf_reader *r, const wf_tree *map, const wf_item_row *row,
+static wf_status read_options(wf_conf_reader *r, const wf_tree *map, const wf_item_row *row,
                               wf_conf_item *out, wf_err *err)
 {
     wf_conf_option *options = wf_arena_array(r->arena, map->n, sizeof *options);
@@ -195,7 +195,7 @@ static bool is_common(const wf_option_row *row)
            !strcmp(row->name, "device");
 }
 
-static wf_status read_short(wf_reader *r, const wf_tree *value, const wf_item_row *row,
+static wf_status read_short(wf_conf_reader *r, const wf_tree *value, const wf_item_row *row,
                             wf_conf_item *out, wf_err *err)
 {
     const wf_option_row *main = row->options;
@@ -216,7 +216,7 @@ static wf_status read_short(wf_reader *r, const wf_tree *value, const wf_item_ro
     return read_option(r, value, main, option, err);
 }
 
-wf_status wf_read_item(wf_reader *r, const wf_tree *node, const char *sort,
+wf_status wf_read_item(wf_conf_reader *r, const wf_tree *node, const char *sort,
                        const wf_item_row rows[], wf_conf_item *out, wf_err *err)
 {
     const wf_item_row *row;
@@ -241,7 +241,7 @@ wf_status wf_read_item(wf_reader *r, const wf_tree *node, const char *sort,
     return WF_OK;
 }
 
-wf_status wf_read_items(wf_reader *r, const wf_tree *node, const char *sort,
+wf_status wf_read_items(wf_conf_reader *r, const wf_tree *node, const char *sort,
                         const wf_item_row rows[], const wf_conf_item **out, size_t *n, wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
@@ -259,8 +259,8 @@ wf_status wf_read_items(wf_reader *r, const wf_tree *node, const char *sort,
 
 /* One number of a free item, or a map or list of them: those get names like
  * "learning_rate.cosine_decay.alpha" and "values.0". */
-static wf_status read_free_option(wf_reader *r, const wf_tree *node, const char *name, int depth,
-                                  wf_conf_option out[], size_t *n, wf_err *err)
+static wf_status read_free_option(wf_conf_reader *r, const wf_tree *node, const char *name,
+                                  int depth, wf_conf_option out[], size_t *n, wf_err *err)
 {
     wf_conf_option *o = &out[*n];
     int at = 0;
@@ -289,8 +289,8 @@ static wf_status read_free_option(wf_reader *r, const wf_tree *node, const char 
     return wf_read_number(r, node, &o->number, err);
 }
 
-wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort, wf_conf_item *out,
-                            wf_err *err)
+wf_status wf_read_free_item(wf_conf_reader *r, const wf_tree *node, const char *sort,
+                            wf_conf_item *out, wf_err *err)
 {
     wf_conf_option *options;
     const wf_tree *value = NULL;
@@ -312,7 +312,7 @@ wf_status wf_read_free_item(wf_reader *r, const wf_tree *node, const char *sort,
     return WF_OK;
 }
 
-static wf_status read_worded_option(wf_reader *r, const wf_tree *node, wf_conf_option *out,
+static wf_status read_worded_option(wf_conf_reader *r, const wf_tree *node, wf_conf_option *out,
                                     wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST && node->n == 1 ? node->first : node;
@@ -332,7 +332,7 @@ static wf_status read_worded_option(wf_reader *r, const wf_tree *node, wf_conf_o
     return WF_OK;
 }
 
-wf_status wf_read_worded_item(wf_reader *r, const wf_tree *node, const char *sort,
+wf_status wf_read_worded_item(wf_conf_reader *r, const wf_tree *node, const char *sort,
                               wf_conf_item *out, wf_err *err)
 {
     wf_conf_option *options;

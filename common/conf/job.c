@@ -21,7 +21,7 @@ bool wf_job_name_ok(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
-static wf_status read_name(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_name(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -37,7 +37,7 @@ static wf_status read_name(wf_reader *r, const wf_tree *node, void *into, wf_err
 
 /* ---- model ---- */
 
-static wf_status read_dims(wf_reader *r, const wf_tree *node, wf_conf_input *in, wf_err *err)
+static wf_status read_dims(wf_conf_reader *r, const wf_tree *node, wf_conf_input *in, wf_err *err)
 {
     const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
     size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
@@ -52,12 +52,12 @@ static wf_status read_dims(wf_reader *r, const wf_tree *node, wf_conf_input *in,
     return WF_OK;
 }
 
-static wf_status read_shape(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_shape(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     return read_dims(r, node, into, err);
 }
 
-static wf_status read_dtype(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_dtype(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const char *const dtypes[] = {"float32", "int32", "int64", "uint8"};
     wf_conf_input *in = into;
@@ -70,7 +70,8 @@ static wf_status read_dtype(wf_reader *r, const wf_tree *node, void *into, wf_er
 }
 
 /* {shape: [1], dtype: int64} */
-static wf_status read_described(wf_reader *r, const wf_tree *node, wf_conf_input *in, wf_err *err)
+static wf_status read_described(wf_conf_reader *r, const wf_tree *node, wf_conf_input *in,
+                                wf_err *err)
 {
     static const wf_key keys[] = {
         {"shape", WF_KEY_CALL, .read = read_shape, .required = true},
@@ -81,7 +82,7 @@ static wf_status read_described(wf_reader *r, const wf_tree *node, wf_conf_input
     return wf_read_map(r, node, "an input", keys, in, err);
 }
 
-static wf_status read_inputs(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_inputs(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
     wf_conf_input *inputs;
@@ -106,7 +107,7 @@ static wf_status read_inputs(wf_reader *r, const wf_tree *node, void *into, wf_e
     return WF_OK;
 }
 
-static wf_status read_layers(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_layers(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -116,7 +117,7 @@ static wf_status read_layers(wf_reader *r, const wf_tree *node, void *into, wf_e
     return wf_read_items(r, node, "layer", wf_layer_rows, &j->layers, &j->n_layers, err);
 }
 
-static wf_status read_outputs(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_outputs(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -128,7 +129,7 @@ static wf_status read_outputs(wf_reader *r, const wf_tree *node, void *into, wf_
     return WF_OK;
 }
 
-static wf_status read_model(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_model(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"onnx", WF_KEY_PATH, .offset = offsetof(wf_job_conf, onnx)},
@@ -152,7 +153,7 @@ static wf_status read_model(wf_reader *r, const wf_tree *node, void *into, wf_er
 
 /* ---- what to start from, and what to leave as it is ---- */
 
-static wf_status read_freeze(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_freeze(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -160,7 +161,7 @@ static wf_status read_freeze(wf_reader *r, const wf_tree *node, void *into, wf_e
     return wf_read_words(r, node, &j->freeze, &j->n_freeze, err);
 }
 
-static wf_status read_renames(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_renames(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_conf_weights *w = into;
     struct wf_conf_rename *map;
@@ -182,7 +183,7 @@ static wf_status read_renames(wf_reader *r, const wf_tree *node, void *into, wf_
     return WF_OK;
 }
 
-static wf_status read_weights(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_weights(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"file", WF_KEY_PATH, .offset = offsetof(wf_conf_weights, file), .required = true},
@@ -201,7 +202,7 @@ static wf_status read_weights(wf_reader *r, const wf_tree *node, void *into, wf_
 
 /* ---- how to train ---- */
 
-static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_logits(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
     bool yes;
@@ -216,14 +217,14 @@ static wf_status read_logits(wf_reader *r, const wf_tree *node, void *into, wf_e
     return WF_OK;
 }
 
-static wf_status read_optimizer(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_optimizer(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
     return wf_read_free_item(r, node, "optimizer", &j->optimizer, err);
 }
 
-static wf_status read_consistency(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_consistency(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const char *const modes[] = {"ssp", "bsp", NULL};
     static const wf_key keys[] = {
@@ -238,7 +239,7 @@ static wf_status read_consistency(wf_reader *r, const wf_tree *node, void *into,
     return wf_read_map(r, node, "\"consistency\"", keys, into, err);
 }
 
-static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_checkpoint(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const wf_key keys[] = {
         {"every_steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, every_steps), .least = 1,
@@ -253,7 +254,7 @@ static wf_status read_checkpoint(wf_reader *r, const wf_tree *node, void *into, 
     return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
 }
 
-static wf_status read_on_nan(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_on_nan(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const char *const words[] = {
         [WF_NAN_STOP] = "stop", [WF_NAN_SKIP] = "skip", [WF_NAN_ROLLBACK] = "rollback"};
@@ -269,7 +270,7 @@ static wf_status read_on_nan(wf_reader *r, const wf_tree *node, void *into, wf_e
     return wf_read_unknown(r, node, "on_nan", word, words, WF_COUNT(words), err);
 }
 
-static wf_status read_compute(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_compute(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     static const char *const words[] = {"float32", "bfloat16"};
     wf_job_conf *j = into;
@@ -282,7 +283,7 @@ static wf_status read_compute(wf_reader *r, const wf_tree *node, void *into, wf_
     return wf_read_unknown(r, node, "compute", word, words, WF_COUNT(words), err);
 }
 
-static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_callbacks(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -294,7 +295,7 @@ static wf_status read_callbacks(wf_reader *r, const wf_tree *node, void *into, w
 }
 
 /* Its name is looked up by whoever compiles (common/compile/strategy.h). */
-static wf_status read_strategy(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+static wf_status read_strategy(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -348,7 +349,8 @@ static const wf_key job_keys[] = {
     {0},
 };
 
-static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf *j, wf_err *err)
+static wf_status check_job(wf_conf_reader *r, const wf_tree *root, const wf_job_conf *j,
+                           wf_err *err)
 {
     if (!j->onnx && !j->n_losses)
         return wf_read_fail(r, root, err, WF_USAGE,
@@ -364,7 +366,7 @@ static wf_status check_job(wf_reader *r, const wf_tree *root, const wf_job_conf 
 static wf_status fill(wf_job_file *f, const char *text, size_t size, const char *path, wf_err *err)
 {
     wf_job_conf *j = &f->job;
-    wf_reader r = {.path = path, .arena = j->arena};
+    wf_conf_reader r = {.path = path, .arena = j->arena};
     wf_tree *root;
 
     j->from_logits = WF_AUTO;

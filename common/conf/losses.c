@@ -35,8 +35,9 @@ static size_t count_terms(const wf_tree *node)
 }
 
 /* One term, or with `lists` a list of them, said of one output. */
-static wf_status read_of_output(wf_reader *r, const wf_tree *node, const char *sort, bool lists,
-                                const char *output, wf_conf_term *terms, size_t *n, wf_err *err)
+static wf_status read_of_output(wf_conf_reader *r, const wf_tree *node, const char *sort,
+                                bool lists, const char *output, wf_conf_term *terms, size_t *n,
+                                wf_err *err)
 {
     bool list = lists && node->kind == WF_TREE_LIST;
     const wf_tree *t = list ? node->first : node;
@@ -48,7 +49,7 @@ static wf_status read_of_output(wf_reader *r, const wf_tree *node, const char *s
     return WF_OK;
 }
 
-static wf_status read_terms(wf_reader *r, const wf_tree *node, const char *sort, bool lists,
+static wf_status read_terms(wf_conf_reader *r, const wf_tree *node, const char *sort, bool lists,
                             const wf_conf_term **out, size_t *n, wf_err *err)
 {
     size_t count = count_terms(node);
@@ -72,7 +73,7 @@ static wf_status read_terms(wf_reader *r, const wf_tree *node, const char *sort,
     return WF_OK;
 }
 
-wf_status wf_read_losses(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_losses(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -80,7 +81,7 @@ wf_status wf_read_losses(wf_reader *r, const wf_tree *node, void *into, wf_err *
     return read_terms(r, node, "loss", false, &j->losses, &j->n_losses, err);
 }
 
-wf_status wf_read_metrics(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_metrics(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
@@ -88,7 +89,7 @@ wf_status wf_read_metrics(wf_reader *r, const wf_tree *node, void *into, wf_err 
     return read_terms(r, node, "metric", true, &j->metrics, &j->n_metrics, err);
 }
 
-static wf_status read_said(wf_reader *r, const wf_tree *node, bool number, const char *output,
+static wf_status read_said(wf_conf_reader *r, const wf_tree *node, bool number, const char *output,
                            wf_conf_said *out, wf_err *err)
 {
     *out = (wf_conf_said){.output = output, .line = node->line};
@@ -101,7 +102,7 @@ static wf_status read_said(wf_reader *r, const wf_tree *node, bool number, const
     return WF_OK;
 }
 
-static wf_status read_all_said(wf_reader *r, const wf_tree *node, bool number,
+static wf_status read_all_said(wf_conf_reader *r, const wf_tree *node, bool number,
                                const wf_conf_said **out, size_t *n, wf_err *err)
 {
     bool map = node->kind == WF_TREE_MAP;
@@ -125,28 +126,28 @@ static wf_status read_all_said(wf_reader *r, const wf_tree *node, bool number,
     return WF_OK;
 }
 
-wf_status wf_read_loss_weights(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_loss_weights(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
     return read_all_said(r, node, true, &j->loss_weights, &j->n_loss_weights, err);
 }
 
-wf_status wf_read_labels(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_labels(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
     return read_all_said(r, node, false, &j->labels, &j->n_labels, err);
 }
 
-wf_status wf_read_sample_weight(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_sample_weight(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
 
     return read_all_said(r, node, false, &j->sample_weights, &j->n_sample_weights, err);
 }
 
-wf_status wf_read_class_weight(wf_reader *r, const wf_tree *node, void *into, wf_err *err)
+wf_status wf_read_class_weight(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
     wf_conf_class_weight *w;
@@ -178,7 +179,7 @@ static bool has_loss(const wf_job_conf *j, const char *output)
     return false;
 }
 
-static wf_status check_said(const wf_reader *r, const wf_job_conf *j, const char *key,
+static wf_status check_said(const wf_conf_reader *r, const wf_job_conf *j, const char *key,
                             const wf_conf_said said[], size_t n, wf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -192,7 +193,7 @@ static wf_status check_said(const wf_reader *r, const wf_job_conf *j, const char
     return WF_OK;
 }
 
-wf_status wf_check_losses(const wf_reader *r, const wf_job_conf *j, wf_err *err)
+wf_status wf_check_losses(const wf_conf_reader *r, const wf_job_conf *j, wf_err *err)
 {
     WF_TRY(check_said(r, j, "loss_weights", j->loss_weights, j->n_loss_weights, err));
     WF_TRY(check_said(r, j, "labels", j->labels, j->n_labels, err));

@@ -37,7 +37,7 @@ const wf_tree *wf_tree_get(const wf_tree *map, const char *key)
     return NULL;
 }
 
-wf_status wf_read_text(wf_reader *r, const wf_tree *node, const char **out, wf_err *err)
+wf_status wf_read_text(wf_conf_reader *r, const wf_tree *node, const char **out, wf_err *err)
 {
     if (node->kind != WF_TREE_TEXT)
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is a word, not %s",
@@ -49,7 +49,7 @@ wf_status wf_read_text(wf_reader *r, const wf_tree *node, const char **out, wf_e
     return WF_OK;
 }
 
-wf_status wf_read_path(wf_reader *r, const wf_tree *node, const char **out, wf_err *err)
+wf_status wf_read_path(wf_conf_reader *r, const wf_tree *node, const char **out, wf_err *err)
 {
     const char *text;
 
@@ -72,7 +72,7 @@ static bool plain_u64(const char *text, uint64_t *out)
     return errno == 0 && *end == 0;
 }
 
-wf_status wf_read_u64(wf_reader *r, const wf_tree *node, uint64_t least, uint64_t most,
+wf_status wf_read_u64(wf_conf_reader *r, const wf_tree *node, uint64_t least, uint64_t most,
                       uint64_t *out, wf_err *err)
 {
     if (node->kind == WF_TREE_TEXT && node->plain && plain_u64(node->text, out) && *out >= least &&
@@ -85,8 +85,8 @@ wf_status wf_read_u64(wf_reader *r, const wf_tree *node, uint64_t least, uint64_
                         shown(node));
 }
 
-wf_status wf_read_i64(wf_reader *r, const wf_tree *node, int64_t least, int64_t most, int64_t *out,
-                      wf_err *err)
+wf_status wf_read_i64(wf_conf_reader *r, const wf_tree *node, int64_t least, int64_t most,
+                      int64_t *out, wf_err *err)
 {
     const char *text = node->kind == WF_TREE_TEXT && node->plain ? node->text : "";
     bool minus = text[0] == '-';
@@ -102,7 +102,7 @@ wf_status wf_read_i64(wf_reader *r, const wf_tree *node, int64_t least, int64_t 
                         wf_read_name(node), least, most, shown(node));
 }
 
-wf_status wf_read_number(wf_reader *r, const wf_tree *node, double *out, wf_err *err)
+wf_status wf_read_number(wf_conf_reader *r, const wf_tree *node, double *out, wf_err *err)
 {
     const char *text = node->kind == WF_TREE_TEXT && node->plain ? node->text : "";
     char *end = NULL;
@@ -116,7 +116,7 @@ wf_status wf_read_number(wf_reader *r, const wf_tree *node, double *out, wf_err 
                         wf_read_name(node), shown(node));
 }
 
-wf_status wf_read_bool(wf_reader *r, const wf_tree *node, bool *out, wf_err *err)
+wf_status wf_read_bool(wf_conf_reader *r, const wf_tree *node, bool *out, wf_err *err)
 {
     bool yes = node->kind == WF_TREE_TEXT && node->plain && strcmp(node->text, "true") == 0;
 
@@ -127,7 +127,7 @@ wf_status wf_read_bool(wf_reader *r, const wf_tree *node, bool *out, wf_err *err
     return WF_OK;
 }
 
-wf_status wf_read_words(wf_reader *r, const wf_tree *node, const char *const **out, size_t *n,
+wf_status wf_read_words(wf_conf_reader *r, const wf_tree *node, const char *const **out, size_t *n,
                         wf_err *err)
 {
     const char **words;
@@ -147,8 +147,8 @@ wf_status wf_read_words(wf_reader *r, const wf_tree *node, const char *const **o
     return WF_OK;
 }
 
-wf_status wf_read_unknown(wf_reader *r, const wf_tree *node, const char *sort, const char *word,
-                          const char *const names[], size_t n, wf_err *err)
+wf_status wf_read_unknown(wf_conf_reader *r, const wf_tree *node, const char *sort,
+                          const char *word, const char *const names[], size_t n, wf_err *err)
 {
     const char *near = wf_nearest(word, names, n);
     char mend[200], all[160] = "";
@@ -164,7 +164,8 @@ wf_status wf_read_unknown(wf_reader *r, const wf_tree *node, const char *sort, c
     return wf_read_fail(r, node, err, WF_USAGE, mend, "unknown %s \"%.64s\"", sort, word);
 }
 
-static wf_status unknown_key(wf_reader *r, const wf_tree *node, const wf_key keys[], wf_err *err)
+static wf_status unknown_key(wf_conf_reader *r, const wf_tree *node, const wf_key keys[],
+                             wf_err *err)
 {
     const char *names[MOST_KEYS];
     size_t n = 0;
@@ -176,8 +177,8 @@ static wf_status unknown_key(wf_reader *r, const wf_tree *node, const wf_key key
     return wf_read_unknown(r, node->key, "key", node->key->text, names, n, err);
 }
 
-static wf_status read_only(wf_reader *r, const wf_tree *node, const wf_key *key, const char **out,
-                           wf_err *err)
+static wf_status read_only(wf_conf_reader *r, const wf_tree *node, const wf_key *key,
+                           const char **out, wf_err *err)
 {
     const char *names[16];
     size_t n = 0;
@@ -196,7 +197,7 @@ static wf_status read_only(wf_reader *r, const wf_tree *node, const wf_key *key,
     return wf_read_unknown(r, node, key->name, *out, names, n, err);
 }
 
-static wf_status read_key(wf_reader *r, const wf_tree *node, const wf_key *key, void *into,
+static wf_status read_key(wf_conf_reader *r, const wf_tree *node, const wf_key *key, void *into,
                           wf_err *err)
 {
     char *at = (char *)into + key->offset;
@@ -226,7 +227,7 @@ static wf_status read_key(wf_reader *r, const wf_tree *node, const wf_key *key, 
                         "\"%s\" is not built yet", key->name);
 }
 
-wf_status wf_read_map(wf_reader *r, const wf_tree *node, const char *what, const wf_key keys[],
+wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const char *what, const wf_key keys[],
                       void *into, wf_err *err)
 {
     if (node->kind != WF_TREE_MAP)

@@ -14,11 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct wf_reader {
+typedef struct wf_conf_reader {
     const char *path;   /* for messages */
     const char *folder; /* absolute; of relative paths */
     wf_arena *arena;
-} wf_reader;
+} wf_conf_reader;
 
 typedef enum wf_key_kind {
     WF_KEY_U64,   /* uint64_t at offset, within least..most */
@@ -36,7 +36,7 @@ typedef struct wf_key {
     wf_key_kind kind;
     size_t offset; /* into the struct being filled */
     uint64_t least, most;
-    wf_status (*read)(wf_reader *r, const wf_tree *node, void *into, wf_err *err);
+    wf_status (*read)(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err);
     const char *only;
     const char *const *later; /* ends with NULL */
     bool required;
@@ -44,7 +44,7 @@ typedef struct wf_key {
 
 /* Fills `into` from a map by rows that end with a NULL name. `what` names the map in messages ("the
  * job"). */
-WF_MUST_USE wf_status wf_read_map(wf_reader *r, const wf_tree *node, const char *what,
+WF_MUST_USE wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const char *what,
                                   const wf_key keys[], void *into, wf_err *err);
 
 /* "PATH:LINE: " and the sentence. */
@@ -54,19 +54,20 @@ WF_MUST_USE wf_status wf_read_map(wf_reader *r, const wf_tree *node, const char 
 
 /* The name of a value for messages: its key, or "the value". */
 const char *wf_read_name(const wf_tree *node);
-WF_MUST_USE wf_status wf_read_text(wf_reader *r, const wf_tree *node, const char **out,
+WF_MUST_USE wf_status wf_read_text(wf_conf_reader *r, const wf_tree *node, const char **out,
                                    wf_err *err);
 /* A path made absolute; in the arena. */
-WF_MUST_USE wf_status wf_read_path(wf_reader *r, const wf_tree *node, const char **out,
+WF_MUST_USE wf_status wf_read_path(wf_conf_reader *r, const wf_tree *node, const char **out,
                                    wf_err *err);
-WF_MUST_USE wf_status wf_read_u64(wf_reader *r, const wf_tree *node, uint64_t least, uint64_t most,
-                                  uint64_t *out, wf_err *err);
-WF_MUST_USE wf_status wf_read_i64(wf_reader *r, const wf_tree *node, int64_t least, int64_t most,
-                                  int64_t *out, wf_err *err);
-WF_MUST_USE wf_status wf_read_number(wf_reader *r, const wf_tree *node, double *out, wf_err *err);
-WF_MUST_USE wf_status wf_read_bool(wf_reader *r, const wf_tree *node, bool *out, wf_err *err);
+WF_MUST_USE wf_status wf_read_u64(wf_conf_reader *r, const wf_tree *node, uint64_t least,
+                                  uint64_t most, uint64_t *out, wf_err *err);
+WF_MUST_USE wf_status wf_read_i64(wf_conf_reader *r, const wf_tree *node, int64_t least,
+                                  int64_t most, int64_t *out, wf_err *err);
+WF_MUST_USE wf_status wf_read_number(wf_conf_reader *r, const wf_tree *node, double *out,
+                                     wf_err *err);
+WF_MUST_USE wf_status wf_read_bool(wf_conf_reader *r, const wf_tree *node, bool *out, wf_err *err);
 /* [n] words from a list, or one word by itself. */
-WF_MUST_USE wf_status wf_read_words(wf_reader *r, const wf_tree *node, const char *const **out,
+WF_MUST_USE wf_status wf_read_words(wf_conf_reader *r, const wf_tree *node, const char *const **out,
                                     size_t *n, wf_err *err);
 /* The value of a key in a map, or NULL. */
 const wf_tree *wf_tree_get(const wf_tree *map, const char *key);
@@ -75,7 +76,7 @@ const wf_tree *wf_tree_get(const wf_tree *map, const char *key);
 WF_MUST_USE wf_status wf_read_folder(const char *path, wf_arena *arena, const char **out,
                                      wf_err *err);
 /* Fails, naming the nearest of names[n], for a word that is none of them. */
-wf_status wf_read_unknown(wf_reader *r, const wf_tree *node, const char *sort, const char *word,
-                          const char *const names[], size_t n, wf_err *err);
+wf_status wf_read_unknown(wf_conf_reader *r, const wf_tree *node, const char *sort,
+                          const char *word, const char *const names[], size_t n, wf_err *err);
 
 #endif

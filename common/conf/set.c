@@ -97,8 +97,8 @@ static wf_tree *child(wf_tree *map, const char *name, size_t n)
     return NULL;
 }
 
-static wf_tree *add_child(wf_reader *r, wf_tree *map, const char *name, size_t n, wf_tree_kind kind,
-                          int line)
+static wf_tree *add_child(wf_conf_reader *r, wf_tree *map, const char *name, size_t n,
+                          wf_tree_kind kind, int line)
 {
     wf_tree *t = wf_arena_alloc(r->arena, sizeof *t), *key = wf_arena_alloc(r->arena, sizeof *key);
     char *text = wf_arena_strndup(r->arena, name, n);
@@ -117,7 +117,7 @@ static wf_tree *add_child(wf_reader *r, wf_tree *map, const char *name, size_t n
 }
 
 /* `adam`, `adam:` and `adam: {...}` alike as the map of its options. */
-static wf_tree *options_of(wf_reader *r, wf_tree *item)
+static wf_tree *options_of(wf_conf_reader *r, wf_tree *item)
 {
     wf_tree *options;
 
@@ -143,7 +143,7 @@ static const char *type_of(const wf_tree *item)
 }
 
 /* The map that holds the last word of a path, and that word. */
-static wf_tree *find_place(wf_reader *r, wf_tree *root, const char *path, const char **last,
+static wf_tree *find_place(wf_conf_reader *r, wf_tree *root, const char *path, const char **last,
                            int line)
 {
     const char *dot = strchr(path, '.');
@@ -174,7 +174,7 @@ static wf_tree *find_place(wf_reader *r, wf_tree *root, const char *path, const 
     return at && at->kind == WF_TREE_MAP ? at : NULL;
 }
 
-static wf_status apply(wf_reader *r, wf_tree *root, const wf_tree *change, wf_err *err)
+static wf_status apply(wf_conf_reader *r, wf_tree *root, const wf_tree *change, wf_err *err)
 {
     const char *path = change->key->text, *last;
     wf_tree *map, *node;
@@ -219,7 +219,7 @@ static void unlink_child(wf_tree *map, const wf_tree *gone)
     }
 }
 
-wf_status wf_set_apply(wf_reader *r, wf_tree *root, wf_err *err)
+wf_status wf_set_apply(wf_conf_reader *r, wf_tree *root, wf_err *err)
 {
     wf_tree *set = child(root, "set", 3);
 

@@ -9,6 +9,6 @@
 /* Puts each entry of the root's `set` in the place that its key names ("optimizer.learning_rate",
  * "callbacks.early_stopping.patience") and takes `set` out of the root. Errors: WF_USAGE for a key
  * that may not change, or has no place. */
-WF_MUST_USE wf_status wf_set_apply(wf_reader *r, wf_tree *root, wf_err *err);
+WF_MUST_USE wf_status wf_set_apply(wf_conf_reader *r, wf_tree *root, wf_err *err);
 
 #endif

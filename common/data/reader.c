@@ -42,8 +42,8 @@ typedef struct range {
     wf_order order;
 } range;
 
-struct wf_reader {
-    wf_reader_spec spec;
+struct wf_data_reader {
+    wf_data_reader_spec spec;
     uint32_t n_fields, n_slots;
     slot slots[WF_READER_MAX_DEPTH + WF_READER_HELD + 1];
     pthread_t thread;
@@ -59,7 +59,7 @@ struct wf_reader {
     size_t first_range, n_ranges, room;
 };
 
-static slot *empty_slot(wf_reader *r)
+static slot *empty_slot(wf_data_reader *r)
 {
     for (uint32_t i = 0; i < r->n_slots; i++) /* the lowest, so that few are ever touched */
         if (r->slots[i].state == EMPTY)
@@ -69,7 +69,7 @@ static slot *empty_slot(wf_reader *r)
 
 /* Takes the next batch of the queue into a slot that is then FILLING; NULL when nothing is queued.
  * Under the lock. */
-static slot *claim(wf_reader *r)
+static slot *claim(wf_data_reader *r)
 {
     range *from;
     slot *s;
@@ -95,7 +95,7 @@ static slot *claim(wf_reader *r)
 }
 
 /* Gathers a claimed batch; nobody else touches the slot meanwhile. */
-static void fill(const wf_reader *r, slot *s)
+static void fill(const wf_data_reader *r, slot *s)
 {
     for (uint64_t i = 0; i < s->batch.n; i++)
         s->at[i] = wf_order_record(&s->order, s->position + i);
@@ -109,7 +109,7 @@ static void fill(const wf_reader *r, slot *s)
 
 static void *run_thread(void *arg)
 {
-    wf_reader *r = arg;
+    wf_data_reader *r = arg;
 
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
@@ -134,7 +134,7 @@ static void *run_thread(void *arg)
 }
 
 /* Memory of one slot. */
-static wf_status make_slot(wf_reader *r, slot *s, wf_err *err)
+static wf_status make_slot(wf_data_reader *r, slot *s, wf_err *err)
 {
     uint64_t most = WF_MAX(wf_dataset_records(r->spec.dataset), 1); /* no batch is larger */
     size_t batch = (size_t)WF_MIN(r->spec.batch, most), bytes;
@@ -164,7 +164,7 @@ static wf_status make_slot(wf_reader *r, slot *s, wf_err *err)
     return WF_OK;
 }
 
-static wf_status start_thread(wf_reader *r, wf_err *err)
+static wf_status start_thread(wf_data_reader *r, wf_err *err)
 {
     sigset_t all, before;
     int why;
@@ -182,7 +182,7 @@ static wf_status start_thread(wf_reader *r, wf_err *err)
     return WF_OK;
 }
 
-uint32_t wf_reader_depth_for(const wf_dataset *d, uint64_t batch)
+uint32_t wf_data_reader_depth_for(const wf_dataset *d, uint64_t batch)
 {
     uint64_t record = 0, block, window;
 
@@ -195,9 +195,9 @@ uint32_t wf_reader_depth_for(const wf_dataset *d, uint64_t batch)
     return record && batch <= SMALL_BATCH / record ? 0 : WF_READER_DEPTH;
 }
 
-wf_status wf_reader_new(const wf_reader_spec *spec, wf_reader **out, wf_err *err)
+wf_status wf_data_reader_new(const wf_data_reader_spec *spec, wf_data_reader **out, wf_err *err)
 {
-    wf_reader *r;
+    wf_data_reader *r;
     wf_status rc = WF_OK;
 
     if (spec->batch == 0)
@@ -221,13 +221,13 @@ wf_status wf_reader_new(const wf_reader_spec *spec, wf_reader **out, wf_err *err
     if (rc == WF_OK)
         *out = r;
     else
-        wf_reader_free(&r);
+        wf_data_reader_free(&r);
     return rc;
 }
 
-void wf_reader_free(wf_reader **reader)
+void wf_data_reader_free(wf_data_reader **reader)
 {
-    wf_reader *r = *reader;
+    wf_data_reader *r = *reader;
 
     if (!r)
         return;
@@ -253,7 +253,7 @@ void wf_reader_free(wf_reader **reader)
 }
 
 /* Room for one more range. Under the lock. */
-static bool grow(wf_reader *r)
+static bool grow(wf_data_reader *r)
 {
     size_t room = WF_MAX(2 * r->room, 16), bytes;
     range *more;
@@ -276,8 +276,8 @@ static bool grow(wf_reader *r)
     return true;
 }
 
-wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t first, uint64_t end,
-                         uint64_t next_batch, wf_err *err)
+wf_status wf_data_reader_open(wf_data_reader *r, uint64_t epoch, uint64_t split, uint64_t first,
+                              uint64_t end, uint64_t next_batch, wf_err *err)
 {
     uint64_t records = wf_dataset_records(r->spec.dataset), block, window;
     bool room;
@@ -308,7 +308,7 @@ wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t 
 }
 
 /* Wakes the thread when half of what it may keep ready is gone. Under the lock. */
-static void wake_if_half(wf_reader *r)
+static void wake_if_half(wf_data_reader *r)
 {
     if (r->asleep && r->first_range < r->n_ranges && r->line_n <= r->spec.depth / 2)
         pthread_cond_signal(&r->work);
@@ -316,7 +316,7 @@ static void wake_if_half(wf_reader *r)
 
 /* The first of the line, once it is ready, or the next of the queue to be filled by the caller
  * (*mine); NULL when there is none. */
-static slot *take_next(wf_reader *r, bool *mine)
+static slot *take_next(wf_data_reader *r, bool *mine)
 {
     slot *s = NULL;
 
@@ -342,7 +342,7 @@ static slot *take_next(wf_reader *r, bool *mine)
     return s;
 }
 
-wf_status wf_reader_next(wf_reader *r, const wf_batch **out, wf_err *err)
+wf_status wf_data_reader_next(wf_data_reader *r, const wf_batch **out, wf_err *err)
 {
     bool mine;
     slot *s = take_next(r, &mine);
@@ -357,14 +357,14 @@ wf_status wf_reader_next(wf_reader *r, const wf_batch **out, wf_err *err)
     if (s->rc != WF_OK) {
         if (err)
             *err = s->err;
-        wf_reader_release(r, out);
+        wf_data_reader_release(r, out);
         return s->rc;
     }
     r->given++;
     return WF_OK;
 }
 
-void wf_reader_release(wf_reader *r, const wf_batch **b)
+void wf_data_reader_release(wf_data_reader *r, const wf_batch **b)
 {
     if (!*b)
         return;
@@ -380,7 +380,7 @@ void wf_reader_release(wf_reader *r, const wf_batch **b)
     wf_assert(false && "a batch of this reader");
 }
 
-void wf_reader_cancel(wf_reader *r)
+void wf_data_reader_cancel(wf_data_reader *r)
 {
     pthread_mutex_lock(&r->lock);
     r->first_range = r->n_ranges = 0;
@@ -395,12 +395,12 @@ void wf_reader_cancel(wf_reader *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-uint64_t wf_reader_given(const wf_reader *r)
+uint64_t wf_data_reader_given(const wf_data_reader *r)
 {
     return r->given;
 }
 
-uint64_t wf_reader_late(const wf_reader *r)
+uint64_t wf_data_reader_late(const wf_data_reader *r)
 {
     return r->late;
 }

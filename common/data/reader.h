@@ -5,14 +5,14 @@
  * permutation (order.h); batches never cross its end, so the last one may be short. A thread of
  * the reader's own fills up to `depth` batches ahead.
  *
- * Nobody waits for a wake-up (30 us) who could do the work: when no batch is ready, wf_reader_next
- * gathers one itself, on the caller's thread. The thread sleeps when `depth` batches are ready, and
- * is woken when half are left. Depth 0 has no thread.
+ * Nobody waits for a wake-up (30 us) who could do the work: when no batch is ready,
+ * wf_data_reader_next gathers one itself, on the caller's thread. The thread sleeps when `depth`
+ * batches are ready, and is woken when half are left. Depth 0 has no thread.
  *
  * Measured (bench/reader.c, MNIST's shape, 2 cores): gathering takes 6.7 us for 32 images, 23 for
  * 128, 93 for 512. With depth 4 and a core to spare the trainer pays 4 to 6 us a batch whatever its
  * size; with both cores busy 4 to 35 us. So small batches are best gathered by who needs them:
- * wf_reader_depth_for says.
+ * wf_data_reader_depth_for says.
  *
  * Nothing is allocated per batch: buffers are made at the start and rotate.
  *
@@ -33,10 +33,10 @@ enum {
     WF_READER_HELD = 4 /* batches that the caller may hold at once */
 };
 
-typedef struct wf_reader wf_reader;
+typedef struct wf_data_reader wf_data_reader;
 
 typedef struct wf_batch {
-    uint64_t epoch, split; /* as given to wf_reader_open */
+    uint64_t epoch, split; /* as given to wf_data_reader_open */
     uint64_t index; /* of the batch in its split, from 0: with epoch and split it seeds Dropout */
     uint64_t n;     /* records: the batch size, or fewer at the end of a split */
     bool last;      /* of its split */
@@ -44,42 +44,44 @@ typedef struct wf_batch {
                               * the data is aligned to WF_BUF_ALIGN */
 } wf_batch;
 
-typedef struct wf_reader_spec {
+typedef struct wf_data_reader_spec {
     const wf_dataset *dataset; /* borrowed for the reader's life */
     uint64_t batch;            /* records of a batch, > 0 */
     uint64_t seed;             /* the job's */
     bool shuffle;
     uint32_t depth; /* batches ahead, at most WF_READER_MAX_DEPTH */
-} wf_reader_spec;
+} wf_data_reader_spec;
 
 /* The depth to give for batches of so many records: 0 when gathering one costs less than waking a
  * thread (up to 512 KiB of a batch of arrays), WF_READER_DEPTH otherwise. */
-uint32_t wf_reader_depth_for(const wf_dataset *d, uint64_t batch);
+uint32_t wf_data_reader_depth_for(const wf_dataset *d, uint64_t batch);
 
 /* Starts a reader; the caller owns *out. Errors: WF_INVALID for a batch of 0 or a depth above the
  * maximum; WF_NOMEM; WF_IO if no thread can be started. */
-WF_MUST_USE wf_status wf_reader_new(const wf_reader_spec *spec, wf_reader **out, wf_err *err);
+WF_MUST_USE wf_status wf_data_reader_new(const wf_data_reader_spec *spec, wf_data_reader **out,
+                                         wf_err *err);
 /* Ends the thread, frees *r with all batches and sets it to NULL; NULL is fine. */
-void wf_reader_free(wf_reader **r);
+void wf_data_reader_free(wf_data_reader **r);
 
 /* Queues positions [first, end) of an epoch's permutation as split `split`, behind what is queued.
  * `next_batch` batches of it are passed over: 0, or where a checkpoint says that the split was; the
  * first batch to come has that index. A range with nothing (left) in it gives no batch. Errors:
  * WF_INVALID for positions beyond the dataset; WF_NOMEM. */
-WF_MUST_USE wf_status wf_reader_open(wf_reader *r, uint64_t epoch, uint64_t split, uint64_t first,
-                                     uint64_t end, uint64_t next_batch, wf_err *err);
+WF_MUST_USE wf_status wf_data_reader_open(wf_data_reader *r, uint64_t epoch, uint64_t split,
+                                          uint64_t first, uint64_t end, uint64_t next_batch,
+                                          wf_err *err);
 
-/* The next batch, borrowed until wf_reader_release; *out is NULL when all that was queued has been
- * given. Never waits for longer than one batch takes to gather. No more than WF_READER_HELD may be
- * out. Errors: those of wf_dataset_gather, in the batch's turn; it is passed over. */
-WF_MUST_USE wf_status wf_reader_next(wf_reader *r, const wf_batch **out, wf_err *err);
+/* The next batch, borrowed until wf_data_reader_release; *out is NULL when all that was queued has
+ * been given. Never waits for longer than one batch takes to gather. No more than WF_READER_HELD
+ * may be out. Errors: those of wf_dataset_gather, in the batch's turn; it is passed over. */
+WF_MUST_USE wf_status wf_data_reader_next(wf_data_reader *r, const wf_batch **out, wf_err *err);
 /* Gives a batch back, in any order, and sets *b to NULL; NULL is fine. */
-void wf_reader_release(wf_reader *r, const wf_batch **b);
+void wf_data_reader_release(wf_data_reader *r, const wf_batch **b);
 /* Drops everything that is queued and not given yet. Batches that are out stay valid. */
-void wf_reader_cancel(wf_reader *r);
+void wf_data_reader_cancel(wf_data_reader *r);
 
 /* Batches given so far, and how many of them were not ready and were gathered by the caller. */
-uint64_t wf_reader_given(const wf_reader *r);
-uint64_t wf_reader_late(const wf_reader *r);
+uint64_t wf_data_reader_given(const wf_data_reader *r);
+uint64_t wf_data_reader_late(const wf_data_reader *r);
 
 #endif

@@ -60,15 +60,15 @@ static wf_status run_batch(evaluation *e, const wf_batch *b, wf_err *err)
     return WF_OK;
 }
 
-static wf_status run_all(evaluation *e, wf_reader *reader, wf_err *err)
+static wf_status run_all(evaluation *e, wf_data_reader *reader, wf_err *err)
 {
     const wf_batch *b;
     wf_status rc;
 
-    rc = wf_reader_open(reader, 0, 0, 0, e->out->records, 0, err);
-    while (rc == WF_OK && (rc = wf_reader_next(reader, &b, err)) == WF_OK && b) {
+    rc = wf_data_reader_open(reader, 0, 0, 0, e->out->records, 0, err);
+    while (rc == WF_OK && (rc = wf_data_reader_next(reader, &b, err)) == WF_OK && b) {
         rc = run_batch(e, b, err);
-        wf_reader_release(reader, &b);
+        wf_data_reader_release(reader, &b);
     }
     return rc;
 }
@@ -125,7 +125,7 @@ wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights, wf_p
 {
     evaluation e = {.pool = pool, .out = out};
     wf_compiled *c = NULL;
-    wf_reader *reader = NULL;
+    wf_data_reader *reader = NULL;
     wf_status rc;
 
     if (job->eval.n == 0 && !job->synthetic_records)
@@ -136,11 +136,12 @@ wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights, wf_p
     if (rc == WF_OK)
         rc = open_data(job, &e, err);
     if (rc == WF_OK)
-        rc = wf_reader_new(&(wf_reader_spec){.dataset = e.data, .batch = BATCH}, &reader, err);
+        rc = wf_data_reader_new(&(wf_data_reader_spec){.dataset = e.data, .batch = BATCH}, &reader,
+                                err);
     if (rc == WF_OK)
         rc = run_all(&e, reader, err);
     wf_plans_close(&e.plans);
-    wf_reader_free(&reader);
+    wf_data_reader_free(&reader);
     wf_dataset_free(&e.data);
     wf_compiled_free(&c);
     return rc;

@@ -291,18 +291,18 @@ static void an_epoch_has_each_record_once(void **state)
     (void)state;
     assert_non_null(seen);
     for (uint32_t depth = 0; depth < 4; depth += 3) {
-        wf_reader *r = NULL;
+        wf_data_reader *r = NULL;
         const wf_batch *b;
 
         assert_int_equal(
-            wf_reader_new(
-                &(wf_reader_spec){
+            wf_data_reader_new(
+                &(wf_data_reader_spec){
                     .dataset = d, .batch = 100, .seed = 5, .shuffle = true, .depth = depth},
                 &r, NULL),
             WF_OK);
-        assert_int_equal(wf_reader_open(r, depth, 0, 0, RECORDS, 0, NULL), WF_OK);
+        assert_int_equal(wf_data_reader_open(r, depth, 0, 0, RECORDS, 0, NULL), WF_OK);
         memset(seen, 0, RECORDS);
-        while (wf_reader_next(r, &b, NULL) == WF_OK && b) {
+        while (wf_data_reader_next(r, &b, NULL) == WF_OK && b) {
             for (uint64_t i = 0; i < b->n; i++, at++) {
                 int64_t id = ((const int64_t *)b->fields[0].data)[i];
 
@@ -310,11 +310,11 @@ static void an_epoch_has_each_record_once(void **state)
                 seen[id]++;
                 moved += (uint64_t)id != at % RECORDS;
             }
-            wf_reader_release(r, &b);
+            wf_data_reader_release(r, &b);
         }
         for (uint64_t i = 0; i < RECORDS; i++)
             assert_int_equal(seen[i], 1);
-        wf_reader_free(&r);
+        wf_data_reader_free(&r);
     }
     assert_true(moved > RECORDS);
     free(seen);
@@ -407,7 +407,7 @@ static void a_label_that_is_no_class_is_told_by_the_batch(void **state)
 {
     const one o = {.columns = number, .n_columns = 1, .want = WF_I64};
     wf_dataset *d = NULL;
-    wf_reader *r = NULL;
+    wf_data_reader *r = NULL;
     const wf_batch *b;
     wf_err err = {0};
 
@@ -415,16 +415,17 @@ static void a_label_that_is_no_class_is_told_by_the_batch(void **state)
     assert_int_equal(open_text(&o, "a\n0\n2\n3\n1\n", &d, NULL), WF_OK);
     assert_int_equal(wf_dataset_check_labels(d, 0, 3, NULL), WF_OK);
     assert_int_equal(
-        wf_reader_new(&(wf_reader_spec){.dataset = d, .batch = 2, .depth = 2}, &r, NULL), WF_OK);
-    assert_int_equal(wf_reader_open(r, 0, 0, 0, 4, 0, NULL), WF_OK);
-    assert_int_equal(wf_reader_next(r, &b, &err), WF_OK);
-    wf_reader_release(r, &b);
-    assert_int_equal(wf_reader_next(r, &b, &err), WF_INVALID);
+        wf_data_reader_new(&(wf_data_reader_spec){.dataset = d, .batch = 2, .depth = 2}, &r, NULL),
+        WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 0, 0, 0, 4, 0, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_next(r, &b, &err), WF_OK);
+    wf_data_reader_release(r, &b);
+    assert_int_equal(wf_data_reader_next(r, &b, &err), WF_INVALID);
     assert_null(b);
     assert_non_null(strstr(err.what, "t.csv:4: the label is 3; there are 3 classes, 0 to 2"));
-    assert_int_equal(wf_reader_next(r, &b, &err), WF_OK);
+    assert_int_equal(wf_data_reader_next(r, &b, &err), WF_OK);
     assert_null(b);
-    wf_reader_free(&r);
+    wf_data_reader_free(&r);
     wf_dataset_free(&d);
 }
 

@@ -124,8 +124,8 @@ static int visit(const char *path, const struct stat *st, int kind, struct FTW *
 
 static void includes_point_down(void **state)
 {
-    static const char *const tops[] = {"common", "master",  "worker",     "ps",  "serve",
-                                       "runtime", "supervisor", "lib", "cmd"};
+    static const char *const tops[] = {"common",  "master",     "worker", "ps", "serve",
+                                       "runtime", "supervisor", "lib",    "cmd"};
     char folder[4096];
 
     (void)state;

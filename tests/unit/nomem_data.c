@@ -36,22 +36,22 @@ static wf_status check_batch(const wf_batch *b, uint64_t at, wf_err *err)
 
 static wf_status read_all(const wf_dataset *d, uint32_t depth, wf_err *err)
 {
-    wf_reader_spec spec = {.dataset = d, .batch = BATCH, .seed = 1, .depth = depth};
-    wf_reader *r = NULL;
+    wf_data_reader_spec spec = {.dataset = d, .batch = BATCH, .seed = 1, .depth = depth};
+    wf_data_reader *r = NULL;
     const wf_batch *b;
     uint64_t at = 0;
-    wf_status rc = wf_reader_new(&spec, &r, err);
+    wf_status rc = wf_data_reader_new(&spec, &r, err);
 
     for (uint64_t split = 0; rc == WF_OK && split < 5; split++)
-        rc = wf_reader_open(r, 0, split, split * 10, split * 10 + 10, 0, err);
-    while (rc == WF_OK && (rc = wf_reader_next(r, &b, err)) == WF_OK && b) {
+        rc = wf_data_reader_open(r, 0, split, split * 10, split * 10 + 10, 0, err);
+    while (rc == WF_OK && (rc = wf_data_reader_next(r, &b, err)) == WF_OK && b) {
         rc = check_batch(b, at, err);
         at += b->n;
-        wf_reader_release(r, &b);
+        wf_data_reader_release(r, &b);
     }
     if (rc == WF_OK && at != RECORDS)
         rc = wrong(err, "%d records were read", (int)at);
-    wf_reader_free(&r);
+    wf_data_reader_free(&r);
     return rc;
 }
 

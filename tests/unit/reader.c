@@ -47,26 +47,26 @@ static int tear_down(void **unused)
     return 0;
 }
 
-static wf_reader *start(uint64_t batch, bool shuffle, uint32_t depth)
+static wf_data_reader *start(uint64_t batch, bool shuffle, uint32_t depth)
 {
-    wf_reader_spec spec = {
+    wf_data_reader_spec spec = {
         .dataset = data, .batch = batch, .seed = SEED, .shuffle = shuffle, .depth = depth};
-    wf_reader *r = NULL;
+    wf_data_reader *r = NULL;
 
-    assert_int_equal(wf_reader_new(&spec, &r, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_new(&spec, &r, NULL), WF_OK);
     return r;
 }
 
-static const wf_batch *next(wf_reader *r)
+static const wf_batch *next(wf_data_reader *r)
 {
     const wf_batch *b;
 
-    assert_int_equal(wf_reader_next(r, &b, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_next(r, &b, NULL), WF_OK);
     return b;
 }
 
 /* Takes one batch, which must be number `index` of the range, and gives it back. */
-static void take(wf_reader *r, bool shuffle, uint64_t epoch, uint64_t split, uint64_t first,
+static void take(wf_data_reader *r, bool shuffle, uint64_t epoch, uint64_t split, uint64_t first,
                  uint64_t end, uint64_t index, uint64_t batch)
 {
     const wf_batch *b = next(r);
@@ -96,7 +96,7 @@ static void take(wf_reader *r, bool shuffle, uint64_t epoch, uint64_t split, uin
         assert_int_equal(x[2 * i + 1], record);
         assert_int_equal(y[i], record & 255);
     }
-    wf_reader_release(r, &b);
+    wf_data_reader_release(r, &b);
     assert_null(b);
 }
 
@@ -109,13 +109,13 @@ static void batches_come_in_order_and_never_cross_a_split(void **unused)
     (void)unused;
     for (uint32_t depth = 0; depth < 9; depth++)
         for (int shuffle = 0; shuffle < 2; shuffle++) {
-            wf_reader *r = start(32, shuffle, depth);
+            wf_data_reader *r = start(32, shuffle, depth);
 
             assert_null(next(r));
             for (int round = 0; round < 3; round++) {
                 for (int s = 0; s < 4; s++)
-                    assert_int_equal(wf_reader_open(r, splits[s].epoch, splits[s].split,
-                                                    splits[s].first, splits[s].end, 0, NULL),
+                    assert_int_equal(wf_data_reader_open(r, splits[s].epoch, splits[s].split,
+                                                         splits[s].first, splits[s].end, 0, NULL),
                                      WF_OK);
                 for (int s = 0; s < 4; s++)
                     for (uint64_t i = 0; i < splits[s].batches; i++)
@@ -123,62 +123,62 @@ static void batches_come_in_order_and_never_cross_a_split(void **unused)
                              splits[s].end, i, 32);
                 assert_null(next(r));
             }
-            assert_int_equal(wf_reader_given(r), 3 * 39);
-            assert_in_range(wf_reader_late(r), 0, depth ? 3 * 39 : UINT32_MAX);
-            wf_reader_free(&r);
+            assert_int_equal(wf_data_reader_given(r), 3 * 39);
+            assert_in_range(wf_data_reader_late(r), 0, depth ? 3 * 39 : UINT32_MAX);
+            wf_data_reader_free(&r);
             assert_null(r);
         }
 }
 
 static void a_split_that_was_begun_goes_on_where_it_was(void **unused)
 {
-    wf_reader *r = start(10, true, 2);
+    wf_data_reader *r = start(10, true, 2);
 
     (void)unused;
-    assert_int_equal(wf_reader_open(r, 4, 1, 100, 145, 3, NULL), WF_OK);
-    assert_int_equal(wf_reader_open(r, 4, 2, 100, 145, 5, NULL), WF_OK); /* all done */
-    assert_int_equal(wf_reader_open(r, 4, 3, 100, 145, UINT64_MAX, NULL), WF_OK);
-    assert_int_equal(wf_reader_open(r, 4, 4, 200, 200, 0, NULL), WF_OK); /* empty */
-    assert_int_equal(wf_reader_open(r, 4, 5, 990, 1000, 0, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 4, 1, 100, 145, 3, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 4, 2, 100, 145, 5, NULL), WF_OK); /* all done */
+    assert_int_equal(wf_data_reader_open(r, 4, 3, 100, 145, UINT64_MAX, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 4, 4, 200, 200, 0, NULL), WF_OK); /* empty */
+    assert_int_equal(wf_data_reader_open(r, 4, 5, 990, 1000, 0, NULL), WF_OK);
     take(r, true, 4, 1, 100, 145, 3, 10);
     take(r, true, 4, 1, 100, 145, 4, 10);
     take(r, true, 4, 5, 990, 1000, 0, 10);
     assert_null(next(r));
-    wf_reader_free(&r);
+    wf_data_reader_free(&r);
 }
 
 static void cancelling_drops_what_is_queued_and_keeps_what_is_out(void **unused)
 {
     (void)unused;
     for (uint32_t depth = 0; depth < 6; depth++) {
-        wf_reader *r = start(16, false, depth);
+        wf_data_reader *r = start(16, false, depth);
 
         for (int round = 0; round < 50; round++) {
             const wf_batch *held;
 
-            assert_int_equal(wf_reader_open(r, 0, 1, 0, 1000, 0, NULL), WF_OK);
+            assert_int_equal(wf_data_reader_open(r, 0, 1, 0, 1000, 0, NULL), WF_OK);
             held = next(r);
             assert_non_null(held);
-            wf_reader_cancel(r);
+            wf_data_reader_cancel(r);
             assert_null(next(r));
-            assert_int_equal(wf_reader_open(r, 0, 2, 500, 700, 0, NULL), WF_OK);
+            assert_int_equal(wf_data_reader_open(r, 0, 2, 500, 700, 0, NULL), WF_OK);
             take(r, false, 0, 2, 500, 700, 0, 16);
             assert_int_equal(((const int64_t *)held->fields[0].data)[30], 15);
-            wf_reader_release(r, &held);
+            wf_data_reader_release(r, &held);
             take(r, false, 0, 2, 500, 700, 1, 16);
-            wf_reader_cancel(r);
+            wf_data_reader_cancel(r);
         }
-        wf_reader_free(&r);
+        wf_data_reader_free(&r);
     }
 }
 
 static void batches_that_are_out_stay_as_they_are(void **unused)
 {
     const wf_batch *held[WF_READER_HELD];
-    wf_reader *r = start(8, false, 3);
+    wf_data_reader *r = start(8, false, 3);
 
     (void)unused;
-    assert_int_equal(wf_reader_open(r, 0, 0, 0, 1000, 0, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 0, 0, 0, 1000, 0, NULL), WF_OK);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < WF_READER_HELD; i++)
             held[i] = next(r);
@@ -189,61 +189,61 @@ static void batches_that_are_out_stay_as_they_are(void **unused)
             assert_int_equal(((const int64_t *)held[i]->fields[0].data)[15], first + 7);
         }
         for (int i = 0; i < WF_READER_HELD; i++)
-            wf_reader_release(r, &held[(i + round) % WF_READER_HELD]);
+            wf_data_reader_release(r, &held[(i + round) % WF_READER_HELD]);
     }
-    wf_reader_free(&r);
+    wf_data_reader_free(&r);
 }
 
 static void many_splits_may_wait(void **unused)
 {
-    wf_reader *r = start(4, true, 4);
+    wf_data_reader *r = start(4, true, 4);
 
     (void)unused;
     for (uint64_t s = 0; s < 200; s++) {
-        assert_int_equal(wf_reader_open(r, s, s, s, s + 9, 0, NULL), WF_OK);
+        assert_int_equal(wf_data_reader_open(r, s, s, s, s + 9, 0, NULL), WF_OK);
         if (s >= 100) /* the queue never runs empty, and must not grow for ever */
             for (uint64_t i = 0; i < 3; i++)
                 take(r, true, s - 100, s - 100, s - 100, s - 91, i, 4);
     }
-    wf_reader_free(&r);
+    wf_data_reader_free(&r);
 }
 
 static void a_batch_beyond_all_bounds_is_the_whole_split(void **unused)
 {
-    wf_reader *r = start(UINT64_MAX, true, 2);
+    wf_data_reader *r = start(UINT64_MAX, true, 2);
 
     (void)unused;
-    assert_int_equal(wf_reader_open(r, 3, 1, 1, 1000, 0, NULL), WF_OK);
-    assert_int_equal(wf_reader_open(r, 3, 2, 0, 1000, 1, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 3, 1, 1, 1000, 0, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 3, 2, 0, 1000, 1, NULL), WF_OK);
     take(r, true, 3, 1, 1, 1000, 0, UINT64_MAX);
     assert_null(next(r));
-    wf_reader_free(&r);
+    wf_data_reader_free(&r);
 }
 
 static void a_thread_is_for_batches_that_are_worth_one(void **unused)
 {
     (void)unused;
-    assert_int_equal(wf_reader_depth_for(data, 32), 0);
-    assert_int_equal(wf_reader_depth_for(data, 1 << 20), WF_READER_DEPTH);
-    assert_int_equal(wf_reader_depth_for(data, UINT64_MAX), WF_READER_DEPTH);
+    assert_int_equal(wf_data_reader_depth_for(data, 32), 0);
+    assert_int_equal(wf_data_reader_depth_for(data, 1 << 20), WF_READER_DEPTH);
+    assert_int_equal(wf_data_reader_depth_for(data, UINT64_MAX), WF_READER_DEPTH);
 }
 
 static void what_cannot_be_read_is_refused(void **unused)
 {
-    wf_reader *r = start(4, true, 4), *none = NULL;
-    wf_reader_spec spec = {.dataset = data, .batch = 0, .depth = 1};
+    wf_data_reader *r = start(4, true, 4), *none = NULL;
+    wf_data_reader_spec spec = {.dataset = data, .batch = 0, .depth = 1};
     wf_err err = {0};
 
     (void)unused;
-    assert_int_equal(wf_reader_open(r, 0, 5, 10, 1001, 0, &err), WF_INVALID);
+    assert_int_equal(wf_data_reader_open(r, 0, 5, 10, 1001, 0, &err), WF_INVALID);
     assert_non_null(strstr(err.what, "the data set has 1000"));
-    assert_int_equal(wf_reader_open(r, 0, 0, 11, 10, 0, NULL), WF_INVALID);
-    wf_reader_free(&r);
-    wf_reader_free(&r);
-    assert_int_equal(wf_reader_new(&spec, &none, NULL), WF_INVALID);
+    assert_int_equal(wf_data_reader_open(r, 0, 0, 11, 10, 0, NULL), WF_INVALID);
+    wf_data_reader_free(&r);
+    wf_data_reader_free(&r);
+    assert_int_equal(wf_data_reader_new(&spec, &none, NULL), WF_INVALID);
     spec.batch = 1;
     spec.depth = WF_READER_MAX_DEPTH + 1;
-    assert_int_equal(wf_reader_new(&spec, &none, NULL), WF_INVALID);
+    assert_int_equal(wf_data_reader_new(&spec, &none, NULL), WF_INVALID);
     assert_null(none);
 }
 
