@@ -5,6 +5,7 @@
 
 #include <ftw.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -202,6 +203,45 @@ static void a_job_is_stopped_and_resumed(void **state)
     weft_job_free(&j);
 }
 
+typedef struct trainee {
+    const weft_job *job;
+    char home[PATH_MAX];
+    weft_report last;
+    weft_error error;
+} trainee;
+
+static void *train(void *arg)
+{
+    trainee *t = arg;
+    const weft_fit_options o = {.folder = t->home, .threads = 1};
+
+    weft_fit(t->job, &o, &t->last, &t->error);
+    return NULL;
+}
+
+/* The same job in two folders, at the same time. */
+static void two_threads_train_each_its_own(void **state)
+{
+    weft_job *j = parse("job: twin\n" MODEL DATA REST "epochs: 5\n");
+    static trainee all[2];
+    pthread_t threads[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        all[i].job = j;
+        snprintf(all[i].home, sizeof all[i].home, "%s", in(i ? "twin-1" : "twin-0"));
+        assert_int_equal(pthread_create(&threads[i], NULL, train, &all[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(all[i].error.message, "");
+        assert_int_equal(all[i].last.step, 5 * RECORDS / 8);
+        assert_true(all[i].last.eval[0].value == all[0].last.eval[0].value);
+    }
+    weft_job_free(&j);
+}
+
 static void what_cannot_be_trained_is_refused(void **state)
 {
     char home[PATH_MAX];
@@ -259,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_job_is_trained_evaluated_and_exported),
         cmocka_unit_test(a_job_of_another_model_has_other_weights),
         cmocka_unit_test(a_job_is_stopped_and_resumed),
+        cmocka_unit_test(two_threads_train_each_its_own),
         cmocka_unit_test(what_cannot_be_trained_is_refused),
     };
 
