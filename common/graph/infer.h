@@ -85,6 +85,11 @@ wf_status wf_infer_like_input(wf_graph *g, wf_node *n, wf_err *err);
 wf_status wf_infer_like_float(wf_graph *g, wf_node *n, wf_err *err);
 /* dy, y -> dx: all of one dtype and shape. */
 wf_status wf_infer_grad_like(wf_graph *g, wf_node *n, wf_err *err);
+/* dy, x, ... -> dx, as x; and dy, a, x -> dx. */
+wf_status wf_infer_grad_of_1(wf_graph *g, wf_node *n, wf_err *err);
+wf_status wf_infer_grad_of_2(wf_graph *g, wf_node *n, wf_err *err);
+/* dy, indices, x -> dx, as x. */
+wf_status wf_infer_grad_by_ids(wf_graph *g, wf_node *n, wf_err *err);
 /* Broadcast of two numbers of one dtype; fn follows small integers and may be NULL. */
 WF_MUST_USE wf_status wf_infer_arithmetic(wf_graph *g, wf_node *n, wf_elem_fn *fn, wf_err *err);
 /* The same with a bool result. */

@@ -48,6 +48,33 @@ wf_status wf_infer_grad_like(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_infer_grad_of_1(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "dy", err));
+    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[1]);
+    return WF_OK;
+}
+
+wf_status wf_infer_grad_of_2(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "dy", err));
+    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
+    return WF_OK;
+}
+
+wf_status wf_infer_grad_by_ids(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    WF_TRY(wf_need_float(n, 0, "dy", err));
+    WF_TRY(wf_need_int(n, 1, "indices", err));
+    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
+    return WF_OK;
+}
+
 /* Follows small integers through fn, which broadcasts over at most one axis. */
 static wf_status carry_two(wf_graph *g, wf_node *n, wf_elem_fn *fn, wf_err *err)
 {

@@ -54,6 +54,8 @@ struct wf_op {
     wf_status (*infer)(wf_graph *g, wf_node *n, wf_err *err);
     /* Adds the nodes that turn d loss/d outputs into d loss/d inputs. NULL: not differentiable. */
     wf_status (*grad)(wf_grads *grads, const wf_node *n, wf_err *err);
+    /* Of a gradient that one node computes: its operation, and what that takes (ops/ops.h). */
+    const char *grad_op, *grad_takes;
     /* Brings a node as another opset `from`, 7 to 25, has it to the form of WF_OPSET (attributes
      * that became inputs, and so on), or NULL when it means the same in all of them. Errors:
      * WF_UNSUPPORTED. */

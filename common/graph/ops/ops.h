@@ -11,22 +11,31 @@
 #include "common/graph/ops/rows.def"
 #undef WF_OP
 
-/* A row of the table for an operation of n_in_ inputs and one output, element by element; further
- * fields (attributes, gradient) follow. */
-#define WF_ELEMENTWISE(domain_, name_, since_, n_in_, infer_, ...)                                 \
-    {                                                                                              \
-        .name = name_, .domain = domain_, .since = since_, .n_in_min = n_in_, .n_in_max = n_in_,   \
-        .n_out_min = 1, .n_out_max = 1, .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,               \
-        .infer = infer_, __VA_ARGS__                                                               \
-    }
-
-/* The same for one that takes least_in to most_in inputs, and is not element by element. */
-#define WF_FOLDABLE(domain_, name_, since_, least_in, most_in, infer_, ...)                        \
+/* A row of the table for an operation of least_in to most_in inputs and least_out to most_out
+ * outputs; further fields (attributes, gradient) follow. */
+#define WF_OPERATION(domain_, name_, since_, least_in, most_in, least_out, most_out, flags_,       \
+                     infer_, ...)                                                                  \
     {                                                                                              \
         .name = name_, .domain = domain_, .since = since_, .n_in_min = least_in,                   \
-        .n_in_max = most_in, .n_out_min = 1, .n_out_max = 1, .flags = WF_OP_FOLDABLE,              \
+        .n_in_max = most_in, .n_out_min = least_out, .n_out_max = most_out, .flags = flags_,       \
         .infer = infer_, __VA_ARGS__                                                               \
     }
+/* The same for one output that may be computed at compile time. */
+#define WF_FOLDABLE(domain, name, since, least_in, most_in, infer, ...)                            \
+    WF_OPERATION(domain, name, since, least_in, most_in, 1, 1, WF_OP_FOLDABLE, infer, __VA_ARGS__)
+/* The same, element by element, for n_in inputs. */
+#define WF_ELEMENTWISE(domain, name, since, n_in, infer, ...)                                      \
+    WF_OPERATION(domain, name, since, n_in, n_in, 1, 1, WF_OP_ELEMENTWISE | WF_OP_FOLDABLE, infer, \
+                 __VA_ARGS__)
+
+/* The gradient of a row that one node `op` computes. `takes` names its inputs in order: d0 is d
+ * loss / d output 0, x1 is input 1, or nothing if that is absent, and y0 is output 0. Its output i
+ * is the gradient of input i; it has those attributes of the node that it knows. */
+#define WF_GRAD_NODE(op, takes) .grad = wf_grad_by_node, .grad_op = op, .grad_takes = takes
+wf_status wf_grad_by_node(wf_grads *g, const wf_node *n, wf_err *err);
+/* The same where op or takes depend on the node; `more`, unless NULL, is a further attribute. */
+wf_status wf_grad_node(wf_grads *g, const wf_node *n, const char *op, const char *takes,
+                       const wf_attr *more, wf_err *err);
 
 /* Gradient of what moves elements into another shape, keeping their order: Reshape and its kin. */
 wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err);
@@ -49,6 +58,8 @@ WF_MUST_USE wf_status wf_ids_within(const wf_value *data, const wf_value *ids, u
                                     wf_err *err);
 /* attr reduction of the scattering operations. Errors: WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_check_reduction(const wf_node *n, wf_err *err);
+/* Gradient of a scattering operation: `gather` takes from where it put. */
+wf_status wf_grad_scatter(wf_grads *g, const wf_node *n, const char *gather, wf_err *err);
 /* attrs mode and padding_mode of GridSample. Errors: WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_check_sampling(const wf_node *n, wf_err *err);
 /* The shape of DepthToSpace and SpaceToDepth (and of their gradients). */

@@ -6,16 +6,8 @@
 #include "common/graph/ops/ops.h"
 
 #define ACTIVATION(id, name, since)                                                                \
-    static wf_status grad_##id(wf_grads *g, const wf_node *n, wf_err *err)                         \
-    {                                                                                              \
-        wf_value *dy = wf_grads_upstream(g, n, 0);                                                 \
-                                                                                                   \
-        (void)err;                                                                                 \
-        return wf_grads_add(g, n, 0,                                                               \
-                            wf_emit_binary(wf_grads_emit(g), name "Grad", dy, n->out[0]));         \
-    }                                                                                              \
-    const wf_op wf_op_##id =                                                                       \
-        WF_ELEMENTWISE(WF_DOMAIN_ONNX, name, since, 1, wf_infer_like_float, .grad = grad_##id);    \
+    const wf_op wf_op_##id = WF_ELEMENTWISE(WF_DOMAIN_ONNX, name, since, 1, wf_infer_like_float,   \
+                                            WF_GRAD_NODE(name "Grad", "d0 y0"));                   \
     const wf_op wf_op_##id##_grad =                                                                \
         WF_ELEMENTWISE(WF_DOMAIN_WEFT, name "Grad", 1, 2, wf_infer_grad_like,                      \
                        .means = "(dy, y) -> dx; y is the forward output");

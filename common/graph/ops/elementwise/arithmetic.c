@@ -128,18 +128,9 @@ static wf_status grad_sum(wf_grads *g, const wf_node *n, wf_err *err)
 }
 
 #define ROW(id, name_)                                                                             \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = 13,                                                                               \
-        .n_in_min = 1,                                                                             \
-        .n_in_max = WF_ANY_NUMBER,                                                                 \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = 1,                                                                            \
-        .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,                                               \
-        .infer = infer_sums,                                                                       \
-        .grad = grad_##id,                                                                         \
-    };
+    const wf_op wf_op_##id =                                                                       \
+        WF_OPERATION(WF_DOMAIN_ONNX, name_, 13, 1, WF_ANY_NUMBER, 1, 1,                            \
+                     WF_OP_ELEMENTWISE | WF_OP_FOLDABLE, infer_sums, .grad = grad_##id);
 
 ROW(mean, "Mean")
 ROW(sum, "Sum")

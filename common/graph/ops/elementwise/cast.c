@@ -17,7 +17,7 @@ static wf_status infer_cast(wf_graph *g, wf_node *n, wf_err *err)
     return wf_carry_cast(g, n, err);
 }
 
-static wf_status grad_cast(wf_grads *g, const wf_node *n, wf_err *err)
+static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 {
     (void)err;
     return wf_grads_add(
@@ -26,7 +26,7 @@ static wf_status grad_cast(wf_grads *g, const wf_node *n, wf_err *err)
 
 /* From opset 19 attr saturate, and from 23 round_mode, which say how to round to 8-bit floats; weft
  * has none of those. */
-static wf_status upgrade_cast(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
 {
     (void)g, (void)from, (void)err;
     wf_node_drop_attr(n, "saturate");
@@ -38,7 +38,7 @@ static const wf_attr_row attrs[] = {{"to", WF_ATTR_INT, true}, {0}};
 
 const wf_op wf_op_cast =
     WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Cast", 13, 1, infer_cast, .keeps_order = true, .attrs = attrs,
-                   .grad = grad_cast, .upgrade = upgrade_cast);
+                   .grad = grad, .upgrade = upgrade);
 
 /* CastLike: input 0 with the dtype of input 1. */
 
@@ -48,21 +48,6 @@ static wf_status infer_cast_like(wf_graph *g, wf_node *n, wf_err *err)
     return wf_carry_cast(g, n, err);
 }
 
-static wf_status grad_cast_like(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    (void)err;
-    return wf_grads_add(
-        g, n, 0, wf_emit_cast(wf_grads_emit(g), wf_grads_upstream(g, n, 0), n->in[0]->dtype));
-}
-
-static wf_status upgrade_cast_like(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
-{
-    (void)g, (void)from, (void)err;
-    wf_node_drop_attr(n, "saturate"); /* as in Cast */
-    wf_node_drop_attr(n, "round_mode");
-    return WF_OK;
-}
-
 const wf_op wf_op_cast_like =
     WF_ELEMENTWISE(WF_DOMAIN_ONNX, "CastLike", 15, 2, infer_cast_like, .no_grad_in = 1u << 1,
-                   .grad = grad_cast_like, .upgrade = upgrade_cast_like);
+                   .grad = grad, .upgrade = upgrade);

@@ -105,18 +105,9 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"args", WF_ATTR_INTS, true}, {"steps", WF_ATTR_STRINGS, true}, {0}};
 
-const wf_op wf_op_chain = {
-    .name = "Chain",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_chain = WF_OPERATION(
+    WF_DOMAIN_WEFT, "Chain", 1, 1, WF_CHAIN_INPUTS, 1, 1, WF_OP_ELEMENTWISE | WF_OP_FOLDABLE, infer,
     .means = "(x1, ... xn) -> y; attrs steps: names of elementwise operations, args: "
              "two operands for each, an input, or n + i for the result of step i, or "
              "-1 for none (common/graph/chain.h)",
-    .n_in_min = 1,
-    .n_in_max = WF_CHAIN_INPUTS,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
-    .attrs = attrs,
-    .infer = infer,
-};
+    .attrs = attrs);

@@ -15,18 +15,6 @@
  * XGrad(dy, x) of ai.weft, with the same attributes: one kernel, where ONNX's own operations would
  * take up to ten. */
 
-enum { LONGEST = 32 };
-
-static wf_status grad_curves(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0]};
-    char name[LONGEST];
-
-    (void)err;
-    snprintf(name, sizeof name, "%sGrad", n->op->name);
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), name, 2, in, n->n_attrs, n->attrs));
-}
-
 static wf_status check_gelu(const wf_node *n, wf_err *err)
 {
     const char *way = wf_node_string(n, "approximate", "none");
@@ -60,7 +48,7 @@ static const wf_attr_row bias_lambd[] = {
 
 #define CURVE_BY(id, name, since, attrs_, infer, infer_grad)                                       \
     const wf_op wf_op_##id = WF_ELEMENTWISE(WF_DOMAIN_ONNX, name, since, 1, infer,                 \
-                                            .attrs = attrs_, .grad = grad_curves);                 \
+                                            .attrs = attrs_, WF_GRAD_NODE(name "Grad", "d0 x0"));  \
     const wf_op wf_op_##id##_grad = WF_ELEMENTWISE(                                                \
         WF_DOMAIN_WEFT, name "Grad", 1, 2, infer_grad, .attrs = attrs_,                            \
         .means = "(dy, x) -> dx; x is the forward input, attributes are the forward operation's");

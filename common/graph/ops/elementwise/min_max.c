@@ -10,18 +10,9 @@
     {                                                                                              \
         return wf_infer_variadic(g, n, wf_elem_##id, err);                                         \
     }                                                                                              \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = 13,                                                                               \
-        .n_in_min = 1,                                                                             \
-        .n_in_max = WF_ANY_NUMBER,                                                                 \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = 1,                                                                            \
-        .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,                                               \
-        .infer = infer_##id,                                                                       \
-        .grad = wf_grad_extreme,                                                                   \
-    };
+    const wf_op wf_op_##id =                                                                       \
+        WF_OPERATION(WF_DOMAIN_ONNX, name_, 13, 1, WF_ANY_NUMBER, 1, 1,                            \
+                     WF_OP_ELEMENTWISE | WF_OP_FOLDABLE, infer_##id, .grad = wf_grad_extreme);
 
 EXTREME(max, "Max")
 EXTREME(min, "Min")
@@ -51,16 +42,6 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_grads_add(g, n, 0, dx);
 }
 
-const wf_op wf_op_clip = {
-    .name = "Clip",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1 | 1u << 2,
-    .infer = infer_clip,
-    .grad = grad,
-};
+const wf_op wf_op_clip =
+    WF_OPERATION(WF_DOMAIN_ONNX, "Clip", 13, 1, 3, 1, 1, WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+                 infer_clip, .no_grad_in = 1u << 1 | 1u << 2, .grad = grad);

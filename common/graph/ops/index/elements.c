@@ -98,29 +98,31 @@ static wf_status infer_scatter_elements(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad_scatter_elements(wf_grads *g, const wf_node *n, wf_err *err)
+wf_status wf_grad_scatter(wf_grads *g, const wf_node *n, const char *gather, wf_err *err)
 {
     wf_emit *e = wf_grads_emit(g);
     const char *reduction = wf_node_string(n, "reduction", "none");
-    wf_attr axis = wf_attr_int("axis", wf_node_int(n, "axis", 0));
+    const wf_attr *axis = wf_node_attr(n, "axis");
     wf_value *dy = wf_grads_upstream(g, n, 0), *dx = dy;
 
     if (strcmp(reduction, "none") != 0 && strcmp(reduction, "add") != 0)
         return wf_fail(err, WF_UNSUPPORTED, "weft has that of none and add",
                        "there is no gradient of reduction \"%s\"", reduction);
-    if (wf_grads_wanted(g, n, 0)) {
-        if (strcmp(reduction, "none") == 0) {
-            wf_value *zeros =
-                wf_emit_expand_like(e, wf_emit_scalar(e, n->in[2]->dtype, 0), n->in[2]);
+    if (wf_grads_wanted(g, n, 0) && strcmp(reduction, "none") == 0) {
+        wf_value *zeros = wf_emit_expand_like(e, wf_emit_scalar(e, n->in[2]->dtype, 0), n->in[2]);
 
-            dx = wf_emit_op(e, "ScatterElements", 3, (wf_value *[]){dy, n->in[1], zeros}, 1, &axis);
-        }
-        WF_TRY(wf_grads_add(g, n, 0, dx));
+        dx = wf_emit_op(e, n->op->name, 3, (wf_value *[]){dy, n->in[1], zeros}, axis != NULL, axis);
     }
+    WF_TRY(wf_grads_add(g, n, 0, dx));
     if (!wf_grads_wanted(g, n, 2))
         return wf_emit_end(e);
     return wf_grads_add(g, n, 2,
-                        wf_emit_op(e, "GatherElements", 2, (wf_value *[]){dy, n->in[1]}, 1, &axis));
+                        wf_emit_op(e, gather, 2, (wf_value *[]){dy, n->in[1]}, axis != NULL, axis));
+}
+
+static wf_status grad_scatter_elements(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    return wf_grad_scatter(g, n, "GatherElements", err);
 }
 
 static const wf_attr_row scatter_elements_attrs[] = {

@@ -51,36 +51,17 @@ static wf_status infer_gather(wf_graph *g, wf_node *n, wf_err *err)
     return carry(g, n, err);
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[1], n->in[0]};
-    wf_attr axis = wf_attr_int("axis", wf_node_int(n, "axis", 0));
+static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
-    (void)err;
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "GatherGrad", 3, in, 1, &axis));
-}
-
-static const wf_attr_row gather_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
-
-const wf_op wf_op_gather = WF_FOLDABLE(WF_DOMAIN_ONNX, "Gather", 13, 2, 2, infer_gather,
-                                       .no_grad_in = 1u << 1, .attrs = gather_attrs, .grad = grad);
+const wf_op wf_op_gather =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Gather", 13, 2, 2, infer_gather, .no_grad_in = 1u << 1,
+                .attrs = attrs, WF_GRAD_NODE("GatherGrad", "d0 x1 x0"));
 
 /* ai.weft GatherGrad: dy's slices added at the places that ids name, in zeros of the shape of
  * data. */
 
-static wf_status infer_gather_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_int(n, 1, "ids", err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
-static const wf_attr_row gather_grad_attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
-
 const wf_op wf_op_gather_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "GatherGrad", 1, 3, 3, infer_gather_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "GatherGrad", 1, 3, 3, wf_infer_grad_by_ids,
                 .means = "(dy, ids, data) -> as data; attr axis = 0; adds up where ids repeat; "
                          "negative ids count from the end; of data only the shape is read",
-                .attrs = gather_grad_attrs);
+                .attrs = attrs);

@@ -45,39 +45,19 @@ static wf_status infer_gather_nd(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad_gather_nd(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[1], n->in[0]};
-    wf_attr batch = wf_attr_int("batch_dims", wf_node_int(n, "batch_dims", 0));
-
-    (void)err;
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "GatherNDGrad", 3, in, 1, &batch));
-}
-
 static const wf_attr_row gather_nd_attrs[] = {{"batch_dims", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_gather_nd =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "GatherND", 13, 2, 2, infer_gather_nd, .no_grad_in = 1u << 1,
-                .attrs = gather_nd_attrs, .grad = grad_gather_nd);
+                .attrs = gather_nd_attrs, WF_GRAD_NODE("GatherNDGrad", "d0 x1 x0"));
 
 /* ai.weft GatherNDGrad: dy added up where GatherND took from, in zeros of the shape of data. */
 
-static wf_status infer_gather_nd_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_int(n, 1, "indices", err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
-static const wf_attr_row gather_nd_grad_attrs[] = {{"batch_dims", WF_ATTR_INT, false}, {0}};
-
 const wf_op wf_op_gather_nd_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "GatherNDGrad", 1, 3, 3, infer_gather_nd_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "GatherNDGrad", 1, 3, 3, wf_infer_grad_by_ids,
                 .means = "(dy, ids, data) -> as data; attr batch_dims = 0; zeros, and dy added "
                          "where GatherND took from; of data only the shape is read",
-                .attrs = gather_nd_grad_attrs);
+                .attrs = gather_nd_attrs);
 
 /* ScatterND: data with updates put (attr reduction: added, multiplied, the larger, the smaller)
  * where GatherND with the same indices takes from. */
@@ -114,25 +94,7 @@ static wf_status infer_scatter_nd(wf_graph *g, wf_node *n, wf_err *err)
 
 static wf_status grad_scatter_nd(wf_grads *g, const wf_node *n, wf_err *err)
 {
-    wf_emit *e = wf_grads_emit(g);
-    const char *reduction = wf_node_string(n, "reduction", "none");
-    wf_value *dy = wf_grads_upstream(g, n, 0), *dx = dy;
-
-    if (strcmp(reduction, "none") != 0 && strcmp(reduction, "add") != 0)
-        return wf_fail(err, WF_UNSUPPORTED, "weft has that of none and add",
-                       "there is no gradient of reduction \"%s\"", reduction);
-    if (wf_grads_wanted(g, n, 0)) {
-        if (strcmp(reduction, "none") == 0) {
-            wf_value *zeros =
-                wf_emit_expand_like(e, wf_emit_scalar(e, n->in[2]->dtype, 0), n->in[2]);
-
-            dx = wf_emit_op(e, "ScatterND", 3, (wf_value *[]){dy, n->in[1], zeros}, 0, NULL);
-        }
-        WF_TRY(wf_grads_add(g, n, 0, dx));
-    }
-    if (!wf_grads_wanted(g, n, 2))
-        return wf_emit_end(e);
-    return wf_grads_add(g, n, 2, wf_emit_binary(e, "GatherND", dy, n->in[1]));
+    return wf_grad_scatter(g, n, "GatherND", err);
 }
 
 static const wf_attr_row scatter_nd_attrs[] = {{"reduction", WF_ATTR_STRING, false}, {0}};

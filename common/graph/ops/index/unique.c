@@ -42,17 +42,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"axis", WF_ATTR_INT, false}, {"sorted", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_unique = {
-    .name = "Unique",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 4,
-    .flags = WF_OP_FOLDABLE,
+const wf_op wf_op_unique = WF_OPERATION(
+    WF_DOMAIN_ONNX, "Unique", 11, 1, 1, 1, 4, WF_OP_FOLDABLE, infer,
     .note = "how many there are must follow before the run: constants, or inputs of weft run",
-    .no_grad_in = 1u << 0,
-    .attrs = attrs,
-    .infer = infer,
-};
+    .no_grad_in = 1u << 0, .attrs = attrs);

@@ -38,25 +38,14 @@ static wf_status infer_sigmoid_cross_entropy(wf_graph *g, wf_node *n, wf_err *er
     return WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0], n->in[1]};
-    wf_attr reduction = wf_attr_string("reduction", wf_node_string(n, "reduction", "mean"));
+static const wf_attr_row attrs[] = {{"reduction", WF_ATTR_STRING, false}, {0}};
 
-    (void)err;
-    return wf_grads_add(
-        g, n, 0, wf_emit_op(wf_grads_emit(g), "SigmoidCrossEntropyGrad", 3, in, 1, &reduction));
-}
-
-static const wf_attr_row sigmoid_cross_entropy_attrs[] = {{"reduction", WF_ATTR_STRING, false},
-                                                          {0}};
-
-const wf_op wf_op_sigmoid_cross_entropy =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "SigmoidCrossEntropy", 1, 2, 2, infer_sigmoid_cross_entropy,
-                .means = "(logits, labels) -> loss; attr reduction = \"mean\", \"sum\" or "
-                         "\"none\"; labels broadcast to logits; max(x, 0) - x z + log(1 + "
-                         "exp(-abs(x)))",
-                .no_grad_in = 1u << 1, .attrs = sigmoid_cross_entropy_attrs, .grad = grad);
+const wf_op wf_op_sigmoid_cross_entropy = WF_FOLDABLE(
+    WF_DOMAIN_WEFT, "SigmoidCrossEntropy", 1, 2, 2, infer_sigmoid_cross_entropy,
+    .means = "(logits, labels) -> loss; attr reduction = \"mean\", \"sum\" or "
+             "\"none\"; labels broadcast to logits; max(x, 0) - x z + log(1 + "
+             "exp(-abs(x)))",
+    .no_grad_in = 1u << 1, .attrs = attrs, WF_GRAD_NODE("SigmoidCrossEntropyGrad", "d0 x0 x1"));
 
 /* ai.weft SigmoidCrossEntropyGrad: dx = (sigmoid(x) - z) dloss, divided by the number of logits
  * for "mean". */
@@ -69,11 +58,8 @@ static wf_status infer_sigmoid_cross_entropy_grad(wf_graph *g, wf_node *n, wf_er
     return WF_OK;
 }
 
-static const wf_attr_row sigmoid_cross_entropy_grad_attrs[] = {{"reduction", WF_ATTR_STRING, false},
-                                                               {0}};
-
 const wf_op wf_op_sigmoid_cross_entropy_grad = WF_FOLDABLE(
     WF_DOMAIN_WEFT, "SigmoidCrossEntropyGrad", 1, 3, 3, infer_sigmoid_cross_entropy_grad,
     .means = "(dloss, logits, labels) -> dlogits; attr reduction = \"mean\"; "
              "(sigmoid(x) - z) dloss, divided by the number of logits for \"mean\"",
-    .attrs = sigmoid_cross_entropy_grad_attrs);
+    .attrs = attrs);

@@ -22,15 +22,15 @@ static wf_status grad_softmax_cross_entropy_loss(wf_grads *g, const wf_node *n, 
     wf_emit *e = wf_grads_emit(g);
     wf_value *dloss = wf_grads_upstream(g, n, 0), *dlog = wf_grads_upstream(g, n, 1);
     wf_value *log_prob = wf_grads_output(g, n, 1);
-    wf_attr axis = wf_attr_int("axis", 1), attrs[2];
+    wf_attr axis = wf_attr_int("axis", 1);
 
     (void)err;
     if (dloss) {
         wf_value *in[] = {dloss, log_prob, n->in[1], wf_node_has_in(n, 2) ? n->in[2] : NULL};
 
-        WF_TRY(wf_grads_add(g, n, 0,
-                            wf_emit_op(e, "SoftmaxCrossEntropyGrad", in[3] ? 4 : 3, in,
-                                       wf_label_loss_attrs(n, attrs), attrs)));
+        WF_TRY(wf_grads_add(
+            g, n, 0,
+            wf_emit_op(e, "SoftmaxCrossEntropyGrad", in[3] ? 4 : 3, in, n->n_attrs, n->attrs)));
     }
     if (dlog)
         WF_TRY(wf_grads_add(
@@ -38,21 +38,10 @@ static wf_status grad_softmax_cross_entropy_loss(wf_grads *g, const wf_node *n, 
     return wf_emit_end(e);
 }
 
-const wf_op wf_op_softmax_cross_entropy_loss = {
-    .name = "SoftmaxCrossEntropyLoss",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 2,
-    .flags = WF_OP_FOLDABLE,
-    .labels_in = 1,
-    .no_grad_in = 1u << 1 | 1u << 2,
-    .attrs = wf_label_loss_rows,
-    .infer = infer_softmax_cross_entropy_loss,
-    .grad = grad_softmax_cross_entropy_loss,
-};
+const wf_op wf_op_softmax_cross_entropy_loss =
+    WF_OPERATION(WF_DOMAIN_ONNX, "SoftmaxCrossEntropyLoss", 13, 2, 3, 1, 2, WF_OP_FOLDABLE,
+                 infer_softmax_cross_entropy_loss, .labels_in = 1, .no_grad_in = 1u << 1 | 1u << 2,
+                 .attrs = wf_label_loss_rows, .grad = grad_softmax_cross_entropy_loss);
 
 /* ai.weft SoftmaxCrossEntropyGrad: dscores = (exp(log_prob) - onehot(labels)) dloss w[label] / sum
  * of w over the batch ("mean"), and 0 where labels are ignored. */
@@ -72,22 +61,10 @@ static wf_status infer_negative_log_likelihood_loss(wf_graph *g, wf_node *n, wf_
     return wf_infer_label_loss(n, err);
 }
 
-static wf_status grad_negative_log_likelihood_loss(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0], n->in[1],
-                      wf_node_has_in(n, 2) ? n->in[2] : NULL};
-    wf_attr attrs[2];
-
-    (void)err;
-    return wf_grads_add(g, n, 0,
-                        wf_emit_op(wf_grads_emit(g), "NegativeLogLikelihoodLossGrad", in[3] ? 4 : 3,
-                                   in, wf_label_loss_attrs(n, attrs), attrs));
-}
-
-const wf_op wf_op_negative_log_likelihood_loss =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "NegativeLogLikelihoodLoss", 13, 2, 3,
-                infer_negative_log_likelihood_loss, .labels_in = 1, .no_grad_in = 1u << 1 | 1u << 2,
-                .attrs = wf_label_loss_rows, .grad = grad_negative_log_likelihood_loss);
+const wf_op wf_op_negative_log_likelihood_loss = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "NegativeLogLikelihoodLoss", 13, 2, 3, infer_negative_log_likelihood_loss,
+    .labels_in = 1, .no_grad_in = 1u << 1 | 1u << 2, .attrs = wf_label_loss_rows,
+    WF_GRAD_NODE("NegativeLogLikelihoodLossGrad", "d0 x0 x1 x2"));
 
 /* ai.weft NegativeLogLikelihoodLossGrad: -dloss w[label] / sum of w over the batch ("mean") at
  * each label, and 0 elsewhere. */

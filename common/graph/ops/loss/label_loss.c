@@ -61,16 +61,6 @@ wf_status wf_infer_label_loss(wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-uint32_t wf_label_loss_attrs(const wf_node *n, wf_attr attrs[2])
-{
-    uint32_t count = 0;
-
-    if (wf_node_attr(n, "ignore_index"))
-        attrs[count++] = wf_attr_int("ignore_index", wf_node_int(n, "ignore_index", 0));
-    attrs[count++] = wf_attr_string("reduction", wf_node_string(n, "reduction", "mean"));
-    return count;
-}
-
 wf_status wf_infer_label_loss_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;

@@ -10,8 +10,6 @@
 extern const wf_attr_row wf_label_loss_rows[];
 /* Checks scores [n, classes, d...], labels [n, d...], weights [classes]; sets output 0. */
 WF_MUST_USE wf_status wf_infer_label_loss(wf_node *n, wf_err *err);
-/* The two attributes of n as its gradient wants them; returns how many there are. */
-uint32_t wf_label_loss_attrs(const wf_node *n, wf_attr attrs[2]);
 /* dloss, scores or log_prob, labels, weights -> like input 1: the infer of both gradients. */
 wf_status wf_infer_label_loss_grad(wf_graph *g, wf_node *n, wf_err *err);
 

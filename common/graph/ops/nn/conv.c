@@ -73,12 +73,12 @@ const wf_op wf_op_conv =
  * read. */
 
 const wf_op wf_op_conv_data_grad = WF_FOLDABLE(
-    WF_DOMAIN_WEFT, "ConvDataGrad", 1, 3, 3, wf_infer_conv_grad,
+    WF_DOMAIN_WEFT, "ConvDataGrad", 1, 3, 3, wf_infer_grad_of_2,
     .means = "(dy, W, X) -> dX; Conv's attrs; of X only the shape is read", .attrs = wf_conv_rows);
 
 /* ai.weft ConvWeightGrad(dy, X, W): Conv's gradient with respect to W, of which only the shape is
  * read. */
 
 const wf_op wf_op_conv_weight_grad = WF_FOLDABLE(
-    WF_DOMAIN_WEFT, "ConvWeightGrad", 1, 3, 3, wf_infer_conv_grad,
+    WF_DOMAIN_WEFT, "ConvWeightGrad", 1, 3, 3, wf_infer_grad_of_2,
     .means = "(dy, X, W) -> dW; Conv's attrs; of W only the shape is read", .attrs = wf_conv_rows);

@@ -94,7 +94,7 @@ const wf_op wf_op_conv_transpose =
  * only the shape is read. */
 
 const wf_op wf_op_conv_transpose_data_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "ConvTransposeDataGrad", 1, 3, 3, wf_infer_conv_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "ConvTransposeDataGrad", 1, 3, 3, wf_infer_grad_of_2,
                 .means = "(dy, W, X) -> dX; ConvTranspose's attrs; of X only the shape is read",
                 .attrs = wf_conv_transpose_rows);
 
@@ -102,6 +102,6 @@ const wf_op wf_op_conv_transpose_data_grad =
  * only the shape is read. */
 
 const wf_op wf_op_conv_transpose_weight_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "ConvTransposeWeightGrad", 1, 3, 3, wf_infer_conv_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "ConvTransposeWeightGrad", 1, 3, 3, wf_infer_grad_of_2,
                 .means = "(dy, X, W) -> dW; ConvTranspose's attrs; of W only the shape is read",
                 .attrs = wf_conv_transpose_rows);

@@ -58,21 +58,6 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[5] = {wf_grads_upstream(g, n, 0), n->in[0], n->in[1], n->in[2]}, *out[3];
-    uint32_t n_in = wf_node_has_in(n, 3) ? 5 : 4;
-
-    (void)err;
-    if (n_in == 5)
-        in[4] = n->in[3];
-    if (!wf_emit_node(wf_grads_emit(g), "DotAttentionGrad", n_in, in, n->n_attrs, n->attrs, 3, out))
-        return wf_emit_end(wf_grads_emit(g));
-    for (uint32_t i = 0; i < 3; i++)
-        WF_TRY(wf_grads_add(g, n, i, out[i]));
-    return WF_OK;
-}
-
 static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
     const wf_value *q = n->in[1], *k = n->in[2], *v = n->in[3];
@@ -95,25 +80,15 @@ static const wf_attr_row attrs[] = {{"fill", WF_ATTR_FLOAT, false},
                                     {"transK", WF_ATTR_INT, false},
                                     {0}};
 
-const wf_op wf_op_dot_attention =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "DotAttention", 1, 3, 4, infer,
-                .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0; "
-                         "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
-                         "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
-                         "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
-                         "are added",
-                .no_grad_in = 1u << 3, .attrs = attrs, .grad = grad);
+const wf_op wf_op_dot_attention = WF_FOLDABLE(
+    WF_DOMAIN_WEFT, "DotAttention", 1, 3, 4, infer,
+    .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0; "
+             "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
+             "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
+             "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
+             "are added",
+    .no_grad_in = 1u << 3, .attrs = attrs, WF_GRAD_NODE("DotAttentionGrad", "d0 x0 x1 x2 x3"));
 
-const wf_op wf_op_dot_attention_grad = {
-    .name = "DotAttentionGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, q, k, v, (mask)) -> dq, dk, dv; DotAttention's attrs",
-    .n_in_min = 4,
-    .n_in_max = 5,
-    .n_out_min = 3,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = attrs,
-    .infer = infer_grad,
-};
+const wf_op wf_op_dot_attention_grad = WF_OPERATION(
+    WF_DOMAIN_WEFT, "DotAttentionGrad", 1, 4, 5, 3, 3, WF_OP_FOLDABLE, infer_grad,
+    .means = "(dy, q, k, v, (mask)) -> dq, dk, dv; DotAttention's attrs", .attrs = attrs);

@@ -68,28 +68,14 @@ static wf_status infer_grid_sample(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0], n->in[1]}, *out[2];
-    wf_attr grid_sample_attrs[] = {
-        wf_attr_string("mode", wf_node_string(n, "mode", "linear")),
-        wf_attr_string("padding_mode", wf_node_string(n, "padding_mode", "zeros")),
-        wf_attr_int("align_corners", wf_node_int(n, "align_corners", 0))};
+static const wf_attr_row attrs[] = {{"align_corners", WF_ATTR_INT, false},
+                                    {"mode", WF_ATTR_STRING, false},
+                                    {"padding_mode", WF_ATTR_STRING, false},
+                                    {0}};
 
-    (void)err;
-    wf_emit_node(wf_grads_emit(g), "GridSampleGrad", 3, in, 3, grid_sample_attrs, 2, out);
-    WF_TRY(wf_grads_add(g, n, 0, out[0]));
-    return wf_grads_add(g, n, 1, out[1]);
-}
-
-static const wf_attr_row grid_sample_attrs[] = {{"align_corners", WF_ATTR_INT, false},
-                                                {"mode", WF_ATTR_STRING, false},
-                                                {"padding_mode", WF_ATTR_STRING, false},
-                                                {0}};
-
-const wf_op wf_op_grid_sample =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "GridSample", 20, 2, 2, infer_grid_sample,
-                .note = "images and volumes", .attrs = grid_sample_attrs, .grad = grad);
+const wf_op wf_op_grid_sample = WF_FOLDABLE(
+    WF_DOMAIN_ONNX, "GridSample", 20, 2, 2, infer_grid_sample, .note = "images and volumes",
+    .attrs = attrs, WF_GRAD_NODE("GridSampleGrad", "d0 x0 x1"));
 
 /* ai.weft GridSampleGrad: d loss / d X and d loss / d grid of GridSample with the same attributes.
  */
@@ -106,22 +92,8 @@ static wf_status infer_grid_sample_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row grid_sample_grad_attrs[] = {{"align_corners", WF_ATTR_INT, false},
-                                                     {"mode", WF_ATTR_STRING, false},
-                                                     {"padding_mode", WF_ATTR_STRING, false},
-                                                     {0}};
-
-const wf_op wf_op_grid_sample_grad = {
-    .name = "GridSampleGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_grid_sample_grad = WF_OPERATION(
+    WF_DOMAIN_WEFT, "GridSampleGrad", 1, 3, 3, 1, 2, WF_OP_FOLDABLE, infer_grid_sample_grad,
     .means = "(dy, x, grid) -> dx, (dgrid); attrs mode, padding_mode, align_corners; "
              "the gradient of GridSample by both",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 2,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = grid_sample_grad_attrs,
-    .infer = infer_grid_sample_grad,
-};
+    .attrs = attrs);

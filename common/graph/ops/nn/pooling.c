@@ -7,8 +7,7 @@
 
 /* AveragePool: the mean of what lies under the window; elements of the padding count when attr
  * count_include_pad is set. LpPool: (sum |x|^p)^(1/p) of it. GlobalAveragePool and GlobalMaxPool:
- * of each whole channel; the gradient of the largest goes to the first of equals. MaxPool, which
- * has indices, is in max_pool.c. */
+ * of each whole channel; the gradient of the largest goes to the first of equals. */
 
 static wf_status infer_pools(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -17,41 +16,26 @@ static wf_status infer_pools(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_pool(n, err);
 }
 
-static const wf_attr_row average[] = {
-    {"auto_pad", WF_ATTR_STRING, false},       {"ceil_mode", WF_ATTR_INT, false},
-    {"count_include_pad", WF_ATTR_INT, false}, {"dilations", WF_ATTR_INTS, false},
-    {"kernel_shape", WF_ATTR_INTS, true},      {"pads", WF_ATTR_INTS, false},
-    {"strides", WF_ATTR_INTS, false},          {0}};
-static const wf_attr_row lp[] = {
-    {"auto_pad", WF_ATTR_STRING, false}, {"ceil_mode", WF_ATTR_INT, false},
-    {"dilations", WF_ATTR_INTS, false},  {"kernel_shape", WF_ATTR_INTS, true},
-    {"p", WF_ATTR_INT, false},           {"pads", WF_ATTR_INTS, false},
-    {"strides", WF_ATTR_INTS, false},    {0}};
-
-#define ROW(id, name_, since_, attrs_, gradient, by_result)                                        \
-    static wf_status grad_##id(wf_grads *g, const wf_node *n, wf_err *err)                         \
+/* Attributes of every window; the gradients serve the global poolings too, which have no kernel. */
+#define WINDOW(has_kernel)                                                                         \
+    {"auto_pad", WF_ATTR_STRING, false}, {"ceil_mode", WF_ATTR_INT, false},                        \
+        {"dilations", WF_ATTR_INTS, false}, {"kernel_shape", WF_ATTR_INTS, has_kernel},            \
+        {"pads", WF_ATTR_INTS, false},                                                             \
     {                                                                                              \
-        (void)err;                                                                                 \
-        return wf_grad_pool(g, n, gradient, by_result);                                            \
-    }                                                                                              \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = since_,                                                                           \
-        .n_in_min = 1,                                                                             \
-        .n_in_max = 1,                                                                             \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = 1,                                                                            \
-        .flags = WF_OP_FOLDABLE,                                                                   \
-        .attrs = attrs_,                                                                           \
-        .infer = infer_pools,                                                                      \
-        .grad = grad_##id,                                                                         \
-    };
+        "strides", WF_ATTR_INTS, false                                                             \
+    }
 
-ROW(average_pool, "AveragePool", 19, average, "AveragePoolGrad", false)
-ROW(global_average_pool, "GlobalAveragePool", 1, NULL, "AveragePoolGrad", false)
-ROW(global_max_pool, "GlobalMaxPool", 1, NULL, "MaxPoolGrad", true)
-ROW(lp_pool, "LpPool", 18, lp, "LpPoolGrad", true)
+static const wf_attr_row average[] = {WINDOW(true), {"count_include_pad", WF_ATTR_INT, false}, {0}};
+static const wf_attr_row lp[] = {WINDOW(true), {"p", WF_ATTR_INT, false}, {0}};
+
+#define ROW(id, name_, since_, attrs_, gradient, takes)                                            \
+    const wf_op wf_op_##id = WF_FOLDABLE(WF_DOMAIN_ONNX, name_, since_, 1, 1, infer_pools,         \
+                                         .attrs = attrs_, WF_GRAD_NODE(gradient, takes));
+
+ROW(average_pool, "AveragePool", 19, average, "AveragePoolGrad", "d0 x0")
+ROW(global_average_pool, "GlobalAveragePool", 1, NULL, "AveragePoolGrad", "d0 x0")
+ROW(global_max_pool, "GlobalMaxPool", 1, NULL, "MaxPoolGrad", "d0 x0 y0")
+ROW(lp_pool, "LpPool", 18, lp, "LpPoolGrad", "d0 x0 y0")
 
 /* MaxPool: the largest element under the window. Output 1 is where it lies in X, flat; attr
  * storage_order 1 counts the spatial axes from the first. The gradient goes to the first of
@@ -70,43 +54,21 @@ static wf_status infer_max_pool(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    (void)err;
-    return wf_grad_pool(g, n, "MaxPoolGrad", true);
-}
-
 static const wf_attr_row max_pool_attrs[] = {
-    {"auto_pad", WF_ATTR_STRING, false}, {"ceil_mode", WF_ATTR_INT, false},
-    {"dilations", WF_ATTR_INTS, false},  {"kernel_shape", WF_ATTR_INTS, true},
-    {"pads", WF_ATTR_INTS, false},       {"storage_order", WF_ATTR_INT, false},
-    {"strides", WF_ATTR_INTS, false},    {0}};
+    WINDOW(true), {"storage_order", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_max_pool = {
-    .name = "MaxPool",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 12,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 2,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = max_pool_attrs,
-    .infer = infer_max_pool,
-    .grad = grad,
-};
+const wf_op wf_op_max_pool =
+    WF_OPERATION(WF_DOMAIN_ONNX, "MaxPool", 12, 1, 1, 1, 2, WF_OP_FOLDABLE, infer_max_pool,
+                 .attrs = max_pool_attrs, WF_GRAD_NODE("MaxPoolGrad", "d0 x0 y0"));
 
 /* ai.weft MaxPoolGrad(dy, x, y): dy goes to the first element of each window that equals y.
  * Without kernel_shape it is GlobalMaxPool's. */
 
 static const wf_attr_row max_pool_grad_attrs[] = {
-    {"auto_pad", WF_ATTR_STRING, false}, {"ceil_mode", WF_ATTR_INT, false},
-    {"dilations", WF_ATTR_INTS, false},  {"kernel_shape", WF_ATTR_INTS, false},
-    {"pads", WF_ATTR_INTS, false},       {"storage_order", WF_ATTR_INT, false},
-    {"strides", WF_ATTR_INTS, false},    {0}};
+    WINDOW(false), {"storage_order", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_max_pool_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "MaxPoolGrad", 1, 3, 3, wf_infer_pool_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "MaxPoolGrad", 1, 3, 3, wf_infer_grad_of_1,
                 .means = "(dy, x, y) -> dx; MaxPool's attrs; without kernel_shape the window is "
                          "the whole of the input; dy goes to the first element of a window that "
                          "equals y",
@@ -116,27 +78,20 @@ const wf_op wf_op_max_pool_grad =
  * kernel_shape it is GlobalAveragePool's. */
 
 static const wf_attr_row average_pool_grad_attrs[] = {
-    {"auto_pad", WF_ATTR_STRING, false},       {"ceil_mode", WF_ATTR_INT, false},
-    {"count_include_pad", WF_ATTR_INT, false}, {"dilations", WF_ATTR_INTS, false},
-    {"kernel_shape", WF_ATTR_INTS, false},     {"pads", WF_ATTR_INTS, false},
-    {"strides", WF_ATTR_INTS, false},          {0}};
+    WINDOW(false), {"count_include_pad", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_average_pool_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "AveragePoolGrad", 1, 2, 2, wf_infer_pool_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "AveragePoolGrad", 1, 2, 2, wf_infer_grad_of_1,
                 .means = "(dy, x) -> dx; AveragePool's attrs; without kernel_shape the window is "
                          "the whole of the input",
                 .attrs = average_pool_grad_attrs);
 
 /* ai.weft LpPoolGrad(dy, x, y): LpPool's gradient. */
 
-static const wf_attr_row lp_pool_grad_attrs[] = {
-    {"auto_pad", WF_ATTR_STRING, false}, {"ceil_mode", WF_ATTR_INT, false},
-    {"dilations", WF_ATTR_INTS, false},  {"kernel_shape", WF_ATTR_INTS, false},
-    {"p", WF_ATTR_INT, false},           {"pads", WF_ATTR_INTS, false},
-    {"strides", WF_ATTR_INTS, false},    {0}};
+static const wf_attr_row lp_pool_grad_attrs[] = {WINDOW(false), {"p", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_lp_pool_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "LpPoolGrad", 1, 3, 3, wf_infer_pool_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "LpPoolGrad", 1, 3, 3, wf_infer_grad_of_1,
                 .means = "(dy, x, y) -> dx; LpPool's attrs; without kernel_shape the window is the "
                          "whole of the input",
                 .attrs = lp_pool_grad_attrs);

@@ -198,20 +198,10 @@ static wf_status infer_resize(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[5] = {wf_grads_upstream(g, n, 0), n->in[0]};
-
-    (void)err;
-    for (uint32_t i = ROI; i <= SIZES; i++)
-        in[i + 1] = wf_node_has_in(n, i) ? n->in[i] : NULL;
-    return wf_grads_add(g, n, 0,
-                        wf_emit_op(wf_grads_emit(g), "ResizeGrad", 5, in, n->n_attrs, n->attrs));
-}
-
-const wf_op wf_op_resize = WF_FOLDABLE(WF_DOMAIN_ONNX, "Resize", 19, 1, 4, infer_resize,
-                                       .no_grad_in = 1u << ROI | 1u << SCALES | 1u << SIZES,
-                                       .attrs = wf_resize_rows, .grad = grad);
+const wf_op wf_op_resize =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Resize", 19, 1, 4, infer_resize,
+                .no_grad_in = 1u << ROI | 1u << SCALES | 1u << SIZES, .attrs = wf_resize_rows,
+                WF_GRAD_NODE("ResizeGrad", "d0 x0 x1 x2 x3"));
 
 /* ai.weft ResizeGrad(dy, x, (roi), (scales), (sizes)): Resize's gradient; of x only the shape is
  * read. */

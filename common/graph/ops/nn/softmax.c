@@ -14,24 +14,11 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_like_float(g, n, err);
 }
 
-static wf_status pass_back(wf_grads *g, const wf_node *n, const char *op)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->out[0]};
-    wf_attr axis = wf_attr_int("axis", wf_node_int(n, "axis", -1));
-
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), op, 2, in, 1, &axis));
-}
-
 static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false}, {0}};
 
 #define ROW(id, name)                                                                              \
-    static wf_status grad_##id(wf_grads *g, const wf_node *n, wf_err *err)                         \
-    {                                                                                              \
-        (void)err;                                                                                 \
-        return pass_back(g, n, name "Grad");                                                       \
-    }                                                                                              \
-    const wf_op wf_op_##id =                                                                       \
-        WF_FOLDABLE(WF_DOMAIN_ONNX, name, 13, 1, 1, infer, .attrs = attrs, .grad = grad_##id);     \
+    const wf_op wf_op_##id = WF_FOLDABLE(WF_DOMAIN_ONNX, name, 13, 1, 1, infer, .attrs = attrs,    \
+                                         WF_GRAD_NODE(name "Grad", "d0 y0"));                      \
     const wf_op wf_op_##id##_grad =                                                                \
         WF_FOLDABLE(WF_DOMAIN_WEFT, name "Grad", 1, 2, 2, wf_infer_grad_like, .attrs = attrs,      \
                     .means = "(dy, y) -> dx; attr axis = -1; y is the forward output");

@@ -45,34 +45,6 @@ wf_status wf_infer_pool(wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_grad_pool(wf_grads *g, const wf_node *n, const char *op, bool with_y)
-{
-    wf_value *in[3] = {wf_grads_upstream(g, n, 0), n->in[0], n->out[0]};
-
-    if (!in[0])
-        return WF_OK;
-    return wf_grads_add(g, n, 0,
-                        wf_emit_op(wf_grads_emit(g), op, with_y ? 3 : 2, in, n->n_attrs, n->attrs));
-}
-
-wf_status wf_infer_pool_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[1]);
-    return WF_OK;
-}
-
-wf_status wf_infer_conv_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[2]);
-    return WF_OK;
-}
-
 wf_status wf_grad_channel_bias(wf_grads *g, const wf_node *n, uint32_t i)
 {
     wf_emit *e = wf_grads_emit(g);

@@ -16,15 +16,9 @@ extern const wf_attr_row wf_conv_rows[], wf_conv_transpose_rows[];
 void wf_kernel_of(const wf_value *weights, int64_t kernel[WF_WINDOW_AXES]);
 /* Output 0 of a pooling of input 0, as attributes say; whole windows without kernel_shape. */
 WF_MUST_USE wf_status wf_infer_pool(wf_node *n, wf_err *err);
-/* dx of a pooling: the node `op` with dy, x and (with_y) y, and the pooling's own attributes. */
-wf_status wf_grad_pool(wf_grads *g, const wf_node *n, const char *op, bool with_y);
-/* dy, x, (y) -> dx as x. */
-wf_status wf_infer_pool_grad(wf_graph *g, wf_node *n, wf_err *err);
 /* dX, dW and dB of a convolution: the nodes `by_data` with dy, W and X, and `by_weights` with dy, X
  * and W. */
 wf_status wf_grad_conv(wf_grads *g, const wf_node *n, const char *by_data, const char *by_weights);
-/* (dy, a, b) -> as b: of the gradients of convolutions by data and by weights. */
-wf_status wf_infer_conv_grad(wf_graph *g, wf_node *n, wf_err *err);
 /* d bias = dy summed over everything but the channels; nothing when nobody wants it. */
 wf_status wf_grad_channel_bias(wf_grads *g, const wf_node *n, uint32_t i);
 

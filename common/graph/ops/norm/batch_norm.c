@@ -26,12 +26,9 @@ static wf_status infer_batch_normalization(wf_graph *g, wf_node *n, wf_err *err)
 static wf_status grad_batch_normalization(wf_grads *g, const wf_node *n, wf_err *err)
 {
     bool training = wf_node_int(n, "training_mode", 0) != 0;
-    wf_attr batch_normalization_attrs[] = {
-        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
-        wf_attr_int("training_mode", training)};
 
-    return wf_grad_norm(g, n, "BatchNormalizationGrad", training ? 0 : 2, n->in + 3, 2,
-                        batch_normalization_attrs, err);
+    return wf_grad_node(g, n, "BatchNormalizationGrad", training ? "d0 x0 x1" : "d0 x0 x1 x3 x4",
+                        NULL, err);
 }
 
 /* Before opset 9 attr spatial 0 asked for statistics of each position apart. */
@@ -51,21 +48,10 @@ static const wf_attr_row batch_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOA
                                                         {"training_mode", WF_ATTR_INT, false},
                                                         {0}};
 
-const wf_op wf_op_batch_normalization = {
-    .name = "BatchNormalization",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 15,
-    .n_in_min = 5,
-    .n_in_max = 5,
-    .n_out_min = 1,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 3 | 1u << 4,
-    .attrs = batch_normalization_attrs,
-    .infer = infer_batch_normalization,
-    .grad = grad_batch_normalization,
-    .upgrade = upgrade,
-};
+const wf_op wf_op_batch_normalization = WF_OPERATION(
+    WF_DOMAIN_ONNX, "BatchNormalization", 15, 5, 5, 1, 3, WF_OP_FOLDABLE, infer_batch_normalization,
+    .no_grad_in = 1u << 3 | 1u << 4, .attrs = batch_normalization_attrs,
+    .grad = grad_batch_normalization, .upgrade = upgrade);
 
 /* ai.weft BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, dscale, dbias. With
  * training_mode 1 mean and var are the batch's, and worked out when they are absent. */
@@ -73,21 +59,12 @@ const wf_op wf_op_batch_normalization = {
 static const wf_attr_row batch_normalization_grad_attrs[] = {
     {"epsilon", WF_ATTR_FLOAT, false}, {"training_mode", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_batch_normalization_grad = {
-    .name = "BatchNormalizationGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_batch_normalization_grad = WF_OPERATION(
+    WF_DOMAIN_WEFT, "BatchNormalizationGrad", 1, 3, 5, 1, 3, WF_OP_FOLDABLE, wf_infer_norm_grad,
     .means = "(dy, x, scale, (mean), (var)) -> dx, (dscale), (dbias); attrs epsilon, "
              "training_mode = 0: by the given values; 1: by those of the batch, worked "
              "out when they are absent",
-    .n_in_min = 3,
-    .n_in_max = 5,
-    .n_out_min = 1,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = batch_normalization_grad_attrs,
-    .infer = wf_infer_norm_grad,
-};
+    .attrs = batch_normalization_grad_attrs);
 
 /* ai.weft BatchNormalizationTrain(x, scale, bias) -> y, mean, var: BatchNormalization by the
  * batch's own mean and variance, which are given too; they carry no gradient. */
@@ -105,30 +82,17 @@ static wf_status infer_batch_normalization_train(wf_graph *g, wf_node *n, wf_err
 
 static wf_status grad_batch_normalization_train(wf_grads *g, const wf_node *n, wf_err *err)
 {
-    wf_attr batch_normalization_train_attrs[] = {
-        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
-        wf_attr_int("training_mode", 1)};
-    wf_value *moments[] = {wf_grads_output(g, n, 1), wf_grads_output(g, n, 2)};
+    wf_attr training = wf_attr_int("training_mode", 1);
 
-    return wf_grad_norm(g, n, "BatchNormalizationGrad", 2, moments, 2,
-                        batch_normalization_train_attrs, err);
+    return wf_grad_node(g, n, "BatchNormalizationGrad", "d0 x0 x1 y1 y2", &training, err);
 }
 
 static const wf_attr_row batch_normalization_train_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
                                                               {0}};
 
-const wf_op wf_op_batch_normalization_train = {
-    .name = "BatchNormalizationTrain",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(x, scale, bias) -> y, (mean), (var); attr epsilon = 1e-5; by the "
-             "batch's own mean and (population) variance, which are given",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = batch_normalization_train_attrs,
-    .infer = infer_batch_normalization_train,
-    .grad = grad_batch_normalization_train,
-};
+const wf_op wf_op_batch_normalization_train =
+    WF_OPERATION(WF_DOMAIN_WEFT, "BatchNormalizationTrain", 1, 3, 3, 1, 3, WF_OP_FOLDABLE,
+                 infer_batch_normalization_train,
+                 .means = "(x, scale, bias) -> y, (mean), (var); attr epsilon = 1e-5; by the "
+                          "batch's own mean and (population) variance, which are given",
+                 .attrs = batch_normalization_train_attrs, .grad = grad_batch_normalization_train);

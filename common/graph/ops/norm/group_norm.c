@@ -37,44 +37,26 @@ static wf_status infer_group_normalization(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad_group_normalization(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_attr group_normalization_attrs[] = {
-        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f)),
-        wf_attr_int("num_groups", wf_node_int(n, "num_groups", 1))};
-
-    return wf_grad_norm(g, n, "GroupNormalizationGrad", 0, NULL, 2, group_normalization_attrs, err);
-}
-
-static const wf_attr_row group_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
-                                                        {"num_groups", WF_ATTR_INT, true},
-                                                        {"stash_type", WF_ATTR_INT, false},
-                                                        {0}};
+static const wf_attr_row group_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false},
+                                          {"num_groups", WF_ATTR_INT, true},
+                                          {"stash_type", WF_ATTR_INT, false},
+                                          {0}};
 
 const wf_op wf_op_group_normalization =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "GroupNormalization", 18, 3, 3, infer_group_normalization,
-                .attrs = group_normalization_attrs, .grad = grad_group_normalization);
+                .attrs = group_attrs, WF_GRAD_NODE("GroupNormalizationGrad", "d0 x0 x1"));
 
 /* ai.weft GroupNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. Without num_groups each
  * channel is a group: InstanceNormalization's. */
 
-static const wf_attr_row group_normalization_grad_attrs[] = {
+static const wf_attr_row grad_attrs[] = {
     {"epsilon", WF_ATTR_FLOAT, false}, {"num_groups", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_group_normalization_grad = {
-    .name = "GroupNormalizationGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_group_normalization_grad = WF_OPERATION(
+    WF_DOMAIN_WEFT, "GroupNormalizationGrad", 1, 3, 3, 1, 3, WF_OP_FOLDABLE, wf_infer_norm_grad,
     .means = "(dy, x, scale) -> dx, (dscale), (dbias); attrs epsilon, num_groups (as "
              "many as channels when absent)",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = group_normalization_grad_attrs,
-    .infer = wf_infer_norm_grad,
-};
+    .attrs = grad_attrs);
 
 /* InstanceNormalization: each channel of each image by its own mean and variance. */
 
@@ -87,15 +69,8 @@ static wf_status infer_instance_normalization(wf_graph *g, wf_node *n, wf_err *e
     return WF_OK;
 }
 
-static wf_status grad_instance_normalization(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_attr epsilon = wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f));
-
-    return wf_grad_norm(g, n, "GroupNormalizationGrad", 0, NULL, 1, &epsilon, err);
-}
-
-static const wf_attr_row instance_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false}, {0}};
+static const wf_attr_row instance_attrs[] = {{"epsilon", WF_ATTR_FLOAT, false}, {0}};
 
 const wf_op wf_op_instance_normalization =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "InstanceNormalization", 6, 3, 3, infer_instance_normalization,
-                .attrs = instance_normalization_attrs, .grad = grad_instance_normalization);
+                .attrs = instance_attrs, WF_GRAD_NODE("GroupNormalizationGrad", "d0 x0 x1"));

@@ -5,6 +5,23 @@
 #include "common/graph/ops/norm/norm.h"
 #include "common/graph/ops/ops.h"
 
+static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false},
+                                    {"epsilon", WF_ATTR_FLOAT, false},
+                                    {"stash_type", WF_ATTR_INT, false},
+                                    {0}};
+static const wf_attr_row grad_attrs[] = {
+    {"axis", WF_ATTR_INT, false}, {"epsilon", WF_ATTR_FLOAT, false}, {0}};
+
+static wf_status check_stash(const wf_node *n, wf_err *err)
+{
+    int64_t type = wf_node_int(n, "stash_type", 1);
+
+    if (type == 1)
+        return WF_OK;
+    return wf_fail(err, WF_UNSUPPORTED, "leave stash_type out",
+                   "its stash_type is %lld, and weft has 1 (float)", (long long)type);
+}
+
 /* LayerNormalization over all axes from attr axis on. Outputs 1 and 2 are the mean and 1 /
  * deviation of each row, which carry no gradient. */
 
@@ -16,9 +33,7 @@ static wf_status infer_layer_normalization(wf_graph *g, wf_node *n, wf_err *err)
 
     (void)g;
     WF_TRY(wf_need_floats(n, 3, err));
-    if (wf_node_int(n, "stash_type", 1) != 1)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "its stash_type is %lld, and weft has 1 (float)",
-                       (long long)wf_node_int(n, "stash_type", 1));
+    WF_TRY(check_stash(n, err));
     wf_out_like(n, 0, x->dtype, x);
     wf_out_unknown(n, 1, WF_F32);
     wf_out_unknown(n, 2, WF_F32);
@@ -32,37 +47,13 @@ static wf_status infer_layer_normalization(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad_layer_normalization(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_attr layer_normalization_attrs[] = {
-        wf_attr_int("axis", wf_node_int(n, "axis", -1)),
-        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f))};
-
-    return wf_grad_norm(g, n, "LayerNormalizationGrad", 0, NULL, 2, layer_normalization_attrs, err);
-}
-
-static const wf_attr_row layer_normalization_attrs[] = {{"axis", WF_ATTR_INT, false},
-                                                        {"epsilon", WF_ATTR_FLOAT, false},
-                                                        {"stash_type", WF_ATTR_INT, false},
-                                                        {0}};
-
-const wf_op wf_op_layer_normalization = {
-    .name = "LayerNormalization",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 17,
-    .n_in_min = 2,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = layer_normalization_attrs,
-    .infer = infer_layer_normalization,
-    .grad = grad_layer_normalization,
-};
+const wf_op wf_op_layer_normalization = WF_OPERATION(
+    WF_DOMAIN_ONNX, "LayerNormalization", 17, 2, 3, 1, 3, WF_OP_FOLDABLE, infer_layer_normalization,
+    .attrs = attrs, WF_GRAD_NODE("LayerNormalizationGrad", "d0 x0 x1"));
 
 /* ai.weft LayerNormalizationGrad(dy, x, scale) -> dx, dscale, dbias. */
 
-static wf_status infer_layer_normalization_grad(wf_graph *g, wf_node *n, wf_err *err)
+static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
     uint32_t axis;
 
@@ -71,22 +62,10 @@ static wf_status infer_layer_normalization_grad(wf_graph *g, wf_node *n, wf_err 
     return wf_infer_norm_grad(g, n, err);
 }
 
-static const wf_attr_row layer_normalization_grad_attrs[] = {
-    {"axis", WF_ATTR_INT, false}, {"epsilon", WF_ATTR_FLOAT, false}, {0}};
-
-const wf_op wf_op_layer_normalization_grad = {
-    .name = "LayerNormalizationGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_layer_normalization_grad = WF_OPERATION(
+    WF_DOMAIN_WEFT, "LayerNormalizationGrad", 1, 3, 3, 1, 3, WF_OP_FOLDABLE, infer_grad,
     .means = "(dy, x, scale) -> dx, (dscale), (dbias); attrs axis = -1, epsilon = 1e-5",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 3,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = layer_normalization_grad_attrs,
-    .infer = infer_layer_normalization_grad,
-};
+    .attrs = grad_attrs);
 
 /* RMSNormalization, of opset 23: x / sqrt(mean(x^2) + epsilon) scale, over all axes from attr axis
  * on. */
@@ -98,56 +77,19 @@ static wf_status infer_rms_normalization(wf_graph *g, wf_node *n, wf_err *err)
 
     (void)g;
     WF_TRY(wf_need_floats(n, 2, err));
-    if (wf_node_int(n, "stash_type", 1) != 1)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "its stash_type is %lld, and weft has 1 (float)",
-                       (long long)wf_node_int(n, "stash_type", 1));
+    WF_TRY(check_stash(n, err));
     wf_out_like(n, 0, x->dtype, x);
     return x->rank < 0 ? WF_OK
                        : wf_axis_number(wf_node_int(n, "axis", -1), (uint32_t)x->rank, &axis, err);
 }
 
-static wf_status grad_rms_normalization(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_attr rms_normalization_attrs[] = {
-        wf_attr_int("axis", wf_node_int(n, "axis", -1)),
-        wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f))};
-
-    return wf_grad_norm(g, n, "RMSNormalizationGrad", 0, NULL, 2, rms_normalization_attrs, err);
-}
-
-static const wf_attr_row rms_normalization_attrs[] = {{"axis", WF_ATTR_INT, false},
-                                                      {"epsilon", WF_ATTR_FLOAT, false},
-                                                      {"stash_type", WF_ATTR_INT, false},
-                                                      {0}};
-
 const wf_op wf_op_rms_normalization =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "RMSNormalization", 23, 2, 2, infer_rms_normalization,
-                .attrs = rms_normalization_attrs, .grad = grad_rms_normalization);
+                .attrs = attrs, WF_GRAD_NODE("RMSNormalizationGrad", "d0 x0 x1"));
 
 /* ai.weft RMSNormalizationGrad(dy, x, scale) -> dx, dscale. */
 
-static wf_status infer_rms_normalization_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    uint32_t axis;
-
-    if (n->in[1]->rank >= 0)
-        WF_TRY(wf_axis_number(wf_node_int(n, "axis", -1), (uint32_t)n->in[1]->rank, &axis, err));
-    return wf_infer_norm_grad(g, n, err);
-}
-
-static const wf_attr_row rms_normalization_grad_attrs[] = {
-    {"axis", WF_ATTR_INT, false}, {"epsilon", WF_ATTR_FLOAT, false}, {0}};
-
-const wf_op wf_op_rms_normalization_grad = {
-    .name = "RMSNormalizationGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(dy, x, scale) -> dx, (dscale); attrs axis = -1, epsilon = 1e-5",
-    .n_in_min = 3,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 2,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = rms_normalization_grad_attrs,
-    .infer = infer_rms_normalization_grad,
-};
+const wf_op wf_op_rms_normalization_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "RMSNormalizationGrad", 1, 3, 3, 1, 2, WF_OP_FOLDABLE, infer_grad,
+                 .means = "(dy, x, scale) -> dx, (dscale); attrs axis = -1, epsilon = 1e-5",
+                 .attrs = grad_attrs);

@@ -13,10 +13,5 @@ wf_status wf_infer_norm_grad(wf_graph *g, wf_node *n, wf_err *err);
 WF_MUST_USE wf_status wf_need_floats(const wf_node *n, uint32_t count, wf_err *err);
 /* Inputs [1, count) have one axis each, of the size of axis 1 of input 0. */
 WF_MUST_USE wf_status wf_need_per_channel(const wf_node *n, uint32_t count, wf_err *err);
-/* Emits the node `op` (dy, x, scale, then more [n_more]), and adds what it gives to inputs 0 to 2.
- */
-wf_status wf_grad_norm(wf_grads *g, const wf_node *n, const char *op, uint32_t n_more,
-                       wf_value *const more[], uint32_t n_attrs, const wf_attr attrs[],
-                       wf_err *err);
 
 #endif

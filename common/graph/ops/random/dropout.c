@@ -59,21 +59,9 @@ static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"seed", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_dropout = {
-    .name = "Dropout",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 13,
-    .n_in_min = 1,
-    .n_in_max = 3,
-    .n_out_min = 1,
-    .n_out_max = 2,
-    .flags = WF_OP_RANDOM,
-    .no_grad_in = 1u << 1 | 1u << 2,
-    .attrs = attrs,
-    .infer = infer_dropout,
-    .grad = grad,
-    .upgrade = upgrade,
-};
+const wf_op wf_op_dropout =
+    WF_OPERATION(WF_DOMAIN_ONNX, "Dropout", 13, 1, 3, 1, 2, WF_OP_RANDOM, infer_dropout,
+                 .no_grad_in = 1u << 1 | 1u << 2, .attrs = attrs, .grad = grad, .upgrade = upgrade);
 
 /* ai.weft DropoutGrad: dx = mask ? dy / (1 - ratio) : 0 in training mode, else dy. ratio is 0.5
  * when absent, as for Dropout. */
@@ -87,16 +75,8 @@ static wf_status infer_dropout_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_dropout_grad = {
-    .name = "DropoutGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_dropout_grad = WF_OPERATION(
+    WF_DOMAIN_WEFT, "DropoutGrad", 1, 2, 4, 1, 1, WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
+    infer_dropout_grad,
     .means = "(dy, mask, (ratio), (training_mode)) -> dx; mask ? dy / (1 - ratio) : 0; "
-             "dy itself when training_mode is false or absent",
-    .n_in_min = 2,
-    .n_in_max = 4,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_ELEMENTWISE | WF_OP_FOLDABLE,
-    .infer = infer_dropout_grad,
-};
+             "dy itself when training_mode is false or absent");

@@ -75,19 +75,9 @@ static const wf_attr_row uniform_like[] = {{"dtype", WF_ATTR_INT, false},
                                            {0}};
 
 #define ROW(id, name_, n_in, infer_, attrs_)                                                       \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = 1,                                                                                \
-        .n_in_min = n_in,                                                                          \
-        .n_in_max = n_in,                                                                          \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = 1,                                                                            \
-        .flags = WF_OP_RANDOM,                                                                     \
-        .no_grad_in = 1u << 0,                                                                     \
-        .attrs = attrs_,                                                                           \
-        .infer = infer_,                                                                           \
-    };
+    const wf_op wf_op_##id =                                                                       \
+        WF_OPERATION(WF_DOMAIN_ONNX, name_, 1, n_in, n_in, 1, 1, WF_OP_RANDOM, infer_,             \
+                     .no_grad_in = 1u << 0, .attrs = attrs_);
 
 ROW(random_normal, "RandomNormal", 0, infer_random, normal)
 ROW(random_normal_like, "RandomNormalLike", 1, infer_like, normal_like)
@@ -121,16 +111,6 @@ static wf_status infer_bernoulli(wf_graph *g, wf_node *n, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"dtype", WF_ATTR_INT, false}, {"seed", WF_ATTR_FLOAT, false}, {0}};
 
-const wf_op wf_op_bernoulli = {
-    .name = "Bernoulli",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 15,
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_RANDOM,
-    .no_grad_in = 1u << 0,
-    .attrs = attrs,
-    .infer = infer_bernoulli,
-};
+const wf_op wf_op_bernoulli =
+    WF_OPERATION(WF_DOMAIN_ONNX, "Bernoulli", 15, 1, 1, 1, 1, WF_OP_RANDOM, infer_bernoulli,
+                 .no_grad_in = 1u << 0, .attrs = attrs);

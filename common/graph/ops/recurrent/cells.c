@@ -25,20 +25,9 @@ static const char *const rnn[] = {"Tanh"};
         (void)err;                                                                                 \
         return wf_grad_recurrent(g, n, name_ "Grad", n_states);                                    \
     }                                                                                              \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = 14,                                                                               \
-        .n_in_min = 3,                                                                             \
-        .n_in_max = most_in,                                                                       \
-        .n_out_min = 0,                                                                            \
-        .n_out_max = 1 + (n_states),                                                               \
-        .flags = WF_OP_FOLDABLE,                                                                   \
-        .no_grad_in = 1u << 4,                                                                     \
-        .attrs = wf_recurrent_rows,                                                                \
-        .infer = infer_##id,                                                                       \
-        .grad = grad_##id,                                                                         \
-    };
+    const wf_op wf_op_##id = WF_OPERATION(                                                         \
+        WF_DOMAIN_ONNX, name_, 14, 3, most_in, 0, 1 + (n_states), WF_OP_FOLDABLE, infer_##id,      \
+        .no_grad_in = 1u << 4, .attrs = wf_recurrent_rows, .grad = grad_##id);
 
 ROW(gru, "GRU", 3, 1, 6)
 ROW(lstm, "LSTM", 4, 2, 8)
@@ -51,28 +40,16 @@ ROW(rnn, "RNN", 1, 1, 6)
 
 static wf_status infer_gru_keep(wf_graph *g, wf_node *n, wf_err *err)
 {
-    static const char *const activations[] = {"Sigmoid", "Tanh"};
-
-    (void)g;
-    WF_TRY(wf_infer_recurrent(n, 3, 1, 2, activations, err));
+    WF_TRY(infer_gru(g, n, err));
     return wf_infer_recurrent_kept(n, 1, err);
 }
 
-const wf_op wf_op_gru_keep = {
-    .name = "GRUKeep",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(X, W, R, ...) -> Y, (Y_h), gates, resets; GRU that keeps for its "
-             "gradient what that would work out again: activations and what gate r "
-             "gives (linear_before_reset: takes), zero behind a row's end; no clip",
-    .n_in_min = 3,
-    .n_in_max = 6,
-    .n_out_min = 0,
-    .n_out_max = 4,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_recurrent_rows,
-    .infer = infer_gru_keep,
-};
+const wf_op wf_op_gru_keep =
+    WF_OPERATION(WF_DOMAIN_WEFT, "GRUKeep", 1, 3, 6, 0, 4, WF_OP_FOLDABLE, infer_gru_keep,
+                 .means = "(X, W, R, ...) -> Y, (Y_h), gates, resets; GRU that keeps for its "
+                          "gradient what that would work out again: activations and what gate r "
+                          "gives (linear_before_reset: takes), zero behind a row's end; no clip",
+                 .attrs = wf_recurrent_rows);
 
 /* ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y, (gates), (resets)) -> dX, dW, dR, dB, dh0:
  * backpropagation through time. All but X, W, R and Y may be absent; with gates and resets, which
@@ -84,20 +61,11 @@ static wf_status infer_gru_grad(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_recurrent_grad(n, 2, 9, err);
 }
 
-const wf_op wf_op_gru_grad = {
-    .name = "GRUGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, "
-             "dW, dR, dB, dh0; GRU's attrs; any output may be left out",
-    .n_in_min = 0,
-    .n_in_max = 11,
-    .n_out_min = 0,
-    .n_out_max = 5,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_recurrent_rows,
-    .infer = infer_gru_grad,
-};
+const wf_op wf_op_gru_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "GRUGrad", 1, 0, 11, 0, 5, WF_OP_FOLDABLE, infer_gru_grad,
+                 .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, "
+                          "dW, dR, dB, dh0; GRU's attrs; any output may be left out",
+                 .attrs = wf_recurrent_rows);
 
 /* ai.weft LSTMKeep(X, W, R, ...) -> Y, Y_h, Y_c, gates, cells: LSTM that keeps its activations
  * [directions, steps, batch, 4 hidden] and the cells after each step [directions, steps, batch,
@@ -105,28 +73,16 @@ const wf_op wf_op_gru_grad = {
 
 static wf_status infer_lstm_keep(wf_graph *g, wf_node *n, wf_err *err)
 {
-    static const char *const activations[] = {"Sigmoid", "Tanh", "Tanh"};
-
-    (void)g;
-    WF_TRY(wf_infer_recurrent(n, 4, 2, 3, activations, err));
+    WF_TRY(infer_lstm(g, n, err));
     return wf_infer_recurrent_kept(n, 2, err);
 }
 
-const wf_op wf_op_lstm_keep = {
-    .name = "LSTMKeep",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_lstm_keep = WF_OPERATION(
+    WF_DOMAIN_WEFT, "LSTMKeep", 1, 3, 8, 0, 5, WF_OP_FOLDABLE, infer_lstm_keep,
     .means = "(X, W, R, ...) -> Y, (Y_h), (Y_c), gates, cells; LSTM that keeps for its "
              "gradient what that would work out again: activations and cells, zero "
              "behind a row's end; no clip",
-    .n_in_min = 3,
-    .n_in_max = 8,
-    .n_out_min = 0,
-    .n_out_max = 5,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_recurrent_rows,
-    .infer = infer_lstm_keep,
-};
+    .attrs = wf_recurrent_rows);
 
 /* ai.weft LSTMGrad(dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, (gates), (cells)) -> dX, dW,
  * dR, dB, dh0, dc0, dP: backpropagation through time. All but X, W, R and Y may be absent; with
@@ -138,42 +94,18 @@ static wf_status infer_lstm_grad(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_recurrent_grad(n, 3, 12, err);
 }
 
-const wf_op wf_op_lstm_grad = {
-    .name = "LSTMGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, "
-             "(gates), (cells)) -> dX, dW, dR, dB, dh0, dc0, dP; LSTM's attrs; any "
-             "output may be left out",
-    .n_in_min = 0,
-    .n_in_max = 14,
-    .n_out_min = 0,
-    .n_out_max = 7,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_recurrent_rows,
-    .infer = infer_lstm_grad,
-};
+const wf_op wf_op_lstm_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "LSTMGrad", 1, 0, 14, 0, 7, WF_OP_FOLDABLE, infer_lstm_grad,
+                 .means = "((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, "
+                          "(gates), (cells)) -> dX, dW, dR, dB, dh0, dc0, dP; LSTM's attrs; any "
+                          "output may be left out",
+                 .attrs = wf_recurrent_rows);
 
 /* ai.weft RNNGrad(dY, dY_h, X, W, R, B, lens, h0, Y) -> dX, dW, dR, dB, dh0: backpropagation
  * through time. All but X, W, R and Y may be absent. */
 
-static wf_status infer_rnn_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    return wf_infer_recurrent_grad(n, 2, 9, err);
-}
-
-const wf_op wf_op_rnn_grad = {
-    .name = "RNNGrad",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0; "
-             "RNN's attrs; any output may be left out",
-    .n_in_min = 0,
-    .n_in_max = 9,
-    .n_out_min = 0,
-    .n_out_max = 5,
-    .flags = WF_OP_FOLDABLE,
-    .attrs = wf_recurrent_rows,
-    .infer = infer_rnn_grad,
-};
+const wf_op wf_op_rnn_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "RNNGrad", 1, 0, 9, 0, 5, WF_OP_FOLDABLE, infer_gru_grad,
+                 .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0; "
+                          "RNN's attrs; any output may be left out",
+                 .attrs = wf_recurrent_rows);

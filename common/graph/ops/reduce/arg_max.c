@@ -32,19 +32,8 @@ static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false},
                                     {0}};
 
 #define ROW(id, name_)                                                                             \
-    const wf_op wf_op_##id = {                                                                     \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = 13,                                                                               \
-        .n_in_min = 1,                                                                             \
-        .n_in_max = 1,                                                                             \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = 1,                                                                            \
-        .flags = WF_OP_FOLDABLE,                                                                   \
-        .no_grad_in = 1u << 0,                                                                     \
-        .attrs = attrs,                                                                            \
-        .infer = infer,                                                                            \
-    };
+    const wf_op wf_op_##id = WF_FOLDABLE(WF_DOMAIN_ONNX, name_, 13, 1, 1, infer,                   \
+                                         .no_grad_in = 1u << 0, .attrs = attrs);
 
 ROW(arg_max, "ArgMax")
 ROW(arg_min, "ArgMin")

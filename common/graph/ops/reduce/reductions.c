@@ -111,21 +111,9 @@ static wf_value *slope_prod(wf_emit *e, const parts *p)
     {                                                                                              \
         return pass_back(g, n, slope_, err);                                                       \
     }                                                                                              \
-    const wf_op wf_op_reduce_##id = {                                                              \
-        .name = name_,                                                                             \
-        .domain = WF_DOMAIN_ONNX,                                                                  \
-        .since = 18,                                                                               \
-        .n_in_min = 1,                                                                             \
-        .n_in_max = 2,                                                                             \
-        .n_out_min = 1,                                                                            \
-        .n_out_max = 1,                                                                            \
-        .flags = WF_OP_FOLDABLE,                                                                   \
-        .no_grad_in = 1u << 1,                                                                     \
-        .attrs = wf_reduce_attrs,                                                                  \
-        .infer = infer_,                                                                           \
-        .grad = grad_##id,                                                                         \
-        .upgrade = wf_upgrade_reduce,                                                              \
-    };
+    const wf_op wf_op_reduce_##id =                                                                \
+        WF_FOLDABLE(WF_DOMAIN_ONNX, name_, 18, 1, 2, infer_, .no_grad_in = 1u << 1,                \
+                    .attrs = wf_reduce_attrs, .grad = grad_##id, .upgrade = wf_upgrade_reduce);
 #define ROW(id, name) ROW_BY(id, name, wf_infer_reduce, slope_##id)
 
 ROW(l1, "ReduceL1")

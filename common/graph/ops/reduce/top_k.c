@@ -49,17 +49,5 @@ static const wf_attr_row attrs[] = {{"axis", WF_ATTR_INT, false},
                                     {"sorted", WF_ATTR_INT, false},
                                     {0}};
 
-const wf_op wf_op_top_k = {
-    .name = "TopK",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 11,
-    .n_in_min = 2,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = 2,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-};
+const wf_op wf_op_top_k = WF_OPERATION(WF_DOMAIN_ONNX, "TopK", 11, 2, 2, 1, 2, WF_OP_FOLDABLE,
+                                       infer, .no_grad_in = 1u << 1, .attrs = attrs, .grad = grad);

@@ -54,23 +54,12 @@ static wf_status infer_depth_to_space(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_blocks(n, true, err);
 }
 
-static wf_status grad_depth_to_space(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *dy = wf_grads_upstream(g, n, 0);
-    wf_attr depth_to_space_attrs[] = {wf_attr_int("blocksize", wf_node_int(n, "blocksize", 0)),
-                                      wf_attr_string("mode", wf_node_string(n, "mode", "DCR"))};
-
-    (void)err;
-    return wf_grads_add(
-        g, n, 0, wf_emit_op(wf_grads_emit(g), "DepthToSpaceGrad", 1, &dy, 2, depth_to_space_attrs));
-}
-
 static const wf_attr_row depth_to_space_attrs[] = {
     {"blocksize", WF_ATTR_INT, true}, {"mode", WF_ATTR_STRING, false}, {0}};
 
 const wf_op wf_op_depth_to_space =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "DepthToSpace", 13, 1, 1, infer_depth_to_space,
-                .attrs = depth_to_space_attrs, .grad = grad_depth_to_space);
+                .attrs = depth_to_space_attrs, WF_GRAD_NODE("DepthToSpaceGrad", "d0"));
 
 /* ai.weft DepthToSpaceGrad: dy's elements back where DepthToSpace with the same attributes took
  * them from. */
@@ -81,14 +70,11 @@ static wf_status infer_depth_to_space_grad(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_blocks(n, false, err);
 }
 
-static const wf_attr_row depth_to_space_grad_attrs[] = {
-    {"blocksize", WF_ATTR_INT, true}, {"mode", WF_ATTR_STRING, false}, {0}};
-
 const wf_op wf_op_depth_to_space_grad =
     WF_FOLDABLE(WF_DOMAIN_WEFT, "DepthToSpaceGrad", 1, 1, 1, infer_depth_to_space_grad,
                 .means = "(dy) -> dx; attrs blocksize, mode = \"DCR\"; dy's elements where "
                          "DepthToSpace took them from",
-                .attrs = depth_to_space_grad_attrs);
+                .attrs = depth_to_space_attrs);
 
 /* SpaceToDepth: [n, c, h b, w b] to [n, b b c, h, w], with b attr blocksize: what DepthToSpace
  * (DCR) undoes. */
@@ -99,17 +85,8 @@ static wf_status infer_space_to_depth(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_blocks(n, false, err);
 }
 
-static wf_status grad_space_to_depth(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *dy = wf_grads_upstream(g, n, 0);
-    wf_attr block = wf_attr_int("blocksize", wf_node_int(n, "blocksize", 0));
-
-    (void)err;
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "DepthToSpace", 1, &dy, 1, &block));
-}
-
 static const wf_attr_row space_to_depth_attrs[] = {{"blocksize", WF_ATTR_INT, true}, {0}};
 
 const wf_op wf_op_space_to_depth =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "SpaceToDepth", 13, 1, 1, infer_space_to_depth,
-                .attrs = space_to_depth_attrs, .grad = grad_space_to_depth);
+                .attrs = space_to_depth_attrs, WF_GRAD_NODE("DepthToSpace", "d0"));

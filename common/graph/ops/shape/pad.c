@@ -95,40 +95,20 @@ static wf_status infer_pad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad_pad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0], n->in[1],
-                      wf_node_has_in(n, 3) ? n->in[3] : NULL};
-    wf_attr mode = wf_attr_string("mode", wf_node_string(n, "mode", "constant"));
-
-    (void)err;
-    return wf_grads_add(g, n, 0,
-                        wf_emit_op(wf_grads_emit(g), "PadGrad", in[3] ? 4 : 3, in, 1, &mode));
-}
-
 static const wf_attr_row pad_attrs[] = {{"mode", WF_ATTR_STRING, false}, {0}};
 
-const wf_op wf_op_pad = WF_FOLDABLE(
-    WF_DOMAIN_ONNX, "Pad", 18, 2, 4, infer_pad, .note = "pads and axes known before the run",
-    .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3, .attrs = pad_attrs, .grad = grad_pad);
+const wf_op wf_op_pad = WF_FOLDABLE(WF_DOMAIN_ONNX, "Pad", 18, 2, 4, infer_pad,
+                                    .note = "pads and axes known before the run",
+                                    .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3, .attrs = pad_attrs,
+                                    WF_GRAD_NODE("PadGrad", "d0 x0 x1 x3"));
 
 /* ai.weft PadGrad: dy added up where Pad with the same mode, pads and axes took from. */
 
-static wf_status infer_pad_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[1]);
-    return WF_OK;
-}
-
-static const wf_attr_row pad_grad_attrs[] = {{"mode", WF_ATTR_STRING, false}, {0}};
-
 const wf_op wf_op_pad_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "PadGrad", 1, 3, 4, infer_pad_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "PadGrad", 1, 3, 4, wf_infer_grad_of_1,
                 .means = "(dy, x, pads, (axes)) -> as x; attr mode; dy added where Pad took from; "
                          "of x only the shape is read",
-                .attrs = pad_grad_attrs);
+                .attrs = pad_attrs);
 
 /* CenterCropPad: the middle of x, or x in the middle of zeros, so that attr axes (all when absent)
  * get the sizes in input 1. */

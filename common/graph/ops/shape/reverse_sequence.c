@@ -23,19 +23,9 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_like_input(g, n, err);
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[1]};
-    wf_attr attrs[] = {wf_attr_int("batch_axis", wf_node_int(n, "batch_axis", 1)),
-                       wf_attr_int("time_axis", wf_node_int(n, "time_axis", 0))};
-
-    (void)err;
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "ReverseSequence", 2, in, 2, attrs));
-}
-
 static const wf_attr_row attrs[] = {
     {"batch_axis", WF_ATTR_INT, false}, {"time_axis", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_reverse_sequence =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "ReverseSequence", 10, 2, 2, infer, .no_grad_in = 1u << 1,
-                .attrs = attrs, .grad = grad);
+                .attrs = attrs, WF_GRAD_NODE("ReverseSequence", "d0 x1"));

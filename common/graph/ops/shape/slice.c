@@ -120,33 +120,15 @@ static wf_status infer_slice(wf_graph *g, wf_node *n, wf_err *err)
     return known && x->rank == 1 ? carry(g, n, by_axis[0], err) : WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[6] = {wf_grads_upstream(g, n, 0)};
-
-    (void)err;
-    memcpy(in + 1, n->in, n->n_in * sizeof in[0]);
-    return wf_grads_add(g, n, 0,
-                        wf_emit_op(wf_grads_emit(g), "SliceGrad", n->n_in + 1, in, 0, NULL));
-}
-
-const wf_op wf_op_slice =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "Slice", 13, 3, 5, infer_slice,
-                .note = "bounds, axes and steps known before the run",
-                .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4, .grad = grad);
+const wf_op wf_op_slice = WF_FOLDABLE(WF_DOMAIN_ONNX, "Slice", 13, 3, 5, infer_slice,
+                                      .note = "bounds, axes and steps known before the run",
+                                      .no_grad_in = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
+                                      WF_GRAD_NODE("SliceGrad", "d0 x0 x1 x2 x3 x4"));
 
 /* ai.weft SliceGrad: zeros of the shape of x, and dy where Slice with the same starts, ends, axes
  * and steps takes from. */
 
-static wf_status infer_slice_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    WF_TRY(wf_need_float(n, 0, "dy", err));
-    wf_out_like(n, 0, n->in[0]->dtype, n->in[1]);
-    return WF_OK;
-}
-
 const wf_op wf_op_slice_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "SliceGrad", 1, 4, 6, infer_slice_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "SliceGrad", 1, 4, 6, wf_infer_grad_of_1,
                 .means = "(dy, x, starts, ends, (axes), (steps)) -> as x; zeros, and dy where "
                          "Slice took from; of x only the shape is read");

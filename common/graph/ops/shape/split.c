@@ -114,19 +114,7 @@ static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"axis", WF_ATTR_INT, false}, {"num_outputs", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_split = {
-    .name = "Split",
-    .domain = WF_DOMAIN_ONNX,
-    .since = 18,
-    .n_in_min = 1,
-    .n_in_max = 2,
-    .n_out_min = 1,
-    .n_out_max = WF_ANY_NUMBER,
-    .flags = WF_OP_FOLDABLE,
-    .note = "every part has a name",
-    .no_grad_in = 1u << 1,
-    .attrs = attrs,
-    .infer = infer,
-    .grad = grad,
-    .upgrade = upgrade,
-};
+const wf_op wf_op_split =
+    WF_OPERATION(WF_DOMAIN_ONNX, "Split", 18, 1, 2, 1, WF_ANY_NUMBER, WF_OP_FOLDABLE, infer,
+                 .note = "every part has a name", .no_grad_in = 1u << 1, .attrs = attrs,
+                 .grad = grad, .upgrade = upgrade);

@@ -36,16 +36,8 @@ static wf_status infer_tile(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0]};
-
-    (void)err;
-    return wf_grads_add(g, n, 0, wf_emit_op(wf_grads_emit(g), "TileGrad", 2, in, 0, NULL));
-}
-
-const wf_op wf_op_tile =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "Tile", 13, 2, 2, infer_tile, .no_grad_in = 1u << 1, .grad = grad);
+const wf_op wf_op_tile = WF_FOLDABLE(WF_DOMAIN_ONNX, "Tile", 13, 2, 2, infer_tile,
+                                     .no_grad_in = 1u << 1, WF_GRAD_NODE("TileGrad", "d0 x0"));
 
 /* ai.weft TileGrad: dy's copies of each element of x, added up. */
 

@@ -15,17 +15,8 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return wf_infer_like_input(g, n, err);
 }
 
-static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->n_in > 1 ? n->in[1] : NULL};
-    wf_attr upper = wf_attr_int("upper", wf_node_int(n, "upper", 1));
-
-    (void)err;
-    return wf_grads_add(g, n, 0,
-                        wf_emit_op(wf_grads_emit(g), "Trilu", in[1] ? 2 : 1, in, 1, &upper));
-}
-
 static const wf_attr_row attrs[] = {{"upper", WF_ATTR_INT, false}, {0}};
 
-const wf_op wf_op_trilu = WF_FOLDABLE(WF_DOMAIN_ONNX, "Trilu", 14, 1, 2, infer,
-                                      .no_grad_in = 1u << 1, .attrs = attrs, .grad = grad);
+const wf_op wf_op_trilu =
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "Trilu", 14, 1, 2, infer, .no_grad_in = 1u << 1, .attrs = attrs,
+                WF_GRAD_NODE("Trilu", "d0 x1"));

@@ -71,18 +71,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     return wf_emit_end(e);
 }
 
-const wf_op wf_op_choose = {
-    .name = "Choose",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
+const wf_op wf_op_choose = WF_OPERATION(
+    WF_DOMAIN_WEFT, "Choose", 1, 3, WF_ANY_NUMBER, 1, WF_ANY_NUMBER, WF_OP_FOLDABLE, infer,
     .means = "(condition, a1, ... an, b1, ... bn) -> y1, ... yn; a where the "
              "condition, one bool, is true, and b otherwise: what stands for an If",
-    .n_in_min = 3,
-    .n_in_max = WF_ANY_NUMBER,
-    .n_out_min = 1,
-    .n_out_max = WF_ANY_NUMBER,
-    .flags = WF_OP_FOLDABLE,
-    .no_grad_in = 1u << 0,
-    .infer = infer,
-    .grad = grad,
-};
+    .no_grad_in = 1u << 0, .grad = grad);

@@ -17,22 +17,13 @@ static wf_status infer_pull(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row pull_attrs[] = {{"variable", WF_ATTR_STRING, true}, {0}};
+static const wf_attr_row attrs[] = {{"variable", WF_ATTR_STRING, true}, {0}};
 
-const wf_op wf_op_pull = {
-    .name = "Pull",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "() -> value; attr variable: its name; the output has the type that its "
-             "maker gave it",
-    .n_in_min = 0,
-    .n_in_max = 0,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_STATEFUL | WF_OP_SOURCE,
-    .attrs = pull_attrs,
-    .infer = infer_pull,
-};
+const wf_op wf_op_pull =
+    WF_OPERATION(WF_DOMAIN_WEFT, "Pull", 1, 0, 0, 1, 1, WF_OP_STATEFUL | WF_OP_SOURCE, infer_pull,
+                 .means = "() -> value; attr variable: its name; the output has the type that its "
+                          "maker gave it",
+                 .attrs = attrs);
 
 /* ai.weft Push: gives a gradient, or a statistic, to whoever holds the variable. */
 
@@ -42,18 +33,6 @@ static wf_status infer_push(wf_graph *g, wf_node *n, wf_err *err)
     return wf_need_float(n, 0, "the gradient", err);
 }
 
-static const wf_attr_row push_attrs[] = {{"variable", WF_ATTR_STRING, true}, {0}};
-
-const wf_op wf_op_push = {
-    .name = "Push",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "(gradient) -> nothing; attr variable",
-    .n_in_min = 1,
-    .n_in_max = 1,
-    .n_out_min = 0,
-    .n_out_max = 0,
-    .flags = WF_OP_STATEFUL | WF_OP_SINK,
-    .attrs = push_attrs,
-    .infer = infer_push,
-};
+const wf_op wf_op_push =
+    WF_OPERATION(WF_DOMAIN_WEFT, "Push", 1, 1, 1, 0, 0, WF_OP_STATEFUL | WF_OP_SINK, infer_push,
+                 .means = "(gradient) -> nothing; attr variable", .attrs = attrs);

@@ -13,15 +13,6 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-const wf_op wf_op_training = {
-    .name = "Training",
-    .domain = WF_DOMAIN_WEFT,
-    .since = 1,
-    .means = "() -> bool []; whether the graph trains; the compiler takes it out",
-    .n_in_min = 0,
-    .n_in_max = 0,
-    .n_out_min = 1,
-    .n_out_max = 1,
-    .flags = WF_OP_STATEFUL,
-    .infer = infer,
-};
+const wf_op wf_op_training =
+    WF_OPERATION(WF_DOMAIN_WEFT, "Training", 1, 0, 0, 1, 1, WF_OP_STATEFUL, infer,
+                 .means = "() -> bool []; whether the graph trains; the compiler takes it out");
