@@ -2,10 +2,11 @@
 /* common/kernels/kernel.h - the front door of common/kernels: what computes an operation.
  *
  * One const row per operation, device and set of dtypes, in the file that is called as the
- * operation's under common/graph/ops; each device has its table of rows, the cpu's is made from the
- * list in common/kernels/cpu/meson.build. `prepare` runs once per shape, on the host: it chooses a
- * way, keeps what it worked out in memory of the plan, and says how much workspace `run` needs.
- * `run` queues the work on a stream (on the cpu: does it) and allocates nothing.
+ * operation's under common/graph/ops (a test checks it); each device has its table of rows, the
+ * cpu's is made from the list in common/kernels/cpu/meson.build. `prepare` runs once per shape, on
+ * the host: it chooses a way, keeps what it worked out in memory of the plan, and says how much
+ * workspace `run` needs. `run` queues the work on a stream (on the cpu: does it) and allocates
+ * nothing.
  *
  * Shapes are checked before a kernel sees them (wf_infer); what depends on content (an index out of
  * range, a label that is no class) is checked by the kernel. Errors of kernels do not name the

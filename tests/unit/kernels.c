@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/kernels.c - the table of kernels against the table of operations, and single nodes.
  * What kernels compute is checked by tests/parity/kernels.py. */
-#include "common/graph/op.h"
+#include "common/graph/ops/ops.h"
 #include "common/kernels/kernel.h"
 #include "tests/kit/remote_device.h"
 #include "tests/unit/graph_test.h"
@@ -44,6 +44,37 @@ static void every_kernel_has_an_operation(void **state)
             fail_msg("kernel %s has no operation", k->op);
         assert_true(k->run && k->dtypes);
     }
+}
+
+#define WF_OP(name, file) {&wf_op_##name, file},
+static const struct {
+    const wf_op *op;
+    const char *file; /* below common/graph/ops, without .c */
+} ops[] = {
+#include "common/graph/ops/rows.def"
+};
+#define WF_KERNELS(name, file) extern const wf_kernel wf_kernels_##name[];
+#include "common/kernels/cpu/rows.def"
+#undef WF_KERNELS
+#define WF_KERNELS(name, file) {wf_kernels_##name, file},
+static const struct {
+    const wf_kernel *rows;
+    const char *file; /* below common/kernels/cpu */
+} kernel_files[] = {
+#include "common/kernels/cpu/rows.def"
+};
+
+/* Who knows where an operation's shapes and gradient stand finds its kernels without a search. */
+static void a_kernel_stands_in_the_file_called_as_its_operations(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < WF_COUNT(kernel_files); f++)
+        for (const wf_kernel *k = kernel_files[f].rows; k->op; k++)
+            for (size_t i = 0; i < WF_COUNT(ops); i++)
+                if (strcmp(ops[i].op->name, k->op) == 0 &&
+                    strcmp(ops[i].file, kernel_files[f].file) != 0)
+                    fail_msg("%s is in graph/ops/%s.c, and its kernel in kernels/cpu/%s.c", k->op,
+                             ops[i].file, kernel_files[f].file);
 }
 
 static void a_device_is_found_by_name(void **state)
@@ -142,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_has_a_kernel),
         cmocka_unit_test(every_kernel_has_an_operation),
+        cmocka_unit_test(a_kernel_stands_in_the_file_called_as_its_operations),
         cmocka_unit_test(a_device_is_found_by_name),
         cmocka_unit_test(a_node_is_computed_by_itself),
         cmocka_unit_test(an_index_out_of_range_is_a_sentence_with_the_node),

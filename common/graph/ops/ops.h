@@ -7,7 +7,7 @@
 #include "common/graph/emit.h"
 #include "common/graph/op.h"
 
-#define WF_OP(name) extern const wf_op wf_op_##name;
+#define WF_OP(name, file) extern const wf_op wf_op_##name;
 #include "common/graph/ops/rows.def"
 #undef WF_OP
 
@@ -39,31 +39,12 @@ wf_status wf_grad_node(wf_grads *g, const wf_node *n, const char *op, const char
 
 /* Gradient of what moves elements into another shape, keeping their order: Reshape and its kin. */
 wf_status wf_grad_reshape_back(wf_grads *g, const wf_node *n, wf_err *err);
-/* Gradient of Max and Min: inputs that are equally extreme share it, as in PyTorch. */
-wf_status wf_grad_extreme(wf_grads *g, const wf_node *n, wf_err *err);
 /* Output 0 like input 0, which is a number of any kind. */
 wf_status wf_infer_like_number(wf_graph *g, wf_node *n, wf_err *err);
-/* dy, of an operation that reduced input 0 with attr keepdims 0, with the reduced axes of size 1
- * put back, so that it broadcasts over input 0; *mask is the reduced axes. NULL after a failure. */
-wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err *err);
-/* The same for v, a value of the shape of the operation's output. */
-wf_value *wf_grad_unreduce_value(wf_grads *g, const wf_node *n, wf_value *v, uint32_t *mask,
-                                 wf_err *err);
-/* attrs of the Reduce operations, and the upgrade of those whose axes are an attribute below opset
- * 18. */
-extern const wf_attr_row wf_reduce_attrs[];
-wf_status wf_upgrade_reduce(wf_graph *g, wf_node *n, int64_t from, wf_err *err);
-/* Indices lie within data but along `axis`: GatherElements, ScatterElements. Errors: WF_SHAPE. */
-WF_MUST_USE wf_status wf_ids_within(const wf_value *data, const wf_value *ids, uint32_t axis,
-                                    wf_err *err);
 /* attr reduction of the scattering operations. Errors: WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_check_reduction(const wf_node *n, wf_err *err);
 /* Gradient of a scattering operation: `gather` takes from where it put. */
 wf_status wf_grad_scatter(wf_grads *g, const wf_node *n, const char *gather, wf_err *err);
-/* attrs mode and padding_mode of GridSample. Errors: WF_UNSUPPORTED. */
-WF_MUST_USE wf_status wf_check_sampling(const wf_node *n, wf_err *err);
-/* The shape of DepthToSpace and SpaceToDepth (and of their gradients). */
-WF_MUST_USE wf_status wf_infer_blocks(wf_node *n, bool to_space, wf_err *err);
 /* A list attribute, as opsets before the operation's own have it, becomes input 1. */
 WF_MUST_USE wf_status wf_upgrade_list(wf_graph *g, wf_node *n, const char *name, wf_err *err);
 /* The upgrade of those whose attr axes became input 1 with opset 13. */

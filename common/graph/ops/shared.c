@@ -85,47 +85,6 @@ wf_status wf_grad_node(wf_grads *g, const wf_node *n, const char *op, const char
     return WF_OK;
 }
 
-wf_value *wf_grad_unreduce(wf_grads *g, const wf_node *n, uint32_t *mask, wf_err *err)
-{
-    return wf_grad_unreduce_value(g, n, wf_grads_upstream(g, n, 0), mask, err);
-}
-
-wf_value *wf_grad_unreduce_value(wf_grads *g, const wf_node *n, wf_value *v, uint32_t *mask,
-                                 wf_err *err)
-{
-    wf_emit *e = wf_grads_emit(g);
-    const wf_value *x = n->in[0];
-    int64_t axes[WF_MAX_RANK], n_axes = 0;
-    uint32_t count = 0;
-    bool known = x->rank >= 0;
-
-    *mask = 0;
-    if (e->rc == WF_OK && known)
-        e->rc = wf_axes_input(n, 1, (uint32_t)x->rank, &known, mask, &n_axes, err);
-    if (e->rc == WF_OK && !known)
-        e->rc = wf_fail(err, WF_UNSUPPORTED, "give the axes as a constant",
-                        "which axes are reduced is known at run time only");
-    if (e->rc != WF_OK)
-        return NULL;
-    if (n_axes == 0)
-        *mask = wf_node_int(n, "noop_with_empty_axes", 0) ? 0 : (1u << x->rank) - 1;
-    for (int32_t i = 0; i < x->rank; i++)
-        if (*mask >> i & 1u)
-            axes[count++] = i;
-    /* A scalar broadcasts as it is. */
-    if (wf_node_int(n, "keepdims", 1) || count == 0 || count == (uint32_t)x->rank)
-        return v;
-    return wf_emit_unsqueeze(e, v, count, axes);
-}
-
-const wf_attr_row wf_reduce_attrs[] = {
-    {"keepdims", WF_ATTR_INT, false}, {"noop_with_empty_axes", WF_ATTR_INT, false}, {0}};
-
-wf_status wf_upgrade_reduce(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
-{
-    return from < 18 ? wf_upgrade_list(g, n, "axes", err) : WF_OK;
-}
-
 wf_status wf_upgrade_axes(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
 {
     return from < 13 ? wf_upgrade_list(g, n, "axes", err) : WF_OK;
@@ -149,31 +108,4 @@ wf_status wf_upgrade_list(wf_graph *g, wf_node *n, const char *name, wf_err *err
     WF_TRY(wf_node_set_ins(g, n, 2, in, err));
     wf_node_drop_attr(n, name);
     return WF_OK;
-}
-
-wf_status wf_grad_extreme(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_emit *e = wf_grads_emit(g);
-    wf_value *y = n->out[0], *share, *ties = NULL;
-
-    (void)err;
-    if (n->n_in == 1)
-        return wf_grads_add(g, n, 0, wf_grads_upstream(g, n, 0));
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        wf_value *hit = wf_emit_cast(e, wf_emit_binary(e, "Equal", n->in[i], y), y->dtype);
-
-        ties = ties ? wf_emit_add(e, ties, hit) : hit;
-    }
-    share = wf_emit_div(e, wf_grads_upstream(g, n, 0), ties);
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        wf_value *hit, *zero;
-
-        if (!wf_grads_wanted(g, n, i))
-            continue;
-        hit = wf_emit_binary(e, "Equal", n->in[i], y);
-        zero = wf_emit_scalar(e, y->dtype, 0);
-        WF_TRY(
-            wf_grads_add(g, n, i, wf_emit_sum_to(e, wf_emit_where(e, hit, share, zero), n->in[i])));
-    }
-    return wf_emit_end(e);
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define WF_OP(name) &wf_op_##name,
+#define WF_OP(name, file) &wf_op_##name,
 static const wf_op *const table[] = {
 #include "common/graph/ops/rows.def"
 };

@@ -23,6 +23,28 @@ enum { WF_GRAIN = 32768 };
         .op = op_, .dtypes = dtypes_, .run = run_, __VA_ARGS__                                     \
     }
 
+/* A row of ONNX's operation whose output has the bytes of input 0. A plan shares the memory and
+ * does not run it; where it must, it copies. */
+#define WF_VIEW(op) WF_ROW(op, WF_TYPES_ALL, wf_run_view, .is_view = true, .in_place = 1)
+wf_run_fn wf_run_view;
+
+/* A function for each size of element, for what moves elements whatever their dtype: M(T) defines
+ * fn_T. WF_BY_SIZE calls the one of `size` bytes. */
+#define WF_EACH_SIZE(M) M(uint8_t) M(uint16_t) M(uint32_t) M(uint64_t)
+#define WF_BY_SIZE(size, fn, ...)                                                                  \
+    ((size) == 4   ? fn##_uint32_t(__VA_ARGS__)                                                    \
+     : (size) == 8 ? fn##_uint64_t(__VA_ARGS__)                                                    \
+     : (size) == 2 ? fn##_uint16_t(__VA_ARGS__)                                                    \
+                   : fn##_uint8_t(__VA_ARGS__))
+/* The same for each type of number; WF_BY_NUMBER is the function. */
+#define WF_EACH_NUMBER(M) M(float) M(double) M(int32_t) M(int64_t) M(uint8_t)
+#define WF_BY_NUMBER(dtype, fn)                                                                    \
+    ((dtype) == WF_F32   ? fn##_float                                                              \
+     : (dtype) == WF_F64 ? fn##_double                                                             \
+     : (dtype) == WF_I32 ? fn##_int32_t                                                            \
+     : (dtype) == WF_I64 ? fn##_int64_t                                                            \
+                         : fn##_uint8_t)
+
 /* memcpy that takes NULL for no bytes, and the same place twice. */
 void wf_copy(void *to, const void *from, size_t bytes);
 

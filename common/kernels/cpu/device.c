@@ -12,12 +12,12 @@
 #include <unistd.h>
 #endif
 
-#define WF_KERNELS(name) extern const wf_kernel wf_kernels_##name[];
+#define WF_KERNELS(name, file) extern const wf_kernel wf_kernels_##name[];
 #include "common/kernels/cpu/rows.def"
 #undef WF_KERNELS
 
 static const wf_kernel *const files[] = {
-#define WF_KERNELS(name) wf_kernels_##name,
+#define WF_KERNELS(name, file) wf_kernels_##name,
 #include "common/kernels/cpu/rows.def"
 #undef WF_KERNELS
 };

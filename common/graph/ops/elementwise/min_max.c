@@ -4,6 +4,34 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
+/* Inputs that are equally extreme share the gradient, as in PyTorch. */
+static wf_status grad_extreme(wf_grads *g, const wf_node *n, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    wf_value *y = n->out[0], *share, *ties = NULL;
+
+    (void)err;
+    if (n->n_in == 1)
+        return wf_grads_add(g, n, 0, wf_grads_upstream(g, n, 0));
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        wf_value *hit = wf_emit_cast(e, wf_emit_binary(e, "Equal", n->in[i], y), y->dtype);
+
+        ties = ties ? wf_emit_add(e, ties, hit) : hit;
+    }
+    share = wf_emit_div(e, wf_grads_upstream(g, n, 0), ties);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        wf_value *hit, *zero;
+
+        if (!wf_grads_wanted(g, n, i))
+            continue;
+        hit = wf_emit_binary(e, "Equal", n->in[i], y);
+        zero = wf_emit_scalar(e, y->dtype, 0);
+        WF_TRY(
+            wf_grads_add(g, n, i, wf_emit_sum_to(e, wf_emit_where(e, hit, share, zero), n->in[i])));
+    }
+    return wf_emit_end(e);
+}
+
 /* Of any number of inputs, broadcast. */
 #define EXTREME(id, name_)                                                                         \
     static wf_status infer_##id(wf_graph *g, wf_node *n, wf_err *err)                              \
@@ -12,7 +40,7 @@
     }                                                                                              \
     const wf_op wf_op_##id =                                                                       \
         WF_OPERATION(WF_DOMAIN_ONNX, name_, 13, 1, WF_ANY_NUMBER, 1, 1,                            \
-                     WF_OP_ELEMENTWISE | WF_OP_FOLDABLE, infer_##id, .grad = wf_grad_extreme);
+                     WF_OP_ELEMENTWISE | WF_OP_FOLDABLE, infer_##id, .grad = grad_extreme);
 
 EXTREME(max, "Max")
 EXTREME(min, "Min")

@@ -6,6 +6,22 @@
 
 #include <string.h>
 
+/* Indices lie within data but along `axis`. */
+static wf_status ids_within(const wf_value *data, const wf_value *ids, uint32_t axis, wf_err *err)
+{
+    char a[WF_VALUE_STR], b[WF_VALUE_STR];
+    bool fits = data->rank == ids->rank;
+
+    for (int32_t i = 0; fits && i < ids->rank; i++)
+        fits = (uint32_t)i == axis || data->axes[i].size < 0 || ids->axes[i].size < 0 ||
+               ids->axes[i].size <= data->axes[i].size;
+    if (fits)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, NULL,
+                   "data is %s and indices are %s, which must fit into it but along axis %u",
+                   wf_value_str(data, a, sizeof a), wf_value_str(ids, b, sizeof b), axis);
+}
+
 /* GatherElements: each index names a place along attr axis; its place along the other axes is its
  * own. Negative ones count from the end. */
 
@@ -20,7 +36,7 @@ static wf_status infer_gather_elements(wf_graph *g, wf_node *n, wf_err *err)
     if (data->rank < 0 || ids->rank < 0)
         return WF_OK;
     WF_TRY(wf_axis_number(wf_node_int(n, "axis", 0), (uint32_t)data->rank, &axis, err));
-    return wf_ids_within(data, ids, axis, err);
+    return ids_within(data, ids, axis, err);
 }
 
 static wf_status grad_gather_elements(wf_grads *g, const wf_node *n, wf_err *err)
@@ -43,21 +59,6 @@ const wf_op wf_op_gather_elements = WF_FOLDABLE(
 
 /* ScatterElements: data with updates put (attr reduction: added, multiplied, the larger, the
  * smaller) where GatherElements with the same indices takes from. */
-
-wf_status wf_ids_within(const wf_value *data, const wf_value *ids, uint32_t axis, wf_err *err)
-{
-    char a[WF_VALUE_STR], b[WF_VALUE_STR];
-    bool fits = data->rank == ids->rank;
-
-    for (int32_t i = 0; fits && i < ids->rank; i++)
-        fits = (uint32_t)i == axis || data->axes[i].size < 0 || ids->axes[i].size < 0 ||
-               ids->axes[i].size <= data->axes[i].size;
-    if (fits)
-        return WF_OK;
-    return wf_fail(err, WF_SHAPE, NULL,
-                   "data is %s and indices are %s, which must fit into it but along axis %u",
-                   wf_value_str(data, a, sizeof a), wf_value_str(ids, b, sizeof b), axis);
-}
 
 wf_status wf_check_reduction(const wf_node *n, wf_err *err)
 {
@@ -84,7 +85,7 @@ static wf_status infer_scatter_elements(wf_graph *g, wf_node *n, wf_err *err)
     if (data->rank < 0 || ids->rank < 0)
         return WF_OK;
     WF_TRY(wf_axis_number(wf_node_int(n, "axis", 0), (uint32_t)data->rank, &axis, err));
-    WF_TRY(wf_ids_within(data, ids, axis, err));
+    WF_TRY(ids_within(data, ids, axis, err));
     if (updates->rank >= 0) {
         char a[WF_VALUE_STR], b[WF_VALUE_STR];
         bool same = updates->rank == ids->rank;

@@ -18,7 +18,7 @@ static bool is_one_of(const char *text, const char *const list[])
     return false;
 }
 
-wf_status wf_check_sampling(const wf_node *n, wf_err *err)
+static wf_status check_sampling(const wf_node *n, wf_err *err)
 {
     static const char *const modes[] = {"linear", "bilinear", "cubic", "bicubic", "nearest", NULL};
     static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
@@ -43,7 +43,7 @@ static wf_status infer_grid_sample(wf_graph *g, wf_node *n, wf_err *err)
     bool fits;
 
     (void)g;
-    WF_TRY(wf_check_sampling(n, err));
+    WF_TRY(check_sampling(n, err));
     WF_TRY(wf_need_float(n, 0, "X", err));
     WF_TRY(wf_need_same_dtype(n, 0, 1, err));
     wf_out_unknown(n, 0, x->dtype);
@@ -83,7 +83,7 @@ const wf_op wf_op_grid_sample = WF_FOLDABLE(
 static wf_status infer_grid_sample_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;
-    WF_TRY(wf_check_sampling(n, err));
+    WF_TRY(check_sampling(n, err));
     WF_TRY(wf_need_float(n, 0, "dy", err));
     WF_TRY(wf_need_same_dtype(n, 0, 1, err));
     WF_TRY(wf_need_same_dtype(n, 0, 2, err));

@@ -2,8 +2,27 @@
 /* common/graph/ops/nn/pooling.c - AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalMaxPool,
  * LpPool, LpPoolGrad, MaxPool and MaxPoolGrad. */
 #include "common/graph/infer.h"
-#include "common/graph/ops/nn/spatial.h"
 #include "common/graph/ops/ops.h"
+#include "common/graph/window.h"
+
+/* Output 0 of a pooling of input 0, as attributes say; whole windows without kernel_shape. */
+static wf_status infer_pool(wf_node *n, wf_err *err)
+{
+    const wf_value *x = n->in[0];
+    wf_axis axes[WF_MAX_RANK];
+    wf_window w;
+
+    wf_out_unknown(n, 0, x->dtype);
+    if (x->rank < 0)
+        return WF_OK;
+    WF_TRY(wf_window_read(n, (uint32_t)x->rank, NULL, &w, err));
+    axes[0] = x->axes[0];
+    axes[1] = x->axes[1];
+    for (uint32_t i = 0; i < w.n; i++)
+        WF_TRY(wf_window_axis(&w, i, &x->axes[i + 2], &axes[i + 2], err));
+    wf_out_axes(n, 0, x->dtype, (uint32_t)x->rank, axes);
+    return WF_OK;
+}
 
 /* AveragePool: the mean of what lies under the window; elements of the padding count when attr
  * count_include_pad is set. LpPool: (sum |x|^p)^(1/p) of it. GlobalAveragePool and GlobalMaxPool:
@@ -13,7 +32,7 @@ static wf_status infer_pools(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;
     WF_TRY(wf_need_float(n, 0, "X", err));
-    return wf_infer_pool(n, err);
+    return infer_pool(n, err);
 }
 
 /* Attributes of every window; the gradients serve the global poolings too, which have no kernel. */
@@ -46,7 +65,7 @@ static wf_status infer_max_pool(wf_graph *g, wf_node *n, wf_err *err)
     (void)g;
     if (n->in[0]->dtype == WF_BOOL)
         return wf_fail(err, WF_SHAPE, "Cast it first", "X is bool, and must be a number");
-    WF_TRY(wf_infer_pool(n, err));
+    WF_TRY(infer_pool(n, err));
     if (n->out[0] && n->out[0]->rank >= 0)
         wf_out_like(n, 1, WF_I64, n->out[0]);
     else

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/graph/ops/nn/resize.c - Resize and ResizeGrad. */
-#include "common/graph/ops/nn/resize.h"
 #include "common/base/size.h"
 #include "common/graph/emit.h"
 #include "common/graph/infer.h"
@@ -13,16 +12,16 @@
 
 enum { ROI = 1, SCALES, SIZES };
 
-const wf_attr_row wf_resize_rows[] = {{"antialias", WF_ATTR_INT, false},
-                                      {"axes", WF_ATTR_INTS, false},
-                                      {"coordinate_transformation_mode", WF_ATTR_STRING, false},
-                                      {"cubic_coeff_a", WF_ATTR_FLOAT, false},
-                                      {"exclude_outside", WF_ATTR_INT, false},
-                                      {"extrapolation_value", WF_ATTR_FLOAT, false},
-                                      {"keep_aspect_ratio_policy", WF_ATTR_STRING, false},
-                                      {"mode", WF_ATTR_STRING, false},
-                                      {"nearest_mode", WF_ATTR_STRING, false},
-                                      {0}};
+static const wf_attr_row attrs[] = {{"antialias", WF_ATTR_INT, false},
+                                    {"axes", WF_ATTR_INTS, false},
+                                    {"coordinate_transformation_mode", WF_ATTR_STRING, false},
+                                    {"cubic_coeff_a", WF_ATTR_FLOAT, false},
+                                    {"exclude_outside", WF_ATTR_INT, false},
+                                    {"extrapolation_value", WF_ATTR_FLOAT, false},
+                                    {"keep_aspect_ratio_policy", WF_ATTR_STRING, false},
+                                    {"mode", WF_ATTR_STRING, false},
+                                    {"nearest_mode", WF_ATTR_STRING, false},
+                                    {0}};
 
 static wf_status one_of(const wf_node *n, const char *attr, const char *otherwise, size_t count,
                         const char *const known[], wf_err *err)
@@ -36,7 +35,8 @@ static wf_status one_of(const wf_node *n, const char *attr, const char *otherwis
                    known[0], known[1]);
 }
 
-wf_status wf_resize_check(const wf_node *n, wf_err *err)
+/* Attributes have values that weft has. */
+static wf_status check(const wf_node *n, wf_err *err)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
@@ -184,7 +184,7 @@ static wf_status infer_resize(wf_graph *g, wf_node *n, wf_err *err)
     uint32_t count;
 
     (void)g;
-    WF_TRY(wf_resize_check(n, err));
+    WF_TRY(check(n, err));
     if (scales == sizes)
         return wf_fail(err, WF_INVALID, "give one of them", "it has %s scales %s sizes",
                        scales ? "both" : "neither", scales ? "and" : "nor");
@@ -200,7 +200,7 @@ static wf_status infer_resize(wf_graph *g, wf_node *n, wf_err *err)
 
 const wf_op wf_op_resize =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "Resize", 19, 1, 4, infer_resize,
-                .no_grad_in = 1u << ROI | 1u << SCALES | 1u << SIZES, .attrs = wf_resize_rows,
+                .no_grad_in = 1u << ROI | 1u << SCALES | 1u << SIZES, .attrs = attrs,
                 WF_GRAD_NODE("ResizeGrad", "d0 x0 x1 x2 x3"));
 
 /* ai.weft ResizeGrad(dy, x, (roi), (scales), (sizes)): Resize's gradient; of x only the shape is
@@ -213,7 +213,7 @@ static wf_status infer_resize_grad(wf_graph *g, wf_node *n, wf_err *err)
     (void)g;
     WF_TRY(wf_need_float(n, 0, "dy", err));
     WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    WF_TRY(wf_resize_check(n, err));
+    WF_TRY(check(n, err));
     if (dy->rank >= 0 && x->rank >= 0 && dy->rank != x->rank)
         return wf_fail(err, WF_SHAPE, NULL, "dy has %d axes and x %d", dy->rank, x->rank);
     wf_out_like(n, 0, dy->dtype, x);
@@ -224,4 +224,4 @@ const wf_op wf_op_resize_grad =
     WF_FOLDABLE(WF_DOMAIN_WEFT, "ResizeGrad", 1, 2, 5, infer_resize_grad,
                 .means = "(dy, x, (roi), (scales), (sizes)) -> dx; Resize's attrs; of x only the "
                          "shape is read",
-                .attrs = wf_resize_rows);
+                .attrs = attrs);

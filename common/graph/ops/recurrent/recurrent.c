@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/graph/ops/recurrent/recurrent.c */
-#include "common/graph/ops/recurrent/recurrent.h"
+/* common/graph/ops/recurrent/recurrent.c - GRU, GRUGrad, GRUKeep, LSTM, LSTMGrad, LSTMKeep, RNN and
+ * RNNGrad. */
+#include "common/base/cc.h"
+#include "common/graph/emit.h"
 #include "common/graph/infer.h"
+#include "common/graph/ops/ops.h"
 
 #include <string.h>
 #include <strings.h>
@@ -9,7 +12,7 @@
 /* Inputs of LSTM, the one with most. */
 enum { LENS = 4, MOST_IN = 8 };
 
-const wf_attr_row wf_recurrent_rows[] = {
+static const wf_attr_row attrs[] = {
     {"activation_alpha", WF_ATTR_FLOATS, false}, {"activation_beta", WF_ATTR_FLOATS, false},
     {"activations", WF_ATTR_STRINGS, false},     {"clip", WF_ATTR_FLOAT, false},
     {"direction", WF_ATTR_STRING, false},        {"hidden_size", WF_ATTR_INT, false},
@@ -78,8 +81,11 @@ static wf_status check_shapes(const wf_node *n, int64_t gates, uint32_t dirs, wf
                           (long long)gates);
 }
 
-wf_status wf_infer_recurrent(wf_node *n, int64_t gates, uint32_t n_states, uint32_t n_activations,
-                             const char *const activations[], wf_err *err)
+/* Outputs Y, Y_h (and Y_c) of X, W, R, B, sequence_lens, initial_h, ... `gates` of hidden rows
+ * each. activations [n]: the only ones there are, in order; others are WF_UNSUPPORTED. */
+static wf_status infer_recurrent(wf_node *n, int64_t gates, uint32_t n_states,
+                                 uint32_t n_activations, const char *const activations[],
+                                 wf_err *err)
 {
     const wf_value *x = n->in[0], *r = n->in[2];
     bool batch_first = wf_node_int(n, "layout", 0) != 0;
@@ -124,7 +130,9 @@ static wf_status check_clip(const wf_node *n, wf_err *err)
                    "clip is set, and activations that were kept do not tell where it cut");
 }
 
-wf_status wf_infer_recurrent_kept(wf_node *n, uint32_t n_states, wf_err *err)
+/* Outputs behind those: activations [dirs, steps, batch, gates hidden], and [dirs, steps, batch,
+ * hidden]. With clip, WF_UNSUPPORTED: they do not tell where it cut. */
+static wf_status infer_kept(wf_node *n, uint32_t n_states, wf_err *err)
 {
     const wf_value *x = n->in[0], *r = n->in[2];
     bool batch_first = wf_node_int(n, "layout", 0) != 0;
@@ -144,7 +152,10 @@ wf_status wf_infer_recurrent_kept(wf_node *n, uint32_t n_states, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err *err)
+/* Outputs like the inputs from X on, without sequence_lens: dX, dW, dR, dB, dh0, ...
+ * X is input x of n_in, and Y the last; W and R must be there too. What was kept may follow, both
+ * of it. */
+static wf_status infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err *err)
 {
     uint32_t out = 0;
     bool kept = n->n_in == n_in + 2;
@@ -174,7 +185,8 @@ wf_status wf_infer_recurrent_grad(wf_node *n, uint32_t x, uint32_t n_in, wf_err 
     return WF_OK;
 }
 
-wf_status wf_grad_recurrent(wf_grads *g, const wf_node *n, const char *op, uint32_t n_states)
+/* Emits the node op(dY, dY_h, (dY_c), inputs..., Y) and adds what it gives. `n_states` as above. */
+static wf_status grad_recurrent(wf_grads *g, const wf_node *n, const char *op, uint32_t n_states)
 {
     wf_emit *e = wf_grads_emit(g);
     uint32_t most = n_states == 2 ? MOST_IN : MOST_IN - 2, n_in = 0, n_out = 0;
@@ -209,3 +221,108 @@ wf_status wf_grad_recurrent(wf_grads *g, const wf_node *n, const char *op, uint3
     }
     return WF_OK;
 }
+
+/* GRU, LSTM and RNN: outputs Y, Y_h (and Y_c). GRU has its gates in the order z r h; with
+ * linear_before_reset 1 the reset gate comes after the product, as in PyTorch. LSTM has them in
+ * the order i o f c, with optional peepholes. RNN has Tanh or Relu. */
+
+/* What gates and the state go through, in order. */
+static const char *const gru[] = {"Sigmoid", "Tanh"};
+static const char *const lstm[] = {"Sigmoid", "Tanh", "Tanh"};
+static const char *const rnn[] = {"Tanh"};
+
+#define ROW(id, name_, gates, n_states, most_in)                                                   \
+    static wf_status infer_##id(wf_graph *g, wf_node *n, wf_err *err)                              \
+    {                                                                                              \
+        (void)g;                                                                                   \
+        return infer_recurrent(n, gates, n_states, WF_COUNT(id), id, err);                         \
+    }                                                                                              \
+    static wf_status grad_##id(wf_grads *g, const wf_node *n, wf_err *err)                         \
+    {                                                                                              \
+        (void)err;                                                                                 \
+        return grad_recurrent(g, n, name_ "Grad", n_states);                                       \
+    }                                                                                              \
+    const wf_op wf_op_##id =                                                                       \
+        WF_OPERATION(WF_DOMAIN_ONNX, name_, 14, 3, most_in, 0, 1 + (n_states), WF_OP_FOLDABLE,     \
+                     infer_##id, .no_grad_in = 1u << 4, .attrs = attrs, .grad = grad_##id);
+
+ROW(gru, "GRU", 3, 1, 6)
+ROW(lstm, "LSTM", 4, 2, 8)
+ROW(rnn, "RNN", 1, 1, 6)
+
+/* ai.weft GRUKeep(X, W, R, ...) -> Y, Y_h, gates, resets: GRU that keeps its activations
+ * [directions, steps, batch, 3 hidden] and, [directions, steps, batch, hidden], what gate r makes
+ * of the state before (linear_before_reset: what it multiplies) for GRUGrad. Zero behind the end
+ * of a row. */
+
+static wf_status infer_gru_keep(wf_graph *g, wf_node *n, wf_err *err)
+{
+    WF_TRY(infer_gru(g, n, err));
+    return infer_kept(n, 1, err);
+}
+
+const wf_op wf_op_gru_keep =
+    WF_OPERATION(WF_DOMAIN_WEFT, "GRUKeep", 1, 3, 6, 0, 4, WF_OP_FOLDABLE, infer_gru_keep,
+                 .means = "(X, W, R, ...) -> Y, (Y_h), gates, resets; GRU that keeps for its "
+                          "gradient what that would work out again: activations and what gate r "
+                          "gives (linear_before_reset: takes), zero behind a row's end; no clip",
+                 .attrs = attrs);
+
+/* ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y, (gates), (resets)) -> dX, dW, dR, dB, dh0:
+ * backpropagation through time. All but X, W, R and Y may be absent; with gates and resets, which
+ * GRUKeep gives, they are not worked out again. */
+
+static wf_status infer_gru_grad(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    return infer_recurrent_grad(n, 2, 9, err);
+}
+
+const wf_op wf_op_gru_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "GRUGrad", 1, 0, 11, 0, 5, WF_OP_FOLDABLE, infer_gru_grad,
+                 .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, "
+                          "dW, dR, dB, dh0; GRU's attrs; any output may be left out",
+                 .attrs = attrs);
+
+/* ai.weft LSTMKeep(X, W, R, ...) -> Y, Y_h, Y_c, gates, cells: LSTM that keeps its activations
+ * [directions, steps, batch, 4 hidden] and the cells after each step [directions, steps, batch,
+ * hidden] for LSTMGrad. Zero behind the end of a row. */
+
+static wf_status infer_lstm_keep(wf_graph *g, wf_node *n, wf_err *err)
+{
+    WF_TRY(infer_lstm(g, n, err));
+    return infer_kept(n, 2, err);
+}
+
+const wf_op wf_op_lstm_keep = WF_OPERATION(
+    WF_DOMAIN_WEFT, "LSTMKeep", 1, 3, 8, 0, 5, WF_OP_FOLDABLE, infer_lstm_keep,
+    .means = "(X, W, R, ...) -> Y, (Y_h), (Y_c), gates, cells; LSTM that keeps for its "
+             "gradient what that would work out again: activations and cells, zero "
+             "behind a row's end; no clip",
+    .attrs = attrs);
+
+/* ai.weft LSTMGrad(dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, (gates), (cells)) -> dX, dW,
+ * dR, dB, dh0, dc0, dP: backpropagation through time. All but X, W, R and Y may be absent; with
+ * gates and cells, which LSTMKeep gives, they are not worked out again. */
+
+static wf_status infer_lstm_grad(wf_graph *g, wf_node *n, wf_err *err)
+{
+    (void)g;
+    return infer_recurrent_grad(n, 3, 12, err);
+}
+
+const wf_op wf_op_lstm_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "LSTMGrad", 1, 0, 14, 0, 7, WF_OP_FOLDABLE, infer_lstm_grad,
+                 .means = "((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, "
+                          "(gates), (cells)) -> dX, dW, dR, dB, dh0, dc0, dP; LSTM's attrs; any "
+                          "output may be left out",
+                 .attrs = attrs);
+
+/* ai.weft RNNGrad(dY, dY_h, X, W, R, B, lens, h0, Y) -> dX, dW, dR, dB, dh0: backpropagation
+ * through time. All but X, W, R and Y may be absent. */
+
+const wf_op wf_op_rnn_grad =
+    WF_OPERATION(WF_DOMAIN_WEFT, "RNNGrad", 1, 0, 9, 0, 5, WF_OP_FOLDABLE, infer_gru_grad,
+                 .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0; "
+                          "RNN's attrs; any output may be left out",
+                 .attrs = attrs);

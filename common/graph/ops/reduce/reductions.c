@@ -11,6 +11,44 @@
  * ReduceSumSquare, over the axes of input 1; without one, over all. Below opset 18 the axes are an
  * attribute. */
 
+/* v, of the shape of dy, of an operation that reduced input 0 with attr keepdims 0, with the
+ * reduced axes of size 1 put back, so that it broadcasts over input 0; *mask is the reduced axes.
+ * NULL after a failure. */
+static wf_value *unreduce(wf_grads *g, const wf_node *n, wf_value *v, uint32_t *mask, wf_err *err)
+{
+    wf_emit *e = wf_grads_emit(g);
+    const wf_value *x = n->in[0];
+    int64_t axes[WF_MAX_RANK], n_axes = 0;
+    uint32_t count = 0;
+    bool known = x->rank >= 0;
+
+    *mask = 0;
+    if (e->rc == WF_OK && known)
+        e->rc = wf_axes_input(n, 1, (uint32_t)x->rank, &known, mask, &n_axes, err);
+    if (e->rc == WF_OK && !known)
+        e->rc = wf_fail(err, WF_UNSUPPORTED, "give the axes as a constant",
+                        "which axes are reduced is known at run time only");
+    if (e->rc != WF_OK)
+        return NULL;
+    if (n_axes == 0)
+        *mask = wf_node_int(n, "noop_with_empty_axes", 0) ? 0 : (1u << x->rank) - 1;
+    for (int32_t i = 0; i < x->rank; i++)
+        if (*mask >> i & 1u)
+            axes[count++] = i;
+    /* A scalar broadcasts as it is. */
+    if (wf_node_int(n, "keepdims", 1) || count == 0 || count == (uint32_t)x->rank)
+        return v;
+    return wf_emit_unsqueeze(e, v, count, axes);
+}
+
+static const wf_attr_row attrs[] = {
+    {"keepdims", WF_ATTR_INT, false}, {"noop_with_empty_axes", WF_ATTR_INT, false}, {0}};
+
+static wf_status upgrade(wf_graph *g, wf_node *n, int64_t from, wf_err *err)
+{
+    return from < 18 ? wf_upgrade_list(g, n, "axes", err) : WF_OK;
+}
+
 /* dx from dy and y, both with their reduced axes put back as 1, and the axes themselves. */
 typedef struct parts {
     wf_value *dy, *y, *x;
@@ -25,8 +63,8 @@ static wf_status pass_back(wf_grads *g, const wf_node *n, slope_fn *slope, wf_er
     parts p = {.x = n->in[0]};
     uint32_t mask;
 
-    p.dy = wf_grad_unreduce(g, n, &mask, err);
-    p.y = wf_grad_unreduce_value(g, n, n->out[0], &mask, err);
+    p.dy = unreduce(g, n, wf_grads_upstream(g, n, 0), &mask, err);
+    p.y = unreduce(g, n, n->out[0], &mask, err);
     if (!p.dy || !p.y)
         return wf_emit_end(e);
     for (uint32_t i = 0; i < WF_MAX_RANK; i++)
@@ -113,7 +151,7 @@ static wf_value *slope_prod(wf_emit *e, const parts *p)
     }                                                                                              \
     const wf_op wf_op_reduce_##id =                                                                \
         WF_FOLDABLE(WF_DOMAIN_ONNX, name_, 18, 1, 2, infer_, .no_grad_in = 1u << 1,                \
-                    .attrs = wf_reduce_attrs, .grad = grad_##id, .upgrade = wf_upgrade_reduce);
+                    .attrs = attrs, .grad = grad_##id, .upgrade = upgrade);
 #define ROW(id, name) ROW_BY(id, name, wf_infer_reduce, slope_##id)
 
 ROW(l1, "ReduceL1")
@@ -156,7 +194,7 @@ static wf_status grad_reduce_mean(wf_grads *g, const wf_node *n, wf_err *err)
 {
     wf_emit *e = wf_grads_emit(g);
     uint32_t mask;
-    wf_value *dy = wf_grad_unreduce(g, n, &mask, err);
+    wf_value *dy = unreduce(g, n, wf_grads_upstream(g, n, 0), &mask, err);
 
     if (!dy)
         return wf_emit_end(e);
@@ -166,7 +204,7 @@ static wf_status grad_reduce_mean(wf_grads *g, const wf_node *n, wf_err *err)
 
 const wf_op wf_op_reduce_mean =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "ReduceMean", 18, 1, 2, wf_infer_reduce, .no_grad_in = 1u << 1,
-                .attrs = wf_reduce_attrs, .grad = grad_reduce_mean, .upgrade = wf_upgrade_reduce);
+                .attrs = attrs, .grad = grad_reduce_mean, .upgrade = upgrade);
 
 /* ReduceSum over the axes of input 1; without one, over all (or, with noop_with_empty_axes, over
  * none). */
@@ -174,11 +212,11 @@ const wf_op wf_op_reduce_mean =
 static wf_status grad_reduce_sum(wf_grads *g, const wf_node *n, wf_err *err)
 {
     uint32_t mask;
-    wf_value *dy = wf_grad_unreduce(g, n, &mask, err);
+    wf_value *dy = unreduce(g, n, wf_grads_upstream(g, n, 0), &mask, err);
 
     return wf_grads_add(g, n, 0, wf_emit_expand_like(wf_grads_emit(g), dy, n->in[0]));
 }
 
 const wf_op wf_op_reduce_sum =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "ReduceSum", 13, 1, 2, wf_infer_reduce, .no_grad_in = 1u << 1,
-                .attrs = wf_reduce_attrs, .grad = grad_reduce_sum, .upgrade = wf_upgrade_axes);
+                .attrs = attrs, .grad = grad_reduce_sum, .upgrade = wf_upgrade_axes);

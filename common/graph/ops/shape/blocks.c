@@ -10,7 +10,7 @@
 /* DepthToSpace: [n, c b b, h, w] to [n, c, h b, w b], with b attr blocksize. attr mode says which
  * part of the channels counts the place in a block: the leading (DCR) or the trailing one (CRD). */
 
-wf_status wf_infer_blocks(wf_node *n, bool to_space, wf_err *err)
+static wf_status infer_blocks(wf_node *n, bool to_space, wf_err *err)
 {
     const wf_value *x = n->in[0];
     int64_t block = wf_node_int(n, "blocksize", 0);
@@ -51,7 +51,7 @@ wf_status wf_infer_blocks(wf_node *n, bool to_space, wf_err *err)
 static wf_status infer_depth_to_space(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;
-    return wf_infer_blocks(n, true, err);
+    return infer_blocks(n, true, err);
 }
 
 static const wf_attr_row depth_to_space_attrs[] = {
@@ -67,7 +67,7 @@ const wf_op wf_op_depth_to_space =
 static wf_status infer_depth_to_space_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;
-    return wf_infer_blocks(n, false, err);
+    return infer_blocks(n, false, err);
 }
 
 const wf_op wf_op_depth_to_space_grad =
@@ -82,7 +82,7 @@ const wf_op wf_op_depth_to_space_grad =
 static wf_status infer_space_to_depth(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;
-    return wf_infer_blocks(n, false, err);
+    return infer_blocks(n, false, err);
 }
 
 static const wf_attr_row space_to_depth_attrs[] = {{"blocksize", WF_ATTR_INT, true}, {0}};

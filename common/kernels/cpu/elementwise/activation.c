@@ -32,25 +32,15 @@ WF_BINARY(tanh_grad_f64, double, double, x *(1 - y * y))
 #define GRAD(op, dtype, fn)                                                                        \
     WF_ROW(op, WF_TYPE(dtype), fn, .domain = WF_DOMAIN_WEFT, .prepare = wf_binary_prepare,         \
            .in_place = 3)
+#define ROWS(op, name)                                                                             \
+    ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64),                                      \
+        GRAD(op "Grad", WF_F32, name##_grad_f32), GRAD(op "Grad", WF_F64, name##_grad_f64)
 #define P_RELU(dtype, fn)                                                                          \
     WF_ROW("PRelu", WF_TYPE(dtype), fn, .prepare = wf_binary_prepare, .in_place = 3)
 
 const wf_kernel wf_kernels_activation[] = {
-    ROW("Relu", WF_F32, relu_f32),
-    ROW("Relu", WF_F64, relu_f64),
-    ROW("Sigmoid", WF_F32, sigmoid_f32),
-    ROW("Sigmoid", WF_F64, sigmoid_f64),
-    ROW("Tanh", WF_F32, tanh_f32),
-    ROW("Tanh", WF_F64, tanh_f64),
-    GRAD("ReluGrad", WF_F32, relu_grad_f32),
-    GRAD("ReluGrad", WF_F64, relu_grad_f64),
-    GRAD("SigmoidGrad", WF_F32, sigmoid_grad_f32),
-    GRAD("SigmoidGrad", WF_F64, sigmoid_grad_f64),
-    GRAD("TanhGrad", WF_F32, tanh_grad_f32),
-    GRAD("TanhGrad", WF_F64, tanh_grad_f64),
-    P_RELU(WF_F32, p_relu_f32),
-    P_RELU(WF_F64, p_relu_f64),
-    P_RELU(WF_I32, p_relu_i32),
-    P_RELU(WF_I64, p_relu_i64),
-    {0},
+    ROWS("Relu", relu),         ROWS("Sigmoid", sigmoid),
+    ROWS("Tanh", tanh),         P_RELU(WF_F32, p_relu_f32),
+    P_RELU(WF_F64, p_relu_f64), P_RELU(WF_I32, p_relu_i32),
+    P_RELU(WF_I64, p_relu_i64), {0},
 };

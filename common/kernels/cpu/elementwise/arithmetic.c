@@ -10,23 +10,15 @@
 
 #include <math.h>
 
-WF_BINARY(add_f32, float, float, x + y)
-WF_BINARY(add_f64, double, double, x + y)
-WF_BINARY(add_32, uint32_t, uint32_t, x + y)
-WF_BINARY(add_64, uint64_t, uint64_t, x + y)
-WF_BINARY(add_u8, uint8_t, uint8_t, x + y)
-
-WF_BINARY(sub_f32, float, float, x - y)
-WF_BINARY(sub_f64, double, double, x - y)
-WF_BINARY(sub_32, uint32_t, uint32_t, x - y)
-WF_BINARY(sub_64, uint64_t, uint64_t, x - y)
-WF_BINARY(sub_u8, uint8_t, uint8_t, x - y)
-
-WF_BINARY(mul_f32, float, float, x *y)
-WF_BINARY(mul_f64, double, double, x *y)
-WF_BINARY(mul_32, uint32_t, uint32_t, x *y)
-WF_BINARY(mul_64, uint64_t, uint64_t, x *y)
-WF_BINARY(mul_u8, uint8_t, uint8_t, x *y)
+#define WRAPPING(name, operation)                                                                  \
+    WF_BINARY(name##_f32, float, float, operation)                                                 \
+    WF_BINARY(name##_f64, double, double, operation)                                               \
+    WF_BINARY(name##_i32, uint32_t, uint32_t, operation)                                           \
+    WF_BINARY(name##_i64, uint64_t, uint64_t, operation)                                           \
+    WF_BINARY(name##_u8, uint8_t, uint8_t, operation)
+WRAPPING(add, (x + y))
+WRAPPING(sub, (x - y))
+WRAPPING(mul, (x * y))
 
 WF_BINARY(div_f32, float, float, x / y)
 WF_BINARY(div_f64, double, double, x / y)
@@ -71,7 +63,7 @@ WF_BINARY(mod_f32, float, float, floored_f32(x, y))
 WF_BINARY(mod_f64, double, double, floored_f64(x, y))
 WF_BINARY(mod_i32, int32_t, int32_t, floored_int(x, y))
 WF_BINARY(mod_i64, int64_t, int64_t, floored_int(x, y))
-WF_BINARY(mod_u8, uint8_t, uint8_t, cut_int(x, y))
+WF_BINARY(rest_u8, uint8_t, uint8_t, cut_int(x, y))
 
 #define MOD(type)                                                                                  \
     static wf_status rest_##type(const wf_run *run, const wf_tensor *const in[],                   \
@@ -104,34 +96,17 @@ MEAN(f64, double)
 
 #define ROW(op, dtype, fn)                                                                         \
     WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_binary_prepare, .in_place = 3)
+#define ROWS(op, name)                                                                             \
+    ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64), ROW(op, WF_I32, name##_i32),         \
+        ROW(op, WF_I64, name##_i64), ROW(op, WF_U8, name##_u8)
 #define VARIADIC(op, dtype, fn) WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_variadic_prepare)
 
 const wf_kernel wf_kernels_arithmetic[] = {
-    ROW("Add", WF_F32, add_f32),
-    ROW("Add", WF_F64, add_f64),
-    ROW("Add", WF_I32, add_32),
-    ROW("Add", WF_I64, add_64),
-    ROW("Add", WF_U8, add_u8),
-    ROW("Sub", WF_F32, sub_f32),
-    ROW("Sub", WF_F64, sub_f64),
-    ROW("Sub", WF_I32, sub_32),
-    ROW("Sub", WF_I64, sub_64),
-    ROW("Sub", WF_U8, sub_u8),
-    ROW("Mul", WF_F32, mul_f32),
-    ROW("Mul", WF_F64, mul_f64),
-    ROW("Mul", WF_I32, mul_32),
-    ROW("Mul", WF_I64, mul_64),
-    ROW("Mul", WF_U8, mul_u8),
-    ROW("Div", WF_F32, div_f32),
-    ROW("Div", WF_F64, div_f64),
-    ROW("Div", WF_I32, div_i32),
-    ROW("Div", WF_I64, div_i64),
-    ROW("Div", WF_U8, div_u8),
-    ROW("Mod", WF_F32, rest_f32),
-    ROW("Mod", WF_F64, rest_f64),
-    ROW("Mod", WF_I32, rest_i32),
-    ROW("Mod", WF_I64, rest_i64),
-    ROW("Mod", WF_U8, mod_u8),
+    ROWS("Add", add),
+    ROWS("Sub", sub),
+    ROWS("Mul", mul),
+    ROWS("Div", div),
+    ROWS("Mod", rest),
     VARIADIC("Sum", WF_F32, add_f32_all),
     VARIADIC("Sum", WF_F64, add_f64_all),
     VARIADIC("Mean", WF_F32, mean_f32),

@@ -34,31 +34,39 @@ wf_prepare_fn wf_variadic_prepare;
 wf_status wf_variadic_run(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                           wf_run_fn *pair, wf_err *err);
 
+/* out[i] = expr, an R, of x = a[i] and y = b[i], which are Ts and move along, or of which one is a
+ * single element. */
+#define WF_BINARY_LOOPS(T, R, expr)                                                                \
+    if (step_a && step_b) {                                                                        \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T x = a[i], y = b[i];                                                                  \
+            (void)y;                                                                               \
+            out[i] = (R)(expr);                                                                    \
+        }                                                                                          \
+    } else if (step_a) {                                                                           \
+        T y = b[0];                                                                                \
+        (void)y;                                                                                   \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T x = a[i];                                                                            \
+            out[i] = (R)(expr);                                                                    \
+        }                                                                                          \
+    } else {                                                                                       \
+        T x = a[0];                                                                                \
+        WF_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T y = b[i * step_b];                                                                   \
+            (void)y;                                                                               \
+            out[i] = (R)(expr);                                                                    \
+        }                                                                                          \
+    }
+
 #define WF_BINARY(name, T, R, expr)                                                                \
     WF_MULTIVERSION static void name##_loop(const T *a, int64_t step_a, const T *b,                \
                                             int64_t step_b, R *out, int64_t n)                     \
     {                                                                                              \
-        if (step_a && step_b) {                                                                    \
-            WF_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T x = a[i], y = b[i];                                                              \
-                out[i] = (R)(expr);                                                                \
-            }                                                                                      \
-        } else if (step_a) {                                                                       \
-            T y = b[0];                                                                            \
-            WF_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T x = a[i];                                                                        \
-                out[i] = (R)(expr);                                                                \
-            }                                                                                      \
-        } else {                                                                                   \
-            T x = a[0];                                                                            \
-            WF_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T y = b[i * step_b];                                                               \
-                out[i] = (R)(expr);                                                                \
-            }                                                                                      \
-        }                                                                                          \
+        WF_BINARY_LOOPS(T, R, expr)                                                                \
     }                                                                                              \
     static void name##_span(const void *a, int64_t step_a, const void *b, int64_t step_b,          \
                             void *out, int64_t n)                                                  \

@@ -46,36 +46,18 @@ static inline uint8_t byte_of(double x)
         name##_loop(from, to, n);                                                                  \
     }
 
-CAST(f32_f32, float, float, x)
-CAST(f32_f64, float, double, x)
-CAST(f32_i32, float, int32_t, int32_of((double)x))
-CAST(f32_i64, float, int64_t, int_of((double)x))
-CAST(f32_u8, float, uint8_t, byte_of((double)x))
-CAST(f32_bool, float, uint8_t, x != 0)
-CAST(f64_f32, double, float, x)
-CAST(f64_f64, double, double, x)
-CAST(f64_i32, double, int32_t, int32_of(x))
-CAST(f64_i64, double, int64_t, int_of(x))
-CAST(f64_u8, double, uint8_t, byte_of(x))
-CAST(f64_bool, double, uint8_t, x != 0)
-CAST(i32_f32, int32_t, float, x)
-CAST(i32_f64, int32_t, double, x)
-CAST(i32_i32, int32_t, int32_t, x)
-CAST(i32_i64, int32_t, int64_t, x)
-CAST(i32_u8, int32_t, uint8_t, x)
-CAST(i32_bool, int32_t, uint8_t, x != 0)
-CAST(i64_f32, int64_t, float, x)
-CAST(i64_f64, int64_t, double, x)
-CAST(i64_i32, int64_t, int32_t, x)
-CAST(i64_i64, int64_t, int64_t, x)
-CAST(i64_u8, int64_t, uint8_t, x)
-CAST(i64_bool, int64_t, uint8_t, x != 0)
-CAST(u8_f32, uint8_t, float, x)
-CAST(u8_f64, uint8_t, double, x)
-CAST(u8_i32, uint8_t, int32_t, x)
-CAST(u8_i64, uint8_t, int64_t, x)
-CAST(u8_u8, uint8_t, uint8_t, x)
-CAST(u8_bool, uint8_t, uint8_t, x != 0)
+#define CASTS(s, S, to_i32, to_i64, to_u8)                                                         \
+    CAST(s##_f32, S, float, x)                                                                     \
+    CAST(s##_f64, S, double, x)                                                                    \
+    CAST(s##_i32, S, int32_t, to_i32)                                                              \
+    CAST(s##_i64, S, int64_t, to_i64)                                                              \
+    CAST(s##_u8, S, uint8_t, to_u8)                                                                \
+    CAST(s##_bool, S, uint8_t, x != 0)
+CASTS(f32, float, int32_of((double)x), int_of((double)x), byte_of((double)x))
+CASTS(f64, double, int32_of(x), int_of(x), byte_of(x))
+CASTS(i32, int32_t, x, x, x)
+CASTS(i64, int64_t, x, x, x)
+CASTS(u8, uint8_t, x, x, x)
 CAST(f16_f32, uint16_t, float, wf_f16_to_f32(x))
 CAST(f32_f16, float, uint16_t, wf_f32_to_f16(x))
 CAST(bf16_f32, uint16_t, float, wf_bf16_to_f32(x))

@@ -5,7 +5,7 @@
  */
 #include "common/graph/chain.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/elementwise/broadcast.h"
 #include "common/kernels/cpu/vmath.h"
 
 #include <math.h>
@@ -32,30 +32,7 @@ typedef struct plan {
         const T *a = va, *b = vb;                                                                  \
         T *out = vout;                                                                             \
                                                                                                    \
-        if (step_a && step_b) {                                                                    \
-            WF_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T x = a[i], y = b[i];                                                              \
-                (void)y;                                                                           \
-                out[i] = (T)(expr);                                                                \
-            }                                                                                      \
-        } else if (step_a) {                                                                       \
-            T y = b[0];                                                                            \
-            (void)y;                                                                               \
-            WF_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T x = a[i];                                                                        \
-                out[i] = (T)(expr);                                                                \
-            }                                                                                      \
-        } else {                                                                                   \
-            T x = a[0];                                                                            \
-            WF_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T y = b[i * step_b];                                                               \
-                (void)y;                                                                           \
-                out[i] = (T)(expr);                                                                \
-            }                                                                                      \
-        }                                                                                          \
+        WF_BINARY_LOOPS(T, T, expr)                                                                \
     }
 #define STEP(name, f32, f64)                                                                       \
     LOOPS(name##_f32, float, f32)                                                                  \

@@ -187,28 +187,31 @@ static inline double gelu_slope_of_f64(double x)
 #define MISH(exponential)                                                                          \
     double e = exponential(x > 30 ? 30 : x), w = e * (e + 2);                                      \
                                                                                                    \
-    return x * (w / (w + 2));
+    return x * (w / (w + 2))
 #define MISH_SLOPE(exponential)                                                                    \
     double e = exponential(x > 30 ? 30 : x), w = e * (e + 2), down = 1 / (w + 2);                  \
                                                                                                    \
-    return w * down + x * (4 * e * (1 + e) * down * down);
+    return w * down + x * (4 * e * (1 + e) * down * down)
 
 static inline double mish_of(double x)
 {
-    MISH(wf_exp_wide)
+    MISH(wf_exp_wide);
 }
 
 static inline double mish_slope_of(double x)
 {
-    MISH_SLOPE(wf_exp_wide)
+    MISH_SLOPE(wf_exp_wide);
 }
 
 static inline double mish_of_f64(double x)
 {
-    MISH(exp)
+    MISH(exp);
 }
 
-static inline double mish_slope_of_f64(double x){MISH_SLOPE(exp)}
+static inline double mish_slope_of_f64(double x)
+{
+    MISH_SLOPE(exp);
+}
 
 /* 0.5 (1 + tanh(u)) is the sigmoid of 2 u: with u = sqrt(2 / pi) (x + 0.044715 x^3). In f32 the
  * error of e^(-2 u) grows with u, where the result goes to 0 or to x: it stays under 1e-6 of x. */
@@ -225,42 +228,27 @@ static inline double mish_slope_of_f64(double x){MISH_SLOPE(exp)}
         return share + c * share * (1 - share) *                                                   \
                            ((T)1.5957691216057308 * (1 + (T)(3 * 0.044715) * c * c));              \
     }
-SHARE(float, f32, wf_exp_f32) SHARE(double, f64, exp)
+SHARE(float, f32, wf_exp_f32)
+SHARE(double, f64, exp)
 
-    CURVE(celu, x > 0 ? x : a * EXPM1(x / a),
-          x > 0 ? 1 : EXP(x / a)) CURVE(elu, x > 0 ? x : a * EXPM1(x), x > 0 ? 1 : a * EXP(x))
-        CURVE(hard_sigmoid,
-              (a * x + b < 0   ? 0
-               : a * x + b > 1 ? 1
-                               : a * x + b),
-              (a * x + b > 0 && a * x + b < 1 ? a : 0)) CURVE(hard_swish,
-                                                              x *(a *x + b < 0    ? 0
-                                                                  : a * x + b > 1 ? 1
-                                                                                  : a * x + b),
-                                                              (a * x + b < 0   ? 0
-                                                               : a * x + b > 1 ? 1
-                                                                               : 2 * a * x + b))
-            CURVE(leaky_relu, x<0 ? a * x : x, x> 0 ? 1 : a)
-                CURVE_OF(mish_f32, float, mish_of((double)x), mish_slope_of((double)x))
-                    CURVE_OF(mish_f64, double, mish_of_f64(x),
-                             mish_slope_of_f64(x)) CURVE(normal_gelu, GELU(x), GELU_SLOPE(x))
-                        CURVE(selu, x > 0 ? b * x : b * a * EXPM1(x), x > 0 ? b : b * a * EXP(x))
-                            CURVE(shrink,
-                                  (x < -a  ? x + b
-                                   : x > a ? x - b
-                                           : 0),
-                                  (x < -a || x > a ? 1 : 0)) CURVE(softplus, SOFTPLUS(x),
-                                                                   SIGMOID(x))
-                                CURVE(softsign, x / (1 + (x < 0 ? -x : x)),
-                                      1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))
-                                    CURVE(swish, x *SIGMOID(a *x),
-                                          SIGMOID(a *x) * (1 + a * x * (1 - SIGMOID(a * x))))
-                                        CURVE_OF(tanh_gelu_f32, float, x *share_of_f32(x),
-                                                 tanh_gelu_slope_f32(x))
-                                            CURVE_OF(tanh_gelu_f64, double, x *share_of_f64(x),
-                                                     tanh_gelu_slope_f64(x)) CURVE(thresholded_relu,
-                                                                                   (x > a ? x : 0),
-                                                                                   (x > a ? 1 : 0))
+/* v cut to [0, 1]. */
+#define WITHIN(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v))
+CURVE(celu, (x > 0 ? x : a * EXPM1(x / a)), (x > 0 ? 1 : EXP(x / a)))
+CURVE(elu, (x > 0 ? x : a * EXPM1(x)), (x > 0 ? 1 : a * EXP(x)))
+CURVE(hard_sigmoid, WITHIN(a *x + b), (a * x + b > 0 && a * x + b < 1 ? a : 0))
+CURVE(hard_swish, x *WITHIN(a *x + b), (a * x + b < 0 ? 0 : a * x + b > 1 ? 1 : 2 * a * x + b))
+CURVE(leaky_relu, (x < 0 ? a * x : x), (x > 0 ? 1 : a))
+CURVE_OF(mish_f32, float, mish_of((double)x), mish_slope_of((double)x))
+CURVE_OF(mish_f64, double, mish_of_f64(x), mish_slope_of_f64(x))
+CURVE(normal_gelu, GELU(x), GELU_SLOPE(x))
+CURVE(selu, (x > 0 ? b * x : b * a * EXPM1(x)), (x > 0 ? b : b * a * EXP(x)))
+CURVE(shrink, (x < -a ? x + b : x > a ? x - b : 0), (x < -a || x > a ? 1 : 0))
+CURVE(softplus, SOFTPLUS(x), SIGMOID(x))
+CURVE(softsign, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))
+CURVE(swish, x *SIGMOID(a *x), SIGMOID(a *x) * (1 + a * x * (1 - SIGMOID(a * x))))
+CURVE_OF(tanh_gelu_f32, float, x *share_of_f32(x), tanh_gelu_slope_f32(x))
+CURVE_OF(tanh_gelu_f64, double, x *share_of_f64(x), tanh_gelu_slope_f64(x))
+CURVE(thresholded_relu, (x > a ? x : 0), (x > a ? 1 : 0))
 
 #define GELU_KERNEL(type)                                                                          \
     static wf_status gelu_##type(const wf_run *run, const wf_tensor *const in[],                   \
@@ -270,7 +258,8 @@ SHARE(float, f32, wf_exp_f32) SHARE(double, f64, exp)
                    ? tanh_gelu_##type(run, in, out, err)                                           \
                    : normal_gelu_##type(run, in, out, err);                                        \
     }
-                                                GELU_KERNEL(f32) GELU_KERNEL(f64)
+GELU_KERNEL(f32)
+GELU_KERNEL(f64)
 
 #define ROW(op, dtype, fn)                                                                         \
     WF_ROW(op, WF_TYPE(dtype), fn, .prepare = prepare, .in_place = 1),                             \
@@ -278,19 +267,19 @@ SHARE(float, f32, wf_exp_f32) SHARE(double, f64, exp)
                .in_place = 3)
 #define ROWS(op, name) ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64)
 
-                                                    const wf_kernel wf_kernels_curves[] = {
-                                                        ROWS("Celu", celu),
-                                                        ROWS("Elu", elu),
-                                                        ROWS("Gelu", gelu),
-                                                        ROWS("HardSigmoid", hard_sigmoid),
-                                                        ROWS("HardSwish", hard_swish),
-                                                        ROWS("LeakyRelu", leaky_relu),
-                                                        ROWS("Mish", mish),
-                                                        ROWS("Selu", selu),
-                                                        ROWS("Shrink", shrink),
-                                                        ROWS("Softplus", softplus),
-                                                        ROWS("Softsign", softsign),
-                                                        ROWS("Swish", swish),
-                                                        ROWS("ThresholdedRelu", thresholded_relu),
-                                                        {0},
+const wf_kernel wf_kernels_curves[] = {
+    ROWS("Celu", celu),
+    ROWS("Elu", elu),
+    ROWS("Gelu", gelu),
+    ROWS("HardSigmoid", hard_sigmoid),
+    ROWS("HardSwish", hard_swish),
+    ROWS("LeakyRelu", leaky_relu),
+    ROWS("Mish", mish),
+    ROWS("Selu", selu),
+    ROWS("Shrink", shrink),
+    ROWS("Softplus", softplus),
+    ROWS("Softsign", softsign),
+    ROWS("Swish", swish),
+    ROWS("ThresholdedRelu", thresholded_relu),
+    {0},
 };

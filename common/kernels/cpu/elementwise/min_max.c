@@ -65,15 +65,15 @@ CLIP(clip_i64, int64_t, INT64_MIN, INT64_MAX)
 CLIP(clip_u8, uint8_t, 0, UINT8_MAX)
 
 #define ROW(op, dtype, fn) WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_variadic_prepare)
+#define ROWS(op, name)                                                                             \
+    ROW(op, WF_F32, name##_f32_all), ROW(op, WF_F64, name##_f64_all),                              \
+        ROW(op, WF_I32, name##_i32_all), ROW(op, WF_I64, name##_i64_all),                          \
+        ROW(op, WF_U8, name##_u8_all)
 #define CLIP_ROW(dtype, fn) WF_ROW("Clip", WF_TYPE(dtype), fn, .in_place = 1)
 
 const wf_kernel wf_kernels_min_max[] = {
-    ROW("Max", WF_F32, max_f32_all), ROW("Max", WF_F64, max_f64_all),
-    ROW("Max", WF_I32, max_i32_all), ROW("Max", WF_I64, max_i64_all),
-    ROW("Max", WF_U8, max_u8_all),   ROW("Min", WF_F32, min_f32_all),
-    ROW("Min", WF_F64, min_f64_all), ROW("Min", WF_I32, min_i32_all),
-    ROW("Min", WF_I64, min_i64_all), ROW("Min", WF_U8, min_u8_all),
-    CLIP_ROW(WF_F32, clip_f32),      CLIP_ROW(WF_F64, clip_f64),
-    CLIP_ROW(WF_I32, clip_i32),      CLIP_ROW(WF_I64, clip_i64),
-    CLIP_ROW(WF_U8, clip_u8),        {0},
+    ROWS("Max", max),           ROWS("Min", min),
+    CLIP_ROW(WF_F32, clip_f32), CLIP_ROW(WF_F64, clip_f64),
+    CLIP_ROW(WF_I32, clip_i32), CLIP_ROW(WF_I64, clip_i64),
+    CLIP_ROW(WF_U8, clip_u8),   {0},
 };

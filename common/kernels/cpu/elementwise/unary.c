@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/elementwise/unary.c - Neg, Abs, Sign, Sqrt, Reciprocal, the roundings, Exp,
- * Log, Erf, and the circular and hyperbolic functions. Exp, Log and Erf of f32 are vmath.h's; the
- * rest of the transcendental ones are libm's. */
+ * Log, Erf, the circular and hyperbolic functions, IsInf and IsNaN. Exp, Log and Erf of f32 are
+ * vmath.h's; the rest of the transcendental ones are libm's. */
 #include "common/kernels/cpu/elementwise/broadcast.h"
 #include "common/kernels/cpu/vmath.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 WF_UNARY(neg_f32, float, float, -x)
 WF_UNARY(neg_f64, double, double, -x)
-WF_UNARY(neg_32, uint32_t, uint32_t, 0u - x)
-WF_UNARY(neg_64, uint64_t, uint64_t, 0u - x)
+WF_UNARY(neg_i32, uint32_t, uint32_t, 0u - x)
+WF_UNARY(neg_i64, uint64_t, uint64_t, 0u - x)
 WF_UNARY(abs_f32, float, float, fabsf(x))
 WF_UNARY(abs_f64, double, double, fabs(x))
-WF_UNARY(abs_32, uint32_t, uint32_t, x >> 31 ? 0u - x : x)
-WF_UNARY(abs_64, uint64_t, uint64_t, x >> 63 ? 0u - x : x)
+WF_UNARY(abs_i32, uint32_t, uint32_t, x >> 31 ? 0u - x : x)
+WF_UNARY(abs_i64, uint64_t, uint64_t, x >> 63 ? 0u - x : x)
 WF_UNARY(sqrt_f32, float, float, sqrtf(x))
 WF_UNARY(sqrt_f64, double, double, sqrt(x))
 WF_UNARY(reciprocal_f32, float, float, 1.0f / x)
@@ -32,7 +34,7 @@ WF_UNARY(sign_f64, double, double, x > 0 ? 1 : x < 0 ? -1 : x)
 WF_UNARY(sign_i32, int32_t, int32_t, (x > 0) - (x < 0))
 WF_UNARY(sign_i64, int64_t, int64_t, (x > 0) - (x < 0))
 WF_UNARY(sign_u8, uint8_t, uint8_t, x > 0)
-WF_UNARY(same_u8, uint8_t, uint8_t, x)
+WF_UNARY(abs_u8, uint8_t, uint8_t, x)
 
 #define BY_LIBM(name)                                                                              \
     WF_UNARY(name##_f32, float, float, name##f(x))                                                 \
@@ -52,26 +54,49 @@ BY_LIBM(asinh)
 BY_LIBM(acosh)
 BY_LIBM(atanh)
 
+WF_UNARY(is_nan_f32, float, uint8_t, x != x)
+WF_UNARY(is_nan_f64, double, uint8_t, x != x)
+WF_UNARY(positive_f32, float, uint8_t, x > FLT_MAX)
+WF_UNARY(positive_f64, double, uint8_t, x > DBL_MAX)
+WF_UNARY(negative_f32, float, uint8_t, x < -FLT_MAX)
+WF_UNARY(negative_f64, double, uint8_t, x < -DBL_MAX)
+WF_UNARY(either_f32, float, uint8_t, x > FLT_MAX || x < -FLT_MAX)
+WF_UNARY(either_f64, double, uint8_t, x > DBL_MAX || x < -DBL_MAX)
+
+#define IS_INF(type)                                                                               \
+    static wf_status is_inf_##type(const wf_run *run, const wf_tensor *const in[],                 \
+                                   wf_tensor *const out[], wf_err *err)                            \
+    {                                                                                              \
+        bool below = wf_node_int(run->node, "detect_negative", 1) != 0;                            \
+        bool above = wf_node_int(run->node, "detect_positive", 1) != 0;                            \
+                                                                                                   \
+        if (above)                                                                                 \
+            return below ? either_##type(run, in, out, err) : positive_##type(run, in, out, err);  \
+        if (below)                                                                                 \
+            return negative_##type(run, in, out, err);                                             \
+        if (wf_elems(out[0]))                                                                      \
+            memset(out[0]->data, 0, (size_t)wf_elems(out[0]));                                     \
+        return WF_OK;                                                                              \
+    }
+IS_INF(f32)
+IS_INF(f64)
+
 #define ROW(op, dtype, fn) WF_ROW(op, WF_TYPE(dtype), fn, .in_place = 1)
 #define FLOATS(op, name) ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64)
+#define INTS(op, name) ROW(op, WF_I32, name##_i32), ROW(op, WF_I64, name##_i64)
+#define QUESTION(op, name)                                                                         \
+    WF_ROW(op, WF_TYPE(WF_F32), name##_f32), WF_ROW(op, WF_TYPE(WF_F64), name##_f64)
 
 const wf_kernel wf_kernels_unary[] = {
-    ROW("Neg", WF_F32, neg_f32),
-    ROW("Neg", WF_F64, neg_f64),
-    ROW("Neg", WF_I32, neg_32),
-    ROW("Neg", WF_I64, neg_64),
-    ROW("Abs", WF_F32, abs_f32),
-    ROW("Abs", WF_F64, abs_f64),
-    ROW("Abs", WF_I32, abs_32),
-    ROW("Abs", WF_I64, abs_64),
-    ROW("Sqrt", WF_F32, sqrt_f32),
-    ROW("Sqrt", WF_F64, sqrt_f64),
-    ROW("Reciprocal", WF_F32, reciprocal_f32),
-    ROW("Reciprocal", WF_F64, reciprocal_f64),
-    ROW("Exp", WF_F32, exp_f32),
-    ROW("Exp", WF_F64, exp_f64),
-    ROW("Log", WF_F32, log_f32),
-    ROW("Log", WF_F64, log_f64),
+    FLOATS("Neg", neg),
+    INTS("Neg", neg),
+    FLOATS("Abs", abs),
+    INTS("Abs", abs),
+    ROW("Abs", WF_U8, abs_u8),
+    FLOATS("Sqrt", sqrt),
+    FLOATS("Reciprocal", reciprocal),
+    FLOATS("Exp", exp),
+    FLOATS("Log", log),
     FLOATS("Erf", erf),
     FLOATS("Ceil", ceil),
     FLOATS("Floor", floor),
@@ -88,9 +113,9 @@ const wf_kernel wf_kernels_unary[] = {
     FLOATS("Acosh", acosh),
     FLOATS("Atanh", atanh),
     FLOATS("Sign", sign),
-    ROW("Sign", WF_I32, sign_i32),
-    ROW("Sign", WF_I64, sign_i64),
+    INTS("Sign", sign),
     ROW("Sign", WF_U8, sign_u8),
-    ROW("Abs", WF_U8, same_u8),
+    QUESTION("IsInf", is_inf),
+    QUESTION("IsNaN", is_nan),
     {0},
 };

@@ -25,10 +25,7 @@ typedef struct job {
             for (int64_t i = 0; i < n; i++)                                                        \
                 out[i] = c[i * sc] ? x[i * sx] : y[i * sy];                                        \
     }
-CHOOSE(uint8_t)
-CHOOSE(uint16_t)
-CHOOSE(uint32_t)
-CHOOSE(uint64_t)
+WF_EACH_SIZE(CHOOSE)
 
 static void span(void *arg, const wf_span *s)
 {
@@ -37,14 +34,7 @@ static void span(void *arg, const wf_span *s)
     const void *x = j->x + (size_t)s->at[1] * j->size, *y = j->y + (size_t)s->at[2] * j->size;
     void *out = j->out + (size_t)s->first * j->size;
 
-    if (j->size == 4)
-        choose_uint32_t(c, x, y, out, s->step, s->count);
-    else if (j->size == 8)
-        choose_uint64_t(c, x, y, out, s->step, s->count);
-    else if (j->size == 2)
-        choose_uint16_t(c, x, y, out, s->step, s->count);
-    else
-        choose_uint8_t(c, x, y, out, s->step, s->count);
+    WF_BY_SIZE(j->size, choose, c, x, y, out, s->step, s->count);
 }
 
 static void range(void *arg, int64_t begin, int64_t end)

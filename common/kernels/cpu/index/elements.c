@@ -88,10 +88,7 @@ static inline int64_t offset(const job *j, const wf_span *s, int64_t i)
         for (int64_t i = 0; i < s->count; i++)                                                     \
             ((T *)j->to)[offset(j, s, i)] = from[i];                                               \
     }
-GATHER(uint8_t)
-GATHER(uint16_t)
-GATHER(uint32_t)
-GATHER(uint64_t)
+WF_EACH_SIZE(GATHER)
 
 /* NaN stays: it is neither larger nor smaller. */
 #define REDUCE(T)                                                                                  \
@@ -117,62 +114,27 @@ GATHER(uint64_t)
             }                                                                                      \
         }                                                                                          \
     }
-REDUCE(float)
-REDUCE(double)
-REDUCE(int32_t)
-REDUCE(int64_t)
-REDUCE(uint8_t)
+WF_EACH_NUMBER(REDUCE)
 
 static void gather_span(void *arg, const wf_span *s)
 {
     const job *j = arg;
-    size_t size = wf_dtype_size(j->dtype);
 
-    if (size == 4)
-        gather_uint32_t(j, s);
-    else if (size == 8)
-        gather_uint64_t(j, s);
-    else if (size == 2)
-        gather_uint16_t(j, s);
-    else
-        gather_uint8_t(j, s);
+    WF_BY_SIZE(wf_dtype_size(j->dtype), gather, j, s);
 }
 
 static void put_span(void *arg, const wf_span *s)
 {
     const job *j = arg;
-    size_t size = wf_dtype_size(j->dtype);
 
-    if (size == 4)
-        put_uint32_t(j, s);
-    else if (size == 8)
-        put_uint64_t(j, s);
-    else if (size == 2)
-        put_uint16_t(j, s);
-    else
-        put_uint8_t(j, s);
+    WF_BY_SIZE(wf_dtype_size(j->dtype), put, j, s);
 }
 
 static void reduce_span(void *arg, const wf_span *s)
 {
     const job *j = arg;
 
-    switch (j->dtype) {
-    case WF_F32:
-        reduce_float(j, s);
-        break;
-    case WF_F64:
-        reduce_double(j, s);
-        break;
-    case WF_I32:
-        reduce_int32_t(j, s);
-        break;
-    case WF_I64:
-        reduce_int64_t(j, s);
-        break;
-    default:
-        reduce_uint8_t(j, s);
-    }
+    WF_BY_NUMBER(j->dtype, reduce)(j, s);
 }
 
 static void gather_range(void *arg, int64_t begin, int64_t end)

@@ -105,7 +105,7 @@ typedef enum reduction { SUM = 1, PRODUCT, LARGEST, SMALLEST } reduction;
 
 /* NaN stays: it is neither larger nor smaller. */
 #define REDUCE(T)                                                                                  \
-    WF_MULTIVERSION static void reduce_##T(reduction r, T *to, const T *x, int64_t n)              \
+    WF_MULTIVERSION static void fold_##T(reduction r, T *to, const T *x, int64_t n)                \
     {                                                                                              \
         if (r == SUM)                                                                              \
             LOOP((T)(to[i] + x[i]))                                                                \
@@ -115,40 +115,22 @@ typedef enum reduction { SUM = 1, PRODUCT, LARGEST, SMALLEST } reduction;
             LOOP(x[i] > to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
         else                                                                                       \
             LOOP(x[i] < to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
+    }                                                                                              \
+    static void reduce_##T(const slices *s, reduction r, const void *from, void *to)               \
+    {                                                                                              \
+        for (int64_t i = 0; i < s->n; i++)                                                         \
+            fold_##T(r, (T *)to + slice_at(s, i), (const T *)from + i * s->inner, s->inner);       \
     }
-REDUCE(float)
-REDUCE(double)
-REDUCE(int32_t)
-REDUCE(int64_t)
-REDUCE(uint8_t)
-
-#define REDUCE_ALL(T)                                                                              \
-    for (int64_t i = 0; i < s->n; i++)                                                             \
-    reduce_##T(r, (T *)to->data + slice_at(s, i), (const T *)from->data + i * s->inner, s->inner)
+WF_EACH_NUMBER(REDUCE)
 
 static wf_status reduce(const slices *s, reduction r, const wf_tensor *from, wf_tensor *to,
                         wf_err *err)
 {
-    switch (to->dtype) {
-    case WF_F32:
-        REDUCE_ALL(float);
-        return WF_OK;
-    case WF_F64:
-        REDUCE_ALL(double);
-        return WF_OK;
-    case WF_I32:
-        REDUCE_ALL(int32_t);
-        return WF_OK;
-    case WF_I64:
-        REDUCE_ALL(int64_t);
-        return WF_OK;
-    case WF_U8:
-        REDUCE_ALL(uint8_t);
-        return WF_OK;
-    default:
+    if (!((WF_TYPES_NUMBER | WF_TYPE(WF_U8)) & WF_TYPE(to->dtype)))
         return wf_fail(err, WF_UNSUPPORTED, "Cast it first", "there is no reduction of %s",
                        wf_dtype_name(to->dtype));
-    }
+    WF_BY_NUMBER(to->dtype, reduce)(s, r, from->data, to->data);
+    return WF_OK;
 }
 
 static wf_status scatter_nd(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],

@@ -39,19 +39,15 @@ typedef struct job {
                 to[i] = beats ? k : to[i];                                                         \
             }                                                                                      \
     }                                                                                              \
-    static void name##_range(const void *x, int64_t *to, int64_t axis, int64_t inner,              \
-                             int64_t count, bool last)                                             \
+    static void name(const void *x, int64_t *to, int64_t axis, int64_t inner, int64_t count,       \
+                     bool last)                                                                    \
     {                                                                                              \
         name##_tile(x, to, axis, inner, count, last);                                              \
     }
-#define ARGS(type, T)                                                                              \
-    ARG(max_##type, T, >)                                                                          \
-    ARG(min_##type, T, <)
-ARGS(f32, float)
-ARGS(f64, double)
-ARGS(i32, int32_t)
-ARGS(i64, int64_t)
-ARGS(u8, uint8_t)
+#define ARGS(T)                                                                                    \
+    ARG(max_##T, T, >)                                                                             \
+    ARG(min_##T, T, <)
+WF_EACH_NUMBER(ARGS)
 
 /* Outputs [begin, end) of [outer, inner]. */
 static void range(void *arg, int64_t begin, int64_t end)
@@ -86,26 +82,20 @@ static wf_status run_arg(const wf_run *run, const wf_tensor *in, wf_tensor *out,
     return WF_OK;
 }
 
-#define KERNEL(name)                                                                               \
-    static wf_status arg_##name(const wf_run *run, const wf_tensor *const in[],                    \
-                                wf_tensor *const out[], wf_err *err)                               \
-    {                                                                                              \
-        return run_arg(run, in[0], out[0], name##_range, err);                                     \
-    }
-#define KERNELS(type)                                                                              \
-    KERNEL(max_##type)                                                                             \
-    KERNEL(min_##type)
-KERNELS(f32)
-KERNELS(f64)
-KERNELS(i32)
-KERNELS(i64)
-KERNELS(u8)
+static wf_status arg_max(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                         wf_err *err)
+{
+    return run_arg(run, in[0], out[0], WF_BY_NUMBER(in[0]->dtype, max), err);
+}
 
-#define ROWS(dtype, type)                                                                          \
-    WF_ROW("ArgMax", WF_TYPE(dtype), arg_max_##type),                                              \
-        WF_ROW("ArgMin", WF_TYPE(dtype), arg_min_##type)
+static wf_status arg_min(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                         wf_err *err)
+{
+    return run_arg(run, in[0], out[0], WF_BY_NUMBER(in[0]->dtype, min), err);
+}
 
 const wf_kernel wf_kernels_arg_max[] = {
-    ROWS(WF_F32, f32), ROWS(WF_F64, f64), ROWS(WF_I32, i32),
-    ROWS(WF_I64, i64), ROWS(WF_U8, u8),   {0},
+    WF_ROW("ArgMax", WF_TYPES_NUMBER | WF_TYPE(WF_U8), arg_max),
+    WF_ROW("ArgMin", WF_TYPES_NUMBER | WF_TYPE(WF_U8), arg_min),
+    {0},
 };

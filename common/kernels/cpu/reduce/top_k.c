@@ -26,9 +26,9 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     return WF_OK;
 }
 
-#define TOP_K(name, T)                                                                             \
+#define TOP_K(T)                                                                                   \
     /* Whether element a of a lane comes before b. */                                              \
-    static inline bool name##_before(const job *j, const T *x, int64_t a, int64_t b)               \
+    static inline bool before_##T(const job *j, const T *x, int64_t a, int64_t b)                  \
     {                                                                                              \
         T u = x[a * j->around.inner], v = x[b * j->around.inner];                                  \
         bool above = u > v || (u != u && v == v), below = v > u || (v != v && u == u);             \
@@ -36,40 +36,40 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
         return above || below ? above == j->largest : a < b;                                       \
     }                                                                                              \
     /* Puts `id` at the root and lets it sink below those that come after it. */                   \
-    static void name##_sink(const job *j, const T *x, int64_t *heap, int64_t n, int64_t at,        \
-                            int64_t id)                                                            \
+    static void sink_##T(const job *j, const T *x, int64_t *heap, int64_t n, int64_t at,           \
+                         int64_t id)                                                               \
     {                                                                                              \
         for (;;) {                                                                                 \
             int64_t child = 2 * at + 1;                                                            \
                                                                                                    \
             if (child >= n)                                                                        \
                 break;                                                                             \
-            if (child + 1 < n && name##_before(j, x, heap[child], heap[child + 1]))                \
+            if (child + 1 < n && before_##T(j, x, heap[child], heap[child + 1]))                   \
                 child++;                                                                           \
-            if (!name##_before(j, x, id, heap[child]))                                             \
+            if (!before_##T(j, x, id, heap[child]))                                                \
                 break;                                                                             \
             heap[at] = heap[child];                                                                \
             at = child;                                                                            \
         }                                                                                          \
         heap[at] = id;                                                                             \
     }                                                                                              \
-    static void name##_lane(const job *j, const T *x, int64_t *heap)                               \
+    static void lane_##T(const job *j, const T *x, int64_t *heap)                                  \
     {                                                                                              \
         for (int64_t i = 0; i < j->k; i++)                                                         \
             heap[i] = i;                                                                           \
         for (int64_t i = j->k / 2; i-- > 0;)                                                       \
-            name##_sink(j, x, heap, j->k, i, heap[i]);                                             \
+            sink_##T(j, x, heap, j->k, i, heap[i]);                                                \
         for (int64_t i = j->k; i < j->around.axis; i++)                                            \
-            if (name##_before(j, x, i, heap[0]))                                                   \
-                name##_sink(j, x, heap, j->k, 0, i);                                               \
+            if (before_##T(j, x, i, heap[0]))                                                      \
+                sink_##T(j, x, heap, j->k, 0, i);                                                  \
         for (int64_t n = j->k - 1; n > 0; n--) {                                                   \
             int64_t worst = heap[0], last = heap[n];                                               \
                                                                                                    \
-            name##_sink(j, x, heap, n, 0, last);                                                   \
+            sink_##T(j, x, heap, n, 0, last);                                                      \
             heap[n] = worst;                                                                       \
         }                                                                                          \
     }                                                                                              \
-    static void name##_lanes(void *arg, int64_t begin, int64_t end)                                \
+    static void lanes_##T(void *arg, int64_t begin, int64_t end)                                   \
     {                                                                                              \
         const job *j = arg;                                                                        \
         int64_t inner = j->around.inner;                                                           \
@@ -79,7 +79,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
             int64_t *heap = j->heaps + lane * j->k;                                                \
             int64_t to = lane / inner * j->k * inner + lane % inner;                               \
                                                                                                    \
-            name##_lane(j, x, heap);                                                               \
+            lane_##T(j, x, heap);                                                                  \
             for (int64_t i = 0; i < j->k; i++, to += inner) {                                      \
                 if (j->values)                                                                     \
                     ((T *)j->values)[to] = x[heap[i] * inner];                                     \
@@ -88,11 +88,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
             }                                                                                      \
         }                                                                                          \
     }
-TOP_K(f32, float)
-TOP_K(f64, double)
-TOP_K(i32, int32_t)
-TOP_K(i64, int64_t)
-TOP_K(u8, uint8_t)
+WF_EACH_NUMBER(TOP_K)
 
 static wf_status top_k(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                        wf_err *err)
@@ -106,11 +102,7 @@ static wf_status top_k(const wf_run *run, const wf_tensor *const in[], wf_tensor
              .around = wf_around_axis(in[0], axis),
              .k = wf_around_axis(y, axis).axis,
              .largest = wf_node_int(run->node, "largest", 1) != 0};
-    wf_pool_fn *fn = in[0]->dtype == WF_F32   ? f32_lanes
-                     : in[0]->dtype == WF_F64 ? f64_lanes
-                     : in[0]->dtype == WF_I32 ? i32_lanes
-                     : in[0]->dtype == WF_I64 ? i64_lanes
-                                              : u8_lanes;
+    wf_pool_fn *fn = WF_BY_NUMBER(in[0]->dtype, lanes);
 
     if (j.k > j.around.axis)
         return wf_fail(err, WF_SHAPE, NULL, "k is %lld, along an axis of %lld", (long long)j.k,

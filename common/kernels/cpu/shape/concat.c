@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/shape/concat.c - Concat along one axis. */
 #include "common/kernels/cpu/cpu.h"
-
-typedef struct job {
-    const wf_tensor *in;
-    char *out;
-    size_t part, row; /* bytes of a row of the part, and from row to row of the whole */
-} job;
-
-static void range(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-
-    for (int64_t o = begin; o < end; o++)
-        wf_copy(j->out + (size_t)o * j->row, (const char *)j->in->data + (size_t)o * j->part,
-                j->part);
-}
+#include "common/kernels/cpu/shape/move.h"
 
 static wf_status concat(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                         wf_err *err)
@@ -28,11 +14,11 @@ static wf_status concat(const wf_run *run, const wf_tensor *const in[], wf_tenso
     (void)err;
     for (uint32_t i = 0; i < run->node->n_in; i++) {
         wf_around part = wf_around_axis(in[i], axis);
-        int64_t elems = part.axis * part.inner;
-        job j = {in[i], (char *)out[0]->data + at, (size_t)elems * size, row};
+        size_t bytes = (size_t)(part.axis * part.inner) * size;
 
-        wf_pool_for(run->pool, whole.outer, WF_GRAIN / WF_MAX(elems, INT64_C(1)) + 1, range, &j);
-        at += j.part;
+        wf_copy_rows(run->pool, whole.outer, bytes, in[i]->data, bytes, (char *)out[0]->data + at,
+                     row);
+        at += bytes;
     }
     return WF_OK;
 }

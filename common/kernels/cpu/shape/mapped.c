@@ -27,40 +27,18 @@ typedef struct job {
     char *walked;
 } job;
 
+/* from NULL: filler everywhere. */
 #define PICK(T)                                                                                    \
-    static void pick_##T(const int64_t *at, int64_t begin, int64_t end, const T *from, T filler,   \
-                         T *to)                                                                    \
+    static void pick_##T(const job *j, int64_t begin, int64_t end, const void *from, void *to)     \
     {                                                                                              \
-        for (int64_t i = begin; i < end; i++)                                                      \
-            to[i] = from && at[i] >= 0 ? from[at[i]] : filler;                                     \
-    }
-PICK(uint8_t)
-PICK(uint16_t)
-PICK(uint32_t)
-PICK(uint64_t)
-
-#define PICK_CASE(T)                                                                               \
-    {                                                                                              \
+        const int64_t *at = j->m->at[j->m->rank - 1];                                              \
         T filler;                                                                                  \
                                                                                                    \
         memcpy(&filler, j->filler, sizeof filler);                                                 \
-        pick_##T(at, begin, end, (const T *)from, filler, (T *)to);                                \
+        for (int64_t i = begin; i < end; i++)                                                      \
+            ((T *)to)[i] = from && at[i] >= 0 ? ((const T *)from)[at[i]] : filler;                 \
     }
-
-/* from NULL: filler everywhere. */
-static void pick(const job *j, int64_t begin, int64_t end, const char *from, char *to)
-{
-    const int64_t *at = j->m->at[j->m->rank - 1];
-
-    if (j->size == 4)
-        PICK_CASE(uint32_t)
-    else if (j->size == 8)
-        PICK_CASE(uint64_t)
-    else if (j->size == 2)
-        PICK_CASE(uint16_t)
-    else
-        PICK_CASE(uint8_t)
-}
+WF_EACH_SIZE(PICK)
 
 static void rows(void *arg, int64_t begin, int64_t end)
 {
@@ -74,26 +52,32 @@ static void rows(void *arg, int64_t begin, int64_t end)
         const char *from;
 
         if (base < 0) {
-            pick(j, 0, columns, NULL, to);
+            WF_BY_SIZE(j->size, pick, j, 0, columns, NULL, to);
             continue;
         }
         from = j->other + (size_t)base * j->size;
-        pick(j, 0, m->run_first, from, to);
+        WF_BY_SIZE(j->size, pick, j, 0, m->run_first, from, to);
         if (m->run_length)
             wf_copy(to + (size_t)m->run_first * j->size,
                     from + (size_t)m->at[m->rank - 1][m->run_first] * j->size,
                     (size_t)m->run_length * j->size);
-        pick(j, run_end, columns, from, to);
+        WF_BY_SIZE(j->size, pick, j, run_end, columns, from, to);
     }
 }
 
-void wf_maps_gather(const wf_maps *m, size_t size, const void *other, const void *filler,
-                    void *walked, wf_pool *pool)
+wf_status wf_run_gather(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                        wf_err *err)
 {
-    job j = {m, size, other, filler, walked};
+    static const uint64_t zero;
+    const wf_maps *m = run->state;
+    job j = {m, wf_dtype_size(in[0]->dtype), in[0]->data, (const char *)&zero, out[0]->data};
     int64_t columns = WF_MAX(m->dims[m->rank - 1], (int64_t)1);
 
-    wf_pool_for(pool, m->rows, WF_GRAIN / columns + 1, rows, &j);
+    (void)err;
+    if (in[2] && wf_elems(in[2]))
+        j.filler = in[2]->data;
+    wf_pool_for(run->pool, m->rows, WF_GRAIN / columns + 1, rows, &j);
+    return WF_OK;
 }
 
 #define ADD(T)                                                                                     \
@@ -128,12 +112,15 @@ void wf_maps_gather(const wf_maps *m, size_t size, const void *other, const void
 ADD(float)
 ADD(double)
 
-void wf_maps_add(const wf_maps *m, const wf_tensor *walked, wf_tensor *other)
+wf_status wf_run_gather_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                             wf_err *err)
 {
-    if (wf_tensor_bytes(other))
-        memset(other->data, 0, wf_tensor_bytes(other));
-    if (other->dtype == WF_F32)
-        add_float(m, walked->data, other->data);
+    (void)err;
+    if (wf_tensor_bytes(out[0]))
+        memset(out[0]->data, 0, wf_tensor_bytes(out[0]));
+    if (out[0]->dtype == WF_F32)
+        add_float(run->state, in[0]->data, out[0]->data);
     else
-        add_double(m, walked->data, other->data);
+        add_double(run->state, in[0]->data, out[0]->data);
+    return WF_OK;
 }

@@ -3,14 +3,15 @@
 #ifndef WF_KERNELS_CPU_MAPPED_H
 #define WF_KERNELS_CPU_MAPPED_H
 
-#include "common/kernels/pool.h"
+#include "common/kernels/kernel.h"
 #include "common/kernels/shape/maps.h"
 #include <stddef.h>
 
-/* walked[i] = other[where i leads], or *filler (one element) where that is nowhere. */
-void wf_maps_gather(const wf_maps *m, size_t size, const void *other, const void *filler,
-                    void *walked, wf_pool *pool);
-/* other = 0; other[where i leads] += walked[i], in the order of i. f32 or f64. */
-void wf_maps_add(const wf_maps *m, const wf_tensor *walked, wf_tensor *other);
+/* Kernels whose `prepare` made the lists (wf_maps_make) their state.
+ * Output 0 is walked: each element is one of input 0, or the filler where that is nowhere, which is
+ * input 2, or 0 without one. */
+wf_run_fn wf_run_gather;
+/* Input 0 is walked: its elements are added up, in order, in output 0. f32 or f64. */
+wf_run_fn wf_run_gather_grad;
 
 #endif

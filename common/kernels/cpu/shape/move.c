@@ -15,24 +15,15 @@ typedef struct move {
         for (int64_t i = 0; i < n; i++)                                                            \
             to[i * step_to] = from[i * step_from];                                                 \
     }
-STRIDED(uint8_t)
-STRIDED(uint16_t)
-STRIDED(uint32_t)
-STRIDED(uint64_t)
+WF_EACH_SIZE(STRIDED)
 
 static void strided(size_t size, const void *from, int64_t step_from, void *to, int64_t step_to,
                     int64_t n)
 {
     if (step_from == 1 && step_to == 1)
         wf_copy(to, from, (size_t)n * size);
-    else if (size == 1)
-        strided_uint8_t(from, step_from, to, step_to, n);
-    else if (size == 2)
-        strided_uint16_t(from, step_from, to, step_to, n);
-    else if (size == 4)
-        strided_uint32_t(from, step_from, to, step_to, n);
     else
-        strided_uint64_t(from, step_from, to, step_to, n);
+        WF_BY_SIZE(size, strided, from, step_from, to, step_to, n);
 }
 
 static void gather_span(void *arg, const wf_span *s)
@@ -82,4 +73,26 @@ void wf_scatter_walk(const wf_walk *w, size_t size, const void *from, void *to)
     move m = {from, to, size};
 
     wf_walk_range(w, 0, w->elems, scatter_span, &m);
+}
+
+typedef struct rows_job {
+    const char *from;
+    char *to;
+    size_t bytes, from_row, to_row;
+} rows_job;
+
+static void copy_range(void *arg, int64_t begin, int64_t end)
+{
+    const rows_job *j = arg;
+
+    for (int64_t r = begin; r < end; r++)
+        wf_copy(j->to + (size_t)r * j->to_row, j->from + (size_t)r * j->from_row, j->bytes);
+}
+
+void wf_copy_rows(wf_pool *pool, int64_t rows, size_t bytes, const void *from, size_t from_row,
+                  void *to, size_t to_row)
+{
+    rows_job j = {from, to, bytes, from_row, to_row};
+
+    wf_pool_for(pool, rows, WF_GRAIN * 4 / (int64_t)WF_MAX(bytes, (size_t)4) + 1, copy_range, &j);
 }

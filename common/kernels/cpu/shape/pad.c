@@ -90,40 +90,10 @@ static wf_status prepare_center(wf_prep *prep, const wf_tensor *const in[],
     return wf_maps_make(out[0], in[0], place, &b, prep->arena, (wf_maps **)&prep->state, err);
 }
 
-static wf_status pad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
-                     wf_err *err)
-{
-    static const uint64_t zero;
-    const void *filler = in[2] && wf_elems(in[2]) ? in[2]->data : &zero;
-
-    (void)err;
-    wf_maps_gather(run->state, wf_dtype_size(in[0]->dtype), in[0]->data, filler, out[0]->data,
-                   run->pool);
-    return WF_OK;
-}
-
-static wf_status center(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
-                        wf_err *err)
-{
-    static const uint64_t zero;
-
-    (void)err;
-    wf_maps_gather(run->state, wf_dtype_size(in[0]->dtype), in[0]->data, &zero, out[0]->data,
-                   run->pool);
-    return WF_OK;
-}
-
-static wf_status pad_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
-                          wf_err *err)
-{
-    (void)err;
-    wf_maps_add(run->state, in[0], out[0]);
-    return WF_OK;
-}
-
 const wf_kernel wf_kernels_pad[] = {
-    WF_ROW("CenterCropPad", WF_TYPES_ALL, center, .prepare = prepare_center),
-    WF_ROW("Pad", WF_TYPES_ALL, pad, .prepare = prepare_pad),
-    WF_ROW("PadGrad", WF_TYPES_FLOAT, pad_grad, .domain = WF_DOMAIN_WEFT, .prepare = prepare_grad),
+    WF_ROW("CenterCropPad", WF_TYPES_ALL, wf_run_gather, .prepare = prepare_center),
+    WF_ROW("Pad", WF_TYPES_ALL, wf_run_gather, .prepare = prepare_pad),
+    WF_ROW("PadGrad", WF_TYPES_FLOAT, wf_run_gather_grad, .domain = WF_DOMAIN_WEFT,
+           .prepare = prepare_grad),
     {0},
 };

@@ -2,20 +2,7 @@
 /* common/kernels/cpu/shape/split.c - Split along one axis: Concat the other way. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-
-typedef struct job {
-    const char *in;
-    wf_tensor *out;
-    size_t part, row; /* bytes of a row of the part, and from row to row of the whole */
-} job;
-
-static void range(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-
-    for (int64_t o = begin; o < end; o++)
-        wf_copy((char *)j->out->data + (size_t)o * j->part, j->in + (size_t)o * j->row, j->part);
-}
+#include "common/kernels/cpu/shape/move.h"
 
 static wf_status split(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                        wf_err *err)
@@ -27,17 +14,16 @@ static wf_status split(const wf_run *run, const wf_tensor *const in[], wf_tensor
 
     for (uint32_t i = 0; i < run->node->n_out; i++) {
         wf_around part;
-        int64_t elems;
-        job j;
+        size_t bytes;
 
         if (!out[i])
             return wf_fail(err, WF_UNSUPPORTED, "give every part a name",
                            "part %u has no name, so that its size is not known", i);
         part = wf_around_axis(out[i], axis);
-        elems = part.axis * part.inner;
-        j = (job){(const char *)in[0]->data + at, out[i], (size_t)elems * size, row};
-        wf_pool_for(run->pool, whole.outer, WF_GRAIN / WF_MAX(elems, INT64_C(1)) + 1, range, &j);
-        at += j.part;
+        bytes = (size_t)(part.axis * part.inner) * size;
+        wf_copy_rows(run->pool, whole.outer, bytes, (const char *)in[0]->data + at, row,
+                     out[i]->data, bytes);
+        at += bytes;
     }
     return WF_OK;
 }

@@ -23,28 +23,9 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
     return wf_maps_make(in[0], out[0], place, NULL, prep->arena, (wf_maps **)&prep->state, err);
 }
 
-static wf_status tile(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
-                      wf_err *err)
-{
-    static const uint64_t zero;
-
-    (void)err;
-    wf_maps_gather(run->state, wf_dtype_size(in[0]->dtype), in[0]->data, &zero, out[0]->data,
-                   run->pool);
-    return WF_OK;
-}
-
-static wf_status tile_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
-                           wf_err *err)
-{
-    (void)err;
-    wf_maps_add(run->state, in[0], out[0]);
-    return WF_OK;
-}
-
 const wf_kernel wf_kernels_tile[] = {
-    WF_ROW("Tile", WF_TYPES_ALL, tile, .prepare = prepare_tile),
-    WF_ROW("TileGrad", WF_TYPES_FLOAT, tile_grad, .domain = WF_DOMAIN_WEFT,
+    WF_ROW("Tile", WF_TYPES_ALL, wf_run_gather, .prepare = prepare_tile),
+    WF_ROW("TileGrad", WF_TYPES_FLOAT, wf_run_gather_grad, .domain = WF_DOMAIN_WEFT,
            .prepare = prepare_grad),
     {0},
 };

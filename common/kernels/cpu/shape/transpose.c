@@ -65,8 +65,8 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 
 typedef struct job {
     const plan *plan;
-    const void *in;
-    void *out;
+    const char *in;
+    char *out;
     size_t size;
     int64_t begin, end; /* of the input's inner axis */
 } job;
@@ -82,26 +82,17 @@ typedef struct job {
                     for (int64_t k = c; k < WF_MIN(c + TILE, p->columns); k++)                     \
                         out[i * p->row_out + k] = in[i + k * p->column_in];                        \
     }
-TILES(uint8_t)
-TILES(uint16_t)
-TILES(uint32_t)
-TILES(uint64_t)
+WF_EACH_SIZE(TILES)
 
 static void span(void *arg, const wf_span *s)
 {
     const job *j = arg;
 
     for (int64_t i = 0; i < s->count; i++) {
-        int64_t from = s->at[0] + i * s->step[0], to = s->at[1] + i * s->step[1];
+        const void *from = j->in + (s->at[0] + i * s->step[0]) * (int64_t)j->size;
+        void *to = j->out + (s->at[1] + i * s->step[1]) * (int64_t)j->size;
 
-        if (j->size == 4)
-            tiles_uint32_t(j, (const uint32_t *)j->in + from, (uint32_t *)j->out + to);
-        else if (j->size == 8)
-            tiles_uint64_t(j, (const uint64_t *)j->in + from, (uint64_t *)j->out + to);
-        else if (j->size == 2)
-            tiles_uint16_t(j, (const uint16_t *)j->in + from, (uint16_t *)j->out + to);
-        else
-            tiles_uint8_t(j, (const uint8_t *)j->in + from, (uint8_t *)j->out + to);
+        WF_BY_SIZE(j->size, tiles, j, from, to);
     }
 }
 
