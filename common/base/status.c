@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +90,13 @@ wf_status wf_err_hint(wf_err *err, wf_status rc, const char *hint)
 
 wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, int line)
 {
-    return wf_fail_at(err, WF_NOMEM, "free some memory, or use a smaller batch or model", file,
-                      line, "no memory for %lu bytes", bytes);
+    static const char mend[] = "free some memory, or use a smaller batch or model";
+
+    if (bytes == 0)
+        return wf_fail_at(err, WF_NOMEM, mend, file, line, "no memory is left");
+    if (bytes == ULONG_MAX)
+        return wf_fail_at(err, WF_NOMEM, mend, file, line, "more bytes than any memory has");
+    return wf_fail_at(err, WF_NOMEM, mend, file, line, "no memory for %lu bytes", bytes);
 }
 
 int wf_exit_code(wf_status status)

@@ -61,7 +61,8 @@ wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...) WF_PRINTF
  */
 wf_status wf_err_hint(wf_err *err, wf_status rc, const char *hint);
 
-/* "no memory for N bytes", the commonest failure. Returns WF_NOMEM. */
+/* "no memory for N bytes", the commonest failure. `bytes` is 0 where a library asked for it and
+ * says no size, and SIZE_MAX where the size itself overflows. Returns WF_NOMEM. */
 #define wf_fail_nomem(err, bytes) wf_fail_nomem_at((err), (bytes), __FILE__, __LINE__)
 wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, int line);
 

@@ -120,6 +120,8 @@ static wf_status name_inner(wf_grads *s, const wf_value *v, wf_err *err)
                                            : wf_graph_rename_value(s->emit.g, grad, name, err);
 }
 
+static const char no_gradient[] = "choose a loss or trainable variables that do not go through it";
+
 static wf_status visit(wf_grads *s, const wf_node *n, wf_err *err)
 {
     bool has_upstream = false, wanted = false;
@@ -133,8 +135,7 @@ static wf_status visit(wf_grads *s, const wf_node *n, wf_err *err)
     if (!has_upstream || !wanted)
         return WF_OK;
     if (!n->op->grad)
-        return wf_fail(err, WF_UNSUPPORTED,
-                       "choose a loss or trainable variables that do not go through it",
+        return wf_fail(err, WF_UNSUPPORTED, no_gradient,
                        "%s \"%s\" lies between the loss and what is trained, and weft has no "
                        "gradient for %s",
                        n->op->name, n->name, n->op->name);
@@ -151,6 +152,7 @@ static wf_status visit(wf_grads *s, const wf_node *n, wf_err *err)
     s->emit.hint = "backward";
     if (rc == WF_OK)
         rc = wf_emit_end(&s->emit);
+    wf_err_hint(err, rc, no_gradient);
     return wf_err_wrap(err, rc, "the gradient of %s \"%s\"", n->op->name, n->name);
 }
 

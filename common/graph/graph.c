@@ -121,7 +121,8 @@ wf_status wf_graph_add_value(wf_graph *g, const char *name, wf_value **out, wf_e
     if (!name)
         return wf_graph_add_value_like(g, "value", out, err);
     if (wf_graph_value(g, name))
-        return wf_fail(err, WF_EXISTS, NULL, "two values are called \"%s\"", name);
+        return wf_fail(err, WF_EXISTS, "give one of them another name",
+                       "two values are called \"%s\"", name);
     return add_value(g, wf_arena_strdup(g->arena, name), out, err);
 }
 
@@ -165,7 +166,8 @@ wf_status wf_graph_rename_value(wf_graph *g, wf_value *v, const char *name, wf_e
     if (strcmp(v->name, name) == 0)
         return WF_OK;
     if (wf_graph_value(g, name))
-        return wf_fail(err, WF_EXISTS, NULL, "two values would be called \"%s\"", name);
+        return wf_fail(err, WF_EXISTS, "give one of them another name",
+                       "two values would be called \"%s\"", name);
     copy = free_name(g, &g->names->values, name);
     if (!copy)
         return wf_fail_nomem(err, strlen(name) + 1);
@@ -197,7 +199,8 @@ wf_status wf_graph_add_node(wf_graph *g, const wf_op *op, const char *name, uint
                             wf_node **node, wf_err *err)
 {
     if (name && wf_graph_node(g, name))
-        return wf_fail(err, WF_EXISTS, NULL, "two nodes are called \"%s\"", name);
+        return wf_fail(err, WF_EXISTS, "give one of them another name",
+                       "two nodes are called \"%s\"", name);
     return wf_graph_add_node_like(g, op, name ? name : op->name, n_in, in, n_out, out, node, err);
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/size.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static void forget(wf_value *v)
@@ -23,6 +24,23 @@ static void forget_outputs(wf_node *n)
             forget(n->out[i]);
 }
 
+/* What to do where an infer function does not say it better: look up what fits. */
+static wf_status hint(const wf_node *n, wf_status rc, wf_err *err)
+{
+    char text[256];
+
+    if (rc != WF_SHAPE && rc != WF_INVALID && rc != WF_UNSUPPORTED)
+        return rc;
+    if (rc == WF_UNSUPPORTED && n->op->note)
+        snprintf(text, sizeof text, "weft has of %s: %s", n->op->name, n->op->note);
+    else if (strcmp(n->op->domain, WF_DOMAIN_ONNX) == 0)
+        snprintf(text, sizeof text,
+                 "https://onnx.ai/onnx/operators/onnx__%s.html says what it takes", n->op->name);
+    else
+        snprintf(text, sizeof text, "\"weft help operators\" says what it takes");
+    return wf_err_hint(err, rc, text);
+}
+
 wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
 {
     forget_outputs(n);
@@ -37,7 +55,8 @@ wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
             return rc;
         forget_outputs(n);
     }
-    return wf_err_wrap(err, n->op->infer(g, n, err), "%s \"%s\"", n->op->name, n->name);
+    return wf_err_wrap(err, hint(n, n->op->infer(g, n, err), err), "%s \"%s\"", n->op->name,
+                       n->name);
 }
 
 wf_status wf_infer(wf_graph *g, wf_err *err)
@@ -164,10 +183,12 @@ wf_status wf_out_carry(wf_graph *g, wf_node *n, uint32_t i, uint32_t count, cons
 
 wf_status wf_copy_symbol(wf_graph *g, const char **symbol, wf_err *err)
 {
-    if (!*symbol)
-        return WF_OK;
-    *symbol = wf_arena_strdup(g->arena, *symbol);
-    return *symbol ? WF_OK : wf_fail_nomem(err, 1);
+    const char *copy = *symbol ? wf_arena_strdup(g->arena, *symbol) : NULL;
+
+    if (*symbol && !copy)
+        return wf_fail_nomem(err, strlen(*symbol) + 1);
+    *symbol = copy;
+    return WF_OK;
 }
 
 wf_status wf_need_float(const wf_node *n, uint32_t i, const char *letter, wf_err *err)
@@ -208,6 +229,60 @@ wf_status wf_need_same_dtype(const wf_node *n, uint32_t a, uint32_t b, wf_err *e
     return wf_fail(err, WF_SHAPE, "Cast one of them to the other's type",
                    "\"%s\" is %s and \"%s\" is %s, and they must be of one type", n->in[a]->name,
                    wf_dtype_name(x), n->in[b]->name, wf_dtype_name(y));
+}
+
+wf_status wf_need_choice(const wf_node *n, const char *attr, const char *const known[], wf_err *err)
+{
+    const char *value = wf_node_string(n, attr, known[0]);
+    char list[200] = "weft has ";
+    size_t used = strlen(list);
+
+    for (uint32_t i = 0; known[i]; i++) {
+        if (strcmp(value, known[i]) == 0)
+            return WF_OK;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                                     i == 0         ? ""
+                                     : known[i + 1] ? ", "
+                                                    : " and ",
+                                     known[i]);
+    }
+    return wf_fail(err, WF_UNSUPPORTED, list, "attr %s is \"%.40s\"", attr, value);
+}
+
+wf_status wf_need_rank(int64_t rank, wf_err *err)
+{
+    if (rank <= WF_MAX_RANK)
+        return WF_OK;
+    return wf_fail(err, WF_UNSUPPORTED, "merge axes with a Reshape before it",
+                   "a result of %" PRId64 " axes, and weft has %d at most", rank, WF_MAX_RANK);
+}
+
+wf_status wf_need_known_rank(const wf_node *n, uint32_t i, wf_err *err)
+{
+    if (n->in[i]->rank >= 0)
+        return WF_OK;
+    return wf_fail(err, WF_UNSUPPORTED, "export the model with the ranks of its inputs",
+                   "the rank of its input \"%s\" is known at run time only", n->in[i]->name);
+}
+
+wf_status wf_shape_input(const wf_node *n, uint32_t i, bool *known, uint32_t *rank,
+                         wf_axis axes[WF_MAX_RANK], wf_err *err)
+{
+    wf_elem elems[WF_MAX_CARRIED];
+
+    WF_TRY(wf_need_int(n, i, "the shape", err));
+    *known = wf_value_elems(n->in[i], elems, rank);
+    if (!*known)
+        return WF_OK;
+    WF_TRY(wf_need_rank(*rank, err));
+    for (uint32_t k = 0; k < *rank; k++) {
+        if (elems[k].is_known && elems[k].value < 0)
+            return wf_fail(err, WF_SHAPE, "sizes are 0 or more",
+                           "axis %u of the shape has %" PRId64, k, elems[k].value);
+        axes[k] = wf_axis_of_elem(&elems[k]);
+    }
+    return WF_OK;
 }
 
 wf_status wf_axes_input(const wf_node *n, uint32_t i, uint32_t rank, bool *known, uint32_t *mask,

@@ -73,6 +73,19 @@ WF_MUST_USE wf_status wf_need_dtype(const wf_node *n, uint32_t i, wf_dtype dtype
 /* Inputs a and b have one dtype. */
 WF_MUST_USE wf_status wf_need_same_dtype(const wf_node *n, uint32_t a, uint32_t b, wf_err *err);
 
+/* A string attribute is one of `known`, which ends with NULL and begins with what is meant without
+ * it. Errors: WF_UNSUPPORTED. */
+WF_MUST_USE wf_status wf_need_choice(const wf_node *n, const char *attr, const char *const known[],
+                                     wf_err *err);
+/* A result of so many axes is one that weft has. Errors: WF_UNSUPPORTED. */
+WF_MUST_USE wf_status wf_need_rank(int64_t rank, wf_err *err);
+/* Input i, of which a gradient is made, has a known rank. Errors: WF_UNSUPPORTED. */
+WF_MUST_USE wf_status wf_need_known_rank(const wf_node *n, uint32_t i, wf_err *err);
+
+/* The shape that input i (int64 [n]) asks for; *known is false when its content cannot be followed.
+ * Errors: WF_SHAPE for a negative size; WF_UNSUPPORTED for too many axes. */
+WF_MUST_USE wf_status wf_shape_input(const wf_node *n, uint32_t i, bool *known, uint32_t *rank,
+                                     wf_axis axes[WF_MAX_RANK], wf_err *err);
 /* Axes given by input i (int64 [n]) of an operation on `rank` axes, as a mask. *known is false when
  * the content cannot be followed; *n_axes is -1 when even their number is unknown; an absent input
  * is known and has none. Errors: WF_SHAPE for an axis out of range or named twice. */

@@ -87,7 +87,7 @@ static wf_status run_one(const wf_kernel *k, const wf_node *node, const wf_tenso
     wf_run run = {.node = node, .kernel = k, .device = &wf_cpu};
 
     if (!prep.arena)
-        return wf_fail_nomem(err, 1);
+        return wf_fail_nomem(err, 0);
     rc = wf_stream_new(&wf_cpu, &run.stream, err);
     if (rc == WF_OK && k->prepare)
         rc = k->prepare(&prep, in, (const wf_tensor *const *)out, err);

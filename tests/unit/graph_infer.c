@@ -24,6 +24,7 @@ static void fails(bench *b, wf_status rc, const char *words)
 {
     assert_int_equal(wf_emit_end(&b->e), rc);
     assert_says(b->err, words);
+    assert_true(b->err.mend[0] != 0); /* and says what to do */
     wf_graph_free(&b->g);
 }
 

@@ -4,8 +4,6 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
-#include <string.h>
-
 static wf_status need_integers(const wf_node *n, wf_err *err)
 {
     wf_dtype dtype = n->in[0]->dtype;
@@ -30,11 +28,9 @@ static wf_status infer_two(wf_graph *g, wf_node *n, wf_err *err)
 
 static wf_status infer_shift(wf_graph *g, wf_node *n, wf_err *err)
 {
-    const char *direction = wf_node_string(n, "direction", "");
+    static const char *const directions[] = {"LEFT", "RIGHT", NULL};
 
-    if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
-        return wf_fail(err, WF_INVALID, NULL,
-                       "direction is \"%.40s\", and must be \"LEFT\" or \"RIGHT\"", direction);
+    WF_TRY(wf_need_choice(n, "direction", directions, err));
     return infer_two(g, n, err);
 }
 

@@ -7,32 +7,22 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
-#include <string.h>
-
 /* Activations that are a curve of one input: Celu, Elu, Gelu, HardSigmoid, HardSwish, LeakyRelu,
  * Mish, Selu, Shrink, Softplus, Softsign, Swish and ThresholdedRelu; and for each its gradient
  * XGrad(dy, x) of ai.weft, with the same attributes: one kernel, where ONNX's own operations would
  * take up to ten. */
 
-static wf_status check_gelu(const wf_node *n, wf_err *err)
-{
-    const char *way = wf_node_string(n, "approximate", "none");
-
-    if (strcmp(way, "none") == 0 || strcmp(way, "tanh") == 0)
-        return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, NULL,
-                   "approximate is \"%.40s\", and weft has \"none\" and \"tanh\"", way);
-}
+static const char *const ways[] = {"none", "tanh", NULL}; /* of Gelu */
 
 static wf_status infer_gelu(wf_graph *g, wf_node *n, wf_err *err)
 {
-    WF_TRY(check_gelu(n, err));
+    WF_TRY(wf_need_choice(n, "approximate", ways, err));
     return wf_infer_like_float(g, n, err);
 }
 
 static wf_status infer_gelu_grad(wf_graph *g, wf_node *n, wf_err *err)
 {
-    WF_TRY(check_gelu(n, err));
+    WF_TRY(wf_need_choice(n, "approximate", ways, err));
     return wf_infer_grad_like(g, n, err);
 }
 

@@ -62,14 +62,9 @@ const wf_op wf_op_gather_elements = WF_FOLDABLE(
 
 wf_status wf_check_reduction(const wf_node *n, wf_err *err)
 {
-    static const char *const known[] = {"none", "add", "mul", "max", "min"};
-    const char *reduction = wf_node_string(n, "reduction", "none");
+    static const char *const known[] = {"none", "add", "mul", "max", "min", NULL};
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(reduction, known[i]) == 0)
-            return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, "weft has none, add, mul, max and min",
-                   "attr reduction is \"%.40s\"", reduction);
+    return wf_need_choice(n, "reduction", known, err);
 }
 
 static wf_status infer_scatter_elements(wf_graph *g, wf_node *n, wf_err *err)

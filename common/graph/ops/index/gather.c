@@ -38,9 +38,7 @@ static wf_status infer_gather(wf_graph *g, wf_node *n, wf_err *err)
     if (data->rank < 0 || ids->rank < 0)
         return WF_OK;
     WF_TRY(wf_axis_number(wf_node_int(n, "axis", 0), (uint32_t)data->rank, &axis, err));
-    if (data->rank + ids->rank - 1 > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a result of %d axes, and weft has %d at most",
-                       data->rank + ids->rank - 1, WF_MAX_RANK);
+    WF_TRY(wf_need_rank(data->rank + ids->rank - 1, err));
     for (uint32_t i = 0; i < axis; i++)
         axes[rank++] = data->axes[i];
     for (int32_t i = 0; i < ids->rank; i++)

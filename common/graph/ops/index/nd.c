@@ -38,9 +38,7 @@ static wf_status infer_gather_nd(wf_graph *g, wf_node *n, wf_err *err)
         axes[rank++] = ids->axes[i];
     for (int32_t i = (int32_t)(batch + depth); i < data->rank; i++)
         axes[rank++] = data->axes[i];
-    if (rank > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a result of %u axes, and weft has %d at most",
-                       rank, WF_MAX_RANK);
+    WF_TRY(wf_need_rank(rank, err));
     wf_out_axes(n, 0, data->dtype, rank, axes);
     return WF_OK;
 }

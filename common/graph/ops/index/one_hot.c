@@ -44,9 +44,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
         return wf_fail(err, WF_SHAPE, NULL, "values must be two: off and on");
     if (ids->rank < 0)
         return WF_OK;
-    if (ids->rank == WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a result of %d axes, and weft has %d at most",
-                       WF_MAX_RANK + 1, WF_MAX_RANK);
+    WF_TRY(wf_need_rank(ids->rank + 1, err));
     WF_TRY(wf_axis_number(wf_node_int(n, "axis", -1), (uint32_t)ids->rank + 1, &axis, err));
     for (int32_t i = 0; i <= ids->rank; i++)
         axes[i] = (uint32_t)i == axis ? depth : ids->axes[rank++];

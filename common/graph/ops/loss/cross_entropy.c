@@ -42,16 +42,14 @@ static wf_status check_weights(const wf_value *scores, const wf_value *weights, 
 static wf_status infer_loss(wf_node *n, wf_err *err)
 {
     const wf_value *scores = n->in[0], *labels = n->in[1];
+    static const char *const reductions[] = {"mean", "sum", "none", NULL};
     const char *reduction = wf_node_string(n, "reduction", "mean");
 
     WF_TRY(wf_need_float(n, 0, "scores", err));
     WF_TRY(wf_need_int(n, 1, "labels", err));
     if (wf_node_has_in(n, 2))
         WF_TRY(wf_need_same_dtype(n, 0, 2, err));
-    if (strcmp(reduction, "mean") != 0 && strcmp(reduction, "sum") != 0 &&
-        strcmp(reduction, "none") != 0)
-        return wf_fail(err, WF_INVALID, NULL,
-                       "reduction is \"%s\", and must be \"mean\", \"sum\" or \"none\"", reduction);
+    WF_TRY(wf_need_choice(n, "reduction", reductions, err));
     if (scores->rank >= 0 && labels->rank >= 0)
         WF_TRY(check_labels(scores, labels, err));
     if (scores->rank >= 2 && wf_node_has_in(n, 2))

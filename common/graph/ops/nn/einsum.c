@@ -122,9 +122,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     bool known;
 
     WF_TRY(read(n, &e, &known, err));
-    if (!known)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "the rank of its inputs is known at run time only");
+    for (uint32_t i = 0; i < n->n_in; i++)
+        WF_TRY(wf_need_known_rank(n, i, err));
     for (uint32_t i = 0; i < n->n_in; i++)
         if (wf_grads_wanted(g, n, i))
             WF_TRY(grad_of(g, n, &e, i, err));

@@ -10,28 +10,13 @@
  * grid [n, ..., 2 or 3]: -1 to 1 along each axis, the last axis first. attr mode: (bi)linear,
  * (bi)cubic or nearest; padding_mode: what lies outside. */
 
-static bool is_one_of(const char *text, const char *const list[])
-{
-    for (; *list; list++)
-        if (strcmp(text, *list) == 0)
-            return true;
-    return false;
-}
-
 static wf_status check_sampling(const wf_node *n, wf_err *err)
 {
     static const char *const modes[] = {"linear", "bilinear", "cubic", "bicubic", "nearest", NULL};
     static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
-    const char *mode = wf_node_string(n, "mode", "linear");
-    const char *padding = wf_node_string(n, "padding_mode", "zeros");
 
-    if (!is_one_of(mode, modes))
-        return wf_fail(err, WF_UNSUPPORTED, "weft has linear, cubic and nearest",
-                       "attr mode is \"%.40s\"", mode);
-    if (!is_one_of(padding, paddings))
-        return wf_fail(err, WF_UNSUPPORTED, "weft has zeros, border and reflection",
-                       "attr padding_mode is \"%.40s\"", padding);
-    return WF_OK;
+    WF_TRY(wf_need_choice(n, "mode", modes, err));
+    return wf_need_choice(n, "padding_mode", paddings, err);
 }
 
 static wf_status infer_grid_sample(wf_graph *g, wf_node *n, wf_err *err)

@@ -99,9 +99,8 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     wf_value *a = n->in[0], *b = n->in[1], *dy = wf_grads_upstream(g, n, 0);
     wf_value *matrix_a = a, *matrix_b = b;
 
-    if (a->rank < 1 || b->rank < 1)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "the ranks of A and B are known at run time only");
+    WF_TRY(wf_need_known_rank(n, 0, err));
+    WF_TRY(wf_need_known_rank(n, 1, err));
     if (is_linear(a, b))
         return grad_of_linear(g, n, err);
     /* Vectors become matrices of one row or column, and back at the end. */

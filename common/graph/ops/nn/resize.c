@@ -23,34 +23,25 @@ static const wf_attr_row attrs[] = {{"antialias", WF_ATTR_INT, false},
                                     {"nearest_mode", WF_ATTR_STRING, false},
                                     {0}};
 
-static wf_status one_of(const wf_node *n, const char *attr, const char *otherwise, size_t count,
-                        const char *const known[], wf_err *err)
-{
-    const char *value = wf_node_string(n, attr, otherwise);
-
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(value, known[i]) == 0)
-            return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, NULL, "%s is \"%.40s\"; weft has %s, %s, ...", attr, value,
-                   known[0], known[1]);
-}
-
 /* Attributes have values that weft has. */
 static wf_status check(const wf_node *n, wf_err *err)
 {
-    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
     static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                           "ceil"};
-    static const char *const transforms[] = {"half_pixel",         "half_pixel_symmetric",
-                                             "pytorch_half_pixel", "align_corners",
-                                             "asymmetric",         "tf_crop_and_resize"};
-    static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
+                                           "ceil", NULL};
+    static const char *const transforms[] = {"half_pixel",
+                                             "half_pixel_symmetric",
+                                             "pytorch_half_pixel",
+                                             "align_corners",
+                                             "asymmetric",
+                                             "tf_crop_and_resize",
+                                             NULL};
+    static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
 
-    WF_TRY(one_of(n, "mode", modes[0], WF_COUNT(modes), modes, err));
-    WF_TRY(one_of(n, "nearest_mode", rounding[0], WF_COUNT(rounding), rounding, err));
-    WF_TRY(one_of(n, "coordinate_transformation_mode", transforms[0], WF_COUNT(transforms),
-                  transforms, err));
-    return one_of(n, "keep_aspect_ratio_policy", policies[0], WF_COUNT(policies), policies, err);
+    WF_TRY(wf_need_choice(n, "mode", modes, err));
+    WF_TRY(wf_need_choice(n, "nearest_mode", rounding, err));
+    WF_TRY(wf_need_choice(n, "coordinate_transformation_mode", transforms, err));
+    return wf_need_choice(n, "keep_aspect_ratio_policy", policies, err);
 }
 
 /* Which entry of scales and sizes belongs to each axis, -1 for none. *count is how many there are.

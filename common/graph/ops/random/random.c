@@ -34,12 +34,10 @@ static wf_status infer_random(wf_graph *g, wf_node *n, wf_err *err)
 
     (void)g;
     WF_TRY(dtype_of(n, WF_F32, &dtype, err));
-    if (rank > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a shape of %zu axes, and weft has %d at most",
-                       rank, WF_MAX_RANK);
+    WF_TRY(wf_need_rank((int64_t)rank, err));
     for (size_t i = 0; i < rank; i++) {
         if (shape[i] < 0)
-            return wf_fail(err, WF_SHAPE, NULL, "the shape has a negative size");
+            return wf_fail(err, WF_SHAPE, "sizes are 0 or more", "the shape has a negative size");
         axes[i] = wf_axis_of(shape[i]);
     }
     wf_out_axes(n, 0, dtype, (uint32_t)rank, axes);

@@ -42,13 +42,11 @@ static wf_status check_activations(const wf_node *n, uint32_t dirs, uint32_t cou
 static wf_status check_attributes(const wf_node *n, uint32_t *dirs, uint32_t count,
                                   const char *const known[], wf_err *err)
 {
-    const char *direction = wf_node_string(n, "direction", "forward");
+    static const char *const directions[] = {"forward", "reverse", "bidirectional", NULL};
+    const char *direction = wf_node_string(n, "direction", directions[0]);
 
     *dirs = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-    if (*dirs == 1 && strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0)
-        return wf_fail(err, WF_INVALID, NULL,
-                       "direction is \"%.40s\", and must be forward, reverse or bidirectional",
-                       direction);
+    WF_TRY(wf_need_choice(n, "direction", directions, err));
     if (wf_node_int(n, "input_forget", 0))
         return wf_fail(err, WF_UNSUPPORTED, NULL,
                        "input_forget is set, and weft keeps the two gates apart");

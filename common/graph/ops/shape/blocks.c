@@ -14,12 +14,11 @@ static wf_status infer_blocks(wf_node *n, bool to_space, wf_err *err)
 {
     const wf_value *x = n->in[0];
     int64_t block = wf_node_int(n, "blocksize", 0);
-    const char *mode = wf_node_string(n, "mode", "DCR");
+    static const char *const modes[] = {"DCR", "CRD", NULL};
     char text[WF_VALUE_STR];
     wf_axis axes[4], side;
 
-    if (strcmp(mode, "DCR") != 0 && strcmp(mode, "CRD") != 0)
-        return wf_fail(err, WF_UNSUPPORTED, "weft has DCR and CRD", "attr mode is \"%.40s\"", mode);
+    WF_TRY(wf_need_choice(n, "mode", modes, err));
     if (block < 1 || block > INT16_MAX)
         return wf_fail(err, WF_SHAPE, NULL, "a block of %lld", (long long)block);
     wf_out_unknown(n, 0, x->dtype);

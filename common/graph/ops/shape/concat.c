@@ -66,9 +66,7 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     wf_value *begin = wf_emit_ints(e, 1, (int64_t[]){0});
     uint32_t axis;
 
-    if (n->in[0]->rank < 0)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "the rank of its inputs is known at run time only");
+    WF_TRY(wf_need_known_rank(n, 0, err));
     WF_TRY(wf_axis_number(wf_node_int(n, "axis", 0), (uint32_t)n->in[0]->rank, &axis, err));
     for (uint32_t i = 0; i < n->n_in; i++) {
         wf_value *size = wf_emit_dim_of(e, n->in[i], axis), *end;

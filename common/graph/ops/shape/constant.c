@@ -104,25 +104,18 @@ static wf_status infer_constant_of_shape(wf_graph *g, wf_node *n, wf_err *err)
 {
     const wf_attr *value = wf_node_attr(n, "value");
     wf_dtype dtype = value ? value->t->dtype : WF_F32;
-    wf_elem shape[WF_MAX_CARRIED];
     wf_axis axes[WF_MAX_RANK];
     uint32_t rank;
+    bool known;
 
-    WF_TRY(wf_need_int(n, 0, "the shape", err));
     if (value && wf_elems(value->t) != 1)
-        return wf_fail(err, WF_SHAPE, NULL, "attr value has %lld elements, and must have one",
+        return wf_fail(err, WF_SHAPE, "ConstantOfShape repeats a single element",
+                       "attr value has %lld elements, and must have one",
                        (long long)wf_elems(value->t));
     wf_out_unknown(n, 0, dtype);
-    if (!wf_value_elems(n->in[0], shape, &rank))
+    WF_TRY(wf_shape_input(n, 0, &known, &rank, axes, err));
+    if (!known)
         return WF_OK;
-    if (rank > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a shape of %u axes, and weft has %d at most",
-                       rank, WF_MAX_RANK);
-    for (uint32_t i = 0; i < rank; i++) {
-        if (shape[i].is_known && shape[i].value < 0)
-            return wf_fail(err, WF_SHAPE, NULL, "the shape has a negative size");
-        axes[i] = wf_axis_of_elem(&shape[i]);
-    }
     wf_out_axes(n, 0, dtype, rank, axes);
     return value ? carry(g, n, value->t, err) : WF_OK;
 }

@@ -10,24 +10,15 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     const wf_value *x = n->in[0];
     wf_value shape = {.rank = 0};
     wf_axis axes[WF_MAX_RANK];
-    wf_elem elems[WF_MAX_CARRIED];
     char text[WF_VALUE_STR];
     uint32_t count, rank = 0;
+    bool known;
 
-    (void)g;
-    WF_TRY(wf_need_int(n, 1, "the shape", err));
     wf_out_unknown(n, 0, x->dtype);
-    if (x->rank < 0 || !wf_value_elems(n->in[1], elems, &count))
+    WF_TRY(wf_shape_input(n, 1, &known, &count, shape.axes, err));
+    if (x->rank < 0 || !known)
         return WF_OK;
-    if (count > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a shape of %u axes, and weft has %d at most",
-                       count, WF_MAX_RANK);
     shape.rank = (int32_t)count;
-    for (uint32_t i = 0; i < count; i++) {
-        if (elems[i].is_known && elems[i].value < 0)
-            return wf_fail(err, WF_SHAPE, NULL, "the shape has a negative size");
-        shape.axes[i] = wf_axis_of_elem(&elems[i]);
-    }
     WF_TRY(wf_axes_broadcast(axes, &rank, x, err));
     WF_TRY(wf_err_wrap(err, wf_axes_broadcast(axes, &rank, &shape, err), "the input is %s",
                        wf_value_str(x, text, sizeof text)));

@@ -11,16 +11,7 @@
  * input 3 names the axes, all when absent. attr mode says what is put there: input 2 or 0, the
  * mirrored inside, the edge, or the other end. */
 
-static wf_status check_mode(const wf_node *n, wf_err *err)
-{
-    const char *mode = wf_node_string(n, "mode", "constant");
-
-    if (strcmp(mode, "constant") == 0 || strcmp(mode, "reflect") == 0 ||
-        strcmp(mode, "edge") == 0 || strcmp(mode, "wrap") == 0)
-        return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, "weft has constant, reflect, edge and wrap",
-                   "attr mode is \"%.40s\"", mode);
-}
+static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
 
 /* What an axis becomes. */
 static wf_status padded(const wf_node *n, uint32_t at, const wf_elem *before, const wf_elem *after,
@@ -58,7 +49,7 @@ static wf_status infer_pad(wf_graph *g, wf_node *n, wf_err *err)
     bool known;
 
     (void)g;
-    WF_TRY(check_mode(n, err));
+    WF_TRY(wf_need_choice(n, "mode", modes, err));
     WF_TRY(wf_need_int(n, 1, "pads", err));
     if (wf_node_has_in(n, 2))
         WF_TRY(wf_need_same_dtype(n, 0, 2, err));

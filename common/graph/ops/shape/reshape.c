@@ -150,9 +150,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
             wf_out_axes(n, 0, x->dtype, rank, axes);
         return WF_OK;
     }
-    if (rank > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a shape of %u axes, and weft has %d at most",
-                       rank, WF_MAX_RANK);
+    WF_TRY(wf_need_rank(rank, err));
     if (x->rank < 0)
         return WF_OK;
     WF_TRY(wf_err_wrap(err, reshape(g, n, elems, rank, axes, err), "the input is %s",

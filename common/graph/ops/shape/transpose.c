@@ -47,9 +47,7 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     int64_t perm[WF_MAX_RANK], back[WF_MAX_RANK];
     uint32_t rank = (uint32_t)n->in[0]->rank;
 
-    if (n->in[0]->rank < 0)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "the rank of its input is known at run time only");
+    WF_TRY(wf_need_known_rank(n, 0, err));
     WF_TRY(permutation(n, rank, perm, err));
     for (uint32_t i = 0; i < rank; i++)
         back[perm[i]] = i;

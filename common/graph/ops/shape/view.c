@@ -103,9 +103,7 @@ static wf_status infer_unsqueeze(wf_graph *g, wf_node *n, wf_err *err)
     if (x->rank < 0 || !wf_value_elems(where, elems, &count))
         return WF_OK;
     rank = (uint32_t)x->rank + count;
-    if (rank > WF_MAX_RANK)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "a result of %u axes, and weft has %d at most",
-                       rank, WF_MAX_RANK);
+    WF_TRY(wf_need_rank(rank, err));
     WF_TRY(wf_axes_input(n, 1, rank, &known, &mask, &n_axes, err));
     if (!known)
         return WF_OK;
