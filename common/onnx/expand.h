@@ -29,6 +29,21 @@ typedef struct wf_expansion {
 
 #define WF_EXPANDED "expanded at import"
 
+/* A row of `call` for an operation of least_in to most_in inputs and least_out to most_out outputs;
+ * further fields of `op` follow. */
+#define WF_EXPANDS(domain_, name_, since_, least_in, most_in, least_out, most_out, call_, ...)     \
+    {                                                                                              \
+        .op = {.name = name_,                                                                      \
+               .domain = domain_,                                                                  \
+               .since = since_,                                                                    \
+               .n_in_min = least_in,                                                               \
+               .n_in_max = most_in,                                                                \
+               .n_out_min = least_out,                                                             \
+               .n_out_max = most_out,                                                              \
+               __VA_ARGS__},                                                                       \
+        .call = call_                                                                              \
+    }
+
 /* Of files of this opset; NULL when there is none. Domain "ai.onnx" is "". */
 const wf_expansion *wf_expansion_find(const char *domain, const char *name, int64_t opset);
 /* Row i, in the order of names; NULL past the last. */

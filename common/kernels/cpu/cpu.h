@@ -45,6 +45,16 @@ wf_run_fn wf_run_view;
      : (dtype) == WF_I64 ? fn##_int64_t                                                            \
                          : fn##_uint8_t)
 
+/* run gets n times `bytes` of workspace. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_prep_workspace(wf_prep *prep, size_t n, size_t bytes, wf_err *err);
+/* NULL of an absent tensor. */
+static inline void *wf_data_of(const wf_tensor *t)
+{
+    return t ? t->data : NULL;
+}
+
+/* y += x, of n f32 or f64. */
+void wf_add(wf_dtype dtype, const void *x, void *y, int64_t n);
 /* memcpy that takes NULL for no bytes, and the same place twice. */
 void wf_copy(void *to, const void *from, size_t bytes);
 

@@ -76,18 +76,5 @@ static wf_status affine_grid(wf_call *c, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"align_corners", WF_ATTR_INT, false}, {0}};
 
-const wf_expansion wf_expansion_affine_grid = {
-    .op =
-        {
-            .name = "AffineGrid",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 20,
-            .n_in_min = 2,
-            .n_in_max = 2,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = attrs,
-        },
-    .call = affine_grid,
-};
+const wf_expansion wf_expansion_affine_grid = WF_EXPANDS(
+    WF_DOMAIN_ONNX, "AffineGrid", 20, 2, 2, 1, 1, affine_grid, .note = WF_EXPANDED, .attrs = attrs);

@@ -16,17 +16,6 @@ static wf_status array_feature_extractor(wf_call *c, wf_err *err)
     return WF_OK;
 }
 
-const wf_expansion wf_expansion_array_feature_extractor = {
-    .op =
-        {
-            .name = "ArrayFeatureExtractor",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 2,
-            .n_in_max = 2,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-        },
-    .call = array_feature_extractor,
-};
+const wf_expansion wf_expansion_array_feature_extractor =
+    WF_EXPANDS(WF_DOMAIN_ML, "ArrayFeatureExtractor", 1, 2, 2, 1, 1, array_feature_extractor,
+               .note = WF_EXPANDED);

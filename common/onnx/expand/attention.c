@@ -158,18 +158,6 @@ static const wf_attr_row attrs[] = {
     {"scale", WF_ATTR_FLOAT, false},           {"softcap", WF_ATTR_FLOAT, false},
     {"softmax_precision", WF_ATTR_INT, false}, {0}};
 
-const wf_expansion wf_expansion_attention = {
-    .op =
-        {
-            .name = "Attention",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 23,
-            .n_in_min = 3,
-            .n_in_max = 6,
-            .n_out_min = 1,
-            .n_out_max = 4,
-            .note = WF_EXPANDED "; softcap before the mask",
-            .attrs = attrs,
-        },
-    .call = attention,
-};
+const wf_expansion wf_expansion_attention =
+    WF_EXPANDS(WF_DOMAIN_ONNX, "Attention", 23, 3, 6, 1, 4, attention,
+               .note = WF_EXPANDED "; softcap before the mask", .attrs = attrs);

@@ -18,19 +18,6 @@ static wf_status binarizer(wf_call *c, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"threshold", WF_ATTR_FLOAT, false}, {0}};
 
-const wf_expansion wf_expansion_binarizer = {
-    .op =
-        {
-            .name = "Binarizer",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .no_grad_in = 1,
-            .attrs = attrs,
-        },
-    .call = binarizer,
-};
+const wf_expansion wf_expansion_binarizer =
+    WF_EXPANDS(WF_DOMAIN_ML, "Binarizer", 1, 1, 1, 1, 1, binarizer, .note = WF_EXPANDED,
+               .no_grad_in = 1, .attrs = attrs);

@@ -123,18 +123,6 @@ static const wf_attr_row attrs[] = {{"dilations", WF_ATTR_INTS, false},
                                     {"strides", WF_ATTR_INTS, false},
                                     {0}};
 
-const wf_expansion wf_expansion_col2im = {
-    .op =
-        {
-            .name = "Col2Im",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 18,
-            .n_in_min = 3,
-            .n_in_max = 3,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED "; shapes known when it is read, up to three axes",
-            .attrs = attrs,
-        },
-    .call = col2im,
-};
+const wf_expansion wf_expansion_col2im = WF_EXPANDS(
+    WF_DOMAIN_ONNX, "Col2Im", 18, 3, 3, 1, 1, col2im,
+    .note = WF_EXPANDED "; shapes known when it is read, up to three axes", .attrs = attrs);

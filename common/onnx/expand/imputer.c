@@ -26,18 +26,5 @@ static const wf_attr_row attrs[] = {{"imputed_value_floats", WF_ATTR_FLOATS, tru
                                     {"replaced_value_float", WF_ATTR_FLOAT, false},
                                     {0}};
 
-const wf_expansion wf_expansion_imputer = {
-    .op =
-        {
-            .name = "Imputer",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = attrs,
-        },
-    .call = imputer,
-};
+const wf_expansion wf_expansion_imputer = WF_EXPANDS(WF_DOMAIN_ML, "Imputer", 1, 1, 1, 1, 1,
+                                                     imputer, .note = WF_EXPANDED, .attrs = attrs);

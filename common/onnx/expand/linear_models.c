@@ -164,34 +164,10 @@ static const wf_attr_row classifier_attrs[] = {{"classlabels_ints", WF_ATTR_INTS
                                                {"post_transform", WF_ATTR_STRING, false},
                                                {0}};
 
-const wf_expansion wf_expansion_linear_regressor = {
-    .op =
-        {
-            .name = "LinearRegressor",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = TRAINED,
-            .attrs = regressor_attrs,
-        },
-    .call = linear_regressor,
-};
+const wf_expansion wf_expansion_linear_regressor =
+    WF_EXPANDS(WF_DOMAIN_ML, "LinearRegressor", 1, 1, 1, 1, 1, linear_regressor, .note = TRAINED,
+               .attrs = regressor_attrs);
 
-const wf_expansion wf_expansion_linear_classifier = {
-    .op =
-        {
-            .name = "LinearClassifier",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 2,
-            .note = TRAINED "; of labels that are words, the numbers",
-            .attrs = classifier_attrs,
-        },
-    .call = linear_classifier,
-};
+const wf_expansion wf_expansion_linear_classifier = WF_EXPANDS(
+    WF_DOMAIN_ML, "LinearClassifier", 1, 1, 1, 1, 2, linear_classifier,
+    .note = TRAINED "; of labels that are words, the numbers", .attrs = classifier_attrs);

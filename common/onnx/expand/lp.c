@@ -56,34 +56,10 @@ static const wf_attr_row normalization_attrs[] = {
 
 static const wf_attr_row pool_attrs[] = {{"p", WF_ATTR_INT, false}, {0}};
 
-const wf_expansion wf_expansion_global_lp_pool = {
-    .op =
-        {
-            .name = "GlobalLpPool",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 2,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = pool_attrs,
-        },
-    .call = global_lp_pool,
-};
+const wf_expansion wf_expansion_global_lp_pool =
+    WF_EXPANDS(WF_DOMAIN_ONNX, "GlobalLpPool", 2, 1, 1, 1, 1, global_lp_pool, .note = WF_EXPANDED,
+               .attrs = pool_attrs);
 
-const wf_expansion wf_expansion_lp_normalization = {
-    .op =
-        {
-            .name = "LpNormalization",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = normalization_attrs,
-        },
-    .call = lp_normalization,
-};
+const wf_expansion wf_expansion_lp_normalization =
+    WF_EXPANDS(WF_DOMAIN_ONNX, "LpNormalization", 1, 1, 1, 1, 1, lp_normalization,
+               .note = WF_EXPANDED, .attrs = normalization_attrs);

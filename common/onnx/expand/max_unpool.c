@@ -81,18 +81,6 @@ static const wf_attr_row attrs[] = {{"kernel_shape", WF_ATTR_INTS, true},
                                     {"strides", WF_ATTR_INTS, false},
                                     {0}};
 
-const wf_expansion wf_expansion_max_unpool = {
-    .op =
-        {
-            .name = "MaxUnpool",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 11,
-            .n_in_min = 2,
-            .n_in_max = 3,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED "; shapes known when it is read",
-            .attrs = attrs,
-        },
-    .call = max_unpool,
-};
+const wf_expansion wf_expansion_max_unpool =
+    WF_EXPANDS(WF_DOMAIN_ONNX, "MaxUnpool", 11, 2, 3, 1, 1, max_unpool,
+               .note = WF_EXPANDED "; shapes known when it is read", .attrs = attrs);

@@ -30,18 +30,6 @@ static wf_status mean_variance_normalization(wf_call *c, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"axes", WF_ATTR_INTS, false}, {0}};
 
-const wf_expansion wf_expansion_mean_variance_normalization = {
-    .op =
-        {
-            .name = "MeanVarianceNormalization",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 13,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = attrs,
-        },
-    .call = mean_variance_normalization,
-};
+const wf_expansion wf_expansion_mean_variance_normalization =
+    WF_EXPANDS(WF_DOMAIN_ONNX, "MeanVarianceNormalization", 13, 1, 1, 1, 1,
+               mean_variance_normalization, .note = WF_EXPANDED, .attrs = attrs);

@@ -29,18 +29,5 @@ static wf_status normalizer(wf_call *c, wf_err *err)
 
 static const wf_attr_row attrs[] = {{"norm", WF_ATTR_STRING, false}, {0}};
 
-const wf_expansion wf_expansion_normalizer = {
-    .op =
-        {
-            .name = "Normalizer",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = attrs,
-        },
-    .call = normalizer,
-};
+const wf_expansion wf_expansion_normalizer = WF_EXPANDS(
+    WF_DOMAIN_ML, "Normalizer", 1, 1, 1, 1, 1, normalizer, .note = WF_EXPANDED, .attrs = attrs);

@@ -64,18 +64,6 @@ static const wf_attr_row attrs[] = {{"interleaved", WF_ATTR_INT, false},
                                     {"rotary_embedding_dim", WF_ATTR_INT, false},
                                     {0}};
 
-const wf_expansion wf_expansion_rotary_embedding = {
-    .op =
-        {
-            .name = "RotaryEmbedding",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 23,
-            .n_in_min = 3,
-            .n_in_max = 4,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = attrs,
-        },
-    .call = rotary_embedding,
-};
+const wf_expansion wf_expansion_rotary_embedding =
+    WF_EXPANDS(WF_DOMAIN_ONNX, "RotaryEmbedding", 23, 3, 4, 1, 1, rotary_embedding,
+               .note = WF_EXPANDED, .attrs = attrs);

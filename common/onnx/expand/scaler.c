@@ -21,18 +21,5 @@ static wf_status scaler(wf_call *c, wf_err *err)
 static const wf_attr_row attrs[] = {
     {"offset", WF_ATTR_FLOATS, true}, {"scale", WF_ATTR_FLOATS, true}, {0}};
 
-const wf_expansion wf_expansion_scaler = {
-    .op =
-        {
-            .name = "Scaler",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .attrs = attrs,
-        },
-    .call = scaler,
-};
+const wf_expansion wf_expansion_scaler =
+    WF_EXPANDS(WF_DOMAIN_ML, "Scaler", 1, 1, 1, 1, 1, scaler, .note = WF_EXPANDED, .attrs = attrs);

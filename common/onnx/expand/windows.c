@@ -32,71 +32,18 @@ static wf_status window(wf_call *c, double a, double b, double d, wf_err *err)
     return WF_OK;
 }
 
-static wf_status hann_window(wf_call *c, wf_err *err)
-{
-    return window(c, 0.5, 0.5, 0, err);
-}
-
-static wf_status hamming_window(wf_call *c, wf_err *err)
-{
-    return window(c, 25.0 / 46, 21.0 / 46, 0, err);
-}
-
-static wf_status blackman_window(wf_call *c, wf_err *err)
-{
-    return window(c, 0.42, 0.5, 0.08, err);
-}
-
 static const wf_attr_row attrs[] = {
     {"output_datatype", WF_ATTR_INT, false}, {"periodic", WF_ATTR_INT, false}, {0}};
 
-const wf_expansion wf_expansion_blackman_window = {
-    .op =
-        {
-            .name = "BlackmanWindow",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 17,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .no_grad_in = 1,
-            .attrs = attrs,
-        },
-    .call = blackman_window,
-};
+#define WINDOW(id, name, a, b, d)                                                                  \
+    static wf_status id(wf_call *c, wf_err *err)                                                   \
+    {                                                                                              \
+        return window(c, a, b, d, err);                                                            \
+    }                                                                                              \
+    const wf_expansion wf_expansion_##id =                                                         \
+        WF_EXPANDS(WF_DOMAIN_ONNX, name, 17, 1, 1, 1, 1, id, .note = WF_EXPANDED, .no_grad_in = 1, \
+                   .attrs = attrs);
 
-const wf_expansion wf_expansion_hamming_window = {
-    .op =
-        {
-            .name = "HammingWindow",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 17,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .no_grad_in = 1,
-            .attrs = attrs,
-        },
-    .call = hamming_window,
-};
-
-const wf_expansion wf_expansion_hann_window = {
-    .op =
-        {
-            .name = "HannWindow",
-            .domain = WF_DOMAIN_ONNX,
-            .since = 17,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = WF_EXPANDED,
-            .no_grad_in = 1,
-            .attrs = attrs,
-        },
-    .call = hann_window,
-};
+WINDOW(blackman_window, "BlackmanWindow", 0.42, 0.5, 0.08)
+WINDOW(hamming_window, "HammingWindow", 25.0 / 46, 21.0 / 46, 0)
+WINDOW(hann_window, "HannWindow", 0.5, 0.5, 0)

@@ -15,18 +15,6 @@ static const wf_attr_row attrs[] = {{"classlabels_int64s", WF_ATTR_INTS, false},
                                     {"classlabels_strings", WF_ATTR_STRINGS, false},
                                     {0}};
 
-const wf_expansion wf_expansion_zip_map = {
-    .op =
-        {
-            .name = "ZipMap",
-            .domain = WF_DOMAIN_ML,
-            .since = 1,
-            .n_in_min = 1,
-            .n_in_max = 1,
-            .n_out_min = 1,
-            .n_out_max = 1,
-            .note = "a tensor, in the order of the labels",
-            .attrs = attrs,
-        },
-    .call = zip_map,
-};
+const wf_expansion wf_expansion_zip_map =
+    WF_EXPANDS(WF_DOMAIN_ML, "ZipMap", 1, 1, 1, 1, 1, zip_map,
+               .note = "a tensor, in the order of the labels", .attrs = attrs);

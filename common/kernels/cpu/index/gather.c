@@ -37,32 +37,22 @@ static wf_status gather(const wf_run *run, const wf_tensor *const in[], wf_tenso
     return WF_OK;
 }
 
-#define ADD(name, T)                                                                               \
-    WF_MULTIVERSION static void name(const T *x, T *y, int64_t n)                                  \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] += x[i];                                                                          \
-    }
-ADD(add_f32, float)
-ADD(add_f64, double)
-
 static wf_status gather_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                              wf_err *err)
 {
     wf_around a = wf_around_axis(out[0], wf_node_int(run->node, "axis", 0));
     int64_t n = wf_elems(in[1]), row = 0;
+    size_t bytes = (size_t)a.inner * wf_dtype_size(in[0]->dtype);
 
     if (wf_tensor_bytes(out[0]))
         memset(out[0]->data, 0, wf_tensor_bytes(out[0]));
     for (int64_t i = 0; i < n; i++) {
         WF_TRY(row_of(in[1], i, a.axis, &row, err));
         for (int64_t o = 0; o < a.outer; o++) {
-            int64_t from = (o * n + i) * a.inner, to = (o * a.axis + row) * a.inner;
+            size_t from = (size_t)(o * n + i) * bytes, to = (size_t)(o * a.axis + row) * bytes;
 
-            if (in[0]->dtype == WF_F32)
-                add_f32((const float *)in[0]->data + from, (float *)out[0]->data + to, a.inner);
-            else
-                add_f64((const double *)in[0]->data + from, (double *)out[0]->data + to, a.inner);
+            wf_add(in[0]->dtype, (const char *)in[0]->data + from, (char *)out[0]->data + to,
+                   a.inner);
         }
     }
     return WF_OK;

@@ -52,20 +52,14 @@ static void part_range(void *arg, int64_t begin, int64_t end)
         }
 }
 
-WF_MULTIVERSION static void add_all(const float *x, float *y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] += x[i];
-}
-
 /* Adds the chunks' weights [begin, end) up, in order. */
 static void sum_range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
 
     for (int64_t k = 1; k < j->own->n; k++)
-        add_all((const float *)(void *)(j->workspace + (size_t)k * j->own->packed) + begin,
-                (float *)(void *)j->workspace + begin, end - begin);
+        wf_add(WF_F32, (const float *)(void *)(j->workspace + (size_t)k * j->own->packed) + begin,
+               (float *)(void *)j->workspace + begin, end - begin);
 }
 
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)

@@ -69,23 +69,6 @@ wf_cell wf_recurrent_cell(const wf_recurrent_job *j, int64_t t, int64_t b)
     return c;
 }
 
-#define ADD(T)                                                                                     \
-    WF_MULTIVERSION static void add_##T(const T *x, T *y, int64_t n)                               \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] += x[i];                                                                          \
-    }
-ADD(float)
-ADD(double)
-
-void wf_recurrent_add(wf_dtype dtype, const void *x, void *y, int64_t n)
-{
-    if (dtype == WF_F32)
-        add_float(x, y, n);
-    else
-        add_double(x, y, n);
-}
-
 /* A tensor has these dims; an absent one does. */
 static bool fits(const wf_tensor *t, uint32_t rank, int64_t a, int64_t b, int64_t c, int64_t d)
 {

@@ -104,9 +104,6 @@ int64_t wf_recurrent_before(const wf_recurrent_job *j, int64_t t, int64_t len);
 /* The arrays of row (t, b) that both ways have. */
 wf_cell wf_recurrent_cell(const wf_recurrent_job *j, int64_t t, int64_t b);
 
-/* y += x, over n elements. */
-void wf_recurrent_add(wf_dtype dtype, const void *x, void *y, int64_t n);
-
 /* sequence_lens into the workspace, and x with time first. Errors: WF_INVALID. */
 WF_MUST_USE wf_status wf_recurrent_begin(wf_recurrent_job *j, wf_err *err);
 /* The initial states of rows [begin, end) into h and cell. */

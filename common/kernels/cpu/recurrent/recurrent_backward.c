@@ -72,8 +72,8 @@ static void back_cells(const wf_recurrent_job *j, int64_t t, int64_t begin, int6
             continue;
         }
         if (j->a->dy)
-            wf_recurrent_add(v->dtype, wf_recurrent_y_row(j, j->a->dy, t, b),
-                             (void *)(uintptr_t)c.dstate, v->hidden);
+            wf_add(v->dtype, wf_recurrent_y_row(j, j->a->dy, t, b), (void *)(uintptr_t)c.dstate,
+                   v->hidden);
         back(v->dtype, &c);
     }
 }
@@ -101,8 +101,7 @@ static void put_dh(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t 
             continue;
         wf_copy(dh, wf_recurrent_at(j, v->at.product, b * v->hidden), (size_t)v->hidden * v->size);
         if (v->kind == WF_GRU)
-            wf_recurrent_add(v->dtype, wf_recurrent_at(j, v->at.direct, b * v->hidden), dh,
-                             v->hidden);
+            wf_add(v->dtype, wf_recurrent_at(j, v->at.direct, b * v->hidden), dh, v->hidden);
     }
 }
 

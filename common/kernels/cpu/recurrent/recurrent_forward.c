@@ -79,7 +79,7 @@ static const char *bias_row(const wf_recurrent_job *j)
     if (!b)
         return NULL;
     wf_copy(sum, b, (size_t)n * v->size);
-    wf_recurrent_add(v->dtype, b + (size_t)n * v->size, sum, recurrent_too);
+    wf_add(v->dtype, b + (size_t)n * v->size, sum, recurrent_too);
     return sum;
 }
 
