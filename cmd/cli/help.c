@@ -3,6 +3,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/operators.h"
 #include "common/compile/compile.h"
+#include "common/conf/conf.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static void list_all(void)
     printf("weft - trains models on parameter servers\n\n");
     for (size_t i = 0; (cmd = wf_cmd_at(i)); i++)
         printf("  weft %-9s %s\n", cmd->name, cmd->help);
-    printf("\n\"weft help COMMAND\" says more; losses, metrics and operators are pages too.\n"
+    printf("\n\"weft help COMMAND\" says more; keys, losses, metrics and operators are pages too.\n"
            "To begin:  weft train examples/digits.yaml\n");
 }
 
@@ -31,10 +32,24 @@ static void list_rows(row_at *at, const char *more)
     printf("%s", more);
 }
 
+static void list_keys(void)
+{
+    const char *map, *name, *usual;
+
+    for (size_t i = 0; wf_job_key_at(i, &map, &name, &usual); i++)
+        printf("  %s%s%s%s%s\n", map ? map : "", map ? "." : "", name, usual ? ": " : "",
+               usual ? usual : "");
+    printf(
+        "\nKeys of a job file, and what they are when they are left out. docs/jobs.md says what\n"
+        "each is.\n");
+}
+
 /* Lists of words for a job file, by the tables that read it. */
 static bool list_words(const char *topic)
 {
-    if (strcmp(topic, "losses") == 0)
+    if (strcmp(topic, "keys") == 0)
+        list_keys();
+    else if (strcmp(topic, "losses") == 0)
         list_rows(wf_compile_loss_at,
                   "\nNames and options: loss: huber, or loss: {huber: {delta: 2.0}}, or by "
                   "output.\ndocs/jobs.md says what each is.\n");
@@ -74,13 +89,14 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_help = {
     .name = "help",
     .help = "list the commands, or explain one",
-    .usage =
-        "weft help [COMMAND | losses | metrics | operators]\n\n"
-        "Lists the commands, or explains one of them. \"losses\" and \"metrics\" list what a job\n"
-        "file may name, with the options, as docs/jobs.md does; \"operators\" lists the\n"
-        "operations that weft has, of ONNX and its own, as docs/operators.md does.\n"
-        "  --json             the operations for programs\n\n"
-        "  weft help train\n"
-        "  weft help operators\n",
+    .usage = "weft help [COMMAND | keys | losses | metrics | operators]\n\n"
+             "Lists the commands, or explains one of them. \"keys\", \"losses\" and \"metrics\" "
+             "list what\n"
+             "a job file may say, with defaults and options, as docs/jobs.md does; \"operators\" "
+             "lists the\n"
+             "operations that weft has, of ONNX and its own, as docs/operators.md does.\n"
+             "  --json             the operations for programs\n\n"
+             "  weft help train\n"
+             "  weft help operators\n",
     .run = run,
 };

@@ -268,6 +268,10 @@ WF_MUST_USE wf_status wf_job_parse(const char *text, size_t size, const char *pa
                                    wf_job_conf **out, wf_err *err);
 /* Frees *j with all in it and sets it to NULL; NULL is fine. */
 void wf_job_free(wf_job_conf **j);
+/* Key i of a job file, of those that are built: *map is the key of the map that it stands in, or
+ * NULL; *usual is its value where it is left out, as the file would say it, or NULL. False past the
+ * last. For documentation and tests. */
+bool wf_job_key_at(size_t i, const char **map, const char **name, const char **usual);
 
 /* A job's text with one number changed, "optimizer.learning_rate=0.001": a key `set` at its end
  * says so. The caller frees *out. Errors: WF_USAGE for what may not change; whether the number is

@@ -256,32 +256,33 @@ static wf_status read_format(wf_conf_reader *r, const wf_tree *node, void *into,
     return wf_err_wrap(err, wf_format_kind_of(j->format, &kind, err), "%s:%d", r->path, node->line);
 }
 
+const wf_key wf_data_keys[] = {
+    {"format", WF_KEY_CALL, .read = read_format, .required = true},
+    {"train", WF_KEY_CALL, .read = read_train},
+    {"eval", WF_KEY_CALL, .read = read_eval},
+    {"columns", WF_KEY_CALL, .read = read_columns},
+    {"schema", WF_KEY_CALL, .read = read_schema},
+    {"header", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, header), .usual = "true"},
+    {"delimiter", WF_KEY_CALL, .read = read_delimiter, .usual = ","},
+    {"map", WF_KEY_CALL, .read = read_map},
+    {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
+     .most = UINT64_C(1) << 40},
+    {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle), .usual = "true"},
+    {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
+     .most = UINT64_C(1) << 40},
+    {"once", WF_KEY_LATER},
+    {"cache", WF_KEY_LATER},
+    {"prefetch", WF_KEY_LATER},
+    {"on_bad_record", WF_KEY_LATER},
+    {"require_success", WF_KEY_LATER},
+    {0},
+};
+
 wf_status wf_read_data(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
-    static const wf_key keys[] = {
-        {"format", WF_KEY_CALL, .read = read_format, .required = true},
-        {"train", WF_KEY_CALL, .read = read_train},
-        {"eval", WF_KEY_CALL, .read = read_eval},
-        {"columns", WF_KEY_CALL, .read = read_columns},
-        {"schema", WF_KEY_CALL, .read = read_schema},
-        {"header", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, header)},
-        {"delimiter", WF_KEY_CALL, .read = read_delimiter},
-        {"map", WF_KEY_CALL, .read = read_map},
-        {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
-         .most = UINT64_C(1) << 40},
-        {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle)},
-        {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
-         .most = UINT64_C(1) << 40},
-        {"once", WF_KEY_LATER},
-        {"cache", WF_KEY_LATER},
-        {"prefetch", WF_KEY_LATER},
-        {"on_bad_record", WF_KEY_LATER},
-        {"require_success", WF_KEY_LATER},
-        {0},
-    };
     wf_job_conf *j = into;
 
     j->data_line = node->line;
-    WF_TRY(wf_read_map(r, node, "the data", keys, j, err));
+    WF_TRY(wf_read_map(r, node, "the data", wf_data_keys, j, err));
     return check_data(r, node, j, err);
 }

@@ -188,15 +188,16 @@ static wf_status read_weights(wf_conf_reader *r, const wf_tree *node, void *into
     static const wf_key keys[] = {
         {"file", WF_KEY_PATH, .offset = offsetof(wf_conf_weights, file), .required = true},
         {"map", WF_KEY_CALL, .read = read_renames},
-        {"strict", WF_KEY_BOOL, .offset = offsetof(wf_conf_weights, strict)},
+        {"strict", WF_KEY_BOOL, .offset = offsetof(wf_conf_weights, strict), .usual = "true"},
         {0},
     };
     wf_job_conf *j = into;
 
     j->weights.line = node->line;
-    j->weights.strict = true;
-    if (node->kind == WF_TREE_TEXT)
+    if (node->kind == WF_TREE_TEXT) {
+        j->weights.strict = true;
         return wf_read_path(r, node, &j->weights.file, err);
+    }
     return wf_read_map(r, node, "\"weights\"", keys, &j->weights, err);
 }
 
@@ -224,35 +225,27 @@ static wf_status read_optimizer(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_free_item(r, node, "optimizer", &j->optimizer, err);
 }
 
-static wf_status read_consistency(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    static const char *const modes[] = {"ssp", "bsp", NULL};
-    static const wf_key keys[] = {
-        {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .only = "async",
-         .later = modes},
-        {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1},
-        {"staleness", WF_KEY_LATER},
-        {"backup_workers", WF_KEY_LATER},
-        {0},
-    };
+static const char *const modes[] = {"ssp", "bsp", NULL};
 
-    return wf_read_map(r, node, "\"consistency\"", keys, into, err);
-}
+static const wf_key consistency_keys[] = {
+    {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .only = "async", .later = modes,
+     .usual = "async"},
+    {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1, .usual = "0"},
+    {"staleness", WF_KEY_LATER},
+    {"backup_workers", WF_KEY_LATER},
+    {0},
+};
 
-static wf_status read_checkpoint(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    static const wf_key keys[] = {
-        {"every_steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, every_steps), .least = 1,
-         .most = UINT64_C(1) << 48},
-        {"keep", WF_KEY_U32, .offset = offsetof(wf_job_conf, keep), .least = 1, .most = 10000},
-        {"every_seconds", WF_KEY_LATER},
-        {"best", WF_KEY_LATER},
-        {"incremental", WF_KEY_LATER},
-        {0},
-    };
-
-    return wf_read_map(r, node, "\"checkpoint\"", keys, into, err);
-}
+static const wf_key checkpoint_keys[] = {
+    {"every_steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, every_steps), .least = 1,
+     .most = UINT64_C(1) << 48},
+    {"keep", WF_KEY_U32, .offset = offsetof(wf_job_conf, keep), .least = 1, .most = 10000,
+     .usual = "3"},
+    {"every_seconds", WF_KEY_LATER},
+    {"best", WF_KEY_LATER},
+    {"incremental", WF_KEY_LATER},
+    {0},
+};
 
 static wf_status read_on_nan(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
@@ -317,7 +310,7 @@ static const wf_key job_keys[] = {
     {"freeze", WF_KEY_CALL, .read = read_freeze},
     {"weights", WF_KEY_CALL, .read = read_weights},
     {"loss", WF_KEY_CALL, .read = wf_read_losses},
-    {"from_logits", WF_KEY_CALL, .read = read_logits},
+    {"from_logits", WF_KEY_CALL, .read = read_logits, .usual = "auto"},
     {"loss_weights", WF_KEY_CALL, .read = wf_read_loss_weights},
     {"labels", WF_KEY_CALL, .read = wf_read_labels},
     {"class_weight", WF_KEY_CALL, .read = wf_read_class_weight},
@@ -326,21 +319,22 @@ static const wf_key job_keys[] = {
     {"data", WF_KEY_CALL, .read = wf_read_data, .required = true},
     {"batch", WF_KEY_U64, .offset = offsetof(wf_job_conf, batch), .least = 1, .most = 1 << 24,
      .required = true},
-    {"epochs", WF_KEY_U64, .offset = offsetof(wf_job_conf, epochs), .least = 1, .most = 1000000},
+    {"epochs", WF_KEY_U64, .offset = offsetof(wf_job_conf, epochs), .least = 1, .most = 1000000,
+     .usual = "1"},
     {"steps", WF_KEY_U64, .offset = offsetof(wf_job_conf, steps), .least = 1,
      .most = UINT64_C(1) << 48},
     {"optimizer", WF_KEY_CALL, .read = read_optimizer, .required = true},
     {"strategy", WF_KEY_CALL, .read = read_strategy},
-    {"consistency", WF_KEY_CALL, .read = read_consistency},
-    {"checkpoint", WF_KEY_CALL, .read = read_checkpoint},
+    {"consistency", WF_KEY_MAP, .keys = consistency_keys},
+    {"checkpoint", WF_KEY_MAP, .keys = checkpoint_keys},
     {"callbacks", WF_KEY_CALL, .read = read_callbacks},
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
-     .later = recoveries},
-    {"on_nan", WF_KEY_CALL, .read = read_on_nan},
-    {"compute", WF_KEY_CALL, .read = read_compute},
-    {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST},
+     .later = recoveries, .usual = "full"},
+    {"on_nan", WF_KEY_CALL, .read = read_on_nan, .usual = "stop"},
+    {"compute", WF_KEY_CALL, .read = read_compute, .usual = "float32"},
+    {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST, .usual = "0"},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
-     .most = 1 << 30},
+     .most = 1 << 30, .usual = "4194304"},
     {"tables", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {"codec", WF_KEY_LATER},
@@ -369,13 +363,6 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
     wf_conf_reader r = {.path = path, .arena = j->arena};
     wf_tree *root;
 
-    j->from_logits = WF_AUTO;
-    j->shuffle = j->header = true;
-    j->delimiter = ',';
-    j->epochs = 1;
-    j->mode = "async";
-    j->keep = 3;
-    j->slice_bytes = 4 << 20;
     j->path = wf_arena_strdup(j->arena, path);
     if (!j->path)
         return wf_fail_nomem(err, strlen(path));
@@ -434,4 +421,41 @@ void wf_job_free(wf_job_conf **j)
 
     *j = NULL;
     wf_arena_free(&arena);
+}
+
+/* Row i of a table, and of the maps in it. */
+static const wf_key *key_at(const wf_key keys[], size_t *i, const char **map)
+{
+    for (const wf_key *key = keys; key->name; key++) {
+        const wf_key *inner;
+
+        if (key->kind == WF_KEY_MAP) {
+            *map = key->name;
+            inner = key_at(key->keys, i, map);
+            if (inner)
+                return inner;
+            *map = NULL;
+        } else if (key->kind != WF_KEY_LATER && (*i)-- == 0) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+bool wf_job_key_at(size_t i, const char **map, const char **name, const char **usual)
+{
+    const wf_key *const tables[] = {job_keys, wf_data_keys};
+    const wf_key *key = NULL;
+
+    *map = NULL;
+    for (size_t k = 0; !key && k < WF_COUNT(tables); k++) {
+        key = key_at(tables[k], &i, map);
+        if (key && k)
+            *map = "data";
+    }
+    if (!key)
+        return false;
+    *name = key->name;
+    *usual = key->usual;
+    return true;
 }

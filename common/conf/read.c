@@ -200,7 +200,7 @@ static wf_status read_only(wf_conf_reader *r, const wf_tree *node, const wf_key 
 static wf_status read_key(wf_conf_reader *r, const wf_tree *node, const wf_key *key, void *into,
                           wf_err *err)
 {
-    char *at = (char *)into + key->offset;
+    char *at = (char *)into + key->offset, what[64];
     uint64_t number = 0;
 
     switch (key->kind) {
@@ -220,11 +220,29 @@ static wf_status read_key(wf_conf_reader *r, const wf_tree *node, const wf_key *
         return key->read(r, node, into, err);
     case WF_KEY_ONLY:
         return read_only(r, node, key, (const char **)at, err);
+    case WF_KEY_MAP:
+        snprintf(what, sizeof what, "\"%s\"", key->name);
+        return wf_read_map(r, node, what, key->keys, into, err);
     case WF_KEY_LATER:
         break;
     }
     return wf_read_fail(r, node->key, err, WF_UNSUPPORTED, "leave it out",
                         "\"%s\" is not built yet", key->name);
+}
+
+/* Values are read as if the file had said them; `node` is for lines. */
+static wf_status read_usual(wf_conf_reader *r, const wf_tree *node, const wf_key keys[], void *into,
+                            wf_err *err)
+{
+    for (const wf_key *key = keys; key->name; key++) {
+        wf_tree said = {.line = node->line, .text = key->usual, .plain = true};
+
+        if (key->kind == WF_KEY_MAP)
+            WF_TRY(read_usual(r, node, key->keys, into, err));
+        else if (key->usual)
+            WF_TRY(read_key(r, &said, key, into, err));
+    }
+    return WF_OK;
 }
 
 wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const char *what, const wf_key keys[],
@@ -233,6 +251,7 @@ wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const char *what, 
     if (node->kind != WF_TREE_MAP)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as key: value",
                             "%s is a map of keys and values, not %.64s", what, shown(node));
+    WF_TRY(read_usual(r, node, keys, into, err));
     for (const wf_tree *t = node->first; t; t = t->next) {
         const wf_key *key = keys;
 

@@ -27,11 +27,13 @@ typedef enum wf_key_kind {
     WF_KEY_TEXT,  /* const char * */
     WF_KEY_PATH,  /* const char *, made absolute */
     WF_KEY_CALL,  /* read(r, node, into) */
+    WF_KEY_MAP,   /* a map of `keys`, into the same struct */
     WF_KEY_LATER, /* known, not built: WF_UNSUPPORTED */
     WF_KEY_ONLY   /* text at offset that must be `only`; those in `later` are not built yet */
 } wf_key_kind;
 
-typedef struct wf_key {
+typedef struct wf_key wf_key;
+struct wf_key {
     const char *name;
     wf_key_kind kind;
     size_t offset; /* into the struct being filled */
@@ -39,11 +41,13 @@ typedef struct wf_key {
     wf_status (*read)(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err);
     const char *only;
     const char *const *later; /* ends with NULL */
+    const wf_key *keys;
     bool required;
-} wf_key;
+    const char *usual; /* the value of a key that is left out, as a file would say it; NULL: none */
+};
 
-/* Fills `into` from a map by rows that end with a NULL name. `what` names the map in messages ("the
- * job"). */
+/* Fills `into` from a map by rows that end with a NULL name, usual values first. `what` names the
+ * map in messages ("the job"). */
 WF_MUST_USE wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const char *what,
                                   const wf_key keys[], void *into, wf_err *err);
 

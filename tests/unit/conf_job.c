@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/conf_job.c - job files: what is read, and the sentence for each that is wrong. */
+#include "common/base/file.h"
 #include "common/conf/conf.h"
 #include "conf.h"
+
+static const char *page_path;
 
 static const char good[] = "job: mnist-mlp\n"
                            "model:\n"
@@ -361,9 +364,43 @@ static void every_cut_and_every_flip_is_refused_or_read(void **state)
     }
 }
 
-int main(void)
+/* Whether a row of docs/jobs.md is of `key`, and holds `value`. */
+static bool page_says(const char *page, const char *key, const char *value)
 {
+    char cell[80];
+
+    snprintf(cell, sizeof cell, "`%s`", key);
+    for (const char *line = page; (line = strstr(line, "\n| ")); line++) {
+        const char *end = strchr(line + 1, '\n'), *bar = strchr(line + 3, '|');
+        const char *at = strstr(line, cell), *said = value ? strstr(line, value) : line;
+
+        if (at && bar && at < bar && said && end && said < end)
+            return true;
+    }
+    return false;
+}
+
+static void every_key_and_default_is_on_the_page(void **state)
+{
+    const char *map, *name, *usual;
+    wf_bytes page = {0};
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_file_read(page_path, 1 << 20, &page, &err), WF_OK);
+    for (size_t i = 0; wf_job_key_at(i, &map, &name, &usual); i++)
+        if (!page_says(wf_bytes_str(&page), name, usual) &&
+            !(map && page_says(wf_bytes_str(&page), map, usual)))
+            fail_msg("%s has no row of %s that says %s", page_path, name, usual ? usual : name);
+    wf_bytes_close(&page);
+}
+
+int main(int argc, char *argv[])
+{
+    page_path = argc > 1 ? argv[1] : "docs/jobs.md";
+
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_key_and_default_is_on_the_page),
         cmocka_unit_test(a_job_file_becomes_a_struct),
         cmocka_unit_test(defaults_are_those_of_the_page),
         cmocka_unit_test(losses_and_metrics_by_output),
