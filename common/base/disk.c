@@ -195,8 +195,7 @@ wf_status wf_disk_remove_dir(wf_disk *d, const char *path, wf_err *err)
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         const char *file = wf_arena_printf(arena, "%s/%s", path, names[i]);
 
-        rc = file ? wf_disk_remove(d, file, err)
-                  : wf_fail_nomem(err, strlen(path) + strlen(names[i]) + 2);
+        rc = file ? wf_disk_remove(d, file, err) : wf_fail_nomem(err, 0);
     }
     if (rc == WF_OK)
         rc = wf_disk_remove(d, path, err);
