@@ -96,6 +96,8 @@ WF_MUST_USE wf_status wf_axes_input(const wf_node *n, uint32_t i, uint32_t rank,
 /* Output 0 like input 0, of any dtype, or of a float one. */
 wf_status wf_infer_like_input(wf_graph *g, wf_node *n, wf_err *err);
 wf_status wf_infer_like_float(wf_graph *g, wf_node *n, wf_err *err);
+/* The same along attr axis, the last one when it is absent. */
+wf_status wf_infer_along_axis(wf_graph *g, wf_node *n, wf_err *err);
 /* dy, y -> dx: all of one dtype and shape. */
 wf_status wf_infer_grad_like(wf_graph *g, wf_node *n, wf_err *err);
 /* dy, x, ... -> dx, as x; and dy, a, x -> dx. */

@@ -27,6 +27,15 @@ wf_status wf_infer_like_float(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_infer_along_axis(wf_graph *g, wf_node *n, wf_err *err)
+{
+    uint32_t axis;
+
+    if (n->in[0]->rank >= 0)
+        WF_TRY(wf_axis_number(wf_node_int(n, "axis", -1), (uint32_t)n->in[0]->rank, &axis, err));
+    return wf_infer_like_float(g, n, err);
+}
+
 wf_status wf_infer_grad_like(wf_graph *g, wf_node *n, wf_err *err)
 {
     const wf_value *dy = n->in[0], *y = n->in[1];

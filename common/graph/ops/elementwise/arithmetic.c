@@ -4,96 +4,33 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
-/* Add: a + b. */
+/* An operation of a and b, which `fn` follows, with its gradients from dy, a, b and the result y;
+ * db has the shape of b. */
+#define ARITHMETIC(id, name, fn, da, db)                                                           \
+    static wf_status infer_##id(wf_graph *g, wf_node *n, wf_err *err)                              \
+    {                                                                                              \
+        return wf_infer_arithmetic(g, n, fn, err);                                                 \
+    }                                                                                              \
+    static wf_status grad_##id(wf_grads *g, const wf_node *n, wf_err *err)                         \
+    {                                                                                              \
+        wf_emit *e = wf_grads_emit(g);                                                             \
+        wf_value *a = n->in[0], *b = n->in[1], *y = n->out[0], *dy = wf_grads_upstream(g, n, 0);   \
+                                                                                                   \
+        (void)err, (void)y;                                                                        \
+        if (wf_grads_wanted(g, n, 0))                                                              \
+            WF_TRY(wf_grads_add(g, n, 0, wf_emit_sum_to(e, da, a)));                               \
+        return wf_grads_wanted(g, n, 1) ? wf_grads_add(g, n, 1, db) : WF_OK;                       \
+    }                                                                                              \
+    const wf_op wf_op_##id =                                                                       \
+        WF_ELEMENTWISE(WF_DOMAIN_ONNX, name, 14, 2, infer_##id, .grad = grad_##id);
 
-static wf_status infer_add(wf_graph *g, wf_node *n, wf_err *err)
-{
-    return wf_infer_arithmetic(g, n, wf_elem_add, err);
-}
-
-static wf_status grad_add(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_emit *e = wf_grads_emit(g);
-    wf_value *a = n->in[0], *b = n->in[1], *dy = wf_grads_upstream(g, n, 0);
-
-    (void)err;
-    if (wf_grads_wanted(g, n, 0))
-        WF_TRY(wf_grads_add(g, n, 0, wf_emit_sum_to(e, dy, a)));
-    if (wf_grads_wanted(g, n, 1))
-        WF_TRY(wf_grads_add(g, n, 1, wf_emit_sum_to(e, dy, b)));
-    return WF_OK;
-}
-
-const wf_op wf_op_add = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Add", 14, 2, infer_add, .grad = grad_add);
-
-/* Sub: a - b. */
-
-static wf_status infer_sub(wf_graph *g, wf_node *n, wf_err *err)
-{
-    return wf_infer_arithmetic(g, n, wf_elem_sub, err);
-}
-
-static wf_status grad_sub(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_emit *e = wf_grads_emit(g);
-    wf_value *a = n->in[0], *b = n->in[1], *dy = wf_grads_upstream(g, n, 0);
-
-    (void)err;
-    if (wf_grads_wanted(g, n, 0))
-        WF_TRY(wf_grads_add(g, n, 0, wf_emit_sum_to(e, dy, a)));
-    if (wf_grads_wanted(g, n, 1)) /* sum first: b may be smaller */
-        WF_TRY(wf_grads_add(g, n, 1, wf_emit_neg(e, wf_emit_sum_to(e, dy, b))));
-    return WF_OK;
-}
-
-const wf_op wf_op_sub = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Sub", 14, 2, infer_sub, .grad = grad_sub);
-
-/* Mul: a b. */
-
-static wf_status infer_mul(wf_graph *g, wf_node *n, wf_err *err)
-{
-    return wf_infer_arithmetic(g, n, wf_elem_mul, err);
-}
-
-static wf_status grad_mul(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_emit *e = wf_grads_emit(g);
-    wf_value *a = n->in[0], *b = n->in[1], *dy = wf_grads_upstream(g, n, 0);
-
-    (void)err;
-    if (wf_grads_wanted(g, n, 0))
-        WF_TRY(wf_grads_add(g, n, 0, wf_emit_sum_to(e, wf_emit_mul(e, dy, b), a)));
-    if (wf_grads_wanted(g, n, 1))
-        WF_TRY(wf_grads_add(g, n, 1, wf_emit_sum_to(e, wf_emit_mul(e, dy, a), b)));
-    return WF_OK;
-}
-
-const wf_op wf_op_mul = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Mul", 14, 2, infer_mul, .grad = grad_mul);
-
-/* Div: y = a / b; da = dy / b, db = -dy y / b. Integers divide as C does. */
-
-static wf_status infer_div(wf_graph *g, wf_node *n, wf_err *err)
-{
-    return wf_infer_arithmetic(g, n, wf_elem_div, err);
-}
-
-static wf_status grad_div(wf_grads *g, const wf_node *n, wf_err *err)
-{
-    wf_emit *e = wf_grads_emit(g);
-    wf_value *a = n->in[0], *b = n->in[1], *dy = wf_grads_upstream(g, n, 0);
-
-    (void)err;
-    if (wf_grads_wanted(g, n, 0))
-        WF_TRY(wf_grads_add(g, n, 0, wf_emit_sum_to(e, wf_emit_div(e, dy, b), a)));
-    if (wf_grads_wanted(g, n, 1)) {
-        wf_value *db = wf_emit_div(e, wf_emit_mul(e, dy, n->out[0]), b);
-
-        WF_TRY(wf_grads_add(g, n, 1, wf_emit_neg(e, wf_emit_sum_to(e, db, b))));
-    }
-    return WF_OK;
-}
-
-const wf_op wf_op_div = WF_ELEMENTWISE(WF_DOMAIN_ONNX, "Div", 14, 2, infer_div, .grad = grad_div);
+/* The sum comes first where it can: b may be smaller. Integers divide as C does. */
+ARITHMETIC(add, "Add", wf_elem_add, dy, wf_emit_sum_to(e, dy, b))
+ARITHMETIC(sub, "Sub", wf_elem_sub, dy, wf_emit_neg(e, wf_emit_sum_to(e, dy, b)))
+ARITHMETIC(mul, "Mul", wf_elem_mul, wf_emit_mul(e, dy, b),
+           wf_emit_sum_to(e, wf_emit_mul(e, dy, a), b))
+ARITHMETIC(div, "Div", wf_elem_div, wf_emit_div(e, dy, b),
+           wf_emit_neg(e, wf_emit_sum_to(e, wf_emit_div(e, wf_emit_mul(e, dy, y), b), b)))
 
 /* Mean and Sum of any number of inputs, broadcast. */
 

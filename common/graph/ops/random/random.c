@@ -55,22 +55,16 @@ static wf_status infer_like(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row normal[] = {
-    {"dtype", WF_ATTR_INT, false},  {"mean", WF_ATTR_FLOAT, false}, {"scale", WF_ATTR_FLOAT, false},
-    {"seed", WF_ATTR_FLOAT, false}, {"shape", WF_ATTR_INTS, true},  {0}};
-static const wf_attr_row normal_like[] = {{"dtype", WF_ATTR_INT, false},
-                                          {"mean", WF_ATTR_FLOAT, false},
-                                          {"scale", WF_ATTR_FLOAT, false},
-                                          {"seed", WF_ATTR_FLOAT, false},
-                                          {0}};
-static const wf_attr_row uniform[] = {{"dtype", WF_ATTR_INT, false}, {"high", WF_ATTR_FLOAT, false},
-                                      {"low", WF_ATTR_FLOAT, false}, {"seed", WF_ATTR_FLOAT, false},
-                                      {"shape", WF_ATTR_INTS, true}, {0}};
-static const wf_attr_row uniform_like[] = {{"dtype", WF_ATTR_INT, false},
-                                           {"high", WF_ATTR_FLOAT, false},
-                                           {"low", WF_ATTR_FLOAT, false},
-                                           {"seed", WF_ATTR_FLOAT, false},
-                                           {0}};
+/* Attributes, of which a and b are those of the distribution. */
+#define ATTRS(a, b)                                                                                \
+    {"dtype", WF_ATTR_INT, false}, {a, WF_ATTR_FLOAT, false}, {b, WF_ATTR_FLOAT, false},           \
+    {                                                                                              \
+        "seed", WF_ATTR_FLOAT, false                                                               \
+    }
+static const wf_attr_row normal[] = {ATTRS("mean", "scale"), {"shape", WF_ATTR_INTS, true}, {0}};
+static const wf_attr_row normal_like[] = {ATTRS("mean", "scale"), {0}};
+static const wf_attr_row uniform[] = {ATTRS("high", "low"), {"shape", WF_ATTR_INTS, true}, {0}};
+static const wf_attr_row uniform_like[] = {ATTRS("high", "low"), {0}};
 
 #define ROW(id, name_, n_in, infer_, attrs_)                                                       \
     const wf_op wf_op_##id =                                                                       \

@@ -63,14 +63,14 @@ const wf_op wf_op_depth_to_space =
 /* ai.weft DepthToSpaceGrad: dy's elements back where DepthToSpace with the same attributes took
  * them from. */
 
-static wf_status infer_depth_to_space_grad(wf_graph *g, wf_node *n, wf_err *err)
+static wf_status infer_to_depth(wf_graph *g, wf_node *n, wf_err *err)
 {
     (void)g;
     return infer_blocks(n, false, err);
 }
 
 const wf_op wf_op_depth_to_space_grad =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "DepthToSpaceGrad", 1, 1, 1, infer_depth_to_space_grad,
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "DepthToSpaceGrad", 1, 1, 1, infer_to_depth,
                 .means = "(dy) -> dx; attrs blocksize, mode = \"DCR\"; dy's elements where "
                          "DepthToSpace took them from",
                 .attrs = depth_to_space_attrs);
@@ -78,14 +78,8 @@ const wf_op wf_op_depth_to_space_grad =
 /* SpaceToDepth: [n, c, h b, w b] to [n, b b c, h, w], with b attr blocksize: what DepthToSpace
  * (DCR) undoes. */
 
-static wf_status infer_space_to_depth(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    return infer_blocks(n, false, err);
-}
-
 static const wf_attr_row space_to_depth_attrs[] = {{"blocksize", WF_ATTR_INT, true}, {0}};
 
 const wf_op wf_op_space_to_depth =
-    WF_FOLDABLE(WF_DOMAIN_ONNX, "SpaceToDepth", 13, 1, 1, infer_space_to_depth,
+    WF_FOLDABLE(WF_DOMAIN_ONNX, "SpaceToDepth", 13, 1, 1, infer_to_depth,
                 .attrs = space_to_depth_attrs, WF_GRAD_NODE("DepthToSpace", "d0"));

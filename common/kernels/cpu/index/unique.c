@@ -106,9 +106,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     size_t n = (size_t)slices_of(prep->node, in[0]).around.axis;
 
     (void)out;
-    if (!wf_mul_size(n, 3 * sizeof(int64_t), &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
-    return WF_OK;
+    return wf_prep_workspace(prep, n, 3 * sizeof(int64_t), err);
 }
 
 /* groups [count]: (first place, rank in order of content) of each run of equals; group_of [n]. */

@@ -194,8 +194,7 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     }
     if (!v->pointwise)
         own->bytes = wf_align_up(wf_conv_bytes(v, row * own->rows), 64);
-    if (!wf_mul_size(own->bytes, (size_t)v->threads, &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
+    WF_TRY(wf_prep_workspace(prep, own->bytes, (size_t)v->threads, err));
     *state = own;
     return WF_OK;
 }

@@ -159,8 +159,7 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     find_taps(v, p);
     find_rows(v, p);
     p->bytes = wf_align_up(wf_conv_bytes(v, 2 * (p->elems + BLOCK) + p->reach), 64);
-    if (!wf_mul_size(p->bytes, (size_t)v->threads, &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
+    WF_TRY(wf_prep_workspace(prep, p->bytes, (size_t)v->threads, err));
     *state = p;
     return WF_OK;
 }

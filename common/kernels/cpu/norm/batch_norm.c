@@ -100,11 +100,6 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                                 : wf_fail(err, WF_INVALID, NULL, "mean and var come together");
 }
 
-static void *data_of(const wf_tensor *t)
-{
-    return t ? t->data : NULL;
-}
-
 static job begin(const wf_run *run, const wf_tensor *x)
 {
     job j = {.batch = x->dims[0], .channels = x->dims[1], .inner = 1, .x = x->data};
@@ -133,27 +128,15 @@ static wf_status batch_norm(const wf_run *run, const wf_tensor *const in[], wf_t
     (void)err;
     j.scale = in[1]->data;
     j.bias = in[2]->data;
-    j.mean = in[3]->data;
-    j.var = in[4]->data;
-    j.y = data_of(out[0]);
-    j.means = data_of(out[1]);
-    j.vars = data_of(out[2]);
-    return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
-}
-
-static wf_status batch_norm_train(const wf_run *run, const wf_tensor *const in[],
-                                  wf_tensor *const out[], wf_err *err)
-{
-    job j = begin(run, in[0]);
-
-    (void)err;
-    j.training = true;
-    j.momentum = 0;
-    j.scale = in[1]->data;
-    j.bias = in[2]->data;
-    j.y = data_of(out[0]);
-    j.means = data_of(out[1]);
-    j.vars = data_of(out[2]);
+    j.mean = wf_data_of(in[3]);
+    j.var = wf_data_of(in[4]);
+    if (!j.mean) { /* BatchNormalizationTrain */
+        j.training = true;
+        j.momentum = 0;
+    }
+    j.y = wf_data_of(out[0]);
+    j.means = wf_data_of(out[1]);
+    j.vars = wf_data_of(out[2]);
     return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
 }
 
@@ -165,11 +148,11 @@ static wf_status batch_norm_grad(const wf_run *run, const wf_tensor *const in[],
     (void)err;
     j.dy = in[0]->data;
     j.scale = in[2]->data;
-    j.mean = data_of(in[3]);
-    j.var = data_of(in[4]);
-    j.y = data_of(out[0]);
-    j.dscale = data_of(out[1]);
-    j.dbias = data_of(out[2]);
+    j.mean = wf_data_of(in[3]);
+    j.var = wf_data_of(in[4]);
+    j.y = wf_data_of(out[0]);
+    j.dscale = wf_data_of(out[1]);
+    j.dbias = wf_data_of(out[2]);
     return over_channels(run, &j, in[0]->dtype == WF_F32 ? backward_f32 : backward_f64);
 }
 
@@ -177,7 +160,7 @@ const wf_kernel wf_kernels_batch_norm[] = {
     WF_ROW("BatchNormalization", WF_TYPES_FLOAT, batch_norm, .prepare = prepare),
     WF_ROW("BatchNormalizationGrad", WF_TYPES_FLOAT, batch_norm_grad, .prepare = prepare_grad,
            .domain = WF_DOMAIN_WEFT),
-    WF_ROW("BatchNormalizationTrain", WF_TYPES_FLOAT, batch_norm_train, .prepare = prepare,
+    WF_ROW("BatchNormalizationTrain", WF_TYPES_FLOAT, batch_norm, .prepare = prepare,
            .domain = WF_DOMAIN_WEFT),
     {0},
 };

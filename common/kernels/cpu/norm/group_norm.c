@@ -76,10 +76,8 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
 {
     (void)out;
     WF_TRY(make(prep, in[1], in[2], NULL, err));
-    if (!wf_mul_size((size_t)(in[1]->dims[0] * in[1]->dims[1]), 2 * sizeof(double),
-                     &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
-    return WF_OK;
+    return wf_prep_workspace(prep, (size_t)(in[1]->dims[0] * in[1]->dims[1]), 2 * sizeof(double),
+                             err);
 }
 
 static void over_groups(const wf_run *run, job *j, wf_pool_fn *fn)
@@ -105,10 +103,10 @@ static wf_status group_norm_grad(const wf_run *run, const wf_tensor *const in[],
                                  wf_tensor *const out[], wf_err *err)
 {
     job j = {.dy = in[0]->data, .x = in[1]->data, .scale = in[2]->data, .sums = run->workspace};
-    void *dscale = out[1] ? out[1]->data : NULL, *dbias = out[2] ? out[2]->data : NULL;
+    void *dscale = wf_data_of(out[1]), *dbias = wf_data_of(out[2]);
 
     (void)err;
-    j.y = out[0] ? out[0]->data : NULL;
+    j.y = wf_data_of(out[0]);
     over_groups(run, &j, in[0]->dtype == WF_F32 ? backward_f32 : backward_f64);
     if (in[0]->dtype == WF_F32)
         parameters_f32(&j, dscale, dbias);

@@ -77,26 +77,19 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
     (void)out;
     WF_TRY(make(prep, in[1], in[2], NULL, err));
     v = prep->state;
-    if (!wf_mul_size((size_t)v->rows, 2 * sizeof(double), &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
-    return WF_OK;
-}
-
-static void *data_of(const wf_tensor *t)
-{
-    return t ? t->data : NULL;
+    return wf_prep_workspace(prep, (size_t)v->rows, 2 * sizeof(double), err);
 }
 
 static wf_status layer_norm_forward(const wf_run *run, const wf_tensor *const in[],
                                     wf_tensor *const out[], wf_err *err)
 {
     const layer_norm *v = run->state;
-    job j = {.v = v, .x = in[0]->data, .scale = in[1]->data, .bias = data_of(in[2])};
+    job j = {.v = v, .x = in[0]->data, .scale = in[1]->data, .bias = wf_data_of(in[2])};
 
     (void)err;
-    j.y = data_of(out[0]);
-    j.mean = data_of(out[1]);
-    j.inv = data_of(out[2]);
+    j.y = wf_data_of(out[0]);
+    j.mean = wf_data_of(out[1]);
+    j.inv = wf_data_of(out[2]);
     wf_pool_for(run->pool, v->rows, WF_GRAIN / 4 / WF_MAX(v->n, (int64_t)1) + 1,
                 in[0]->dtype == WF_F32 ? forward_f32 : forward_f64, &j);
     return WF_OK;
@@ -111,9 +104,9 @@ static wf_status layer_norm_grad(const wf_run *run, const wf_tensor *const in[],
 
     (void)err;
     j.moments = run->workspace;
-    j.y = data_of(out[0]);
-    j.dscale = data_of(out[1]);
-    j.dbias = data_of(out[2]);
+    j.y = wf_data_of(out[0]);
+    j.dscale = wf_data_of(out[1]);
+    j.dbias = wf_data_of(out[2]);
     wf_pool_for(run->pool, v->rows, WF_GRAIN / 8 / WF_MAX(v->n, (int64_t)1) + 1,
                 f32 ? backward_f32 : backward_f64, &j);
     if (j.dscale || j.dbias)

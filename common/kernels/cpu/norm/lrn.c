@@ -44,9 +44,7 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
     for (uint32_t i = 0; i < in[0]->rank; i++)
         if (in[1]->rank != in[0]->rank || in[1]->dims[i] != in[0]->dims[i])
             return wf_fail(err, WF_SHAPE, NULL, "dy and x have other shapes");
-    if (!wf_mul_size(wf_tensor_bytes(in[0]), 2, &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
-    return WF_OK;
+    return wf_prep_workspace(prep, wf_tensor_bytes(in[0]), 2, err);
 }
 
 static job begin(const wf_run *run, const wf_tensor *x)

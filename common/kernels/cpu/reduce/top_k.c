@@ -21,9 +21,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     const wf_tensor *y = out[0] ? out[0] : out[1];
 
     (void)in;
-    if (!wf_mul_size((size_t)wf_elems(y), sizeof(int64_t), &prep->workspace_bytes))
-        return wf_fail_nomem(err, SIZE_MAX);
-    return WF_OK;
+    return wf_prep_workspace(prep, (size_t)wf_elems(y), sizeof(int64_t), err);
 }
 
 #define TOP_K(T)                                                                                   \
