@@ -176,7 +176,7 @@ int main(void)
     printf("%s\n", openblas_get_config());
     for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
         if (bench(batches[i], &err) != WF_OK) {
-            fprintf(stderr, "%s; %s\n", err.what, err.mend);
+            fprintf(stderr, "%s; %s\n", err.what, err.hint);
             return 1;
         }
     return 0;

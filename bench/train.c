@@ -296,6 +296,6 @@ int main(int argc, char *argv[])
     if (rc == WF_OK)
         rc = measure(&b, argc > 3 ? atof(argv[3]) : 5, &err);
     if (rc != WF_OK)
-        fprintf(stderr, "%s; %s\n", err.what, err.mend);
+        fprintf(stderr, "%s; %s\n", err.what, err.hint);
     return rc == WF_OK ? 0 : 1; /* the system takes back what was made */
 }

@@ -213,7 +213,7 @@ void wf_shell_wait(const wf_shell *s, int fd, int spin_us)
 int wf_shell_end(wf_shell *s, wf_status rc, const wf_err *err)
 {
     if (rc != WF_OK)
-        WF_LOG_ERROR("task.ends", "%s%s%s", err->what, err->mend[0] ? "; " : "", err->mend);
+        WF_LOG_ERROR("task.ends", "%s%s%s", err->what, err->hint[0] ? "; " : "", err->hint);
     else
         WF_LOG_INFO("task.ends", "on request");
     wf_beat_stop(&s->beat);

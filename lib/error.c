@@ -46,7 +46,7 @@ weft_code wf_lib_end(wf_status rc, const wf_err *err, weft_error *error)
     *error = (weft_error){.code = (weft_code)rc};
     if (rc != WF_OK) {
         snprintf(error->message, sizeof error->message, "%s", err->what);
-        snprintf(error->hint, sizeof error->hint, "%s", err->mend);
+        snprintf(error->hint, sizeof error->hint, "%s", err->hint);
     }
     return (weft_code)rc;
 }

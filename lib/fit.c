@@ -66,13 +66,13 @@ static void read_report(const json_t *job, const wf_job_marks *m, weft_report *r
 static wf_status read_end(const json_t *job, const char *state, wf_err *err)
 {
     const char *reason = json_string_value(json_object_get(job, "reason"));
-    const char *mend = json_string_value(json_object_get(job, "mend"));
+    const char *hint = json_string_value(json_object_get(job, "hint"));
     const char *name = json_string_value(json_object_get(job, "job"));
 
     if (strcmp(state, "done") == 0)
         return WF_OK;
     if (strcmp(state, "failed") == 0)
-        return wf_fail(err, WF_INVALID, mend, "job %s failed: %s", name, reason);
+        return wf_fail(err, WF_INVALID, hint, "job %s failed: %s", name, reason);
     return wf_fail(err, WF_STOPPED, "go on with it by resume", "job %s: %s", name, reason);
 }
 

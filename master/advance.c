@@ -241,7 +241,7 @@ static wf_status on_restored(wf_master *m, wf_job *j, const wf_work *w, wf_err *
         !wf_master_facts(m)
              ->any_worker) /* much has happened since: what is due now is found anew */
         return WF_OK;
-    if (w->rc == WF_IO) { /* a full or failing disk may mend: the job waits, and says why */
+    if (w->rc == WF_IO) { /* a full or failing disk may recover: the job waits, and says why */
         snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);
         j->retry_ns = m->now_ns + RETRY_NS;
         wf_job_note(m, j, "job.waits", "%s", why->what);

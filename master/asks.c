@@ -210,7 +210,7 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     }
     answer.status = rc;
     answer.what = why.what;
-    answer.mend = why.mend;
+    answer.hint = why.hint;
     json = wf_master_status(m, m->now_ns);
     answer.json = json && strlen(json) < wf_kind_find(WF_ANSWER)->control_limit / 2 ? json : "";
     rc = wf_net_msg(m->net, WF_ANSWER, &reply, err);

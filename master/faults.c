@@ -86,7 +86,7 @@ static wf_status fail_everywhere(wf_master *m, wf_job *j, const wf_member *who, 
 
     list_failed(m, who, j, others, sizeof others);
     if (others[0])
-        wf_fail(&all, why->status, why->mend,
+        wf_fail(&all, why->status, why->hint,
                 "%.700s (%s is the last worker; %.200s failed before)", why->what,
                 wf_task_str(who->task, name, sizeof name), others);
     return wf_master_fail_job(m, j, &all, err);
@@ -173,14 +173,15 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
     wf_err why;
 
     WF_TRY(wf_control_get(msg, &weft__outcome__descriptor, &body, err));
-    if (body->status == WF_IO && who->task.role == WF_ROLE_PS) { /* its disk may mend: once more */
+    if (body->status == WF_IO &&
+        who->task.role == WF_ROLE_PS) { /* its disk may recover: once more */
         j->retry_ns = m->now_ns + SETUP_RETRY_NS;
         wf_job_note(m, j, "job.waits", "%s", body->what);
         rc = wf_cut_abort(m, j, err);
         if (rc == WF_OK)
             rc = wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
     } else if (body->status != WF_OK) {
-        wf_fail(&why, (wf_status)body->status, body->mend, "%s%s%s",
+        wf_fail(&why, (wf_status)body->status, body->hint, "%s%s%s",
                 who->task.role == WF_ROLE_WORKER ? wf_task_str(who->task, text, sizeof text) : "",
                 who->task.role == WF_ROLE_WORKER ? ": " : "", body->what);
         rc = who->task.role == WF_ROLE_WORKER ? on_failed_start(m, j, who, &why, err)
@@ -208,7 +209,7 @@ wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_m
     if (j->state == WF_JOB_RECOVERING) /* that generation is over in any case */
         return WF_OK;
     WF_TRY(wf_control_get(msg, &weft__fault__descriptor, &body, err));
-    wf_fail(&why, (wf_status)body->status, body->mend, "%s", body->what);
+    wf_fail(&why, (wf_status)body->status, body->hint, "%s", body->what);
     /* A master that has just begun does not know yet what the job wants in this case. The step
      * comes again, and with it the fault. */
     again = why.status == WF_NUMERIC &&

@@ -38,7 +38,7 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
     if (j->epoch->ledger.n) /* one that was set aside within the epoch */
         wf_left_out_apply(j);
     snprintf(j->reason, sizeof j->reason, "%s", r->reason);
-    snprintf(j->mend, sizeof j->mend, "%s", r->mend);
+    snprintf(j->hint, sizeof j->hint, "%s", r->hint);
     return WF_OK;
 }
 
@@ -84,7 +84,7 @@ static void replay_session(wf_master *m, const char *session)
             continue;
         wf_job_move(j, WF_JOB_CLUSTER_ENDED);
         snprintf(j->reason, sizeof j->reason, "every process had ended");
-        snprintf(j->mend, sizeof j->mend, "go on with: weft recover %s", j->name);
+        snprintf(j->hint, sizeof j->hint, "go on with: weft recover %s", j->name);
     }
     for (uint32_t i = 0; i < m->n_members; i++) {
         m->members[i].incarnation = 0;

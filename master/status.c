@@ -240,7 +240,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_text(o, "set", changes ? changes : "");
     put_text(o, "passed_over", j->passed ? j->passed : "");
     put_text(o, "reason", j->reason);
-    put_text(o, "mend", j->mend);
+    put_text(o, "hint", j->hint);
     for (uint32_t i = 0; i < j->n_lines; i++)
         json_array_append_new(lines, text_json(j->lines[i]));
     put(o, "events", lines);

@@ -44,7 +44,7 @@ static wf_status say_moved(wf_ps *ps, uint32_t slice, uint32_t version, const wf
         WF_LOG_WARN("ps.not_moved", "slice=%u version=%u why=\"%s\"", slice, version, why->what);
         body.status = why->status;
         body.what = (char *)why->what;
-        body.mend = (char *)why->mend;
+        body.hint = (char *)why->hint;
     }
     return wf_session_send(&ps->session, WF_MOVED, &body.base, err); /* it asks again if lost */
 }
@@ -207,7 +207,7 @@ wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
     WF_TRY(wf_control_get(m, &weft__outcome__descriptor, &body, err));
     rc = (wf_status)body->status;
     if (rc != WF_OK)
-        wf_fail(&why, rc, body->mend, "ps %u: %s", to, body->what);
+        wf_fail(&why, rc, body->hint, "ps %u: %s", to, body->what);
     wf_control_free(&body);
     if (rc != WF_OK)
         return end_in_vain(ps, &why, err);
@@ -308,7 +308,7 @@ wf_status wf_ps_on_state(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err)
     if (taken != WF_OK && taken != WF_EXISTS) {
         outcome.status = taken;
         outcome.what = why.what;
-        outcome.mend = why.mend;
+        outcome.hint = why.hint;
     }
     WF_TRY(wf_net_msg(ps->net, WF_STATE_OK, &ok, err));
     ok->head.request = m->head.request;

@@ -140,7 +140,7 @@ static wf_status note_failed(wf_ps *ps, const wf_err *why, wf_err *err)
     Weft__Saved body = WEFT__SAVED__INIT;
 
     body.what = (char *)why->what;
-    body.mend = (char *)why->mend;
+    body.hint = (char *)why->hint;
     return note(ps, &body, err);
 }
 

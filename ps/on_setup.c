@@ -245,7 +245,7 @@ wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err)
     wf_control_free(&body);
     outcome.status = rc;
     outcome.what = why.what;
-    outcome.mend = why.mend;
+    outcome.hint = why.hint;
     for (uint32_t i = 0; i < ps->n_slices; i++)
         outcome.bytes += ps->slices[i]->bytes;
     WF_TRY(wf_net_msg(ps->net, WF_SETUP_OK, &ok, err));

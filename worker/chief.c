@@ -43,7 +43,7 @@ static wf_status give_up(wf_worker *w, const wf_err *why, wf_err *err)
 
     WF_LOG_WARN("ckpt.failed", "cut=%u why=\"%s\"", w->chief.cut_number, why->what);
     body.what = (char *)why->what;
-    body.mend = (char *)why->mend;
+    body.hint = (char *)why->hint;
     wf_chief_abort(w);
     return wf_session_send(&w->session, WF_CUT_DONE, &body.base, err);
 }
@@ -134,7 +134,7 @@ wf_status wf_chief_advance(wf_worker *w, int64_t now_ns, wf_err *err)
         return WF_OK;
     failed = failed_file(&w->exchange->saving);
     if (failed) {
-        wf_fail(&why, WF_IO, failed->result->mend, "%s: %s",
+        wf_fail(&why, WF_IO, failed->result->hint, "%s: %s",
                 wf_task_str(failed->writer, writer, sizeof writer), failed->result->what);
         return give_up(w, &why, err);
     }

@@ -9,7 +9,7 @@
 
 /* What helps where an operation makes no number of one. */
 static const struct {
-    const char *op, *mend;
+    const char *op, *hint;
 } remedies[] = {
     {"Acosh", "clip what it is given (Clip)"},
     {"Asin", "clip what it is given (Clip)"},
@@ -29,10 +29,10 @@ static const char *remedy(const wf_blame *b)
         return "look at the data of that batch, or leave such steps out (on_nan: skip)";
     for (size_t i = 0; b->kind == WF_BLAME_NODE && i < WF_COUNT(remedies); i++) {
         if (strcmp(b->op, remedies[i].op) == 0)
-            return remedies[i].mend;
+            return remedies[i].hint;
         for (uint32_t k = 0; k < b->n_parts; k++)
             if (strcmp(b->parts[k], remedies[i].op) == 0)
-                return remedies[i].mend;
+                return remedies[i].hint;
     }
     return "lower the learning rate, clip the gradients (global_clipnorm: 1.0), or look at the "
            "data "

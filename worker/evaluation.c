@@ -57,7 +57,7 @@ wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *
     body.records = r->records;
     if (r->why.status != WF_OK) {
         body.what = (char *)r->why.what;
-        body.mend = (char *)r->why.mend;
+        body.hint = (char *)r->why.hint;
     }
     if (rc == WF_OK)
         rc = wf_session_send(&w->session, WF_EVAL_RESULT, &body.base, err);

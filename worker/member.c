@@ -179,7 +179,7 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
                 w->generation, (size_t)m->head.control_bytes, (int)rc);
     outcome.status = rc;
     outcome.what = why.what;
-    outcome.mend = why.mend;
+    outcome.hint = why.hint;
     outcome.train_records = w->job.train_records;
     outcome.train_digest = w->job.train_digest;
     outcome.eval_records = w->job.eval_records;

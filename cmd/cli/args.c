@@ -35,7 +35,7 @@ static const wf_flag *find_letter(const wf_flag flags[], char letter)
 static wf_status unknown(const scan *s, const char *word, wf_err *err)
 {
     const char *names[32], *near;
-    char mend[160], bare[64];
+    char hint[160], bare[64];
     size_t n = 0;
 
     for (; s->flags[n].name && n < WF_COUNT(names); n++)
@@ -44,10 +44,10 @@ static wf_status unknown(const scan *s, const char *word, wf_err *err)
              word + strspn(word, "-"));
     near = wf_nearest(bare, names, n);
     if (near)
-        snprintf(mend, sizeof mend, "did you mean --%s?", near);
+        snprintf(hint, sizeof hint, "did you mean --%s?", near);
     else
-        snprintf(mend, sizeof mend, "see \"weft help %s\"", s->argv[0]);
-    return wf_fail(err, WF_USAGE, mend, "weft %s has no option %.64s", s->argv[0], word);
+        snprintf(hint, sizeof hint, "see \"weft help %s\"", s->argv[0]);
+    return wf_fail(err, WF_USAGE, hint, "weft %s has no option %.64s", s->argv[0], word);
 }
 
 static wf_status add_word(wf_words *words, const char *word, wf_err *err)
@@ -121,10 +121,10 @@ wf_status wf_args(const wf_flag flags[], int argc, char *argv[], size_t least, s
                        "help %s\"",
                        argv[0], operands->word[most], argv[0]);
     {
-        char mend[96];
+        char hint[96];
 
-        snprintf(mend, sizeof mend, "see \"weft help %.32s\"", argv[0]);
-        return wf_fail(err, WF_USAGE, mend, "weft %s wants %zu word%s, and %zu %s given", argv[0],
+        snprintf(hint, sizeof hint, "see \"weft help %.32s\"", argv[0]);
+        return wf_fail(err, WF_USAGE, hint, "weft %s wants %zu word%s, and %zu %s given", argv[0],
                        least, least == 1 ? "" : "s", operands->n, operands->n == 1 ? "is" : "are");
     }
 }

@@ -121,7 +121,7 @@ static wf_status read_answer(const wf_msg *m, json_t **answer, wf_err *err)
     WF_TRY(wf_control_get(m, &weft__answer__descriptor, &body, err));
     rc = (wf_status)body->status;
     if (rc != WF_OK)
-        wf_fail(err, rc, body->mend, "%s", body->what);
+        wf_fail(err, rc, body->hint, "%s", body->what);
     if (answer) {
         *answer = json_loads(body->json, 0, NULL);
         if (!*answer && rc == WF_OK)

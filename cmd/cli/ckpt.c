@@ -195,7 +195,7 @@ static wf_status show(const request *r, wf_err *err)
 
 static void print_bad(const wf_err *why)
 {
-    wf_term_print(stdout, "bad  %s%s%s\n", why->what, why->mend[0] ? "; " : "", why->mend);
+    wf_term_print(stdout, "bad  %s%s%s\n", why->what, why->hint[0] ? "; " : "", why->hint);
 }
 
 static wf_status verify_one(const request *r, const wf_ckpt_entry *e, size_t *bad)

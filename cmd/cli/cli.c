@@ -33,22 +33,22 @@ const wf_cmd *wf_cmd_find(const char *name)
 
 void wf_cli_complain(const wf_err *err)
 {
-    wf_term_print(stderr, "weft: %s%s%s\n", err->what, err->mend[0] ? "; " : "", err->mend);
+    wf_term_print(stderr, "weft: %s%s%s\n", err->what, err->hint[0] ? "; " : "", err->hint);
 }
 
 static wf_status unknown(const char *name, wf_err *err)
 {
     const char *names[WF_COUNT(rows)], *near;
-    char mend[128];
+    char hint[128];
 
     for (size_t i = 0; i < WF_COUNT(rows); i++)
         names[i] = rows[i]->name;
     near = wf_nearest(name, names, WF_COUNT(names));
     if (near)
-        snprintf(mend, sizeof mend, "did you mean \"weft %s\"?", near);
+        snprintf(hint, sizeof hint, "did you mean \"weft %s\"?", near);
     else
-        snprintf(mend, sizeof mend, "\"weft help\" lists them");
-    return wf_fail(err, WF_USAGE, mend, "there is no command \"%.64s\"", name);
+        snprintf(hint, sizeof hint, "\"weft help\" lists them");
+    return wf_fail(err, WF_USAGE, hint, "there is no command \"%.64s\"", name);
 }
 
 static bool wants_help(int argc, char *argv[])

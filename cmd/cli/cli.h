@@ -4,7 +4,7 @@
  *
  * One file per subcommand, each with one const row `wf_cmd_NAME`; the table comes from the list in
  * cmd/cli/meson.build, and `weft help` from the table. Commands print results on stdout; errors and
- * progress go to stderr. A command returns a status and a sentence; main prints "weft: what; mend"
+ * progress go to stderr. A command returns a status and a sentence; main prints "weft: what; hint"
  * and turns the status into an exit code (docs/cluster.md, "Exit codes").
  *
  * Other headers: term.h (terminal, colour), table.h (aligned columns), progress.h (the bar),
@@ -60,7 +60,7 @@ WF_MUST_USE wf_status wf_arg_u64(const char *name, const char *text, unsigned lo
 /* A number of bytes: "500000", "512MiB", "4 GiB". Errors: WF_USAGE. */
 WF_MUST_USE wf_status wf_arg_bytes(const char *name, const char *text, size_t *out, wf_err *err);
 
-/* Prints "weft: what; mend" (or "what: mend" where both end well) on stderr. */
+/* Prints "weft: what; hint" (or "what: hint" where both end well) on stderr. */
 void wf_cli_complain(const wf_err *err);
 
 #endif

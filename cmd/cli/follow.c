@@ -118,7 +118,7 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
     json_t *eval = json_object_get(job, "eval");
 
     if (strcmp(state, "failed") == 0)
-        return wf_fail(err, WF_INVALID, text(job, "mend"), "job %s failed: %s", name,
+        return wf_fail(err, WF_INVALID, text(job, "hint"), "job %s failed: %s", name,
                        text(job, "reason"));
     add_metrics(json_object_size(eval) ? eval : json_object_get(job, "metrics"), metrics,
                 sizeof metrics);

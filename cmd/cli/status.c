@@ -121,8 +121,8 @@ static void print_job(json_t *job)
     print_changes(text(job, "set"));
     if (strcmp(text(job, "reason"), "-") != 0)
         wf_term_print(stdout, "\n  %s", text(job, "reason"));
-    if (strcmp(text(job, "mend"), "-") != 0)
-        wf_term_print(stdout, "; %s", text(job, "mend"));
+    if (strcmp(text(job, "hint"), "-") != 0)
+        wf_term_print(stdout, "; %s", text(job, "hint"));
     printf("\n");
 }
 

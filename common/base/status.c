@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set(wf_err *err, wf_status status, const char *mend, const char *file, int line)
+static void set(wf_err *err, wf_status status, const char *hint, const char *file, int line)
 {
     err->status = status;
     err->file = file;
     err->line = line;
-    wf_text_escape(mend ? mend : "", false, err->mend, sizeof err->mend);
+    wf_text_escape(hint ? hint : "", false, err->hint, sizeof err->hint);
 }
 
 /* Formats into err->what from `at` on; returns where it ends. */
@@ -29,21 +29,21 @@ __attribute__((format(printf, 3, 0))) static size_t put(wf_err *err, size_t at, 
     return at + wf_text_escape(text, false, err->what + at, sizeof err->what - at);
 }
 
-wf_status wf_fail_at(wf_err *err, wf_status status, const char *mend, const char *file, int line,
+wf_status wf_fail_at(wf_err *err, wf_status status, const char *hint, const char *file, int line,
                      const char *fmt, ...)
 {
     va_list ap;
 
     if (!err)
         return status;
-    set(err, status, mend, file, line);
+    set(err, status, hint, file, line);
     va_start(ap, fmt);
     put(err, 0, fmt, ap);
     va_end(ap);
     return status;
 }
 
-wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *mend, const char *file, int line,
+wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *hint, const char *file, int line,
                            const char *fmt, ...)
 {
     wf_status status = errnum == ENOENT ? WF_NOTFOUND : errnum == ENOMEM ? WF_NOMEM : WF_IO;
@@ -53,7 +53,7 @@ wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *mend, const char
 
     if (!err)
         return status;
-    set(err, status, mend, file, line);
+    set(err, status, hint, file, line);
     va_start(ap, fmt);
     at = put(err, 0, fmt, ap);
     va_end(ap);
@@ -83,20 +83,20 @@ wf_status wf_err_wrap(wf_err *err, wf_status rc, const char *fmt, ...)
 
 wf_status wf_err_hint(wf_err *err, wf_status rc, const char *hint)
 {
-    if (rc != WF_OK && err && !err->mend[0])
-        wf_text_escape(hint, false, err->mend, sizeof err->mend);
+    if (rc != WF_OK && err && !err->hint[0])
+        wf_text_escape(hint, false, err->hint, sizeof err->hint);
     return rc;
 }
 
 wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, int line)
 {
-    static const char mend[] = "free some memory, or use a smaller batch or model";
+    static const char hint[] = "free some memory, or use a smaller batch or model";
 
     if (bytes == 0)
-        return wf_fail_at(err, WF_NOMEM, mend, file, line, "no memory is left");
+        return wf_fail_at(err, WF_NOMEM, hint, file, line, "no memory is left");
     if (bytes == ULONG_MAX)
-        return wf_fail_at(err, WF_NOMEM, mend, file, line, "more bytes than any memory has");
-    return wf_fail_at(err, WF_NOMEM, mend, file, line, "no memory for %lu bytes", bytes);
+        return wf_fail_at(err, WF_NOMEM, hint, file, line, "more bytes than any memory has");
+    return wf_fail_at(err, WF_NOMEM, hint, file, line, "no memory for %lu bytes", bytes);
 }
 
 int wf_exit_code(wf_status status)

@@ -36,22 +36,22 @@ typedef enum wf_status {
 typedef struct wf_err {
     wf_status status;
     char what[1024]; /* what is wrong and where, one sentence without a full stop */
-    char mend[256];  /* what to do about it; may be empty */
+    char hint[256];  /* what to do about it; may be empty */
     const char *file;
     int line; /* where in weft it was first raised */
 } wf_err;
 
-/* Sets *err and returns `status`. `mend` is plain text or NULL. */
-#define wf_fail(err, status, mend, ...)                                                            \
-    wf_fail_at((err), (status), (mend), __FILE__, __LINE__, __VA_ARGS__)
-wf_status wf_fail_at(wf_err *err, wf_status status, const char *mend, const char *file, int line,
+/* Sets *err and returns `status`. `hint` is plain text or NULL. */
+#define wf_fail(err, status, hint, ...)                                                            \
+    wf_fail_at((err), (status), (hint), __FILE__, __LINE__, __VA_ARGS__)
+wf_status wf_fail_at(wf_err *err, wf_status status, const char *hint, const char *file, int line,
                      const char *fmt, ...) WF_PRINTF(6, 7);
 
 /* The same for a failed system call: adds ": " and the text of `errnum`. Status is WF_IO, or
  * WF_NOTFOUND for ENOENT, or WF_NOMEM for ENOMEM. */
-#define wf_fail_errno(err, errnum, mend, ...)                                                      \
-    wf_fail_errno_at((err), (errnum), (mend), __FILE__, __LINE__, __VA_ARGS__)
-wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *mend, const char *file, int line,
+#define wf_fail_errno(err, errnum, hint, ...)                                                      \
+    wf_fail_errno_at((err), (errnum), (hint), __FILE__, __LINE__, __VA_ARGS__)
+wf_status wf_fail_errno_at(wf_err *err, int errnum, const char *hint, const char *file, int line,
                            const char *fmt, ...) WF_PRINTF(6, 7);
 
 /* Puts "context: " in front of what was said and returns rc; does nothing when rc is WF_OK. */
@@ -70,10 +70,10 @@ wf_status wf_fail_nomem_at(wf_err *err, unsigned long bytes, const char *file, i
 #undef wf_fail
 #undef wf_fail_errno
 #undef wf_fail_nomem
-#define wf_fail(err, status, mend, ...)                                                            \
-    ((void)wf_fail_at((err), (status), (mend), __FILE__, __LINE__, __VA_ARGS__), (status))
-#define wf_fail_errno(err, errnum, mend, ...)                                                      \
-    ((void)wf_fail_errno_at((err), (errnum), (mend), __FILE__, __LINE__, __VA_ARGS__), WF_IO)
+#define wf_fail(err, status, hint, ...)                                                            \
+    ((void)wf_fail_at((err), (status), (hint), __FILE__, __LINE__, __VA_ARGS__), (status))
+#define wf_fail_errno(err, errnum, hint, ...)                                                      \
+    ((void)wf_fail_errno_at((err), (errnum), (hint), __FILE__, __LINE__, __VA_ARGS__), WF_IO)
 #define wf_fail_nomem(err, bytes)                                                                  \
     ((void)wf_fail_nomem_at((err), (bytes), __FILE__, __LINE__), WF_NOMEM)
 #endif

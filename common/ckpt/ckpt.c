@@ -26,14 +26,14 @@ static wf_status check_name(const char *name, const wf_manifest *m, wf_err *err)
 {
     wf_cut_id cut;
     uint64_t step = 0;
-    char mend[128], right[64];
+    char hint[128], right[64];
 
     if (wf_folder_kind_of(name, &step, &cut) != WF_FOLDER_STEP || step == m->global_step)
         return WF_OK;
     wf_folder_step_name(m->global_step, right, sizeof right);
-    snprintf(mend, sizeof mend, "if it was renamed, call it %s again; if it is a copy, remove it",
+    snprintf(hint, sizeof hint, "if it was renamed, call it %s again; if it is a copy, remove it",
              right);
-    return wf_fail(err, WF_MISMATCH, mend,
+    return wf_fail(err, WF_MISMATCH, hint,
                    "its manifest is of step %" PRIu64 ", not %" PRIu64
                    ": the folder was renamed or is a copy",
                    m->global_step, step);
@@ -280,12 +280,12 @@ out:
 static void pass_over(const wf_ckpt_entry *e, const wf_err *why, wf_ckpt_passed_over *told,
                       void *arg)
 {
-    char sentence[sizeof why->what + sizeof why->mend + 128];
+    char sentence[sizeof why->what + sizeof why->hint + 128];
 
     if (!told)
         return;
     snprintf(sentence, sizeof sentence, "%s passed over: %s%s%s", e->name, why->what,
-             why->mend[0] ? "; " : "", why->mend);
+             why->hint[0] ? "; " : "", why->hint);
     told(arg, e->step, sentence);
 }
 
@@ -311,7 +311,7 @@ wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job, const 
         found = open_folder(disk, dir, job, list[i].name, true, &c, &why);
         if (found == WF_NOMEM) /* says nothing about it: an older one must not take its place */
             rc =
-                wf_err_wrap(err, wf_fail(err, found, why.mend, "%s", why.what), "%s", list[i].name);
+                wf_err_wrap(err, wf_fail(err, found, why.hint, "%s", why.what), "%s", list[i].name);
         else if (found != WF_OK)
             pass_over(&list[i], &why, told, arg);
     }

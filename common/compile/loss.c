@@ -123,7 +123,7 @@ static wf_status first_prediction(wf_unit *u, wf_value **out, wf_err *err)
 static wf_status find_prediction(wf_unit *u, wf_goal *g, wf_err *err)
 {
     const char *outputs[32], *near;
-    char names[256], mend[160] = "name an output of the model";
+    char names[256], hint[160] = "name an output of the model";
     size_t n = 0;
 
     if (!g->output)
@@ -135,8 +135,8 @@ static wf_status find_prediction(wf_unit *u, wf_goal *g, wf_err *err)
         outputs[n] = u->model_outputs[n]->name;
     near = wf_nearest(g->output, outputs, n);
     if (near)
-        snprintf(mend, sizeof(mend), "did you mean \"%.100s\"?", near);
-    return wf_fail(err, WF_USAGE, mend, "the model has no output \"%.64s\" for a loss; it has %s",
+        snprintf(hint, sizeof(hint), "did you mean \"%.100s\"?", near);
+    return wf_fail(err, WF_USAGE, hint, "the model has no output \"%.64s\" for a loss; it has %s",
                    g->output, output_names(u, names, sizeof(names)));
 }
 

@@ -122,15 +122,15 @@ typedef struct fit {
     const wf_named_list *file;
     bool *taken; /* [file->n] */
     size_t n_bad;
-    char first[512], mend[192]; /* what does not fit, first */
+    char first[512], hint[192]; /* what does not fit, first */
 } fit;
 
 /* Keeps a sentence: for the error where all must fit, for a warning otherwise. */
-static wf_status note(fit *f, const char *mend, const char *sentence, wf_err *err)
+static wf_status note(fit *f, const char *hint, const char *sentence, wf_err *err)
 {
     if (f->n_bad++ == 0) {
         snprintf(f->first, sizeof(f->first), "%s", sentence);
-        snprintf(f->mend, sizeof(f->mend), "%s", mend);
+        snprintf(f->hint, sizeof(f->hint), "%s", hint);
     }
     return f->w->strict ? WF_OK : wf_unit_warn(f->u, err, "weights: %s", sentence);
 }
@@ -234,8 +234,8 @@ static wf_status fit_all(fit *f, wf_err *err)
     if (!f->n_bad || !f->w->strict)
         return WF_OK;
     if (f->n_bad == 1)
-        return wf_fail(err, WF_SHAPE, f->mend, "weights: %s", f->first);
-    return wf_fail(err, WF_SHAPE, f->mend, "weights: %s (and %zu more do not fit)", f->first,
+        return wf_fail(err, WF_SHAPE, f->hint, "weights: %s", f->first);
+    return wf_fail(err, WF_SHAPE, f->hint, "weights: %s (and %zu more do not fit)", f->first,
                    f->n_bad - 1);
 }
 

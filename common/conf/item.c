@@ -411,18 +411,18 @@ static wf_status no_such_option(const wf_conf_item *item, const wf_conf_option *
                                 const wf_option_row *rows, const char *at, wf_err *err)
 {
     const char *names[MOST_OPTIONS], *near;
-    char mend[200] = "leave it out";
+    char hint[200] = "leave it out";
     size_t n = 0, used = 0;
 
     for (; rows && rows[n].name && n < WF_COUNT(names); n++)
         names[n] = rows[n].name;
     near = n ? wf_nearest(o->name, names, n) : NULL;
     if (near)
-        snprintf(mend, sizeof mend, "did you mean \"%s\"?", near);
-    for (size_t i = 0; !near && i < n && used < sizeof mend; i++)
-        used += (size_t)snprintf(mend + used, sizeof mend - used, "%s%s", i ? ", " : "it has ",
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    for (size_t i = 0; !near && i < n && used < sizeof hint; i++)
+        used += (size_t)snprintf(hint + used, sizeof hint - used, "%s%s", i ? ", " : "it has ",
                                  names[i]);
-    return wf_fail(err, WF_USAGE, mend, "%s%s \"%.64s\" has no option \"%.64s\"", at, sort,
+    return wf_fail(err, WF_USAGE, hint, "%s%s \"%.64s\" has no option \"%.64s\"", at, sort,
                    item->type, o->name);
 }
 

@@ -151,17 +151,17 @@ wf_status wf_read_unknown(wf_conf_reader *r, const wf_tree *node, const char *so
                           const char *word, const char *const names[], size_t n, wf_err *err)
 {
     const char *near = wf_nearest(word, names, n);
-    char mend[200], all[160] = "";
+    char hint[200], all[160] = "";
     size_t at = 0;
 
     if (near) {
-        snprintf(mend, sizeof mend, "did you mean \"%s\"?", near);
-        return wf_read_fail(r, node, err, WF_USAGE, mend, "unknown %s \"%.64s\"", sort, word);
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+        return wf_read_fail(r, node, err, WF_USAGE, hint, "unknown %s \"%.64s\"", sort, word);
     }
     for (size_t i = 0; i < n && at + strlen(names[i]) + 3 < sizeof all; i++)
         at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", names[i]);
-    snprintf(mend, sizeof mend, "known: %s", all);
-    return wf_read_fail(r, node, err, WF_USAGE, mend, "unknown %s \"%.64s\"", sort, word);
+    snprintf(hint, sizeof hint, "known: %s", all);
+    return wf_read_fail(r, node, err, WF_USAGE, hint, "unknown %s \"%.64s\"", sort, word);
 }
 
 static wf_status unknown_key(wf_conf_reader *r, const wf_tree *node, const wf_key keys[],

@@ -52,8 +52,8 @@ WF_MUST_USE wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const 
                                   const wf_key keys[], void *into, wf_err *err);
 
 /* "PATH:LINE: " and the sentence. */
-#define wf_read_fail(r, node, err, status, mend, fmt, ...)                                         \
-    wf_fail((err), (status), (mend), "%s:%d: " fmt, (r)->path,                                     \
+#define wf_read_fail(r, node, err, status, hint, fmt, ...)                                         \
+    wf_fail((err), (status), (hint), "%s:%d: " fmt, (r)->path,                                     \
             (node)->line __VA_OPT__(, ) __VA_ARGS__)
 
 /* The name of a value for messages: its key, or "the value". */

@@ -273,7 +273,7 @@ static wf_status bad_cell(const column *c, const wf_csv_cell *cell, const char *
                        "column \"%.64s\" is empty", c->name);
     return wf_fail(err, WF_INVALID,
                    c->words ? "name it in data.schema"
-                            : "mend the data; a column of words has them in data.schema",
+                            : "correct the data; a column of words has them in data.schema",
                    "column \"%.64s\": \"%.*s\" is %s", c->name, (int)WF_MIN(cell->n, (size_t)64),
                    cell->text, why);
 }

@@ -35,13 +35,13 @@ static const float ink_least = 0.70f;                   /* darkest grey of a pen
 static const float grain = 0.22f;                       /* noise on ink, of its grey */
 static const float speck = 0.06f;                       /* noise everywhere */
 
-typedef struct luck {
+typedef struct seeded {
     wf_rng_key key;
     uint64_t counter;
     uint32_t words[4], left;
-} luck;
+} seeded;
 
-static uint32_t draw_word(luck *l)
+static uint32_t draw_word(seeded *l)
 {
     if (l->left == 0) {
         wf_rng_block(l->key, l->counter++, l->words);
@@ -51,13 +51,13 @@ static uint32_t draw_word(luck *l)
 }
 
 /* In [least, most). */
-static float between(luck *l, float least, float most)
+static float between(seeded *l, float least, float most)
 {
     return least + (float)(draw_word(l) >> 8) * 0x1p-24f * (most - least);
 }
 
 /* Bell-shaped around 0 with the standard deviation `spread`: four uniform numbers. */
-static float around(luck *l, float spread)
+static float around(seeded *l, float spread)
 {
     float sum = 0;
 
@@ -78,7 +78,7 @@ typedef struct sheet {
     float ink[WF_DIGITS_PIXELS];
 } sheet;
 
-static void lay_out(sheet *s, luck *l)
+static void lay_out(sheet *s, seeded *l)
 {
     float height = between(l, height_least, height_most);
     float width = height * between(l, aspect_least, aspect_most);
@@ -173,7 +173,7 @@ static void draw_stroke(sheet *s, const point p[], size_t n)
     }
 }
 
-static void draw_strokes(sheet *s, const wf_pen *pen, luck *l)
+static void draw_strokes(sheet *s, const wf_pen *pen, seeded *l)
 {
     point points[WF_STROKES_POINTS], moved = {0};
     size_t n = 0;
@@ -194,7 +194,7 @@ static void draw_strokes(sheet *s, const wf_pen *pen, luck *l)
 }
 
 /* One byte of noise a pixel, from -1 to 1. */
-static void develop(const sheet *s, luck *l, uint8_t pixels[])
+static void develop(const sheet *s, seeded *l, uint8_t pixels[])
 {
     float white = between(l, ink_least, 1);
     uint32_t word = 0;
@@ -212,8 +212,8 @@ static void develop(const sheet *s, luck *l, uint8_t pixels[])
 
 uint8_t wf_digits_draw(uint64_t seed, uint32_t file, uint64_t index, uint8_t pixels[])
 {
-    luck l = {.key = {seed, wf_rng_fold(wf_rng_fold_str(0, "digits"), file)},
-              .counter = index * BLOCKS};
+    seeded l = {.key = {seed, wf_rng_fold(wf_rng_fold_str(0, "digits"), file)},
+                .counter = index * BLOCKS};
     uint32_t digit = draw_word(&l) % WF_DIGITS_CLASSES;
     sheet s = {0};
 

@@ -140,13 +140,13 @@ static wf_status find_place(const Weft__Onnx__Tensor *p, place *out, wf_err *err
 /* Opens the file if it lies in the folder or below, links followed. */
 static wf_status open_within(const char *folder, const char *location, int *fd, wf_err *err)
 {
-    static const char mend[] = "keep the data file in the model's folder";
+    static const char hint[] = "keep the data file in the model's folder";
     char joined[PATH_MAX], root[PATH_MAX], path[PATH_MAX];
     size_t n;
 
     if (location[0] == '/' || strcmp(location, "..") == 0 || strncmp(location, "../", 3) == 0 ||
         strstr(location, "/../"))
-        return wf_fail(err, WF_INVALID, mend,
+        return wf_fail(err, WF_INVALID, hint,
                        "its external data \"%.200s\" lie outside the model's "
                        "folder",
                        location);
@@ -155,10 +155,10 @@ static wf_status open_within(const char *folder, const char *location, int *fd, 
     if (!realpath(folder, root))
         return wf_fail_errno(err, errno, NULL, "cannot open folder %s", folder);
     if (!realpath(joined, path))
-        return wf_fail_errno(err, errno, mend, "cannot open its external data %s", joined);
+        return wf_fail_errno(err, errno, hint, "cannot open its external data %s", joined);
     n = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strncmp(path, root, n) != 0 || path[n] != '/')
-        return wf_fail(err, WF_INVALID, mend,
+        return wf_fail(err, WF_INVALID, hint,
                        "its external data \"%.200s\" lead outside the model's "
                        "folder",
                        location);

@@ -36,7 +36,7 @@ static wf_status check_file(const wf_job_conf *job, int line, const char *path, 
 {
     if (!path || wf_file_exists(path))
         return WF_OK;
-    return wf_fail(err, WF_NOTFOUND, "mend the path, or make the file",
+    return wf_fail(err, WF_NOTFOUND, "correct the path, or make the file",
                    "%s:%d: there is no file %s", job->path, line, path);
 }
 

@@ -32,7 +32,7 @@ static wf_status rounded(const wf_tensor *t, wf_tensor **out, wf_err *err)
 static wf_status place(wf_fed *f, const wf_graph *g, const char *model, const wf_feed *feed,
                        wf_err *err)
 {
-    char mend[WF_NEAR_TEXT];
+    char hint[WF_NEAR_TEXT];
 
     for (size_t i = 0; i < f->n; i++) {
         struct wf_fed_input *in = &f->inputs[i];
@@ -48,7 +48,7 @@ static wf_status place(wf_fed *f, const wf_graph *g, const char *model, const wf
         }
         return check(g->inputs[i], feed->origin, in->content, err);
     }
-    return wf_fail(err, WF_USAGE, wf_near_text(g, true, false, feed->name, mend),
+    return wf_fail(err, WF_USAGE, wf_near_text(g, true, false, feed->name, hint),
                    "%s has no input \"%.64s\"", model, feed->name);
 }
 

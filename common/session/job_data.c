@@ -46,7 +46,7 @@ static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err
         fits = input->axes[i + 1].size < 0 || input->axes[i + 1].size == f->dims[i];
     if (fits)
         return WF_OK;
-    return wf_fail(err, WF_SHAPE, "add a reshape to data.map, or mend the model's input",
+    return wf_fail(err, WF_SHAPE, "add a reshape to data.map, or change the model's input",
                    "a record of \"%s\" in %s is %s%s, the model's input is %s", f->name, f->path,
                    wf_dtype_name(f->dtype), wf_dims_str(f->rank, f->dims, have, sizeof have),
                    wf_value_str(input, want, sizeof want));

@@ -33,12 +33,12 @@ wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, 
 wf_status wf_model_weight(const wf_graph *g, const char *model, const char *name,
                           const wf_value **out, wf_err *err)
 {
-    char mend[WF_NEAR_TEXT];
+    char hint[WF_NEAR_TEXT];
 
     *out = wf_graph_value(g, name);
     if (*out && wf_is_weight(*out))
         return WF_OK;
-    return wf_fail(err, WF_NOTFOUND, wf_near_text(g, false, true, name, mend),
+    return wf_fail(err, WF_NOTFOUND, wf_near_text(g, false, true, name, hint),
                    "%s has no weight \"%.200s\"", model, name);
 }
 

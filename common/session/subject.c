@@ -38,10 +38,10 @@ static wf_status hold_feed(wf_graph *g, wf_value *v, wf_fed *fed, wf_err *err)
 static wf_status set(wf_graph *g, const char *model, wf_fed *fed, const char *name, wf_err *err)
 {
     wf_value *v = wf_graph_value(g, name);
-    char mend[WF_NEAR_TEXT];
+    char hint[WF_NEAR_TEXT];
 
     if (!v || (!wf_is_weight(v) && !v->is_input))
-        return wf_fail(err, WF_USAGE, wf_near_text(g, true, true, name, mend),
+        return wf_fail(err, WF_USAGE, wf_near_text(g, true, true, name, hint),
                        "%s has no variable or input \"%.64s\"", model, name);
     if (v->variable == WF_VAR_TRAINABLE)
         return wf_fail(err, WF_USAGE, "name it once", "the gradient for \"%.64s\" is wanted twice",

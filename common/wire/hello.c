@@ -94,7 +94,7 @@ static void refuse(wf_net *n, wf_transport *t, const wf_route *to, uint64_t echo
     body.echo = echo;
     body.status = why->status;
     body.what = (char *)why->what;
-    body.mend = (char *)why->mend;
+    body.hint = (char *)why->hint;
     send_body(n, t, to, &(wf_header){.kind = WF_REFUSE}, &body.base);
 }
 
@@ -310,7 +310,7 @@ void wf_hello_on_refuse(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
         snprintf(p->delay, sizeof p->delay, "%.*s", (int)sizeof p->delay - 1, body->what);
     } else if (body->echo == p->first && !p->refused) {
         p->refused = true;
-        wf_fail(&p->refusal, (wf_status)body->status, body->mend, "%s", body->what);
+        wf_fail(&p->refusal, (wf_status)body->status, body->hint, "%s", body->what);
         if (p->refusal.status == WF_OK)
             p->refusal.status = WF_PROTO;
         wf_net_activate(n, p);

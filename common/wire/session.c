@@ -29,7 +29,7 @@ static wf_status report_fault(wf_session *s, wf_err *err)
 
     body.status = s->fault.status;
     body.what = s->fault.what;
-    body.mend = s->fault.mend;
+    body.hint = s->fault.hint;
     if (s->fault_split.end > s->fault_split.begin)
         body.split = &s->fault_split;
     return wf_session_send(s, WF_FAULT, &body.base, err);

@@ -86,9 +86,9 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_event event, const wf_err
     wf_job_move(j, event);
     if (why) {
         snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why->what);
-        snprintf(j->mend, sizeof j->mend, "%s", why->mend);
+        snprintf(j->hint, sizeof j->hint, "%s", why->hint);
     } else if (!wf_job_over(j->state)) {
-        j->reason[0] = j->mend[0] = 0;
+        j->reason[0] = j->hint[0] = 0;
     }
     m->facts_known = false;
     rc = wf_job_journal(m, j, err);
@@ -120,7 +120,7 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r)
     r->state = j->state;
     r->generation = j->generation;
     r->reason = (char *)j->reason;
-    r->mend = (char *)j->mend;
+    r->hint = (char *)j->hint;
     r->number = j->number;
     r->id = j->id;
     r->from_step = j->from_step;

@@ -87,7 +87,7 @@ typedef struct wf_job {
     uint64_t id; /* random at its submission: one of that name in a wiped state_dir is another */
     uint16_t generation;
     int64_t from_step; /* to begin from; -1: the newest. Until the first commit that follows it */
-    char reason[WF_REASON], mend[256];
+    char reason[WF_REASON], hint[256];
     wf_prepared *prepared;
     wf_bytes start; /* of `prepared`: what the starts of all workers have in common, packed */
 

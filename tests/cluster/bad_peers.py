@@ -28,20 +28,20 @@ import small  # noqa: E402
 HUGE = 1 << 40
 
 
-def noises(luck):
+def noises(rng):
     """Byte strings, each for a connection of its own."""
     for size in (1, 9, 10, 63, 64, 1000, 100_000):
-        yield luck.randbytes(size)
+        yield rng.randbytes(size)
     yield b"GET / HTTP/1.1\r\nHost: weft\r\n\r\n"
     for size in (1, 100, 10_000):
-        yield GREETING + luck.randbytes(size)
+        yield GREETING + rng.randbytes(size)
     yield GREETING[:11]
     yield GREETING + ready(b"REQ")
     for size in (0, 1, 63, 64, 65, 5000):
-        yield HELLO + frame(luck.randbytes(size))
+        yield HELLO + frame(rng.randbytes(size))
     yield HELLO + frame(b"", more=True) * 2000 + frame(b"")
     for kind in range(64):
-        yield HELLO + frame(header(kind, luck.randbytes(luck.randrange(200))))
+        yield HELLO + frame(header(kind, rng.randbytes(rng.randrange(200))))
     yield HELLO + frame(header(1, version=99))
     yield HELLO + frame(header(1, sequence=1 << 63))
     yield HELLO + frame(header(1)[:-1])
@@ -65,7 +65,7 @@ def throw(port, body):
 
 
 def noise_on_every_port_changes_nothing(weft):
-    luck = random.Random(11)
+    rng = random.Random(11)
     with Cluster(weft, transport="tcp") as c:
         small.write_job(c, epochs=100000, every_steps=1000)
         c.must("up")
@@ -76,7 +76,7 @@ def noise_on_every_port_changes_nothing(weft):
         held = []
         for task, address in zip(["master", "ps/0", "ps/1"], c.ports):
             port = int(address.rsplit(":", 1)[1])
-            for body in noises(luck):
+            for body in noises(rng):
                 held.append(throw(port, body))
             check(c.pid(task) == pids[task], f"{task} has died")
         result = c.run("status", "--json")

@@ -31,12 +31,12 @@ def node(op, inputs, output, **attrs):
 
 
 def write(c, epochs, rate):
-    luck = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     weights = {
-        "conv.w": luck.normal(size=(4, 2, 3, 3), scale=0.3), "conv.b": luck.normal(size=4),
+        "conv.w": rng.normal(size=(4, 2, 3, 3), scale=0.3), "conv.b": rng.normal(size=4),
         "scale1": np.ones(4), "bias1": np.zeros(4), "scale2": np.ones(4), "bias2": np.zeros(4),
         "mean": np.zeros(4), "var": np.ones(4),
-        "fc.w": luck.normal(size=(CLASSES, 4)), "fc.b": np.zeros(CLASSES)}
+        "fc.w": rng.normal(size=(CLASSES, 4)), "fc.b": np.zeros(CLASSES)}
     nodes = [
         node("Conv", "x conv.w conv.b", "c", pads=[1, 1, 1, 1]),
         node("BatchNormalization", "c scale1 bias1 mean var", "n1"),
@@ -51,7 +51,7 @@ def write(c, epochs, rate):
         [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
                                 producer_name="pytorch"), c.path("norm.onnx"))
-    x = luck.normal(size=(RECORDS, 2, 6, 6), loc=0.5).astype(np.float32)
+    x = rng.normal(size=(RECORDS, 2, 6, 6), loc=0.5).astype(np.float32)
     np.save(c.path("x.npy"), x)
     np.save(c.path("y.npy"), x.mean(axis=(1, 2, 3)).argsort().argsort() * CLASSES // RECORDS)
     c.write("norm.yaml", JOB.format(epochs=epochs, rate=rate))

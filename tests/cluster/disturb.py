@@ -19,14 +19,14 @@ MOST_DEATHS = {600: 12, 40: 3}  # within so many seconds
 class Disturber:
     """`mortal`: the tasks that kill and term may choose; None: all."""
 
-    def __init__(self, cluster, luck, kinds):
-        self.c, self.luck, self.kinds, self.mortal = cluster, luck, kinds, None
+    def __init__(self, cluster, rng, kinds):
+        self.c, self.rng, self.kinds, self.mortal = cluster, rng, kinds, None
         self.deaths = []  # (task, when)
 
     def _victim(self, kind):
         tasks = self.c.tasks() if kind == "stop" or self.mortal is None else self.mortal
         fit = [t for t in tasks if kind == "stop" or self._may_die(t)]
-        return self.luck.choice(fit) if fit else None
+        return self.rng.choice(fit) if fit else None
 
     def _may_die(self, task):
         ages = [time.monotonic() - when for who, when in self.deaths if who == task]
@@ -39,7 +39,7 @@ class Disturber:
         pid = until(lambda: self.c.pid(task), f"a process of {task}", 5)
         os.kill(pid, SIGNALS[kind])
         if kind == "stop":
-            seconds = self.luck.uniform(0.2, 1.5)
+            seconds = self.rng.uniform(0.2, 1.5)
             time.sleep(seconds)  # the fault itself
             os.kill(pid, signal.SIGCONT)
         else:
@@ -47,12 +47,12 @@ class Disturber:
         return f"{kind} of {task}" + (f" for {seconds:.1f} s" if seconds else ""), time.monotonic()
 
     def _link_fault(self, kind):
-        link = until(lambda: self.c.proxy.pick(self.luck), "a link that is whole", 10)
-        fault = self.c.proxy.fault(kind, link, self.luck, self.luck.uniform(0.2, 1.5))
+        link = until(lambda: self.c.proxy.pick(self.rng), "a link that is whole", 10)
+        fault = self.c.proxy.fault(kind, link, self.rng, self.rng.uniform(0.2, 1.5))
         check(fault.ended.wait(60), f"the proxy ends its {fault}")
         return str(fault), fault.ended_at
 
     def disturb(self):
         """Does one, and waits for its end; gives its name and when it was over."""
-        kind = self.luck.choice(self.kinds)
+        kind = self.rng.choice(self.kinds)
         return self._signal(kind) if kind in SIGNALS else self._link_fault(kind)

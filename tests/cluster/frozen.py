@@ -40,8 +40,8 @@ seed: 1
 def write(c, name, rows, more="", trained=None, epochs=6):
     """A job whose table has so many rows. `trained` names the variables in the file's metadata, where
     all other initializers are constants."""
-    luck = np.random.default_rng(7)
-    table = luck.standard_normal((rows, WIDTH), dtype=np.float32)
+    rng = np.random.default_rng(7)
+    table = rng.standard_normal((rows, WIDTH), dtype=np.float32)
     arrays = {"table": table, "w": np.zeros((WIDTH, 2), np.float32), "b": np.zeros(2, np.float32)}
     nodes = [helper.make_node("Gather", ["table", "id"], ["row"]),
              helper.make_node("Gemm", ["row", "w", "b"], ["scores"])]
@@ -53,9 +53,9 @@ def write(c, name, rows, more="", trained=None, epochs=6):
     for variable in trained or []:
         model.metadata_props.add(key="weft.variable." + variable, value="trainable")
     onnx.save(model, c.path(name + ".onnx"))
-    ids = luck.integers(0, rows, RECORDS)
+    ids = rng.integers(0, rows, RECORDS)
     np.save(c.path("id.npy"), ids.astype(np.int64))
-    np.save(c.path("y.npy"), (table[ids] @ luck.normal(size=WIDTH) > 0).astype(np.int64))
+    np.save(c.path("y.npy"), (table[ids] @ rng.normal(size=WIDTH) > 0).astype(np.int64))
     c.write(name + ".yaml", JOB.format(name=name, more=more, epochs=epochs))
     return table
 

@@ -27,10 +27,10 @@ seed: 1
 
 
 def write(c, name, dtype):
-    luck = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     # What float16 holds, so that both models begin with the same weights.
-    weights = {"w1": luck.normal(size=(WIDTH, 32), scale=0.3), "b1": np.zeros(32),
-               "w2": luck.normal(size=(32, CLASSES), scale=0.3), "b2": np.zeros(CLASSES)}
+    weights = {"w1": rng.normal(size=(WIDTH, 32), scale=0.3), "b1": np.zeros(32),
+               "w2": rng.normal(size=(32, CLASSES), scale=0.3), "b2": np.zeros(CLASSES)}
     weights = {k: v.astype(np.float16).astype(dtype) for k, v in weights.items()}
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     nodes = [helper.make_node("Gemm", ["x", "w1", "b1"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
@@ -41,7 +41,7 @@ def write(c, name, dtype):
                               [numpy_helper.from_array(v, k) for k, v in weights.items()])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
               c.path(name + ".onnx"))
-    x = luck.normal(size=(RECORDS, WIDTH)).astype(np.float16).astype(np.float32)
+    x = rng.normal(size=(RECORDS, WIDTH)).astype(np.float16).astype(np.float32)
     np.save(c.path("x.npy"), x)
     np.save(c.path("y.npy"), x[:, :CLASSES].argmax(axis=1).astype(np.int64))
     c.write(name + ".yaml", JOB.format(name=name))

@@ -29,9 +29,9 @@ MOVES_WITHIN_S, EPOCHS_LEFT, END_S = 5, 40, 120
 
 class Run:
     def __init__(self, cluster, seed):
-        self.c, self.luck, self.exact = cluster, random.Random(seed), seed % 3 == 0
-        self.job = drill.Job(cluster, seed, every_steps=self.luck.choice([500, 1000, 3000]),
-                             pipeline=self.luck.choice([0, 1]), accumulate=2 if seed % 4 == 2 else 1)
+        self.c, self.rng, self.exact = cluster, random.Random(seed), seed % 3 == 0
+        self.job = drill.Job(cluster, seed, every_steps=self.rng.choice([500, 1000, 3000]),
+                             pipeline=self.rng.choice([0, 1]), accumulate=2 if seed % 4 == 2 else 1)
 
     def let_run(self, steps):
         """Until the job has made so many steps more in the generation it is in."""
@@ -42,19 +42,19 @@ class Run:
 
     def kill_each(self):
         """Gives the number of workers that were killed."""
-        tasks = ["worker/1", "worker/0", f"ps/{self.luck.randrange(2)}", "master"]
+        tasks = ["worker/1", "worker/0", f"ps/{self.rng.randrange(2)}", "master"]
         if self.exact:
             tasks = ["ps/0", "ps/1"]
-        self.luck.shuffle(tasks)
+        self.rng.shuffle(tasks)
         for task in tasks:
-            self.let_run(self.luck.randrange(50, 3000))
+            self.let_run(self.rng.randrange(50, 3000))
             self.c.kill(task)
             self.job.moves_again(task, MOVES_WITHIN_S)
         return sum(task.startswith("worker") for task in tasks)
 
     def kill_everything(self):
         """The job that is recovered has an end, some seconds away."""
-        self.let_run(self.luck.randrange(50, 3000))
+        self.let_run(self.rng.randrange(50, 3000))
         self.job.epochs = self.c.job("ledger")["epoch"] + EPOCHS_LEFT
         self.c.kill_all()
         recovery = self.c.start("recover", "ledger", "--set", f"epochs={self.job.epochs}")

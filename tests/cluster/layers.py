@@ -64,9 +64,9 @@ def measured(text, name):
 
 
 def two_inputs_meet_in_a_concatenate(weft):
-    luck = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     with Cluster(weft) as c:
-        user, item = luck.integers(0, 20, (1024, 1)), luck.integers(0, 30, (1024, 1))
+        user, item = rng.integers(0, 20, (1024, 1)), rng.integers(0, 30, (1024, 1))
         np.save(c.path("user.npy"), user)
         np.save(c.path("item.npy"), item)
         np.save(c.path("y.npy"), (user % 2 + item % 3).astype(np.float32))
@@ -77,10 +77,10 @@ def two_inputs_meet_in_a_concatenate(weft):
 
 
 def images_have_two_outputs(weft):
-    luck = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     with Cluster(weft) as c:
-        x = luck.random((768, 8, 8, 1)).astype(np.float32)
-        side = luck.integers(0, 2, 768)
+        x = rng.random((768, 8, 8, 1)).astype(np.float32)
+        side = rng.integers(0, 2, 768)
         x[side == 1, :, 4:] += 0.7
         x[side == 0, :, :4] += 0.7
         np.save(c.path("x.npy"), x)

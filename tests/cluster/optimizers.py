@@ -87,8 +87,8 @@ def lamb_gives_the_same_bits_with_any_number_of_ps(weft):
 
 
 def a_job_starts_from_weights_and_leaves_the_frozen(weft):
-    luck = np.random.default_rng(1)
-    weights = {"fc1.weight": luck.normal(size=(32, 24)).astype(np.float32) * 0.2,
+    rng = np.random.default_rng(1)
+    weights = {"fc1.weight": rng.normal(size=(32, 24)).astype(np.float32) * 0.2,
                "dense/bias": np.full(24, 0.25, np.float32)}
     more = ("freeze: [\"dense/*\"]\nweights: {file: w.safetensors, strict: false, "
             "map: {dense/kernel: fc1.weight}}")
@@ -125,10 +125,10 @@ callbacks:
 def make_overfit(weft):
     """A job that soon gets worse on its evaluation: 256 records against noise."""
     c = make(weft, "{adam: {learning_rate: 0.02}}", batch=8, epochs=40, more=CALLBACKS)
-    luck = np.random.default_rng(8)
+    rng = np.random.default_rng(8)
     for name, n in (("x", 512), ("ex", 256)):
-        x = luck.normal(size=(n, 32)).astype(np.float32)
-        y = np.argmax(x[:, :10] + luck.normal(size=(n, 10)), axis=1).astype(np.int64)
+        x = rng.normal(size=(n, 32)).astype(np.float32)
+        y = np.argmax(x[:, :10] + rng.normal(size=(n, 10)), axis=1).astype(np.int64)
         np.save(c.path(f"{name}.npy"), x)
         np.save(c.path(f"{name.replace('x', 'y')}.npy"), y)
     text = c.read("opt.yaml").replace("train: {x: x.npy, y: y.npy}",

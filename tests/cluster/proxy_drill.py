@@ -29,15 +29,15 @@ MOVES_WITHIN_S = 3
 
 class Run:
     def __init__(self, cluster, seed, kinds):
-        self.luck = random.Random(seed)
-        self.disturber = Disturber(cluster, self.luck, kinds)
-        self.job = drill.Job(cluster, seed, every_steps=self.luck.choice([200, 1000]),
-                             pipeline=self.luck.choice([0, 1]))
+        self.rng = random.Random(seed)
+        self.disturber = Disturber(cluster, self.rng, kinds)
+        self.job = drill.Job(cluster, seed, every_steps=self.rng.choice([200, 1000]),
+                             pipeline=self.rng.choice([0, 1]))
 
     def run(self, faults):
         self.job.begin()
         for i in range(faults):
-            time.sleep(self.luck.uniform(0, 0.2))  # the seed chooses the moment
+            time.sleep(self.rng.uniform(0, 0.2))  # the seed chooses the moment
             what, ended = self.disturber.disturb()
             self.job.moves_again(f"fault {i + 1}, {what}", MOVES_WITHIN_S, everyone=True, since=ended)
         return self.job.finish()

@@ -80,15 +80,15 @@ def linear(classes, **attrs):
 
 
 def linear_classifiers_train(weft):
-    luck = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     with Cluster(weft, ps=2, workers=1) as c:
         x, labels = data(c)
         c.must("up")
-        w = [float(v) for v in luck.normal(size=FEATURES, scale=0.1)]
+        w = [float(v) for v in rng.normal(size=FEATURES, scale=0.1)]
         train(c, "pair", linear(2, coefficients=[-v for v in w] + w, intercepts=[-0.5, 0.5],
                                 post_transform="LOGISTIC"), "two", x, labels["two"], 0.6)
         for transform in ("SOFTMAX", "LOGISTIC"):
-            w = [float(v) for v in luck.normal(size=3 * FEATURES, scale=0.1)]
+            w = [float(v) for v in rng.normal(size=3 * FEATURES, scale=0.1)]
             train(c, transform.lower(), linear(3, coefficients=w, intercepts=[0.0] * 3,
                                                post_transform=transform), "three", x, labels["three"], 0.6)
 

@@ -26,8 +26,8 @@ seed: 1
 
 
 def write_data(c):
-    luck = np.random.default_rng(5)
-    x = luck.normal(size=(RECORDS, WIDTH)).astype(np.float32)
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(RECORDS, WIDTH)).astype(np.float32)
     np.save(c.path("x.npy"), x)
     np.save(c.path("y.npy"), x[:, :CLASSES].argmax(axis=1).astype(np.int64))
 

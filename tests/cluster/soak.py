@@ -80,7 +80,7 @@ class Watch:
 def disturb_until(end, job, disturber, pause):
     n = 0
     while time.monotonic() < end:
-        time.sleep(disturber.luck.uniform(0, 2 * pause))  # the pace that was asked for
+        time.sleep(disturber.rng.uniform(0, 2 * pause))  # the pace that was asked for
         what, ended = disturber.disturb()
         n += 1
         job.moves_again(f"fault {n}, {what}", MOVES_WITHIN_S, everyone=True, since=ended)
@@ -88,9 +88,9 @@ def disturb_until(end, job, disturber, pause):
 
 
 def soak(weft, minutes, seed, kinds, pause):
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     with ProxiedCluster(weft) as c:
-        job, disturber = drill.Job(c, seed, every_steps=1000), Disturber(c, luck, kinds)
+        job, disturber = drill.Job(c, seed, every_steps=1000), Disturber(c, rng, kinds)
         job.begin()
         begin = time.monotonic()
         n = disturb_until(begin + minutes * 20, job, disturber, pause)

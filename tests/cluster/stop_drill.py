@@ -30,13 +30,13 @@ def parent(pid):
 
 
 def drill_seed(weft, seed):
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     with Cluster(weft, transport="tcp" if seed % 2 else "ipc") as c:
         job = drill.Job(c, seed)
         job.begin()
         supervisor = c.supervisor()
-        order = ["worker/0", f"ps/{luck.randrange(2)}", "master", "supervisor"]
-        luck.shuffle(order)
+        order = ["worker/0", f"ps/{rng.randrange(2)}", "master", "supervisor"]
+        rng.shuffle(order)
         for what in order:
             pid = supervisor if what == "supervisor" else c.pid(what)
             os.kill(pid, signal.SIGSTOP)

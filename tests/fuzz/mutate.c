@@ -23,13 +23,13 @@ typedef struct model {
     size_t n_messages;
     char *strings[STRINGS]; /* all that is in it: names to wire up differently */
     size_t n_strings;
-    uint64_t luck;
+    uint64_t random;
 } model;
 
 /* splitmix64 (Steele, Lea & Flood 2014): libFuzzer gives 32 bits of seed a call. */
 static uint64_t draw(model *m, uint64_t below)
 {
-    uint64_t z = m->luck += 0x9E3779B97F4A7C15u;
+    uint64_t z = m->random += 0x9E3779B97F4A7C15u;
 
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -366,7 +366,7 @@ static bool unpack(model *m, const uint8_t *data, size_t n, unsigned seed)
         .max_bytes = 1 << 20, .max_depth = DEPTH, .max_fields = 20000, .budget_bytes = 16 << 20};
     wf_err err = {0};
 
-    *m = (model){.luck = seed};
+    *m = (model){.random = seed};
     return wf_pb_unpack(&weft__onnx__model__descriptor, data, n, &limits, &m->arena, &m->root,
                         &err) == WF_OK;
 }

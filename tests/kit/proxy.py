@@ -3,7 +3,7 @@
 
     proxy = Proxy()
     port = proxy.route("ps/0", "127.0.0.1", real_port)   # whoever dials `port` reaches ps/0
-    proxy.fault("half_open", proxy.pick(luck, to="ps/0"), luck).ended.wait()
+    proxy.fault("half_open", proxy.pick(rng, to="ps/0"), rng).ended.wait()
     proxy.close()
 
 One thread with an event loop of its own; every method may be called from any other thread. Standard
@@ -232,50 +232,50 @@ class Proxy:
         route.waiting = []
         return link.dialler
 
-    def pick(self, luck, to=None, who=None):
+    def pick(self, rng, to=None, who=None):
         """A link that is whole, or None; `to` and `who` are names of tasks."""
         async def choose():
             fit = [k for k in self.links if k.dialler.transport and k.listener.transport and
                    not k.deaf and k.held is None and k.who != "?" and
                    (to in (None, k.route.name)) and (who in (None, k.who))]
-            return luck.choice(sorted(fit, key=lambda k: k.number)) if fit else None
+            return rng.choice(sorted(fit, key=lambda k: k.number)) if fit else None
         return self._call(choose())
 
-    def fault(self, kind, link, luck, seconds=1.0):
+    def fault(self, kind, link, rng, seconds=1.0):
         """Does it to a link; gives a Fault."""
         async def do():
-            return getattr(self, "_" + kind)(link, luck, seconds)
+            return getattr(self, "_" + kind)(link, rng, seconds)
         return self._call(do())
 
-    def _half_open(self, link, luck, seconds):
-        side = luck.choice([link.dialler, link.listener])
+    def _half_open(self, link, rng, seconds):
+        side = rng.choice([link.dialler, link.listener])
         fault = Fault("half_open", link, f"half open ({side.name} reset)")
         link.deaf = True
         side.reset()
         fault.end()
         return fault
 
-    def _stall(self, link, luck, seconds):
+    def _stall(self, link, rng, seconds):
         fault = Fault("stall", link, f"stall of {seconds:.1f} s")
         link.hold(seconds, None, fault.end)
         return fault
 
-    def _slow(self, link, luck, seconds):
-        rate = luck.choice([300, 3000, 30000])
+    def _slow(self, link, rng, seconds):
+        rate = rng.choice([300, 3000, 30000])
         fault = Fault("slow", link, f"{rate} bytes/s for {seconds:.1f} s")
         link.hold(seconds, rate, fault.end)
         return fault
 
-    def _cut(self, link, luck, seconds):
+    def _cut(self, link, rng, seconds):
         fault = Fault("cut", link, "cut")
         link.dialler.reset()
         link.listener.reset()
         fault.end()
         return fault
 
-    def _duplicate(self, link, luck, seconds):
+    def _duplicate(self, link, rng, seconds):
         """The first bytes again, whole or cut off, on a connection that nobody reads from."""
-        said = link.first if luck.random() < 0.5 else link.first[:luck.randrange(len(link.first) + 1)]
+        said = link.first if rng.random() < 0.5 else link.first[:rng.randrange(len(link.first) + 1)]
         fault = Fault("duplicate", link, f"duplicate of the first {len(said)} bytes")
         self.spawn(self._say_again(link.route, said, fault))
         return fault
@@ -292,22 +292,22 @@ class Proxy:
             pass
         fault.end()
 
-    def _flip_header(self, link, luck, seconds):
-        return self._flip("header", link, luck, seconds)
+    def _flip_header(self, link, rng, seconds):
+        return self._flip("header", link, rng, seconds)
 
-    def _flip_control(self, link, luck, seconds):
-        return self._flip("control", link, luck, seconds)
+    def _flip_control(self, link, rng, seconds):
+        return self._flip("control", link, rng, seconds)
 
-    def _flip_payload(self, link, luck, seconds):
-        return self._flip("payload", link, luck, seconds)
+    def _flip_payload(self, link, rng, seconds):
+        return self._flip("payload", link, rng, seconds)
 
-    def _flip(self, part, link, luck, seconds):
+    def _flip(self, part, link, rng, seconds):
         """Ends with the flip, or after `seconds` if no frame of the kind has come."""
-        side = luck.choice(["dialler", "listener"])
+        side = rng.choice(["dialler", "listener"])
         fault = Fault("flip", link, f"flip in the {part} of what the {side} sends")
         reader = link.readers[side]
         reader.on_flip = fault.end
-        reader.flip(part, luck)
+        reader.flip(part, rng)
 
         def give_up():
             if not fault.ended_at:  # what is armed by now may be the next fault's
@@ -316,7 +316,7 @@ class Proxy:
         self.loop.call_later(seconds, give_up)
         return fault
 
-    def _reorder(self, link, luck, seconds):
+    def _reorder(self, link, rng, seconds):
         fault = Fault("reorder", link, "reorder (old connection closed after the new one)")
         link.deaf = True
         link.dialler.reset()

@@ -15,10 +15,10 @@ COMMAND = bytes([4, 5]) + b"\x04PING"
 STREAM = bytes(GREETING_BYTES) + COMMAND + (FIRST + PAYLOAD + COMMAND) * 5
 
 
-def feed_in_pieces(reader, luck):
+def feed_in_pieces(reader, rng):
     out, at = b"", 0
     while at < len(STREAM):
-        n = luck.randrange(1, 200)
+        n = rng.randrange(1, 200)
         out += reader.feed(STREAM[at:at + n])
         at += n
     return out
@@ -30,13 +30,13 @@ def a_flip_changes_one_bit_of_the_part_that_was_named():
     limits = {"header": (first, first + HEADER_BYTES), "control": (first + HEADER_BYTES, first + 100),
               "payload": (payload, payload + 400)}
     for seed in range(300):
-        luck = random.Random(seed)
+        rng = random.Random(seed)
         reader = Reader()
-        assert feed_in_pieces(reader, luck) == STREAM
+        assert feed_in_pieces(reader, rng) == STREAM
         for part, (begin, end) in limits.items():
             reader = Reader()
-            reader.flip(part, luck)
-            out = feed_in_pieces(reader, luck)
+            reader.flip(part, rng)
+            out = feed_in_pieces(reader, rng)
             changed = [i for i in range(len(out)) if out[i] != STREAM[i]]
             assert len(out) == len(STREAM) and len(changed) == 1, changed
             assert begin <= changed[0] < end, (part, changed)
@@ -113,12 +113,12 @@ def who_leaves_at_once_leaves_no_connection_behind():
 
 
 def faults_do_what_they_are_called():
-    server, proxy, luck = Server(), Proxy(), random.Random(1)
+    server, proxy, rng = Server(), Proxy(), random.Random(1)
     port = proxy.route("echo/0", *server.listener.getsockname())
     sides = set()
     for i in range(8):
         s, link = connect(proxy, port, b"half%d" % i)
-        fault = proxy.fault("half_open", link, luck)
+        fault = proxy.fault("half_open", link, rng)
         reset = is_reset(s)
         sides.add(reset)
         assert ("dialler" in fault.text) == reset
@@ -126,11 +126,11 @@ def faults_do_what_they_are_called():
             s.sendall(b"into the void")
     assert sides == {True, False}
     s, link = connect(proxy, port, b"stalled")
-    fault, began = proxy.fault("stall", link, luck, 0.5), time.monotonic()
+    fault, began = proxy.fault("stall", link, rng, 0.5), time.monotonic()
     s.sendall(b"later")
     assert s.recv(100) == b"later" and time.monotonic() - began >= 0.45
     assert fault.ended.wait(1)
-    fault = proxy.fault("stall", link, luck, 0.2)
+    fault = proxy.fault("stall", link, rng, 0.2)
     proxy.darken("echo/0", True)
     s.sendall(b"dark")
     assert fault.ended.wait(1)
@@ -142,20 +142,20 @@ def faults_do_what_they_are_called():
     proxy.darken("echo/0", False)
     s.settimeout(5)
     assert s.recv(100) == b"dark"
-    fault, began = proxy.fault("slow", link, luck, 0.5), time.monotonic()
+    fault, began = proxy.fault("slow", link, rng, 0.5), time.monotonic()
     s.sendall(bytes(100_000))
     got = 0
     while got < 100_000:
         got += len(s.recv(100_000))
     assert time.monotonic() - began >= 0.45
     before = len(server.accepted)
-    proxy.fault("duplicate", link, luck).ended.wait(5)
+    proxy.fault("duplicate", link, rng).ended.wait(5)
     assert comes_true(lambda: len(server.accepted) == before + 1)
-    proxy.fault("cut", link, luck)
+    proxy.fault("cut", link, rng)
     assert is_reset(s)
     s, link = connect(proxy, port, b"reordered")
     old = server.accepted[-1]
-    proxy.fault("reorder", link, luck)
+    proxy.fault("reorder", link, rng)
     assert is_reset(s) and old.fileno() >= 0
     again, _ = connect(proxy, port, b"again")
     again.sendall(b"x")

@@ -143,7 +143,7 @@ static const wf_device *device_called(const char *name, size_t n)
 
     snprintf(one, sizeof one, "%.*s", (int)n, name);
     if (wf_device_find(one, &d, &err) != WF_OK) {
-        fprintf(stderr, "%s; %s\n", err.what, err.mend);
+        fprintf(stderr, "%s; %s\n", err.what, err.hint);
         exit(2);
     }
     return d;

@@ -48,7 +48,7 @@ def hello_task(control):
 class Reader:
     """One direction. feed() gives the bytes to pass on, of the same number.
 
-    flip(part, luck) arms a change of one bit in the next frame that has such a part ("header",
+    flip(part, rng) arms a change of one bit in the next frame that has such a part ("header",
     "control", "payload") and has not begun yet; on_flip() is called when it has been done. hello(task)
     is called with the task that a hello names."""
 
@@ -58,8 +58,8 @@ class Reader:
         self.state, self.more, self.begin = "greeting", False, b""
         self.armed, self.flip_at, self.flip_bit = None, None, 0
 
-    def flip(self, part, luck):
-        self.armed = (part, luck)
+    def flip(self, part, rng):
+        self.armed = (part, rng)
 
     def feed(self, data):
         out, at = bytearray(data), 0
@@ -107,15 +107,15 @@ class Reader:
         """Chooses the byte of this frame that is to be changed, if it is one of the armed kind."""
         if not self.armed:
             return
-        part, luck = self.armed
+        part, rng = self.armed
         limits = {"header": (0, min(self.size, HEADER_BYTES)), "control": (HEADER_BYTES, self.size),
                   "payload": (0, self.size)}[part]
         if (part == "payload") != (self.place == "payload") or limits[0] >= limits[1]:
             return
-        self.flip_at, self.flip_bit = luck.randrange(*limits), 1 << luck.randrange(8)
+        self.flip_at, self.flip_bit = rng.randrange(*limits), 1 << rng.randrange(8)
         if part == "payload" and self.size >= 4:
             # The top bit of a float's exponent: any other one of a zero would be lost in a sum.
-            self.flip_at, self.flip_bit = 4 * luck.randrange(self.size // 4) + 3, 0x40
+            self.flip_at, self.flip_bit = 4 * rng.randrange(self.size // 4) + 3, 0x40
         self.armed = None
 
     def _body(self, data, out, at):

@@ -230,6 +230,6 @@ int main(int argc, char *argv[])
     else
         snprintf(err.what, sizeof(err.what), "usage: see the top of compile_tool.c");
     if (rc != WF_OK)
-        fprintf(stderr, "compile_tool: %s%s%s\n", err.what, err.mend[0] ? "; " : "", err.mend);
+        fprintf(stderr, "compile_tool: %s%s%s\n", err.what, err.hint[0] ? "; " : "", err.hint);
     return rc == WF_OK ? 0 : wf_exit_code(rc);
 }

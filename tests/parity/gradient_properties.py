@@ -30,9 +30,9 @@ CHUNK = 100  # models to one run of the tool
 
 
 def draw(op, seed):
-    luck = Luck(np.random.default_rng([seed, zlib.crc32(op.encode())]))
-    case = GENERATORS[op](luck)
-    return case.model(symbolic=luck.chance(0.3))
+    rng = Luck(np.random.default_rng([seed, zlib.crc32(op.encode())]))
+    case = GENERATORS[op](rng)
+    return case.model(symbolic=rng.chance(0.3))
 
 
 def run(tool, paths):

@@ -56,6 +56,6 @@ int main(int argc, char **argv)
         rc = wf_onnx_write(g, argv[3], &err);
     wf_graph_free(&g);
     if (rc != WF_OK)
-        fprintf(stderr, "%s%s%s\n", err.what, err.mend[0] ? "; " : "", err.mend);
+        fprintf(stderr, "%s%s%s\n", err.what, err.hint[0] ? "; " : "", err.hint);
     return wf_exit_code(rc);
 }

@@ -173,6 +173,6 @@ int main(int argc, char **argv)
     rc = run(argv[1], argv[2], argv[3], argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
              argc > 5 && strcmp(argv[5], "bfloat16") == 0, &err);
     if (rc != WF_OK)
-        fprintf(stderr, "%s%s%s\n", err.what, err.mend[0] ? "; " : "", err.mend);
+        fprintf(stderr, "%s%s%s\n", err.what, err.hint[0] ? "; " : "", err.hint);
     return wf_exit_code(rc);
 }

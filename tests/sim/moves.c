@@ -16,7 +16,7 @@ static wf_peer *link_to(const process *master, uint64_t life)
     return NULL;
 }
 
-/* A slice that its ps may give away, by luck; NULL when that is none. */
+/* A slice that its ps may give away, at random; NULL when that is none. */
 static const wf_slice *any_slice(wf_sim *s, const process *giver)
 {
     const wf_slice *slice;

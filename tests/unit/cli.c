@@ -81,7 +81,7 @@ static void wrong_words_are_named(void **state)
 
     (void)state;
     assert_int_equal(parse(&g, 0, 0, WORDS(W("--jsn"))), WF_USAGE);
-    assert_string_equal(g.err.mend, "did you mean --json?");
+    assert_string_equal(g.err.hint, "did you mean --json?");
     assert_int_equal(parse(&g, 0, 0, WORDS(W("--json=1"))), WF_USAGE);
     assert_int_equal(parse(&g, 0, 0, WORDS(W("--output"))), WF_USAGE);
     assert_int_equal(parse(&g, 0, 0, WORDS(W("extra"))), WF_USAGE);

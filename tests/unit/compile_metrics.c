@@ -12,17 +12,17 @@ typedef struct scored {
     float score, label;
 } scored;
 
-typedef struct luck {
+typedef struct seeded {
     uint64_t state;
-} luck;
+} seeded;
 
-static double uniform(luck *l)
+static double uniform(seeded *l)
 {
     l->state = l->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (double)(l->state >> 11) * 0x1p-53;
 }
 
-static double normal(luck *l)
+static double normal(seeded *l)
 {
     return sqrt(-2 * log(1 - uniform(l))) * cos(6.283185307179586 * uniform(l));
 }
@@ -166,7 +166,7 @@ static void areas_are_those_of_the_sorted_scores(void **state)
     (void)state;
     for (size_t c = 0; c < WF_COUNT(cases); c++)
         for (size_t k = 0; k < WF_COUNT(apart) * WF_COUNT(share); k++) {
-            luck l = {c * 100 + k + 1};
+            seeded l = {c * 100 + k + 1};
 
             for (size_t i = 0; i < EXAMPLES; i++) {
                 x[i].label = uniform(&l) < share[k % 2];

@@ -34,7 +34,7 @@
 static inline void must(wf_status rc, const wf_err *err)
 {
     if (rc != WF_OK)
-        fail_msg("%s (%s) at %s:%d", err->what, err->mend, err->file, err->line);
+        fail_msg("%s (%s) at %s:%d", err->what, err->hint, err->file, err->line);
 }
 
 static inline wf_compiled *compile(const wf_compile_spec *spec)

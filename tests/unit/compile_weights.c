@@ -136,7 +136,7 @@ static void weights_that_do_not_fit_are_told(void **state)
     assert_int_equal(refused(&spec, &err), WF_SHAPE);
     assert_says(err, "job.yaml:7: weights: variable \"dense_1/kernel\" is float32[128, 10], in "
                      "/w.safetensors it is float32[10, 128]");
-    assert_non_null(strstr(err.mend, "transpose"));
+    assert_non_null(strstr(err.hint, "transpose"));
     give(2, "dense_1/kernel", 128, 10);
     give(3, "dense_1/biass", 10, 0);
     assert_int_equal(refused(&spec, &err), WF_SHAPE);

@@ -17,14 +17,14 @@ typedef struct bad_text {
     const char *text;
     wf_status status;
     const char
-        *says; /* the beginning of `what`, or a part of "what; mend" when it begins with '*' */
+        *says; /* the beginning of `what`, or a part of "what; hint" when it begins with '*' */
 } bad_text;
 
 static inline void check_bad(const bad_text *bad, wf_status rc, const wf_err *err)
 {
     char all[2048];
 
-    snprintf(all, sizeof all, "%s; %s", err->what, err->mend);
+    snprintf(all, sizeof all, "%s; %s", err->what, err->hint);
     if (rc != bad->status ||
         (bad->says[0] == '*' ? !strstr(all, bad->says + 1)
                              : strncmp(all, bad->says, strlen(bad->says)) != 0))

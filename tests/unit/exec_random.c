@@ -12,18 +12,18 @@
 
 enum { SEEDS = 2000, NODES = 40, SIDE = 6, INPUTS = 3, MOST = NODES * 2 + 16 };
 
-typedef struct luck {
+typedef struct seeded {
     wf_rng_key key;
     uint64_t at;
-} luck;
+} seeded;
 
-static uint64_t below(luck *l, uint64_t n)
+static uint64_t below(seeded *l, uint64_t n)
 {
     return wf_rng_below(l->key, l->at++, n);
 }
 
 /* One more value, [SIDE, SIDE], from earlier ones. */
-static wf_value *grow(wf_emit *e, wf_value *const pool[], uint32_t n, luck *l)
+static wf_value *grow(wf_emit *e, wf_value *const pool[], uint32_t n, seeded *l)
 {
     static const char *const unary[] = {"Relu",       "Sigmoid", "Tanh",     "Neg",       "Softmax",
                                         "LogSoftmax", "Gelu",    "Softplus", "HardSwish", "Erf"};
@@ -51,7 +51,7 @@ static wf_value *grow(wf_emit *e, wf_value *const pool[], uint32_t n, luck *l)
     }
 }
 
-static wf_graph *random_graph(luck *l, wf_value *inputs[INPUTS])
+static wf_graph *random_graph(seeded *l, wf_value *inputs[INPUTS])
 {
     wf_graph *g = new_graph();
     wf_value *pool[MOST];
@@ -92,7 +92,7 @@ static void compute_alone(const wf_graph *g, wf_tensor **content)
 }
 
 /* Values that are neither computed nor fed hold what the graph knows of them. */
-static wf_tensor **start_content(wf_graph *g, wf_value *const inputs[INPUTS], luck *l)
+static wf_tensor **start_content(wf_graph *g, wf_value *const inputs[INPUTS], seeded *l)
 {
     wf_tensor **content = calloc(g->n_values, sizeof *content);
 
@@ -124,7 +124,7 @@ static void check_outputs(uint64_t seed, const wf_graph *g, const wf_plan *p, wf
 
 static void one_history(uint64_t seed)
 {
-    luck l = {{seed, 1}, 0};
+    seeded l = {{seed, 1}, 0};
     wf_value *inputs[INPUTS];
     wf_graph *g = random_graph(&l, inputs);
     wf_tensor **content = start_content(g, inputs, &l);

@@ -24,7 +24,7 @@ static void fails(bench *b, wf_status rc, const char *words)
 {
     assert_int_equal(wf_emit_end(&b->e), rc);
     assert_says(b->err, words);
-    assert_true(b->err.mend[0] != 0); /* and says what to do */
+    assert_true(b->err.hint[0] != 0); /* and says what to do */
     wf_graph_free(&b->g);
 }
 
@@ -54,7 +54,7 @@ static void shapes_that_do_not_fit_are_shown(void **state)
     wf_emit_gemm(&b.e, input(b.g, "a", DIMS(32, 784)), variable(b.g, "w", DIMS(10, 784)), NULL, 1,
                  1, false, false);
     assert_says(b.err, "Gemm \"t/Gemm\"");
-    assert_non_null(strstr(b.err.mend, "transB=1"));
+    assert_non_null(strstr(b.err.hint, "transB=1"));
     fails(&b, WF_SHAPE, "A is float32[32, 784], B is float32[10, 784]");
     begin(&b);
     wf_emit_add(&b.e, input(b.g, "a", DIMS(3, 4)), input(b.g, "b", DIMS(3)));

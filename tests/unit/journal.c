@@ -144,7 +144,7 @@ static void a_flipped_byte_before_the_last_record_is_said(void **state)
         assert_int_equal(open_journal(m, &h, &j, &err), WF_CORRUPT);
         assert_null(j);
         assert_non_null(strstr(err.what, "damaged"));
-        assert_non_null(strstr(err.mend, "weft recover"));
+        assert_non_null(strstr(err.hint, "weft recover"));
         wf_memdisk_free(&m);
     }
 }

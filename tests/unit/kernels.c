@@ -87,7 +87,7 @@ static void a_device_is_found_by_name(void **state)
     assert_ptr_equal(d, &wf_cpu);
     assert_int_equal(wf_device_find("tpu", &d, &err), WF_NOTFOUND);
     assert_says(err, "no device \"tpu\" here");
-    assert_int_equal(strncmp(err.mend, "known: cpu", 10), 0);
+    assert_int_equal(strncmp(err.hint, "known: cpu", 10), 0);
     assert_int_equal(wf_device_add(&(wf_device_rows){.device = &wf_cpu}, &err), WF_EXISTS);
 }
 

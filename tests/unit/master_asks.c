@@ -134,7 +134,7 @@ static void a_job_that_does_not_compile_says_why_and_the_next_one_runs(void **st
     stage_submit(s, "two", "ledger");
     stage_until(s, "one", "failed");
     stage_job_says(s, "one", "reason", "Gemm \\\"fc1\\\": A is [32, 784], B is [10, 784]");
-    stage_job_says(s, "one", "mend", "mend it");
+    stage_job_says(s, "one", "hint", "change it");
     stage_until(s, "two", "done");
     /* Whoever has mended the file that it names asks for it again. */
     s->compiled.status = WF_OK;
@@ -183,7 +183,7 @@ static void a_job_that_no_message_can_carry_fails(void **state)
     for (int i = 0; i < 2; i++) {
         stage_until(s, "one", "failed");
         stage_job_says(s, "one", "reason", "that is too much");
-        stage_job_says(s, "one", "mend", "raise slice_bytes");
+        stage_job_says(s, "one", "hint", "raise slice_bytes");
         assert_int_equal(s->players[0].heard[WF_SETUP], 0);
         assert_int_equal(stage_ask(s, &recover)->status, WF_OK);
         stage_turn(s, 20);

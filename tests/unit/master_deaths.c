@@ -273,7 +273,7 @@ static void workers_that_die_of_everything_end_the_job(void **state)
     assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
     stage_job_says(s, "one", "reason",
                    "workers die whatever they train, the last one: killed by signal 9");
-    stage_job_says(s, "one", "mend", "see the workers' logs");
+    stage_job_says(s, "one", "hint", "see the workers' logs");
     stage_job_says(s, "one", "left_out_records", "12");
 }
 

@@ -142,7 +142,7 @@ static void a_task_that_is_not_in_the_file_is_told_so(void **state)
     p = stage_enter(s, WF_ROLE_WORKER, 7, 70);
     stage_turn(s, 0);
     assert_string_equal(p->refused.what, "worker/7 is not in the master's cluster.yaml");
-    assert_string_equal(p->refused.mend, "use the same cluster.yaml for all tasks");
+    assert_string_equal(p->refused.hint, "use the same cluster.yaml for all tasks");
     stage_still_shows(s, before);
 }
 

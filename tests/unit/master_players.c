@@ -251,7 +251,7 @@ static void on_answer(stage_player *p, const wf_msg *m)
     Weft__Answer *body = NULL;
 
     assert_int_equal(wf_control_get(m, &weft__answer__descriptor, &body, NULL), WF_OK);
-    wf_fail(&p->answer, (wf_status)body->status, body->mend, "%s", body->what);
+    wf_fail(&p->answer, (wf_status)body->status, body->hint, "%s", body->what);
     p->answered = true;
     wf_control_free(&body);
 }

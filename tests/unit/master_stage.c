@@ -38,7 +38,7 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
     (void)path;
     s->compiles++;
     if (strncmp(text, "bad", 3) == 0 && s->compiled.status != WF_OK)
-        return wf_fail(err, s->compiled.status, "mend it", "%s", s->compiled.what);
+        return wf_fail(err, s->compiled.status, "change it", "%s", s->compiled.what);
     WF_TRY(wf_model_prepare(&s->model, strcmp(text, "others") == 0 ? s->others : job, out, err));
     if (strcmp(text, "wide") == 0) {
         char *digest = wf_arena_alloc((*out)->arena, s->wide + 1);

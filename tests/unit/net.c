@@ -229,7 +229,7 @@ static void hello_by_hand(world *w, uint32_t least, uint32_t most, uint32_t role
     assert_non_null(msg);
     assert_int_equal(msg->head.kind, WF_REFUSE);
     assert_int_equal(wf_control_get(msg, &weft__refuse__descriptor, &answer, NULL), WF_OK);
-    wf_fail(err, (wf_status)answer->status, answer->mend, "%s", answer->what);
+    wf_fail(err, (wf_status)answer->status, answer->hint, "%s", answer->what);
     wf_control_free(&answer);
     wf_msg_free(&stranger.pool, &msg);
     wf_stranger_close(&stranger);
@@ -242,9 +242,9 @@ static void another_protocol_is_told_which_side_to_upgrade(void **state)
 
     hello_by_hand(*state, 7, 9, WF_ROLE_WORKER, &err);
     assert_non_null(strstr(err.what, "worker/0 (weft 9.1) speaks protocol 7 to 9, master (weft "));
-    assert_string_equal(err.mend, "upgrade the side that was dialled");
+    assert_string_equal(err.hint, "upgrade the side that was dialled");
     hello_by_hand(*state, 0, 0, WF_ROLE_WORKER, &err);
-    assert_string_equal(err.mend, "upgrade the side that dials");
+    assert_string_equal(err.hint, "upgrade the side that dials");
 }
 
 static void a_role_that_never_dials_is_refused(void **state)

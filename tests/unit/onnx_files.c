@@ -356,7 +356,7 @@ static void flipped_bytes_never_harm(void **state)
 {
     wf_bytes bytes = small_model();
     uint8_t *copy = malloc(bytes.size);
-    uint64_t luck = 1;
+    uint64_t seeded = 1;
 
     (void)state;
     for (int round = 0; round < 4000; round++) {
@@ -365,8 +365,8 @@ static void flipped_bytes_never_harm(void **state)
 
         memcpy(copy, bytes.data, bytes.size);
         for (int k = 0; k <= round % 4; k++) {
-            luck = luck * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            copy[(luck >> 33) % bytes.size] = (uint8_t)(luck >> 25);
+            seeded = seeded * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            copy[(seeded >> 33) % bytes.size] = (uint8_t)(seeded >> 25);
         }
         if (wf_onnx_decode(copy, bytes.size, NULL, &g, &err) == WF_OK) {
             wf_bytes again = {0};
@@ -388,7 +388,7 @@ static void flipped_bytes_never_harm(void **state)
 static void flipped_bytes_of_exports_never_harm(void **state)
 {
     const char *shared = getenv("WEFT_SHARED");
-    uint64_t luck = 7;
+    uint64_t seeded = 7;
     char path[4096];
     wf_bytes bytes = {0};
     wf_err err;
@@ -405,10 +405,10 @@ static void flipped_bytes_of_exports_never_harm(void **state)
         uint8_t was;
         wf_graph *g = NULL;
 
-        luck = luck * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        at = (luck >> 33) % bytes.size;
+        seeded = seeded * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        at = (seeded >> 33) % bytes.size;
         was = bytes.data[at];
-        bytes.data[at] = (uint8_t)(luck >> 25);
+        bytes.data[at] = (uint8_t)(seeded >> 25);
         if (wf_onnx_decode(bytes.data, bytes.size, NULL, &g, &err) == WF_OK)
             try_to_differentiate(g);
         wf_graph_free(&g);

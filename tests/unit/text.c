@@ -62,7 +62,7 @@ static void messages_hold_no_control_characters(void **state)
 
     (void)state;
     assert_string_equal(err.what, "\"x\\x1b]0;title\\x07\" is bad");
-    assert_string_equal(err.mend, "rename \\x1b");
+    assert_string_equal(err.hint, "rename \\x1b");
     wf_err_wrap(&err, rc, "in %s", "\x1b[1m");
     assert_string_equal(err.what, "in \\x1b[1m: \"x\\x1b]0;title\\x07\" is bad");
     wf_fail_errno(&err, 2, NULL, "cannot open %s", "a\nb");

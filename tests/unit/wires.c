@@ -241,7 +241,7 @@ static void an_address_of_no_kind_is_refused(void **state)
     assert_int_equal(wf_wires_new(4, &w, NULL), WF_OK);
     assert_int_equal(wf_wires_listen(w, "pigeon://loft", &t, &err), WF_INVALID);
     assert_string_equal(err.what, "the address pigeon://loft is malformed");
-    assert_string_equal(err.mend, "write mem://NAME or ipc://PATH or tcp://HOST:PORT");
+    assert_string_equal(err.hint, "write mem://NAME or ipc://PATH or tcp://HOST:PORT");
     assert_int_equal(wf_wires_dial(w, "", &t, &err), WF_INVALID);
     assert_int_equal(wf_wires_listen(w, "tcp://nowhere", &t, &err), WF_INVALID);
     assert_int_equal(wf_wires_listen(w, "mem://twice", &t, &err), WF_OK);

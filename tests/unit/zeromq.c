@@ -674,7 +674,7 @@ static void an_address_that_is_none_is_refused(void **state)
     assert_int_equal(wf_zmq_new(4, &zmq, NULL), WF_OK);
     assert_int_equal(wf_zmq_listen(zmq, "tcp//127.0.0.1", &t, &err), WF_INVALID);
     assert_int_equal(wf_zmq_dial(zmq, "carrier-pigeon://x", &t, &err), WF_INVALID);
-    assert_non_null(strstr(err.mend, "tcp://HOST:PORT"));
+    assert_non_null(strstr(err.hint, "tcp://HOST:PORT"));
     wf_zmq_free(&zmq);
 }
 

@@ -326,7 +326,7 @@ static wf_status save(wf_exchange *x, wf_err *err)
     rc = list_slices(l, a, &body, err);
     if (rc == WF_OK && write_file(l, path, &body.bytes, sum, &why) != WF_OK) {
         body.what = why.what;
-        body.mend = why.mend;
+        body.hint = why.hint;
     }
     body.xxh3 = sum;
     if (rc == WF_OK)

@@ -57,9 +57,9 @@ typedef struct wf_layer_row {
 /* NULL when there is no such layer; then *nearest is the nearest word, or NULL. */
 const wf_layer_row *wf_layer_find(const char *type, const char **nearest);
 
-/* Ends the layer with a sentence; `return wf_layer_refuse(l, WF_USAGE, mend, "...", ...)`. */
-#define wf_layer_refuse(l, status, mend, ...)                                                      \
-    wf_layer_stop((l), wf_fail((l)->e.err, (status), (mend), __VA_ARGS__))
+/* Ends the layer with a sentence; `return wf_layer_refuse(l, WF_USAGE, hint, "...", ...)`. */
+#define wf_layer_refuse(l, status, hint, ...)                                                      \
+    wf_layer_stop((l), wf_fail((l)->e.err, (status), (hint), __VA_ARGS__))
 /* Keeps a failure, whose sentence is in l->e.err already. */
 wf_flow wf_layer_stop(wf_layer *l, wf_status rc);
 

@@ -16,7 +16,7 @@ static bool same(const char *a, const char *b)
 static wf_status check_named(const wf_unit *u, const wf_conf_said *said, wf_err *err)
 {
     const char *names[FIELDS_SHOWN], *near;
-    char mend[160] = "name it in data.train";
+    char hint[160] = "name it in data.train";
     size_t n = 0;
 
     for (size_t i = 0; i < u->spec->n_fields; i++) {
@@ -29,8 +29,8 @@ static wf_status check_named(const wf_unit *u, const wf_conf_said *said, wf_err 
         return WF_OK;
     near = wf_nearest(said->text, names, n);
     if (near)
-        snprintf(mend, sizeof(mend), "did you mean \"%.100s\"?", near);
-    return wf_fail(err, WF_USAGE, mend, "labels: the data has no field \"%.64s\"", said->text);
+        snprintf(hint, sizeof(hint), "did you mean \"%.100s\"?", near);
+    return wf_fail(err, WF_USAGE, hint, "labels: the data has no field \"%.64s\"", said->text);
 }
 
 /* What the labels' feed is called. */

@@ -110,6 +110,6 @@ GENERATORS = {}
 def of(*ops):
     def add(function):
         for op in ops:
-            GENERATORS[op] = lambda luck, op=op: function(luck, op)
+            GENERATORS[op] = lambda random, op=op: function(random, op)
         return function
     return add
