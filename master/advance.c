@@ -216,6 +216,10 @@ static wf_status set_up_from(wf_master *m, wf_job *j, const wf_restored *r, wf_e
 {
     wf_status rc;
 
+    /* The checkpoint may be of another master's journal. Its own must count as newer than all that
+     * it finds, or it could not save a step again that is saved there. */
+    if (j->generation < r->generation)
+        j->generation = r->generation;
     wf_job_next_generation(m, j);
     rc = wf_job_enter(m, j, WF_JOB_SET_UP, NULL, err); /* M1: the generation is on disk */
     if (rc == WF_OK)

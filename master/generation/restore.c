@@ -6,6 +6,7 @@
 #include "common/graph/graph.h"
 #include "common/log/log.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,15 @@ wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, w
     if (rc == WF_OK && strcmp(wf_ckpt_manifest(c)->digest, p->start.digest) != 0)
         rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
                      "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);
+    if (rc == WF_OK && wf_ckpt_manifest(c)->cut.generation >= UINT16_MAX)
+        rc =
+            wf_fail(err, WF_FULL, "give the job a new name",
+                    "%s of job %s is of generation %" PRIu32 ", and there can be %d",
+                    wf_ckpt_name(c), p->start.job, wf_ckpt_manifest(c)->cut.generation, UINT16_MAX);
     if (rc == WF_OK) {
         const wf_ckpt_ledger *l = &wf_ckpt_manifest(c)->ledger;
 
+        out->generation = (uint16_t)wf_ckpt_manifest(c)->cut.generation;
         out->global_step = wf_ckpt_manifest(c)->global_step;
         for (size_t i = 0; i < l->n_callbacks; i++)
             wf_callbacks_take(&out->callbacks, l->callbacks[i].name, l->callbacks[i].value);

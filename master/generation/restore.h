@@ -14,6 +14,7 @@
 typedef struct wf_restored {
     bool initial; /* no checkpoint: the first values, written beside the checkpoints */
     uint64_t global_step;
+    uint16_t generation;  /* that saved it; 0: none did */
     Weft__Ledger *ledger; /* of a checkpoint; finished: the trained ranges */
     wf_callbacks_state callbacks;
     char *passed; /* a line for each checkpoint passed over; "" */
@@ -29,7 +30,7 @@ typedef struct wf_restore_from {
 
 /* The newest checkpoint that verifies, or the one of a step, or the first values where there is
  * none. On any thread. Errors: WF_MISMATCH for another model's; WF_CORRUPT where there are some and
- * none verifies. */
+ * none verifies; WF_FULL for one of the last generation that there can be. */
 WF_MUST_USE wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p,
                                         wf_restored *out, wf_err *err);
 void wf_restored_free(wf_restored *r);

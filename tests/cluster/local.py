@@ -154,6 +154,16 @@ def the_same_job_goes_from_a_cluster_to_a_process_alone(weft):
         check(losses(c)[:STEPS // 2] == whole[:STEPS // 2], "other losses")
 
 
+def a_job_that_a_cluster_has_ended_is_at_its_end_alone_too(weft):
+    with make(weft) as c:
+        c.must("train", "alone.yaml")
+        last, ends = c.checkpoints("alone")[-1], weights(c)
+        result = c.must("train", "--local", "alone.yaml")
+        check("done:" in result.out, result.out)
+        check(c.checkpoints("alone")[-1] == last, f"{c.checkpoints('alone')}")
+        check(all((weights(c)[k] == ends[k]).all() for k in ends), "other weights")
+
+
 def what_does_not_fit_is_said(weft):
     with make(weft) as c:
         text = c.read("alone.yaml")
@@ -175,4 +185,5 @@ def what_does_not_fit_is_said(weft):
 main([a_process_alone_computes_what_a_cluster_does, a_cluster_without_ps_does_too,
       what_was_interrupted_goes_on_with_the_same_bits, what_was_killed_goes_on_from_its_checkpoint,
       a_worker_that_dies_takes_the_job_back, the_same_job_goes_from_a_cluster_to_a_process_alone,
+      a_job_that_a_cluster_has_ended_is_at_its_end_alone_too,
       what_does_not_fit_is_said])

@@ -36,7 +36,7 @@ static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
     stage_submit(s, "one", "ledger");
     for (int i = 0; i < 20 && !s->players[0].heard[WF_SETUP]; i++)
         stage_turn(s, 20);
-    stage_job_says(s, "one", "events", "generation 1 begins from step 100");
+    stage_job_says(s, "one", "events", "generation 2 begins from step 100");
     /* The checkpoint has no frozen variables: the ps take them from here. */
     assert_non_null(wf_memdisk_bytes(s->disk, "/ckpt/one/initial.safetensors", &size));
     assert_int_equal(wf_disk_list(disk, "/ckpt/one", arena, &names, &n, NULL), WF_OK);
@@ -67,10 +67,46 @@ static void a_job_that_ends_with_its_best_weights_trains_nothing_after_them(void
     }
 }
 
+/* The journal is new, as after it was wiped, or beside another master's; the job's checkpoints are
+ * not: all of them are older than those to come. */
+static void a_generation_follows_that_of_the_checkpoint(void **state)
+{
+    enum { STEP = 16 };
+    stage *s = *state;
+
+    s->model.records = 600; /* as the checkpoint has it */
+    s->model.epochs = 9;
+    assert_int_equal(wf_disk_make_dirs(wf_memdisk_disk(s->disk), "/ckpt/one", NULL), WF_OK);
+    assert_int_equal(make_ckpt(wf_memdisk_disk(s->disk), "/ckpt", "one", "ledger",
+                               (wf_cut_id){7, 40, 0xabc}, STEP, 3, NULL),
+                     WF_OK);
+    stage_cast(s);
+    stage_submit(s, "one", "ledger");
+    stage_until(s, "one", "running");
+    stage_job_says(s, "one", "events", "generation 8 begins from step 16");
+    assert_int_equal(s->players[1].generation, 8);
+}
+
+static void a_checkpoint_of_the_last_generation_is_refused(void **state)
+{
+    stage *s = *state;
+
+    assert_int_equal(wf_disk_make_dirs(wf_memdisk_disk(s->disk), "/ckpt/one", NULL), WF_OK);
+    assert_int_equal(make_ckpt(wf_memdisk_disk(s->disk), "/ckpt", "one", "ledger",
+                               (wf_cut_id){UINT16_MAX, 1, 0xabc}, 16, 3, NULL),
+                     WF_OK);
+    stage_cast(s);
+    stage_submit(s, "one", "ledger");
+    stage_until(s, "one", "failed");
+    stage_job_says(s, "one", "reason", "is of generation 65535");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(what_a_crash_left_is_tidied_before_a_generation_begins),
+        STAGED(a_generation_follows_that_of_the_checkpoint),
+        STAGED(a_checkpoint_of_the_last_generation_is_refused),
         STAGED(a_job_that_ends_with_its_best_weights_trains_nothing_after_them),
     };
 
