@@ -33,7 +33,7 @@ def local_rate(batch, epochs):
                              stderr=subprocess.DEVNULL).stdout
         if not out.startswith("done:"):
             raise SystemExit("weft train --local did not end well: " + out)
-        with open(os.path.join(folder, ".weft", "local", "jobs", "local", "events.jsonl"),
+        with open(os.path.join(folder, ".weft", "jobs", "local#1", "events.jsonl"),
                   encoding="utf-8") as f:
             times = [json.loads(line) for line in f]
     states = {e["text"]: e["ts"] for e in times if e["event"] == "job.state"}

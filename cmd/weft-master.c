@@ -5,13 +5,18 @@
 #include "common/kernels/kernel.h"
 #include "runtime/master_loop.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static wf_status make(wf_shell *s, wf_master_loop *l, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
+    char jobs[PATH_MAX];
 
-    WF_TRY(wf_master_loop_open(l, s->conf, s->incarnation, s->session, NULL, err));
+    if (snprintf(jobs, sizeof jobs, "%s/jobs", s->conf->state_dir) >= (int)sizeof jobs)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", s->conf->state_dir);
+    WF_TRY(wf_master_loop_open(l, s->conf, s->incarnation, s->session, jobs, NULL, err));
     wf_master_loop_admit(l, &conf);
     WF_TRY(wf_shell_connect(s, &conf, err));
     wf_master_set_net(l->master, s->net);

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/session/check.h"
+#include "common/session/runs.h"
 #include "lib/lib.h"
 
 #include <errno.h>
@@ -20,6 +21,8 @@ enum { REPORT_MS = 200 };
 typedef struct fitting {
     const weft_job *job;
     const weft_fit_options *options;
+    const char *folder, *checkpoint_dir;
+    char run[WF_RUN_NAME];
     wf_fit *fit;
     weft_report report; /* the newest */
     wf_job_marks marks; /* as of the newest report */
@@ -51,6 +54,7 @@ static uint32_t read_metrics(const json_t *from, weft_metric to[])
 static void read_report(const json_t *job, const wf_job_marks *m, weft_report *r)
 {
     *r = (weft_report){.state = m->state,
+                       .run = (uint32_t)number(job, "run"),
                        .step = (uint64_t)number(job, "step"),
                        .epoch = m->epoch,
                        .epochs = (uint32_t)number(job, "epochs"),
@@ -86,7 +90,7 @@ static wf_status look(fitting *f, wf_err *err)
 
     json_array_foreach(json_object_get(picture, "jobs"), i, each)
     {
-        if (strcmp(json_string_value(json_object_get(each, "job")), f->job->conf->name) == 0)
+        if (strcmp(json_string_value(json_object_get(each, "name")), f->run) == 0)
             job = each;
     }
     if (job)
@@ -108,7 +112,7 @@ static wf_status report(fitting *f, wf_err *err)
     wf_job_marks m = {0};
     wf_status rc;
 
-    wf_master_marks(wf_fit_master(f->fit), f->job->conf->name, &m);
+    wf_master_marks(wf_fit_master(f->fit), f->run, &m);
     if (m.state == f->marks.state && m.epoch == f->marks.epoch &&
         m.eval_epoch == f->marks.eval_epoch && m.checkpoint == f->marks.checkpoint &&
         now_ns - f->reported_ns < every_ms * WF_NS_PER_MS)
@@ -119,7 +123,7 @@ static wf_status report(fitting *f, wf_err *err)
     if (f->options->report && f->options->report(f->options->arg, &f->report) &&
         !f->asked_to_stop && rc == WF_OK && !m.is_over) {
         f->asked_to_stop = true;
-        rc = wf_master_stop(wf_fit_master(f->fit), f->job->conf->name, err);
+        rc = wf_master_stop(wf_fit_master(f->fit), f->run, err);
     }
     return rc;
 }
@@ -139,14 +143,44 @@ static wf_status find_path(const char *given, char full[PATH_MAX], wf_err *err)
     return WF_OK;
 }
 
-static wf_status train(fitting *f, wf_err *err)
+/* Runs that are more than the job keeps go, the oldest first of all. */
+static wf_status drop_old_runs(fitting *f, const char *const dirs[], wf_err *err)
 {
     const wf_job_conf *job = f->job->conf;
+    wf_arena *arena = wf_arena_new(0);
+    char name[WF_RUN_NAME];
+    wf_runs old = {0};
+    wf_status rc;
+
+    rc = arena ? wf_runs_surplus(dirs, f->run, job->keep_runs, arena, &old, err)
+               : wf_fail_nomem(err, 0);
+    for (size_t i = old.n; rc == WF_OK && i > 0; i--)
+        rc = wf_master_forget(wf_fit_master(f->fit),
+                              wf_run_name(job->name, old.number[i - 1], name), err);
+    wf_arena_free(&arena);
+    return rc;
+}
+
+static wf_status submit(fitting *f, const char *path, wf_err *err)
+{
+    const wf_job_conf *job = f->job->conf;
+    char jobs[PATH_MAX];
+    const char *const dirs[] = {jobs, f->checkpoint_dir, NULL};
+
+    snprintf(jobs, sizeof jobs, "%.*s/jobs", PATH_MAX - 8, f->folder);
+    WF_TRY(wf_runs_choose(dirs, job->name, wf_master_newest_run(wf_fit_master(f->fit), job->name),
+                          f->options->resume, f->run, err));
+    WF_TRY(wf_master_submit(wf_fit_master(f->fit), f->run, f->job->text, path, f->options->resume,
+                            err));
+    return drop_old_runs(f, dirs, err);
+}
+
+static wf_status train(fitting *f, wf_err *err)
+{
     char path[PATH_MAX];
 
-    WF_TRY(find_path(job->path, path, err));
-    WF_TRY(wf_master_submit(wf_fit_master(f->fit), job->name, f->job->text, path,
-                            f->options->resume, err));
+    WF_TRY(find_path(f->job->conf->path, path, err));
+    WF_TRY(submit(f, path, err));
     while (!f->marks.is_over) {
         WF_TRY(wf_fit_turn(f->fit, REPORT_MS, err));
         WF_TRY(report(f, err));
@@ -167,14 +201,17 @@ static wf_status fit(fitting *f, wf_err *err)
 {
     const weft_fit_options *o = f->options;
     char folder[PATH_MAX], checkpoints[PATH_MAX + 16];
+    wf_job_facts facts;
     wf_status rc;
 
-    WF_TRY(wf_job_check(f->job->conf, NULL, NULL, err));
+    WF_TRY(wf_job_check(f->job->conf, &(wf_checks){0}, &facts, err));
     WF_TRY(find_folder(o->folder ? o->folder : ".weft", folder, err));
     if (o->checkpoint_dir)
         WF_TRY(find_folder(o->checkpoint_dir, checkpoints, err));
     else
         snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    f->folder = folder;
+    f->checkpoint_dir = checkpoints;
     rc = wf_fit_open(&(wf_fit_conf){.state_dir = folder,
                                     .checkpoint_dir = checkpoints,
                                     .threads = wf_lib_threads(o->threads)},

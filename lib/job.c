@@ -2,6 +2,7 @@
 /* lib/job.c - jobs: their files, checkpoints and evaluation. */
 #include "common/compile/compile.h"
 #include "common/session/evaluate.h"
+#include "common/session/runs.h"
 #include "common/session/weights.h"
 #include "lib/lib.h"
 
@@ -83,7 +84,24 @@ const char *weft_job_name(const weft_job *j)
     return j ? j->conf->name : "";
 }
 
+void weft_job_set_run(weft_job *j, uint32_t run)
+{
+    if (j)
+        j->run = run;
+}
+
 /* ---- checkpoints ---- */
+
+static wf_status read_weights(const weft_job *j, const char *dir, int64_t step,
+                              wf_ckpt_passed_over *told, void *arg, wf_weights *w, wf_err *err)
+{
+    const char *const dirs[] = {dir, NULL};
+    char run[WF_RUN_NAME];
+
+    wf_run_name(j->conf->name, j->run, run);
+    WF_TRY(wf_runs_find(dirs, run, run, err));
+    return wf_weights_read(dir, run, j->conf, step, told, arg, w, err);
+}
 
 typedef struct listener {
     void (*tell)(void *arg, const char *sentence);
@@ -116,7 +134,7 @@ weft_code weft_job_weights(const weft_job *j, const char *checkpoint_dir, int64_
         return wf_lib_end(wf_fail(&err, WF_INVALID, "take WEFT_STEP_NEWEST or WEFT_STEP_BEST",
                                   "%lld is no step", (long long)step),
                           &err, error);
-    rc = wf_weights_read(checkpoint_dir, j->conf, step, passed, &l, &w, &err);
+    rc = read_weights(j, checkpoint_dir, step, passed, &l, &w, &err);
     if (rc == WF_OK)
         rc = wf_lib_list(&w.list, w.from, out, &err);
     wf_weights_close(&w);
@@ -127,10 +145,17 @@ static wf_status list(const char *dir, const char *job, weft_checkpoint **out, s
                       wf_err *err)
 {
     wf_arena *a = wf_arena_new(0);
+    const char *const dirs[] = {dir, NULL};
+    char run[WF_RUN_NAME];
     wf_ckpt_entry *entries;
-    wf_status rc;
+    wf_status rc = a ? WF_OK : wf_fail_nomem(err, 0);
 
-    rc = a ? wf_ckpt_list(wf_disk_posix(), dir, job, a, &entries, n, err) : wf_fail_nomem(err, 0);
+    if (rc == WF_OK && !wf_run_name_ok(job))
+        rc = wf_fail(err, WF_USAGE, NULL, "\"%.80s\" is no name of a job", job);
+    if (rc == WF_OK)
+        rc = wf_runs_find(dirs, job, run, err);
+    if (rc == WF_OK)
+        rc = wf_ckpt_list(wf_disk_posix(), dir, run, a, &entries, n, err);
     if (rc == WF_OK) {
         *out = calloc(*n + 1, sizeof **out);
         rc = *out ? WF_OK : wf_fail_nomem(err, *n * sizeof **out);

@@ -48,6 +48,7 @@ struct weft_job {
     wf_job_conf *conf;
     char *text; /* as it was read */
     size_t size;
+    uint32_t run; /* whose checkpoints are meant; 0: the newest */
 };
 
 struct weft_model {

@@ -275,6 +275,10 @@ WEFT_API void weft_job_free(weft_job **j);
 /* Lent until the job is freed; "" for NULL. */
 WEFT_API const char *weft_job_name(const weft_job *j);
 
+/* Which run of the job is meant where its checkpoints are: each training of a job is a run, and
+ * they have numbers from 1. 0, as it is at first: the newest one. */
+WEFT_API void weft_job_set_run(weft_job *j, uint32_t run);
+
 /* In place of a step. */
 enum { WEFT_STEP_NEWEST = -1, WEFT_STEP_BEST = -2 };
 
@@ -315,8 +319,9 @@ typedef struct weft_checkpoint {
     int complete;       /* by names and sizes of its files; checksums are checked when it is read */
 } weft_checkpoint;
 
-/* A job's checkpoints, newest first: *out [*n], to be freed with weft_checkpoints_free. Errors:
- * WEFT_NOTFOUND for a job without any, WEFT_IO, WEFT_NOMEM. */
+/* The checkpoints of a run ("digits#2") or of a job's newest run, newest first: *out [*n], to be
+ * freed with weft_checkpoints_free. Errors: WEFT_NOTFOUND for a job without any, WEFT_IO,
+ * WEFT_NOMEM. */
 WEFT_API weft_code weft_checkpoints(const char *checkpoint_dir, const char *job,
                                     weft_checkpoint **out, size_t *n, weft_error *error);
 WEFT_API void weft_checkpoints_free(weft_checkpoint **list);
@@ -326,6 +331,7 @@ WEFT_API void weft_checkpoints_free(weft_checkpoint **list);
 /* How far a job is. Strings and arrays are lent for the call that gets it. */
 typedef struct weft_report {
     const char *state;      /* "running", "done", "stopped", "failed", and words on the way */
+    uint32_t run;           /* the number of this training of the job */
     uint64_t step;          /* global steps */
     uint32_t epoch, epochs; /* the epoch in hand, from 1 */
     double part;            /* of all the work, 0 to 1 */
@@ -342,7 +348,7 @@ typedef struct weft_fit_options {
     const char *folder;         /* where the job's journal lies; NULL: ".weft" */
     const char *checkpoint_dir; /* NULL: FOLDER/checkpoints */
     uint32_t threads;           /* 0: one per processor */
-    int resume;                 /* the job may be there already: go on from its newest checkpoint */
+    int resume;                 /* go on with the job's newest run, if there is one */
     uint32_t report_ms;         /* the least time between two reports; 0: 200 */
     /* Called with a report after each change of the job's state, each epoch and evaluation, and in
      * between every report_ms. Not 0: stop with a checkpoint; weft_fit then goes on for as long as
@@ -354,9 +360,10 @@ typedef struct weft_fit_options {
 /* Trains a job in this process until it is done: a master and one worker that holds the variables,
  * in the calling thread, whatever "strategy" the job names. Checkpoints are those of a cluster.
  * *last, if not NULL, is the last report, without lent strings but `state`, which is static.
- * Errors: WEFT_STOPPED when `report` asked for it: resume goes on with the job; WEFT_EXISTS for a
- * job that is there already without `resume`, or when another process trains in the folder; the
- * job's own failure as WEFT_INVALID; WEFT_USAGE, WEFT_NOTFOUND: job or data; WEFT_IO, WEFT_NOMEM.
+ * It is a new run of the job, unless `resume` is set; runs beyond the job's `keep_runs` are
+ * removed. Errors: WEFT_STOPPED when `report` asked for it: resume goes on with the job;
+ * WEFT_EXISTS when another process trains in the folder; the job's own failure as WEFT_INVALID;
+ * WEFT_USAGE, WEFT_NOTFOUND: job or data; WEFT_IO, WEFT_NOMEM.
  */
 WEFT_API weft_code weft_fit(const weft_job *j, const weft_fit_options *options, weft_report *last,
                             weft_error *error);

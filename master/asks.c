@@ -42,9 +42,16 @@ static wf_status journal_text(wf_master *m, const wf_job *j, wf_job_state state,
 static wf_status submit_new(wf_master *m, const char *name, const char *text, const char *path,
                             wf_err *err)
 {
+    char job[WF_RUN_NAME];
     wf_job *j = NULL;
     wf_status rc;
 
+    wf_run_split(name, job);
+    j = wf_job_find_live(m, job);
+    if (j)
+        return wf_fail(err, WF_EXISTS,
+                       "follow it with: weft follow; or give this one another name: --name NAME",
+                       "job %s is %s", j->name, wf_job_state_name(j->state));
     WF_TRY(wf_master_add_job(m, name, text, path, &j, err));
     wf_job_move(j, WF_JOB_SUBMITTED);
     rc = journal_text(m, j, WF_JOB_QUEUED, text, path, err);
@@ -58,14 +65,14 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
 {
     wf_job *j = wf_job_find(m, name);
 
-    if (!wf_job_name_ok(name)) /* it becomes the name of folders */
+    if (!wf_run_name_ok(name)) /* it becomes the name of folders */
         return wf_fail(err, WF_USAGE, NULL, "\"%.80s\" is no name for a job", name);
     if (j && !resume)
-        return wf_fail(err, WF_EXISTS,
-                       "choose another name, or go on with it: weft submit --resume",
-                       "a job named %s is there already (%s)", name, wf_job_state_name(j->state));
+        return wf_fail(err, WF_EXISTS, "go on with it by --resume",
+                       "a job named %s is there already (%s)", j->name,
+                       wf_job_state_name(j->state));
     if (j && !wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "follow it with: weft status", "job %s is %s", name,
+        return wf_fail(err, WF_EXISTS, "follow it with: weft follow", "job %s is %s", j->name,
                        wf_job_state_name(j->state));
     if (j && j->state == WF_JOB_DONE && strcmp(j->text, text) == 0)
         return WF_OK; /* there is nothing left to do */
@@ -105,7 +112,7 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         char *next = NULL;
 
-        rc = wf_job_change(text, set[i], &next, err);
+        rc = wf_job_change(text, set[i], true, &next, err);
         if (rc == WF_OK) {
             free(text);
             text = next;
@@ -175,6 +182,25 @@ wf_status wf_master_stop(wf_master *m, const char *name, wf_err *err)
     return rc;
 }
 
+wf_status wf_master_forget(wf_master *m, const char *name, wf_err *err)
+{
+    wf_job *j = wf_job_find(m, name);
+
+    if (!wf_run_name_ok(name))
+        return wf_fail(err, WF_USAGE, NULL, "\"%.80s\" is no name for a job", name);
+    if (j && strcmp(j->name, name) != 0)
+        j = NULL;
+    if (j && !wf_job_over(j->state))
+        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
+                       wf_job_state_name(j->state));
+    if (j) {
+        WF_TRY(wf_job_enter(m, j, WF_JOB_REMOVE, NULL, err));
+        WF_TRY(wf_job_rewrite(j, "", "", err));
+    }
+    wf_master_queue_removal(m, name);
+    return WF_OK;
+}
+
 static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
 {
     if (strcmp(ask->command, "status") == 0)
@@ -187,6 +213,8 @@ static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
         return recover(m, ask->job, ask->from_step, ask->n_set > 0, err);
     if (strcmp(ask->command, "stop") == 0)
         return wf_master_stop(m, ask->job, err);
+    if (strcmp(ask->command, "forget") == 0)
+        return wf_master_forget(m, ask->job, err);
     return wf_fail(err, WF_UNSUPPORTED, "upgrade the master", "the master knows no command \"%s\"",
                    ask->command);
 }

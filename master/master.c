@@ -86,6 +86,14 @@ void wf_master_free(wf_master **m)
     free(it);
 }
 
+int64_t wf_master_newest_run(const wf_master *m, const char *job)
+{
+    const wf_job *j = wf_job_find(m, job);
+    char its[WF_RUN_NAME];
+
+    return j ? (int64_t)wf_run_split(j->name, its) : -1;
+}
+
 const char *wf_master_job_state(const wf_master *m, const char *job)
 {
     const wf_job *j = wf_job_find(m, job);

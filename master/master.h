@@ -82,6 +82,9 @@ typedef struct wf_master_ops {
                          wf_prepared **out, wf_err *err);
     /* An event for the job's log: `json` is one object without time. */
     void (*note)(void *arg, const char *job, const char *json);
+    /* A job is removed: its folders are to go, when the events before have been written. NULL: it
+     * has none. */
+    void (*forget)(void *arg, const char *job);
 } wf_master_ops;
 
 typedef struct wf_master_task {
@@ -136,8 +139,13 @@ typedef struct wf_job_marks {
 /* False when there is no such job. */
 bool wf_master_marks(const wf_master *m, const char *job, wf_job_marks *out);
 
-/* What clients ask for. A job's text as a submit has it. Errors: WF_EXISTS, WF_USAGE; WF_IO and
- * WF_NOMEM end the master. */
+/* The number of a job's newest run; 0 when it has none; -1 when there is no such job. */
+int64_t wf_master_newest_run(const wf_master *m, const char *job);
+
+/* What clients ask for. `job` is the name of a run, or of a job: then its newest run is meant.
+ * Submits a job's text as a run of that name, which there is not yet unless `resume` is set.
+ * Errors: WF_EXISTS, also when another run of the job is not over; WF_USAGE; WF_IO and WF_NOMEM end
+ * the master. */
 WF_MUST_USE wf_status wf_master_submit(wf_master *m, const char *job, const char *text,
                                        const char *path, bool resume, wf_err *err);
 /* Stops a job with a checkpoint. Errors: WF_NOTFOUND; WF_INVALID when it is over. */
@@ -148,6 +156,10 @@ WF_MUST_USE wf_status wf_master_change(wf_master *m, const char *job, size_t n, 
                                        wf_err *err);
 WF_MUST_USE wf_status wf_master_recover(wf_master *m, const char *job, int64_t from_step,
                                         wf_err *err);
+
+/* Removes a run that is over, and its files. Of one that the master does not know, whose journal is
+ * another or gone, the files go. Errors: WF_EXISTS when it is not over, WF_USAGE. */
+WF_MUST_USE wf_status wf_master_forget(wf_master *m, const char *job, wf_err *err);
 
 /* What the whole cluster looks like, as JSON; the caller frees it. NULL when there is no memory. */
 char *wf_master_status(const wf_master *m, int64_t now_ns);

@@ -19,8 +19,11 @@ static void begin_replayed_generation(wf_master *m, wf_job *j)
 
 static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
 {
-    wf_job *j = wf_job_find(m, r->name);
+    wf_job *j = r->number && r->number <= m->n_jobs ? m->jobs[r->number - 1] : NULL;
 
+    if (!wf_run_name_ok(r->name) || (j && strcmp(j->name, r->name) != 0))
+        return wf_fail(err, WF_CORRUPT, "use the release of weft that wrote it",
+                       "the journal has \"%.80s\" as job %u", r->name, r->number);
     if (!j)
         WF_TRY(wf_master_add_job(m, r->name, r->text, r->path, &j, err));
     if (r->text[0])
@@ -28,6 +31,8 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
     if (r->id)
         j->id = r->id;
     WF_TRY(wf_job_replay_state(j, r->state, err));
+    if (j->state == WF_JOB_REMOVED)
+        WF_TRY(wf_job_rewrite(j, "", "", err));
     j->stop_asked = r->stop;
     if (j->generation != r->generation)
         begin_replayed_generation(m, j);

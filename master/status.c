@@ -210,12 +210,15 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
     json_t *o = json_object(), *lines = json_array();
     const char *changes = wf_job_changes(j->text);
+    char job[WF_RUN_NAME];
     uint64_t step = wf_job_step(m, j);
 
     /* A master that started after the job's end knows its last checkpoint, and no steps. */
     if (wf_job_over(j->state) && j->latest != UINT64_MAX)
         step = WF_MAX(step, j->latest);
-    put_text(o, "job", j->name);
+    put_int(o, "run", wf_run_split(j->name, job));
+    put_text(o, "job", job);
+    put_text(o, "name", j->name);
     put_text(o, "state", wf_job_state_name(j->state));
     put_int(o, "generation", j->generation);
     put_int(o, "step", step);
@@ -257,7 +260,8 @@ char *wf_master_status(const wf_master *m, int64_t now_ns)
     for (uint32_t i = 0; i < m->n_members; i++)
         json_array_append_new(tasks, member_json(m, &m->members[i]));
     for (uint32_t i = 0; i < m->n_jobs; i++)
-        json_array_append_new(jobs, job_json(m, m->jobs[i]));
+        if (m->jobs[i]->state != WF_JOB_REMOVED)
+            json_array_append_new(jobs, job_json(m, m->jobs[i]));
     put_int(o, "view", m->view);
     put_text(o, "missing", wf_members_missing(m, missing, sizeof missing));
     put_int(o, "bad_messages", wf_net_bad_messages(m->net));

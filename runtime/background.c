@@ -2,6 +2,7 @@
 /* runtime/background.c */
 #include "runtime/background.h"
 #include "common/base/disk.h"
+#include "common/base/file.h"
 #include "common/log/log.h"
 
 #include <errno.h>
@@ -18,8 +19,13 @@ enum { MOST_LINES = 10000 };
 
 typedef struct line {
     struct line *next;
-    char *folder, *file, *text;
+    char *folder, *file, *text; /* file NULL: the folder is to go */
 } line;
+
+typedef struct lines {
+    line *first, **last;
+    uint32_t n;
+} lines;
 
 /* A thread, and the one piece of work that it has. */
 typedef struct lane {
@@ -34,8 +40,9 @@ struct wf_background {
     pthread_cond_t wake;
     bool stop;
     lane sync, slow;
-    line *first, **last; /* lines to be written, by the lane that syncs */
-    uint32_t n_lines;
+    lines writes;  /* by the lane that syncs */
+    bool writing;  /* a line that is no longer among them */
+    lines removes; /* by the other, when there is nothing to write */
     int fd;
 };
 
@@ -67,38 +74,50 @@ static void write_line(const line *l)
     close(fd);
 }
 
-static line *take_line(wf_background *b)
+static line *take(lines *list)
 {
-    line *l = b->first;
+    line *l = list->first;
 
     if (!l)
         return NULL;
-    b->first = l->next;
-    if (!b->first)
-        b->last = &b->first;
-    b->n_lines--;
+    list->first = l->next;
+    if (!list->first)
+        list->last = &list->first;
+    list->n--;
     return l;
 }
 
-void wf_background_write(wf_background *b, const char *folder, const char *file, const char *text)
+/* Of texts that are copied; file and text may be NULL both. */
+static void add(wf_background *b, lines *list, const char *folder, const char *file,
+                const char *text)
 {
     line *l = calloc(1, sizeof *l);
 
     if (!l)
         return;
     l->folder = strdup(folder);
-    l->file = strdup(file);
-    l->text = strdup(text);
+    l->file = file ? strdup(file) : NULL;
+    l->text = text ? strdup(text) : NULL;
     pthread_mutex_lock(&b->lock);
-    if (l->folder && l->file && l->text && b->n_lines < MOST_LINES) {
-        *b->last = l;
-        b->last = &l->next;
-        b->n_lines++;
+    if (l->folder && !file == !l->file && !text == !l->text && list->n < MOST_LINES) {
+        *list->last = l;
+        list->last = &l->next;
+        list->n++;
         l = NULL;
         pthread_cond_broadcast(&b->wake);
     }
     pthread_mutex_unlock(&b->lock);
     free_line(l);
+}
+
+void wf_background_write(wf_background *b, const char *folder, const char *file, const char *text)
+{
+    add(b, &b->writes, folder, file, text);
+}
+
+void wf_background_remove(wf_background *b, const char *folder)
+{
+    add(b, &b->removes, folder, NULL, NULL);
 }
 
 /* ---- the threads ---- */
@@ -127,13 +146,27 @@ static void do_work(wf_background *b, lane *l)
 
 static void do_line(wf_background *b, line *l)
 {
+    b->writing = true;
     pthread_mutex_unlock(&b->lock);
     write_line(l);
     free_line(l);
     pthread_mutex_lock(&b->lock);
+    b->writing = false;
+    pthread_cond_broadcast(&b->wake); /* a removal may wait for it */
 }
 
-/* Lines that are still there at the end are written. */
+static void do_removal(wf_background *b, line *l)
+{
+    wf_err why;
+
+    pthread_mutex_unlock(&b->lock);
+    if (wf_remove_tree(l->folder, &why) != WF_OK)
+        WF_LOG_WARN("job.unremoved", "why=\"%s\"", why.what);
+    free_line(l);
+    pthread_mutex_lock(&b->lock);
+}
+
+/* Lines that are still there at the end are written, and folders removed. */
 static void *run_lane(void *arg)
 {
     lane *l = arg;
@@ -145,9 +178,11 @@ static void *run_lane(void *arg)
 
         if (l->todo && !b->stop)
             do_work(b, l);
-        else if (l == &b->sync && (next = take_line(b)))
+        else if (l == &b->sync && (next = take(&b->writes)))
             do_line(b, next);
-        else if (b->stop)
+        else if (l == &b->slow && !b->writes.first && !b->writing && (next = take(&b->removes)))
+            do_removal(b, next);
+        else if (b->stop && (l == &b->sync || !b->removes.first))
             break;
         else
             pthread_cond_wait(&b->wake, &b->lock);
@@ -177,7 +212,8 @@ wf_status wf_background_new(wf_background **out, wf_err *err)
         return wf_fail_nomem(err, sizeof *b);
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->wake, NULL);
-    b->last = &b->first;
+    b->writes.last = &b->writes.first;
+    b->removes.last = &b->removes.first;
     b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     rc = b->fd < 0 ? wf_fail_errno(err, errno, NULL, "cannot make an eventfd") : WF_OK;
     if (rc == WF_OK)

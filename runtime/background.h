@@ -19,6 +19,9 @@ void wf_background_begin(wf_background *b, wf_work *w);
 /* Appends a line to a file in a folder that is made if it is not there; behind the sync in hand. A
  * disk that does not answer costs lines, and never memory without bound. */
 void wf_background_write(wf_background *b, const char *folder, const char *file, const char *line);
+/* Removes a folder and all in it, once the lines before are written; behind the long work in hand.
+ * Where there is no memory it stays. */
+void wf_background_remove(wf_background *b, const char *folder);
 /* Work that is done, which the caller owns; NULL: none now. */
 wf_work *wf_background_done(wf_background *b);
 /* Readable once there is work that is done. */

@@ -51,16 +51,18 @@ static wf_status make_conf(wf_fit *f, const wf_fit_conf *conf, wf_err *err)
     return f->conf->checkpoint_dir ? WF_OK : wf_fail_nomem(err, strlen(conf->checkpoint_dir));
 }
 
-static wf_status open_master(wf_fit *f, wf_err *err)
+static wf_status open_master(wf_fit *f, const char *state_dir, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
+    char jobs[PATH_MAX];
     wf_transport *t = NULL;
 
     conf.self = (wf_task){WF_ROLE_MASTER, 0};
     conf.incarnation = wf_random_id();
     conf.pid = (uint64_t)getpid();
     conf.cluster = f->conf->name;
-    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", "local", err));
+    snprintf(jobs, sizeof jobs, "%s/jobs", state_dir); /* shorter than that of make_conf */
+    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", jobs, "local", err));
     wf_master_loop_admit(&f->loop, &conf);
     WF_TRY(wf_net_new(&conf, &f->master_net, err));
     WF_TRY(wf_wires_listen(f->wires, MASTER, &t, err));
@@ -111,7 +113,7 @@ wf_status wf_fit_open(const wf_fit_conf *conf, wf_fit **out, wf_err *err)
     f->loop.lock = -1;
     WF_TRY(make_conf(f, conf, err));
     WF_TRY(wf_wires_new(1, &f->wires, err));
-    WF_TRY(open_master(f, err));
+    WF_TRY(open_master(f, conf->state_dir, err));
     return open_worker(f, conf, err);
 }
 

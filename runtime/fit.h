@@ -17,7 +17,7 @@
 typedef struct wf_fit wf_fit;
 
 typedef struct wf_fit_conf {
-    const char *state_dir; /* absolute; the journal is in its folder "local" */
+    const char *state_dir; /* absolute; the journal is in its folder "local", runs are in "jobs" */
     const char *checkpoint_dir;
     uint32_t threads;     /* of the executor */
     const char *loss_log; /* as in wf_trainer_conf */

@@ -26,8 +26,7 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
 {
     const wf_master_loop *l = arg;
 
-    (void)job;
-    return wf_master_prepare(text, path, &l->cluster, out, err);
+    return wf_master_prepare(job, text, path, &l->cluster, out, err);
 }
 
 /* One line of JSON per event, in the job's folder. */
@@ -46,8 +45,19 @@ static void note(void *arg, const char *job, const char *json)
                  (int)(now_ns / WF_NS_PER_MS % 1000), json + 1);
     if (n < 0 || n >= (int)sizeof line)
         return;
-    snprintf(folder, sizeof folder, "%s/jobs/%s", l->state_dir, job);
+    snprintf(folder, sizeof folder, "%s/%s", l->jobs_dir, job);
     wf_background_write(l->background, folder, "events.jsonl", line);
+}
+
+static void forget(void *arg, const char *job)
+{
+    const wf_master_loop *l = arg;
+    char folder[PATH_MAX];
+
+    snprintf(folder, sizeof folder, "%s/%s", l->jobs_dir, job);
+    wf_background_remove(l->background, folder);
+    snprintf(folder, sizeof folder, "%s/%s", l->checkpoint_dir, job);
+    wf_background_remove(l->background, folder);
 }
 
 /* Two masters on one state_dir would each believe their own journal. The lock goes with the
@@ -84,29 +94,33 @@ static wf_status make_master(wf_master_loop *l, const wf_cluster_conf *conf, uin
         tasks[conf->n_ps + i] = (wf_master_task){{WF_ROLE_WORKER, i}, conf->workers[i].address};
     snprintf(journal, sizeof journal, "%s/master", l->state_dir);
     rc = wf_master_new(
-        &(wf_master_conf){.incarnation = incarnation,
-                          .session = session,
-                          .tasks = tasks,
-                          .n_tasks = n,
-                          .disk = wf_disk_posix(),
-                          .journal_dir = journal,
-                          .checkpoint_dir = conf->checkpoint_dir,
-                          .dead_ns = conf->dead_ms * WF_NS_PER_MS,
-                          .stuck_ns = conf->stuck_ms * WF_NS_PER_MS,
-                          .cut_ns = CUT_S * WF_NS_PER_S,
-                          .ops = {.arg = l, .begin = begin, .prepare = prepare, .note = note}},
+        &(wf_master_conf){
+            .incarnation = incarnation,
+            .session = session,
+            .tasks = tasks,
+            .n_tasks = n,
+            .disk = wf_disk_posix(),
+            .journal_dir = journal,
+            .checkpoint_dir = conf->checkpoint_dir,
+            .dead_ns = conf->dead_ms * WF_NS_PER_MS,
+            .stuck_ns = conf->stuck_ms * WF_NS_PER_MS,
+            .cut_ns = CUT_S * WF_NS_PER_S,
+            .ops = {.arg = l, .begin = begin, .prepare = prepare, .note = note, .forget = forget}},
         wf_now_ns(), &l->master, err);
     free(tasks);
     return rc;
 }
 
 wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf, uint64_t incarnation,
-                              const char *session, const char *strategy, wf_err *err)
+                              const char *session, const char *jobs_dir, const char *strategy,
+                              wf_err *err)
 {
     *l = (wf_master_loop){.cluster = {conf->n_ps, conf->n_workers, strategy},
                           .state_dir = strdup(conf->state_dir),
+                          .jobs_dir = strdup(jobs_dir),
+                          .checkpoint_dir = strdup(conf->checkpoint_dir),
                           .lock = -1};
-    if (!l->state_dir)
+    if (!l->state_dir || !l->jobs_dir || !l->checkpoint_dir)
         return wf_fail_nomem(err, strlen(conf->state_dir));
     WF_TRY(lock_state(l, err));
     WF_TRY(wf_disk_make_dirs(wf_disk_posix(), conf->checkpoint_dir, err));
@@ -148,7 +162,9 @@ bool wf_master_loop_close(wf_master_loop *l)
         return false;
     wf_master_free(&l->master);
     free(l->state_dir);
-    l->state_dir = NULL;
+    free(l->jobs_dir);
+    free(l->checkpoint_dir);
+    l->state_dir = l->jobs_dir = l->checkpoint_dir = NULL;
     return true;
 }
 

@@ -17,16 +17,17 @@ typedef struct wf_master_loop {
     wf_master *master;
     wf_background *background;
     wf_master_cluster cluster; /* a compilation may go on while the configuration is freed */
-    char *state_dir;
+    char *state_dir, *jobs_dir, *checkpoint_dir;
     int lock;
 } wf_master_loop;
 
 /* Locks the state folder of `conf`, makes folders, starts the background threads and the master.
- * `session` is borrowed; `strategy` is whatever jobs say, or NULL. Close it after an error as well.
- * Errors: WF_EXISTS when another master uses the folder; WF_IO; WF_NOMEM; those of the journal. */
+ * `session` is borrowed; each run has a folder in `jobs_dir`; `strategy` is whatever jobs say, or
+ * NULL. Close it after an error as well. Errors: WF_EXISTS when another master uses the folder;
+ * WF_IO; WF_NOMEM; those of the journal. */
 WF_MUST_USE wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf,
                                           uint64_t incarnation, const char *session,
-                                          const char *strategy, wf_err *err);
+                                          const char *jobs_dir, const char *strategy, wf_err *err);
 /* What the master wants of its net: to be called before the net is made. */
 void wf_master_loop_admit(const wf_master_loop *l, wf_net_conf *conf);
 /* Takes events and what is done in the background, and does what is due. Sets *any if there was

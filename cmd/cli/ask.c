@@ -217,13 +217,28 @@ wf_status wf_ask_pass(wf_ask *a, int64_t ms, wf_err *err)
     return WF_OK;
 }
 
+static const char *word_of(const json_t *job, const char *key)
+{
+    const char *s = json_string_value(json_object_get(job, key));
+
+    return s ? s : "";
+}
+
 json_t *wf_ask_job(json_t *picture, const char *name)
 {
-    json_t *job;
+    json_t *job, *newest = NULL;
     size_t i;
 
-    json_array_foreach(json_object_get(picture, "jobs"), i,
-                       job) if (strcmp(json_string_value(json_object_get(job, "job")), name) ==
-                                0) return job;
-    return NULL;
+    json_array_foreach(json_object_get(picture, "jobs"), i, job)
+    {
+        json_t *run = json_object_get(job, "run");
+
+        if (strcmp(word_of(job, "name"), name) == 0 && json_integer_value(run))
+            return job;
+        if (strcmp(word_of(job, "job"), name) == 0 &&
+            (!newest ||
+             json_integer_value(run) > json_integer_value(json_object_get(newest, "run"))))
+            newest = job;
+    }
+    return newest;
 }

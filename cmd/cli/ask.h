@@ -41,7 +41,8 @@ WF_MUST_USE wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeo
 /* The net and the master of `a`, borrowed for its life: for a role that speaks over them. */
 wf_net *wf_ask_net(wf_ask *a, wf_peer **master);
 
-/* The job of that name in a picture, borrowed; NULL when there is none. */
+/* The run of that name in a picture, or the newest run of the job of that name, borrowed; NULL when
+ * there is none. */
 json_t *wf_ask_job(json_t *picture, const char *name);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 #include "common/ckpt/initial.h"
+#include "common/session/runs.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -291,6 +292,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 {
     request r = {0};
     const char *cluster = NULL, *what;
+    char run[WF_RUN_NAME];
     wf_words words;
     const wf_flag flags[] = {{"json", 0, .set = &r.json},
                              {"dir", 0, .value = &r.dir},
@@ -305,11 +307,22 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (!r.job && strcmp(what, "ls") != 0)
         return wf_fail(err, WF_USAGE, "see \"weft help ckpt\"", "weft ckpt %s wants a job's name",
                        what);
-    if (r.job && !wf_job_name_ok(r.job))
-        return wf_fail(err, WF_USAGE, NULL, "\"%.64s\" is no job's name", r.job);
+    if (r.job && !wf_run_name_ok(r.job))
+        return wf_fail(err, WF_USAGE, "name it like digits, or digits#2 for its second run",
+                       "\"%.64s\" is no job's name", r.job);
     if (!r.dir) {
         WF_TRY(wf_place_cluster(cluster, false, &r.conf, err));
         r.dir = r.conf->checkpoint_dir;
+    }
+    if (r.job) {
+        const char *const dirs[] = {r.dir, NULL};
+
+        rc = wf_runs_find(dirs, r.job, run, err);
+        if (rc != WF_OK) {
+            wf_cluster_free(&r.conf);
+            return rc;
+        }
+        r.job = run;
     }
     if (strcmp(what, "ls") == 0)
         rc = r.job ? list(&r, err) : list_jobs(&r, err);
@@ -327,10 +340,11 @@ const wf_cmd wf_cmd_ckpt = {
     .name = "ckpt",
     .help = "list, show and verify checkpoints on disk",
     .usage =
-        "weft ckpt ls [JOB] [--json]            the jobs, or a job's checkpoints, newest first\n"
+        "weft ckpt ls [JOB] [--json]            the runs, or checkpoints, newest first\n"
         "weft ckpt show JOB [STEP] [--json]     what is in one; without STEP the newest\n"
         "weft ckpt verify JOB [STEP]            read and check every byte; without STEP of all\n\n"
-        "Reads the folder of checkpoints directly; the cluster need not run.\n"
+        "JOB is a job's newest run, or one of its runs: digits#2. Reads the folder of checkpoints\n"
+        "directly; the cluster need not run.\n"
         "  --dir DIR        the folder; else checkpoint_dir of the cluster here\n"
         "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
         "  weft ckpt ls mnist-mlp\n"

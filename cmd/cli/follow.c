@@ -1,289 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/follow.c - asks for the picture five times a second; the master tells nothing unasked. */
-#include "cmd/cli/follow.h"
-#include "cmd/cli/ports.h"
-#include "cmd/cli/progress.h"
+/* cmd/cli/follow.c */
+#include "cmd/cli/cli.h"
+#include "cmd/cli/following.h"
+#include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
-#include "cmd/cli/term.h"
-#include "common/base/clock.h"
-#include "common/base/text.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { EVERY_MS = 200, ONE_ANSWER_MS = 3000, PATIENCE_MS = 60000 };
-
-typedef struct follower {
-    const char *again; /* goes on with a job that was stopped */
-    wf_progress progress;
-    char *last;    /* the last event shown */
-    json_t *named; /* tasks that are down for good and were shown, by name */
-} follower;
-
-static volatile sig_atomic_t interrupts;
-
-static void on_interrupt(int number)
+static wf_status follow(const wf_cluster_conf *conf, const char *job, wf_err *err)
 {
-    (void)number;
-    interrupts++;
-}
-
-/* The first Ctrl-C stops the job, the second leaves it to itself, whatever is being waited for. */
-static bool had_enough(void)
-{
-    return interrupts >= 2;
-}
-
-static double number(const json_t *o, const char *key)
-{
-    return json_number_value(json_object_get(o, key));
-}
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-/* "loss 0.0812  accuracy 0.9751"; the names may have a part from the model's file. */
-static void add_metrics(const json_t *metrics, char *out, size_t size)
-{
-    char safe[128];
-    const char *name;
-    json_t *value;
-
-    json_object_foreach((json_t *)metrics, name, value)
-    {
-        size_t at = strlen(out);
-
-        wf_text_escape(name, false, safe, sizeof safe);
-        snprintf(out + at, size - at, "  %s %.4f", safe, json_number_value(value));
-    }
-}
-
-static void show(wf_progress *p, const json_t *job)
-{
-    char label[64], facts[256], rate[32], eta[32];
-    double part = number(job, "part");
-
-    snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),
-             (int)number(job, "epochs"));
-    snprintf(facts, sizeof facts, "%s samples/s",
-             wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate));
-    add_metrics(json_object_get(job, "metrics"), facts, sizeof facts);
-    snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
-             wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
-    if (strcmp(text(job, "state"), "running") == 0 && part > 0)
-        wf_progress_show(p, wf_now_ns(), part, label, facts);
-}
-
-/* What has happened since the last look: recoveries, lost tasks, evaluations. */
-static void show_events(wf_progress *p, const json_t *job, char **last)
-{
-    json_t *lines = json_object_get(job, "events"), *line;
-    size_t n = json_array_size(lines), first = 0, i;
-
-    for (i = n; *last && i > 0; i--)
-        if (strcmp(json_string_value(json_array_get(lines, i - 1)), *last) == 0) {
-            first = i;
-            break;
-        }
-    json_array_foreach(lines, i, line)
-    {
-        const char *s = json_string_value(line), *body = strchr(s, ' ');
-        bool worth = strncmp(s, "job.evaluated", 13) == 0 || strncmp(s, "task.lost", 9) == 0 ||
-                     strncmp(s, "ckpt.failed", 11) == 0 || strncmp(s, "ckpt.passed", 11) == 0 ||
-                     strncmp(s, "job.restored", 12) == 0 || strncmp(s, "job.waits", 9) == 0;
-
-        if (i < first || !worth || !body)
-            continue;
-        wf_progress_clear(p);
-        wf_term_print(stderr, "%s\n", body + 1);
-    }
-    if (n > 0) {
-        free(*last);
-        *last = strdup(json_string_value(json_array_get(lines, n - 1)));
-    }
-}
-
-static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const char *again,
-                         wf_err *err)
-{
-    const char *state = text(job, "state"), *name = text(job, "job");
-    char metrics[256] = "", took[32];
-    json_t *step = json_object_get(job, "checkpoint");
-    json_t *eval = json_object_get(job, "eval");
-
-    if (strcmp(state, "failed") == 0)
-        return wf_fail(err, WF_INVALID, text(job, "hint"), "job %s failed: %s", name,
-                       text(job, "reason"));
-    add_metrics(json_object_size(eval) ? eval : json_object_get(job, "metrics"), metrics,
-                sizeof metrics);
-    wf_term_print(stdout, "%s:%s%s  in %s", state, metrics, json_object_size(eval) ? " (eval)" : "",
-                  wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
-    if (json_is_integer(step))
-        wf_term_print(stdout, "  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,
-                      (long long)json_integer_value(step));
-    if (strcmp(state, "done") == 0)
-        wf_term_print(stdout, "  next: weft export %s -o %s.onnx\n", name, name);
-    else
-        wf_term_print(stdout, "  next: %s\n", again);
-    if (strcmp(state, "done") != 0)
-        return wf_fail(err, WF_STOPPED, NULL, "job %s: %s", name, text(job, "reason"));
-    return WF_OK;
-}
-
-static bool is_over(const json_t *job)
-{
-    const char *s = text(job, "state");
-
-    return strcmp(s, "done") == 0 || strcmp(s, "failed") == 0 || strcmp(s, "stopped") == 0 ||
-           strcmp(s, "interrupted") == 0;
-}
-
-static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, wf_err *err)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
+    wf_ask *a = NULL;
+    char again[128];
     wf_status rc;
 
-    wf_progress_clear(p);
-    wf_term_print(stderr, "stopping %s with a checkpoint; Ctrl-C again leaves it to itself\n", job);
-    ask.command = "stop";
-    ask.job = (char *)job;
-    rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
-    return rc == WF_INVALID ? WF_OK : rc; /* it is over already: the next look says how */
-}
-
-/* The picture of the cluster. A master that is away comes back, and workers train on meanwhile; one
- * that nobody will start again is not waited for. */
-static wf_status ask_picture(const wf_cluster_conf *conf, wf_ask *a, wf_progress *p,
-                             json_t **picture, wf_err *err)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
-    int64_t began_ns = wf_now_ns();
-
-    ask.command = "status";
-    for (bool told = false;; told = true) {
-        wf_status rc = wf_ask_send(a, &ask, ONE_ANSWER_MS, picture, err);
-
-        if (rc != WF_TIMEOUT)
-            return rc;
-        json_decref(*picture);
-        *picture = NULL;
-        /* On this host nobody but a supervisor starts the master again. */
-        WF_TRY(wf_port_is_here(&conf->master) ? wf_super_check_up(conf, err) : WF_OK);
-        if (wf_now_ns() - began_ns >= PATIENCE_MS * WF_NS_PER_MS)
-            return wf_fail(err, WF_TIMEOUT, "is it up? start it with: weft up",
-                           "no answer from the master at %s in %d ms", conf->master.address,
-                           PATIENCE_MS);
-        if (!told) {
-            wf_progress_clear(p);
-            wf_term_print(stderr,
-                          "no answer from the master at %s; workers go on with what they have\n",
-                          conf->master.address);
-        }
-    }
-}
-
-/* A task that is down for good is named once. A job needs every ps and at least one worker: one
- * that would wait for them for ever is not followed any further. */
-static wf_status check_tasks(follower *f, json_t *picture, const char *job, wf_err *err)
-{
-    size_t i, n_workers = 0, n_workers_down = 0;
-    json_t *task, *ps = NULL, *worker = NULL, *needed;
-
-    json_array_foreach(json_object_get(picture, "tasks"), i, task)
-    {
-        bool is_worker = strcmp(text(task, "role"), "worker") == 0;
-
-        n_workers += is_worker;
-        if (strcmp(text(task, "state"), "down") != 0)
-            continue;
-        n_workers_down += is_worker;
-        if (is_worker)
-            worker = task;
-        else
-            ps = task;
-        if (json_object_get(f->named, text(task, "task")))
-            continue;
-        json_object_set_new(f->named, text(task, "task"), json_true());
-        wf_progress_clear(&f->progress);
-        wf_term_print(stderr, "%s is down for good: %s\n", text(task, "task"),
-                      text(task, "reason"));
-    }
-    needed = ps ? ps : n_workers_down == n_workers ? worker : NULL;
-    if (!needed)
-        return WF_OK;
-    return wf_fail(err, WF_IO, "put that right, then: weft down && weft up && weft recover JOB",
-                   "job %s waits for %s, which is down for good: %.700s", job, text(needed, "task"),
-                   text(needed, "reason"));
-}
-
-static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, const char *name,
-                      bool *over, wf_err *err)
-{
-    json_t *picture = NULL, *job;
-    wf_status rc;
-
-    rc = ask_picture(conf, a, &f->progress, &picture, err);
-    job = rc == WF_OK ? wf_ask_job(picture, name) : NULL;
-    if (rc == WF_OK && !job)
-        rc = wf_fail(err, WF_NOTFOUND, NULL, "the master knows no job %s", name);
-    if (rc == WF_OK) {
-        show_events(&f->progress, job, &f->last);
-        *over = is_over(job);
-        if (*over) {
-            wf_progress_clear(&f->progress);
-            rc = say_end(conf, job, f->again, err);
-        } else {
-            show(&f->progress, job);
-            rc = check_tasks(f, picture, name, err);
-        }
-    }
-    json_decref(picture);
+    WF_TRY(wf_super_check_up(conf, err));
+    WF_TRY(wf_ask_open(conf, &a, err));
+    rc = wf_follow(conf, a, job, wf_recover_command(job, again, sizeof again), err);
+    wf_ask_close(&a);
     return rc;
 }
 
-const char *wf_recover_command(const char *job, char *text, size_t size)
+static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    snprintf(text, size, "weft recover %s", job);
-    return text;
-}
+    const char *cluster = NULL;
+    wf_cluster_conf *conf = NULL;
+    wf_words words;
+    const wf_flag flags[] = {{"cluster", 0, .value = &cluster}, {0}};
+    wf_status rc;
 
-void wf_follow_catch(void)
-{
-    struct sigaction act = {.sa_handler = on_interrupt};
-
-    sigaction(SIGINT, &act, NULL);
-}
-
-wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, const char *again,
-                    wf_err *err)
-{
-    follower f = {.progress = wf_progress_new(stderr), .named = json_object(), .again = again};
-    bool over = false, asked = false;
-    wf_status rc = WF_OK;
-
-    wf_follow_catch();
-    wf_ask_until(a, had_enough);
-    while (rc == WF_OK && !over && !had_enough()) {
-        if (interrupts == 1 && !asked) {
-            asked = true;
-            rc = ask_stop(a, &f.progress, job, err);
-        }
-        if (rc == WF_OK)
-            rc = look(conf, a, &f, job, &over, err);
-        if (rc == WF_OK && !over)
-            rc = wf_ask_pass(a, EVERY_MS, err);
-    }
-    wf_ask_until(a, NULL);
-    wf_progress_clear(&f.progress);
-    json_decref(f.named);
-    free(f.last);
-    if (!over && had_enough() && (rc == WF_OK || rc == WF_STOPPED))
-        rc = wf_fail(err, WF_STOPPED, "see it with: weft status", "no longer following %s", job);
+    WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    if (!wf_run_name_ok(words.word[0]))
+        return wf_fail(err, WF_USAGE, "name it like digits, or digits#2 for its second run",
+                       "\"%.64s\" is no job's name", words.word[0]);
+    WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    rc = follow(conf, words.word[0], err);
+    wf_cluster_free(&conf);
     return rc;
 }
+
+const wf_cmd wf_cmd_follow = {
+    .name = "follow",
+    .help = "follow a job that was submitted to its end",
+    .usage =
+        "weft follow JOB|JOB#N [--cluster FILE]\n\n"
+        "Shows the progress of a job's newest run, or of the run named, as \"weft train\" does,\n"
+        "and exits with its result. Ctrl-C stops the job with a checkpoint; a second one leaves\n"
+        "it to itself.\n\n"
+        "  weft follow digits\n",
+    .run = run,
+};

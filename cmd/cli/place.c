@@ -2,6 +2,7 @@
 /* cmd/cli/place.c */
 #include "cmd/cli/place.h"
 #include "common/base/file.h"
+#include "common/session/runs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -43,7 +44,29 @@ wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out, w
 /* A copy is the text behind one comment line that says where it comes from. */
 static const char FROM[] = "# from ";
 
-wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name, const char *text,
+wf_status wf_place_runs_of(const wf_cluster_conf *conf, wf_place_runs *out, wf_err *err)
+{
+    if (snprintf(out->jobs, sizeof out->jobs, "%s/jobs", conf->state_dir) >= (int)sizeof out->jobs)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
+    out->dirs[0] = out->jobs;
+    out->dirs[1] = conf->checkpoint_dir;
+    out->dirs[2] = NULL;
+    return WF_OK;
+}
+
+wf_status wf_place_run(const wf_cluster_conf *conf, const char *word, char run[WF_RUN_NAME],
+                       wf_err *err)
+{
+    wf_place_runs runs;
+
+    if (!wf_run_name_ok(word))
+        return wf_fail(err, WF_USAGE, "name it like digits, or digits#2 for its second run",
+                       "\"%.64s\" is no job's name", word);
+    WF_TRY(wf_place_runs_of(conf, &runs, err));
+    return wf_runs_find(runs.dirs, word, run, err);
+}
+
+wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run, const char *text,
                             size_t size, const char *path, wf_err *err)
 {
     char full[PATH_MAX], folder[PATH_MAX + 80], file[PATH_MAX + 96];
@@ -52,7 +75,7 @@ wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name, const
 
     if (!realpath(path, full))
         return wf_fail_errno(err, errno, NULL, "cannot find %s", path);
-    snprintf(folder, sizeof folder, "%s/jobs/%.64s", conf->state_dir, name);
+    snprintf(folder, sizeof folder, "%s/jobs/%s", conf->state_dir, run);
     snprintf(file, sizeof file, "%s/job.yaml", folder);
     wf_bytes_printf(&copy, "%s%s\n", FROM, full);
     wf_bytes_add(&copy, text, size);
@@ -84,15 +107,17 @@ static wf_status read_kept(const char *file, char path[PATH_MAX], wf_bytes *text
 }
 
 wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, char path[PATH_MAX],
-                       wf_bytes *text, wf_err *err)
+                       char run[WF_RUN_NAME], wf_bytes *text, wf_err *err)
 {
     char file[PATH_MAX];
 
-    if (strchr(word, '/') || wf_file_exists(word) || !wf_job_name_ok(word)) {
+    run[0] = 0;
+    if (strchr(word, '/') || wf_file_exists(word) || !wf_run_name_ok(word)) {
         snprintf(path, PATH_MAX, "%s", word);
         return wf_job_read(word, text, err);
     }
-    if (snprintf(file, sizeof file, "%s/jobs/%s/job.yaml", conf->state_dir, word) >=
+    WF_TRY(wf_place_run(conf, word, run, err));
+    if (snprintf(file, sizeof file, "%s/jobs/%s/job.yaml", conf->state_dir, run) >=
         (int)sizeof file)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
     if (!wf_file_exists(file))

@@ -17,14 +17,27 @@
  */
 WF_MUST_USE wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out,
                                        wf_err *err);
+/* The folders in which a cluster's runs have one each. */
+typedef struct wf_place_runs {
+    char jobs[PATH_MAX];
+    const char *dirs[3]; /* ends with NULL */
+} wf_place_runs;
+/* Fills it in; it must not move. Errors: WF_INVALID for a path that is too long. */
+WF_MUST_USE wf_status wf_place_runs_of(const wf_cluster_conf *conf, wf_place_runs *out,
+                                       wf_err *err);
+/* The run that a word means, "digits" or "digits#2", into `run`: as wf_runs_find in these folders.
+ */
+WF_MUST_USE wf_status wf_place_run(const wf_cluster_conf *conf, const char *word,
+                                   char run[WF_RUN_NAME], wf_err *err);
 /* A job by the path of its file, or by its name when it was submitted here before: weft keeps a
- * copy in STATE/jobs/NAME/. Gives the path of its file, and the text, which is empty before and the
- * caller's. Errors: WF_NOTFOUND; those of wf_job_read. */
+ * copy in STATE/jobs/RUN/. Gives the path of its file, and the text, which is empty before and the
+ * caller's, and the run, "" where the word is a path. Errors: WF_NOTFOUND; those of wf_job_read. */
 WF_MUST_USE wf_status wf_place_job(const wf_cluster_conf *conf, const char *word,
-                                   char path[PATH_MAX], wf_bytes *text, wf_err *err);
+                                   char path[PATH_MAX], char run[WF_RUN_NAME], wf_bytes *text,
+                                   wf_err *err);
 /* Keeps that copy: the text, and the absolute path that relative ones in it are relative to. `weft
  * submit` calls it when the master has taken the job. Errors: WF_IO, WF_NOMEM. */
-WF_MUST_USE wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *name,
+WF_MUST_USE wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run,
                                         const char *text, size_t size, const char *path,
                                         wf_err *err);
 /* The path of a program of weft's ("weft-ps"): beside the running executable. Errors: WF_NOTFOUND,

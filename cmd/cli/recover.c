@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/recover.c */
 #include "cmd/cli/cli.h"
-#include "cmd/cli/follow.h"
+#include "cmd/cli/following.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"

@@ -103,7 +103,7 @@ static void print_job(json_t *job)
     char rate[24], eta[24];
     const char *name;
 
-    wf_term_print(stdout, "job %s  %s  generation %d  epoch %d", text(job, "job"),
+    wf_term_print(stdout, "job %s  %s  generation %d  epoch %d", text(job, "name"),
                   text(job, "state"), (int)number(job, "generation"), (int)number(job, "epoch"));
     if (number(job, "epochs") > 0) /* compiled by this life of the master */
         printf("/%d", (int)number(job, "epochs"));
@@ -186,6 +186,7 @@ const wf_cmd wf_cmd_status = {
     .name = "status",
     .help = "tasks and jobs as they are now",
     .usage = "weft status [JOB] [--json] [--cluster FILE]\n\n"
+             "JOB is a job, whose newest run is shown, or a run: digits#2.\n"
              "Every task with its state, process, rate, step and, when it was lost, the reason;\n"
              "every job with its state, generation, epoch, step, loss, metrics and checkpoint.\n"
              "  --json   the same for programs\n\n"

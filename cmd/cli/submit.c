@@ -6,22 +6,68 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
-#include "common/base/file.h"
-#include "common/session/check.h"
+#include "common/compile/compile.h"
+#include "common/session/runs.h"
+#include "common/session/same.h"
+#include "master/callbacks/callbacks.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ANSWER_MS = 10000 };
 
-wf_status wf_submission_open(const char *path, wf_submission *s, wf_err *err)
+/* The text of the file with what the options change. */
+static wf_status read_text(const char *path, const wf_submit_options *o, wf_bytes *text,
+                           wf_err *err)
 {
-    *s = (wf_submission){.path = path};
-    WF_TRY(wf_job_load(path, &s->job, err));
-    WF_TRY(wf_file_read(path, WF_CONF_MAX_BYTES, &s->text, err));
-    return wf_job_check(s->job, wf_library_warn, NULL, err);
+    char name[WF_RUN_NAME + 4];
+
+    WF_TRY(wf_job_read(path, text, err));
+    if (o->name && !wf_job_name_ok(o->name))
+        return wf_fail(err, WF_USAGE, "a name is made of a-z, 0-9, '.', '_' and '-'",
+                       "\"%.80s\" is no name for a job", o->name);
+    if (o->name)
+        snprintf(name, sizeof name, "job=%s", o->name);
+    for (size_t i = 0; i < o->set.n + (o->name != NULL); i++) {
+        const char *change = i < o->set.n ? o->set.word[i] : name;
+        char *next = NULL;
+
+        WF_TRY(wf_job_change(wf_bytes_str(text), change, false, &next, err));
+        wf_bytes_close(text);
+        *text = (wf_bytes){0};
+        wf_bytes_add(text, next, strlen(next));
+        free(next);
+        WF_TRY(wf_bytes_check(text, err));
+    }
+    return WF_OK;
+}
+
+static wf_status check_callbacks(const wf_job_conf *job, const wf_job_facts *facts, wf_err *err)
+{
+    const char *names[WF_CHECK_METRICS];
+    wf_callbacks c;
+    wf_opt opt;
+
+    for (uint32_t i = 0; i < facts->n_metrics; i++)
+        names[i] = facts->metrics[i];
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
+    return wf_callbacks_init(&c, job, names, facts->n_metrics,
+                             opt.schedule ? (double)NAN : opt.values[0], err);
+}
+
+wf_status wf_submission_open(const char *path, const wf_submit_options *options, wf_submission *s,
+                             wf_err *err)
+{
+    const wf_checks checks = {.warn = wf_library_warn, .data = true};
+
+    *s = (wf_submission){.path = path, .options = *options};
+    WF_TRY(read_text(path, options, &s->text, err));
+    WF_TRY(wf_job_parse(wf_bytes_str(&s->text), s->text.size, path, &s->job, err));
+    WF_TRY(wf_job_check(s->job, &checks, &s->facts, err));
+    return check_callbacks(s->job, &s->facts, err);
 }
 
 void wf_submission_close(wf_submission *s)
@@ -30,8 +76,77 @@ void wf_submission_close(wf_submission *s)
     wf_bytes_close(&s->text);
 }
 
-wf_status wf_submit(const wf_cluster_conf *conf, wf_ask *a, const wf_submission *s, bool resume,
-                    wf_err *err)
+/* What the run was submitted with here is compared; where there is no copy, the master compares
+ * digests when it restores. */
+static wf_status check_same(const wf_cluster_conf *conf, const wf_submission *s, const char *run,
+                            wf_err *err)
+{
+    char path[PATH_MAX], same[WF_RUN_NAME];
+    wf_bytes text = {0};
+    wf_job_conf *before = NULL;
+    wf_err ignored;
+    wf_status rc;
+
+    rc = wf_place_job(conf, run, path, same, &text, &ignored);
+    if (rc == WF_OK)
+        rc = wf_job_parse(wf_bytes_str(&text), text.size, path, &before, &ignored);
+    wf_bytes_close(&text);
+    rc = rc == WF_OK ? wf_job_same_model(before, s->job, run, err) : WF_OK;
+    wf_job_free(&before);
+    return rc;
+}
+
+static wf_status choose_run(const wf_cluster_conf *conf, json_t *picture, wf_submission *s,
+                            wf_err *err)
+{
+    const json_t *job = wf_ask_job(picture, s->job->name);
+    const json_t *number = json_object_get(job, "run");
+    wf_place_runs runs;
+
+    WF_TRY(wf_place_runs_of(conf, &runs, err));
+    WF_TRY(wf_runs_choose(runs.dirs, s->job->name, job ? json_integer_value(number) : -1,
+                          s->options.resume, s->run, err));
+    return WF_OK;
+}
+
+wf_status wf_submission_check_resume(const wf_cluster_conf *conf, const wf_submission *s,
+                                     wf_err *err)
+{
+    char run[WF_RUN_NAME];
+
+    if (!s->options.resume)
+        return WF_OK;
+    WF_TRY(wf_place_run(conf, s->job->name, run, err));
+    return check_same(conf, s, run, err);
+}
+
+/* Each for itself: one that cannot go now goes after the next training. */
+static wf_status drop_old_runs(const wf_cluster_conf *conf, wf_ask *a, const wf_submission *s,
+                               wf_err *err)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+    wf_arena *arena = wf_arena_new(0);
+    char name[WF_RUN_NAME];
+    wf_place_runs places;
+    wf_runs old = {0};
+    wf_err why;
+    wf_status rc = arena ? WF_OK : wf_fail_nomem(err, 0);
+
+    if (rc == WF_OK)
+        rc = wf_place_runs_of(conf, &places, err);
+    if (rc == WF_OK)
+        rc = wf_runs_surplus(places.dirs, s->run, s->job->keep_runs, arena, &old, err);
+    ask.command = "forget";
+    for (size_t i = old.n; rc == WF_OK && i > 0; i--) {
+        ask.job = (char *)wf_run_name(s->job->name, old.number[i - 1], name);
+        if (wf_ask_send(a, &ask, ANSWER_MS, NULL, &why) != WF_OK)
+            wf_term_print(stderr, "warning: old run %s stays: %s\n", name, why.what);
+    }
+    wf_arena_free(&arena);
+    return rc;
+}
+
+static wf_status hand_over(const wf_cluster_conf *conf, wf_ask *a, wf_submission *s, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
     const char *text = wf_bytes_str(&s->text);
@@ -40,45 +155,66 @@ wf_status wf_submit(const wf_cluster_conf *conf, wf_ask *a, const wf_submission 
     if (!realpath(s->path, full))
         return wf_fail(err, WF_NOTFOUND, NULL, "cannot find %s", s->path);
     ask.command = "submit";
-    ask.job = (char *)s->job->name;
+    ask.job = s->run;
     ask.text = (char *)text;
     ask.path = full;
-    ask.resume = resume;
+    ask.resume = s->options.resume;
     WF_TRY(wf_ask_send(a, &ask, ANSWER_MS, NULL, err));
-    return wf_place_keep_job(conf, s->job->name, text, s->text.size, s->path, err);
+    return wf_place_keep_job(conf, s->run, text, s->text.size, s->path, err);
 }
 
-static wf_status submit(const wf_cluster_conf *conf, const wf_submission *s, bool resume,
-                        wf_err *err)
+wf_status wf_submit(const wf_cluster_conf *conf, wf_ask *a, wf_submission *s, wf_err *err)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+    json_t *picture = NULL;
+    wf_status rc;
+
+    ask.command = "status";
+    rc = wf_ask_send(a, &ask, ANSWER_MS, &picture, err);
+    if (rc == WF_OK)
+        rc = choose_run(conf, picture, s, err);
+    json_decref(picture);
+    if (rc == WF_OK)
+        rc = hand_over(conf, a, s, err);
+    return rc == WF_OK && s->options.prune ? drop_old_runs(conf, a, s, err) : rc;
+}
+
+static wf_status submit(const wf_cluster_conf *conf, wf_submission *s, wf_err *err)
 {
     wf_ask *a = NULL;
     wf_status rc;
 
     WF_TRY(wf_super_check_up(conf, err));
     WF_TRY(wf_ask_open(conf, &a, err));
-    rc = wf_submit(conf, a, s, resume, err);
+    rc = wf_submit(conf, a, s, err);
     if (rc == WF_OK)
-        wf_term_print(stdout, "job %s is submitted   follow it with: weft status %s\n",
-                      s->job->name, s->job->name);
+        wf_term_print(stdout, "job %s is submitted   follow it with: weft follow %s\n", s->run,
+                      s->job->name);
     wf_ask_close(&a);
     return rc;
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
+    wf_submit_options o = {.prune = true};
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
     wf_submission s = {0};
-    bool resume = false;
     wf_words words;
-    const wf_flag flags[] = {{"resume", 0, .set = &resume}, {"cluster", 0, .value = &cluster}, {0}};
+    const wf_flag flags[] = {{"resume", 0, .set = &o.resume},
+                             {"name", 0, .value = &o.name},
+                             {"set", 0, .words = &o.set},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    rc = wf_submission_open(words.word[0], &s, err);
+    rc = wf_submission_open(words.word[0], &o, &s, err);
     if (rc == WF_OK)
-        rc = submit(conf, &s, resume, err);
+        rc = wf_submission_check_resume(conf, &s, err);
+    if (rc == WF_OK)
+        rc = submit(conf, &s, err);
     wf_submission_close(&s);
     wf_cluster_free(&conf);
     return rc;
@@ -87,9 +223,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_submit = {
     .name = "submit",
     .help = "hand a job to a cluster that is up, and return",
-    .usage = "weft submit JOB.yaml [--resume] [--cluster FILE]\n\n"
-             "Checks the job here and hands it to the master; jobs run one after the other.\n"
-             "  --resume   the job exists: go on with it from its newest checkpoint\n\n"
-             "  weft submit examples/digits.yaml && weft status digits\n",
+    .usage =
+        "weft submit JOB.yaml [--resume] [--name NAME] [--set KEY=VALUE ...] [--cluster FILE]\n\n"
+        "Checks the job here and hands it to the master as a new run; jobs run one after the "
+        "other.\n"
+        "  --resume          go on with the job's newest run from its newest checkpoint\n"
+        "  --name NAME       the job's name, in place of the file's\n"
+        "  --set KEY=VALUE   a number or word in place of the file's; may be given again\n\n"
+        "  weft submit examples/digits.yaml && weft follow digits\n",
     .run = run,
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,4 +167,19 @@ bool wf_file_exists(const char *path)
     struct stat st;
 
     return stat(path, &st) == 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+wf_status wf_remove_tree(const char *path, wf_err *err)
+{
+    enum { OPEN_MOST = 16 };
+
+    if (nftw(path, remove_one, OPEN_MOST, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+        return wf_fail_errno(err, errno, NULL, "cannot remove %s", path);
+    return WF_OK;
 }

@@ -22,6 +22,9 @@ WF_MUST_USE wf_status wf_file_write(const char *path, const void *data, size_t n
 /* Makes a folder and those above it; it is fine if it is there. */
 WF_MUST_USE wf_status wf_make_dirs(const char *path, wf_err *err);
 bool wf_file_exists(const char *path);
+/* Removes a file, or a folder and all in it; links are removed and not followed. It is fine if it
+ * is not there. Errors: WF_IO with what is still there. */
+WF_MUST_USE wf_status wf_remove_tree(const char *path, wf_err *err);
 /* Makes the names in a folder durable (fsync of the folder). */
 WF_MUST_USE wf_status wf_sync_dir(const char *path, wf_err *err);
 /* All n bytes, through short writes and EINTR. `path` is for the message. */

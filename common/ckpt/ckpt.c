@@ -319,7 +319,7 @@ wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job, const 
         rc = wf_fail(err, WF_NOTFOUND, "train it first, or look with `weft ckpt ls`",
                      "job \"%s\" has no checkpoint that verifies in %s", job, dir);
     if (rc == WF_OK && digest && strcmp(c->m.digest, digest) != 0)
-        rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+        rc = wf_fail(err, WF_MISMATCH, "train it as a new run, without --resume",
                      "%s of job \"%s\" was saved by graph %s, the job has %s", c->name, job,
                      c->m.digest, digest);
     wf_arena_free(&arena);

@@ -65,7 +65,7 @@ wf_status wf_values_read(wf_values *v, const char *variable, bool frozen, uint64
     if (!v->ckpt || frozen)
         return read_first(v, variable, offset, count, to, err);
     if (!wf_ckpt_variable_find(v->ckpt, variable))
-        return wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+        return wf_fail(err, WF_MISMATCH, "train it as a new run, without --resume",
                        "%s has no variable \"%s\"", wf_ckpt_name(v->ckpt), variable);
     return wf_ckpt_read_range(v->ckpt, variable, NULL, offset, count, to, err);
 }

@@ -18,6 +18,7 @@
 #include "common/base/arena.h"
 #include "common/base/bytes.h"
 #include "common/base/status.h"
+#include "common/conf/run.h"
 #include "common/data/data.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@
 enum {
     WF_CONF_MAX_BYTES = 1 << 20, /* of a YAML file */
     WF_CONF_MAX_DEPTH = 32,
-    WF_CONF_MAX_NAME = 64, /* of a job or cluster */
+    WF_CONF_MAX_NAME = 64, /* of a cluster */
     WF_CONF_MAX_TASKS = 1024,
     WF_CONF_MAX_CALLBACKS = 8
 };
@@ -251,6 +252,7 @@ typedef struct wf_job_conf {
     uint32_t pipeline;    /* 0 or 1; 0 */
     uint64_t every_steps; /* between checkpoints; 0: only at the end */
     uint32_t keep;        /* 3 */
+    uint32_t keep_runs;   /* 10 */
     wf_on_nan on_nan;     /* what a step with NaN or infinity does */
     uint64_t seed;        /* 0 */
     bool bf16;            /* products of the network round their factors to bfloat16 */
@@ -273,10 +275,11 @@ void wf_job_free(wf_job_conf **j);
  * last. For documentation and tests. */
 bool wf_job_key_at(size_t i, const char **map, const char **name, const char **usual);
 
-/* A job's text with one number changed, "optimizer.learning_rate=0.001": a key `set` at its end
- * says so. The caller frees *out. Errors: WF_USAGE for what may not change; whether the number is
- * right is for wf_job_parse. */
-WF_MUST_USE wf_status wf_job_change(const char *text, const char *change, char **out, wf_err *err);
+/* A job's text with one number or word changed, "optimizer.learning_rate=0.001": a key `set` at its
+ * end says so. The caller frees *out. Errors: WF_USAGE for what is no change, or may not change for
+ * a run that is `under_way`; whether the value is right is for wf_job_parse. */
+WF_MUST_USE wf_status wf_job_change(const char *text, const char *change, bool under_way,
+                                    char **out, wf_err *err);
 /* The lines "  KEY: VALUE" of what was changed, borrowed from the text; NULL if nothing was. */
 const char *wf_job_changes(const char *text);
 
@@ -285,9 +288,6 @@ static inline uint64_t wf_eval_batch(uint64_t train_batch)
 {
     return train_batch > 500 ? train_batch : 500;
 }
-
-/* [a-z0-9._-]{1,64}, not beginning with a dot: fit for a folder's name. */
-bool wf_job_name_ok(const char *name);
 
 /* The option of that name, or NULL. */
 const wf_conf_option *wf_conf_find(const wf_conf_item *item, const char *name);

@@ -13,14 +13,6 @@
 
 static const uint64_t LARGEST = (uint64_t)INT64_MAX;
 
-bool wf_job_name_ok(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n > 0 && n <= WF_CONF_MAX_NAME && name[0] != '.' &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
-}
-
 static wf_status read_name(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_job_conf *j = into;
@@ -31,7 +23,7 @@ static wf_status read_name(wf_conf_reader *r, const wf_tree *node, void *into, w
             r, node, err, WF_USAGE, NULL,
             "the job's name \"%.80s\" is made of a-z, 0-9, '.', '_' and '-', has at "
             "most %d letters, and does not begin with a dot",
-            j->name, WF_CONF_MAX_NAME);
+            j->name, WF_JOB_NAME_MAX);
     return WF_OK;
 }
 
@@ -327,6 +319,8 @@ static const wf_key job_keys[] = {
     {"strategy", WF_KEY_CALL, .read = read_strategy},
     {"consistency", WF_KEY_MAP, .keys = consistency_keys},
     {"checkpoint", WF_KEY_MAP, .keys = checkpoint_keys},
+    {"keep_runs", WF_KEY_U32, .offset = offsetof(wf_job_conf, keep_runs), .least = 1, .most = 10000,
+     .usual = "10"},
     {"callbacks", WF_KEY_CALL, .read = read_callbacks},
     {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
      .later = recoveries, .usual = "full"},

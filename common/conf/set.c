@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/conf/set.c - `weft recover --set KEY=VALUE` is a block at the end of the job's text, which
+/* common/conf/set.c - what --set KEY=VALUE changes is a block at the end of the job's text, which
  * goes wherever the text goes: into the journal, to the workers, into the next set. So what was
  * changed is read by the same schema as what was written, and nobody can forget it. */
 #include "common/conf/set.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char heading[] = "\nset: # by weft recover --set\n";
+static const char heading[] = "\nset: # by --set\n";
 static const char *const plain_keys[] = {"epochs", "steps", "batch", "checkpoint.every_steps",
                                          "checkpoint.keep"};
 
@@ -34,20 +34,21 @@ static bool may_change(const char *key, size_t n)
            (n > 10 && strncmp(key, "callbacks.", 10) == 0);
 }
 
-static wf_status check_change(const char *change, size_t n_key, wf_err *err)
+static wf_status check_change(const char *change, size_t n_key, bool under_way, wf_err *err)
 {
     const char *value = change + n_key + 1;
 
-    if (!may_change(change, n_key))
+    if (under_way && !may_change(change, n_key))
         return wf_fail(err, WF_USAGE,
                        "epochs, steps, batch, checkpoint.every_steps, checkpoint.keep, "
                        "optimizer.OPTION and callbacks.NAME.OPTION may change",
                        "\"%.*s\" cannot change on the way", (int)WF_MIN(n_key, (size_t)64), change);
     if (strspn(change, "abcdefghijklmnopqrstuvwxyz0123456789_.") != n_key || !value[0] ||
         strlen(value) > 64 ||
-        strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-") !=
+        strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/") !=
             strlen(value))
-        return wf_fail(err, WF_USAGE, "write it as epochs=20", "\"%.80s\" sets no number", change);
+        return wf_fail(err, WF_USAGE, "write it as epochs=20", "\"%.80s\" sets no number or word",
+                       change);
     return WF_OK;
 }
 
@@ -66,7 +67,8 @@ static void keep_others(wf_bytes *out, const char *lines, const char *key, size_
     }
 }
 
-wf_status wf_job_change(const char *text, const char *change, char **out, wf_err *err)
+wf_status wf_job_change(const char *text, const char *change, bool under_way, char **out,
+                        wf_err *err)
 {
     const char *lines = wf_job_changes(text), *sign = strchr(change, '=');
     size_t n_key = sign ? (size_t)(sign - change) : 0;
@@ -76,7 +78,7 @@ wf_status wf_job_change(const char *text, const char *change, char **out, wf_err
 
     if (!sign)
         return wf_fail(err, WF_USAGE, "write it as epochs=20", "\"%.80s\" has no value", change);
-    WF_TRY(check_change(change, n_key, err));
+    WF_TRY(check_change(change, n_key, under_way, err));
     wf_bytes_add(&b, text, n_text);
     wf_bytes_add(&b, heading, sizeof heading - 1);
     keep_others(&b, lines, change, n_key);
@@ -147,14 +149,15 @@ static wf_tree *find_place(wf_conf_reader *r, wf_tree *root, const char *path, c
                            int line)
 {
     const char *dot = strchr(path, '.');
+    bool has_options = strncmp(path, "optimizer.", 10) == 0 || strncmp(path, "callbacks.", 10) == 0;
     wf_tree *at = root;
 
     *last = path;
     if (!dot)
         return root;
     at = child(root, path, (size_t)(dot - path));
-    if (!at && strncmp(path, "checkpoint.", 11) == 0)
-        at = add_child(r, root, path, 10, WF_TREE_MAP, line);
+    if (!at && !has_options)
+        at = add_child(r, root, path, (size_t)(dot - path), WF_TREE_MAP, line);
     *last = dot + 1;
     if (at && strncmp(path, "callbacks.", 10) == 0) {
         size_t n = strcspn(*last, ".");
@@ -165,7 +168,7 @@ static wf_tree *find_place(wf_conf_reader *r, wf_tree *root, const char *path, c
         at = item && (*last)[n] ? item : NULL;
         *last += n + 1;
     }
-    if (at && strncmp(path, "checkpoint.", 11) != 0)
+    if (at && has_options)
         at = options_of(r, at);
     while (at && (dot = strchr(*last, '.'))) {
         at = child(at, *last, (size_t)(dot - *last));
@@ -179,10 +182,9 @@ static wf_status apply(wf_conf_reader *r, wf_tree *root, const wf_tree *change, 
     const char *path = change->key->text, *last;
     wf_tree *map, *node;
 
-    if (!may_change(path, strlen(path)))
-        return wf_read_fail(r, change, err, WF_USAGE, NULL, "set: \"%.64s\" cannot change", path);
     if (change->kind != WF_TREE_TEXT)
-        return wf_read_fail(r, change, err, WF_USAGE, NULL, "set: \"%.64s\" is a number", path);
+        return wf_read_fail(r, change, err, WF_USAGE, NULL, "set: \"%.64s\" is a number or a word",
+                            path);
     map = find_place(r, root, path, &last, change->line);
     if (!map)
         return wf_read_fail(r, change, err, WF_USAGE, NULL,

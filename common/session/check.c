@@ -5,24 +5,65 @@
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/optim/rule.h"
+#include "common/session/job_data_conf.h"
+
+#include <stdio.h>
+
+static void count(const wf_compiled *c, wf_job_facts *facts)
+{
+    facts->variables = c->n_variables;
+    for (size_t i = 0; i < c->n_variables; i++)
+        facts->parameters += (uint64_t)c->variables[i].elems;
+}
+
+static void take_metrics(const wf_compiled *c, wf_job_facts *facts)
+{
+    for (size_t i = 0; i < c->n_outputs && facts->n_metrics < WF_CHECK_METRICS; i++)
+        snprintf(facts->metrics[facts->n_metrics++], sizeof facts->metrics[0], "%s",
+                 c->outputs[i].label);
+}
+
+static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
+                            const wf_compiled *c, uint64_t *records, wf_err *err)
+{
+    wf_dataset *d = NULL;
+    wf_job_data data;
+    wf_status rc;
+
+    WF_TRY(wf_job_data_of(job, from, c, &data, err));
+    rc = wf_job_data_open(&data, c->graph, &d, err);
+    if (rc == WF_OK)
+        *records = wf_dataset_records(d);
+    wf_dataset_free(&d);
+    return rc;
+}
 
 /* Where its slices will lie is no matter here: one ps will do. */
-static wf_status check_model(const wf_job_conf *job, void (*warn)(void *arg, const char *sentence),
-                             void *arg, wf_err *err)
+static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
+                            wf_job_facts *facts, wf_err *err)
 {
+    bool train = mode == WF_COMPILE_TRAIN;
     wf_compile_spec spec;
     wf_compiled *c = NULL;
     wf_model model;
+    wf_status rc = WF_OK;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_TRAIN, wf_strategy_find("parameter_server"), 1, &model,
-                           &spec);
+    wf_compile_spec_of_job(job, mode, wf_strategy_find("parameter_server"), 1, &model, &spec);
     spec.read_weights = wf_pretrained_read;
-    spec.train_metrics = true;
+    spec.train_metrics = train;
     WF_TRY(wf_compile(&spec, &c, err));
-    for (size_t i = 0; warn && i < c->n_warnings; i++)
-        warn(arg, c->warnings[i]);
+    for (size_t i = 0; train && checks->warn && i < c->n_warnings; i++)
+        checks->warn(checks->arg, c->warnings[i]);
+    if (train)
+        count(c, facts);
+    else
+        take_metrics(c, facts);
+    if (checks->data && train)
+        rc = check_data(job, &job->train, c, &facts->train_records, err);
+    else if (checks->data && job->eval.n)
+        rc = check_data(job, &job->eval, c, &facts->eval_records, err);
     wf_compiled_free(&c);
-    return WF_OK;
+    return rc;
 }
 
 static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
@@ -49,12 +90,14 @@ static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, w
     return WF_OK;
 }
 
-wf_status wf_job_check(const wf_job_conf *job, void (*warn)(void *arg, const char *sentence),
-                       void *arg, wf_err *err)
+wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_facts *facts,
+                       wf_err *err)
 {
+    *facts = (wf_job_facts){0};
     WF_TRY(check_optimizer(job, err));
     WF_TRY(wf_strategy_check_name(job, err));
-    WF_TRY(check_model(job, warn, arg, err));
     WF_TRY(check_files(job, &job->train, err));
-    return check_files(job, &job->eval, err);
+    WF_TRY(check_files(job, &job->eval, err));
+    WF_TRY(check_mode(job, WF_COMPILE_TRAIN, checks, facts, err));
+    return check_mode(job, WF_COMPILE_EVAL, checks, facts, err);
 }

@@ -6,11 +6,27 @@
 
 #include "common/base/status.h"
 #include "common/conf/conf.h"
+#include <stdint.h>
 
-/* Compiles the model, telling `warn` (or NULL) what the compiler warns of, and looks at optimizer,
- * strategy and the files of its data. Errors: theirs. */
-WF_MUST_USE wf_status wf_job_check(const wf_job_conf *job,
-                                   void (*warn)(void *arg, const char *sentence), void *arg,
-                                   wf_err *err);
+enum { WF_CHECK_METRICS = 64 };
+
+typedef struct wf_checks {
+    void (*warn)(void *arg, const char *sentence); /* what the compiler warns of; or NULL */
+    void *arg;
+    bool data; /* read the data, too, and hold it against the model and its loss */
+} wf_checks;
+
+/* What a check has found out. */
+typedef struct wf_job_facts {
+    uint64_t variables, parameters;       /* parameters: the elements of all variables */
+    uint64_t train_records, eval_records; /* when the data was read */
+    uint32_t n_metrics;
+    char metrics[WF_CHECK_METRICS][64]; /* of an evaluation, the loss first; cut to fit */
+} wf_job_facts;
+
+/* Compiles the model for training and for evaluation, and looks at optimizer, strategy, and the
+ * files of its data. Errors: theirs, and those of wf_job_data_open. */
+WF_MUST_USE wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks,
+                                   wf_job_facts *facts, wf_err *err);
 
 #endif

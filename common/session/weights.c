@@ -59,7 +59,7 @@ static wf_status open_ckpt(const char *dir, const char *job, const char *digest,
     WF_TRY(wf_ckpt_open(wf_disk_posix(), dir, job, at, true, out, err));
     if (strcmp(wf_ckpt_manifest(*out)->digest, digest) == 0)
         return WF_OK;
-    return wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+    return wf_fail(err, WF_MISMATCH, "give the job file that it was trained with",
                    "%s of job \"%s\" was saved by graph %s, the job has %s", wf_ckpt_name(*out),
                    job, wf_ckpt_manifest(*out)->digest, digest);
 }
@@ -82,7 +82,7 @@ static wf_status read_variable(wf_ckpt *c, const wf_ckpt_variable *v, wf_named_l
     return rc;
 }
 
-wf_status wf_weights_read(const char *dir, const wf_job_conf *job, int64_t step,
+wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *job, int64_t step,
                           wf_ckpt_passed_over *told, void *arg, wf_weights *w, wf_err *err)
 {
     char digest[WF_DIGEST_TEXT];
@@ -91,7 +91,7 @@ wf_status wf_weights_read(const char *dir, const wf_job_conf *job, int64_t step,
     wf_status rc;
 
     WF_TRY(digest_of(job, digest, err));
-    rc = open_ckpt(dir, job->name, digest, step, told, arg, &c, err);
+    rc = open_ckpt(dir, run, digest, step, told, arg, &c, err);
     m = rc == WF_OK ? wf_ckpt_manifest(c) : NULL;
     for (size_t i = 0; rc == WF_OK && i < m->n_variables; i++)
         rc = read_variable(c, &m->variables[i], &w->list, err);

@@ -18,13 +18,14 @@ typedef struct wf_weights {
     char from[64];      /* its name: "step-00012000" */
 } wf_weights;
 
-/* Reads all variables of the checkpoint of `step` below `dir`, or of the newest that verifies
+/* Reads all variables of the checkpoint of `step` of a run of `job`, below `dir`, or of the newest
+ * that verifies
  * (`told` of those that it passes over), or of the one that a callback has called the best. *w is
  * all zero before, and the caller's, also after a failure. Errors: WF_NOTFOUND, WF_CORRUPT,
  * WF_MISMATCH for another model's; those of wf_compile. */
-WF_MUST_USE wf_status wf_weights_read(const char *dir, const wf_job_conf *job, int64_t step,
-                                      wf_ckpt_passed_over *told, void *arg, wf_weights *w,
-                                      wf_err *err);
+WF_MUST_USE wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *job,
+                                      int64_t step, wf_ckpt_passed_over *told, void *arg,
+                                      wf_weights *w, wf_err *err);
 void wf_weights_close(wf_weights *w);
 
 #endif

@@ -21,6 +21,11 @@ void wf_master_queue_note(wf_master *m, const char *job, char *json)
     wf_outbox_add_note(&m->outbox, wf_journal_appended(m->journal), job, json);
 }
 
+void wf_master_queue_removal(wf_master *m, const char *job)
+{
+    wf_outbox_add_note(&m->outbox, wf_journal_appended(m->journal), job, NULL);
+}
+
 wf_status wf_master_release(wf_master *m, wf_err *err)
 {
     wf_outbox_row row;
@@ -31,8 +36,10 @@ wf_status wf_master_release(wf_master *m, wf_err *err)
         wf_assert(row.after <= wf_journal_durable(m->journal)); /* M1 */
         if (row.msg)
             rc = wf_net_send(m->net, row.to, WF_LANE_CONTROL, 0, &row.msg, err);
-        else
+        else if (row.json)
             m->conf.ops.note(m->conf.ops.arg, row.job, row.json);
+        else if (m->conf.ops.forget)
+            m->conf.ops.forget(m->conf.ops.arg, row.job);
         free(row.json);
         if (rc != WF_OK && rc != WF_NOTFOUND) /* NOTFOUND: its EV_DOWN is on the way */
             return rc;

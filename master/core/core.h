@@ -66,6 +66,8 @@ struct wf_master {
 WF_MUST_USE wf_status wf_master_send(wf_master *m, wf_peer *to, wf_msg **msg, wf_err *err);
 /* Queues an event of a job likewise, and takes json. */
 void wf_master_queue_note(wf_master *m, const char *job, char *json);
+/* Queues likewise that the files of a job are to go. */
+void wf_master_queue_removal(wf_master *m, const char *job);
 /* Messages and events whose records are on disk leave the process. */
 WF_MUST_USE wf_status wf_master_release(wf_master *m, wf_err *err);
 

@@ -277,12 +277,12 @@ static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
     return WF_OK;
 }
 
-static wf_status fill(wf_prepared *p, const wf_job_conf *job, const wf_master_cluster *cluster,
-                      wf_err *err)
+static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
+                      const wf_master_cluster *cluster, wf_err *err)
 {
     weft__setup__init(&p->setup);
     weft__start__init(&p->start);
-    p->setup.job = wf_arena_strdup(p->arena, job->name);
+    p->setup.job = wf_arena_strdup(p->arena, run);
     if (!p->setup.job)
         return out_of_memory(err);
     p->start.seed = job->seed;
@@ -306,8 +306,8 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const wf_master_cl
     return WF_OK;
 }
 
-wf_status wf_master_prepare(const char *text, const char *path, const wf_master_cluster *cluster,
-                            wf_prepared **out, wf_err *err)
+wf_status wf_master_prepare(const char *run, const char *text, const char *path,
+                            const wf_master_cluster *cluster, wf_prepared **out, wf_err *err)
 {
     wf_job_conf *job = NULL;
     wf_prepared *p;
@@ -317,7 +317,7 @@ wf_status wf_master_prepare(const char *text, const char *path, const wf_master_
     p = calloc(1, sizeof *p);
     if (p)
         p->arena = wf_arena_new(0);
-    rc = p && p->arena ? fill(p, job, cluster, err) : out_of_memory(err);
+    rc = p && p->arena ? fill(p, job, run, cluster, err) : out_of_memory(err);
     wf_job_free(&job);
     if (rc != WF_OK)
         wf_prepared_free(&p);

@@ -11,10 +11,10 @@ typedef struct wf_master_cluster {
     const char *strategy; /* whatever the job says; NULL: as it says */
 } wf_master_cluster;
 
-/* Parses and compiles a job for a cluster; the caller owns *out. Errors: those of the job file,
- * with its line; of a strategy that does not fit the cluster; of the compiler; of the optimizer's
- * options. */
-WF_MUST_USE wf_status wf_master_prepare(const char *text, const char *path,
+/* Parses and compiles a job for a cluster, as the run of that name; the caller owns *out. Errors:
+ * those of the job file, with its line; of a strategy that does not fit the cluster; of the
+ * compiler; of the optimizer's options. */
+WF_MUST_USE wf_status wf_master_prepare(const char *run, const char *text, const char *path,
                                         const wf_master_cluster *cluster, wf_prepared **out,
                                         wf_err *err);
 

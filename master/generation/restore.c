@@ -171,8 +171,7 @@ static wf_status none_verifies(const wf_restore_from *from, const wf_prepared *p
 {
     char hint[160];
 
-    snprintf(hint, sizeof hint,
-             "look with: weft ckpt verify %.64s; to begin anew, move its folder away",
+    snprintf(hint, sizeof hint, "look with: weft ckpt verify %.64s; or begin a new run: weft train",
              p->start.job);
     return wf_fail(err, WF_CORRUPT, hint,
                    "no checkpoint of job %s in %s verifies; the newest: %.*s", p->start.job,
@@ -193,7 +192,7 @@ wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, w
     if (rc == WF_OK)
         rc = open_checkpoint(from, p, out, &c, err);
     if (rc == WF_OK && strcmp(wf_ckpt_manifest(c)->digest, p->start.digest) != 0)
-        rc = wf_fail(err, WF_MISMATCH, "give the changed model a new job name",
+        rc = wf_fail(err, WF_MISMATCH, "train it as a new run, without --resume",
                      "%s of job %s was saved by another model", wf_ckpt_name(c), p->start.job);
     if (rc == WF_OK && wf_ckpt_manifest(c)->cut.generation >= UINT16_MAX)
         rc =

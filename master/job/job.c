@@ -14,13 +14,14 @@ enum { MOST_LINES = 64 };
 
 /* ---- the life cycle ---- */
 
-static const char *const states[] = {"new",     "queued",   "compiling",  "waiting",  "starting",
-                                     "running", "resuming", "recovering", "stopping", "done",
-                                     "failed",  "stopped",  "interrupted"};
+static const char *const states[] = {"new",     "queued",   "compiling",   "waiting",  "starting",
+                                     "running", "resuming", "recovering",  "stopping", "done",
+                                     "failed",  "stopped",  "interrupted", "removed"};
 static const char *const events[] = {
-    "submitted",     "taken in hand",      "compiled",        "set up",        "ready",
-    "ready to stop", "finished",           "generation lost", "goes back",     "to be recovered",
-    "stop asked",    "stopped on request", "has failed",      "cluster ended", "master restarted"};
+    "submitted",  "taken in hand",   "compiled",         "set up",
+    "ready",      "ready to stop",   "finished",         "generation lost",
+    "goes back",  "to be recovered", "stop asked",       "stopped on request",
+    "has failed", "cluster ended",   "master restarted", "removed"};
 
 #define S(name) WF_STATE(WF_JOB_##name)
 enum {
@@ -48,6 +49,7 @@ static const wf_edge edges[] = {
     {SET_UP_BEFORE, WF_JOB_CLUSTER_ENDED, WF_JOB_INTERRUPTED},
     {S(RUNNING) | S(STOPPING), WF_JOB_RESTARTED, WF_JOB_RESUMING},
     {S(STARTING), WF_JOB_RESTARTED, WF_JOB_RECOVERING},
+    {OVER, WF_JOB_REMOVE, WF_JOB_REMOVED},
 };
 
 const wf_states wf_job_states = WF_STATES("jobs", states, events, edges);

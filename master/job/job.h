@@ -21,15 +21,17 @@
  *   stopping --cluster ended--> interrupted
  *   running, stopping --master restarted--> resuming
  *   starting --master restarted--> recovering
+ *   done, failed, stopped, interrupted --removed--> removed
  *
  * resuming: the master has started again, and the ps have not said yet what they hold. goes back:
  * to its newest checkpoint after NaN, or to its best one. cluster ended: every process had ended;
- * `weft recover` goes on.
+ * `weft recover` goes on. removed: nothing of it is left but its number.
  */
 #ifndef WF_MASTER_JOB_JOB_H
 #define WF_MASTER_JOB_JOB_H
 
 #include "common/base/bytes.h"
+#include "common/conf/run.h"
 #include "common/log/states.h"
 #include "master/core/core.h"
 #include "master/member/member.h"
@@ -47,7 +49,8 @@ typedef enum wf_job_state { /* as the journal has them */
                             WF_JOB_DONE,
                             WF_JOB_FAILED,
                             WF_JOB_STOPPED,
-                            WF_JOB_INTERRUPTED
+                            WF_JOB_INTERRUPTED,
+                            WF_JOB_REMOVED
 } wf_job_state;
 
 typedef enum wf_job_event {
@@ -65,7 +68,8 @@ typedef enum wf_job_event {
     WF_JOB_STOP,
     WF_JOB_FAIL,
     WF_JOB_CLUSTER_ENDED,
-    WF_JOB_RESTARTED
+    WF_JOB_RESTARTED,
+    WF_JOB_REMOVE
 } wf_job_event;
 
 extern const wf_states wf_job_states;
@@ -78,7 +82,7 @@ static inline bool wf_job_over(wf_job_state s)
 enum { WF_LEFT_OUT = 32 };
 
 typedef struct wf_job {
-    char name[65];
+    char name[WF_RUN_NAME]; /* of its run: "digits#2" */
     char *text, *path;
     uint32_t texts;     /* counts them: what was compiled from an older one is not this job */
     wf_job_state state; /* written by wf_job_move and wf_job_replay_state alone */
@@ -141,7 +145,10 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r);
 
 /* ---- the list: list.c ---- */
 
+/* The run of that name, or the newest run of the job of that name; NULL when there is none. */
 wf_job *wf_job_find(const wf_master *m, const char *name);
+/* A run of that job that is not over, or NULL. */
+wf_job *wf_job_find_live(const wf_master *m, const char *job);
 /* Adds a job that is new; without cut and epoch. */
 WF_MUST_USE wf_status wf_job_add(wf_master *m, const char *name, const char *text, const char *path,
                                  wf_job **out, wf_err *err);

@@ -11,9 +11,35 @@ enum { MOST_JOBS = 4096 };
 
 wf_job *wf_job_find(const wf_master *m, const char *name)
 {
-    for (uint32_t i = 0; i < m->n_jobs; i++)
-        if (strcmp(m->jobs[i]->name, name) == 0)
+    wf_job *newest = NULL;
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < m->n_jobs; i++) {
+        wf_job *j = m->jobs[i];
+        char job[WF_RUN_NAME];
+        uint32_t run = wf_run_split(j->name, job);
+
+        if (j->state == WF_JOB_REMOVED)
+            continue;
+        if (strcmp(j->name, name) == 0 && run)
+            return j;
+        if (strcmp(job, name) == 0 && (!newest || run > most)) {
+            newest = j;
+            most = run;
+        }
+    }
+    return newest;
+}
+
+wf_job *wf_job_find_live(const wf_master *m, const char *job)
+{
+    for (uint32_t i = 0; i < m->n_jobs; i++) {
+        char its[WF_RUN_NAME];
+
+        wf_run_split(m->jobs[i]->name, its);
+        if (strcmp(its, job) == 0 && !wf_job_over(m->jobs[i]->state))
             return m->jobs[i];
+    }
     return NULL;
 }
 

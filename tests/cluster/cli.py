@@ -86,7 +86,7 @@ def check_checkpoints(folder):
          says="step-00000200 passed over: shard-00001-of-00002.safetensors: checksum differs")
     (folder / "job.yaml").write_text(JOB.replace("units: 4", "units: 4, activation: relu"))
     weft("export", "job.yaml", "-o", "x.onnx", code=1, cwd=folder,
-         says="give the changed model a new job name")
+         says="train it as a new run, without --resume")
     (folder / "job.yaml").write_text(JOB)
 
 

@@ -225,7 +225,7 @@ def another_number_of_ps_takes_the_checkpoint_up(weft):
             if ps == 3:
                 check(c.end_of(recovery).code == 5, "the stopped recovery")
             c.must("down")
-            shards = os.listdir(c.path("checkpoints", "ledger", c.checkpoints("ledger")[-1]))
+            shards = os.listdir(c.saved("ledger", c.checkpoints("ledger")[-1]))
             check(sum(name.startswith("shard-") for name in shards) == ps, str(shards))
         c.resize(1)
         c.must("recover", "ledger")
@@ -245,7 +245,7 @@ def checkpoints_read_well(weft):
         says(c.must("ckpt", "show", "small").out, r"(?s)generation 1  step 384 .*optimizer sgd")
         says(c.must("ckpt", "verify", "small").out, r"(?s)(ok   step-\d{8}  2 files verified.*){3}")
         # The safetensors library reads the shards; together they hold the model.
-        folder = c.path("checkpoints", "small", names[-1])
+        folder = c.saved("small", names[-1])
         tensors = {}
         for name in os.listdir(folder):
             if name.endswith(".safetensors"):

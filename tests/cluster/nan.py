@@ -54,7 +54,7 @@ def train(c, on_nan, bad, code=0):
 
 
 def weights_are_numbers(c):
-    shards = glob.glob(c.path("checkpoints", "nan", "step-*", "*.safetensors"))
+    shards = glob.glob(c.saved("nan", "step-*", "*.safetensors"))
     check(shards, "no checkpoint")
     for path in shards:
         for name, value in load_file(path).items():

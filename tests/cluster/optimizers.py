@@ -99,7 +99,7 @@ def a_job_starts_from_weights_and_leaves_the_frozen(weft):
         c.must("export", "opt", "-o", c.path("out.onnx"))
         rows = numbers(losses(c))
         check(rows[-1] < 0.7 * rows[0], f"{rows[0]} to {rows[-1]}")
-        shard = load_file(c.path("checkpoints", "opt", c.checkpoints("opt")[-1],
+        shard = load_file(c.saved("opt", c.checkpoints("opt")[-1],
                                  "shard-00000-of-00001.safetensors"))
         check(not any(name.split("#")[0].startswith("dense/") for name in shard),
               f"a frozen variable is on a ps: {sorted(shard)}")
@@ -154,7 +154,7 @@ def callbacks_stop_training_and_restore_the_best(weft):
         check(any("early stopping" in line for line in whole), f"it did not stop: {whole}")
         check(f"job.restores_best the weights after epoch {best + 1} are the job's" in whole,
               f"the best of {evals} is not restored: {whole}")
-        check(c.read("checkpoints/opt/best") == c.read("checkpoints/opt/latest"),
+        check(c.read(c.saved("opt", "best")) == c.read(c.saved("opt", "latest")),
               "the last checkpoint is not the best one")
         c.must("export", "opt", "--from", "best", "-o", c.path("best.onnx"))
         said = c.must("eval", "opt.yaml").out
@@ -176,7 +176,7 @@ def callbacks_stop_training_and_restore_the_best(weft):
             # Nothing is told again when the last decision had been made.
             check(not told or told == decided[-len(told):],
                   f"other decisions after a recovery: {told} for {whole}")
-            check(c.read("checkpoints/opt/best") == c.read("checkpoints/opt/latest"),
+            check(c.read(c.saved("opt", "best")) == c.read(c.saved("opt", "latest")),
                   "the last checkpoint is not the best one")
 
 
@@ -201,7 +201,7 @@ def a_stopped_job_goes_on_with_other_numbers(weft):
         check("learning_rate: 0.001" in job["set"], f"status shows {job['set']!r}")
         check("set epochs" in c.must("status").out, "weft status does not show it")
         import json
-        with open(c.path("checkpoints", "opt", c.checkpoints("opt")[-1], "manifest.json"),
+        with open(c.saved("opt", c.checkpoints("opt")[-1], "manifest.json"),
                   encoding="utf-8") as f:
             options = json.load(f)["options"]
         check(options["learning_rate"] == 0.001, f"{options}")
@@ -221,7 +221,7 @@ def a_step_with_nan_is_dropped_whole(weft):
             rows = numbers(losses(c))
             check(np.isnan(rows).sum() == EPOCHS, f"{np.isnan(rows).sum()} losses are NaN")
             check(rows[-1] < 0.7 * rows[0], f"{rows[0]} to {rows[-1]}")
-            shard = load_file(c.path("checkpoints", "opt", c.checkpoints("opt")[-1],
+            shard = load_file(c.saved("opt", c.checkpoints("opt")[-1],
                                      "shard-00000-of-00001.safetensors"))
             check(all(np.isfinite(v).all() for v in shard.values()), "NaN in the weights")
 

@@ -200,7 +200,7 @@ def first_values_are_verified(weft):
         c.must("down")
         result = c.must("ckpt", "verify", "small")
         check("ok   initial.safetensors  the first values" in result.out, str(result))
-        path = c.path("checkpoints", "small", "initial.safetensors")
+        path = c.saved("small", "initial.safetensors")
         with open(path, "r+b") as f:
             f.seek(-9, os.SEEK_END)
             byte = f.read(1)[0]

@@ -182,9 +182,16 @@ class Cluster:
                               "Sanitizer" in line or "a bug in weft" in line]
         return found
 
+    def saved(self, job, *parts):
+        """A path in the folder of checkpoints of a job's newest run."""
+        top = self.path("checkpoints")
+        runs = [int(n.split("#")[1]) for n in (os.listdir(top) if os.path.isdir(top) else [])
+                if n.split("#")[0] == job]
+        return os.path.join(top, f"{job}#{max(runs, default=1)}", *parts)
+
     def checkpoints(self, job):
-        """Names of the complete checkpoints, oldest first."""
-        folder = self.path("checkpoints", job)
+        """Names of the complete checkpoints of the newest run, oldest first."""
+        folder = self.saved(job)
         names = os.listdir(folder) if os.path.isdir(folder) else []
         return sorted(n for n in names if n.startswith("step-"))
 
@@ -241,7 +248,8 @@ class Cluster:
 
     def job(self, name):
         picture = self.status() or {"jobs": []}
-        return next((j for j in picture["jobs"] if j["job"] == name), None)
+        runs = [j for j in picture["jobs"] if j["job"] == name]
+        return max(runs, key=lambda j: j["run"], default=None)
 
     def until_job(self, name, condition, what, seconds=DEADLINE_S):
         """Waits until the job is there and condition(job) holds; gives the job."""

@@ -104,7 +104,7 @@ static void another_graph_is_refused(void **state)
     assert_int_equal(
         wf_ckpt_newest(wf_memdisk_disk(m), DIR, JOB, "d2", UINT64_MAX, NULL, NULL, &c, &err),
         WF_MISMATCH);
-    assert_string_equal(err.hint, "give the changed model a new job name");
+    assert_string_equal(err.hint, "train it as a new run, without --resume");
     assert_int_equal(
         wf_ckpt_newest(wf_memdisk_disk(m), DIR, "other", "d1", UINT64_MAX, NULL, NULL, &c, &err),
         WF_NOTFOUND);

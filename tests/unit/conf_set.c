@@ -24,7 +24,7 @@ static char *change(const char *const changes[], size_t n, wf_err *err)
 
     for (size_t i = 0; text && i < n; i++) {
         next = NULL;
-        if (wf_job_change(text, changes[i], &next, err) != WF_OK)
+        if (wf_job_change(text, changes[i], true, &next, err) != WF_OK)
             assert_null(next);
         free(text);
         text = next;

@@ -148,8 +148,59 @@ static void a_job_is_trained_evaluated_and_exported(void **state)
                  WEFT_NOTFOUND, "called the best");
     assert_fails(weft_job_weights(j, checkpoints, -3, NULL, NULL, &weights, &error), WEFT_INVALID,
                  "-3 is no step");
-    assert_fails(weft_fit(j, &o, &last, &error), WEFT_EXISTS, "there already");
     weft_model_free(&m);
+    weft_job_free(&j);
+}
+
+static size_t count_checkpoints(const char *dir, const char *name)
+{
+    weft_checkpoint *list = NULL;
+    size_t n = 0;
+
+    if (weft_checkpoints(dir, name, &list, &n, NULL) == WEFT_NOTFOUND)
+        return 0;
+    weft_checkpoints_free(&list);
+    return n;
+}
+
+static void each_training_is_a_run_of_which_the_newest_are_kept(void **state)
+{
+    char home[PATH_MAX], checkpoints[PATH_MAX];
+    weft_fit_options o = {.folder = home, .threads = 1};
+    weft_list *weights = NULL;
+    weft_report last;
+    weft_job *j = NULL;
+
+    (void)state;
+    snprintf(home, sizeof home, "%s", in("runs"));
+    snprintf(checkpoints, sizeof checkpoints, "%s", in("runs/checkpoints"));
+    for (unsigned run = 1; run <= 3; run++) {
+        char text[1024];
+
+        snprintf(text, sizeof text, "%sepochs: %u\nkeep_runs: 2\n", JOB, run);
+        j = parse(text);
+        assert_works(weft_fit(j, &o, &last, &error));
+        assert_int_equal(last.run, run);
+        assert_int_equal(last.step, run * RECORDS / 8);
+        if (run < 3)
+            weft_job_free(&j);
+    }
+    assert_int_equal(count_checkpoints(checkpoints, "small#1"), 0);
+    assert_int_equal(count_checkpoints(checkpoints, "small#2"), 3);
+    assert_int_equal(count_checkpoints(checkpoints, "small"), 3);
+    assert_works(weft_job_weights(j, checkpoints, WEFT_STEP_NEWEST, NULL, NULL, &weights, &error));
+    assert_string_equal(weft_list_origin(weights), "step-00000036");
+    weft_list_free(&weights);
+    weft_job_set_run(j, 2);
+    assert_works(weft_job_weights(j, checkpoints, WEFT_STEP_NEWEST, NULL, NULL, &weights, &error));
+    assert_string_equal(weft_list_origin(weights), "step-00000024");
+    weft_list_free(&weights);
+    weft_job_set_run(j, 1);
+    assert_fails(weft_job_weights(j, checkpoints, WEFT_STEP_NEWEST, NULL, NULL, &weights, &error),
+                 WEFT_NOTFOUND, "small#1");
+    assert_fails(
+        weft_checkpoints(checkpoints, "Small", &(weft_checkpoint *){NULL}, &(size_t){0}, &error),
+        WEFT_USAGE, "no name of a job");
     weft_job_free(&j);
 }
 
@@ -167,7 +218,7 @@ static void a_job_of_another_model_has_other_weights(void **state)
     (void)state;
     snprintf(checkpoints, sizeof checkpoints, "%s", in("home/checkpoints"));
     assert_fails(weft_job_weights(j, checkpoints, WEFT_STEP_NEWEST, NULL, NULL, &weights, &error),
-                 WEFT_MISMATCH, "job name");
+                 WEFT_MISMATCH, "was saved by graph");
     assert_fails(weft_job_weights(NULL, checkpoints, 0, NULL, NULL, &weights, &error), WEFT_INVALID,
                  "j is NULL");
     assert_fails(weft_job_weights(j, NULL, 0, NULL, NULL, &weights, &error), WEFT_INVALID,
@@ -298,6 +349,7 @@ int main(void)
         cmocka_unit_test(what_is_no_job_is_refused),
         cmocka_unit_test(a_job_is_trained_evaluated_and_exported),
         cmocka_unit_test(a_job_of_another_model_has_other_weights),
+        cmocka_unit_test(each_training_is_a_run_of_which_the_newest_are_kept),
         cmocka_unit_test(a_job_is_stopped_and_resumed),
         cmocka_unit_test(two_threads_train_each_its_own),
         cmocka_unit_test(what_cannot_be_trained_is_refused),

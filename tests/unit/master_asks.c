@@ -85,6 +85,77 @@ static void a_name_is_taken_once(void **state)
     stage_refused(s, &again, WF_EXISTS, "job one is running");
 }
 
+static void end_badly(stage *s, const char *job)
+{
+    s->compiled = (stage_answer){WF_USAGE, "no"};
+    stage_submit(s, job, "bad");
+    stage_until(s, job, "failed");
+}
+
+static void a_job_means_its_newest_run(void **state)
+{
+    stage *s = *state;
+    Weft__Ask anew = stage_ask_of("submit", "one#4");
+
+    stage_cast(s);
+    let_nobody_train(s);
+    end_badly(s, "one#1");
+    end_badly(s, "one#10");
+    end_badly(s, "one#9");
+    assert_int_equal(wf_master_newest_run(s->master, "one"), 10);
+    assert_int_equal(wf_master_newest_run(s->master, "on"), -1);
+    stage_run(s, "one#11");
+    assert_string_equal(wf_master_job_state(s->master, "one"), "running");
+    assert_string_equal(wf_master_job_state(s->master, "one#9"), "failed");
+    anew.text = "ledger";
+    stage_refused(s, &anew, WF_EXISTS, "job one#11 is running");
+    refused(s, "submit", "one", WF_EXISTS, "a job named one#11 is there already (running)");
+    refused(s, "recover", "one#12", WF_NOTFOUND, "no job named one#12");
+    stage_submit(s, "another#1", "bad"); /* of another job: it waits its turn */
+    assert_string_equal(wf_master_job_state(s->master, "another"), "queued");
+    stage_do(s, "stop", "one");
+    assert_string_equal(wf_master_job_state(s->master, "one#11"), "stopping");
+}
+
+/* Its files go when that is on disk, and not before; and what is gone stays gone. */
+static void a_run_that_is_over_is_removed(void **state)
+{
+    stage *s = *state;
+
+    stage_cast(s);
+    let_nobody_train(s);
+    end_badly(s, "one#1");
+    end_badly(s, "one#2");
+    stage_run(s, "two#1");
+    refused(s, "forget", "two#1", WF_EXISTS, "job two#1 is running");
+    refused(s, "forget", "one/..", WF_USAGE, "is no name for a job");
+    s->forgotten[0] = 0;
+    assert_int_equal(wf_master_forget(s->master, "one#1", &s->err), WF_OK);
+    assert_false(wf_master_durable(s->master));
+    assert_string_equal(s->forgotten, "");
+    stage_turn(s, 0);
+    assert_string_equal(s->forgotten, "one#1 ");
+    assert_int_equal(stage_count(s, "one#1"), 0);
+    assert_string_equal(wf_master_job_state(s->master, "one#1"), "");
+    stage_do(s, "forget", "one"); /* no run has that name: only a folder may */
+    stage_do(s, "forget", "nobody#7");
+    assert_string_equal(s->forgotten, "one#1 one nobody#7 ");
+    assert_string_equal(wf_master_job_state(s->master, "one#2"), "failed");
+    stage_kill(s);
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_OK);
+    assert_string_equal(wf_master_job_state(s->master, "one#1"), "");
+    assert_string_equal(wf_master_job_state(s->master, "one#2"), "failed");
+    assert_string_equal(wf_master_job_state(s->master, "two"), "resuming");
+    stage_submit(s, "one#1", "bad"); /* the number is free again; it waits its turn */
+    stage_turn(s, 0);
+    stage_kill(s);
+    stage_raise(s);
+    assert_int_equal(s->rc, WF_OK);
+    assert_string_equal(wf_master_job_state(s->master, "one#1"), "queued");
+    assert_int_equal(stage_count(s, "\"one#1\""), 1);
+}
+
 /* It would be in memory only: after a restart nobody would know its text. */
 static void a_text_without_room_in_the_journal_is_refused(void **state)
 {
@@ -289,6 +360,8 @@ int main(void)
         STAGED(a_question_that_is_none_is_answered),
         STAGED(no_job_has_the_name_of_a_path),
         STAGED(a_name_is_taken_once),
+        STAGED(a_job_means_its_newest_run),
+        STAGED(a_run_that_is_over_is_removed),
         STAGED(a_text_without_room_in_the_journal_is_refused),
         STAGED(the_list_of_jobs_has_an_end),
         STAGED(a_job_that_does_not_compile_says_why_and_the_next_one_runs),

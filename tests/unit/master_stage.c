@@ -81,6 +81,14 @@ static void note(void *arg, const char *job, const char *json)
     snprintf(s->note, sizeof s->note, "%s", json);
 }
 
+static void forget(void *arg, const char *job)
+{
+    stage *s = arg;
+    size_t at = strlen(s->forgotten);
+
+    snprintf(s->forgotten + at, sizeof s->forgotten - at, "%s ", job);
+}
+
 static wf_status make_master(stage *s, wf_memdisk *disk, size_t least, wf_master **out, wf_err *err)
 {
     static const wf_master_task tasks[] = {{{WF_ROLE_PS, 0}, "ps-0"},
@@ -89,21 +97,23 @@ static wf_status make_master(stage *s, wf_memdisk *disk, size_t least, wf_master
 
     bool holds = s->holds_syncs || s->holds_slow;
 
-    return wf_master_new(
-        &(wf_master_conf){
-            .incarnation = 1,
-            .session = s->session,
-            .tasks = tasks,
-            .n_tasks = STAGE_PS + STAGE_WORKERS,
-            .disk = wf_memdisk_disk(disk),
-            .journal_dir = "/state",
-            .checkpoint_dir = "/ckpt",
-            .journal_least = least,
-            .dead_ns = 5000 * MS,
-            .stuck_ns = 20000 * MS,
-            .cut_ns = 3000 * MS,
-            .ops = {.arg = s, .begin = holds ? begin : NULL, .prepare = prepare, .note = note}},
-        s->now_ns, out, err);
+    return wf_master_new(&(wf_master_conf){.incarnation = 1,
+                                           .session = s->session,
+                                           .tasks = tasks,
+                                           .n_tasks = STAGE_PS + STAGE_WORKERS,
+                                           .disk = wf_memdisk_disk(disk),
+                                           .journal_dir = "/state",
+                                           .checkpoint_dir = "/ckpt",
+                                           .journal_least = least,
+                                           .dead_ns = 5000 * MS,
+                                           .stuck_ns = 20000 * MS,
+                                           .cut_ns = 3000 * MS,
+                                           .ops = {.arg = s,
+                                                   .begin = holds ? begin : NULL,
+                                                   .prepare = prepare,
+                                                   .note = note,
+                                                   .forget = forget}},
+                         s->now_ns, out, err);
 }
 
 void stage_raise(stage *s)

@@ -69,7 +69,8 @@ typedef struct stage {
     const char *others;
     size_t wide;
     uint32_t compiles;
-    char note[1024]; /* the last event of a job, as JSON */
+    char note[1024];     /* the last event of a job, as JSON */
+    char forgotten[256]; /* names of jobs whose files were to go, each with a blank */
     stage_player players[STAGE_PLAYERS];
     uint32_t n_players;
     /* what the master's last turn came to; after a failure it takes no more turns */

@@ -101,11 +101,11 @@ static wf_status change_job(void *unused, wf_err *err)
 {
     char *changed = NULL, *again = NULL;
     wf_status rc =
-        wf_job_change(convolutional, "callbacks.early_stopping.patience=3", &changed, err);
+        wf_job_change(convolutional, "callbacks.early_stopping.patience=3", true, &changed, err);
 
     (void)unused;
     if (rc == WF_OK)
-        rc = wf_job_change(changed, SCHEDULE ".decay_steps=200", &again, err);
+        rc = wf_job_change(changed, SCHEDULE ".decay_steps=200", true, &again, err);
     free(changed);
     free(again);
     return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/follow.h - a job followed to its end: a bar on a terminal, lines elsewhere. */
-#ifndef WF_CMD_CLI_FOLLOW_H
-#define WF_CMD_CLI_FOLLOW_H
+/* cmd/cli/following.h - a job followed to its end: a bar on a terminal, lines elsewhere. */
+#ifndef WF_CMD_CLI_FOLLOWING_H
+#define WF_CMD_CLI_FOLLOWING_H
 
 #include "cmd/cli/ask.h"
 #include "common/base/status.h"

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/same.c */
+#include "common/session/same.h"
+#include "common/ckpt/pretrained.h"
+#include "common/compile/compile.h"
+#include "common/graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SAYS = 480 };
+
+/* As far as the loss is in and nothing is fused: the nodes are those of the model. */
+static wf_status compile(const wf_job_conf *job, const char *stop_after, wf_compiled **out,
+                         wf_err *err)
+{
+    wf_compile_spec spec;
+    wf_model model;
+
+    wf_compile_spec_of_job(job, WF_COMPILE_EVAL, NULL, 0, &model, &spec);
+    spec.read_weights = wf_pretrained_read;
+    spec.stop_after = stop_after;
+    return wf_compile(&spec, out, err);
+}
+
+static const wf_compiled_variable *find(const wf_compiled *c, const char *name)
+{
+    int64_t at = wf_compiled_find(c, name);
+
+    return at < 0 ? NULL : &c->variables[at];
+}
+
+static bool same_shape(const wf_compiled_variable *a, const wf_compiled_variable *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+}
+
+static const char *shape(const wf_compiled_variable *v, char *text, size_t size)
+{
+    char dims[128];
+
+    snprintf(text, size, "%s%s", wf_dtype_name(v->dtype),
+             wf_dims_str(v->rank, v->dims, dims, sizeof dims));
+    return text;
+}
+
+static bool variables_differ(const wf_compiled *was, const wf_compiled *is, char says[SAYS])
+{
+    char one[160], other[160];
+
+    for (size_t i = 0; i < was->n_variables; i++) {
+        const wf_compiled_variable *v = &was->variables[i], *now = find(is, v->name);
+
+        if (!now)
+            snprintf(says, SAYS, "it had the variable \"%.100s\" %.150s, and has it no longer",
+                     v->name, shape(v, one, sizeof one));
+        else if (!same_shape(v, now))
+            snprintf(says, SAYS, "the variable \"%.100s\" was %.150s, and is %.150s", v->name,
+                     shape(v, one, sizeof one), shape(now, other, sizeof other));
+        else
+            continue;
+        return true;
+    }
+    for (size_t i = 0; i < is->n_variables; i++)
+        if (!find(was, is->variables[i].name)) {
+            snprintf(says, SAYS, "the variable \"%.100s\" %.150s is new", is->variables[i].name,
+                     shape(&is->variables[i], one, sizeof one));
+            return true;
+        }
+    return false;
+}
+
+static bool nodes_differ(const wf_graph *was, const wf_graph *is, char says[SAYS])
+{
+    for (size_t i = 0; i < was->n_nodes && i < is->n_nodes; i++) {
+        const wf_node *a = was->nodes[i], *b = is->nodes[i];
+
+        if (strcmp(a->op->name, b->op->name) == 0)
+            continue;
+        snprintf(says, SAYS, "\"%.100s\" was %s, and is %s", a->name, a->op->name, b->op->name);
+        return true;
+    }
+    if (was->n_nodes == is->n_nodes)
+        return false;
+    snprintf(says, SAYS, "it had %zu operations, and has %zu", (size_t)was->n_nodes,
+             (size_t)is->n_nodes);
+    return true;
+}
+
+/* Of two models whose digests differ. */
+static wf_status say_difference(const wf_job_conf *before, const wf_job_conf *now, const char *run,
+                                wf_err *err)
+{
+    wf_compiled *was = NULL, *is = NULL;
+    char says[SAYS] = "an option of a layer or of the loss";
+    wf_status rc = compile(before, "loss", &was, err);
+
+    if (rc == WF_OK)
+        rc = compile(now, "loss", &is, err);
+    if (rc == WF_OK && !variables_differ(was, is, says))
+        (void)nodes_differ(was->graph, is->graph, says);
+    wf_compiled_free(&was);
+    wf_compiled_free(&is);
+    WF_TRY(rc);
+    return wf_fail(err, WF_MISMATCH, "change that back, or train a new run without --resume",
+                   "%s was trained with another model: %s", run, says);
+}
+
+wf_status wf_job_same_model(const wf_job_conf *before, const wf_job_conf *now, const char *run,
+                            wf_err *err)
+{
+    wf_compiled *was = NULL, *is = NULL;
+    wf_status rc = compile(before, NULL, &was, err);
+    bool same;
+
+    if (rc == WF_OK)
+        rc = compile(now, NULL, &is, err);
+    same = rc == WF_OK && was->digest == is->digest;
+    wf_compiled_free(&was);
+    wf_compiled_free(&is);
+    WF_TRY(rc);
+    return same ? WF_OK : say_difference(before, now, run, err);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/same.h - whether two job files describe one model, for whoever goes on with a run.
+ */
+#ifndef WF_SESSION_SAME_H
+#define WF_SESSION_SAME_H
+
+#include "common/base/status.h"
+#include "common/conf/conf.h"
+
+/* Compares what a run was trained with to what the job is now: what checkpoints belong to, so data,
+ * optimizer and rates may differ. `run` is for the message. Errors: WF_MISMATCH with the first
+ * difference, a variable, an operation or the loss; those of wf_compile. */
+WF_MUST_USE wf_status wf_job_same_model(const wf_job_conf *before, const wf_job_conf *now,
+                                        const char *run, wf_err *err);
+
+#endif
