@@ -104,7 +104,7 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
     if (!wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
+        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", j->name,
                        wf_job_state_name(j->state));
     text = strdup(j->text);
     if (!text)
@@ -142,11 +142,12 @@ static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
     if (j->state == WF_JOB_DONE && from_step < 0 && !changed)
-        return wf_fail(err, WF_EXISTS, "take the model with: weft export", "job %s is done", name);
+        return wf_fail(err, WF_EXISTS, "take the model with: weft export", "job %s is done",
+                       j->name);
     if (!wf_job_over(j->state) && from_step < 0)
         return WF_OK; /* it recovers by itself */
     if (!wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
+        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", j->name,
                        wf_job_state_name(j->state));
     begin_anew(j, from_step);
     if (from_step >= 0 || changed)
@@ -168,7 +169,7 @@ wf_status wf_master_stop(wf_master *m, const char *name, wf_err *err)
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
     if (wf_job_over(j->state))
-        return wf_fail(err, WF_INVALID, NULL, "job %s is %s already", name,
+        return wf_fail(err, WF_INVALID, NULL, "job %s is %s already", j->name,
                        wf_job_state_name(j->state));
     if (j->stop_asked && m->job == j && j->state != WF_JOB_RUNNING)
         return WF_OK; /* on disk since; whoever asks again and again must not fill it */
@@ -191,7 +192,7 @@ wf_status wf_master_forget(wf_master *m, const char *name, wf_err *err)
     if (j && strcmp(j->name, name) != 0)
         j = NULL;
     if (j && !wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", name,
+        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", j->name,
                        wf_job_state_name(j->state));
     if (j) {
         WF_TRY(wf_job_enter(m, j, WF_JOB_REMOVE, NULL, err));

@@ -64,10 +64,13 @@ static wf_status pass_report(wf_master *m, wf_job *j, Weft__CutReport *report, w
 {
     Weft__Option numbers[WF_CALLBACKS_NUMBERS], *list[WF_CALLBACKS_NUMBERS];
     wf_splits_ledger ledger = {0};
+    wf_epoch_numbers metrics;
     wf_status rc = wf_splits_ledger_make(j, &ledger, err);
 
     ledger.body.callbacks = list;
     ledger.body.n_callbacks = wf_epoch_callbacks(j, numbers, list);
+    ledger.body.n_metrics = wf_epoch_metrics(j, &metrics);
+    ledger.body.metrics = metrics.list;
     report->ledger = &ledger.body;
     if (rc == WF_OK)
         rc = wf_cut_pass_report(m, j, report, err);

@@ -210,6 +210,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
     json_t *o = json_object(), *lines = json_array();
     const char *changes = wf_job_changes(j->text);
+    wf_tally trained[WF_MASTER_METRICS];
     char job[WF_RUN_NAME];
     uint64_t step = wf_job_step(m, j);
 
@@ -223,7 +224,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "generation", j->generation);
     put_int(o, "step", step);
     progress_json(m, j, o);
-    put(o, "metrics", tally_json(j->epoch->metrics, j->epoch->n_metrics));
+    put(o, "metrics", tally_json(trained, wf_epoch_trained((wf_job *)j, trained)));
     put(o, "eval", tally_json(j->epoch->eval, j->epoch->n_eval));
     put(o, "eval_counts", counts_json(j->epoch->eval, j->epoch->n_eval));
     put_int(o, "eval_epoch", j->epoch->eval_epoch);

@@ -265,15 +265,14 @@ static size_t merge(wf_ckpt_range r[], size_t n)
     return kept;
 }
 
-static wf_status fill_callbacks(const Weft__Ledger *base, wf_arena *a, wf_ckpt_ledger *l,
-                                wf_err *err)
+static wf_status copy_numbers(Weft__Option *const from[], size_t n, wf_arena *a,
+                              wf_ckpt_number **to, size_t *n_to, wf_err *err)
 {
-    l->callbacks = wf_arena_array(a, base->n_callbacks + 1, sizeof *l->callbacks);
-    if (!l->callbacks)
-        return wf_fail_nomem(err, base->n_callbacks * sizeof *l->callbacks);
-    for (size_t i = 0; i < base->n_callbacks; i++)
-        l->callbacks[l->n_callbacks++] =
-            (wf_ckpt_number){base->callbacks[i]->name, base->callbacks[i]->value};
+    *to = wf_arena_array(a, n + 1, sizeof **to);
+    if (!*to)
+        return wf_fail_nomem(err, n * sizeof **to);
+    for (size_t i = 0; i < n; i++)
+        (*to)[(*n_to)++] = (wf_ckpt_number){from[i]->name, from[i]->value};
     return WF_OK;
 }
 
@@ -294,7 +293,9 @@ static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_are
     l->split_records = base->split_records;
     l->evaluated = base->evaluated;
     l->next_cut = base->next_cut;
-    WF_TRY(fill_callbacks(base, a, l, err));
+    WF_TRY(
+        copy_numbers(base->callbacks, base->n_callbacks, a, &l->callbacks, &l->n_callbacks, err));
+    WF_TRY(copy_numbers(base->metrics, base->n_metrics, a, &m->metrics, &m->n_metrics, err));
     l->finished = wf_arena_array(a, most + 1, sizeof *l->finished);
     l->open = wf_arena_array(a, n_open + 1, sizeof *l->open);
     if (!l->finished || !l->open)

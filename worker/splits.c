@@ -115,6 +115,8 @@ static wf_status report_split(wf_worker *w, const wf_done_split *d, wf_err *err)
     Weft__SplitDone body = WEFT__SPLIT_DONE__INIT;
     Weft__Split row, *list[1] = {&row};
 
+    if (w->n_metrics) /* those of its steps come first: the epoch may end with it */
+        WF_TRY(wf_report_progress(w, err));
     fill(&row, d->id, d->epoch, d->begin, d->end, d->end);
     body.splits = list;
     body.n_splits = 1;

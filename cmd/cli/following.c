@@ -51,7 +51,7 @@ static const char *text(const json_t *o, const char *key)
 }
 
 /* "loss 0.0812  accuracy 0.9751"; the names may have a part from the model's file. */
-static void add_metrics(const json_t *metrics, char *out, size_t size)
+static void add_metrics(const json_t *metrics, const char *prefix, char *out, size_t size)
 {
     char safe[128];
     const char *name;
@@ -62,7 +62,7 @@ static void add_metrics(const json_t *metrics, char *out, size_t size)
         size_t at = strlen(out);
 
         wf_text_escape(name, false, safe, sizeof safe);
-        snprintf(out + at, size - at, "  %s %.4f", safe, json_number_value(value));
+        snprintf(out + at, size - at, "  %s%s %.4f", prefix, safe, json_number_value(value));
     }
 }
 
@@ -75,7 +75,7 @@ static void show(wf_progress *p, const json_t *job)
              (int)number(job, "epochs"));
     snprintf(facts, sizeof facts, "%s samples/s",
              wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate));
-    add_metrics(json_object_get(job, "metrics"), facts, sizeof facts);
+    add_metrics(json_object_get(job, "metrics"), "", facts, sizeof facts);
     snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
              wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
     if (strcmp(text(job, "state"), "running") == 0 && part > 0)
@@ -96,7 +96,8 @@ static void show_events(wf_progress *p, const json_t *job, char **last)
     json_array_foreach(lines, i, line)
     {
         const char *s = json_string_value(line), *body = strchr(s, ' ');
-        bool worth = strncmp(s, "job.evaluated", 13) == 0 || strncmp(s, "task.lost", 9) == 0 ||
+        bool worth = strncmp(s, "job.epoch", 9) == 0 || strncmp(s, "job.callback", 12) == 0 ||
+                     strncmp(s, "job.restores_best", 17) == 0 || strncmp(s, "task.lost", 9) == 0 ||
                      strncmp(s, "ckpt.failed", 11) == 0 || strncmp(s, "ckpt.passed", 11) == 0 ||
                      strncmp(s, "job.restored", 12) == 0 || strncmp(s, "job.waits", 9) == 0;
 
@@ -122,9 +123,11 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
     if (strcmp(state, "failed") == 0)
         return wf_fail(err, WF_INVALID, text(job, "hint"), "job %s failed: %s", name,
                        text(job, "reason"));
-    add_metrics(json_object_size(eval) ? eval : json_object_get(job, "metrics"), metrics,
-                sizeof metrics);
-    wf_term_print(stdout, "%s:%s%s  in %s", state, metrics, json_object_size(eval) ? " (eval)" : "",
+    if (json_object_size(eval))
+        add_metrics(eval, "val_", metrics, sizeof metrics);
+    else
+        add_metrics(json_object_get(job, "metrics"), "", metrics, sizeof metrics);
+    wf_term_print(stdout, "%s:%s  in %s", state, metrics,
                   wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
     if (json_is_integer(step))
         wf_term_print(stdout, "  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,

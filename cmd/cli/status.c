@@ -111,7 +111,7 @@ static void print_job(json_t *job)
     json_object_foreach(json_object_get(job, "metrics"), name, value)
         printf("  %s %.4f", name, json_number_value(value));
     json_object_foreach(json_object_get(job, "eval"), name, value)
-        printf("  eval %s %.4f", name, json_number_value(value));
+        printf("  val_%s %.4f", name, json_number_value(value));
     if (number(job, "samples_per_sec") > 0)
         printf("  %s samples/s  ETA %s",
                wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate),

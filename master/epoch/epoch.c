@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/epoch/epoch.c */
 #include "master/epoch/epoch.h"
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "master/epoch/left_out.h"
 #include "master/epoch/splits.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,12 +138,80 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
     return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
 }
 
+/* ---- metrics ---- */
+
+static void forget_trained(wf_epoch *e)
+{
+    wf_measures_close(e->trained, e->n_trained);
+    e->n_trained = 0;
+}
+
+uint32_t wf_epoch_trained(wf_job *j, wf_tally to[])
+{
+    wf_epoch *e = j->epoch;
+
+    if (!e->n_trained) {
+        memcpy(to, e->before, e->n_before * sizeof *to);
+        return e->n_before;
+    }
+    for (uint32_t i = 0; i < e->n_trained; i++)
+        wf_tally_keep(&to[i], &e->trained[i]);
+    return e->n_trained;
+}
+
+static const char VAL[] = "val_", EPOCH[] = "epoch";
+
+size_t wf_epoch_metrics(const wf_job *j, wf_epoch_numbers *to)
+{
+    const wf_epoch *e = j->epoch;
+
+    if (!e->eval_epoch)
+        return 0;
+    for (uint32_t i = 0; i <= e->n_eval; i++) {
+        weft__option__init(&to->rows[i]);
+        if (i == 0)
+            snprintf(to->names[i], sizeof to->names[i], "%s", EPOCH);
+        else
+            snprintf(to->names[i], sizeof to->names[i], "%s%s", VAL, e->eval[i - 1].name);
+        to->rows[i].name = to->names[i];
+        to->rows[i].value = i == 0 ? e->eval_epoch : wf_tally_mean(&e->eval[i - 1], 0);
+        to->list[i] = &to->rows[i];
+    }
+    return e->n_eval + 1;
+}
+
+/* Of a checkpoint that the job goes back to: the metrics are of its weights from here on. Those of
+ * the same evaluation stay, whose counts are known. */
+static void restore_metrics(wf_epoch *e, const Weft__Ledger *l)
+{
+    uint32_t epoch = 0;
+
+    for (size_t i = 0; i < l->n_metrics; i++)
+        if (strcmp(l->metrics[i]->name, EPOCH) == 0)
+            epoch = (uint32_t)l->metrics[i]->value;
+    if (epoch == e->eval_epoch)
+        return;
+    e->eval_epoch = epoch;
+    e->n_eval = 0;
+    for (size_t i = 0; i < l->n_metrics && e->n_eval < WF_MASTER_METRICS; i++) {
+        wf_tally *t = &e->eval[e->n_eval];
+
+        if (strncmp(l->metrics[i]->name, VAL, strlen(VAL)) != 0)
+            continue;
+        snprintf(t->name, sizeof t->name, "%s", l->metrics[i]->name + strlen(VAL));
+        t->sum = l->metrics[i]->value;
+        t->count = 1;
+        e->n_eval++;
+    }
+}
+
 /* ---- opened and closed ---- */
 
 static wf_status open_epoch(wf_job *j, uint32_t epoch, uint64_t records, uint64_t split_records,
                             wf_err *err)
 {
     WF_TRY(wf_ledger_begin(&j->epoch->ledger, epoch, records, split_records, err));
+    forget_trained(j->epoch);
     move(j, WF_EPOCH_WAS_OPENED);
     return WF_OK;
 }
@@ -172,6 +242,7 @@ wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_er
 
     j->epoch->train_records = l->records;
     j->next_cut = l->next_cut;
+    restore_metrics(j->epoch, l);
     rc = open_epoch(j, l->epoch, epoch_records(j, l->epoch), l->split_records, &why);
     if (rc != WF_OK) { /* a job file of fewer steps than are made */
         wf_err_wrap(&why, rc, "epoch %u of the checkpoint, with \"steps\" as it is now",
@@ -224,7 +295,7 @@ void wf_epoch_begin_generation(wf_job *j)
 {
     close_epoch(j);
     j->epoch->marked_cut = 0;
-    j->epoch->n_metrics = 0;
+    forget_trained(j->epoch);
     j->epoch->callbacks = (wf_callbacks_state){0};
 }
 
@@ -253,30 +324,63 @@ static void decide(wf_master *m, wf_job *j)
             wf_job_note(m, j, "job.callback", "%s", line);
 }
 
+static void add_metrics(const wf_tally list[], uint32_t n, const char *prefix, json_t *numbers,
+                        char *text, size_t size)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double value = wf_tally_mean(&list[i], (double)NAN);
+        size_t at = strlen(text);
+
+        if (isnan(value))
+            continue;
+        snprintf(text + at, size - at, "  %s%.63s %.4f", prefix, list[i].name, value);
+        json_object_set_new(numbers, list[i].name, json_real(value));
+    }
+}
+
+/* An epoch is over: a line for people, and its numbers for programs. */
+static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
+{
+    wf_epoch *e = j->epoch;
+    uint32_t epoch = e->ledger.epoch + 1;
+    json_t *numbers = json_object(), *train = json_object(), *val = json_object();
+    char facts[512] = "";
+
+    e->n_before = 0;
+    if (e->n_trained)
+        e->n_before = wf_epoch_trained(j, e->before);
+    add_metrics(e->before, e->n_before, "", train, facts, sizeof facts);
+    if (failed[0])
+        snprintf(facts, sizeof facts, "  the evaluation failed: %.240s", failed);
+    else if (e->eval_epoch == epoch)
+        add_metrics(e->eval, e->n_eval, VAL, val, facts, sizeof facts);
+    json_object_set_new(numbers, "epoch", json_integer(epoch));
+    json_object_set_new(numbers, "elapsed_s",
+                        json_real((double)(m->now_ns - j->began_ns) / WF_NS_PER_S));
+    if (e->callbacks.rate > 0)
+        json_object_set_new(numbers, "learning_rate", json_real(e->callbacks.rate));
+    json_object_set_new(numbers, "train", train);
+    json_object_set_new(numbers, "val", val);
+    wf_job_note_with(m, j, "job.epoch", &numbers, "epoch %u/%lu:%s", epoch,
+                     (unsigned long)j->prepared->epochs, facts);
+}
+
 /* The open epoch is evaluated: all of its records, or it could not be. */
 static wf_status evaluated(wf_master *m, wf_job *j, const char *failed, wf_err *err)
 {
     wf_evaluation *from = &j->epoch->evaluation;
     wf_epoch *e = j->epoch;
-    char facts[256] = "";
 
     wf_assert(e->state == WF_EPOCH_EVALUATING && wf_ledger_complete(&e->ledger));
-    if (failed[0]) {
-        snprintf(facts, sizeof facts, "failed: %.240s", failed);
-    } else {
+    if (!failed[0]) {
         e->n_eval = from->n_measures;
         e->eval_epoch = e->ledger.epoch + 1;
     }
-    for (uint32_t i = 0; !failed[0] && i < from->n_measures; i++) {
-        size_t at = strlen(facts);
-
+    for (uint32_t i = 0; !failed[0] && i < from->n_measures; i++)
         wf_tally_keep(&e->eval[i], &from->measures[i]);
-        snprintf(facts + at, sizeof facts - at, "%s%s %.4f", at ? "  " : "", e->eval[i].name,
-                 wf_tally_mean(&e->eval[i], 0));
-    }
     wf_evaluation_close(from);
     move(j, WF_EPOCH_WAS_EVALUATED);
-    wf_job_note(m, j, "job.evaluated", "epoch %u: %s", e->ledger.epoch + 1, facts);
+    tell_epoch(m, j, failed);
     if (!failed[0])
         decide(m, j);
     return wf_epoch_journal(m, j, err);
@@ -391,8 +495,10 @@ wf_status wf_epoch_advance(wf_master *m, wf_job *j, bool holding, bool cut_open,
         return WF_OK;
     if (j->prepared->evaluates && e->state != WF_EPOCH_EVALUATED)
         return evaluate(m, j, err);
-    if (e->state == WF_EPOCH_TRAINING)
+    if (e->state == WF_EPOCH_TRAINING) {
         move(j, WF_EPOCH_WAS_EVALUATED);
+        tell_epoch(m, j, "");
+    }
     if (e->callbacks.save) { /* before anything changes these weights */
         j->cut_wanted = true;
         return WF_OK;

@@ -43,8 +43,11 @@ typedef struct wf_epoch {
     uint64_t marked_cut;                  /* the next_cut that a dealt split carries the mark of */
     uint32_t set_aside;                   /* splits for having killed, since one was finished */
     uint64_t dropped_steps;
-    wf_tally metrics[WF_MASTER_METRICS]; /* of the last reports */
-    uint32_t n_metrics;
+    wf_measure
+        trained[WF_MASTER_METRICS]; /* over the open epoch, as far as this master heard of it */
+    uint32_t n_trained;
+    wf_tally before[WF_MASTER_METRICS]; /* over the epoch before it */
+    uint32_t n_before;
     wf_tally eval[WF_MASTER_METRICS];
     uint32_t n_eval, eval_epoch; /* 1 + the epoch; 0: none yet */
     /* Of a job that is over: the epoch, from 1, and how many of its records were trained. */
@@ -86,6 +89,16 @@ void wf_epoch_begin_generation(wf_job *j);
  */
 WF_MUST_USE wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err);
+/* Metrics of training since the epoch began, or of the epoch before until there are any, to
+ * [WF_MASTER_METRICS]; returns how many. */
+uint32_t wf_epoch_trained(wf_job *j, wf_tally to[]);
+/* What a checkpoint keeps of the last evaluation, as options of a message; names have room for
+ * WF_MASTER_METRICS + 1. Returns how many. */
+typedef struct wf_epoch_numbers {
+    char names[WF_MASTER_METRICS + 1][80];
+    Weft__Option rows[WF_MASTER_METRICS + 1], *list[WF_MASTER_METRICS + 1];
+} wf_epoch_numbers;
+size_t wf_epoch_metrics(const wf_job *j, wf_epoch_numbers *to);
 /* The state of the job's callbacks as options of a message; rows and list have room for
  * WF_CALLBACKS_NUMBERS. */
 size_t wf_epoch_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[]);

@@ -106,32 +106,6 @@ bool wf_evaluation_asks(const wf_job *j, const wf_member *who)
 
 /* ---- results ---- */
 
-static wf_status merge_metric(wf_evaluation *e, const Weft__Metric *from, wf_err *err)
-{
-    wf_measure m = {.sum = from->sum, .count = from->count}, *to = NULL;
-    wf_status rc = WF_OK;
-
-    snprintf(m.name, sizeof m.name, "%s", from->name);
-    snprintf(m.metric, sizeof m.metric, "%s", from->metric);
-    for (uint32_t i = 0; i < e->n_measures && !to; i++)
-        if (strcmp(e->measures[i].name, m.name) == 0)
-            to = &e->measures[i];
-    if (!to && e->n_measures == WF_MASTER_METRICS)
-        return WF_OK;
-    if (!to) {
-        to = &e->measures[e->n_measures++];
-        *to = (wf_measure){0};
-        memcpy(to->name, m.name, sizeof to->name);
-        memcpy(to->metric, m.metric, sizeof to->metric);
-    }
-    if (from->sums.len)
-        rc = wf_sums_decode(&m.sums, from->sums.data, from->sums.len, err);
-    if (rc == WF_OK)
-        rc = wf_measure_merge(to, &m, err);
-    wf_sums_close(&m.sums);
-    return rc;
-}
-
 /* Adds those results that have no gap before them. */
 static wf_status merge_ready(wf_evaluation *e, wf_err *err)
 {
@@ -139,8 +113,7 @@ static wf_status merge_ready(wf_evaluation *e, wf_err *err)
         Weft__EvalResult *r = e->early[e->merged];
 
         wf_assert(e->units.rows[e->merged].state == WF_SPLIT_FINISHED);
-        for (size_t i = 0; i < r->n_metrics; i++)
-            WF_TRY(merge_metric(e, r->metrics[i], err));
+        WF_TRY(wf_measures_take(e->measures, &e->n_measures, r->metrics, r->n_metrics, err));
         wf_control_free(&e->early[e->merged]);
         e->merged++;
     }

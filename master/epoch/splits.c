@@ -118,9 +118,9 @@ wf_status wf_splits_on_progress(wf_master *m, wf_job *j, wf_member *who, const w
         if (body->open[i]->epoch == j->epoch->ledger.epoch && j->epoch->ledger.n)
             wf_ledger_progress(&j->epoch->ledger, body->open[i]->id, who->incarnation,
                                body->open[i]->next);
-    if (body->n_metrics)
-        rc = wf_tallies_take(j->epoch->metrics, &j->epoch->n_metrics, body->n_metrics,
-                             body->metrics, err);
+    if (j->epoch->ledger.n)
+        rc = wf_measures_take(j->epoch->trained, &j->epoch->n_trained, body->metrics,
+                              body->n_metrics, err);
     take_rate(m, who, body->samples);
     j->epoch->dropped_steps += body->dropped;
     if (body->dropped)

@@ -111,8 +111,27 @@ static Weft__Split *range_of(wf_arena *a, uint64_t begin, uint64_t end)
     return s;
 }
 
-static wf_status copy_ledger(const wf_ckpt_ledger *from, wf_restored *out, wf_err *err)
+static wf_status copy_metrics(const wf_manifest *from, wf_arena *a, Weft__Ledger *to, wf_err *err)
 {
+    Weft__Option *rows = wf_arena_array(a, from->n_metrics + 1, sizeof *rows);
+
+    to->metrics = wf_arena_array(a, from->n_metrics + 1, sizeof(*to->metrics));
+    if (!rows || !to->metrics)
+        return wf_fail_nomem(err, from->n_metrics * sizeof *rows);
+    for (size_t i = 0; i < from->n_metrics; i++) {
+        weft__option__init(&rows[i]);
+        rows[i].name = wf_arena_strdup(a, from->metrics[i].name);
+        rows[i].value = from->metrics[i].value;
+        to->metrics[to->n_metrics++] = &rows[i];
+        if (!rows[i].name)
+            return wf_fail_nomem(err, strlen(from->metrics[i].name));
+    }
+    return WF_OK;
+}
+
+static wf_status copy_ledger(const wf_manifest *manifest, wf_restored *out, wf_err *err)
+{
+    const wf_ckpt_ledger *from = &manifest->ledger;
     size_t n = from->n_finished + from->n_open;
     Weft__Ledger *l = wf_arena_alloc(out->arena, sizeof *l);
 
@@ -138,7 +157,7 @@ static wf_status copy_ledger(const wf_ckpt_ledger *from, wf_restored *out, wf_er
         if (!l->finished[i])
             return wf_fail_nomem(err, sizeof **l->finished);
     out->ledger = l;
-    return WF_OK;
+    return copy_metrics(manifest, out->arena, l, err);
 }
 
 static void passed_over(void *arg, uint64_t step, const char *sentence)
@@ -207,7 +226,7 @@ wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, w
         for (size_t i = 0; i < l->n_callbacks; i++)
             wf_callbacks_take(&out->callbacks, l->callbacks[i].name, l->callbacks[i].value);
         wf_callbacks_restored(&p->callbacks, &out->callbacks, out->global_step, l->epoch);
-        rc = copy_ledger(&wf_ckpt_manifest(c)->ledger, out, err);
+        rc = copy_ledger(wf_ckpt_manifest(c), out, err);
         if (rc == WF_OK)
             rc = keep_initial(from, p, err);
     } else if (rc == WF_NOTFOUND && from->step < 0 && out->passed) {

@@ -177,16 +177,12 @@ static void keep_line(wf_job *j, const char *text)
     j->lines[j->n_lines++] = copy;
 }
 
-void wf_job_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, ...)
+static void tell(wf_master *m, wf_job *j, const char *kind, const char *text, json_t *numbers)
 {
-    char text[1024], line[1200];
+    char line[1200];
     char *json;
     json_t *o;
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     WF_LOG_INFO(kind, "job=%s %s", j->name, text);
     snprintf(line, sizeof line, "%s %s", kind, text);
     keep_line(j, line);
@@ -194,8 +190,35 @@ void wf_job_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, ...
         return;
     o = json_pack("{s:s, s:s, s:i, s:I, s:s}", "event", kind, "job", j->name, "generation",
                   (int)j->generation, "step", (json_int_t)wf_job_step(m, j), "text", text);
+    if (o && numbers)
+        json_object_update(o, numbers);
     json = o ? json_dumps(o, JSON_COMPACT) : NULL;
     if (json) /* one for which there is no memory is lost: the log has it */
         wf_master_queue_note(m, j->name, json);
     json_decref(o);
+}
+
+void wf_job_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    tell(m, j, kind, text, NULL);
+}
+
+void wf_job_note_with(wf_master *m, wf_job *j, const char *kind, json_t **numbers, const char *fmt,
+                      ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    tell(m, j, kind, text, *numbers);
+    json_decref(*numbers);
+    *numbers = NULL;
 }

@@ -35,6 +35,7 @@
 #include "common/log/states.h"
 #include "master/core/core.h"
 #include "master/member/member.h"
+#include <jansson.h>
 
 typedef enum wf_job_state { /* as the journal has them */
                             WF_JOB_NEW = 0,
@@ -136,6 +137,9 @@ const char *wf_job_state_name(wf_job_state s);
 bool wf_job_has_generation(const wf_job *j);
 /* A line for followers, logs and the job's events: `kind` is an event's name. */
 void wf_job_note(wf_master *m, wf_job *j, const char *kind, const char *fmt, ...) WF_PRINTF(4, 5);
+/* The same with numbers for programs, an object whose keys join the event's; takes *numbers. */
+void wf_job_note_with(wf_master *m, wf_job *j, const char *kind, json_t **numbers, const char *fmt,
+                      ...) WF_PRINTF(5, 6);
 /* The global step: the steps that its weights contain. */
 uint64_t wf_job_step(const wf_master *m, const wf_job *j);
 /* The job, as it is now, into the journal. */

@@ -256,8 +256,17 @@ def data_that_is_wrong_ends_the_job_alone(weft):
             check(not c.checkpoints(name), f"{name} has checkpoints")
         small.write_job(c, "good")
         c.must("train", "good.yaml")
-        states = {j["job"]: j["state"] for j in c.status()["jobs"]}
-        check(states.pop("good") == "done" and set(states.values()) == {"failed"}, str(states))
+        check([j["job"] for j in c.status()["jobs"]] == ["good"], "a job with wrong data was made")
+        # What goes wrong after the check is found by the workers, and ends the job alone.
+        small.write_job(c, "long", epochs=100000)
+        c.must("submit", "long.yaml")
+        c.must("submit", "good.yaml")
+        np.save(c.path("y.npy"), np.where(y == 3, 4, y))
+        c.must("stop", "long")
+        job = c.until_job("good", lambda j: j["run"] == 2 and j["state"] == "failed", "fails")
+        check(re.search(r"y\.npy.*label 4", job["reason"]), str(job["reason"]))
+        small.write_job(c, "good")
+        c.must("train", "good.yaml")
 
 
 def a_number_that_is_none_stops_the_job(weft):

@@ -33,8 +33,8 @@ def the_first_train_needs_no_cluster_file(weft):
         result = c.bare("train", "small.yaml")
         check(result.code == 0, str(result))
         says(result.err, r"cluster local: 1 master, 2 ps, 2 workers")
-        says(result.out, r"^done:  loss 0\.\d+  accuracy 0\.\d+ \(eval\).*"
-                         r"checkpoint \S+/small/step-\d{8}  next: weft export small -o small.onnx")
+        says(result.out, r"^done:  val_loss 0\.\d+  val_accuracy 0\.\d+ .*"
+                         r"checkpoint \S+/small#1/step-\d{8}  next: weft export small -o small.onnx")
         check(not c.processes(), f"left: {c.processes()}")
         check(c.bare("export", "small", "-o", "small.onnx").code == 0, "the next step fails")
         result = c.bare("eval", "small")
@@ -52,23 +52,23 @@ def a_cluster_by_hand(weft):
         c.until_job("small", lambda j: j["step"] > 100 and j["metrics"], "trains")
         says(c.must("status").out,
              r"(?s)TASK +STATE +PID.*ps/0 .*ps/1 .*worker/0 .*worker/1 .*"
-             r"job small  running  generation 1  epoch \d+/100000  step \d+  loss \d\.\d+")
+             r"job small#1  running  generation 1  epoch \d+/100000  step \d+  loss \d\.\d+")
         picture = json.loads(c.must("status", "--json").out)
         check({t["task"]: t["pid"] for t in picture["tasks"]} ==
               {t: c.pid(t) for t in c.tasks() if t != "master"}, str(picture["tasks"]))
         check(json.loads(c.must("status", "small", "--json").out)["job"] == "small", "status JOB")
-        says(c.must("logs", "ps/1").out, r"ps\.set_up job=small generation=1")
+        says(c.must("logs", "ps/1").out, r"ps\.set_up job=small#1 generation=1")
         c.must("stop", "small")
         job = c.job("small")
         check(job["state"] == "stopped" and job["checkpoint"] == job["step"], str(job))
-        says(one_sentence(c.must("stop", "small", code=1).err), "small is stopped already")
+        says(one_sentence(c.must("stop", "small", code=1).err), "small#1 is stopped already")
         says(one_sentence(c.must("stop", "nobody", code=1).err), "no job named nobody")
         says(one_sentence(c.must("status", "nobody", code=1).err), "no job named nobody")
         c.must("down")
         check(not c.processes(), f"left: {c.processes()}")
         says(one_sentence(c.must("down", code=1).err), "is not up")
         c.must("up")
-        says(c.must("status").out, rf"job small  stopped  generation 1  epoch \d+  step {job['step']} ")
+        says(c.must("status").out, rf"job small#1  stopped  generation 1  epoch \d+  step {job['step']} ")
 
 
 def jobs_queue_and_a_following_train_hears_of_a_stop(weft):
@@ -113,7 +113,7 @@ def ctrl_c_stops_with_a_checkpoint(weft):
         os.kill(training.pid, signal.SIGINT)
         result = c.end_of(training)
         check(result.code == 5, str(result))
-        says(result.err, "stopping small with a checkpoint")
+        says(result.err, "stopping small#1 with a checkpoint")
         says(result.out, r"^stopped:.*checkpoint \S+step-\d+  next: weft recover small")
         check(len(c.checkpoints("small")) == 1, str(c.checkpoints("small")))
         check(not c.processes(), f"left: {c.processes()}")
@@ -127,7 +127,7 @@ def ctrl_c_while_the_cluster_starts_leaves_none(weft):
         training.send_signal(signal.SIGINT)
         result = c.end_of(training)
         check(result.code == 5, str(result))
-        says(result.err, "stopping small with a checkpoint")
+        says(result.err, "stopping small#1 with a checkpoint")
         check(not c.processes(), f"left: {c.processes()}")
 
 
@@ -148,7 +148,7 @@ def ctrl_c_twice_waits_for_nobody(weft):
         os.kill(master, signal.SIGCONT)
         result = c.end_of(training)
         check(result.code == 5, str(result))
-        says(one_sentence(result.err.splitlines()[-1]), "no longer following small.*weft status")
+        says(one_sentence(result.err.splitlines()[-1]), "no longer following small#1.*weft follow")
 
 
 def a_terminal_shows_a_bar(weft):
@@ -177,7 +177,7 @@ def a_terminal_shows_a_bar(weft):
         check(training.wait() == 0, shown.decode())
         plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown.decode())
         says(plain, r"\repoch \d+/60 +━+╸?─+ .*samples/s  loss \d\.\d+.*ETA 0:\d\d")
-        says(shown.decode(), r"done:  loss")
+        says(shown.decode(), r"done:  val_loss")
 
 
 def recover_goes_back_to_a_chosen_step(weft):
@@ -185,7 +185,7 @@ def recover_goes_back_to_a_chosen_step(weft):
         small.write_job(c, epochs=10, every_steps=200)
         c.must("train", "small.yaml")
         first = int(c.checkpoints("small")[0].split("-")[1])
-        says(one_sentence(c.must("recover", "small", code=1).err), "job small is done.*weft export")
+        says(one_sentence(c.must("recover", "small", code=1).err), "job small#1 is done.*weft export")
         result = c.must("recover", "small", "--from", str(first))
         says(result.err, f"generation 2 begins from step {first}")
         says(result.out, "^done:")
@@ -201,7 +201,7 @@ def fewer_steps_than_are_made_end_the_job_alone(weft):
         master = c.pid("master")
         result = c.run("recover", "small", "--set", "steps=20")
         check(result.code == 1, str(result))
-        says(one_sentence(result.err.splitlines()[-1]), 'job small failed: epoch 3.*"steps"')
+        says(one_sentence(result.err.splitlines()[-1]), 'job small#1 failed: epoch 3.*"steps"')
         check(c.pid("master") == master, "another master")
         c.must("recover", "small", "--set", "steps=1000", "--set", "epochs=4")
 
