@@ -13,13 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MOST_LINES = 10000 };
 
 typedef struct line {
     struct line *next;
-    char *folder, *file, *text; /* file NULL: the folder is to go */
+    char *folder, *file; /* file NULL: the folder is to go */
+    wf_bytes head, body; /* the head goes before the body into a file that is empty */
 } line;
 
 typedef struct lines {
@@ -54,13 +56,15 @@ static void free_line(line *l)
         return;
     free(l->folder);
     free(l->file);
-    free(l->text);
+    wf_bytes_close(&l->head);
+    wf_bytes_close(&l->body);
     free(l);
 }
 
-static void write_line(const line *l)
+static void write_line(line *l)
 {
     char path[PATH_MAX];
+    struct stat st;
     int fd;
 
     if (wf_disk_make_dirs(wf_disk_posix(), l->folder, NULL) != WF_OK)
@@ -69,7 +73,13 @@ static void write_line(const line *l)
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         return;
-    if (write(fd, l->text, strlen(l->text)) < 0)
+    if (fstat(fd, &st) == 0 && st.st_size == 0) { /* one call for all: a crash leaves no part */
+        wf_bytes_add(&l->head, l->body.data, l->body.size);
+        wf_bytes_close(&l->body);
+        l->body = l->head;
+        l->head = (wf_bytes){0};
+    }
+    if (l->body.failed || write(fd, l->body.data, l->body.size) < 0)
         WF_LOG_WARN("events.unwritten", "path=%s", path);
     close(fd);
 }
@@ -87,9 +97,9 @@ static line *take(lines *list)
     return l;
 }
 
-/* Of texts that are copied; file and text may be NULL both. */
+/* Of bytes that are copied; file NULL: a folder to be removed. */
 static void add(wf_background *b, lines *list, const char *folder, const char *file,
-                const char *text)
+                const wf_bytes *head, const wf_bytes *body)
 {
     line *l = calloc(1, sizeof *l);
 
@@ -97,9 +107,13 @@ static void add(wf_background *b, lines *list, const char *folder, const char *f
         return;
     l->folder = strdup(folder);
     l->file = file ? strdup(file) : NULL;
-    l->text = text ? strdup(text) : NULL;
+    if (file)
+        wf_bytes_add(&l->head, head->data, head->size);
+    if (file)
+        wf_bytes_add(&l->body, body->data, body->size);
     pthread_mutex_lock(&b->lock);
-    if (l->folder && !file == !l->file && !text == !l->text && list->n < MOST_LINES) {
+    if (l->folder && !file == !l->file && !l->head.failed && !l->body.failed &&
+        list->n < MOST_LINES) {
         *list->last = l;
         list->last = &l->next;
         list->n++;
@@ -110,14 +124,25 @@ static void add(wf_background *b, lines *list, const char *folder, const char *f
     free_line(l);
 }
 
+void wf_background_append(wf_background *b, const char *folder, const char *file,
+                          const wf_bytes *head, const wf_bytes *body)
+{
+    add(b, &b->writes, folder, file, head, body);
+}
+
 void wf_background_write(wf_background *b, const char *folder, const char *file, const char *text)
 {
-    add(b, &b->writes, folder, file, text);
+    wf_bytes body = {0};
+
+    wf_bytes_puts(&body, text);
+    if (!body.failed)
+        add(b, &b->writes, folder, file, &(wf_bytes){0}, &body);
+    wf_bytes_close(&body);
 }
 
 void wf_background_remove(wf_background *b, const char *folder)
 {
-    add(b, &b->removes, folder, NULL, NULL);
+    add(b, &b->removes, folder, NULL, NULL, NULL);
 }
 
 /* ---- the threads ---- */

@@ -6,6 +6,7 @@
 #ifndef WF_RUNTIME_BACKGROUND_H
 #define WF_RUNTIME_BACKGROUND_H
 
+#include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "master/master.h"
 #include <stdbool.h>
@@ -19,6 +20,9 @@ void wf_background_begin(wf_background *b, wf_work *w);
 /* Appends a line to a file in a folder that is made if it is not there; behind the sync in hand. A
  * disk that does not answer costs lines, and never memory without bound. */
 void wf_background_write(wf_background *b, const char *folder, const char *file, const char *line);
+/* The same of bytes, with `head` before them in a file that is empty. Copies both. */
+void wf_background_append(wf_background *b, const char *folder, const char *file,
+                          const wf_bytes *head, const wf_bytes *body);
 /* Removes a folder and all in it, once the lines before are written; behind the long work in hand.
  * Where there is no memory it stays. */
 void wf_background_remove(wf_background *b, const char *folder);

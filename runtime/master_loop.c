@@ -32,8 +32,8 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
 /* One line of JSON per event, in the job's folder. */
 static void note(void *arg, const char *job, const char *json)
 {
-    const wf_master_loop *l = arg;
-    char folder[PATH_MAX], line[2048], when[32];
+    wf_master_loop *l = arg;
+    char folder[PATH_MAX], line[8192], when[32];
     int64_t now_ns = wf_wall_ns();
     time_t seconds = (time_t)(now_ns / WF_NS_PER_S);
     struct tm tm;
@@ -47,6 +47,7 @@ static void note(void *arg, const char *job, const char *json)
         return;
     snprintf(folder, sizeof folder, "%s/%s", l->jobs_dir, job);
     wf_background_write(l->background, folder, "events.jsonl", line);
+    wf_history_take(&l->history, l->background, folder, job, json, now_ns);
 }
 
 static void forget(void *arg, const char *job)

@@ -11,11 +11,13 @@
 #include "master/generation/prepare.h"
 #include "master/master.h"
 #include "runtime/background.h"
+#include "runtime/history.h"
 #include <stdbool.h>
 
 typedef struct wf_master_loop {
     wf_master *master;
     wf_background *background;
+    wf_history history;
     wf_master_cluster cluster; /* a compilation may go on while the configuration is freed */
     char *state_dir, *jobs_dir, *checkpoint_dir;
     int lock;

@@ -343,6 +343,7 @@ static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
 {
     wf_epoch *e = j->epoch;
     uint32_t epoch = e->ledger.epoch + 1;
+    double rate = e->callbacks.rate > 0 ? e->callbacks.rate : j->prepared->callbacks.rate;
     json_t *numbers = json_object(), *train = json_object(), *val = json_object();
     char facts[512] = "";
 
@@ -357,12 +358,12 @@ static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
     json_object_set_new(numbers, "epoch", json_integer(epoch));
     json_object_set_new(numbers, "elapsed_s",
                         json_real((double)(m->now_ns - j->began_ns) / WF_NS_PER_S));
-    if (e->callbacks.rate > 0)
-        json_object_set_new(numbers, "learning_rate", json_real(e->callbacks.rate));
+    if (rate > 0) /* 0: it follows a schedule */
+        json_object_set_new(numbers, "learning_rate", json_real(rate));
     json_object_set_new(numbers, "train", train);
     json_object_set_new(numbers, "val", val);
     wf_job_note_with(m, j, "job.epoch", &numbers, "epoch %u/%lu:%s", epoch,
-                     (unsigned long)j->prepared->epochs, facts);
+                     (unsigned long)j->prepared->epochs, facts + (facts[0] != 0));
 }
 
 /* The open epoch is evaluated: all of its records, or it could not be. */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/history.c */
+#include "runtime/history.h"
+#include "common/base/clock.h"
+#include "runtime/tensorboard.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- history.csv ---- */
+
+static void add_names(wf_bytes *b, const json_t *numbers, const char *prefix)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)numbers, name, value)
+        wf_bytes_printf(b, ",%s%s", prefix, name);
+}
+
+static void add_numbers(wf_bytes *b, const json_t *numbers)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)numbers, name, value)
+        wf_bytes_printf(b, ",%.9g", json_number_value(value));
+}
+
+static void write_row(wf_background *b, const char *folder, const json_t *e)
+{
+    wf_bytes head = {0}, row = {0};
+    const json_t *rate = json_object_get(e, "learning_rate");
+
+    wf_bytes_puts(&head, "epoch,step,generation,elapsed_s,learning_rate");
+    add_names(&head, json_object_get(e, "train"), "");
+    add_names(&head, json_object_get(e, "val"), "val_");
+    wf_bytes_puts(&head, "\n");
+    wf_bytes_printf(&row, "%lld,%lld,%lld,%.3f,",
+                    (long long)json_integer_value(json_object_get(e, "epoch")),
+                    (long long)json_integer_value(json_object_get(e, "step")),
+                    (long long)json_integer_value(json_object_get(e, "generation")),
+                    json_number_value(json_object_get(e, "elapsed_s")));
+    if (rate)
+        wf_bytes_printf(&row, "%.9g", json_number_value(rate));
+    add_numbers(&row, json_object_get(e, "train"));
+    add_numbers(&row, json_object_get(e, "val"));
+    wf_bytes_puts(&row, "\n");
+    wf_background_append(b, folder, "history.csv", &head, &row);
+    wf_bytes_close(&head);
+    wf_bytes_close(&row);
+}
+
+/* ---- TensorBoard ---- */
+
+/* A process or a generation begins files; a name is never used twice. */
+static void begin_files(wf_history *h, const char *run, int64_t generation, int64_t wall_ns)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    if (h->file[0] && strcmp(h->run, run) == 0 && h->generation == generation)
+        return;
+    if (gethostname(host, sizeof host) != 0 || !host[0])
+        snprintf(host, sizeof host, "weft");
+    host[sizeof host - 1] = 0;
+    snprintf(h->run, sizeof h->run, "%s", run);
+    h->generation = generation;
+    snprintf(h->file, sizeof h->file, "events.out.tfevents.%lld.%.64s.%d.%u",
+             (long long)(wall_ns / WF_NS_PER_S), host, (int)getpid(), h->files++);
+}
+
+static void write_scalars(const wf_history *h, wf_background *b, const char *folder,
+                          const char *part, const json_t *numbers, const json_t *rate,
+                          int64_t step, int64_t wall_ns)
+{
+    char place[PATH_MAX + 16];
+    double wall_s = (double)wall_ns / WF_NS_PER_S;
+    wf_bytes head = {0}, rows = {0};
+    const char *name;
+    json_t *value;
+
+    if (json_object_size(numbers) == 0)
+        return;
+    wf_tb_version(&head, wall_s);
+    if (h->generation > 1)
+        wf_tb_restart(&head, wall_s, step);
+    json_object_foreach((json_t *)numbers, name, value)
+        wf_tb_scalar(&rows, wall_s, step, name, (float)json_number_value(value));
+    if (rate)
+        wf_tb_scalar(&rows, wall_s, step, "learning_rate", (float)json_number_value(rate));
+    snprintf(place, sizeof place, "%s/%s", folder, part);
+    wf_background_append(b, place, h->file, &head, &rows);
+    wf_bytes_close(&head);
+    wf_bytes_close(&rows);
+}
+
+void wf_history_take(wf_history *h, wf_background *b, const char *folder, const char *run,
+                     const char *json, int64_t wall_ns)
+{
+    json_t *e = json_loads(json, 0, NULL);
+    const char *kind = json_string_value(json_object_get(e, "event"));
+    int64_t step = json_integer_value(json_object_get(e, "step"));
+
+    if (kind && strcmp(kind, "job.epoch") == 0) {
+        begin_files(h, run, json_integer_value(json_object_get(e, "generation")), wall_ns);
+        write_row(b, folder, e);
+        write_scalars(h, b, folder, "train", json_object_get(e, "train"),
+                      json_object_get(e, "learning_rate"), step, wall_ns);
+        write_scalars(h, b, folder, "eval", json_object_get(e, "val"), NULL, step, wall_ns);
+    }
+    json_decref(e);
+}
