@@ -3,9 +3,8 @@
  * fresh link, and say a fault again with it. The master is played by hand, over a transport in
  * memory. */
 #include "common/wire/session.h"
-#include "common/base/clock.h"
 #include "common/wire/control.h"
-#include "tests/kit/memnet.h"
+#include "tests/kit/played_master.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,16 +15,12 @@
 
 #include <cmocka.h>
 
-#define MS WF_NS_PER_MS
 enum { JOB = 3, MOST = 8 };
-static const wf_task master_task = {WF_ROLE_MASTER, 0};
 
 typedef struct world {
-    wf_memnet nets;
-    wf_net *master, *net; /* net: the task's */
+    wf_played_master p;
     wf_session session;
-    int64_t now_ns;
-    uint32_t ups, downs; /* of the task's link */
+    uint32_t downs; /* of the task's link */
     /* what the master has got, in order */
     uint32_t n;
     uint16_t kinds[MOST];
@@ -41,8 +36,9 @@ static void stamp(const void *role, wf_header *head)
 
 static const uint16_t job = JOB;
 
-static void hear(world *w, const wf_msg *m)
+static void hear(void *arg, const wf_msg *m)
 {
+    world *w = arg;
     Weft__Fault *fault = NULL;
     Weft__Register *body = NULL;
 
@@ -70,64 +66,38 @@ static void enrol(world *w)
     assert_int_equal(wf_session_register(&w->session, &body, NULL), WF_OK);
 }
 
-static void run_task(world *w)
+static void on_event(void *arg, wf_event *ev)
 {
-    wf_event ev;
+    world *w = arg;
 
-    wf_net_poll(w->net, w->now_ns);
-    while (wf_net_event(w->net, w->now_ns, &ev)) {
-        w->ups += ev.kind == WF_EV_UP;
-        w->downs += ev.kind == WF_EV_DOWN;
-        if (ev.kind == WF_EV_UP)
-            enrol(w);
-        if (ev.kind == WF_EV_DOWN)
-            wf_session_lost(&w->session, w->now_ns);
-    }
-    wf_session_advance(&w->session);
-    wf_net_flush(w->net, w->now_ns);
+    w->downs += ev->kind == WF_EV_DOWN;
+    if (ev->kind == WF_EV_UP)
+        enrol(w);
+    if (ev->kind == WF_EV_DOWN)
+        wf_session_lost(&w->session, w->p.now_ns);
 }
 
-static void pass(world *w, int64_t ms)
+static void advance(void *arg)
 {
-    wf_event ev;
-
-    for (int64_t end_ns = w->now_ns + ms * MS; w->now_ns < end_ns; w->now_ns += 10 * MS) {
-        run_task(w);
-        if (!w->master)
-            continue;
-        wf_net_poll(w->master, w->now_ns);
-        while (wf_net_event(w->master, w->now_ns, &ev)) {
-            if (ev.kind != WF_EV_MESSAGE)
-                continue;
-            hear(w, ev.msg);
-            wf_net_free_msg(w->master, &ev.msg);
-        }
-        wf_net_flush(w->master, w->now_ns);
-    }
+    wf_session_advance(&((world *)arg)->session);
 }
 
 static void begin_master(world *w, uint64_t incarnation)
 {
-    wf_net_conf c = wf_memnet_conf(&w->nets, master_task, incarnation);
-
     w->n = 0;
-    w->master = wf_memnet_new(&c);
-    wf_memnet_listen(&w->nets, w->master, "m");
-    pass(w, 3000);
+    wf_played_begin_master(&w->p, incarnation);
 }
 
 static int begin(void **state)
 {
     static world w;
-    wf_net_conf c;
+    const wf_task self = {WF_ROLE_WORKER, 2};
 
-    w = (world){.now_ns = 1000 * MS};
-    wf_memnet_init(&w.nets, "c");
-    c = wf_memnet_conf(&w.nets, (wf_task){WF_ROLE_WORKER, 2}, 5);
-    w.net = wf_memnet_new(&c);
-    w.session = (wf_session){.net = w.net,
-                             .peer = wf_memnet_dial(&w.nets, w.net, master_task, "m"),
-                             .self = {WF_ROLE_WORKER, 2},
+    w = (world){0};
+    wf_played_init(&w.p, self, 5, &(wf_played_acts){&w, on_event, advance, hear});
+    w.session = (wf_session){.net = w.p.net,
+                             .peer = w.p.peer,
+                             .self = self,
                              .supervisor = "s7",
                              .stamp = stamp,
                              .role = &job};
@@ -139,9 +109,7 @@ static int finish(void **state)
 {
     world *w = *state;
 
-    wf_net_free(&w->net, 0);
-    wf_net_free(&w->master, 0);
-    wf_memnet_close(&w->nets);
+    wf_played_close(&w->p);
     return 0;
 }
 
@@ -158,7 +126,7 @@ static void without_a_link_nothing_is_sent(void **state)
     assert_int_equal(w->heads[0].job, JOB);
     assert_string_equal(w->registered, "s7");
     assert_int_equal(wf_session_send(&w->session, WF_SPLIT_WANT, NULL, NULL), WF_OK);
-    pass(w, 100);
+    wf_played_pass(&w->p, 100);
     assert_int_equal(w->n, 2);
     assert_int_equal(w->kinds[1], WF_SPLIT_WANT);
     assert_int_equal(w->heads[1].job, JOB);
@@ -176,23 +144,23 @@ static void a_fault_follows_each_register_until_it_is_forgotten(void **state)
     begin_master(w, 1);
     wf_session_fault(&w->session, &first, &split);
     wf_session_fault(&w->session, &second, NULL);
-    pass(w, 100);
+    wf_played_pass(&w->p, 100);
     assert_int_equal(w->n, 3);
     assert_int_equal(w->kinds[2], WF_FAULT);
     assert_string_equal(w->fault, "a disk fails");
     assert_int_equal(w->fault_begin, 10);
     assert_int_equal(w->fault_end, 20);
-    wf_net_free(&w->master, 0);
+    wf_played_end_master(&w->p);
     begin_master(w, 2);
     assert_int_equal(w->n, 2);
     assert_int_equal(w->kinds[0], WF_REGISTER);
     assert_int_equal(w->kinds[1], WF_FAULT);
     wf_session_forget_fault(&w->session);
-    wf_net_free(&w->master, 0);
+    wf_played_end_master(&w->p);
     begin_master(w, 3);
     assert_int_equal(w->n, 1);
     wf_session_fault(&w->session, &second, NULL); /* of the next job */
-    pass(w, 100);
+    wf_played_pass(&w->p, 100);
     assert_string_equal(w->fault, "what follows from it");
     assert_int_equal(w->fault_end, 0);
 }
@@ -209,8 +177,8 @@ static void an_idle_task_waits_for_a_link_alone(void **state)
     begin_master(w, 1);
     wf_session_waiting(&w->session, &wait);
     assert_int_equal(wait.whom.role, WF_ROLE_NONE);
-    wf_net_free(&w->master, 0);
-    alone_ns = w->now_ns;
+    wf_played_end_master(&w->p);
+    alone_ns = w->p.now_ns;
     begin_master(w, 2); /* the link to the one before is lost with it */
     assert_int_equal(w->downs, 1);
     wf_session_waiting(&w->session, &wait);

@@ -4,7 +4,7 @@
 #include "supervisor/supervisor.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
-#include "tests/kit/memnet.h"
+#include "tests/kit/played_master.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,10 +29,8 @@ typedef struct report {
 } report;
 
 typedef struct world {
-    wf_memnet nets;
-    wf_net *master, *net;
+    wf_played_master p;
     wf_supervisor *s;
-    int64_t now_ns;
     /* processes */
     uint64_t pids, pid[N_TASKS]; /* given so far; of each task, 0: it has none */
     uint32_t starts[N_TASKS], asked, killed;
@@ -82,18 +80,20 @@ static void die(world *w, int i, wf_exit how)
 
     assert_int_not_equal(pid, 0);
     w->pid[i] = 0;
-    wf_supervisor_on_end(w->s, pid, how, w->now_ns);
+    wf_supervisor_on_end(w->s, pid, how, w->p.now_ns);
 }
 
 /* ---- time and the master ---- */
 
-static void hear(world *w, const wf_msg *m)
+static void hear(void *arg, const wf_msg *m)
 {
-    report *r = &w->reports[w->n_reports++];
+    world *w = arg;
     Weft__Died *body = NULL;
+    report *r;
 
     assert_int_equal(m->head.kind, WF_DIED);
-    assert_true(w->n_reports <= MOST_REPORTS);
+    assert_true(w->n_reports < MOST_REPORTS);
+    r = &w->reports[w->n_reports++];
     assert_int_equal(wf_control_get(m, &weft__died__descriptor, &body, NULL), WF_OK);
     assert_string_equal(body->session, "s");
     *r = (report){.role = body->role, .index = body->index, .pid = body->pid, .down = body->down};
@@ -101,42 +101,16 @@ static void hear(world *w, const wf_msg *m)
     wf_control_free(&body);
 }
 
-static void run_master(world *w)
+static void on_event(void *arg, wf_event *ev)
 {
-    wf_event ev;
-
-    wf_net_poll(w->master, w->now_ns);
-    while (wf_net_event(w->master, w->now_ns, &ev)) {
-        if (ev.kind != WF_EV_MESSAGE)
-            continue;
-        hear(w, ev.msg);
-        wf_net_free_msg(w->master, &ev.msg);
-    }
-    wf_net_flush(w->master, w->now_ns);
+    wf_supervisor_on_event(((world *)arg)->s, ev);
 }
 
-static void pass(world *w, int64_t ms)
+static void advance(void *arg)
 {
-    wf_event ev;
+    world *w = arg;
 
-    for (int64_t end_ns = w->now_ns + ms * MS; w->now_ns < end_ns; w->now_ns += 10 * MS) {
-        wf_net_poll(w->net, w->now_ns);
-        while (wf_net_event(w->net, w->now_ns, &ev))
-            wf_supervisor_on_event(w->s, &ev);
-        wf_supervisor_advance(w->s, w->now_ns);
-        wf_net_flush(w->net, w->now_ns);
-        if (w->master)
-            run_master(w);
-    }
-}
-
-static void begin_master(world *w, uint64_t incarnation)
-{
-    wf_net_conf c = wf_memnet_conf(&w->nets, tasks[MASTER].task, incarnation);
-
-    w->master = wf_memnet_new(&c);
-    wf_memnet_listen(&w->nets, w->master, "m");
-    pass(w, 3000);
+    wf_supervisor_advance(w->s, w->p.now_ns);
 }
 
 static int begin(void **state)
@@ -144,15 +118,11 @@ static int begin(void **state)
     static world w;
     const wf_supervisor_conf conf = {
         .tasks = tasks, .n = N_TASKS, .session = "s", .ops = {&w, start, end, note_down}};
-    wf_net_conf c;
-    wf_peer *master;
 
-    w = (world){.now_ns = 1000 * MS};
-    wf_memnet_init(&w.nets, "c");
-    c = wf_memnet_conf(&w.nets, (wf_task){WF_ROLE_CLIENT, 0}, 2);
-    w.net = wf_memnet_new(&c);
-    master = wf_memnet_dial(&w.nets, w.net, tasks[MASTER].task, "m");
-    assert_int_equal(wf_supervisor_new(&conf, w.net, master, &w.s, NULL), WF_OK);
+    w = (world){0};
+    wf_played_init(&w.p, (wf_task){WF_ROLE_CLIENT, 0}, 2,
+                   &(wf_played_acts){&w, on_event, advance, hear});
+    assert_int_equal(wf_supervisor_new(&conf, w.p.net, w.p.peer, &w.s, NULL), WF_OK);
     *state = &w;
     return 0;
 }
@@ -162,9 +132,7 @@ static int finish(void **state)
     world *w = *state;
 
     wf_supervisor_free(&w->s);
-    wf_net_free(&w->net, 0);
-    wf_net_free(&w->master, 0);
-    wf_memnet_close(&w->nets);
+    wf_played_close(&w->p);
     return 0;
 }
 
@@ -176,15 +144,15 @@ static void what_dies_is_started_again(void **state)
 {
     world *w = *state;
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
     assert_int_equal(w->pids, N_TASKS);
     assert_int_equal(wf_supervisor_deadline(w->s), INT64_MAX);
     die(w, WORKER, by_9);
-    assert_int_equal(wf_supervisor_deadline(w->s) - w->now_ns, WF_RESTART_FIRST_NS);
-    wf_supervisor_on_end(w->s, 99, by_9, w->now_ns); /* of nobody */
-    pass(w, 40);
+    assert_int_equal(wf_supervisor_deadline(w->s) - w->p.now_ns, WF_RESTART_FIRST_NS);
+    wf_supervisor_on_end(w->s, 99, by_9, w->p.now_ns); /* of nobody */
+    wf_played_pass(&w->p, 40);
     assert_int_equal(w->starts[WORKER], 1);
-    pass(w, 30);
+    wf_played_pass(&w->p, 30);
     assert_int_equal(w->starts[WORKER], 2);
     assert_int_equal(w->starts[PS], 1);
 }
@@ -193,9 +161,9 @@ static void the_master_learns_of_ends_when_it_can(void **state)
 {
     world *w = *state;
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
     die(w, WORKER, by_9); /* nobody listens */
-    begin_master(w, 7);
+    wf_played_begin_master(&w->p, 7);
     assert_int_equal(w->n_reports, 1);
     assert_int_equal(w->reports[0].role, WF_ROLE_WORKER);
     assert_int_equal(w->reports[0].index, 4);
@@ -204,10 +172,10 @@ static void the_master_learns_of_ends_when_it_can(void **state)
     assert_non_null(strstr(w->reports[0].reason, "killed by signal 9"));
     die(w, MASTER, by_itself); /* it is told nothing of its own */
     die(w, PS, by_itself);
-    pass(w, 100);
+    wf_played_pass(&w->p, 100);
     assert_int_equal(w->n_reports, 2);
-    wf_net_free(&w->master, 0);
-    begin_master(w, 8); /* another one is told all */
+    wf_played_end_master(&w->p);
+    wf_played_begin_master(&w->p, 8); /* another one is told all */
     assert_int_equal(w->n_reports, 4);
 }
 
@@ -216,16 +184,16 @@ static void a_task_that_is_down_is_reported_again_and_again(void **state)
 {
     world *w = *state;
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
-    begin_master(w, 7);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
+    wf_played_begin_master(&w->p, 7);
     die(w, WORKER, by_9);
     die(w, PS, wrong);
-    pass(w, 10000);
+    wf_played_pass(&w->p, 10000);
     assert_in_range(w->n_reports, 11, 13);
     for (uint32_t i = 1; i < w->n_reports; i++)
         assert_true(w->reports[i].role == WF_ROLE_PS && w->reports[i].down);
-    wf_supervisor_go_down(w->s, w->now_ns);
-    pass(w, 5000);
+    wf_supervisor_go_down(w->s, w->p.now_ns);
+    wf_played_pass(&w->p, 5000);
     assert_in_range(w->n_reports, 11, 13);
 }
 
@@ -233,12 +201,12 @@ static void wrong_files_leave_a_task_down(void **state)
 {
     world *w = *state;
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
     die(w, PS, wrong);
-    pass(w, 30000);
+    wf_played_pass(&w->p, 30000);
     assert_int_equal(w->starts[PS], 1);
     assert_string_equal(w->noted, "ended with exit code 2 (its files are wrong); see ps.log");
-    wf_supervisor_go_down(w->s, w->now_ns);
+    wf_supervisor_go_down(w->s, w->p.now_ns);
     assert_int_equal(w->asked, 2);
     die(w, MASTER, by_itself);
     die(w, WORKER, by_itself);
@@ -250,10 +218,10 @@ static void a_used_up_budget_leaves_a_task_down(void **state)
     world *w = *state;
     char why[64];
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
     for (int i = 0; i <= WF_RESTART_BUDGET; i++) {
         die(w, WORKER, by_itself);
-        pass(w, 5100);
+        wf_played_pass(&w->p, 5100);
     }
     assert_int_equal(w->starts[WORKER], 1 + WF_RESTART_BUDGET);
     assert_int_equal(w->pid[WORKER], 0);
@@ -265,17 +233,17 @@ static void a_start_that_fails_is_tried_again(void **state)
 {
     world *w = *state;
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
-    begin_master(w, 7);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
+    wf_played_begin_master(&w->p, 7);
     w->cannot_start[PS] = true;
     die(w, PS, by_9);
-    pass(w, 1000);
+    wf_played_pass(&w->p, 1000);
     assert_int_equal(w->starts[PS], 1);
     assert_true(w->n_reports > 2);
     assert_int_equal(w->reports[1].pid, 0);
     assert_string_equal(w->reports[1].reason, "no such program");
     w->cannot_start[PS] = false;
-    pass(w, 5000);
+    wf_played_pass(&w->p, 5000);
     assert_int_equal(w->starts[PS], 2);
 }
 
@@ -286,12 +254,12 @@ static void a_first_start_that_fails_ends_all(void **state)
     wf_err err;
 
     w->cannot_start[PS] = true;
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, &err), WF_IO);
-    wf_supervisor_go_down(w->s, w->now_ns);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, &err), WF_IO);
+    wf_supervisor_go_down(w->s, w->p.now_ns);
     assert_int_equal(w->asked, 1);
     die(w, MASTER, by_itself);
     assert_true(wf_supervisor_is_over(w->s));
-    pass(w, 10000);
+    wf_played_pass(&w->p, 10000);
     assert_int_equal(w->starts[WORKER], 0);
 }
 
@@ -299,22 +267,22 @@ static void all_go_down_and_nothing_is_started(void **state)
 {
     world *w = *state;
 
-    assert_int_equal(wf_supervisor_begin(w->s, w->now_ns, NULL), WF_OK);
-    begin_master(w, 7);
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
+    wf_played_begin_master(&w->p, 7);
     die(w, PS, by_9);
-    wf_supervisor_go_down(w->s, w->now_ns); /* while the ps waits for its restart */
-    wf_supervisor_go_down(w->s, w->now_ns);
+    wf_supervisor_go_down(w->s, w->p.now_ns); /* while the ps waits for its restart */
+    wf_supervisor_go_down(w->s, w->p.now_ns);
     assert_int_equal(w->asked, 2);
     die(w, MASTER, by_itself);
-    pass(w, 9000);
+    wf_played_pass(&w->p, 9000);
     assert_int_equal(w->killed, 0);
     assert_false(wf_supervisor_is_over(w->s));
-    pass(w, 2000); /* the worker has not heard */
+    wf_played_pass(&w->p, 2000); /* the worker has not heard */
     assert_int_equal(w->killed, 1);
     assert_false(wf_supervisor_is_over(w->s));
     die(w, WORKER, by_9);
     assert_true(wf_supervisor_is_over(w->s));
-    pass(w, 10000);
+    wf_played_pass(&w->p, 10000);
     assert_int_equal(w->pids, N_TASKS);
     assert_int_equal(w->n_reports, 1); /* of the ps: what was ordered is no death */
 }
