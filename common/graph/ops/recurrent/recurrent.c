@@ -250,77 +250,47 @@ ROW(rnn, "RNN", 1, 1, 6)
 
 /* ai.weft GRUKeep(X, W, R, ...) -> Y, Y_h, gates, resets: GRU that keeps its activations
  * [directions, steps, batch, 3 hidden] and, [directions, steps, batch, hidden], what gate r makes
- * of the state before (linear_before_reset: what it multiplies) for GRUGrad. Zero behind the end
- * of a row. */
+ * of the state before (linear_before_reset: what it multiplies) for GRUGrad. LSTMKeep -> Y, Y_h,
+ * Y_c, gates, cells keeps 4 hidden, and the cells after each step. Zero behind the end of a row. */
+#define KEEP_ROW(id, name_, n_states, most_in, means_)                                             \
+    static wf_status infer_##id##_keep(wf_graph *g, wf_node *n, wf_err *err)                       \
+    {                                                                                              \
+        WF_TRY(infer_##id(g, n, err));                                                             \
+        return infer_kept(n, n_states, err);                                                       \
+    }                                                                                              \
+    const wf_op wf_op_##id##_keep =                                                                \
+        WF_OPERATION(WF_DOMAIN_WEFT, name_, 1, 3, most_in, 0, 3 + (n_states), WF_OP_FOLDABLE,      \
+                     infer_##id##_keep, .means = means_, .attrs = attrs);
 
-static wf_status infer_gru_keep(wf_graph *g, wf_node *n, wf_err *err)
-{
-    WF_TRY(infer_gru(g, n, err));
-    return infer_kept(n, 1, err);
-}
-
-const wf_op wf_op_gru_keep =
-    WF_OPERATION(WF_DOMAIN_WEFT, "GRUKeep", 1, 3, 6, 0, 4, WF_OP_FOLDABLE, infer_gru_keep,
-                 .means = "(X, W, R, ...) -> Y, (Y_h), gates, resets; GRU that keeps for its "
-                          "gradient what that would work out again: activations and what gate r "
-                          "gives (linear_before_reset: takes), zero behind a row's end; no clip",
-                 .attrs = attrs);
+KEEP_ROW(gru, "GRUKeep", 1, 6,
+         "(X, W, R, ...) -> Y, (Y_h), gates, resets; GRU that keeps for its "
+         "gradient what that would work out again: activations and what gate r "
+         "gives (linear_before_reset: takes), zero behind a row's end; no clip")
+KEEP_ROW(lstm, "LSTMKeep", 2, 8,
+         "(X, W, R, ...) -> Y, (Y_h), (Y_c), gates, cells; LSTM that keeps for its "
+         "gradient what that would work out again: activations and cells, zero "
+         "behind a row's end; no clip")
 
 /* ai.weft GRUGrad(dY, dY_h, X, W, R, B, lens, h0, Y, (gates), (resets)) -> dX, dW, dR, dB, dh0:
- * backpropagation through time. All but X, W, R and Y may be absent; with gates and resets, which
- * GRUKeep gives, they are not worked out again. */
+ * backpropagation through time. All but X, W, R and Y may be absent; with what GRUKeep kept, it is
+ * not worked out again. LSTMGrad has dY_c and the inputs c0 and P too. */
+#define GRAD_ROW(id, name_, n_states, n_in_, most_in, means_)                                      \
+    static wf_status infer_##id##_grad(wf_graph *g, wf_node *n, wf_err *err)                       \
+    {                                                                                              \
+        (void)g;                                                                                   \
+        return infer_recurrent_grad(n, 1 + (n_states), n_in_, err);                                \
+    }                                                                                              \
+    const wf_op wf_op_##id##_grad =                                                                \
+        WF_OPERATION(WF_DOMAIN_WEFT, name_, 1, 0, most_in, 0, 3 + 2 * (n_states), WF_OP_FOLDABLE,  \
+                     infer_##id##_grad, .means = means_, .attrs = attrs);
 
-static wf_status infer_gru_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    return infer_recurrent_grad(n, 2, 9, err);
-}
-
-const wf_op wf_op_gru_grad =
-    WF_OPERATION(WF_DOMAIN_WEFT, "GRUGrad", 1, 0, 11, 0, 5, WF_OP_FOLDABLE, infer_gru_grad,
-                 .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, "
-                          "dW, dR, dB, dh0; GRU's attrs; any output may be left out",
-                 .attrs = attrs);
-
-/* ai.weft LSTMKeep(X, W, R, ...) -> Y, Y_h, Y_c, gates, cells: LSTM that keeps its activations
- * [directions, steps, batch, 4 hidden] and the cells after each step [directions, steps, batch,
- * hidden] for LSTMGrad. Zero behind the end of a row. */
-
-static wf_status infer_lstm_keep(wf_graph *g, wf_node *n, wf_err *err)
-{
-    WF_TRY(infer_lstm(g, n, err));
-    return infer_kept(n, 2, err);
-}
-
-const wf_op wf_op_lstm_keep = WF_OPERATION(
-    WF_DOMAIN_WEFT, "LSTMKeep", 1, 3, 8, 0, 5, WF_OP_FOLDABLE, infer_lstm_keep,
-    .means = "(X, W, R, ...) -> Y, (Y_h), (Y_c), gates, cells; LSTM that keeps for its "
-             "gradient what that would work out again: activations and cells, zero "
-             "behind a row's end; no clip",
-    .attrs = attrs);
-
-/* ai.weft LSTMGrad(dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, (gates), (cells)) -> dX, dW,
- * dR, dB, dh0, dc0, dP: backpropagation through time. All but X, W, R and Y may be absent; with
- * gates and cells, which LSTMKeep gives, they are not worked out again. */
-
-static wf_status infer_lstm_grad(wf_graph *g, wf_node *n, wf_err *err)
-{
-    (void)g;
-    return infer_recurrent_grad(n, 3, 12, err);
-}
-
-const wf_op wf_op_lstm_grad =
-    WF_OPERATION(WF_DOMAIN_WEFT, "LSTMGrad", 1, 0, 14, 0, 7, WF_OP_FOLDABLE, infer_lstm_grad,
-                 .means = "((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, "
-                          "(gates), (cells)) -> dX, dW, dR, dB, dh0, dc0, dP; LSTM's attrs; any "
-                          "output may be left out",
-                 .attrs = attrs);
-
-/* ai.weft RNNGrad(dY, dY_h, X, W, R, B, lens, h0, Y) -> dX, dW, dR, dB, dh0: backpropagation
- * through time. All but X, W, R and Y may be absent. */
-
-const wf_op wf_op_rnn_grad =
-    WF_OPERATION(WF_DOMAIN_WEFT, "RNNGrad", 1, 0, 9, 0, 5, WF_OP_FOLDABLE, infer_gru_grad,
-                 .means = "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0; "
-                          "RNN's attrs; any output may be left out",
-                 .attrs = attrs);
+GRAD_ROW(gru, "GRUGrad", 1, 9, 11,
+         "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y, (gates), (resets)) -> dX, "
+         "dW, dR, dB, dh0; GRU's attrs; any output may be left out")
+GRAD_ROW(lstm, "LSTMGrad", 2, 12, 14,
+         "((dY), (dY_h), (dY_c), X, W, R, (B), (lens), (h0), (c0), (P), Y, "
+         "(gates), (cells)) -> dX, dW, dR, dB, dh0, dc0, dP; LSTM's attrs; any "
+         "output may be left out")
+GRAD_ROW(rnn, "RNNGrad", 1, 9, 9,
+         "((dY), (dY_h), X, W, R, (B), (lens), (h0), Y) -> dX, dW, dR, dB, dh0; "
+         "RNN's attrs; any output may be left out")

@@ -83,6 +83,15 @@ static inline size_t wf_conv_bytes(const wf_conv *v, int64_t elems)
     return (size_t)elems * wf_dtype_size(v->dtype);
 }
 
+/* Takes `bytes` of a workspace behind *end, in lines of a cache of their own; gives where. */
+static inline size_t wf_conv_room(size_t *end, int64_t bytes)
+{
+    size_t at = *end;
+
+    *end += wf_align_up((size_t)bytes, 64);
+    return at;
+}
+
 /* Where part p of `parts` begins when n things are dealt out. */
 static inline int64_t wf_conv_part(int64_t n, int64_t parts, int64_t p)
 {

@@ -77,8 +77,9 @@ static void stack(void *arg, int64_t begin, int64_t end)
 }
 
 /* Tap t of the block at (c, m), of the maps' pixels in list `piece`. */
-static void multiply(const job *j, int64_t t, int64_t c, int64_t m, int64_t piece)
+static void multiply(const void *arg, int64_t t, int64_t c, int64_t m, int64_t piece)
 {
+    const job *j = arg;
     const by_stacks *own = j->own;
     int64_t list = piece * j->v->s.taps + t;
     int64_t at = own->hops.begin[list], next = own->hops.n_to * WF_TILE_BYTES;
@@ -105,26 +106,6 @@ static void multiply(const job *j, int64_t t, int64_t c, int64_t m, int64_t piec
                                   .c_row = WF_TILE_BLOCK});
 }
 
-/* Blocks of two by two tiles, channels by maps, each with a group of taps. */
-static void blocks(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-    const by_stacks *own = j->own;
-    int64_t across = wf_ceil_div(own->c_tiles, 2), pieces = wf_ceil_div(own->hops.n_to, PIXELS);
-
-    wf_tiles_begin();
-    for (int64_t i = begin; i < end; i++) {
-        int64_t group = i % own->groups, c = i / own->groups % across * 2;
-        int64_t m = i / own->groups / across * 2;
-
-        for (int64_t piece = 0; piece < pieces; piece++)
-            for (int64_t t = wf_conv_part(j->v->s.taps, own->groups, group);
-                 t < wf_conv_part(j->v->s.taps, own->groups, group + 1); t++)
-                multiply(j, t, c, m, piece);
-    }
-    wf_tiles_end();
-}
-
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
 {
     const by_stacks *own = v->state;
@@ -138,19 +119,10 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
     for (; j.first < own->stacks; j.first += own->chunk) {
         j.n = WF_MIN(own->chunk, own->stacks - j.first);
         wf_pool_for(run->pool, own->m_tiles + own->c_tiles * WF_TILE, 1, stack, &j);
-        wf_pool_for(run->pool,
-                    wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2) * own->groups, 1,
-                    blocks, &j);
+        wf_conv_sums_multiply(&own->shape, run->pool, own->groups,
+                              wf_ceil_div(own->hops.n_to, PIXELS), multiply, &j);
     }
     wf_conv_sums_unpack(&own->shape, run->pool, j.workspace + own->sums, j.w);
-}
-
-static size_t room(size_t *end, int64_t bytes)
-{
-    size_t at = *end;
-
-    *end += wf_align_up((size_t)bytes, 64);
-    return at;
 }
 
 static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *err)
@@ -176,12 +148,10 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     own->stacks = wf_ceil_div(v->batch, STACK);
     own->chunk = WF_MAX(sums, CHUNK_BYTES) / (own->x_bytes + own->y_bytes);
     own->chunk = WF_MIN(WF_MAX(own->chunk, INT64_C(1)), own->stacks);
-    own->groups =
-        WF_MIN(wf_ceil_div(v->threads, wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2)),
-               v->s.taps);
-    own->sums = room(&end, sums);
-    own->x = room(&end, own->chunk * own->x_bytes);
-    own->y = room(&end, own->chunk * own->y_bytes);
+    own->groups = wf_conv_sums_groups(&own->shape, v->threads);
+    own->sums = wf_conv_room(&end, sums);
+    own->x = wf_conv_room(&end, own->chunk * own->x_bytes);
+    own->y = wf_conv_room(&end, own->chunk * own->y_bytes);
     prep->workspace_bytes = end;
     *state = own;
     return WF_OK;

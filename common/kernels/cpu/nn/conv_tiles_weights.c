@@ -112,13 +112,14 @@ static void fill(void *arg, int64_t begin, int64_t end)
             fill_channel(j, i - maps);
 }
 
-/* Tap t of the block at (c, m), tiles [from, from + steps) along the pixels. */
-static void multiply(const job *j, int64_t t, int64_t c, int64_t m, int64_t from, int64_t steps)
+/* Tap t of the block at (c, m), of ALONG tiles along the pixels. */
+static void multiply(const void *arg, int64_t t, int64_t c, int64_t m, int64_t piece)
 {
+    const job *j = arg;
     const by_tiles *own = j->own;
     const wf_plane_tap *tap = &own->p.taps[t];
     int64_t row = own->x_length * (int64_t)sizeof(uint16_t);
-    int64_t next = pixel_tiles(own, own->images) * WF_TILE_BYTES;
+    int64_t next = pixel_tiles(own, own->images) * WF_TILE_BYTES, from = piece * ALONG;
     float *sums =
         wf_conv_sums_at(&own->shape, j->workspace + own->sums, t, c * WF_TILE, m * WF_TILE);
     const char *x = j->workspace + own->x;
@@ -134,7 +135,7 @@ static void multiply(const job *j, int64_t t, int64_t c, int64_t m, int64_t from
                     .b_row = 64,
                     .b_next = next,
                     .b_step = WF_TILE_BYTES,
-                    .steps = steps,
+                    .steps = WF_MIN(pixel_tiles(own, j->n) - from, (int64_t)ALONG),
                     .hops = 1,
                     .rows = (int)WF_MIN(own->c_tiles - c, INT64_C(2)),
                     .columns = (int)WF_MIN(own->m_tiles - m, INT64_C(2)),
@@ -142,26 +143,6 @@ static void multiply(const job *j, int64_t t, int64_t c, int64_t m, int64_t from
                     .start_row = WF_TILE_BLOCK,
                     .c = sums,
                     .c_row = WF_TILE_BLOCK});
-}
-
-/* Blocks of two by two tiles, channels by maps, each with a group of taps. */
-static void blocks(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-    const by_tiles *own = j->own;
-    int64_t across = wf_ceil_div(own->c_tiles, 2), all = pixel_tiles(own, j->n);
-
-    wf_tiles_begin();
-    for (int64_t i = begin; i < end; i++) {
-        int64_t group = i % own->groups, c = i / own->groups % across * 2;
-        int64_t m = i / own->groups / across * 2;
-
-        for (int64_t from = 0; from < all; from += ALONG)
-            for (int64_t t = wf_conv_part(own->p.n_taps, own->groups, group);
-                 t < wf_conv_part(own->p.n_taps, own->groups, group + 1); t++)
-                multiply(j, t, c, m, from, WF_MIN(all - from, (int64_t)ALONG));
-    }
-    wf_tiles_end();
 }
 
 static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
@@ -180,9 +161,8 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
         if (own->p.folded)
             wf_pool_for(run->pool, j.n, 1, pad, &j);
         wf_pool_for(run->pool, items, 1, fill, &j);
-        wf_pool_for(run->pool,
-                    wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2) * own->groups, 1,
-                    blocks, &j);
+        wf_conv_sums_multiply(&own->shape, run->pool, own->groups,
+                              wf_ceil_div(pixel_tiles(own, j.n), (int64_t)ALONG), multiply, &j);
     }
     wf_conv_sums_unpack(&own->shape, run->pool, j.workspace + own->sums, j.w);
 }
@@ -193,14 +173,6 @@ static bool wants(const wf_conv *v)
            v->s.out[0] == 1 && v->s.w.kernel[0] == 1 && v->pass == WF_CONV_WEIGHTS &&
            v->batch > 0 && v->s.in_size > 0 && v->s.out_size > 0 && v->m >= CHANNELS &&
            v->c * v->s.taps >= CHANNELS;
-}
-
-static size_t room(size_t *end, int64_t bytes)
-{
-    size_t at = *end;
-
-    *end += wf_align_up((size_t)bytes, 64);
-    return at;
 }
 
 static int64_t chunk_bytes(const by_tiles *own, int64_t images)
@@ -231,16 +203,15 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     own->images = v->batch;
     while (own->images > 1 && chunk_bytes(own, own->images) > WF_MAX(CHUNK_BYTES, sums))
         own->images = wf_ceil_div(own->images, 2);
-    own->groups =
-        WF_MIN(wf_ceil_div(v->threads, wf_ceil_div(own->c_tiles, 2) * wf_ceil_div(own->m_tiles, 2)),
-               own->p.n_taps);
+    own->groups = wf_conv_sums_groups(&own->shape, v->threads);
     own->x_length = wf_tile_planes_length(&own->p, own->images);
     own->y_length = wf_tile_planes_results(&own->p, own->images);
-    own->sums = room(&end, sums);
-    own->x = room(&end, own->p.n_phases * own->c_tiles * WF_TILE * own->x_length * elem);
-    own->y = room(&end, own->m_tiles * WF_TILE * own->y_length * elem);
-    own->y_tiles = room(&end, own->m_tiles * WF_TILE * own->y_length * elem);
-    own->padded = room(&end, own->images * wf_tile_planes_padded(&own->p) * (int64_t)sizeof(float));
+    own->sums = wf_conv_room(&end, sums);
+    own->x = wf_conv_room(&end, own->p.n_phases * own->c_tiles * WF_TILE * own->x_length * elem);
+    own->y = wf_conv_room(&end, own->m_tiles * WF_TILE * own->y_length * elem);
+    own->y_tiles = wf_conv_room(&end, own->m_tiles * WF_TILE * own->y_length * elem);
+    own->padded =
+        wf_conv_room(&end, own->images * wf_tile_planes_padded(&own->p) * (int64_t)sizeof(float));
     prep->workspace_bytes = end;
     *state = own;
     return WF_OK;
