@@ -36,7 +36,7 @@ static wf_status parse(const char *text, size_t size, const char *path, weft_job
     return WF_OK;
 }
 
-static wf_status open(const char *path, weft_job **out, wf_err *err)
+static wf_status read_job(const char *path, weft_job **out, wf_err *err)
 {
     wf_bytes text = {0};
     wf_status rc;
@@ -55,7 +55,7 @@ weft_code weft_job_open(const char *path, weft_job **out, weft_error *error)
     WF_LIB_NEED(out);
     *out = NULL;
     WF_LIB_NEED(path);
-    return wf_lib_end(open(path, out, &err), &err, error);
+    return wf_lib_end(read_job(path, out, &err), &err, error);
 }
 
 weft_code weft_job_parse(const char *text, size_t size, const char *path, weft_job **out,

@@ -88,10 +88,10 @@ static wf_status say(wf_ps *ps, wf_peer *chief, uint16_t kind, uint32_t cut, con
     if (body) {
         uint8_t *to = wf_msg_control(m, body->size);
 
-        if (to)
-            memcpy(to, body->data, body->size);
-        else
+        if (!to && body->size)
             rc = wf_fail_nomem(err, body->size);
+        else if (to)
+            memcpy(to, body->data, body->size);
     }
     if (rc == WF_OK)
         rc = wf_ps_send(ps, chief, WF_LANE_CONTROL, 0, &m, err);

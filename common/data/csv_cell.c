@@ -12,7 +12,7 @@ static bool is_blank(char c)
 /* The quote that closes the cell which opens at text[begin - 1]; n when there is none. */
 static size_t closing(const char *text, size_t n, size_t begin)
 {
-    for (size_t at = begin; at < n; at++) {
+    for (size_t at = begin; at < n; at += 2) { /* past a doubled one */
         const char *quote = memchr(text + at, '"', n - at);
 
         if (!quote)
@@ -20,7 +20,6 @@ static size_t closing(const char *text, size_t n, size_t begin)
         at = (size_t)(quote - text);
         if (at + 1 == n || text[at + 1] != '"')
             return at;
-        at++; /* a doubled one */
     }
     return n;
 }

@@ -93,6 +93,12 @@ static wf_status count_records(call *k, wf_err *err)
     return WF_OK;
 }
 
+static bool same_shape(const wf_plan_shape *a, const wf_plan_shape *b)
+{
+    return a->name == b->name && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+}
+
 /* Plans that were made for other extents than the batch's are of no use. */
 static void note_shapes(call *k)
 {
@@ -109,7 +115,7 @@ static void note_shapes(call *k)
         memcpy(now.dims, t->dims, t->rank * sizeof now.dims[0]);
         if (has_batch_axis(g->inputs[i]))
             now.dims[0] = 0;
-        same &= memcmp(&now, &k->p->shapes[i], sizeof now) == 0;
+        same &= same_shape(&now, &k->p->shapes[i]);
         k->p->shapes[i] = now;
     }
     if (!same)

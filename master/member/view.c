@@ -148,7 +148,8 @@ static wf_status send_packed(wf_master *m, const wf_member *to, const packed *p,
     WF_TRY(wf_net_msg(m->net, WF_VIEW, &msg, err));
     control = wf_msg_control(msg, p->size);
     if (control || !p->size) {
-        memcpy(control, p->data, p->size);
+        if (p->size)
+            memcpy(control, p->data, p->size);
         rc = wf_master_send(m, to->peer, &msg, err);
     } else {
         rc = wf_fail_nomem(err, p->size);

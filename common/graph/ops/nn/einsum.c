@@ -121,9 +121,10 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
     wf_einsum e;
     bool known;
 
-    WF_TRY(read(n, &e, &known, err));
     for (uint32_t i = 0; i < n->n_in; i++)
         WF_TRY(wf_need_known_rank(n, i, err));
+    WF_TRY(read(n, &e, &known, err));
+    wf_assert(known);
     for (uint32_t i = 0; i < n->n_in; i++)
         if (wf_grads_wanted(g, n, i))
             WF_TRY(grad_of(g, n, &e, i, err));
