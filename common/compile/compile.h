@@ -242,6 +242,8 @@ bool wf_compile_loss_at(size_t i, const char **name, const char **alias, char *o
                         size_t size);
 bool wf_compile_metric_at(size_t i, const char **name, const char **alias, char *options,
                           size_t size);
+/* The name of activation i, NULL past the end. */
+const char *wf_compile_activation_at(size_t i);
 
 /* The index of a variable by name, or -1. */
 int64_t wf_compiled_find(const wf_compiled *c, const char *name);

@@ -70,9 +70,8 @@ static const char *output_names(const wf_unit *u, char *text, size_t size)
 
 static wf_status no_such_loss(wf_unit *u, const char *loss, wf_err *err)
 {
-    const char *near = loss ? wf_loss_nearest(loss) : NULL;
     const wf_value *v = loss ? model_output(u, loss) : NULL;
-    char names[256], type[128];
+    char names[256], type[128], hint[WF_NEAREST_HINT];
 
     output_names(u, names, sizeof(names));
     if (v)
@@ -83,10 +82,9 @@ static wf_status no_such_loss(wf_unit *u, const char *loss, wf_err *err)
         return wf_fail(err, WF_INVALID, "name one: loss: sparse_categorical_crossentropy",
                        "no loss is named, and the model has no scalar output \"loss\"; it has %s",
                        names);
-    return wf_fail(err, WF_USAGE, near ? NULL : "name a loss function of Keras or an output",
-                   "loss \"%s\" is neither a known function nor an output of the model (%s)%s%s%s",
-                   loss, names, near ? "; did you mean \"" : "", near ? near : "",
-                   near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE, wf_loss_hint(loss, hint),
+                   "loss \"%s\" is neither a known function nor an output of the model (%s)", loss,
+                   names);
 }
 
 static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)

@@ -21,17 +21,16 @@ static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
 
 static wf_status unknown(const char *name, wf_err *err)
 {
-    const char *names[MOST_NAMES], *near;
+    const char *names[MOST_NAMES];
+    char hint[WF_NEAREST_HINT];
     size_t n = 0;
 
     for (size_t i = 0; wf_metric_name_at(i) && n < MOST_NAMES; i++)
         names[n++] = wf_metric_name_at(i);
     for (size_t i = 0; wf_loss_at(i) && n < MOST_NAMES; i++)
         names[n++] = wf_loss_at(i)->name;
-    near = wf_nearest(name, names, n);
-    return wf_fail(err, WF_USAGE, "there are accuracy, auc, log_loss, mean_absolute_error and more",
-                   "unknown metric \"%.64s\"%s%s%s", name, near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE, wf_nearest_hint(name, names, n, "weft help metrics", hint),
+                   "unknown metric \"%.64s\"", name);
 }
 
 static const wf_goal *goal_of(const wf_unit *u, const char *output)

@@ -133,14 +133,13 @@ static wf_status check_flow(const builder *b, wf_flow f)
 
 static wf_status build_layer(builder *b, const wf_conf_item *item, const char *name)
 {
-    const char *near = NULL;
-    const wf_layer_row *row = wf_layer_find(item->type, &near);
+    char hint[WF_NEAREST_HINT];
+    const wf_layer_row *row = wf_layer_find(item->type, hint);
     wf_flow in[MOST_INPUTS], out;
     wf_layer l = {.g = b->g, .item = item, .name = name, .seed = b->seed, .in = in};
 
     if (!row)
-        return wf_fail(b->err, WF_USAGE, "docs/jobs.md lists the layers", "unknown layer%s%s%s",
-                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        return wf_fail(b->err, WF_USAGE, hint, "unknown layer");
     WF_TRY(take(b, item, in, &l.n_in));
     if (l.n_in < row->n_in_min || l.n_in > row->n_in_max)
         return wf_fail(b->err, WF_USAGE, "name them, like inputs: [a, b]",

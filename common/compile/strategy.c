@@ -28,7 +28,7 @@ const wf_strategy *wf_strategy_find(const char *name)
     return NULL;
 }
 
-static const char *nearest(const char *name)
+static const char *hint_for(const char *name, char hint[static WF_NEAREST_HINT])
 {
     const char *names[16];
     size_t n = 0;
@@ -37,12 +37,12 @@ static const char *nearest(const char *name)
         wf_assert(n < WF_COUNT(names));
         names[n] = wf_strategies[n]->name;
     }
-    return wf_nearest(name, names, n);
+    return wf_nearest_hint(name, names, n, NULL, hint);
 }
 
 wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
 {
-    const char *near;
+    char hint[WF_NEAREST_HINT];
 
     if (!job->strategy || wf_strategy_find(job->strategy))
         return WF_OK;
@@ -51,10 +51,9 @@ wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
             return wf_fail(err, WF_UNSUPPORTED, "leave it out, or take parameter_server",
                            "%s:%d: \"strategy: %s\" is not built yet", job->path,
                            job->strategy_line, job->strategy);
-    near = nearest(job->strategy);
-    return wf_fail(err, WF_USAGE, "see docs/jobs.md", "%s:%d: there is no strategy \"%.80s\"%s%s%s",
-                   job->path, job->strategy_line, job->strategy, near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE, hint_for(job->strategy, hint),
+                   "%s:%d: there is no strategy \"%.80s\"", job->path, job->strategy_line,
+                   job->strategy);
 }
 
 wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/cluster.c - cluster.yaml: its keys, and what must hold between the tasks. */
 #include "common/base/file.h"
+#include "common/base/synonyms.h"
 #include "common/conf/address.h"
 #include "common/conf/conf.h"
 #include "common/conf/read.h"
@@ -19,9 +20,10 @@ static wf_status read_task_address(wf_conf_reader *r, const wf_tree *node, void 
 static wf_status check_device(wf_conf_reader *r, const wf_tree *node, const char *name, wf_err *err)
 {
     char known[128] = "known:";
+    const char *meaning = wf_synonym(name, 0);
     size_t at = strlen(known);
 
-    if (strncmp(name, "cuda", 4) == 0)
+    if (strncmp(name, "cuda", 4) == 0 || (meaning && strncmp(meaning, "cuda", 4) == 0))
         return wf_read_fail(r, node, err, WF_UNSUPPORTED, "use cpu",
                             "device \"%.64s\" is not built yet", name);
     for (const wf_device *const *d = wf_devices; *d; d++) {
@@ -91,7 +93,7 @@ static wf_status read_tasks(wf_conf_reader *r, const wf_tree *node, const char *
     if (node->kind != WF_TREE_LIST || node->n == 0 || node->n > WF_CONF_MAX_TASKS)
         return wf_read_fail(
             r, node, err, WF_USAGE, "write each as - {address: tcp://127.0.0.1:7710}",
-            "\"%s\" is a list of 1 to %d tasks", wf_read_name(node), WF_CONF_MAX_TASKS);
+            "\"%s\" must be a list of 1 to %d tasks", wf_read_name(node), WF_CONF_MAX_TASKS);
     *out = wf_arena_array(r->arena, node->n, sizeof **out);
     if (!*out)
         return wf_fail_nomem(err, node->n * sizeof **out);

@@ -2,6 +2,7 @@
 /* common/conf/item.c */
 #include "common/conf/item.h"
 #include "common/base/nearest.h"
+#include "common/base/synonyms.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,16 +14,48 @@ enum {
     MOST_FREE = 64 /* numbers of a free item */
 };
 
+/* Whether a job file has several of them, in a list. */
+static bool is_listed(const char *sort)
+{
+    return strcmp(sort, "optimizer") != 0 && strcmp(sort, "loss") != 0;
+}
+
+/* `{name: adam, learning_rate: 0.1}` is answered with `{adam: {learning_rate: 0.1}}`. */
+static wf_status name_is_a_key(wf_conf_reader *r, const wf_tree *node, const char *sort,
+                               wf_err *err)
+{
+    const wf_tree *name = wf_tree_get(node, "name"), *option = node->first;
+    char hint[WF_NEAREST_HINT];
+
+    while (option && (option == name || option->kind != WF_TREE_TEXT))
+        option = option->next;
+    if (!option)
+        snprintf(hint, sizeof hint, "write it as %s: %.64s", sort, name->text);
+    else
+        snprintf(hint, sizeof hint, "write it as {%.64s: {%.48s: %.48s}}", name->text,
+                 option->key->text, option->text);
+    return wf_read_fail(r, node, err, WF_USAGE, hint,
+                        "the name of the %s stands before its options, and not under \"name\"",
+                        sort);
+}
+
 /* Splits `name`, `name: value` into the word and what follows (NULL: nothing). */
 static wf_status split(wf_conf_reader *r, const wf_tree *node, const char *sort, const char **type,
                        const wf_tree **value, wf_err *err)
 {
+    const wf_tree *name;
+
     if (node->kind == WF_TREE_TEXT) {
         *value = NULL;
         return wf_read_text(r, node, type, err);
     }
+    name = wf_tree_get(node, "name");
+    if (name && name->kind == WF_TREE_TEXT)
+        return name_is_a_key(r, node, sort, err);
     if (node->kind != WF_TREE_MAP || node->n != 1)
-        return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each, and options in braces",
+        return wf_read_fail(r, node, err, WF_USAGE,
+                            is_listed(sort) ? "put a dash before each, and options in braces"
+                                            : "put its options in braces",
                             "each %s is one name with its options, like `name: {option: value}`",
                             sort);
     *type = node->first->key->text;
@@ -30,10 +63,14 @@ static wf_status split(wf_conf_reader *r, const wf_tree *node, const char *sort,
     return WF_OK;
 }
 
+/* A word from elsewhere finds a row that is not built, so that it is answered with that. */
 static const wf_item_row *find_row(const wf_item_row rows[], const char *type)
 {
+    const char *meaning = wf_synonym(type, 0);
+
     for (; rows->type; rows++)
-        if (strcmp(rows->type, type) == 0)
+        if (strcmp(rows->type, type) == 0 ||
+            (!rows->options && meaning && strcmp(rows->type, meaning) == 0))
             return rows;
     return NULL;
 }
@@ -44,8 +81,9 @@ static wf_status unknown_type(wf_conf_reader *r, const wf_tree *node, const char
     const char *names[MOST_ROWS];
     size_t n = 0;
 
-    for (; rows[n].type && n < WF_COUNT(names); n++)
-        names[n] = rows[n].type;
+    for (; rows->type && n < WF_COUNT(names); rows++)
+        if (rows->options)
+            names[n++] = rows->type;
     return wf_read_unknown(r, node, sort, type, names, n, err);
 }
 
@@ -128,8 +166,9 @@ static wf_status read_option(wf_conf_reader *r, const wf_tree *node, const wf_op
     case WF_CONF_NUMBER:
         WF_TRY(wf_read_number(r, node, &out->number, err));
         if (out->number < row->least || out->number > row->most)
-            return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%s\" is from %g to %g, not %g",
-                                row->name, row->least, row->most, out->number);
+            return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                                "\"%s\" must be from %g to %g, not %g", row->name, row->least,
+                                row->most, out->number);
         return WF_OK;
     case WF_CONF_BOOL:
         WF_TRY(wf_read_bool(r, node, &yes, err));
@@ -320,7 +359,7 @@ static wf_status read_worded_option(wf_conf_reader *r, const wf_tree *node, wf_c
     *out = (wf_conf_option){.name = node->key->text, .kind = WF_CONF_TEXT, .line = node->line};
     if (t->kind != WF_TREE_TEXT)
         return wf_read_fail(r, node, err, WF_USAGE, "give it one value",
-                            "the option \"%.64s\" is a number or a word", out->name);
+                            "the option \"%.64s\" must be a number or a word", out->name);
     WF_TRY(wf_read_text(r, t, &out->text, err));
     if (wf_read_number(r, t, &out->number, NULL) == WF_OK) {
         out->kind = WF_CONF_NUMBER;
@@ -410,20 +449,15 @@ static bool option_fits(const wf_option_row *row, const wf_conf_option *o)
 static wf_status no_such_option(const wf_conf_item *item, const wf_conf_option *o, const char *sort,
                                 const wf_option_row *rows, const char *at, wf_err *err)
 {
-    const char *names[MOST_OPTIONS], *near;
-    char hint[200] = "leave it out";
-    size_t n = 0, used = 0;
+    const char *names[MOST_OPTIONS];
+    char hint[WF_NEAREST_HINT];
+    size_t n = 0;
 
     for (; rows && rows[n].name && n < WF_COUNT(names); n++)
         names[n] = rows[n].name;
-    near = n ? wf_nearest(o->name, names, n) : NULL;
-    if (near)
-        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
-    for (size_t i = 0; !near && i < n && used < sizeof hint; i++)
-        used += (size_t)snprintf(hint + used, sizeof hint - used, "%s%s", i ? ", " : "it has ",
-                                 names[i]);
-    return wf_fail(err, WF_USAGE, hint, "%s%s \"%.64s\" has no option \"%.64s\"", at, sort,
-                   item->type, o->name);
+    return wf_fail(err, WF_USAGE,
+                   n ? wf_nearest_hint(o->name, names, n, NULL, hint) : "leave it out",
+                   "%s%s \"%.64s\" has no option \"%.64s\"", at, sort, item->type, o->name);
 }
 
 wf_status wf_conf_check_item(const wf_conf_item *item, const char *sort, const wf_option_row *rows,
@@ -439,8 +473,8 @@ wf_status wf_conf_check_item(const wf_conf_item *item, const char *sort, const w
         if (!row)
             return no_such_option(item, o, sort, rows, at, err);
         if (!option_fits(row, o))
-            return wf_fail(err, WF_USAGE, NULL, "%s\"%s\" of %s \"%.64s\" is %s, not %.64s", at,
-                           o->name, sort, item->type, wanted(row, want, sizeof want), o->text);
+            return wf_fail(err, WF_USAGE, NULL, "%s\"%s\" of %s \"%.64s\" must be %s, not %.64s",
+                           at, o->name, sort, item->type, wanted(row, want, sizeof want), o->text);
     }
     for (; rows && rows->name; rows++)
         if (rows->required && !wf_conf_find(item, rows->name))

@@ -81,7 +81,7 @@ static wf_status read_inputs(wf_conf_reader *r, const wf_tree *node, void *into,
 
     if (node->kind != WF_TREE_MAP || node->n == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as {x: [784]}",
-                            "\"input\" is a map of names and shapes, without the batch axis");
+                            "\"input\" must be a map of names and shapes, without the batch axis");
     inputs = wf_arena_array(r->arena, node->n, sizeof *inputs);
     if (!inputs)
         return wf_fail_nomem(err, node->n * sizeof *inputs);
@@ -105,7 +105,7 @@ static wf_status read_layers(wf_conf_reader *r, const wf_tree *node, void *into,
 
     if (node->kind != WF_TREE_LIST || node->n == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each layer",
-                            "\"layers\" is a list");
+                            "\"layers\" must be a list");
     return wf_read_items(r, node, "layer", wf_layer_rows, &j->layers, &j->n_layers, err);
 }
 
@@ -274,7 +274,7 @@ static wf_status read_callbacks(wf_conf_reader *r, const wf_tree *node, void *in
 
     if (node->kind != WF_TREE_LIST || node->n > WF_CONF_MAX_CALLBACKS)
         return wf_read_fail(r, node, err, WF_USAGE, "put a dash before each",
-                            "\"callbacks\" is a list of at most %d", WF_CONF_MAX_CALLBACKS);
+                            "\"callbacks\" must be a list of at most %d", WF_CONF_MAX_CALLBACKS);
     return wf_read_items(r, node, "callback", wf_callback_rows, &j->callbacks, &j->n_callbacks,
                          err);
 }

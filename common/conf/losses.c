@@ -57,7 +57,7 @@ static wf_status read_terms(wf_conf_reader *r, const wf_tree *node, const char *
 
     if (!lists && node->kind == WF_TREE_LIST)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as {output: loss, output: loss}",
-                            "\"loss\" is a word or a map, not a list");
+                            "\"loss\" must be a word or a map, not a list");
     if (count > MOST_TERMS)
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "%zu are named, %d may be", count,
                             MOST_TERMS);
@@ -97,8 +97,9 @@ static wf_status read_said(wf_conf_reader *r, const wf_tree *node, bool number, 
         return wf_read_text(r, node, &out->text, err);
     WF_TRY(wf_read_number(r, node, &out->number, err));
     if (out->number < 0 || out->number > 1e30)
-        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is from 0 to 1e30, not %g",
-                            wf_read_name(node), out->number);
+        return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                            "\"%.64s\" must be from 0 to 1e30, not %g", wf_read_name(node),
+                            out->number);
     return WF_OK;
 }
 
@@ -110,7 +111,7 @@ static wf_status read_all_said(wf_conf_reader *r, const wf_tree *node, bool numb
 
     if (number && !map)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as {out_a: 0.3}",
-                            "\"%s\" is a map of outputs and numbers", wf_read_name(node));
+                            "\"%s\" must be a map of outputs and numbers", wf_read_name(node));
     *n = map ? node->n : 1;
     if (*n > MOST_TERMS)
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "%zu are named, %d may be", *n,
@@ -154,7 +155,7 @@ wf_status wf_read_class_weight(wf_conf_reader *r, const wf_tree *node, void *int
 
     if (node->kind != WF_TREE_MAP || node->n == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as {0: 1.0, 1: 5.0}",
-                            "\"class_weight\" is a map of classes and weights");
+                            "\"class_weight\" must be a map of classes and weights");
     w = wf_arena_array(r->arena, node->n, sizeof *w);
     if (!w)
         return wf_fail_nomem(err, node->n * sizeof *w);

@@ -3,6 +3,7 @@
  * another. */
 #include "common/conf/read.h"
 #include "common/base/nearest.h"
+#include "common/base/synonyms.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +41,7 @@ const wf_tree *wf_tree_get(const wf_tree *map, const char *key)
 wf_status wf_read_text(wf_conf_reader *r, const wf_tree *node, const char **out, wf_err *err)
 {
     if (node->kind != WF_TREE_TEXT)
-        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is a word, not %s",
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" must be a word, not %s",
                             wf_read_name(node), shown(node));
     if (!node->text[0])
         return wf_read_fail(r, node, err, WF_USAGE, "give it one, or leave the key out",
@@ -78,11 +79,11 @@ wf_status wf_read_u64(wf_conf_reader *r, const wf_tree *node, uint64_t least, ui
     if (node->kind == WF_TREE_TEXT && node->plain && plain_u64(node->text, out) && *out >= least &&
         *out <= most)
         return WF_OK;
-    return wf_read_fail(r, node, err, WF_USAGE, NULL,
-                        "\"%.64s\" is a whole number from %" PRIu64 " to %" PRIu64 ", not %s%.64s",
-                        wf_read_name(node), least, most,
-                        node->kind == WF_TREE_TEXT && !node->plain ? "the quoted text " : "",
-                        shown(node));
+    return wf_read_fail(
+        r, node, err, WF_USAGE, NULL,
+        "\"%.64s\" must be a whole number from %" PRIu64 " to %" PRIu64 ", not %s%.64s",
+        wf_read_name(node), least, most,
+        node->kind == WF_TREE_TEXT && !node->plain ? "the quoted text " : "", shown(node));
 }
 
 wf_status wf_read_i64(wf_conf_reader *r, const wf_tree *node, int64_t least, int64_t most,
@@ -98,7 +99,8 @@ wf_status wf_read_i64(wf_conf_reader *r, const wf_tree *node, int64_t least, int
             return WF_OK;
     }
     return wf_read_fail(r, node, err, WF_USAGE, NULL,
-                        "\"%.64s\" is a whole number from %" PRId64 " to %" PRId64 ", not %.64s",
+                        "\"%.64s\" must be a whole number from %" PRId64 " to %" PRId64
+                        ", not %.64s",
                         wf_read_name(node), least, most, shown(node));
 }
 
@@ -112,7 +114,7 @@ wf_status wf_read_number(wf_conf_reader *r, const wf_tree *node, double *out, wf
         if (end != text && *end == 0 && isfinite(*out))
             return WF_OK;
     }
-    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is a number, not %.64s",
+    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" must be a number, not %.64s",
                         wf_read_name(node), shown(node));
 }
 
@@ -121,8 +123,9 @@ wf_status wf_read_bool(wf_conf_reader *r, const wf_tree *node, bool *out, wf_err
     bool yes = node->kind == WF_TREE_TEXT && node->plain && strcmp(node->text, "true") == 0;
 
     if (!yes && !(node->kind == WF_TREE_TEXT && node->plain && strcmp(node->text, "false") == 0))
-        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" is true or false, not %.64s",
-                            wf_read_name(node), shown(node));
+        return wf_read_fail(r, node, err, WF_USAGE, NULL,
+                            "\"%.64s\" must be true or false, not %.64s", wf_read_name(node),
+                            shown(node));
     *out = yes;
     return WF_OK;
 }
@@ -136,7 +139,7 @@ wf_status wf_read_words(wf_conf_reader *r, const wf_tree *node, const char *cons
 
     if (node->kind == WF_TREE_MAP)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as [one, two]",
-                            "\"%.64s\" is a list of words, not a map", wf_read_name(node));
+                            "\"%.64s\" must be a list of words, not a map", wf_read_name(node));
     *n = node->kind == WF_TREE_LIST ? node->n : 1;
     words = wf_arena_array(r->arena, *n, sizeof *words);
     if (!words)
@@ -150,18 +153,17 @@ wf_status wf_read_words(wf_conf_reader *r, const wf_tree *node, const char *cons
 wf_status wf_read_unknown(wf_conf_reader *r, const wf_tree *node, const char *sort,
                           const char *word, const char *const names[], size_t n, wf_err *err)
 {
-    const char *near = wf_nearest(word, names, n);
-    char hint[200], all[160] = "";
-    size_t at = 0;
+    /* What `weft help` lists: only its names are too many for a hint. */
+    static const char *const topics[][2] = {{"key", "weft help keys"},
+                                            {"layer", "weft help layers"}};
+    char hint[WF_NEAREST_HINT];
+    const char *see = NULL;
 
-    if (near) {
-        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
-        return wf_read_fail(r, node, err, WF_USAGE, hint, "unknown %s \"%.64s\"", sort, word);
-    }
-    for (size_t i = 0; i < n && at + strlen(names[i]) + 3 < sizeof all; i++)
-        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", names[i]);
-    snprintf(hint, sizeof hint, "known: %s", all);
-    return wf_read_fail(r, node, err, WF_USAGE, hint, "unknown %s \"%.64s\"", sort, word);
+    for (size_t i = 0; i < WF_COUNT(topics); i++)
+        if (strcmp(topics[i][0], sort) == 0)
+            see = topics[i][1];
+    return wf_read_fail(r, node, err, WF_USAGE, wf_nearest_hint(word, names, n, see, hint),
+                        "unknown %s \"%.64s\"", sort, word);
 }
 
 static wf_status unknown_key(wf_conf_reader *r, const wf_tree *node, const wf_key keys[],
@@ -180,15 +182,16 @@ static wf_status unknown_key(wf_conf_reader *r, const wf_tree *node, const wf_ke
 static wf_status read_only(wf_conf_reader *r, const wf_tree *node, const wf_key *key,
                            const char **out, wf_err *err)
 {
-    const char *names[16];
+    const char *names[16], *meaning;
     size_t n = 0;
 
     WF_TRY(wf_read_text(r, node, out, err));
     if (strcmp(*out, key->only) == 0)
         return WF_OK;
+    meaning = wf_synonym(*out, 0); /* "sync" of "bsp", and not near "async" */
     names[n++] = key->only;
     for (const char *const *later = key->later; later && *later && n < WF_COUNT(names); later++) {
-        if (strcmp(*out, *later) == 0)
+        if (strcmp(*out, *later) == 0 || (meaning && strcmp(meaning, *later) == 0))
             return wf_read_fail(r, node, err, WF_UNSUPPORTED, "leave it out",
                                 "\"%s: %s\" is not built yet; weft has \"%s\"", key->name, *later,
                                 key->only);
@@ -250,7 +253,7 @@ wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const char *what, 
 {
     if (node->kind != WF_TREE_MAP)
         return wf_read_fail(r, node, err, WF_USAGE, "write it as key: value",
-                            "%s is a map of keys and values, not %.64s", what, shown(node));
+                            "%s must be a map of keys and values, not %.64s", what, shown(node));
     WF_TRY(read_usual(r, node, keys, into, err));
     for (const wf_tree *t = node->first; t; t = t->next) {
         const wf_key *key = keys;

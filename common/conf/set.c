@@ -183,7 +183,7 @@ static wf_status apply(wf_conf_reader *r, wf_tree *root, const wf_tree *change, 
     wf_tree *map, *node;
 
     if (change->kind != WF_TREE_TEXT)
-        return wf_read_fail(r, change, err, WF_USAGE, NULL, "set: \"%.64s\" is a number or a word",
+        return wf_read_fail(r, change, err, WF_USAGE, NULL, "set: \"%.64s\" must be a number or a word",
                             path);
     map = find_place(r, root, path, &last, change->line);
     if (!map)
@@ -229,7 +229,7 @@ wf_status wf_set_apply(wf_conf_reader *r, wf_tree *root, wf_err *err)
         return WF_OK;
     if (set->kind != WF_TREE_MAP)
         return wf_read_fail(r, set, err, WF_USAGE, "write it as {epochs: 20}",
-                            "\"set\" is a map of keys and numbers");
+                            "\"set\" must be a map of keys and numbers");
     for (const wf_tree *t = set->first; t; t = t->next)
         WF_TRY(apply(r, root, t, err));
     unlink_child(root, set);

@@ -48,32 +48,19 @@ const wf_rule *wf_rule_find(const char *name)
     return NULL;
 }
 
-const char *wf_rule_nearest(const char *name)
-{
-    const char *names[WF_COUNT(wf_rules)];
-    size_t n = 0;
-
-    for (; wf_rules[n]; n++)
-        names[n] = wf_rules[n]->name;
-    return wf_nearest(name, names, n);
-}
-
 static wf_status unknown_rule(const char *name, wf_err *err)
 {
-    const char *near = wf_rule_nearest(name);
-    char known[256] = "";
-    size_t at = 0;
+    const char *names[WF_COUNT(wf_rules)];
+    char hint[WF_NEAREST_HINT];
+    size_t n = 0;
 
     if (is_among(name, later_rules, WF_COUNT(later_rules)))
         return wf_fail(err, WF_UNSUPPORTED, "adam or adamw does for most models",
                        "optimizer \"%s\" is not built yet", name);
-    if (near)
-        return wf_fail(err, WF_USAGE, NULL, "unknown optimizer \"%s\"; did you mean \"%s\"?", name,
-                       near);
-    for (size_t i = 0; wf_rules[i] && at < sizeof known; i++)
-        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
-                               wf_rules[i]->name);
-    return wf_fail(err, WF_USAGE, NULL, "unknown optimizer \"%s\"; there are %s", name, known);
+    for (; wf_rules[n]; n++)
+        names[n] = wf_rules[n]->name;
+    return wf_fail(err, WF_USAGE, wf_nearest_hint(name, names, n, "weft help optimizers", hint),
+                   "unknown optimizer \"%s\"", name);
 }
 
 /* The place of an option in a list, or -1. */
@@ -87,7 +74,8 @@ static int find_option(const wf_option options[], const char *name)
 
 static wf_status unknown_option(const wf_rule *rule, const char *name, wf_err *err)
 {
-    const char *names[WF_MAX_OPTIONS + WF_OPT_N_SHARED], *near;
+    const char *names[WF_MAX_OPTIONS + WF_OPT_N_SHARED];
+    char hint[WF_NEAREST_HINT];
     size_t n = 0;
 
     if (is_among(name, later_options, WF_COUNT(later_options)))
@@ -97,12 +85,8 @@ static wf_status unknown_option(const wf_rule *rule, const char *name, wf_err *e
         names[n] = rule->options[n].name;
     for (size_t i = 0; shared_options[i].name; i++)
         names[n++] = shared_options[i].name;
-    near = wf_nearest(name, names, n);
-    if (near)
-        return wf_fail(err, WF_USAGE, NULL,
-                       "optimizer %s: unknown option \"%s\"; did you mean \"%s\"?", rule->name,
-                       name, near);
-    return wf_fail(err, WF_USAGE, NULL, "optimizer %s has no option \"%s\"", rule->name, name);
+    return wf_fail(err, WF_USAGE, wf_nearest_hint(name, names, n, "weft help optimizers", hint),
+                   "optimizer %s has no option \"%s\"", rule->name, name);
 }
 
 static bool is_in(wf_option_range range, double x)

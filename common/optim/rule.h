@@ -78,8 +78,6 @@ extern const wf_rule *const wf_rules[];
 
 /* The rule of that name, or NULL. */
 const wf_rule *wf_rule_find(const char *name);
-/* The rule's name nearest to a misspelt one, or NULL when none is near. */
-const char *wf_rule_nearest(const char *name);
 
 /* Options that every rule has, 0 unless given. The worker heeds all but the first before a push:
  * a slice's update knows one slice, and these are of whole gradients or of several. */

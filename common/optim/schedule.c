@@ -251,8 +251,8 @@ const wf_schedule wf_schedules[] = {
 
 static wf_status unknown_schedule(const char *name, size_t n, wf_err *err)
 {
-    const char *names[WF_COUNT(wf_schedules)], *near;
-    char word[64];
+    const char *names[WF_COUNT(wf_schedules)];
+    char word[64], hint[WF_NEAREST_HINT];
     size_t k = 0;
 
     n = WF_MIN(n, sizeof word - 1);
@@ -260,26 +260,21 @@ static wf_status unknown_schedule(const char *name, size_t n, wf_err *err)
     word[n] = 0;
     for (; wf_schedules[k].name; k++)
         names[k] = wf_schedules[k].name;
-    near = wf_nearest(word, names, k);
-    return wf_fail(err, WF_USAGE,
-                   near ? NULL
-                        : "there are cosine_decay, cosine_decay_restarts, exponential_decay, "
-                          "inverse_time_decay, piecewise_constant_decay and polynomial_decay",
-                   "unknown schedule \"%s\"%s%s%s", word, near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE, wf_nearest_hint(word, names, k, NULL, hint),
+                   "unknown schedule \"%s\"", word);
 }
 
 static wf_status unknown_param(const wf_schedule *s, const char *param, wf_err *err)
 {
     size_t skip = strlen(PREFIX) + strlen(s->name) + 1;
-    const char *names[WF_MAX_PLAN], *near;
+    const char *names[WF_MAX_PLAN];
+    char hint[WF_NEAREST_HINT];
     size_t n = 0;
 
     for (; s->params[n].name; n++)
         names[n] = s->params[n].name + skip;
-    near = wf_nearest(param, names, n);
-    return wf_fail(err, WF_USAGE, NULL, "schedule %s has no \"%.64s\"%s%s%s", s->name, param,
-                   near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE, wf_nearest_hint(param, names, n, NULL, hint),
+                   "schedule %s has no \"%.64s\"", s->name, param);
 }
 
 wf_status wf_schedule_find(const char *option, const wf_schedule **out, int *param, wf_err *err)

@@ -68,7 +68,7 @@ def job_files_that_are_wrong(weft):
                                              r'"sparse_categorical_crossentropy"'),
         (("format: npy", "format: nyp"), 2, r'bad.yaml:10: .*"nyp".*"npy"'),
         (("batch: 8", "batch: 0"), 2, r"bad.yaml:14: .*batch"),
-        (("batch: 8", "batch: many"), 2, r'bad.yaml:14: "batch" is a whole number .*, not many'),
+        (("batch: 8", "batch: many"), 2, r'bad.yaml:14: "batch" must be a whole number .*, not many'),
         (("batch: 8\n", ""), 2, r'bad.yaml:\d+: .*"batch"'),
         (("batch: 8\n", "batch: 8\nbatch: 9\n"), 2, r'bad.yaml:15: .*"batch"'),
         (("train: {x: x.npy", "train: {x: none.npy"), 1, r"bad.yaml:11: there is no file .*none"),

@@ -251,7 +251,7 @@ static void options_are_held_against_their_rows(void **state)
     } cases[] = {
         {"huber",
          {.name = "delta", .kind = WF_CONF_NUMBER, .number = -1, .text = "-1", .line = 4},
-         "job.yaml:4: \"delta\" of loss \"huber\" is a number from 1e-30 to 1e+30, not -1"},
+         "job.yaml:4: \"delta\" of loss \"huber\" must be a number from 1e-30 to 1e+30, not -1"},
         {"huber",
          {.name = "dleta", .kind = WF_CONF_NUMBER, .text = "1", .line = 4},
          "has no option \"dleta\""},
@@ -260,7 +260,7 @@ static void options_are_held_against_their_rows(void **state)
          "has no option \"delta\""},
         {"binary_crossentropy",
          {.name = "from_logits", .kind = WF_CONF_TEXT, .text = "maybe", .line = 4},
-         "is auto or true or false, not maybe"},
+         "must be auto or true or false, not maybe"},
         {"categorical_crossentropy",
          {.name = "label_smoothing", .kind = WF_CONF_TEXT, .text = "much", .line = 4},
          "a number from 0 to 1, not much"},

@@ -59,8 +59,8 @@ static inline wf_status refused(const wf_compile_spec *spec, wf_err *err)
 
 #define assert_says(err, part)                                                                     \
     do {                                                                                           \
-        if (!strstr((err).what, (part)))                                                           \
-            fail_msg("\"%s\" does not say \"%s\"", (err).what, (part));                            \
+        if (!strstr((err).what, (part)) && !strstr((err).hint, (part)))                            \
+            fail_msg("\"%s; %s\" does not say \"%s\"", (err).what, (err).hint, (part));            \
     } while (0)
 
 /* input 784 -> dense 128 relu -> dense 10 */

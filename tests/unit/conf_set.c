@@ -96,7 +96,7 @@ static void a_number_without_a_place_is_refused(void **state)
     static const struct {
         const char *change, *part;
     } bad[] = {
-        {"epochs=many", "\"epochs\" is a whole number"},
+        {"epochs=many", "\"epochs\" must be a whole number"},
         {"callbacks.model_checkpoint.mode=max", "no place for \"callbacks.model_checkpoint.mode\""},
         {"callbacks.early_stopping=1", "no place"},
         {"callbacks.early_stopping.patiense=1", "unknown option"},

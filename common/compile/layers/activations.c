@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/layers/activations.c - activations by Keras's names (keras/src/activations). */
 #include "common/base/nearest.h"
+#include "common/compile/compile.h"
 #include "common/compile/layers/layer.h"
 #include <string.h>
 
@@ -86,6 +87,11 @@ static const activation_row activations[] = {
     {.name = "squareplus", .make = squareplus},
 };
 
+const char *wf_compile_activation_at(size_t i)
+{
+    return i < WF_COUNT(activations) ? activations[i].name : NULL;
+}
+
 static wf_flow apply(wf_layer *l, const activation_row *a, wf_flow f)
 {
     wf_attr attrs[2];
@@ -107,7 +113,8 @@ static wf_flow apply(wf_layer *l, const activation_row *a, wf_flow f)
 wf_flow wf_layer_activate(wf_layer *l, wf_flow f, const char *option, const char *otherwise)
 {
     const char *name = wf_conf_text(l->item, option, otherwise);
-    const char *names[WF_COUNT(activations)], *near;
+    const char *names[WF_COUNT(activations)];
+    char hint[WF_NEAREST_HINT];
 
     if (!f.value)
         return f;
@@ -116,8 +123,7 @@ wf_flow wf_layer_activate(wf_layer *l, wf_flow f, const char *option, const char
         if (!strcmp(names[i], name))
             return apply(l, &activations[i], f);
     }
-    near = wf_nearest(name, names, WF_COUNT(names));
-    return wf_layer_refuse(l, WF_USAGE, "docs/jobs.md lists the activations",
-                           "unknown activation \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
-                           near ? near : "", near ? "\"?" : "");
+    return wf_layer_refuse(
+        l, WF_USAGE, wf_nearest_hint(name, names, WF_COUNT(names), "weft help activations", hint),
+        "unknown activation \"%s\"", name);
 }

@@ -21,6 +21,7 @@
 #ifndef WF_COMPILE_LAYER_H
 #define WF_COMPILE_LAYER_H
 
+#include "common/base/nearest.h"
 #include "common/compile/pass.h"
 #include "common/conf/conf.h"
 #include "common/conf/layers.h"
@@ -54,8 +55,8 @@ typedef struct wf_layer_row {
     wf_flow (*build)(wf_layer *l);
 } wf_layer_row;
 
-/* NULL when there is no such layer; then *nearest is the nearest word, or NULL. */
-const wf_layer_row *wf_layer_find(const char *type, const char **nearest);
+/* NULL when there is no such layer; then the hint says what to do (wf_nearest_hint). */
+const wf_layer_row *wf_layer_find(const char *type, char hint[static WF_NEAREST_HINT]);
 
 /* Ends the layer with a sentence; `return wf_layer_refuse(l, WF_USAGE, hint, "...", ...)`. */
 #define wf_layer_refuse(l, status, hint, ...)                                                      \

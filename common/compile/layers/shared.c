@@ -16,7 +16,7 @@ static const wf_layer_row *const rows[] = {
 };
 #undef WF_LAYER
 
-const wf_layer_row *wf_layer_find(const char *type, const char **nearest)
+const wf_layer_row *wf_layer_find(const char *type, char hint[static WF_NEAREST_HINT])
 {
     const char *names[WF_COUNT(rows)];
 
@@ -25,7 +25,7 @@ const wf_layer_row *wf_layer_find(const char *type, const char **nearest)
         if (!strcmp(rows[i]->type, type))
             return rows[i];
     }
-    *nearest = wf_nearest(type, names, WF_COUNT(names));
+    wf_nearest_hint(type, names, WF_COUNT(names), "weft help layers", hint);
     return NULL;
 }
 

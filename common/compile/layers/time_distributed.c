@@ -21,8 +21,8 @@ static wf_value *run(wf_layer *l, const wf_conf_item *inner, wf_value *x)
 {
     const wf_conf_item *outer = l->item;
     const wf_flow *in = l->in;
-    const char *near = NULL;
-    const wf_layer_row *row = wf_layer_find(inner->type, &near);
+    char hint[WF_NEAREST_HINT];
+    const wf_layer_row *row = wf_layer_find(inner->type, hint);
     wf_flow f = {with_lead(l, x, 2, 1, (const int64_t[]){-1}), false};
 
     if (!row || row->n_in_min != 1) {

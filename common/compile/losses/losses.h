@@ -16,6 +16,7 @@
 #ifndef WF_COMPILE_LOSSES_H
 #define WF_COMPILE_LOSSES_H
 
+#include "common/base/nearest.h"
 #include "common/compile/pass.h"
 #include "common/conf/layers.h"
 #include "common/graph/emit.h"
@@ -37,8 +38,8 @@ typedef struct wf_loss_row {
 
 /* NULL when there is no such function. */
 const wf_loss_row *wf_loss_find(const char *name);
-/* "did you mean" for a loss function; may be NULL. */
-const char *wf_loss_nearest(const char *name);
+/* What to do about an unknown name: the nearest, or how to see all (wf_nearest_hint). */
+const char *wf_loss_hint(const char *name, char hint[static WF_NEAREST_HINT]);
 /* Row i of the table, NULL past its end. */
 const wf_loss_row *wf_loss_at(size_t i);
 

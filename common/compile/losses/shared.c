@@ -71,13 +71,13 @@ const wf_loss_row *wf_loss_find(const char *name)
     return NULL;
 }
 
-const char *wf_loss_nearest(const char *name)
+const char *wf_loss_hint(const char *name, char hint[static WF_NEAREST_HINT])
 {
     const char *names[WF_COUNT(rows)];
 
     for (size_t i = 0; i < WF_COUNT(rows); i++)
         names[i] = rows[i]->name;
-    return wf_nearest(name, names, WF_COUNT(rows));
+    return wf_nearest_hint(name, names, WF_COUNT(rows), "weft help losses", hint);
 }
 
 double wf_goal_number(const wf_goal *g, const char *name, double otherwise)
