@@ -2,6 +2,8 @@
 /* cmd/cli/args.c - words of the command line, by a table. getopt_long is not used: it prints by
  * itself, and knows no nearest name. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/later.h"
+#include "cmd/cli/verbs.h"
 #include "common/base/nearest.h"
 
 #include <errno.h>
@@ -42,6 +44,7 @@ static wf_status unknown(const scan *s, const char *word, wf_err *err)
         names[n] = s->flags[n].name;
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word + strspn(word, "-"), "="),
              word + strspn(word, "-"));
+    WF_TRY(wf_later_option(s->argv[0], bare, err));
     near = wf_nearest(bare, names, n);
     if (near)
         snprintf(hint, sizeof hint, "did you mean --%s?", near);
@@ -71,7 +74,7 @@ static wf_status take(scan *s, const wf_flag *flag, const char *value, wf_err *e
     if (!value && s->at + 1 < s->argc)
         value = s->argv[++s->at];
     if (!value)
-        return wf_fail(err, WF_USAGE, NULL, "--%s wants a value", flag->name);
+        return wf_fail(err, WF_USAGE, NULL, "--%s needs a value", flag->name);
     if (flag->value) {
         *flag->value = value;
         return WF_OK;
@@ -98,10 +101,28 @@ static wf_status take_option(scan *s, wf_err *err)
     return flag ? take(s, flag, word[2] ? word + 2 : NULL, err) : unknown(s, word, err);
 }
 
+/* What the usage line asks for, "JOB.yaml" of "weft train JOB.yaml [--resume]"; by number for a
+ * name of no command. */
+static const char *needed(const char *name, size_t least, char text[static 128])
+{
+    const wf_cmd *cmd = wf_cmd_find(name);
+    const char *from = cmd ? cmd->usage + strlen("weft ") + strlen(cmd->name) : "";
+    size_t n = strcspn(from, "[\n");
+
+    while (n > 0 && from[n - 1] == ' ')
+        n--;
+    if (n > 1 && n < 120)
+        snprintf(text, 128, "%.*s", (int)n - 1, from + 1);
+    else
+        snprintf(text, 128, "%zu word%s", least, least == 1 ? "" : "s");
+    return text;
+}
+
 wf_status wf_args(const wf_flag flags[], int argc, char *argv[], size_t least, size_t most,
                   wf_words *operands, wf_err *err)
 {
     scan s = {flags, argc, 1, argv};
+    char hint[96], more[128];
     bool options = true;
 
     *operands = (wf_words){0};
@@ -113,20 +134,15 @@ wf_status wf_args(const wf_flag flags[], int argc, char *argv[], size_t least, s
         else
             WF_TRY(add_word(operands, argv[s.at], err));
     }
+    if (operands->n > 0 || least > 0)
+        WF_TRY(wf_verb_check(argv[0], operands->n ? operands->word[0] : NULL, err));
     if (operands->n >= least && operands->n <= most)
         return WF_OK;
+    snprintf(hint, sizeof hint, "see \"weft help %.32s\"", argv[0]);
     if (operands->n > most)
-        return wf_fail(err, WF_USAGE, NULL,
-                       "weft %s: \"%.64s\" is one word too many; see \"weft "
-                       "help %s\"",
-                       argv[0], operands->word[most], argv[0]);
-    {
-        char hint[96];
-
-        snprintf(hint, sizeof hint, "see \"weft help %.32s\"", argv[0]);
-        return wf_fail(err, WF_USAGE, hint, "weft %s wants %zu word%s, and %zu %s given", argv[0],
-                       least, least == 1 ? "" : "s", operands->n, operands->n == 1 ? "is" : "are");
-    }
+        return wf_fail(err, WF_USAGE, hint, "weft %s: \"%.64s\" is one word too many", argv[0],
+                       operands->word[most]);
+    return wf_fail(err, WF_USAGE, hint, "weft %s needs %s", argv[0], needed(argv[0], least, more));
 }
 
 wf_status wf_arg_u64(const char *name, const char *text, unsigned long long least,
@@ -137,8 +153,9 @@ wf_status wf_arg_u64(const char *name, const char *text, unsigned long long leas
     errno = 0;
     *out = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || errno || *out < least || *out > most)
-        return wf_fail(err, WF_USAGE, NULL, "%s is a whole number from %llu to %llu, not \"%.64s\"",
-                       name, least, most, text);
+        return wf_fail(err, WF_USAGE, NULL,
+                       "%s must be a whole number from %llu to %llu, not \"%.64s\"", name, least,
+                       most, text);
     return WF_OK;
 }
 
@@ -157,6 +174,6 @@ wf_status wf_arg_bytes(const char *name, const char *text, size_t *out, wf_err *
             *out = (size_t)n << 10 * i;
             return WF_OK;
         }
-    return wf_fail(err, WF_USAGE, "write it like 512MiB or 4GiB", "%s is a size, not \"%.64s\"",
-                   name, text);
+    return wf_fail(err, WF_USAGE, "write it like 512MiB or 4GiB",
+                   "%s must be a size, not \"%.64s\"", name, text);
 }

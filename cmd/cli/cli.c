@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/cli.c - finds the command, prints its help or its error. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/later.h"
 #include "cmd/cli/term.h"
 #include "common/base/nearest.h"
 #include "common/log/log.h"
@@ -36,14 +37,17 @@ void wf_cli_complain(const wf_err *err)
     wf_term_print(stderr, "weft: %s%s%s\n", err->what, err->hint[0] ? "; " : "", err->hint);
 }
 
-static wf_status unknown(const char *name, wf_err *err)
+wf_status wf_cmd_unknown(const char *name, wf_err *err)
 {
     const char *names[WF_COUNT(rows)], *near;
     char hint[128];
+    size_t n = 0;
 
+    WF_TRY(wf_later_command(name, err));
     for (size_t i = 0; i < WF_COUNT(rows); i++)
-        names[i] = rows[i]->name;
-    near = wf_nearest(name, names, WF_COUNT(names));
+        if (!rows[i]->ends)
+            names[n++] = rows[i]->name;
+    near = wf_nearest(name, names, n);
     if (near)
         snprintf(hint, sizeof hint, "did you mean \"weft %s\"?", near);
     else
@@ -72,11 +76,12 @@ int wf_cli_main(int argc, char *argv[])
     argv += argc >= 0;
     if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
         argv = alone, argc = 1;
-    else if (strcmp(argv[0], "--version") == 0)
+    else if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-v") == 0 ||
+             strcmp(argv[0], "-V") == 0)
         argv[0] = version;
     cmd = wf_cmd_find(argv[0]);
     if (!cmd) {
-        rc = unknown(argv[0], &err);
+        rc = wf_cmd_unknown(argv[0], &err);
     } else if (wants_help(argc, argv)) {
         printf("%s", cmd->usage);
         rc = WF_OK;

@@ -7,8 +7,9 @@
  * progress go to stderr. A command returns a status and a sentence; main prints "weft: what; hint"
  * and turns the status into an exit code (docs/cluster.md, "Exit codes").
  *
- * Other headers: term.h (terminal, colour), table.h (aligned columns), progress.h (the bar),
- * super.h (the supervisor behind `weft up`), place.h (which cluster a command means).
+ * Other headers: topics.h (lists for `weft help`), later.h (what is not built yet), term.h
+ * (terminal, colour), table.h (aligned columns), progress.h (the bar), super.h (the supervisor
+ * behind `weft up`), place.h (which cluster a command means).
  */
 #ifndef WF_CMD_CLI_CLI_H
 #define WF_CMD_CLI_CLI_H
@@ -23,10 +24,14 @@ typedef struct wf_cmd {
     const char *usage; /* of `weft help NAME`: at most 40 lines, with an example */
     /* argv[0] is the command's name. */
     wf_status (*run)(int argc, char *argv[], wf_err *err);
+    bool ends; /* it ends or removes something: never proposed for a misspelt word */
 } wf_cmd;
 
 /* By name; NULL when there is none. */
 const wf_cmd *wf_cmd_find(const char *name);
+/* Fails for a name of no command: WF_UNSUPPORTED for one that is not built yet (later.h), else
+ * WF_USAGE with the nearest that ends nothing. */
+wf_status wf_cmd_unknown(const char *name, wf_err *err);
 /* Row i in the order of `weft help`; NULL past the end. */
 const wf_cmd *wf_cmd_at(size_t i);
 /* The whole program after the options of main: runs the command and returns the exit code. */

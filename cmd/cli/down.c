@@ -36,4 +36,5 @@ const wf_cmd wf_cmd_down = {
         "by force. Checkpoints stay; \"weft recover JOB\" goes on from them.\n\n"
         "  weft down\n",
     .run = run,
+    .ends = true,
 };

@@ -50,4 +50,5 @@ const wf_cmd wf_cmd_stop = {
         "\"weft recover JOB\" goes on from there.\n\n"
         "  weft stop digits\n",
     .run = run,
+    .ends = true,
 };

@@ -35,7 +35,15 @@ def check_words():
     weft("--version", says=r"weft \d+\.\d+")
     weft("verson", code=2, says='did you mean "weft version"')
     weft("help", "verson", code=2)
-    weft("graph", code=2, says="wants 1 word")
+    weft("serve", "m", code=3, says='"serve" is not built yet; weft export')
+    weft("help", "serve", code=3, says='"serve" is not built yet')
+    weft("export", "x", "--int8", code=3, says="not built yet; export as it is")
+    weft("top", code=3, says="watch weft status")
+    weft("ckpt", "lss", code=2, says='did you mean "ls"')
+    weft("train", code=2, says="weft train needs JOB.yaml")
+    for topic in re.findall(r"\w+", re.search(r"weft help\n  (.*)", weft()).group(1)):
+        assert len(weft("help", topic).splitlines()) > 5, topic
+    weft("graph", code=2, says="needs JOB")
     weft("graph", "--aftr", "x", "m", code=2, says="did you mean --after")
 
 

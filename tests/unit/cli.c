@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/cli.c - words of the command line, tables, texts, and the lock of the supervisor. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/later.h"
 #include "cmd/cli/progress.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
+#include "cmd/cli/verbs.h"
 #include "common/base/clock.h"
 
 #include <setjmp.h>
@@ -87,7 +89,7 @@ static void wrong_words_are_named(void **state)
     assert_int_equal(parse(&g, 0, 0, WORDS(W("extra"))), WF_USAGE);
     assert_non_null(strstr(g.err.what, "\"extra\" is one word too many"));
     assert_int_equal(parse(&g, 2, 3, WORDS(W("one"))), WF_USAGE);
-    assert_non_null(strstr(g.err.what, "wants 2 words, and 1 is given"));
+    assert_non_null(strstr(g.err.what, "needs 2 words"));
 }
 
 static void numbers_are_bounded(void **state)
@@ -118,6 +120,63 @@ static void every_command_has_its_help(void **state)
         assert_true(strlen(cmd->help) < 70);
         assert_ptr_equal(wf_cmd_find(cmd->name), cmd);
     }
+}
+
+static void what_is_not_built_says_what_to_do_instead(void **state)
+{
+    const char *name, *option;
+    wf_err err;
+
+    (void)state;
+    for (size_t i = 0; (name = wf_later_at(i, &option)); i++) {
+        if (option)
+            assert_non_null(wf_cmd_find(name)); /* wf_args finds those that are built first */
+        else
+            assert_null(wf_cmd_find(name)); /* it is built: take the row out */
+        assert_int_equal(option ? wf_later_option(name, option, &err) : wf_cmd_unknown(name, &err),
+                         WF_UNSUPPORTED);
+        assert_non_null(strstr(err.what, "is not built yet"));
+        assert_true(strlen(err.hint) > 10);
+    }
+}
+
+/* "weft stpo" is not answered with a command that ends something. */
+static void no_suggestion_ends_anything(void **state)
+{
+    static const char *const near[] = {"stpo", "sto", "dwon", "dow", "r", "rn", "stop1"};
+    static const char *const ending[] = {"stop", "down", "rm"};
+    wf_err err;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(ending); i++)
+        assert_true(!wf_cmd_find(ending[i]) || wf_cmd_find(ending[i])->ends);
+    for (size_t i = 0; i < WF_COUNT(near); i++) {
+        assert_int_equal(wf_cmd_unknown(near[i], &err), WF_USAGE);
+        for (size_t k = 0; k < WF_COUNT(ending); k++)
+            assert_null(strstr(err.hint, ending[k]));
+    }
+    assert_int_equal(wf_cmd_unknown("tran", &err), WF_USAGE);
+    assert_string_equal(err.hint, "did you mean \"weft train\"?");
+    assert_int_equal(wf_cmd_unknown("fit", &err), WF_USAGE);
+    assert_string_equal(err.hint, "did you mean \"weft train\"?");
+}
+
+static void what_a_command_can_do_comes_from_its_usage(void **state)
+{
+    char verb[WF_VERB];
+    wf_err err;
+
+    (void)state;
+    assert_true(wf_verb_at(wf_cmd_find("ckpt"), 0, verb));
+    assert_string_equal(verb, "ls");
+    assert_false(wf_verb_at(wf_cmd_find("train"), 0, verb));
+    assert_false(wf_verb_at(wf_cmd_find("help"), 0, verb));
+    assert_int_equal(wf_verb_check("ckpt", "verify", &err), WF_OK);
+    assert_int_equal(wf_verb_check("train", "verify", &err), WF_OK);
+    assert_int_equal(wf_verb_check("ckpt", "lss", &err), WF_USAGE);
+    assert_string_equal(err.hint, "did you mean \"ls\"?");
+    assert_int_equal(wf_verb_check("data", NULL, &err), WF_USAGE);
+    assert_non_null(strstr(err.hint, "digits, peek"));
 }
 
 static char *printed(void (*body)(FILE *f))
@@ -263,6 +322,9 @@ int main(void)
         cmocka_unit_test(wrong_words_are_named),
         cmocka_unit_test(numbers_are_bounded),
         cmocka_unit_test(every_command_has_its_help),
+        cmocka_unit_test(what_is_not_built_says_what_to_do_instead),
+        cmocka_unit_test(no_suggestion_ends_anything),
+        cmocka_unit_test(what_a_command_can_do_comes_from_its_usage),
         cmocka_unit_test(columns_align_by_what_is_seen),
         cmocka_unit_test(a_log_gets_a_line_each_20th),
         cmocka_unit_test(texts_read_well),

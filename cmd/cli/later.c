@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/later.c - the rows. Whoever builds one takes it out (tests/unit/cli.c asks for that). */
+#include "cmd/cli/later.h"
+#include "common/base/cc.h"
+
+#include <string.h>
+
+static const struct {
+    const char *command, *option, *instead;
+} rows[] = {
+    {"bench", NULL, "the bar of weft train has samples a second, weft status --json all times"},
+    {"events", NULL, "read them in state_dir: .weft/jobs/JOB/events.jsonl"},
+    {"keys", NULL, "leave \"security\" out, and keep the cluster's ports behind a firewall"},
+    {"launch", NULL, "write the hosts into cluster.yaml, and run weft up on each of them"},
+    {"scale", NULL, "write the tasks into cluster.yaml, then weft down and weft recover JOB"},
+    {"serve", NULL, "weft export JOB -o m.onnx, and serve that with onnxruntime"},
+    {"sweep", NULL, "write a job file for each value, and train one after the other"},
+    {"top", NULL, "watch weft status"},
+    {"trace", NULL, "weft status --json has the times of a step, weft graph JOB its nodes"},
+    {"export", "int8", "export as it is, and quantize the file with onnxruntime.quantization"},
+    {"status", "job", "weft status JOB"},
+    {"status", "watch", "watch weft status"},
+    {"train", "json", "follow it with weft status --json"},
+    {"up", "hosts", "run weft up on each host, with the same cluster.yaml"},
+};
+
+wf_status wf_later_command(const char *name, wf_err *err)
+{
+    for (size_t i = 0; i < WF_COUNT(rows); i++)
+        if (!rows[i].option && strcmp(rows[i].command, name) == 0)
+            return wf_fail(err, WF_UNSUPPORTED, rows[i].instead, "\"%s\" is not built yet", name);
+    return WF_OK;
+}
+
+wf_status wf_later_option(const char *command, const char *option, wf_err *err)
+{
+    for (size_t i = 0; i < WF_COUNT(rows); i++)
+        if (rows[i].option && strcmp(rows[i].command, command) == 0 &&
+            strcmp(rows[i].option, option) == 0)
+            return wf_fail(err, WF_UNSUPPORTED, rows[i].instead,
+                           "\"weft %s --%s\" is not built yet", command, option);
+    return WF_OK;
+}
+
+const char *wf_later_at(size_t i, const char **option)
+{
+    *option = i < WF_COUNT(rows) ? rows[i].option : NULL;
+    return i < WF_COUNT(rows) ? rows[i].command : NULL;
+}
