@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/convert.h - numbers from one dtype to another, and scaled. For this room only.
  *
- * As C converts where that is defined. A float that does not fit an integer becomes the nearest one
- * that does, NaN becomes 0, and fractions fall towards 0; to bool all but 0 is 1.
+ * A number that does not fit an integer dtype becomes the nearest one that does, NaN becomes 0, and
+ * fractions fall towards 0; to bool all but 0 is 1. Other numbers convert as in C.
  */
 #ifndef WF_DATA_CONVERT_H
 #define WF_DATA_CONVERT_H
