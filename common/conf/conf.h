@@ -224,6 +224,7 @@ typedef struct wf_job_conf {
 
     const char *format; /* common/data/formats.h */
     wf_conf_records train, eval;
+    double validation_split; /* share of `train`, its end, that evaluation has as `eval`; 0: none */
     const wf_conf_field *columns; /* [n_columns]: the fields of a text format */
     size_t n_columns;
     const wf_column_spec *schema; /* [n_schema]: what is known of its columns */
@@ -258,6 +259,12 @@ typedef struct wf_job_conf {
     bool bf16;            /* products of the network round their factors to bfloat16 */
     uint64_t slice_bytes; /* 4 MiB */
 } wf_job_conf;
+
+/* Whether there are records to evaluate on. */
+static inline bool wf_job_evaluates(const wf_job_conf *job)
+{
+    return job->eval.n > 0 || job->validation_split > 0;
+}
 
 /* The text of a job file: *text is empty before and the caller's. Errors: WF_NOTFOUND, WF_IO,
  * WF_NOMEM. */

@@ -108,6 +108,18 @@ static wf_status read_eval(wf_conf_reader *r, const wf_tree *node, void *into, w
     return read_records(r, node, &((wf_job_conf *)into)->eval, err);
 }
 
+static wf_status read_validation_split(wf_conf_reader *r, const wf_tree *node, void *into,
+                                       wf_err *err)
+{
+    double *share = &((wf_job_conf *)into)->validation_split;
+
+    WF_TRY(wf_read_number(r, node, share, err));
+    if (*share > 0 && *share < 1)
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, "write 0.1 to hold out a tenth of the records",
+                        "\"validation_split\" must be between 0 and 1, not %.64s", node->text);
+}
+
 /* ---- text ---- */
 
 static wf_status read_column(wf_conf_reader *r, const wf_tree *t, wf_column_spec *c, wf_err *err)
@@ -232,10 +244,25 @@ static wf_status check_text(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
     return WF_OK;
 }
 
+/* What is held out of `train` is read as `eval`. */
+static wf_status hold_out(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
+{
+    const wf_tree *t = wf_tree_get(node, "validation_split");
+
+    if (!t)
+        return WF_OK;
+    if (wf_tree_get(node, "eval"))
+        return wf_read_fail(r, t, err, WF_USAGE, "leave one of them out",
+                            "the data has both \"eval\" and \"validation_split\"");
+    j->eval = j->train;
+    return WF_OK;
+}
+
 static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     wf_format_kind kind;
 
+    WF_TRY(hold_out(r, node, j, err));
     WF_TRY(wf_format_kind_of(j->format, &kind, err));
     if (kind == WF_FORMAT_TEXT)
         return check_text(r, node, j, err);
@@ -260,6 +287,7 @@ const wf_key wf_data_keys[] = {
     {"format", WF_KEY_CALL, .read = read_format, .required = true},
     {"train", WF_KEY_CALL, .read = read_train},
     {"eval", WF_KEY_CALL, .read = read_eval},
+    {"validation_split", WF_KEY_CALL, .read = read_validation_split},
     {"columns", WF_KEY_CALL, .read = read_columns},
     {"schema", WF_KEY_CALL, .read = read_schema},
     {"header", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, header), .usual = "true"},

@@ -344,7 +344,7 @@ static wf_status check_job(wf_conf_reader *r, const wf_tree *root, const wf_job_
         return wf_read_fail(r, root, err, WF_USAGE,
                             "add one, like loss: sparse_categorical_crossentropy",
                             "a job with \"layers\" wants a \"loss\"");
-    if (j->n_callbacks && !j->eval.n)
+    if (j->n_callbacks && !wf_job_evaluates(j))
         return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
                        "%s:%d: callbacks look at the evaluation, and there is none", r->path,
                        j->callbacks[0].line);

@@ -28,7 +28,8 @@ struct wf_dataset {
     wf_arena *arena; /* names and paths */
     uint32_t n_fields;
     uint64_t n_records, digest;
-    wf_text *text; /* NULL: the fields are arrays */
+    uint64_t first; /* of the files' records; those before it are not of this data set */
+    wf_text *text;  /* NULL: the fields are arrays */
     field fields[WF_DATA_MAX_FIELDS];
 };
 
@@ -221,6 +222,49 @@ static wf_status add_text(wf_dataset *d, const wf_format *format, const wf_datas
     return WF_OK;
 }
 
+/* ---- what is held out ---- */
+
+/* Leaves `n` records of an array, from `first` on. Those at the end of the file move into memory of
+ * their own size; the others stay, and what is behind them is not touched again. */
+static wf_status keep_records(field *f, uint64_t first, uint64_t n, wf_err *err)
+{
+    wf_array part = f->array;
+    size_t record = f->info.raw_record_bytes;
+
+    part.dims[0] = (int64_t)n;
+    if (first == 0) {
+        f->array.dims[0] = part.dims[0];
+        f->array.bytes = (size_t)n * record;
+        return WF_OK;
+    }
+    WF_TRY(wf_array_make(&part, f->info.path, 0, err));
+    memcpy(part.data, (const uint8_t *)f->array.data + (size_t)first * record, part.bytes);
+    wf_array_close(&f->array);
+    f->array = part;
+    return WF_OK;
+}
+
+static wf_status hold_out(wf_dataset *d, const wf_dataset_spec *spec, wf_err *err)
+{
+    uint64_t all = d->n_records, before = (uint64_t)floor((double)all * (1 - spec->held_out));
+
+    if (spec->held_out == 0)
+        return WF_OK;
+    if (!(spec->held_out > 0 && spec->held_out < 1))
+        return wf_fail(err, WF_USAGE, "write 0.1 to hold out a tenth of the records",
+                       "a share of %g held out", spec->held_out);
+    if (before == 0 || before >= all)
+        return wf_fail(err, WF_INVALID, "give more records, or another validation_split",
+                       "%s holds %" PRIu64 " records; a validation_split of %g leaves none for %s",
+                       d->fields[0].info.path, all, spec->held_out,
+                       before ? "evaluation" : "training");
+    d->first = spec->is_held_out ? before : 0;
+    d->n_records = spec->is_held_out ? all - before : before;
+    for (uint32_t i = 0; !d->text && i < d->n_fields; i++)
+        WF_TRY(keep_records(&d->fields[i], d->first, d->n_records, err));
+    return WF_OK;
+}
+
 wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err)
 {
     const wf_format *format;
@@ -239,6 +283,8 @@ wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err 
         rc = wf_fail_nomem(err, sizeof *d);
     else
         rc = (format->text ? add_text : add_arrays)(d, format, spec, err);
+    if (rc == WF_OK)
+        rc = hold_out(d, spec, err);
     if (rc == WF_OK)
         *out = d;
     else
@@ -365,8 +411,8 @@ wf_status wf_dataset_gather(const wf_dataset *d, uint32_t field_index, const uin
 
     wf_assert(field_index < d->n_fields);
     if (d->text)
-        return wf_text_gather(d->text, field_index, f->info.raw_record_bytes, at, n, take_record,
-                              &g, err);
+        return wf_text_gather(d->text, field_index, f->info.raw_record_bytes, d->first, at, n,
+                              take_record, &g, err);
     gather_array(f, d->n_records, at, n, out);
     return WF_OK;
 }
@@ -416,6 +462,6 @@ wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t c
     if (!low && r.most < (double)classes)
         return WF_OK;
     snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", f->info.path,
-             low ? r.least_at : r.most_at);
+             d->first + (low ? r.least_at : r.most_at));
     return bad_label(begin, low ? r.least : r.most, classes, err);
 }

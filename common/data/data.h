@@ -82,6 +82,11 @@ typedef struct wf_dataset_spec {
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
 
+    /* Of n records the last n - floor(n * (1 - held_out)) are held out, as Keras's validation_split
+     * does: the data set is those, or (is_held_out false) the ones before. 0: it is all of them. */
+    double held_out;
+    bool is_held_out;
+
     /* Of text formats only. */
     const char *const *files; /* [n_files], one after the other */
     size_t n_files;
@@ -113,9 +118,9 @@ typedef struct wf_dataset wf_dataset;
 /* Reads arrays or finds the records of text, and plans the steps; the caller owns *out. The spec is
  * read during the call only. Errors: WF_NOTFOUND; WF_IO; WF_INVALID for a file that is not of the
  * format, is cut short (says wanted and present bytes), goes on beyond its end or holds no records,
- * or for fields of different counts; WF_SHAPE for steps that do not fit the records; WF_USAGE for
- * an unknown format, step, dtype or column; WF_UNSUPPORTED for a variant that weft does not read;
- * WF_NOMEM (limit_bytes too). */
+ * for fields of different counts, or if nothing is left beside what is held out; WF_SHAPE for steps
+ * that do not fit the records; WF_USAGE for an unknown format, step, dtype or column;
+ * WF_UNSUPPORTED for a variant that weft does not read; WF_NOMEM (limit_bytes too). */
 WF_MUST_USE wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err);
 /* Frees *d and sets it to NULL; NULL is fine. No reader may use it any more. */
 void wf_dataset_free(wf_dataset **d);
@@ -126,8 +131,8 @@ WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tens
                                    wf_err *err);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
-/* A hash of all content that was read or scanned at opening, never 0: two data sets with the same
- * one hold the same records (XXH3). */
+/* A hash of all content that was read or scanned at opening, held out or not, never 0: two data
+ * sets of equal specs with the same one hold the same records (XXH3). */
 uint64_t wf_dataset_digest(const wf_dataset *d);
 /* Bytes of records held in memory; of text the most that are held at one time. */
 size_t wf_dataset_bytes(const wf_dataset *d);

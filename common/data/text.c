@@ -267,7 +267,8 @@ static wf_status placed(const wf_text *t, const held *h, size_t at, wf_err *err,
     return wf_err_wrap(err, rc, "%s:%" PRIu64, path, line);
 }
 
-wf_status wf_text_gather(wf_text *t, uint32_t field, size_t bytes, const uint64_t at[], size_t n,
+wf_status wf_text_gather(wf_text *t, uint32_t field, size_t bytes, uint64_t first,
+                         const uint64_t at[], size_t n,
                          wf_status (*take)(void *arg, size_t i, const void *raw, wf_err *err),
                          void *arg, wf_err *err)
 {
@@ -279,10 +280,10 @@ wf_status wf_text_gather(wf_text *t, uint32_t field, size_t bytes, const uint64_
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         const uint32_t *begin;
 
-        rc = pin_for(t, at[i], &h, err);
+        rc = pin_for(t, first + at[i], &h, err);
         if (rc != WF_OK)
             break;
-        begin = &h->begins[at[i] % t->stock.block];
+        begin = &h->begins[(first + at[i]) % t->stock.block];
         rc = t->format->parse(t->plan, field, h->text + *begin,
                               trim(h->text + *begin, begin[1] - *begin), raw, err);
         if (rc == WF_OK)

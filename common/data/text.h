@@ -46,11 +46,11 @@ void wf_text_blocks(const wf_text *t, uint64_t *block, uint64_t *window);
 /* The most bytes of text that are held at one time. */
 size_t wf_text_bytes(const wf_text *t);
 
-/* Calls take(arg, i, raw) with the parsed elements [bytes] of a field for each record at[i].
- * Errors: WF_INVALID with file and line; those of reading; those of `take`, which get file and
- * line. */
+/* Calls take(arg, i, raw) with the parsed elements [bytes] of a field for each record first +
+ * at[i]. Errors: WF_INVALID with file and line; those of reading; those of `take`, which get file
+ * and line. */
 WF_MUST_USE wf_status wf_text_gather(
-    wf_text *t, uint32_t field, size_t bytes, const uint64_t at[], size_t n,
+    wf_text *t, uint32_t field, size_t bytes, uint64_t first, const uint64_t at[], size_t n,
     wf_status (*take)(void *arg, size_t i, const void *raw, wf_err *err), void *arg, wf_err *err);
 
 #endif

@@ -128,7 +128,7 @@ wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights, wf_p
     wf_data_reader *reader = NULL;
     wf_status rc;
 
-    if (job->eval.n == 0 && !job->synthetic_records)
+    if (!wf_job_evaluates(job) && !job->synthetic_records)
         return wf_fail(err, WF_USAGE, "name its files under data.eval",
                        "%s:%d: the job has no data to evaluate on", job->path, job->data_line);
     rc = compile(job, weights, &c, err);

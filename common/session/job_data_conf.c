@@ -107,6 +107,8 @@ wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, co
                                   .seed = job->seed,
                                   .header = job->header,
                                   .delimiter = job->delimiter,
+                                  .held_out = job->validation_split,
+                                  .is_held_out = from == &job->eval,
                                   .schema = job->schema,
                                   .n_schema = job->n_schema,
                                   .fields = out->fields},

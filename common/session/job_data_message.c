@@ -98,6 +98,8 @@ wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__JobData **out
     weft__job_data__init(m);
     m->format = copy(a, d->spec.format);
     m->records = d->spec.records;
+    m->held_out = d->spec.held_out;
+    m->is_held_out = d->spec.is_held_out;
     m->batch = d->batch;
     m->shuffle = d->shuffle;
     m->path = copy(a, d->path);
@@ -177,11 +179,13 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf
                           wf_err *err)
 {
     if (m->n_fields > WF_DATA_MAX_FIELDS || m->batch == 0 || m->line > INT32_MAX ||
-        m->delimiter > UINT8_MAX)
+        m->delimiter > UINT8_MAX || !(m->held_out >= 0 && m->held_out < 1))
         return wf_fail(err, WF_PROTO, NULL, "data of %zu fields in batches of %lu", m->n_fields,
                        (unsigned long)m->batch);
     *out = (wf_job_data){.spec = {.format = m->format,
                                   .records = m->records,
+                                  .held_out = m->held_out,
+                                  .is_held_out = m->is_held_out,
                                   .seed = seed,
                                   .fields = out->fields,
                                   .n_fields = m->n_fields},

@@ -193,7 +193,7 @@ static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_comp
 {
     wf_job_data d;
 
-    if (!train && !job->eval.n)
+    if (!train && !wf_job_evaluates(job))
         return WF_OK;
     WF_TRY(wf_job_data_of(job, train ? &job->train : &job->eval, c, &d, err));
     if (!train) {
@@ -294,7 +294,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->every_steps = job->every_steps;
     p->keep = job->keep;
     p->split_records = job->split_records;
-    p->evaluates = job->eval.n > 0;
+    p->evaluates = wf_job_evaluates(job);
     p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
     p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));

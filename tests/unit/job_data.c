@@ -3,10 +3,12 @@
 #include "common/session/job_data_conf.h"
 #include "common/session/job_data_message.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -97,6 +99,33 @@ static void a_worker_reads_what_the_master_wrote(void **state)
     close_job(&f);
 }
 
+static void each_side_of_a_split_is_told_which_it_is(void **state)
+{
+    static const char text[] = JOB(CLASSES);
+    char split[sizeof text + 32];
+    const char *map = strstr(text, "  map:");
+    fixture f;
+
+    (void)state;
+    snprintf(split, sizeof split, "%.*s  validation_split: 0.25\n%s", (int)(map - text), text, map);
+    open_job(&f, split);
+    assert_true(wf_job_evaluates(f.job));
+    for (int side = 0; side < 2; side++) {
+        assert_int_equal(
+            wf_job_data_of(f.job, side ? &f.job->eval : &f.job->train, f.c, &f.from, NULL), WF_OK);
+        assert_int_equal(wf_job_data_put(&f.from, f.arena, &f.m, NULL), WF_OK);
+        assert_int_equal(wf_job_data_get(f.m, 7, f.arena, &f.to, NULL), WF_OK);
+        assert_true(f.to.spec.held_out == 0.25);
+        assert_int_equal(f.to.spec.is_held_out, side);
+        assert_int_equal(f.to.spec.n_fields, 2);
+    }
+    f.m->held_out = 1; /* no master sends that */
+    assert_int_equal(wf_job_data_get(f.m, 7, f.arena, &f.to, NULL), WF_PROTO);
+    f.m->held_out = (double)NAN;
+    assert_int_equal(wf_job_data_get(f.m, 7, f.arena, &f.to, NULL), WF_PROTO);
+    close_job(&f);
+}
+
 static void labels_that_may_be_ignored_are_for_the_loss_to_judge(void **state)
 {
     fixture f;
@@ -172,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_reads_what_the_master_wrote),
+        cmocka_unit_test(each_side_of_a_split_is_told_which_it_is),
         cmocka_unit_test(labels_that_may_be_ignored_are_for_the_loss_to_judge),
         cmocka_unit_test(numbers_are_no_labels),
         cmocka_unit_test(counts_and_numbers_out_of_bounds_are_refused),
