@@ -124,7 +124,9 @@ typedef struct wf_conf_input {
 /* A field of the data and where it is read, or what is done to it. */
 typedef struct wf_conf_field {
     const char *name;
-    const char *path;           /* absolute; of an array format */
+    const char *path;        /* absolute; of an array format */
+    const char *const *more; /* [n_more] files that follow it */
+    size_t n_more;
     const char *const *columns; /* [n_columns]; of a text format */
     size_t n_columns;
     bool is_row;               /* the columns are written as a list, even if it is one */

@@ -8,9 +8,36 @@
 
 /* ---- fields ---- */
 
-static wf_status read_file_of(wf_conf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+/* FILE, or [FILE, FILE]. */
+static wf_status read_paths(wf_conf_reader *r, const wf_tree *node, const char *const **out,
+                            size_t *n, wf_err *err)
 {
-    return wf_read_path(r, t, &f->path, err);
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    const char **files;
+
+    *n = node->kind == WF_TREE_LIST ? node->n : 1;
+    if (*n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "write [FILE, FILE]", "\"%.64s\" names no file",
+                            wf_read_name(node));
+    files = wf_arena_array(r->arena, *n, sizeof *files);
+    if (!files)
+        return wf_fail_nomem(err, *n * sizeof *files);
+    for (size_t i = 0; i < *n; i++, t = t->next)
+        WF_TRY(wf_read_path(r, t, &files[i], err));
+    *out = files;
+    return WF_OK;
+}
+
+static wf_status read_files_of(wf_conf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
+{
+    const char *const *files = NULL;
+    size_t n = 0;
+
+    WF_TRY(read_paths(r, t, &files, &n, err));
+    f->path = files[0];
+    f->more = files + 1;
+    f->n_more = n - 1;
+    return WF_OK;
 }
 
 static wf_status read_columns_of(wf_conf_reader *r, const wf_tree *t, wf_conf_field *f, wf_err *err)
@@ -71,30 +98,14 @@ static wf_status read_map(wf_conf_reader *r, const wf_tree *node, void *into, wf
 
 /* ---- files ---- */
 
-static wf_status read_files(wf_conf_reader *r, const wf_tree *node, wf_conf_records *out,
-                            wf_err *err)
-{
-    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
-    size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
-    const char **files = wf_arena_array(r->arena, n, sizeof *files);
-
-    if (!files)
-        return wf_fail_nomem(err, n * sizeof *files);
-    for (size_t i = 0; i < n; i++, t = t->next)
-        WF_TRY(wf_read_path(r, t, &files[i], err));
-    out->files = files;
-    out->n_files = n;
-    return WF_OK;
-}
-
 /* {x: FILE, y: FILE}, or FILE, or [FILE, FILE]: the format says which it must be. */
 static wf_status read_records(wf_conf_reader *r, const wf_tree *node, wf_conf_records *out,
                               wf_err *err)
 {
     out->line = node->line;
     if (node->kind != WF_TREE_MAP)
-        return read_files(r, node, out, err);
-    return read_fields(r, node, "write it as {x: FILE, y: FILE}", read_file_of, &out->fields,
+        return read_paths(r, node, &out->files, &out->n_files, err);
+    return read_fields(r, node, "write it as {x: FILE, y: FILE}", read_files_of, &out->fields,
                        &out->n, err);
 }
 

@@ -50,14 +50,33 @@ wf_status wf_read_text(wf_conf_reader *r, const wf_tree *node, const char **out,
     return WF_OK;
 }
 
+/* The folder of a path's first part, and the path behind it. */
+static wf_status begin_path(wf_conf_reader *r, const wf_tree *node, const char **text,
+                            const char **folder, wf_err *err)
+{
+    *folder = r->folder;
+    if ((*text)[0] == '$')
+        return wf_read_fail(r, node, err, WF_USAGE, "write the path, or ~/ for your home",
+                            "weft replaces no variables, as in \"%.64s\"", *text);
+    if (strncmp(*text, "~/", 2) != 0)
+        return WF_OK;
+    *folder = getenv("HOME");
+    if (!*folder || (*folder)[0] != '/')
+        return wf_read_fail(r, node, err, WF_USAGE, "write the whole path",
+                            "\"%.64s\" is in your home, and HOME is not set", *text);
+    *text += 2 + strspn(*text + 2, "/");
+    return WF_OK;
+}
+
 wf_status wf_read_path(wf_conf_reader *r, const wf_tree *node, const char **out, wf_err *err)
 {
-    const char *text;
+    const char *text, *folder;
 
     WF_TRY(wf_read_text(r, node, &text, err));
-    if (strlen(text) + strlen(r->folder) + 2 > PATH_MAX)
+    WF_TRY(begin_path(r, node, &text, &folder, err));
+    if (strlen(text) + strlen(folder) + 2 > PATH_MAX)
         return wf_read_fail(r, node, err, WF_USAGE, NULL, "this path is too long");
-    *out = text[0] == '/' ? text : wf_arena_printf(r->arena, "%s/%s", r->folder, text);
+    *out = text[0] == '/' ? text : wf_arena_printf(r->arena, "%s/%s", folder, text);
     return *out ? WF_OK : wf_fail_nomem(err, PATH_MAX);
 }
 

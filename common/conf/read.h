@@ -60,7 +60,7 @@ WF_MUST_USE wf_status wf_read_map(wf_conf_reader *r, const wf_tree *node, const 
 const char *wf_read_name(const wf_tree *node);
 WF_MUST_USE wf_status wf_read_text(wf_conf_reader *r, const wf_tree *node, const char **out,
                                    wf_err *err);
-/* A path made absolute; in the arena. */
+/* A path made absolute; in the arena. "~/" is the user's home. */
 WF_MUST_USE wf_status wf_read_path(wf_conf_reader *r, const wf_tree *node, const char **out,
                                    wf_err *err);
 WF_MUST_USE wf_status wf_read_u64(wf_conf_reader *r, const wf_tree *node, uint64_t least,

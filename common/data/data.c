@@ -5,6 +5,8 @@
 #include "common/base/size.h"
 #include "common/data/convert.h"
 #include "common/data/format.h"
+#include "common/data/parts.h"
+#include "common/data/paths.h"
 #include "common/data/steps.h"
 #include "common/data/text.h"
 
@@ -20,6 +22,7 @@ enum { TILE = 256, LINE = 64, AHEAD = 4 /* records */, AHEAD_LINES = 16 };
 typedef struct field {
     wf_field_info info;
     wf_array array;  /* of a text format none */
+    wf_parts parts;  /* the files that it is of */
     int64_t classes; /* of a text format: that labels are held against; 0: no labels */
     wf_steps steps;
 } field;
@@ -32,18 +35,6 @@ struct wf_dataset {
     wf_text *text;  /* NULL: the fields are arrays */
     field fields[WF_DATA_MAX_FIELDS];
 };
-
-static wf_status read_file(const wf_format *format, const char *path, size_t limit_bytes,
-                           wf_array *out, wf_err *err)
-{
-    wf_source source;
-    wf_status rc = wf_source_open(&source, path, err);
-
-    if (rc == WF_OK)
-        rc = format->read(&source, limit_bytes, out, err);
-    wf_source_close(&source);
-    return rc;
-}
 
 static void free_data(void *data, void *hint)
 {
@@ -61,7 +52,7 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
     WF_TRY(wf_format_find(format, &row, err));
     if (!row->read)
         return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
-    WF_TRY(read_file(row, path, 0, &a, err));
+    WF_TRY(wf_parts_read_file(row, path, NULL, 0, &a, err));
     rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
     if (rc == WF_OK) {
         t->buf = wf_buf_wrap(a.data, a.bytes, free_data, NULL);
@@ -113,14 +104,21 @@ static wf_status describe_array(field *f, const wf_field_spec *spec, wf_err *err
 }
 
 /* Reads or makes the array of a field and describes it. */
-static wf_status fill_field(field *f, const wf_format *format, const wf_dataset_spec *set,
-                            const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
+static wf_status fill_field(wf_dataset *d, field *f, const wf_format *format,
+                            const wf_dataset_spec *set, const wf_field_spec *spec,
+                            size_t limit_bytes, wf_err *err)
 {
     static const wf_map_step to_one = {.type = "scale", .number = 1.0 / 255};
     wf_field_spec scaled = *spec;
 
     if (!format->make) {
-        WF_TRY(read_file(format, spec->path, limit_bytes, &f->array, err));
+        WF_TRY(wf_parts_read(format, spec, limit_bytes, d->arena, &f->parts, &f->array, err));
+        if (f->parts.n > 1) {
+            f->info.path = wf_arena_printf(d->arena, "%s and %zu more", f->parts.files[0].path,
+                                           f->parts.n - 1);
+            if (!f->info.path)
+                return wf_fail_nomem(err, strlen(spec->path));
+        }
         return describe_array(f, spec, err);
     }
     WF_TRY(format->make(set, spec, limit_bytes, &f->array, err));
@@ -155,6 +153,28 @@ static wf_status check_one_hot(wf_dataset *d, uint32_t field_index, wf_err *err)
     return classes ? wf_dataset_check_labels(d, field_index, classes, err) : WF_OK;
 }
 
+/* Two fields of different counts: by their files where these go in pairs, else as a whole. */
+static wf_status check_counts(const wf_dataset *d, const field *f, wf_err *err)
+{
+    const field *first = &d->fields[0];
+    const char *path = f->info.path, *first_path = first->info.path;
+    uint64_t n = (uint64_t)f->array.dims[0], first_n = (uint64_t)first->array.dims[0];
+
+    if (n == first_n)
+        return WF_OK;
+    for (size_t i = 0; f->parts.n == first->parts.n && i < f->parts.n; i++)
+        if (f->parts.files[i].records != first->parts.files[i].records) {
+            path = f->parts.files[i].path;
+            n = f->parts.files[i].records;
+            first_path = first->parts.files[i].path;
+            first_n = first->parts.files[i].records;
+            break;
+        }
+    return wf_fail(err, WF_INVALID, "the fields of a data set go record by record",
+                   "%s holds %" PRIu64 " records (\"%s\"), %s holds %" PRIu64 " (\"%s\")", path, n,
+                   f->info.name, first_path, first_n, first->info.name);
+}
+
 static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_dataset_spec *set,
                            const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
 {
@@ -163,14 +183,9 @@ static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_data
     if (!format->make && !spec->path)
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" has no file", spec->name);
     WF_TRY(new_field(d, spec, spec->path ? spec->path : format->name, &f, err));
-    WF_TRY(fill_field(f, format, set, spec, limit_bytes, err));
-    if (d->n_fields == 1)
-        d->n_records = (uint64_t)f->array.dims[0];
-    if ((uint64_t)f->array.dims[0] != d->n_records)
-        return wf_fail(err, WF_INVALID, "the fields of a data set go record by record",
-                       "%s holds %" PRId64 " records (\"%s\"), %s holds %" PRIu64 " (\"%s\")",
-                       f->info.path, f->array.dims[0], f->info.name, d->fields[0].info.path,
-                       d->n_records, d->fields[0].info.name);
+    WF_TRY(fill_field(d, f, format, set, spec, limit_bytes, err));
+    WF_TRY(check_counts(d, f, err));
+    d->n_records = (uint64_t)f->array.dims[0];
     d->digest = XXH3_64bits_withSeed(f->array.data, f->array.bytes, d->digest);
     return check_one_hot(d, d->n_fields - 1, err);
 }
@@ -206,15 +221,19 @@ static wf_status add_columns(wf_dataset *d, const wf_field_spec *spec, wf_err *e
 static wf_status add_text(wf_dataset *d, const wf_format *format, const wf_dataset_spec *spec,
                           wf_err *err)
 {
+    wf_dataset_spec found = *spec;
+
     if (spec->n_files == 0)
         return wf_fail(err, WF_USAGE, NULL, "a data set of the format \"%s\" has no file",
                        format->name);
+    WF_TRY(wf_paths_expand(spec->files, spec->n_files, false, d->arena, &found.files,
+                           &found.n_files, err));
     for (size_t i = 0; i < spec->n_fields; i++)
         if (spec->fields[i].n_columns == 0 ||
             (spec->fields[i].n_columns > 1 && !spec->fields[i].is_row))
             return wf_fail(err, WF_USAGE, "name its columns", "data field \"%s\" has %zu columns",
                            spec->fields[i].name, spec->fields[i].n_columns);
-    WF_TRY(wf_text_open(format->text, spec, &d->text, err));
+    WF_TRY(wf_text_open(format->text, &found, &d->text, err));
     d->n_records = wf_text_records(d->text);
     d->digest = wf_text_digest(d->text);
     for (size_t i = 0; i < spec->n_fields; i++)
@@ -449,8 +468,10 @@ wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
 wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t classes, wf_err *err)
 {
     field *f = &d->fields[field_index];
+    const char *path = f->info.path;
     char begin[4096 + 64];
     wf_field_range r;
+    uint64_t at;
     bool low;
 
     if (d->text) {
@@ -461,7 +482,9 @@ wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t c
     low = trunc(r.least) < 0;
     if (!low && r.most < (double)classes)
         return WF_OK;
-    snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", f->info.path,
-             d->first + (low ? r.least_at : r.most_at));
+    at = d->first + (low ? r.least_at : r.most_at);
+    if (f->parts.n)
+        path = wf_parts_find(&f->parts, at, &at)->path;
+    snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", path, at);
     return bad_label(begin, low ? r.least : r.most, classes, err);
 }

@@ -4,9 +4,11 @@
  * A dataset is a few named fields ("x", "y") of equally many records. The map steps of the job
  * (scale, reshape, ...) are applied when a batch is gathered.
  *
- * Of an array format each field is a file: read once, as a whole, and kept in the dtype of its file
- * (MNIST: 47 MB and not 188). What a file's header claims is held against the size of the file
- * before anything is allocated. What could fail fails at opening, and gathering cannot.
+ * Of an array format each field is one file or several, whose records follow each other: read once,
+ * as a whole, and kept in the dtype of the files (MNIST: 47 MB and not 188). A path with *, ? or [
+ * names all files that match, in the order of their bytes. What a file's header claims is held
+ * against the size of the file before anything is allocated. What could fail fails at opening, and
+ * gathering cannot.
  *
  * Of a text format the fields are columns of all files, which are one after the other. Opening
  * finds the records, gathering reads and parses them: what is held does not grow with the files,
@@ -14,9 +16,9 @@
  *
  * Threading: any number of threads may gather at once.
  *
- * Formats: idx (MNIST's), npy (numpy's, one array), csv (text); each also through gzip when a
- * file's name ends with ".gz"; synthetic (noise of a given shape, for measuring). One file each,
- * one row in the table of format.h.
+ * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), csv (text); each also
+ * through gzip when a file's name ends with ".gz"; synthetic (noise of a given shape, for
+ * measuring). One file each, one row in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), order.h (the order of records), reader.h
  * (batches, ahead of time), survey.h (what the columns of a text hold), digits.h (a data set that
@@ -48,8 +50,10 @@ typedef struct wf_map_step {
 } wf_map_step;
 
 typedef struct wf_field_spec {
-    const char *name;           /* "x" */
-    const char *path;           /* of its file; of array formats */
+    const char *name;        /* "x" */
+    const char *path;        /* of its file; of array formats */
+    const char *const *more; /* [n_more] files whose records follow */
+    size_t n_more;
     const char *const *columns; /* [n_columns] of text formats */
     size_t n_columns;           /* 1 unless `is_row`: a record is a number, and not a row of one */
     bool is_row;
@@ -77,7 +81,7 @@ typedef struct wf_column_spec {
 } wf_column_spec;
 
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy", "csv", "synthetic" */
+    const char *format; /* "idx", "npy", "npz", "csv", "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */

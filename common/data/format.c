@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/format.c - the table of formats. */
 #include "common/data/format.h"
+#include "common/base/file.h"
 #include "common/base/nearest.h"
 #include "common/data/formats.h"
+#include "common/data/paths.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +17,7 @@ static const wf_format *const formats[] = {
 #undef WF_FORMAT
 
 /* Known and not built yet: docs/jobs.md, "Reserved words". */
-static const char *const later[] = {"libsvm", "npz", "text", "tfrecord"};
+static const char *const later[] = {"libsvm", "text", "tfrecord"};
 
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
 {
@@ -50,4 +53,27 @@ wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err)
     WF_TRY(wf_format_find(name, &f, err));
     *out = f->text ? WF_FORMAT_TEXT : f->make ? WF_FORMAT_MADE : WF_FORMAT_ARRAYS;
     return WF_OK;
+}
+
+wf_status wf_format_find_files(const char *format, const char *path, wf_err *err)
+{
+    wf_arena *a = wf_arena_new(0);
+    const char *const *files = NULL;
+    const wf_format *f = NULL;
+    size_t n = 0;
+    wf_status rc = a ? wf_format_find(format, &f, err) : wf_fail_nomem(err, 1);
+
+    if (rc == WF_OK)
+        rc = wf_paths_expand(&path, 1, f->member != NULL, a, &files, &n, err);
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        char file[PATH_MAX];
+        const char *end = f->member ? wf_paths_member(files[i]) : files[i] + strlen(files[i]);
+
+        snprintf(file, sizeof file, "%.*s", (int)(end - files[i]), files[i]);
+        if (!wf_file_exists(file))
+            rc = wf_fail(err, WF_NOTFOUND, "correct the path, or make the file",
+                         "there is no file %s", file);
+    }
+    wf_arena_free(&a);
+    return rc;
 }

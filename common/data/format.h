@@ -13,6 +13,7 @@
 #include "common/data/data.h"
 #include "common/data/source.h"
 #include "common/data/text.h"
+#include "common/data/zip.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,10 +52,18 @@ wf_dtype wf_element_dtype(wf_element e);
 WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
                                     size_t limit_bytes, wf_array *out, wf_err *err);
 
+/* An npy file, whatever it comes out of. Errors: as wf_array_read. */
+WF_MUST_USE wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_array *out,
+                                         wf_err *err);
+
 typedef struct wf_format {
     const char *name;
     /* Reads what `s`, just opened, holds. Errors: as wf_array_read. */
     wf_status (*read)(wf_source *s, size_t limit_bytes, wf_array *out, wf_err *err);
+    /* Of a format whose files hold several arrays: the member of the zip file `path` with the array
+     * of that name, or (NULL) the only one there is. Errors: WF_INVALID with what there is,
+     * WF_USAGE when a name is wanted; those of wf_zip_open. */
+    wf_status (*member)(const char *path, const char *name, char out[WF_ZIP_NAME], wf_err *err);
     /* Or makes a field without a file. Errors: WF_USAGE, WF_NOMEM. */
     wf_status (*make)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
                       wf_array *out, wf_err *err);

@@ -3,7 +3,9 @@
 #ifndef WF_DATA_FORMATS_H
 #define WF_DATA_FORMATS_H
 
+#include "common/base/arena.h"
 #include "common/base/status.h"
+#include <stddef.h>
 
 typedef enum wf_format_kind {
     WF_FORMAT_ARRAYS, /* each field is a file */
@@ -14,5 +16,12 @@ typedef enum wf_format_kind {
 /* The kind of a format. Errors: WF_USAGE with the nearest name, or all; WF_UNSUPPORTED for a
  * reserved one (docs/jobs.md, "Reserved words"). */
 WF_MUST_USE wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err);
+
+/* That a path of a job names a file, or several by a pattern. Errors: WF_NOTFOUND. */
+WF_MUST_USE wf_status wf_format_find_files(const char *format, const char *path, wf_err *err);
+/* The names of the arrays in an npz file, in the arena. Errors: WF_NOTFOUND, WF_IO; WF_INVALID for
+ * what is no zip file; WF_NOMEM. */
+WF_MUST_USE wf_status wf_npz_names(const char *path, wf_arena *a, const char *const **out,
+                                   size_t *n, wf_err *err);
 
 #endif

@@ -173,7 +173,7 @@ static wf_status read_head(wf_source *s, char **out, wf_err *err)
     return rc;
 }
 
-static wf_status npy_read(wf_source *s, size_t limit_bytes, wf_array *out, wf_err *err)
+wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_array *out, wf_err *err)
 {
     npy h = {0};
     wf_element e;
@@ -203,4 +203,4 @@ out:
     return rc;
 }
 
-const wf_format wf_format_npy = {.name = "npy", .read = npy_read};
+const wf_format wf_format_npy = {.name = "npy", .read = wf_format_read_npy};

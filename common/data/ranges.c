@@ -97,7 +97,7 @@ wf_status wf_ranges_open(const char *path, wf_ranges **out, wf_err *err)
     r->packed = n > 3 && strcmp(path + n - 3, ".gz") == 0;
     rc = wf_file_open(path, O_RDONLY, &r->fd, err);
     if (rc == WF_NOTFOUND)
-        rc = wf_fail_errno(err, ENOENT, "check the path under data", "%s", path);
+        rc = wf_fail_errno(err, ENOENT, "check the path", "%s", path);
     r->content = malloc(CHUNK);
     if (rc == WF_OK && r->packed)
         r->compressed = malloc(CHUNK);

@@ -47,7 +47,7 @@ wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
     *s = (wf_source){.path = path, .packed = ends_with(path, ".gz")};
     rc = wf_file_open(path, O_RDONLY, &fd, err);
     if (rc == WF_NOTFOUND)
-        return wf_fail_errno(err, ENOENT, "check the path under data", "%s", path);
+        return wf_fail_errno(err, ENOENT, "check the path", "%s", path);
     if (rc == WF_OK && fstat(fd, &st) != 0)
         rc = wf_fail_errno(err, errno, NULL, "%s", path);
     else if (rc == WF_OK && !S_ISREG(st.st_mode))
@@ -80,8 +80,19 @@ wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_source_open_member(wf_source *s, const char *path, const char *zip, const char *member,
+                                wf_err *err)
+{
+    *s = (wf_source){.path = path};
+    WF_TRY(wf_zip_open(zip, &s->zip, err));
+    WF_TRY(wf_zip_begin(s->zip, member, &s->most, err));
+    s->size = s->most;
+    return WF_OK;
+}
+
 void wf_source_close(wf_source *s)
 {
+    wf_zip_close(&s->zip);
     if (s->file)
         gzclose_r(s->file); /* what it could say was said by read and end */
     s->file = NULL;
@@ -114,6 +125,11 @@ static wf_status read_some(wf_source *s, void *out, size_t n, size_t *got, wf_er
     uint8_t *to = out;
 
     *got = 0;
+    if (s->zip) {
+        WF_TRY(wf_zip_read(s->zip, out, n, got, err));
+        s->at += *got;
+        return WF_OK;
+    }
     while (*got < n) {
         int k = gzread(s->file, to + *got, (unsigned)WF_MIN(n - *got, (size_t)CHUNK));
 
@@ -205,6 +221,8 @@ wf_status wf_source_end(wf_source *s, wf_err *err)
         return wf_fail(err, WF_INVALID, "check that this is the file you mean",
                        "%s goes on beyond the %" PRIu64 " bytes that its header announces", s->path,
                        whole);
+    if (s->zip)
+        return wf_zip_end(s->zip, err);
     gzerror(s->file, &why);
     if (why == Z_BUF_ERROR) /* all data came, and gzip's checksum after it did not */
         return wf_fail(err, WF_INVALID, "fetch the file again",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/source.h - the bytes of a data file, plain or through gzip. For this room only.
+/* common/data/source.h - the bytes of a data file, plain, through gzip or out of a zip file. For
+ * this room only.
  *
  * gzip goes through zlib, which streams and says what is wrong; the bulk of a file in one sound
  * member goes through libdeflate, which is four times faster and was half of the time to the first
@@ -13,6 +14,7 @@
 #define WF_DATA_SOURCE_H
 
 #include "common/base/status.h"
+#include "common/data/zip.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +24,7 @@ enum { WF_SOURCE_ROOM = 256 };
 
 typedef struct wf_source {
     gzFile file;
+    wf_zip *zip;      /* or a member of it */
     const char *path; /* borrowed */
     bool packed;      /* its name ends with ".gz" */
     uint64_t size;    /* of the file on disk */
@@ -33,6 +36,10 @@ typedef struct wf_source {
 /* Opens a file; *s is closed with wf_source_close also after a failure. Errors: WF_NOTFOUND, WF_IO;
  * WF_INVALID for a folder, or a name that ends with ".gz" and is not gzip inside. */
 WF_MUST_USE wf_status wf_source_open(wf_source *s, const char *path, wf_err *err);
+/* The same of a member of a zip file; `path` is for messages, and borrowed. Errors: those of
+ * wf_zip_open and wf_zip_begin. */
+WF_MUST_USE wf_status wf_source_open_member(wf_source *s, const char *path, const char *zip,
+                                            const char *member, wf_err *err);
 void wf_source_close(wf_source *s);
 
 /* Whether `bytes` more can be there at all. Errors: WF_INVALID, with bytes wanted and present. */

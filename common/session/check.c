@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/check.c */
 #include "common/session/check.h"
-#include "common/base/file.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
+#include "common/data/formats.h"
 #include "common/optim/rule.h"
 #include "common/session/job_data_conf.h"
 
@@ -75,16 +75,20 @@ static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
 
 static wf_status check_file(const wf_job_conf *job, int line, const char *path, wf_err *err)
 {
-    if (!path || wf_file_exists(path))
+    if (!path)
         return WF_OK;
-    return wf_fail(err, WF_NOTFOUND, "correct the path, or make the file",
-                   "%s:%d: there is no file %s", job->path, line, path);
+    return wf_err_wrap(err, wf_format_find_files(job->format, path, err), "%s:%d", job->path, line);
 }
 
 static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, wf_err *err)
 {
-    for (size_t i = 0; i < r->n; i++)
-        WF_TRY(check_file(job, r->fields[i].line, r->fields[i].path, err));
+    for (size_t i = 0; i < r->n; i++) {
+        const wf_conf_field *f = &r->fields[i];
+
+        WF_TRY(check_file(job, f->line, f->path, err));
+        for (size_t k = 0; k < f->n_more; k++)
+            WF_TRY(check_file(job, f->line, f->more[k], err));
+    }
     for (size_t i = 0; i < r->n_files; i++)
         WF_TRY(check_file(job, r->line, r->files[i], err));
     return WF_OK;

@@ -64,6 +64,8 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
             continue;
         f = add_field(d, feed);
         f->path = it->path;
+        f->more = it->more;
+        f->n_more = it->n_more;
         f->columns = it->columns;
         f->n_columns = it->n_columns;
         f->is_row = it->is_row;

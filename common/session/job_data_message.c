@@ -53,7 +53,8 @@ static wf_status put_field(const wf_field_spec *f, wf_arena *a, Weft__DataField 
     m->dims = wf_arena_memdup(a, f->dims, f->rank * sizeof f->dims[0]);
     m->steps = wf_arena_array(a, f->n_steps, sizeof(*m->steps));
     if (!m->name || !m->path || (m->n_dims && !m->dims) || !m->steps ||
-        !copy_all(a, f->columns, f->n_columns, &m->columns, &m->n_columns))
+        !copy_all(a, f->columns, f->n_columns, &m->columns, &m->n_columns) ||
+        !copy_all(a, f->more, f->n_more, &m->more_paths, &m->n_more_paths))
         return wf_fail_nomem(err, sizeof *m);
     for (; m->n_steps < f->n_steps; m->n_steps++)
         WF_TRY(put_step(&f->steps[m->n_steps], a, &m->steps[m->n_steps], err));
@@ -125,6 +126,8 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                        m->n_dims, m->n_steps);
     *out = (wf_field_spec){.name = m->name,
                            .path = m->path,
+                           .more = (const char *const *)m->more_paths,
+                           .n_more = m->n_more_paths,
                            .want = (wf_dtype)m->dtype,
                            .rank = (uint32_t)m->n_dims,
                            .classes = m->classes,

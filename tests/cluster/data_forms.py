@@ -9,7 +9,7 @@ import csv
 import re
 
 from losses import cluster_with_data, losses
-from weftlib import check, main, needs
+from weftlib import check, main, needs, one_sentence
 
 needs("numpy")
 import numpy as np  # noqa: E402
@@ -105,5 +105,64 @@ def a_split_that_leaves_nothing_is_refused(weft):
         check("a validation_split of 0.9 leaves none for training" in result.err, result.err)
 
 
+def archives_and_several_files_train_as_one_file_does(weft):
+    with cluster_with_data(weft, 1, RECORDS, WIDTH) as c:
+        x, y = cut_by_hand(c, RECORDS)
+        want = outcome(c, "plain", ARRAYS, "--local")
+        parts = {k: np.load(c.path(f"{k}.npy")) for k in "abcd"}
+        np.savez(c.path("train.npz"), x=parts["a"], labels=parts["b"])
+        np.savez_compressed(c.path("eval.npz"), images=parts["c"], y=parts["d"])
+        for i, at in enumerate((0, 700, 701)):
+            end = (700, 701, len(parts["a"]))[i]
+            np.save(c.path(f"x-{i}.npy"), parts["a"][at:end])
+            np.savez(c.path(f"y-{i}.npz"), y=parts["b"][at:end])
+        with np.load(c.path("eval.npz")) as found:
+            check((found["images"] == parts["c"]).all(), "numpy reads another array")
+        forms = {
+            "npz": "{format: npz, train: {x: train.npz, y: train.npz#labels}, "
+                   "eval: {x: eval.npz#images, y: eval.npz}}",
+            "pattern": "{format: npy, train: {x: x-*.npy, y: b.npy}, eval: {x: c.npy, y: d.npy}}",
+            "list": "{format: npz, train: {x: train.npz, y: [y-0.npz, 'y-[12].npz']}, "
+                    "eval: {x: eval.npz#images, y: eval.npz}}",
+            "home": "{format: npy, train: {x: ~/a.npy, y: ~/b.npy}, eval: {x: c.npy, y: d.npy}}",
+        }
+        c.env["HOME"] = c.path("")
+        for form, data in forms.items():
+            got = outcome(c, form, data, "--local")
+            check(got == want, f"{form}: evaluated {got[1]}, not {want[1]}")
+        got = outcome(c, "tasks", forms["list"])
+        check(got == want, f"a cluster evaluated {got[1]}, not {want[1]}")
+
+
+def files_that_do_not_fit_are_refused_in_a_sentence(weft):
+    cases = {
+        "{format: npz, train: {x: t.npz#imags, y: t.npz}}":
+            't.npz has no array "imags"; did you mean "images"?',
+        "{format: npz, train: {x: none.npz, y: t.npz}}": "there is no file",
+        "{format: npz, train: {x: x.npy, y: t.npz}}": "is not a whole zip file",
+        "{format: npz, train: {x: o.npz, y: t.npz}}": 'holds elements "|O"',
+        "{format: npy, train: {x: part-*.npy, y: y.npy}}": "no file matches",
+        "{format: npy, train: {x: [], y: y.npy}}": '"x" names no file',
+        "{format: npy, train: {x: $HOME/x.npy, y: y.npy}}": "weft replaces no variables",
+        "{format: npy, train: {x: [x.npy, x.npy], y: y.npy}}": "and 1 more holds",
+        "{format: npz, train: {x: c.npz, y: t.npz}}": "damaged zip data",
+    }
+    with cluster_with_data(weft, 1, 64, WIDTH) as c:
+        np.savez(c.path("t.npz"), images=np.load(c.path("x.npy")), y=np.load(c.path("y.npy")))
+        np.savez(c.path("o.npz"), x=np.array([{"a": 1}, None] * 32, dtype=object))
+        np.savez(c.path("c.npz"), x=np.load(c.path("x.npy")))
+        with open(c.path("c.npz"), "r+b") as f:
+            f.seek(3000)
+            byte = f.read(1)
+            f.seek(3000)
+            f.write(bytes([byte[0] ^ 1]))
+        for i, (data, says) in enumerate(cases.items()):
+            c.write("bad.yaml", JOB.format(name=f"bad{i}", data=data))
+            result = c.run("train", "--local", "bad.yaml")
+            check(result.code in (1, 2, 3) and says in result.err, f"{data}: {result}")
+            one_sentence(result.err.strip().splitlines()[-1])
+
+
 main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_same_records,
-      a_split_that_leaves_nothing_is_refused])
+      a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
+      files_that_do_not_fit_are_refused_in_a_sentence])

@@ -4,6 +4,8 @@
 #include "common/conf/conf.h"
 #include "conf.h"
 
+#include <stdlib.h>
+
 static const char *page_path;
 
 static const char good[] = "job: mnist-mlp\n"
@@ -84,6 +86,36 @@ static void a_job_file_becomes_a_struct(void **state)
 #define DATA "data: {format: idx, train: {x: a}}\n"
 #define REST DATA "batch: 8\noptimizer: sgd\n"
 #define JOB "job: j\n" MODEL REST /* five lines */
+
+static void a_field_may_have_several_files(void **state)
+{
+    const char *text =
+        "job: j\n" MODEL "data: {format: npy, train: {x: [a, /b, ~/c], y: ~//d}}\nbatch: 2\n"
+        "optimizer: sgd\n";
+    const char *home = getenv("HOME");
+    char *kept = home ? strdup(home) : NULL;
+    const wf_conf_field *x;
+    wf_job_conf *j = NULL;
+    wf_err err;
+
+    (void)state;
+    setenv("HOME", "/home/me", 1);
+    assert_int_equal(wf_job_parse(text, strlen(text), "/jobs/j.yaml", &j, &err), WF_OK);
+    x = &j->train.fields[0];
+    assert_string_equal(x->path, "/jobs/a");
+    assert_int_equal(x->n_more, 2);
+    assert_string_equal(x->more[0], "/b");
+    assert_string_equal(x->more[1], "/home/me/c");
+    assert_string_equal(j->train.fields[1].path, "/home/me/d");
+    assert_int_equal(j->train.fields[1].n_more, 0);
+    wf_job_free(&j);
+    unsetenv("HOME");
+    assert_int_equal(wf_job_parse(text, strlen(text), "/jobs/j.yaml", &j, &err), WF_USAGE);
+    assert_non_null(strstr(err.what, "HOME is not set"));
+    if (kept)
+        setenv("HOME", kept, 1);
+    free(kept);
+}
 
 static void losses_and_metrics_by_output(void **state)
 {
@@ -280,6 +312,11 @@ static const bad_text bad[] = {
      "*unknown step \"scal\"; did you mean \"scale\"?"},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{cast: float31}]}}\n", WF_USAGE,
      "*did you mean \"float32\"?"},
+    {"job: j\n" MODEL "data: {format: npy, train: {x: []}}\n", WF_USAGE,
+     "/jobs/j.yaml:3: \"x\" names no file"},
+    {"job: j\n" MODEL "data: {format: npy, train: {x: [a, {b: c}]}}\n", WF_USAGE, "*"},
+    {"job: j\n" MODEL "data: {format: npy, train: {x: $HOME/a}}\n", WF_USAGE,
+     "/jobs/j.yaml:3: weft replaces no variables, as in \"$HOME/a\""},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, validation_split: 1}\n", WF_USAGE,
      "/jobs/j.yaml:3: \"validation_split\" must be between 0 and 1, not 1"},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, validation_split: -0.1}\n", WF_USAGE,
@@ -421,6 +458,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(every_key_and_default_is_on_the_page),
         cmocka_unit_test(a_job_file_becomes_a_struct),
         cmocka_unit_test(defaults_are_those_of_the_page),
+        cmocka_unit_test(a_field_may_have_several_files),
         cmocka_unit_test(losses_and_metrics_by_output),
         cmocka_unit_test(a_model_may_be_a_graph_of_layers),
         cmocka_unit_test(each_bad_job_file_gets_its_sentence),

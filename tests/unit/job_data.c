@@ -22,7 +22,7 @@
     "loss: " loss "\n"                                                                             \
     "data:\n"                                                                                      \
     "  format: npy\n"                                                                              \
-    "  train: {x: x.npy, y: y.npy, unused: z.npy}\n"                                               \
+    "  train: {x: x.npy, y: [y.npy, y-*.npy], unused: z.npy}\n"                                    \
     "  map: {x: [{scale: 0.5}, {reshape: {shape: [4]}}]}\n"                                        \
     "batch: 8\n"                                                                                   \
     "optimizer: sgd\n"
@@ -94,6 +94,10 @@ static void a_worker_reads_what_the_master_wrote(void **state)
     assert_int_equal(x->steps[1].n_ints, 1);
     assert_int_equal(x->steps[1].ints[0], 4);
     assert_int_equal(x->classes, 0);
+    assert_int_equal(x->n_more, 0);
+    assert_string_equal(y->path, "/jobs/y.npy");
+    assert_int_equal(y->n_more, 1);
+    assert_string_equal(y->more[0], "/jobs/y-*.npy");
     assert_int_equal(y->classes, 3);
     assert_false(y->may_ignore);
     close_job(&f);

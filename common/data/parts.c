@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/parts.c */
+#include "common/data/parts.h"
+#include "common/base/size.h"
+#include "common/data/paths.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static wf_status open_member(wf_source *s, const wf_format *format, const char *path,
+                             const char *name, wf_err *err)
+{
+    const char *mark = wf_paths_member(path);
+    char file[PATH_MAX], member[WF_ZIP_NAME];
+
+    if ((size_t)snprintf(file, sizeof file, "%.*s", (int)(mark - path), path) >= sizeof file)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.64s... is too long", path);
+    WF_TRY(format->member(file, *mark ? mark + 1 : name, member, err));
+    return wf_source_open_member(s, path, file, member, err);
+}
+
+wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
+                             size_t limit_bytes, wf_array *out, wf_err *err)
+{
+    wf_source source = {0};
+    wf_status rc = format->member ? open_member(&source, format, path, name, err)
+                                  : wf_source_open(&source, path, err);
+
+    if (rc == WF_OK)
+        rc = format->read(&source, limit_bytes, out, err);
+    wf_source_close(&source);
+    return rc;
+}
+
+const wf_part *wf_parts_find(const wf_parts *p, uint64_t record, uint64_t *at)
+{
+    const wf_part *file = p->files;
+
+    for (; file + 1 < p->files + p->n && record >= file->records; file++)
+        record -= file->records;
+    *at = record;
+    return file;
+}
+
+static wf_status check_alike(const wf_array *first, const char *first_path, const wf_array *a,
+                             const char *path, wf_err *err)
+{
+    char one[128], other[128];
+
+    if (a->dtype == first->dtype && a->rank == first->rank && a->rank > 0 &&
+        memcmp(a->dims + 1, first->dims + 1, (a->rank - 1) * sizeof a->dims[0]) == 0)
+        return WF_OK;
+    return wf_fail(err, WF_INVALID, "the files of a field hold records of one kind",
+                   "%s is %s%s, %s is %s%s", path, wf_dtype_name(a->dtype),
+                   wf_dims_str(a->rank, a->dims, other, sizeof other), first_path,
+                   wf_dtype_name(first->dtype),
+                   wf_dims_str(first->rank, first->dims, one, sizeof one));
+}
+
+/* Puts arrays one after the other, and gives back each as soon as it is copied. */
+static wf_status join(wf_array parts[], size_t n, size_t limit_bytes, const char *path,
+                      wf_array *out, wf_err *err)
+{
+    wf_array all = parts[0];
+    uint8_t *to;
+
+    for (size_t i = 1; i < n; i++)
+        if (__builtin_add_overflow(all.dims[0], parts[i].dims[0], &all.dims[0]))
+            return wf_fail(err, WF_INVALID, NULL, "%s and the files after it hold too much", path);
+    WF_TRY(wf_array_make(&all, path, limit_bytes, err));
+    to = all.data;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(to, parts[i].data, parts[i].bytes);
+        to += parts[i].bytes;
+        wf_array_close(&parts[i]);
+    }
+    *out = all;
+    return WF_OK;
+}
+
+static wf_status read_parts(const wf_format *format, const char *name, size_t limit_bytes,
+                            wf_parts *p, wf_array parts[], wf_err *err)
+{
+    size_t held = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        if (limit_bytes && held >= limit_bytes)
+            return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
+                           limit_bytes);
+        WF_TRY(wf_parts_read_file(format, p->files[i].path, name,
+                                  limit_bytes ? limit_bytes - held : 0, &parts[i], err));
+        held += parts[i].bytes; /* each is in memory, so their sum fits */
+        if (i > 0)
+            WF_TRY(check_alike(&parts[0], p->files[0].path, &parts[i], p->files[i].path, err));
+        p->files[i].records = parts[i].rank ? (uint64_t)parts[i].dims[0] : 0;
+    }
+    return WF_OK;
+}
+
+static wf_status list_files(const wf_format *format, const wf_field_spec *spec, wf_arena *a,
+                            wf_parts *p, wf_err *err)
+{
+    const char *const *paths = NULL, *const *more = NULL;
+    size_t n = 0, n_more = 0;
+
+    WF_TRY(wf_paths_expand(&spec->path, 1, format->member != NULL, a, &paths, &n, err));
+    WF_TRY(
+        wf_paths_expand(spec->more, spec->n_more, format->member != NULL, a, &more, &n_more, err));
+    p->files = wf_arena_array(a, n + n_more, sizeof *p->files);
+    if (!p->files)
+        return wf_fail_nomem(err, (n + n_more) * sizeof *p->files);
+    for (p->n = 0; p->n < n + n_more; p->n++)
+        p->files[p->n] = (wf_part){.path = p->n < n ? paths[p->n] : more[p->n - n]};
+    return WF_OK;
+}
+
+wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, size_t limit_bytes,
+                        wf_arena *a, wf_parts *parts, wf_array *out, wf_err *err)
+{
+    wf_array *arrays;
+    wf_status rc;
+
+    WF_TRY(list_files(format, spec, a, parts, err));
+    arrays = calloc(parts->n, sizeof *arrays);
+    if (!arrays)
+        return wf_fail_nomem(err, parts->n * sizeof *arrays);
+    rc = read_parts(format, spec->name, limit_bytes, parts, arrays, err);
+    if (rc == WF_OK && parts->n == 1) {
+        *out = arrays[0];
+        arrays[0] = (wf_array){0};
+    } else if (rc == WF_OK) {
+        rc = join(arrays, parts->n, limit_bytes, parts->files[0].path, out, err);
+    }
+    for (size_t i = 0; i < parts->n; i++)
+        wf_array_close(&arrays[i]);
+    free(arrays);
+    return rc;
+}
