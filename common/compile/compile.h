@@ -112,6 +112,12 @@ typedef struct wf_compile_spec {
      * once, here. */
     bool are_final;
 
+    /* RUN: the model will be trained, so what an exporter did to it is warned of, as in TRAIN. */
+    bool warns_of_export;
+
+    /* Constants of the file that are trained all the same: patterns like those of freeze. */
+    const char *const *trainable; /* [n_trainable] */
+    size_t n_trainable;
     /* What is left as it is: fnmatch patterns of variables' names, '*' matches '/' and '.' too. */
     const char *const *freeze; /* [n_freeze] */
     size_t n_freeze;
@@ -129,7 +135,7 @@ typedef struct wf_compile_spec {
 
     /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */
     const char *file;
-    int loss_line, metrics_line, freeze_line;
+    int loss_line, metrics_line, freeze_line, trainable_line;
 } wf_compile_spec;
 
 /* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
@@ -200,6 +206,22 @@ typedef struct wf_compiled_feed {
     bool may_ignore;
 } wf_compiled_feed;
 
+typedef enum wf_norm_form {
+    WF_NORM_NONE = 0,  /* no BatchNormalization */
+    WF_NORM_INFERENCE, /* by the running values alone; TRAIN normalises by the batch all the same */
+    WF_NORM_TRAINING
+} wf_norm_form;
+
+/* The model as its file has it, before any pass changed it. */
+typedef struct wf_compiled_source {
+    const char *producer, *version; /* "" where the file does not say */
+    int64_t opset;                  /* 0: the model came from no file */
+    const char *inputs;             /* "x[batch,3,224,224], ids[batch]" */
+    size_t n_variables;             /* trained or frozen; running statistics do not count */
+    uint64_t elems, bytes;          /* of them */
+    wf_norm_form batch_norm;
+} wf_compiled_source;
+
 /* The result. Everything is borrowed for its life; all lists may be empty. */
 typedef struct wf_compiled {
     wf_graph *graph;   /* after the last pass that ran */
@@ -212,6 +234,7 @@ typedef struct wf_compiled {
     size_t n_outputs;
     wf_compiled_feed *feeds;
     size_t n_feeds;
+    wf_compiled_source source;
     const char **warnings; /* whole sentences */
     size_t n_warnings;
     /* XXH3-64 over the model's structure after import: operations, attributes, names, dtypes,

@@ -6,6 +6,7 @@
  * of an epoch may be short. Inputs that name it differently, or not at all, all get the same
  * symbol, so that inference sees that features and labels go together.
  */
+#include "common/compile/exporter/exporter.h"
 #include "common/compile/pass.h"
 #include "common/onnx/onnx.h"
 #include <string.h>
@@ -188,46 +189,6 @@ static wf_status keep_outputs(wf_unit *u, wf_err *err)
     return u->model_outputs ? WF_OK : wf_fail_nomem(err, u->n_model_outputs * sizeof(wf_value *));
 }
 
-/* Exporters that fold and transpose weights make up names for the results. */
-static bool made_up(const char *name)
-{
-    return !strncmp(name, "onnx::", 6) ||
-           (!strncmp(name, "val_", 4) && name[4] >= '0' && name[4] <= '9');
-}
-
-/* What an exporter did to the weights and a person should know before training. */
-static wf_status warn_of_exporter(wf_unit *u, wf_err *err)
-{
-    const wf_graph *g = u->graph;
-    const wf_value *nameless = NULL;
-
-    for (size_t i = 0; i < g->n_values; i++) {
-        const wf_value *v = g->values[i];
-        size_t copies = 0;
-
-        if (v->variable != WF_VAR_TRAINABLE)
-            continue;
-        nameless = nameless || !made_up(v->name) ? nameless : v;
-        for (const wf_use *use = v->first_use; use; use = use->next)
-            copies += wf_node_is(use->node, WF_DOMAIN_ONNX, "Identity");
-        if (copies > 1)
-            WF_TRY(
-                wf_unit_warn(u, err,
-                             "\"%s\" is used through %zu copies: if they were parameters of their "
-                             "own, the exporter merged them because they were equal, and they are "
-                             "trained as one",
-                             v->name, copies));
-    }
-    if (!nameless)
-        return WF_OK;
-    return wf_unit_warn(
-        u, err,
-        "the exporter gave weights names of its own (\"%s\"): they train, but do not "
-        "find their way back into a state_dict; export with optimize=False to keep "
-        "names",
-        nameless->name);
-}
-
 /* A stage that `weft graph` wrote says where variables lie, and holds none. */
 static wf_status refuse_stages(const wf_unit *u, wf_err *err)
 {
@@ -258,8 +219,9 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
     WF_TRY(wf_graph_digest(u->graph, u->spec, &u->c->digest, err));
     WF_TRY(wf_import_widen(u, err));
     WF_TRY(keep_outputs(u, err));
-    if (u->spec->mode == WF_COMPILE_TRAIN)
-        WF_TRY(warn_of_exporter(u, err));
+    WF_TRY(wf_exporter_describe(u, err));
+    if (u->spec->mode == WF_COMPILE_TRAIN || u->spec->warns_of_export)
+        WF_TRY(wf_exporter_warn(u, err));
     settle_variables(u);
     return WF_OK;
 }

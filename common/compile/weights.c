@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/weights.c - where variables begin and which of them stay there: first weights out
- * of a file, by name, and the patterns of `freeze`.
+/* common/compile/weights.c - which values are variables, where they begin and which of them stay
+ * there: the patterns of `trainable`, first weights out of a file, by name, and the patterns of
+ * `freeze`.
  *
  * A frozen variable keeps its content and gets no gradient; it leaves the graph in frozen.c. A
  * BatchNormalization whose running values are frozen normalises by them. Which are frozen counts
@@ -64,54 +65,116 @@ static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
     return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
 }
 
-/* ---- freeze ---- */
+/* ---- patterns of names: trainable, freeze ---- */
+
+typedef struct patterns {
+    const char *key; /* for messages */
+    int line;
+    const char *const *list; /* [n] */
+    size_t n;
+    bool (*may)(const wf_graph *g, const wf_value *v); /* what they choose among */
+    const char *among;                                 /* that in a word */
+    wf_var_kind kind;                                  /* what they make of it */
+} patterns;
+
+/* The name most like `pattern` among those that may be chosen, or NULL. */
+static const char *nearest_match(const wf_unit *u, const patterns *p, const char *pattern)
+{
+    const wf_graph *g = u->graph;
+    const char **names = calloc(g->n_values + 1, sizeof(*names)), *near = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; names && i < g->n_values; i++)
+        if (p->may(g, g->values[i]))
+            names[n++] = g->values[i]->name;
+    if (n)
+        near = wf_nearest(pattern, names, n);
+    if (!near && n && *pattern)
+        near = names[0];
+    free(names);
+    return near;
+}
 
 /* A pattern that is nearly a name: told with the name. */
-static wf_status matches_nothing(const wf_unit *u, const char *pattern, wf_err *err)
+static wf_status matches_nothing(const wf_unit *u, const patterns *p, const char *pattern,
+                                 wf_err *err)
 {
     char plain[128];
     const char *near;
     size_t n = 0;
 
-    for (const char *p = pattern; *p && n + 1 < sizeof(plain); p++)
-        if (*p != '*' && *p != '?')
-            plain[n++] = *p;
+    for (const char *c = pattern; *c && n + 1 < sizeof(plain); c++)
+        if (*c != '*' && *c != '?')
+            plain[n++] = *c;
     plain[n] = 0;
-    near = nearest_variable(u, plain);
-    for (size_t i = 0; !near && n && i < u->graph->n_values; i++)
-        if (is_variable(u->graph, u->graph->values[i]))
-            near = u->graph->values[i]->name;
-    return in_file(u, u->spec->freeze_line,
-                   wf_fail(err, WF_USAGE, NULL, "freeze: \"%.200s\" matches no variable%s%s%s",
-                           pattern, near ? "; there is \"" : "", near ? near : "",
+    near = nearest_match(u, p, plain);
+    return in_file(u, p->line,
+                   wf_fail(err, WF_USAGE, NULL, "%s: \"%.200s\" matches no %s%s%s%s", p->key,
+                           pattern, p->among, near ? "; there is \"" : "", near ? near : "",
                            near ? "\"" : ""),
                    err);
 }
 
-static wf_status freeze(wf_unit *u, wf_err *err)
+/* Which variables are frozen, or are variables at all, counts for the digest: a checkpoint holds
+ * the trained ones. */
+static wf_status choose(wf_unit *u, const patterns *p, wf_err *err)
 {
     uint64_t digest = u->c->digest;
 
-    for (size_t i = 0; i < u->spec->n_freeze; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         bool any = false;
 
         for (size_t k = 0; k < u->graph->n_values; k++) {
             wf_value *v = u->graph->values[k];
 
-            if (fnmatch(u->spec->freeze[i], v->name, 0) != 0 || !is_variable(u->graph, v))
+            if (fnmatch(p->list[i], v->name, 0) != 0 || !p->may(u->graph, v))
                 continue;
             any = true;
-            if (v->variable != WF_VAR_FROZEN) {
-                v->variable = WF_VAR_FROZEN;
+            if (v->variable != p->kind) {
+                v->variable = p->kind;
                 /* The sum over all names, in whatever order the patterns come. */
-                digest += XXH3_64bits(v->name, strlen(v->name));
+                digest += XXH3_64bits_withSeed(v->name, strlen(v->name),
+                                               p->kind == WF_VAR_FROZEN ? 0 : (uint64_t)p->kind);
             }
         }
         if (!any)
-            return matches_nothing(u, u->spec->freeze[i], err);
+            return matches_nothing(u, p, p->list[i], err);
     }
     u->c->digest = digest;
     return WF_OK;
+}
+
+static wf_status freeze(wf_unit *u, wf_err *err)
+{
+    return choose(u,
+                  &(patterns){.key = "freeze",
+                              .line = u->spec->freeze_line,
+                              .list = u->spec->freeze,
+                              .n = u->spec->n_freeze,
+                              .may = is_variable,
+                              .among = "variable",
+                              .kind = WF_VAR_FROZEN},
+                  err);
+}
+
+/* Floats that are given with the model: constants, and what the file calls frozen. */
+static bool may_train(const wf_graph *g, const wf_value *v)
+{
+    return v->known && !v->producer && !v->is_input && wf_dtype_is_float(v->dtype) &&
+           v->variable != WF_VAR_STATISTIC && !is_running(g, v);
+}
+
+static wf_status train(wf_unit *u, wf_err *err)
+{
+    return choose(u,
+                  &(patterns){.key = "trainable",
+                              .line = u->spec->trainable_line,
+                              .list = u->spec->trainable,
+                              .n = u->spec->n_trainable,
+                              .may = may_train,
+                              .among = "constant or variable of floats",
+                              .kind = WF_VAR_TRAINABLE},
+                  err);
 }
 
 /* ---- weights ---- */
@@ -259,6 +322,7 @@ static wf_status read_weights(wf_unit *u, wf_err *err)
 
 wf_status wf_pass_weights(wf_unit *u, wf_err *err)
 {
+    WF_TRY(train(u, err));
     if (u->spec->weights)
         WF_TRY(read_weights(u, err));
     return freeze(u, err);

@@ -201,6 +201,9 @@ typedef struct wf_job_conf {
     int outputs_line;
     int model_line;
 
+    const char *const *trainable; /* [n_trainable]: patterns of constants that are trained */
+    size_t n_trainable;
+    int trainable_line;
     const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */
     size_t n_freeze;
     int freeze_line;

@@ -153,6 +153,14 @@ static wf_status read_freeze(wf_conf_reader *r, const wf_tree *node, void *into,
     return wf_read_words(r, node, &j->freeze, &j->n_freeze, err);
 }
 
+static wf_status read_trainable(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->trainable_line = node->line;
+    return wf_read_words(r, node, &j->trainable, &j->n_trainable, err);
+}
+
 static wf_status read_renames(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_conf_weights *w = into;
@@ -299,6 +307,7 @@ typedef struct wf_job_file {
 static const wf_key job_keys[] = {
     {"job", WF_KEY_CALL, .read = read_name, .required = true},
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
+    {"trainable", WF_KEY_CALL, .read = read_trainable},
     {"freeze", WF_KEY_CALL, .read = read_freeze},
     {"weights", WF_KEY_CALL, .read = read_weights},
     {"loss", WF_KEY_CALL, .read = wf_read_losses},

@@ -62,6 +62,29 @@ static wf_status copy_node(wf_graph *to, const wf_node *n, wf_value *const value
     return WF_OK;
 }
 
+static wf_status copy_origin(const wf_origin *o, wf_graph *to, wf_err *err)
+{
+    const char **numbers = wf_arena_array(to->arena, o->n_numbers, sizeof numbers[0]);
+
+    to->origin = (wf_origin){
+        .producer = o->producer ? wf_arena_strdup(to->arena, o->producer) : NULL,
+        .version = o->version ? wf_arena_strdup(to->arena, o->version) : NULL,
+        .opset = o->opset,
+        .names_variables = o->names_variables,
+        .numbers = numbers,
+    };
+    if (!numbers || (o->producer && !to->origin.producer) || (o->version && !to->origin.version))
+        return wf_fail_nomem(err, o->n_numbers * sizeof numbers[0]);
+    for (; to->origin.n_numbers < o->n_numbers; to->origin.n_numbers++) {
+        size_t i = to->origin.n_numbers;
+
+        numbers[i] = wf_arena_strdup(to->arena, o->numbers[i]);
+        if (!numbers[i])
+            return wf_fail_nomem(err, strlen(o->numbers[i]) + 1);
+    }
+    return WF_OK;
+}
+
 /* values [g->n_values] is filled with the copies. */
 static wf_status copy_parts(const wf_graph *g, wf_graph *to, wf_value *values[], wf_err *err)
 {
@@ -76,7 +99,7 @@ static wf_status copy_parts(const wf_graph *g, wf_graph *to, wf_value *values[],
     for (size_t i = 0; i < g->n_outputs; i++)
         WF_TRY(wf_graph_add_output(to, values[g->outputs[i]->index], err));
     to->next_name = g->next_name;
-    return WF_OK;
+    return copy_origin(&g->origin, to, err);
 }
 
 wf_status wf_graph_copy(const wf_graph *g, wf_graph **out, wf_err *err)

@@ -142,9 +142,20 @@ struct wf_node {
     const char *device; /* of those that a task lists, the one that runs it; NULL: the first */
 };
 
+/* What the file of a model says of itself, for messages. All of it is in the graph's arena. */
+typedef struct wf_origin {
+    const char *producer, *version; /* "pytorch" and "2.4.0"; "" where the file does not say */
+    int64_t opset;                  /* of the file; 0: the graph was read from no file */
+    bool names_variables;           /* it says which initializers are trained */
+    /* Initializers of one element that were taken for numbers of a formula: constants. */
+    const char *const *numbers; /* [n_numbers]: their names */
+    size_t n_numbers;
+} wf_origin;
+
 struct wf_graph {
     wf_arena *arena;
     const char *name;
+    wf_origin origin;
     wf_node **nodes; /* [n_nodes], in topological order (G1) */
     size_t n_nodes;
     wf_value **values; /* [n_values]: all of them, in order of creation */

@@ -12,10 +12,12 @@
  *     frozen), or weft wrote it, that decides, and all others are constants;
  *   - otherwise each float initializer that a gradient of some float graph output can reach: not
  *     one that serves only as axes, bounds, ratio, class weights or the like;
- *   - except one of a single element in a file that no PyTorch exporter wrote: other exporters put
- *     the numbers of formulas (0.5, epsilon) into initializers, while PyTorch has them in Constant
- *     nodes. Operands of Gemm and MatMul, and what is added to their result, are trained all the
- *     same.
+ *   - except one of a single element that is a number of a formula (0.5, epsilon) and no parameter.
+ *     PyTorch has such numbers in Constant nodes, unless its exporter folds: then an initializer
+ *     has a name that the exporter made up. Other exporters put all of them into initializers, and
+ *     tf2onnx names those that were variables ("ReadVariableOp"). Operands of Gemm and MatMul, and
+ *     what is added to their result, are trained all the same. The names of the numbers are in
+ *     wf_origin, and a job can name them under `trainable`.
  *   Integer and bool initializers, and all the rest, are constants. An initializer that is listed
  *   as a graph input too is an initializer.
  *
@@ -31,12 +33,17 @@
 #include "common/base/status.h"
 #include "common/graph/graph.h"
 #include "common/tensor/tensor.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The oldest and newest opset of the ONNX domain that files may have; nodes of weft's operations
  * mean the same in them, but for what wf_op.upgrade and the rows of expand/older.h change. */
 enum { WF_OPSET_OLDEST = 7, WF_OPSET_NEWEST = 25 };
+
+/* Whether an exporter made the name up, for an initializer that is no parameter of the model as it
+ * was: "onnx::Conv_193" and "val_12" (PyTorch), "const_fold_opt__7" and "W0__199" (tf2onnx). */
+bool wf_onnx_made_up(const char *name);
 
 /* Reads a model file; external data may lie in its folder or below. The caller owns *out.
  * Errors: WF_NOTFOUND, WF_IO; WF_INVALID for a file that is cut, nested too deep or contradicts

@@ -286,6 +286,23 @@ static wf_status drop_constant_nodes(wf_graph *g, wf_err *err)
     return WF_OK;
 }
 
+enum { LONGEST_PRODUCER = 64 };
+
+/* At most so much of a text of the file, or "". */
+static const char *said(wf_arena *a, const char *text)
+{
+    return wf_arena_printf(a, "%.*s", LONGEST_PRODUCER, text ? text : "");
+}
+
+static wf_status keep_origin(const Weft__Onnx__Model *model, int64_t opset, wf_graph *g,
+                             wf_err *err)
+{
+    g->origin.producer = said(g->arena, model->producer_name);
+    g->origin.version = said(g->arena, model->producer_version);
+    g->origin.opset = opset;
+    return g->origin.producer && g->origin.version ? WF_OK : wf_fail_nomem(err, LONGEST_PRODUCER);
+}
+
 static wf_status import(const Weft__Onnx__Model *model, const char *folder, const feeds *f,
                         wf_graph *g, wf_err *err)
 {
@@ -298,6 +315,7 @@ static wf_status import(const Weft__Onnx__Model *model, const char *folder, cons
     for (size_t i = 0; opset == 0 && i < model->graph->n_node; i++)
         if (wf_onnx_domain(model->graph->node[i])[0] == 0)
             return wf_fail(err, WF_INVALID, NULL, "it does not say which opset it is written for");
+    WF_TRY(keep_origin(model, opset ? opset : WF_OPSET, g, err));
     WF_TRY(add_all(g, model->graph, opset ? opset : WF_OPSET, folder, f, err));
     WF_TRY(wf_graph_sort(g, err));
     WF_TRY(wf_graph_check(g, err));

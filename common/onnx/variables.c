@@ -3,6 +3,7 @@
 #include "common/onnx/variables.h"
 #include "common/base/cc.h"
 #include "common/graph/op.h"
+#include "common/onnx/onnx.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -44,14 +45,41 @@ static void mark_linear(const wf_graph *g, bool linear[])
     }
 }
 
+/* Whether nothing but digits, and at least one, follows. */
+static bool is_count(const char *text)
+{
+    return text[0] && text[strspn(text, "0123456789")] == 0;
+}
+
+bool wf_onnx_made_up(const char *name)
+{
+    const char *plain = name[0] == '_' ? name + 1 : name, *last = NULL;
+
+    for (const char *at = strstr(name, "__"); at; at = strstr(at + 1, "__"))
+        last = at + 2;
+    return strncmp(name, "onnx::", 6) == 0 ||
+           (strncmp(plain, "val_", 4) == 0 && is_count(plain + 4)) || (last && is_count(last));
+}
+
+/* Whether an initializer of one element, which is no operand of a linear layer, is a number of a
+ * formula. */
+static bool is_number(const wf_value *v, const Weft__Onnx__Model *model)
+{
+    const char *producer = model->producer_name ? model->producer_name : "";
+
+    if (strcmp(producer, "pytorch") == 0)
+        return wf_onnx_made_up(v->name);
+    return strcmp(producer, "tf2onnx") != 0 || !strstr(v->name, "ReadVariableOp");
+}
+
 static wf_status by_use(wf_graph *g, const Weft__Onnx__Model *model, wf_err *err)
 {
     bool *reached = calloc(g->n_values + 1, sizeof reached[0]);
     bool *linear = calloc(g->n_values + 1, sizeof linear[0]);
-    bool pytorch = model->producer_name && strcmp(model->producer_name, "pytorch") == 0;
+    const char **numbers = wf_arena_array(g->arena, model->graph->n_initializer, sizeof numbers[0]);
     wf_status rc = WF_OK;
 
-    if (!reached || !linear) {
+    if (!reached || !linear || !numbers) {
         rc = wf_fail_nomem(err, g->n_values);
         goto out;
     }
@@ -62,9 +90,12 @@ static wf_status by_use(wf_graph *g, const Weft__Onnx__Model *model, wf_err *err
 
         if (!v || !v->known || !wf_dtype_is_float(v->dtype) || !reached[v->index])
             continue;
-        if (pytorch || linear[v->index] || wf_elems(v->known) != 1)
+        if (wf_elems(v->known) == 1 && !linear[v->index] && is_number(v, model))
+            numbers[g->origin.n_numbers++] = v->name;
+        else
             v->variable = WF_VAR_TRAINABLE;
     }
+    g->origin.numbers = numbers;
 out:
     free(reached);
     free(linear);
@@ -107,5 +138,6 @@ wf_status wf_onnx_find_variables(wf_graph *g, const Weft__Onnx__Model *model, wf
         says_so = says_so ||
                   (key && strncmp(key, WF_ONNX_VARIABLE_KEY, strlen(WF_ONNX_VARIABLE_KEY)) == 0);
     }
+    g->origin.names_variables = says_so;
     return says_so ? by_metadata(g, model, err) : by_use(g, model, err);
 }

@@ -79,19 +79,26 @@ static void rename_to(char **at, const char *name)
     *at = strdup(name);
 }
 
-/* Packs, frees, and reads what a test made of the model. */
-static wf_status reads(spoilt s, const char *words)
+/* Packs, frees, and reads what a test made of the model into *out. */
+static wf_status decode(spoilt s, wf_graph **out, wf_err *err)
 {
     size_t n = weft__onnx__model__get_packed_size(s.m);
     uint8_t *data = malloc(n);
-    wf_graph *g = NULL;
-    wf_err err = {0};
     wf_status rc;
 
     weft__onnx__model__pack(s.m, data);
     weft__onnx__model__free_unpacked(s.m, NULL);
-    rc = wf_onnx_decode(data, n, NULL, &g, &err);
+    rc = wf_onnx_decode(data, n, NULL, out, err);
     free(data);
+    return rc;
+}
+
+static wf_status reads(spoilt s, const char *words)
+{
+    wf_graph *g = NULL;
+    wf_err err = {0};
+    wf_status rc = decode(s, &g, &err);
+
     wf_graph_free(&g);
     if (rc != WF_OK)
         assert_says(err, words);
@@ -314,6 +321,49 @@ static void external_data_stay_in_the_folder(void **state)
     rmdir(folder);
 }
 
+/* Whether the small model's "frozen", a scalar that is added, is trained under this name in a file
+ * of `producer` that does not list its variables. */
+static bool is_trained(const char *producer, const char *name)
+{
+    spoilt s = unpack();
+    wf_graph *g = NULL;
+    wf_err err;
+    bool trained;
+
+    for (size_t i = 0; i < s.g->n_initializer; i++)
+        if (strcmp(s.g->initializer[i]->name, "frozen") == 0)
+            rename_to(&s.g->initializer[i]->name, name);
+    for (size_t i = 0; i < s.g->n_node; i++)
+        for (size_t k = 0; k < s.g->node[i]->n_input; k++)
+            if (strcmp(s.g->node[i]->input[k], "frozen") == 0)
+                rename_to(&s.g->node[i]->input[k], name);
+    rename_to(&s.m->producer_name, producer);
+    for (size_t i = 0; i < s.m->n_metadata_props; i++)
+        rename_to(&s.m->metadata_props[i]->key, "other");
+    assert_ok(decode(s, &g, &err), err);
+    trained = wf_graph_value(g, name)->variable == WF_VAR_TRAINABLE;
+    assert_string_equal(g->origin.producer, producer);
+    assert_int_equal(g->origin.opset, 18);
+    assert_int_equal(wf_graph_value(g, "w")->variable, WF_VAR_TRAINABLE);
+    assert_int_equal(wf_graph_value(g, "b")->variable, WF_VAR_TRAINABLE);
+    /* 0.5, which weft wrote as an initializer, is one of them unless it came from PyTorch. */
+    assert_int_equal(g->origin.n_numbers, !trained + (strcmp(producer, "pytorch") != 0));
+    wf_graph_free(&g);
+    return trained;
+}
+
+static void numbers_of_formulas_are_not_trained(void **state)
+{
+    (void)state;
+    assert_true(is_trained("pytorch", "temperature"));
+    assert_false(is_trained("pytorch", "val_69"));
+    assert_false(is_trained("pytorch", "onnx::Mul_12"));
+    assert_true(is_trained("pytorch", "val_idation"));
+    assert_false(is_trained("tf2onnx", "ln/add/y:0"));
+    assert_true(is_trained("tf2onnx", "prelu/ReadVariableOp:0"));
+    assert_false(is_trained("someone", "temperature"));
+}
+
 static void every_prefix_fails_or_is_whole(void **state)
 {
     wf_bytes bytes = small_model();
@@ -430,6 +480,7 @@ int main(void)
         cmocka_unit_test(wrong_shapes_are_shown_with_the_node),
         cmocka_unit_test(tensors_hold_what_they_say),
         cmocka_unit_test(external_data_stay_in_the_folder),
+        cmocka_unit_test(numbers_of_formulas_are_not_trained),
         cmocka_unit_test(every_prefix_fails_or_is_whole),
         cmocka_unit_test(flipped_bytes_never_harm),
         cmocka_unit_test(flipped_bytes_of_exports_never_harm),
