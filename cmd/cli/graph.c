@@ -18,20 +18,23 @@
 typedef struct request {
     const char *source, *after, *file, *mode, *n_ps, *limit;
     size_t limit_bytes;
-    bool memory;
+    bool memory, passes;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
     wf_model model;
     wf_compile_spec spec;
 } request;
 
-static const char *kind_name(const wf_compiled_variable *v)
+/* Without a loss, as in a file by itself, there is no gradient that could say what is trained. */
+static const char *kind_name(const wf_compiled_variable *v, bool has_loss)
 {
-    return v->kind == WF_VAR_TRAINABLE   ? v->pushed ? "trainable" : "unused"
+    return v->kind == WF_VAR_TRAINABLE   ? !has_loss   ? "weights"
+                                           : v->pushed ? "trainable"
+                                                       : "unused"
            : v->kind == WF_VAR_STATISTIC ? "statistic"
                                          : "frozen";
 }
 
-static wf_status print_variables(const wf_compiled *c, wf_err *err)
+static wf_status print_variables(const wf_compiled *c, bool has_loss, wf_err *err)
 {
     static const char *const head[] = {"VARIABLE", "DTYPE", "SHAPE", "BYTES", "KIND", "SLICES"};
     wf_rows rows = {0};
@@ -50,8 +53,8 @@ static wf_status print_variables(const wf_compiled *c, wf_err *err)
         wf_rows_add(&rows,
                     (const char *[]){v->name, wf_dtype_name(v->dtype),
                                      wf_dims_str(v->rank, v->dims, shape, sizeof shape),
-                                     wf_bytes_text(v->bytes, bytes, sizeof bytes), kind_name(v),
-                                     slices},
+                                     wf_bytes_text(v->bytes, bytes, sizeof bytes),
+                                     kind_name(v, has_loss), slices},
                     6);
     }
     printf("\n");
@@ -90,40 +93,107 @@ static void print_ports(const wf_graph *g)
     printf("\n");
 }
 
+/* "11.7 M" */
+static const char *count_text(uint64_t n, char *text, size_t size)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+    double number = (double)n;
+    size_t unit = 0;
+
+    for (; number >= 999.5 && unit + 1 < WF_COUNT(units); unit++)
+        number /= 1000;
+    snprintf(text, size, unit && number < 99.95 ? "%.1f%s" : "%.0f%s", number, units[unit]);
+    return text;
+}
+
+/* What the model's file is, in one line; nothing for a model of layers. */
+static void print_source(const request *r, const wf_compiled *c)
+{
+    const wf_compiled_source *s = &c->source;
+    const char *path = r->job ? r->job->onnx : r->source, *slash = strrchr(path ? path : "", '/');
+    char count[32], bytes[32];
+
+    if (!s->opset)
+        return;
+    wf_term_print(stdout, "%s: opset %" PRId64, slash ? slash + 1 : path, s->opset);
+    if (s->producer[0])
+        wf_term_print(stdout, " (%s%s%.*s)", s->producer, s->version[0] ? " " : "",
+                      (int)strcspn(s->version, " "), s->version);
+    wf_term_print(stdout, ", %zu variables (%s parameters, %s), inputs %s", s->n_variables,
+                  count_text(s->elems, count, sizeof count),
+                  wf_bytes_text(s->bytes, bytes, sizeof bytes), s->inputs);
+    if (s->batch_norm != WF_NORM_NONE)
+        wf_term_print(stdout, "; BatchNormalization in training mode: %s",
+                      s->batch_norm == WF_NORM_TRAINING ? "yes"
+                                                        : "no (training normalises by the batch)");
+    printf("\n");
+}
+
+/* The variables that the summary lists, together. */
+static void print_totals(const wf_compiled *c)
+{
+    uint64_t elems = 0, bytes = 0;
+    size_t n = 0, statistics = 0;
+    char count[32], size[32];
+
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+
+        if (v->kind == WF_VAR_STATISTIC) {
+            statistics++;
+            continue;
+        }
+        n++;
+        elems += (uint64_t)v->elems;
+        bytes += v->bytes;
+    }
+    wf_term_print(stdout, "\n%zu variables, %s parameters, %s", n,
+                  count_text(elems, count, sizeof count), wf_bytes_text(bytes, size, sizeof size));
+    if (statistics)
+        wf_term_print(stdout, ", and %zu running statistics", statistics);
+    printf("\n");
+}
+
 static wf_status print_summary(const request *r, const wf_compiled *c, wf_err *err)
 {
-    const char *name, *help;
+    bool has_loss = r->spec.mode == WF_COMPILE_TRAIN;
 
+    print_source(r, c);
     wf_term_print(stdout, "%s: after pass %s: %zu nodes, %zu variables, graph %016" PRIx64 "\n",
                   r->source, c->stage, c->graph->n_nodes, c->n_variables, c->digest);
     for (size_t i = 0; i < c->n_warnings; i++)
         wf_term_print(stdout, "warning: %s\n", c->warnings[i]);
-    printf("passes:");
-    for (size_t i = 0; wf_compile_pass_at(i, &name, &help); i++)
-        wf_term_print(stdout, " %s", name);
     print_ports(c->graph);
-    WF_TRY(print_variables(c, err));
+    WF_TRY(print_variables(c, has_loss, err));
+    print_totals(c);
     print_ps(c, r->spec.n_ps);
     return WF_OK;
 }
 
-/* How many nodes each pass leaves. */
-static wf_status print_stages(const request *r, wf_err *err)
+/* The passes in their order, what holds after each, and how many nodes it leaves. */
+static wf_status print_passes(const request *r, wf_err *err)
 {
+    static const char *const head[] = {"PASS", "NODES", "AFTER IT"};
     const char *name, *help;
+    wf_rows rows = {0};
 
-    printf("\nnodes");
+    wf_rows_add(&rows, head, WF_COUNT(head));
     for (size_t i = 0; wf_compile_pass_at(i, &name, &help); i++) {
         wf_compile_spec spec = r->spec;
         wf_compiled *c = NULL;
+        char nodes[32];
 
         spec.stop_after = name;
-        WF_TRY(wf_compile(&spec, &c, err));
-        wf_term_print(stdout, "%s %s %zu", i ? "," : "", name, c->graph->n_nodes);
+        if (wf_compile(&spec, &c, err) != WF_OK) {
+            wf_rows_close(&rows);
+            return err->status;
+        }
+        snprintf(nodes, sizeof nodes, "%zu", c->graph->n_nodes);
+        wf_rows_add(&rows, (const char *[]){name, nodes, help}, WF_COUNT(head));
         wf_compiled_free(&c);
     }
     printf("\n");
-    return WF_OK;
+    return wf_rows_print(&rows, stdout, err);
 }
 
 /* A symbolic first axis is the batch; what else is open cannot be planned. */
@@ -177,7 +247,7 @@ static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *er
                   wf_bytes_text(u.workspace_bytes, text[3], sizeof text[3]));
     wf_term_print(stdout, "  outputs    %10s  gradients and fetched values\n",
                   wf_bytes_text(outputs, text[4], sizeof text[4]));
-    return print_stages(r, err);
+    return WF_OK;
 }
 
 static bool is_yaml(const char *path)
@@ -218,7 +288,8 @@ static wf_status fill_spec(request *r, wf_err *err)
         wf_compile_spec_of_job(r->job, mode, strategy, (uint32_t)n_ps, &r->model, &r->spec);
         r->spec.read_weights = wf_pretrained_read;
     } else {
-        r->spec = (wf_compile_spec){.onnx_path = r->source, .mode = WF_COMPILE_RUN};
+        r->spec = (wf_compile_spec){
+            .onnx_path = r->source, .mode = WF_COMPILE_RUN, .warns_of_export = true};
     }
     if (r->limit)
         WF_TRY(wf_arg_bytes("--memory-limit", r->limit, &r->limit_bytes, err));
@@ -231,13 +302,11 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     request r = {.mode = "train"};
     wf_compiled *c = NULL;
     wf_words words;
-    const wf_flag flags[] = {{"after", 0, .value = &r.after},
-                             {"output", 'o', .value = &r.file},
-                             {"mode", 0, .value = &r.mode},
-                             {"ps", 0, .value = &r.n_ps},
-                             {"memory", 0, .set = &r.memory},
-                             {"memory-limit", 0, .value = &r.limit},
-                             {0}};
+    const wf_flag flags[] = {
+        {"after", 0, .value = &r.after},        {"output", 'o', .value = &r.file},
+        {"mode", 0, .value = &r.mode},          {"ps", 0, .value = &r.n_ps},
+        {"memory", 0, .set = &r.memory},        {"passes", 0, .set = &r.passes},
+        {"memory-limit", 0, .value = &r.limit}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
@@ -254,6 +323,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         rc = print_summary(&r, c, err);
         if (rc == WF_OK && r.memory)
             rc = print_memory(&r, c, err);
+        if (rc == WF_OK && r.passes)
+            rc = print_passes(&r, err);
     }
     wf_compiled_free(&c);
     wf_job_free(&r.job);
@@ -264,23 +335,21 @@ const wf_cmd wf_cmd_graph = {
     .name = "graph",
     .help = "show a model at any stage of its compilation",
     .usage =
-        "weft graph JOB.yaml|MODEL.onnx [--after PASS] [--memory] [-o FILE.onnx]\n\n"
-        "Compiles the model of a job, or an ONNX file as it stands, and prints its variables, "
-        "where\n"
-        "they lie, and what goes in and out. With -o the graph is written, to be opened in "
-        "any ONNX\n"
-        "viewer; weft's own operations are in the domain ai.weft.\n"
-        "  --after PASS   stop after that pass; the summary lists them\n"
-        "  -o FILE.onnx   write the graph instead of the summary\n"
-        "  --memory       and what a step takes, planned at the job's batch (else 1), with the "
-        "nodes\n"
-        "                 that each pass leaves\n"
+        "weft graph JOB.yaml|MODEL.onnx [--memory] [--passes] [--after PASS] [-o FILE.onnx]\n\n"
+        "Shows the model of a job, or of an ONNX file: the opset and the exporter of the file,\n"
+        "what the exporter changed, inputs and outputs, the variables and where they are kept.\n"
+        "With -o the graph is written, for any ONNX viewer; weft's own operations are in the\n"
+        "domain ai.weft.\n"
+        "  --memory       also show the memory of one step at the job's batch size (a file: 1)\n"
         "  --memory-limit SIZE  the most that a step may take, like 4GiB (of an ONNX file: 1 GiB\n"
         "                 and 1024 times what it holds)\n"
-        "  --mode MODE    of a job: train (as it is), eval or infer\n"
+        "  --passes       also list the passes of the compiler, with the nodes that each leaves\n"
+        "  --after PASS   show the graph after that pass; --passes lists them\n"
+        "  -o FILE.onnx   write the graph instead of the summary\n"
+        "  --mode MODE    of a job: the graph to show: train (default), eval or infer\n"
         "  --ps N         of a job: parameter servers to place it on (2; 0: one worker holds "
         "all)\n\n"
-        "  weft graph examples/digits.yaml\n"
+        "  weft graph model.onnx\n"
         "  weft graph examples/digits.yaml --memory\n"
         "  weft graph examples/digits.yaml --after differentiate -o grad.onnx\n",
     .run = run,
