@@ -248,6 +248,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     for (uint32_t i = 0; i < j->n_lines; i++)
         json_array_append_new(lines, text_json(j->lines[i]));
     put(o, "events", lines);
+    put_int(o, "events_told", j->told);
     return o;
 }
 

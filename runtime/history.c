@@ -6,9 +6,16 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What is no number in JSON was none in the master. */
+static double number_of(const json_t *value)
+{
+    return json_is_null(value) ? (double)NAN : json_number_value(value);
+}
 
 /* ---- history.csv ---- */
 
@@ -18,7 +25,11 @@ static void add_names(wf_bytes *b, const json_t *numbers, const char *prefix)
     json_t *value;
 
     json_object_foreach((json_t *)numbers, name, value)
-        wf_bytes_printf(b, ",%s%s", prefix, name);
+    {
+        wf_bytes_printf(b, ",%s", prefix);
+        for (const char *c = name; *c; c++) /* a part of it may be of the model's file */
+            wf_bytes_printf(b, "%c", strchr(",\"\r\n", *c) ? '_' : *c);
+    }
 }
 
 static void add_numbers(wf_bytes *b, const json_t *numbers)
@@ -27,7 +38,7 @@ static void add_numbers(wf_bytes *b, const json_t *numbers)
     json_t *value;
 
     json_object_foreach((json_t *)numbers, name, value)
-        wf_bytes_printf(b, ",%.9g", json_number_value(value));
+        wf_bytes_printf(b, ",%.9g", number_of(value));
 }
 
 static void write_row(wf_background *b, const char *folder, const json_t *e)
@@ -73,8 +84,8 @@ static void begin_files(wf_history *h, const char *run, int64_t generation, int6
 }
 
 static void write_scalars(const wf_history *h, wf_background *b, const char *folder,
-                          const char *part, const json_t *numbers, const json_t *rate,
-                          int64_t step, int64_t wall_ns)
+                          const char *part, const json_t *numbers, const json_t *rate, int64_t step,
+                          int64_t wall_ns)
 {
     char place[PATH_MAX + 16];
     double wall_s = (double)wall_ns / WF_NS_PER_S;
@@ -88,7 +99,7 @@ static void write_scalars(const wf_history *h, wf_background *b, const char *fol
     if (h->generation > 1)
         wf_tb_restart(&head, wall_s, step);
     json_object_foreach((json_t *)numbers, name, value)
-        wf_tb_scalar(&rows, wall_s, step, name, (float)json_number_value(value));
+        wf_tb_scalar(&rows, wall_s, step, name, (float)number_of(value));
     if (rate)
         wf_tb_scalar(&rows, wall_s, step, "learning_rate", (float)json_number_value(rate));
     snprintf(place, sizeof place, "%s/%s", folder, part);

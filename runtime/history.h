@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/history.h - the numbers of each epoch of a run, for people and their tools, in its folder:
+/* runtime/history.h - the numbers of each epoch of a run, for people and their tools, in its
+ * folder:
  *
  *   history.csv                      a row for each epoch; after a recovery rows may come again
  *   train/events.out.tfevents.*      scalars for TensorBoard, over the global step
@@ -21,8 +22,8 @@ typedef struct wf_history {
     uint32_t files; /* so many were begun */
 } wf_history;
 
-/* Takes an event of a run as the master tells it: `json` is an object. Those that are no epoch's are
- * left alone. `folder` is the run's; `wall_ns` is now. */
+/* Takes an event of a run as the master tells it: `json` is an object. Those that are no epoch's
+ * are left alone. `folder` is the run's; `wall_ns` is now. */
 void wf_history_take(wf_history *h, wf_background *b, const char *folder, const char *run,
                      const char *json, int64_t wall_ns);
 

@@ -20,7 +20,7 @@ typedef struct follower {
     const char *again;      /* goes on with a job that was stopped */
     char name[WF_RUN_NAME]; /* of the run, as the master has it */
     wf_progress progress;
-    char *last;    /* the last event shown */
+    uint64_t seen; /* events of the job */
     json_t *named; /* tasks that are down for good and were shown, by name */
 } follower;
 
@@ -82,34 +82,39 @@ static void show(wf_progress *p, const json_t *job)
         wf_progress_show(p, wf_now_ns(), part, label, facts);
 }
 
-/* What has happened since the last look: recoveries, lost tasks, evaluations. */
-static void show_events(wf_progress *p, const json_t *job, char **last)
+static bool is_worth_a_line(const char *event)
+{
+    static const char *const kinds[] = {"job.epoch ",    "job.callback ", "job.restores_best ",
+                                        "job.restored ", "job.waits ",    "task.lost ",
+                                        "ckpt.failed ",  "ckpt.passed"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(event, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    return false;
+}
+
+/* What has happened since the last look: epochs, recoveries, lost tasks. The master keeps the last
+ * lines alone, and counts them all; one that has started again counts from 0. */
+static void show_events(wf_progress *p, const json_t *job, uint64_t *seen)
 {
     json_t *lines = json_object_get(job, "events"), *line;
-    size_t n = json_array_size(lines), first = 0, i;
+    uint64_t told = (uint64_t)number(job, "events_told");
+    uint64_t first = told - json_array_size(lines);
+    size_t i;
 
-    for (i = n; *last && i > 0; i--)
-        if (strcmp(json_string_value(json_array_get(lines, i - 1)), *last) == 0) {
-            first = i;
-            break;
-        }
+    if (*seen > told)
+        *seen = 0;
     json_array_foreach(lines, i, line)
     {
         const char *s = json_string_value(line), *body = strchr(s, ' ');
-        bool worth = strncmp(s, "job.epoch", 9) == 0 || strncmp(s, "job.callback", 12) == 0 ||
-                     strncmp(s, "job.restores_best", 17) == 0 || strncmp(s, "task.lost", 9) == 0 ||
-                     strncmp(s, "ckpt.failed", 11) == 0 || strncmp(s, "ckpt.passed", 11) == 0 ||
-                     strncmp(s, "job.restored", 12) == 0 || strncmp(s, "job.waits", 9) == 0;
 
-        if (i < first || !worth || !body)
+        if (first + i < *seen || !is_worth_a_line(s) || !body)
             continue;
         wf_progress_clear(p);
         wf_term_print(stderr, "%s\n", body + 1);
     }
-    if (n > 0) {
-        free(*last);
-        *last = strdup(json_string_value(json_array_get(lines, n - 1)));
-    }
+    *seen = told;
 }
 
 static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const char *again,
@@ -239,7 +244,7 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, bool 
                      "the master knows no job %s", f->name);
     if (rc == WF_OK) {
         snprintf(f->name, sizeof f->name, "%s", text(job, "name"));
-        show_events(&f->progress, job, &f->last);
+        show_events(&f->progress, job, &f->seen);
         *over = is_over(job);
         if (*over) {
             wf_progress_clear(&f->progress);
@@ -289,7 +294,6 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, con
     wf_ask_until(a, NULL);
     wf_progress_clear(&f.progress);
     json_decref(f.named);
-    free(f.last);
     if (!over && had_enough() && (rc == WF_OK || rc == WF_STOPPED))
         rc = wf_fail(err, WF_STOPPED, "follow it again with: weft follow", "no longer following %s",
                      f.name);

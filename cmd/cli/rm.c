@@ -184,5 +184,6 @@ const wf_cmd wf_cmd_rm = {
         "Removes all runs of a job, or the one of that number: checkpoints, history and events.\n"
         "Exported models stay. A run that is being trained must be stopped first.\n\n"
         "  weft rm digits#2\n",
+    .ends = true,
     .run = run,
 };

@@ -183,8 +183,8 @@ static wf_status apply(wf_conf_reader *r, wf_tree *root, const wf_tree *change, 
     wf_tree *map, *node;
 
     if (change->kind != WF_TREE_TEXT)
-        return wf_read_fail(r, change, err, WF_USAGE, NULL, "set: \"%.64s\" must be a number or a word",
-                            path);
+        return wf_read_fail(r, change, err, WF_USAGE, NULL,
+                            "set: \"%.64s\" must be a number or a word", path);
     map = find_place(r, root, path, &last, change->line);
     if (!map)
         return wf_read_fail(r, change, err, WF_USAGE, NULL,

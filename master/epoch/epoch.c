@@ -331,10 +331,9 @@ static void add_metrics(const wf_tally list[], uint32_t n, const char *prefix, j
         double value = wf_tally_mean(&list[i], (double)NAN);
         size_t at = strlen(text);
 
-        if (isnan(value))
-            continue;
         snprintf(text + at, size - at, "  %s%.63s %.4f", prefix, list[i].name, value);
-        json_object_set_new(numbers, list[i].name, json_real(value));
+        json_object_set_new(numbers, list[i].name, /* JSON has no other numbers */
+                            isfinite(value) ? json_real(value) : json_null());
     }
 }
 

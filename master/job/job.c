@@ -175,6 +175,7 @@ static void keep_line(wf_job *j, const char *text)
         j->n_lines--;
     }
     j->lines[j->n_lines++] = copy;
+    j->told++;
 }
 
 static void tell(wf_master *m, wf_job *j, const char *kind, const char *text, json_t *numbers)

@@ -118,6 +118,7 @@ typedef struct wf_job {
     int64_t began_ns, ended_ns;
     char **lines; /* for whoever follows, the newest last */
     uint32_t n_lines;
+    uint64_t told; /* lines in all, those that were dropped included */
 } wf_job;
 
 /* ---- one job: job.c ---- */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/history.c */
+#include "cmd/cli/cli.h"
+#include "cmd/cli/curves.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/term.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static wf_status print_table(const wf_curves *c, wf_arena *arena, wf_err *err)
+{
+    const char **cells = wf_arena_array(arena, c->n_columns, sizeof *cells);
+    wf_rows t = {0};
+
+    if (!cells)
+        return wf_fail_nomem(err, c->n_columns * sizeof *cells);
+    wf_rows_add(&t, c->columns, c->n_columns);
+    for (size_t i = 0; i < c->n_rows; i++) {
+        for (size_t k = 0; k < c->n_columns; k++) {
+            double v = wf_curves_at(c, i, k);
+            char *text = wf_arena_alloc(arena, 32);
+
+            if (!text) {
+                wf_rows_close(&t);
+                return wf_fail_nomem(err, 32);
+            }
+            if (isnan(v))
+                snprintf(text, 32, "-");
+            else if (k == WF_CURVE_ELAPSED)
+                wf_seconds_text(v, text, 32);
+            else
+                snprintf(text, 32, k < WF_CURVE_ELAPSED ? "%.0f" : "%.4g", v);
+            cells[k] = text;
+        }
+        wf_rows_add(&t, cells, c->n_columns);
+    }
+    return wf_rows_print(&t, stdout, err);
+}
+
+static void print_csv(const wf_curves *c)
+{
+    for (size_t k = 0; k < c->n_columns; k++)
+        wf_term_print(stdout, "%s%s", k ? "," : "", c->columns[k]);
+    printf("\n");
+    for (size_t i = 0; i < c->n_rows; i++) {
+        for (size_t k = 0; k < c->n_columns; k++) {
+            double v = wf_curves_at(c, i, k);
+
+            if (isnan(v))
+                printf("%s", k ? "," : "");
+            else
+                printf("%s%.9g", k ? "," : "", v);
+        }
+        printf("\n");
+    }
+}
+
+static wf_status print_json(const wf_curves *c, wf_err *err)
+{
+    json_t *o = json_object(), *list = json_array();
+    char *text;
+
+    for (size_t i = 0; i < c->n_rows; i++) {
+        json_t *row = json_object();
+
+        for (size_t k = 0; k < c->n_columns; k++) {
+            double v = wf_curves_at(c, i, k);
+            json_t *number = !isfinite(v)           ? json_null()
+                             : k < WF_CURVE_ELAPSED ? json_integer((json_int_t)v)
+                                                    : json_real(v);
+
+            json_object_set_new(row, c->columns[k], number);
+        }
+        json_array_append_new(list, row);
+    }
+    json_object_set_new(o, "run", json_string(c->run));
+    json_object_set_new(o, "epochs", list);
+    text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
+    json_decref(o);
+    if (!text)
+        return wf_fail_nomem(err, 0);
+    printf("%s\n", text);
+    free(text);
+    return WF_OK;
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    const char *cluster = NULL;
+    wf_cluster_conf *conf = NULL;
+    wf_arena *arena = NULL;
+    bool csv = false, json = false;
+    wf_curves c = {0};
+    wf_words words;
+    const wf_flag flags[] = {
+        {"csv", 0, .set = &csv}, {"json", 0, .set = &json}, {"cluster", 0, .value = &cluster}, {0}};
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    arena = wf_arena_new(0);
+    rc = arena ? wf_curves_read(conf, words.word[0], arena, &c, err) : wf_fail_nomem(err, 0);
+    if (rc == WF_OK && json)
+        rc = print_json(&c, err);
+    else if (rc == WF_OK && csv)
+        print_csv(&c);
+    else if (rc == WF_OK)
+        rc = print_table(&c, arena, err);
+    wf_arena_free(&arena);
+    wf_cluster_free(&conf);
+    return rc;
+}
+
+const wf_cmd wf_cmd_history = {
+    .name = "history",
+    .help = "the metrics of each epoch of a run",
+    .usage =
+        "weft history JOB|JOB#N [--csv] [--json] [--cluster FILE]\n\n"
+        "Loss and metrics of each epoch: of training the mean since the epoch began, of the\n"
+        "evaluation those named val_. An epoch that was trained again after a recovery is there\n"
+        "once. The cluster need not run.\n"
+        "  --csv    for spreadsheets, with all digits\n"
+        "  --json   for programs\n\n"
+        "  weft history digits\n",
+    .run = run,
+};

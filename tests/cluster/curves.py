@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's numbers: history, history.csv, TensorBoard's event files and plots say the same."""
+import csv
+import json
+import re
+import xml.etree.ElementTree as tree
+
+from weftlib import Cluster, check, main, needs, one_sentence
+
+needs("numpy", "onnxruntime", "tensorboard")
+import numpy as np  # noqa: E402
+import onnxruntime  # noqa: E402
+import small  # noqa: E402
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
+
+
+def history(c, word="small"):
+    return json.loads(c.must("history", word, "--json").out)["epochs"]
+
+
+def scalars(c, run, part):
+    """{tag: {step: value}} as TensorBoard reads them, what it purges left out."""
+    a = EventAccumulator(c.path(".weft", "jobs", run, part))
+    a.Reload()
+    return {tag: {s.step: s.value for s in a.Scalars(tag)} for tag in a.Tags()["scalars"]}
+
+
+def all_say_the_same(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=3, every_steps=100000, change=[
+            ("slice_bytes", "callbacks: [model_checkpoint]\nslice_bytes")])
+        result = c.must("train", "small.yaml")
+        rows = history(c)
+        check([r["epoch"] for r in rows] == [1, 2, 3] and [r["step"] for r in rows] ==
+              [64, 128, 192] and all(r["learning_rate"] == 0.05 for r in rows), str(rows))
+        # the last line, status and eval
+        last = rows[-1]
+        for name in ("loss", "accuracy"):
+            shown = f"val_{name} {last['val_' + name]:.4f}"
+            check(shown in result.out, f"{shown} in {result.out}")
+            check(f"{name} {last['val_' + name]:.4f}" in c.must("eval", "small").out, "weft eval")
+            said = f"{name} {rows[0][name]:.4f}"
+            check(re.search(rf"^epoch 1/3: .*{said}.*val_{name} {rows[0]['val_' + name]:.4f}",
+                            result.err, re.M), f"{said} in {result.err}")
+        # history.csv
+        with open(c.path(".weft", "jobs", "small#1", "history.csv"), encoding="utf-8") as f:
+            written = [{k: float(v) for k, v in row.items()} for row in csv.DictReader(f)]
+        check(written == [{k: float(v) for k, v in r.items()} for r in rows], f"{written}\n{rows}")
+        printed = csv.DictReader(c.must("history", "small", "--csv").out.splitlines())
+        check([{k: float(v) for k, v in row.items()} for row in printed] == written, "--csv")
+        # TensorBoard
+        for part, prefix in (("train", ""), ("eval", "val_")):
+            seen = scalars(c, "small#1", part)
+            for name in ("loss", "accuracy"):
+                check(seen[name] == {r["step"]: float(np.float32(r[prefix + name])) for r in rows},
+                      f"{part} {name}: {seen[name]}, {rows}")
+        # onnxruntime on each checkpoint, of which there is one after each epoch
+        x, y = np.load(c.path("x.npy")), np.load(c.path("y.npy"))
+        for r in rows:
+            c.must("export", "small", "--from", str(r["step"]), "-o", c.path("m.onnx"))
+            z = onnxruntime.InferenceSession(c.path("m.onnx")).run(None, {"x": x})[0].astype(float)
+            z -= z.max(axis=1, keepdims=True)
+            losses = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(y)), y]
+            check(abs(losses.mean() - r["val_loss"]) < 1e-5, f"{losses.mean()}, {r}")
+            check((z.argmax(axis=1) == y).mean() == r["val_accuracy"], f"{r}")
+
+
+def training_is_the_mean_since_the_epoch_began(weft):
+    with Cluster(weft, ps=0, workers=1) as c:
+        small.write_job(c, epochs=3)
+        c.env["WEFT_LOSS_LOG"] = c.path("losses")
+        c.must("train", "small.yaml", "--local")
+        logged = np.array([float.fromhex(line.split()[-1]) for line in c.read("losses").splitlines()])
+        check(len(logged) == 192, f"{len(logged)} steps")
+        for r, mean in zip(history(c), logged.reshape(3, 64).mean(axis=1)):
+            check(abs(r["loss"] - mean) < 2e-6, f"{r['loss']} and {mean}")
+
+
+def epochs_that_come_again_count_once(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=60, every_steps=40)
+        c.must("up")
+        c.must("submit", "small.yaml")
+        c.until_job("small", lambda j: j["epoch"] >= 5 and j["checkpoint"], "some epochs")
+        c.kill_all()
+        c.must("up")
+        c.must("recover", "small", "--from", str(int(c.checkpoints("small")[0].split("-")[1])))
+        rows = history(c)
+        check([r["epoch"] for r in rows] == list(range(1, 61)), str([r["epoch"] for r in rows]))
+        check(rows[-1]["generation"] == 2 and rows[0]["generation"] == 1, str(rows))
+        steps = sorted(scalars(c, "small#1", "eval")["loss"])
+        check(steps == [r["step"] for r in rows], f"{steps}\n{[r['step'] for r in rows]}")
+        c.must("down")
+
+
+def the_best_weights_are_shown_with_their_numbers(weft):
+    with Cluster(weft) as c:
+        # Nothing is better by 10: the first epoch stays the best, and two more are trained.
+        small.write_job(c, epochs=12, change=[("slice_bytes", "callbacks: [{early_stopping: {patience"
+                        ": 2, min_delta: 10, restore_best_weights: true}}]\nslice_bytes")])
+        result = c.must("train", "small.yaml")
+        rows = history(c)
+        check([r["epoch"] for r in rows] == [1, 2, 3], str(rows))
+        best = rows[0]
+        shown = f"val_loss {best['val_loss']:.4f}  val_accuracy {best['val_accuracy']:.4f}"
+        check(shown in result.out and f"step-{best['step']:08d}" in result.out, f"{shown}: {result}")
+        check(f"loss {best['val_loss']:.4f}" in c.must("eval", "small").out, "weft eval")
+        check(re.search(r"^early stopping after epoch", result.err, re.M), result.err)
+        check(f"the weights after epoch {best['epoch']} are the job's" in result.err, result.err)
+        kept = json.loads(c.must("ckpt", "show", "small", "--json").out)["metrics"]
+        check(abs(kept["val_loss"] - best["val_loss"]) < 1e-9 and kept["epoch"] == best["epoch"],
+              str(kept))
+        c.must("up")
+        check(shown in c.must("status", "small").out, c.must("status", "small").out)
+        c.must("down")
+
+
+def curves_are_drawn(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=4)
+        for _ in range(2):
+            c.must("train", "small.yaml")
+        c.must("plot", "small#1", "small#2", "-o", c.path("c.svg"))
+        root = tree.parse(c.path("c.svg")).getroot()
+        lines = root.findall("{http://www.w3.org/2000/svg}polyline")
+        check(len(lines) == 8, f"{len(lines)} lines")
+        rows = history(c, "small#1")
+        for line, name in ((lines[0], "loss"), (lines[1], "val_loss")):
+            points = [tuple(map(float, p.split(","))) for p in line.get("points").split()]
+            values = [r[name] for r in rows]
+            check(len(points) == 4, str(points))
+            check(np.corrcoef([y for _, y in points], values)[0, 1] < -0.999, f"{points} {values}")
+        text = [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
+        check("small#2 val_accuracy" in text and "loss" in text, str(text))
+        out = c.must("plot", "small", "--metric", "loss").out
+        check("* small#2 loss" in out and "+ small#2 val_loss" in out and "accuracy" not in out, out)
+        for words, code, says in ((["plot", "small", "--metric", "f"], 1, 'no metric "f"'),
+                                  (["plot", "none"], 1, "none has no history"),
+                                  (["history", "none"], 1, "none has no history"),
+                                  (["plot", "small", "-o", "x.png"], 3, "no name of an SVG file"),
+                                  (["plot", "small", "-o", "x.gif"], 2, "no name of an SVG file")):
+            result = c.must(*words, code=code)
+            check(says in one_sentence(result.err), str(result))
+
+
+def a_spoilt_history_is_said(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=2)
+        c.must("train", "small.yaml")
+        file = c.path(".weft", "jobs", "small#1", "history.csv")
+        with open(file, encoding="utf-8") as f:
+            whole = f.read()
+        for text, code, says in ((whole[:-9], 0, None), (whole + "3,4\n", 1, ":4: it is no row"),
+                                 (whole.replace("epoch", "e"), 1, "no history of a run"),
+                                 ("", 1, "no history of a run"),
+                                 (whole + ",".join(["x"] * 9) + "\n", 1, ":4: it is no row")):
+            with open(file, "w", encoding="utf-8") as f:
+                f.write(text)
+            result = c.must("history", "small", code=code)
+            check(not says or says in one_sentence(result.err), str(result))
+
+
+main([all_say_the_same, training_is_the_mean_since_the_epoch_began, epochs_that_come_again_count_once,
+      the_best_weights_are_shown_with_their_numbers, curves_are_drawn, a_spoilt_history_is_said])
