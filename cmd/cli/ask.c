@@ -242,3 +242,13 @@ json_t *wf_ask_job(json_t *picture, const char *name)
     }
     return newest;
 }
+
+bool wf_ask_is_over(const json_t *job)
+{
+    static const char *const ends[] = {"done", "failed", "stopped", "interrupted"};
+
+    for (size_t i = 0; i < WF_COUNT(ends); i++)
+        if (strcmp(word_of(job, "state"), ends[i]) == 0)
+            return true;
+    return false;
+}

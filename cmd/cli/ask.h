@@ -45,4 +45,7 @@ wf_net *wf_ask_net(wf_ask *a, wf_peer **master);
  * there is none. */
 json_t *wf_ask_job(json_t *picture, const char *name);
 
+/* Whether a job of a picture is over: done, failed, stopped or interrupted. */
+bool wf_ask_is_over(const json_t *job);
+
 #endif

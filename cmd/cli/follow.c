@@ -4,6 +4,7 @@
 #include "cmd/cli/following.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/visit.h"
 
 static wf_status follow(const wf_cluster_conf *conf, const char *job, wf_err *err)
 {
@@ -22,6 +23,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
+    wf_visit visit;
     wf_words words;
     const wf_flag flags[] = {{"cluster", 0, .value = &cluster}, {0}};
     wf_status rc;
@@ -31,7 +33,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         return wf_fail(err, WF_USAGE, "name it like digits, or digits#2 for its second run",
                        "\"%.64s\" is no job's name", words.word[0]);
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    visit = wf_visit_begin(conf);
     rc = follow(conf, words.word[0], err);
+    wf_visit_end(&visit, conf);
     wf_cluster_free(&conf);
     return rc;
 }

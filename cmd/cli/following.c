@@ -20,8 +20,9 @@ typedef struct follower {
     const char *again;      /* goes on with a job that was stopped */
     char name[WF_RUN_NAME]; /* of the run, as the master has it */
     wf_progress progress;
-    uint64_t seen; /* events of the job */
-    json_t *named; /* tasks that are down for good and were shown, by name */
+    uint64_t seen;               /* events of the job */
+    char waits_for[WF_RUN_NAME]; /* the job in hand when it is queued, as it was shown */
+    json_t *named;               /* tasks that are down for good and were shown, by name */
 } follower;
 
 static volatile sig_atomic_t interrupts;
@@ -36,6 +37,11 @@ static void on_interrupt(int number)
 static bool had_enough(void)
 {
     return interrupts >= 2;
+}
+
+bool wf_follow_interrupted(void)
+{
+    return interrupts > 0;
 }
 
 static double number(const json_t *o, const char *key)
@@ -146,14 +152,6 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
     return WF_OK;
 }
 
-static bool is_over(const json_t *job)
-{
-    const char *s = text(job, "state");
-
-    return strcmp(s, "done") == 0 || strcmp(s, "failed") == 0 || strcmp(s, "stopped") == 0 ||
-           strcmp(s, "interrupted") == 0;
-}
-
 static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
@@ -165,6 +163,31 @@ static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, wf_err *er
     ask.job = (char *)job;
     rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
     return rc == WF_INVALID ? WF_OK : rc; /* it is over already: the next look says how */
+}
+
+/* Once for each job that it waits for: "waiting for job a#1 (epoch 5/25, about 0:15)". */
+static void say_queue(follower *f, json_t *picture, const json_t *job)
+{
+    json_t *other;
+    char facts[96] = "", eta[32];
+    size_t i;
+
+    if (strcmp(text(job, "state"), "queued") != 0)
+        return;
+    json_array_foreach(json_object_get(picture, "jobs"), i, other)
+    {
+        if (other == job || wf_ask_is_over(other) || strcmp(text(other, "state"), "queued") == 0)
+            continue;
+        if (strcmp(f->waits_for, text(other, "name")) == 0)
+            return;
+        snprintf(f->waits_for, sizeof f->waits_for, "%s", text(other, "name"));
+        if (number(other, "eta_s") > 0)
+            snprintf(facts, sizeof facts, " (epoch %d/%d, about %s)", (int)number(other, "epoch"),
+                     (int)number(other, "epochs"),
+                     wf_seconds_text(number(other, "eta_s"), eta, sizeof eta));
+        wf_term_print(stderr, "waiting for job %s%s\n", f->waits_for, facts);
+        return;
+    }
 }
 
 /* The picture of the cluster. A master that is away comes back, and workers train on meanwhile; one
@@ -245,11 +268,12 @@ static wf_status look(const wf_cluster_conf *conf, wf_ask *a, follower *f, bool 
     if (rc == WF_OK) {
         snprintf(f->name, sizeof f->name, "%s", text(job, "name"));
         show_events(&f->progress, job, &f->seen);
-        *over = is_over(job);
+        *over = wf_ask_is_over(job);
         if (*over) {
             wf_progress_clear(&f->progress);
             rc = say_end(conf, job, f->again, err);
         } else {
+            say_queue(f, picture, job);
             show(&f->progress, job);
             rc = check_tasks(f, picture, f->name, err);
         }
@@ -266,9 +290,12 @@ const char *wf_recover_command(const char *job, char *text, size_t size)
 
 void wf_follow_catch(void)
 {
-    struct sigaction act = {.sa_handler = on_interrupt};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP}; /* the last: the terminal was closed */
+    struct sigaction act = {.sa_handler = on_interrupt}, before;
 
-    sigaction(SIGINT, &act, NULL);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+            sigaction(ends[i], &act, NULL);
 }
 
 wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, const char *again,

@@ -7,9 +7,12 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 
-/* From here on Ctrl-C no longer ends the program: wf_follow sees it. For whoever has something to
- * take down afterwards. */
+/* From here on Ctrl-C, SIGTERM and a closed terminal no longer end the program: wf_follow sees
+ * them. For whoever has something to take down afterwards. */
 void wf_follow_catch(void);
+
+/* Whether a signal has come since. */
+bool wf_follow_interrupted(void);
 
 /* "weft recover JOB" into text. */
 const char *wf_recover_command(const char *job, char *text, size_t size);

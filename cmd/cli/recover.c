@@ -3,13 +3,12 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/following.h"
 #include "cmd/cli/place.h"
-#include "cmd/cli/super.h"
-#include "cmd/cli/term.h"
+#include "cmd/cli/visit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { READY_MS = 20000, DOWN_MS = 10000, ANSWER_MS = 10000 };
+enum { ANSWER_MS = 10000 };
 
 static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t from_step,
                          const wf_words *set, wf_err *err)
@@ -43,9 +42,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
                              {"set", 0, .words = &set},
                              {"cluster", 0, .value = &cluster},
                              {0}};
-    wf_err ignored;
+    wf_visit visit;
     wf_status rc;
-    bool mine;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     if (strcmp(from, "latest") != 0) {
@@ -53,14 +51,12 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         from_step = (int64_t)step;
     }
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    mine = wf_super_pid(conf) == 0;
-    rc = mine ? wf_super_start(conf, err) : WF_OK;
-    if (rc == WF_OK && mine)
-        rc = wf_super_wait_ready(conf, READY_MS, err);
+    visit = wf_visit_begin(conf);
+    wf_follow_catch();
+    rc = wf_visit_start(&visit, conf, err);
     if (rc == WF_OK)
         rc = recover(conf, words.word[0], from_step, &set, err);
-    if (mine && wf_super_pid(conf) && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
-        wf_term_print(stderr, "warning: %s\n", ignored.what);
+    wf_visit_end(&visit, conf);
     wf_cluster_free(&conf);
     return rc;
 }

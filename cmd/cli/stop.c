@@ -4,6 +4,7 @@
 #include "cmd/cli/following.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
+#include "cmd/cli/visit.h"
 
 #include <stdio.h>
 
@@ -30,13 +31,16 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
+    wf_visit visit;
     wf_words words;
     const wf_flag flags[] = {{"cluster", 0, .value = &cluster}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    visit = wf_visit_begin(conf);
     rc = stop(conf, words.word[0], err);
+    wf_visit_end(&visit, conf);
     wf_cluster_free(&conf);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "cmd/cli/submit.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
+#include "cmd/cli/visit.h"
 #include "common/base/size.h"
 #include "common/base/subnormal.h"
 #include "common/kernels/pool.h"
@@ -15,9 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* Down: longer than the supervisor gives its tasks before it kills them. */
-enum { READY_MS = 20000, DOWN_MS = 20000 };
 
 static uint32_t count_threads(void)
 {
@@ -72,23 +70,30 @@ static wf_status train(const wf_cluster_conf *conf, wf_submission *s, wf_err *er
     return rc;
 }
 
-static wf_status run_on(const wf_cluster_conf *conf, wf_submission *s, wf_err *err)
+static wf_status detach(const wf_cluster_conf *conf, wf_submission *s, wf_err *err)
 {
-    bool mine = wf_super_pid(conf) == 0;
-    wf_err ignored;
-    wf_status rc = WF_OK;
+    wf_ask *a = NULL;
+    wf_status rc;
 
-    if (mine) {
-        wf_follow_catch(); /* or the cluster would stay up, with nobody to end it */
-        WF_TRY(wf_super_start(conf, err));
-        wf_term_print(stderr, "cluster %s: 1 master, %u ps, %u workers   logs %s/logs\n",
-                      conf->name, conf->n_ps, conf->n_workers, conf->state_dir);
-        rc = wf_super_wait_ready(conf, READY_MS, err);
-    }
+    WF_TRY(wf_ask_open(conf, &a, err));
+    rc = wf_submit(conf, a, s, err);
+    wf_ask_close(&a);
     if (rc == WF_OK)
-        rc = train(conf, s, err);
-    if (mine && wf_super_stop(conf, DOWN_MS, &ignored) != WF_OK)
-        wf_term_print(stderr, "warning: %s\n", ignored.what);
+        wf_term_print(stdout, "job %s is submitted   follow it with: weft follow %s\n", s->run,
+                      s->job->name);
+    return rc;
+}
+
+static wf_status run_on(const wf_cluster_conf *conf, wf_submission *s, bool detached, wf_err *err)
+{
+    wf_visit visit = wf_visit_begin(conf);
+    wf_status rc;
+
+    wf_follow_catch(); /* or the cluster would stay up, with nobody to end it */
+    rc = wf_visit_start(&visit, conf, err);
+    if (rc == WF_OK)
+        rc = detached ? detach(conf, s, err) : train(conf, s, err);
+    wf_visit_end(&visit, conf);
     return rc;
 }
 
@@ -113,18 +118,18 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     const char *cluster = NULL;
     wf_cluster_conf *conf = NULL;
     wf_submission s = {0};
-    bool local = false, check = false;
+    bool local = false, check = false, detached = false;
     wf_words words;
-    const wf_flag flags[] = {{"resume", 0, .set = &o.resume},
-                             {"local", 0, .set = &local},
-                             {"check", 0, .set = &check},
-                             {"name", 0, .value = &o.name},
-                             {"set", 0, .words = &o.set},
-                             {"cluster", 0, .value = &cluster},
-                             {0}};
+    const wf_flag flags[] = {{"resume", 0, .set = &o.resume},   {"local", 0, .set = &local},
+                             {"check", 0, .set = &check},       {"detach", 'd', .set = &detached},
+                             {"name", 0, .value = &o.name},     {"set", 0, .words = &o.set},
+                             {"cluster", 0, .value = &cluster}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
+    if (local && detached)
+        return wf_fail(err, WF_USAGE, "leave one of the two out",
+                       "--detach leaves a job to a cluster, and --local trains without one");
     /* Errors in the job are found before a cluster is started for it. */
     rc = wf_submission_open(words.word[0], &o, &s, err);
     if (rc == WF_OK && check)
@@ -134,7 +139,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK && !check)
         rc = wf_submission_check_resume(conf, &s, err);
     if (rc == WF_OK && !check)
-        rc = local ? run_local(conf, &s, err) : run_on(conf, &s, err);
+        rc = local ? run_local(conf, &s, err) : run_on(conf, &s, detached, err);
     wf_submission_close(&s);
     wf_cluster_free(&conf);
     return rc;
@@ -146,13 +151,15 @@ const wf_cmd wf_cmd_train = {
     .usage =
         "weft train JOB.yaml [--resume] [--local] [--check] [--name NAME] [--set KEY=VALUE ...]\n\n"
         "Checks the job and its data, submits it as a new run, shows its progress, and exits with\n"
-        "its result. When no cluster is up, one is started for the job (./cluster.yaml, else 2 ps\n"
-        "and 2 workers on this host) and taken down after it. Ctrl-C stops the job with a\n"
-        "checkpoint.\n"
+        "its result. When no cluster is up, one is started (./cluster.yaml, else 2 ps and 2 "
+        "workers\n"
+        "on this host); it ends with the last command that uses it. Ctrl-C, SIGTERM and a closed\n"
+        "terminal stop the job with a checkpoint.\n"
         "  --resume          go on with the job's newest run from its newest checkpoint\n"
         "  --local           train in this process, without a cluster; checkpoints are kept where\n"
         "                    the cluster of this folder keeps them\n"
         "  --check           check the job and its data, and train nothing\n"
+        "  -d, --detach      return when the job is submitted; the cluster stays up\n"
         "  --name NAME       the job's name, in place of the file's\n"
         "  --set KEY=VALUE   a number or word in place of the file's: seed, batch,\n"
         "                    optimizer.OPTION, checkpoint.keep ...; may be given again\n"

@@ -4,12 +4,14 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
+#include "cmd/cli/visit.h"
 
 #include <stdio.h>
 
 static wf_status start(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
 {
     WF_TRY(wf_super_start(conf, err));
+    wf_visit_keep(conf);
     WF_TRY(wf_super_wait_ready(conf, timeout_ms, err));
     wf_term_print(
         stdout,

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 enum { LAST_TRIES = 3 };
+/* The last checkpoint is tried again so much later: until then a person may have made room. */
+static const int64_t AGAIN_NS = 10 * WF_NS_PER_S;
 
 /* ---- the life cycle ---- */
 
@@ -292,6 +294,14 @@ wf_status wf_cut_fail(wf_master *m, wf_job *j, bool told, const char *what, cons
     c->retry_ns = m->now_ns + WF_NS_PER_S;
     if (++c->failures < LAST_TRIES)
         return WF_OK;
+    if (!j->stop_asked) { /* all that was trained since the one before would be lost */
+        c->retry_ns = m->now_ns + AGAIN_NS;
+        wf_job_note(m, j, "job.waits",
+                    "for its last checkpoint: it is tried again every %d s until it is written, or "
+                    "the job is stopped",
+                    (int)(AGAIN_NS / WF_NS_PER_S));
+        return WF_OK;
+    }
     wf_fail(&why, WF_IO, hint, "the last checkpoint could not be written: %s", what);
     return wf_job_enter(m, j, WF_JOB_FAIL, &why, err);
 }
