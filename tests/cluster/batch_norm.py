@@ -86,6 +86,23 @@ def the_running_values_become_those_of_the_data(weft):
         check(np.allclose(got["n2/running_mean"], relu.mean(axis=(0, 2, 3)), atol=0.1), "n2")
 
 
+def the_running_values_move_by_the_momentum(weft):
+    """One worker, weights that stand still: after k steps the first values weigh momentum^k."""
+    with Cluster(weft, workers=1) as c:
+        weights, x = write(c, epochs=1, rate=1e-9)
+        c.must("train", "norm.yaml")
+        got, steps = exported(c), RECORDS // 32
+        y = convolve(weights, x)
+        relu = np.maximum((y - y.mean(axis=(0, 2, 3), keepdims=True)) / y.std(axis=(0, 2, 3),
+                                                                           keepdims=True), 0)
+        for name, data, first, momentum in (("n1/running_var", y.var(axis=(0, 2, 3)), 1, 0.9),
+                                            ("n1/running_mean", y.mean(axis=(0, 2, 3)), 0, 0.9),
+                                            ("n2/running_var", relu.var(axis=(0, 2, 3)), 1, 0.75)):
+            old = momentum ** steps
+            want = old * first + (1 - old) * data
+            check(np.allclose(got[name], want, rtol=0.04, atol=0.02), f"{name}: {got[name]}, {want}")
+
+
 def a_recovery_brings_the_running_values_back(weft):
     with Cluster(weft, workers=1) as c:
         write(c, epochs=8, rate=0.1)
@@ -99,4 +116,5 @@ def a_recovery_brings_the_running_values_back(weft):
             check(np.array_equal(whole[name], again[name]), f"{name} differs after a recovery")
 
 
-main([the_running_values_become_those_of_the_data, a_recovery_brings_the_running_values_back])
+main([the_running_values_become_those_of_the_data, the_running_values_move_by_the_momentum,
+      a_recovery_brings_the_running_values_back])

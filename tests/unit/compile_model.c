@@ -186,6 +186,42 @@ static void an_image_is_turned_once(void **state)
     wf_compiled_free(&c);
 }
 
+/* 0.99 of Keras where nothing is said; whoever holds the running values moves them by it. */
+static void running_values_move_by_the_momentum_of_their_layer(void **state)
+{
+    static const wf_conf_input x[] = {{.name = "x", .dims = {4}, .rank = 1, .line = 3}};
+    static const wf_conf_option momentum[] = {
+        {.name = "momentum", .kind = WF_CONF_NUMBER, .number = 0.75, .line = 7}};
+    const wf_conf_item layers[] = {
+        LAYER("dense", INT_OPTION("units", 3)),
+        {.type = "batch_normalization", .line = 6},
+        {.type = "batch_normalization", .options = momentum, .n_options = 1, .line = 7},
+    };
+    wf_model m = {.inputs = x, .n_inputs = 1, .layers = layers, .n_layers = WF_COUNT(layers)};
+    wf_compile_spec spec = {.model = &m,
+                            .mode = WF_COMPILE_TRAIN,
+                            .strategy = wf_strategy_find("parameter_server"),
+                            .n_ps = 1,
+                            .seed = 1,
+                            .loss = "mse"};
+    wf_compiled *c = compile(&spec);
+    static const char *const names[] = {"batch_normalization", "batch_normalization_1"};
+    static const double wanted[] = {0.99, 0.75};
+    char name[64];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) {
+            int64_t at;
+
+            snprintf(name, sizeof name, "%s/%s", names[i], k ? "moving_variance" : "moving_mean");
+            at = wf_compiled_find(c, name);
+            assert_true(at >= 0 && c->variables[at].pushed);
+            assert_float_equal(c->variables[at].momentum, wanted[i], 1e-6);
+        }
+    wf_compiled_free(&c);
+}
+
 /* Glorot's limit of a convolution counts window and channels, of a gru's state its rows are
  * orthonormal, and an lstm forgets nothing at first. */
 static void first_values_are_of_kerass_kind(void **state)
@@ -443,6 +479,7 @@ int main(void)
         cmocka_unit_test(first_weights_depend_on_seed_and_name_alone),
         cmocka_unit_test(all_layers_go_together),
         cmocka_unit_test(an_image_is_turned_once),
+        cmocka_unit_test(running_values_move_by_the_momentum_of_their_layer),
         cmocka_unit_test(first_values_are_of_kerass_kind),
         cmocka_unit_test(initializers_have_options),
         cmocka_unit_test(layers_name_what_they_take),

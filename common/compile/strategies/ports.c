@@ -79,7 +79,17 @@ static bool is_exchanged(const wf_value *v)
     return v->variable == WF_VAR_TRAINABLE || v->variable == WF_VAR_STATISTIC;
 }
 
-/* The train graph makes a batch's statistics and pushes them; it does not read the running ones. */
+/* What is held of a variable already, or a new entry. */
+static wf_held *held_as(wf_unit *u, const char *name)
+{
+    for (size_t i = 0; i < u->n_held; i++)
+        if (!strcmp(u->held[i].name, name))
+            return &u->held[i];
+    return &u->held[u->n_held++];
+}
+
+/* The train graph makes a batch's statistics and pushes them; it does not read the running ones.
+ * These may have a Pull all the same, until the graph is pruned. */
 static wf_status push_statistics(wf_unit *u, wf_err *err)
 {
     for (size_t i = 0; i < u->n_statistics; i++) {
@@ -89,7 +99,7 @@ static wf_status push_statistics(wf_unit *u, wf_err *err)
             return wf_fail(err, WF_UNSUPPORTED, "export the model with float32 weights",
                            "statistic \"%s\" is %s, and weft trains float32", s->name,
                            wf_dtype_name(s->initial->dtype));
-        u->held[u->n_held++] = (wf_held){.name = s->name,
+        *held_as(u, s->name) = (wf_held){.name = s->name,
                                          .kind = WF_VAR_STATISTIC,
                                          .initial = s->initial,
                                          .momentum = s->momentum};
