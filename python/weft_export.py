@@ -1,0 +1,735 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of PyTorch and Keras to ONNX files that weft can train, and the trained weights back.
+
+    import weft_export
+    weft_export.export(model, example_inputs, "model.onnx")   # then: weft train job.yaml
+    weft_export.load(model, "trained.onnx")                   # weft export JOB -o trained.onnx
+
+The exporters of both frameworks write a file for inference by default: BatchNormalization is folded
+into other layers, Dropout and biases of zero are left out, parameters that are equal are merged, and
+weights lose their names. `export` chooses options under which the file is the model as it is trained:
+
+  - each parameter is an initializer under its own name, in its own shape: the key of the state_dict
+    (PyTorch) or the path of the variable (Keras, "dense/kernel")
+  - tied parameters are one initializer; BatchNormalization and Dropout are in the file
+  - the first axis of each input is the batch, and has no fixed size
+  - metadata "weft.variable.NAME" says which initializers are trained, frozen (requires_grad=False,
+    trainable=False) or running statistics, so nobody has to guess
+
+It changes nothing in the model. Where onnxruntime is installed, the file's outputs are compared with
+the model's in inference, at two batch sizes. What could not be kept is in the report, one line each,
+which is printed and returned.
+
+Needs onnx, and PyTorch or Keras 3 (with tf2onnx on TensorFlow). This file stands alone: copy it.
+"""
+import contextlib
+import glob
+import io
+import json
+import logging
+import os
+import warnings
+
+import numpy as np
+
+PREFIX = "weft.variable."
+OPSET = 18
+TOLERANCE = 1e-3  # of outputs in onnxruntime, relative to the largest: other kernels, other rounding
+
+
+class ExportError(Exception):
+    """The model cannot be exported; the message says why and what to do."""
+
+
+class Report:
+    """What `export` or `load` did: `lines`, of which `lost` name what could not be kept."""
+
+    def __init__(self, path):
+        self.path, self.lines, self.lost = path, [], []
+
+    def say(self, line):
+        self.lines.append(line)
+
+    def lose(self, line):
+        self.lines.append("not kept: " + line)
+        self.lost.append(line)
+
+    def __str__(self):
+        return "\n".join(f"{self.path}: {line}" for line in self.lines)
+
+
+class Variable:
+    """A parameter or running statistic of a model."""
+
+    def __init__(self, name, kind, value, aliases=()):
+        self.name, self.kind = name, kind  # trainable, frozen, statistic
+        self.value = np.array(value)  # a copy: frameworks lend their memory
+        self.aliases = aliases  # other names of the same parameter
+
+
+def export(model, example_inputs, path, *, input_names=None, output_names=None, quiet=False):
+    """Writes `model` to the ONNX file `path`, for training with weft. Returns a Report.
+
+    example_inputs: one array or tensor, or a tuple of them, as the model takes it; the first axis of
+        each is the batch. Their values do not matter, but for ids, which must be valid.
+    input_names, output_names: of the file; by default those of the model, where it has any.
+
+    The model stays as it is: its modes, its weights and statistics, and the state of random numbers.
+    PyTorch: a model in eval mode is exported in train mode; of a model in train mode, modules that
+    are in eval mode (frozen BatchNormalization) stay so.
+    Raises ExportError when the file would not be the model.
+    """
+    if not isinstance(example_inputs, (tuple, list)):
+        example_inputs = (example_inputs,)
+    report = Report(path)
+    route = _route(model)
+    proto, variables = route.to_onnx(model, tuple(example_inputs), input_names, output_names, report)
+    _finish(proto, variables, report)
+    _check(proto, variables, route, model, tuple(example_inputs), report)
+    _save(proto, path)
+    if not quiet:
+        print(report)
+    return report
+
+
+def load(model, path, *, quiet=False):
+    """Puts trained weights into `model`, by name, and exactly. Returns a Report: what the file lacks
+    is left as it is and named, and so is what the model has no place for.
+
+    path: an ONNX file (`weft export JOB -o trained.onnx`), a safetensors file, or the folder of a
+        checkpoint (".weft/checkpoints/JOB/step-00001000").
+    Raises ValueError for a tensor of another shape or type; then nothing was changed.
+    """
+    found = read_weights(path)
+    report = Report(path)
+    put, used = [], set()
+    for v, assign in _route(model).slots(model):
+        name = next((n for n in (v.name, *v.aliases) if n in found), None)
+        if name is None:
+            report.lose(f'"{v.name}": the file does not have it; it is as it was')
+            continue
+        new = found[name]
+        if new.shape != v.value.shape or new.dtype != v.value.dtype:
+            raise ValueError(f'"{v.name}" is {v.value.dtype}{list(v.value.shape)}, and in {path} '
+                             f"{new.dtype}{list(new.shape)}; give the weights of this model")
+        put.append((assign, new))
+        used.add(name)
+    for assign, new in put:
+        assign(new)
+    report.say(f"{len(put)} tensors loaded by name")
+    extra = [n for n in found if n not in used]
+    if extra:
+        report.lose(f"{len(extra)} tensors that the model has no place for: {_some(extra)}")
+    if not quiet:
+        print(report)
+    return report
+
+
+def read_weights(path):
+    """The weights of an ONNX file, a safetensors file or the folder of a checkpoint: arrays by name."""
+    if os.path.isdir(path):
+        return _read_checkpoint(path)
+    if path.endswith(".safetensors"):
+        return _read_safetensors(path)
+    import onnx
+    from onnx import numpy_helper
+    proto = onnx.load(path)
+    kinds = {p.key[len(PREFIX):] for p in proto.metadata_props if p.key.startswith(PREFIX)}
+    arrays = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
+    return {n: a for n, a in arrays.items() if n in kinds or (not kinds and a.dtype.kind == "f")}
+
+
+def _some(names):
+    names = [f'"{n}"' for n in names]
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+# ---- files ----
+
+SAFETENSORS = {"F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4", "U8": "u1"}
+
+
+def _read_safetensors(path):
+    with open(path, "rb") as f:
+        size = int.from_bytes(f.read(8), "little")
+        header, data = json.loads(f.read(size)), f.read()
+    arrays = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        arrays[name] = np.frombuffer(data[begin:end], "<" + SAFETENSORS[entry["dtype"]]).reshape(
+            entry["shape"])
+    return arrays
+
+
+def _read_checkpoint(folder):
+    """Slices of one variable may lie in several files, as NAME#OFFSET."""
+    with open(os.path.join(folder, "manifest.json")) as f:
+        manifest = json.load(f)
+    shards, arrays = {}, {}
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.safetensors"))):
+        shards.update(_read_safetensors(path))
+    for v in manifest["variables"]:
+        cut = len(v["slices"]) > 1
+        parts = [shards[v["name"] + (f"#{s['offset']}" if cut else "")].ravel() for s in v["slices"]]
+        arrays[v["name"]] = np.concatenate(parts).reshape(v["shape"])
+    return arrays
+
+
+def _save(proto, path):
+    import onnx
+    folder = os.path.dirname(os.path.abspath(path))
+    part = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}")
+    try:
+        onnx.save(proto, part)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+# ---- what all routes share ----
+
+def _route(model):
+    """Keras's models on PyTorch are modules too, so Keras comes first."""
+    import sys
+    if "keras" in sys.modules:
+        import keras
+        if isinstance(model, keras.Model):
+            if keras.backend.backend() == "tensorflow":
+                return KerasOnTensorFlow()
+            if keras.backend.backend() == "torch":
+                return KerasOnTorch()
+            raise ExportError(f"Keras on {keras.backend.backend()} cannot be exported: save the model "
+                              "(model.save), and load and export it under KERAS_BACKEND=tensorflow")
+    if "torch" in sys.modules:
+        import torch
+        if isinstance(model, torch.nn.Module):
+            return Torch()
+    raise ExportError(f"{type(model).__name__} is neither a torch.nn.Module nor a keras.Model")
+
+
+def _constant(proto, name, array):
+    from onnx import numpy_helper
+    proto.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+
+
+def _rename(proto, names):
+    """Gives values other names, `names` from old to new, everywhere in the graph."""
+    def walk(graph):
+        for node in graph.node:
+            for places in (node.input, node.output):
+                for i, name in enumerate(places):
+                    places[i] = names.get(name, name)
+            for a in node.attribute:
+                for inner in ([a.g] if a.HasField("g") else []) + list(a.graphs):
+                    walk(inner)
+        for v in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+            v.name = names.get(v.name, v.name)
+    walk(proto.graph)
+
+
+def _settle_outputs(proto, names):
+    """Names for outputs that have none of their own, and "batch" for their first axis."""
+    outputs = proto.graph.output
+    plain = ["output"] if len(outputs) == 1 else [f"output_{i}" for i in range(len(outputs))]
+    taken = {n for node in proto.graph.node for n in node.output} | {i.name for i in proto.graph.input}
+    if not names and not taken & set(plain):
+        _rename(proto, {o.name: p for o, p in zip(outputs, plain)})
+    for o in outputs:
+        dims = o.type.tensor_type.shape.dim
+        if dims and not dims[0].HasField("dim_value"):
+            dims[0].dim_param = "batch"
+
+
+def _finish(proto, variables, report):
+    """Lists the variables in the file, and holds it against the model: nothing may be missing."""
+    from onnx import numpy_helper
+    found = {i.name: i for i in proto.graph.initializer}
+    counts = {"trainable": 0, "frozen": 0, "statistic": 0}
+    unused = []
+    report.say(f"inputs {_ports(proto.graph.input)}; outputs {_ports(proto.graph.output)}")
+    del proto.metadata_props[:]
+    for v in variables:
+        if v.name not in found:
+            unused.append(v.name)
+            continue
+        if v.kind == "statistic":  # tracing a model in train mode moved it
+            found[v.name].CopyFrom(numpy_helper.from_array(v.value, v.name))
+        there = numpy_helper.to_array(found[v.name])
+        if there.shape != v.value.shape or not np.array_equal(there, v.value, equal_nan=True):
+            raise ExportError(f'"{v.name}" has another content in the file than in the model')
+        proto.metadata_props.add(key=PREFIX + v.name, value=v.kind)
+        counts[v.kind] += 1
+    if unused:
+        report.lose(f"{len(unused)} variables that do not reach an output: {_some(unused)}")
+    elements = sum(v.value.size for v in variables if v.name in found and v.kind != "statistic")
+    report.say(f"{counts['trainable']} trained variables, {counts['frozen']} frozen, "
+               f"{counts['statistic']} running statistics; {elements} parameters")
+    tied = [f"{v.name} = {', '.join(v.aliases)}" for v in variables if v.aliases and v.name in found]
+    if tied:
+        report.say(f"tied: {'; '.join(tied)}")
+    for op in ("BatchNormalization", "Dropout"):
+        n = sum(node.op_type == op for node in proto.graph.node)
+        if n:
+            report.say(f"{n} {op}")
+
+
+def _ports(values):
+    return ", ".join(f"{v.name}[" + ",".join(str(d.dim_value) if d.HasField("dim_value") else
+                                             d.dim_param or "?"
+                                             for d in v.type.tensor_type.shape.dim) + "]"
+                     for v in values)
+
+
+def _inference(proto):
+    """A copy that computes what the model computes in inference."""
+    import onnx
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for node in copy.graph.node:
+        if node.op_type == "BatchNormalization":
+            del node.output[1:]
+            for a in [a for a in node.attribute if a.name == "training_mode"]:
+                node.attribute.remove(a)
+        elif node.op_type == "Dropout":
+            node.op_type = "Identity"
+            del node.input[1:], node.output[1:], node.attribute[:]
+    return copy
+
+
+def _check(proto, variables, route, model, inputs, report):
+    try:
+        import onnxruntime
+    except ImportError:
+        report.say("not compared: onnxruntime is not installed")
+        return
+    import onnx
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(_inference(proto).SerializeToString(), options,
+                                           providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    worst = 0.0
+    for rows in (2, 3):
+        arrays = [np.concatenate([np.asarray(route.array(x))] * rows)[:rows] for x in inputs]
+        theirs = route.predict(model, arrays)
+        try:
+            ours = session.run(None, dict(zip(names, arrays)))
+        except Exception as e:
+            raise ExportError(f"onnxruntime cannot run the file with a batch of {rows}: {e}") from e
+        for a, b in zip(ours, theirs):
+            if a.shape != b.shape:
+                raise ExportError(f"the file gives {list(a.shape)}, and the model {list(b.shape)}")
+            scale = max(1.0, float(np.abs(b).max())) if b.size else 1.0
+            worst = max(worst, float(np.abs(a.astype(np.float64) - b).max()) / scale if b.size else 0)
+    if not worst < TOLERANCE:
+        raise ExportError(f"the file's outputs differ from the model's by {worst:.1e}: the exporter "
+                          "changed the model, or the model is random in inference")
+    onnx.checker.check_model(proto)
+    report.say(f"outputs in onnxruntime are the model's, to {worst:.0e}")
+
+
+@contextlib.contextmanager
+def _silence():
+    """Exporters talk to people who call them directly."""
+    with (warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()),
+          contextlib.redirect_stderr(io.StringIO())):
+        warnings.simplefilter("ignore")
+        level = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(level)
+
+
+# ---- PyTorch ----
+
+class Torch:
+    def array(self, x):
+        return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
+
+    def variables(self, model):
+        """Parameters, tied ones once under their first name, and the statistics of BatchNormalization;
+        those of modules in eval mode are frozen."""
+        import torch
+        names = {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            names.setdefault(id(p), []).append(name)
+        out = [Variable(names[id(p)][0], "trainable" if p.requires_grad else "frozen", self.array(p),
+                        tuple(names[id(p)][1:])) for _, p in model.named_parameters()]
+        for prefix, module in model.named_modules():
+            if not isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                continue
+            for name in ("running_mean", "running_var"):
+                if getattr(module, name) is not None:
+                    out.append(Variable(f"{prefix}.{name}".lstrip("."),
+                                        "statistic" if module.training else "frozen",
+                                        self.array(getattr(module, name))))
+        return out
+
+    def slots(self, model):
+        import torch
+        for v in self.variables(model):
+            target = model.get_parameter(v.name) if v.kind != "statistic" and v.name in dict(
+                model.named_parameters()) else model.get_buffer(v.name)
+
+            def assign(new, target=target):
+                with torch.no_grad():
+                    target.copy_(torch.from_numpy(np.ascontiguousarray(new)))
+            yield v, assign
+
+    @contextlib.contextmanager
+    def kept(self, model):
+        """Modes, weights, statistics and random numbers are afterwards what they were."""
+        import torch
+        modes = {m: m.training for m in model.modules()}
+        state = {k: v.clone() for k, v in model.state_dict().items()}
+        random = torch.get_rng_state()
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for k, v in model.state_dict().items():
+                    v.copy_(state[k])
+            for m, mode in modes.items():
+                m.training = mode
+            torch.set_rng_state(random)
+
+    def to_onnx(self, model, inputs, input_names, output_names, report):
+        import inspect
+        import torch
+        inputs = tuple(x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x))
+                       for x in inputs)
+        if not input_names:
+            known = [p for p in inspect.signature(model.forward).parameters.values()
+                     if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            input_names = [p.name for p in known[:len(inputs)]]
+            input_names += [f"input_{i}" for i in range(len(input_names), len(inputs))]
+        with self.kept(model):
+            if not model.training:
+                model.train()
+            return self.write(model, inputs, list(input_names), output_names, self.variables(model),
+                              report)
+
+    def write(self, model, inputs, input_names, output_names, variables, report):
+        """By the exporter that keeps all of it: TorchScript first, which knows the training form of
+        BatchNormalization; dynamo for models that cannot be traced."""
+        import torch
+        inputs = tuple(torch.cat([x, x])[:2] if x.dim() and len(x) < 2 else x for x in inputs)
+        names = {**{a: v.name for v in variables for a in v.aliases}}
+        errors = []
+        for exporter in (self.torchscript, self.dynamo):
+            try:
+                with _silence():
+                    proto = exporter(model, inputs, input_names, output_names)
+            except Exception as e:
+                errors.append(f"{exporter.__name__}: {str(e).strip().splitlines()[0] if str(e) else e!r}")
+                continue
+            _rename(proto, {i.name: names[i.name] for i in proto.graph.initializer if i.name in names})
+            _settle_outputs(proto, output_names)
+            if exporter == self.dynamo:
+                report.say(f"written by dynamo; {errors[0]}")
+            return proto, variables
+        raise ExportError("neither of PyTorch's exporters can export the model: " + "; ".join(errors))
+
+    def torchscript(self, model, inputs, input_names, output_names):
+        import onnx
+        import torch
+        out = io.BytesIO()
+        torch.onnx.export(model, inputs, out, dynamo=False, opset_version=OPSET,
+                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+                          input_names=input_names, output_names=output_names,
+                          dynamic_axes={n: {0: "batch"} for n, x in zip(input_names, inputs) if x.dim()})
+        return onnx.load_from_string(out.getvalue())
+
+    def dynamo(self, model, inputs, input_names, output_names):
+        import torch
+        batch = torch.export.Dim("batch")
+        program = torch.onnx.export(model, inputs, dynamo=True, optimize=False, opset_version=OPSET,
+                                    input_names=input_names, output_names=output_names, verbose=False,
+                                    dynamic_shapes=tuple({0: batch} if x.dim() else None
+                                                         for x in inputs))
+        return program.model_proto
+
+    def predict(self, model, arrays):
+        import torch
+        with self.kept(model), torch.no_grad():
+            model.eval()
+            device = next((p.device for p in model.parameters()), torch.device("cpu"))
+            out = model(*[torch.from_numpy(a).to(device) for a in arrays])
+        out = out.values() if isinstance(out, dict) else out
+        return [self.array(o) for o in (out if isinstance(out, (tuple, list, type({}.values()))) else [out])]
+
+
+# ---- Keras ----
+
+class Keras:
+    """What the backends share. The model is called once, in inference, with two layers changed for
+    that call: BatchNormalization becomes the backend's fused operation, which ONNX has too, and
+    Dropout a product with a number that is found again in the file."""
+
+    def array(self, x):
+        import keras
+        return keras.ops.convert_to_numpy(x) if not isinstance(x, np.ndarray) else x
+
+    def pairs(self, model):
+        """Variables with the kind that they have; counters of random numbers are none."""
+        import keras
+        statistics = set()
+        for layer in model._flatten_layers():
+            if isinstance(layer, keras.layers.BatchNormalization):
+                statistics |= {id(layer.moving_mean), id(layer.moving_variance)}
+        seen = set()
+        for v in model.weights:
+            if not keras.backend.is_float_dtype(v.dtype) or id(v) in seen:
+                continue
+            seen.add(id(v))
+            kind = "trainable" if v.trainable else "frozen"
+            yield v, "statistic" if id(v) in statistics and self.in_training(model, v) else kind
+
+    def in_training(self, model, v):
+        """A BatchNormalization that is not trainable keeps its statistics."""
+        import keras
+        return any(isinstance(layer, keras.layers.BatchNormalization) and layer.trainable
+                   and (v is layer.moving_mean or v is layer.moving_variance)
+                   for layer in model._flatten_layers())
+
+    def variables(self, model):
+        """By path; the model's own name, which a second instance would not have, is left out."""
+        names, out = {}, []
+        for v, kind in self.pairs(model):
+            path = v.path.removeprefix(model.name + "/")
+            names[path] = names.get(path, 0) + 1
+            name = path if names[path] == 1 else f"{path}_{names[path] - 1}"
+            out.append((v, Variable(name, kind, self.array(v))))
+        return out
+
+    def slots(self, model):
+        return [(v, variable.assign) for variable, v in self.variables(model)]
+
+    def predict(self, model, arrays):
+        import keras
+        out = model(arrays[0] if len(arrays) == 1 else arrays, training=False)
+        return [self.array(o) for o in keras.tree.flatten(out)]
+
+    @contextlib.contextmanager
+    def changed(self, model, report, norm, drop):
+        """norm(layer, x) and drop(index, x) stand for the layers' own calls. Gives the rates."""
+        import types
+        rates, changed = [], []
+        for layer in model._flatten_layers():
+            call = self.other_call(layer, norm, drop, rates, report)
+            if call:
+                layer.call = types.MethodType(call, layer)
+                changed.append(layer)
+        try:
+            yield rates
+        finally:
+            for layer in changed:
+                del layer.call
+
+    def other_call(self, layer, norm, drop, rates, report):
+        import keras
+        kind = type(layer).__name__
+        if isinstance(layer, keras.layers.BatchNormalization):
+            if not getattr(layer, "renorm", False):
+                return lambda self, x, training=None, mask=None: norm(self, x)
+            report.lose(f'the training form of "{layer.name}" (renorm)')
+        elif type(layer) is keras.layers.Dropout and layer.rate > 0 and layer.noise_shape is None:
+            rates.append(layer.rate)
+            return lambda self, x, training=False, i=len(rates) - 1: drop(i, x)
+        elif "Dropout" in kind and getattr(layer, "rate", 0) > 0 or kind == "GaussianNoise":
+            report.lose(f'{kind} "{layer.name}"')
+        elif isinstance(layer, keras.layers.RNN) and any(
+                getattr(layer.cell, k, 0) for k in ("dropout", "recurrent_dropout")):
+            report.lose(f'the dropout inside of {kind} "{layer.name}"')
+        return None
+
+    def set_momentum(self, proto, model, names):
+        """Keras's momentum is ONNX's: how much of the old value is kept."""
+        import keras
+        momentum = {names[id(layer.moving_mean)]: layer.momentum for layer in model._flatten_layers()
+                    if isinstance(layer, keras.layers.BatchNormalization)}
+        producers = {o: node for node in proto.graph.node for o in node.output}
+        for node in proto.graph.node:
+            if node.op_type != "BatchNormalization":
+                continue
+            mean = node.input[3]
+            while mean in producers and producers[mean].op_type in ("Identity", "Cast", "Reshape"):
+                mean = producers[mean].input[0]
+            for a in [a for a in node.attribute if a.name == "momentum"]:
+                node.attribute.remove(a)
+            if mean in momentum:
+                node.attribute.add(name="momentum", type=1, f=momentum[mean])
+
+    def names_of(self, model, arrays, names):
+        """Of inputs: as in the model, where it has any."""
+        if names:
+            return list(names)
+        known = [x.name for x in getattr(model, "inputs", None) or []]
+        if len(known) != len(arrays):
+            known = [""] * len(arrays)
+        plain = ["input"] if len(arrays) == 1 else [f"input_{i}" for i in range(len(arrays))]
+        return [p if not n or n.startswith("keras_tensor") else n for n, p in zip(known, plain)]
+
+
+class KerasOnTensorFlow(Keras):
+    """By tf2onnx, which folds what is constant. So nothing is: the weights are inputs of the function
+    that it converts, and initializers afterwards."""
+
+    def norm(self, layer, x):
+        import tensorflow as tf
+        axis = layer.axis % len(x.shape)
+        order = [i for i in range(len(x.shape)) if i != axis] + [axis]
+        channels = x.shape[axis]
+        y = tf.transpose(x, order) if axis != len(x.shape) - 1 else x
+        shape = tf.shape(y)
+        if len(x.shape) != 4:
+            y = tf.reshape(y, [-1, 1, 1, channels])
+        gamma = layer.gamma if layer.scale else tf.ones([channels])
+        beta = layer.beta if layer.center else tf.zeros([channels])
+        y = tf.raw_ops.FusedBatchNormV3(
+            x=y, scale=tf.convert_to_tensor(gamma), offset=tf.convert_to_tensor(beta),
+            mean=tf.convert_to_tensor(layer.moving_mean),
+            variance=tf.convert_to_tensor(layer.moving_variance), epsilon=layer.epsilon,
+            is_training=False).y
+        if len(x.shape) != 4:
+            y = tf.reshape(y, shape)
+        if axis != len(x.shape) - 1:
+            y = tf.transpose(y, np.argsort(order))
+        y.set_shape(x.shape)
+        return y
+
+    def to_onnx(self, model, inputs, input_names, output_names, report):
+        import keras
+        import tensorflow as tf
+        import tf2onnx
+        arrays = [self.array(x) for x in inputs]
+        if not model.built:
+            self.predict(model, arrays)
+        variables = self.variables(model)
+        drops = []
+
+        def call(*args):
+            values, rest = args[:len(arrays)], args[len(arrays):]
+            drops[:] = rest[len(variables):]
+            mapping = [(v, w) for (v, _), w in zip(variables, rest)]
+            with keras.StatelessScope(state_mapping=mapping):
+                out = model(values[0] if len(values) == 1 else list(values), training=False)
+            return [tf.identity(o) for o in keras.tree.flatten(out)]
+
+        with self.changed(model, report, self.norm, lambda i, x: x * drops[i]) as rates:
+            signature = [tf.TensorSpec([None, *a.shape[1:]], a.dtype, name=f"x{i}")
+                         for i, a in enumerate(arrays)]
+            signature += [tf.TensorSpec(v.value.shape, v.value.dtype, name=f"w{i}")
+                          for i, (_, v) in enumerate(variables)]
+            signature += [tf.TensorSpec([], tf.float32, name=f"drop{i}") for i in range(len(rates))]
+            with _silence():
+                proto, _ = tf2onnx.convert.from_function(
+                    tf.function(call, input_signature=signature, autograph=False),
+                    input_signature=signature, opset=OPSET)
+        self.settle(proto, model, arrays, variables, rates, input_names, output_names)
+        return proto, [v for _, v in variables]
+
+    def settle(self, proto, model, arrays, variables, rates, input_names, output_names):
+        graph = proto.graph
+        plain = {i.name: i.name.split(":")[0] for i in graph.input}
+        _rename(proto, plain)
+        for i, rate in enumerate(rates):
+            for node in graph.node:
+                if f"drop{i}" in node.input:
+                    x = next(n for n in node.input if n != f"drop{i}")
+                    node.op_type = "Dropout"
+                    del node.input[:]
+                    node.input.extend([x, f"dropout_{i}/ratio", f"dropout_{i}/training"])
+            _constant(proto, f"dropout_{i}/ratio", np.float32(rate))
+            _constant(proto, f"dropout_{i}/training", np.bool_(True))
+        for i, (_, v) in enumerate(variables):
+            _constant(proto, f"w{i}", v.value)
+        for i in [i for i in graph.input if not i.name.startswith("x")]:
+            graph.input.remove(i)
+        names = self.names_of(model, arrays, input_names)
+        taken = {n for node in graph.node for n in node.output}
+        outs = output_names or [o if o not in taken else f"{o}_output" for o in
+                                self.output_names(model, len(graph.output))]
+        _rename(proto, {**{f"w{i}": v.name for i, (_, v) in enumerate(variables)},
+                        **{f"x{i}": n for i, n in enumerate(names)},
+                        **{o.name: n for o, n in zip(graph.output, outs)}})
+        for x in graph.input:
+            x.type.tensor_type.shape.dim[0].dim_param = "batch"
+        _settle_outputs(proto, outs)
+        self.set_momentum(proto, model, {id(k): v.name for k, v in variables})
+
+    def output_names(self, model, n):
+        known = list(getattr(model, "output_names", None) or [])
+        return known if len(known) == n else ["output"] if n == 1 else [f"output_{i}" for i in range(n)]
+
+
+class KerasOnTorch(Keras):
+    """By PyTorch's exporter; its names of parameters become Keras's."""
+
+    def other_call(self, layer, norm, drop, rates, report):
+        """Besides: LayerNormalization with sizes that tracing takes for constants."""
+        import keras
+        import torch
+        if type(layer) is keras.layers.LayerNormalization and layer.axis in (-1, [-1], (-1,)):
+            shape = list((layer.gamma if layer.scale else layer.beta).shape) if (
+                layer.scale or layer.center) else None
+
+            def call(self, x):
+                get = lambda v: None if v is None else v.value  # noqa: E731
+                return torch.nn.functional.layer_norm(x, shape, get(self.gamma), get(self.beta),
+                                                      self.epsilon)
+            return call if shape else None
+        return super().other_call(layer, norm, drop, rates, report)
+
+    def norm(self, layer, x):
+        import torch
+        axis = layer.axis % x.dim()
+        order = [0, axis] + [i for i in range(1, x.dim()) if i != axis]
+        get = lambda v: None if v is None else v.value  # noqa: E731
+        y = torch.nn.functional.batch_norm(
+            x.permute(order), get(layer.moving_mean), get(layer.moving_variance), get(layer.gamma),
+            get(layer.beta), False, 0.1, layer.epsilon)
+        return y.permute([int(i) for i in np.argsort(order)])
+
+    def to_onnx(self, model, inputs, input_names, output_names, report):
+        import keras
+        import torch
+        arrays = [self.array(x) for x in inputs]
+        if not model.built:
+            self.predict(model, arrays)
+        variables = self.variables(model)
+        names = self.names_of(model, arrays, input_names)
+
+        class Module(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                for i, (v, _) in enumerate(variables):
+                    self.register_parameter(f"w{i}", v.value)
+
+            def forward(self, *args):
+                out = model(args[0] if len(args) == 1 else list(args), training=False)
+                return tuple(keras.tree.flatten(out))
+
+        dropped = []
+
+        def drop(i, x):
+            return torch.nn.functional.dropout(x, dropped[i], True)
+
+        with self.changed(model, report, self.norm, drop) as rates:
+            dropped[:] = rates
+            module = Module().train()
+            tensors = tuple(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)
+            proto, _ = Torch().write(module, tensors, names, output_names, [], report)
+        if not output_names:
+            outs = list(getattr(model, "output_names", None) or [])
+            taken = {n for node in proto.graph.node for n in node.output}
+            if len(outs) == len(proto.graph.output) and not taken & set(outs):
+                _rename(proto, {o.name: n for o, n in zip(proto.graph.output, outs)})
+        _rename(proto, {f"w{i}": v.name for i, (_, v) in enumerate(variables)})
+        self.set_momentum(proto, model, {id(k): v.name for k, v in variables})
+        return proto, [v for _, v in variables]
