@@ -25,7 +25,8 @@ static bool is_made_up(const wf_node *n, uint32_t k)
 /* x - mean, scaled next: by initializers that had no name of their own. */
 static bool is_centred(const wf_node *n)
 {
-    if (!wf_node_is(n, WF_DOMAIN_ONNX, "Sub") || !is_made_up(n, 1) || n->out[0]->n_uses != 1)
+    if (!wf_node_is(n, WF_DOMAIN_ONNX, "Sub") || !is_made_up(n, 1) || !wf_node_has_out(n, 0) ||
+        n->out[0]->n_uses != 1)
         return false;
     n = n->out[0]->first_use->node;
     return wf_node_is(n, WF_DOMAIN_ONNX, "Mul") && is_made_up(n, 1);

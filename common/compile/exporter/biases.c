@@ -6,11 +6,11 @@
 /* Whether something that is given with the model is added to what n makes, by itself or next. */
 static bool has_bias(const wf_node *n)
 {
-    const wf_value *y = n->out[0];
+    const wf_value *y = wf_node_has_out(n, 0) ? n->out[0] : NULL;
 
     if (!wf_node_is(n, WF_DOMAIN_ONNX, "MatMul") && wf_node_has_in(n, 2))
         return true;
-    for (const wf_use *use = y->first_use; use; use = use->next) {
+    for (const wf_use *use = y ? y->first_use : NULL; use; use = use->next) {
         if (!wf_node_is(use->node, WF_DOMAIN_ONNX, "Add"))
             continue;
         for (uint32_t k = 0; k < use->node->n_in; k++)
