@@ -72,6 +72,15 @@ def check_stages(folder):
     weft("graph", str(folder / "job.yaml"), "--after", "prun", code=2, says="prune")
 
 
+def check_source(folder):
+    """A model's file by itself: what it is, and weights that no loss has judged yet."""
+    file = str(folder / "import.onnx")  # a stage of check_stages
+    said = weft("graph", file, says=r"^import.onnx: opset 18 \(weft [\d.]+\), 2 variables "
+                r"\(28 parameters, 112 B\), inputs x\[batch,6\]\n")
+    assert re.search(r"^dense/kernel .* weights +-$", said, re.M) and "unused" not in said, said
+    assert re.search(r"^2 variables, 28 parameters, 112 B$", said, re.M) and "PASS" not in said, said
+
+
 def check_checkpoints(folder):
     unrun.make_checkpoints(CKPT_TOOL, folder, weft("graph", str(folder / "job.yaml")), 100, 200)
     listed = weft("ckpt", "ls", "small", cwd=folder).splitlines()
@@ -157,6 +166,7 @@ def main():
         check_words()
         check_bad_files(folder)
         check_stages(folder)
+        check_source(folder)
         check_checkpoints(folder)
         whole = check_values(folder)
         check_digits(folder)
