@@ -217,8 +217,9 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     rc = wf_compile(&spec, &c, err);
+    /* Whoever submitted the job was warned before (wf_job_check); in --local it is this process. */
     for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)
-        WF_LOG_WARN("compile.warning", "job=%s %s", job->name, c->warnings[i]);
+        WF_LOG_INFO("compile.warning", "job=%s %s", job->name, c->warnings[i]);
     if (rc == WF_OK && train) {
         snprintf(digest, sizeof digest, "%016" PRIx64, c->digest);
         p->setup.digest = wf_arena_strdup(p->arena, digest);
