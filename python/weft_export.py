@@ -333,15 +333,21 @@ def _check(proto, variables, route, model, inputs, report):
 
 @contextlib.contextmanager
 def _silence():
-    """Exporters talk to people who call them directly."""
+    """Exporters talk to people who call them directly; some of it from C, past sys.stdout."""
+    level = logging.root.manager.disable
     with (warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()),
-          contextlib.redirect_stderr(io.StringIO())):
+          contextlib.redirect_stderr(io.StringIO()), open(os.devnull, "wb") as nothing):
         warnings.simplefilter("ignore")
-        level = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
+        kept = [(fd, os.dup(fd)) for fd in (1, 2)]
         try:
+            for fd, _ in kept:
+                os.dup2(nothing.fileno(), fd)
             yield
         finally:
+            for fd, copy in kept:
+                os.dup2(copy, fd)
+                os.close(copy)
             logging.disable(level)
 
 
@@ -378,7 +384,7 @@ class Torch:
 
             def assign(new, target=target):
                 with torch.no_grad():
-                    target.copy_(torch.from_numpy(np.ascontiguousarray(new)))
+                    target.copy_(torch.from_numpy(np.array(new)))
             yield v, assign
 
     @contextlib.contextmanager
