@@ -62,6 +62,19 @@ def average_precision(y, score):
     return (np.diff(hits, prepend=0) * precision).sum() / y.sum()
 
 
+def f1_scores(said, right):
+    """Of each class, from rows of yes and no: by precision and recall, unlike weft's form."""
+    hits = (said & right).sum(0)
+    precision = np.divide(hits, said.sum(0), out=np.zeros(len(hits)), where=said.sum(0) > 0)
+    recall = np.divide(hits, right.sum(0), out=np.zeros(len(hits)), where=right.sum(0) > 0)
+    both = precision + recall
+    return np.divide(2 * precision * recall, both, out=np.zeros(len(hits)), where=both > 0)
+
+
+def f1_of_all(said, right):
+    return f1_scores(said.reshape(-1, 1), right.reshape(-1, 1))[0]
+
+
 def check(shown, want, tolerance=2e-5):
     for name, value in want.items():
         weftlib.check(name in shown, f"no {name} in {shown}")
@@ -140,13 +153,14 @@ def metrics_of_two_classes(weft):
             "precision": (above & (y > 0)).sum() / max(above.sum(), 1),
             "recall": (above & (y > 0)).sum() / y.sum(),
             "p20": (often & (y > 0)).sum() / often.sum(),
+            "f1_score": f1_of_all(above, y > 0), "f1_20": f1_of_all(often, y > 0),
             "auc": roc_auc(y, z), "pr_auc": average_precision(y, z),
         }
 
     with weftlib.Cluster(weft) as c:
         train(c, "binary", LAYERS.format(1), "binary_crossentropy",
               "[accuracy, log_loss, auc, {auc: {curve: PR, name: pr_auc}}, precision, recall, "
-              "{precision: {thresholds: 0.2, name: p20}}]", {"x": x, "y": y}, expect,
+              "{precision: {thresholds: 0.2, name: p20}}, f1, {f1_score: {threshold: 0.2, name: f1_20}}]", {"x": x, "y": y}, expect,
               more="class_weight: {0: 1.0, 1: 5.0}")
 
 
@@ -160,7 +174,11 @@ def metrics_of_many_classes(weft):
         own = z[np.arange(RECORDS), y]
         each = -log_softmax(z)[np.arange(RECORDS), y]
         place = (z > own[:, None]).sum(1)
+        said, right = np.eye(6, dtype=bool)[z.argmax(1)], np.eye(6, dtype=bool)[y]
+        f1 = f1_scores(said, right)
         return {
+            "f1_score": f1.mean(), "f1_all": f1_of_all(said, right),
+            "f1_by_count": (f1 * right.sum(0)).sum() / RECORDS,
             "loss": (each * weight).mean(), "log_loss": each.mean(),
             "perplexity": np.exp(each.mean()), "accuracy": (place < 1).mean(),
             "sparse_top_k_categorical_accuracy": (place < 2).mean(),
@@ -168,7 +186,9 @@ def metrics_of_many_classes(weft):
 
     with weftlib.Cluster(weft) as c:
         train(c, "classes", LAYERS.format(6), "sparse_categorical_crossentropy",
-              "[accuracy, log_loss, perplexity, {sparse_top_k_categorical_accuracy: {k: 2}}]",
+              "[accuracy, log_loss, perplexity, {sparse_top_k_categorical_accuracy: {k: 2}}, "
+              "f1_score, {f1_score: {average: micro, name: f1_all}}, "
+              "{f1_score: {average: weighted, name: f1_by_count}}]",
               {"x": x, "y": y, "weight": weight}, expect, more="sample_weight: weight")
 
 
@@ -186,11 +206,13 @@ def labels_that_are_ignored(weft):
         spread[kept] = each
         loss = sum(spread[p].sum() / kept[p].sum() * (p.stop - p.start) for p in parts) / RECORDS
         return {"loss": loss, "log_loss": each.mean(), "perplexity": np.exp(each.mean()),
-                "accuracy": (z.argmax(1) == y[kept]).mean()}
+                "accuracy": (z.argmax(1) == y[kept]).mean(),
+                "f1_score": f1_scores(np.eye(4, dtype=bool)[z.argmax(1)],
+                                      np.eye(4, dtype=bool)[y[kept]]).mean()}
 
     with weftlib.Cluster(weft) as c:
         train(c, "ignored", LAYERS.format(4), "{sparse_categorical_crossentropy: {ignore_class: -1}}",
-              "[accuracy, log_loss, perplexity]", {"x": x, "y": y}, expect)
+              "[accuracy, log_loss, perplexity, f1_score]", {"x": x, "y": y}, expect)
 
 
 def metrics_of_one_hot_labels(weft):
@@ -209,6 +231,8 @@ def metrics_of_one_hot_labels(weft):
             "loss": smooth.mean(), "log_loss": each.mean(),
             "accuracy": (z.argmax(1) == place).mean(),
             "top_k_categorical_accuracy": ((z > own[:, None]).sum(1) < 3).mean(),
+            "f1_score": f1_scores(np.eye(5, dtype=bool)[z.argmax(1)], y > 0).mean(),
+            "f1_30": f1_scores(p > 0.3, y > 0).mean(),
             "auc": roc_auc(y.reshape(-1), p.reshape(-1)),
             "precision": (above & (y > 0)).sum() / max(above.sum(), 1),
             "recall": (above & (y > 0)).sum() / y.sum(),
@@ -216,7 +240,8 @@ def metrics_of_one_hot_labels(weft):
 
     with weftlib.Cluster(weft) as c:
         train(c, "one-hot", LAYERS.format(5), "{categorical_crossentropy: {label_smoothing: 0.2}}",
-              "[accuracy, log_loss, {top_k_categorical_accuracy: {k: 3}}, auc, precision, recall]",
+              "[accuracy, log_loss, {top_k_categorical_accuracy: {k: 3}}, auc, precision, recall, "
+              "f1_score, {f1_score: {threshold: 0.3, name: f1_30}}]",
               {"x": x, "y": y}, expect)
 
 
