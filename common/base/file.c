@@ -105,13 +105,16 @@ wf_status wf_sync_dir(const char *path, wf_err *err)
     return rc;
 }
 
-static wf_status write_and_sync(const char *path, const void *data, size_t n, wf_err *err)
+/* `named`: the path that it gets in the end, for messages. */
+static wf_status write_and_sync(const char *path, const char *named, const void *data, size_t n,
+                                wf_err *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     wf_status rc;
 
     if (fd < 0)
-        return wf_fail_errno(err, errno, NULL, "cannot create %s", path);
+        return wf_fail_errno(err, errno, errno == ENOENT ? "make its folder first" : NULL,
+                             "cannot create %s", named);
     rc = wf_write_all(fd, data, n, path, err);
     if (rc == WF_OK && fsync(fd) != 0)
         rc = wf_fail_errno(err, errno, NULL, "cannot sync %s", path);
@@ -133,7 +136,7 @@ wf_status wf_file_write(const char *path, const void *data, size_t n, wf_err *er
     slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = 0;
-    rc = write_and_sync(temporary, data, n, err);
+    rc = write_and_sync(temporary, path, data, n, err);
     if (rc == WF_OK && rename(temporary, path) != 0)
         rc = wf_fail_errno(err, errno, NULL, "cannot rename %s to %s", temporary, path);
     if (rc != WF_OK) {

@@ -202,6 +202,8 @@ typedef struct wf_compiled_feed {
     uint32_t rank;
     wf_axis axes[WF_MAX_RANK];
     bool is_label;
+    const char *loss; /* the function that reads the labels, when it is one of weft's; else NULL */
+    bool is_share;    /* its labels are from 0 to 1 */
     int64_t classes; /* of class labels: each is below it, or is to be ignored; 0: no such labels */
     bool may_ignore;
 } wf_compiled_feed;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/result.c - what a compilation says of its graph: variables, outputs, feeds. */
 #include "common/base/nearest.h"
+#include "common/compile/losses/losses.h"
 #include "common/compile/pass.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -170,6 +171,19 @@ static bool is_label(const wf_unit *u, const wf_value *v)
     return false;
 }
 
+static void note_loss(const wf_unit *u, const wf_value *v, wf_compiled_feed *f)
+{
+    for (size_t i = 0; i < u->n_goals; i++) {
+        const wf_loss_row *row = u->goals[i].label_feed == v ? u->goals[i].row : NULL;
+
+        if (!row)
+            continue;
+        f->loss = row->name;
+        f->is_share = row->kind == WF_LOSS_BINARY && !row->margin;
+        return;
+    }
+}
+
 static wf_status collect_feeds(wf_unit *u, wf_err *err)
 {
     wf_compiled *c = u->c;
@@ -189,6 +203,7 @@ static wf_status collect_feeds(wf_unit *u, wf_err *err)
         f->dtype = v->dtype;
         f->rank = v->rank < 0 ? 0 : (uint32_t)v->rank;
         f->is_label = is_label(u, v);
+        note_loss(u, v, f);
         wf_label_feed(g, v, f);
         memcpy(f->axes, v->axes, sizeof(f->axes));
         for (uint32_t a = 0; a < f->rank; a++) {

@@ -8,6 +8,7 @@
 #include "common/conf/read.h"
 #include "common/conf/set.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -399,8 +400,15 @@ wf_status wf_job_parse(const char *text, size_t size, const char *path, wf_job_c
 
 wf_status wf_job_read(const char *path, wf_bytes *text, wf_err *err)
 {
-    wf_status rc = wf_file_read(path, WF_CONF_MAX_BYTES, text, err);
+    size_t n = strlen(path);
+    char hint[256];
+    wf_status rc;
 
+    if (n > 5 && strcmp(path + n - 5, ".onnx") == 0) {
+        snprintf(hint, sizeof hint, "write model: {onnx: %.200s} into one", path);
+        return wf_fail(err, WF_USAGE, hint, "%s is not a job file", path);
+    }
+    rc = wf_file_read(path, WF_CONF_MAX_BYTES, text, err);
     if (rc == WF_NOTFOUND)
         return wf_fail(err, rc, "give the path of a job file; examples/ has some",
                        "there is no job file %s", path);

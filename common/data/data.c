@@ -24,6 +24,7 @@ typedef struct field {
     wf_array array;  /* of a text format none */
     wf_parts parts;  /* the files that it is of */
     int64_t classes; /* of a text format: that labels are held against; 0: no labels */
+    bool shares;     /* of a text format: records are held against 0 to 1 */
     wf_steps steps;
 } field;
 
@@ -384,6 +385,23 @@ static wf_status bad_label(const char *begin, double label, int64_t classes, wf_
                    classes - 1);
 }
 
+/* A record that has gone through its steps. `begin`: of the sentence, up to the label. */
+static wf_status check_share(const field *f, const void *record, const char *begin, wf_err *err)
+{
+    size_t size = wf_dtype_size(f->info.dtype);
+
+    for (size_t i = 0; i < f->info.record_bytes / size; i++) {
+        double label;
+
+        wf_convert(f->info.dtype, (const uint8_t *)record + i * size, WF_F64, &label, 1);
+        if (!(label >= 0 && label <= 1))
+            return wf_fail(err, WF_INVALID,
+                           "write 0 and 1 into the data; hinge losses take -1 and 1",
+                           "%s %.9g, and must be from 0 to 1", begin, label);
+    }
+    return WF_OK;
+}
+
 /* Where the parsed records of a field go. */
 typedef struct gathering {
     const field *f;
@@ -401,11 +419,12 @@ static wf_status take_record(void *arg, size_t i, const void *raw, wf_err *err)
         wf_convert(f->info.raw_dtype,
                    (const uint8_t *)raw + (size_t)k * wf_dtype_size(f->info.raw_dtype), WF_F64,
                    &label, 1);
-        if (trunc(label) < 0 || label >= (double)f->classes)
+        if (label != trunc(label) || label < 0 || label >= (double)f->classes)
             return bad_label("the label is", label, f->classes, err);
     }
     wf_steps_run(&f->steps, raw, g->to + i * f->info.record_bytes);
-    return WF_OK;
+    return f->shares ? check_share(f, g->to + i * f->info.record_bytes, "the label is", err)
+                     : WF_OK;
 }
 
 static void gather_array(const field *f, uint64_t n_records, const uint64_t at[], size_t n,
@@ -458,6 +477,10 @@ wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
                 r.most = tile[i];
                 r.most_at = (from + i) / each;
             }
+            if (r.broken == 0 && isfinite(tile[i]) && tile[i] != trunc(tile[i])) {
+                r.broken = tile[i];
+                r.broken_at = (from + i) / each;
+            }
         }
     }
     if (r.least > r.most)
@@ -465,14 +488,21 @@ wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
     return r;
 }
 
+/* The file of record *at, which becomes its number in that file. */
+static const char *place_of(const wf_dataset *d, const field *f, uint64_t *at)
+{
+    *at += d->first;
+    return f->parts.n ? wf_parts_find(&f->parts, *at, at)->path : f->info.path;
+}
+
 wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t classes, wf_err *err)
 {
     field *f = &d->fields[field_index];
-    const char *path = f->info.path;
+    const char *path;
     char begin[4096 + 64];
     wf_field_range r;
+    bool low, high;
     uint64_t at;
-    bool low;
 
     if (d->text) {
         f->classes = f->classes ? WF_MIN(f->classes, classes) : classes;
@@ -480,11 +510,38 @@ wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t c
     }
     r = wf_dataset_range(d, field_index);
     low = trunc(r.least) < 0;
-    if (!low && r.most < (double)classes)
+    high = r.most >= (double)classes;
+    if (!low && !high && r.broken == 0)
         return WF_OK;
-    at = d->first + (low ? r.least_at : r.most_at);
-    if (f->parts.n)
-        path = wf_parts_find(&f->parts, at, &at)->path;
+    at = low ? r.least_at : high ? r.most_at : r.broken_at;
+    path = place_of(d, f, &at);
     snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", path, at);
-    return bad_label(begin, low ? r.least : r.most, classes, err);
+    return bad_label(begin, low ? r.least : high ? r.most : r.broken, classes, err);
+}
+
+wf_status wf_dataset_check_shares(wf_dataset *d, uint32_t field_index, wf_err *err)
+{
+    field *f = &d->fields[field_index];
+    void *record;
+    wf_status rc = WF_OK;
+
+    f->shares = true;
+    if (d->text)
+        return WF_OK;
+    record = malloc(f->info.record_bytes + 1);
+    if (!record)
+        return wf_fail_nomem(err, f->info.record_bytes);
+    for (uint64_t at = 0; rc == WF_OK && at < d->n_records; at++) {
+        uint64_t in_file = at;
+        const char *path = place_of(d, f, &in_file);
+        char begin[96];
+
+        rc = wf_dataset_gather(d, field_index, &at, 1, record, err);
+        if (rc != WF_OK)
+            break;
+        snprintf(begin, sizeof begin, "record %" PRIu64 " has the label", in_file);
+        rc = wf_err_wrap(err, check_share(f, record, begin, err), "%s", path);
+    }
+    free(record);
+    return rc;
 }

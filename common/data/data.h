@@ -61,8 +61,10 @@ typedef struct wf_field_spec {
     size_t n_steps;
     wf_dtype want; /* cast to this at the end; WF_NONE: as it comes out of the steps */
 
-    int64_t classes; /* of class labels, which are below it; 0: the field holds none */
-    bool may_ignore; /* labels out of range are for who reads them to judge */
+    int64_t classes;  /* of class labels, which are below it; 0: the field holds none */
+    bool may_ignore;  /* labels out of range are for who reads them to judge */
+    const char *loss; /* of labels: the loss function that reads them, for messages; else NULL */
+    bool is_share;    /* labels from 0 to 1 */
 
     /* Of synthetic only, which has no path: one record before the steps. With `classes`, each
      * element is a label below it, held as i32; without, noise of u8, which is scaled to 0 .. 1
@@ -163,12 +165,18 @@ WF_MUST_USE wf_status wf_dataset_gather(const wf_dataset *d, uint32_t field, con
 typedef struct wf_field_range {
     double least, most;
     uint64_t least_at, most_at; /* records, from 0 */
+    double broken;              /* the first that is no whole number, and its record; 0: none */
+    uint64_t broken_at;
 } wf_field_range;
 wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field);
 
-/* Checks that a field holds labels 0 .. classes-1: of arrays now, of text when a record is
+/* Checks that a field holds whole labels 0 .. classes-1: of arrays now, of text when a record is
  * gathered. Errors: WF_INVALID, naming file, record and label. */
 WF_MUST_USE wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field, int64_t classes,
                                               wf_err *err);
+
+/* The same for labels that must be from 0 to 1, once their steps are done: yes and no as 1 and 0,
+ * or a chance. */
+WF_MUST_USE wf_status wf_dataset_check_shares(wf_dataset *d, uint32_t field, wf_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 /* common/session/job_data.c */
 #include "common/session/job_data.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Whether a record of the field is one of the input, but for axes of one number. */
@@ -34,7 +35,41 @@ void wf_job_data_dims(const wf_value *input, const wf_field_info *f, uint64_t re
         dims[i] = relaid ? input->axes[i].size : f->dims[i - 1];
 }
 
-static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err *err)
+/* Records that do not fit: of labels the commonest mistake is the loss for the other way to write
+ * classes, as numbers or one-hot. */
+static wf_status unfit_labels(const wf_field_info *f, const wf_field_spec *spec,
+                              const wf_value *input, wf_err *err)
+{
+    bool sparse = strncmp(spec->loss, "sparse_", 7) == 0;
+    char have[128], want[160], hint[256] = "check the labels, and the units of the last layer";
+    int64_t classes = input->rank > 1 ? input->axes[input->rank - 1].size : 0;
+
+    wf_dims_str(f->rank, f->dims, have, sizeof have);
+    if (sparse && (int32_t)f->rank == input->rank)
+        return wf_fail(err, WF_SHAPE,
+                       "use loss: categorical_crossentropy, or save the class numbers",
+                       "the labels \"%s\" in %s are one-hot (%s%s), and %s takes class numbers",
+                       f->name, f->path, wf_dtype_name(f->dtype), have, spec->loss);
+    if (strncmp(spec->loss, "categorical_", 12) == 0 && (int32_t)f->rank + 2 == input->rank) {
+        snprintf(hint, sizeof hint, "%swrite map: {%.64s: [{one_hot: %lld}]}",
+                 strcmp(spec->loss, "categorical_crossentropy") == 0
+                     ? "use loss: sparse_categorical_crossentropy, or "
+                     : "",
+                 f->name, (long long)classes);
+        return wf_fail(
+            err, WF_SHAPE, hint,
+            "the labels \"%s\" in %s are class numbers (%s%s), and %s takes %lld numbers "
+            "a record, one for each class",
+            f->name, f->path, wf_dtype_name(f->dtype), have, spec->loss, (long long)classes);
+    }
+    return wf_fail(err, WF_SHAPE, hint,
+                   "a record of the labels \"%s\" in %s is %s%s, and %s takes %s", f->name, f->path,
+                   wf_dtype_name(f->dtype), have, spec->loss,
+                   wf_value_str(input, want, sizeof want));
+}
+
+static wf_status check_record(const wf_dataset *d, const wf_value *input, const wf_field_spec *spec,
+                              wf_err *err)
 {
     const wf_field_info *f = wf_dataset_field(d, (uint32_t)wf_dataset_find(d, input->name));
     char have[128], want[160];
@@ -46,6 +81,8 @@ static wf_status check_record(const wf_dataset *d, const wf_value *input, wf_err
         fits = input->axes[i + 1].size < 0 || input->axes[i + 1].size == f->dims[i];
     if (fits)
         return WF_OK;
+    if (spec->loss)
+        return unfit_labels(f, spec, input, err);
     return wf_fail(err, WF_SHAPE, "add a reshape to data.map, or change the model's input",
                    "a record of \"%s\" in %s is %s%s, the model's input is %s", f->name, f->path,
                    wf_dtype_name(f->dtype), wf_dims_str(f->rank, f->dims, have, sizeof have),
@@ -62,9 +99,11 @@ static wf_status check_inputs(const wf_job_data *from, wf_dataset *d, const wf_g
         if (!f)
             return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
                            "no data for the model's input \"%s\"", g->inputs[i]->name);
-        WF_TRY(check_record(d, g->inputs[i], err));
+        WF_TRY(check_record(d, g->inputs[i], f, err));
         if (f->classes > 0 && !f->may_ignore) /* else the kernel looks at each */
             WF_TRY(wf_dataset_check_labels(d, (uint32_t)at, f->classes, err));
+        if (f->is_share)
+            WF_TRY(wf_dataset_check_shares(d, (uint32_t)at, err));
     }
     return WF_OK;
 }

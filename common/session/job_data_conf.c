@@ -45,7 +45,9 @@ static wf_field_spec *add_field(wf_job_data *d, const wf_compiled_feed *feed)
                                     .steps = d->steps[at],
                                     .want = feed->dtype,
                                     .classes = feed->classes,
-                                    .may_ignore = feed->may_ignore};
+                                    .may_ignore = feed->may_ignore,
+                                    .loss = feed->loss,
+                                    .is_share = feed->is_share};
     return &d->fields[at];
 }
 
@@ -117,7 +119,7 @@ wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, co
                          .batch = job->batch,
                          .shuffle = job->shuffle,
                          .path = job->path,
-                         .line = job->data_line};
+                         .line = from->line ? from->line : job->data_line};
     if (from->n > WF_DATA_MAX_FIELDS)
         return wf_fail(err, WF_USAGE, NULL, "%s:%d: %zu data fields, %d are allowed", job->path,
                        job->data_line, from->n, WF_DATA_MAX_FIELDS);

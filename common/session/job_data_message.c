@@ -49,10 +49,12 @@ static wf_status put_field(const wf_field_spec *f, wf_arena *a, Weft__DataField 
     m->classes = f->classes;
     m->may_ignore = f->may_ignore;
     m->is_row = f->is_row;
+    m->loss = copy(a, f->loss);
+    m->is_share = f->is_share;
     m->n_dims = f->rank;
     m->dims = wf_arena_memdup(a, f->dims, f->rank * sizeof f->dims[0]);
     m->steps = wf_arena_array(a, f->n_steps, sizeof(*m->steps));
-    if (!m->name || !m->path || (m->n_dims && !m->dims) || !m->steps ||
+    if (!m->name || !m->path || !m->loss || (m->n_dims && !m->dims) || !m->steps ||
         !copy_all(a, f->columns, f->n_columns, &m->columns, &m->n_columns) ||
         !copy_all(a, f->more, f->n_more, &m->more_paths, &m->n_more_paths))
         return wf_fail_nomem(err, sizeof *m);
@@ -135,6 +137,8 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                            .columns = (const char *const *)m->columns,
                            .n_columns = m->n_columns,
                            .is_row = m->is_row,
+                           .loss = m->loss[0] ? m->loss : NULL,
+                           .is_share = m->is_share,
                            .steps = steps,
                            .n_steps = m->n_steps};
     for (size_t i = 0; i < m->n_dims; i++) {

@@ -80,6 +80,8 @@ def job_files_that_are_wrong(weft):
         for change, code, says in rows:
             small.write_job(c, "bad", change=[change])
             refused(c, "train", "bad.yaml", code=code, says=says)
+        refused(c, "train", "none.onnx", code=2,
+                says=r"none.onnx is not a job file; write model: {onnx: none.onnx} into one")
         refused(c, "train", "none.yaml", code=1, says="there is no job file none.yaml")
         small.write_job(c, "bad")
         c.write("bad.yaml", c.read("bad.yaml").replace("input: {x: [16]}", "onnx: none.onnx")
@@ -229,12 +231,21 @@ def data_that_is_wrong_ends_the_job_alone(weft):
 
     rows = [
         # name, change of the job, file to spoil and how, what is said
-        ("shape", [], ("x.npy", np.ones((small.RECORDS, 15), np.float32)), r"shape\.yaml:10: .*x\.npy.*\[15\].*16"),
+        ("shape", [], ("x.npy", np.ones((small.RECORDS, 15), np.float32)), r"shape\.yaml:11: .*x\.npy.*\[15\].*16"),
         ("count", [], ("y.npy", y[:100]), r"y\.npy.*100.*512|512.*100"),
         ("labels", [], ("y.npy", np.where(y == 3, 4, y)), r"y\.npy.*label 4.*|record 3.*4"),
         ("minus", [], ("y.npy", y - 1), r"y\.npy.*-1"),
         ("floats", [("  train", "  map: {x: [{reshape: [3, 5]}]}\n  train")], None,
-         r"floats\.yaml:10: .*reshape.*16.*\[3, 5\]"),
+         r"floats\.yaml:12: .*reshape.*16.*\[3, 5\]"),
+        ("onehot", [], ("y.npy", np.eye(4, dtype=np.int64)[y]),
+         r'onehot.yaml:11: the labels "y" in .* are one-hot \(int64\[4\]\), and '
+         r"sparse_categorical_crossentropy takes class numbers.*; use loss: categorical_crossentropy"),
+        ("numbers", [("loss: sparse_", "loss: ")], ("y.npy", y),
+         r'numbers.yaml:11: the labels "y" in .* are class numbers .*'
+         r"use loss: sparse_categorical_crossentropy, or write map: {y: \[{one_hot: 4}\]}"),
+        ("signs", [("units: 4", "units: 1"), ("loss: sparse_categorical", "loss: binary")],
+         ("y.npy", (y > 0) * 2.0 - 1), r"y\.npy: record 0 has the label -1, and must be from 0 to 1"),
+        ("halves", [], ("y.npy", y * 0.5), r"y\.npy: record 1 has the label 0\.5; there are 4"),
         ("cut", [("format: npy", "format: idx"), ("x: x.npy", "x: x.gz"), ("x: x.npy", "x: x.gz")]
          [:2], "idx", r"x\.gz: 1616 bytes wanted .*, 1606 present"),
         ("notnpy", [], ("x.npy", b"PK\x03\x04 something else"), r"x\.npy.*not an npy"),

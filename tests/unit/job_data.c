@@ -81,7 +81,8 @@ static void a_worker_reads_what_the_master_wrote(void **state)
     assert_int_equal(f.to.batch, 8);
     assert_true(f.to.shuffle);
     assert_string_equal(f.to.path, "/jobs/j.yaml");
-    assert_int_equal(f.to.line, f.job->data_line);
+    assert_int_equal(f.to.line, f.job->train.line);
+    assert_true(f.to.line > f.job->data_line);
     assert_int_equal(f.to.spec.n_fields, 2); /* the graph has no use for the third */
     x = field(&f.to, "x");
     y = field(&f.to, "y");
@@ -100,6 +101,9 @@ static void a_worker_reads_what_the_master_wrote(void **state)
     assert_string_equal(y->more[0], "/jobs/y-*.npy");
     assert_int_equal(y->classes, 3);
     assert_false(y->may_ignore);
+    assert_string_equal(y->loss, CLASSES);
+    assert_false(y->is_share);
+    assert_null(x->loss);
     close_job(&f);
 }
 
@@ -148,6 +152,8 @@ static void numbers_are_no_labels(void **state)
     (void)state;
     open_job(&f, JOB("mean_squared_error"));
     assert_int_equal(field(&f.from, "y")->classes, 0);
+    assert_string_equal(field(&f.from, "y")->loss, "mean_squared_error");
+    assert_false(field(&f.from, "y")->is_share);
     close_job(&f);
 }
 
