@@ -303,6 +303,19 @@ typedef struct weft_evaluation {
     weft_metric metrics[WEFT_MAX_METRICS]; /* the loss first */
 } weft_evaluation;
 
+/* All records of a file, as the job's model takes the field of that name: read as npy by its name,
+ * else in the job's format, taken through data.map, and of `dtype` (0: as they come out of the
+ * map). Errors: WEFT_NOTFOUND, WEFT_INVALID, WEFT_USAGE, WEFT_SHAPE: the file or the map; WEFT_IO,
+ * WEFT_NOMEM. */
+WEFT_API weft_code weft_job_records(const weft_job *j, const char *field, const char *path,
+                                    weft_dtype dtype, weft_tensor **out, weft_error *error);
+
+/* From now on weft_job_evaluate reads field names[i] from paths[i], and others as data.eval has
+ * them; in a format whose files hold all fields (csv) names[i] is NULL. A job without eval data
+ * needs a file for each field. Errors: WEFT_USAGE, WEFT_NOMEM. */
+WEFT_API weft_code weft_job_eval_files(weft_job *j, size_t n, const char *const names[],
+                                       const char *const paths[], weft_error *error);
+
 /* Loss and metrics on the job's eval data, with `weights` in place of its first values (NULL: with
  * those). Of the options, `threads` counts. Errors: WEFT_USAGE for a job without such data;
  * WEFT_NOTFOUND, WEFT_SHAPE, WEFT_INVALID: the data; WEFT_NOMEM. */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static wf_status print_json(const weft_evaluation *e, const char *checkpoint, wf_err *err)
 {
@@ -52,20 +53,47 @@ static wf_status evaluate(const wf_trained *t, bool json, wf_err *err)
     return WF_OK;
 }
 
+/* FIELD=FILE, or FILE of a format whose files hold all fields. */
+static wf_status take_files(weft_job *job, const wf_words *data, wf_err *err)
+{
+    char fields[WF_COUNT(data->word)][64];
+    const char *names[WF_COUNT(data->word)], *paths[WF_COUNT(data->word)];
+    weft_error e;
+
+    for (size_t i = 0; i < data->n; i++) {
+        const char *equals = strchr(data->word[i], '=');
+
+        if (equals && (equals == data->word[i] ||
+                       (size_t)(equals - data->word[i]) >= sizeof fields[0] || !equals[1]))
+            return wf_fail(err, WF_USAGE, "write --data FIELD=FILE", "\"%.64s\" names no file",
+                           data->word[i]);
+        snprintf(fields[i], sizeof fields[0], "%.*s", (int)(equals ? equals - data->word[i] : 0),
+                 data->word[i]);
+        names[i] = equals ? fields[i] : NULL;
+        paths[i] = equals ? equals + 1 : data->word[i];
+    }
+    if (weft_job_eval_files(job, data->n, names, paths, &e) != WEFT_OK)
+        return wf_library_fail(&e, err);
+    return WF_OK;
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL, *from = NULL;
     wf_trained t = {0};
     bool json = false;
-    wf_words words;
+    wf_words words, data = {0};
     const wf_flag flags[] = {{"from", 0, .value = &from},
                              {"json", 0, .set = &json},
+                             {"data", 0, .words = &data},
                              {"cluster", 0, .value = &cluster},
                              {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     rc = wf_trained_job(cluster, words.word[0], &t, err);
+    if (rc == WF_OK)
+        rc = take_files(t.job, &data, err);
     if (rc == WF_OK)
         rc = wf_trained_weights(&t, from, err);
     if (rc == WF_OK)
@@ -77,11 +105,16 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_eval = {
     .name = "eval",
     .help = "evaluate a checkpoint on the job's eval data",
-    .usage = "weft eval JOB|JOB.yaml [--from STEP] [--json] [--cluster FILE]\n\n"
+    .usage = "weft eval JOB|JOB.yaml [--data FIELD=FILE ...] [--from STEP] [--json]\n\n"
              "Computes loss and metrics of the newest checkpoint that verifies, in this process;\n"
              "the cluster need not be up.\n"
              "  --from STEP   that checkpoint, and no other; \"best\": the one a callback chose\n"
-             "  --json        for programs\n\n"
-             "  weft eval digits\n",
+             "  --data FIELD=FILE   other data, of the job's format; a field that is not named "
+             "keeps its file.\n"
+             "                A csv file holds all fields: --data FILE\n"
+             "  --json        for programs\n"
+             "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
+             "  weft eval digits\n"
+             "  weft eval digits --data x=new-images.gz --data y=new-labels.gz\n",
     .run = run,
 };

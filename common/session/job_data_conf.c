@@ -37,6 +37,17 @@ static void fill_step(const wf_conf_item *from, wf_map_step *to)
     }
 }
 
+size_t wf_job_data_steps(const wf_job_conf *job, const char *field,
+                         wf_map_step steps[static WF_DATA_MAX_STEPS + 1])
+{
+    const wf_conf_field *map = map_of(job, field);
+    size_t n = 0;
+
+    for (; map && n < map->n_steps && n <= WF_DATA_MAX_STEPS; n++)
+        fill_step(&map->steps[n], &steps[n]);
+    return n;
+}
+
 static wf_field_spec *add_field(wf_job_data *d, const wf_compiled_feed *feed)
 {
     size_t at = d->spec.n_fields++;
@@ -57,7 +68,7 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
     d->spec.files = from->files;
     d->spec.n_files = from->n_files;
     for (size_t i = 0; i < from->n; i++) {
-        const wf_conf_field *it = &from->fields[i], *map = map_of(job, it->name);
+        const wf_conf_field *it = &from->fields[i];
         const wf_compiled_feed *feed = feed_of(c, it->name);
         wf_map_step *steps = d->steps[d->spec.n_fields];
         wf_field_spec *f;
@@ -71,8 +82,7 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
         f->columns = it->columns;
         f->n_columns = it->n_columns;
         f->is_row = it->is_row;
-        for (size_t k = 0; map && k < map->n_steps && k <= WF_DATA_MAX_STEPS; k++)
-            fill_step(&map->steps[k], &steps[f->n_steps++]);
+        f->n_steps = wf_job_data_steps(job, it->name, steps);
     }
 }
 

@@ -13,4 +13,9 @@
 WF_MUST_USE wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from,
                                      const wf_compiled *c, wf_job_data *out, wf_err *err);
 
+/* The steps of a field of the job's data.map, at most one more than there may be. Gives how many;
+ * they point into the job. */
+size_t wf_job_data_steps(const wf_job_conf *job, const char *field,
+                         wf_map_step steps[static WF_DATA_MAX_STEPS + 1]);
+
 #endif

@@ -313,6 +313,39 @@ static void what_cannot_be_trained_is_refused(void **state)
     weft_job_free(&j);
 }
 
+/* The files of a job, and others, through its map. */
+static void other_files_are_read_and_evaluated(void **state)
+{
+    weft_job *j = parse("job: b\n" MODEL "data: {format: npy, train: {x: x.npy, y: y.npy}, "
+                        "map: {x: [{scale: 2}]}}\n" REST);
+    const char *names[] = {"x", "y"}, *wrong[] = {"x", "z"}, *none[] = {NULL, "y"};
+    char x[PATH_MAX], y[PATH_MAX];
+    const char *paths[] = {x, y};
+    weft_tensor *t = NULL;
+    weft_evaluation e;
+
+    (void)state;
+    snprintf(x, sizeof x, "%s", in("x.npy"));
+    snprintf(y, sizeof y, "%s", in("y.npy"));
+    assert_works(weft_job_records(j, "x", x, WEFT_F32, &t, &error));
+    assert_int_equal(t->shape[0], RECORDS);
+    assert_true(((float *)t->data)[0] == 2.0f);
+    weft_tensor_free(&t);
+    assert_fails(weft_job_records(j, "x", in("none.npy"), WEFT_F32, &t, &error), WEFT_NOTFOUND,
+                 "none.npy");
+    assert_null(t);
+    assert_fails(weft_job_records(NULL, "x", x, WEFT_F32, &t, &error), WEFT_INVALID, "j is NULL");
+    assert_fails(weft_job_evaluate(j, NULL, NULL, &e, &error), WEFT_USAGE, "no data to evaluate");
+    assert_fails(weft_job_eval_files(j, 1, names, paths, &error), WEFT_USAGE, "\"y\" is given no");
+    assert_fails(weft_job_eval_files(j, 2, wrong, paths, &error), WEFT_USAGE, "no field \"z\"");
+    assert_fails(weft_job_eval_files(j, 2, none, paths, &error), WEFT_USAGE, "npy files hold one");
+    assert_fails(weft_job_eval_files(NULL, 2, names, paths, &error), WEFT_INVALID, "j is NULL");
+    assert_works(weft_job_eval_files(j, 2, names, paths, &error));
+    assert_works(weft_job_evaluate(j, NULL, NULL, &e, &error));
+    assert_int_equal(e.records, RECORDS);
+    weft_job_free(&j);
+}
+
 static int set_up(void **state)
 {
     static float x[RECORDS * 4];
@@ -353,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_job_is_stopped_and_resumed),
         cmocka_unit_test(two_threads_train_each_its_own),
         cmocka_unit_test(what_cannot_be_trained_is_refused),
+        cmocka_unit_test(other_files_are_read_and_evaluated),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
