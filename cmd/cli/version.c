@@ -1,26 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/version.c */
+#include "cmd/cli/build_info.h"
 #include "cmd/cli/cli.h"
 
+#include <jansson.h>
 #include <stdio.h>
-#include <zmq.h>
+#include <stdlib.h>
+
+static void print_line(void)
+{
+    char zeromq[WF_BUILD_TEXT], blas[WF_BUILD_TEXT], dnn[WF_BUILD_TEXT];
+    const char *commit = wf_build_commit();
+
+    printf("weft %s%s%s  %s  zeromq %s  openblas %s  onednn %s\n", WEFT_VERSION,
+           *commit ? "  commit " : "", commit, wf_build_compiler(),
+           wf_build_version_of("zeromq", zeromq), wf_build_version_of("openblas", blas),
+           wf_build_version_of("onednn", dnn));
+}
+
+static wf_status print_json(wf_err *err)
+{
+    json_t *libraries = json_object(), *units = json_array(), *all;
+    const char *name;
+    char version[WF_BUILD_TEXT], *text;
+
+    for (size_t i = 0; (name = wf_build_library(i, version)); i++)
+        json_object_set_new(libraries, name, json_string(version));
+    for (size_t i = 0; (name = wf_build_unit(i)); i++)
+        json_array_append_new(units, json_string(name));
+    all = json_pack("{s:s, s:s*, s:s, s:o, s:o}", "weft", WEFT_VERSION, "commit",
+                    *wf_build_commit() ? wf_build_commit() : NULL, "compiler", wf_build_compiler(),
+                    "libraries", libraries, "processor", units);
+    text = json_dumps(all, JSON_INDENT(2));
+    json_decref(all);
+    if (!text)
+        return wf_fail_nomem(err, 0);
+    printf("%s\n", text);
+    free(text);
+    return WF_OK;
+}
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    int major, minor, patch;
+    bool as_json = false;
     wf_words words;
 
-    WF_TRY(wf_args((const wf_flag[]){{0}}, argc, argv, 0, 0, &words, err));
-    zmq_version(&major, &minor, &patch);
-    printf("weft %s  (zeromq %d.%d.%d, %s)\n", WEFT_VERSION, major, minor, patch, __VERSION__);
+    WF_TRY(wf_args((const wf_flag[]){{"json", 0, .set = &as_json}, {0}}, argc, argv, 0, 0, &words,
+                   err));
+    if (as_json)
+        return print_json(err);
+    print_line();
     return WF_OK;
 }
 
 const wf_cmd wf_cmd_version = {
     .name = "version",
     .help = "say which weft this is",
-    .usage = "weft version\n\n"
-             "Prints the release of weft and of what it was built with.\n\n"
+    .usage = "weft version [--json]\n\n"
+             "Prints the release of weft, the commit it was built from, the compiler, and the\n"
+             "libraries that it runs with. weft -v is the same.\n"
+             "  --json   all libraries, and what of the processor kernels use\n\n"
              "  weft version\n",
     .run = run,
 };

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,39 @@ def check_words():
         assert len(weft("help", topic).splitlines()) > 5, topic
     weft("graph", code=2, says="needs JOB")
     weft("graph", "--aftr", "x", "m", code=2, says="did you mean --after")
+
+
+def check_version():
+    line = weft("version")
+    assert weft("-v") == weft("-V") == weft("--version") == line and line.count("\n") == 1, line
+    told = json.loads(weft("version", "--json"))
+    assert line.startswith(f"weft {told['weft']}  "), (line, told)
+    assert told["compiler"] in line and told["libraries"]["openblas"] in line, (line, told)
+    assert all(re.match(r"\d+\.\d+", v) for v in told["libraries"].values()), told
+
+
+def check_doctor(folder):
+    """What `weft up` would fail on."""
+    here = folder / "doctor"
+    here.mkdir()
+    weft("doctor", says="no cluster here yet", cwd=here)
+    with socket.socket() as s, socket.socket() as other:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        other.bind(("127.0.0.1", 0))
+        taken, free = s.getsockname()[1], other.getsockname()[1]
+        other.close()
+        (here / "cluster.yaml").write_text(
+            f"cluster: d\nmaster: {{address: 'tcp://127.0.0.1:{taken}'}}\n"
+            f"ps: [{{address: 'tcp://127.0.0.1:{free}'}}]\n"
+            "workers: [{address: 'ipc://w.sock'}]\nstate_dir: /proc/none\n")
+        weft("doctor", says=rf"warn master cannot have tcp://127.0.0.1:{taken}: it is in use by "
+                            rf"process {os.getpid()} ", cwd=here)
+        rows = json.loads(weft("doctor", "--json", cwd=here))
+    wrong = {row["check"] for row in rows if not row["ok"]}
+    assert wrong == {"ports", "state_dir", "checkpoint_dir"}, rows
+    assert not (here / ".weft").exists()
+    weft("doctor", "--cluster", "none.yaml", says="warn .*none.yaml", cwd=here)
 
 
 def check_bad_files(folder):
@@ -164,6 +198,8 @@ def main():
         os.environ.pop("WEFT_FAILPOINTS", None)
         unrun.write(folder)
         check_words()
+        check_version()
+        check_doctor(folder)
         check_bad_files(folder)
         check_stages(folder)
         check_source(folder)
