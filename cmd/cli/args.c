@@ -2,6 +2,7 @@
 /* cmd/cli/args.c - words of the command line, by a table. getopt_long is not used: it prints by
  * itself, and knows no nearest name. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/flags.h"
 #include "cmd/cli/later.h"
 #include "cmd/cli/verbs.h"
 #include "common/base/nearest.h"
@@ -126,6 +127,8 @@ wf_status wf_args(const wf_flag flags[], int argc, char *argv[], size_t least, s
     bool options = true;
 
     *operands = (wf_words){0};
+    if (wf_flags_asked(flags, argc, argv))
+        return WF_STOPPED;
     for (; s.at < argc; s.at++) {
         if (options && strcmp(argv[s.at], "--") == 0)
             options = false;

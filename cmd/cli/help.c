@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/help.c */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/manual.h"
 #include "cmd/cli/operators.h"
 #include "cmd/cli/topics.h"
 
@@ -24,11 +25,22 @@ static void list_all(void)
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     bool as_json = false;
-    const wf_flag flags[] = {{"json", 0, .set = &as_json}, {0}};
+    bool man = false;
+    const char *shell = NULL;
+    const wf_flag flags[] = {{"json", 0, .set = &as_json},
+                             {"man", 0, .set = &man},
+                             {"completion", 0, .value = &shell},
+                             {0}};
     const wf_cmd *cmd;
     wf_words words;
 
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
+    if (man)
+        wf_manual_print();
+    if (man)
+        return WF_OK;
+    if (shell)
+        return wf_completion_print(shell, err);
     if (words.n == 0) {
         list_all();
         return WF_OK;
@@ -55,7 +67,9 @@ const wf_cmd wf_cmd_help = {
              "optimizers, callbacks. \"operators\" are the operations that weft has, of ONNX and "
              "its own,\n"
              "as in docs/operators.md.\n"
-             "  --json             the operations for programs\n\n"
+             "  --json             the operations for programs\n"
+             "  --man              all commands as a manual page, for man -l\n"
+             "  --completion SHELL   a script that completes commands and options: bash, zsh\n\n"
              "  weft help train\n"
              "  weft help layers\n",
     .run = run,

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -46,6 +47,33 @@ def check_words():
         assert len(weft("help", topic).splitlines()) > 5, topic
     weft("graph", code=2, says="needs JOB")
     weft("graph", "--aftr", "x", "m", code=2, says="did you mean --after")
+
+
+def check_manual(folder):
+    """The manual page has every command; bash completes commands, verbs and options."""
+    page = weft("help", "--man")
+    commands = re.findall(r"^  weft (\w+)", weft(), re.M)
+    assert re.findall(r"^\.SS (\w+)", page, re.M) == commands
+    if shutil.which("man") and shutil.which("groff"):
+        (folder / "weft.1").write_text(page)
+        done = subprocess.run(["man", "--warnings", "-l", str(folder / "weft.1")], text=True,
+                              capture_output=True, env={**os.environ, "MANWIDTH": "100"})
+        assert done.returncode == 0 and not done.stderr, done
+        for command in commands:  # roff has changed nothing of what help prints
+            for line in weft("help", command).splitlines():
+                assert not line.strip() or line.strip() in done.stdout, line
+    (folder / "weft.bash").write_text(weft("help", "--completion", "bash"))
+    for line, want in {"trai": "train", "ckpt ": "ls show verify", "train --re": "--resume",
+                       "doctor --": "--json --cluster --help", "help los": "losses",
+                       "train ": ""}.items():
+        words = ["weft", *line.split(" ")]
+        script = (f"source {folder / 'weft.bash'}; COMP_WORDS=({' '.join(repr(w) for w in words)}); "
+                  f"COMP_CWORD={len(words) - 1}; _weft; echo ${{COMPREPLY[@]}}")
+        done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True)
+        assert done.stdout.strip() == want, (line, done)
+    weft("help", "--completion", "fish", code=2, says="it is bash or zsh")
+    zsh = weft("help", "--completion=zsh")
+    assert zsh.startswith("#compdef weft") and all(f"'{c}:" in zsh for c in commands), zsh
 
 
 def check_version():
@@ -198,6 +226,7 @@ def main():
         os.environ.pop("WEFT_FAILPOINTS", None)
         unrun.write(folder)
         check_words()
+        check_manual(folder)
         check_version()
         check_doctor(folder)
         check_bad_files(folder)
