@@ -322,7 +322,7 @@ static const bad_text bad[] = {
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, validation_split: -0.1}\n", WF_USAGE,
      "*must be between 0 and 1, not -0.1"},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, validation_split: tenth}\n", WF_USAGE,
-     "*\"validation_split\" is a number, not tenth"},
+     "*\"validation_split\" must be a number, not tenth"},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, eval: {x: b}, validation_split: 0.1}\n",
      WF_USAGE, "/jobs/j.yaml:3: the data has both \"eval\" and \"validation_split\""},
     {"job: j\n" MODEL "data: {format: synthetic}\n", WF_USAGE, "*wants its number of records"},
