@@ -397,18 +397,22 @@ static const wf_option_row shape[] = {
 static const wf_option_row one_hot[] = {INT_OPTION("classes", true, 1, 1 << 24), {0}};
 static const wf_option_row cast[] = {TEXT_OPTION("dtype", true, dtypes), {0}};
 
+static const wf_option_row no_option[] = {{0}};
+static const wf_option_row hash[] = {INT_OPTION("bins", true, 1, 1 << 24), {0}};
+static const wf_option_row fill[] = {NUMBER_OPTION("value", true, -1e30, 1e30), {0}};
+static const wf_option_row crop[] = {INTS_OPTION("size", true, false, 1, MOST_SIZE),
+                                     INT_OPTION("padding", false, 0, MOST_WINDOW),
+                                     {0}};
+static const char *const directions[] = {"horizontal", "vertical", NULL};
+static const wf_option_row flip[] = {TEXT_OPTION("direction", false, directions), {0}};
+
 const wf_item_row wf_step_rows[] = {
-    {"scale", scale},
-    {"reshape", shape},
-    {"one_hot", one_hot},
-    {"cast", cast},
-    {"hash", NULL},
-    {"bucketise", NULL},
-    {"crop", NULL},
-    {"flip", NULL},
-    {"fill", NULL},
-    {"log1p", NULL},
-    {0},
+    {"scale", scale},    {"standardise", no_option},
+    {"reshape", shape},  {"one_hot", one_hot},
+    {"cast", cast},      {"crop", crop},
+    {"flip", flip},      {"fill", fill},
+    {"hash", hash},      {"log1p", no_option},
+    {"bucketise", NULL}, {0},
 };
 
 static const char *const modes[] = {"auto", "min", "max", NULL};

@@ -12,6 +12,11 @@
  *   reshape     shape (ints, required)
  *   one_hot     classes (1..2^24, required)
  *   cast        dtype (text, required)
+ *   standardise, log1p
+ *   fill        value (number, required)
+ *   hash        bins (1..2^24, required)
+ *   crop        size (ints, required), padding
+ *   flip        direction (horizontal, vertical)
  *
  *   early_stopping        monitor (val_loss), min_delta, patience, mode, baseline,
  *                         restore_best_weights, start_from_epoch

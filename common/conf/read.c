@@ -123,16 +123,36 @@ wf_status wf_read_i64(wf_conf_reader *r, const wf_tree *node, int64_t least, int
                         wf_read_name(node), least, most, shown(node));
 }
 
+/* The number that text begins with, up to its end or a slash; *end is there. */
+static bool begin_number(const char *text, const char **end, double *out)
+{
+    size_t n = strspn(text, "0123456789+-.eE");
+    char *stop = NULL;
+
+    *out = n ? strtod(text, &stop) : 0;
+    *end = text + n;
+    return n && stop == *end && isfinite(*out) && (**end == 0 || **end == '/');
+}
+
+/* A number, or a fraction as in 1/255. */
+static bool plain_number(const char *text, double *out)
+{
+    double divisor;
+
+    if (!begin_number(text, &text, out))
+        return false;
+    if (*text == 0)
+        return true;
+    if (!begin_number(text + 1, &text, &divisor) || *text || divisor == 0)
+        return false;
+    *out /= divisor;
+    return isfinite(*out);
+}
+
 wf_status wf_read_number(wf_conf_reader *r, const wf_tree *node, double *out, wf_err *err)
 {
-    const char *text = node->kind == WF_TREE_TEXT && node->plain ? node->text : "";
-    char *end = NULL;
-
-    if (text[0] && strspn(text, "0123456789+-.eE") == strlen(text)) {
-        *out = strtod(text, &end);
-        if (end != text && *end == 0 && isfinite(*out))
-            return WF_OK;
-    }
+    if (node->kind == WF_TREE_TEXT && node->plain && plain_number(node->text, out))
+        return WF_OK;
     return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%.64s\" must be a number, not %.64s",
                         wf_read_name(node), shown(node));
 }

@@ -8,6 +8,7 @@
 #include "common/data/number.h"
 #include "common/data/text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ typedef struct field {
     use *uses; /* [n_uses], by column */
     size_t n_uses;
     wf_dtype dtype;
+    bool fills; /* an empty cell is NaN, which a step fills */
 } field;
 
 typedef struct plan {
@@ -200,6 +202,8 @@ static int by_column(const void *a, const void *b)
 
 static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err *err)
 {
+    for (size_t i = 0; i < spec->n_steps; i++)
+        f->fills |= strcmp(spec->steps[i].type, "fill") == 0;
     f->name = wf_arena_strdup(p->arena, spec->name);
     f->uses = wf_arena_array(p->arena, spec->n_columns, sizeof *f->uses);
     if (!f->name || !f->uses)
@@ -317,6 +321,14 @@ static wf_status parse_cell(const column *c, const wf_csv_cell *cell, wf_dtype d
     return WF_OK;
 }
 
+static void put_nan(wf_dtype dtype, void *out, size_t at)
+{
+    if (dtype == WF_F64)
+        ((double *)out)[at] = (double)NAN;
+    else
+        ((float *)out)[at] = NAN;
+}
+
 static wf_status wrong_count(const plan *p, uint32_t have, wf_err *err)
 {
     return wf_fail(err, WF_INVALID, "check data.delimiter, and quote cells that hold it",
@@ -336,7 +348,11 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
 
         WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
         for (; used < f->n_uses && f->uses[used].column == i; used++)
-            WF_TRY(parse_cell(&p->columns[i], &cell, f->dtype, out, f->uses[used].element, err));
+            if (cell.n == 0 && f->fills && f->dtype != WF_I64)
+                put_nan(f->dtype, out, f->uses[used].element);
+            else
+                WF_TRY(
+                    parse_cell(&p->columns[i], &cell, f->dtype, out, f->uses[used].element, err));
     }
     if (i == p->n_columns && at > n)
         return WF_OK;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/data.c - fields opened and planned; records gathered. */
+/* common/data/data.c - fields opened and planned. */
 #include "common/data/data.h"
 #include "common/base/arena.h"
 #include "common/base/size.h"
-#include "common/data/convert.h"
-#include "common/data/format.h"
-#include "common/data/parts.h"
+#include "common/data/dataset.h"
 #include "common/data/paths.h"
-#include "common/data/steps.h"
-#include "common/data/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,26 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-enum { TILE = 256, LINE = 64, AHEAD = 4 /* records */, AHEAD_LINES = 16 };
-
-typedef struct field {
-    wf_field_info info;
-    wf_array array;  /* of a text format none */
-    wf_parts parts;  /* the files that it is of */
-    int64_t classes; /* of a text format: that labels are held against; 0: no labels */
-    bool shares;     /* of a text format: records are held against 0 to 1 */
-    wf_steps steps;
-} field;
-
-struct wf_dataset {
-    wf_arena *arena; /* names and paths */
-    uint32_t n_fields;
-    uint64_t n_records, digest;
-    uint64_t first; /* of the files' records; those before it are not of this data set */
-    wf_text *text;  /* NULL: the fields are arrays */
-    field fields[WF_DATA_MAX_FIELDS];
-};
 
 static void free_data(void *data, void *hint)
 {
@@ -71,7 +47,7 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
 /* ---- fields ---- */
 
 /* Fills the facts of a field whose records are known: dtype, rank and dims in raw_*. */
-static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
+static wf_status describe(wf_field *f, const wf_field_spec *spec, wf_err *err)
 {
     wf_field_info *info = &f->info;
     int64_t elems;
@@ -89,7 +65,7 @@ static wf_status describe(field *f, const wf_field_spec *spec, wf_err *err)
     return WF_OK;
 }
 
-static wf_status describe_array(field *f, const wf_field_spec *spec, wf_err *err)
+static wf_status describe_array(wf_field *f, const wf_field_spec *spec, wf_err *err)
 {
     wf_field_info *info = &f->info;
 
@@ -105,7 +81,7 @@ static wf_status describe_array(field *f, const wf_field_spec *spec, wf_err *err
 }
 
 /* Reads or makes the array of a field and describes it. */
-static wf_status fill_field(wf_dataset *d, field *f, const wf_format *format,
+static wf_status fill_field(wf_dataset *d, wf_field *f, const wf_format *format,
                             const wf_dataset_spec *set, const wf_field_spec *spec,
                             size_t limit_bytes, wf_err *err)
 {
@@ -131,10 +107,10 @@ static wf_status fill_field(wf_dataset *d, field *f, const wf_format *format,
 }
 
 /* A field by its name; `path` is for messages. */
-static wf_status new_field(wf_dataset *d, const wf_field_spec *spec, const char *path, field **out,
-                           wf_err *err)
+static wf_status new_field(wf_dataset *d, const wf_field_spec *spec, const char *path,
+                           wf_field **out, wf_err *err)
 {
-    field *f = &d->fields[d->n_fields];
+    wf_field *f = &d->fields[d->n_fields];
 
     f->info.name = wf_arena_strdup(d->arena, spec->name);
     f->info.path = wf_arena_strdup(d->arena, path);
@@ -155,9 +131,9 @@ static wf_status check_one_hot(wf_dataset *d, uint32_t field_index, wf_err *err)
 }
 
 /* Two fields of different counts: by their files where these go in pairs, else as a whole. */
-static wf_status check_counts(const wf_dataset *d, const field *f, wf_err *err)
+static wf_status check_counts(const wf_dataset *d, const wf_field *f, wf_err *err)
 {
-    const field *first = &d->fields[0];
+    const wf_field *first = &d->fields[0];
     const char *path = f->info.path, *first_path = first->info.path;
     uint64_t n = (uint64_t)f->array.dims[0], first_n = (uint64_t)first->array.dims[0];
 
@@ -179,7 +155,7 @@ static wf_status check_counts(const wf_dataset *d, const field *f, wf_err *err)
 static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_dataset_spec *set,
                            const wf_field_spec *spec, size_t limit_bytes, wf_err *err)
 {
-    field *f = NULL;
+    wf_field *f = NULL;
 
     if (!format->make && !spec->path)
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" has no file", spec->name);
@@ -209,7 +185,7 @@ static wf_status add_arrays(wf_dataset *d, const wf_format *format, const wf_dat
 static wf_status add_columns(wf_dataset *d, const wf_field_spec *spec, wf_err *err)
 {
     uint32_t at = d->n_fields;
-    field *f = NULL;
+    wf_field *f = NULL;
 
     WF_TRY(new_field(d, spec, wf_text_path(d->text), &f, err));
     f->info.raw_dtype = wf_text_dtype(d->text, at);
@@ -246,7 +222,7 @@ static wf_status add_text(wf_dataset *d, const wf_format *format, const wf_datas
 
 /* Leaves `n` records of an array, from `first` on. Those at the end of the file move into memory of
  * their own size; the others stay, and what is behind them is not touched again. */
-static wf_status keep_records(field *f, uint64_t first, uint64_t n, wf_err *err)
+static wf_status keep_records(wf_field *f, uint64_t first, uint64_t n, wf_err *err)
 {
     wf_array part = f->array;
     size_t record = f->info.raw_record_bytes;
@@ -285,6 +261,31 @@ static wf_status hold_out(wf_dataset *d, const wf_dataset_spec *spec, wf_err *er
     return WF_OK;
 }
 
+static bool is_standardised(const wf_dataset *d)
+{
+    for (uint32_t f = 0; f < d->n_fields; f++)
+        for (uint32_t i = 0; i < d->fields[f].steps.n; i++)
+            if (d->fields[f].steps.stages[i].kind == WF_STAGE_STANDARDISE)
+                return true;
+    return false;
+}
+
+/* By the numbers of the training data, which may be another data set. */
+static wf_status standardise(wf_dataset *d, const wf_dataset_spec *spec, wf_err *err)
+{
+    wf_dataset *from = NULL;
+    wf_status rc = WF_OK;
+
+    if (!is_standardised(d))
+        return WF_OK;
+    if (spec->reference)
+        rc = wf_dataset_open(spec->reference, &from, err);
+    if (rc == WF_OK)
+        rc = wf_dataset_standardise(d, from, err);
+    wf_dataset_free(&from);
+    return rc;
+}
+
 wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err *err)
 {
     const wf_format *format;
@@ -298,6 +299,8 @@ wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err 
     d = calloc(1, sizeof *d);
     if (!d)
         return wf_fail_nomem(err, sizeof *d);
+    d->is_random = spec->is_random;
+    d->seed = spec->seed;
     d->arena = wf_arena_new(0);
     if (!d->arena)
         rc = wf_fail_nomem(err, sizeof *d);
@@ -305,6 +308,8 @@ wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err 
         rc = (format->text ? add_text : add_arrays)(d, format, spec, err);
     if (rc == WF_OK)
         rc = hold_out(d, spec, err);
+    if (rc == WF_OK)
+        rc = standardise(d, spec, err);
     if (rc == WF_OK)
         *out = d;
     else
@@ -362,186 +367,9 @@ int wf_dataset_find(const wf_dataset *d, const char *name)
     return -1;
 }
 
-/* Asks the processor for the head of a record: shuffled, it lies where nothing else would fetch it.
- * The rest follows from reading in order. */
-static void fetch_ahead(const uint8_t *record, size_t bytes)
-{
-    for (size_t at = 0; at < WF_MIN(bytes, (size_t)AHEAD_LINES * LINE); at += LINE)
-        WF_PREFETCH(record + at);
-}
-
 void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window)
 {
     *block = *window = 0;
     if (d->text)
         wf_text_blocks(d->text, block, window);
-}
-
-/* `begin`: of the sentence, up to the label. */
-static wf_status bad_label(const char *begin, double label, int64_t classes, wf_err *err)
-{
-    return wf_fail(err, WF_INVALID, "change the data, or the number of units of the last layer",
-                   "%s %.15g; there are %" PRId64 " classes, 0 to %" PRId64, begin, label, classes,
-                   classes - 1);
-}
-
-/* A record that has gone through its steps. `begin`: of the sentence, up to the label. */
-static wf_status check_share(const field *f, const void *record, const char *begin, wf_err *err)
-{
-    size_t size = wf_dtype_size(f->info.dtype);
-
-    for (size_t i = 0; i < f->info.record_bytes / size; i++) {
-        double label;
-
-        wf_convert(f->info.dtype, (const uint8_t *)record + i * size, WF_F64, &label, 1);
-        if (!(label >= 0 && label <= 1))
-            return wf_fail(err, WF_INVALID,
-                           "write 0 and 1 into the data; hinge losses take -1 and 1",
-                           "%s %.9g, and must be from 0 to 1", begin, label);
-    }
-    return WF_OK;
-}
-
-/* Where the parsed records of a field go. */
-typedef struct gathering {
-    const field *f;
-    uint8_t *to;
-} gathering;
-
-static wf_status take_record(void *arg, size_t i, const void *raw, wf_err *err)
-{
-    const gathering *g = arg;
-    const field *f = g->f;
-
-    for (int64_t k = 0; f->classes && k < f->steps.elems; k++) {
-        double label;
-
-        wf_convert(f->info.raw_dtype,
-                   (const uint8_t *)raw + (size_t)k * wf_dtype_size(f->info.raw_dtype), WF_F64,
-                   &label, 1);
-        if (label != trunc(label) || label < 0 || label >= (double)f->classes)
-            return bad_label("the label is", label, f->classes, err);
-    }
-    wf_steps_run(&f->steps, raw, g->to + i * f->info.record_bytes);
-    return f->shares ? check_share(f, g->to + i * f->info.record_bytes, "the label is", err)
-                     : WF_OK;
-}
-
-static void gather_array(const field *f, uint64_t n_records, const uint64_t at[], size_t n,
-                         uint8_t *to)
-{
-    const uint8_t *data = f->array.data;
-    size_t in_bytes = f->info.raw_record_bytes, out_bytes = f->info.record_bytes;
-
-    for (size_t i = 0; i < n; i++, to += out_bytes) {
-        wf_assert(at[i] < n_records);
-        if (i + AHEAD < n)
-            fetch_ahead(data + at[i + AHEAD] * in_bytes, in_bytes);
-        wf_steps_run(&f->steps, data + at[i] * in_bytes, to);
-    }
-}
-
-wf_status wf_dataset_gather(const wf_dataset *d, uint32_t field_index, const uint64_t at[],
-                            size_t n, void *out, wf_err *err)
-{
-    const field *f = &d->fields[field_index];
-    gathering g = {f, out};
-
-    wf_assert(field_index < d->n_fields);
-    if (d->text)
-        return wf_text_gather(d->text, field_index, f->info.raw_record_bytes, d->first, at, n,
-                              take_record, &g, err);
-    gather_array(f, d->n_records, at, n, out);
-    return WF_OK;
-}
-
-wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
-{
-    const field *f = &d->fields[field_index];
-    size_t size = wf_dtype_size(f->array.dtype), n = f->array.bytes / size;
-    size_t each = f->info.raw_record_bytes / size;
-    wf_field_range r = {.least = INFINITY, .most = -INFINITY};
-    double tile[TILE];
-
-    wf_assert(field_index < d->n_fields);
-    for (size_t from = 0; from < n; from += TILE) {
-        size_t now = WF_MIN(n - from, (size_t)TILE);
-
-        wf_convert(f->array.dtype, (const uint8_t *)f->array.data + from * size, WF_F64, tile, now);
-        for (size_t i = 0; i < now; i++) {
-            if (tile[i] < r.least) {
-                r.least = tile[i];
-                r.least_at = (from + i) / each;
-            }
-            if (tile[i] > r.most) {
-                r.most = tile[i];
-                r.most_at = (from + i) / each;
-            }
-            if (r.broken == 0 && isfinite(tile[i]) && tile[i] != trunc(tile[i])) {
-                r.broken = tile[i];
-                r.broken_at = (from + i) / each;
-            }
-        }
-    }
-    if (r.least > r.most)
-        return (wf_field_range){0};
-    return r;
-}
-
-/* The file of record *at, which becomes its number in that file. */
-static const char *place_of(const wf_dataset *d, const field *f, uint64_t *at)
-{
-    *at += d->first;
-    return f->parts.n ? wf_parts_find(&f->parts, *at, at)->path : f->info.path;
-}
-
-wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t classes, wf_err *err)
-{
-    field *f = &d->fields[field_index];
-    const char *path;
-    char begin[4096 + 64];
-    wf_field_range r;
-    bool low, high;
-    uint64_t at;
-
-    if (d->text) {
-        f->classes = f->classes ? WF_MIN(f->classes, classes) : classes;
-        return WF_OK;
-    }
-    r = wf_dataset_range(d, field_index);
-    low = trunc(r.least) < 0;
-    high = r.most >= (double)classes;
-    if (!low && !high && r.broken == 0)
-        return WF_OK;
-    at = low ? r.least_at : high ? r.most_at : r.broken_at;
-    path = place_of(d, f, &at);
-    snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", path, at);
-    return bad_label(begin, low ? r.least : high ? r.most : r.broken, classes, err);
-}
-
-wf_status wf_dataset_check_shares(wf_dataset *d, uint32_t field_index, wf_err *err)
-{
-    field *f = &d->fields[field_index];
-    void *record;
-    wf_status rc = WF_OK;
-
-    f->shares = true;
-    if (d->text)
-        return WF_OK;
-    record = malloc(f->info.record_bytes + 1);
-    if (!record)
-        return wf_fail_nomem(err, f->info.record_bytes);
-    for (uint64_t at = 0; rc == WF_OK && at < d->n_records; at++) {
-        uint64_t in_file = at;
-        const char *path = place_of(d, f, &in_file);
-        char begin[96];
-
-        rc = wf_dataset_gather(d, field_index, &at, 1, record, err);
-        if (rc != WF_OK)
-            break;
-        snprintf(begin, sizeof begin, "record %" PRIu64 " has the label", in_file);
-        rc = wf_err_wrap(err, check_share(f, record, begin, err), "%s", path);
-    }
-    free(record);
-    return rc;
 }

@@ -40,7 +40,14 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
  *   scale    number: every element times it; the result is f32 (f64 stays f64)
  *   reshape  ints [n_ints]: the shape of one record, one of them may be -1
  *   one_hot  number: classes; integers [...] become f32 [..., classes]
- *   cast     text: "float32", "int64", ... (wf_dtype_name) */
+ *   cast     text: "float32", "int64", ... (wf_dtype_name)
+ *   log1p    log(1 + x), in f32 (f64 stays f64)
+ *   fill     number: what NaN, and an empty cell of text, is read as
+ *   hash     number: bins; integers become i64 below it
+ *   standardise  less the mean and divided by the deviation of the training data: of a row each
+ *                column by itself, of records of more axes all numbers together; f32 (f64 stays)
+ *   crop     ints [2]: height and width; number: padding; random for training, else the middle
+ *   flip     text: "horizontal" or "vertical"; every second record for training, by chance */
 typedef struct wf_map_step {
     const char *type;
     double number;
@@ -93,6 +100,12 @@ typedef struct wf_dataset_spec {
     double held_out;
     bool is_held_out;
 
+    bool is_random; /* crops and flips are, by the seed; else they are as for an evaluation */
+    uint64_t seed;  /* also of synthetic records: the same seed and names give the same ones */
+    /* Whose mean and deviation `standardise` takes: the training data, when this is another data
+     * set. It has no reference of its own. NULL: the records themselves. */
+    const struct wf_dataset_spec *reference;
+
     /* Of text formats only. */
     const char *const *files; /* [n_files], one after the other */
     size_t n_files;
@@ -102,7 +115,6 @@ typedef struct wf_dataset_spec {
     char delimiter; /* between cells */
 
     uint64_t records; /* of synthetic only */
-    uint64_t seed;    /* of synthetic only: the same seed and names give the same records */
 } wf_dataset_spec;
 
 typedef struct wf_field_info {
@@ -158,6 +170,11 @@ void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window);
  * that has changed; WF_IO; WF_NOMEM. */
 WF_MUST_USE wf_status wf_dataset_gather(const wf_dataset *d, uint32_t field, const uint64_t at[],
                                         size_t n, void *out, wf_err *err);
+
+/* The same in an epoch of training, which crops and flips go by; wf_dataset_gather is of epoch 0.
+ * Errors: WF_NOMEM of arrays too, with crop or flip. */
+WF_MUST_USE wf_status wf_dataset_gather_in(const wf_dataset *d, uint32_t field, uint64_t epoch,
+                                           const uint64_t at[], size_t n, void *out, wf_err *err);
 
 /* Smallest and largest element of an array's field as its file has it (not through the steps), and
  * the first record that holds each. Zeroes for an empty field, and for text (survey.h). NaN counts

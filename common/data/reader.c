@@ -102,8 +102,8 @@ static void fill(const wf_data_reader *r, slot *s)
     s->rc = WF_OK;
     for (uint32_t f = 0; s->rc == WF_OK && f < r->n_fields; f++) {
         s->fields[f].dims[0] = (int64_t)s->batch.n;
-        s->rc =
-            wf_dataset_gather(r->spec.dataset, f, s->at, s->batch.n, s->fields[f].data, &s->err);
+        s->rc = wf_dataset_gather_in(r->spec.dataset, f, s->batch.epoch, s->at, s->batch.n,
+                                     s->fields[f].data, &s->err);
     }
 }
 

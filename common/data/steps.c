@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/steps.c - scale, reshape, one_hot, cast: a table row each.
+/* common/data/steps.c - the map steps: a table row each.
  *
  * A single stage runs straight from the record to the batch (MNIST's scale is one vectorised loop);
  * several go through tiles that stay in the first cache.
  */
 #include "common/data/steps.h"
 #include "common/base/nearest.h"
+#include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/data/convert.h"
 
@@ -111,14 +112,93 @@ static wf_status plan_one_hot(const wf_map_step *step, wf_steps *s, wf_err *err)
     return WF_OK;
 }
 
+static wf_status add_plain(const char *name, wf_stage_kind kind, wf_dtype to, wf_steps *s,
+                           wf_stage **out, wf_err *err)
+{
+    if (wf_steps_classes(s))
+        return wf_fail(err, WF_USAGE, "put it before", "%s: after one_hot", name);
+    *out = add_stage(s, kind, to);
+    return WF_OK;
+}
+
+static wf_dtype float_of(wf_dtype dtype)
+{
+    return dtype == WF_F64 ? WF_F64 : WF_F32;
+}
+
+static wf_status plan_log1p(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_stage *stage;
+
+    (void)step;
+    return add_plain("log1p", WF_STAGE_LOG1P, float_of(s->dtype), s, &stage, err);
+}
+
+static wf_status plan_fill(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_stage *stage = NULL;
+
+    if (!wf_dtype_is_float(s->dtype))
+        return wf_fail(err, WF_SHAPE, "leave it out", "fill: %s has no missing numbers",
+                       wf_dtype_name(s->dtype));
+    WF_TRY(add_plain("fill", WF_STAGE_FILL, float_of(s->dtype), s, &stage, err));
+    stage->factor = step->number;
+    return WF_OK;
+}
+
+static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_stage *stage = NULL;
+
+    if (!(step->number >= 1 && step->number <= CLASSES_MAX) || step->number != trunc(step->number))
+        return wf_fail(err, WF_USAGE, NULL, "hash: %g bins; a whole number from 1 to %d",
+                       step->number, CLASSES_MAX);
+    if (!wf_dtype_is_int(s->dtype) && s->dtype != WF_BOOL)
+        return wf_fail(err, WF_SHAPE, "cast it to int64 before",
+                       "hash: takes integers, the field holds %s", wf_dtype_name(s->dtype));
+    WF_TRY(add_plain("hash", WF_STAGE_HASH, WF_I64, s, &stage, err));
+    stage->classes = (int64_t)step->number;
+    return WF_OK;
+}
+
+/* The columns of a row each by itself, and all numbers of a record of more axes together. */
+static wf_status plan_standardise(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_stage *stage = NULL;
+
+    (void)step;
+    WF_TRY(add_plain("standardise", WF_STAGE_STANDARDISE, float_of(s->dtype), s, &stage, err));
+    stage->period = s->rank == 1 ? s->dims[0] : 1;
+    return WF_OK;
+}
+
+static wf_status plan_view(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    uint32_t same = 0;
+
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->stages[i].kind == WF_STAGE_STANDARDISE || s->stages[i].kind == WF_STAGE_ONE_HOT)
+            return wf_fail(err, WF_USAGE, "put it before", "%s: after %s", step->type,
+                           s->stages[i].kind == WF_STAGE_ONE_HOT ? "one_hot" : "standardise");
+    for (uint32_t i = 0; i < s->n_views; i++)
+        same += (s->views[i].kind == WF_VIEW_CROP) == (strcmp(step->type, "crop") == 0);
+    WF_TRY(wf_view_plan(step, same, s->rank, s->dims, &s->views[s->n_views], err));
+    s->n_views++;
+    if (!wf_dims_elems(s->rank, s->dims, &s->elems) || s->elems > INT64_MAX / 32)
+        return wf_fail(err, WF_SHAPE, NULL, "%s: the record would be too large", step->type);
+    s->most_elems = WF_MAX(s->most_elems, s->elems);
+    return WF_OK;
+}
+
 static const struct step_row {
     const char *type;
     wf_status (*plan)(const wf_map_step *step, wf_steps *s, wf_err *err);
 } rows[] = {
-    {"cast", plan_cast},
-    {"one_hot", plan_one_hot},
-    {"reshape", plan_reshape},
-    {"scale", plan_scale},
+    {"cast", plan_cast},       {"crop", plan_view},
+    {"fill", plan_fill},       {"flip", plan_view},
+    {"hash", plan_hash},       {"log1p", plan_log1p},
+    {"one_hot", plan_one_hot}, {"reshape", plan_reshape},
+    {"scale", plan_scale},     {"standardise", plan_standardise},
 };
 
 static const struct step_row *find_step(const char *type, const char **near)
@@ -143,8 +223,7 @@ static wf_status plan_step(const wf_map_step *step, wf_steps *s, wf_err *err)
         return wf_fail(err, WF_USAGE, NULL, "unknown map step \"%s\"; did you mean \"%s\"?",
                        step->type, near);
     if (!row)
-        return wf_fail(err, WF_USAGE, NULL,
-                       "unknown map step \"%s\"; there are cast, one_hot, reshape and scale",
+        return wf_fail(err, WF_USAGE, "docs/jobs.md lists them", "unknown map step \"%s\"",
                        step->type);
     return row->plan(step, s, err);
 }
@@ -172,7 +251,49 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
 
 int64_t wf_steps_classes(const wf_steps *s)
 {
-    return s->n ? s->stages[s->n - 1].classes : 0;
+    const wf_stage *last = s->n ? &s->stages[s->n - 1] : NULL;
+
+    return last && last->kind == WF_STAGE_ONE_HOT ? last->classes : 0;
+}
+
+int64_t wf_steps_made(const wf_steps *s)
+{
+    for (uint32_t i = s->n; i-- > 0;)
+        if (s->stages[i].kind == WF_STAGE_HASH)
+            return s->stages[i].classes;
+    return 0;
+}
+
+wf_steps wf_steps_before(const wf_steps *s, const wf_stage *stage)
+{
+    wf_steps before = *s;
+
+    before.n = (uint32_t)(stage - s->stages);
+    before.dtype = stage->from;
+    return before;
+}
+
+/* Of one of the two buffers between views. */
+static size_t half_of(const wf_steps *s)
+{
+    return ((size_t)s->most_elems * wf_dtype_size(s->in) + 63) / 64 * 64;
+}
+
+size_t wf_steps_scratch(const wf_steps *s)
+{
+    return s->n_views ? 2 * half_of(s) : 0;
+}
+
+const void *wf_steps_view(const wf_steps *s, const wf_view_draw *draw, const void *in,
+                          void *scratch)
+{
+    for (uint32_t i = 0; i < s->n_views; i++) {
+        uint8_t *out = (uint8_t *)scratch + (i % 2) * half_of(s);
+
+        wf_view_run(&s->views[i], draw, in, out, wf_dtype_size(s->in));
+        in = out;
+    }
+    return in;
 }
 
 /* One element to `classes`; a label beyond them was refused at opening, and gives zeroes here. */
@@ -193,14 +314,52 @@ static void one_hot(const wf_stage *stage, const void *in, void *out, size_t n)
     }
 }
 
-static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n)
+static double changed(const wf_stage *stage, double x, size_t at)
+{
+    size_t k = stage->period ? at % (size_t)stage->period : 0;
+
+    if (stage->kind == WF_STAGE_LOG1P)
+        return log1p(x);
+    if (stage->kind == WF_STAGE_FILL)
+        return isnan(x) ? stage->factor : x;
+    return (x - stage->mean[k]) * stage->by[k];
+}
+
+/* Elements from number `at` of their record on, one by one in f64. */
+static void change(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
+{
+    size_t in_size = wf_dtype_size(stage->from), out_size = wf_dtype_size(stage->to);
+    double x[TILE];
+
+    for (size_t done = 0; done < n; done += TILE) {
+        size_t now = WF_MIN(n - done, (size_t)TILE);
+
+        wf_convert(stage->from, (const uint8_t *)in + done * in_size, WF_F64, x, now);
+        for (size_t i = 0; i < now; i++)
+            x[i] = changed(stage, x[i], at + done + i);
+        wf_convert(WF_F64, x, stage->to, (uint8_t *)out + done * out_size, now);
+    }
+}
+
+static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n)
+{
+    wf_convert(stage->from, in, WF_I64, out, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes);
+}
+
+static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
 {
     if (stage->kind == WF_STAGE_CAST)
         wf_convert(stage->from, in, stage->to, out, n);
     else if (stage->kind == WF_STAGE_SCALE)
         wf_scale(stage->from, in, stage->factor, out, n);
-    else
+    else if (stage->kind == WF_STAGE_ONE_HOT)
         one_hot(stage, in, out, n);
+    else if (stage->kind == WF_STAGE_HASH)
+        hash(stage, in, out, n);
+    else
+        change(stage, in, out, n, at);
 }
 
 void wf_steps_run(const wf_steps *s, const void *in, void *out)
@@ -212,16 +371,16 @@ void wf_steps_run(const wf_steps *s, const void *in, void *out)
     if (s->n == 0)
         memcpy(out, in, n * in_size);
     else if (s->n == 1)
-        run_stage(&s->stages[0], in, out, n);
+        run_stage(&s->stages[0], in, out, n, 0);
     else
         for (size_t at = 0; at < n; at += TILE) {
             size_t now = WF_MIN(n - at, (size_t)TILE);
             const void *from = (const uint8_t *)in + at * in_size;
 
             for (uint32_t i = 0; i + 1 < s->n; i++) {
-                run_stage(&s->stages[i], from, tiles[i % 2], now);
+                run_stage(&s->stages[i], from, tiles[i % 2], now, at);
                 from = tiles[i % 2];
             }
-            run_stage(&s->stages[s->n - 1], from, (uint8_t *)out + at * widen * out_size, now);
+            run_stage(&s->stages[s->n - 1], from, (uint8_t *)out + at * widen * out_size, now, at);
         }
 }

@@ -17,7 +17,10 @@ typedef struct wf_job_data {
     wf_dataset_spec spec; /* of the inputs that have data; no field: no data */
     wf_field_spec fields[WF_DATA_MAX_FIELDS];
     wf_map_step steps[WF_DATA_MAX_FIELDS][WF_DATA_MAX_STEPS + 1]; /* one too many, to be refused */
-    uint64_t batch;                                               /* records */
+    /* The training data, when it is another data set: whose mean and deviation count. */
+    wf_dataset_spec trained;
+    wf_field_spec trained_fields[WF_DATA_MAX_FIELDS];
+    uint64_t batch; /* records */
     bool shuffle;
     const char *path; /* of the job file, and the line of its data: for messages */
     int line;

@@ -86,6 +86,33 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
     }
 }
 
+/* Evaluation standardises by the numbers of the training data. */
+static void refer_to_training(const wf_job_conf *job, wf_job_data *d)
+{
+    bool wanted = false;
+
+    d->trained = d->spec;
+    d->trained.fields = d->trained_fields;
+    d->trained.files = job->train.files;
+    d->trained.n_files = job->train.n_files;
+    d->trained.is_held_out = false;
+    for (size_t i = 0; i < d->spec.n_fields; i++) {
+        d->trained_fields[i] = d->fields[i];
+        for (size_t k = 0; k < d->fields[i].n_steps; k++)
+            wanted |= strcmp(d->fields[i].steps[k].type, "standardise") == 0;
+        for (size_t k = 0; k < job->train.n; k++) {
+            const wf_conf_field *f = &job->train.fields[k];
+
+            if (strcmp(f->name, d->fields[i].name) != 0)
+                continue;
+            d->trained_fields[i].path = f->path;
+            d->trained_fields[i].more = f->more;
+            d->trained_fields[i].n_more = f->n_more;
+        }
+    }
+    d->spec.reference = wanted ? &d->trained : NULL;
+}
+
 /* Whether a record has a shape: all axes but that of the batch are numbers. */
 static bool is_sized(const wf_compiled_feed *feed)
 {
@@ -123,6 +150,7 @@ wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, co
                                   .delimiter = job->delimiter,
                                   .held_out = job->validation_split,
                                   .is_held_out = from == &job->eval,
+                                  .is_random = from == &job->train,
                                   .schema = job->schema,
                                   .n_schema = job->n_schema,
                                   .fields = out->fields},
@@ -136,5 +164,7 @@ wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, co
     if (job->synthetic_records)
         return add_inputs(c, out, err);
     add_files(job, from, c, out);
+    if (from == &job->eval)
+        refer_to_training(job, out);
     return WF_OK;
 }

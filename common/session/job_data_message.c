@@ -64,6 +64,25 @@ static wf_status put_field(const wf_field_spec *f, wf_arena *a, Weft__DataField 
     return WF_OK;
 }
 
+/* The files of the training data, where the numbers of these count. */
+static wf_status put_trained(const wf_job_data *d, wf_arena *a, Weft__JobData *m, wf_err *err)
+{
+    m->has_trained = d->spec.reference != NULL;
+    for (size_t i = 0; m->has_trained && i < m->n_fields; i++) {
+        const wf_field_spec *f = &d->trained_fields[i];
+
+        m->fields[i]->trained_path = copy(a, f->path);
+        if (!m->fields[i]->trained_path ||
+            !copy_all(a, f->more, f->n_more, &m->fields[i]->trained_more,
+                      &m->fields[i]->n_trained_more))
+            return wf_fail_nomem(err, sizeof *m);
+    }
+    if (m->has_trained &&
+        !copy_all(a, d->trained.files, d->trained.n_files, &m->trained_files, &m->n_trained_files))
+        return wf_fail_nomem(err, sizeof *m);
+    return WF_OK;
+}
+
 static wf_status put_column(const wf_column_spec *c, wf_arena *a, Weft__DataColumn **out,
                             wf_err *err)
 {
@@ -103,6 +122,7 @@ wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__JobData **out
     m->records = d->spec.records;
     m->held_out = d->spec.held_out;
     m->is_held_out = d->spec.is_held_out;
+    m->is_random = d->spec.is_random;
     m->batch = d->batch;
     m->shuffle = d->shuffle;
     m->path = copy(a, d->path);
@@ -113,6 +133,7 @@ wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__JobData **out
     for (; m->n_fields < d->spec.n_fields; m->n_fields++)
         WF_TRY(put_field(&d->fields[m->n_fields], a, &m->fields[m->n_fields], err));
     WF_TRY(put_text(&d->spec, a, m, err));
+    WF_TRY(put_trained(d, a, m, err));
     *out = m;
     return WF_OK;
 }
@@ -182,6 +203,22 @@ static wf_status get_text(const Weft__JobData *m, wf_arena *a, wf_dataset_spec *
     return WF_OK;
 }
 
+static void get_trained(const Weft__JobData *m, wf_job_data *d)
+{
+    d->trained = d->spec;
+    d->trained.fields = d->trained_fields;
+    d->trained.files = (const char *const *)m->trained_files;
+    d->trained.n_files = m->n_trained_files;
+    d->trained.is_held_out = false;
+    for (size_t i = 0; i < m->n_fields; i++) {
+        d->trained_fields[i] = d->fields[i];
+        d->trained_fields[i].path = m->fields[i]->trained_path;
+        d->trained_fields[i].more = (const char *const *)m->fields[i]->trained_more;
+        d->trained_fields[i].n_more = m->fields[i]->n_trained_more;
+    }
+    d->spec.reference = &d->trained;
+}
+
 wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf_job_data *out,
                           wf_err *err)
 {
@@ -193,6 +230,7 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf
                                   .records = m->records,
                                   .held_out = m->held_out,
                                   .is_held_out = m->is_held_out,
+                                  .is_random = m->is_random,
                                   .seed = seed,
                                   .fields = out->fields,
                                   .n_fields = m->n_fields},
@@ -203,5 +241,7 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf
     WF_TRY(get_text(m, a, &out->spec, err));
     for (size_t i = 0; i < m->n_fields; i++)
         WF_TRY(get_field(m->fields[i], out->steps[i], &out->fields[i], err));
+    if (m->has_trained)
+        get_trained(m, out);
     return WF_OK;
 }

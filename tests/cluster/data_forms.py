@@ -6,6 +6,7 @@
 Every form is held against a job on plain npy files, loss by loss and bit for bit.
 """
 import csv
+import os
 import re
 
 from losses import cluster_with_data, losses
@@ -163,6 +164,64 @@ def files_that_do_not_fit_are_refused_in_a_sentence(weft):
             one_sentence(result.err.strip().splitlines()[-1])
 
 
+def standardised(train, *parts):
+    """By the mean and deviation of the training records, column by column."""
+    mean, deviation = train.astype(np.float64).mean(0), train.astype(np.float64).std(0)
+    deviation[deviation == 0] = 1
+    return [((p - mean) / deviation).astype(np.float32) for p in parts]
+
+
+def standardising_is_by_the_training_records(weft):
+    with cluster_with_data(weft, 1, RECORDS, WIDTH) as c:
+        x = np.load(c.path("x.npy"))
+        x[:, 3] = 7
+        np.save(c.path("x.npy"), x * np.linspace(0.1, 90, WIDTH, dtype=np.float32) + 5)
+        x, y = cut_by_hand(c, RECORDS)
+        at = len(np.load(c.path("a.npy")))
+        for name in "ac":
+            os.rename(c.path(f"{name}.npy"), c.path(f"raw-{name}.npy"))
+        for name, part in zip("ac", standardised(x[:at], x[:at], x[at:])):
+            np.save(c.path(f"{name}.npy"), part)
+        want = outcome(c, "ready", ARRAYS, "--local")
+        forms = {
+            "files": ARRAYS.replace("a.npy", "raw-a.npy").replace("c.npy", "raw-c.npy"),
+            "split": "{format: npy, train: {x: x.npy, y: y.npy}, validation_split: 0.2}",
+        }
+        for form, data in forms.items():
+            for where, args in (("local", ["--local"]), ("tasks", [])):
+                got = outcome(c, f"{form}-{where}", data[:-1] + ", map: {x: standardise}}", *args)
+                check(same_losses(got, want), f"{form} {where}: {got[1]}, not {want[1]}")
+
+
+def same_losses(got, want):
+    """Equal but for the rounding of another order of sums."""
+    pairs = list(zip(got[0], want[0]))
+    return (len(got[0]) == len(want[0]) and all(a[0] == b[0] for a, b in pairs)
+            and max(abs(float.fromhex(a[1]) - float.fromhex(b[1])) for a, b in pairs) < 1e-4
+            and abs(float(got[1][0]) - float(want[1][0])) < 1e-3)
+
+
+def chance_does_not_depend_on_the_workers(weft):
+    text = JOB.replace("input: {{x: [24]}}", "input: {{x: [4, 4, 1]}}").replace(
+        "layers: [", "layers: [flatten, ")
+    data = ("{format: npy, train: {x: x.npy, y: y.npy}, validation_split: 0.2, "
+            "map: {x: [{reshape: [4, 6, 1]}, {crop: {size: [4, 4], padding: 1}}, flip]}}")
+    results = []
+    with cluster_with_data(weft, 1, RECORDS, WIDTH) as c:
+        for name, args in (("one", ["--local"]), ("two", ["--local"]), ("three", [])):
+            c.write(f"{name}.yaml", text.format(name=name, data=data))
+            c.write("losses", "")
+            c.must("train", *args, f"{name}.yaml")
+            results.append(losses(c))
+        plain = data.replace(", flip]", "]").replace("{size: [4, 4], padding: 1}", "[4, 4]")
+        c.write("plain.yaml", text.format(name="plain", data=plain))
+        c.write("losses", "")
+        c.must("train", "--local", "plain.yaml")
+        check(results[0] == results[1] == results[2], "another chance, with the same seed")
+        check(results[0] != losses(c), "no chance at all")
+
+
 main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_same_records,
       a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
-      files_that_do_not_fit_are_refused_in_a_sentence])
+      files_that_do_not_fit_are_refused_in_a_sentence, standardising_is_by_the_training_records,
+      chance_does_not_depend_on_the_workers])

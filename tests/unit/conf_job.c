@@ -89,9 +89,9 @@ static void a_job_file_becomes_a_struct(void **state)
 
 static void a_field_may_have_several_files(void **state)
 {
-    const char *text =
-        "job: j\n" MODEL "data: {format: npy, train: {x: [a, /b, ~/c], y: ~//d}}\nbatch: 2\n"
-        "optimizer: sgd\n";
+    const char *text = "job: j\n" MODEL "data: {format: npy, train: {x: [a, /b, ~/c], y: ~//d}, "
+                       "map: {x: [{scale: 1/8}]}}\nbatch: 2\n"
+                       "optimizer: sgd\n";
     const char *home = getenv("HOME");
     char *kept = home ? strdup(home) : NULL;
     const wf_conf_field *x;
@@ -108,6 +108,7 @@ static void a_field_may_have_several_files(void **state)
     assert_string_equal(x->more[1], "/home/me/c");
     assert_string_equal(j->train.fields[1].path, "/home/me/d");
     assert_int_equal(j->train.fields[1].n_more, 0);
+    assert_true(j->map[0].steps[0].options[0].number == 0.125);
     wf_job_free(&j);
     unsetenv("HOME");
     assert_int_equal(wf_job_parse(text, strlen(text), "/jobs/j.yaml", &j, &err), WF_USAGE);
@@ -325,6 +326,16 @@ static const bad_text bad[] = {
      "*\"validation_split\" must be a number, not tenth"},
     {"job: j\n" MODEL "data: {format: idx, train: {x: a}, eval: {x: b}, validation_split: 0.1}\n",
      WF_USAGE, "/jobs/j.yaml:3: the data has both \"eval\" and \"validation_split\""},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{scale: 1/0}]}}\n", WF_USAGE,
+     "*\"scale\" must be a number, not 1/0"},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{scale: 1/2/3}]}}\n", WF_USAGE,
+     "*\"scale\" must be a number, not 1/2/3"},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{scale: 1e308/1e-9}]}}\n",
+     WF_USAGE, "*must be a number, not 1e308/1e-9"},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [bucketise]}}\n", WF_UNSUPPORTED,
+     "*\"bucketise\" is not built yet"},
+    {"job: j\n" MODEL "data: {format: idx, train: {x: a}, map: {x: [{flip: sideways}]}}\n",
+     WF_USAGE, "*sideways"},
     {"job: j\n" MODEL "data: {format: synthetic}\n", WF_USAGE, "*wants its number of records"},
     {"job: j\n" MODEL DATA "batch: 8\noptimizer: {adam: {learning_rate: {cosine: x}}}\n", WF_USAGE,
      "/jobs/j.yaml:5: \"cosine\" must be a number, not x"},

@@ -56,6 +56,39 @@ static wf_status open_text(const one *o, const char *text, wf_dataset **d, wf_er
 
 /* ---- cells ---- */
 
+static void an_empty_cell_may_be_filled(void **state)
+{
+    const wf_map_step fill = {.type = "fill", .number = -1};
+    const char *path = test_write(&folder, "e.csv", "a,b\n1,\n,4\n", 10);
+    wf_field_spec field = {.name = "x",
+                           .columns = pair,
+                           .n_columns = 2,
+                           .is_row = true,
+                           .want = WF_F32,
+                           .steps = &fill,
+                           .n_steps = 1};
+    wf_dataset_spec spec = {.format = "csv",
+                            .fields = &field,
+                            .n_fields = 1,
+                            .files = &path,
+                            .n_files = 1,
+                            .header = true,
+                            .delimiter = ','};
+    wf_dataset *d = NULL;
+    float rows[4];
+    wf_err err = {0};
+
+    (void)state;
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_OK);
+    assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0, 1}, 2, rows, &err), WF_OK);
+    assert_true(rows[0] == -1 && rows[1] == 1 && rows[2] == 4 && rows[3] == -1);
+    wf_dataset_free(&d);
+    field.n_steps = 0;
+    assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_OK);
+    assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0}, 1, rows, &err), WF_INVALID);
+    wf_dataset_free(&d);
+}
+
 static void cells_are_read_as_the_rfc_has_them(void **state)
 {
     static const struct {
@@ -534,6 +567,7 @@ static void damaged_gzip_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_cell_may_be_filled),
         cmocka_unit_test(cells_are_read_as_the_rfc_has_them),
         cmocka_unit_test(columns_come_in_the_order_of_the_field),
         cmocka_unit_test(a_word_counts_as_its_place),

@@ -301,7 +301,7 @@ static void steps_that_do_not_fit_are_named(void **unused)
         const char *part;
     } rows[] = {
         {{{.type = "scal"}}, 1, WF_USAGE, "did you mean \"scale\""},
-        {{{.type = "flip"}}, 1, WF_USAGE, "flip"},
+        {{{.type = "zoom"}}, 1, WF_USAGE, "unknown map step \"zoom\""},
         {{{.type = "cast", .text = "float31"}}, 1, WF_USAGE, "float31"},
         {{{.type = "cast"}}, 1, WF_USAGE, "dtype"},
         {{{.type = "scale", .number = NAN}}, 1, WF_USAGE, "finite"},
