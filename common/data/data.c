@@ -27,9 +27,9 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
     wf_status rc;
 
     WF_TRY(wf_format_find(format, &row, err));
-    if (!row->read)
+    if (!row->read && !row->load)
         return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
-    WF_TRY(wf_parts_read_file(row, path, NULL, 0, &a, err));
+    WF_TRY(wf_parts_read_file(row, path, NULL, NULL, 0, &a, err));
     rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
     if (rc == WF_OK) {
         t->buf = wf_buf_wrap(a.data, a.bytes, free_data, NULL);
@@ -80,6 +80,15 @@ static wf_status describe_array(wf_field *f, const wf_field_spec *spec, wf_err *
     return describe(f, spec, err);
 }
 
+/* The file of a field in the training data; NULL: these are it. */
+static const char *trained_path(const wf_dataset_spec *set, const char *name)
+{
+    for (size_t i = 0; set->reference && i < set->reference->n_fields; i++)
+        if (strcmp(set->reference->fields[i].name, name) == 0)
+            return set->reference->fields[i].path;
+    return NULL;
+}
+
 /* Reads or makes the array of a field and describes it. */
 static wf_status fill_field(wf_dataset *d, wf_field *f, const wf_format *format,
                             const wf_dataset_spec *set, const wf_field_spec *spec,
@@ -89,7 +98,8 @@ static wf_status fill_field(wf_dataset *d, wf_field *f, const wf_format *format,
     wf_field_spec scaled = *spec;
 
     if (!format->make) {
-        WF_TRY(wf_parts_read(format, spec, limit_bytes, d->arena, &f->parts, &f->array, err));
+        WF_TRY(wf_parts_read(format, spec, trained_path(set, spec->name), limit_bytes, d->arena,
+                             &f->parts, &f->array, err));
         if (f->parts.n > 1) {
             f->info.path = wf_arena_printf(d->arena, "%s and %zu more", f->parts.files[0].path,
                                            f->parts.n - 1);

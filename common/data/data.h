@@ -90,7 +90,7 @@ typedef struct wf_column_spec {
 } wf_column_spec;
 
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy", "npz", "csv", "synthetic" */
+    const char *format; /* "idx", "npy", "npz", "csv", "images", "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
@@ -103,7 +103,8 @@ typedef struct wf_dataset_spec {
     bool is_random; /* crops and flips are, by the seed; else they are as for an evaluation */
     uint64_t seed;  /* also of synthetic records: the same seed and names give the same ones */
     /* Whose mean and deviation `standardise` takes: the training data, when this is another data
-     * set. It has no reference of its own. NULL: the records themselves. */
+     * set; also whose classes a folder of images has. It has no reference of its own. NULL: the
+     * records themselves. */
     const struct wf_dataset_spec *reference;
 
     /* Of text formats only. */

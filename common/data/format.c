@@ -64,10 +64,11 @@ wf_status wf_format_find_files(const char *format, const char *path, wf_err *err
     wf_status rc = a ? wf_format_find(format, &f, err) : wf_fail_nomem(err, 1);
 
     if (rc == WF_OK)
-        rc = wf_paths_expand(&path, 1, f->member != NULL, a, &files, &n, err);
+        rc = wf_paths_expand(&path, 1, wf_format_has_members(f), a, &files, &n, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         char file[PATH_MAX];
-        const char *end = f->member ? wf_paths_member(files[i]) : files[i] + strlen(files[i]);
+        const char *end =
+            wf_format_has_members(f) ? wf_paths_member(files[i]) : files[i] + strlen(files[i]);
 
         snprintf(file, sizeof file, "%.*s", (int)(end - files[i]), files[i]);
         if (!wf_file_exists(file))

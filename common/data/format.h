@@ -64,12 +64,22 @@ typedef struct wf_format {
      * of that name, or (NULL) the only one there is. Errors: WF_INVALID with what there is,
      * WF_USAGE when a name is wanted; those of wf_zip_open. */
     wf_status (*member)(const char *path, const char *name, char out[WF_ZIP_NAME], wf_err *err);
+    /* Or reads what a path with or without "#NAME" names. trained: the path of the same field of
+     * the training data; NULL: this one. Errors: as wf_array_read. */
+    wf_status (*load)(const char *path, const char *trained, size_t limit_bytes, wf_array *out,
+                      wf_err *err);
     /* Or makes a field without a file. Errors: WF_USAGE, WF_NOMEM. */
     wf_status (*make)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
                       wf_array *out, wf_err *err);
     /* Or knows text whose records are columns. */
     const wf_text_format *text;
 } wf_format;
+
+/* Whether a path of the format may end with "#NAME". */
+static inline bool wf_format_has_members(const wf_format *f)
+{
+    return f->member || f->load;
+}
 
 /* The row of that name. Errors: WF_USAGE with the nearest; WF_UNSUPPORTED for a reserved name
  * (docs/jobs.md, "Reserved words"). */

@@ -23,11 +23,15 @@ static wf_status open_member(wf_source *s, const wf_format *format, const char *
 }
 
 wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
-                             size_t limit_bytes, wf_array *out, wf_err *err)
+                             const char *trained, size_t limit_bytes, wf_array *out, wf_err *err)
 {
     wf_source source = {0};
-    wf_status rc = format->member ? open_member(&source, format, path, name, err)
-                                  : wf_source_open(&source, path, err);
+    wf_status rc;
+
+    if (format->load)
+        return format->load(path, trained, limit_bytes, out, err);
+    rc = format->member ? open_member(&source, format, path, name, err)
+                        : wf_source_open(&source, path, err);
 
     if (rc == WF_OK)
         rc = format->read(&source, limit_bytes, out, err);
@@ -81,8 +85,8 @@ static wf_status join(wf_array parts[], size_t n, size_t limit_bytes, const char
     return WF_OK;
 }
 
-static wf_status read_parts(const wf_format *format, const char *name, size_t limit_bytes,
-                            wf_parts *p, wf_array parts[], wf_err *err)
+static wf_status read_parts(const wf_format *format, const char *name, const char *trained,
+                            size_t limit_bytes, wf_parts *p, wf_array parts[], wf_err *err)
 {
     size_t held = 0;
 
@@ -90,7 +94,7 @@ static wf_status read_parts(const wf_format *format, const char *name, size_t li
         if (limit_bytes && held >= limit_bytes)
             return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
                            limit_bytes);
-        WF_TRY(wf_parts_read_file(format, p->files[i].path, name,
+        WF_TRY(wf_parts_read_file(format, p->files[i].path, name, trained,
                                   limit_bytes ? limit_bytes - held : 0, &parts[i], err));
         held += parts[i].bytes; /* each is in memory, so their sum fits */
         if (i > 0)
@@ -106,9 +110,9 @@ static wf_status list_files(const wf_format *format, const wf_field_spec *spec, 
     const char *const *paths = NULL, *const *more = NULL;
     size_t n = 0, n_more = 0;
 
-    WF_TRY(wf_paths_expand(&spec->path, 1, format->member != NULL, a, &paths, &n, err));
-    WF_TRY(
-        wf_paths_expand(spec->more, spec->n_more, format->member != NULL, a, &more, &n_more, err));
+    WF_TRY(wf_paths_expand(&spec->path, 1, wf_format_has_members(format), a, &paths, &n, err));
+    WF_TRY(wf_paths_expand(spec->more, spec->n_more, wf_format_has_members(format), a, &more,
+                           &n_more, err));
     p->files = wf_arena_array(a, n + n_more, sizeof *p->files);
     if (!p->files)
         return wf_fail_nomem(err, (n + n_more) * sizeof *p->files);
@@ -117,17 +121,22 @@ static wf_status list_files(const wf_format *format, const wf_field_spec *spec, 
     return WF_OK;
 }
 
-wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, size_t limit_bytes,
-                        wf_arena *a, wf_parts *parts, wf_array *out, wf_err *err)
+wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, const char *trained,
+                        size_t limit_bytes, wf_arena *a, wf_parts *parts, wf_array *out,
+                        wf_err *err)
 {
     wf_array *arrays;
     wf_status rc;
 
     WF_TRY(list_files(format, spec, a, parts, err));
+    if (format->load && parts->n > 1)
+        return wf_fail(err, WF_UNSUPPORTED, "name one folder",
+                       "\"%s\" has %zu folders of the format \"%s\"", spec->name, parts->n,
+                       format->name);
     arrays = calloc(parts->n, sizeof *arrays);
     if (!arrays)
         return wf_fail_nomem(err, parts->n * sizeof *arrays);
-    rc = read_parts(format, spec->name, limit_bytes, parts, arrays, err);
+    rc = read_parts(format, spec->name, trained, limit_bytes, parts, arrays, err);
     if (rc == WF_OK && parts->n == 1) {
         *out = arrays[0];
         arrays[0] = (wf_array){0};

@@ -89,7 +89,7 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
 /* Evaluation standardises by the numbers of the training data. */
 static void refer_to_training(const wf_job_conf *job, wf_job_data *d)
 {
-    bool wanted = false;
+    bool wanted = strcmp(job->format, "images") == 0; /* whose classes are counted there */
 
     d->trained = d->spec;
     d->trained.fields = d->trained_fields;

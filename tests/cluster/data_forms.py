@@ -221,7 +221,50 @@ def chance_does_not_depend_on_the_workers(weft):
         check(results[0] != losses(c), "no chance at all")
 
 
+def a_folder_of_images_trains_as_its_pixels_do(weft):
+    image = image_module()
+    random = np.random.default_rng(5)
+    pixels = random.integers(0, 256, (60, 6, 4, 3), dtype=np.uint8)
+    labels = np.sort(random.integers(0, 3, 60))
+    names = ["ant", "bee 2", "cat"]
+    text = JOB.replace("input: {{x: [24]}}", "input: {{x: [6, 4, 3]}}").replace(
+        "layers: [", "layers: [flatten, ").replace("units: 10", "units: 3")
+    with cluster_with_data(weft, 1, 64, WIDTH) as c:
+        for part, first in (("train", 0), ("test", 40)):
+            for i in range(60 if first == 0 else 20):
+                folder = c.path(part, names[labels[first + i]])
+                os.makedirs(folder, exist_ok=True)
+                form = ("png", "PNG")[i % 2]
+                image.fromarray(pixels[first + i]).save(f"{folder}/{i:03}.{form}", "png")
+            np.save(c.path(f"{part}-x.npy"), pixels[first:])
+            np.save(c.path(f"{part}-y.npy"), labels[first:])
+        c.write("train/ant/notes.txt", "no image")
+        c.write("train/readme.md", "no class")
+        results = []
+        for name, data in (
+                ("arrays", "{format: npy, train: {x: train-x.npy, y: train-y.npy}, "
+                 "eval: {x: test-x.npy, y: test-y.npy}"),
+                ("folders", "{format: images, train: {x: train, y: train#class}, "
+                 "eval: {x: test, y: test#class}")):
+            c.write("losses", "")
+            c.write(f"{name}.yaml", text.format(
+                name=name, data=data + ", map: {x: {scale: 1/255}}}"))
+            result = c.must("train", "--local", f"{name}.yaml")
+            results.append((losses(c), evaluated(result)))
+        check(results[0] == results[1], f"{results[0][1]} and {results[1][1]}")
+        os.rename(c.path("test", "cat"), c.path("test", "cut"))
+        c.write("folders.yaml", text.format(name="other", data=data + "}"))
+        result = c.run("train", "--local", "folders.yaml")
+        check(result.code == 1 and 'holds the class "cut"' in result.err, str(result))
+
+
+def image_module():
+    needs("PIL")
+    from PIL import Image
+    return Image
+
+
 main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_same_records,
       a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
       files_that_do_not_fit_are_refused_in_a_sentence, standardising_is_by_the_training_records,
-      chance_does_not_depend_on_the_workers])
+      chance_does_not_depend_on_the_workers, a_folder_of_images_trains_as_its_pixels_do])
