@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/data.c - draws a data set, and looks into files. */
-#include "common/data/data.h"
+/* cmd/cli/data.c - draws a data set, checks published ones, and looks into files. */
 #include "cmd/cli/cli.h"
-#include "cmd/cli/peek_csv.h"
+#include "cmd/cli/data_get.h"
+#include "cmd/cli/peek.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/data/digits.h"
@@ -61,37 +61,6 @@ static wf_status digits(const char *dir, const request *r, wf_err *err)
     return WF_OK;
 }
 
-static const char *format_of(const char *path)
-{
-    static const char *const texts[] = {".csv", ".tsv", ".txt"};
-
-    for (size_t i = 0; i < WF_COUNT(texts); i++)
-        if (strstr(path, texts[i]))
-            return "csv";
-    return strstr(path, ".npy") || strstr(path, ".npz") ? "npy" : "idx";
-}
-
-static wf_status peek(const char *path, wf_err *err)
-{
-    wf_field_spec field = {.name = "x", .path = path};
-    wf_dataset_spec spec = {.format = format_of(path), .fields = &field, .n_fields = 1};
-    wf_dataset *d = NULL;
-    const wf_field_info *f;
-    wf_field_range range;
-    char shape[128];
-
-    if (strcmp(spec.format, "csv") == 0)
-        return wf_peek_csv(path, err);
-    WF_TRY(wf_dataset_open(&spec, &d, err));
-    f = wf_dataset_field(d, 0);
-    range = wf_dataset_range(d, 0);
-    wf_term_print(stdout, "%s  %s  %" PRIu64 " records of %s%s  from %g to %g\n", path,
-                  format_of(path), wf_dataset_records(d), wf_dtype_name(f->dtype),
-                  wf_dims_str(f->rank, f->dims, shape, sizeof shape), range.least, range.most);
-    wf_dataset_free(&d);
-    return WF_OK;
-}
-
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     request r = {.seed = "1", .train = "60000", .test = "10000"};
@@ -105,27 +74,37 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_args(flags, argc, argv, 2, 32, &words, err));
     if (strcmp(words.word[0], "digits") == 0 && words.n == 2)
         return digits(words.word[1], &r, err);
+    if (strcmp(words.word[0], "get") == 0 && words.n == 3)
+        return wf_data_get(words.word[1], words.word[2], err);
     if (strcmp(words.word[0], "peek") != 0)
-        return wf_fail(err, WF_USAGE, "it is digits DIR or peek FILE...",
+        return wf_fail(err, WF_USAGE, "it is digits DIR, get mnist DIR or peek FILE...",
                        "weft data has no \"%.32s\" with %zu words", words.word[0], words.n - 1);
     for (size_t i = 1; i < words.n; i++)
-        WF_TRY(peek(words.word[i], err));
+        WF_TRY(wf_peek(words.word[i], err));
     return WF_OK;
 }
 
 const wf_cmd wf_cmd_data = {
     .name = "data",
-    .help = "draw the digits data set, look into data files",
+    .help = "draw the digits data set, check MNIST, look into data files",
     .usage =
         "weft data digits DIR [--seed N] [--train N] [--test N] [--force]\n"
-        "weft data peek FILE...\n\n"
+        "weft data peek FILE...\n"
+        "weft data get mnist DIR\n\n"
         "digits draws 28x28 grey images of handwritten-like digits, 60,000 and 10,000 of them, as\n"
         "IDX files with MNIST's names. The same seed gives the same bytes; what is there already\n"
         "is not drawn again without --force.\n"
-        "peek says what a file (also .gz) holds. IDX and npy: records, dtype, shape, extent. csv, "
-        "by\n"
-        "a name with .csv, .tsv or .txt: what is in each column, and the lines of a job file.\n\n"
+        "peek says what a file (also .gz) holds, as weft reads it: records, dtype, shape, extent, "
+        "mean\n"
+        "and deviation, and the first records. By the name: csv (.csv, .tsv or .txt), npy, npz "
+        "(all\n"
+        "arrays, or FILE.npz#NAME), a folder of images, or else IDX. Of csv, what is in each "
+        "column;\n"
+        "where fields must be named, the lines of a job file.\n"
+        "get says where the files of a published data set are, and checks those that are in "
+        "DIR.\n\n"
         "  weft data digits data/digits\n"
-        "  weft data peek data/digits/train-images-idx3-ubyte.gz\n",
+        "  weft data peek data/digits/train-images-idx3-ubyte.gz\n"
+        "  weft data get mnist data/mnist\n",
     .run = run,
 };

@@ -6,6 +6,7 @@
 #include "common/data/survey.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ enum { MOST_NAMED = 64 /* columns, in a suggestion */ };
 
 static bool is_usable(const wf_survey *s, const wf_survey_column *c)
 {
-    return c->numbers == s->records || (c->numbers == 0 && c->empty == 0 && !c->more_words);
+    return c->numbers + c->empty == s->records * (c->numbers > 0) ||
+           (c->numbers == 0 && c->empty == 0 && !c->more_words);
 }
 
 /* A word as YAML has it, quoted where it might mean something else. */
@@ -46,8 +48,9 @@ static void print_column(const wf_survey *s, const wf_survey_column *c, int widt
     if (c->numbers && words)
         wf_term_print(stdout, " mixed, %" PRIu64 " numbers and %" PRIu64 " ", c->numbers, words);
     else if (c->numbers)
-        wf_term_print(stdout, " %s %g to %g", c->wholes == c->numbers ? "whole" : "number",
-                      c->least, c->most);
+        wf_term_print(stdout, " %s %g to %g, mean %.6g, deviation %.6g",
+                      c->wholes == c->numbers ? "whole" : "number", c->least, c->most, c->mean,
+                      sqrt(c->squares / (double)c->numbers));
     if (words) {
         uint32_t n = WF_MIN(c->n_words, 8u);
 
@@ -84,6 +87,20 @@ static void print_schema(const wf_survey *s)
     wf_term_print(stdout, any ? "}\n" : "");
 }
 
+/* Columns on scales of their own, and numbers that are missing. */
+static void print_map(const wf_survey *s)
+{
+    bool missing = false, any = false;
+
+    for (uint32_t i = 0; i + 1 < s->n_columns; i++)
+        if (is_usable(s, &s->columns[i]) && s->columns[i].numbers) {
+            missing |= s->columns[i].empty > 0;
+            any |= s->columns[i].squares > 0;
+        }
+    if (any)
+        wf_term_print(stdout, "    map: {x: [%sstandardise]}\n", missing ? "{fill: 0}, " : "");
+}
+
 /* The last column is taken for the labels, all others are inputs. */
 static void print_suggestion(const char *path, const wf_survey *s)
 {
@@ -109,6 +126,7 @@ static void print_suggestion(const char *path, const wf_survey *s)
     print_word(s->columns[s->n_columns - 1].name);
     wf_term_print(stdout, "}\n");
     print_schema(s);
+    print_map(s);
 }
 
 wf_status wf_peek_csv(const char *path, wf_err *err)

@@ -23,5 +23,9 @@ WF_MUST_USE wf_status wf_format_find_files(const char *format, const char *path,
  * what is no zip file; WF_NOMEM. */
 WF_MUST_USE wf_status wf_npz_names(const char *path, wf_arena *a, const char *const **out,
                                    size_t *n, wf_err *err);
+/* The names of the classes of a folder of images, in their order, in the arena. Errors:
+ * WF_NOTFOUND, WF_IO; WF_INVALID for what is no such folder; WF_NOMEM. */
+WF_MUST_USE wf_status wf_images_classes(const char *folder, wf_arena *a, const char *const **out,
+                                        size_t *n, wf_err *err);
 
 #endif

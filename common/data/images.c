@@ -10,6 +10,7 @@
 #include "common/base/nearest.h"
 #include "common/base/size.h"
 #include "common/data/format.h"
+#include "common/data/formats.h"
 #include "common/data/image.h"
 #include "common/data/paths.h"
 
@@ -238,6 +239,17 @@ static wf_status images_load(const char *path, const char *trained, size_t limit
         rc = read_pixels(&p, folder, limit_bytes, out, err);
     wf_arena_free(&p.arena);
     return rc;
+}
+
+wf_status wf_images_classes(const char *folder, wf_arena *a, const char *const **out, size_t *n,
+                            wf_err *err)
+{
+    names classes = {0};
+
+    WF_TRY(list(a, folder, true, MOST_CLASSES, &classes, err));
+    *out = classes.text;
+    *n = classes.n;
+    return WF_OK;
 }
 
 const wf_format wf_format_images = {.name = "images", .load = images_load};

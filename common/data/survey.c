@@ -92,7 +92,7 @@ static wf_status take_value(wf_survey *s, uint32_t column, const wf_csv_cell *c,
 {
     wf_survey_column *to = &s->columns[column];
     int64_t whole;
-    double number;
+    double number, gap;
 
     if (column >= s->n_columns) /* the caller says so */
         return WF_OK;
@@ -105,6 +105,9 @@ static wf_status take_value(wf_survey *s, uint32_t column, const wf_csv_cell *c,
     to->least = to->numbers ? WF_MIN(to->least, number) : number;
     to->most = to->numbers ? WF_MAX(to->most, number) : number;
     to->numbers++;
+    gap = number - to->mean;
+    to->mean += gap / (double)to->numbers;
+    to->squares += gap * (number - to->mean);
     to->wholes += wf_number_i64(c->text, c->n, &whole);
     return WF_OK;
 }

@@ -17,6 +17,7 @@ typedef struct wf_survey_column {
     uint64_t numbers, wholes; /* cells that are numbers, and whole ones among these */
     uint64_t empty;
     double least, most;                 /* of the numbers */
+    double mean, squares;               /* of them: squares of what is left without the mean */
     const char *words[WF_SURVEY_WORDS]; /* [n_words] different ones that are no number, sorted */
     uint32_t n_words;
     bool more_words; /* than have room */

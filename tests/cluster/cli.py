@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import unrun
 from unrun import JOB
@@ -210,14 +211,68 @@ def check_digits(folder):
 def check_columns(folder):
     (folder / "t.csv").write_text("age,city,paid\n31,Oslo,1.5\n,\"a \"\"b\"\"\",2\n40,Oslo,-1\n")
     weft("data", "peek", "t.csv", says="3 records  3 columns", cwd=folder)
-    weft("data", "peek", "t.csv", says="age   whole 31 to 40, empty in 1 records", cwd=folder)
+    weft("data", "peek", "t.csv", says="age   whole 31 to 40, mean 35.5, deviation 4.5, empty in 1 records", cwd=folder)
     weft("data", "peek", "t.csv", says="city  words \\[Oslo, \"a \\\\\"b\\\\\"\"\\]", cwd=folder)
-    weft("data", "peek", "t.csv", says="columns: {x: \\[city\\], y: paid}", cwd=folder)
+    weft("data", "peek", "t.csv", says="columns: {x: \\[age, city\\], y: paid}", cwd=folder)
+    weft("data", "peek", "t.csv", says="map: {x: \\[{fill: 0}, standardise\\]}", cwd=folder)
     (folder / "u.tsv").write_text("1\t2\n3\t4\n")
     weft("data", "peek", "u.tsv", says="header: false", cwd=folder)
     (folder / "u.tsv").write_text("1\t2\n3\n")
     weft("data", "peek", "u.tsv", code=1, says="u.tsv:2: a row of 1 columns, where there are 2",
          cwd=folder)
+
+
+def check_arrays(folder):
+    try:
+        import numpy as np
+    except ImportError:
+        print("weft data peek: numpy is not there, its files are not checked")
+        return
+    x = np.array([[1, 2.5], [3, np.nan], [5, 0.5]], np.float32)
+    np.savez(folder / "two.npz", x=x, y=np.array([2, 0, 2]))
+    np.save(folder / "x.npy", x)
+    weft("data", "peek", "two.npz", says="two.npz  npz  2 arrays", cwd=folder)
+    weft("data", "peek", "two.npz", says=r"two.npz#x  3 records of float32\[2\]  from 0.5 to 5  "
+         r"mean 2.4  deviation 1.59374  1 NaN", cwd=folder)
+    weft("data", "peek", "two.npz", says="classes  0: 1 2: 2", cwd=folder)
+    weft("data", "peek", "two.npz", says="train: {x: two.npz#x, y: two.npz#y}", cwd=folder)
+    weft("data", "peek", "two.npz#y", says=r"npz  3 records of int64\[\]", cwd=folder)
+    weft("data", "peek", "x.npy", says=r"records  \[1, 2.5\] \[3, nan\] \[5, 0.5\]", cwd=folder)
+    weft("data", "peek", "none.npy", code=1, says="none.npy: No such file or directory; check the path$",
+         cwd=folder)
+    for i in range(3):
+        (folder / "pets" / ("cat", "dog")[i % 2]).mkdir(parents=True, exist_ok=True)
+        (folder / "pets" / ("cat", "dog")[i % 2] / f"{i}.png").write_bytes(GREY)
+    weft("data", "peek", "pets", says=r"images  3 records of uint8\[1, 1, 1\]  from 7 to 7", cwd=folder)
+    weft("data", "peek", "pets", says='class 1 is "dog"', cwd=folder)
+    weft("data", "peek", "pets", says="classes  0: 2 1: 1", cwd=folder)
+    weft("data", "peek", "pets", says="train: {x: pets, y: pets#class}", cwd=folder)
+
+
+def grey_png():
+    """One grey pixel of 7."""
+    def chunk(kind, data):
+        return (len(data).to_bytes(4, "big") + kind + data +
+                zlib.crc32(kind + data).to_bytes(4, "big"))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0") +
+            chunk(b"IDAT", zlib.compress(b"\0\7")) + chunk(b"IEND", b""))
+
+
+def check_get(folder):
+    weft("data", "get", "minst", "m", code=2, says='unknown data set "minst"; there is mnist',
+         cwd=folder)
+    weft("data", "get", "mnist", "m", code=1, says="m: 4 of 4 files are missing", cwd=folder)
+    weft("data", "get", "mnist", "m", code=1, cwd=folder,
+         says="curl -L --output-dir m -O https://.*/mnist/t10k-labels-idx1-ubyte.gz")
+    (folder / "m").mkdir()
+    (folder / "m" / "t10k-labels-idx1-ubyte").write_bytes(b"\0\0\x08\1\0\0\0\2ab")
+    weft("data", "get", "mnist", "m", code=1, says="2 records, not the published ones", cwd=folder)
+    published = pathlib.Path(os.environ.get("WEFT_SHARED", "/nowhere"), "data", "mnist")
+    if published.exists():
+        weft("data", "get", "mnist", str(published), says="mnist is all there", cwd=folder)
+
+
+GREY = grey_png()
 
 
 def main():
@@ -236,6 +291,8 @@ def main():
         whole = check_values(folder)
         check_digits(folder)
         check_columns(folder)
+        check_arrays(folder)
+        check_get(folder)
     print("the command line keeps its word")
     sys.exit(0 if whole else 77)
 
