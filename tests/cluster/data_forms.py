@@ -34,7 +34,7 @@ ARRAYS = "{format: npy, train: {x: a.npy, y: b.npy}, eval: {x: c.npy, y: d.npy}}
 
 def evaluated(result):
     """loss and accuracy of the last evaluation, as the last line shows them."""
-    found = re.search(r"loss (\S+)  accuracy (\S+) \(eval\)", result.out + result.err)
+    found = re.search(r"done: .*val_loss (\S+)  val_accuracy (\S+)", result.out)
     check(found, f"no evaluation in {result}")
     return found.groups()
 
