@@ -38,14 +38,15 @@ static const wf_flag *find_letter(const wf_flag flags[], char letter)
 static wf_status unknown(const scan *s, const char *word, wf_err *err)
 {
     const char *names[32], *near;
-    char hint[160], bare[64];
+    char hint[160], bare[64], dashed[72];
     size_t n = 0;
 
     for (; s->flags[n].name && n < WF_COUNT(names); n++)
         names[n] = s->flags[n].name;
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word + strspn(word, "-"), "="),
              word + strspn(word, "-"));
-    WF_TRY(wf_later_option(s->argv[0], bare, err));
+    snprintf(dashed, sizeof dashed, "--%s", bare);
+    WF_TRY(wf_later_word(s->argv[0], dashed, err));
     near = wf_nearest(bare, names, n);
     if (near)
         snprintf(hint, sizeof hint, "did you mean --%s?", near);

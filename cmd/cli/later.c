@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct {
-    const char *command, *option, *instead;
+    const char *command, *word, *instead; /* word: an option, or a verb; NULL: all of it */
 } rows[] = {
     {"bench", NULL, "the bar of weft train has samples a second, weft status --json all times"},
     {"events", NULL, "read them in state_dir: .weft/jobs/JOB/events.jsonl"},
@@ -17,33 +17,33 @@ static const struct {
     {"sweep", NULL, "write a job file for each value, and train one after the other"},
     {"top", NULL, "watch weft status"},
     {"trace", NULL, "weft status --json has the times of a step, weft graph JOB its nodes"},
-    {"export", "int8", "export as it is, and quantize the file with onnxruntime.quantization"},
-    {"status", "job", "weft status JOB"},
-    {"status", "watch", "watch weft status"},
-    {"train", "json", "follow it with weft status --json"},
-    {"up", "hosts", "run weft up on each host, with the same cluster.yaml"},
+    {"ckpt", "export", "weft export JOB -o m.onnx, with --from STEP"},
+    {"export", "--int8", "export as it is, and quantize the file with onnxruntime.quantization"},
+    {"status", "--job", "weft status JOB"},
+    {"status", "--watch", "watch weft status"},
+    {"train", "--json", "follow it with weft status --json"},
 };
 
 wf_status wf_later_command(const char *name, wf_err *err)
 {
     for (size_t i = 0; i < WF_COUNT(rows); i++)
-        if (!rows[i].option && strcmp(rows[i].command, name) == 0)
+        if (!rows[i].word && strcmp(rows[i].command, name) == 0)
             return wf_fail(err, WF_UNSUPPORTED, rows[i].instead, "\"%s\" is not built yet", name);
     return WF_OK;
 }
 
-wf_status wf_later_option(const char *command, const char *option, wf_err *err)
+wf_status wf_later_word(const char *command, const char *word, wf_err *err)
 {
     for (size_t i = 0; i < WF_COUNT(rows); i++)
-        if (rows[i].option && strcmp(rows[i].command, command) == 0 &&
-            strcmp(rows[i].option, option) == 0)
-            return wf_fail(err, WF_UNSUPPORTED, rows[i].instead,
-                           "\"weft %s --%s\" is not built yet", command, option);
+        if (rows[i].word && strcmp(rows[i].command, command) == 0 &&
+            strcmp(rows[i].word, word) == 0)
+            return wf_fail(err, WF_UNSUPPORTED, rows[i].instead, "\"weft %s %s\" is not built yet",
+                           command, word);
     return WF_OK;
 }
 
-const char *wf_later_at(size_t i, const char **option)
+const char *wf_later_at(size_t i, const char **word)
 {
-    *option = i < WF_COUNT(rows) ? rows[i].option : NULL;
+    *word = i < WF_COUNT(rows) ? rows[i].word : NULL;
     return i < WF_COUNT(rows) ? rows[i].command : NULL;
 }

@@ -9,10 +9,10 @@
 
 /* WF_UNSUPPORTED for a command that is not built yet, WF_OK for any other word. */
 wf_status wf_later_command(const char *name, wf_err *err);
-/* The same for an option, without dashes, of a command. */
-wf_status wf_later_option(const char *command, const char *option, wf_err *err);
+/* The same for an option ("--int8") or a verb of a command. */
+wf_status wf_later_word(const char *command, const char *word, wf_err *err);
 
-/* Row i: the command and its option (NULL: the command itself); NULL past the end. */
-const char *wf_later_at(size_t i, const char **option);
+/* Row i: the command, and its option or verb (NULL: all of it); NULL past the end. */
+const char *wf_later_at(size_t i, const char **word);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/verbs.c */
 #include "cmd/cli/verbs.h"
+#include "cmd/cli/later.h"
 #include "common/base/nearest.h"
 
 #include <stdio.h>
@@ -66,6 +67,7 @@ wf_status wf_verb_check(const char *command, const char *word, wf_err *err)
     if (!word)
         return wf_fail(err, WF_USAGE, wf_nearest_hint("", names, n, NULL, hint),
                        "weft %s needs to know what to do", command);
+    WF_TRY(wf_later_word(command, word, err));
     return wf_fail(err, WF_USAGE, wf_nearest_hint(word, names, n, NULL, hint),
                    "weft %s has no \"%.32s\"", command, word);
 }

@@ -41,6 +41,7 @@ def check_words():
     weft("serve", "m", code=3, says='"serve" is not built yet; weft export')
     weft("help", "serve", code=3, says='"serve" is not built yet')
     weft("export", "x", "--int8", code=3, says="not built yet; export as it is")
+    weft("ckpt", "export", "x", code=3, says='"weft ckpt export" is not built yet; weft export')
     weft("top", code=3, says="watch weft status")
     weft("ckpt", "lss", code=2, says='did you mean "ls"')
     weft("train", code=2, says="weft train needs JOB.yaml")

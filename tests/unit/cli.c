@@ -133,7 +133,7 @@ static void what_is_not_built_says_what_to_do_instead(void **state)
             assert_non_null(wf_cmd_find(name)); /* wf_args finds those that are built first */
         else
             assert_null(wf_cmd_find(name)); /* it is built: take the row out */
-        assert_int_equal(option ? wf_later_option(name, option, &err) : wf_cmd_unknown(name, &err),
+        assert_int_equal(option ? wf_later_word(name, option, &err) : wf_cmd_unknown(name, &err),
                          WF_UNSUPPORTED);
         assert_non_null(strstr(err.what, "is not built yet"));
         assert_true(strlen(err.hint) > 10);
