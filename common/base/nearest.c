@@ -75,19 +75,17 @@ const char *wf_nearest(const char *given, const char *const words[], size_t n)
 /* The words, as many as fit beside "and 123 more; see ...". */
 static void list_words(const char *const words[], size_t n, const char *see, char *hint)
 {
-    char more[96] = "";
-    size_t all = strlen("known: "), at, shown = 0, room = WF_NEAREST_HINT;
+    size_t all = strlen("known: "), at, shown, room = WF_NEAREST_HINT;
 
     for (size_t i = 0; i < n; i++)
         all += strlen(words[i]) + (i ? strlen(", ") : 0);
     if (all >= room)
-        room -= (size_t)snprintf(more, sizeof more, " and %zu more%s%s", n, see ? "; see " : "",
-                                 see ? see : "");
+        room -=
+            (size_t)snprintf(NULL, 0, " and %zu more%s%s", n, see ? "; see " : "", see ? see : "");
     at = (size_t)snprintf(hint, WF_NEAREST_HINT, "known:");
-    while (shown < n && at + strlen(words[shown]) + strlen(", ") < room)
+    for (shown = 0; shown < n && at + strlen(words[shown]) + strlen(", ") < room; shown++)
         at += (size_t)snprintf(hint + at, WF_NEAREST_HINT - at, "%s %s", shown ? "," : "",
-                               words[shown]),
-            shown++;
+                               words[shown]);
     if (shown < n)
         snprintf(hint + at, WF_NEAREST_HINT - at, " and %zu more%s%s", n - shown,
                  see ? "; see " : "", see ? see : "");
