@@ -124,8 +124,8 @@ void wf_ckpt_close(wf_ckpt **c);
 typedef void wf_ckpt_passed_over(void *arg, uint64_t step, const char *sentence);
 
 /* Opens the newest that verifies in full. `digest` NULL: any graph's. `at_most` bounds the step
- * (UINT64_MAX: no bound). Errors: WF_NOTFOUND when none does; WF_MISMATCH "give the changed model a
- * new run" when the newest that verifies is of another graph. */
+ * (UINT64_MAX: no bound). Errors: WF_NOTFOUND when none does; WF_MISMATCH when the newest that
+ * verifies is of another graph. */
 WF_MUST_USE wf_status wf_ckpt_newest(wf_disk *disk, const char *dir, const char *job,
                                      const char *digest, uint64_t at_most,
                                      wf_ckpt_passed_over *told, void *arg, wf_ckpt **out,

@@ -175,7 +175,7 @@ static void check_trained(wf_sim *s, const float *records)
     }
 }
 
-/* Whatever has started anew since: the last evaluation is known. */
+/* Whatever has started anew since: the evaluation of the weights that the job ends with is known. */
 static void check_evaluation(wf_sim *s)
 {
     char *text = wf_master_status(s->procs[0].master, wf_sim_clock(&s->procs[0])), wanted[32],
@@ -184,8 +184,10 @@ static void check_evaluation(wf_sim *s)
     uint32_t last = s->spec.epochs - 1, best;
     const char *at;
 
-    if (s->spec.restores_best)
+    if (s->spec.restores_best) {
         wf_model_epochs(&model, &last, &best);
+        last = best;
+    }
     snprintf(job, sizeof job, "\"job\":\"%s\"", s->job);
     snprintf(wanted, sizeof wanted, "\"eval_epoch\":%u,", last + 1);
     at = text ? strstr(text, job) : NULL;
