@@ -5,8 +5,8 @@
  * (scale, reshape, ...) are applied when a batch is gathered.
  *
  * Of an array format each field is one file or several, whose records follow each other: read once,
- * as a whole, and kept in the dtype of the files (MNIST: 47 MB and not 188). A path with *, ? or [
- * names all files that match, in the order of their bytes. What a file's header claims is held
+ * as a whole, and kept in the dtype of the files (MNIST: 47 MB and not 188). A name with *, ? or [
+ * is of all files that match, in the order of their bytes. What a file's header claims is held
  * against the size of the file before anything is allocated. What could fail fails at opening, and
  * gathering cannot.
  *

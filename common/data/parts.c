@@ -133,7 +133,7 @@ wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, cons
         return wf_fail(err, WF_UNSUPPORTED, "name one folder",
                        "\"%s\" has %zu folders of the format \"%s\"", spec->name, parts->n,
                        format->name);
-    arrays = calloc(parts->n, sizeof *arrays);
+    arrays = calloc(parts->n + 1, sizeof *arrays);
     if (!arrays)
         return wf_fail_nomem(err, parts->n * sizeof *arrays);
     rc = read_parts(format, spec->name, trained, limit_bytes, parts, arrays, err);

@@ -4,8 +4,11 @@
 #include "common/base/file.h"
 #include "common/base/size.h"
 
-#include <glob.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,21 +50,34 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* The files of a folder whose names match, sorted. Names that begin with a dot match no pattern
+ * that does not. */
 static wf_status add_matches(list *l, const char *pattern, const char *member, wf_err *err)
 {
-    glob_t found = {0};
-    int why = glob(pattern, GLOB_NOSORT, NULL, &found); /* it would sort by the user's language */
+    const char *slash = strrchr(pattern, '/'), *name = slash ? slash + 1 : pattern;
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    struct dirent *entry;
+    size_t before = l->n;
     wf_status rc = WF_OK;
+    DIR *dir;
 
-    if (why == GLOB_NOSPACE)
-        rc = wf_fail_nomem(err, strlen(pattern));
-    else if (why || found.gl_pathc == 0)
-        rc = wf_fail(err, WF_NOTFOUND, "check the pattern", "no file matches %s", pattern);
-    else
-        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
-    for (size_t i = 0; rc == WF_OK && i < found.gl_pathc; i++)
-        rc = add(l, found.gl_pathv[i], member, err);
-    globfree(&found);
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - pattern), pattern);
+    dir = opendir(folder[0] ? folder : ".");
+    if (!dir && errno == ENOMEM)
+        return wf_fail_nomem(err, strlen(pattern));
+    while (dir && rc == WF_OK && (entry = readdir(dir))) {
+        if (fnmatch(name, entry->d_name, FNM_PERIOD) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s%s", folder, entry->d_name);
+        rc = add(l, path, member, err);
+    }
+    if (dir)
+        closedir(dir);
+    if (rc == WF_OK && l->n == before)
+        rc = wf_fail(err, WF_NOTFOUND, "check the pattern, which may be in the file's name only",
+                     "no file matches %s", pattern);
+    if (rc == WF_OK)
+        qsort(l->paths + before, l->n - before, sizeof *l->paths, by_bytes);
     return rc;
 }
 
@@ -70,12 +86,14 @@ static wf_status expand_one(list *l, const char *path, bool members, wf_err *err
     const char *member = members ? wf_paths_member(path) : path + strlen(path);
     char file[PATH_MAX];
     size_t n = (size_t)(member - path);
+    const char *name;
 
     if (n >= sizeof file)
         return wf_fail(err, WF_INVALID, NULL, "the path %.64s... is too long", path);
     memcpy(file, path, n);
     file[n] = 0;
-    if (!strpbrk(file, "*?[") || wf_file_exists(file))
+    name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    if (!strpbrk(name, "*?[") || wf_file_exists(file))
         return add(l, file, member, err);
     return add_matches(l, file, member, err);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/paths.h - the files that paths of a job name. For this room only.
  *
- * A path with *, ? or [ names all files that match, in the order of their bytes, unless there is a
- * file of just that name. Of formats whose files hold several arrays, "FILE#NAME" is one of them.
+ * A path whose last part has *, ? or [ names all files of its folder that match, in the order of
+ * their bytes, unless there is a file of just that name. glob(3) is not used: glibc's frees twice
+ * when memory ends. Of formats whose files hold several arrays, "FILE#NAME" is one of them.
  */
 #ifndef WF_DATA_PATHS_H
 #define WF_DATA_PATHS_H

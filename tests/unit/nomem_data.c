@@ -177,6 +177,52 @@ static void tables_are_read_in_batches(void **state)
     }
 }
 
+/* Two files by a pattern, some of it held out, through steps that take memory of their own. */
+static wf_status open_parts(void *pattern, wf_err *err)
+{
+    static const int64_t size[] = {2, 2};
+    const wf_map_step steps[] = {{.type = "crop", .ints = size, .n_ints = 2, .number = 1},
+                                 {.type = "flip"},
+                                 {.type = "standardise"}};
+    const wf_field_spec field = {
+        .name = "x", .path = pattern, .steps = steps, .n_steps = 3, .want = WF_F32};
+    const wf_dataset_spec train = {
+        .format = "npy", .fields = &field, .n_fields = 1, .held_out = 0.5, .is_random = true};
+    wf_dataset_spec eval = train;
+    const uint64_t at[] = {1, 0};
+    wf_dataset *d = NULL;
+    float out[8];
+    wf_status rc;
+
+    eval.is_held_out = true;
+    eval.is_random = false;
+    eval.reference = &train;
+    rc = wf_dataset_open(&eval, &d, err);
+    if (rc == WF_OK)
+        rc = wf_dataset_gather(d, 0, at, 2, out, err);
+    if (rc == WF_OK && wf_dataset_records(d) != 2)
+        rc = wrong(err, "%d records", (int)wf_dataset_records(d));
+    wf_dataset_free(&d);
+    return rc;
+}
+
+static void files_of_a_pattern_are_mapped(void **state)
+{
+    uint8_t file[256], pixels[18];
+    char pattern[PATH_MAX];
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * i);
+    n = make_npy(file, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3, 3), }\n", pixels,
+                 sizeof pixels);
+    test_write(&folder, "part-0.npy", file, n);
+    test_write(&folder, "part-1.npy", file, n);
+    snprintf(pattern, sizeof pattern, "%s/part-*.npy", folder.path);
+    assert_survives(open_parts, pattern);
+}
+
 static void noise_is_made(void **state)
 {
     (void)state;
@@ -216,6 +262,7 @@ int main(void)
         cmocka_unit_test(files_are_read_in_batches),
         cmocka_unit_test(packed_files_are_read_in_batches),
         cmocka_unit_test(tables_are_read_in_batches),
+        cmocka_unit_test(files_of_a_pattern_are_mapped),
         cmocka_unit_test(noise_is_made),
         cmocka_unit_test(an_array_is_loaded),
     };
