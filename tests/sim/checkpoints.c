@@ -178,21 +178,22 @@ static void check_trained(wf_sim *s, const float *records)
 /* Whatever has started anew since: the evaluation of the weights that the job ends with is known. */
 static void check_evaluation(wf_sim *s)
 {
-    char *text = wf_master_status(s->procs[0].master, wf_sim_clock(&s->procs[0])), wanted[32],
-         job[48];
+    char *text = wf_master_status(s->procs[0].master, wf_sim_clock(&s->procs[0])), job[48];
+    const char *key = "\"eval_epoch\":", *at, *value;
     const wf_model_spec model = wf_sim_model(s);
-    uint32_t last = s->spec.epochs - 1, best;
-    const char *at;
+    uint32_t last = s->spec.epochs - 1, best, shown = 0, least, most;
 
-    if (s->spec.restores_best) {
+    if (s->spec.restores_best)
         wf_model_epochs(&model, &last, &best);
-        last = best;
-    }
+    most = is_known_which_is_best(s) ? best + 1 : last + 1;
+    least = s->spec.restores_best && !is_known_which_is_best(s) ? 1 : most;
     snprintf(job, sizeof job, "\"job\":\"%s\"", s->job);
-    snprintf(wanted, sizeof wanted, "\"eval_epoch\":%u,", last + 1);
     at = text ? strstr(text, job) : NULL;
-    if (!at || !strstr(at, wanted) || strstr(at, "\"eval\":{}"))
-        wf_sim_broken(s, "the last evaluation is known", last, 0);
+    value = at ? strstr(at, key) : NULL;
+    if (value)
+        shown = (uint32_t)strtoul(value + strlen(key), NULL, 10);
+    if (shown < least || shown > most || strstr(at, "\"eval\":{}"))
+        wf_sim_broken(s, "the evaluation of the last weights is known", most, shown);
     free(text);
 }
 
