@@ -143,7 +143,7 @@ def decisions(c):
     job = c.job("opt")
     words = ("job.epoch", "job.callback", "job.restores_best")
     # After a recovery within an epoch the mean of training is that of what was trained since.
-    return [re.sub(r":  loss \S+", ":", line) for line in job["events"] if line.startswith(words)], job
+    return [re.sub(r": loss \S+", ":", line) for line in job["events"] if line.startswith(words)], job
 
 
 def callbacks_stop_training_and_restore_the_best(weft):
