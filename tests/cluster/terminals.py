@@ -16,6 +16,7 @@ def is_up(c):
 
 
 def a_signal_stops_the_job_with_a_checkpoint_and_ends_the_cluster(weft):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and is to stay so
     for number in (signal.SIGTERM, signal.SIGHUP):
         with Cluster(weft) as c:
             lasts(c, "long")
