@@ -175,7 +175,8 @@ static void check_trained(wf_sim *s, const float *records)
     }
 }
 
-/* Whatever has started anew since: the evaluation of the weights that the job ends with is known. */
+/* Whatever has started anew since: the evaluation of the weights that the job ends with is known.
+ */
 static void check_evaluation(wf_sim *s)
 {
     char *text = wf_master_status(s->procs[0].master, wf_sim_clock(&s->procs[0])), job[48];
