@@ -43,7 +43,8 @@ static wf_status records(const weft_job *j, const char *field, const char *path,
 {
     wf_map_step steps[WF_DATA_MAX_STEPS + 1];
     wf_field_spec spec = {.name = field, .path = path, .want = dtype, .steps = steps};
-    wf_dataset_spec set = {.format = "npy", .fields = &spec, .n_fields = 1};
+    wf_dataset_spec set = {.format = "npy", .fields = &spec, .n_fields = 1}, trained;
+    wf_field_spec trained_field;
     wf_format_kind kind = WF_FORMAT_MADE;
     wf_dataset *d = NULL;
     wf_status rc;
@@ -52,6 +53,8 @@ static wf_status records(const weft_job *j, const char *field, const char *path,
         kind == WF_FORMAT_ARRAYS)
         set.format = j->conf->format;
     spec.n_steps = wf_job_data_steps(j->conf, field, steps);
+    if (wf_job_data_reference(j->conf, &spec, &trained_field, &trained))
+        set.reference = &trained;
     rc = wf_dataset_open(&set, &d, err);
     if (rc == WF_OK)
         rc = gather_all(d, out, err);

@@ -142,6 +142,7 @@ typedef struct wf_conf_records {
     const char *const *files; /* [n_files], absolute; of a text format, whose fields are columns */
     size_t n_files;
     int line;
+    bool is_held_out; /* the end of the training files, by validation_split */
 } wf_conf_records;
 
 /* A loss or a metric of one output of the model. Options are of kind NUMBER, BOOL or TEXT by how

@@ -266,6 +266,7 @@ static wf_status hold_out(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j
         return wf_read_fail(r, t, err, WF_USAGE, "leave one of them out",
                             "the data has both \"eval\" and \"validation_split\"");
     j->eval = j->train;
+    j->eval.is_held_out = true;
     return WF_OK;
 }
 

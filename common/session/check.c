@@ -60,7 +60,7 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
         take_metrics(c, facts);
     if (checks->data && train)
         rc = check_data(job, &job->train, c, &facts->train_records, err);
-    else if (checks->data && job->eval.n)
+    else if (checks->data && wf_job_evaluates(job))
         rc = check_data(job, &job->eval, c, &facts->eval_records, err);
     wf_compiled_free(&c);
     return rc;

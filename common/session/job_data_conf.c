@@ -65,8 +65,6 @@ static wf_field_spec *add_field(wf_job_data *d, const wf_compiled_feed *feed)
 static void add_files(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
                       wf_job_data *d)
 {
-    d->spec.files = from->files;
-    d->spec.n_files = from->n_files;
     for (size_t i = 0; i < from->n; i++) {
         const wf_conf_field *it = &from->fields[i];
         const wf_compiled_feed *feed = feed_of(c, it->name);
@@ -86,30 +84,81 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
     }
 }
 
+/* A field as the training data has it: only its files differ. */
+static void name_training_files(const wf_job_conf *job, wf_field_spec *f)
+{
+    for (size_t i = 0; i < job->train.n; i++) {
+        const wf_conf_field *from = &job->train.fields[i];
+
+        if (strcmp(from->name, f->name) != 0)
+            continue;
+        f->path = from->path;
+        f->more = from->more;
+        f->n_more = from->n_more;
+        f->columns = from->columns;
+        f->n_columns = from->n_columns;
+        f->is_row = from->is_row;
+    }
+}
+
+static bool standardises(const wf_field_spec *f)
+{
+    for (size_t i = 0; i < f->n_steps; i++)
+        if (strcmp(f->steps[i].type, "standardise") == 0)
+            return true;
+    return false;
+}
+
+/* What data sets of a job have in common. */
+static wf_dataset_spec spec_of(const wf_job_conf *job, const wf_conf_records *from)
+{
+    bool parted = from == &job->train || from->is_held_out;
+
+    return (wf_dataset_spec){.format = job->format,
+                             .records = job->synthetic_records,
+                             .seed = job->seed,
+                             .header = job->header,
+                             .delimiter = job->delimiter,
+                             .held_out = parted ? job->validation_split : 0,
+                             .is_held_out = from->is_held_out,
+                             .is_random = from == &job->train,
+                             .schema = job->schema,
+                             .n_schema = job->n_schema,
+                             .files = from->files,
+                             .n_files = from->n_files};
+}
+
+/* The training records, without chance. */
+static wf_dataset_spec trained_spec(const wf_job_conf *job, const wf_field_spec fields[], size_t n)
+{
+    wf_dataset_spec spec = spec_of(job, &job->train);
+
+    spec.is_random = false;
+    spec.fields = fields;
+    spec.n_fields = n;
+    return spec;
+}
+
+bool wf_job_data_reference(const wf_job_conf *job, const wf_field_spec *like, wf_field_spec *field,
+                           wf_dataset_spec *out)
+{
+    *field = *like;
+    name_training_files(job, field);
+    *out = trained_spec(job, field, 1);
+    return standardises(like);
+}
+
 /* Evaluation standardises by the numbers of the training data. */
 static void refer_to_training(const wf_job_conf *job, wf_job_data *d)
 {
     bool wanted = strcmp(job->format, "images") == 0; /* whose classes are counted there */
 
-    d->trained = d->spec;
-    d->trained.fields = d->trained_fields;
-    d->trained.files = job->train.files;
-    d->trained.n_files = job->train.n_files;
-    d->trained.is_held_out = false;
     for (size_t i = 0; i < d->spec.n_fields; i++) {
         d->trained_fields[i] = d->fields[i];
-        for (size_t k = 0; k < d->fields[i].n_steps; k++)
-            wanted |= strcmp(d->fields[i].steps[k].type, "standardise") == 0;
-        for (size_t k = 0; k < job->train.n; k++) {
-            const wf_conf_field *f = &job->train.fields[k];
-
-            if (strcmp(f->name, d->fields[i].name) != 0)
-                continue;
-            d->trained_fields[i].path = f->path;
-            d->trained_fields[i].more = f->more;
-            d->trained_fields[i].n_more = f->n_more;
-        }
+        name_training_files(job, &d->trained_fields[i]);
+        wanted |= standardises(&d->fields[i]);
     }
+    d->trained = trained_spec(job, d->trained_fields, d->spec.n_fields);
     d->spec.reference = wanted ? &d->trained : NULL;
 }
 
@@ -143,21 +192,12 @@ static wf_status add_inputs(const wf_compiled *c, wf_job_data *d, wf_err *err)
 wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
                          wf_job_data *out, wf_err *err)
 {
-    *out = (wf_job_data){.spec = {.format = job->format,
-                                  .records = job->synthetic_records,
-                                  .seed = job->seed,
-                                  .header = job->header,
-                                  .delimiter = job->delimiter,
-                                  .held_out = job->validation_split,
-                                  .is_held_out = from == &job->eval,
-                                  .is_random = from == &job->train,
-                                  .schema = job->schema,
-                                  .n_schema = job->n_schema,
-                                  .fields = out->fields},
+    *out = (wf_job_data){.spec = spec_of(job, from),
                          .batch = job->batch,
                          .shuffle = job->shuffle,
                          .path = job->path,
                          .line = from->line ? from->line : job->data_line};
+    out->spec.fields = out->fields;
     if (from->n > WF_DATA_MAX_FIELDS)
         return wf_fail(err, WF_USAGE, NULL, "%s:%d: %zu data fields, %d are allowed", job->path,
                        job->data_line, from->n, WF_DATA_MAX_FIELDS);

@@ -98,5 +98,39 @@ def other_text(weft):
         said(c, "eval", "rows", "--data", "x=b.csv", code=2, text="give the file alone")
 
 
+def other_records_are_standardised_as_the_training_data(weft):
+    """By the mean and deviation of what was trained, of its part before the split; and all of another
+    file is evaluated, whatever the split."""
+    text = JOB.replace("[{scale: 0.0078125}, {reshape: [6]}]", "[standardise, {reshape: [6]}]")
+    text = text.replace("  eval: {x: x.npy, y: y.npy}\n", "  validation_split: 0.25\n")
+    with weftlib.Cluster(weft) as c:
+        c.write("job.yaml", text)
+        x, _ = write(c, 512)
+        other, y = write(c, 301, "2")
+        other = other // 4 + 150  # of quite another mean and deviation
+        np.save(c.path("x2.npy"), other.astype(np.uint8))
+        c.must("train", "--local", "job.yaml")
+        c.must("export", "images", "-o", "m.onnx")
+        known = x[:384].astype(np.float64)
+        mean, deviation = known.mean(0, keepdims=True), known.std(0, keepdims=True)
+        peeked = json.loads(c.must("eval", "images", "--json").out)
+        weftlib.check(peeked["records"] == 128, str(peeked))
+        want = []
+        for period in ((mean, deviation), (known.mean((0, 1)), known.std((0, 1))),
+                       (known.mean(), known.std())):
+            rows = ((other - period[0]) / period[1]).reshape(-1, 6).astype(np.float32)
+            session = onnxruntime.InferenceSession(c.path("m.onnx"))
+            want.append(session.run(None, {"x": rows})[0])
+        c.must("predict", "images", "--input", "x=x2.npy", "-o", "p.npy")
+        got = np.load(c.path("p.npy"))
+        fits = [i for i, w in enumerate(want) if np.allclose(got, w, atol=1e-3)]
+        weftlib.check(len(fits) == 1, f"standardised by none of {want[0][:2]}: {got[:2]}")
+        shown = json.loads(c.must("eval", "images", "--data", "x=x2.npy", "--data", "y=y2.npy",
+                                  "--json").out)
+        right = (got.argmax(1) == y).mean()
+        weftlib.check(shown["records"] == 301 and abs(shown["accuracy"] - right) < 1e-6,
+                      f"{shown}, {right}")
+
+
 if __name__ == "__main__":
-    weftlib.main([other_records, other_text])
+    weftlib.main([other_records, other_text, other_records_are_standardised_as_the_training_data])

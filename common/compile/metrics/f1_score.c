@@ -129,8 +129,11 @@ static wf_status attach(const wf_metric *m, wf_err *err)
 static double value(const wf_measure *m)
 {
     double batches = wf_sums_get(&m->sums, 0), all = 0.0, weights = 0.0, sums[3] = {0, 0, 0};
-    uint64_t k = (uint64_t)wf_metric_ratio(wf_sums_get(&m->sums, 1), batches);
-    average how = (average)wf_metric_ratio(wf_sums_get(&m->sums, 2), batches);
+    double classes = wf_metric_ratio(wf_sums_get(&m->sums, 1), batches);
+    double kind = wf_metric_ratio(wf_sums_get(&m->sums, 2), batches);
+    uint64_t k =
+        classes > 0 && classes <= MOST_CLASSES ? (uint64_t)classes : 0; /* a peer says it */
+    average how = kind == WEIGHTED ? WEIGHTED : kind == MICRO ? MICRO : MACRO;
 
     for (uint64_t i = 0; i < k; i++) {
         double c[3], weight;
