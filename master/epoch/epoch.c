@@ -337,6 +337,17 @@ static void add_metrics(const wf_tally list[], uint32_t n, const char *prefix, j
     }
 }
 
+/* Each epoch of a run has the same numbers, in the same order, known or not. */
+static void add_names(Weft__Output *const outputs[], size_t n, json_t *numbers)
+{
+    char name[WF_MEASURE_NAME];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%s", outputs[i]->label); /* as a measure has it */
+        json_object_set_new(numbers, name, json_null());
+    }
+}
+
 /* An epoch is over: a line for people, and its numbers for programs. */
 static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
 {
@@ -344,8 +355,11 @@ static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
     uint32_t epoch = e->ledger.epoch + 1;
     double rate = e->callbacks.rate > 0 ? e->callbacks.rate : j->prepared->callbacks.rate;
     json_t *numbers = json_object(), *train = json_object(), *val = json_object();
+    const Weft__Start *start = &j->prepared->start;
     char facts[512] = "";
 
+    add_names(start->train_outputs, start->n_train_outputs, train);
+    add_names(start->eval_outputs, j->prepared->evaluates ? start->n_eval_outputs : 0, val);
     e->n_before = 0;
     if (e->n_trained)
         e->n_before = wf_epoch_trained(j, e->before);

@@ -121,6 +121,9 @@ wf_status wf_splits_on_progress(wf_master *m, wf_job *j, wf_member *who, const w
     if (j->epoch->ledger.n)
         rc = wf_measures_take(j->epoch->trained, &j->epoch->n_trained, body->metrics,
                               body->n_metrics, err);
+    if (rc ==
+        WF_FULL) /* more sums than any metric makes: it costs the sender, and not the master */
+        rc = err->status = WF_PROTO;
     take_rate(m, who, body->samples);
     j->epoch->dropped_steps += body->dropped;
     if (body->dropped)
