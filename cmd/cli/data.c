@@ -86,14 +86,14 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_data = {
     .name = "data",
-    .help = "draw the digits data set, check MNIST, look into data files",
+    .help = "generate the digits data set, check MNIST, look into data files",
     .usage =
         "weft data digits DIR [--seed N] [--train N] [--test N] [--force]\n"
         "weft data peek FILE...\n"
         "weft data get mnist DIR\n\n"
-        "digits draws 28x28 grey images of handwritten-like digits, 60,000 and 10,000 of them, as\n"
+        "digits generates 28x28 grey images of handwritten-like digits, 60,000 and 10,000, as\n"
         "IDX files with MNIST's names. The same seed gives the same bytes; what is there already\n"
-        "is not drawn again without --force.\n"
+        "is not generated again without --force.\n"
         "peek says what a file (also .gz) holds, as weft reads it: records, dtype, shape, extent, "
         "mean\n"
         "and deviation, and the first records. By the name: csv (.csv, .tsv or .txt), npy, npz "

@@ -159,11 +159,13 @@ const wf_cmd wf_cmd_down = {
     .name = "down",
     .help = "end the cluster",
     .usage =
-        "weft down [cluster.yaml] [--now]\n\n"
+        "weft down [cluster.yaml] [--now]\n"
+        "\n"
         "Stops the jobs of the cluster with a checkpoint, then every task on this host: politely\n"
-        "first, by force after 10 s. On a host without the master it stops the tasks alone.\n"
+        "first, by force after 10 s. On a host without the master it stops only the tasks.\n"
         "\"weft recover JOB\" continues a job from its checkpoint.\n"
-        "  --now   stop no job first: what was trained since its last checkpoint is lost\n\n"
+        "  --now   do not stop the jobs first: training since the last checkpoint is lost\n"
+        "\n"
         "  weft down\n",
     .run = run,
     .ends = true,

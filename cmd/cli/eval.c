@@ -105,16 +105,19 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_eval = {
     .name = "eval",
     .help = "evaluate a checkpoint on the job's eval data",
-    .usage = "weft eval JOB|JOB.yaml [--data FIELD=FILE ...] [--from STEP] [--json]\n\n"
-             "Computes loss and metrics of the newest checkpoint that verifies, in this process;\n"
-             "the cluster need not be up.\n"
-             "  --from STEP   that checkpoint, and no other; \"best\": the one a callback chose\n"
-             "  --data FIELD=FILE   other data, of the job's format; a field that is not named "
-             "keeps its file.\n"
-             "                A csv file holds all fields: --data FILE\n"
-             "  --json        for programs\n"
-             "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
-             "  weft eval digits\n"
-             "  weft eval digits --data x=new-images.gz --data y=new-labels.gz\n",
+    .usage =
+        "weft eval JOB|JOB.yaml [--data FIELD=FILE ...] [--from STEP] [--json]\n"
+        "\n"
+        "Computes loss and metrics of the newest intact checkpoint, in this process. The cluster\n"
+        "need not be up.\n"
+        "  --data FIELD=FILE   use other data, in the job's format; fields that are not named "
+        "keep\n"
+        "                their files. A csv file contains all fields: --data FILE\n"
+        "  --from STEP   use the checkpoint of that step; \"best\": the one a callback chose\n"
+        "  --json        for programs\n"
+        "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
+        "\n"
+        "  weft eval digits\n"
+        "  weft eval digits --data x=new-images.gz --data y=new-labels.gz\n",
     .run = run,
 };

@@ -42,7 +42,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_follow = {
     .name = "follow",
-    .help = "follow a job that was submitted to its end",
+    .help = "show the progress of a submitted job until it ends",
     .usage =
         "weft follow JOB|JOB#N [--cluster FILE]\n\n"
         "Shows the progress of a job's newest run, or of the run named, as \"weft train\" does,\n"

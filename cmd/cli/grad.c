@@ -9,7 +9,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_grad = {
     .name = "grad",
-    .help = "gradients of an ONNX file's loss, once, here",
+    .help = "gradients of the loss of an ONNX file",
     .usage =
         "weft grad MODEL.onnx --loss NAME --input NAME=FILE.npy ... --output-dir DIR\n\n"
         "Differentiates the scalar output NAME by every trainable initializer and writes each\n"

@@ -201,7 +201,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_predict = {
     .name = "predict",
-    .help = "what a trained job or an ONNX file says of records in files",
+    .help = "outputs of a trained job or an ONNX file for records in files",
     .usage =
         "weft predict JOB|JOB.yaml|MODEL.onnx --input NAME=FILE ... -o OUT.npy\n\n"
         "Computes the outputs for all records of the files, in this process. The inputs of a job\n"

@@ -63,17 +63,19 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_recover = {
     .name = "recover",
-    .help = "go on with a job from its newest checkpoint",
+    .help = "continue a job from its newest checkpoint",
     .usage =
-        "weft recover JOB [--from STEP] [--set KEY=VALUE ...] [--cluster FILE]\n\n"
-        "Goes on with a job that was stopped, has failed, or whose cluster died: weights,\n"
-        "optimizer, global step and place in the data are those of the newest checkpoint that\n"
-        "verifies; those passed over are named. Starts the cluster if it is not up. Follows\n"
-        "the job as \"weft train\" does.\n"
-        "  --from STEP        the checkpoint of that step, and not the newest\n"
-        "  --set KEY=VALUE    goes on with another number: epochs, steps, batch,\n"
+        "weft recover JOB [--from STEP] [--set KEY=VALUE ...] [--cluster FILE]\n"
+        "\n"
+        "Continues a job that was stopped, has failed, or whose cluster died, from the newest\n"
+        "intact checkpoint (weights, optimizer, step, position in the data). Damaged ones are\n"
+        "listed. Starts the cluster if it is not up, and shows the progress as \"weft train\" "
+        "does.\n"
+        "  --from STEP        use the checkpoint of that step instead of the newest\n"
+        "  --set KEY=VALUE    change a setting before continuing: epochs, steps, batch,\n"
         "                     checkpoint.every_steps, checkpoint.keep, optimizer.OPTION,\n"
-        "                     callbacks.NAME.OPTION; may be given again\n\n"
+        "                     callbacks.NAME.OPTION; may be given several times\n"
+        "\n"
         "  weft recover digits\n"
         "  weft recover digits --set optimizer.learning_rate=0.0001 --set epochs=20\n",
     .run = run,

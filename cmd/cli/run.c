@@ -9,7 +9,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_run = {
     .name = "run",
-    .help = "evaluate an ONNX file once, here",
+    .help = "run an ONNX file on given inputs",
     .usage =
         "weft run MODEL.onnx --input NAME=FILE.npy ... --output-dir DIR\n\n"
         "Evaluates the file as it stands and writes each output as DIR/NAME.npy, with '/' and ':'\n"

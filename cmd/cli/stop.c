@@ -49,9 +49,11 @@ const wf_cmd wf_cmd_stop = {
     .name = "stop",
     .help = "stop a job, with a checkpoint",
     .usage =
-        "weft stop JOB [--cluster FILE]\n\n"
-        "Stops a job at a step boundary, writes a checkpoint, and returns when it is on disk.\n"
-        "\"weft recover JOB\" goes on from there.\n\n"
+        "weft stop JOB [--cluster FILE]\n"
+        "\n"
+        "Stops a job after the current step, writes a checkpoint, and returns when it is on disk.\n"
+        "\"weft recover JOB\" continues from there.\n"
+        "\n"
         "  weft stop digits\n",
     .run = run,
     .ends = true,

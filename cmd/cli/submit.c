@@ -222,14 +222,16 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_submit = {
     .name = "submit",
-    .help = "hand a job to a cluster that is up, and return",
+    .help = "submit a job to a cluster that is up, and return",
     .usage =
-        "weft submit JOB.yaml [--resume] [--name NAME] [--set KEY=VALUE ...] [--cluster FILE]\n\n"
-        "Checks the job here and hands it to the master as a new run; jobs run one after the "
-        "other.\n"
-        "  --resume          go on with the job's newest run from its newest checkpoint\n"
-        "  --name NAME       the job's name, in place of the file's\n"
-        "  --set KEY=VALUE   a number or word in place of the file's; may be given again\n\n"
+        "weft submit JOB.yaml [--resume] [--name NAME] [--set KEY=VALUE ...] [--cluster FILE]\n"
+        "\n"
+        "Checks the job and gives it to the master as a new run. Jobs run one after the other.\n"
+        "  --resume          continue the job's newest run from its newest checkpoint\n"
+        "  --name NAME       the job's name, instead of the one in the file\n"
+        "  --set KEY=VALUE   a number or word, instead of the one in the file; may be given\n"
+        "                    several times\n"
+        "\n"
         "  weft submit examples/digits.yaml && weft follow digits\n",
     .run = run,
 };

@@ -147,23 +147,24 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_train = {
     .name = "train",
-    .help = "train a job and follow it to its end",
+    .help = "train a job, and show its progress until it ends",
     .usage =
-        "weft train JOB.yaml [--resume] [--local] [--check] [--name NAME] [--set KEY=VALUE ...]\n\n"
+        "weft train JOB.yaml [--resume] [--local] [--check] [--name NAME] [--set KEY=VALUE ...]\n"
+        "\n"
         "Checks the job and its data, submits it as a new run, shows its progress, and exits with\n"
-        "its result. When no cluster is up, one is started (./cluster.yaml, else 2 ps and 2 "
-        "workers\n"
-        "on this host); it ends with the last command that uses it. Ctrl-C, SIGTERM and a closed\n"
-        "terminal stop the job with a checkpoint.\n"
-        "  --resume          go on with the job's newest run from its newest checkpoint\n"
+        "its result. When no cluster is up, one is started (./cluster.yaml, otherwise 2 ps and 2\n"
+        "workers on this host); it ends with the last command that uses it. Ctrl-C, SIGTERM and a\n"
+        "closed terminal stop the job with a checkpoint.\n"
+        "  --resume          continue the job's newest run from its newest checkpoint\n"
         "  --local           train in this process, without a cluster; checkpoints are kept where\n"
         "                    the cluster of this folder keeps them\n"
         "  --check           check the job and its data, and train nothing\n"
         "  -d, --detach      return when the job is submitted; the cluster stays up\n"
-        "  --name NAME       the job's name, in place of the file's\n"
-        "  --set KEY=VALUE   a number or word in place of the file's: seed, batch,\n"
-        "                    optimizer.OPTION, checkpoint.keep ...; may be given again\n"
-        "  --cluster FILE    the cluster; else ./cluster.yaml, else the local one\n\n"
+        "  --name NAME       the job's name, instead of the one in the file\n"
+        "  --set KEY=VALUE   a number or word, instead of the one in the file: seed, batch,\n"
+        "                    optimizer.OPTION, checkpoint.keep ...; may be given several times\n"
+        "  --cluster FILE    the cluster; otherwise ./cluster.yaml, or the local one\n"
+        "\n"
         "  weft train examples/digits.yaml\n"
         "  weft train examples/digits.yaml --set optimizer.learning_rate=0.01\n",
     .run = run,

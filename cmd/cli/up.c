@@ -55,14 +55,17 @@ const wf_cmd wf_cmd_up = {
     .name = "up",
     .help = "start the cluster, return when it is ready",
     .usage =
-        "weft up [cluster.yaml] [--foreground] [--timeout SECONDS]\n\n"
-        "Starts the tasks that the file places on this host, under a supervisor in the background\n"
-        "that starts again what dies, and returns when all of them answer. Without a file:\n"
-        "./cluster.yaml, else a local cluster of 1 master, 2 ps and 2 workers in .weft.\n"
-        "  -f, --foreground   stay, and end the cluster with Ctrl-C\n"
-        "  --if-down          do nothing if it is up already\n"
-        "  --timeout SECONDS  how long to wait for the last task (20)\n\n"
-        "Output of task ps/1 is in STATE_DIR/logs/ps-1.log.\n\n"
+        "weft up [cluster.yaml] [--foreground] [--timeout SECONDS]\n"
+        "\n"
+        "Starts the tasks that cluster.yaml assigns to this host and returns when all are ready.\n"
+        "A background supervisor restarts any that die. Without a file: ./cluster.yaml, otherwise\n"
+        "a local cluster of 1 master, 2 ps and 2 workers in .weft.\n"
+        "  -f, --foreground   stay in the foreground; Ctrl-C ends the cluster\n"
+        "  --if-down          do nothing if the cluster is up already\n"
+        "  --timeout SECONDS  how long to wait for the last task (20)\n"
+        "\n"
+        "The output of task ps/1 is in STATE_DIR/logs/ps-1.log.\n"
+        "\n"
         "  weft up && weft train examples/digits.yaml && weft down\n",
     .run = run,
 };

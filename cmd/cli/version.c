@@ -55,7 +55,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
 const wf_cmd wf_cmd_version = {
     .name = "version",
-    .help = "say which weft this is",
+    .help = "print the version of weft and its libraries",
     .usage = "weft version [--json]\n\n"
              "Prints the release of weft, the commit it was built from, the compiler, and the\n"
              "libraries that it runs with. weft -v is the same.\n"

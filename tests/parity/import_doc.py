@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The snippets of docs/import.md run, section by section: python, the job files (their first line is
-their name) and the commands, in the order of the page and in one folder.
+"""The snippets of docs/import.md run, section by section (tests/kit/snippets.py).
 
 Runs in the interpreter that WEFT_KERAS_PYTHON names (else this one); a section whose frameworks are
 not there is skipped.
@@ -15,31 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "kit"))
+from snippets import ROOT, script, sections  # noqa: E402
+
 NEEDS = {"PyTorch": "torch onnx", "Keras": "keras tensorflow tf2onnx", "scikit-learn": "sklearn skl2onnx"}
-
-
-def sections():
-    """{heading: [(language, text)]} of those with python in them."""
-    found = {}
-    for part in re.split(r"^## ", (ROOT / "docs" / "import.md").read_text(), flags=re.M)[1:]:
-        blocks = re.findall(r"^```(\w+)\n(.*?)^```$", part, re.M | re.S)
-        if any(language == "python" for language, _ in blocks):
-            found[part.splitlines()[0]] = blocks
-    return found
-
-
-def script(blocks):
-    lines = ["import os, subprocess, warnings", "warnings.simplefilter('ignore')"]
-    for language, text in blocks:
-        if language == "python":
-            lines.append(text)
-        elif language == "yaml":
-            name = re.match(r"# (\S+\.yaml)\n", text).group(1)
-            lines.append(f"open({name!r}, 'w').write({text!r})")
-        elif language == "sh":
-            lines.append(f"subprocess.run(['sh', '-ec', {text!r}], check=True)")
-    return "\n".join(lines)
 
 
 def main():
@@ -48,7 +26,8 @@ def main():
     env = dict(os.environ, PATH=f"{weft.parent}:{os.environ['PATH']}", PYTHONPATH=str(ROOT / "python"),
                KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
     ran = failed = 0
-    found = sections()
+    found = {heading: blocks for heading, blocks in sections("import.md").items()
+             if any(language == "python" for language, _ in blocks)}
     assert set(found) == set(NEEDS), f"sections with snippets: {sorted(found)}"
     for heading, blocks in found.items():
         has = "import importlib.util as u, sys; sys.exit(not all(u.find_spec(m) for m in sys.argv[1:]))"
