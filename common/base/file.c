@@ -172,6 +172,27 @@ bool wf_file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+void wf_path_shown(const char *path, char out[PATH_MAX])
+{
+    char folder[PATH_MAX], real[PATH_MAX];
+    size_t n = strlen(path);
+
+    snprintf(out, PATH_MAX, "%s", path);
+    while (n < PATH_MAX) { /* the longest folder in front that exists */
+        while (n && path[n - 1] != '/')
+            n--;
+        if (n == 0)
+            return;
+        snprintf(folder, sizeof folder, "%.*s", (int)n, path);
+        if (realpath(folder, real)) {
+            if (snprintf(out, PATH_MAX, "%s/%s", real[1] ? real : "", path + n) >= PATH_MAX)
+                snprintf(out, PATH_MAX, "%s", path);
+            return;
+        }
+        n--;
+    }
+}
+
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
     (void)st, (void)kind, (void)at;

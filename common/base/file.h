@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/status.h"
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,6 +23,8 @@ WF_MUST_USE wf_status wf_file_write(const char *path, const void *data, size_t n
 /* Makes a folder and those above it; it is fine if it is there. */
 WF_MUST_USE wf_status wf_make_dirs(const char *path, wf_err *err);
 bool wf_file_exists(const char *path);
+/* The same path for a message: without links, "." and ".." as far as its folders exist. */
+void wf_path_shown(const char *path, char out[PATH_MAX]);
 /* Removes a file, or a folder and all in it; links are removed and not followed. It is fine if it
  * is not there. Errors: WF_IO with what is still there. */
 WF_MUST_USE wf_status wf_remove_tree(const char *path, wf_err *err);

@@ -66,14 +66,16 @@ wf_status wf_format_find_files(const char *format, const char *path, wf_err *err
     if (rc == WF_OK)
         rc = wf_paths_expand(&path, 1, wf_format_has_members(f), a, &files, &n, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
-        char file[PATH_MAX];
+        char file[PATH_MAX], shown[PATH_MAX];
         const char *end =
             wf_format_has_members(f) ? wf_paths_member(files[i]) : files[i] + strlen(files[i]);
 
         snprintf(file, sizeof file, "%.*s", (int)(end - files[i]), files[i]);
-        if (!wf_file_exists(file))
-            rc = wf_fail(err, WF_NOTFOUND, "correct the path, or make the file",
-                         "there is no file %s", file);
+        if (!wf_file_exists(file)) {
+            wf_path_shown(file, shown);
+            rc = wf_fail(err, WF_NOTFOUND, f->missing ? f->missing : "correct the path",
+                         "there is no file %s", shown);
+        }
     }
     wf_arena_free(&a);
     return rc;

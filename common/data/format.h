@@ -58,6 +58,7 @@ WF_MUST_USE wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_ar
 
 typedef struct wf_format {
     const char *name;
+    const char *missing; /* what to do about a file that is not there; NULL: correct the path */
     /* Reads what `s`, just opened, holds. Errors: as wf_array_read. */
     wf_status (*read)(wf_source *s, size_t limit_bytes, wf_array *out, wf_err *err);
     /* Of a format whose files hold several arrays: the member of the zip file `path` with the array

@@ -47,4 +47,9 @@ static wf_status idx_read(wf_source *s, size_t limit_bytes, wf_array *out, wf_er
     return wf_array_read(s, e, head[3], dims, limit_bytes, out, err);
 }
 
-const wf_format wf_format_idx = {.name = "idx", .read = idx_read};
+const wf_format wf_format_idx = {
+    .name = "idx",
+    .missing = "correct the path, or get the files: weft data get mnist DIR says where they are "
+               "published, weft data digits DIR generates a data set",
+    .read = idx_read,
+};
