@@ -26,7 +26,7 @@ struct wf_beat {
     wf_transport *transport;
     clockid_t main_clock; /* processor time of the main thread */
     atomic_ullong turns;
-    wf_waiting waiting;
+    wf_vitals vitals;
     int64_t told_ns; /* when the main thread told it */
     uint32_t n_links;
     Weft__LinkState links[MOST_LINKS];
@@ -48,7 +48,9 @@ static void fill(wf_beat *b, Weft__Beat *body, wf_waiting *w, Weft__LinkState li
     pthread_mutex_lock(&b->lock);
     *w = (wf_waiting){0};
     if (wf_now_ns() - b->told_ns < FRESH_NS) /* else it computes since */
-        *w = b->waiting;
+        *w = b->vitals.waits;
+    body->updates = b->vitals.updates;
+    body->held_bytes = b->vitals.held_bytes;
     body->n_links = b->n_links;
     memcpy(links, b->links, b->n_links * sizeof *links);
     pthread_mutex_unlock(&b->lock);
@@ -193,12 +195,12 @@ void wf_beat_turn(wf_beat *b)
     atomic_fetch_add_explicit(&b->turns, 1, memory_order_relaxed);
 }
 
-void wf_beat_tell(wf_beat *b, const wf_waiting *w, const wf_net *net)
+void wf_beat_tell(wf_beat *b, const wf_vitals *v, const wf_net *net)
 {
     const wf_peer *p;
 
     pthread_mutex_lock(&b->lock);
-    b->waiting = *w;
+    b->vitals = *v;
     b->told_ns = wf_now_ns();
     b->n_links = 0;
     for (size_t i = 0; b->n_links < MOST_LINKS && (p = wf_net_peer_at(net, i)); i++) {

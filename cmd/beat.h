@@ -33,8 +33,8 @@ WF_MUST_USE wf_status wf_beat_start(const wf_beat_conf *conf, wf_beat **out, wf_
 void wf_beat_stop(wf_beat **b);
 /* The main loop has turned. */
 void wf_beat_turn(wf_beat *b);
-/* What the next beats say beside it: a wait, and the first 32 peers that were sent bytes twice or
- * have bytes queued. By the thread that owns the net. */
-void wf_beat_tell(wf_beat *b, const wf_waiting *w, const wf_net *net);
+/* What the next beats say beside it: what the role tells, and the first 32 peers that were sent
+ * bytes twice or have bytes queued. By the thread that owns the net. */
+void wf_beat_tell(wf_beat *b, const wf_vitals *v, const wf_net *net);
 
 #endif

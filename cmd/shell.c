@@ -41,20 +41,20 @@ static void catch_signals(void)
 /* How often the role is asked what it waits for. */
 static const int64_t TELL_NS = 250 * WF_NS_PER_MS;
 
-void wf_shell_turn(wf_shell *s, void (*waiting)(const void *role, wf_waiting *out),
-                   const void *role, int64_t now_ns)
+void wf_shell_turn(wf_shell *s, void (*tell)(const void *role, wf_vitals *out), const void *role,
+                   int64_t now_ns)
 {
-    wf_waiting w;
+    wf_vitals v = {0};
 
     wf_beat_turn(s->beat);
     if (now_ns - s->told_ns < TELL_NS)
         return;
     s->told_ns = now_ns;
-    waiting(role, &w);
-    if (!w.since_ns)
-        w.since_ns = s->began_ns;
-    wf_waiting_note(&s->waiting_log, &w, now_ns);
-    wf_beat_tell(s->beat, &w, s->net);
+    tell(role, &v);
+    if (!v.waits.since_ns)
+        v.waits.since_ns = s->began_ns;
+    wf_waiting_note(&s->waiting_log, &v.waits, now_ns);
+    wf_beat_tell(s->beat, &v, s->net);
 }
 
 /* ---- beginning and end ---- */

@@ -34,10 +34,10 @@ WF_MUST_USE wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *
  * the master). `conf` may have admit set. */
 WF_MUST_USE wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err);
 /* To be called in each turn of a ps's or worker's main loop: it is the progress that signs of life
- * speak of. `waiting` is asked a few times a second what the role waits for; long waits are logged.
- */
-void wf_shell_turn(wf_shell *s, void (*waiting)(const void *role, wf_waiting *out),
-                   const void *role, int64_t now_ns);
+ * speak of. `tell` is asked a few times a second what the role waits for and holds; long waits are
+ * logged. */
+void wf_shell_turn(wf_shell *s, void (*tell)(const void *role, wf_vitals *out), const void *role,
+                   int64_t now_ns);
 /* A transport to a task, for wf_worker_ops.dial. */
 WF_MUST_USE wf_status wf_shell_dial(void *shell, wf_task task, const char *address,
                                     wf_transport **out, wf_err *err);

@@ -125,9 +125,9 @@ static void wait_for_writers(saver *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void waiting(const void *ps, wf_waiting *out)
+static void tell(const void *ps, wf_vitals *out)
 {
-    wf_ps_waiting(ps, out);
+    wf_ps_vitals(ps, out);
 }
 
 static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
@@ -139,7 +139,7 @@ static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
         bool heard = false;
         wf_event ev;
 
-        wf_shell_turn(s, waiting, ps, now_ns);
+        wf_shell_turn(s, tell, ps, now_ns);
         wf_net_poll(s->net, now_ns);
         while (wf_net_event(s->net, now_ns, &ev)) {
             heard |= ev.kind == WF_EV_MESSAGE && ev.peer != s->master;

@@ -27,9 +27,9 @@ static int64_t wall_ms(void *arg)
     return wf_wall_ns() / WF_NS_PER_MS;
 }
 
-static void waiting(const void *worker, wf_waiting *out)
+static void tell(const void *worker, wf_vitals *out)
 {
-    wf_worker_waiting(worker, out);
+    wf_worker_waiting(worker, &out->waits);
 }
 
 static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
@@ -40,7 +40,7 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
         bool waits, heard = false;
         wf_event ev;
 
-        wf_shell_turn(s, waiting, w, began_ns);
+        wf_shell_turn(s, tell, w, began_ns);
         wf_net_poll(s->net, began_ns);
         while (wf_net_event(s->net, began_ns, &ev)) {
             WF_TRY(wf_worker_on_event(w, &ev, began_ns, err));

@@ -212,10 +212,29 @@ static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf
     return rc;
 }
 
+/* "generation 2 begins from step 66039; at least 875 steps are lost; it continues in epoch 36". The
+ * master knows of the steps that workers have reported, and there may be some more. */
+static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r)
+{
+    char lost[80] = "", where[64] = "";
+
+    if (j->undone_steps)
+        snprintf(lost, sizeof lost, "; at least %lu step%s lost", (unsigned long)j->undone_steps,
+                 j->undone_steps == 1 ? " is" : "s are");
+    if (!j->ending_from)
+        snprintf(where, sizeof where, "; it continues in epoch %u",
+                 r->ledger->epoch + 1 + r->ledger->evaluated);
+    wf_job_note(m, j, "job.restored", "generation %u begins from step %lu%s%s", j->generation,
+                (unsigned long)r->global_step, lost, where);
+}
+
 static wf_status set_up_from(wf_master *m, wf_job *j, const wf_restored *r, wf_err *err)
 {
     wf_status rc;
 
+    j->undone_from = wf_job_step(m, j);
+    j->undone_steps =
+        j->undone_from > r->global_step && !j->ending_from ? j->undone_from - r->global_step : 0;
     /* The checkpoint may be of another master's journal. Its own must count as newer than all that
      * it finds, or it could not save a step again that is saved there. */
     if (j->generation < r->generation)
@@ -229,8 +248,7 @@ static wf_status set_up_from(wf_master *m, wf_job *j, const wf_restored *r, wf_e
     if (rc == WF_OK && !wf_job_over(j->state))
         rc = wf_generation_set_up(m, j, r->initial, r->global_step, j->epoch->callbacks.rate, err);
     if (rc == WF_OK && !r->initial && !wf_job_over(j->state))
-        wf_job_note(m, j, "job.restored", "generation %u begins from step %lu", j->generation,
-                    (unsigned long)r->global_step);
+        tell_restored(m, j, r);
     return rc;
 }
 

@@ -58,9 +58,14 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
 {
     wf_job *j = m->job;
     bool is_worker = who->task.role == WF_ROLE_WORKER, held = holds(j, r);
+    char text[32];
 
     m->view_stale |= !is_worker; /* a ps is sent the view again */
     if (!wf_member_is_live(who)) {
+        if (who->since_ns && m->job && !wf_job_over(m->job->state))
+            wf_job_note(m, m->job, "task.restarted", "%s restarted after %.1f s",
+                        wf_task_str(who->task, text, sizeof text),
+                        (double)(m->now_ns - who->since_ns) / 1e9);
         who->since_ns = m->now_ns;
         m->view_stale = true;
     }
@@ -131,11 +136,15 @@ static wf_status take_death(wf_master *m, const wf_peer *from, const Weft__Died 
     }
     if (who->incarnation && who->pid != died->pid)
         return WF_OK; /* of a process before this one */
+    if (!who->incarnation && !who->refused &&
+        who->state != WF_MEMBER_DOWN) /* it ended before the master knew it */
+        wf_member_keep_reason(m, who, died->reason);
     WF_TRY(wf_master_lose(m, who, true, died->reason, err));
     if (died->down && who->state != WF_MEMBER_DOWN) {
         WF_LOG_ERROR("member.down", "task=%s/%u reason=\"%s\"", wf_role_name(who->task.role),
                      who->task.index, died->reason);
-        wf_member_keep_reason(m, who, died->reason);
+        if (!who->refused) /* else its end followed from that */
+            wf_member_keep_reason(m, who, died->reason);
         wf_member_move(m, who, WF_MEMBER_TAKEN_DOWN);
         who->since_ns = m->now_ns;
     }

@@ -82,17 +82,23 @@ wf_status wf_master_take_back(wf_master *m, wf_member *who, const char *death, w
 
 wf_status wf_master_lose(wf_master *m, wf_member *who, bool ended, const char *reason, wf_err *err)
 {
-    char text[32];
+    char text[32], returned[128];
 
     if (!who->incarnation)
         return WF_OK;
+    who->returned = (wf_returned){0};
     m->facts_known = false;
     WF_LOG_WARN("member.lost", "task=%s reason=\"%s\"", wf_task_str(who->task, text, sizeof text),
                 reason);
     wf_members_retire(m, who->incarnation);
     if (wf_member_is_live(who)) {
+        if (m->job && !wf_job_over(m->job->state)) {
+            wf_returned_note(m, m->job, who);
+            m->job->lost_workers += who->task.role == WF_ROLE_WORKER;
+        }
         if (m->job)
-            wf_job_note(m, m->job, "task.lost", "%s: %s", text, reason);
+            wf_job_note(m, m->job, "task.lost", "%s: %s%s", text, reason,
+                        wf_returned_text(who, returned, sizeof returned));
         WF_TRY(wf_master_take_back(m, who, ended ? reason : NULL, err));
     }
     wf_member_end(m, who, reason);

@@ -39,7 +39,7 @@ wf_status wf_master_new(const wf_master_conf *conf, int64_t now_ns, wf_master **
 
     if (!m)
         return wf_fail_nomem(err, sizeof *m);
-    m->now_ns = now_ns;
+    m->began_ns = m->now_ns = now_ns;
     wf_watch_begin(&m->watch, now_ns);
     m->replaying = true;
     m->other_session = true;

@@ -117,6 +117,9 @@ void wf_master_free(wf_master **m);
 /* For wf_net_conf.admit. */
 wf_status wf_master_admit(void *master, const wf_hello *hello, wf_err *err);
 
+/* For wf_net_conf.on_refused: why a task is not let in is what is shown of it. */
+void wf_master_on_refused(void *master, const wf_hello *hello, const wf_err *why);
+
 /* For wf_net_conf.on_stranger: a beat of a member without a link, as after a restart of the master,
  * counts as one over a link does. */
 void wf_master_on_stranger(void *master, const wf_msg *beat, int64_t now_ns);

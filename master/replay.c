@@ -87,6 +87,7 @@ static void replay_session(wf_master *m, const char *session)
 
         if (wf_job_over(j->state) || is_waiting_its_turn(j))
             continue;
+        j->lost_steps = wf_job_step(m, j) - j->base_step; /* what is lost with the processes */
         wf_job_move(j, WF_JOB_CLUSTER_ENDED);
         snprintf(j->reason, sizeof j->reason, "every process had ended");
         snprintf(j->hint, sizeof j->hint, "go on with: weft recover %s", j->name);

@@ -14,7 +14,10 @@ static const char *member_state(const wf_master *m, const wf_member *who)
     if (who->state == WF_MEMBER_DOWN)
         return "down";
     if (!wf_member_is_live(who))
-        return who->incarnation ? "joining" : who->reason[0] ? "restarting" : "missing";
+        return who->incarnation ? "joining"
+               : who->refused   ? "refused"
+               : who->reason[0] ? "restarting"
+                                : "missing";
     if (m->job && !wf_job_over(m->job->state) && wf_faults_is_unfit(who, m->job))
         return "unfit";
     if (m->job && !wf_job_over(m->job->state) && who->part != WF_PART_NONE &&
@@ -78,6 +81,25 @@ static json_t *last_end_json(const wf_master *m, const wf_member *who)
     return o;
 }
 
+/* What became of the splits that the incarnation before had in hand; null: it had none. */
+static json_t *returned_json(const wf_master *m, const wf_member *who)
+{
+    const wf_returned *r = &who->returned;
+    char name[32];
+    json_t *o;
+
+    if (!r->n || !m->job || r->generation != m->job->generation || !reason_is_news(m, who))
+        return json_null();
+    o = json_object();
+    put_int(o, "splits", r->n);
+    put_int(o, "waiting", r->waiting);
+    put_int(o, "begin", r->begin);
+    put_int(o, "end", r->end);
+    put_text(o, "to", r->to.role ? wf_task_str(r->to, name, sizeof name) : "");
+    put(o, "to_several", json_boolean(r->to_several));
+    return o;
+}
+
 static json_t *waiting_json(const wf_master *m, const wf_waiting *w)
 {
     char name[32];
@@ -118,11 +140,17 @@ static json_t *member_json(const wf_master *m, const wf_member *who)
     put_text(o, "address", who->address);
     put_text(o, "state", member_state(m, who));
     put(o, "pid", who->incarnation ? json_integer(who->pid) : json_null());
-    put_real(o, "age_s", (double)(m->now_ns - who->since_ns) / 1e9);
+    put(o, "age_s", /* since it came or was lost; null: it has never come */
+        who->since_ns ? json_real((double)(m->now_ns - who->since_ns) / 1e9) : json_null());
     put_int(o, "step", m->job && who->generation == m->job->generation ? who->steps : 0);
     put_real(o, "samples_per_sec", who->samples_per_sec);
     put_text(o, "reason", reason_is_news(m, who) ? who->reason : "");
     put(o, "last_end", last_end_json(m, who));
+    put(o, "returned", returned_json(m, who));
+    if (who->task.role == WF_ROLE_PS) {
+        put_real(o, "updates_per_sec", who->incarnation ? who->progress.updates_per_sec : 0);
+        put_int(o, "held_bytes", who->incarnation ? who->progress.held_bytes : 0);
+    }
     put(o, "waits", waiting_json(m, &who->progress.waits));
     put(o, "owes", waiting_json(m, &who->progress.owes));
     put(o, "links", links_json(&who->progress));
@@ -237,6 +265,9 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "failed_checkpoints", j->cut->n_failed);
     put_int(o, "dropped_steps", j->epoch->dropped_steps);
     put_int(o, "rollbacks", j->rollbacks);
+    put_int(o, "lost_workers", j->lost_workers);
+    put_int(o, "undone_steps", j->undone_steps);
+    put_int(o, "undone_from", j->undone_from);
     put_int(o, "left_out_records", j->left_out_records);
     put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
     put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);
@@ -254,11 +285,13 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
 
 char *wf_master_status(const wf_master *m, int64_t now_ns)
 {
-    json_t *o = json_object(), *tasks = json_array(), *jobs = json_array();
+    json_t *o = json_object(), *tasks = json_array(), *jobs = json_array(), *master = json_object();
     char missing[1024];
     char *text;
 
     (void)now_ns;
+    put_int(master, "pid", wf_net_pid(m->net));
+    put_real(master, "age_s", (double)(m->now_ns - m->began_ns) / 1e9);
     for (uint32_t i = 0; i < m->n_members; i++)
         json_array_append_new(tasks, member_json(m, &m->members[i]));
     for (uint32_t i = 0; i < m->n_jobs; i++)
@@ -268,6 +301,7 @@ char *wf_master_status(const wf_master *m, int64_t now_ns)
     put_text(o, "missing", wf_members_missing(m, missing, sizeof missing));
     put_int(o, "bad_messages", wf_net_bad_messages(m->net));
     put_int(o, "refused_deaths", m->refused_deaths);
+    put(o, "master", master);
     put(o, "tasks", tasks);
     put(o, "jobs", jobs);
     text = json_dumps(o, JSON_COMPACT);

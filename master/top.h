@@ -7,6 +7,7 @@
 #include "master/cut/cut.h"
 #include "master/epoch/epoch.h"
 #include "master/epoch/left_out.h"
+#include "master/epoch/returned.h"
 #include "master/epoch/splits.h"
 #include "master/generation/generation.h"
 #include "master/generation/restore.h"

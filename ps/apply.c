@@ -78,5 +78,6 @@ wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t
         wf_pool_for(ps->pool, (int64_t)chunks, 1, update_chunks, &t);
     for (uint32_t i = 0; i < t.n; i++)
         ps->updates[i].update.slice->ops->apply_end(&ps->updates[i].update);
+    ps->updates_done += t.n;
     return rc;
 }

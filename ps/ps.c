@@ -314,13 +314,24 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
 
 /* A ps answers; it waits for its master's link, and for a ps that takes a slice; an idle one for
  * nobody. */
-void wf_ps_waiting(const wf_ps *ps, wf_waiting *out)
+void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
 {
-    wf_session_waiting(&ps->session, out);
+    wf_waiting *w = &out->waits;
+
+    wf_session_waiting(&ps->session, w);
     if (ps->session.peer->up && ps->move.state != WF_MOVE_NONE) {
-        out->since_ns = ps->move.since_ns;
-        out->whom = (wf_task){WF_ROLE_PS, ps->move.to};
-        snprintf(out->what, sizeof out->what, "its word that it has slice %u", ps->move.slice);
+        w->since_ns = ps->move.since_ns;
+        w->whom = (wf_task){WF_ROLE_PS, ps->move.to};
+        snprintf(w->what, sizeof w->what, "its word that it has slice %u", ps->move.slice);
+    }
+    out->updates = ps->updates_done;
+    out->held_bytes = 0;
+    for (uint32_t i = 0; i < ps->n_slices; i++) {
+        wf_slice_array arrays[WF_SLICE_ARRAYS];
+        uint32_t n = ps->slices[i]->ops->save(ps->slices[i], arrays);
+
+        for (uint32_t k = 0; k < n; k++)
+            out->held_bytes += arrays[k].bytes;
     }
 }
 

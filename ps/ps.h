@@ -102,8 +102,8 @@ wf_status wf_ps_admit(void *ps, const wf_hello *hello, wf_err *err);
 /* Acknowledges what events have applied, and answers pulls that had no room before. Call after
  * events, before the net is flushed. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err);
-/* What this ps waits for now. */
-void wf_ps_waiting(const wf_ps *ps, wf_waiting *out);
+/* What this ps waits for now, has done and holds. */
+void wf_ps_vitals(const wf_ps *ps, wf_vitals *out);
 /* Handles one event of the net (the message is taken). Errors end the process: WF_SUPERSEDED when a
  * newer incarnation has this place, WF_TIMEOUT when the master has given this one up, and the
  * master's refusal of a hello. */

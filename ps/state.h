@@ -105,7 +105,8 @@ struct wf_ps {
     wf_opt opt;
     wf_slice **slices; /* [n_slices]: those of this ps */
     uint32_t n_slices;
-    uint32_t *place; /* [map.n]: slice id -> place in slices, UINT32_MAX when not here */
+    uint64_t updates_done; /* of slices, of whatever job */
+    uint32_t *place;       /* [map.n]: slice id -> place in slices, UINT32_MAX when not here */
     wf_ps_move move;
     wf_ps_worker **workers;
     uint32_t n_workers;

@@ -133,6 +133,7 @@ void wf_master_loop_admit(const wf_master_loop *l, wf_net_conf *conf)
 {
     conf->admit = wf_master_admit;
     conf->admit_arg = l->master;
+    conf->on_refused = wf_master_on_refused;
     conf->on_stranger = wf_master_on_stranger;
     conf->stranger_arg = l->master;
 }

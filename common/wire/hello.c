@@ -144,14 +144,17 @@ void wf_hello_lose(wf_net *n, peer *p)
 
 static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *err)
 {
-    char me[32], them[32];
+    char me[32], them[32], hint[48];
 
     wf_task_str(n->conf.self, me, sizeof me);
     wf_task_str((wf_task){body->role, body->index}, them, sizeof them);
+    snprintf(hint, sizeof hint, "upgrade %s",
+             body->version_least > WF_WIRE_VERSION
+                 ? (n->conf.self.role == WF_ROLE_MASTER ? "the master" : me)
+             : body->role == WF_ROLE_CLIENT ? "the command weft"
+                                            : them);
     if (body->version_least > WF_WIRE_VERSION || body->version_most < WF_WIRE_VERSION)
-        return wf_fail(err, WF_MISMATCH,
-                       body->version_least > WF_WIRE_VERSION ? "upgrade the side that was dialled"
-                                                             : "upgrade the side that dials",
+        return wf_fail(err, WF_MISMATCH, hint,
                        "%s (weft %s) speaks protocol %u to %u, %s (weft %s) speaks %d", them,
                        body->release, body->version_least, body->version_most, me, WEFT_VERSION,
                        WF_WIRE_VERSION);
@@ -250,6 +253,8 @@ static void accept_hello(wf_net *n, wf_transport *t, const wf_route *from, const
         rc = err.status = WF_AGAIN; /* there may be memory at its next hello */
     wf_net_count_bad(n, rc == WF_AGAIN ? WF_BAD_CROWD : WF_BAD_HELLO,
                      wf_task_str(hello.task, text, sizeof text), err.what, now_ns);
+    if (rc != WF_AGAIN && n->conf.on_refused)
+        n->conf.on_refused(n->conf.admit_arg, &hello, &err);
     refuse(n, t, from, m->head.sequence, &err);
 }
 

@@ -76,6 +76,8 @@ typedef struct wf_net_conf {
      * again later. NULL: every task is. */
     wf_status (*admit)(void *arg, const wf_hello *hello, wf_err *err);
     void *admit_arg;
+    /* A hello was refused for good, whoever sent it; with admit_arg. NULL: nobody is told. */
+    void (*on_refused)(void *arg, const wf_hello *hello, const wf_err *why);
     /* A beat of an incarnation that has no link here: its main thread may have been in a long call
      * since before this net was made. The message is borrowed. NULL: dropped. */
     void (*on_stranger)(void *arg, const wf_msg *beat, int64_t now_ns);
@@ -166,6 +168,8 @@ typedef enum wf_bad {
 uint64_t wf_net_bad(const wf_net *n, wf_bad reason);
 /* The sum of all but refused hellos. */
 uint64_t wf_net_bad_messages(const wf_net *n);
+/* The process that this net says hello as. */
+uint64_t wf_net_pid(const wf_net *n);
 /* "frame", "kind", ... */
 const char *wf_bad_name(wf_bad reason);
 

@@ -254,6 +254,11 @@ uint64_t wf_net_bad(const wf_net *n, wf_bad reason)
     return count;
 }
 
+uint64_t wf_net_pid(const wf_net *n)
+{
+    return n->conf.pid;
+}
+
 uint64_t wf_net_bad_messages(const wf_net *n)
 {
     uint64_t sum = 0;

@@ -2,7 +2,7 @@
 /* common/wire/waiting.h - what a role waits for: from whom, what, since when.
  *
  * Every long wait is visible: a log line names it after 5 s, and again after twice as long each
- * time; each heartbeat reports it to the master, which shows it.
+ * time; each heartbeat reports it to the master, which shows it, with what else a role tells there.
  */
 #ifndef WF_WIRE_WAITING_H
 #define WF_WIRE_WAITING_H
@@ -16,6 +16,12 @@ typedef struct wf_waiting {
     char what[200]; /* "weights of step 12 (no connection)" */
     int64_t since_ns;
 } wf_waiting;
+
+/* What a role tells with its signs of life. */
+typedef struct wf_vitals {
+    wf_waiting waits;
+    uint64_t updates, held_bytes; /* of a ps */
+} wf_vitals;
 
 /* When the current wait began, and when it is logged next. */
 typedef struct wf_waiting_log {

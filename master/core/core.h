@@ -29,7 +29,7 @@ struct wf_master {
     wf_master_conf conf;
     char *session, *journal_dir, *checkpoint_dir;
     bool replaying, other_session;
-    int64_t now_ns;
+    int64_t began_ns, now_ns;
     wf_watch watch;
     wf_net *net;
     wf_journal *journal;
@@ -57,7 +57,8 @@ struct wf_master {
     uint16_t job_number, job_generation; /* of the one in hand, as each header has them; 0: none */
 
     /* master/epoch */
-    wf_todo wanting; /* members that have asked for a split, and some that do not want any */
+    wf_todo wanting;   /* members that have asked for a split, and some that do not want any */
+    bool any_returned; /* a split of a lost worker may wait to be given out again */
     /* faults.c */
     bool any_unfit; /* a worker waits to be started again */
 };

@@ -4,6 +4,7 @@
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "master/epoch/epoch.h"
+#include "master/epoch/returned.h"
 #include "master/member/facts.h"
 
 #include <stdlib.h>
@@ -62,6 +63,7 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
     if (body.cut_at)
         j->epoch->marked_cut = j->next_cut;
     who->wants = false;
+    wf_returned_dealt(m, j, id, who->task);
     if (!j->began_ns) /* the time that a job takes begins with its first records */
         j->began_ns = m->now_ns;
     return wf_member_send(m, who, WF_SPLIT, &body.base, err);

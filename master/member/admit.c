@@ -9,6 +9,8 @@
 #include "common/base/size.h"
 #include "master/member/member.h"
 
+#include <stdio.h>
+
 /* Commands of people and programs that are connected at one time. */
 enum { MOST_CLIENTS = 256 };
 
@@ -45,6 +47,21 @@ static wf_status check_place(const wf_master *m, wf_member *who, const wf_hello 
                    "the place of %s is held by process %lu, and process %lu asks for it",
                    wf_task_str(who->task, text, sizeof text), (unsigned long)who->pid,
                    (unsigned long)hello->pid);
+}
+
+void wf_master_on_refused(void *arg, const wf_hello *hello, const wf_err *why)
+{
+    wf_master *m = arg;
+    wf_member *who = wf_member_of(m, hello->task);
+    char reason[WF_REASON];
+
+    if (!who || who->incarnation) /* anybody may say hello in the name of one that is here */
+        return;
+    m->now_ns = hello->now_ns;
+    snprintf(reason, sizeof reason, "refused: %.350s%s%.120s", why->what, why->hint[0] ? "; " : "",
+             why->hint);
+    wf_member_keep_reason(m, who, reason);
+    who->refused = true;
 }
 
 wf_status wf_master_admit(void *arg, const wf_hello *hello, wf_err *err)

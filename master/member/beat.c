@@ -22,6 +22,18 @@ static void take_links(wf_progress *p, const Weft__Beat *body)
                                       body->links[i]->queued_bytes};
 }
 
+/* What a ps has done since its last beat; the numbers are its own word. */
+static void take_updates(wf_progress *p, const Weft__Beat *body, int64_t now_ns)
+{
+    double seconds = (double)(now_ns - p->beat_ns) / 1e9;
+
+    p->held_bytes = WF_MIN(body->held_bytes, (uint64_t)INT64_MAX);
+    if (p->beat_ns && seconds > 0 && body->updates >= p->updates)
+        p->updates_per_sec =
+            0.5 * p->updates_per_sec + 0.5 * (double)(body->updates - p->updates) / seconds;
+    p->updates = body->updates;
+}
+
 wf_status wf_member_on_beat(wf_master *m, wf_member *who, const wf_msg *msg, wf_err *err)
 {
     wf_progress *p = &who->progress;
@@ -31,6 +43,7 @@ wf_status wf_member_on_beat(wf_master *m, wf_member *who, const wf_msg *msg, wf_
     if (body->progress != p->count)
         p->changed_ns = m->now_ns;
     p->count = body->progress;
+    take_updates(p, body, m->now_ns);
     p->beat_ns = m->now_ns;
     p->waits.whom = (wf_task){(wf_role)body->waits_role, body->waits_index};
     p->waits.since_ns =

@@ -86,6 +86,7 @@ void wf_member_take_place(wf_master *m, wf_member *who, wf_peer *peer)
     who->tune_sent = false;
     who->challenged_ns = 0;
     who->eval_failed = 0;
+    who->refused = false;
     who->progress = (wf_progress){.changed_ns = m->now_ns};
     wf_member_received(m, who, m->now_ns);
 }

@@ -72,13 +72,26 @@ typedef struct wf_progress {
     wf_waiting waits;            /* what the task waits for */
     wf_waiting owes;             /* what the master waits for; whom is the task */
     wf_waiting_log owes_log;
-    int64_t asked_ns; /* when the master asked for it again */
+    int64_t asked_ns;             /* when the master asked for it again */
+    uint64_t updates, held_bytes; /* ps: of slices, since its process began; of them all */
+    double updates_per_sec;
     uint32_t n_links;
     struct wf_progress_link {
         wf_task peer;
         uint64_t resent_bytes, queued_bytes;
     } links[WF_MEMBER_LINKS];
 } wf_progress;
+
+/* The splits that an incarnation had in hand when it was lost, and where they went since. */
+enum { WF_RETURNED = 16 };
+typedef struct wf_returned {
+    uint16_t generation;
+    uint32_t epoch, n, waiting; /* splits; those that nobody has been given yet */
+    uint64_t ids[WF_RETURNED];  /* of those that wait, as far as there is room */
+    uint64_t begin, end;        /* records not known to be trained, from the first to the last */
+    wf_task to;                 /* who was given the last one */
+    bool to_several;
+} wf_returned;
 
 /* Failures of a worker in a generation: unfit.c. */
 typedef struct wf_unfit {
@@ -100,6 +113,8 @@ typedef struct wf_member {
     wf_progress progress;
     char reason[WF_REASON]; /* how the incarnation before ended, or why it is unfit; "": neither */
     int64_t reason_ns;      /* since when */
+    bool refused;           /* the reason is that its hello was refused */
+    wf_returned returned;   /* of the incarnation before */
     char session[24];       /* of the supervisor that started it, as its register says */
     uint32_t view_acked;    /* ps */
     /* its part in the job in hand; of another generation this means nothing */

@@ -25,15 +25,19 @@ void wf_sim_begin_beats(process *p)
     plan_beat(p);
 }
 
-static void fill(const process *p, Weft__Beat *body, wf_waiting *w)
+static void fill(const process *p, Weft__Beat *body, wf_vitals *v)
 {
+    wf_waiting *w = &v->waits;
+
     body->progress = p->turns;
     if (p->busy_until_ns > p->sim->now_ns) /* it computes, and waits for nothing */
         return;
     if (p->ps)
-        wf_ps_waiting(p->ps, w);
+        wf_ps_vitals(p->ps, v);
     else
         wf_worker_waiting(p->worker, w);
+    body->updates = v->updates;
+    body->held_bytes = v->held_bytes;
     body->waits_role = w->whom.role;
     body->waits_index = w->whom.index;
     body->waits_for = w->what;
@@ -44,11 +48,11 @@ static void fill(const process *p, Weft__Beat *body, wf_waiting *w)
 static void send_beat(process *p)
 {
     Weft__Beat body = WEFT__BEAT__INIT;
-    wf_waiting w = {0};
+    wf_vitals v = {0};
     wf_msg *m = NULL;
     wf_err err;
 
-    fill(p, &body, &w);
+    fill(p, &body, &v);
     wf_assert(wf_msg_new(&p->sim->pool, WF_BEAT, &m, &err) == WF_OK);
     m->head.version = WF_WIRE_VERSION;
     m->head.incarnation = p->life;

@@ -174,6 +174,7 @@ static wf_status make_net(process *p, wf_err *err)
     conf.random_arg = s;
     conf.admit = p->task.role == WF_ROLE_MASTER ? wf_master_admit : admit_to_ps;
     conf.admit_arg = p->task.role == WF_ROLE_MASTER ? (void *)p->master : p;
+    conf.on_refused = p->master ? wf_master_on_refused : NULL;
     conf.on_stranger = p->master ? wf_master_on_stranger : NULL;
     conf.stranger_arg = p->master;
     WF_TRY(wf_net_new(&conf, &p->net, err));

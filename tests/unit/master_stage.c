@@ -126,6 +126,7 @@ void stage_raise(stage *s)
     conf = stage_net_conf(s, (wf_task){WF_ROLE_MASTER, 0}, wf_memnet_id(&s->nets));
     conf.admit = wf_master_admit;
     conf.admit_arg = s->master;
+    conf.on_refused = wf_master_on_refused;
     s->net = wf_memnet_new(&conf);
     wf_memnet_listen(&s->nets, s->net, "master");
     wf_master_set_net(s->master, s->net);

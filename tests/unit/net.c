@@ -242,9 +242,9 @@ static void another_protocol_is_told_which_side_to_upgrade(void **state)
 
     hello_by_hand(*state, 7, 9, WF_ROLE_WORKER, &err);
     assert_non_null(strstr(err.what, "worker/0 (weft 9.1) speaks protocol 7 to 9, master (weft "));
-    assert_string_equal(err.hint, "upgrade the side that was dialled");
+    assert_string_equal(err.hint, "upgrade the master");
     hello_by_hand(*state, 0, 0, WF_ROLE_WORKER, &err);
-    assert_string_equal(err.hint, "upgrade the side that dials");
+    assert_string_equal(err.hint, "upgrade worker/0");
 }
 
 static void a_role_that_never_dials_is_refused(void **state)
