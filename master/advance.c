@@ -214,13 +214,13 @@ static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf
 
 /* "generation 2 begins from step 66039; at least 875 steps are lost; it continues in epoch 36". The
  * master knows of the steps that workers have reported, and there may be some more. */
-static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r)
+static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r, uint64_t undone)
 {
     char lost[80] = "", where[64] = "";
 
-    if (j->undone_steps)
-        snprintf(lost, sizeof lost, "; at least %lu step%s lost", (unsigned long)j->undone_steps,
-                 j->undone_steps == 1 ? " is" : "s are");
+    if (undone)
+        snprintf(lost, sizeof lost, "; at least %lu step%s lost", (unsigned long)undone,
+                 undone == 1 ? " is" : "s are");
     if (!j->ending_from)
         snprintf(where, sizeof where, "; it continues in epoch %u",
                  r->ledger->epoch + 1 + r->ledger->evaluated);
@@ -230,11 +230,12 @@ static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r)
 
 static wf_status set_up_from(wf_master *m, wf_job *j, const wf_restored *r, wf_err *err)
 {
+    uint64_t was = wf_job_step(m, j), undone = 0;
     wf_status rc;
 
-    j->undone_from = wf_job_step(m, j);
-    j->undone_steps =
-        j->undone_from > r->global_step && !j->ending_from ? j->undone_from - r->global_step : 0;
+    if (was > r->global_step && !j->ending_from)
+        undone = was - r->global_step;
+    j->undone_steps += undone;
     /* The checkpoint may be of another master's journal. Its own must count as newer than all that
      * it finds, or it could not save a step again that is saved there. */
     if (j->generation < r->generation)
@@ -248,7 +249,7 @@ static wf_status set_up_from(wf_master *m, wf_job *j, const wf_restored *r, wf_e
     if (rc == WF_OK && !wf_job_over(j->state))
         rc = wf_generation_set_up(m, j, r->initial, r->global_step, j->epoch->callbacks.rate, err);
     if (rc == WF_OK && !r->initial && !wf_job_over(j->state))
-        tell_restored(m, j, r);
+        tell_restored(m, j, r, undone);
     return rc;
 }
 

@@ -267,7 +267,6 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "rollbacks", j->rollbacks);
     put_int(o, "lost_workers", j->lost_workers);
     put_int(o, "undone_steps", j->undone_steps);
-    put_int(o, "undone_from", j->undone_from);
     put_int(o, "left_out_records", j->left_out_records);
     put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
     put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);

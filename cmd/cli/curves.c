@@ -2,6 +2,8 @@
 /* cmd/cli/curves.c */
 #include "cmd/cli/curves.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/term.h"
 #include "common/base/file.h"
 
 #include <limits.h>
@@ -119,4 +121,34 @@ long wf_curves_find(const wf_curves *c, const char *name)
         if (strcmp(c->columns[i], name) == 0)
             return (long)i;
     return -1;
+}
+
+wf_status wf_curves_print(const wf_curves *c, size_t most, FILE *f, wf_arena *arena, wf_err *err)
+{
+    const char **cells = wf_arena_array(arena, c->n_columns, sizeof *cells);
+    wf_rows t = {0};
+
+    if (!cells)
+        return wf_fail_nomem(err, c->n_columns * sizeof *cells);
+    wf_rows_add(&t, c->columns, c->n_columns);
+    for (size_t i = c->n_rows > most ? c->n_rows - most : 0; i < c->n_rows; i++) {
+        for (size_t k = 0; k < c->n_columns; k++) {
+            double v = wf_curves_at(c, i, k);
+            char *text = wf_arena_alloc(arena, 32);
+
+            if (!text) {
+                wf_rows_close(&t);
+                return wf_fail_nomem(err, 32);
+            }
+            if (isnan(v))
+                snprintf(text, 32, "-");
+            else if (k == WF_CURVE_ELAPSED)
+                wf_seconds_text(v, text, 32);
+            else
+                snprintf(text, 32, k < WF_CURVE_ELAPSED ? "%.0f" : "%.4g", v);
+            cells[k] = text;
+        }
+        wf_rows_add(&t, cells, c->n_columns);
+    }
+    return wf_rows_print(&t, f, err);
 }

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include <stddef.h>
+#include <stdio.h>
 
 /* The first columns of each history; metrics follow, those of the evaluation as val_NAME. */
 enum {
@@ -32,6 +33,9 @@ typedef struct wf_curves {
  * naming the line; WF_IO, WF_NOMEM. */
 WF_MUST_USE wf_status wf_curves_read(const wf_cluster_conf *conf, const char *word, wf_arena *arena,
                                      wf_curves *out, wf_err *err);
+/* Prints the last `most` epochs as a table. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_curves_print(const wf_curves *c, size_t most, FILE *f, wf_arena *arena,
+                                      wf_err *err);
 /* The column of that name, or -1. */
 long wf_curves_find(const wf_curves *c, const char *name);
 static inline double wf_curves_at(const wf_curves *c, size_t row, size_t column)

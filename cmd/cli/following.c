@@ -90,9 +90,9 @@ static void show(wf_progress *p, const json_t *job)
 
 static bool is_worth_a_line(const char *event)
 {
-    static const char *const kinds[] = {"job.epoch ",    "job.callback ", "job.restores_best ",
-                                        "job.restored ", "job.waits ",    "task.lost ",
-                                        "ckpt.failed ",  "ckpt.passed"};
+    static const char *const kinds[] = {"job.epoch ",      "job.callback ", "job.restores_best ",
+                                        "job.restored ",   "job.waits ",    "task.lost ",
+                                        "task.restarted ", "ckpt.failed ",  "ckpt.passed"};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strncmp(event, kinds[i], strlen(kinds[i])) == 0)

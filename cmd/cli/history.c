@@ -3,43 +3,13 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/curves.h"
 #include "cmd/cli/place.h"
-#include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 
 #include <jansson.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static wf_status print_table(const wf_curves *c, wf_arena *arena, wf_err *err)
-{
-    const char **cells = wf_arena_array(arena, c->n_columns, sizeof *cells);
-    wf_rows t = {0};
-
-    if (!cells)
-        return wf_fail_nomem(err, c->n_columns * sizeof *cells);
-    wf_rows_add(&t, c->columns, c->n_columns);
-    for (size_t i = 0; i < c->n_rows; i++) {
-        for (size_t k = 0; k < c->n_columns; k++) {
-            double v = wf_curves_at(c, i, k);
-            char *text = wf_arena_alloc(arena, 32);
-
-            if (!text) {
-                wf_rows_close(&t);
-                return wf_fail_nomem(err, 32);
-            }
-            if (isnan(v))
-                snprintf(text, 32, "-");
-            else if (k == WF_CURVE_ELAPSED)
-                wf_seconds_text(v, text, 32);
-            else
-                snprintf(text, 32, k < WF_CURVE_ELAPSED ? "%.0f" : "%.4g", v);
-            cells[k] = text;
-        }
-        wf_rows_add(&t, cells, c->n_columns);
-    }
-    return wf_rows_print(&t, stdout, err);
-}
 
 static void print_csv(const wf_curves *c)
 {
@@ -109,7 +79,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     else if (rc == WF_OK && csv)
         print_csv(&c);
     else if (rc == WF_OK)
-        rc = print_table(&c, arena, err);
+        rc = wf_curves_print(&c, SIZE_MAX, stdout, arena, err);
     wf_arena_free(&arena);
     wf_cluster_free(&conf);
     return rc;

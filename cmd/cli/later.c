@@ -15,12 +15,10 @@ static const struct {
     {"scale", NULL, "write the tasks into cluster.yaml, then weft down and weft recover JOB"},
     {"serve", NULL, "weft export JOB -o m.onnx, and serve that with onnxruntime"},
     {"sweep", NULL, "write a job file for each value, and train one after the other"},
-    {"top", NULL, "watch weft status"},
+    {"top", NULL, "weft status --watch"},
     {"trace", NULL, "weft status --json has the times of a step, weft graph JOB its nodes"},
     {"ckpt", "export", "weft export JOB -o m.onnx, with --from STEP"},
     {"export", "--int8", "export as it is, and quantize the file with onnxruntime.quantization"},
-    {"status", "--job", "weft status JOB"},
-    {"status", "--watch", "watch weft status"},
     {"train", "--json", "follow it with weft status --json"},
 };
 

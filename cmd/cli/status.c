@@ -2,194 +2,224 @@
 /* cmd/cli/status.c */
 #include "cmd/cli/ask.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/following.h"
+#include "cmd/cli/picture.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
-#include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
+enum { ANSWER_MS = 3000, REDRAW_MS = 1000, PRINT_MS = 10000 };
 
-    return s && s[0] ? s : "-";
+typedef struct request {
+    const wf_cluster_conf *conf;
+    const char *job; /* NULL: all */
+    bool json, all, watch;
+} request;
+
+/* ---- the picture ---- */
+
+static wf_status ask(const wf_cluster_conf *conf, json_t **picture, wf_err *err)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+    wf_ask *a = NULL;
+    wf_status rc;
+
+    ask.command = "status";
+    WF_TRY(wf_ask_open(conf, &a, err));
+    wf_ask_until(a, wf_follow_interrupted);
+    rc = wf_ask_send(a, &ask, ANSWER_MS, picture, err);
+    wf_ask_close(&a);
+    return rc;
 }
 
-static double number(const json_t *o, const char *key)
+/* What the master tells; where there is none, what runs have left. */
+static wf_status look(const wf_cluster_conf *conf, json_t **picture, wf_err *err)
 {
-    return json_number_value(json_object_get(o, key));
+    wf_status rc = wf_super_check_up(conf, err);
+    bool up = rc == WF_OK;
+
+    if (rc == WF_OK)
+        rc = ask(conf, picture, err);
+    else if (rc == WF_NOTFOUND)
+        rc = wf_past_picture(conf, picture, err);
+    if (rc != WF_OK)
+        return rc;
+    json_object_set_new(*picture, "up", json_boolean(up));
+    return up ? wf_past_complete(conf, *picture, err) : WF_OK;
 }
 
-/* Shorter waits are part of any step. */
-static const double LONG_WAIT_S = 5;
+/* ---- printed ---- */
 
-/* "waits 0:12 for ps/1: weights of step 7", or what the master waits for; false if neither is long.
- */
-static bool wait_text(const json_t *task, char *out, size_t size)
+static wf_status no_such_job(const char *job, wf_err *err)
 {
-    const json_t *waits = json_object_get(task, "waits"), *owes = json_object_get(task, "owes");
-    char age[24];
+    return wf_fail(err, WF_NOTFOUND, "see the names with: weft status", "there is no job named %s",
+                   job);
+}
 
-    if (number(waits, "since_s") >= LONG_WAIT_S)
-        snprintf(out, size, "waits %s for %s: %s",
-                 wf_seconds_text(number(waits, "since_s"), age, sizeof age), text(waits, "for"),
-                 text(waits, "what"));
-    else if (number(owes, "since_s") >= LONG_WAIT_S)
-        snprintf(out, size, "the master waits %s for %s",
-                 wf_seconds_text(number(owes, "since_s"), age, sizeof age), text(owes, "what"));
+static wf_status print_text(FILE *f, const request *r, json_t *picture, wf_err *err)
+{
+    json_t *job = r->job ? wf_ask_job(picture, r->job) : NULL;
+    bool up = json_is_true(json_object_get(picture, "up"));
+
+    if (r->job && !job)
+        return no_such_job(r->job, err);
+    if (up && !job) {
+        WF_TRY(wf_picture_tasks(f, picture, err));
+        fprintf(f, json_array_size(json_object_get(picture, "jobs")) ? "\n" : "");
+    }
+    if (job)
+        WF_TRY(wf_picture_job(f, r->conf, job, err));
     else
-        return false;
-    return true;
-}
-
-/* "killed by signal 9 (Killed), 0:12 ago"; "-" once the task has lived on for long enough. */
-static const char *reason_text(const json_t *task, char *out, size_t size)
-{
-    char age[24];
-
-    if (wait_text(task, out, size))
-        return out;
-    snprintf(out, size, "%s", text(task, "reason"));
-    if (strcmp(out, "-") == 0)
-        return out;
-    wf_seconds_text(number(json_object_get(task, "last_end"), "age_s"), age, sizeof age);
-    snprintf(out, size, "%s, %s ago", text(task, "reason"), age);
-    return out;
-}
-
-static wf_status print_tasks(json_t *picture, wf_err *err)
-{
-    wf_rows t = {0};
-    json_t *task;
-    size_t i;
-
-    wf_rows_add(&t, (const char *[]){"TASK", "STATE", "PID", "AGE", "STEP", "RATE", "REASON"}, 7);
-    json_array_foreach(json_object_get(picture, "tasks"), i, task)
-    {
-        char pid[24], age[24], step[24], rate[24], reason[1100];
-        long long number_of_process = json_integer_value(json_object_get(task, "pid"));
-
-        /* 0: no process is known to be the task's now */
-        snprintf(pid, sizeof pid, number_of_process ? "%lld" : "-", number_of_process);
-        snprintf(step, sizeof step, "%lld",
-                 (long long)json_integer_value(json_object_get(task, "step")));
-        wf_count_text((unsigned long long)number(task, "samples_per_sec"), rate, sizeof rate);
-        wf_seconds_text(number(task, "age_s"), age, sizeof age);
-        wf_rows_add(&t,
-                    (const char *[]){text(task, "task"), text(task, "state"), pid, age, step, rate,
-                                     reason_text(task, reason, sizeof reason)},
-                    7);
-    }
-    return wf_rows_print(&t, stdout, err);
-}
-
-/* "  epochs: 20" and so on, a line each: what weft recover --set has changed. */
-static void print_changes(const char *lines)
-{
-    while (lines[0] == ' ') {
-        size_t n = strcspn(lines, "\n");
-
-        wf_term_print(stdout, "\n  set %.*s", (int)n - 2, lines + 2);
-        lines += n + (lines[n] != 0);
-    }
-}
-
-static void print_job(json_t *job)
-{
-    json_t *step = json_object_get(job, "checkpoint"), *value;
-    char rate[24], eta[24];
-    const char *name;
-
-    wf_term_print(stdout, "job %s  %s  generation %d  epoch %d", text(job, "name"),
-                  text(job, "state"), (int)number(job, "generation"), (int)number(job, "epoch"));
-    if (number(job, "epochs") > 0) /* compiled by this life of the master */
-        printf("/%d", (int)number(job, "epochs"));
-    printf("  step %lld", (long long)number(job, "step"));
-    json_object_foreach(json_object_get(job, "metrics"), name, value)
-        printf("  %s %.4f", name, json_number_value(value));
-    json_object_foreach(json_object_get(job, "eval"), name, value)
-        printf("  val_%s %.4f", name, json_number_value(value));
-    if (number(job, "samples_per_sec") > 0)
-        printf("  %s samples/s  ETA %s",
-               wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate),
-               wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
-    if (json_is_integer(step))
-        printf("  checkpoint step-%08lld", (long long)json_integer_value(step));
-    print_changes(text(job, "set"));
-    if (strcmp(text(job, "reason"), "-") != 0)
-        wf_term_print(stdout, "\n  %s", text(job, "reason"));
-    if (strcmp(text(job, "hint"), "-") != 0)
-        wf_term_print(stdout, "; %s", text(job, "hint"));
-    printf("\n");
-}
-
-static wf_status print_all(json_t *picture, const char *job, wf_err *err)
-{
-    json_t *one;
-    size_t i;
-
-    if (job && !wf_ask_job(picture, job))
-        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
-                       "there is no job named %s", job);
-    WF_TRY(print_tasks(picture, err));
-    json_array_foreach(json_object_get(picture, "jobs"), i,
-                       one) if (!job || one == wf_ask_job(picture, job)) print_job(one);
+        WF_TRY(wf_picture_jobs(f, picture, r->all, err));
+    if (!up)
+        wf_term_print(f,
+                      "no cluster is up: nobody listens at %s; \"weft up\" starts it, and "
+                      "\"weft train\"\n",
+                      r->conf->master.address);
     return WF_OK;
 }
 
-static wf_status print_json(json_t *picture, const char *job, wf_err *err)
+static wf_status print_json(const request *r, json_t *picture, wf_err *err)
 {
-    json_t *what = job ? wf_ask_job(picture, job) : picture;
+    json_t *what = r->job ? wf_ask_job(picture, r->job) : picture;
 
     if (!what)
-        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
-                       "there is no job named %s", job);
+        return no_such_job(r->job, err);
     json_dumpf(what, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     printf("\n");
     return WF_OK;
 }
 
+static wf_status print_once(FILE *f, const request *r, wf_err *err)
+{
+    json_t *picture = NULL;
+    wf_status rc = look(r->conf, &picture, err);
+
+    if (rc == WF_OK)
+        rc = r->json ? print_json(r, picture, err) : print_text(f, r, picture, err);
+    json_decref(picture);
+    return rc;
+}
+
+/* ---- again and again ---- */
+
+/* What came of the last look, as text: *text is the caller's. A master that is away may come back.
+ */
+static wf_status draw(const request *r, char **text, wf_err *err)
+{
+    size_t size = 0;
+    FILE *f = open_memstream(text, &size);
+    wf_err why;
+    wf_status rc;
+
+    if (!f)
+        return wf_fail_nomem(err, 0);
+    rc = print_once(f, r, &why);
+    if (rc == WF_TIMEOUT || rc == WF_IO)
+        wf_term_print(f, "%s%s%s\n", why.what, why.hint[0] ? "; " : "", why.hint);
+    else if (rc != WF_OK)
+        *err = why;
+    if (fclose(f) != 0)
+        return wf_fail_nomem(err, 0);
+    return rc == WF_TIMEOUT || rc == WF_IO ? WF_OK : rc;
+}
+
+/* Over what was there, as far as the terminal has room: no line is broken. */
+static void show(const char *text)
+{
+    wf_term term = wf_term_of(stdout);
+
+    printf("\033[H");
+    for (int row = 1; *text && row < term.rows; row++) {
+        size_t n = strcspn(text, "\n");
+
+        printf("%.*s\033[K\n", (int)wf_text_fits(text, n, (size_t)term.columns), text);
+        text += n + (text[n] != 0);
+    }
+    printf("\033[J");
+    fflush(stdout);
+}
+
+static void on_resize(int number)
+{
+    (void)number; /* the wait ends, and the picture is drawn for the new width */
+}
+
+static wf_status watch(const request *r, wf_err *err)
+{
+    struct sigaction resize = {.sa_handler = on_resize};
+    bool tty = wf_term_of(stdout).tty;
+    wf_status rc = WF_OK;
+
+    wf_follow_catch();
+    sigaction(SIGWINCH, &resize, NULL);
+    if (tty)
+        printf("\033[2J");
+    while (rc == WF_OK && !wf_follow_interrupted()) {
+        char *text = NULL;
+
+        rc = draw(r, &text, err);
+        if (rc == WF_OK && tty)
+            show(text);
+        else if (rc == WF_OK)
+            printf("%s\n", text);
+        free(text);
+        if (fflush(stdout) != 0)
+            return wf_fail_errno(err, errno, NULL, "cannot write the picture");
+        if (rc == WF_OK && !wf_follow_interrupted())
+            poll(NULL, 0, tty ? REDRAW_MS : PRINT_MS);
+    }
+    return wf_follow_interrupted() ? WF_OK : rc;
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    enum { ANSWER_MS = 3000 };
-    Weft__Ask ask = WEFT__ASK__INIT;
-    const char *cluster = NULL;
+    const char *cluster = NULL, *named = NULL;
     wf_cluster_conf *conf = NULL;
-    json_t *picture = NULL;
-    wf_ask *a = NULL;
-    bool json = false;
+    request r = {0};
     wf_words words;
-    const wf_flag flags[] = {{"json", 0, .set = &json}, {"cluster", 0, .value = &cluster}, {0}};
+    const wf_flag flags[] = {{"all", 'a', .set = &r.all},       {"json", 0, .set = &r.json},
+                             {"watch", 'w', .set = &r.watch},   {"job", 0, .value = &named},
+                             {"cluster", 0, .value = &cluster}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
+    if (named && words.n)
+        return wf_fail(err, WF_USAGE, "leave one of them out",
+                       "two jobs are named, %.64s and %.64s", words.word[0], named);
+    if (r.json && r.watch)
+        return wf_fail(err, WF_USAGE, "ask again and again with: weft status --json",
+                       "--watch is for people, and --json for programs");
+    r.job = words.n ? words.word[0] : named;
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    ask.command = "status";
-    rc = wf_super_check_up(conf, err);
-    if (rc == WF_OK)
-        rc = wf_ask_open(conf, &a, err);
-    if (rc == WF_OK)
-        rc = wf_ask_send(a, &ask, ANSWER_MS, &picture, err);
-    if (rc == WF_OK)
-        rc = json ? print_json(picture, words.n ? words.word[0] : NULL, err)
-                  : print_all(picture, words.n ? words.word[0] : NULL, err);
-    json_decref(picture);
-    wf_ask_close(&a);
+    r.conf = conf;
+    rc = r.watch ? watch(&r, err) : print_once(stdout, &r, err);
     wf_cluster_free(&conf);
     return rc;
 }
 
 const wf_cmd wf_cmd_status = {
     .name = "status",
-    .help = "tasks and jobs as they are now",
-    .usage = "weft status [JOB] [--json] [--cluster FILE]\n\n"
-             "JOB is a job, whose newest run is shown, or a run: digits#2.\n"
-             "Every task with its state, process, rate, step and, when it was lost, the reason;\n"
-             "every job with its state, generation, epoch, step, loss, metrics and checkpoint.\n"
-             "  --json   the same for programs\n\n"
-             "  weft status digits\n",
+    .help = "tasks and jobs as they are now, or as they ended",
+    .usage =
+        "weft status [JOB] [--watch] [--all] [--json] [--cluster FILE]\n\n"
+        "Without JOB: every task with its state, process, rate and, after a restart, the\n"
+        "reason; and the jobs, those under way first. The ten that ended last are shown.\n"
+        "With JOB, a job's newest run or a run like digits#2: its state and the reason, rate,\n"
+        "learning rate, checkpoints, what losses have cost, and its last epochs.\n"
+        "When no cluster is up, jobs are shown as their files tell.\n"
+        "  --watch, -w  draws the picture anew each second until Ctrl-C; what is no terminal\n"
+        "               gets one every ten seconds\n"
+        "  --all, -a    all jobs that have ended\n"
+        "  --job JOB    the same as JOB\n"
+        "  --json       the same for programs\n\n"
+        "  weft status digits\n"
+        "  weft status --watch\n",
     .run = run,
 };

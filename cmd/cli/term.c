@@ -27,13 +27,15 @@ wf_term wf_term_of(FILE *f)
 {
     const char *columns = getenv("COLUMNS"), *name = getenv("TERM"), *plain = getenv("NO_COLOR");
     bool dumb = !name || strcmp(name, "dumb") == 0;
-    wf_term t = {.tty = isatty(fileno(f)) && !dumb, .columns = 80, .utf8 = is_utf8()};
-    struct winsize size;
+    wf_term t = {.tty = isatty(fileno(f)) && !dumb, .columns = 80, .rows = 24, .utf8 = is_utf8()};
+    struct winsize size = {0};
 
+    if (t.tty && ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
+        t.rows = size.ws_row;
     t.color = t.tty && !(plain && plain[0]);
     if (columns && atoi(columns) > 0)
         t.columns = atoi(columns);
-    else if (t.tty && ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    else if (size.ws_col > 0)
         t.columns = size.ws_col;
     return t;
 }
@@ -86,6 +88,16 @@ const char *wf_seconds_text(double seconds, char *text, size_t size)
     else
         snprintf(text, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
     return text;
+}
+
+size_t wf_text_fits(const char *text, size_t n, size_t columns)
+{
+    size_t at = 0;
+
+    for (; at < n; at++)
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && columns-- == 0)
+            break;
+    return at;
 }
 
 void wf_term_print(FILE *f, const char *fmt, ...)

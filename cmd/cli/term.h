@@ -13,6 +13,7 @@ typedef struct wf_term {
     bool color;  /* tty, no NO_COLOR, TERM is not dumb */
     bool utf8;   /* the locale shows UTF-8 */
     int columns; /* COLUMNS, or the terminal's, or 80 */
+    int rows;    /* the terminal's, or 24 */
 } wf_term;
 
 wf_term wf_term_of(FILE *f);
@@ -20,6 +21,9 @@ wf_term wf_term_of(FILE *f);
 typedef enum wf_style { WF_PLAIN, WF_BOLD, WF_DIM, WF_RED, WF_GREEN, WF_YELLOW } wf_style;
 /* The escape sequence that begins a style, "" without colour. WF_PLAIN ends any. */
 const char *wf_term_style(const wf_term *t, wf_style style);
+
+/* How many of the n bytes of a UTF-8 text fit into so many columns. */
+size_t wf_text_fits(const char *text, size_t n, size_t columns);
 
 /* printf for all that may hold a name or a sentence from a file or a peer: control characters but
  * newlines are escaped (common/base/text.h). Colours are printed by others. */

@@ -82,6 +82,7 @@ wf_status wf_job_replay_state(wf_job *j, uint32_t state, wf_err *err)
 wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_event event, const wf_err *why, wf_err *err)
 {
     wf_job_state was = j->state;
+    json_t *more;
     wf_status rc;
 
     wf_assert(!m->replaying);
@@ -98,8 +99,9 @@ wf_status wf_job_enter(wf_master *m, wf_job *j, wf_job_event event, const wf_err
         j->state = was;
         return rc;
     }
-    wf_job_note(m, j, "job.state", "%s%s%s", wf_job_state_name(j->state), j->reason[0] ? ": " : "",
-                j->reason);
+    more = json_pack("{s:s}", "hint", j->hint); /* NULL where it is no UTF-8: no more than a hint */
+    wf_job_note_with(m, j, "job.state", &more, "%s%s%s", wf_job_state_name(j->state),
+                     j->reason[0] ? ": " : "", j->reason);
     if (wf_job_over(j->state))
         j->ended_ns = m->now_ns;
     return WF_OK;

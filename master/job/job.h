@@ -104,10 +104,10 @@ typedef struct wf_job {
     uint64_t next_cut;    /* the planned step of the next checkpoint */
     uint64_t ending_from; /* 1 + the step whose weights the job ends with; 0: the last */
     uint64_t base_step, lost_steps;
-    /* What losses have cost, as far as this master has seen: workers that were lost; and steps that
-     * the last return to a checkpoint undid, of which `undone_from` was the newest. */
+    /* What losses have cost, as far as this master has seen: workers that were lost, and steps that
+     * returns to a checkpoint have undone. */
     uint32_t lost_workers;
-    uint64_t undone_steps, undone_from;
+    uint64_t undone_steps;
     int64_t retry_ns;                 /* not set up again before */
     uint64_t latest;                  /* step of the newest checkpoint; UINT64_MAX: none */
     uint32_t latest_epoch, cut_epoch; /* open in that one (0: perhaps not known), and in the cut */

@@ -331,7 +331,7 @@ def a_master_that_is_not_running_is_named_at_once(weft):
     for transport in ("tcp", "ipc"):
         with Cluster(weft, transport=transport) as c:
             small.write_job(c)
-            for words in (["status"], ["stop", "small"], ["submit", "small.yaml"]):
+            for words in (["follow", "small"], ["stop", "small"], ["submit", "small.yaml"]):
                 began = time.monotonic()
                 result = c.must(*words, code=1)
                 sentence = one_sentence(result.err)

@@ -42,7 +42,7 @@ def check_words():
     weft("help", "serve", code=3, says='"serve" is not built yet')
     weft("export", "x", "--int8", code=3, says="not built yet; export as it is")
     weft("ckpt", "export", "x", code=3, says='"weft ckpt export" is not built yet; weft export')
-    weft("top", code=3, says="watch weft status")
+    weft("top", code=3, says="not built yet; weft status --watch")
     weft("ckpt", "lss", code=2, says='did you mean "ls"')
     weft("train", code=2, says="weft train needs JOB.yaml")
     for topic in re.findall(r"\w+", re.search(r"weft help\n  (.*)", weft()).group(1)):
@@ -123,6 +123,7 @@ def check_bad_files(folder):
     weft("graph", str(folder / "none.onnx"), code=1, says="none.onnx")
     weft("export", "nobody", "-o", "x.onnx", code=1, says='no job "nobody"', cwd=folder)
     weft("down", code=1, says="is not up", cwd=folder)
+    weft("logs", "ps", code=1, says="there is no log of ps", cwd=folder)
 
 
 def check_stages(folder):

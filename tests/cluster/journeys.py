@@ -52,7 +52,7 @@ def a_cluster_by_hand(weft):
         c.until_job("small", lambda j: j["step"] > 100 and j["metrics"], "trains")
         says(c.must("status").out,
              r"(?s)TASK +STATE +PID.*ps/0 .*ps/1 .*worker/0 .*worker/1 .*"
-             r"job small#1  running  generation 1  epoch \d+/100000  step \d+  loss \d\.\d+")
+             r"small#1 +running +\d+/100000 +\d+ .* loss \d\.\d+")
         picture = json.loads(c.must("status", "--json").out)
         check({t["task"]: t["pid"] for t in picture["tasks"]} ==
               {t: c.pid(t) for t in c.tasks() if t != "master"}, str(picture["tasks"]))
@@ -68,7 +68,10 @@ def a_cluster_by_hand(weft):
         check(not c.processes(), f"left: {c.processes()}")
         says(one_sentence(c.must("down", code=1).err), "is not up")
         c.must("up")
-        says(c.must("status").out, rf"job small#1  stopped  generation 1  epoch \d+  step {job['step']} ")
+        says(c.must("status").out, rf"small#1 +stopped +\d+(/100000)? +{job['step']} ")
+        says(c.must("status", "small").out,
+             rf"job small#1  stopped  generation 1  epoch \d+(/100000)?  step {job['step']}\n"
+             r"  reason +stopped on request\n")
 
 
 def jobs_queue_and_a_following_train_hears_of_a_stop(weft):

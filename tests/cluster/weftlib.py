@@ -244,7 +244,8 @@ class Cluster:
     def status(self):
         """The picture, or None while the master is away."""
         result = self.run("status", "--json")
-        return json.loads(result.out) if result.code == 0 else None
+        picture = json.loads(result.out) if result.code == 0 else None
+        return picture if picture and picture["up"] else None
 
     def job(self, name):
         picture = self.status() or {"jobs": []}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft status: a cluster that is up, one that is not, losses and restarts, and the watched picture."""
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+
+import small
+from weftlib import Cluster, check, main, until
+
+
+def says(text, pattern):
+    check(re.search(pattern, text), f"{pattern!r} is not in:\n{text}")
+
+
+def row(c, task):
+    return next(line for line in c.must("status").out.split("\n") if line.startswith(task))
+
+
+def jobs_are_shown_without_a_cluster(weft):
+    with Cluster(weft) as c:
+        says(c.must("status").out, r"^no cluster is up: nobody listens at ipc://.*weft up")
+        small.write_job(c, epochs=2)
+        c.must("train", "small.yaml")
+        said = c.must("status").out
+        says(said, r"JOB +STATE +EPOCH +STEP")
+        says(said, r"small#1 +done +2/2 +128 .* step-00000128  loss \d\.\d{4}  val_loss \d\.\d{4}  "
+                   r"val_accuracy \d\.\d{4}\nno cluster is up")
+        said = c.must("status", "small").out
+        says(said, r"^job small#1  done  generation 1  epoch 2/2  step 128\n")
+        says(said, r"  elapsed +\d+:\d\d\n  learning rate +0.05\n  training +loss \d")
+        says(said, r"checkpoint +/.*/checkpoints/small#1/step-00000128\n")
+        says(said, r"\nepoch +step .*\n1 +64 .*\n2 +128 ")
+        picture = json.loads(c.must("status", "--json").out)
+        check(not picture["up"] and picture["jobs"][0]["eval"]["accuracy"] > 0, str(picture))
+        check(json.loads(c.must("status", "--job", "small#1", "--json").out)["step"] == 128, "JSON")
+        check("no job named none" in c.must("status", "none", code=1).err, "a job that is not there")
+        c.must("up")  # the master knows less of what had ended before it
+        said = c.must("status", "small").out
+        says(said, r"epoch 2/2  step 128\n  elapsed.*\n.*\n  training +loss \d")
+        c.must("down")
+
+
+def what_was_killed_is_interrupted_and_says_how_to_go_on(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=100000, every_steps=200)
+        c.must("up")
+        c.must("submit", "small.yaml")
+        c.until_job("small", lambda j: j["checkpoint"] and j["step"] > j["checkpoint"] + 128, "trains")
+        c.kill_all()
+        says(c.must("status", "small").out,
+             r"job small#1  interrupted .*\n  reason +every process had ended\n"
+             r"  hint +go on with: weft recover small#1\n")
+        following = c.start("recover", "small")
+        said = until(lambda: re.search(r"generation 2 begins from step (\d+)(.*)",
+                                       c.read(f"err{following.number}")), "it goes on")
+        says(said.group(2), r"; at least \d+ steps? (is|are) lost; it continues in epoch \d+")
+        lost = int(re.search(r"least (\d+)", said.group(2)).group(1))
+        check(c.job("small")["undone_steps"] == lost, str(c.job("small")))
+        says(c.must("status", "small").out, rf"  lost +at least {lost:,} steps".replace(",", " "))
+        following.send_signal(signal.SIGINT)
+        check(c.end_of(following).code == 5, "recover")
+
+
+def many_runs_are_folded_and_what_runs_comes_first(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=1, change=[("seed: 1", "keep_runs: 20\nseed: 1")])
+        c.must("up")
+        for _ in range(12):
+            c.must("train", "small.yaml")
+        small.write_job(c, "long", epochs=100000)
+        c.must("submit", "long.yaml")
+        c.until_job("long", lambda j: j["state"] == "running", "runs")
+        names = re.findall(r"^(\w+#\d+) ", c.must("status").out, re.M)
+        check(names == ["long#1"] + [f"small#{i}" for i in range(12, 2, -1)], str(names))
+        says(c.must("status").out, r"\nand 2 older: weft status --all\n")
+        check("small#1 " in c.must("status", "--all").out, "--all")
+        c.must("down", "--now")
+
+
+def a_restart_is_told_with_its_time_and_what_became_of_the_work(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=100000, every_steps=500)
+        c.must("up")
+        train = c.start("train", "small.yaml")
+        c.until_job("small", lambda j: j["step"] > 200, "trains")
+        until(lambda: re.search(r"ps/0 +serving .* [1-9][\d ]* updates/s +\d[\d.]* \w+ +-$", row(c, "ps/0")),
+              "updates of ps/0")
+        says(row(c, "master"), rf"serving +{c.pid('master')} ")
+        c.kill("worker/1")
+        until(lambda: re.search(r"restarted \d:\d\d ago: killed by signal 9 \(Killed\); \d splits? "
+                                r"\(records \d+ to \d+\) given to worker/[01]", row(c, "worker/1")),
+              "worker/1 is back, and its splits are given out")
+        until(lambda: re.search(r"worker/1 restarted after \d+\.\d s", c.read(f"err{train.number}")),
+              "weft train tells of it")
+        says(c.must("status", "small").out, r"  lost +no acknowledged update; 1 worker was lost")
+        c.kill("ps/0")
+        until(lambda: "generation 2 begins from step" in c.read(f"err{train.number}"), "it goes back")
+        job = c.until_job("small", lambda j: j["generation"] == 2, "goes back")
+        told = re.search(r"at least (\d+) step", c.read(f"err{train.number}"))
+        check(job["undone_steps"] == (int(told.group(1)) if told else 0), str(job))
+        train.send_signal(signal.SIGINT)
+        check(c.end_of(train).code == 5, "train")
+        c.must("down")
+
+
+def watched(c, columns, condition):
+    """weft status --watch in a terminal so wide, until condition(text so far); then Ctrl-C."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    env = {k: v for k, v in c.env.items() if k != "COLUMNS"} | {"TERM": "xterm"}
+    seen = b""
+    with subprocess.Popen([c.weft, "status", "--watch"], cwd=c.folder, env=env, stdin=slave,
+                          stdout=slave, stderr=slave, start_new_session=True) as p:
+        os.close(slave)
+        while not condition(seen):
+            seen += os.read(master, 4096)
+        p.send_signal(signal.SIGINT)
+        try:
+            while more := os.read(master, 4096):
+                seen += more
+        except OSError:  # the other end is closed
+            pass
+        check(p.wait() == 0, f"exit {p.returncode}")
+    os.close(master)
+    return seen.decode()
+
+
+def the_picture_is_drawn_again_in_a_terminal_of_its_width(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=1)
+        c.must("train", "small.yaml")
+        said = watched(c, 40, lambda seen: seen.count(b"\033[H") >= 3)
+        lines = re.sub(r"\033\[\d*[HJK]", "", said).replace("\r", "").split("\n")
+        check(any(line.startswith("small#1") for line in lines), said)
+        check(max(map(len, lines)) <= 40, said)
+        piped = c.start("status", "--watch")
+        until(lambda: "small#1" in c.read(f"out{piped.number}"), "a picture in a pipe")
+        piped.send_signal(signal.SIGINT)
+        result = c.end_of(piped)
+        check(result.code == 0 and "\033" not in result.out, str(result))
+        check("--watch is for people" in c.must("status", "--watch", "--json", code=2).err, "--json")
+
+
+main([jobs_are_shown_without_a_cluster, what_was_killed_is_interrupted_and_says_how_to_go_on,
+      many_runs_are_folded_and_what_runs_comes_first,
+      a_restart_is_told_with_its_time_and_what_became_of_the_work,
+      the_picture_is_drawn_again_in_a_terminal_of_its_width])
