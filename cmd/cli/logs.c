@@ -1,80 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/logs.c */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/log_files.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/term.h"
-#include "common/base/file.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* "worker/1" and "worker-1" name the same file. */
-static wf_status print_log(const wf_cluster_conf *conf, const char *task, unsigned long long lines,
-                           wf_err *err)
-{
-    char path[PATH_MAX], name[64];
-    wf_bytes text = {0};
-    const char *from;
+typedef struct request {
+    const wf_cluster_conf *conf;
+    const char *word; /* NULL: all tasks */
+    unsigned long long lines;
+    bool all, follow;
+} request;
 
-    snprintf(name, sizeof name, "%s", strcmp(task, "master") == 0 ? "master-0" : task);
-    for (char *p = name; *p; p++)
-        if (*p == '/')
-            *p = '-';
-    if (snprintf(path, sizeof path, "%s/logs/%s.log", conf->state_dir, name) >= (int)sizeof path)
-        return wf_fail(err, WF_INVALID, NULL, "the path %s is too long", conf->state_dir);
-    if (!wf_file_exists(path))
-        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
-                       "there is no log of %s in %s/logs", task, conf->state_dir);
-    WF_TRY(wf_file_read(path, (size_t)1 << 30, &text, err));
-    from = wf_bytes_str(&text) + text.size;
-    for (unsigned long long n = 0; from > wf_bytes_str(&text); from--)
-        if (from[-1] == '\n' && n++ == lines)
-            break;
-    wf_term_print(stdout, "%s", from);
-    wf_bytes_close(&text);
-    return WF_OK;
+/* Line by line with the task in front, or under a headline. */
+static void print_text(const wf_log_file *log, const char *text, bool several, bool follow)
+{
+    if (several && !follow)
+        wf_term_print(stdout, "== %s\n", log->task);
+    for (; several && follow && *text; text += strcspn(text, "\n"), text += *text != 0)
+        wf_term_print(stdout, "%-10s %.*s\n", log->task, (int)strcspn(text, "\n"), text);
+    wf_term_print(stdout, "%s", text);
 }
 
-static wf_status print_every(const wf_cluster_conf *conf, unsigned long long lines, wf_err *err)
+/* Of several tasks some may run on other hosts, or have written nothing yet. */
+static wf_status print_logs(const request *r, wf_log_file logs[], size_t n, wf_err *err)
 {
-    char name[32];
+    size_t found = 0;
 
-    printf("== master\n");
-    WF_TRY(print_log(conf, "master", lines, err));
-    for (uint32_t i = 0; i < conf->n_ps + conf->n_workers; i++) {
-        snprintf(name, sizeof name, i < conf->n_ps ? "ps/%u" : "worker/%u",
-                 i < conf->n_ps ? i : i - conf->n_ps);
-        wf_term_print(stdout, "== %s\n", name);
-        WF_TRY(print_log(conf, name, lines, err));
+    for (size_t i = 0; i < n; i++) {
+        wf_bytes text = {0};
+        wf_status rc = wf_log_tail(r->conf, &logs[i], r->lines, r->all, &text, err);
+
+        found += rc != WF_NOTFOUND;
+        if (rc == WF_OK)
+            print_text(&logs[i], wf_bytes_str(&text), n > 1, r->follow);
+        wf_bytes_close(&text);
+        if (rc != WF_OK && rc != WF_NOTFOUND)
+            return rc;
     }
-    return WF_OK;
+    if (found || r->follow)
+        return WF_OK;
+    return wf_fail(err, WF_NOTFOUND, "logs are on the host of their task, once it was started",
+                   "there is no log of %s in %s/logs", r->word ? r->word : "any task",
+                   r->conf->state_dir);
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL, *count = "20";
     wf_cluster_conf *conf = NULL;
-    unsigned long long lines;
+    wf_log_file *logs = NULL;
+    wf_arena *arena = NULL;
+    request r = {0};
     wf_words words;
-    const wf_flag flags[] = {
-        {"lines", 'n', .value = &count}, {"cluster", 0, .value = &cluster}, {0}};
+    size_t n = 0;
+    const wf_flag flags[] = {{"lines", 'n', .value = &count},
+                             {"follow", 'f', .set = &r.follow},
+                             {"all", 'a', .set = &r.all},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
-    WF_TRY(wf_arg_u64("--lines", count, 1, 1000000000, &lines, err));
+    WF_TRY(wf_arg_u64("--lines", count, 1, 1000000000, &r.lines, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    rc = words.n ? print_log(conf, words.word[0], lines, err) : print_every(conf, lines, err);
+    r.conf = conf;
+    r.word = words.n ? words.word[0] : NULL;
+    arena = wf_arena_new(0);
+    rc = arena ? wf_log_files(conf, r.word, arena, &logs, &n, err) : wf_fail_nomem(err, 0);
+    if (rc == WF_OK)
+        rc = print_logs(&r, logs, n, err);
+    if (rc == WF_OK && r.follow)
+        rc = wf_log_follow(logs, n, err);
+    wf_arena_free(&arena);
     wf_cluster_free(&conf);
     return rc;
 }
 
 const wf_cmd wf_cmd_logs = {
     .name = "logs",
-    .help = "the last lines that a task wrote",
-    .usage = "weft logs [TASK] [-n LINES] [--cluster FILE]\n\n"
-             "The end of a task's log (20 lines unless told), or of every task's.\n\n"
-             "  weft logs worker/1 -n 100\n",
+    .help = "the last lines that tasks wrote, and those to come",
+    .usage =
+        "weft logs [TASK] [-f] [-n LINES] [--all] [--cluster FILE]\n\n"
+        "Prints the last 20 lines of a task's log since the cluster was started last. TASK is\n"
+        "a task like worker/1, a role (ps: all of them), master or supervisor; without it the\n"
+        "logs of all tasks are printed.\n"
+        "  --follow, -f       prints what is added, too, until Ctrl-C; with several tasks each\n"
+        "                     line has its task in front\n"
+        "  --lines, -n LINES  so many lines of each\n"
+        "  --all, -a          lines of earlier starts of the cluster, too\n\n"
+        "  weft logs worker/1 -n 100\n"
+        "  weft logs ps -f\n",
     .run = run,
 };

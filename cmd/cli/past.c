@@ -84,7 +84,7 @@ static wf_status take_events(const wf_cluster_conf *conf, const char *run, json_
     wf_status rc;
 
     snprintf(path, sizeof path, "%s/jobs/%s/events.jsonl", conf->state_dir, run);
-    rc = wf_file_exists(path) ? wf_tail_read(path, EVENT_BYTES, &text, err) : WF_OK;
+    rc = wf_file_exists(path) ? wf_tail_read(path, EVENT_BYTES, &text, NULL, err) : WF_OK;
     for (at = wf_bytes_str(&text); *at;) {
         size_t n = strcspn(at, "\n");
 

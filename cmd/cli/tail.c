@@ -30,9 +30,9 @@ static wf_status read_from(int fd, off_t at, size_t n, const char *path, wf_byte
     return n && !to ? wf_fail_nomem(err, n) : WF_OK;
 }
 
-wf_status wf_tail_read(const char *path, size_t most, wf_bytes *out, wf_err *err)
+wf_status wf_tail_read(const char *path, size_t most, wf_bytes *out, uint64_t *end, wf_err *err)
 {
-    const uint8_t *end;
+    const uint8_t *line;
     struct stat st;
     off_t at = 0;
     int fd = -1;
@@ -48,10 +48,12 @@ wf_status wf_tail_read(const char *path, size_t most, wf_bytes *out, wf_err *err
         rc = read_from(fd, at, (size_t)(st.st_size - at), path, out, err);
     }
     close(fd);
-    end = rc == WF_OK && at > 0 && out->size ? memchr(out->data, '\n', out->size) : NULL;
-    if (end) { /* not the second half of a line */
-        out->size -= (size_t)(end + 1 - out->data);
-        memmove(out->data, end + 1, out->size);
+    if (end)
+        *end = (uint64_t)at + out->size;
+    line = rc == WF_OK && at > 0 && out->size ? memchr(out->data, '\n', out->size) : NULL;
+    if (line) { /* not the second half of a line */
+        out->size -= (size_t)(line + 1 - out->data);
+        memmove(out->data, line + 1, out->size);
     }
     if (out->data)
         out->data[out->size] = 0;

@@ -202,7 +202,8 @@ def a_stopped_job_goes_on_with_other_numbers(weft):
         job = c.job("opt")
         check(job["state"] == "done" and job["epochs"] == epoch + 1, f"{job}")
         check("learning_rate: 0.001" in job["set"], f"status shows {job['set']!r}")
-        check(["set", "epochs:"] in [line.split()[:2] for line in c.must("status", "opt").out.split("\n")],
+        said = c.must("status", "opt").out
+        check(re.search(r"^  set +epochs: ", said, re.M), f"weft status does not show it: {said}")
         import json
         with open(c.saved("opt", c.checkpoints("opt")[-1], "manifest.json"),
                   encoding="utf-8") as f:
