@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/ckpt.c - looks at checkpoints on disk; no cluster need run. */
 #include "common/ckpt/ckpt.h"
+#include "cmd/cli/ckpts.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/table.h"
@@ -20,86 +21,6 @@ typedef struct request {
     bool json;
     wf_cluster_conf *conf;
 } request;
-
-static const char *time_text(int64_t ms, char *text, size_t size)
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm at;
-
-    if (ms <= 0 || !localtime_r(&seconds, &at) || !strftime(text, size, "%F %T", &at))
-        snprintf(text, size, "-");
-    return text;
-}
-
-static wf_status print_json(json_t *root, wf_err *err)
-{
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
-
-    json_decref(root);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
-}
-
-/* ---- ls ---- */
-
-static json_t *entry_json(const wf_ckpt_entry *e)
-{
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:s?}", "name", e->name, "step",
-                     (json_int_t)e->step, "generation", (json_int_t)e->generation, "bytes",
-                     (json_int_t)e->bytes, "files", (json_int_t)e->n_files, "created_ms",
-                     (json_int_t)e->created_ms, "complete", e->fault == NULL, "fault", e->fault);
-}
-
-static void add_row(wf_rows *rows, const wf_ckpt_entry *e)
-{
-    char step[32], generation[16], size[32], when[32], files[16];
-
-    snprintf(step, sizeof step, "%" PRIu64, e->step);
-    snprintf(generation, sizeof generation, "%" PRIu32, e->generation);
-    snprintf(files, sizeof files, "%" PRIu32, e->n_files);
-    wf_rows_add(rows,
-                (const char *[]){
-                    e->name, generation, step, files, wf_bytes_text(e->bytes, size, sizeof size),
-                    time_text(e->created_ms, when, sizeof when), e->fault ? e->fault : "complete"},
-                7);
-}
-
-static wf_status list(const request *r, wf_err *err)
-{
-    static const char *const head[] = {"NAME", "GEN", "STEP", "FILES", "BYTES", "CREATED", "STATE"};
-    wf_arena *arena = wf_arena_new(0);
-    wf_ckpt_entry *entries = NULL;
-    wf_rows rows = {0};
-    json_t *all = json_array();
-    size_t n = 0;
-    wf_status rc;
-
-    if (!arena || !all) {
-        rc = wf_fail_nomem(err, 0);
-        goto out;
-    }
-    rc = wf_ckpt_list(wf_disk_posix(), r->dir, r->job, arena, &entries, &n, err);
-    wf_rows_add(&rows, head, WF_COUNT(head));
-    for (size_t i = 0; rc == WF_OK && i < n; i++) {
-        add_row(&rows, &entries[i]);
-        if (json_array_append_new(all, entry_json(&entries[i])) != 0)
-            rc = wf_fail_nomem(err, 0);
-    }
-    if (rc == WF_OK && r->json)
-        rc = print_json(json_incref(all), err);
-    else if (rc == WF_OK)
-        rc = wf_rows_print(&rows, stdout, err);
-out:
-    json_decref(all);
-    wf_rows_close(&rows);
-    wf_arena_free(&arena);
-    return rc;
-}
-
-/* ---- show, verify ---- */
 
 static void tell(void *arg, uint64_t step, const char *sentence)
 {
@@ -157,17 +78,18 @@ static wf_status show_text(const wf_ckpt *c, wf_err *err)
         bytes += m->files[i].bytes;
     wf_term_print(stdout, "%s  job %s  generation %" PRIu32 "  step %" PRIu64 "  %s\n",
                   wf_ckpt_name(c), m->job, m->cut.generation, m->global_step,
-                  time_text(m->created_ms, when, sizeof when));
+                  wf_ckpts_time(m->created_ms, when, sizeof when));
     wf_term_print(stdout, "%s in %zu files  pause %" PRIu64 " ms  graph %s  written by weft %s\n",
                   wf_bytes_text(bytes, size, sizeof size), m->n_files, m->pause_ms, m->digest,
                   m->weft);
     wf_term_print(stdout, "optimizer %s", m->rule);
     for (size_t i = 0; i < m->n_options; i++)
         wf_term_print(stdout, "  %s %g", m->options[i].name, m->options[i].value);
-    wf_term_print(stdout,
-                  "\nepoch %" PRIu32 " of %" PRIu64
-                  " records: %zu ranges finished, %zu splits open\n",
-                  m->ledger.epoch, m->ledger.records, m->ledger.n_finished, m->ledger.n_open);
+    wf_term_print(
+        stdout,
+        "\nepoch %" PRIu32 " of %" PRIu64 " records: %zu range%s finished, %zu split%s open\n",
+        m->ledger.epoch + 1, m->ledger.records, m->ledger.n_finished,
+        m->ledger.n_finished == 1 ? "" : "s", m->ledger.n_open, m->ledger.n_open == 1 ? "" : "s");
     for (size_t i = 0; i < m->n_metrics; i++)
         wf_term_print(stdout, "%s%s %.6g", i ? "  " : "", m->metrics[i].name, m->metrics[i].value);
     wf_term_print(stdout, "%s\n", m->n_metrics ? "\n" : "");
@@ -185,7 +107,7 @@ static wf_status show(const request *r, wf_err *err)
     if (r->json) {
         rc = wf_manifest_encode(wf_ckpt_manifest(c), &text, err);
         if (rc == WF_OK)
-            rc = print_json(json_loadb(wf_bytes_str(&text), text.size, 0, NULL), err);
+            rc = wf_ckpts_print_json(json_loadb(wf_bytes_str(&text), text.size, 0, NULL), err);
     } else {
         rc = show_text(c, err);
     }
@@ -269,25 +191,6 @@ static wf_status verify(const request *r, wf_err *err)
     return rc;
 }
 
-static wf_status list_jobs(const request *r, wf_err *err)
-{
-    wf_arena *arena = wf_arena_new(0);
-    const char *const *names = NULL;
-    size_t n = 0;
-    wf_status rc;
-
-    if (!arena)
-        return wf_fail_nomem(err, 0);
-    rc = wf_disk_list(wf_disk_posix(), r->dir, arena, &names, &n, err);
-    if (rc == WF_NOTFOUND)
-        rc = wf_fail(err, rc, "train a job first", "there are no checkpoints in %s", r->dir);
-    for (size_t i = 0; rc == WF_OK && i < n; i++)
-        if (names[i][0] != '.')
-            wf_term_print(stdout, "%s\n", names[i]);
-    wf_arena_free(&arena);
-    return rc;
-}
-
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     request r = {0};
@@ -325,7 +228,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         r.job = run;
     }
     if (strcmp(what, "ls") == 0)
-        rc = r.job ? list(&r, err) : list_jobs(&r, err);
+        rc = r.job ? wf_ckpts_print(r.dir, r.job, r.json, err)
+                   : wf_ckpts_print_runs(r.dir, r.json, err);
     else if (strcmp(what, "show") == 0)
         rc = show(&r, err);
     else if (strcmp(what, "verify") == 0)
@@ -340,11 +244,12 @@ const wf_cmd wf_cmd_ckpt = {
     .name = "ckpt",
     .help = "list, show and verify checkpoints on disk",
     .usage =
-        "weft ckpt ls [JOB] [--json]            the runs, or checkpoints, newest first\n"
+        "weft ckpt ls [JOB] [--json]            the runs, or a job's checkpoints, newest first\n"
         "weft ckpt show JOB [STEP] [--json]     what is in one; without STEP the newest\n"
         "weft ckpt verify JOB [STEP]            read and check every byte; without STEP of all\n\n"
         "JOB is a job's newest run, or one of its runs: digits#2. Reads the folder of checkpoints\n"
-        "directly; the cluster need not run.\n"
+        "directly; the cluster need not run. A list has the epoch of the weights, and what the\n"
+        "evaluation said of them where one followed.\n"
         "  --dir DIR        the folder; else checkpoint_dir of the cluster here\n"
         "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
         "  weft ckpt ls mnist-mlp\n"

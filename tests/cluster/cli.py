@@ -152,7 +152,8 @@ def check_checkpoints(folder):
     assert len(listed) == 3 and listed[1].startswith("step-00000200"), listed
     entries = json.loads(weft("ckpt", "ls", "small", "--json", cwd=folder))
     assert [e["step"] for e in entries] == [200, 100] and entries[0]["complete"], entries
-    assert weft("ckpt", "ls", cwd=folder) == "small\n"
+    weft("ckpt", "ls", says=r"^RUN +CHECKPOINTS +NEWEST +BEST\nsmall +2 +step-00000200 +-\n$", cwd=folder)
+    assert json.loads(weft("ckpt", "ls", "--json", cwd=folder))[0]["checkpoints"] == entries
     weft("ckpt", "show", "small", says="dense/kernel +float32 +\\[6, 4\\]", cwd=folder)
     shown = json.loads(weft("ckpt", "show", "small", "100", "--json", cwd=folder))
     assert shown["global_step"] == 100

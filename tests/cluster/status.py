@@ -147,7 +147,55 @@ def the_picture_is_drawn_again_in_a_terminal_of_its_width(weft):
         check("--watch is for people" in c.must("status", "--watch", "--json", code=2).err, "--json")
 
 
+def logs_are_followed_by_role_and_across_a_new_file(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=1)
+        c.must("train", "small.yaml")
+        c.must("up")
+        said = c.must("logs", "ps", "-n", "50").out
+        check("== ps/0\n" in said and "== ps/1\n" in said and "worker" not in said, said)
+        check("ps.set_up" not in said, f"lines of an earlier cluster: {said}")
+        check(c.must("logs", "ps", "--all").out.count("ps.set_up") == 2, "--all")
+        check("names no task" in c.must("logs", "psi", code=1).err, "a word that is no task")
+        one, several = c.start("logs", "master", "-f"), c.start("logs", "-f")
+        until(lambda: "view.new" in c.read(f"out{one.number}"), "what is there")
+        c.must("train", "small.yaml")
+        until(lambda: "job.state job=small#2 done" in c.read(f"out{one.number}"), "what is added")
+        until(lambda: re.search(r"^worker/0   \S+ info worker/0 worker.started job=small#2",
+                                c.read(f"out{several.number}"), re.M), "a task's line")
+        log = c.path(".weft", "logs", "master-0.log")
+        os.rename(log, log + ".1")
+        with open(log, "w", encoding="utf-8") as f:
+            f.write("a new file\n")
+        until(lambda: "\na new file\n" in c.read(f"out{one.number}"), "the new file")
+        with open(log, "w", encoding="utf-8") as f:
+            f.write("cut\n")
+        until(lambda: "\ncut\n" in c.read(f"out{one.number}"), "the file that was cut short")
+        check(c.read(f"out{one.number}").count("job=small#2 done") == 1, "a line twice")
+        for p in (one, several):
+            p.send_signal(signal.SIGINT)
+            check(c.end_of(p).code == 0, "logs -f")
+        c.must("down")
+
+
+def checkpoints_are_listed_with_their_epoch_and_numbers(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=2)
+        c.must("train", "small.yaml")
+        best = c.must("ckpt", "ls", "small").out.split("\n")
+        says(best[0], r"NAME +EPOCH +val_loss +val_accuracy +GEN +BYTES +CREATED +STATE")
+        says(best[1], r"step-00000128 +2 +\d\.\d{4} +\d\.\d{4} +1 .* newest$")
+        says(best[2], r"step-\d+ +[12]( \(\d+ %\))? +[-\d].* complete$")
+        listed = json.loads(c.must("ckpt", "ls", "small", "--json").out)
+        check(listed[0]["newest"] and listed[0]["epoch"] == 2 and listed[0]["part"] == 1 and
+              0 < listed[0]["metrics"]["val_accuracy"] <= 1, str(listed))
+        says(c.must("ckpt", "ls").out, r"small#1 +\d +step-00000128 +-")
+        says(c.must("ckpt", "show", "small").out, r"\nepoch 2 of 512 records: 1 range finished, 0 splits open")
+
+
 main([jobs_are_shown_without_a_cluster, what_was_killed_is_interrupted_and_says_how_to_go_on,
       many_runs_are_folded_and_what_runs_comes_first,
       a_restart_is_told_with_its_time_and_what_became_of_the_work,
-      the_picture_is_drawn_again_in_a_terminal_of_its_width])
+      the_picture_is_drawn_again_in_a_terminal_of_its_width,
+      logs_are_followed_by_role_and_across_a_new_file,
+      checkpoints_are_listed_with_their_epoch_and_numbers])
