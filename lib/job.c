@@ -137,6 +137,10 @@ weft_code weft_job_weights(const weft_job *j, const char *checkpoint_dir, int64_
     rc = read_weights(j, checkpoint_dir, step, passed, &l, &w, &err);
     if (rc == WF_OK)
         rc = wf_lib_list(&w.list, w.from, out, &err);
+    if (rc == WF_OK) {
+        (*out)->learnt = w.learnt;
+        w.learnt = (wf_learnt_list){0};
+    }
     wf_weights_close(&w);
     return wf_lib_end(rc, &err, error);
 }
@@ -208,7 +212,8 @@ static wf_status evaluate(const weft_job *j, const weft_list *weights, uint32_t 
 
     rc = wf_pool_new(wf_lib_threads(threads), &pool, err);
     if (rc == WF_OK)
-        rc = wf_evaluate(j->conf, weights ? &weights->named : NULL, pool, &e, err);
+        rc = wf_evaluate(j->conf, weights ? &weights->named : NULL,
+                         weights ? &weights->learnt : NULL, pool, &e, err);
     if (rc == WF_OK) {
         out->records = e.records;
         out->n_metrics = e.n;

@@ -38,8 +38,8 @@ static wf_status gather_all(const wf_dataset *d, wf_tensor **out, wf_err *err)
     return WF_OK;
 }
 
-static wf_status records(const weft_job *j, const char *field, const char *path, wf_dtype dtype,
-                         wf_tensor **out, wf_err *err)
+static wf_status records(const weft_job *j, const weft_list *weights, const char *field,
+                         const char *path, wf_dtype dtype, wf_tensor **out, wf_err *err)
 {
     wf_map_step steps[WF_DATA_MAX_STEPS + 1];
     wf_field_spec spec = {.name = field, .path = path, .want = dtype, .steps = steps};
@@ -53,6 +53,9 @@ static wf_status records(const weft_job *j, const char *field, const char *path,
         kind == WF_FORMAT_ARRAYS)
         set.format = j->conf->format;
     spec.n_steps = wf_job_data_steps(j->conf, field, steps);
+    if (weights)
+        WF_TRY(wf_learnt_give(weights->learnt.rows, weights->learnt.n, field, steps, spec.n_steps,
+                              err));
     if (wf_job_data_reference(j->conf, &spec, &trained_field, &trained))
         set.reference = &trained;
     rc = wf_dataset_open(&set, &d, err);
@@ -62,8 +65,8 @@ static wf_status records(const weft_job *j, const char *field, const char *path,
     return rc;
 }
 
-weft_code weft_job_records(const weft_job *j, const char *field, const char *path, weft_dtype dtype,
-                           weft_tensor **out, weft_error *error)
+weft_code weft_job_records(const weft_job *j, const weft_list *weights, const char *field,
+                           const char *path, weft_dtype dtype, weft_tensor **out, weft_error *error)
 {
     wf_tensor *t = NULL;
     wf_err err = {0};
@@ -74,7 +77,7 @@ weft_code weft_job_records(const weft_job *j, const char *field, const char *pat
     WF_LIB_NEED(j);
     WF_LIB_NEED(field);
     WF_LIB_NEED(path);
-    rc = records(j, field, path, (wf_dtype)dtype, &t, &err);
+    rc = records(j, weights, field, path, (wf_dtype)dtype, &t, &err);
     if (rc == WF_OK)
         rc = wf_lib_give(&t, out, &err);
     wf_tensor_free(&t);

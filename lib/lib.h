@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/conf/conf.h"
+#include "common/data/learnt.h"
 #include "common/kernels/pool.h"
 #include "common/session/predict.h"
 #include "common/tensor/named.h"
@@ -34,7 +35,8 @@ WF_MUST_USE wf_status wf_lib_give(wf_tensor **t, weft_tensor **out, wf_err *err)
 
 struct weft_list {
     wf_named_list named;
-    weft_tensor *tensors; /* [named.n]: as weft.h has them */
+    weft_tensor *tensors;  /* [named.n]: as weft.h has them */
+    wf_learnt_list learnt; /* of a checkpoint: by map steps */
     char origin[64];
 };
 

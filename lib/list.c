@@ -142,6 +142,7 @@ void weft_list_free(weft_list **l)
     if (!l || !*l)
         return;
     wf_named_close(&(*l)->named);
+    wf_learnt_close(&(*l)->learnt);
     free((*l)->tensors);
     free(*l);
     *l = NULL;

@@ -2,8 +2,10 @@
 /* lib/model.c - models: from files and jobs, described, with their weights, and written. */
 #include "common/session/model.h"
 #include "common/onnx/onnx.h"
+#include "common/session/front.h"
 #include "lib/lib.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +78,23 @@ weft_code weft_model_of_job(const weft_job *job, const weft_list *weights, weft_
 static void forget_plans(weft_model *m)
 {
     wf_predictor_free(&m->predictor);
+}
+
+weft_code weft_model_take_map(weft_model *m, const weft_job *job, const weft_list *weights,
+                              char *inputs, size_t size, weft_error *error)
+{
+    const wf_learnt_list nothing = {0};
+    char names[WF_FRONT_NAMES] = "";
+    wf_err err = {0};
+    wf_status rc;
+
+    WF_LIB_NEED(m);
+    WF_LIB_NEED(job);
+    WF_LIB_NEED(inputs);
+    wf_predictor_free(&m->predictor);
+    rc = wf_front_add(m->graph, job->conf, weights ? &weights->learnt : &nothing, names, &err);
+    snprintf(inputs, size, "%s", names);
+    return wf_lib_end(rc, &err, error);
 }
 
 void weft_model_free(weft_model **m)

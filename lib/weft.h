@@ -202,6 +202,13 @@ WEFT_API weft_code weft_model_decode(const void *data, size_t size, weft_model *
  * job's first values (NULL: those). Errors: WEFT_USAGE, WEFT_SHAPE, WEFT_NOTFOUND, WEFT_NOMEM. */
 WEFT_API weft_code weft_model_of_job(const weft_job *job, const weft_list *weights,
                                      weft_model **out, weft_error *error);
+/* Puts the steps of data.map in front of the inputs that the job standardises: they then take
+ * records as the files have them (docs/jobs.md). The steps go by what was learnt with `weights`;
+ * NULL: by the training data. `inputs` [size] gets their names, "x, age", cut to fit; "" when there
+ * are none. Errors: WEFT_UNSUPPORTED for a map that ONNX cannot say; WEFT_MISMATCH; those of the
+ * training data; WEFT_NOMEM. The model is of no use then. */
+WEFT_API weft_code weft_model_take_map(weft_model *m, const weft_job *job, const weft_list *weights,
+                                       char *inputs, size_t size, weft_error *error);
 WEFT_API void weft_model_free(weft_model **m);
 
 typedef enum weft_kind { WEFT_INPUT = 1, WEFT_OUTPUT, WEFT_VARIABLE } weft_kind;
@@ -305,10 +312,13 @@ typedef struct weft_evaluation {
 
 /* All records of a file, as the job's model takes the field of that name: read as npy by its name,
  * else in the job's format, taken through data.map, and of `dtype` (0: as they come out of the
- * map). Errors: WEFT_NOTFOUND, WEFT_INVALID, WEFT_USAGE, WEFT_SHAPE: the file or the map; WEFT_IO,
+ * map). Steps that learn from the training data (standardise) go by what was learnt with
+ * `weights`; NULL: by the training data, which is read. Errors: WEFT_NOTFOUND, WEFT_INVALID,
+ * WEFT_USAGE, WEFT_SHAPE: the file or the map; WEFT_MISMATCH: weights of another map; WEFT_IO,
  * WEFT_NOMEM. */
-WEFT_API weft_code weft_job_records(const weft_job *j, const char *field, const char *path,
-                                    weft_dtype dtype, weft_tensor **out, weft_error *error);
+WEFT_API weft_code weft_job_records(const weft_job *j, const weft_list *weights, const char *field,
+                                    const char *path, weft_dtype dtype, weft_tensor **out,
+                                    weft_error *error);
 
 /* From now on weft_job_evaluate reads field names[i] from paths[i], and others as data.eval has
  * them; in a format whose files hold all fields (csv) names[i] is NULL. A job without eval data

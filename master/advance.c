@@ -189,6 +189,7 @@ static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf
 {
     wf_status rc = WF_OK;
 
+    WF_TRY(wf_restored_give(r, j->prepared, err));
     j->base_step = r->global_step;
     wf_epoch_begin_generation(j);
     wf_cut_begin_generation(j->cut);

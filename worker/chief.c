@@ -364,6 +364,8 @@ static wf_status fill_manifest(const wf_worker *w, const Weft__Ledger *ledger, w
     m->created_ms = w->conf.wall_ms ? w->conf.wall_ms(w->conf.ops.arg) : 0;
     m->seed = w->start->seed;
     m->weft = WEFT_VERSION;
+    m->learnt = (wf_learnt *)w->job.learnt; /* which is only read */
+    m->n_learnt = w->job.n_learnt;
     WF_TRY(fill_variables(w, a, m, err));
     WF_TRY(fill_files(&w->exchange->saving, a, m, err));
     WF_TRY(fill_ledger(c, ledger, a, m, err));

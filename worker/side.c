@@ -31,6 +31,8 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     wf_job_data data;
 
     WF_TRY(wf_job_data_get(spec->data, spec->start->seed, a, &data, err));
+    if (spec->learnt)
+        WF_TRY(wf_job_data_give(&data, spec->learnt, err));
     s->batch = data.batch;
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
     WF_TRY(check_devices(s, err));

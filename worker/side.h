@@ -23,6 +23,7 @@ typedef struct wf_side_spec {
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */
     size_t n_fetches;
     const Weft__JobData *data;
+    const wf_learnt_list *learnt; /* what the data's steps go by; NULL: as they say */
 } wf_side_spec;
 
 /* What a port of a plan carries. */

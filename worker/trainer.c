@@ -35,6 +35,7 @@ struct wf_trainer {
     const wf_device *devices[1 + WF_PLAN_DEVICES]; /* [conf.n_devices], of all plans */
     const Weft__Start *start;                      /* of the job in hand; NULL: none */
     wf_side train, eval;
+    wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
     uint64_t batches; /* to a step */
     uint64_t seed;
@@ -96,6 +97,7 @@ static void halt(void *arg)
     t->opening.rc = WF_OK;
     wf_side_close(&t->train);
     wf_side_close(&t->eval);
+    wf_learnt_close(&t->learnt);
     wf_gradients_free(&t->gradients);
     t->start = NULL;
     t->begun = NOTHING;
@@ -126,7 +128,8 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
                         .graph = &t->start->eval_graph,
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
                         .n_fetches = t->start->n_eval_outputs,
-                        .data = t->start->eval_data},
+                        .data = t->start->eval_data,
+                        .learnt = &t->learnt},
         err);
 }
 
@@ -182,6 +185,7 @@ static void warn_of_float32(const wf_trainer *t)
 
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
+    wf_learnt rows[WF_LEARNT_MOST];
     wf_plan *first;
 
     t->start = start;
@@ -199,6 +203,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
                                      .n_fetches = start->n_train_outputs,
                                      .data = start->train_data},
                      err));
+    WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
     WF_TRY(wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
                         &first, err));
     WF_TRY(begin_gradients(t, start, err));
@@ -208,6 +213,8 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         .batch = t->train.batch * t->batches,
         .train_records = wf_dataset_records(t->train.data),
         .train_digest = wf_dataset_digest(t->train.data),
+        .learnt = t->learnt.rows,
+        .n_learnt = t->learnt.n,
         .pipeline = start->pipeline,
         .checksums = t->conf.checksums,
     };

@@ -21,6 +21,7 @@
 
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/data/learnt.h"
 #include "common/metrics/measure.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
@@ -35,7 +36,9 @@ typedef struct wf_worker wf_worker;
 typedef struct wf_worker_job {
     uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
     uint64_t train_records, eval_records;
-    uint64_t train_digest; /* of all records to train */
+    uint64_t train_digest;   /* of all records to train */
+    const wf_learnt *learnt; /* [n_learnt]: for checkpoints; borrowed until the job's end */
+    size_t n_learnt;
     uint32_t pipeline;
     bool checksums;
 } wf_worker_job;

@@ -47,22 +47,27 @@ static wf_status compare(const weft_model *m, const char *file, const weft_list 
     return WF_OK;
 }
 
-static wf_status write_model(const wf_trained *t, const char *file, wf_err *err)
+static wf_status write_model(const wf_trained *t, const char *file, bool model_only, wf_err *err)
 {
     weft_model *m = NULL, *back = NULL;
+    char mapped[256] = "";
     double most = 0;
     weft_error e;
     wf_status rc = WF_OK;
 
     if (weft_model_of_job(t->job, t->weights, &m, &e) != WEFT_OK ||
+        (!model_only &&
+         weft_model_take_map(m, t->job, t->weights, mapped, sizeof mapped, &e) != WEFT_OK) ||
         weft_model_write(m, file, &e) != WEFT_OK || weft_model_open(file, &back, &e) != WEFT_OK)
         rc = wf_library_fail(&e, err);
     if (rc == WF_OK)
         rc = compare(back, file, t->weights, &most, err);
     if (rc == WF_OK)
         wf_term_print(stdout,
-                      "%s: %zu initializers updated by name, read back; max |Δ| to %s: %g\n", file,
-                      weft_list_count(t->weights), weft_list_origin(t->weights), most);
+                      "%s: %zu initializers updated by name, read back; max |Δ| to %s: %g%s%s%s\n",
+                      file, weft_list_count(t->weights), weft_list_origin(t->weights), most,
+                      mapped[0] ? "; it standardises " : "", mapped,
+                      mapped[0] ? " itself, and takes records as the data files have them" : "");
     weft_model_free(&m);
     weft_model_free(&back);
     return rc;
@@ -71,10 +76,12 @@ static wf_status write_model(const wf_trained *t, const char *file, wf_err *err)
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *file = NULL, *from = NULL, *cluster = NULL;
+    bool model_only = false;
     wf_trained t = {0};
     wf_words words;
     const wf_flag flags[] = {{"output", 'o', .value = &file},
                              {"from", 0, .value = &from},
+                             {"model-only", 0, .set = &model_only},
                              {"cluster", 0, .value = &cluster},
                              {0}};
     wf_status rc;
@@ -86,7 +93,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK)
         rc = wf_trained_weights(&t, from, err);
     if (rc == WF_OK)
-        rc = write_model(&t, file, err);
+        rc = write_model(&t, file, model_only, err);
     wf_trained_close(&t);
     return rc;
 }
@@ -95,12 +102,15 @@ const wf_cmd wf_cmd_export = {
     .name = "export",
     .help = "write a trained model as an ONNX file",
     .usage =
-        "weft export JOB|JOB.yaml -o MODEL.onnx [--from STEP]\n\n"
+        "weft export JOB|JOB.yaml -o MODEL.onnx [--from STEP] [--model-only]\n\n"
         "Takes the newest checkpoint that verifies (or that of --from STEP) and writes the job's\n"
         "model for inference with its weights: no loss, no labels, no dropout. Names of inputs,\n"
         "outputs and initializers are the model's own. The file is read back and compared.\n"
+        "An input that data.map standardises takes records as the data files have them: its steps\n"
+        "are operations in front of the model, by the numbers of the training data.\n"
         "  -o MODEL.onnx    the file to write\n"
         "  --from STEP      that checkpoint, and no other; \"best\": the one a callback chose\n"
+        "  --model-only     without those steps: the inputs are what data.map makes of records\n"
         "  --cluster FILE   where the job ran; else ./cluster.yaml, else the local cluster\n\n"
         "  weft export digits -o digits.onnx\n",
     .run = run,

@@ -70,7 +70,7 @@ static wf_status read_file(request *r, const char *path, weft_tensor **out, wf_e
     weft_code rc;
 
     if (r->trained.job)
-        return weft_job_records(r->trained.job, r->names[r->n], path,
+        return weft_job_records(r->trained.job, r->trained.weights, r->names[r->n], path,
                                 dtype_of(r->model, r->names[r->n]), out, &e) == WEFT_OK
                    ? WF_OK
                    : wf_library_fail(&e, err);

@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/ckpt/shard.h"
+#include "common/data/learnt.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,6 +111,8 @@ typedef struct wf_manifest {
     size_t n_clocks;
     wf_ckpt_number *metrics; /* loss and metrics as last known */
     size_t n_metrics;
+    wf_learnt *learnt; /* [n_learnt]: what map steps took from the training data */
+    size_t n_learnt;   /* 0: nothing, or a weft wrote it that did not keep it */
 } wf_manifest;
 
 /* Appends the JSON text to *out. Errors: WF_INVALID when the manifest breaks its own rules (slices

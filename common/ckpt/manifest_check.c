@@ -2,6 +2,7 @@
 /* common/ckpt/manifest_check.c - the rules of a manifest, held at both ends: what was checked
  * before it was written is checked again when it is read. */
 #include "common/ckpt/manifest_check.h"
+#include "common/ckpt/manifest_learnt.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -84,5 +85,6 @@ wf_status wf_manifest_check(const wf_manifest *m, const char *path, wf_status ba
     }
     for (size_t i = 0; i < m->n_variables; i++)
         WF_TRY(check_variable(m, &m->variables[i], path, bad, err));
+    WF_TRY(wf_manifest_learnt_check(m, path, bad, err));
     return check_ledger(&m->ledger, path, bad, err);
 }

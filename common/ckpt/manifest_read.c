@@ -3,6 +3,7 @@
 #include "common/ckpt/json.h"
 #include "common/ckpt/manifest.h"
 #include "common/ckpt/manifest_check.h"
+#include "common/ckpt/manifest_learnt.h"
 #include "common/ckpt/sum.h"
 
 #include <inttypes.h>
@@ -336,6 +337,8 @@ wf_status wf_manifest_decode(const char *text, size_t size, const char *path, wf
         rc = read_ledger(&s, root, &out->ledger, err);
     if (rc == WF_OK)
         rc = read_clocks(&s, root, out, err);
+    if (rc == WF_OK)
+        rc = wf_manifest_learnt_read(root, path, arena, out, err);
     json_decref(root);
     return rc == WF_OK ? wf_manifest_check(out, path, WF_CORRUPT, err) : rc;
 }

@@ -3,6 +3,7 @@
 #include "common/ckpt/json.h"
 #include "common/ckpt/manifest.h"
 #include "common/ckpt/manifest_check.h"
+#include "common/ckpt/manifest_learnt.h"
 #include "common/ckpt/sum.h"
 
 #include <inttypes.h>
@@ -143,8 +144,7 @@ static json_t *root_of(const wf_manifest *m)
 {
     json_t *cut = json_pack("{s:I, s:I, s:o}", "generation", (json_int_t)m->cut.generation,
                             "number", (json_int_t)m->cut.number, "chief", hex(m->cut.chief));
-
-    return json_pack(
+    json_t *out = json_pack(
         "{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
         "format", WF_MANIFEST_FORMAT, "weft", m->weft, "job", m->job, "digest", m->digest,
         "global_step", whole(m->global_step), "cut", cut, "pause_ms", whole(m->pause_ms),
@@ -152,6 +152,10 @@ static json_t *root_of(const wf_manifest *m)
         "options", numbers(m->options, m->n_options), "files", files_of(m), "variables",
         variables_of(m), "ledger", ledger_of(&m->ledger), "clocks", clocks_of(m), "metrics",
         numbers(m->metrics, m->n_metrics));
+
+    if (m->n_learnt && json_object_set_new(out, "learnt", wf_manifest_learnt_of(m)) != 0)
+        out = checked(out, false);
+    return out;
 }
 
 wf_status wf_manifest_encode(const wf_manifest *m, wf_bytes *out, wf_err *err)

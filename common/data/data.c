@@ -271,27 +271,26 @@ static wf_status hold_out(wf_dataset *d, const wf_dataset_spec *spec, wf_err *er
     return WF_OK;
 }
 
-static bool is_standardised(const wf_dataset *d)
+/* Whether a step goes by numbers that nobody has given. */
+static bool has_to_learn(const wf_dataset *d)
 {
     for (uint32_t f = 0; f < d->n_fields; f++)
         for (uint32_t i = 0; i < d->fields[f].steps.n; i++)
-            if (d->fields[f].steps.stages[i].kind == WF_STAGE_STANDARDISE)
+            if (d->fields[f].steps.stages[i].n_numbers && !d->fields[f].steps.stages[i].numbers)
                 return true;
     return false;
 }
 
-/* By the numbers of the training data, which may be another data set. */
-static wf_status standardise(wf_dataset *d, const wf_dataset_spec *spec, wf_err *err)
+/* What steps learn is learnt of the training data, which may be another data set. */
+static wf_status settle(wf_dataset *d, const wf_dataset_spec *spec, wf_err *err)
 {
     wf_dataset *from = NULL;
     wf_status rc = WF_OK;
 
-    if (!is_standardised(d))
-        return WF_OK;
-    if (spec->reference)
+    if (spec->reference && has_to_learn(d))
         rc = wf_dataset_open(spec->reference, &from, err);
     if (rc == WF_OK)
-        rc = wf_dataset_standardise(d, from, err);
+        rc = wf_dataset_settle(d, from, err);
     wf_dataset_free(&from);
     return rc;
 }
@@ -319,7 +318,7 @@ wf_status wf_dataset_open(const wf_dataset_spec *spec, wf_dataset **out, wf_err 
     if (rc == WF_OK)
         rc = hold_out(d, spec, err);
     if (rc == WF_OK)
-        rc = standardise(d, spec, err);
+        rc = settle(d, spec, err);
     if (rc == WF_OK)
         *out = d;
     else

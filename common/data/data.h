@@ -20,9 +20,9 @@
  * through gzip when a file's name ends with ".gz"; synthetic (noise of a given shape, for
  * measuring). One file each, one row in the table of format.h.
  *
- * Other headers of this room: formats.h (their names), order.h (the order of records), reader.h
- * (batches, ahead of time), survey.h (what the columns of a text hold), digits.h (a data set that
- * is drawn).
+ * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
+ * data), order.h (the order of records), reader.h (batches, ahead of time), survey.h (what the
+ * columns of a text hold), digits.h (a data set that is drawn).
  */
 #ifndef WF_DATA_DATA_H
 #define WF_DATA_DATA_H
@@ -45,7 +45,8 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
  *   fill     number: what NaN, and an empty cell of text, is read as
  *   hash     number: bins; integers become i64 below it
  *   standardise  less the mean and divided by the deviation of the training data: of a row each
- *                column by itself, of records of more axes all numbers together; f32 (f64 stays)
+ *                column by itself, of records of more axes all numbers together; f32 (f64 stays).
+ *                numbers [n_numbers]: the means and then the deviations, where they are known
  *   crop     ints [2]: height and width; number: padding; random for training, else the middle
  *   flip     text: "horizontal" or "vertical"; every second record for training, by chance */
 typedef struct wf_map_step {
@@ -54,6 +55,8 @@ typedef struct wf_map_step {
     const int64_t *ints;
     size_t n_ints;
     const char *text;
+    const double *numbers;
+    size_t n_numbers;
 } wf_map_step;
 
 typedef struct wf_field_spec {
@@ -102,9 +105,9 @@ typedef struct wf_dataset_spec {
 
     bool is_random; /* crops and flips are, by the seed; else they are as for an evaluation */
     uint64_t seed;  /* also of synthetic records: the same seed and names give the same ones */
-    /* Whose mean and deviation `standardise` takes: the training data, when this is another data
-     * set; also whose classes a folder of images has. It has no reference of its own. NULL: the
-     * records themselves. */
+    /* Whose mean and deviation a `standardise` without numbers takes: the training data, when this
+     * is another data set; also whose classes a folder of images has. It has no reference of its
+     * own. NULL: the records themselves. */
     const struct wf_dataset_spec *reference;
 
     /* Of text formats only. */
@@ -150,8 +153,9 @@ WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tens
                                    wf_err *err);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
-/* A hash of all content that was read or scanned at opening, held out or not, never 0: two data
- * sets of equal specs with the same one hold the same records (XXH3). */
+/* A hash of all content that was read or scanned at opening, held out or not, and of the numbers
+ * that its steps standardise by, never 0: two data sets of equal specs with the same one hold the
+ * same records (XXH3). */
 uint64_t wf_dataset_digest(const wf_dataset *d);
 /* Bytes of records held in memory; of text the most that are held at one time. */
 size_t wf_dataset_bytes(const wf_dataset *d);

@@ -38,10 +38,10 @@ WF_MUST_USE wf_status wf_label_check_class(const char *begin, double label, int6
 WF_MUST_USE wf_status wf_label_check_share(const wf_field *f, const void *record, const char *begin,
                                            wf_err *err);
 
-/* Works out the numbers that the steps `standardise` of all fields subtract and divide by: those of
- * `from`, a data set of the same fields, or (NULL) of the data set itself. Errors: WF_INVALID for
- * numbers that are not finite; those of reading. */
-WF_MUST_USE wf_status wf_dataset_standardise(wf_dataset *d, const wf_dataset *from, wf_err *err);
+/* Gives all steps that go by numbers their own copy of them: those of the spec, else those of
+ * `from`, a data set of the same fields, else (NULL) those of the records themselves. Errors:
+ * WF_INVALID for numbers that are not finite; those of reading. */
+WF_MUST_USE wf_status wf_dataset_settle(wf_dataset *d, const wf_dataset *from, wf_err *err);
 /* Records first to first + n of a field as `steps` leave them, without chance, into out. */
 WF_MUST_USE wf_status wf_dataset_read(const wf_dataset *d, uint32_t field, const wf_steps *steps,
                                       uint64_t first, size_t n, void *out, wf_err *err);

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { CHUNK = 1 << 20 /* bytes of records that are read at a time */ };
 
@@ -59,7 +60,7 @@ static wf_status add_records(const wf_dataset *d, uint32_t field, const wf_steps
     return rc;
 }
 
-/* What the stage subtracts and multiplies by. A column of one value stays 0 apart from its mean. */
+/* The deviations, from the squares. A column of one value stays 0 apart from its mean. */
 static wf_status conclude(const wf_field *f, sums *s, wf_err *err)
 {
     for (int64_t k = 0; k < s->period; k++) {
@@ -69,7 +70,7 @@ static wf_status conclude(const wf_field *f, sums *s, wf_err *err)
             return wf_fail(err, WF_INVALID, "put fill in front of it, or mend the data",
                            "%s: standardise: column %" PRId64 " of \"%s\" holds NaN or infinity",
                            f->info.path, k, f->info.name);
-        s->squares[k] = deviation > 0 ? 1 / deviation : 1;
+        s->squares[k] = deviation > 0 ? deviation : 1;
     }
     return WF_OK;
 }
@@ -77,49 +78,58 @@ static wf_status conclude(const wf_field *f, sums *s, wf_err *err)
 static wf_status work_out(wf_dataset *d, uint32_t field, wf_stage *stage, wf_err *err)
 {
     wf_steps before = wf_steps_before(&d->fields[field].steps, stage);
-    size_t bytes = (size_t)stage->period * sizeof(double);
-    sums s = {.mean = wf_arena_alloc(d->arena, bytes),
-              .squares = wf_arena_alloc(d->arena, bytes),
-              .period = stage->period};
+    size_t bytes = stage->n_numbers * sizeof(double);
+    double *numbers = wf_arena_alloc(d->arena, bytes);
+    sums s = {.mean = numbers, .period = stage->period};
 
-    if (!s.mean || !s.squares)
+    if (!numbers)
         return wf_fail_nomem(err, bytes);
-    memset(s.mean, 0, bytes);
-    memset(s.squares, 0, bytes);
+    memset(numbers, 0, bytes);
+    s.squares = numbers + stage->period;
     WF_TRY(add_records(d, field, &before, &s, err));
     WF_TRY(conclude(&d->fields[field], &s, err));
-    stage->mean = s.mean;
-    stage->by = s.squares;
+    stage->numbers = numbers;
     return WF_OK;
 }
 
-/* The numbers of the same stage of another data set, copied. */
-static wf_status take_over(wf_dataset *d, const wf_stage *from, wf_stage *to, wf_err *err)
+/* Copies what was given, by the spec or by the same stage of another data set. */
+static wf_status take_over(wf_dataset *d, const double *from, wf_stage *to, wf_err *err)
 {
-    size_t bytes = (size_t)to->period * sizeof(double);
+    size_t bytes = to->n_numbers * sizeof(double);
 
-    if (from->kind != WF_STAGE_STANDARDISE || from->period != to->period)
-        return wf_fail(err, WF_SHAPE, "evaluate on records of the shape that is trained on",
-                       "standardise: %" PRId64 " columns, and %" PRId64 " in the training data",
-                       to->period, from->period);
-    to->mean = wf_arena_memdup(d->arena, from->mean, bytes);
-    to->by = wf_arena_memdup(d->arena, from->by, bytes);
-    return to->mean && to->by ? WF_OK : wf_fail_nomem(err, bytes);
+    to->numbers = wf_arena_memdup(d->arena, from, bytes);
+    return to->numbers ? WF_OK : wf_fail_nomem(err, bytes);
 }
 
-wf_status wf_dataset_standardise(wf_dataset *d, const wf_dataset *from, wf_err *err)
+static wf_status settle(wf_dataset *d, uint32_t field, uint32_t i, const wf_dataset *from,
+                        wf_err *err)
+{
+    wf_stage *stage = &d->fields[field].steps.stages[i];
+    int at = from ? wf_dataset_find(from, d->fields[field].info.name) : -1;
+    const wf_stage *other = at < 0 ? NULL : &from->fields[at].steps.stages[i];
+
+    if (stage->numbers)
+        return take_over(d, stage->numbers, stage, err);
+    if (!other)
+        return work_out(d, field, stage, err);
+    if (other->kind != stage->kind || other->period != stage->period)
+        return wf_fail(err, WF_SHAPE, "evaluate on records of the shape that is trained on",
+                       "standardise: %" PRId64 " columns, and %" PRId64 " in the training data",
+                       stage->period, other->period);
+    return take_over(d, other->numbers, stage, err);
+}
+
+wf_status wf_dataset_settle(wf_dataset *d, const wf_dataset *from, wf_err *err)
 {
     for (uint32_t f = 0; f < d->n_fields; f++)
         for (uint32_t i = 0; i < d->fields[f].steps.n; i++) {
-            wf_stage *stage = &d->fields[f].steps.stages[i];
-            int at = from ? wf_dataset_find(from, d->fields[f].info.name) : -1;
+            const wf_stage *stage = &d->fields[f].steps.stages[i];
 
-            if (stage->kind != WF_STAGE_STANDARDISE)
+            if (!stage->n_numbers)
                 continue;
-            if (at >= 0)
-                WF_TRY(take_over(d, &from->fields[at].steps.stages[i], stage, err));
-            else
-                WF_TRY(work_out(d, f, stage, err));
+            WF_TRY(settle(d, f, i, from, err));
+            d->digest =
+                XXH3_64bits_withSeed(stage->numbers, stage->n_numbers * sizeof(double), d->digest);
         }
     return WF_OK;
 }

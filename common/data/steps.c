@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/steps.c - the map steps: a table row each.
- *
- * A single stage runs straight from the record to the batch (MNIST's scale is one vectorised loop);
- * several go through tiles that stay in the first cache.
- */
+/* common/data/steps.c - the map steps: a table row each. They are run in steps_run.c. */
 #include "common/data/steps.h"
 #include "common/base/nearest.h"
-#include "common/base/rng.h"
 #include "common/base/size.h"
-#include "common/data/convert.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { TILE = 256, CLASSES_MAX = 1 << 24 };
+enum { CLASSES_MAX = 1 << 24 };
 
 static wf_stage *add_stage(wf_steps *s, wf_stage_kind kind, wf_dtype to)
 {
@@ -164,11 +158,21 @@ static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
 /* The columns of a row each by itself, and all numbers of a record of more axes together. */
 static wf_status plan_standardise(const wf_map_step *step, wf_steps *s, wf_err *err)
 {
+    int64_t period = s->rank == 1 ? s->dims[0] : 1;
     wf_stage *stage = NULL;
 
-    (void)step;
+    if (period > WF_LEARNT_NUMBERS / 2)
+        return wf_fail(err, WF_SHAPE, "write a reshape to two axes before it: one mean for all",
+                       "standardise: a row of %" PRId64 " columns; at most %d have a mean each",
+                       period, WF_LEARNT_NUMBERS / 2);
+    if (step->n_numbers && step->n_numbers != 2 * (size_t)period)
+        return wf_fail(err, WF_SHAPE, "give records of the shape that was trained on",
+                       "standardise: %" PRId64 " columns, and %zu in the training data", period,
+                       step->n_numbers / 2);
     WF_TRY(add_plain("standardise", WF_STAGE_STANDARDISE, float_of(s->dtype), s, &stage, err));
-    stage->period = s->rank == 1 ? s->dims[0] : 1;
+    stage->period = period;
+    stage->n_numbers = 2 * (size_t)period;
+    stage->numbers = step->n_numbers ? step->numbers : NULL;
     return WF_OK;
 }
 
@@ -240,9 +244,14 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
         return wf_fail(err, WF_SHAPE, NULL, "a record of \"%s\" has too many dimensions",
                        field->name);
     memcpy(s.dims, dims, rank * sizeof dims[0]);
-    for (size_t i = 0; i < field->n_steps; i++)
+    for (size_t i = 0; i < field->n_steps; i++) {
+        uint32_t before = s.n;
+
         WF_TRY(
             wf_err_wrap(err, plan_step(&field->steps[i], &s, err), "map of \"%s\"", field->name));
+        if (s.n > before)
+            s.stages[before].step = (uint32_t)i;
+    }
     if (field->want != WF_NONE)
         WF_TRY(cast_to(&s, field->want));
     *out = s;
@@ -271,116 +280,4 @@ wf_steps wf_steps_before(const wf_steps *s, const wf_stage *stage)
     before.n = (uint32_t)(stage - s->stages);
     before.dtype = stage->from;
     return before;
-}
-
-/* Of one of the two buffers between views. */
-static size_t half_of(const wf_steps *s)
-{
-    return ((size_t)s->most_elems * wf_dtype_size(s->in) + 63) / 64 * 64;
-}
-
-size_t wf_steps_scratch(const wf_steps *s)
-{
-    return s->n_views ? 2 * half_of(s) : 0;
-}
-
-const void *wf_steps_view(const wf_steps *s, const wf_view_draw *draw, const void *in,
-                          void *scratch)
-{
-    for (uint32_t i = 0; i < s->n_views; i++) {
-        uint8_t *out = (uint8_t *)scratch + (i % 2) * half_of(s);
-
-        wf_view_run(&s->views[i], draw, in, out, wf_dtype_size(s->in));
-        in = out;
-    }
-    return in;
-}
-
-/* One element to `classes`; a label beyond them was refused at opening, and gives zeroes here. */
-static void one_hot(const wf_stage *stage, const void *in, void *out, size_t n)
-{
-    size_t size = wf_dtype_size(stage->to), classes = (size_t)stage->classes;
-    uint8_t *to = out;
-
-    memset(to, 0, n * classes * size);
-    for (size_t i = 0; i < n; i++, to += classes * size) {
-        const uint8_t yes = 1;
-        int64_t label;
-
-        wf_convert(stage->from, (const uint8_t *)in + i * wf_dtype_size(stage->from), WF_I64,
-                   &label, 1);
-        if (label >= 0 && label < stage->classes)
-            wf_convert(WF_U8, &yes, stage->to, to + (size_t)label * size, 1);
-    }
-}
-
-static double changed(const wf_stage *stage, double x, size_t at)
-{
-    size_t k = stage->period ? at % (size_t)stage->period : 0;
-
-    if (stage->kind == WF_STAGE_LOG1P)
-        return log1p(x);
-    if (stage->kind == WF_STAGE_FILL)
-        return isnan(x) ? stage->factor : x;
-    return (x - stage->mean[k]) * stage->by[k];
-}
-
-/* Elements from number `at` of their record on, one by one in f64. */
-static void change(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
-{
-    size_t in_size = wf_dtype_size(stage->from), out_size = wf_dtype_size(stage->to);
-    double x[TILE];
-
-    for (size_t done = 0; done < n; done += TILE) {
-        size_t now = WF_MIN(n - done, (size_t)TILE);
-
-        wf_convert(stage->from, (const uint8_t *)in + done * in_size, WF_F64, x, now);
-        for (size_t i = 0; i < now; i++)
-            x[i] = changed(stage, x[i], at + done + i);
-        wf_convert(WF_F64, x, stage->to, (uint8_t *)out + done * out_size, now);
-    }
-}
-
-static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n)
-{
-    wf_convert(stage->from, in, WF_I64, out, n);
-    for (size_t i = 0; i < n; i++)
-        out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes);
-}
-
-static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
-{
-    if (stage->kind == WF_STAGE_CAST)
-        wf_convert(stage->from, in, stage->to, out, n);
-    else if (stage->kind == WF_STAGE_SCALE)
-        wf_scale(stage->from, in, stage->factor, out, n);
-    else if (stage->kind == WF_STAGE_ONE_HOT)
-        one_hot(stage, in, out, n);
-    else if (stage->kind == WF_STAGE_HASH)
-        hash(stage, in, out, n);
-    else
-        change(stage, in, out, n, at);
-}
-
-void wf_steps_run(const wf_steps *s, const void *in, void *out)
-{
-    double tiles[2][TILE]; /* the widest dtype */
-    size_t in_size = wf_dtype_size(s->in), out_size = wf_dtype_size(s->dtype);
-    size_t n = (size_t)s->elems, widen = (size_t)WF_MAX(wf_steps_classes(s), 1);
-
-    if (s->n == 0)
-        memcpy(out, in, n * in_size);
-    else if (s->n == 1)
-        run_stage(&s->stages[0], in, out, n, 0);
-    else
-        for (size_t at = 0; at < n; at += TILE) {
-            size_t now = WF_MIN(n - at, (size_t)TILE);
-            const void *from = (const uint8_t *)in + at * in_size;
-
-            for (uint32_t i = 0; i + 1 < s->n; i++) {
-                run_stage(&s->stages[i], from, tiles[i % 2], now, at);
-                from = tiles[i % 2];
-            }
-            run_stage(&s->stages[s->n - 1], from, (uint8_t *)out + at * widen * out_size, now, at);
-        }
 }

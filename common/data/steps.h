@@ -11,7 +11,7 @@
 #define WF_DATA_STEPS_H
 
 #include "common/base/status.h"
-#include "common/data/data.h"
+#include "common/data/learnt.h"
 #include "common/data/views.h"
 #include <stdint.h>
 
@@ -30,8 +30,12 @@ typedef struct wf_stage {
     wf_dtype from, to;
     double factor;   /* of scale; of fill what stands for NaN */
     int64_t classes; /* of one_hot: one element becomes so many; of hash: results are below */
-    const double *mean, *by; /* [period] of standardise: (x - mean) * by; borrowed */
-    int64_t period;          /* elements so many apart have one mean */
+    uint32_t step;   /* of the field's, from 0 */
+    /* Of standardise the means [period], then what is divided by [period]; NULL: those of the
+     * training data, when these are known. Borrowed. */
+    const double *numbers;
+    size_t n_numbers;
+    int64_t period; /* elements so many apart have one mean */
 } wf_stage;
 
 typedef struct wf_steps {

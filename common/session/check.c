@@ -5,9 +5,11 @@
 #include "common/compile/compile.h"
 #include "common/data/formats.h"
 #include "common/optim/rule.h"
+#include "common/session/front.h"
 #include "common/session/job_data_conf.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void count(const wf_compiled *c, wf_job_facts *facts)
 {
@@ -38,6 +40,27 @@ static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
     return rc;
 }
 
+/* A model that weft exported with its steps in front, standardised again. */
+static void warn_of_twice(const wf_job_conf *job, const wf_compiled *c, const wf_checks *checks)
+{
+    for (size_t i = 0; i < job->n_map; i++) {
+        const wf_conf_field *f = &job->map[i];
+        char text[512];
+
+        for (size_t k = 0; k < f->n_steps; k++) {
+            if (strcmp(f->steps[k].type, "standardise") != 0 ||
+                !wf_front_is_there(c->graph, f->name))
+                continue;
+            snprintf(text, sizeof text,
+                     "the model standardises its input \"%.64s\" itself, and data.map does so "
+                     "before (line %d); leave one out: weft export --model-only",
+                     f->name, f->steps[k].line);
+            checks->warn(checks->arg, text);
+            break;
+        }
+    }
+}
+
 /* Where its slices will lie is no matter here: one ps will do. */
 static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
                             wf_job_facts *facts, wf_err *err)
@@ -54,6 +77,8 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; train && checks->warn && i < c->n_warnings; i++)
         checks->warn(checks->arg, c->warnings[i]);
+    if (train && checks->warn)
+        warn_of_twice(job, c, checks);
     if (train)
         count(c, facts);
     else

@@ -103,11 +103,14 @@ static wf_status compile(const wf_job_conf *job, const wf_named_list *weights, w
     return put_weights(*out, weights, err);
 }
 
-static wf_status open_data(const wf_job_conf *job, evaluation *e, wf_err *err)
+static wf_status open_data(const wf_job_conf *job, const wf_learnt_list *learnt, evaluation *e,
+                           wf_err *err)
 {
     wf_job_data d;
 
     WF_TRY(wf_job_data_of(job, &job->eval, e->c, &d, err));
+    if (learnt)
+        WF_TRY(wf_job_data_give(&d, learnt, err));
     WF_TRY(wf_job_data_open(&d, e->c->graph, &e->data, err));
     e->out->records = wf_dataset_records(e->data);
     for (; e->out->n < e->c->n_outputs && e->out->n < WF_MEASURES_MOST; e->out->n++) {
@@ -120,8 +123,8 @@ static wf_status open_data(const wf_job_conf *job, evaluation *e, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights, wf_pool *pool,
-                      wf_scores *out, wf_err *err)
+wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights,
+                      const wf_learnt_list *learnt, wf_pool *pool, wf_scores *out, wf_err *err)
 {
     evaluation e = {.pool = pool, .out = out};
     wf_compiled *c = NULL;
@@ -134,7 +137,7 @@ wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights, wf_p
     rc = compile(job, weights, &c, err);
     e.c = c;
     if (rc == WF_OK)
-        rc = open_data(job, &e, err);
+        rc = open_data(job, learnt, &e, err);
     if (rc == WF_OK)
         rc = wf_data_reader_new(&(wf_data_reader_spec){.dataset = e.data, .batch = BATCH}, &reader,
                                 err);

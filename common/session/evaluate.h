@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/conf/conf.h"
+#include "common/data/learnt.h"
 #include "common/kernels/pool.h"
 #include "common/metrics/measure.h"
 #include "common/tensor/named.h"
@@ -16,11 +17,13 @@ typedef struct wf_scores {
     wf_measure measures[WF_MEASURES_MOST]; /* the loss first; wf_metric_value gives their numbers */
 } wf_scores;
 
-/* Evaluates the job with `weights` in place of its first values (NULL: with those). *out is all
+/* Evaluates the job with `weights` in place of its first values (NULL: with those), its records
+ * mapped by what was learnt with them (NULL: by the training data). *out is all
  * zero before, and to be closed also after a failure. Errors: WF_USAGE for a job without data to
  * evaluate on; those of compiling, data and plans. */
 WF_MUST_USE wf_status wf_evaluate(const wf_job_conf *job, const wf_named_list *weights,
-                                  wf_pool *pool, wf_scores *out, wf_err *err);
+                                  const wf_learnt_list *learnt, wf_pool *pool, wf_scores *out,
+                                  wf_err *err);
 void wf_scores_close(wf_scores *e);
 
 #endif

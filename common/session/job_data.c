@@ -108,6 +108,14 @@ static wf_status check_inputs(const wf_job_data *from, wf_dataset *d, const wf_g
     return WF_OK;
 }
 
+wf_status wf_job_data_give(wf_job_data *d, const wf_learnt_list *learnt, wf_err *err)
+{
+    for (size_t i = 0; i < d->spec.n_fields; i++)
+        WF_TRY(wf_learnt_give(learnt->rows, learnt->n, d->fields[i].name, d->steps[i],
+                              d->fields[i].n_steps, err));
+    return WF_OK;
+}
+
 wf_status wf_job_data_open(const wf_job_data *d, const wf_graph *graph, wf_dataset **out,
                            wf_err *err)
 {

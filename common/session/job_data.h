@@ -9,7 +9,7 @@
 #define WF_SESSION_JOB_DATA_H
 
 #include "common/base/status.h"
-#include "common/data/data.h"
+#include "common/data/learnt.h"
 #include "common/graph/graph.h"
 
 /* Points into itself and into what it was made from: it must not move, and lives no longer. */
@@ -25,6 +25,10 @@ typedef struct wf_job_data {
     const char *path; /* of the job file, and the line of its data: for messages */
     int line;
 } wf_job_data;
+
+/* Gives the steps what was learnt for them in training, which they borrow: the training data need
+ * not be read. Errors: WF_MISMATCH, of wf_learnt_give. */
+WF_MUST_USE wf_status wf_job_data_give(wf_job_data *d, const wf_learnt_list *learnt, wf_err *err);
 
 /* Opens the data and checks that each input of the graph has some, that its records fit, and that
  * class labels are in range. The caller owns *out. Errors: those of wf_dataset_open; WF_SHAPE

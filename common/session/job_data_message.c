@@ -32,8 +32,12 @@ static wf_status put_step(const wf_map_step *s, wf_arena *a, Weft__MapStep **out
     m->text = copy(a, s->text);
     m->n_ints = s->n_ints;
     m->ints = wf_arena_memdup(a, s->ints, s->n_ints * sizeof *s->ints);
+    m->n_numbers = s->n_numbers;
+    m->numbers = wf_arena_memdup(a, s->numbers, s->n_numbers * sizeof *s->numbers);
     *out = m;
-    return m->type && m->text && (m->ints || !m->n_ints) ? WF_OK : wf_fail_nomem(err, sizeof *m);
+    return m->type && m->text && (m->ints || !m->n_ints) && (m->numbers || !m->n_numbers)
+               ? WF_OK
+               : wf_fail_nomem(err, sizeof *m);
 }
 
 static wf_status put_field(const wf_field_spec *f, wf_arena *a, Weft__DataField **out, wf_err *err)
@@ -173,7 +177,9 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                                  .number = m->steps[i]->number,
                                  .ints = m->steps[i]->ints,
                                  .n_ints = m->steps[i]->n_ints,
-                                 .text = m->steps[i]->text};
+                                 .text = m->steps[i]->text,
+                                 .numbers = m->steps[i]->numbers,
+                                 .n_numbers = m->steps[i]->n_numbers};
     return WF_OK;
 }
 

@@ -12,6 +12,7 @@
 void wf_weights_close(wf_weights *w)
 {
     wf_named_close(&w->list);
+    wf_learnt_close(&w->learnt);
     *w = (wf_weights){0};
 }
 
@@ -95,6 +96,8 @@ wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *j
     m = rc == WF_OK ? wf_ckpt_manifest(c) : NULL;
     for (size_t i = 0; rc == WF_OK && i < m->n_variables; i++)
         rc = read_variable(c, &m->variables[i], &w->list, err);
+    if (rc == WF_OK)
+        rc = wf_learnt_keep(m->learnt, m->n_learnt, &w->learnt, err);
     if (rc == WF_OK)
         snprintf(w->from, sizeof w->from, "%s", wf_ckpt_name(c));
     wf_ckpt_close(&c);

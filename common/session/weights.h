@@ -14,8 +14,9 @@
 enum { WF_STEP_NEWEST = -1, WF_STEP_BEST = -2 };
 
 typedef struct wf_weights {
-    wf_named_list list; /* of all variables that a checkpoint holds, float32 */
-    char from[64];      /* its name: "step-00012000" */
+    wf_named_list list;    /* of all variables that a checkpoint holds, float32 */
+    wf_learnt_list learnt; /* by map steps; empty in a checkpoint of a weft that did not keep it */
+    char from[64];         /* its name: "step-00012000" */
 } wf_weights;
 
 /* Reads all variables of the checkpoint of `step` of a run of `job`, below `dir`, or of the newest

@@ -14,6 +14,7 @@
 void wf_restored_free(wf_restored *r)
 {
     wf_arena_free(&r->arena);
+    wf_learnt_close(&r->learnt);
     free(r->passed);
     *r = (wf_restored){0};
 }
@@ -228,6 +229,9 @@ wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, w
         wf_callbacks_restored(&p->callbacks, &out->callbacks, out->global_step, l->epoch);
         rc = copy_ledger(wf_ckpt_manifest(c), out, err);
         if (rc == WF_OK)
+            rc = wf_learnt_keep(wf_ckpt_manifest(c)->learnt, wf_ckpt_manifest(c)->n_learnt,
+                                &out->learnt, err);
+        if (rc == WF_OK)
             rc = keep_initial(from, p, err);
     } else if (rc == WF_NOTFOUND && from->step < 0 && out->passed) {
         rc = none_verifies(from, p, out, err);
@@ -239,4 +243,31 @@ wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, w
     if (rc != WF_OK)
         wf_restored_free(out);
     return rc;
+}
+
+/* One row to the step that it is of, if the data has it and it does not know it yet. */
+static wf_status give_row(const wf_learnt *l, Weft__JobData *data, wf_arena *a, wf_err *err)
+{
+    for (size_t i = 0; data && i < data->n_fields; i++) {
+        const Weft__DataField *f = data->fields[i];
+        Weft__MapStep *step = l->step < f->n_steps ? f->steps[l->step] : NULL;
+
+        if (strcmp(f->name, l->field) != 0 || !step || strcmp(step->type, l->type) != 0 ||
+            step->n_numbers)
+            continue;
+        step->numbers = wf_arena_memdup(a, l->numbers, l->n_numbers * sizeof(double));
+        if (!step->numbers)
+            return wf_fail_nomem(err, l->n_numbers * sizeof(double));
+        step->n_numbers = l->n_numbers;
+    }
+    return WF_OK;
+}
+
+wf_status wf_restored_give(const wf_restored *r, wf_prepared *p, wf_err *err)
+{
+    for (size_t i = 0; i < r->learnt.n; i++) {
+        WF_TRY(give_row(&r->learnt.rows[i], p->start.train_data, p->arena, err));
+        WF_TRY(give_row(&r->learnt.rows[i], p->start.eval_data, p->arena, err));
+    }
+    return WF_OK;
 }

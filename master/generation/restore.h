@@ -9,6 +9,7 @@
 #ifndef WF_MASTER_GENERATION_RESTORE_H
 #define WF_MASTER_GENERATION_RESTORE_H
 
+#include "common/data/learnt.h"
 #include "master/master.h"
 
 typedef struct wf_restored {
@@ -17,7 +18,8 @@ typedef struct wf_restored {
     uint16_t generation;  /* that saved it; 0: none did */
     Weft__Ledger *ledger; /* of a checkpoint; finished: the trained ranges */
     wf_callbacks_state callbacks;
-    char *passed; /* a line for each checkpoint passed over; "" */
+    wf_learnt_list learnt; /* by steps of data.map; of a checkpoint */
+    char *passed;          /* a line for each checkpoint passed over; "" */
     wf_arena *arena;
 } wf_restored;
 
@@ -34,5 +36,8 @@ typedef struct wf_restore_from {
 WF_MUST_USE wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p,
                                         wf_restored *out, wf_err *err);
 void wf_restored_free(wf_restored *r);
+/* Workers that are started from now on are told what the steps of data.map have learnt. Errors:
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_restored_give(const wf_restored *r, wf_prepared *p, wf_err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const char *const slots[] = {NULL, "m", "v"};
+static const double learnt_numbers[] = {1.0 / 3, 5e-324};
 
 static wf_status put_slice(wf_shard_writer *w, uint64_t step, uint64_t offset, uint64_t count,
                            wf_err *err)
@@ -87,6 +88,14 @@ static wf_status write_all(wf_disk *disk, const char *dir, const char *folder, c
     wf_ckpt_number metrics[] = {{"loss", 0.125}};
     wf_ckpt_range finished[] = {{0, 100}, {200, 300}};
     wf_ckpt_split open[] = {{7, 100, 132, 200}};
+    wf_learnt learnt[] = {{.field = "x",
+                           .step = 1,
+                           .type = "standardise",
+                           .dtype = WF_U8,
+                           .rank = 2,
+                           .dims = {28, 28},
+                           .numbers = learnt_numbers,
+                           .n_numbers = 2}};
     wf_ckpt_clock clocks[] = {{0, UINT64_C(0xfedcba9876543210), step / 2}, {1, 5, step / 2}};
     wf_manifest m = {.job = job,
                      .global_step = step,
@@ -106,6 +115,8 @@ static wf_status write_all(wf_disk *disk, const char *dir, const char *folder, c
                      .n_clocks = 2,
                      .metrics = metrics,
                      .n_metrics = 1,
+                     .learnt = learnt,
+                     .n_learnt = 1,
                      .ledger = {.epoch = 2,
                                 .records = 600,
                                 .split_records = 100,
@@ -141,11 +152,21 @@ wf_status make_ckpt(wf_disk *disk, const char *dir, const char *job, const char 
     return keep ? wf_ckpt_gc(disk, dir, job, keep, 0, err) : WF_OK;
 }
 
+static bool knows_learnt(const wf_manifest *m)
+{
+    const wf_learnt *l = m->learnt;
+
+    return m->n_learnt == 1 && strcmp(l->field, "x") == 0 && l->step == 1 &&
+           strcmp(l->type, "standardise") == 0 && l->dtype == WF_U8 && l->rank == 2 &&
+           l->dims[1] == 28 && l->n_numbers == 2 &&
+           memcmp(l->numbers, learnt_numbers, sizeof learnt_numbers) == 0;
+}
+
 int ckpt_is_of(wf_ckpt *c, uint64_t step)
 {
     float values[KERNEL];
 
-    if (wf_ckpt_manifest(c)->global_step != step)
+    if (wf_ckpt_manifest(c)->global_step != step || !knows_learnt(wf_ckpt_manifest(c)))
         return 0;
     for (int slot = 0; slot < 3; slot++) {
         if (wf_ckpt_read_range(c, "dense/kernel", slots[slot], 0, KERNEL, values, NULL) != WF_OK)

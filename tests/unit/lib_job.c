@@ -327,14 +327,15 @@ static void other_files_are_read_and_evaluated(void **state)
     (void)state;
     snprintf(x, sizeof x, "%s", in("x.npy"));
     snprintf(y, sizeof y, "%s", in("y.npy"));
-    assert_works(weft_job_records(j, "x", x, WEFT_F32, &t, &error));
+    assert_works(weft_job_records(j, NULL, "x", x, WEFT_F32, &t, &error));
     assert_int_equal(t->shape[0], RECORDS);
     assert_true(((float *)t->data)[0] == 2.0f);
     weft_tensor_free(&t);
-    assert_fails(weft_job_records(j, "x", in("none.npy"), WEFT_F32, &t, &error), WEFT_NOTFOUND,
-                 "none.npy");
+    assert_fails(weft_job_records(j, NULL, "x", in("none.npy"), WEFT_F32, &t, &error),
+                 WEFT_NOTFOUND, "none.npy");
     assert_null(t);
-    assert_fails(weft_job_records(NULL, "x", x, WEFT_F32, &t, &error), WEFT_INVALID, "j is NULL");
+    assert_fails(weft_job_records(NULL, NULL, "x", x, WEFT_F32, &t, &error), WEFT_INVALID,
+                 "j is NULL");
     assert_fails(weft_job_evaluate(j, NULL, NULL, &e, &error), WEFT_USAGE, "no data to evaluate");
     assert_fails(weft_job_eval_files(j, 1, names, paths, &error), WEFT_USAGE, "\"y\" is given no");
     assert_fails(weft_job_eval_files(j, 2, wrong, paths, &error), WEFT_USAGE, "no field \"z\"");

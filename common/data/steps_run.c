@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/data/steps_run.c - planned steps, run.
+ *
+ * A single stage runs straight from the record to the batch (MNIST's scale is one vectorised loop);
+ * several go through tiles that stay in the first cache.
+ */
+#include "common/base/rng.h"
+#include "common/base/size.h"
+#include "common/data/convert.h"
+#include "common/data/steps.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TILE = 256 };
+
+/* Of one of the two buffers between views. */
+static size_t half_of(const wf_steps *s)
+{
+    return ((size_t)s->most_elems * wf_dtype_size(s->in) + 63) / 64 * 64;
+}
+
+size_t wf_steps_scratch(const wf_steps *s)
+{
+    return s->n_views ? 2 * half_of(s) : 0;
+}
+
+const void *wf_steps_view(const wf_steps *s, const wf_view_draw *draw, const void *in,
+                          void *scratch)
+{
+    for (uint32_t i = 0; i < s->n_views; i++) {
+        uint8_t *out = (uint8_t *)scratch + (i % 2) * half_of(s);
+
+        wf_view_run(&s->views[i], draw, in, out, wf_dtype_size(s->in));
+        in = out;
+    }
+    return in;
+}
+
+/* One element to `classes`; a label beyond them was refused at opening, and gives zeroes here. */
+static void one_hot(const wf_stage *stage, const void *in, void *out, size_t n)
+{
+    size_t size = wf_dtype_size(stage->to), classes = (size_t)stage->classes;
+    uint8_t *to = out;
+
+    memset(to, 0, n * classes * size);
+    for (size_t i = 0; i < n; i++, to += classes * size) {
+        const uint8_t yes = 1;
+        int64_t label;
+
+        wf_convert(stage->from, (const uint8_t *)in + i * wf_dtype_size(stage->from), WF_I64,
+                   &label, 1);
+        if (label >= 0 && label < stage->classes)
+            wf_convert(WF_U8, &yes, stage->to, to + (size_t)label * size, 1);
+    }
+}
+
+static double changed(const wf_stage *stage, double x, size_t at)
+{
+    size_t k = stage->period ? at % (size_t)stage->period : 0;
+
+    if (stage->kind == WF_STAGE_LOG1P)
+        return log1p(x);
+    if (stage->kind == WF_STAGE_FILL)
+        return isnan(x) ? stage->factor : x;
+    return (x - stage->numbers[k]) / stage->numbers[(size_t)stage->period + k];
+}
+
+/* Elements from number `at` of their record on, one by one in f64. */
+static void change(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
+{
+    size_t in_size = wf_dtype_size(stage->from), out_size = wf_dtype_size(stage->to);
+    double x[TILE];
+
+    for (size_t done = 0; done < n; done += TILE) {
+        size_t now = WF_MIN(n - done, (size_t)TILE);
+
+        wf_convert(stage->from, (const uint8_t *)in + done * in_size, WF_F64, x, now);
+        for (size_t i = 0; i < now; i++)
+            x[i] = changed(stage, x[i], at + done + i);
+        wf_convert(WF_F64, x, stage->to, (uint8_t *)out + done * out_size, now);
+    }
+}
+
+static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n)
+{
+    wf_convert(stage->from, in, WF_I64, out, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes);
+}
+
+static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
+{
+    if (stage->kind == WF_STAGE_CAST)
+        wf_convert(stage->from, in, stage->to, out, n);
+    else if (stage->kind == WF_STAGE_SCALE)
+        wf_scale(stage->from, in, stage->factor, out, n);
+    else if (stage->kind == WF_STAGE_ONE_HOT)
+        one_hot(stage, in, out, n);
+    else if (stage->kind == WF_STAGE_HASH)
+        hash(stage, in, out, n);
+    else
+        change(stage, in, out, n, at);
+}
+
+void wf_steps_run(const wf_steps *s, const void *in, void *out)
+{
+    double tiles[2][TILE]; /* the widest dtype */
+    size_t in_size = wf_dtype_size(s->in), out_size = wf_dtype_size(s->dtype);
+    size_t n = (size_t)s->elems, widen = (size_t)WF_MAX(wf_steps_classes(s), 1);
+
+    if (s->n == 0)
+        memcpy(out, in, n * in_size);
+    else if (s->n == 1)
+        run_stage(&s->stages[0], in, out, n, 0);
+    else
+        for (size_t at = 0; at < n; at += TILE) {
+            size_t now = WF_MIN(n - at, (size_t)TILE);
+            const void *from = (const uint8_t *)in + at * in_size;
+
+            for (uint32_t i = 0; i + 1 < s->n; i++) {
+                run_stage(&s->stages[i], from, tiles[i % 2], now, at);
+                from = tiles[i % 2];
+            }
+            run_stage(&s->stages[s->n - 1], from, (uint8_t *)out + at * widen * out_size, now, at);
+        }
+}

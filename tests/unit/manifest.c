@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/manifest.c - what map steps have learnt, in a manifest: the very numbers come back,
+ * what is out of bounds is neither written nor read, and a manifest without any is read. */
+#include "common/ckpt/manifest.h"
+#include "common/ckpt/json.h"
+#include "common/ckpt/sum.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const double numbers[] = {0.1, -1e300, 3, 7.0 / 3};
+
+static wf_learnt sound(void)
+{
+    return (wf_learnt){.field = "x",
+                       .step = 2,
+                       .type = "standardise",
+                       .dtype = WF_F32,
+                       .rank = 1,
+                       .dims = {2},
+                       .numbers = numbers,
+                       .n_numbers = 4};
+}
+
+static wf_status encode(wf_learnt *l, size_t n, wf_bytes *out, wf_err *err)
+{
+    const wf_manifest m = {.job = "j",
+                           .digest = "0123456789abcdef",
+                           .weft = "0.1.0",
+                           .rule = "sgd",
+                           .learnt = l,
+                           .n_learnt = n};
+
+    return wf_manifest_encode(&m, out, err);
+}
+
+static wf_status decode(const char *text, wf_arena *a, wf_manifest *m, wf_err *err)
+{
+    return wf_manifest_decode(text, strlen(text), "manifest.json", a, m, err);
+}
+
+static void the_very_numbers_come_back(void **state)
+{
+    wf_learnt l[] = {sound(), sound()};
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_manifest m;
+
+    (void)state;
+    l[1].field = "ü";
+    l[1].rank = 0;
+    l[1].n_numbers = 0;
+    assert_int_equal(encode(l, 2, &text, NULL), WF_OK);
+    assert_int_equal(decode(wf_bytes_str(&text), a, &m, NULL), WF_OK);
+    assert_int_equal(m.n_learnt, 2);
+    assert_string_equal(m.learnt[0].field, "x");
+    assert_string_equal(m.learnt[0].type, "standardise");
+    assert_int_equal(m.learnt[0].step, 2);
+    assert_int_equal(m.learnt[0].dtype, WF_F32);
+    assert_int_equal(m.learnt[0].dims[0], 2);
+    assert_int_equal(m.learnt[0].n_numbers, 4);
+    assert_memory_equal(m.learnt[0].numbers, numbers, sizeof numbers);
+    assert_string_equal(m.learnt[1].field, "ü");
+    assert_int_equal(m.learnt[1].n_numbers, 0);
+    wf_bytes_close(&text);
+    assert_int_equal(encode(NULL, 0, &text, NULL), WF_OK);
+    assert_null(strstr(wf_bytes_str(&text), "learnt"));
+    assert_int_equal(decode(wf_bytes_str(&text), a, &m, NULL), WF_OK);
+    assert_int_equal(m.n_learnt, 0);
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
+static void what_is_out_of_bounds_is_not_written(void **state)
+{
+    static double many[WF_LEARNT_NUMBERS + 1];
+    const double bad[] = {1, (double)NAN};
+    wf_learnt l[7];
+    wf_bytes text = {0};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(l); i++)
+        l[i] = sound();
+    l[0].numbers = bad;
+    l[0].n_numbers = 2;
+    l[1].numbers = many;
+    l[1].n_numbers = WF_COUNT(many);
+    l[2].step = WF_DATA_MAX_STEPS;
+    l[3].dtype = WF_NONE;
+    l[4].rank = WF_MAX_RANK;
+    l[5].dims[0] = 0;
+    l[6].dims[0] = -1;
+    for (size_t i = 0; i < WF_COUNT(l); i++) {
+        wf_err err = {0};
+
+        assert_int_equal(encode(&l[i], 1, &text, &err), WF_INVALID);
+        assert_non_null(strstr(err.what, "of \"x\" has learnt is out of bounds"));
+    }
+    wf_bytes_close(&text);
+}
+
+/* The text with one part of it replaced, under a checksum that is right. */
+static char *changed(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from), *end = strstr(text, ",\n \"sum\"");
+    char *out = malloc(strlen(text) + strlen(to) + 1), sum[WF_SUM_TEXT];
+    int n;
+
+    assert_true(at && end && out);
+    n = sprintf(out, "%.*s%s%.*s", (int)(at - text), text, to, (int)(end - at - (long)strlen(from)),
+                at + strlen(from));
+    wf_sum_of(out, (size_t)n, sum);
+    sprintf(out + n, ",\n \"sum\": \"%s\"\n}\n", sum);
+    return out;
+}
+
+static void what_is_out_of_bounds_is_not_read(void **state)
+{
+    static const char *const changes[][2] = {
+        {"\"step\": 2", "\"step\": 8"},
+        {"\"step\": 2", "\"step\": -1"},
+        {"\"step\": 2", "\"step\": \"2\""},
+        {"\"field\": \"x\"", "\"field\": 7"},
+        {"\"float32\"", "\"float31\""},
+        {"\"numbers\": [", "\"numbers\": [\"1\", "},
+        {"\"numbers\": [", "\"numbers\": [null, "},
+        {"\"shape\": [", "\"shape\": [0, "},
+        {"\"shape\": [", "\"shape\": [1,1,1,1,1,1,1,1, "},
+        {"\"learnt\": [", "\"learnt\": [[], "},
+    };
+    wf_learnt l = sound();
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_manifest m;
+
+    (void)state;
+    assert_int_equal(encode(&l, 1, &text, NULL), WF_OK);
+    for (size_t i = 0; i < WF_COUNT(changes); i++) {
+        char *other = changed(wf_bytes_str(&text), changes[i][0], changes[i][1]);
+        wf_err err = {0};
+        wf_status rc = decode(other, a, &m, &err);
+
+        if (rc != WF_CORRUPT || !strstr(err.what, "learnt"))
+            fail_msg("%s: status %d: %s", changes[i][1], rc, err.what);
+        free(other);
+    }
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_very_numbers_come_back),
+        cmocka_unit_test(what_is_out_of_bounds_is_not_written),
+        cmocka_unit_test(what_is_out_of_bounds_is_not_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
