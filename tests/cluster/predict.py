@@ -110,7 +110,7 @@ def other_records_are_standardised_as_the_training_data(weft):
         other = other // 4 + 150  # of quite another mean and deviation
         np.save(c.path("x2.npy"), other.astype(np.uint8))
         c.must("train", "--local", "job.yaml")
-        c.must("export", "images", "-o", "m.onnx")
+        c.must("export", "images", "--model-only", "-o", "m.onnx")
         known = x[:384].astype(np.float64)
         mean, deviation = known.mean(0, keepdims=True), known.std(0, keepdims=True)
         peeked = json.loads(c.must("eval", "images", "--json").out)
