@@ -2,7 +2,7 @@
 /* runtime/background.h - what the master's loop must not wait for: two threads, one that syncs the
  * journal and writes events, and one for compilations and checkpoints, which may take minutes.
  *
- * Threading: all functions are for the loop's thread. */
+ * Threading: all functions are for the loop's thread, but for wf_background_append. */
 #ifndef WF_RUNTIME_BACKGROUND_H
 #define WF_RUNTIME_BACKGROUND_H
 
@@ -20,7 +20,8 @@ void wf_background_begin(wf_background *b, wf_work *w);
 /* Appends a line to a file in a folder that is made if it is not there; behind the sync in hand. A
  * disk that does not answer costs lines, and never memory without bound. */
 void wf_background_write(wf_background *b, const char *folder, const char *file, const char *line);
-/* The same of bytes, with `head` before them in a file that is empty. Copies both. */
+/* The same of bytes, with `head` before them in a file that is empty. Copies both. On any thread.
+ */
 void wf_background_append(wf_background *b, const char *folder, const char *file,
                           const wf_bytes *head, const wf_bytes *body);
 /* Removes a folder and all in it, once the lines before are written; behind the long work in hand.

@@ -2,6 +2,10 @@
 /* runtime/history.c */
 #include "runtime/history.h"
 #include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/compile/compile.h"
+#include "common/log/log.h"
+#include "runtime/graph_def.h"
 #include "runtime/tensorboard.h"
 
 #include <jansson.h>
@@ -123,4 +127,53 @@ void wf_history_take(wf_history *h, wf_background *b, const char *folder, const 
         write_scalars(h, b, folder, "eval", json_object_get(e, "val"), NULL, step, wall_ns);
     }
     json_decref(e);
+}
+
+/* ---- the job ---- */
+
+static wf_status add_graph(const char *text, const char *path, double wall_s, wf_bytes *out,
+                           wf_err *err)
+{
+    wf_job_conf *job = NULL;
+    wf_graph *g = NULL;
+    wf_compile_spec spec;
+    wf_bytes def = {0};
+    wf_model model;
+    wf_status rc;
+
+    WF_TRY(wf_job_parse(text, strlen(text), path, &job, err));
+    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
+    spec.weights = NULL; /* shapes alone are wanted */
+    rc = wf_compile_export(&spec, 0, NULL, &g, err);
+    if (rc == WF_OK)
+        rc = wf_graph_def_write(g, &def, err);
+    if (rc == WF_OK)
+        wf_tb_graph(out, wall_s, &def);
+    wf_bytes_close(&def);
+    wf_graph_free(&g);
+    wf_job_free(&job);
+    return rc;
+}
+
+void wf_history_describe(wf_background *b, const char *folder, const char *text, const char *path)
+{
+    /* Before all others in the order of names, in which TensorBoard reads a folder. */
+    static const char NAME[] = "events.out.tfevents.0.job";
+    char place[PATH_MAX + 16], file[PATH_MAX + 64];
+    double wall_s = (double)wf_wall_ns() / WF_NS_PER_S;
+    wf_bytes all = {0}, shown = {0};
+    wf_err why;
+
+    snprintf(place, sizeof place, "%s/train", folder);
+    snprintf(file, sizeof file, "%s/%s", place, NAME);
+    if (wf_file_exists(file))
+        return;
+    wf_bytes_printf(&shown, "```yaml\n%s\n```\n", text);
+    wf_tb_version(&all, wall_s);
+    wf_tb_text(&all, wall_s, "job", wf_bytes_str(&shown));
+    if (add_graph(text, path, wall_s, &all, &why) != WF_OK)
+        WF_LOG_WARN("history.no_graph", "why=\"%s\"", why.what);
+    wf_background_append(b, place, NAME, &all, &(wf_bytes){0}); /* once: as the file's head */
+    wf_bytes_close(&shown);
+    wf_bytes_close(&all);
 }

@@ -5,6 +5,7 @@
  *   history.csv                      a row for each epoch; after a recovery rows may come again
  *   train/events.out.tfevents.*      scalars for TensorBoard, over the global step
  *   eval/events.out.tfevents.*
+ *   train/events.out.tfevents.0.job  the job's text, and the graph of its model without weights
  *
  * One writer per file: each process and each generation begins files of its own, as TensorBoard
  * wants it. Of a generation that goes back, TensorBoard drops the points behind its first step.
@@ -26,5 +27,9 @@ typedef struct wf_history {
  * are left alone. `folder` is the run's; `wall_ns` is now. */
 void wf_history_take(wf_history *h, wf_background *b, const char *folder, const char *run,
                      const char *json, int64_t wall_ns);
+
+/* Writes the job's text and its model's graph for TensorBoard, unless the run has them already. On
+ * any thread; compiles the model. What cannot be drawn is left out, with a line in the log. */
+void wf_history_describe(wf_background *b, const char *folder, const char *text, const char *path);
 
 #endif

@@ -25,8 +25,12 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
                          wf_prepared **out, wf_err *err)
 {
     const wf_master_loop *l = arg;
+    char folder[PATH_MAX];
 
-    return wf_master_prepare(job, text, path, &l->cluster, out, err);
+    WF_TRY(wf_master_prepare(job, text, path, &l->cluster, out, err));
+    snprintf(folder, sizeof folder, "%s/%s", l->jobs_dir, job);
+    wf_history_describe(l->background, folder, text, path);
+    return WF_OK;
 }
 
 /* One line of JSON per event, in the job's folder. */

@@ -5,6 +5,8 @@
 #include "common/wire/header.h"
 #include "runtime/event.pb-c.h"
 
+#include <string.h>
+
 static uint32_t masked(const void *data, size_t n)
 {
     uint32_t crc = wf_crc32c(0, data, n);
@@ -67,5 +69,44 @@ void wf_tb_scalar(wf_bytes *out, double wall_s, int64_t step, const char *tag, f
     summary.value = list;
     summary.n_value = 1;
     e.summary = &summary;
+    frame(out, &e);
+}
+
+void wf_tb_text(wf_bytes *out, double wall_s, const char *tag, const char *text)
+{
+    enum { DT_STRING = 7, DATA_CLASS_TENSOR = 2 };
+    Tensorboard__Event e = event_at(wall_s, 0);
+    Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
+    Tensorboard__Value value = TENSORBOARD__VALUE__INIT, *list[] = {&value};
+    Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
+    Tensorboard__PluginData plugin = TENSORBOARD__PLUGIN_DATA__INIT;
+    Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
+    Tensorboard__Shape shape = TENSORBOARD__SHAPE__INIT; /* a scalar */
+    ProtobufCBinaryData string = {strlen(text), (uint8_t *)text};
+
+    plugin.plugin_name = "text";
+    metadata.plugin_data = &plugin;
+    metadata.has_data_class = true;
+    metadata.data_class = DATA_CLASS_TENSOR;
+    tensor.has_dtype = true;
+    tensor.dtype = DT_STRING;
+    tensor.tensor_shape = &shape;
+    tensor.string_val = &string;
+    tensor.n_string_val = 1;
+    value.tag = (char *)tag;
+    value.metadata = &metadata;
+    value.tensor = &tensor;
+    summary.value = list;
+    summary.n_value = 1;
+    e.summary = &summary;
+    frame(out, &e);
+}
+
+void wf_tb_graph(wf_bytes *out, double wall_s, const wf_bytes *graph)
+{
+    Tensorboard__Event e = event_at(wall_s, 0);
+
+    e.has_graph_def = true;
+    e.graph_def = (ProtobufCBinaryData){graph->size, graph->data};
     frame(out, &e);
 }

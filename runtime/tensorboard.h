@@ -15,4 +15,9 @@ void wf_tb_restart(wf_bytes *out, double wall_s, int64_t step);
 /* One number under a name. */
 void wf_tb_scalar(wf_bytes *out, double wall_s, int64_t step, const char *tag, float value);
 
+/* A text in Markdown under a name, as the Text plugin reads it. */
+void wf_tb_text(wf_bytes *out, double wall_s, const char *tag, const char *text);
+/* A packed GraphDef (runtime/graph_def.h). */
+void wf_tb_graph(wf_bytes *out, double wall_s, const wf_bytes *graph);
+
 #endif

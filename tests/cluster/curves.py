@@ -7,8 +7,9 @@ import xml.etree.ElementTree as tree
 
 from weftlib import Cluster, check, main, needs, one_sentence
 
-needs("numpy", "onnxruntime", "tensorboard")
+needs("numpy", "onnx", "onnxruntime", "tensorboard")
 import numpy as np  # noqa: E402
+import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 import small  # noqa: E402
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
@@ -18,11 +19,34 @@ def history(c, word="small"):
     return json.loads(c.must("history", word, "--json").out)["epochs"]
 
 
-def scalars(c, run, part):
-    """{tag: {step: value}} as TensorBoard reads them, what it purges left out."""
-    a = EventAccumulator(c.path(".weft", "jobs", run, part))
+def accumulator(c, run, part):
+    """A folder of event files as TensorBoard reads it, what it purges left out."""
+    a = EventAccumulator(c.path(".weft", "jobs", run, part), purge_orphaned_data=True,
+                         size_guidance={"scalars": 0, "tensors": 0})
     a.Reload()
+    return a
+
+
+def scalars(c, run, part):
+    """{tag: {step: value}}."""
+    a = accumulator(c, run, part)
     return {tag: {s.step: s.value for s in a.Scalars(tag)} for tag in a.Tags()["scalars"]}
+
+
+def same(single, double):
+    """Whether a float32 is that number of nine digits."""
+    return abs(single - double) <= 2e-7 * abs(double)
+
+
+def shown(name):
+    """A name of an ONNX file as TensorBoard's graph has it."""
+    return name.removeprefix("/").replace(":", "_")
+
+
+def edges_of_onnx(graph):
+    """{(maker, reader)} of an ONNX graph: nodes, inputs and initializers by their names."""
+    made = {out: n.name for n in graph.node for out in n.output}
+    return {(shown(made.get(name, name)), shown(n.name)) for n in graph.node for name in n.input if name}
 
 
 def all_say_the_same(weft):
@@ -52,8 +76,9 @@ def all_say_the_same(weft):
         for part, prefix in (("train", ""), ("eval", "val_")):
             seen = scalars(c, "small#1", part)
             for name in ("loss", "accuracy"):
-                check(seen[name] == {r["step"]: float(np.float32(r[prefix + name])) for r in rows},
-                      f"{part} {name}: {seen[name]}, {rows}")
+                told = {r["step"]: r[prefix + name] for r in rows}
+                check(seen[name].keys() == told.keys() and
+                      all(same(seen[name][n], told[n]) for n in told), f"{seen[name]}, {told}")
         # onnxruntime on each checkpoint, of which there is one after each epoch
         x, y = np.load(c.path("x.npy")), np.load(c.path("y.npy"))
         for r in rows:
@@ -118,6 +143,62 @@ def the_best_weights_are_shown_with_their_numbers(weft):
         c.must("down")
 
 
+def the_job_is_shown_beside_its_curves(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=40, every_steps=30)
+        c.must("up")
+        c.must("submit", "small.yaml", "--set", "seed=3")
+        c.until_job("small", lambda j: j["epoch"] >= 2 and j["checkpoint"], "a checkpoint")
+        c.kill_all()
+        c.must("up")
+        c.must("recover", "small")
+        a = accumulator(c, "small#1", "train")
+        check(a.Tags()["tensors"] == ["job"] and a.Tags()["graph"], str(a.Tags()))
+        check(a.SummaryMetadata("job").plugin_data.plugin_name == "text", "not for the Text plugin")
+        texts = [e.tensor_proto.string_val[0].decode() for e in a.Tensors("job")]
+        check(len(texts) == 1 and "units: 32" in texts[0] and "seed: 3" in texts[0], str(texts))
+        # The graph is that of the exported file: nodes, what they do, edges and shapes.
+        c.must("export", "small", "-o", c.path("m.onnx"))
+        model = onnx.load(c.path("m.onnx")).graph
+        nodes = {n.name: n for n in a.Graph().node}
+        check({shown(n.name): n.op_type for n in model.node}.items() <=
+              {n.name: n.op for n in nodes.values()}.items(), str(nodes))
+        leaves = {shown(v.name) for v in [*model.input, *model.initializer]}
+        check(set(nodes) == leaves | {shown(n.name) for n in model.node}, str(set(nodes)))
+        edges = {(name.split(":")[0], n.name) for n in nodes.values() for name in n.input}
+        check(edges == edges_of_onnx(model), f"{edges}\n{edges_of_onnx(model)}")
+        for t in model.initializer:
+            shape = nodes[shown(t.name)].attr["_output_shapes"].list.shape[0]
+            check([d.size for d in shape.dim] == list(t.dims), f"{t.name}: {shape}")
+        check(nodes["x"].op == "Placeholder" and
+              [d.size for d in nodes["x"].attr["_output_shapes"].list.shape[0].dim] == [-1, 16], "x")
+        check(a.Graph().ByteSize() < 4096, "it holds weights")
+        c.must("down")
+
+
+def nothing_is_purged_but_what_came_again(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=60, every_steps=7)
+        c.must("up")
+        c.must("submit", "small.yaml")
+        for epoch in (3, 12):
+            c.until_job("small", lambda j: j["epoch"] >= epoch and j["checkpoint"], "some epochs")
+            c.kill_all()
+            c.must("up")
+            if epoch == 3:
+                recovering = c.start("recover", "small")
+        recovering.wait()
+        c.must("recover", "small")
+        with open(c.path(".weft", "jobs", "small#1", "history.csv"), encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        last = {int(r["step"]): r for r in rows}
+        check(len(last) == 60 and {r["generation"] for r in rows} >= {"1", "2", "3"}, str(rows))
+        for part, column in (("train", "loss"), ("eval", "val_loss")):
+            kept = accumulator(c, "small#1", part).Scalars("loss")
+            check([s.step for s in kept] == sorted(last), f"{part}: {[s.step for s in kept]}")
+            check(all(same(s.value, float(last[s.step][column])) for s in kept), f"{part}: {kept}")
+
+
 def curves_are_drawn(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=4)
@@ -164,4 +245,5 @@ def a_spoilt_history_is_said(weft):
 
 
 main([all_say_the_same, training_is_the_mean_since_the_epoch_began, epochs_that_come_again_count_once,
-      the_best_weights_are_shown_with_their_numbers, curves_are_drawn, a_spoilt_history_is_said])
+      the_best_weights_are_shown_with_their_numbers, the_job_is_shown_beside_its_curves,
+      nothing_is_purged_but_what_came_again, curves_are_drawn, a_spoilt_history_is_said])
