@@ -4,6 +4,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/curves.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/png.h"
 #include "common/base/file.h"
 #include "common/base/size.h"
 
@@ -146,7 +147,8 @@ static wf_status draw(const plot *p, const char *file, wf_err *err)
         wf_svg_write(p->panels, p->n, &out);
     rc = wf_bytes_check(&out, err);
     if (rc == WF_OK && file)
-        rc = wf_file_write(file, out.data, out.size, err);
+        rc = ends_with(file, ".png") ? wf_png_write(&out, file, err)
+                                     : wf_file_write(file, out.data, out.size, err);
     else if (rc == WF_OK)
         fwrite(out.data, 1, out.size, stdout);
     if (rc == WF_OK && file)
@@ -169,10 +171,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
     p = (plot){0};
     WF_TRY(wf_args(flags, argc, argv, 1, WF_COUNT(words.word), &words, err));
-    if (file && !ends_with(file, ".svg"))
-        return wf_fail(err, ends_with(file, ".png") ? WF_UNSUPPORTED : WF_USAGE,
-                       "write -o FILE.svg; rsvg-convert makes other formats of it",
-                       "%.200s is no name of an SVG file", file);
+    if (file && !ends_with(file, ".svg") && !ends_with(file, ".png"))
+        return wf_fail(err, WF_USAGE, "write -o FILE.svg or -o FILE.png",
+                       "%.200s is the name of neither an SVG nor a PNG file", file);
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
     p.arena = wf_arena_new(0);
     rc = p.arena ? collect(conf, &words, &p, err) : wf_fail_nomem(err, 0);
@@ -187,11 +188,11 @@ const wf_cmd wf_cmd_plot = {
     .name = "plot",
     .help = "learning curves, in the terminal or as a picture",
     .usage =
-        "weft plot JOB|JOB#N ... [--metric NAME] [-o FILE.svg] [--cluster FILE]\n\n"
-        "Draws the metrics of one or several runs over the epochs, a panel for each metric:\n"
-        "those of training dashed (or dim), those of the evaluation full. The cluster need not\n"
-        "run.\n"
-        "  -o FILE.svg     a picture, and not the terminal\n"
+        "weft plot JOB|JOB#N ... [--metric NAME] [-o FILE.svg|FILE.png] [--cluster FILE]\n\n"
+        "Draws the metrics of one or several runs over the epochs, a panel for each metric: those\n"
+        "of training dashed (or dim), those of the evaluation full. No cluster need be up.\n"
+        "  -o FILE.svg     a picture, and not the terminal; FILE.png wants the program\n"
+        "                  rsvg-convert (package librsvg2-bin)\n"
         "  --metric NAME   this one alone\n\n"
         "  weft plot digits\n"
         "  weft plot digits#1 digits#2 --metric loss -o loss.svg\n",

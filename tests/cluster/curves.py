@@ -2,16 +2,19 @@
 """A run's numbers: history, history.csv, TensorBoard's event files and plots say the same."""
 import csv
 import json
+import os
 import re
+import shutil
 import xml.etree.ElementTree as tree
 
-from weftlib import Cluster, check, main, needs, one_sentence
+from weftlib import Cluster, check, main, needs, one_sentence, skip
 
-needs("numpy", "onnx", "onnxruntime", "tensorboard")
+needs("numpy", "onnx", "onnxruntime", "PIL", "tensorboard")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 import small  # noqa: E402
+from PIL import Image  # noqa: E402
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
 
 
@@ -221,10 +224,36 @@ def curves_are_drawn(weft):
         for words, code, says in ((["plot", "small", "--metric", "f"], 1, 'no metric "f"'),
                                   (["plot", "none"], 1, "none has no history"),
                                   (["history", "none"], 1, "none has no history"),
-                                  (["plot", "small", "-o", "x.png"], 3, "no name of an SVG file"),
-                                  (["plot", "small", "-o", "x.gif"], 2, "no name of an SVG file")):
+                                  (["plot", "small", "-o", "x.gif"], 2, "neither an SVG nor")):
             result = c.must(*words, code=code)
             check(says in one_sentence(result.err), str(result))
+
+
+def curves_are_drawn_as_png(weft):
+    if not shutil.which("rsvg-convert"):
+        skip("rsvg-convert is not installed (package librsvg2-bin)")
+    with Cluster(weft) as c:
+        small.write_job(c)
+        c.must("train", "small.yaml")
+        c.must("plot", "small", "-o", c.path("c.svg"))
+        c.must("plot", "small", "-o", c.path("c.png"))
+        root = tree.parse(c.path("c.svg")).getroot()
+        with Image.open(c.path("c.png")) as image:
+            check(image.format == "PNG" and image.size ==
+                  (2 * int(root.get("width")), 2 * int(root.get("height"))), str(image))
+            blue = sum(n for n, color in image.convert("RGB").getcolors(1 << 24)
+                       if color == (0x00, 0x72, 0xb2))
+        check(blue > 500, f"{blue} pixels have the colour of the first run")
+        # Without the program, and with one that fails: one sentence, and no file.
+        os.mkdir(c.path("bin"))
+        c.env["PATH"] = c.path("bin")
+        said = one_sentence(c.must("plot", "small", "-o", c.path("d.png"), code=3).err)
+        check("librsvg2-bin" in said and "-o FILE.svg" in said, said)
+        c.write("bin/rsvg-convert", "#!/bin/sh\necho 'no fonts' >&2\nexit 1\n")
+        os.chmod(c.path("bin", "rsvg-convert"), 0o755)
+        said = one_sentence(c.must("plot", "small", "-o", c.path("d.png"), code=1).err)
+        check("no fonts" in said, said)
+        check(not [n for n in os.listdir(c.folder) if n.startswith("d.png")], "a file is left")
 
 
 def a_spoilt_history_is_said(weft):
@@ -246,4 +275,4 @@ def a_spoilt_history_is_said(weft):
 
 main([all_say_the_same, training_is_the_mean_since_the_epoch_began, epochs_that_come_again_count_once,
       the_best_weights_are_shown_with_their_numbers, the_job_is_shown_beside_its_curves,
-      nothing_is_purged_but_what_came_again, curves_are_drawn, a_spoilt_history_is_said])
+      nothing_is_purged_but_what_came_again, curves_are_drawn, curves_are_drawn_as_png, a_spoilt_history_is_said])
