@@ -8,8 +8,11 @@
 #include "worker/trainer.h"
 #include "worker/worker.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* While weights are on their way a wake-up would cost as much as their copy. */
 enum { SPIN_US = 20 };
@@ -62,7 +65,20 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
     return WF_OK;
 }
 
-static wf_status make(wf_shell *s, wf_pool **pool, wf_trainer **t, wf_worker **w, wf_err *err)
+/* Where a step that made NaN is kept, and on which host that is. */
+typedef struct place {
+    char jobs_dir[PATH_MAX], host[HOST_NAME_MAX + 1];
+} place;
+
+static void find_place(const wf_shell *s, place *p)
+{
+    snprintf(p->jobs_dir, sizeof p->jobs_dir, "%s/jobs", s->conf->state_dir);
+    if (s->one_host || gethostname(p->host, sizeof p->host - 1) != 0)
+        p->host[0] = 0;
+}
+
+static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer **t, wf_worker **w,
+                      wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
 
@@ -73,6 +89,8 @@ static wf_status make(wf_shell *s, wf_pool **pool, wf_trainer **t, wf_worker **w
                                              .devices = s->me->devices,
                                              .n_devices = s->me->n_devices,
                                              .checksums = !s->one_host,
+                                             .jobs_dir = at->jobs_dir,
+                                             .host = at->host[0] ? at->host : NULL,
                                              .loss_log = getenv("WEFT_LOSS_LOG"),
                                              .dial = wf_shell_dial,
                                              .dial_arg = s,
@@ -96,13 +114,16 @@ int main(int argc, char *argv[])
     wf_pool *pool = NULL;
     wf_trainer *t = NULL;
     wf_worker *w = NULL;
+    place at = {0};
     wf_shell s;
     wf_err err;
     wf_status rc = wf_shell_begin(&s, WF_ROLE_WORKER, argc, argv, &err);
 
     wf_kernels_own_process();
     if (rc == WF_OK)
-        rc = make(&s, &pool, &t, &w, &err);
+        find_place(&s, &at);
+    if (rc == WF_OK)
+        rc = make(&s, &at, &pool, &t, &w, &err);
     if (rc == WF_OK)
         rc = run(&s, t, w, &err);
     wf_worker_free(&w);

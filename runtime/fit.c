@@ -22,6 +22,7 @@ struct wf_fit {
     wf_cluster_conf *conf;
     wf_wires *wires;
     wf_master_loop loop;
+    char jobs[PATH_MAX]; /* a folder for each run */
     wf_net *master_net, *worker_net;
     wf_pool *pool;
     wf_trainer *trainer;
@@ -54,15 +55,14 @@ static wf_status make_conf(wf_fit *f, const wf_fit_conf *conf, wf_err *err)
 static wf_status open_master(wf_fit *f, const char *state_dir, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
-    char jobs[PATH_MAX];
     wf_transport *t = NULL;
 
     conf.self = (wf_task){WF_ROLE_MASTER, 0};
     conf.incarnation = wf_random_id();
     conf.pid = (uint64_t)getpid();
     conf.cluster = f->conf->name;
-    snprintf(jobs, sizeof jobs, "%s/jobs", state_dir); /* shorter than that of make_conf */
-    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", jobs, "local", err));
+    snprintf(f->jobs, sizeof f->jobs, "%s/jobs", state_dir); /* shorter than that of make_conf */
+    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", f->jobs, "local", err));
     wf_master_loop_admit(&f->loop, &conf);
     WF_TRY(wf_net_new(&conf, &f->master_net, err));
     WF_TRY(wf_wires_listen(f->wires, MASTER, &t, err));
@@ -90,6 +90,7 @@ static wf_status open_worker(wf_fit *f, const wf_fit_conf *how, wf_err *err)
     WF_TRY(wf_trainer_new(&(wf_trainer_conf){.devices = &cpu,
                                              .n_devices = 1,
                                              .pool = f->pool,
+                                             .jobs_dir = f->jobs,
                                              .loss_log = how->loss_log,
                                              .flush = nothing},
                           &f->trainer, err));

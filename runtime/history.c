@@ -131,20 +131,38 @@ void wf_history_take(wf_history *h, wf_background *b, const char *folder, const 
 
 /* ---- the job ---- */
 
+/* The model as it is exported; one whose only output is its loss is never, and is as its file. */
+static wf_status compile_graph(const wf_job_conf *job, wf_graph **out, wf_err *err)
+{
+    wf_compile_spec spec;
+    wf_compiled *c = NULL;
+    wf_model model;
+    wf_status rc;
+
+    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
+    spec.weights = NULL; /* shapes alone are wanted */
+    rc = wf_compile_export(&spec, 0, NULL, out, err);
+    if (rc == WF_OK || !job->onnx)
+        return rc;
+    rc = wf_compile(
+        &(wf_compile_spec){.onnx_path = job->onnx, .mode = WF_COMPILE_RUN, .is_portable = true}, &c,
+        err);
+    if (rc == WF_OK)
+        *out = wf_compiled_take_graph(c);
+    wf_compiled_free(&c);
+    return rc;
+}
+
 static wf_status add_graph(const char *text, const char *path, double wall_s, wf_bytes *out,
                            wf_err *err)
 {
     wf_job_conf *job = NULL;
     wf_graph *g = NULL;
-    wf_compile_spec spec;
     wf_bytes def = {0};
-    wf_model model;
     wf_status rc;
 
     WF_TRY(wf_job_parse(text, strlen(text), path, &job, err));
-    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
-    spec.weights = NULL; /* shapes alone are wanted */
-    rc = wf_compile_export(&spec, 0, NULL, &g, err);
+    rc = compile_graph(job, &g, err);
     if (rc == WF_OK)
         rc = wf_graph_def_write(g, &def, err);
     if (rc == WF_OK)

@@ -131,14 +131,23 @@ wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
     return s->inputs ? WF_OK : map_ports(s, *out, err);
 }
 
+const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, int set,
+                          const wf_batch *batch)
+{
+    if (s->inputs[i].field >= 0)
+        return batch->fields[s->inputs[i].field].data;
+    return s->inputs[i].variable < 0 ? NULL
+                                     : wf_exchange_weights(x, set, (uint32_t)s->inputs[i].variable);
+}
+
 void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
                   const wf_batch *batch)
 {
     for (uint32_t i = 0; i < s->n_inputs; i++) {
-        if (s->inputs[i].field >= 0)
-            wf_plan_bind_input(p, i, batch->fields[s->inputs[i].field].data);
-        else if (s->inputs[i].variable >= 0)
-            wf_plan_bind_input(p, i, wf_exchange_weights(x, set, (uint32_t)s->inputs[i].variable));
+        const void *data = wf_side_input(s, i, x, set, batch);
+
+        if (data)
+            wf_plan_bind_input(p, i, data);
     }
 }
 

@@ -49,7 +49,11 @@ WF_MUST_USE wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err 
 void wf_side_close(wf_side *s);
 /* Lends the plan for so many records, until the next call. */
 WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
-/* Gives a plan its inputs: a batch, and the weights in a set of the exchange's. */
+/* What input i of a plan is bound to: of a batch, or the weights in a set of the exchange's; NULL:
+ * the graph holds its content. */
+const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, int set,
+                          const wf_batch *batch);
+/* Gives a plan its inputs. */
 void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
                   const wf_batch *batch);
 /* Adds the results of a batch of n records to the measures m [WF_MEASURES_MOST]; sets *used to how

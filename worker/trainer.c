@@ -376,10 +376,18 @@ static bool holds_nan(const wf_plan *p, uint32_t output)
 
 /* Says where a bad loss or gradient of the batch in hand came from. The plan is run again, on the
  * same weights and draws, and into memory of its own: what it wrote before may be on its way. */
-static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err)
+static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, const wf_batch *batch, wf_err *err)
 {
     wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
-    wf_bad_step bad = {.worker = t->conf.index, .step = t->step.step, .batch = *id};
+    wf_bad_step bad = {.worker = t->conf.index,
+                       .step = t->step.step,
+                       .id = *id,
+                       .side = &t->train,
+                       .batch = batch,
+                       .exchange = t->step.exchange,
+                       .set = t->step.set,
+                       .jobs_dir = t->conf.jobs_dir,
+                       .host = t->conf.host};
     wf_plan *p = t->running;
     int64_t at;
 
@@ -421,7 +429,7 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
         rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, &out->n_metrics, err);
     if (!t->start->skip_nan &&
         (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, out->n_metrics))))
-        rc = diagnose(t, id, err);
+        rc = diagnose(t, id, batch, err);
     wf_data_reader_release(t->train.reader, &batch);
     return rc;
 }

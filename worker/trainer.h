@@ -21,7 +21,10 @@ typedef struct wf_trainer_conf {
     const char *const *devices; /* [n_devices] of the plans, as cluster.yaml names them */
     size_t n_devices;           /* at least 1 */
     bool checksums;             /* of payloads: off when all peers are on this host */
-    const char *loss_log;       /* a file for each step's loss, bit for bit, or NULL: for tests */
+    const char
+        *jobs_dir;    /* borrowed: a step that made NaN is kept in JOBS_DIR/RUN; NULL: nowhere */
+    const char *host; /* borrowed: where that is, for messages; NULL: where everybody is */
+    const char *loss_log; /* a file for each step's loss, bit for bit, or NULL: for tests */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;

@@ -2,10 +2,10 @@
 /* cmd/cli/once.c */
 #include "cmd/cli/once.h"
 #include "cmd/cli/library.h"
-#include "cmd/cli/npy.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/kernels/pool.h"
+#include "common/session/npy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/library.h"
-#include "cmd/cli/npy.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/kernels/pool.h"
+#include "common/session/npy.h"
 #include "common/tensor/tensor.h"
 
 #include <limits.h>

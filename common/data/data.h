@@ -169,6 +169,10 @@ int wf_dataset_find(const wf_dataset *d, const char *name);
  * time (order.h). Both are 0 when any record is as near as any other. */
 void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window);
 
+/* The file that a record of a field is in, borrowed, and in *record its number there. Of text the
+ * first file, and the number among the records of all; NULL when there is none (synthetic). */
+const char *wf_dataset_file(const wf_dataset *d, uint32_t field, uint64_t *record);
+
 /* Writes records at[n] (each < wf_dataset_records) of a field, through its steps, into out, which
  * has room for n * record_bytes and is aligned to its dtype. Arrays cannot fail. Errors, of text:
  * WF_INVALID naming file, line and column of a cell that is no number, word or class, or for a file

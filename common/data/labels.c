@@ -75,11 +75,12 @@ wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
     return r;
 }
 
-/* The file of record *at, which becomes its number in that file. */
-static const char *place_of(const wf_dataset *d, const wf_field *f, uint64_t *at)
+const char *wf_dataset_file(const wf_dataset *d, uint32_t field, uint64_t *record)
 {
-    *at += d->first;
-    return f->parts.n ? wf_parts_find(&f->parts, *at, at)->path : f->info.path;
+    const wf_field *f = &d->fields[field];
+
+    *record += d->first;
+    return f->parts.n ? wf_parts_find(&f->parts, *record, record)->path : f->info.path;
 }
 
 wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t classes, wf_err *err)
@@ -109,7 +110,7 @@ wf_status wf_dataset_check_labels(wf_dataset *d, uint32_t field_index, int64_t c
     if (!low && !high && r.broken == 0)
         return WF_OK;
     at = low ? r.least_at : high ? r.most_at : r.broken_at;
-    path = place_of(d, f, &at);
+    path = wf_dataset_file(d, field_index, &at);
     snprintf(begin, sizeof begin, "%.4096s: record %" PRIu64 " has the label", path, at);
     return bad_label(begin, low ? r.least : high ? r.most : r.broken, classes, err);
 }
@@ -128,7 +129,7 @@ wf_status wf_dataset_check_shares(wf_dataset *d, uint32_t field_index, wf_err *e
         return wf_fail_nomem(err, f->info.record_bytes);
     for (uint64_t at = 0; rc == WF_OK && at < d->n_records; at++) {
         uint64_t in_file = at;
-        const char *path = place_of(d, f, &in_file);
+        const char *path = wf_dataset_file(d, field_index, &in_file);
         char begin[96];
 
         rc = wf_dataset_gather(d, field_index, &at, 1, record, err);

@@ -141,7 +141,7 @@ static wf_status make_slot(wf_data_reader *r, slot *s, wf_err *err)
 
     if (!wf_mul_size(batch, sizeof s->at[0], &bytes))
         return wf_fail(err, WF_INVALID, "lower batch", "a batch of %zu records", batch);
-    s->at = malloc(bytes);
+    s->batch.at = s->at = malloc(bytes);
     s->fields = calloc(r->n_fields, sizeof s->fields[0]);
     if (!s->at || !s->fields)
         return wf_fail_nomem(err, bytes);

@@ -40,6 +40,7 @@ typedef struct wf_batch {
     uint64_t index; /* of the batch in its split, from 0: with epoch and split it seeds Dropout */
     uint64_t n;     /* records: the batch size, or fewer at the end of a split */
     bool last;      /* of its split */
+    const uint64_t *at;      /* [n] the records, by their numbers in the dataset */
     const wf_tensor *fields; /* [n_fields of the dataset], each [n, dims...] of its wf_field_info;
                               * the data is aligned to WF_BUF_ALIGN */
 } wf_batch;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/npy.h - tensors as numpy's .npy files, for `weft run` and `weft grad`. */
-#ifndef WF_CMD_CLI_NPY_H
-#define WF_CMD_CLI_NPY_H
+/* common/session/npy.h - tensors as numpy's .npy files. */
+#ifndef WF_SESSION_NPY_H
+#define WF_SESSION_NPY_H
 
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/npy.c - reading goes through the data room, which holds a header against its file. */
-#include "cmd/cli/npy.h"
+/* common/session/npy.c - reading goes through the data room, which holds a header against its file.
+ */
+#include "common/session/npy.h"
 #include "common/base/bytes.h"
 #include "common/base/file.h"
 #include "common/data/data.h"
