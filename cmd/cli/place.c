@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static const char LOCAL[] = ".weft/local.yaml";
+enum { LOCAL_PS = 2, LOCAL_WORKERS = 2 };
 
 static wf_status make_local(wf_err *err)
 {
@@ -20,7 +21,7 @@ static wf_status make_local(wf_err *err)
 
     rc = wf_make_dirs(".weft", err);
     if (rc == WF_OK)
-        rc = wf_cluster_local(".weft", 2, 2, &made, err);
+        rc = wf_cluster_local(".weft", LOCAL_PS, LOCAL_WORKERS, &made, err);
     if (rc == WF_OK)
         rc = wf_cluster_write(made, LOCAL, err);
     wf_cluster_free(&made);
@@ -39,6 +40,16 @@ wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out, w
         return wf_cluster_load(LOCAL, out, err);
     return wf_fail(err, WF_NOTFOUND, "go to its folder, or name it with --cluster FILE",
                    "there is no cluster.yaml here, and no local cluster was started here");
+}
+
+uint32_t wf_place_workers(const char *path)
+{
+    wf_cluster_conf *conf = NULL;
+    wf_status rc = wf_place_cluster(path, false, &conf, NULL);
+    uint32_t n = rc == WF_OK ? conf->n_workers : rc == WF_NOTFOUND && !path ? LOCAL_WORKERS : 0;
+
+    wf_cluster_free(&conf);
+    return n;
 }
 
 /* A copy is the text behind one comment line that says where it comes from. */

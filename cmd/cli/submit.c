@@ -12,6 +12,7 @@
 #include "master/callbacks/callbacks.h"
 
 #include <limits.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,27 @@ static wf_status check_callbacks(const wf_job_conf *job, const wf_job_facts *fac
                              opt.schedule ? (double)NAN : opt.values[0], err);
 }
 
+/* A batch so large that an epoch is a step, or that some workers get none. */
+static void warn_of_batch(const wf_submission *s)
+{
+    uint64_t batch = (uint64_t)s->job->batch, records = s->facts.train_records;
+    uint64_t steps = (records + batch - 1) / batch, workers = s->options.workers;
+    char text[320], a[32], b[32];
+
+    if (batch > records)
+        snprintf(text, sizeof text,
+                 "the batch of %s is larger than the %s training records: each epoch is one step; "
+                 "a smaller batch trains better",
+                 wf_count_text(batch, a, sizeof a), wf_count_text(records, b, sizeof b));
+    else
+        snprintf(text, sizeof text,
+                 "a batch of %s for each of %" PRIu64 " workers is more than the %s training "
+                 "records: not all of them train in each epoch; a smaller batch trains better",
+                 wf_count_text(batch, a, sizeof a), workers, wf_count_text(records, b, sizeof b));
+    if (records && (batch > records || steps < workers))
+        wf_library_warn(NULL, text);
+}
+
 wf_status wf_submission_open(const char *path, const wf_submit_options *options, wf_submission *s,
                              wf_err *err)
 {
@@ -67,6 +89,7 @@ wf_status wf_submission_open(const char *path, const wf_submit_options *options,
     WF_TRY(read_text(path, options, &s->text, err));
     WF_TRY(wf_job_parse(wf_bytes_str(&s->text), s->text.size, path, &s->job, err));
     WF_TRY(wf_job_check(s->job, &checks, &s->facts, err));
+    warn_of_batch(s);
     return check_callbacks(s->job, &s->facts, err);
 }
 
@@ -210,6 +233,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
+    o.workers = wf_place_workers(cluster);
     rc = wf_submission_open(words.word[0], &o, &s, err);
     if (rc == WF_OK)
         rc = wf_submission_check_resume(conf, &s, err);

@@ -16,6 +16,7 @@ typedef struct wf_submit_options {
     bool resume;      /* go on with its newest run */
     const char *name; /* in place of the one in the file; or NULL */
     wf_words set;     /* KEY=VALUE: in place of what the file says */
+    uint32_t workers; /* that will train it; 0: not known */
     bool prune;       /* drop the runs that are more than the job keeps */
 } wf_submit_options;
 

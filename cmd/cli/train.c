@@ -131,6 +131,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         return wf_fail(err, WF_USAGE, "leave one of the two out",
                        "--detach leaves a job to a cluster, and --local trains without one");
     /* Errors in the job are found before a cluster is started for it. */
+    o.workers = local ? 1 : wf_place_workers(cluster);
     rc = wf_submission_open(words.word[0], &o, &s, err);
     if (rc == WF_OK && check)
         print_facts(&s);

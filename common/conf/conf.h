@@ -87,6 +87,7 @@ typedef enum wf_conf_kind {
     WF_CONF_BOOL,
     WF_CONF_TEXT,
     WF_CONF_INTS,
+    WF_CONF_NUMBERS,
     WF_CONF_WORDS,
     WF_CONF_ITEM
 } wf_conf_kind;
@@ -99,8 +100,9 @@ typedef struct wf_conf_option {
     double number;    /* WF_CONF_NUMBER; the same value for INT and BOOL */
     const char *text; /* WF_CONF_TEXT; the type of a WF_CONF_ITEM */
     const int64_t *ints;
+    const double *numbers; /* WF_CONF_NUMBERS: each above the one before */
     const char *const *words;
-    size_t n;                        /* of ints or words */
+    size_t n;                        /* of ints, numbers or words */
     const struct wf_conf_item *item; /* WF_CONF_ITEM: a thing with options of its own */
     int line;
 } wf_conf_option;

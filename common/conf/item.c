@@ -10,6 +10,7 @@
 enum {
     MOST_OPTIONS = 32,
     MOST_INTS = 64,
+    MOST_NUMBERS = 4096,
     MOST_ROWS = 128,
     MOST_FREE = 64 /* numbers of a free item */
 };
@@ -124,6 +125,33 @@ static wf_status read_ints(wf_conf_reader *r, const wf_tree *node, const wf_opti
     return WF_OK;
 }
 
+/* Numbers of which each is above the one before. */
+static wf_status read_numbers(wf_conf_reader *r, const wf_tree *node, const wf_option_row *row,
+                              wf_conf_option *out, wf_err *err)
+{
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
+    double *numbers = n <= MOST_NUMBERS ? wf_arena_array(r->arena, n, sizeof *numbers) : NULL;
+
+    if (n == 0 || n > MOST_NUMBERS)
+        return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%s\" has %zu numbers; 1 to %d may be",
+                            row->name, n, MOST_NUMBERS);
+    if (!numbers)
+        return wf_fail_nomem(err, n * sizeof *numbers);
+    for (size_t i = 0; i < n; i++, t = t->next) {
+        WF_TRY(wf_read_number(r, t, &numbers[i], err));
+        if (!(numbers[i] >= row->least && numbers[i] <= row->most))
+            return wf_read_fail(r, t, err, WF_USAGE, NULL, "\"%s\" must be from %g to %g, not %g",
+                                row->name, row->least, row->most, numbers[i]);
+        if (i && numbers[i] <= numbers[i - 1])
+            return wf_read_fail(r, t, err, WF_USAGE, "write them in ascending order",
+                                "\"%s\" has %g behind %g", row->name, numbers[i], numbers[i - 1]);
+    }
+    out->numbers = numbers;
+    out->n = n;
+    return WF_OK;
+}
+
 static wf_status check_choice(wf_conf_reader *r, const wf_tree *node, const wf_option_row *row,
                               const char *text, wf_err *err)
 {
@@ -182,6 +210,8 @@ static wf_status read_option(wf_conf_reader *r, const wf_tree *node, const wf_op
         return wf_read_words(r, node, &out->words, &out->n, err);
     case WF_CONF_ITEM:
         return read_nested(r, node, row, out, err);
+    case WF_CONF_NUMBERS:
+        return read_numbers(r, node, row, out, err);
     case WF_CONF_INTS:
         break;
     }
@@ -439,6 +469,7 @@ static bool option_fits(const wf_option_row *row, const wf_conf_option *o)
     case WF_CONF_TEXT:
         return o->text && is_choice(row, o->text);
     case WF_CONF_INTS:
+    case WF_CONF_NUMBERS:
     case WF_CONF_WORDS:
     case WF_CONF_ITEM:
         break;

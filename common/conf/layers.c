@@ -399,6 +399,14 @@ static const wf_option_row cast[] = {TEXT_OPTION("dtype", true, dtypes), {0}};
 
 static const wf_option_row no_option[] = {{0}};
 static const wf_option_row hash[] = {INT_OPTION("bins", true, 1, 1 << 24), {0}};
+static const wf_option_row bucketise[] = {
+    {.name = "bin_boundaries",
+     .kind = WF_CONF_NUMBERS,
+     .required = true,
+     .least = -1e30,
+     .most = 1e30},
+    {0},
+};
 static const wf_option_row fill[] = {NUMBER_OPTION("value", true, -1e30, 1e30), {0}};
 static const wf_option_row crop[] = {INTS_OPTION("size", true, false, 1, MOST_SIZE),
                                      INT_OPTION("padding", false, 0, MOST_WINDOW),
@@ -412,7 +420,7 @@ const wf_item_row wf_step_rows[] = {
     {"cast", cast},      {"crop", crop},
     {"flip", flip},      {"fill", fill},
     {"hash", hash},      {"log1p", no_option},
-    {"bucketise", NULL}, {0},
+    {"bucketise", bucketise}, {0},
 };
 
 static const char *const modes[] = {"auto", "min", "max", NULL};

@@ -44,6 +44,7 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
  *   log1p    log(1 + x), in f32 (f64 stays f64)
  *   fill     number: what NaN, and an empty cell of text, is read as
  *   hash     number: bins; integers become i64 below it
+ *   bucketise  numbers [n_numbers], ascending: numbers become i64, how many of these are not above
  *   standardise  less the mean and divided by the deviation of the training data: of a row each
  *                column by itself, of records of more axes all numbers together; f32 (f64 stays).
  *                numbers [n_numbers]: the means and then the deviations, where they are known

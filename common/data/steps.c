@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CLASSES_MAX = 1 << 24 };
+enum { CLASSES_MAX = 1 << 24, BOUNDARIES_MAX = 4096 };
 
 static wf_stage *add_stage(wf_steps *s, wf_stage_kind kind, wf_dtype to)
 {
@@ -155,6 +155,23 @@ static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
     return WF_OK;
 }
 
+static wf_status plan_bucketise(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_stage *stage = NULL;
+
+    if (step->n_numbers < 1 || step->n_numbers > BOUNDARIES_MAX)
+        return wf_fail(err, WF_USAGE, NULL, "bucketise: %zu boundaries; 1 to %d", step->n_numbers,
+                       BOUNDARIES_MAX);
+    for (size_t i = 0; i < step->n_numbers; i++)
+        if (!isfinite(step->numbers[i]) || (i && step->numbers[i] <= step->numbers[i - 1]))
+            return wf_fail(err, WF_USAGE, "write them in ascending order",
+                           "bucketise: boundary %zu is %g", i + 1, step->numbers[i]);
+    WF_TRY(add_plain("bucketise", WF_STAGE_BUCKETISE, WF_I64, s, &stage, err));
+    stage->numbers = step->numbers;
+    stage->n_numbers = step->n_numbers;
+    return WF_OK;
+}
+
 /* The columns of a row each by itself, and all numbers of a record of more axes together. */
 static wf_status plan_standardise(const wf_map_step *step, wf_steps *s, wf_err *err)
 {
@@ -198,6 +215,7 @@ static const struct step_row {
     const char *type;
     wf_status (*plan)(const wf_map_step *step, wf_steps *s, wf_err *err);
 } rows[] = {
+    {"bucketise", plan_bucketise},
     {"cast", plan_cast},       {"crop", plan_view},
     {"fill", plan_fill},       {"flip", plan_view},
     {"hash", plan_hash},       {"log1p", plan_log1p},
@@ -270,6 +288,8 @@ int64_t wf_steps_made(const wf_steps *s)
     for (uint32_t i = s->n; i-- > 0;)
         if (s->stages[i].kind == WF_STAGE_HASH)
             return s->stages[i].classes;
+        else if (s->stages[i].kind == WF_STAGE_BUCKETISE)
+            return (int64_t)s->stages[i].n_numbers + 1;
     return 0;
 }
 

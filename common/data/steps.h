@@ -22,6 +22,7 @@ typedef enum wf_stage_kind {
     WF_STAGE_LOG1P,
     WF_STAGE_FILL,
     WF_STAGE_HASH,
+    WF_STAGE_BUCKETISE,
     WF_STAGE_STANDARDISE
 } wf_stage_kind;
 
@@ -32,7 +33,7 @@ typedef struct wf_stage {
     int64_t classes; /* of one_hot: one element becomes so many; of hash: results are below */
     uint32_t step;   /* of the field's, from 0 */
     /* Of standardise the means [period], then what is divided by [period]; NULL: those of the
-     * training data, when these are known. Borrowed. */
+     * training data, when these are known. Of bucketise the boundaries. Borrowed. */
     const double *numbers;
     size_t n_numbers;
     int64_t period; /* elements so many apart have one mean */

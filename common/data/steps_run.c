@@ -89,6 +89,40 @@ static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n)
         out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes);
 }
 
+/* How many boundaries are not above x: NaN is above all, as numpy.digitize has it. A boundary is what
+ * the dtype of x makes of it: 0.7 of float32 is not below 0.7. */
+static int64_t bucket_of(const wf_stage *stage, double x)
+{
+    size_t low = 0, high = stage->n_numbers;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        double b = stage->numbers[middle];
+
+        if (stage->from != WF_F64 && wf_dtype_is_float(stage->from))
+            b = (double)(float)b;
+        if (x < b)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return (int64_t)low;
+}
+
+static void bucketise(const wf_stage *stage, const void *in, int64_t *out, size_t n)
+{
+    size_t size = wf_dtype_size(stage->from);
+    double x[TILE];
+
+    for (size_t done = 0; done < n; done += TILE) {
+        size_t now = WF_MIN(n - done, (size_t)TILE);
+
+        wf_convert(stage->from, (const uint8_t *)in + done * size, WF_F64, x, now);
+        for (size_t i = 0; i < now; i++)
+            out[done + i] = bucket_of(stage, x[i]);
+    }
+}
+
 static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n, size_t at)
 {
     if (stage->kind == WF_STAGE_CAST)
@@ -99,6 +133,8 @@ static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n
         one_hot(stage, in, out, n);
     else if (stage->kind == WF_STAGE_HASH)
         hash(stage, in, out, n);
+    else if (stage->kind == WF_STAGE_BUCKETISE)
+        bucketise(stage, in, out, n);
     else
         change(stage, in, out, n, at);
 }

@@ -29,6 +29,9 @@ static void fill_step(const wf_conf_item *from, wf_map_step *to)
         if (o->kind == WF_CONF_INTS) {
             to->ints = o->ints;
             to->n_ints = o->n;
+        } else if (o->kind == WF_CONF_NUMBERS) {
+            to->numbers = o->numbers;
+            to->n_numbers = o->n;
         } else if (o->kind == WF_CONF_TEXT) {
             to->text = o->text;
         } else {

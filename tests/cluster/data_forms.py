@@ -10,7 +10,7 @@ import os
 import re
 
 from losses import cluster_with_data, losses
-from weftlib import check, main, needs, one_sentence
+from weftlib import Cluster, check, main, needs, one_sentence
 
 needs("numpy")
 import numpy as np  # noqa: E402
@@ -193,6 +193,40 @@ def standardising_is_by_the_training_records(weft):
                 check(same_losses(got, want), f"{form} {where}: {got[1]}, not {want[1]}")
 
 
+def buckets_are_numpys(weft):
+    edges = [-1, -0.25, 0, 1 / 3, 2]
+    with cluster_with_data(weft, 1, RECORDS, WIDTH) as c:
+        cut_by_hand(c, RECORDS)
+        for name in "ac":
+            os.rename(c.path(f"{name}.npy"), c.path(f"raw-{name}.npy"))
+            raw = np.load(c.path(f"raw-{name}.npy"))
+            np.save(c.path(f"{name}.npy"), np.digitize(raw, np.float32(edges)).astype(np.int64))
+        want = outcome(c, "ready", ARRAYS, "--local")
+        data = ARRAYS.replace("a.npy", "raw-a.npy").replace("c.npy", "raw-c.npy")
+        data = data[:-1] + ", map: {x: [{bucketise: [-1, -1/4, 0, 1/3, 2]}]}}"
+        got = outcome(c, "buckets", data)
+        check(got == want, f"{got[1]}, not {want[1]}; {len(got[0])} losses")
+
+
+def a_batch_beyond_the_records_is_warned_of(weft):
+    with cluster_with_data(weft, 1, 64, WIDTH) as c:
+        text = JOB.format(name="large", data="{format: npy, train: {x: x.npy, y: y.npy}}")
+        for batch, says in ((32, ""), (64, ""), (65, "the batch of 65 is larger than the 64 training "
+                             "records: each epoch is one step")):
+            c.write("large.yaml", text.replace("batch: 32", f"batch: {batch}"))
+            result = c.must("train", "--check", "large.yaml")
+            check(says in result.err and (says or not result.err), str(result))
+            check(result.err.count("larger than") == bool(says), str(result))
+    with Cluster(weft, ps=1, workers=3) as c:
+        np.save(c.path("x.npy"), np.zeros((64, WIDTH), np.float32))
+        np.save(c.path("y.npy"), np.zeros(64, np.int64))
+        c.write("large.yaml", text)
+        result = c.must("train", "--check", "large.yaml")
+        check("a batch of 32 for each of 3 workers is more than the 64" in result.err, str(result))
+        result = c.must("train", "--check", "--local", "large.yaml")
+        check(not result.err, str(result))
+
+
 def same_losses(got, want):
     """Equal but for the rounding of another order of sums."""
     pairs = list(zip(got[0], want[0]))
@@ -267,4 +301,5 @@ def image_module():
 main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_same_records,
       a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
       files_that_do_not_fit_are_refused_in_a_sentence, standardising_is_by_the_training_records,
+      buckets_are_numpys, a_batch_beyond_the_records_is_warned_of,
       chance_does_not_depend_on_the_workers, a_folder_of_images_trains_as_its_pixels_do])

@@ -2,6 +2,7 @@
 /* tests/unit/map_steps.c - the map steps that change numbers by the data, and those that choose
  * pixels by chance; against sums and copies that are written out. */
 #include "common/base/rng.h"
+#include "common/data/learnt.h"
 #include "tests/unit/datasets.h"
 
 #include <math.h>
@@ -212,7 +213,7 @@ static void logarithms_and_hashes(void **state)
 /* ---- crop and flip ---- */
 
 /* Gathers one record in an epoch. */
-static void get(const wf_dataset *d, uint64_t epoch, uint64_t r, float *out)
+static void get(const wf_dataset *d, uint64_t epoch, uint64_t r, void *out)
 {
     assert_int_equal(wf_dataset_gather_in(d, 0, epoch, &r, 1, out, NULL), WF_OK);
 }
@@ -378,6 +379,105 @@ static void chance_is_of_seed_epoch_and_record(void **state)
     wf_dataset_free(&other);
 }
 
+static float around(int i)
+{
+    static const float values[] = {-1, 0, 0.5f, 0.7f, 1, 9.999f, 10, 1e9f, -INFINITY, INFINITY};
+
+    return i % 11 == 10 ? (float)NAN : values[i % 11];
+}
+
+/* Numpy's digitize: the boundaries that are not above the number. */
+static void buckets_begin_at_their_boundaries(void **state)
+{
+    static const double boundaries[] = {0, 0.7, 10};
+    static const int64_t want[] = {0, 1, 1, 2, 2, 2, 3, 3, 0, 3, 3};
+    const wf_map_step step = {.type = "bucketise", .numbers = boundaries, .n_numbers = 3};
+    const wf_map_step after[] = {{.type = "scale", .number = 1},
+                                 step,
+                                 {.type = "one_hot", .number = 4}};
+    wf_dataset *d =
+        open_steps((wf_dataset_spec){0}, write_floats("u.npy", 11, "1", 1, around), &step, 1, WF_I64);
+    float row[4];
+    int64_t got;
+
+    (void)state;
+    for (uint64_t r = 0; r < 11; r++) {
+        assert_int_equal(wf_dataset_gather(d, 0, &r, 1, &got, NULL), WF_OK);
+        assert_int_equal(got, want[r]);
+    }
+    wf_dataset_free(&d);
+    d = open_steps((wf_dataset_spec){0}, write_floats("u.npy", 11, "1", 1, around), after, 3, WF_F32);
+    for (uint64_t r = 0; r < 11; r++) {
+        assert_int_equal(wf_dataset_gather(d, 0, &r, 1, row, NULL), WF_OK);
+        for (int k = 0; k < 4; k++)
+            assert_true(row[k] == (k == want[r]));
+    }
+    wf_dataset_free(&d);
+}
+
+static void boundaries_that_do_not_ascend_are_refused(void **state)
+{
+    static const double falling[] = {1, 1}, endless[] = {0, INFINITY};
+    const char *path = write_floats("w.npy", 2, "3", 3, counting);
+
+    (void)state;
+    refuse_steps(path, &(wf_map_step){.type = "bucketise"}, 1, WF_USAGE, "0 boundaries; 1 to 4096");
+    refuse_steps(path, &(wf_map_step){.type = "bucketise", .numbers = falling, .n_numbers = 2}, 1,
+                 WF_USAGE, "boundary 2 is 1");
+    refuse_steps(path, &(wf_map_step){.type = "bucketise", .numbers = endless, .n_numbers = 2}, 1,
+                 WF_USAGE, "boundary 2 is inf");
+}
+
+/* The numbers of one data set, kept and given to the steps of another. */
+static void numbers_that_were_learnt_are_given(void **state)
+{
+    wf_map_step steps[] = {{.type = "cast", .text = "float64"}, standardise};
+    wf_dataset *d = open_steps((wf_dataset_spec){0}, write_floats("l.npy", RECORDS, "5", 5, wild),
+                               steps, 2, WF_F64);
+    double first[5], again[5], other[5];
+    wf_learnt rows[WF_LEARNT_MOST];
+    wf_learnt_list kept = {0};
+    uint64_t digest = wf_dataset_digest(d);
+    wf_err err = {0};
+
+    (void)state;
+    get(d, 0, 7, first);
+    assert_int_equal(wf_learnt_keep(rows, wf_dataset_learnt(d, rows), &kept, NULL), WF_OK);
+    wf_dataset_free(&d);
+    assert_int_equal(kept.n, 1);
+    assert_string_equal(kept.rows[0].field, "x");
+    assert_int_equal(kept.rows[0].step, 1);
+    assert_int_equal(kept.rows[0].dtype, WF_F32);
+    assert_int_equal(kept.rows[0].dims[0], 5);
+    assert_int_equal(kept.rows[0].n_numbers, 10);
+    assert_int_equal(wf_learnt_give(kept.rows, 1, "y", steps, 2, NULL), WF_OK);
+    assert_int_equal(steps[1].n_numbers, 0);
+    assert_int_equal(wf_learnt_give(kept.rows, 1, "x", steps, 1, &err), WF_MISMATCH);
+    assert_int_equal(wf_learnt_give(kept.rows, 1, "x", steps, 2, NULL), WF_OK);
+    refuse_steps(write_floats("n.npy", 9, "4", 4, wild), steps, 2, WF_SHAPE,
+                 "standardise: 4 columns, and 5 in the training data");
+
+    /* A record alone has no deviation of its own. */
+    d = open_steps((wf_dataset_spec){0}, write_floats("o.npy", 1, "5", 5, counting), steps, 2,
+                   WF_F64);
+    get(d, 0, 0, other);
+    for (int k = 0; k < 5; k++)
+        assert_true(other[k] == (k - kept.rows[0].numbers[k]) / kept.rows[0].numbers[5 + k]);
+    wf_dataset_free(&d);
+    d = open_steps((wf_dataset_spec){0}, write_floats("l.npy", RECORDS, "5", 5, wild), steps, 2,
+                   WF_F64);
+    get(d, 0, 7, again);
+    assert_memory_equal(first, again, sizeof first);
+    assert_true(wf_dataset_digest(d) == digest); /* the same records, and the same numbers */
+    wf_dataset_free(&d);
+    ((double *)kept.rows[0].numbers)[0] += 1;
+    d = open_steps((wf_dataset_spec){0}, write_floats("l.npy", RECORDS, "5", 5, wild), steps, 2,
+                   WF_F64);
+    assert_true(wf_dataset_digest(d) != digest);
+    wf_dataset_free(&d);
+    wf_learnt_close(&kept);
+}
+
 static void steps_that_do_not_fit_are_told(void **state)
 {
     static const int64_t size[] = {4, 4}, none[] = {0};
@@ -417,6 +517,9 @@ int main(void)
         cmocka_unit_test(a_crop_of_training_is_anywhere),
         cmocka_unit_test(half_of_the_images_are_flipped),
         cmocka_unit_test(chance_is_of_seed_epoch_and_record),
+        cmocka_unit_test(buckets_begin_at_their_boundaries),
+        cmocka_unit_test(boundaries_that_do_not_ascend_are_refused),
+        cmocka_unit_test(numbers_that_were_learnt_are_given),
         cmocka_unit_test(steps_that_do_not_fit_are_told),
     };
 
