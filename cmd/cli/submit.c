@@ -11,8 +11,8 @@
 #include "common/session/same.h"
 #include "master/callbacks/callbacks.h"
 
-#include <limits.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

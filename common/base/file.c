@@ -105,16 +105,18 @@ wf_status wf_sync_dir(const char *path, wf_err *err)
     return rc;
 }
 
-/* `named`: the path that it gets in the end, for messages. */
-static wf_status write_and_sync(const char *path, const char *named, const void *data, size_t n,
-                                wf_err *err)
+/* `named`: the path that it gets in the end, in `folder`; for messages. */
+static wf_status write_and_sync(const char *path, const char *named, const char *folder,
+                                const void *data, size_t n, wf_err *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     wf_status rc;
 
+    if (fd < 0 && errno == ENOENT)
+        return wf_fail(err, WF_NOTFOUND, "make it, or write to another", "there is no folder %s",
+                       folder);
     if (fd < 0)
-        return wf_fail_errno(err, errno, errno == ENOENT ? "make its folder first" : NULL,
-                             "cannot create %s", named);
+        return wf_fail_errno(err, errno, NULL, "cannot create %s", named);
     rc = wf_write_all(fd, data, n, path, err);
     if (rc == WF_OK && fsync(fd) != 0)
         rc = wf_fail_errno(err, errno, NULL, "cannot sync %s", path);
@@ -136,7 +138,7 @@ wf_status wf_file_write(const char *path, const void *data, size_t n, wf_err *er
     slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = 0;
-    rc = write_and_sync(temporary, path, data, n, err);
+    rc = write_and_sync(temporary, path, slash ? folder : ".", data, n, err);
     if (rc == WF_OK && rename(temporary, path) != 0)
         rc = wf_fail_errno(err, errno, NULL, "cannot rename %s to %s", temporary, path);
     if (rc != WF_OK) {

@@ -415,11 +415,11 @@ static const char *const directions[] = {"horizontal", "vertical", NULL};
 static const wf_option_row flip[] = {TEXT_OPTION("direction", false, directions), {0}};
 
 const wf_item_row wf_step_rows[] = {
-    {"scale", scale},    {"standardise", no_option},
-    {"reshape", shape},  {"one_hot", one_hot},
-    {"cast", cast},      {"crop", crop},
-    {"flip", flip},      {"fill", fill},
-    {"hash", hash},      {"log1p", no_option},
+    {"scale", scale},         {"standardise", no_option},
+    {"reshape", shape},       {"one_hot", one_hot},
+    {"cast", cast},           {"crop", crop},
+    {"flip", flip},           {"fill", fill},
+    {"hash", hash},           {"log1p", no_option},
     {"bucketise", bucketise}, {0},
 };
 

@@ -40,8 +40,8 @@ typedef struct wf_option_row {
     const char *name;
     wf_conf_kind kind;
     bool required;
-    bool pairs;                      /* of WF_CONF_INTS: one may be a list, whose numbers count */
-    double least, most;              /* of WF_CONF_INT, WF_CONF_INTS, WF_CONF_NUMBER and WF_CONF_NUMBERS */
+    bool pairs;         /* of WF_CONF_INTS: one may be a list, whose numbers count */
+    double least, most; /* of WF_CONF_INT, WF_CONF_INTS, WF_CONF_NUMBER and WF_CONF_NUMBERS */
     const char *const *choice;       /* of WF_CONF_TEXT: ends with NULL; NULL: any */
     const struct wf_item_row *items; /* of WF_CONF_ITEM: what it may be */
 } wf_option_row;

@@ -58,6 +58,9 @@ static wf_status begin_path(wf_conf_reader *r, const wf_tree *node, const char *
     if ((*text)[0] == '$')
         return wf_read_fail(r, node, err, WF_USAGE, "write the path, or ~/ for your home",
                             "weft replaces no variables, as in \"%.64s\"", *text);
+    if (strstr(*text, "://"))
+        return wf_read_fail(r, node, err, WF_USAGE, "fetch it, and write the path of the copy",
+                            "weft reads files of this host, and not \"%.64s\"", *text);
     if (strncmp(*text, "~/", 2) != 0)
         return WF_OK;
     *folder = getenv("HOME");

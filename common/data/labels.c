@@ -13,6 +13,10 @@ enum { TILE = 256 };
 
 static wf_status bad_label(const char *begin, double label, int64_t classes, wf_err *err)
 {
+    if (label != trunc(label))
+        return wf_fail(err, WF_INVALID, "write class numbers, or take a loss for numbers, like mse",
+                       "%s %.15g; classes are whole numbers, 0 to %" PRId64, begin, label,
+                       classes - 1);
     return wf_fail(err, WF_INVALID, "change the data, or the number of units of the last layer",
                    "%s %.15g; there are %" PRId64 " classes, 0 to %" PRId64, begin, label, classes,
                    classes - 1);

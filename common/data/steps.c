@@ -216,11 +216,16 @@ static const struct step_row {
     wf_status (*plan)(const wf_map_step *step, wf_steps *s, wf_err *err);
 } rows[] = {
     {"bucketise", plan_bucketise},
-    {"cast", plan_cast},       {"crop", plan_view},
-    {"fill", plan_fill},       {"flip", plan_view},
-    {"hash", plan_hash},       {"log1p", plan_log1p},
-    {"one_hot", plan_one_hot}, {"reshape", plan_reshape},
-    {"scale", plan_scale},     {"standardise", plan_standardise},
+    {"cast", plan_cast},
+    {"crop", plan_view},
+    {"fill", plan_fill},
+    {"flip", plan_view},
+    {"hash", plan_hash},
+    {"log1p", plan_log1p},
+    {"one_hot", plan_one_hot},
+    {"reshape", plan_reshape},
+    {"scale", plan_scale},
+    {"standardise", plan_standardise},
 };
 
 static const struct step_row *find_step(const char *type, const char **near)

@@ -89,8 +89,8 @@ static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n)
         out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes);
 }
 
-/* How many boundaries are not above x: NaN is above all, as numpy.digitize has it. A boundary is what
- * the dtype of x makes of it: 0.7 of float32 is not below 0.7. */
+/* How many boundaries are not above x: NaN is above all, as numpy.digitize has it. A boundary is
+ * what the dtype of x makes of it: 0.7 of float32 is not below 0.7. */
 static int64_t bucket_of(const wf_stage *stage, double x)
 {
     size_t low = 0, high = stage->n_numbers;

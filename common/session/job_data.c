@@ -58,9 +58,9 @@ static wf_status unfit_labels(const wf_field_info *f, const wf_field_spec *spec,
                  f->name, (long long)classes);
         return wf_fail(
             err, WF_SHAPE, hint,
-            "the labels \"%s\" in %s are class numbers (%s%s), and %s takes %lld numbers "
+            "the labels \"%s\" in %s are class numbers, one a record, and %s takes %lld numbers "
             "a record, one for each class",
-            f->name, f->path, wf_dtype_name(f->dtype), have, spec->loss, (long long)classes);
+            f->name, f->path, spec->loss, (long long)classes);
     }
     return wf_fail(err, WF_SHAPE, hint,
                    "a record of the labels \"%s\" in %s is %s%s, and %s takes %s", f->name, f->path,

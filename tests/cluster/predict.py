@@ -75,6 +75,9 @@ def other_records(weft):
              text=r"x2.npy is uint8\[301, 2, 3\], and input")
         said(c, "predict", "images", "--input", "x=none.npy", "-o", "p.npy", code=1,
              text="none.npy: No such file")
+        for words in (["export", "images", "-o", "none/m.onnx"],
+                      ["predict", "images", "--input", "x=x2.npy", "-o", "none/p.npy"]):
+            said(c, *words, code=1, text="there is no folder none; make it, or write to another")
         said(c, "predict", "nobody", "--input", "x=x2.npy", "-o", "p.npy", code=1, text='"nobody"')
         said(c, "eval", "images", "--data", "x=x2.npy", code=1, text="512 records.*301")
         said(c, "eval", "images", "--data", "z=x2.npy", code=2, text='no field "z"')

@@ -392,11 +392,10 @@ static void buckets_begin_at_their_boundaries(void **state)
     static const double boundaries[] = {0, 0.7, 10};
     static const int64_t want[] = {0, 1, 1, 2, 2, 2, 3, 3, 0, 3, 3};
     const wf_map_step step = {.type = "bucketise", .numbers = boundaries, .n_numbers = 3};
-    const wf_map_step after[] = {{.type = "scale", .number = 1},
-                                 step,
-                                 {.type = "one_hot", .number = 4}};
-    wf_dataset *d =
-        open_steps((wf_dataset_spec){0}, write_floats("u.npy", 11, "1", 1, around), &step, 1, WF_I64);
+    const wf_map_step after[] = {
+        {.type = "scale", .number = 1}, step, {.type = "one_hot", .number = 4}};
+    wf_dataset *d = open_steps((wf_dataset_spec){0}, write_floats("u.npy", 11, "1", 1, around),
+                               &step, 1, WF_I64);
     float row[4];
     int64_t got;
 
@@ -406,7 +405,8 @@ static void buckets_begin_at_their_boundaries(void **state)
         assert_int_equal(got, want[r]);
     }
     wf_dataset_free(&d);
-    d = open_steps((wf_dataset_spec){0}, write_floats("u.npy", 11, "1", 1, around), after, 3, WF_F32);
+    d = open_steps((wf_dataset_spec){0}, write_floats("u.npy", 11, "1", 1, around), after, 3,
+                   WF_F32);
     for (uint64_t r = 0; r < 11; r++) {
         assert_int_equal(wf_dataset_gather(d, 0, &r, 1, row, NULL), WF_OK);
         for (int k = 0; k < 4; k++)
