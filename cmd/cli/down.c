@@ -3,6 +3,7 @@
 #include "cmd/cli/ask.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/following.h"
+#include "cmd/cli/lost.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/ports.h"
 #include "cmd/cli/super.h"
@@ -111,19 +112,17 @@ static wf_status stop_jobs(const wf_cluster_conf *conf, wf_err *err)
 
 /* ---- the command ---- */
 
-/* A supervisor without its state folder cannot be asked; its tasks still have their ports. */
-static wf_status say_not_up(const wf_cluster_conf *conf, wf_err *err)
+static wf_status end_lost(const wf_cluster_conf *conf, wf_err *err)
 {
-    wf_err why;
+    bool any;
 
-    if (wf_port_check_free(&conf->master, "the master", &why) != WF_OK &&
-        strstr(why.what, "(weft-master)"))
-        return wf_fail(err, WF_NOTFOUND,
-                       "end its supervisor, the parent of that process: its tasks end with it",
-                       "the state folder %s was removed while the cluster was up: %.300s",
-                       conf->state_dir, why.what);
-    return wf_fail(err, WF_NOTFOUND, "\"weft up\" starts it",
-                   "the cluster of %s is not up on this host", conf->state_dir);
+    WF_TRY(wf_lost_end(conf, DOWN_MS, &any, err));
+    if (!any)
+        return wf_fail(err, WF_NOTFOUND, "\"weft up\" starts it",
+                       "the cluster of %s is not up on this host", conf->state_dir);
+    wf_term_print(stdout, "cluster %s, which had lost its folder %s, is down\n", conf->name,
+                  conf->state_dir);
+    return WF_OK;
 }
 
 static wf_status down(const wf_cluster_conf *conf, bool now, wf_err *err)
@@ -131,7 +130,7 @@ static wf_status down(const wf_cluster_conf *conf, bool now, wf_err *err)
     wf_err why;
 
     if (!wf_super_pid(conf))
-        return say_not_up(conf, err);
+        return end_lost(conf, err);
     if (!now && wf_port_is_here(&conf->master) && stop_jobs(conf, &why) != WF_OK)
         wf_term_print(stderr, "warning: no checkpoint is taken first: %s\n", why.what);
     WF_TRY(wf_super_stop(conf, DOWN_MS, err));
@@ -163,7 +162,8 @@ const wf_cmd wf_cmd_down = {
         "\n"
         "Stops the jobs of the cluster with a checkpoint, then every task on this host: politely\n"
         "first, by force after 10 s. On a host without the master it stops only the tasks.\n"
-        "\"weft recover JOB\" continues a job from its checkpoint.\n"
+        "\"weft recover JOB\" continues a job from its checkpoint. Tasks whose state folder was\n"
+        "removed while they ran are found and ended too.\n"
         "  --now   do not stop the jobs first: training since the last checkpoint is lost\n"
         "\n"
         "  weft down\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/place.c */
 #include "cmd/cli/place.h"
+#include "cmd/cli/lost.h"
 #include "common/base/file.h"
 #include "common/session/runs.h"
 
@@ -28,13 +29,26 @@ static wf_status make_local(wf_err *err)
     return rc;
 }
 
+/* Whether a local cluster of this folder runs on, although its file was removed: written again, it
+ * is the same. */
+static bool is_lost(void)
+{
+    char here[PATH_MAX - 32], file[PATH_MAX];
+    wf_lost l;
+
+    if (!getcwd(here, sizeof here))
+        return false;
+    snprintf(file, sizeof file, "%s/%s", here, LOCAL);
+    return wf_lost_find(file, &l);
+}
+
 wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out, wf_err *err)
 {
     if (path)
         return wf_cluster_load(path, out, err);
     if (wf_file_exists("cluster.yaml"))
         return wf_cluster_load("cluster.yaml", out, err);
-    if (make && !wf_file_exists(LOCAL))
+    if (!wf_file_exists(LOCAL) && (make || is_lost()))
         WF_TRY(make_local(err));
     if (wf_file_exists(LOCAL))
         return wf_cluster_load(LOCAL, out, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/super_start.c - the supervisor seen from the commands that start, await and end it. */
 #include "cmd/cli/ask.h"
+#include "cmd/cli/lost.h"
 #include "cmd/cli/ports.h"
 #include "cmd/cli/spawn.h"
 #include "cmd/cli/super.h"
@@ -35,6 +36,7 @@ wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
 
     if (other) /* before a process is made for it, which would write into the log of this one */
         return wf_super_up_already(conf, other, err);
+    WF_TRY(wf_lost_check(conf, err));
     if (snprintf(folder, sizeof folder, "%s/logs", conf->state_dir) >= (int)sizeof folder)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", conf->state_dir);
     WF_TRY(wf_make_dirs(folder, err));
@@ -79,6 +81,7 @@ wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err)
     WF_TRY(wf_super_check_down(conf, "master", err));
     if (wf_super_pid(conf) || wf_port_answers(&conf->master))
         return WF_OK;
+    WF_TRY(wf_lost_check(conf, err));
     return wf_fail(err, WF_NOTFOUND, "start the cluster with: weft up",
                    "the master of cluster %s is not running: nobody listens at %s", conf->name,
                    conf->master.address);

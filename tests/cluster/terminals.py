@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that share a cluster, and ends that nobody planned: signals, closed terminals, a full disk."""
 import os
+import re
+import shutil
 import signal
 
 import small
-from weftlib import Cluster, check, main, until
+from weftlib import Cluster, check, main, one_sentence, until
 
 
 def lasts(c, name, **more):
@@ -107,18 +109,43 @@ def a_cluster_that_was_put_up_stays_up(weft):
         c.must("down")
 
 
-def without_its_state_folder_a_cluster_is_named(weft):
-    with Cluster(weft, transport="tcp") as c:
+def without_its_state_folder_a_cluster_is_named_and_ended(weft):
+    for transport in ("ipc", "tcp", "local"):
+        with Cluster(weft, transport="tcp" if transport == "local" else transport) as c:
+            run = c.run
+            if transport == "local":
+                os.remove(c.path("cluster.yaml"))
+                run = c.bare
+            small.write_job(c)
+            check(run("up").code == 0, "up")
+            pids = set(c.processes()) | {c.supervisor()}
+            shutil.rmtree(c.path(".weft"))
+            for words in (["up"], ["train", "small.yaml"]):
+                result = run(*words)
+                said = one_sentence(result.err)
+                named = {int(n) for n in re.search(r"processes ([0-9, ]+) still run", said)[1].split(",")}
+                check(result.code == 1 and named == pids and "end them with: weft down" in said, said)
+            result = run("down")
+            check(result.code == 0 and "had lost its folder" in result.out, str(result))
+            until(lambda: not c.processes(), "nothing is left")
+            check(run("up").code == 0, "up again")
+            check(run("train", "small.yaml").code == 0, "train")
+            check(run("down").code == 0, "down")
+            check("is not up on this host" in run("down").err, "twice down")
+
+
+def a_lost_cluster_that_does_not_end_is_killed(weft):
+    with Cluster(weft) as c:
         c.must("up")
-        os.rename(c.path(".weft"), c.path("elsewhere"))
-        result = c.must("down", code=1)
-        check("was removed while the cluster was up" in result.err and "(weft-master)" in result.err,
-              str(result))
-        os.rename(c.path("elsewhere"), c.path(".weft"))
-        c.must("down")
+        pids = set(c.processes())
+        shutil.rmtree(c.path(".weft"))
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        c.must("down", timeout=90)
+        until(lambda: not c.processes(), "nothing is left")
 
 
 main([a_signal_stops_the_job_with_a_checkpoint_and_ends_the_cluster, the_last_of_two_ends_the_cluster,
       stop_from_another_terminal_has_its_answer, detached_goes_on_until_down_which_takes_a_checkpoint,
       a_killed_command_leaves_the_cluster_to_the_next, a_cluster_that_was_put_up_stays_up,
-      without_its_state_folder_a_cluster_is_named])
+      without_its_state_folder_a_cluster_is_named_and_ended, a_lost_cluster_that_does_not_end_is_killed])
