@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_NAMED = 64 /* columns, in a suggestion */ };
 
@@ -88,12 +89,12 @@ static void print_schema(const wf_survey *s)
 }
 
 /* Columns on scales of their own, and numbers that are missing. */
-static void print_map(const wf_survey *s)
+static void print_map(const wf_survey *s, uint32_t label)
 {
     bool missing = false, any = false;
 
-    for (uint32_t i = 0; i + 1 < s->n_columns; i++)
-        if (is_usable(s, &s->columns[i]) && s->columns[i].numbers) {
+    for (uint32_t i = 0; i < s->n_columns; i++)
+        if (i != label && is_usable(s, &s->columns[i]) && s->columns[i].numbers) {
             missing |= s->columns[i].empty > 0;
             any |= s->columns[i].squares > 0;
         }
@@ -101,9 +102,22 @@ static void print_map(const wf_survey *s)
         wf_term_print(stdout, "    map: {x: [%sstandardise]}\n", missing ? "{fill: 0}, " : "");
 }
 
-/* The last column is taken for the labels, all others are inputs. */
+/* The column that is named as labels are, else the last one. */
+static uint32_t label_column(const wf_survey *s)
+{
+    static const char *const names[] = {"label", "labels", "target", "class", "y", "outcome"};
+
+    for (uint32_t i = 0; i < s->n_columns; i++)
+        for (size_t k = 0; k < WF_COUNT(names); k++)
+            if (strcasecmp(s->columns[i].name, names[k]) == 0)
+                return i;
+    return s->n_columns - 1;
+}
+
+/* All columns but the labels are inputs. */
 static void print_suggestion(const char *path, const wf_survey *s)
 {
+    uint32_t label = label_column(s);
     bool any = false;
 
     wf_term_print(stdout, "in a job file:\n  data:\n    format: csv\n    train: ");
@@ -116,17 +130,17 @@ static void print_suggestion(const char *path, const wf_survey *s)
     if (!s->header)
         wf_term_print(stdout, "    header: false\n");
     wf_term_print(stdout, "    columns: {x: [");
-    for (uint32_t i = 0; i + 1 < s->n_columns; i++)
-        if (is_usable(s, &s->columns[i])) {
+    for (uint32_t i = 0; i < s->n_columns; i++)
+        if (i != label && is_usable(s, &s->columns[i])) {
             wf_term_print(stdout, any ? ", " : "");
             any = true;
             print_word(s->columns[i].name);
         }
     wf_term_print(stdout, "], y: ");
-    print_word(s->columns[s->n_columns - 1].name);
+    print_word(s->columns[label].name);
     wf_term_print(stdout, "}\n");
     print_schema(s);
-    print_map(s);
+    print_map(s, label);
 }
 
 wf_status wf_peek_csv(const char *path, wf_err *err)

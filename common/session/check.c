@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/check.c */
 #include "common/session/check.h"
+#include "common/base/size.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/data/formats.h"
@@ -9,6 +10,7 @@
 #include "common/session/job_data_conf.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void count(const wf_compiled *c, wf_job_facts *facts)
@@ -25,6 +27,33 @@ static void take_metrics(const wf_compiled *c, wf_job_facts *facts)
                  c->outputs[i].label);
 }
 
+/* The cells and labels of text are parsed when a worker reads them: the first ones here, so that a
+ * wrong column or label is found before a cluster starts. */
+static wf_status check_head(const wf_dataset *d, wf_err *err)
+{
+    enum { HEAD = 65536, EACH = 256 };
+    uint64_t block, window, n = WF_MIN(wf_dataset_records(d), (uint64_t)HEAD), at[EACH];
+    wf_status rc = WF_OK;
+
+    wf_dataset_blocks(d, &block, &window);
+    for (uint32_t f = 0; block && rc == WF_OK && f < wf_dataset_n_fields(d); f++) {
+        size_t bytes = wf_dataset_field(d, f)->record_bytes * EACH;
+        void *out = aligned_alloc(64, (bytes + 63) / 64 * 64);
+
+        if (!out)
+            return wf_fail_nomem(err, bytes);
+        for (uint64_t from = 0; rc == WF_OK && from < n; from += EACH) {
+            size_t now = WF_MIN(n - from, (uint64_t)EACH);
+
+            for (size_t i = 0; i < now; i++)
+                at[i] = from + i;
+            rc = wf_dataset_gather(d, f, at, now, out, err);
+        }
+        free(out);
+    }
+    return rc;
+}
+
 static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
                             const wf_compiled *c, uint64_t *records, wf_err *err)
 {
@@ -34,8 +63,10 @@ static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
 
     WF_TRY(wf_job_data_of(job, from, c, &data, err));
     rc = wf_job_data_open(&data, c->graph, &d, err);
-    if (rc == WF_OK)
+    if (rc == WF_OK) {
         *records = wf_dataset_records(d);
+        rc = check_head(d, err);
+    }
     wf_dataset_free(&d);
     return rc;
 }
