@@ -219,8 +219,11 @@ static const char *name_marked(const json_t *all, const char *mark)
     json_t *o;
     size_t i;
 
-    json_array_foreach(all, i,
-                       o) if (json_is_true(json_object_get(o, mark))) return wf_text_of(o, "name");
+    json_array_foreach(all, i, o)
+    {
+        if (json_is_true(json_object_get(o, mark)))
+            return wf_text_of(o, "name");
+    }
     return "-";
 }
 

@@ -258,8 +258,11 @@ wf_status wf_past_picture(const wf_cluster_conf *conf, json_t **out, wf_err *err
     const char *run;
     wf_status rc = list_runs(conf, names, err);
 
-    json_object_foreach(names, run, value) if (rc == WF_OK) rc =
-        add_run(conf, run, trains, jobs, err);
+    json_object_foreach(names, run, value)
+    {
+        if (rc == WF_OK)
+            rc = add_run(conf, run, trains, jobs, err);
+    }
     if (rc == WF_OK)
         rc = sort(jobs, &sorted, err);
     *out = rc == WF_OK ? json_pack("{s:[], s:O}", "tasks", "jobs", sorted) : NULL;

@@ -100,7 +100,11 @@ wf_status wf_picture_jobs(FILE *f, const json_t *picture, bool all, wf_err *err)
         &t,
         (const char *[]){"JOB", "STATE", "EPOCH", "STEP", "RATE", "ETA", "CHECKPOINT", "METRICS"},
         8);
-    json_array_foreach(jobs, i, job) if (!wf_ask_is_over(job)) add_job(&t, job);
+    json_array_foreach(jobs, i, job)
+    {
+        if (!wf_ask_is_over(job))
+            add_job(&t, job);
+    }
     for (i = n; i-- > 0;) {
         job = json_array_get(jobs, i);
         if (wf_ask_is_over(job) && (old++ < MOST_OLD || all))
