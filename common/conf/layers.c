@@ -411,16 +411,24 @@ static const wf_option_row fill[] = {NUMBER_OPTION("value", true, -1e30, 1e30), 
 static const wf_option_row crop[] = {INTS_OPTION("size", true, false, 1, MOST_SIZE),
                                      INT_OPTION("padding", false, 0, MOST_WINDOW),
                                      {0}};
+static const wf_option_row resize[] = {INTS_OPTION("size", true, false, 1, MOST_SIZE), {0}};
 static const char *const directions[] = {"horizontal", "vertical", NULL};
 static const wf_option_row flip[] = {TEXT_OPTION("direction", false, directions), {0}};
 
 const wf_item_row wf_step_rows[] = {
-    {"scale", scale},         {"standardise", no_option},
-    {"reshape", shape},       {"one_hot", one_hot},
-    {"cast", cast},           {"crop", crop},
-    {"flip", flip},           {"fill", fill},
-    {"hash", hash},           {"log1p", no_option},
-    {"bucketise", bucketise}, {0},
+    {"scale", scale},
+    {"standardise", no_option},
+    {"reshape", shape},
+    {"one_hot", one_hot},
+    {"cast", cast},
+    {"crop", crop},
+    {"resize", resize},
+    {"flip", flip},
+    {"fill", fill},
+    {"hash", hash},
+    {"log1p", no_option},
+    {"bucketise", bucketise},
+    {0},
 };
 
 static const char *const modes[] = {"auto", "min", "max", NULL};

@@ -16,6 +16,7 @@
  *   fill        value (number, required)
  *   hash        bins (1..2^24, required)
  *   bucketise   bin_boundaries (numbers, ascending, required)
+ *   resize      size (ints, required)
  *   crop        size (ints, required), padding
  *   flip        direction (horizontal, vertical)
  *

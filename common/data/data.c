@@ -29,7 +29,7 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
     WF_TRY(wf_format_find(format, &row, err));
     if (!row->read && !row->load)
         return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
-    WF_TRY(wf_parts_read_file(row, path, NULL, NULL, 0, &a, err));
+    WF_TRY(wf_parts_read_file(row, path, NULL, 0, &a, err));
     rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
     if (rc == WF_OK) {
         t->buf = wf_buf_wrap(a.data, a.bytes, free_data, NULL);

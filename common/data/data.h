@@ -48,6 +48,8 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
  *   standardise  less the mean and divided by the deviation of the training data: of a row each
  *                column by itself, of records of more axes all numbers together; f32 (f64 stays).
  *                numbers [n_numbers]: the means and then the deviations, where they are known
+ *   resize   ints [2]: height and width; images are brought to it, bilinear, as they are read: the
+ *            first step of its field; f32
  *   crop     ints [2]: height and width; number: padding; random for training, else the middle
  *   flip     text: "horizontal" or "vertical"; every second record for training, by chance */
 typedef struct wf_map_step {

@@ -66,9 +66,10 @@ typedef struct wf_format {
      * WF_USAGE when a name is wanted; those of wf_zip_open. */
     wf_status (*member)(const char *path, const char *name, char out[WF_ZIP_NAME], wf_err *err);
     /* Or reads what a path with or without "#NAME" names. trained: the path of the same field of
-     * the training data; NULL: this one. Errors: as wf_array_read. */
-    wf_status (*load)(const char *path, const char *trained, size_t limit_bytes, wf_array *out,
-                      wf_err *err);
+     * the training data; NULL: this one. resize: the step that images go through; NULL: none.
+     * Errors: as wf_array_read. */
+    wf_status (*load)(const char *path, const char *trained, const wf_map_step *resize,
+                      size_t limit_bytes, wf_array *out, wf_err *err);
     /* Or makes a field without a file. Errors: WF_USAGE, WF_NOMEM. */
     wf_status (*make)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
                       wf_array *out, wf_err *err);

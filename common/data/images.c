@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/images.c - a folder of images: each folder in it is a class, and holds PNG and JPEG
- * files of one size. "FOLDER" are the pixels u8 [n, height, width, channels], "FOLDER#class" the
- * classes i32 [n], counted in the order of the bytes of their names; both in the order of the
- * files.
+ * files of one size, or of any where a step resizes them. "FOLDER" are the pixels u8 [n, height,
+ * width, channels], f32 when they are resized, "FOLDER#class" the classes i32 [n], counted in the
+ * order of the bytes of their names; both in the order of the files.
  *
  * What is not a folder beside the classes, not an image by its name within them, or begins with a
  * dot, does not count. If one image has colours, all are read as such.
  */
 #include "common/base/nearest.h"
 #include "common/base/size.h"
+#include "common/data/convert.h"
 #include "common/data/format.h"
 #include "common/data/formats.h"
 #include "common/data/image.h"
 #include "common/data/paths.h"
+#include "common/data/resize.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -175,16 +177,21 @@ static wf_status read_classes(const pictures *p, const char *folder, const char 
 
 /* ---- pixels ---- */
 
-/* The size of all, with colours if one has them. */
-static wf_status look_at_all(const pictures *p, wf_image *size, wf_err *err)
+/* The size of all, with colours if one has them; `resized`: they may differ, and it is the largest
+ * of them. */
+static wf_status look_at_all(const pictures *p, bool resized, wf_image *size, wf_err *err)
 {
     WF_TRY(wf_image_look(p->files.text[0], size, err));
     for (size_t i = 1; i < p->files.n; i++) {
         wf_image other;
 
         WF_TRY(wf_image_look(p->files.text[i], &other, err));
-        if (other.height != size->height || other.width != size->width)
-            return wf_fail(err, WF_INVALID, "weft does not resize: bring them to one size first",
+        if (resized && other.height * other.width > size->height * size->width) {
+            size->height = other.height;
+            size->width = other.width;
+        }
+        if (!resized && (other.height != size->height || other.width != size->width))
+            return wf_fail(err, WF_INVALID, "begin their data.map with resize: [224, 224]",
                            "%s has %" PRId64 " x %" PRId64 " pixels, %s has %" PRId64 " x %" PRId64,
                            p->files.text[i], other.height, other.width, p->files.text[0],
                            size->height, size->width);
@@ -193,23 +200,62 @@ static wf_status look_at_all(const pictures *p, wf_image *size, wf_err *err)
     return WF_OK;
 }
 
-static wf_status read_pixels(const pictures *p, const char *folder, size_t limit_bytes,
-                             wf_array *out, wf_err *err)
+/* Images of any sizes, each to the same. `largest` has room for what one holds. */
+static wf_status read_resized(const pictures *p, const wf_image *largest, const int64_t size[2],
+                              wf_array *a, wf_err *err)
 {
-    wf_image size = {0};
-    wf_array a = {.dtype = WF_U8, .rank = 4};
+    size_t room = (size_t)(largest->height * largest->width * largest->channels);
+    size_t each = a->bytes / sizeof(float) / p->files.n;
+    uint8_t *bytes = malloc(room);
+    float *pixels = malloc(room * sizeof *pixels);
+    wf_status rc = bytes && pixels ? WF_OK : wf_fail_nomem(err, room * sizeof *pixels);
+
+    for (size_t i = 0; rc == WF_OK && i < p->files.n; i++) {
+        const char *path = p->files.text[i];
+        wf_image one = {0};
+
+        rc = wf_image_look(path, &one, err);
+        one.channels = largest->channels;
+        if (rc == WF_OK && one.height * one.width > largest->height * largest->width)
+            rc = wf_fail(err, WF_INVALID, "leave the files alone until they are read",
+                         "%s has grown while it was read", path);
+        if (rc == WF_OK)
+            rc = wf_image_read(path, &one, bytes, err);
+        if (rc != WF_OK)
+            break;
+        wf_convert(WF_U8, bytes, WF_F32, pixels, (size_t)(one.height * one.width * one.channels));
+        wf_resize_image(pixels, one.height, one.width, one.channels, size,
+                        (float *)a->data + i * each);
+    }
+    free(bytes);
+    free(pixels);
+    return rc;
+}
+
+static wf_status read_pixels(const pictures *p, const char *folder, const wf_map_step *resize,
+                             size_t limit_bytes, wf_array *out, wf_err *err)
+{
+    wf_image largest = {0};
+    wf_array a = {.dtype = resize ? WF_F32 : WF_U8, .rank = 4};
     wf_status rc = WF_OK;
+    int64_t size[2];
     size_t each;
 
-    WF_TRY(look_at_all(p, &size, err));
+    WF_TRY(look_at_all(p, resize, &largest, err));
+    size[0] = largest.height;
+    size[1] = largest.width;
+    if (resize)
+        WF_TRY(wf_resize_size(resize, size, err));
     a.dims[0] = (int64_t)p->files.n;
-    a.dims[1] = size.height;
-    a.dims[2] = size.width;
-    a.dims[3] = size.channels;
+    a.dims[1] = size[0];
+    a.dims[2] = size[1];
+    a.dims[3] = largest.channels;
     WF_TRY(wf_array_make(&a, folder, limit_bytes, err));
     each = a.bytes / p->files.n;
-    for (size_t i = 0; rc == WF_OK && i < p->files.n; i++)
-        rc = wf_image_read(p->files.text[i], &size, (uint8_t *)a.data + i * each, err);
+    if (resize)
+        rc = read_resized(p, &largest, size, &a, err);
+    for (size_t i = 0; !resize && rc == WF_OK && i < p->files.n; i++)
+        rc = wf_image_read(p->files.text[i], &largest, (uint8_t *)a.data + i * each, err);
     if (rc == WF_OK)
         *out = a;
     else
@@ -217,8 +263,8 @@ static wf_status read_pixels(const pictures *p, const char *folder, size_t limit
     return rc;
 }
 
-static wf_status images_load(const char *path, const char *trained, size_t limit_bytes,
-                             wf_array *out, wf_err *err)
+static wf_status images_load(const char *path, const char *trained, const wf_map_step *resize,
+                             size_t limit_bytes, wf_array *out, wf_err *err)
 {
     const char *mark = wf_paths_member(path), *end = trained ? wf_paths_member(trained) : NULL;
     pictures p = {.arena = wf_arena_new(0)};
@@ -236,7 +282,7 @@ static wf_status images_load(const char *path, const char *trained, size_t limit
     if (rc == WF_OK && *mark)
         rc = read_classes(&p, folder, trained ? classes : NULL, limit_bytes, out, err);
     else if (rc == WF_OK)
-        rc = read_pixels(&p, folder, limit_bytes, out, err);
+        rc = read_pixels(&p, folder, resize, limit_bytes, out, err);
     wf_arena_free(&p.arena);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include "common/data/parts.h"
 #include "common/base/size.h"
 #include "common/data/paths.h"
+#include "common/data/resize.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -22,21 +23,31 @@ static wf_status open_member(wf_source *s, const wf_format *format, const char *
     return wf_source_open_member(s, path, file, member, err);
 }
 
-wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
-                             const char *trained, size_t limit_bytes, wf_array *out, wf_err *err)
+/* One whole file or folder. */
+static wf_status read_file(const wf_format *format, const char *path, const char *name,
+                           const char *trained, const wf_map_step *resize, size_t limit_bytes,
+                           wf_array *out, wf_err *err)
 {
     wf_source source = {0};
     wf_status rc;
 
     if (format->load)
-        return format->load(path, trained, limit_bytes, out, err);
+        return format->load(path, trained, resize, limit_bytes, out, err);
     rc = format->member ? open_member(&source, format, path, name, err)
                         : wf_source_open(&source, path, err);
 
     if (rc == WF_OK)
         rc = format->read(&source, limit_bytes, out, err);
     wf_source_close(&source);
+    if (rc == WF_OK && resize)
+        rc = wf_resize_array(out, resize, path, limit_bytes, err);
     return rc;
+}
+
+wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
+                             size_t limit_bytes, wf_array *out, wf_err *err)
+{
+    return read_file(format, path, name, NULL, NULL, limit_bytes, out, err);
 }
 
 const wf_part *wf_parts_find(const wf_parts *p, uint64_t record, uint64_t *at)
@@ -85,7 +96,7 @@ static wf_status join(wf_array parts[], size_t n, size_t limit_bytes, const char
     return WF_OK;
 }
 
-static wf_status read_parts(const wf_format *format, const char *name, const char *trained,
+static wf_status read_parts(const wf_format *format, const wf_field_spec *spec, const char *trained,
                             size_t limit_bytes, wf_parts *p, wf_array parts[], wf_err *err)
 {
     size_t held = 0;
@@ -94,8 +105,8 @@ static wf_status read_parts(const wf_format *format, const char *name, const cha
         if (limit_bytes && held >= limit_bytes)
             return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
                            limit_bytes);
-        WF_TRY(wf_parts_read_file(format, p->files[i].path, name, trained,
-                                  limit_bytes ? limit_bytes - held : 0, &parts[i], err));
+        WF_TRY(read_file(format, p->files[i].path, spec->name, trained, wf_resize_of(spec),
+                         limit_bytes ? limit_bytes - held : 0, &parts[i], err));
         held += parts[i].bytes; /* each is in memory, so their sum fits */
         if (i > 0)
             WF_TRY(check_alike(&parts[0], p->files[0].path, &parts[i], p->files[i].path, err));
@@ -136,7 +147,7 @@ wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, cons
     arrays = calloc(parts->n + 1, sizeof *arrays);
     if (!arrays)
         return wf_fail_nomem(err, parts->n * sizeof *arrays);
-    rc = read_parts(format, spec->name, trained, limit_bytes, parts, arrays, err);
+    rc = read_parts(format, spec, trained, limit_bytes, parts, arrays, err);
     if (rc == WF_OK && parts->n == 1) {
         *out = arrays[0];
         arrays[0] = (wf_array){0};

@@ -17,11 +17,10 @@ typedef struct wf_parts {
 } wf_parts;
 
 /* Reads one file whole. Of formats with several arrays to a file `path` is "FILE#NAME", or FILE for
- * the array called `name` (NULL: the only one). trained: see wf_format. Errors: those of the
- * format. */
+ * the array called `name` (NULL: the only one). Errors: those of the format. */
 WF_MUST_USE wf_status wf_parts_read_file(const wf_format *format, const char *path,
-                                         const char *name, const char *trained, size_t limit_bytes,
-                                         wf_array *out, wf_err *err);
+                                         const char *name, size_t limit_bytes, wf_array *out,
+                                         wf_err *err);
 /* Reads all files of a field, whose records are of one dtype and shape. *out is the caller's.
  * Errors: those of wf_paths_expand and of the format; WF_INVALID naming two files that do not go
  * together. */

@@ -3,6 +3,7 @@
 #include "common/data/steps.h"
 #include "common/base/nearest.h"
 #include "common/base/size.h"
+#include "common/data/resize.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -81,6 +82,20 @@ static wf_status plan_reshape(const wf_map_step *step, wf_steps *s, wf_err *err)
                        wf_dims_str((uint32_t)step->n_ints, step->ints, to, sizeof to));
     memcpy(s->dims, dims, step->n_ints * sizeof dims[0]);
     s->rank = (uint32_t)step->n_ints;
+    return WF_OK;
+}
+
+/* Images are resized while they are read: this holds them against the step. */
+static wf_status plan_resize(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    char have[128];
+    int64_t size[2];
+
+    WF_TRY(wf_resize_size(step, size, err));
+    if (s->rank < 2 || s->rank > 3 || s->dims[0] != size[0] || s->dims[1] != size[1])
+        return wf_fail(err, WF_SHAPE, "leave it out",
+                       "resize: a record is %s, which is no image [height, width, channels]",
+                       wf_dims_str(s->rank, s->dims, have, sizeof have));
     return WF_OK;
 }
 
@@ -215,17 +230,10 @@ static const struct step_row {
     const char *type;
     wf_status (*plan)(const wf_map_step *step, wf_steps *s, wf_err *err);
 } rows[] = {
-    {"bucketise", plan_bucketise},
-    {"cast", plan_cast},
-    {"crop", plan_view},
-    {"fill", plan_fill},
-    {"flip", plan_view},
-    {"hash", plan_hash},
-    {"log1p", plan_log1p},
-    {"one_hot", plan_one_hot},
-    {"reshape", plan_reshape},
-    {"scale", plan_scale},
-    {"standardise", plan_standardise},
+    {"bucketise", plan_bucketise}, {"cast", plan_cast},       {"crop", plan_view},
+    {"fill", plan_fill},           {"flip", plan_view},       {"hash", plan_hash},
+    {"log1p", plan_log1p},         {"one_hot", plan_one_hot}, {"reshape", plan_reshape},
+    {"resize", plan_resize},       {"scale", plan_scale},     {"standardise", plan_standardise},
 };
 
 static const struct step_row *find_step(const char *type, const char **near)
@@ -270,6 +278,10 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
     for (size_t i = 0; i < field->n_steps; i++) {
         uint32_t before = s.n;
 
+        if (i > 0 && strcmp(field->steps[i].type, "resize") == 0)
+            return wf_fail(err, WF_USAGE, "put it first",
+                           "map of \"%s\": resize: images are resized as they are read",
+                           field->name);
         WF_TRY(
             wf_err_wrap(err, plan_step(&field->steps[i], &s, err), "map of \"%s\"", field->name));
         if (s.n > before)

@@ -292,6 +292,64 @@ def a_folder_of_images_trains_as_its_pixels_do(weft):
         check(result.code == 1 and 'holds the class "cut"' in result.err, str(result))
 
 
+def resized(images, size):
+    """By onnxruntime, an implementation of its own."""
+    import onnxruntime
+    from onnx import TensorProto, helper
+    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear",
+                            coordinate_transformation_mode="half_pixel")
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, None, None]),
+                      helper.make_tensor_value_info("s", TensorProto.INT64, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    run = onnxruntime.InferenceSession(model.SerializeToString()).run
+    return np.stack([np.stack([
+        run(None, {"x": image[None, None, :, :, k].astype(np.float32),
+                   "s": np.array([1, 1, *size], np.int64)})[0][0, 0]
+        for k in range(3)], -1) for image in images])
+
+
+def images_of_any_size_are_resized(weft):
+    needs("onnx", "onnxruntime")
+    image = image_module()
+    random = np.random.default_rng(6)
+    text = JOB.replace("input: {{x: [24]}}", "input: {{x: [6, 4, 3]}}").replace(
+        "layers: [", "layers: [flatten, ").replace("units: 10", "units: 2")
+    with cluster_with_data(weft, 1, 64, WIDTH) as c:
+        images = [random.integers(0, 256, (*random.integers(2, 14, 2), 3), dtype=np.uint8)
+                  for _ in range(40)]
+        images[0] = random.integers(0, 256, (6, 4, 3), dtype=np.uint8)
+        for i, pixels in enumerate(images):
+            folder = c.path("all", "ab"[i // 25])
+            os.makedirs(folder, exist_ok=True)
+            image.fromarray(pixels).save(f"{folder}/{i:03}.png")
+        np.save(c.path("rx.npy"), resized(images, (6, 4)))
+        np.save(c.path("ry.npy"), (np.arange(40) // 25).astype(np.int64))
+        runs = []
+        for name, data in (
+                ("ready", "{format: npy, train: {x: rx.npy, y: ry.npy}, "
+                 "eval: {x: rx.npy, y: ry.npy}, map: {x: {scale: 1/255}}}"),
+                ("folder", "{format: images, train: {x: all, y: all#class}, "
+                 "eval: {x: all, y: all#class}, map: {x: [{resize: [6, 4]}, {scale: 1/255}]}}")):
+            c.write("losses", "")
+            c.write(f"{name}.yaml", text.format(name=name, data=data))
+            result = c.must("train", "--local", f"{name}.yaml")
+            runs.append((losses(c), evaluated(result)))
+        check(same_losses(runs[1], runs[0]), f"{runs[0][1]} and {runs[1][1]}")
+        c.write("mixed.yaml", text.format(name="mixed", data=data.replace("{resize: [6, 4]}, ", "")))
+        result = c.run("train", "--local", "mixed.yaml")
+        check(result.code == 1 and "begin their data.map with resize" in result.err, str(result))
+
+        # Other images go the same way, from an array of theirs.
+        np.save(c.path("big.npy"), np.stack([images[0].repeat(3, 0).repeat(2, 1)]))
+        np.save(c.path("small.npy"), resized([np.load(c.path("big.npy"))[0]], (6, 4)))
+        c.must("predict", "folder", "--input", "x=big.npy", "-o", "p.npy")
+        c.must("predict", "ready", "--input", "x=small.npy", "-o", "q.npy")
+        gap = np.abs(np.load(c.path("p.npy")) - np.load(c.path("q.npy"))).max()
+        check(gap < 1e-3, f"{gap}")
+
+
 def image_module():
     needs("PIL")
     from PIL import Image
@@ -302,4 +360,5 @@ main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_
       a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
       files_that_do_not_fit_are_refused_in_a_sentence, standardising_is_by_the_training_records,
       buckets_are_numpys, a_batch_beyond_the_records_is_warned_of,
-      chance_does_not_depend_on_the_workers, a_folder_of_images_trains_as_its_pixels_do])
+      chance_does_not_depend_on_the_workers, a_folder_of_images_trains_as_its_pixels_do,
+      images_of_any_size_are_resized])

@@ -428,6 +428,36 @@ static void boundaries_that_do_not_ascend_are_refused(void **state)
                  WF_USAGE, "boundary 2 is inf");
 }
 
+/* Against ONNX's Resize, linear and half_pixel, by hand: the middle of the first of two pixels from
+ * four is at 0.5, that of the first of eight at -0.25. */
+static void arrays_of_images_are_resized(void **state)
+{
+    static const int64_t down[] = {1, 2}, up[] = {2, 8}, one[] = {3};
+    static const float wide[] = {0, 0.25f, 0.75f, 1.25f, 1.75f, 2.25f, 2.75f, 3};
+    wf_map_step step = {.type = "resize", .ints = down, .n_ints = 2};
+    const wf_map_step late[] = {{.type = "log1p"}, step};
+    const char *path = write_floats("r1.npy", 2, "2,4", 8, counting);
+    wf_dataset *d = open_steps((wf_dataset_spec){0}, path, &step, 1, WF_F32);
+    float got[16];
+
+    (void)state;
+    get(d, 0, 1, got); /* of 8 to 11 above 12 to 15 */
+    assert_true(got[0] == 10.5f && got[1] == 12.5f);
+    wf_dataset_free(&d);
+    step.ints = up;
+    d = open_steps((wf_dataset_spec){0}, path, &step, 1, WF_F32);
+    get(d, 0, 0, got);
+    for (int i = 0; i < 16; i++)
+        assert_true(got[i] == wide[i % 8] + (i < 8 ? 0 : 4));
+    wf_dataset_free(&d);
+    refuse_steps(path, late, 2, WF_USAGE, "resize: images are resized as they are read");
+    refuse_steps(path, &(wf_map_step){.type = "resize", .ints = one, .n_ints = 1}, 1, WF_USAGE,
+                 "a height and a width are wanted");
+    step.ints = down;
+    refuse_steps(write_floats("r2.npy", 2, "4", 4, counting), &step, 1, WF_SHAPE,
+                 "is [4], which is no image");
+}
+
 /* The numbers of one data set, kept and given to the steps of another. */
 static void numbers_that_were_learnt_are_given(void **state)
 {
@@ -519,6 +549,7 @@ int main(void)
         cmocka_unit_test(chance_is_of_seed_epoch_and_record),
         cmocka_unit_test(buckets_begin_at_their_boundaries),
         cmocka_unit_test(boundaries_that_do_not_ascend_are_refused),
+        cmocka_unit_test(arrays_of_images_are_resized),
         cmocka_unit_test(numbers_that_were_learnt_are_given),
         cmocka_unit_test(steps_that_do_not_fit_are_told),
     };
