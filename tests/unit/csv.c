@@ -462,6 +462,22 @@ static void a_label_that_is_no_class_is_told_by_the_batch(void **state)
     wf_dataset_free(&d);
 }
 
+static void a_label_between_classes_is_no_class(void **state)
+{
+    const one o = {.columns = number, .n_columns = 1, .want = WF_F32};
+    const uint64_t at = 1;
+    wf_dataset *d = NULL;
+    wf_err err = {0};
+    float label;
+
+    (void)state;
+    assert_int_equal(open_text(&o, "a\n0\n0.5\n", &d, NULL), WF_OK);
+    assert_int_equal(wf_dataset_check_labels(d, 0, 3, NULL), WF_OK);
+    assert_int_equal(wf_dataset_gather(d, 0, &at, 1, &label, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "the label is 0.5; classes are whole numbers, 0 to 2"));
+    wf_dataset_free(&d);
+}
+
 static void files_that_do_not_belong_together_are_refused(void **state)
 {
     const one o = {.columns = number, .n_columns = 1};
@@ -576,6 +592,7 @@ int main(void)
         cmocka_unit_test(columns_and_schemas_that_do_not_fit_are_refused),
         cmocka_unit_test(a_bad_cell_is_told_with_its_line),
         cmocka_unit_test(a_label_that_is_no_class_is_told_by_the_batch),
+        cmocka_unit_test(a_label_between_classes_is_no_class),
         cmocka_unit_test(files_that_do_not_belong_together_are_refused),
         cmocka_unit_test(a_digest_tells_other_content),
         cmocka_unit_test(a_file_that_changes_is_noticed),
