@@ -241,11 +241,11 @@ def data_that_is_wrong_ends_the_job_alone(weft):
          r'onehot.yaml:11: the labels "y" in .* are one-hot \(int64\[4\]\), and '
          r"sparse_categorical_crossentropy takes class numbers.*; use loss: categorical_crossentropy"),
         ("numbers", [("loss: sparse_", "loss: ")], ("y.npy", y),
-         r'numbers.yaml:11: the labels "y" in .* are class numbers .*'
+         r'numbers.yaml:11: the labels "y" in .* are class numbers, one a record, .*'
          r"use loss: sparse_categorical_crossentropy, or write map: {y: \[{one_hot: 4}\]}"),
         ("signs", [("units: 4", "units: 1"), ("loss: sparse_categorical", "loss: binary")],
          ("y.npy", (y > 0) * 2.0 - 1), r"y\.npy: record 0 has the label -1, and must be from 0 to 1"),
-        ("halves", [], ("y.npy", y * 0.5), r"y\.npy: record 1 has the label 0\.5; there are 4"),
+        ("halves", [], ("y.npy", y * 0.5), r"y\.npy: record 1 has the label 0\.5; classes are whole numbers, 0 to 3"),
         ("cut", [("format: npy", "format: idx"), ("x: x.npy", "x: x.gz"), ("x: x.npy", "x: x.gz")]
          [:2], "idx", r"x\.gz: 1616 bytes wanted .*, 1606 present"),
         ("notnpy", [], ("x.npy", b"PK\x03\x04 something else"), r"x\.npy.*not an npy"),
