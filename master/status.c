@@ -231,6 +231,7 @@ static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
     put_real(o, "eta_s", rate > 0 && all > done ? (double)(all - done) / rate : -1);
     put_int(o, "epoch_records", j->epoch->train_records);
     put_int(o, "epoch_trained", trained);
+    put(o, "evaluating", json_boolean(j->epoch->state == WF_EPOCH_EVALUATING));
 }
 
 static json_t *job_json(const wf_master *m, const wf_job *j)

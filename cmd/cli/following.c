@@ -6,9 +6,11 @@
 #include "cmd/cli/progress.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
+#include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/text.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +86,8 @@ static void show(wf_progress *p, const json_t *job)
     add_metrics(json_object_get(job, "metrics"), "", facts, sizeof facts);
     snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
              wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
+    if (json_is_true(json_object_get(job, "evaluating"))) /* the rate falls, and means nothing */
+        snprintf(facts, sizeof facts, "evaluating");
     if (strcmp(text(job, "state"), "running") == 0 && part > 0)
         wf_progress_show(p, wf_now_ns(), part, label, facts);
 }
@@ -127,7 +131,9 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
                          wf_err *err)
 {
     const char *state = text(job, "state"), *name = text(job, "name"), *plain = text(job, "job");
-    char metrics[256] = "", took[32];
+    char metrics[256] = "", took[32], next[PATH_MAX + 128];
+    wf_term term = wf_term_of(stdout);
+    wf_bytes line = {0};
     json_t *step = json_object_get(job, "checkpoint");
     json_t *eval = json_object_get(job, "eval");
 
@@ -138,15 +144,20 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
         add_metrics(eval, "val_", metrics, sizeof metrics);
     else
         add_metrics(json_object_get(job, "metrics"), "", metrics, sizeof metrics);
-    wf_term_print(stdout, "%s:%s  in %s", state, metrics,
-                  wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
+    wf_bytes_printf(&line, "%s:%s  in %s", state, metrics,
+                    wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
     if (json_is_integer(step))
-        wf_term_print(stdout, "  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,
-                      (long long)json_integer_value(step));
+        wf_bytes_printf(&line, "  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,
+                        (long long)json_integer_value(step));
     if (strcmp(state, "done") == 0)
-        wf_term_print(stdout, "  next: weft export %s -o %s.onnx\n", plain, plain);
+        snprintf(next, sizeof next, "weft export %s -o %s.onnx", plain, plain);
     else
-        wf_term_print(stdout, "  next: %s\n", again);
+        snprintf(next, sizeof next, "%s", again);
+    /* A command that is to be copied is not broken over the end of a line. */
+    wf_term_print(stdout, "%s%snext: %s\n", wf_bytes_str(&line),
+                  term.tty && line.size + strlen(next) + 8 > (size_t)term.columns ? "\n" : "  ",
+                  next);
+    wf_bytes_close(&line);
     if (strcmp(state, "done") != 0)
         return wf_fail(err, WF_STOPPED, NULL, "job %s: %s", name, text(job, "reason"));
     return WF_OK;

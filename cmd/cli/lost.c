@@ -2,6 +2,7 @@
 /* cmd/cli/lost.c */
 #include "cmd/cli/lost.h"
 #include "common/base/clock.h"
+#include "common/wire/owner.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -32,8 +33,8 @@ static size_t read_proc(const char *pid, const char *name, char *text, size_t si
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Whether the process is a task (weft-ROLE --cluster FILE ...) of the cluster file. */
-static bool is_task(const char *pid, const char *cluster_file)
+/* The cluster file of a process that is a task (weft-ROLE --cluster FILE ...). */
+static bool file_of(const char *pid, char file[PATH_MAX])
 {
     char words[PATH_MAX * 2 + 256];
     size_t n = read_proc(pid, "cmdline", words, sizeof words);
@@ -44,7 +45,7 @@ static bool is_task(const char *pid, const char *cluster_file)
         return false;
     for (size_t at = 0; at < n; at += strlen(words + at) + 1) {
         if (named)
-            return strcmp(words + at, cluster_file) == 0;
+            return snprintf(file, PATH_MAX, "%s", words + at) < PATH_MAX;
         named = strcmp(words + at, "--cluster") == 0;
     }
     return false;
@@ -84,9 +85,11 @@ bool wf_lost_find(const char *cluster_file, wf_lost *out)
 
     out->n = 0;
     while (d && (e = readdir(d))) {
+        char file[PATH_MAX];
         pid_t supervisor;
 
-        if (!isdigit((unsigned char)e->d_name[0]) || !is_task(e->d_name, cluster_file))
+        if (!isdigit((unsigned char)e->d_name[0]) || !file_of(e->d_name, file) ||
+            strcmp(file, cluster_file) != 0)
             continue;
         supervisor = supervisor_of(e->d_name);
         if (supervisor) {
@@ -150,4 +153,12 @@ wf_status wf_lost_end(const wf_cluster_conf *conf, int64_t timeout_ms, bool *any
         return WF_OK;
     return wf_fail(err, WF_TIMEOUT, "end them as the user who started them",
                    "%zu processes of the cluster that ran here do not end", l.n);
+}
+
+bool wf_lost_owner(const char *address, char file[PATH_MAX])
+{
+    char holder[160], pid[24];
+
+    return wf_port_owner(address, holder, sizeof holder) &&
+           sscanf(holder, "process %23[0-9]", pid) == 1 && file_of(pid, file);
 }

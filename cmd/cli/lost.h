@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/lost.h - a cluster whose state folder was removed while it was up: its supervisor holds a
- * lock on a file that nobody finds any more, and its tasks run on. They are found by the cluster
- * file on their command lines, in /proc. */
+/* cmd/cli/lost.h - tasks found by the cluster file on their command lines: a cluster whose state
+ * folder was removed while it was up: its supervisor holds a lock on a file that nobody finds any
+ * more, and its tasks run on. */
 #ifndef WF_CMD_CLI_LOST_H
 #define WF_CMD_CLI_LOST_H
 
 #include "common/base/status.h"
 #include "common/conf/conf.h"
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -28,5 +29,8 @@ WF_MUST_USE wf_status wf_lost_check(const wf_cluster_conf *conf, wf_err *err);
  * WF_TIMEOUT when some are still there. */
 WF_MUST_USE wf_status wf_lost_end(const wf_cluster_conf *conf, int64_t timeout_ms, bool *any,
                                   wf_err *err);
+/* The cluster file of the weft task that listens at an address of this host, as another folder's
+ * cluster does; false where /proc does not show one. */
+bool wf_lost_owner(const char *address, char file[PATH_MAX]);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/ports.c */
 #include "cmd/cli/ports.h"
+#include "cmd/cli/lost.h"
 #include "common/wire/owner.h"
 #include "common/wire/wires.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -141,7 +143,7 @@ wf_status wf_port_check_free(const wf_task_conf *t, const char *who, wf_err *err
     /* A process that was killed a moment ago holds its port, unseen, until its last thread is gone:
      * someone who cannot be named is given this time. */
     enum { GOING_MS = 1000, LOOK_MS = 20 };
-    char holder[160];
+    char holder[160], file[PATH_MAX], hint[PATH_MAX + 96];
     bool taken = true;
 
     for (int waited_ms = 0; waited_ms <= GOING_MS; waited_ms += LOOK_MS) {
@@ -152,7 +154,10 @@ wf_status wf_port_check_free(const wf_task_conf *t, const char *who, wf_err *err
             break;
         poll(NULL, 0, LOOK_MS);
     }
-    return wf_fail(err, WF_INVALID, "end that process, or give the task another address",
-                   "%s cannot have %s: it is in use%s%s", who, t->address, holder[0] ? " by " : "",
-                   holder);
+    snprintf(hint, sizeof hint, "end that process, or give the task another address");
+    if (wf_lost_owner(t->address, file))
+        snprintf(hint, sizeof hint,
+                 "give the task another address, or end that cluster with: weft down %s", file);
+    return wf_fail(err, WF_INVALID, hint, "%s cannot have %s: it is in use%s%s", who, t->address,
+                   holder[0] ? " by " : "", holder);
 }

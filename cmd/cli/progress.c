@@ -43,6 +43,7 @@ void wf_progress_show(wf_progress *p, int64_t now_ns, double part, const char *l
     if (p->term.tty) {
         if (!first && since < REDRAW_NS && part < 1)
             return;
+        p->term = wf_term_of(p->f); /* its width may have changed */
         draw_bar(p, part, label, facts);
     } else {
         if (!first && since < LINE_NS && part - p->last_part < 0.05)

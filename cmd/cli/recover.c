@@ -3,8 +3,12 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/following.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/ports.h"
+#include "cmd/cli/super.h"
 #include "cmd/cli/visit.h"
+#include "common/base/file.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +35,22 @@ static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t f
     return rc;
 }
 
+/* No cluster is started for a job that nobody knows: the master of this host would keep its run in
+ * these folders. */
+static wf_status check_known(const wf_cluster_conf *conf, const char *word, wf_err *err)
+{
+    char run[WF_RUN_NAME], jobs[PATH_MAX];
+
+    if (wf_super_pid(conf) || !wf_port_is_here(&conf->master) || wf_port_answers(&conf->master))
+        return WF_OK;
+    WF_TRY(wf_place_run(conf, word, run, err));
+    if (snprintf(jobs, sizeof jobs, "%s/jobs/%s", conf->state_dir, run) < (int)sizeof jobs &&
+        wf_file_exists(jobs))
+        return WF_OK;
+    return wf_fail(err, WF_NOTFOUND, "the folders of that path have the names",
+                   "there is no job named %s in %s/jobs", word, conf->state_dir);
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL, *from = "latest";
@@ -51,12 +71,15 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         from_step = (int64_t)step;
     }
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    visit = wf_visit_begin(conf);
-    wf_follow_catch();
-    rc = wf_visit_start(&visit, conf, err);
-    if (rc == WF_OK)
-        rc = recover(conf, words.word[0], from_step, &set, err);
-    wf_visit_end(&visit, conf);
+    rc = check_known(conf, words.word[0], err);
+    if (rc == WF_OK) {
+        visit = wf_visit_begin(conf);
+        wf_follow_catch();
+        rc = wf_visit_start(&visit, conf, err);
+        if (rc == WF_OK)
+            rc = recover(conf, words.word[0], from_step, &set, err);
+        wf_visit_end(&visit, conf);
+    }
     wf_cluster_free(&conf);
     return rc;
 }

@@ -3,14 +3,17 @@
 #include "cmd/cli/ask.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/following.h"
+#include "cmd/cli/lost.h"
 #include "cmd/cli/picture.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,8 +82,8 @@ static wf_status print_text(FILE *f, const request *r, json_t *picture, wf_err *
         WF_TRY(wf_picture_jobs(f, picture, r->all, err));
     if (!up)
         wf_term_print(f,
-                      "no cluster is up: nobody listens at %s; \"weft up\" starts it, and "
-                      "\"weft train\"\n",
+                      "no cluster is up: nobody listens at %s; start it with: weft up, or "
+                      "weft train\n",
                       r->conf->master.address);
     return WF_OK;
 }
@@ -178,6 +181,19 @@ static wf_status watch(const request *r, wf_err *err)
     return wf_follow_interrupted() ? WF_OK : rc;
 }
 
+/* Another folder's cluster has the address that this folder's would have. */
+static void warn_of_other(const wf_cluster_conf *conf)
+{
+    char file[PATH_MAX];
+
+    if (!wf_super_pid(conf) && wf_lost_owner(conf->master.address, file) &&
+        strcmp(file, conf->path) != 0)
+        wf_term_print(stderr,
+                      "warning: the cluster of this folder is not up; this is that of %s, which "
+                      "has the same address %s\n",
+                      file, conf->master.address);
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL, *named = NULL;
@@ -199,6 +215,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     r.job = words.n ? words.word[0] : named;
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
     r.conf = conf;
+    if (!r.watch)
+        warn_of_other(conf);
     rc = r.watch ? watch(&r, err) : print_once(stdout, &r, err);
     wf_cluster_free(&conf);
     return rc;

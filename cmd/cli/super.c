@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,18 +41,45 @@ typedef struct driver {
 
 /* ---- state on disk ---- */
 
-static wf_status make_state(const wf_cluster_conf *conf, wf_err *err)
+/* The line of the cluster file that begins with a key; 0: none does. */
+static int line_of(const wf_cluster_conf *conf, const char *key)
+{
+    wf_bytes text = {0};
+    int line = 0, at = 1;
+
+    if (wf_file_read(conf->path, WF_CONF_MAX_BYTES, &text, NULL) == WF_OK)
+        for (const char *s = wf_bytes_str(&text); *s && !line; at++) {
+            line = strncmp(s, key, strlen(key)) == 0 ? at : 0;
+            s += strcspn(s, "\n");
+            s += *s == '\n';
+        }
+    wf_bytes_close(&text);
+    return line;
+}
+
+/* The folder that a key names, made; an error begins with the line of that key. */
+static wf_status make_named(const wf_cluster_conf *conf, const char *key, const char *path,
+                            wf_err *err)
+{
+    wf_status rc = wf_make_dirs(path, err);
+    int line = rc == WF_OK ? 0 : line_of(conf, key);
+
+    return line ? wf_err_wrap(err, rc, "%s:%d: %s", conf->path, line, key) : rc;
+}
+
+wf_status wf_super_make_state(const wf_cluster_conf *conf, wf_err *err)
 {
     static const char *const folders[] = {"logs", "run"};
     char path[PATH_MAX];
 
+    WF_TRY(make_named(conf, "state_dir", conf->state_dir, err));
     for (size_t i = 0; i < WF_COUNT(folders); i++) {
         if (snprintf(path, sizeof path, "%s/%s", conf->state_dir, folders[i]) >= PATH_MAX)
             return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long",
                            conf->state_dir);
         WF_TRY(wf_make_dirs(path, err));
     }
-    return wf_make_dirs(conf->checkpoint_dir, err);
+    return make_named(conf, "checkpoint_dir", conf->checkpoint_dir, err);
 }
 
 /* ---- tasks ---- */
@@ -230,7 +258,7 @@ static wf_status prepare(driver *d, wf_err *err)
     if (!d->arena)
         return wf_fail_nomem(err, sizeof *d->tasks);
     snprintf(d->session, sizeof d->session, "%016" PRIx64, wf_random_id());
-    WF_TRY(make_state(d->conf, err));
+    WF_TRY(wf_super_make_state(d->conf, err));
     WF_TRY(wf_super_lock(d->conf, &d->lock, err));
     WF_TRY(wf_super_down_clear(d->conf, err));
     WF_TRY(list_tasks(d, err));

@@ -17,6 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Makes the folders of a cluster on this host. Errors: WF_IO, with the line of the cluster file
+ * that names the folder. */
+WF_MUST_USE wf_status wf_super_make_state(const wf_cluster_conf *conf, wf_err *err);
 /* Starts the supervisor in the background and returns when it holds the lock and has spawned every
  * task, or could not. Errors: WF_EXISTS when one runs already ("weft down"); WF_IO; WF_INVALID for
  * a port in use, with the process that has it where /proc tells. */

@@ -7,7 +7,6 @@
 #include "cmd/cli/super.h"
 #include "cmd/cli/super_down.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/log/log.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 20 };
@@ -31,16 +31,15 @@ static void body(void *arg, int fd)
 
 wf_status wf_super_start(const wf_cluster_conf *conf, wf_err *err)
 {
-    char folder[PATH_MAX - 32], log[PATH_MAX];
+    char log[PATH_MAX];
     pid_t other = wf_super_pid(conf);
 
     if (other) /* before a process is made for it, which would write into the log of this one */
         return wf_super_up_already(conf, other, err);
     WF_TRY(wf_lost_check(conf, err));
-    if (snprintf(folder, sizeof folder, "%s/logs", conf->state_dir) >= (int)sizeof folder)
+    if (snprintf(log, sizeof log, "%s/logs/supervisor.log", conf->state_dir) >= (int)sizeof log)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", conf->state_dir);
-    WF_TRY(wf_make_dirs(folder, err));
-    snprintf(log, sizeof log, "%s/supervisor.log", folder);
+    WF_TRY(wf_super_make_state(conf, err));
     return wf_spawn_daemon(log, body, (void *)conf, err);
 }
 
@@ -71,9 +70,10 @@ wf_status wf_super_stop(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err 
         return WF_OK;
     (void)kill(pid, SIGKILL); /* its tasks get SIGKILL with it: PR_SET_PDEATHSIG in spawn.c */
     (void)ends_within(conf, pid, KILLED_MS);
-    return wf_fail(err, WF_TIMEOUT, "look into its log in state_dir/logs",
-                   "supervisor %ld did not end within %lld ms and was killed with its tasks",
-                   (long)pid, (long long)timeout_ms);
+    return wf_fail(err, WF_TIMEOUT, NULL,
+                   "supervisor %ld did not end within %lld ms and was killed with its tasks; see "
+                   "%s/logs/supervisor.log",
+                   (long)pid, (long long)timeout_ms, conf->state_dir);
 }
 
 wf_status wf_super_check_up(const wf_cluster_conf *conf, wf_err *err)
@@ -107,6 +107,34 @@ static wf_status list_missing(const wf_cluster_conf *c, char *names, size_t size
     return rc == WF_TIMEOUT ? WF_OK : rc;
 }
 
+/* Whether each task that is named there ("ps/1 at tcp://...") has an address of this host. */
+static bool all_are_here(const wf_cluster_conf *c, const char *missing)
+{
+    bool here = strncmp(missing, "master", 6) != 0 || wf_port_is_here(&c->master);
+
+    for (uint32_t i = 0; i < c->n_ps + c->n_workers; i++) {
+        const wf_task_conf *t = i < c->n_ps ? &c->ps[i] : &c->workers[i - c->n_ps];
+
+        if (strstr(missing, t->address))
+            here = here && wf_port_is_here(t);
+    }
+    return here;
+}
+
+static wf_status fail_missing(const wf_cluster_conf *conf, const char *missing, int64_t timeout_ms,
+                              wf_err *err)
+{
+    bool here = all_are_here(conf, missing);
+
+    return wf_fail(err, WF_TIMEOUT,
+                   here ? "the other tasks stay up; end them with: weft down"
+                        : "on their host run \"weft up\" with the same file; the tasks of this "
+                          "host stay up until: weft down",
+                   "after %g s these are still missing: %.300s%s%s%s", (double)timeout_ms / 1000,
+                   missing, here ? " (see " : "", here ? conf->state_dir : "",
+                   here ? "/logs)" : "");
+}
+
 wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms, wf_err *err)
 {
     int64_t end_ns = wf_now_ns() + timeout_ms * WF_NS_PER_MS;
@@ -118,12 +146,12 @@ wf_status wf_super_wait_ready(const wf_cluster_conf *conf, int64_t timeout_ms, w
             return WF_OK;
         WF_TRY(wf_super_check_down(conf, NULL, err));
         if (!wf_super_pid(conf))
-            return wf_fail(err, WF_IO, "look into its log in state_dir/logs",
-                           "the supervisor of %s has ended; missing: %s", conf->state_dir, missing);
+            return wf_fail(err, WF_IO, NULL,
+                           "the supervisor of this host has ended, and %.300s is missing; see "
+                           "%s/logs/supervisor.log",
+                           missing, conf->state_dir);
         if (wf_now_ns() > end_ns)
-            return wf_fail(err, WF_TIMEOUT, "look into their logs in state_dir/logs",
-                           "after %lld ms these are still missing: %s", (long long)timeout_ms,
-                           missing);
+            return fail_missing(conf, missing, timeout_ms, err);
         poll(NULL, 0, LOOK_MS);
     }
 }

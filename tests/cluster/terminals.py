@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that share a cluster, and ends that nobody planned: signals, closed terminals, a full disk."""
+import fcntl
 import os
 import re
 import shutil
 import signal
+import struct
+import subprocess
+import termios
 
 import small
 from weftlib import Cluster, check, main, one_sentence, until
@@ -145,7 +149,88 @@ def a_lost_cluster_that_does_not_end_is_killed(weft):
         until(lambda: not c.processes(), "nothing is left")
 
 
+class Terminal:
+    """A command on a terminal of so many columns."""
+
+    def __init__(self, c, columns, *words):
+        self.master, slave = os.openpty()
+        self.resize(columns)
+        env = dict(c.env, TERM="xterm", LC_ALL="C.UTF-8")
+        env.pop("COLUMNS", None)
+        self.process = subprocess.Popen([c.weft, *words], cwd=c.folder, env=env, stdin=slave,
+                                        stdout=slave, stderr=slave)
+        os.close(slave)
+
+    def resize(self, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def read(self, done, what):
+        """What it shows until done(text): without colours, each redraw of a line a line."""
+        text = ""
+
+        def look():
+            nonlocal text
+            try:
+                text += os.read(self.master, 65536).decode(errors="replace")
+            except OSError:  # it has ended
+                return True
+            return done(text)
+        until(look, what)
+        return re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\x1b[K", "\n").replace("\r", "")
+
+
+def a_terminal_shows_what_it_has_room_for(weft):
+    with Cluster(weft) as c:
+        lasts(c, "long")
+        t = Terminal(c, 100, "train", "long.yaml")
+        wide = t.read(lambda text: text.count("samples/s") > 3, "a bar")
+        bars = [line for line in wide.split("\n") if "samples/s" in line]
+        check(bars and all("───" in b and len(b) <= 100 for b in bars[:-1]), str(bars))
+        t.resize(44)
+        t.read(lambda text: text.count("\x1b[K") > 8, "the next bars")
+        narrow = t.read(lambda text: text.count("\x1b[K") > 20, "narrow bars")
+        bars = [line for line in narrow.split("\n") if "samples/s" in line][1:-1]
+        check(bars and all(len(b) <= 44 for b in bars), str(bars))
+        t.process.send_signal(signal.SIGINT)
+        end = t.read(lambda text: False, "the end")
+        check(re.search(r"^next: weft recover long#1$", end, re.M), end)
+        check(t.process.wait() == 5, "exit code")
+        until(lambda: not is_up(c), "nothing is left")
+
+
+def a_place_that_is_wrong_is_named(weft):
+    with Cluster(weft, transport="tcp") as c, Cluster(weft, transport="tcp") as other:
+        # Another folder's cluster at the same addresses.
+        other.write("cluster.yaml", c.read("cluster.yaml"))
+        c.must("up")
+        result = other.must("status")
+        check(f"this is that of {os.path.realpath(c.path('cluster.yaml'))}" in result.err, str(result))
+        check("warning" not in c.must("status").err, "its own")
+        said = one_sentence(other.must("up", code=1).err)
+        check(f"end that cluster with: weft down {os.path.realpath(c.path('cluster.yaml'))}" in said, said)
+        c.must("down")
+        # A job that nobody knows starts no cluster.
+        said = one_sentence(c.must("recover", "nosuch", code=1).err)
+        check("no job named nosuch" in said, said)
+        # Folders that cannot be made.
+        for key in ("state_dir", "checkpoint_dir"):
+            text = re.sub(f"(?m)^{key}: .*", f"{key}: cluster.yaml/x", c.read("cluster.yaml"))
+            line = text.split("\n").index(f"{key}: cluster.yaml/x") + 1
+            other.write("cluster.yaml", text)
+            said = one_sentence(other.must("up", code=1).err)
+            check(f"cluster.yaml:{line}: {key}: cannot make folder" in said, said)
+        # A ps on a host that does not answer.
+        c.write("cluster.yaml", c.read("cluster.yaml").replace(c.ports[2], "tcp://10.255.255.1:7711") +
+                "security: none\n")
+        said = one_sentence(c.must("up", "--timeout", "1", code=1).err)
+        check('ps/1 at tcp://10.255.255.1:7711; on their host run "weft up"' in said and
+              "until: weft down" in said, said)
+        check(re.search(r"^ps/1 +missing +- ", c.must("status").out, re.M), c.must("status").out)
+        c.must("down")
+
+
 main([a_signal_stops_the_job_with_a_checkpoint_and_ends_the_cluster, the_last_of_two_ends_the_cluster,
       stop_from_another_terminal_has_its_answer, detached_goes_on_until_down_which_takes_a_checkpoint,
       a_killed_command_leaves_the_cluster_to_the_next, a_cluster_that_was_put_up_stays_up,
-      without_its_state_folder_a_cluster_is_named_and_ended, a_lost_cluster_that_does_not_end_is_killed])
+      without_its_state_folder_a_cluster_is_named_and_ended, a_lost_cluster_that_does_not_end_is_killed,
+      a_terminal_shows_what_it_has_room_for, a_place_that_is_wrong_is_named])
