@@ -159,8 +159,9 @@ static wf_status print_summary(const request *r, const wf_compiled *c, wf_err *e
     bool has_loss = r->spec.mode == WF_COMPILE_TRAIN;
 
     print_source(r, c);
-    wf_term_print(stdout, "%s: after pass %s: %zu nodes, %zu variables, graph %016" PRIx64 "\n",
-                  r->source, c->stage, c->graph->n_nodes, c->n_variables, c->digest);
+    wf_term_print(stdout, "%s: %s%s%s%zu nodes, %zu variables, graph %016" PRIx64 "\n", r->source,
+                  r->after ? "after pass " : "", r->after ? c->stage : "", r->after ? ": " : "",
+                  c->graph->n_nodes, c->n_variables, c->digest);
     for (size_t i = 0; i < c->n_warnings; i++)
         wf_term_print(stdout, "warning: %s\n", c->warnings[i]);
     print_ports(c->graph);

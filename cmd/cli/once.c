@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_FEEDS = 64 };
+enum { MOST_FEEDS = 64, MOST_NAMED = 16 };
 
 const char wf_memory_hint[] =
     "neither the file nor what it is fed accounts for that much; if it is "
@@ -126,7 +126,19 @@ static wf_status write_results(const once *o, const weft_list *results, wf_err *
         WF_TRY(wf_npy_write(o->output_dir, weft_list_name(results, i), (wf_dtype)t->dtype,
                             (uint32_t)t->rank, t->shape, t->data, err));
     }
-    wf_term_print(stdout, "%s: %zu files written to %s\n", o->model, n, o->output_dir);
+    wf_term_print(stdout, "%s: %zu %s written to %s\n", o->model, n, n == 1 ? "file" : "files",
+                  o->output_dir);
+    for (size_t i = 0; i < n && i < MOST_NAMED; i++) {
+        const weft_tensor *t = weft_list_tensor(results, i);
+        char file[WF_NPY_NAME], dims[128];
+
+        wf_term_print(stdout, "  %s  %s%s\n",
+                      wf_npy_name(weft_list_name(results, i), file, sizeof file),
+                      wf_dtype_name((wf_dtype)t->dtype),
+                      wf_dims_str((uint32_t)t->rank, t->shape, dims, sizeof dims));
+    }
+    if (n > MOST_NAMED)
+        wf_term_print(stdout, "  and %zu more\n", n - MOST_NAMED);
     return WF_OK;
 }
 

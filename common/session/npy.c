@@ -70,21 +70,27 @@ static void put_data(wf_bytes *out, wf_dtype dtype, int64_t elems, const void *d
     }
 }
 
+const char *wf_npy_name(const char *name, char *file, size_t size)
+{
+    snprintf(file, size, "%s.npy", name);
+    for (char *c = file; *c; c++)
+        if (*c == '/' || *c == ':')
+            *c = '_';
+    return file;
+}
+
 wf_status wf_npy_write(const char *dir, const char *name, wf_dtype dtype, uint32_t rank,
                        const int64_t dims[], const void *data, wf_err *err)
 {
     const char *descr = descr_of(dtype);
-    char path[PATH_MAX];
+    char path[PATH_MAX], file[WF_NPY_NAME];
     wf_bytes out = {0};
     int64_t elems;
-    int n = snprintf(path, sizeof path, "%s/%s.npy", dir, name);
+    int n = snprintf(path, sizeof path, "%s/%s", dir, wf_npy_name(name, file, sizeof file));
     wf_status rc;
 
     if (n < 0 || n >= (int)sizeof path)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s/%.200s.npy is too long", dir, name);
-    for (char *p = path + strlen(dir) + 1; *p; p++)
-        if (*p == '/' || *p == ':')
-            *p = '_';
     if (!descr || !wf_dims_elems(rank, dims, &elems))
         return wf_fail(err, WF_INVALID, NULL, "\"%.200s\" is not a tensor that numpy reads", name);
     put_head(&out, descr, rank, dims);

@@ -7,7 +7,11 @@
 #include "common/tensor/tensor.h"
 #include <stddef.h>
 
-/* Writes DIR/NAME.npy, with '/' and ':' of the name as '_'. dims [rank]; data in row-major order,
+enum { WF_NPY_NAME = 1024 };
+
+/* NAME.npy into file, with '/' and ':' of the name as '_'. */
+const char *wf_npy_name(const char *name, char *file, size_t size);
+/* Writes DIR/NAME.npy (wf_npy_name). dims [rank]; data in row-major order,
  * bfloat16 as float32, since numpy has none. Errors: WF_IO, WF_INVALID, WF_NOMEM. */
 WF_MUST_USE wf_status wf_npy_write(const char *dir, const char *name, wf_dtype dtype, uint32_t rank,
                                    const int64_t dims[], const void *data, wf_err *err);
