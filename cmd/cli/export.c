@@ -2,12 +2,11 @@
 /* cmd/cli/export.c - a trained model as an ONNX file: the job's model with a checkpoint's weights.
  */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/exported.h"
 #include "cmd/cli/library.h"
-#include "cmd/cli/term.h"
 #include "common/tensor/dtype.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* Element i of a float32 tensor, or of halves that it was rounded to. */
 static double number_at(const weft_tensor *t, int64_t i)
@@ -63,11 +62,7 @@ static wf_status write_model(const wf_trained *t, const char *file, bool model_o
     if (rc == WF_OK)
         rc = compare(back, file, t->weights, &most, err);
     if (rc == WF_OK)
-        wf_term_print(stdout,
-                      "%s: %zu initializers updated by name, read back; max |Δ| to %s: %g%s%s%s\n",
-                      file, weft_list_count(t->weights), weft_list_origin(t->weights), most,
-                      mapped[0] ? "; it standardises " : "", mapped,
-                      mapped[0] ? " itself, and takes records as the data files have them" : "");
+        wf_exported_print(t, back, file, most, mapped);
     weft_model_free(&m);
     weft_model_free(&back);
     return rc;

@@ -30,17 +30,17 @@ static void tell(void *arg, const char *sentence)
 
 wf_status wf_trained_job(const char *cluster, const char *word, wf_trained *t, wf_err *err)
 {
-    char path[PATH_MAX], run[WF_RUN_NAME], job[WF_RUN_NAME];
+    char path[PATH_MAX], job[WF_RUN_NAME];
     wf_bytes text = {0};
     weft_error e;
     wf_status rc;
 
     WF_TRY(wf_place_cluster(cluster, false, &t->conf, err));
-    rc = wf_place_job(t->conf, word, path, run, &text, err);
+    rc = wf_place_job(t->conf, word, path, t->run, &text, err);
     if (rc == WF_OK && weft_job_parse(wf_bytes_str(&text), text.size, path, &t->job, &e) != WEFT_OK)
         rc = wf_library_fail(&e, err);
-    if (rc == WF_OK && run[0])
-        weft_job_set_run(t->job, wf_run_split(run, job));
+    if (rc == WF_OK && t->run[0])
+        weft_job_set_run(t->job, wf_run_split(t->run, job));
     wf_bytes_close(&text);
     return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "cmd/cli/cli.h"
 #include "common/conf/conf.h"
+#include "common/conf/run.h"
 #include "lib/weft.h"
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ void wf_library_warn(void *arg, const char *sentence);
 /* A trained model, as the words of a command name it. */
 typedef struct wf_trained {
     wf_cluster_conf *conf;
+    char run[WF_RUN_NAME]; /* that was named; "": the newest of the job */
     weft_job *job;
     weft_list *weights; /* of its checkpoint */
 } wf_trained;

@@ -85,12 +85,27 @@ def all_say_the_same(weft):
         # onnxruntime on each checkpoint, of which there is one after each epoch
         x, y = np.load(c.path("x.npy")), np.load(c.path("y.npy"))
         for r in rows:
-            c.must("export", "small", "--from", str(r["step"]), "-o", c.path("m.onnx"))
+            said = c.must("export", "small", "--from", str(r["step"]), "-o", c.path("m.onnx")).out
+            check(re.search(r"m.onnx: [0-9.]+ KiB, input x\[batch,16\] -> output\[batch,4\], accuracy "
+                            rf"{r['val_accuracy']:.4f} \(eval\)$", said.strip()), said)
             z = onnxruntime.InferenceSession(c.path("m.onnx")).run(None, {"x": x})[0].astype(float)
             z -= z.max(axis=1, keepdims=True)
             losses = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(y)), y]
             check(abs(losses.mean() - r["val_loss"]) < 1e-5, f"{losses.mean()}, {r}")
             check((z.argmax(axis=1) == y).mean() == r["val_accuracy"], f"{r}")
+
+
+def files_are_named_with_their_shapes(weft):
+    with Cluster(weft) as c:
+        small.write_job(c)
+        c.must("train", "small.yaml", "--local")
+        c.must("export", "small", "-o", c.path("m.onnx"))
+        said = c.bare("run", "m.onnx", "--input", "x=x.npy", "-o", "out").out
+        check(said == "m.onnx: 1 file written to out\n  output.npy  float32[512, 4]\n", said)
+        check(np.load(c.path("out", "output.npy")).shape == (512, 4), "another shape")
+        for words, passes in ((["m.onnx"], False), (["m.onnx", "--after", "import"], True)):
+            said = c.bare("graph", *words).out
+            check(("after pass" in said) == passes, said)
 
 
 def training_is_the_mean_since_the_epoch_began(weft):
@@ -273,6 +288,6 @@ def a_spoilt_history_is_said(weft):
             check(not says or says in one_sentence(result.err), str(result))
 
 
-main([all_say_the_same, training_is_the_mean_since_the_epoch_began, epochs_that_come_again_count_once,
+main([all_say_the_same, files_are_named_with_their_shapes, training_is_the_mean_since_the_epoch_began, epochs_that_come_again_count_once,
       the_best_weights_are_shown_with_their_numbers, the_job_is_shown_beside_its_curves,
       nothing_is_purged_but_what_came_again, curves_are_drawn, curves_are_drawn_as_png, a_spoilt_history_is_said])
