@@ -193,7 +193,10 @@ static wf_status add_front(front *f, const wf_job_conf *job, const wf_learnt_lis
     wf_status rc = WF_OK;
 
     if (!row) {
-        rc = learn(job, f, &found, err);
+        rc = wf_err_wrap(err, learn(job, f, &found, err),
+                         "nothing is kept of what \"%.64s\" is standardised by, and the training "
+                         "data cannot be read",
+                         f->input);
         row = rc == WF_OK ? row_of(&found, f->input) : NULL;
         learnt = &found;
     }

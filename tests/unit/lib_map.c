@@ -171,11 +171,19 @@ static void without_a_checkpoint_the_training_data_are_read(void **state)
 {
     weft_job *j = parse("job: older\n" MODEL DATA MAP REST);
     weft_list *none = NULL;
+    weft_model *m = NULL;
+    char inputs[64];
 
     (void)state;
     assert_works(weft_list_new(&none, &error));
     check_model(j, NULL);
     check_model(j, none);
+    assert_int_equal(remove(in("x.npy")), 0);
+    assert_works(weft_model_of_job(j, none, &m, &error));
+    assert_fails(weft_model_take_map(m, j, none, inputs, sizeof inputs, &error), WEFT_NOTFOUND,
+                 "nothing is kept of what \"x\" is standardised by");
+    weft_model_free(&m);
+    write_images("x.npy", 20);
     weft_list_free(&none);
     weft_job_free(&j);
 }
