@@ -106,7 +106,8 @@ void wf_exported_print(const wf_trained *t, const weft_model *m, const char *fil
         wf_bytes_printf(&line, ", rounded by %g at most", most);
     if (mapped[0])
         wf_bytes_printf(
-            &line, "; the model standardises %s itself: give it records as the data files have them",
+            &line,
+            "; the model standardises %s itself: give it records as the data files have them",
             mapped);
     wf_term_print(stdout, "%s\n", wf_bytes_str(&line));
     wf_bytes_close(&line);

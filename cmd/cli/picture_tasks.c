@@ -46,12 +46,12 @@ static void add_returned(const json_t *task, char *out, size_t size)
         return;
     wf_count_text((unsigned long long)wf_number_of(r, "begin"), begin, sizeof begin);
     wf_count_text((unsigned long long)wf_number_of(r, "end"), end, sizeof end);
-    at += (size_t)snprintf(out + at, size - at, "; %u split%s (records %s to %s) ", n,
+    at += (size_t)snprintf(out + at, size - at, "; %u split%s (records %s to %s)", n,
                            n == 1 ? "" : "s", begin, end);
     if (at < size && waits)
-        snprintf(out + at, size - at, "%u of them not given to a worker yet", waits);
+        snprintf(out + at, size - at, ", %u of them not given to a worker yet", waits);
     else if (at < size)
-        snprintf(out + at, size - at, "given to %s%s", wf_text_of(r, "to"),
+        snprintf(out + at, size - at, " given to %s%s", wf_text_of(r, "to"),
                  json_is_true(json_object_get(r, "to_several")) ? " and others" : "");
 }
 

@@ -91,7 +91,7 @@ static void what_became_of_splits_is_told(void **state)
            TASK("worker", "training",
                 KILLED ", 'returned': {'splits': 3, 'waiting': 2, 'begin': 0, 'end': 9, "
                        "'to': '', 'to_several': false}"),
-           "; 3 splits (records 0 to 9) 2 of them not given to a worker yet\n");
+           "; 3 splits (records 0 to 9), 2 of them not given to a worker yet\n");
 }
 
 static void a_ps_has_updates_and_bytes_and_who_never_came_no_age(void **state)
