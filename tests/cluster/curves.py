@@ -87,7 +87,7 @@ def all_say_the_same(weft):
         for r in rows:
             said = c.must("export", "small", "--from", str(r["step"]), "-o", c.path("m.onnx")).out
             check(re.search(r"m.onnx: [0-9.]+ KiB, input x\[batch,16\] -> output\[batch,4\], accuracy "
-                            rf"{r['val_accuracy']:.4f} \(eval\)$", said.strip()), said)
+                            rf"{r['val_accuracy']:.4f} \(eval\); 4 weights of step-{r['step']:08d}$", said.strip()), said)
             z = onnxruntime.InferenceSession(c.path("m.onnx")).run(None, {"x": x})[0].astype(float)
             z -= z.max(axis=1, keepdims=True)
             losses = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(y)), y]
