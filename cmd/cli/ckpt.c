@@ -244,14 +244,17 @@ const wf_cmd wf_cmd_ckpt = {
     .name = "ckpt",
     .help = "list, show and verify checkpoints on disk",
     .usage =
-        "weft ckpt ls [JOB] [--json]            the runs, or a job's checkpoints, newest first\n"
-        "weft ckpt show JOB [STEP] [--json]     what is in one; without STEP the newest\n"
-        "weft ckpt verify JOB [STEP]            read and check every byte; without STEP of all\n\n"
-        "JOB is a job's newest run, or one of its runs: digits#2. Reads the folder of checkpoints\n"
-        "directly; the cluster need not run. A list has the epoch of the weights, and what the\n"
-        "evaluation said of them where one followed.\n"
-        "  --dir DIR        the folder; else checkpoint_dir of the cluster here\n"
-        "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
+        "weft ckpt ls [JOB] [--json]            list the runs, or a job's checkpoints, newest "
+        "first\n"
+        "weft ckpt show JOB [STEP] [--json]     show a checkpoint; without STEP the newest\n"
+        "weft ckpt verify JOB [STEP]            read and check every byte; without STEP of all\n"
+        "\n"
+        "JOB is the job's newest run, or a run like digits#2. Reads the checkpoint folder; the\n"
+        "cluster need not be up. ls shows the epoch of each checkpoint, and the metrics if its\n"
+        "weights were evaluated.\n"
+        "  --dir DIR        the folder; otherwise checkpoint_dir of the cluster here\n"
+        "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
+        "\n"
         "  weft ckpt ls mnist-mlp\n"
         "  weft ckpt verify mnist-mlp 12000\n",
     .run = run,

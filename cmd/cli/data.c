@@ -56,8 +56,9 @@ static wf_status digits(const char *dir, const request *r, wf_err *err)
     snprintf(path, sizeof path, "%s/digits.txt", dir);
     WF_TRY(wf_file_write(path, note, strlen(note), err));
     wf_term_print(
-        stdout, "%s: %llu + %llu images drawn, seed %llu   try: weft train examples/digits.yaml\n",
-        dir, n_train, n_test, seed);
+        stdout,
+        "%s: %llu + %llu images generated, seed %llu   try: weft train examples/digits.yaml\n", dir,
+        n_train, n_test, seed);
     return WF_OK;
 }
 
@@ -90,19 +91,17 @@ const wf_cmd wf_cmd_data = {
     .usage =
         "weft data digits DIR [--seed N] [--train N] [--test N] [--force]\n"
         "weft data peek FILE...\n"
-        "weft data get mnist DIR\n\n"
-        "digits generates 28x28 grey images of handwritten-like digits, 60,000 and 10,000, as\n"
-        "IDX files with MNIST's names. The same seed gives the same bytes; what is there already\n"
-        "is not generated again without --force.\n"
-        "peek says what a file (also .gz) holds, as weft reads it: records, dtype, shape, extent, "
-        "mean\n"
-        "and deviation, and the first records. By the name: csv (.csv, .tsv or .txt), npy, npz "
-        "(all\n"
-        "arrays, or FILE.npz#NAME), a folder of images, or else IDX. Of csv, what is in each "
-        "column;\n"
-        "where fields must be named, the lines of a job file.\n"
-        "get says where the files of a published data set are, and checks those that are in "
-        "DIR.\n\n"
+        "weft data get mnist DIR\n"
+        "\n"
+        "digits generates a synthetic data set, 60,000 and 10,000 grey images of 28x28, as IDX\n"
+        "files with MNIST's names. The same seed gives the same bytes; existing files are kept\n"
+        "unless --force is given.\n"
+        "peek shows what a file contains as weft reads it: records, dtype, shape, range, mean and\n"
+        "deviation, and the first records. The name decides the format: csv (.csv, .tsv, .txt),\n"
+        "npy, npz (all arrays, or FILE.npz#NAME), a folder of images, otherwise IDX. For csv it\n"
+        "shows each column and suggests the lines of a job file.\n"
+        "get says where a published data set is, and checks the files in DIR.\n"
+        "\n"
         "  weft data digits data/digits\n"
         "  weft data peek data/digits/train-images-idx3-ubyte.gz\n"
         "  weft data get mnist data/mnist\n",

@@ -249,13 +249,15 @@ const wf_cmd wf_cmd_doctor = {
     .name = "doctor",
     .help = "check this machine: programs, limits, disk, the cluster here",
     .usage =
-        "weft doctor [--json] [--cluster FILE]\n\n"
-        "Checks this machine, and starts nothing: weft's programs, the processor and what kernels\n"
-        "use of it, memory, the limit of open files; of the cluster in this folder its addresses,\n"
-        "and whether state_dir and checkpoint_dir can be written and have room. Each line begins\n"
-        "with ok or warn.\n"
+        "weft doctor [--json] [--cluster FILE]\n"
+        "\n"
+        "Checks this machine: programs, processor features, memory, open-file limit, and for the\n"
+        "cluster in this folder its addresses, the folders that it writes and their free space. "
+        "It\n"
+        "starts nothing. Each line begins with ok or warn.\n"
         "  --json           a list of {check, ok, text}\n"
-        "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
+        "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
+        "\n"
         "  weft doctor\n",
     .run = run,
 };

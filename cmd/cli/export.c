@@ -97,16 +97,18 @@ const wf_cmd wf_cmd_export = {
     .name = "export",
     .help = "write a trained model as an ONNX file",
     .usage =
-        "weft export JOB|JOB.yaml -o MODEL.onnx [--from STEP] [--model-only]\n\n"
-        "Takes the newest checkpoint that verifies (or that of --from STEP) and writes the job's\n"
-        "model for inference with its weights: no loss, no labels, no dropout. Names of inputs,\n"
-        "outputs and initializers are the model's own. The file is read back and compared.\n"
-        "An input that data.map standardises takes records as the data files have them: its steps\n"
-        "are operations in front of the model, by the numbers of the training data.\n"
+        "weft export JOB|JOB.yaml -o MODEL.onnx [--from STEP] [--model-only]\n"
+        "\n"
+        "Writes the job's model with the weights of its newest intact checkpoint, for inference: "
+        "no\n"
+        "loss, no labels, no dropout. Inputs, outputs and initializers keep their names. The file\n"
+        "is read back and compared. If data.map standardises an input, the exported model does so\n"
+        "itself and takes records as they are in the data files.\n"
         "  -o MODEL.onnx    the file to write\n"
-        "  --from STEP      that checkpoint, and no other; \"best\": the one a callback chose\n"
-        "  --model-only     without those steps: the inputs are what data.map makes of records\n"
-        "  --cluster FILE   where the job ran; else ./cluster.yaml, else the local cluster\n\n"
+        "  --from STEP      use the checkpoint of that step; \"best\": the one a callback chose\n"
+        "  --model-only     leave standardising out: the inputs are the output of data.map\n"
+        "  --cluster FILE   where the job ran; otherwise ./cluster.yaml, or the local cluster\n"
+        "\n"
         "  weft export digits -o digits.onnx\n",
     .run = run,
 };

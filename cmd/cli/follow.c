@@ -44,10 +44,13 @@ const wf_cmd wf_cmd_follow = {
     .name = "follow",
     .help = "show the progress of a submitted job until it ends",
     .usage =
-        "weft follow JOB|JOB#N [--cluster FILE]\n\n"
-        "Shows the progress of a job's newest run, or of the run named, as \"weft train\" does,\n"
-        "and exits with its result. Ctrl-C stops the job with a checkpoint; a second one leaves\n"
-        "it to itself.\n\n"
+        "weft follow JOB|JOB#N [--cluster FILE]\n"
+        "\n"
+        "Shows the progress of a job (its newest run, or the given one) as \"weft train\" does, "
+        "and\n"
+        "exits with its result. Ctrl-C stops the job with a checkpoint; a second Ctrl-C only ends\n"
+        "this command.\n"
+        "\n"
         "  weft follow digits\n",
     .run = run,
 };

@@ -59,18 +59,18 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_help = {
     .name = "help",
     .help = "list the commands, or explain one",
-    .usage = "weft help [COMMAND | TOPIC]\n\n"
-             "Lists the commands, or explains one of them. A topic is a list of what a job file "
-             "may say,\n"
-             "with options and defaults: keys, layers, activations, initializers, steps, losses, "
-             "metrics,\n"
-             "optimizers, callbacks. \"operators\" are the operations that weft has, of ONNX and "
-             "its own,\n"
-             "as in docs/operators.md.\n"
-             "  --json             the operations for programs\n"
-             "  --man              all commands as a manual page, for man -l\n"
-             "  --completion SHELL   a script that completes commands and options: bash, zsh\n\n"
-             "  weft help train\n"
-             "  weft help layers\n",
+    .usage =
+        "weft help [COMMAND | TOPIC]\n"
+        "\n"
+        "Lists the commands, or explains one. A topic lists what a job file can contain, with\n"
+        "options and defaults: keys, layers, activations, initializers, steps, losses, metrics,\n"
+        "optimizers, callbacks. \"operators\" lists the operations that weft supports, as in\n"
+        "docs/operators.md.\n"
+        "  --json             the operations, for programs\n"
+        "  --man              all commands as a manual page, for man -l\n"
+        "  --completion SHELL   a completion script for bash or zsh\n"
+        "\n"
+        "  weft help train\n"
+        "  weft help layers\n",
     .run = run,
 };

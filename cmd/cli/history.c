@@ -89,12 +89,15 @@ const wf_cmd wf_cmd_history = {
     .name = "history",
     .help = "the metrics of each epoch of a run",
     .usage =
-        "weft history JOB|JOB#N [--csv] [--json] [--cluster FILE]\n\n"
-        "Loss and metrics of each epoch: of training the mean since the epoch began, of the\n"
-        "evaluation those named val_. An epoch that was trained again after a recovery is there\n"
-        "once. The cluster need not run.\n"
+        "weft history JOB|JOB#N [--csv] [--json] [--cluster FILE]\n"
+        "\n"
+        "Prints loss and metrics of each epoch: training means, and evaluations with the prefix\n"
+        "val_. An epoch that was trained again after a recovery is listed once. No cluster need "
+        "be\n"
+        "up.\n"
         "  --csv    for spreadsheets, with all digits\n"
-        "  --json   for programs\n\n"
+        "  --json   for programs\n"
+        "\n"
         "  weft history digits\n",
     .run = run,
 };

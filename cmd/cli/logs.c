@@ -84,14 +84,17 @@ const wf_cmd wf_cmd_logs = {
     .name = "logs",
     .help = "the last lines that tasks wrote, and those to come",
     .usage =
-        "weft logs [TASK] [-f] [-n LINES] [--all] [--cluster FILE]\n\n"
-        "Prints the last 20 lines of a task's log since the cluster was started last. TASK is\n"
-        "a task like worker/1, a role (ps: all of them), master or supervisor; without it the\n"
-        "logs of all tasks are printed.\n"
-        "  --follow, -f       prints what is added, too, until Ctrl-C; with several tasks each\n"
-        "                     line has its task in front\n"
-        "  --lines, -n LINES  so many lines of each\n"
-        "  --all, -a          lines of earlier starts of the cluster, too\n\n"
+        "weft logs [TASK] [-f] [-n LINES] [--all] [--cluster FILE]\n"
+        "\n"
+        "Prints the last 20 lines of a task's log, or of all logs. TASK is a task like worker/1, "
+        "a\n"
+        "role (ps: all of them), master or supervisor. Lines from before the last start of the\n"
+        "cluster are left out.\n"
+        "  --follow, -f       also print new lines, until Ctrl-C; with several tasks each line\n"
+        "                     begins with its task\n"
+        "  --lines, -n LINES  the number of lines of each log\n"
+        "  --all, -a          also lines of earlier starts of the cluster\n"
+        "\n"
         "  weft logs worker/1 -n 100\n"
         "  weft logs ps -f\n",
     .run = run,

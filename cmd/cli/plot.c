@@ -188,12 +188,14 @@ const wf_cmd wf_cmd_plot = {
     .name = "plot",
     .help = "learning curves, in the terminal or as a picture",
     .usage =
-        "weft plot JOB|JOB#N ... [--metric NAME] [-o FILE.svg|FILE.png] [--cluster FILE]\n\n"
-        "Draws the metrics of one or several runs over the epochs, a panel for each metric: those\n"
-        "of training dashed (or dim), those of the evaluation full. No cluster need be up.\n"
-        "  -o FILE.svg     a picture, and not the terminal; FILE.png wants the program\n"
-        "                  rsvg-convert (package librsvg2-bin)\n"
-        "  --metric NAME   this one alone\n\n"
+        "weft plot JOB|JOB#N ... [--metric NAME] [-o FILE.svg|FILE.png] [--cluster FILE]\n"
+        "\n"
+        "Draws the metrics of one or several runs over the epochs, one panel per metric: training\n"
+        "dashed (or dim), evaluation solid. No cluster need be up.\n"
+        "  -o FILE.svg     write a picture instead; FILE.png needs the program rsvg-convert\n"
+        "                  (package librsvg2-bin)\n"
+        "  --metric NAME   draw only this metric\n"
+        "\n"
         "  weft plot digits\n"
         "  weft plot digits#1 digits#2 --metric loss -o loss.svg\n",
     .run = run,

@@ -203,17 +203,19 @@ const wf_cmd wf_cmd_predict = {
     .name = "predict",
     .help = "outputs of a trained job or an ONNX file for records in files",
     .usage =
-        "weft predict JOB|JOB.yaml|MODEL.onnx --input NAME=FILE ... -o OUT.npy\n\n"
-        "Computes the outputs for all records of the files, in this process. The inputs of a job\n"
-        "are npy files or files of the job's format, and go through its data.map as in training;\n"
-        "its weights are those of the newest checkpoint that verifies. An ONNX file is fed npy\n"
-        "files as they are.\n"
-        "  -o OUT.npy    the model's output; with several outputs a folder, of a file each\n"
-        "  --from STEP   of a job: that checkpoint, and no other; \"best\": the one a callback "
-        "chose\n"
+        "weft predict JOB|JOB.yaml|MODEL.onnx --input NAME=FILE ... -o OUT.npy\n"
+        "\n"
+        "Computes the outputs for all records of the files, in this process. For a job, the files\n"
+        "are npy files or files of the job's format; they pass through data.map as in training, "
+        "and\n"
+        "the weights are those of the newest intact checkpoint. For an ONNX file, they are npy\n"
+        "files that the model takes as they are.\n"
+        "  -o OUT.npy    the output; a folder with one file each if there are several outputs\n"
+        "  --from STEP   use the checkpoint of that step; \"best\": the one a callback chose\n"
         "  --batch N     records at a time (256)\n"
-        "  --threads N   (one per processor)\n"
-        "  --cluster FILE   the cluster; else ./cluster.yaml, else the local one\n\n"
+        "  --threads N   number of threads (default: one per processor)\n"
+        "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
+        "\n"
         "  weft predict digits --input x=images.npy -o scores.npy\n"
         "  weft predict digits.onnx --input x=rows.npy -o scores.npy\n",
     .run = run,

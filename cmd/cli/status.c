@@ -226,17 +226,18 @@ const wf_cmd wf_cmd_status = {
     .name = "status",
     .help = "tasks and jobs as they are now, or as they ended",
     .usage =
-        "weft status [JOB] [--watch] [--all] [--json] [--cluster FILE]\n\n"
-        "Without JOB: every task with its state, process, rate and, after a restart, the\n"
-        "reason; and the jobs, those under way first. The ten that ended last are shown.\n"
-        "With JOB, a job's newest run or a run like digits#2: its state and the reason, rate,\n"
-        "learning rate, checkpoints, what losses have cost, and its last epochs.\n"
-        "When no cluster is up, jobs are shown as their files tell.\n"
-        "  --watch, -w  draws the picture anew each second until Ctrl-C; what is no terminal\n"
-        "               gets one every ten seconds\n"
-        "  --all, -a    all jobs that have ended\n"
+        "weft status [JOB] [--watch] [--all] [--json] [--cluster FILE]\n"
+        "\n"
+        "Without JOB: the tasks with their state, process, rate and, after a restart, the reason;\n"
+        "and the jobs, running ones first, with the ten that ended last.\n"
+        "With JOB (the job's newest run, or a run like digits#2): its state, rate, learning rate,\n"
+        "checkpoints, last epochs, and what failures have cost.\n"
+        "If no cluster is up, the jobs are read from their files.\n"
+        "  --watch, -w  repeat every second until Ctrl-C (every ten seconds into a pipe)\n"
+        "  --all, -a    show all jobs that have ended\n"
         "  --job JOB    the same as JOB\n"
-        "  --json       the same for programs\n\n"
+        "  --json       for programs\n"
+        "\n"
         "  weft status digits\n"
         "  weft status --watch\n",
     .run = run,

@@ -56,10 +56,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 const wf_cmd wf_cmd_version = {
     .name = "version",
     .help = "print the version of weft and its libraries",
-    .usage = "weft version [--json]\n\n"
-             "Prints the release of weft, the commit it was built from, the compiler, and the\n"
-             "libraries that it runs with. weft -v is the same.\n"
-             "  --json   all libraries, and what of the processor kernels use\n\n"
+    .usage = "weft version [--json]\n"
+             "\n"
+             "Prints the version of weft, the commit it was built from, the compiler and the "
+             "libraries.\n"
+             "weft -v is the same.\n"
+             "  --json   all libraries, and the processor features that kernels use\n"
+             "\n"
              "  weft version\n",
     .run = run,
 };

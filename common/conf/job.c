@@ -318,7 +318,7 @@ static const wf_key job_keys[] = {
     {"class_weight", WF_KEY_CALL, .read = wf_read_class_weight},
     {"sample_weight", WF_KEY_CALL, .read = wf_read_sample_weight},
     {"metrics", WF_KEY_CALL, .read = wf_read_metrics},
-    {"data", WF_KEY_CALL, .read = wf_read_data, .required = true},
+    {"data", WF_KEY_CALL, .read = wf_read_data, .keys = wf_data_keys, .required = true},
     {"batch", WF_KEY_U64, .offset = offsetof(wf_job_conf, batch), .least = 1, .most = 1 << 24,
      .required = true},
     {"epochs", WF_KEY_U64, .offset = offsetof(wf_job_conf, epochs), .least = 1, .most = 1000000,

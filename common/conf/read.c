@@ -211,14 +211,21 @@ wf_status wf_read_unknown(wf_conf_reader *r, const wf_tree *node, const char *so
 static wf_status unknown_key(wf_conf_reader *r, const wf_tree *node, const wf_key keys[],
                              wf_err *err)
 {
-    const char *names[MOST_KEYS];
+    const char *names[MOST_KEYS], *word = node->key->text;
+    char hint[96];
     size_t n = 0;
 
     while (keys[n].name && n < MOST_KEYS) {
+        for (const wf_key *below = keys[n].keys; below && below->name; below++)
+            if (strcmp(below->name, word) == 0) {
+                snprintf(hint, sizeof hint, "write it below \"%.64s\"", keys[n].name);
+                return wf_read_fail(r, node->key, err, WF_USAGE, hint, "\"%.64s\" is no key here",
+                                    word);
+            }
         names[n] = keys[n].name;
         n++;
     }
-    return wf_read_unknown(r, node->key, "key", node->key->text, names, n, err);
+    return wf_read_unknown(r, node->key, "key", word, names, n, err);
 }
 
 static wf_status read_only(wf_conf_reader *r, const wf_tree *node, const wf_key *key,

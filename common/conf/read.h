@@ -41,7 +41,7 @@ struct wf_key {
     wf_status (*read)(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err);
     const char *only;
     const char *const *later; /* ends with NULL */
-    const wf_key *keys;
+    const wf_key *keys; /* of what is below it; a key of these at the wrong place is known by it */
     bool required;
     const char *usual; /* the value of a key that is left out, as a file would say it; NULL: none */
 };
