@@ -16,7 +16,7 @@ static void list_all(void)
     printf("weft - trains models on parameter servers\n\n");
     for (size_t i = 0; (cmd = wf_cmd_at(i)); i++)
         printf("  weft %-9s %s\n", cmd->name, cmd->help);
-    printf("\n\"weft help COMMAND\" says more. Lists of what a job file may say: weft help");
+    printf("\n\"weft help COMMAND\" says more. Lists of what a job file can contain: weft help");
     for (size_t i = 0; (topic = wf_topic_at(i)); i++)
         printf("%s%s", i ? " | " : "\n  ", topic);
     printf("\n\nTo begin:  weft train examples/digits.yaml\n");

@@ -202,7 +202,7 @@ def check_values(folder):
 
 def check_digits(folder):
     words = ("data", "digits", "digits", "--train", "50", "--test", "20", "--seed", "3")
-    weft(*words, says="50 \\+ 20 images drawn", cwd=folder)
+    weft(*words, says="50 \\+ 20 images generated", cwd=folder)
     files = sorted((folder / "digits").glob("*.gz"))
     before = [f.read_bytes() for f in files]
     weft(*words, says="there already", cwd=folder)
