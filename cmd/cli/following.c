@@ -78,7 +78,10 @@ static void show(wf_progress *p, const json_t *job)
 {
     char label[64], facts[256], rate[32], eta[32];
     double part = number(job, "part");
+    bool evaluates = json_is_true(json_object_get(job, "evaluating"));
 
+    if (strcmp(text(job, "state"), "running") != 0 || part <= 0 || (part >= 1 && !evaluates))
+        return;
     snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),
              (int)number(job, "epochs"));
     snprintf(facts, sizeof facts, "%s samples/s",
@@ -86,10 +89,9 @@ static void show(wf_progress *p, const json_t *job)
     add_metrics(json_object_get(job, "metrics"), "", facts, sizeof facts);
     snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
              wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
-    if (json_is_true(json_object_get(job, "evaluating"))) /* the rate falls, and means nothing */
+    if (evaluates) /* the rate falls, and means nothing */
         snprintf(facts, sizeof facts, "evaluating");
-    if (strcmp(text(job, "state"), "running") == 0 && part > 0)
-        wf_progress_show(p, wf_now_ns(), part, label, facts);
+    wf_progress_show(p, wf_now_ns(), part, label, facts);
 }
 
 static bool is_worth_a_line(const char *event)
