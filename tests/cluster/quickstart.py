@@ -12,7 +12,7 @@ from weftlib import SLOWER, Cluster, check, main, needs
 
 needs("numpy", "onnxruntime")
 import numpy as np  # noqa: E402
-from snippets import script, sections  # noqa: E402
+from snippets import ROOT, script, sections  # noqa: E402
 
 
 def every_snippet_does_what_the_page_says(weft):
@@ -37,4 +37,12 @@ def every_snippet_does_what_the_page_says(weft):
         check(np.load(c.path("scores.npy")).shape == (10000, 10), "shape of the scores")
 
 
-main([every_snippet_does_what_the_page_says])
+def the_pages_install_what_the_script_installs(_):
+    with open(ROOT / "scripts" / "deps", encoding="utf-8") as f:
+        wanted = set(re.search(r"^packages=\((.*?)\)", f.read(), re.S | re.M).group(1).split())
+    for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md"):
+        line = re.search(r"^sudo apt install ((?:.*\\\n)*.*)", page.read_text(), re.M).group(1)
+        check(set(line.replace("\\", " ").split()) == wanted, f"{page.name}: {line}")
+
+
+main([every_snippet_does_what_the_page_says, the_pages_install_what_the_script_installs])
