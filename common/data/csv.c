@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MOST_COLUMNS = 1 << 16, LONGEST_WORD = 256 };
 
@@ -36,7 +37,8 @@ typedef struct field {
     use *uses; /* [n_uses], by column */
     size_t n_uses;
     wf_dtype dtype;
-    bool fills; /* an empty cell is NaN, which a step fills */
+    bool fills;  /* an empty cell is NaN, which a step fills */
+    bool hashes; /* the first step is hash: a cell that is no whole number counts as its XXH3 */
 } field;
 
 typedef struct plan {
@@ -188,7 +190,7 @@ static wf_dtype dtype_of(const plan *p, const field *f, wf_dtype want)
         wide |= said == WF_F64;
         any |= said != WF_NONE;
     }
-    if (whole || (!any && want != WF_NONE && !wf_dtype_is_float(want)))
+    if (whole || (f->hashes && !any) || (!any && want != WF_NONE && !wf_dtype_is_float(want)))
         return WF_I64;
     return wide || want == WF_NONE ? WF_F64 : WF_F32;
 }
@@ -204,6 +206,7 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
 {
     for (size_t i = 0; i < spec->n_steps; i++)
         f->fills |= strcmp(spec->steps[i].type, "fill") == 0;
+    f->hashes = spec->n_steps && strcmp(spec->steps[0].type, "hash") == 0;
     f->name = wf_arena_strdup(p->arena, spec->name);
     f->uses = wf_arena_array(p->arena, spec->n_columns, sizeof *f->uses);
     if (!f->name || !f->uses)
@@ -297,14 +300,34 @@ static wf_status parse_word(const column *c, const wf_csv_cell *cell, int64_t *o
     return WF_OK;
 }
 
-static wf_status parse_cell(const column *c, const wf_csv_cell *cell, wf_dtype dtype, void *out,
+/* The number of a cell for the step hash: a word is that of its bytes. */
+static wf_status parse_hashed(const column *c, const wf_csv_cell *cell, int64_t *out, wf_err *err)
+{
+    char *text;
+
+    if (cell->n == 0)
+        return bad_cell(c, cell, "", err);
+    if (wf_number_i64(cell->text, cell->n, out))
+        return WF_OK;
+    text = malloc(cell->n + 1);
+    if (!text)
+        return wf_fail_nomem(err, cell->n + 1);
+    *out = (int64_t)XXH3_64bits(text, wf_csv_copy(cell, text));
+    free(text);
+    return WF_OK;
+}
+
+static wf_status parse_cell(const field *f, const column *c, const wf_csv_cell *cell, void *out,
                             size_t at, wf_err *err)
 {
+    wf_dtype dtype = f->dtype;
     int64_t whole = 0;
     double number;
 
     if (c->words)
         WF_TRY(parse_word(c, cell, &whole, err));
+    else if (f->hashes && dtype == WF_I64 && c->dtype == WF_NONE)
+        WF_TRY(parse_hashed(c, cell, &whole, err));
     else if ((dtype == WF_I64 || c->dtype == WF_I64) && !wf_number_i64(cell->text, cell->n, &whole))
         return bad_cell(c, cell, "no whole number", err);
     number = (double)whole;
@@ -351,8 +374,7 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
             if (cell.n == 0 && f->fills && f->dtype != WF_I64)
                 put_nan(f->dtype, out, f->uses[used].element);
             else
-                WF_TRY(
-                    parse_cell(&p->columns[i], &cell, f->dtype, out, f->uses[used].element, err));
+                WF_TRY(parse_cell(f, &p->columns[i], &cell, out, f->uses[used].element, err));
     }
     if (i == p->n_columns && at > n)
         return WF_OK;

@@ -43,7 +43,8 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
  *   cast     text: "float32", "int64", ... (wf_dtype_name)
  *   log1p    log(1 + x), in f32 (f64 stays f64)
  *   fill     number: what NaN, and an empty cell of text, is read as
- *   hash     number: bins; integers become i64 below it
+ *   hash     number: bins; integers become i64 below it; as the first step of a field of text, the
+ *            words of its cells too
  *   bucketise  numbers [n_numbers], ascending: numbers become i64, how many of these are not above
  *   standardise  less the mean and divided by the deviation of the training data: of a row each
  *                column by itself, of records of more axes all numbers together; f32 (f64 stays).
