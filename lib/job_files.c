@@ -38,6 +38,38 @@ static wf_status gather_all(const wf_dataset *d, wf_tensor **out, wf_err *err)
     return WF_OK;
 }
 
+/* A table with the field's columns. Those of a schema that the file may lack are left out, unless
+ * it names all columns. */
+static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_field_spec *field,
+                          wf_dataset_spec *set, wf_err *err)
+{
+    wf_column_spec *schema = wf_arena_array(c->arena, c->n_schema, sizeof *schema);
+
+    if (!schema)
+        return wf_fail_nomem(err, c->n_schema * sizeof *schema);
+    for (size_t i = 0; i < c->n_columns; i++)
+        if (strcmp(c->columns[i].name, field->name) == 0) {
+            field->columns = c->columns[i].columns;
+            field->n_columns = c->columns[i].n_columns;
+            field->is_row = c->columns[i].is_row;
+        }
+    for (size_t i = 0; i < c->n_schema; i++) {
+        bool named = !c->header;
+
+        for (size_t k = 0; k < field->n_columns; k++)
+            named |= strcmp(field->columns[k], c->schema[i].name) == 0;
+        if (named)
+            schema[set->n_schema++] = c->schema[i];
+    }
+    set->format = c->format;
+    set->files = path;
+    set->n_files = 1;
+    set->header = c->header;
+    set->delimiter = c->delimiter;
+    set->schema = schema;
+    return WF_OK;
+}
+
 static wf_status records(const weft_job *j, const weft_list *weights, const char *field,
                          const char *path, wf_dtype dtype, wf_tensor **out, wf_err *err)
 {
@@ -49,9 +81,11 @@ static wf_status records(const weft_job *j, const weft_list *weights, const char
     wf_dataset *d = NULL;
     wf_status rc;
 
-    if (!ends_with(path, ".npy") && wf_format_kind_of(j->conf->format, &kind, NULL) == WF_OK &&
-        kind == WF_FORMAT_ARRAYS)
+    WF_TRY(wf_format_kind_of(j->conf->format, &kind, err));
+    if (!ends_with(path, ".npy") && kind == WF_FORMAT_ARRAYS)
         set.format = j->conf->format;
+    else if (!ends_with(path, ".npy") && kind == WF_FORMAT_TEXT)
+        WF_TRY(as_table(j->conf, &path, &spec, &set, err));
     spec.n_steps = wf_job_data_steps(j->conf, field, steps);
     if (weights)
         WF_TRY(wf_learnt_give(weights->learnt.rows, weights->learnt.n, field, steps, spec.n_steps,

@@ -68,3 +68,14 @@ size_t wf_text_escape(const char *in, bool keep_lines, char *out, size_t size)
     out[used] = 0;
     return used;
 }
+
+bool wf_text_is_utf8(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    uint32_t character;
+    size_t n = 1;
+
+    for (; *at && n; at += n)
+        n = decode(at, &character);
+    return n > 0;
+}

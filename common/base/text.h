@@ -16,5 +16,7 @@
  * that are no UTF-8. Newlines stay if keep_lines. Escaping twice changes nothing more. Returns the
  * length of what is in out. */
 size_t wf_text_escape(const char *in, bool keep_lines, char *out, size_t size);
+/* Whether all characters of a text are UTF-8. */
+bool wf_text_is_utf8(const char *text);
 
 #endif

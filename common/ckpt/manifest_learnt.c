@@ -32,6 +32,18 @@ static json_t *reals(size_t n, const double values[])
     return out;
 }
 
+static json_t *texts(size_t n, const char *const values[])
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        if (json_array_append_new(out, json_string(values[i])) != 0) {
+            json_decref(out);
+            return NULL;
+        }
+    return out;
+}
+
 json_t *wf_manifest_learnt_of(const wf_manifest *m)
 {
     json_t *out = json_array();
@@ -43,7 +55,8 @@ json_t *wf_manifest_learnt_of(const wf_manifest *m)
                       (json_int_t)l->step, "type", l->type, "dtype", wf_dtype_name(l->dtype),
                       "shape", ints(l->rank, l->dims), "numbers", reals(l->n_numbers, l->numbers));
 
-        if (json_array_append_new(out, row) != 0) {
+        if (json_array_append_new(out, row) != 0 ||
+            (l->n_words && json_object_set_new(row, "words", texts(l->n_words, l->words)) != 0)) {
             json_decref(out);
             return NULL;
         }
@@ -81,6 +94,25 @@ static wf_status read_numbers(const json_t *row, wf_arena *arena, wf_learnt *l, 
     return WF_OK;
 }
 
+/* A row of an older weft has none. */
+static wf_status read_words(const json_t *row, wf_arena *arena, wf_learnt *l, wf_err *err)
+{
+    const json_t *list = json_object_get(row, "words");
+    const char **words = wf_arena_array(arena, json_array_size(list), sizeof *words);
+
+    if (!words)
+        return wf_fail_nomem(err, json_array_size(list) * sizeof *words);
+    for (l->n_words = 0; l->n_words < json_array_size(list); l->n_words++) {
+        const char *word = json_string_value(json_array_get(list, l->n_words));
+
+        words[l->n_words] = wf_arena_strdup(arena, word ? word : ""); /* which is out of bounds */
+        if (!words[l->n_words])
+            return wf_fail_nomem(err, strlen(word));
+    }
+    l->words = words;
+    return WF_OK;
+}
+
 static wf_status read_row(const json_t *row, const char *path, size_t i, wf_arena *arena,
                           wf_learnt *l, wf_err *err)
 {
@@ -101,7 +133,8 @@ static wf_status read_row(const json_t *row, const char *path, size_t i, wf_aren
         return wf_fail_nomem(err, strlen(field) + strlen(type));
     for (uint32_t k = 0; k < l->rank; k++)
         l->dims[k] = json_integer_value(json_array_get(shape, k));
-    return read_numbers(row, arena, l, err);
+    WF_TRY(read_numbers(row, arena, l, err));
+    return read_words(row, arena, l, err);
 }
 
 wf_status wf_manifest_learnt_read(const json_t *root, const char *path, wf_arena *arena,
@@ -128,13 +161,21 @@ wf_status wf_manifest_learnt_read(const json_t *root, const char *path, wf_arena
 
 static bool is_sound(const wf_learnt *l)
 {
-    bool sound = l->n_numbers <= WF_LEARNT_NUMBERS && wf_dtype_size(l->dtype) > 0 &&
-                 l->rank < WF_MAX_RANK && l->step < WF_DATA_MAX_STEPS;
+    size_t bytes = 0;
+    bool sound = l->n_numbers <= WF_LEARNT_NUMBERS && l->n_words <= WF_LEARNT_WORDS &&
+                 wf_dtype_size(l->dtype) > 0 && l->rank < WF_MAX_RANK &&
+                 l->step < WF_DATA_MAX_STEPS;
 
     for (uint32_t k = 0; sound && k < l->rank; k++)
         sound = l->dims[k] > 0;
     for (size_t i = 0; sound && i < l->n_numbers; i++)
         sound = isfinite(l->numbers[i]);
+    for (size_t i = 0; sound && i < l->n_words; i++) {
+        size_t n = strlen(l->words[i]);
+
+        bytes += n + 1;
+        sound = n > 0 && n <= WF_LEARNT_WORD && bytes <= WF_LEARNT_BYTES;
+    }
     return sound;
 }
 

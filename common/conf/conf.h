@@ -89,6 +89,8 @@ typedef enum wf_conf_kind {
     WF_CONF_INTS,
     WF_CONF_NUMBERS,
     WF_CONF_WORDS,
+    WF_CONF_INT_OR_PATH, /* of a row; an option that is read is of one or the other, _INT or _TEXT
+                          */
     WF_CONF_ITEM
 } wf_conf_kind;
 

@@ -407,6 +407,14 @@ static const wf_option_row bucketise[] = {
      .most = 1e30},
     {0},
 };
+static const wf_option_row vocabulary[] = {
+    {.name = "vocabulary",
+     .kind = WF_CONF_INT_OR_PATH,
+     .required = true,
+     .least = 1,
+     .most = 1 << 20},
+    {0},
+};
 static const wf_option_row fill[] = {NUMBER_OPTION("value", true, -1e30, 1e30), {0}};
 static const wf_option_row crop[] = {INTS_OPTION("size", true, false, 1, MOST_SIZE),
                                      INT_OPTION("padding", false, 0, MOST_WINDOW),
@@ -428,6 +436,7 @@ const wf_item_row wf_step_rows[] = {
     {"hash", hash},
     {"log1p", no_option},
     {"bucketise", bucketise},
+    {"vocabulary", vocabulary},
     {0},
 };
 

@@ -15,6 +15,7 @@
  *   standardise, log1p
  *   fill        value (number, required)
  *   hash        bins (1..2^24, required)
+ *   vocabulary  vocabulary (1..2^20, or a path; required)
  *   bucketise   bin_boundaries (numbers, ascending, required)
  *   resize      size (ints, required)
  *   crop        size (ints, required), padding
@@ -41,8 +42,8 @@ typedef struct wf_option_row {
     const char *name;
     wf_conf_kind kind;
     bool required;
-    bool pairs;         /* of WF_CONF_INTS: one may be a list, whose numbers count */
-    double least, most; /* of WF_CONF_INT, WF_CONF_INTS, WF_CONF_NUMBER and WF_CONF_NUMBERS */
+    bool pairs;                      /* of WF_CONF_INTS: one may be a list, whose numbers count */
+    double least, most;              /* of WF_CONF_INT, _INTS, _NUMBER, _NUMBERS and _INT_OR_PATH */
     const char *const *choice;       /* of WF_CONF_TEXT: ends with NULL; NULL: any */
     const struct wf_item_row *items; /* of WF_CONF_ITEM: what it may be */
 } wf_option_row;

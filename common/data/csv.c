@@ -3,29 +3,15 @@
 #include "common/base/arena.h"
 #include "common/base/nearest.h"
 #include "common/base/size.h"
-#include "common/data/csv_cell.h"
+#include "common/data/csv_value.h"
 #include "common/data/format.h"
-#include "common/data/number.h"
+#include "common/data/steps.h"
 #include "common/data/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-enum { MOST_COLUMNS = 1 << 16, LONGEST_WORD = 256 };
-
-typedef struct word {
-    const char *text;
-    int64_t index;
-} word;
-
-typedef struct column {
-    const char *name;
-    wf_dtype dtype;
-    word *words; /* [n_words], sorted; NULL: the cells are numbers */
-    size_t n_words;
-} column;
+enum { MOST_COLUMNS = 1 << 16 };
 
 /* Where a column's value stands among the elements of a field. */
 typedef struct use {
@@ -36,16 +22,15 @@ typedef struct field {
     const char *name;
     use *uses; /* [n_uses], by column */
     size_t n_uses;
-    wf_dtype dtype;
-    bool fills;  /* an empty cell is NaN, which a step fills */
-    bool hashes; /* the first step is hash: a cell that is no whole number counts as its XXH3 */
+    wf_csv_values values;
 } field;
 
 typedef struct plan {
     wf_arena *arena;
-    column *columns; /* [n_columns] of a row */
+    wf_csv_column *columns; /* [n_columns] of a row */
     uint32_t n_columns;
-    field *fields; /* [of the spec] */
+    field *fields; /* [n_fields] */
+    uint32_t n_fields;
     char delimiter;
 } plan;
 
@@ -82,7 +67,7 @@ static wf_status name_columns(plan *p, const char *header, size_t n, wf_err *err
         if (!name)
             return wf_fail_nomem(err, cell.n + 1);
         wf_csv_copy(&cell, name);
-        p->columns[i] = (column){.name = name};
+        p->columns[i] = (wf_csv_column){.name = name};
     }
     return WF_OK;
 }
@@ -120,35 +105,6 @@ static wf_status find_column(const plan *p, const char *name, uint32_t *out, wf_
     return found ? WF_OK : no_column(p, name, err);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(((const word *)a)->text, ((const word *)b)->text);
-}
-
-static wf_status learn_words(plan *p, column *c, const wf_column_spec *from, wf_err *err)
-{
-    c->words = wf_arena_array(p->arena, from->n_words, sizeof *c->words);
-    if (!c->words)
-        return wf_fail_nomem(err, from->n_words * sizeof *c->words);
-    for (; c->n_words < from->n_words; c->n_words++) {
-        word *w = &c->words[c->n_words];
-
-        if (strlen(from->words[c->n_words]) > LONGEST_WORD)
-            return wf_fail(err, WF_USAGE, NULL, "a word of column \"%.64s\" has more than %d bytes",
-                           from->name, LONGEST_WORD);
-        *w = (word){wf_arena_strdup(p->arena, from->words[c->n_words]), (int64_t)c->n_words};
-        if (!w->text)
-            return wf_fail_nomem(err, LONGEST_WORD);
-    }
-    qsort(c->words, c->n_words, sizeof *c->words, by_text);
-    for (size_t i = 1; i < c->n_words; i++)
-        if (by_text(&c->words[i - 1], &c->words[i]) == 0)
-            return wf_fail(err, WF_USAGE, "name each word once",
-                           "column \"%.64s\" has the word \"%.64s\" twice", from->name,
-                           c->words[i].text);
-    return WF_OK;
-}
-
 static wf_status learn_schema(plan *p, const wf_dataset_spec *spec, wf_err *err)
 {
     if (!spec->header) {
@@ -171,7 +127,7 @@ static wf_status learn_schema(plan *p, const wf_dataset_spec *spec, wf_err *err)
         WF_TRY(find_column(p, from->name, &at, err));
         p->columns[at].dtype = from->words ? WF_I64 : from->dtype;
         if (from->words)
-            WF_TRY(learn_words(p, &p->columns[at], from, err));
+            WF_TRY(wf_csv_words(from, p->arena, &p->columns[at], err));
     }
     return WF_OK;
 }
@@ -190,7 +146,8 @@ static wf_dtype dtype_of(const plan *p, const field *f, wf_dtype want)
         wide |= said == WF_F64;
         any |= said != WF_NONE;
     }
-    if (whole || (f->hashes && !any) || (!any && want != WF_NONE && !wf_dtype_is_float(want)))
+    if (whole || f->values.words || (f->values.hashes && !any) ||
+        (!any && want != WF_NONE && !wf_dtype_is_float(want)))
         return WF_I64;
     return wide || want == WF_NONE ? WF_F64 : WF_F32;
 }
@@ -202,11 +159,31 @@ static int by_column(const void *a, const void *b)
     return x->column < y->column ? -1 : x->column > y->column;
 }
 
+/* The words of a field: those that its step is given, or that of its file has, or else those of the
+ * records, when they are known. */
+static wf_status plan_words(const plan *p, const wf_field_spec *spec, field *f, wf_err *err)
+{
+    const wf_map_step *step = &spec->steps[0];
+
+    for (size_t i = 0; i < f->n_uses; i++) {
+        const wf_csv_column *c = &p->columns[f->uses[i].column];
+
+        if (c->words || c->dtype != WF_NONE)
+            return wf_fail(err, WF_USAGE, "leave it out of data.schema, or leave vocabulary out",
+                           "column \"%.64s\" has a schema, and its words a vocabulary", c->name);
+    }
+    WF_TRY(wf_vocabulary_new(&f->values.words, err));
+    if (step->n_words)
+        return wf_vocabulary_add(f->values.words, step->words, step->n_words, err);
+    f->values.learns = !step->text || !step->text[0];
+    return f->values.learns ? WF_OK : wf_vocabulary_read(f->values.words, step->text, err);
+}
+
 static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err *err)
 {
     for (size_t i = 0; i < spec->n_steps; i++)
-        f->fills |= strcmp(spec->steps[i].type, "fill") == 0;
-    f->hashes = spec->n_steps && strcmp(spec->steps[0].type, "hash") == 0;
+        f->values.fills |= strcmp(spec->steps[i].type, "fill") == 0;
+    f->values.hashes = spec->n_steps && strcmp(spec->steps[0].type, "hash") == 0;
     f->name = wf_arena_strdup(p->arena, spec->name);
     f->uses = wf_arena_array(p->arena, spec->n_columns, sizeof *f->uses);
     if (!f->name || !f->uses)
@@ -219,7 +196,9 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
                            "field \"%.64s\"", spec->name));
     }
     qsort(f->uses, f->n_uses, sizeof *f->uses, by_column);
-    f->dtype = dtype_of(p, f, spec->want);
+    if (wf_steps_read_words(spec))
+        WF_TRY(wf_err_wrap(err, plan_words(p, spec, f, err), "field \"%.64s\"", spec->name));
+    f->values.dtype = dtype_of(p, f, spec->want);
     return WF_OK;
 }
 
@@ -227,6 +206,8 @@ static void csv_free(void *opaque)
 {
     plan *p = opaque;
 
+    for (uint32_t i = 0; i < p->n_fields; i++)
+        wf_vocabulary_free(&p->fields[i].values.words);
     wf_arena_free(&p->arena);
     free(p);
 }
@@ -245,8 +226,8 @@ static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const char *hea
         WF_TRY(wf_err_wrap(err, name_columns(p, header, n, err), "%s: the header", spec->files[0]));
     WF_TRY(wf_err_wrap(err, learn_schema(p, spec, err), "%s: the schema", spec->files[0]));
     for (size_t i = 0; i < spec->n_fields; i++)
-        WF_TRY(wf_err_wrap(err, plan_field(p, &spec->fields[i], &p->fields[i], err), "%s",
-                           spec->files[0]));
+        WF_TRY(wf_err_wrap(err, plan_field(p, &spec->fields[i], &p->fields[p->n_fields++], err),
+                           "%s", spec->files[0]));
     return WF_OK;
 }
 
@@ -266,91 +247,28 @@ static wf_status csv_plan(const wf_dataset_spec *spec, const char *header, size_
     return rc;
 }
 
+static wf_csv_values *csv_values(const void *opaque, uint32_t field_index)
+{
+    return &((const plan *)opaque)->fields[field_index].values;
+}
+
 static wf_dtype csv_dtype(const void *opaque, uint32_t field_index)
 {
-    return ((const plan *)opaque)->fields[field_index].dtype;
+    return csv_values(opaque, field_index)->dtype;
 }
 
-/* ---- cells ---- */
-
-static wf_status bad_cell(const column *c, const wf_csv_cell *cell, const char *why, wf_err *err)
+static wf_vocabulary *csv_words(const void *opaque, uint32_t field_index, bool *learns)
 {
-    if (cell->n == 0)
-        return wf_fail(err, WF_INVALID, "leave such records out, or fill in a value",
-                       "column \"%.64s\" is empty", c->name);
-    return wf_fail(err, WF_INVALID,
-                   c->words ? "name it in data.schema"
-                            : "correct the data; a column of words has them in data.schema",
-                   "column \"%.64s\": \"%.*s\" is %s", c->name, (int)WF_MIN(cell->n, (size_t)64),
-                   cell->text, why);
+    *learns = csv_values(opaque, field_index)->learns;
+    return csv_values(opaque, field_index)->words;
 }
 
-static wf_status parse_word(const column *c, const wf_csv_cell *cell, int64_t *out, wf_err *err)
+static void csv_learnt(void *opaque, uint32_t field_index)
 {
-    char text[2 * LONGEST_WORD + 1];
-    const word *found;
-
-    if (cell->n >= sizeof text)
-        return bad_cell(c, cell, "none of its words", err);
-    wf_csv_copy(cell, text);
-    found = bsearch(&(word){.text = text}, c->words, c->n_words, sizeof *c->words, by_text);
-    if (!found || memchr(cell->text, 0, cell->n))
-        return bad_cell(c, cell, "none of its words", err);
-    *out = found->index;
-    return WF_OK;
+    csv_values(opaque, field_index)->learns = false;
 }
 
-/* The number of a cell for the step hash: a word is that of its bytes. */
-static wf_status parse_hashed(const column *c, const wf_csv_cell *cell, int64_t *out, wf_err *err)
-{
-    char *text;
-
-    if (cell->n == 0)
-        return bad_cell(c, cell, "", err);
-    if (wf_number_i64(cell->text, cell->n, out))
-        return WF_OK;
-    text = malloc(cell->n + 1);
-    if (!text)
-        return wf_fail_nomem(err, cell->n + 1);
-    *out = (int64_t)XXH3_64bits(text, wf_csv_copy(cell, text));
-    free(text);
-    return WF_OK;
-}
-
-static wf_status parse_cell(const field *f, const column *c, const wf_csv_cell *cell, void *out,
-                            size_t at, wf_err *err)
-{
-    wf_dtype dtype = f->dtype;
-    int64_t whole = 0;
-    double number;
-
-    if (c->words)
-        WF_TRY(parse_word(c, cell, &whole, err));
-    else if (f->hashes && dtype == WF_I64 && c->dtype == WF_NONE)
-        WF_TRY(parse_hashed(c, cell, &whole, err));
-    else if ((dtype == WF_I64 || c->dtype == WF_I64) && !wf_number_i64(cell->text, cell->n, &whole))
-        return bad_cell(c, cell, "no whole number", err);
-    number = (double)whole;
-    if (dtype == WF_I64) {
-        ((int64_t *)out)[at] = whole;
-        return WF_OK;
-    }
-    if (!c->words && c->dtype != WF_I64 && !wf_number_f64(cell->text, cell->n, &number))
-        return bad_cell(c, cell, "no number", err);
-    if (dtype == WF_F64)
-        ((double *)out)[at] = number;
-    else
-        ((float *)out)[at] = (float)number;
-    return WF_OK;
-}
-
-static void put_nan(wf_dtype dtype, void *out, size_t at)
-{
-    if (dtype == WF_F64)
-        ((double *)out)[at] = (double)NAN;
-    else
-        ((float *)out)[at] = NAN;
-}
+/* ---- records ---- */
 
 static wf_status wrong_count(const plan *p, uint32_t have, wf_err *err)
 {
@@ -371,10 +289,8 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
 
         WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
         for (; used < f->n_uses && f->uses[used].column == i; used++)
-            if (cell.n == 0 && f->fills && f->dtype != WF_I64)
-                put_nan(f->dtype, out, f->uses[used].element);
-            else
-                WF_TRY(parse_cell(f, &p->columns[i], &cell, out, f->uses[used].element, err));
+            WF_TRY(
+                wf_csv_value(&f->values, &p->columns[i], &cell, out, f->uses[used].element, err));
     }
     if (i == p->n_columns && at > n)
         return WF_OK;
@@ -387,6 +303,8 @@ static const wf_text_format csv_text = {
     .plan = csv_plan,
     .free = csv_free,
     .dtype = csv_dtype,
+    .words = csv_words,
+    .learnt = csv_learnt,
     .parse = csv_parse,
 };
 const wf_format wf_format_csv = {.name = "csv", .text = &csv_text};

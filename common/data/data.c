@@ -169,6 +169,10 @@ static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_data
 
     if (!format->make && !spec->path)
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" has no file", spec->name);
+    if (wf_steps_read_words(spec))
+        return wf_fail(err, WF_USAGE, "leave it out, or give a csv file",
+                       "map of \"%s\": vocabulary: data of the format \"%s\" has no words",
+                       spec->name, format->name);
     WF_TRY(new_field(d, spec, spec->path ? spec->path : format->name, &f, err));
     WF_TRY(fill_field(d, f, format, set, spec, limit_bytes, err));
     WF_TRY(check_counts(d, f, err));
@@ -271,17 +275,23 @@ static wf_status hold_out(wf_dataset *d, const wf_dataset_spec *spec, wf_err *er
     return WF_OK;
 }
 
-/* Whether a step goes by numbers that nobody has given. */
+/* Whether a step goes by numbers or words that nobody has given. */
 static bool has_to_learn(const wf_dataset *d)
 {
-    for (uint32_t f = 0; f < d->n_fields; f++)
+    bool learns = false;
+
+    for (uint32_t f = 0; f < d->n_fields; f++) {
+        if (d->text && wf_text_words(d->text, f, &learns) && learns)
+            return true;
         for (uint32_t i = 0; i < d->fields[f].steps.n; i++)
             if (d->fields[f].steps.stages[i].n_numbers && !d->fields[f].steps.stages[i].numbers)
                 return true;
+    }
     return false;
 }
 
-/* What steps learn is learnt of the training data, which may be another data set. */
+/* What steps learn is learnt of the training data, which may be another data set: words first,
+ * which may be standardised. */
 static wf_status settle(wf_dataset *d, const wf_dataset_spec *spec, wf_err *err)
 {
     wf_dataset *from = NULL;
@@ -289,6 +299,8 @@ static wf_status settle(wf_dataset *d, const wf_dataset_spec *spec, wf_err *err)
 
     if (spec->reference && has_to_learn(d))
         rc = wf_dataset_open(spec->reference, &from, err);
+    if (rc == WF_OK && d->text)
+        rc = wf_dataset_settle_words(d, from, spec, err);
     if (rc == WF_OK)
         rc = wf_dataset_settle(d, from, err);
     wf_dataset_free(&from);

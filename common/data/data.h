@@ -51,6 +51,9 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
  *                numbers [n_numbers]: the means and then the deviations, where they are known
  *   resize   ints [2]: height and width; images are brought to it, bilinear, as they are read: the
  *            first step of its field; f32
+ *   vocabulary  number: the words of text, numbered by how frequent they are in the training data,
+ *            from 1 to that; or text: a file of them, one a line; words [n_words], where they are
+ *            known; 0: another word, or none. The first step of its field; i64
  *   crop     ints [2]: height and width; number: padding; random for training, else the middle
  *   flip     text: "horizontal" or "vertical"; every second record for training, by chance */
 typedef struct wf_map_step {
@@ -61,6 +64,8 @@ typedef struct wf_map_step {
     const char *text;
     const double *numbers;
     size_t n_numbers;
+    const char *const *words;
+    size_t n_words;
 } wf_map_step;
 
 typedef struct wf_field_spec {
@@ -109,9 +114,10 @@ typedef struct wf_dataset_spec {
 
     bool is_random; /* crops and flips are, by the seed; else they are as for an evaluation */
     uint64_t seed;  /* also of synthetic records: the same seed and names give the same ones */
-    /* Whose mean and deviation a `standardise` without numbers takes: the training data, when this
-     * is another data set; also whose classes a folder of images has. It has no reference of its
-     * own. NULL: the records themselves. */
+    /* Whose mean and deviation a `standardise` without numbers takes, and whose words a
+     * `vocabulary` without words: the training data, when this is another data set; also whose
+     * classes a folder of images has. It has no reference of its own. NULL: the records themselves.
+     */
     const struct wf_dataset_spec *reference;
 
     /* Of text formats only. */
@@ -158,7 +164,7 @@ WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tens
 
 uint64_t wf_dataset_records(const wf_dataset *d);
 /* A hash of all content that was read or scanned at opening, held out or not, and of the numbers
- * that its steps standardise by, never 0: two data sets of equal specs with the same one hold the
+ * and words that its steps go by, never 0: two data sets of equal specs with the same one hold the
  * same records (XXH3). */
 uint64_t wf_dataset_digest(const wf_dataset *d);
 /* Bytes of records held in memory; of text the most that are held at one time. */

@@ -42,6 +42,11 @@ WF_MUST_USE wf_status wf_label_check_share(const wf_field *f, const void *record
  * `from`, a data set of the same fields, else (NULL) those of the records themselves. Errors:
  * WF_INVALID for numbers that are not finite; those of reading. */
 WF_MUST_USE wf_status wf_dataset_settle(wf_dataset *d, const wf_dataset *from, wf_err *err);
+/* Gives all fields of text with the step `vocabulary` their words, where these are not given: those
+ * of the same field of `from`, else (NULL) those of the records themselves; the spec says how many.
+ * Errors: WF_FULL for too many different ones, WF_INVALID for none; those of reading. */
+WF_MUST_USE wf_status wf_dataset_settle_words(wf_dataset *d, const wf_dataset *from,
+                                              const wf_dataset_spec *spec, wf_err *err);
 /* Records first to first + n of a field as `steps` leave them, without chance, into out. */
 WF_MUST_USE wf_status wf_dataset_read(const wf_dataset *d, uint32_t field, const wf_steps *steps,
                                       uint64_t first, size_t n, void *out, wf_err *err);

@@ -6,13 +6,26 @@
 #include <inttypes.h>
 #include <string.h>
 
+const char *const *wf_words_copy(wf_arena *a, const char *const words[], size_t n)
+{
+    const char **out = wf_arena_array(a, n, sizeof *out);
+
+    for (size_t i = 0; out && i < n; i++) {
+        out[i] = wf_arena_strdup(a, words[i]);
+        if (!out[i])
+            return NULL;
+    }
+    return out;
+}
+
 static wf_status copy_row(wf_arena *a, const wf_learnt *from, wf_learnt *to, wf_err *err)
 {
     *to = *from;
     to->field = wf_arena_strdup(a, from->field);
     to->type = wf_arena_strdup(a, from->type);
     to->numbers = wf_arena_memdup(a, from->numbers, from->n_numbers * sizeof(double));
-    return to->field && to->type && (to->numbers || !to->n_numbers)
+    to->words = wf_words_copy(a, from->words, from->n_words);
+    return to->field && to->type && (to->numbers || !to->n_numbers) && to->words
                ? WF_OK
                : wf_fail_nomem(err, from->n_numbers * sizeof(double));
 }
@@ -38,26 +51,43 @@ void wf_learnt_close(wf_learnt_list *l)
     *l = (wf_learnt_list){0};
 }
 
+/* A row without what was learnt. */
+static wf_learnt row_of(const wf_field_info *info, uint32_t step, const char *type)
+{
+    wf_learnt row = {.field = info->name,
+                     .step = step,
+                     .type = type,
+                     .dtype = info->raw_dtype,
+                     .rank = info->raw_rank};
+
+    memcpy(row.dims, info->raw_dims, sizeof info->raw_dims);
+    return row;
+}
+
 size_t wf_dataset_learnt(const wf_dataset *d, wf_learnt out[WF_LEARNT_MOST])
 {
     size_t n = 0;
 
-    for (uint32_t f = 0; f < d->n_fields; f++)
+    for (uint32_t f = 0; f < d->n_fields; f++) {
+        const wf_field_info *info = &d->fields[f].info;
+        bool learns;
+        const wf_vocabulary *words = d->text ? wf_text_words(d->text, f, &learns) : NULL;
+
+        if (words) {
+            out[n] = row_of(info, 0, "vocabulary");
+            out[n].words = wf_vocabulary_words(words);
+            out[n++].n_words = wf_vocabulary_n(words);
+        }
         for (uint32_t i = 0; i < d->fields[f].steps.n; i++) {
             const wf_stage *stage = &d->fields[f].steps.stages[i];
-            const wf_field_info *info = &d->fields[f].info;
 
             if (stage->kind != WF_STAGE_STANDARDISE)
                 continue;
-            out[n] = (wf_learnt){.field = info->name,
-                                 .step = stage->step,
-                                 .type = "standardise",
-                                 .dtype = info->raw_dtype,
-                                 .rank = info->raw_rank,
-                                 .numbers = stage->numbers,
-                                 .n_numbers = stage->n_numbers};
-            memcpy(out[n++].dims, info->raw_dims, sizeof info->raw_dims);
+            out[n] = row_of(info, stage->step, "standardise");
+            out[n].numbers = stage->numbers;
+            out[n++].n_numbers = stage->n_numbers;
         }
+    }
     return n;
 }
 
@@ -76,6 +106,8 @@ wf_status wf_learnt_give(const wf_learnt rows[], size_t n, const char *field, wf
                 l->step + 1, field, l->step < n_steps ? steps[l->step].type : "not there", l->type);
         steps[l->step].numbers = l->numbers;
         steps[l->step].n_numbers = l->n_numbers;
+        steps[l->step].words = l->words;
+        steps[l->step].n_words = l->n_words;
     }
     return WF_OK;
 }

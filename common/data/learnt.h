@@ -11,7 +11,10 @@
 #include <stdint.h>
 
 enum {
-    WF_LEARNT_NUMBERS = 1 << 17, /* of one step, at most */
+    WF_LEARNT_NUMBERS = 1 << 17, /* of one step, at most, */
+    WF_LEARNT_WORDS = 1 << 20,   /* as these words, */
+    WF_LEARNT_WORD = 255,        /* bytes of each, */
+    WF_LEARNT_BYTES = 64 << 20,  /* and bytes of all of them, with a 0 behind each */
     WF_LEARNT_MOST = WF_DATA_MAX_FIELDS * WF_DATA_MAX_STEPS
 };
 
@@ -26,7 +29,12 @@ typedef struct wf_learnt {
     int64_t dims[WF_MAX_RANK];
     const double *numbers; /* [n_numbers], as wf_map_step has them; finite */
     size_t n_numbers;
+    const char *const *words; /* [n_words], as wf_map_step has them */
+    size_t n_words;
 } wf_learnt;
+
+/* Copies words [n] into an arena: NULL when there is no memory. */
+const char *const *wf_words_copy(wf_arena *a, const char *const words[], size_t n);
 
 /* Copies that are somebody's own. {0} is empty. */
 typedef struct wf_learnt_list {

@@ -4,6 +4,7 @@
 #include "common/base/nearest.h"
 #include "common/base/size.h"
 #include "common/data/resize.h"
+#include "common/data/vocabulary.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -170,6 +171,21 @@ static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
     return WF_OK;
 }
 
+/* Words are numbered as they are read: this holds their places against the step. */
+static wf_status plan_vocabulary(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    bool counts = !step->text || !step->text[0];
+
+    if (counts && (!(step->number >= 1 && step->number <= WF_LEARNT_WORDS) ||
+                   step->number != trunc(step->number)))
+        return wf_fail(err, WF_USAGE, NULL, "vocabulary: %g words; a whole number from 1 to %d",
+                       step->number, WF_LEARNT_WORDS);
+    if (s->dtype != WF_I64)
+        return wf_fail(err, WF_SHAPE, "leave it out", "vocabulary: takes words, the field holds %s",
+                       wf_dtype_name(s->dtype));
+    return WF_OK;
+}
+
 static wf_status plan_bucketise(const wf_map_step *step, wf_steps *s, wf_err *err)
 {
     wf_stage *stage = NULL;
@@ -230,10 +246,19 @@ static const struct step_row {
     const char *type;
     wf_status (*plan)(const wf_map_step *step, wf_steps *s, wf_err *err);
 } rows[] = {
-    {"bucketise", plan_bucketise}, {"cast", plan_cast},       {"crop", plan_view},
-    {"fill", plan_fill},           {"flip", plan_view},       {"hash", plan_hash},
-    {"log1p", plan_log1p},         {"one_hot", plan_one_hot}, {"reshape", plan_reshape},
-    {"resize", plan_resize},       {"scale", plan_scale},     {"standardise", plan_standardise},
+    {"bucketise", plan_bucketise},
+    {"cast", plan_cast},
+    {"crop", plan_view},
+    {"fill", plan_fill},
+    {"flip", plan_view},
+    {"hash", plan_hash},
+    {"log1p", plan_log1p},
+    {"one_hot", plan_one_hot},
+    {"reshape", plan_reshape},
+    {"resize", plan_resize},
+    {"scale", plan_scale},
+    {"standardise", plan_standardise},
+    {"vocabulary", plan_vocabulary},
 };
 
 static const struct step_row *find_step(const char *type, const char **near)
@@ -282,6 +307,10 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
             return wf_fail(err, WF_USAGE, "put it first",
                            "map of \"%s\": resize: images are resized as they are read",
                            field->name);
+        if (i > 0 && strcmp(field->steps[i].type, "vocabulary") == 0)
+            return wf_fail(err, WF_USAGE, "put it first",
+                           "map of \"%s\": vocabulary: words are numbered as they are read",
+                           field->name);
         WF_TRY(
             wf_err_wrap(err, plan_step(&field->steps[i], &s, err), "map of \"%s\"", field->name));
         if (s.n > before)
@@ -291,6 +320,11 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
         WF_TRY(cast_to(&s, field->want));
     *out = s;
     return WF_OK;
+}
+
+bool wf_steps_read_words(const wf_field_spec *field)
+{
+    return field->n_steps && strcmp(field->steps[0].type, "vocabulary") == 0;
 }
 
 int64_t wf_steps_classes(const wf_steps *s)

@@ -56,6 +56,8 @@ typedef struct wf_steps {
  * below WF_MAX_RANK. Errors: WF_USAGE for an unknown step or dtype; WF_SHAPE, WF_INVALID. */
 WF_MUST_USE wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t rank,
                                     const int64_t dims[], wf_steps *out, wf_err *err);
+/* Whether a field's records are places of words, which its first step, vocabulary, has them as. */
+bool wf_steps_read_words(const wf_field_spec *field);
 /* One record through the stages: in [elems] to out. */
 void wf_steps_run(const wf_steps *s, const void *in, void *out);
 /* Bytes that wf_steps_view wants; 0 without views. */

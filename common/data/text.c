@@ -130,6 +130,16 @@ wf_dtype wf_text_dtype(const wf_text *t, uint32_t field)
     return t->format->dtype(t->plan, field);
 }
 
+wf_vocabulary *wf_text_words(const wf_text *t, uint32_t field, bool *learns)
+{
+    return t->format->words(t->plan, field, learns);
+}
+
+void wf_text_learnt(wf_text *t, uint32_t field)
+{
+    t->format->learnt(t->plan, field);
+}
+
 void wf_text_blocks(const wf_text *t, uint64_t *block, uint64_t *window)
 {
     *block = t->stock.block;

@@ -12,6 +12,7 @@
 
 #include "common/data/data.h"
 #include "common/data/stock.h"
+#include "common/data/vocabulary.h"
 
 /* What one format knows of its records. */
 typedef struct wf_text_format {
@@ -23,6 +24,10 @@ typedef struct wf_text_format {
     void (*free)(void *plan);
     /* The dtype of a field's elements as they are parsed. The elements are the field's columns. */
     wf_dtype (*dtype)(const void *plan, uint32_t field);
+    /* The words that cells of a field are places among; NULL: its cells are none. *learns: they are
+     * not known yet, and parsing counts them, until `learnt` says that they are. */
+    wf_vocabulary *(*words)(const void *plan, uint32_t field, bool *learns);
+    void (*learnt)(void *plan, uint32_t field);
     /* Parses the elements of a field of one record, without its line end. Errors: WF_INVALID. */
     wf_status (*parse)(const void *plan, uint32_t field, const char *text, size_t n, void *out,
                        wf_err *err);
@@ -39,6 +44,9 @@ void wf_text_close(wf_text **t);
 uint64_t wf_text_records(const wf_text *t);
 uint64_t wf_text_digest(const wf_text *t);
 wf_dtype wf_text_dtype(const wf_text *t, uint32_t field);
+/* The words of a field, and whether they are still to be learnt, as the format has them. */
+wf_vocabulary *wf_text_words(const wf_text *t, uint32_t field, bool *learns);
+void wf_text_learnt(wf_text *t, uint32_t field);
 /* The first file's path, borrowed: for messages. */
 const char *wf_text_path(const wf_text *t);
 /* The records of a full block, and the blocks of a window. */

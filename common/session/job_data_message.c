@@ -35,7 +35,8 @@ static wf_status put_step(const wf_map_step *s, wf_arena *a, Weft__MapStep **out
     m->n_numbers = s->n_numbers;
     m->numbers = wf_arena_memdup(a, s->numbers, s->n_numbers * sizeof *s->numbers);
     *out = m;
-    return m->type && m->text && (m->ints || !m->n_ints) && (m->numbers || !m->n_numbers)
+    return copy_all(a, s->words, s->n_words, &m->words, &m->n_words) && m->type && m->text &&
+                   (m->ints || !m->n_ints) && (m->numbers || !m->n_numbers)
                ? WF_OK
                : wf_fail_nomem(err, sizeof *m);
 }
@@ -179,7 +180,9 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                                  .n_ints = m->steps[i]->n_ints,
                                  .text = m->steps[i]->text,
                                  .numbers = m->steps[i]->numbers,
-                                 .n_numbers = m->steps[i]->n_numbers};
+                                 .n_numbers = m->steps[i]->n_numbers,
+                                 .words = (const char *const *)m->steps[i]->words,
+                                 .n_words = m->steps[i]->n_words};
     return WF_OK;
 }
 

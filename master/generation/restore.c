@@ -253,12 +253,14 @@ static wf_status give_row(const wf_learnt *l, Weft__JobData *data, wf_arena *a, 
         Weft__MapStep *step = l->step < f->n_steps ? f->steps[l->step] : NULL;
 
         if (strcmp(f->name, l->field) != 0 || !step || strcmp(step->type, l->type) != 0 ||
-            step->n_numbers)
+            step->n_numbers || step->n_words)
             continue;
         step->numbers = wf_arena_memdup(a, l->numbers, l->n_numbers * sizeof(double));
-        if (!step->numbers)
+        step->words = (char **)wf_words_copy(a, l->words, l->n_words);
+        if ((!step->numbers && l->n_numbers) || !step->words)
             return wf_fail_nomem(err, l->n_numbers * sizeof(double));
         step->n_numbers = l->n_numbers;
+        step->n_words = l->n_words;
     }
     return WF_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/manifest.c - what map steps have learnt, in a manifest: the very numbers come back,
- * what is out of bounds is neither written nor read, and a manifest without any is read. */
+/* tests/unit/manifest.c - what map steps have learnt, in a manifest: the very numbers and words
+ * come back, what is out of bounds is neither written nor read, and a manifest without any is read.
+ */
 #include "common/ckpt/manifest.h"
 #include "common/ckpt/json.h"
 #include "common/ckpt/sum.h"
@@ -46,6 +47,23 @@ static wf_status decode(const char *text, wf_arena *a, wf_manifest *m, wf_err *e
     return wf_manifest_decode(text, strlen(text), "manifest.json", a, m, err);
 }
 
+/* The text with one part of it replaced, under a checksum that is right; until the next call. */
+static const char *changed(const char *text, const char *from, const char *to)
+{
+    static char out[16384];
+    const char *at = strstr(text, from), *end = strstr(text, ",\n \"sum\"");
+    char sum[WF_SUM_TEXT];
+    int n;
+
+    assert_true(at && end);
+    n = snprintf(out, sizeof out, "%.*s%s%.*s", (int)(at - text), text, to,
+                 (int)(end - at - (long)strlen(from)), at + strlen(from));
+    assert_in_range(n, 1, sizeof out - 100);
+    wf_sum_of(out, (size_t)n, sum);
+    snprintf(out + n, sizeof out - (size_t)n, ",\n \"sum\": \"%s\"\n}\n", sum);
+    return out;
+}
+
 static void the_very_numbers_come_back(void **state)
 {
     wf_learnt l[] = {sound(), sound()};
@@ -78,6 +96,82 @@ static void the_very_numbers_come_back(void **state)
     wf_arena_free(&a);
 }
 
+static const char *const words[] = {"say \"x\"\n", "\xc3\xbc", "x\\"};
+
+static wf_learnt vocabulary(void)
+{
+    return (wf_learnt){
+        .field = "x", .type = "vocabulary", .dtype = WF_I64, .words = words, .n_words = 3};
+}
+
+static void the_very_words_come_back(void **state)
+{
+    wf_learnt l[] = {vocabulary(), sound()};
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_manifest m;
+
+    (void)state;
+    assert_int_equal(encode(l, 2, &text, NULL), WF_OK);
+    assert_int_equal(decode(wf_bytes_str(&text), a, &m, NULL), WF_OK);
+    assert_int_equal(m.n_learnt, 2);
+    assert_int_equal(m.learnt[0].n_words, 3);
+    for (size_t i = 0; i < WF_COUNT(words); i++)
+        assert_string_equal(m.learnt[0].words[i], words[i]);
+    assert_int_equal(m.learnt[1].n_words, 0); /* as in a manifest without words */
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
+static void words_that_are_out_of_bounds_are_told(void **state)
+{
+    static const char *const changes[] = {"\"\", ", "7, ", "null, "};
+    static const char *const empty[] = {""}, *const broken[] = {"\xff"};
+    char wide[WF_LEARNT_WORD + 2];
+    const char *const long_one[] = {wide};
+    const char **many = calloc(WF_LEARNT_WORDS + 1, sizeof *many);
+    const struct {
+        const char *const *words;
+        size_t n;
+        const char *says;
+    } rows[] = {{empty, 1, "out of bounds"},
+                {long_one, 1, "out of bounds"},
+                {many, WF_LEARNT_WORDS + 1, "out of bounds"},
+                {many, WF_LEARNT_WORDS, "out of bounds"}, /* of bytes */
+                {broken, 1, "is not UTF-8"}};
+    wf_arena *a = wf_arena_new(0);
+    wf_learnt l = vocabulary();
+    wf_bytes text = {0};
+    wf_manifest m;
+    wf_err err = {0};
+
+    (void)state;
+    assert_non_null(many);
+    memset(wide, 'w', sizeof wide);
+    wide[WF_LEARNT_WORD + 1] = 0;
+    for (size_t i = 0; i <= WF_LEARNT_WORDS; i++)
+        many[i] = wide + WF_LEARNT_WORD + 1 - 64;
+    assert_int_equal(encode(&l, 1, &text, NULL), WF_OK);
+    for (size_t i = 0; i < WF_COUNT(changes); i++) {
+        char to[64];
+
+        snprintf(to, sizeof to, "\"words\": [%s", changes[i]);
+        assert_int_equal(decode(changed(wf_bytes_str(&text), "\"words\": [", to), a, &m, &err),
+                         WF_CORRUPT);
+        assert_non_null(strstr(err.what, "of \"x\" has learnt is out of bounds"));
+    }
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        l.words = rows[i].words;
+        l.n_words = rows[i].n;
+        err = (wf_err){0};
+        assert_int_equal(encode(&l, 1, &text, &err), WF_INVALID);
+        assert_non_null(strstr(err.what, rows[i].says));
+    }
+    free(many);
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
 static void what_is_out_of_bounds_is_not_written(void **state)
 {
     static double many[WF_LEARNT_NUMBERS + 1];
@@ -104,23 +198,6 @@ static void what_is_out_of_bounds_is_not_written(void **state)
         assert_non_null(strstr(err.what, "of \"x\" has learnt is out of bounds"));
     }
     wf_bytes_close(&text);
-}
-
-/* The text with one part of it replaced, under a checksum that is right; until the next call. */
-static const char *changed(const char *text, const char *from, const char *to)
-{
-    static char out[16384];
-    const char *at = strstr(text, from), *end = strstr(text, ",\n \"sum\"");
-    char sum[WF_SUM_TEXT];
-    int n;
-
-    assert_true(at && end);
-    n = snprintf(out, sizeof out, "%.*s%s%.*s", (int)(at - text), text, to,
-                 (int)(end - at - (long)strlen(from)), at + strlen(from));
-    assert_in_range(n, 1, sizeof out - 100);
-    wf_sum_of(out, (size_t)n, sum);
-    snprintf(out + n, sizeof out - (size_t)n, ",\n \"sum\": \"%s\"\n}\n", sum);
-    return out;
 }
 
 static void what_is_out_of_bounds_is_not_read(void **state)
@@ -160,6 +237,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_very_numbers_come_back),
+        cmocka_unit_test(the_very_words_come_back),
+        cmocka_unit_test(words_that_are_out_of_bounds_are_told),
         cmocka_unit_test(what_is_out_of_bounds_is_not_written),
         cmocka_unit_test(what_is_out_of_bounds_is_not_read),
     };
