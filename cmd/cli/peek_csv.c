@@ -11,12 +11,34 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_NAMED = 64 /* columns, in a suggestion */ };
+enum {
+    MOST_NAMED = 64,  /* columns, in a suggestion, */
+    MOST_WORDED = 14, /* and those that are fields of their own */
+    BINS = 1 << 18    /* for words that are too many */
+};
 
 static bool is_usable(const wf_survey *s, const wf_survey_column *c)
 {
-    return c->numbers + c->empty == s->records * (c->numbers > 0) ||
+    return (c->numbers > 0 && c->numbers + c->empty == s->records) ||
            (c->numbers == 0 && c->empty == 0 && !c->more_words);
+}
+
+/* Words that are too many for a schema, or are not in all records: a field of their own. An empty
+ * cell has a number in a vocabulary, and no hash. */
+static bool is_worded(const wf_survey *s, uint32_t at, uint32_t label)
+{
+    uint32_t before = 0;
+
+    for (uint32_t i = 0; i <= at; i++) {
+        const wf_survey_column *c = &s->columns[i];
+        bool worded = s->header && i != label && c->numbers == 0 && c->n_words &&
+                      !is_usable(s, c) && !(c->uncounted && c->empty);
+
+        if (i == at)
+            return worded && before < MOST_WORDED;
+        before += worded;
+    }
+    return false;
 }
 
 /* A word as YAML has it, quoted where it might mean something else. */
@@ -29,6 +51,17 @@ static void print_word(const char *text)
     for (const char *c = text; *c; c++)
         wf_term_print(stdout, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
     wf_term_print(stdout, plain ? "" : "\"");
+}
+
+/* The field of a column of words; "x" and "y" are taken. */
+static void print_field(const char *column)
+{
+    bool taken = strcmp(column, "x") == 0 || strcmp(column, "y") == 0;
+
+    if (taken)
+        wf_term_print(stdout, "%s_words", column);
+    else
+        print_word(column);
 }
 
 static void print_words(const char *const words[], uint32_t n)
@@ -58,6 +91,9 @@ static void print_column(const wf_survey *s, const wf_survey_column *c, int widt
         wf_term_print(stdout, c->numbers ? "words " : " words ");
         print_words(c->words, n);
         wf_term_print(stdout, c->more_words || n < c->n_words ? " and more" : "");
+        if (c->more_words)
+            wf_term_print(stdout, ", %s%" PRIu64 " different", c->uncounted ? "at least " : "",
+                          c->distinct);
     }
     if (c->empty)
         wf_term_print(stdout, "%s empty in %" PRIu64 " records", c->numbers || words ? "," : "",
@@ -88,7 +124,7 @@ static void print_schema(const wf_survey *s)
     wf_term_print(stdout, any ? "}\n" : "");
 }
 
-/* Columns on scales of their own, and numbers that are missing. */
+/* Columns on scales of their own, numbers that are missing, and words. */
 static void print_map(const wf_survey *s, uint32_t label)
 {
     bool missing = false, any = false;
@@ -99,7 +135,19 @@ static void print_map(const wf_survey *s, uint32_t label)
             any |= s->columns[i].squares > 0;
         }
     if (any)
-        wf_term_print(stdout, "    map: {x: [%sstandardise]}\n", missing ? "{fill: 0}, " : "");
+        wf_term_print(stdout, "    map: {x: [%sstandardise]", missing ? "{fill: 0}, " : "");
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        const wf_survey_column *c = &s->columns[i];
+
+        if (!is_worded(s, i, label))
+            continue;
+        wf_term_print(stdout, any ? ", " : "    map: {");
+        any = true;
+        print_field(c->name);
+        wf_term_print(stdout, ": [{%s: %" PRIu64 "}]", c->uncounted ? "hash" : "vocabulary",
+                      c->uncounted ? (uint64_t)BINS : c->distinct);
+    }
+    wf_term_print(stdout, any ? "}\n" : "");
 }
 
 /* The column that is named as labels are, else the last one. */
@@ -114,11 +162,37 @@ static uint32_t label_column(const wf_survey *s)
     return s->n_columns - 1;
 }
 
-/* All columns but the labels are inputs. */
+static void print_columns(const wf_survey *s, uint32_t label)
+{
+    bool any = false, worded = false;
+
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        any |= i != label && is_usable(s, &s->columns[i]);
+        worded |= is_worded(s, i, label);
+    }
+    wf_term_print(stdout, any || !worded ? "    columns: {x: [" : "    columns: {");
+    for (uint32_t i = 0, n = 0; i < s->n_columns; i++)
+        if (i != label && is_usable(s, &s->columns[i])) {
+            wf_term_print(stdout, n++ ? ", " : "");
+            print_word(s->columns[i].name);
+        }
+    wf_term_print(stdout, any || !worded ? "], " : "");
+    for (uint32_t i = 0; i < s->n_columns; i++)
+        if (is_worded(s, i, label)) {
+            print_field(s->columns[i].name);
+            wf_term_print(stdout, ": ");
+            print_word(s->columns[i].name);
+            wf_term_print(stdout, ", ");
+        }
+    wf_term_print(stdout, "y: ");
+    print_word(s->columns[label].name);
+    wf_term_print(stdout, "}\n");
+}
+
+/* All columns but the labels are inputs: one row of numbers, and fields of words. */
 static void print_suggestion(const char *path, const wf_survey *s)
 {
     uint32_t label = label_column(s);
-    bool any = false;
 
     wf_term_print(stdout, "in a job file:\n  data:\n    format: csv\n    train: ");
     print_word(path);
@@ -129,16 +203,7 @@ static void print_suggestion(const char *path, const wf_survey *s)
                       s->delimiter);
     if (!s->header)
         wf_term_print(stdout, "    header: false\n");
-    wf_term_print(stdout, "    columns: {x: [");
-    for (uint32_t i = 0; i < s->n_columns; i++)
-        if (i != label && is_usable(s, &s->columns[i])) {
-            wf_term_print(stdout, any ? ", " : "");
-            any = true;
-            print_word(s->columns[i].name);
-        }
-    wf_term_print(stdout, "], y: ");
-    print_word(s->columns[label].name);
-    wf_term_print(stdout, "}\n");
+    print_columns(s, label);
     print_schema(s);
     print_map(s, label);
 }

@@ -5,12 +5,13 @@
 #include "common/data/csv_cell.h"
 #include "common/data/number.h"
 #include "common/data/stock.h"
+#include "common/data/vocabulary.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 1 << 16, LONGEST_WORD = 64 };
+enum { MOST_COLUMNS = 1 << 16 };
 
 static char guess_delimiter(const char *row, size_t n)
 {
@@ -71,19 +72,30 @@ static wf_status take_name(wf_survey *s, uint32_t column, const wf_csv_cell *c, 
     return copy_cell(s, c, &to->name, err);
 }
 
+/* Counting ends for a column at a word that is none of a vocabulary, or one too many. */
 static wf_status take_word(wf_survey *s, wf_survey_column *to, const wf_csv_cell *c, wf_err *err)
 {
-    char text[2 * LONGEST_WORD + 1];
+    char text[2 * WF_LEARNT_WORD + 1];
+    wf_status rc = WF_FULL;
+    size_t n = 0;
 
-    to->more_words |= c->n > 2 * LONGEST_WORD;
-    if (to->more_words)
+    if (to->uncounted)
         return WF_OK;
-    wf_csv_copy(c, text);
-    for (uint32_t i = 0; i < to->n_words; i++)
-        if (strcmp(to->words[i], text) == 0)
-            return WF_OK;
-    to->more_words = to->n_words == WF_SURVEY_WORDS;
-    if (to->more_words)
+    if (!to->seen)
+        WF_TRY(wf_vocabulary_new(&to->seen, err));
+    if (c->n < sizeof text)
+        n = wf_csv_copy(c, text);
+    if (n > 0 && wf_vocabulary_find(to->seen, text, n) >= 0)
+        return WF_OK;
+    if (n > 0 && s->distinct < WF_SURVEY_DISTINCT)
+        rc = wf_vocabulary_count(to->seen, text, n, NULL);
+    if (rc == WF_NOMEM)
+        return wf_fail_nomem(err, n);
+    to->uncounted = rc != WF_OK;
+    to->distinct++;
+    s->distinct++;
+    to->more_words = to->uncounted || to->distinct > WF_SURVEY_WORDS;
+    if (to->n_words == WF_SURVEY_WORDS || c->n >= sizeof text)
         return WF_OK;
     return copy_cell(s, c, &to->words[to->n_words++], err);
 }
@@ -222,6 +234,8 @@ wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err)
 
 void wf_survey_close(wf_survey *s)
 {
+    for (uint32_t i = 0; s->columns && i < s->n_columns; i++)
+        wf_vocabulary_free(&s->columns[i].seen);
     wf_arena_free(&s->arena);
     *s = (wf_survey){0};
 }

@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_SURVEY_WORDS = 32 };
+enum {
+    WF_SURVEY_WORDS = 32,
+    WF_SURVEY_DISTINCT = 1 << 20 /* words that are counted, of all columns together */
+};
 
 typedef struct wf_survey_column {
     const char *name;         /* "1", "2", ... without a header */
@@ -20,7 +23,10 @@ typedef struct wf_survey_column {
     double mean, squares;               /* of them: squares of what is left without the mean */
     const char *words[WF_SURVEY_WORDS]; /* [n_words] different ones that are no number, sorted */
     uint32_t n_words;
-    bool more_words; /* than have room */
+    uint64_t distinct; /* words, as far as they were counted */
+    bool more_words;   /* than have room above */
+    bool uncounted;    /* more than were counted, or one that a vocabulary cannot hold */
+    struct wf_vocabulary *seen;
 } wf_survey_column;
 
 typedef struct wf_survey {
@@ -30,6 +36,7 @@ typedef struct wf_survey {
     char delimiter;
     wf_survey_column *columns; /* [n_columns] */
     uint32_t n_columns;
+    uint64_t distinct; /* words of all columns */
 } wf_survey;
 
 /* Reads a csv file whole, also through gzip. The delimiter is the comma, semicolon, tab or bar that

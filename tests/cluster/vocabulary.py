@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import re
+import subprocess
 
 import weftlib
 
@@ -145,6 +146,43 @@ def mistakes_are_told(weft):
             weftlib.check(re.search(says, said), f"{says!r} in: {said}")
 
 
+def peek(c, name):
+    done = subprocess.run([c.weft, "data", "peek", name], cwd=c.folder, capture_output=True,
+                          text=True, timeout=weftlib.DEADLINE_S * weftlib.SLOWER, check=True)
+    return done.stdout
+
+
+def what_peek_suggests_trains(weft):
+    """Columns of too many words are fields of their own, by their words or hashed."""
+    with weftlib.Cluster(weft) as c:
+        rows = [row for row in write(c, "t.csv", 1) if row[0] != "17"]  # a number among them
+        distinct = len({row[0] for row in rows if row[0]})
+        with open(c.path("p.csv"), "wb") as f:
+            f.write("user,x,amount,kind,y\n".encode())
+            for i, (user, x, y) in enumerate(rows):
+                user = '"' + user.replace('"', '""') + '"'
+                f.write(f"{user},k{i},{x},{'ab'[i % 2]},{y}\n".encode())
+        shown = peek(c, "p.csv")
+        for says in (rf"user .* and more, {distinct} different, empty in \d+ records",
+                     rf"x .* and more, {len(rows)} different",
+                     r"columns: {x: \[amount, kind\], user: user, x_words: x, y: y}",
+                     r"schema: {kind: \[a, b\]}",
+                     rf"map: {{x: \[standardise\], user: \[{{vocabulary: {distinct}}}\], "
+                     rf"x_words: \[{{vocabulary: {len(rows)}}}\]}}"):
+            weftlib.check(re.search(says, shown), f"{says!r} in: {shown}")
+        lines = re.search(r"in a job file:\n((?:  .*\n)+)", shown).group(1)
+        head, tail = JOB[:JOB.index("data:")], JOB[JOB.index("batch:"):]
+        head = head.replace("input_dim: 21", f"input_dim: {distinct + 1}").replace("[1]", "[2]")
+        c.write("job.yaml", head + "labels: y\n" + re.sub("^  ", "", lines, flags=re.M) + tail)
+        c.must("train", "--local", "job.yaml")
+
+        # A word that is no UTF-8 is none of a vocabulary.
+        with open(c.path("latin.csv"), "wb") as f:
+            f.write(b"user,y\nJ\xf6rg,1\nann,0\n")
+        shown = peek(c, "latin.csv")
+        weftlib.check("{user: user, y: y}\n    map: {user: [{hash: 262144}]}" in shown, shown)
+
+
 if __name__ == "__main__":
     weftlib.main([words_are_those_of_the_training_data, words_of_a_file_are_kept_too,
-                  mistakes_are_told])
+                  mistakes_are_told, what_peek_suggests_trains])
