@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/nomem_data.c - data sets are opened and read in batches while memory ends. */
 #include "common/data/data.h"
+#include "common/data/learnt.h"
 #include "common/data/reader.h"
 #include "common/data/survey.h"
 #include "tests/unit/datasets.h"
@@ -103,6 +104,42 @@ static wf_status open_table(void *path, wf_err *err)
     return rc;
 }
 
+/* The words of a table, learnt, kept and given again. */
+static wf_status open_words(void *path, wf_err *err)
+{
+    static const char *const columns[] = {"w"};
+    wf_map_step steps[] = {{.type = "vocabulary", .number = 2}};
+    const wf_field_spec field = {
+        .name = "x", .columns = columns, .n_columns = 1, .steps = steps, .n_steps = 1};
+    wf_dataset_spec spec = {.format = "csv",
+                            .fields = &field,
+                            .n_fields = 1,
+                            .files = (const char *const *)&path,
+                            .n_files = 1,
+                            .header = true};
+    const wf_dataset_spec trained = spec;
+    wf_learnt rows[WF_LEARNT_MOST];
+    wf_learnt_list kept = {0};
+    wf_dataset *d = NULL;
+    wf_status rc;
+
+    spec.reference = &trained;
+    rc = wf_dataset_open(&spec, &d, err);
+    if (rc == WF_OK)
+        rc = wf_learnt_keep(rows, wf_dataset_learnt(d, rows), &kept, err);
+    wf_dataset_free(&d);
+    spec.reference = NULL;
+    if (rc == WF_OK)
+        rc = wf_learnt_give(kept.rows, kept.n, "x", steps, 1, err);
+    if (rc == WF_OK)
+        rc = wf_dataset_open(&spec, &d, err);
+    if (rc == WF_OK && (wf_dataset_learnt(d, rows) != 1 || rows[0].n_words != 2))
+        rc = wrong(err, "other words");
+    wf_dataset_free(&d);
+    wf_learnt_close(&kept);
+    return rc;
+}
+
 static wf_status survey_table(void *path, wf_err *err)
 {
     wf_survey s;
@@ -173,6 +210,7 @@ static void tables_are_read_in_batches(void **state)
     for (int i = 0; i < 2; i++) {
         strcpy(path, test_path(&folder, names[i]));
         assert_survives(open_table, path);
+        assert_survives(open_words, path);
         assert_survives(survey_table, path);
     }
 }
