@@ -3,6 +3,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/once.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/submit.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 #include "common/ckpt/pretrained.h"
@@ -75,8 +76,8 @@ static void print_ps(const wf_compiled *c, uint32_t n_ps)
             bytes += (uint64_t)c->slices[i].count * wf_dtype_size(v->dtype);
             slices++;
         }
-        wf_term_print(stdout, "%sps/%" PRIu32 "  %" PRIu64 " slices  %s\n", ps ? "" : "\n", ps,
-                      slices, wf_bytes_text(bytes, text, sizeof text));
+        wf_term_print(stdout, "%sps/%" PRIu32 "  %" PRIu64 " slice%s  %s\n", ps ? "" : "\n", ps,
+                      slices, slices == 1 ? "" : "s", wf_bytes_text(bytes, text, sizeof text));
     }
 }
 
@@ -298,6 +299,16 @@ static wf_status fill_spec(request *r, wf_err *err)
     return WF_OK;
 }
 
+/* What `weft train --check` finds, once the model is shown. */
+static wf_status check_job(const char *path, wf_err *err)
+{
+    wf_submission s;
+    wf_status rc = wf_submission_open(path, &(wf_submit_options){.warned = true}, &s, err);
+
+    wf_submission_close(&s);
+    return rc;
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     request r = {.mode = "train"};
@@ -326,6 +337,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
             rc = print_memory(&r, c, err);
         if (rc == WF_OK && r.passes)
             rc = print_passes(&r, err);
+        if (rc == WF_OK && r.job && !r.after)
+            rc = check_job(r.source, err);
     }
     wf_compiled_free(&c);
     wf_job_free(&r.job);
@@ -340,7 +353,9 @@ const wf_cmd wf_cmd_graph = {
         "\n"
         "Shows the model of a job or an ONNX file: opset and exporter, what the exporter changed,\n"
         "inputs and outputs, the variables and where they are stored. With -o it writes the graph\n"
-        "for an ONNX viewer; weft's own operations have the domain ai.weft.\n"
+        "for an ONNX viewer; weft's own operations have the domain ai.weft. Without -o and "
+        "--after\n"
+        "it also checks the job and its data, as weft train --check does.\n"
         "  --memory       also show the memory of one step at the job's batch size (a file: 1)\n"
         "  --memory-limit SIZE  the most memory of a step, like 4GiB (an ONNX file: 1 GiB and "
         "1024\n"

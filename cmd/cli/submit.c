@@ -83,7 +83,7 @@ static void warn_of_batch(const wf_submission *s)
 wf_status wf_submission_open(const char *path, const wf_submit_options *options, wf_submission *s,
                              wf_err *err)
 {
-    const wf_checks checks = {.warn = wf_library_warn, .data = true};
+    const wf_checks checks = {.warn = options->warned ? NULL : wf_library_warn, .data = true};
 
     *s = (wf_submission){.path = path, .options = *options};
     WF_TRY(read_text(path, options, &s->text, err));

@@ -18,6 +18,7 @@ typedef struct wf_submit_options {
     wf_words set;     /* KEY=VALUE: in place of what the file says */
     uint32_t workers; /* that will train it; 0: not known */
     bool prune;       /* drop the runs that are more than the job keeps */
+    bool warned;      /* the compiler's warnings were printed before */
 } wf_submit_options;
 
 /* A job file that has been checked here, where errors can name its lines. */

@@ -217,6 +217,7 @@ def a_csv_file_is_looked_at_and_trained(weft):
         says = one_sentence(shell(c, "weft train wrong.yaml", code=1))
         shows(says, r"train\.csv:\d+: the label is \d+, and must be from 0 to 1")
         check(not os.path.exists(c.path(".weft", "jobs", "wrong#1")), "a run was made")
+        shows(shell(c, "weft graph wrong.yaml", code=1), r"^weft: .*train\.csv:\d+: the label is \d+")
 
 
 def a_loss_that_is_nan_is_kept_and_replayed(weft):
