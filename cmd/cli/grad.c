@@ -22,7 +22,8 @@ static wf_status write_outputs(const wf_plan *p, const char *folder, wf_err *err
         WF_TRY(wf_npy_write(folder, o->variable ? o->variable : o->name, o->dtype, o->rank, o->dims,
                             wf_plan_output_data(p, i), err));
     }
-    wf_term_print(stdout, "%u files written to %s\n", wf_plan_n_outputs(p), folder);
+    wf_term_print(stdout, "%u file%s written to %s\n", wf_plan_n_outputs(p),
+                  wf_plan_n_outputs(p) == 1 ? "" : "s", folder);
     return WF_OK;
 }
 

@@ -107,7 +107,7 @@ static wf_status read_words(const json_t *row, wf_arena *arena, wf_learnt *l, wf
 
         words[l->n_words] = wf_arena_strdup(arena, word ? word : ""); /* which is out of bounds */
         if (!words[l->n_words])
-            return wf_fail_nomem(err, strlen(word));
+            return wf_fail_nomem(err, word ? strlen(word) : 1);
     }
     l->words = words;
     return WF_OK;
