@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/lib_job.c - libweft's jobs: read, trained, stopped and resumed, evaluated; their
  * checkpoints. */
-#include "tests/unit/lib_stage.h"
+#include "tests/unit/lib_folder.h"
 
 #include <ftw.h>
 #include <math.h>
@@ -18,44 +18,6 @@
 #define JOB "job: small\n" MODEL DATA REST
 
 enum { RECORDS = 96 };
-
-static char folder[] = "/tmp/weft-test-XXXXXX";
-
-static const char *in(const char *name)
-{
-    static char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static weft_job *parse(const char *text)
-{
-    char path[PATH_MAX];
-    weft_job *j = NULL;
-
-    snprintf(path, sizeof path, "%s", in("job.yaml"));
-    assert_works(weft_job_parse(text, strlen(text), path, &j, &error));
-    return j;
-}
-
-/* A header of numpy's and `bytes` of data. */
-static void write_npy(const char *name, const char *descr, const char *shape, const void *data,
-                      size_t bytes)
-{
-    unsigned char start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
-    char head[118];
-    FILE *f = fopen(in(name), "wb");
-    int n;
-
-    memset(head, ' ', sizeof head);
-    n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                 descr, shape);
-    head[n] = ' ';
-    head[117] = '\n';
-    assert_true(f && fwrite(start, 1, 10, f) == 10 && fwrite(head, 1, 118, f) == 118 &&
-                fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
-}
 
 /* What a fit reported. */
 typedef struct seen {

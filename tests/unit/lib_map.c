@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/lib_map.c - what data.map has learnt goes with the weights: records, evaluations and a
  * model that has the map in front of it stay the same when the training data change or are gone. */
-#include "tests/unit/lib_stage.h"
+#include "tests/unit/lib_folder.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -15,41 +15,6 @@
 #define REST "batch: 8\noptimizer: {adam: {learning_rate: 0.05}}\n"
 
 enum { RECORDS = 64, EACH = 6 };
-
-static char folder[] = "/tmp/weft-test-XXXXXX";
-
-static const char *in(const char *name)
-{
-    static char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static weft_job *parse(const char *text)
-{
-    char path[PATH_MAX];
-    weft_job *j = NULL;
-
-    snprintf(path, sizeof path, "%s", in("job.yaml"));
-    assert_works(weft_job_parse(text, strlen(text), path, &j, &error));
-    return j;
-}
-
-static void write_npy(const char *name, const char *descr, const char *shape, const void *data,
-                      size_t bytes)
-{
-    unsigned char start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
-    char head[119];
-    FILE *f = fopen(in(name), "wb");
-    int n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                     descr, shape);
-
-    memset(head + n, ' ', sizeof head - (size_t)n);
-    head[117] = '\n';
-    assert_true(f && fwrite(start, 1, 10, f) == 10 && fwrite(head, 1, 118, f) == 118 &&
-                fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
-}
 
 /* Bytes [RECORDS, 2, 3] around `middle`. */
 static const uint8_t *images(int middle)
