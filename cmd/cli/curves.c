@@ -102,7 +102,7 @@ wf_status wf_curves_read(const wf_cluster_conf *conf, const char *word, wf_arena
     snprintf(path, sizeof path, "%s/jobs/%s/history.csv", conf->state_dir, out->run);
     rc = wf_file_read(path, MOST_BYTES, &bytes, err);
     if (rc == WF_NOTFOUND)
-        return wf_fail(err, rc, "its first epoch is not over, or see the names with: weft ckpt ls",
+        return wf_fail(err, rc, "its first epoch is not over, or see the names with: weft status",
                        "%s has no history", out->run);
     WF_TRY(rc);
     text = wf_arena_strndup(arena, wf_bytes_str(&bytes), bytes.size);

@@ -47,7 +47,7 @@ static wf_status check_known(const wf_cluster_conf *conf, const char *word, wf_e
     if (snprintf(jobs, sizeof jobs, "%s/jobs/%s", conf->state_dir, run) < (int)sizeof jobs &&
         wf_file_exists(jobs))
         return WF_OK;
-    return wf_fail(err, WF_NOTFOUND, "the folders of that path have the names",
+    return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                    "there is no job named %s in %s/jobs", word, conf->state_dir);
 }
 
