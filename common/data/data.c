@@ -242,9 +242,9 @@ static wf_status keep_records(wf_field *f, uint64_t first, uint64_t n, wf_err *e
     size_t record = f->info.raw_record_bytes;
 
     part.dims[0] = (int64_t)n;
-    if (first == 0) {
+    if (first == 0 || !f->array.data) {
         f->array.dims[0] = part.dims[0];
-        f->array.bytes = (size_t)n * record;
+        f->array.bytes = f->array.data ? (size_t)n * record : 0;
         return WF_OK;
     }
     WF_TRY(wf_array_make(&part, f->info.path, 0, err));

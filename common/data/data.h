@@ -84,6 +84,8 @@ typedef struct wf_field_spec {
     bool may_ignore;  /* labels out of range are for who reads them to judge */
     const char *loss; /* of labels: the loss function that reads them, for messages; else NULL */
     bool is_share;    /* labels from 0 to 1 */
+    /* Its records are not gathered: what its file's head and size say is enough, where they do. */
+    bool head_only;
 
     /* Of synthetic only, which has no path: one record before the steps. With `classes`, each
      * element is a label below it, held as i32; without, noise of u8, which is scaled to 0 .. 1

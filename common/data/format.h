@@ -24,7 +24,7 @@ typedef struct wf_array {
     wf_dtype dtype;
     uint32_t rank;
     int64_t dims[WF_MAX_RANK];
-    void *data; /* aligned to 64; owned */
+    void *data; /* aligned to 64; owned; NULL when only its head was wanted */
     size_t bytes;
 } wf_array;
 
@@ -46,9 +46,10 @@ typedef struct wf_element {
 wf_dtype wf_element_dtype(wf_element e);
 
 /* Allocates and reads an array whose rank and dims the header gave, and checks that the file ends
- * there. *out is empty before, and after a failure. limit_bytes bounds what is held; 0: no limit.
- * Errors: WF_INVALID for a rank above WF_MAX_RANK, a negative dimension, a size that
- * overflows or is not in the file; WF_UNSUPPORTED for elements without a dtype; WF_NOMEM; WF_IO. */
+ * there; with head_only only that by its size, where its size tells. *out is empty before, and
+ * after a failure. limit_bytes bounds what is held; 0: no limit. Errors: WF_INVALID for a rank
+ * above WF_MAX_RANK, a negative dimension, a size that overflows or is not in the file;
+ * WF_UNSUPPORTED for elements without a dtype; WF_NOMEM; WF_IO. */
 WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
                                     size_t limit_bytes, wf_array *out, wf_err *err);
 

@@ -25,8 +25,8 @@ static wf_status open_member(wf_source *s, const wf_format *format, const char *
 
 /* One whole file or folder. */
 static wf_status read_file(const wf_format *format, const char *path, const char *name,
-                           const char *trained, const wf_map_step *resize, size_t limit_bytes,
-                           wf_array *out, wf_err *err)
+                           const char *trained, const wf_map_step *resize, bool head_only,
+                           size_t limit_bytes, wf_array *out, wf_err *err)
 {
     wf_source source = {0};
     wf_status rc;
@@ -36,6 +36,7 @@ static wf_status read_file(const wf_format *format, const char *path, const char
     rc = format->member ? open_member(&source, format, path, name, err)
                         : wf_source_open(&source, path, err);
 
+    source.head_only = head_only && !resize;
     if (rc == WF_OK)
         rc = format->read(&source, limit_bytes, out, err);
     wf_source_close(&source);
@@ -47,7 +48,7 @@ static wf_status read_file(const wf_format *format, const char *path, const char
 wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
                              size_t limit_bytes, wf_array *out, wf_err *err)
 {
-    return read_file(format, path, name, NULL, NULL, limit_bytes, out, err);
+    return read_file(format, path, name, NULL, NULL, false, limit_bytes, out, err);
 }
 
 const wf_part *wf_parts_find(const wf_parts *p, uint64_t record, uint64_t *at)
@@ -81,10 +82,19 @@ static wf_status join(wf_array parts[], size_t n, size_t limit_bytes, const char
 {
     wf_array all = parts[0];
     uint8_t *to;
+    bool head_only = !parts[0].data;
 
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 1; i < n; i++) {
         if (__builtin_add_overflow(all.dims[0], parts[i].dims[0], &all.dims[0]))
             return wf_fail(err, WF_INVALID, NULL, "%s and the files after it hold too much", path);
+        head_only |= !parts[i].data;
+    }
+    if (head_only) {
+        all.data = NULL;
+        all.bytes = 0;
+        *out = all;
+        return WF_OK;
+    }
     WF_TRY(wf_array_make(&all, path, limit_bytes, err));
     to = all.data;
     for (size_t i = 0; i < n; i++) {
@@ -106,7 +116,7 @@ static wf_status read_parts(const wf_format *format, const wf_field_spec *spec, 
             return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
                            limit_bytes);
         WF_TRY(read_file(format, p->files[i].path, spec->name, trained, wf_resize_of(spec),
-                         limit_bytes ? limit_bytes - held : 0, &parts[i], err));
+                         spec->head_only, limit_bytes ? limit_bytes - held : 0, &parts[i], err));
         held += parts[i].bytes; /* each is in memory, so their sum fits */
         if (i > 0)
             WF_TRY(check_alike(&parts[0], p->files[0].path, &parts[i], p->files[i].path, err));

@@ -207,6 +207,31 @@ wf_status wf_source_rest(wf_source *s, void *out, size_t n, wf_err *err)
     return WF_OK;
 }
 
+/* The length of what was packed, modulo 2^32, as the last four bytes of a gzip file have it. */
+static bool read_length(const wf_source *s, uint32_t *out)
+{
+    uint8_t end[4];
+    ssize_t got = -1;
+    int fd;
+
+    if (s->size < sizeof end || wf_file_open(s->path, O_RDONLY, &fd, NULL) != WF_OK)
+        return false;
+    got = pread(fd, end, sizeof end, (off_t)(s->size - sizeof end));
+    close(fd);
+    *out =
+        (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
+    return got == (ssize_t)sizeof end;
+}
+
+bool wf_source_holds(const wf_source *s, uint64_t n)
+{
+    uint32_t length = 0;
+
+    if (s->packed)
+        return read_length(s, &length) && length == (uint32_t)(s->at + n);
+    return s->at + n == s->size;
+}
+
 wf_status wf_source_end(wf_source *s, wf_err *err)
 {
     int why = Z_OK;

@@ -31,6 +31,7 @@ typedef struct wf_source {
     uint64_t most;    /* bytes that can come out */
     uint64_t at;      /* bytes that came out so far */
     bool ended;       /* all was read, and gzip's checksum is right */
+    bool head_only;   /* the elements behind a head are wanted by nobody */
 } wf_source;
 
 /* Opens a file; *s is closed with wf_source_close also after a failure. Errors: WF_NOTFOUND, WF_IO;
@@ -50,6 +51,9 @@ WF_MUST_USE wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *
 /* The n bytes that are left, into memory that has room for WF_SOURCE_ROOM more behind them. Errors:
  * as wf_source_read. */
 WF_MUST_USE wf_status wf_source_rest(wf_source *s, void *out, size_t n, wf_err *err);
+/* Whether exactly n bytes follow, by the file's size alone: of gzip by the length at its end (RFC
+ * 1952, ISIZE), which is that of the last member. False says nothing. */
+bool wf_source_holds(const wf_source *s, uint64_t n);
 /* That nothing follows; through gzip its checksum is looked at here. Errors: WF_INVALID. */
 WF_MUST_USE wf_status wf_source_end(wf_source *s, wf_err *err);
 

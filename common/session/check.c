@@ -54,6 +54,15 @@ static wf_status check_head(const wf_dataset *d, wf_err *err)
     return rc;
 }
 
+/* Whether a check goes by the records of a field, and not by their shape alone. */
+static bool is_looked_at(const wf_field_spec *f)
+{
+    for (size_t i = 0; i < f->n_steps; i++)
+        if (strcmp(f->steps[i].type, "one_hot") == 0)
+            return true;
+    return f->loss || f->classes || f->is_share || wf_job_data_learns(f);
+}
+
 static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
                             const wf_compiled *c, uint64_t *records, wf_err *err)
 {
@@ -62,6 +71,8 @@ static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
     wf_status rc;
 
     WF_TRY(wf_job_data_of(job, from, c, &data, err));
+    for (size_t i = 0; i < data.spec.n_fields; i++)
+        data.fields[i].head_only = !is_looked_at(&data.fields[i]);
     rc = wf_job_data_open(&data, c->graph, &d, err);
     if (rc == WF_OK) {
         *records = wf_dataset_records(d);

@@ -104,8 +104,7 @@ static void name_training_files(const wf_job_conf *job, wf_field_spec *f)
     }
 }
 
-/* Whether a step goes by what the training data hold. */
-static bool learns(const wf_field_spec *f)
+bool wf_job_data_learns(const wf_field_spec *f)
 {
     for (size_t i = 0; i < f->n_steps; i++)
         if (strcmp(f->steps[i].type, "standardise") == 0 ||
@@ -150,7 +149,7 @@ bool wf_job_data_reference(const wf_job_conf *job, const wf_field_spec *like, wf
     *field = *like;
     name_training_files(job, field);
     *out = trained_spec(job, field, 1);
-    return learns(like);
+    return wf_job_data_learns(like);
 }
 
 /* Evaluation goes by the numbers and words of the training data. */
@@ -161,7 +160,7 @@ static void refer_to_training(const wf_job_conf *job, wf_job_data *d)
     for (size_t i = 0; i < d->spec.n_fields; i++) {
         d->trained_fields[i] = d->fields[i];
         name_training_files(job, &d->trained_fields[i]);
-        wanted |= learns(&d->fields[i]);
+        wanted |= wf_job_data_learns(&d->fields[i]);
     }
     d->trained = trained_spec(job, d->trained_fields, d->spec.n_fields);
     d->spec.reference = wanted ? &d->trained : NULL;

@@ -18,6 +18,9 @@ WF_MUST_USE wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_recor
 size_t wf_job_data_steps(const wf_job_conf *job, const char *field,
                          wf_map_step steps[static WF_DATA_MAX_STEPS + 1]);
 
+/* Whether a step of a field goes by what the training data hold. */
+bool wf_job_data_learns(const wf_field_spec *f);
+
 /* Where a field of records beside the job's takes from what its steps learn (standardise,
  * vocabulary): the training records of that field, as a data set of it alone. `like` is the field
  * as it is read; *field is filled for *out, which points to it. False when none of its steps wants

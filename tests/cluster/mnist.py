@@ -10,6 +10,7 @@ import gzip
 import os
 import statistics
 import time
+import zlib
 
 from weftlib import Cluster, check, main, needs, shared, skip, until
 
@@ -47,6 +48,8 @@ LOSS = "loss: sparse_categorical_crossentropy"
 DATA_BYTES = 70_000 * 785
 MOST_BYTES = 64 << 20
 START_S = 0.5
+# What unpacking the training images with zlib takes on the machine that START_S is said of.
+UNPACK_S = 0.2
 
 
 def job(c, name, model=LAYERS, loss=LOSS, shape="[784]", epochs=1):
@@ -111,6 +114,18 @@ def others_running():
     return statistics.mean(now() for _ in range(50))
 
 
+def pace():
+    """How much longer than that machine this one takes, by the same work; 1 if it is faster."""
+    with open(os.path.join(DATA, "train-images-idx3-ubyte.gz"), "rb") as f:
+        packed = f.read()
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        zlib.decompress(packed, 31)
+        took.append(time.monotonic() - began)
+    return max(1, min(took) / UNPACK_S)
+
+
 def the_first_step_is_made_within_half_a_second(weft):
     """From nothing: the cluster is not up. The median of seven starts, on a machine that is free."""
     others = others_running()
@@ -126,8 +141,8 @@ def the_first_step_is_made_within_half_a_second(weft):
                   "the first step", 20)
             took.append(time.monotonic() - began)
     print("     first step after " + ", ".join(f"{s:.2f} s" for s in took))
-    median = statistics.median(took)
-    check(median < START_S, f"the first step comes after {median:.2f} s")
+    median, limit = statistics.median(took), START_S * pace()
+    check(median < limit, f"the first step comes after {median:.2f} s, and not within {limit:.2f}")
 
 
 def cut_loss_off(path, to):

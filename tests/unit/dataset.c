@@ -155,6 +155,69 @@ static void large_packed_files_are_read_and_refused_as_small_ones(void **unused)
     free(packed);
 }
 
+/* Opened for its shape alone; a tenth of the records is held out. */
+static wf_status open_head(const char *const paths[], size_t n, wf_dataset **out, wf_err *err)
+{
+    wf_field_spec field = {
+        .name = "x", .path = paths[0], .more = paths + 1, .n_more = n - 1, .head_only = true};
+    wf_dataset_spec spec = {
+        .format = "idx", .fields = &field, .n_fields = 1, .held_out = 0.4, .is_held_out = true};
+
+    return wf_dataset_open(&spec, out, err);
+}
+
+static void expect_head(const char *const paths[], size_t n, uint64_t records, size_t bytes)
+{
+    wf_dataset *d = NULL;
+
+    assert_int_equal(open_head(paths, n, &d, NULL), WF_OK);
+    assert_int_equal(wf_dataset_records(d), records);
+    assert_int_equal(wf_dataset_field(d, 0)->record_bytes, 4);
+    assert_int_equal(wf_dataset_bytes(d), bytes);
+    wf_dataset_free(&d);
+}
+
+static size_t read_whole(const char *path, uint8_t to[static 128])
+{
+    FILE *file = fopen(path, "rb");
+    size_t n = fread(to, 1, 128, file);
+
+    fclose(file);
+    return n;
+}
+
+static void a_head_says_what_a_shape_needs_and_a_short_file_is_still_found(void **unused)
+{
+    uint8_t packed[256];
+    const char *paths[2];
+    wf_dataset *d = NULL;
+    wf_err err = {0};
+    size_t n;
+
+    (void)unused;
+    paths[0] = paths[1] = test_write(&folder, "x.idx", images, sizeof images);
+    expect_head(paths, 1, 2, 0);
+    expect_head(paths, 2, 3, 0);
+    paths[0] = test_write(&folder, "cut.idx", images, sizeof images - 1);
+    assert_int_equal(open_head(paths, 1, &d, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "cut short"));
+    test_write_gz(&folder, "x.idx.gz", images, sizeof images);
+    paths[0] = test_path(&folder, "x.idx.gz");
+    expect_head(paths, 1, 2, 0);
+    n = read_whole(paths[0], packed);
+    for (size_t cut = 1; cut < n; cut++) {
+        paths[0] = test_write(&folder, "cut.gz", packed, cut);
+        assert_int_equal(open_head(paths, 1, &d, NULL), WF_INVALID);
+        assert_null(d);
+    }
+    /* Two members: the length at the end is that of the last, and the records are read after all.
+     */
+    test_write_gz(&folder, "none.gz", images, 0);
+    n += read_whole(test_path(&folder, "none.gz"), packed + n);
+    paths[0] = test_write(&folder, "two.gz", packed, n);
+    expect_head(paths, 1, 2, 8);
+}
+
 static void what_a_header_claims_is_held_against_the_file(void **unused)
 {
     uint8_t huge[20] = {0,    0,    14,   4,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -474,6 +537,7 @@ int main(void)
         cmocka_unit_test(every_truncation_of_a_plain_file_is_refused),
         cmocka_unit_test(every_truncation_of_a_packed_file_is_refused),
         cmocka_unit_test(large_packed_files_are_read_and_refused_as_small_ones),
+        cmocka_unit_test(a_head_says_what_a_shape_needs_and_a_short_file_is_still_found),
         cmocka_unit_test(what_a_header_claims_is_held_against_the_file),
         cmocka_unit_test(a_wrong_file_is_named),
         cmocka_unit_test(fields_of_different_counts_are_refused),
