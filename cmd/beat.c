@@ -42,8 +42,8 @@ static uint64_t progress(const wf_beat *b)
 }
 
 /* A copy of what the main thread told, so that a message is made without the lock. */
-static void fill(wf_beat *b, Weft__Beat *body, wf_waiting *w, Weft__LinkState links[],
-                 Weft__LinkState *list[])
+static void fill(wf_beat *b, Weft__Beat *body, wf_waiting *w, wf_histogram *staleness,
+                 Weft__LinkState links[], Weft__LinkState *list[])
 {
     pthread_mutex_lock(&b->lock);
     *w = (wf_waiting){0};
@@ -51,12 +51,16 @@ static void fill(wf_beat *b, Weft__Beat *body, wf_waiting *w, Weft__LinkState li
         *w = b->vitals.waits;
     body->updates = b->vitals.updates;
     body->held_bytes = b->vitals.held_bytes;
+    body->job = b->vitals.job;
+    *staleness = b->vitals.staleness;
     body->n_links = b->n_links;
     memcpy(links, b->links, b->n_links * sizeof *links);
     pthread_mutex_unlock(&b->lock);
     for (size_t i = 0; i < body->n_links; i++)
         list[i] = &links[i];
     body->links = list;
+    body->staleness = staleness->n;
+    body->n_staleness = body->job ? WF_HISTOGRAM : 0;
     body->progress = progress(b);
     body->waits_role = w->whom.role;
     body->waits_index = w->whom.index;
@@ -69,10 +73,11 @@ static void send_beat(wf_beat *b, wf_msg_pool *pool)
 {
     Weft__LinkState links[MOST_LINKS], *list[MOST_LINKS];
     Weft__Beat body = WEFT__BEAT__INIT;
+    wf_histogram staleness;
     wf_msg *m = NULL;
     wf_waiting w;
 
-    fill(b, &body, &w, links, list);
+    fill(b, &body, &w, &staleness, links, list);
     if (wf_msg_new(pool, WF_BEAT, &m, NULL) != WF_OK)
         return;
     m->head.incarnation = b->conf.incarnation;

@@ -234,6 +234,26 @@ static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
     put(o, "evaluating", json_boolean(j->epoch->state == WF_EPOCH_EVALUATING));
 }
 
+/* How many updates the variables had taken in between the pull and the push of a gradient, as the
+ * ps that hold them told last; null: no ps has yet. */
+static json_t *staleness_json(const wf_master *m, const wf_job *j)
+{
+    wf_histogram all = {0};
+    json_t *o;
+
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].progress.job == j->number)
+            wf_histogram_merge(&all, &m->members[i].progress.staleness);
+    if (wf_histogram_count(&all) == 0)
+        return json_null();
+    o = json_object();
+    put_int(o, "pushes", wf_histogram_count(&all));
+    put_int(o, "p50", wf_histogram_quantile(&all, 0.5));
+    put_int(o, "p99", wf_histogram_quantile(&all, 0.99));
+    put_int(o, "most", wf_histogram_quantile(&all, 1));
+    return o;
+}
+
 static json_t *job_json(const wf_master *m, const wf_job *j)
 {
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
@@ -269,6 +289,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "lost_workers", j->lost_workers);
     put_int(o, "undone_steps", j->undone_steps);
     put_int(o, "left_out_records", j->left_out_records);
+    put(o, "staleness", staleness_json(m, j));
     put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
     put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);
     put_real(o, "elapsed_s", j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0);

@@ -56,6 +56,7 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
     WF_TRY(wf_seen_mark(&s->seen, part->incarnation, part->step, err));
     if (p->codec == WF_CODEC_NONE) /* dropped whole by its worker: seen, and not an update (V1) */
         return WF_OK;
+    wf_histogram_add(&t->ps->staleness, s->updates - part->version);
     WF_TRY(wf_slice_apply_begin(s, part, &u->update, err));
     u->first_chunk = *chunks;
     *chunks += chunks_of(t->ps, &u->update);

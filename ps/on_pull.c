@@ -154,6 +154,7 @@ static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_err
         .codec = WF_CODEC_F32,
         .frame = (uint8_t)a->msg->n_frames,
         .bytes = values->bytes,
+        .version = s->updates,
         .checksum = a->ps->conf.checksums ? wf_part_checksum(values->data, values->bytes) : 0,
     };
     WF_TRY(wf_msg_add_frame(a->msg, values, values->data, values->bytes, err));

@@ -8,10 +8,14 @@
 #include "common/optim/rule.h"
 #include "ps/state.h"
 
+#include <inttypes.h>
+
 wf_slice_part wf_ps_part(const wf_msg *m, uint64_t incarnation, const wf_part *p)
 {
-    wf_slice_part part = {
-        .incarnation = incarnation, .step = m->head.step, .generation = m->head.generation};
+    wf_slice_part part = {.incarnation = incarnation,
+                          .step = m->head.step,
+                          .generation = m->head.generation,
+                          .version = p->version};
 
     if (p->codec == WF_CODEC_NONE) /* it lies in no frame */
         return part;
@@ -36,6 +40,11 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
         return wf_fail(err, WF_PROTO, NULL, "\"%s\" is not trainable", v->name);
     if (p->codec == WF_CODEC_NONE)
         return WF_OK;
+    if (p->version > s->updates)
+        return wf_fail(err, WF_PROTO, NULL,
+                       "a part of \"%s\" was computed from version %" PRIu64
+                       ", and slice %u has %" PRIu64,
+                       v->name, p->version, p->slice, s->updates);
     if (p->codec == WF_CODEC_BYTES) /* that is for states */
         return wf_fail(err, WF_PROTO, NULL, "a part of \"%s\" has codec %u", v->name, p->codec);
     rc = s->ops->check(s, &part, err);

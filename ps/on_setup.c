@@ -115,6 +115,7 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->saving.chief = 0; /* another job's first cut has the same generation and number */
     wf_bytes_clear(&ps->saving.said);
     wf_arena_free(&ps->arena);
+    ps->staleness = (wf_histogram){0};
 }
 
 static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)

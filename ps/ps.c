@@ -325,6 +325,8 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
         snprintf(w->what, sizeof w->what, "its word that it has slice %u", ps->move.slice);
     }
     out->updates = ps->updates_done;
+    out->job = wf_ps_serves(ps) ? ps->job_number : 0;
+    out->staleness = ps->staleness;
     out->held_bytes = 0;
     for (uint32_t i = 0; i < ps->n_slices; i++) {
         wf_slice_array arrays[WF_SLICE_ARRAYS];

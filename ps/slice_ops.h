@@ -26,6 +26,7 @@ typedef struct wf_slice_part {
     uint64_t incarnation; /* of the worker */
     uint32_t step;
     uint16_t generation;
+    uint64_t version; /* of the weights that it was computed from (slice.h, V1) */
     const float *values;
     uint64_t n;
     wf_rows rows;

@@ -5,6 +5,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/bytes.h"
+#include "common/base/histogram.h"
 #include "common/base/index.h"
 #include "common/kernels/pool.h"
 #include "common/wire/control.pb-c.h"
@@ -105,8 +106,9 @@ struct wf_ps {
     wf_opt opt;
     wf_slice **slices; /* [n_slices]: those of this ps */
     uint32_t n_slices;
-    uint64_t updates_done; /* of slices, of whatever job */
-    uint32_t *place;       /* [map.n]: slice id -> place in slices, UINT32_MAX when not here */
+    uint64_t updates_done;  /* of slices, of whatever job */
+    wf_histogram staleness; /* of the parts applied in this generation: updates since their pull */
+    uint32_t *place;        /* [map.n]: slice id -> place in slices, UINT32_MAX when not here */
     wf_ps_move move;
     wf_ps_worker **workers;
     uint32_t n_workers;

@@ -87,6 +87,9 @@ static void show(wf_progress *p, const json_t *job)
     snprintf(facts, sizeof facts, "%s samples/s",
              wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate));
     add_metrics(json_object_get(job, "metrics"), "", facts, sizeof facts);
+    if (json_is_object(json_object_get(job, "staleness")))
+        snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  staleness p99 %d",
+                 (int)number(json_object_get(job, "staleness"), "p99"));
     snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
              wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
     if (evaluates) /* the rate falls, and means nothing */

@@ -27,6 +27,7 @@ static bool is_said(const char *text)
 
 static void add_numbers(wf_rows *t, const json_t *job)
 {
+    const json_t *staleness = json_object_get(job, "staleness");
     char text[128], rate[32], eta[24];
 
     if (wf_number_of(job, "samples_per_sec") > 0) {
@@ -38,6 +39,12 @@ static void add_numbers(wf_rows *t, const json_t *job)
     }
     if (wf_number_of(job, "elapsed_s") > 0)
         add(t, "elapsed", wf_seconds_text(wf_number_of(job, "elapsed_s"), text, sizeof text));
+    if (json_is_object(staleness)) {
+        snprintf(text, sizeof text, "p50 %" PRIu64 ", p99 %" PRIu64 ", most %" PRIu64 " updates",
+                 (uint64_t)wf_number_of(staleness, "p50"), (uint64_t)wf_number_of(staleness, "p99"),
+                 (uint64_t)wf_number_of(staleness, "most"));
+        add(t, "staleness", text);
+    }
     if (wf_number_of(job, "learning_rate") > 0) {
         snprintf(text, sizeof text, "%g", wf_number_of(job, "learning_rate"));
         add(t, "learning rate", text);

@@ -72,8 +72,10 @@ wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err
         to[4] = parts[i].codec;
         to[5] = parts[i].frame;
         wf_put_u16(to + 6, 0);
-        wf_put_u64(to + 8, parts[i].offset);
-        wf_put_u64(to + 16, parts[i].bytes);
+        wf_assert(parts[i].offset <= UINT32_MAX && parts[i].bytes <= UINT32_MAX);
+        wf_put_u32(to + 8, (uint32_t)parts[i].offset);
+        wf_put_u32(to + 12, (uint32_t)parts[i].bytes);
+        wf_put_u64(to + 16, parts[i].version);
         wf_put_u64(to + 24, parts[i].checksum);
     }
     return WF_OK;
@@ -121,8 +123,9 @@ static wf_part read_part(const uint8_t *from)
         .slice = wf_get_u32(from),
         .codec = from[4],
         .frame = from[5],
-        .offset = wf_get_u64(from + 8),
-        .bytes = wf_get_u64(from + 16),
+        .offset = wf_get_u32(from + 8),
+        .bytes = wf_get_u32(from + 12),
+        .version = wf_get_u64(from + 16),
         .checksum = wf_get_u64(from + 24),
     };
 }

@@ -3,8 +3,8 @@
  * are which slice. It is the control part of WF_PUSH and WF_WEIGHTS, outside protobuf.
  *
  * Little-endian: count u32, zero u32, then for each part 32 bytes: slice u32, codec u8, frame u8,
- * zero u16, offset u64 (in the frame), bytes u64, checksum u64 (XXH3-64 of the bytes; 0: not sent,
- * as on one host, where nothing but memory lies between).
+ * zero u16, offset u32 (in the frame), bytes u32, version u64, checksum u64 (XXH3-64 of the bytes;
+ * 0: not sent, as on one host, where nothing but memory lies between).
  */
 #ifndef WF_WIRE_PARTS_H
 #define WF_WIRE_PARTS_H
@@ -33,7 +33,11 @@ typedef struct wf_rows {
 typedef struct wf_part {
     uint32_t slice;
     uint8_t codec, frame;
-    uint64_t offset, bytes, checksum;
+    uint64_t offset, bytes; /* a frame has less than 4 GiB */
+    /* How many updates the weights hold. A push says it of the weights that it was computed from,
+     * so that the ps knows how stale the gradient is. */
+    uint64_t version;
+    uint64_t checksum;
 } wf_part;
 
 /* The control part of WF_PULL: which list, and the worker's own step up to which its pushes must be

@@ -7,6 +7,7 @@
 #ifndef WF_WIRE_WAITING_H
 #define WF_WIRE_WAITING_H
 
+#include "common/base/histogram.h"
 #include "common/wire/task.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@ typedef struct wf_waiting {
 typedef struct wf_vitals {
     wf_waiting waits;
     uint64_t updates, held_bytes; /* of a ps */
+    uint32_t job;                 /* of a ps: the job's number; 0: none */
+    wf_histogram staleness;       /* of a ps: of the pushes of that job */
 } wf_vitals;
 
 /* When the current wait began, and when it is logged next. */

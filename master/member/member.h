@@ -75,6 +75,8 @@ typedef struct wf_progress {
     int64_t asked_ns;             /* when the master asked for it again */
     uint64_t updates, held_bytes; /* ps: of slices, since its process began; of them all */
     double updates_per_sec;
+    uint32_t job;           /* ps: whose pushes the staleness is of; 0: it has had none */
+    wf_histogram staleness; /* ps */
     uint32_t n_links;
     struct wf_progress_link {
         wf_task peer;

@@ -38,6 +38,9 @@ static void fill(const process *p, Weft__Beat *body, wf_vitals *v)
         wf_worker_waiting(p->worker, w);
     body->updates = v->updates;
     body->held_bytes = v->held_bytes;
+    body->job = v->job;
+    body->staleness = v->staleness.n;
+    body->n_staleness = v->job ? WF_HISTOGRAM : 0;
     body->waits_role = w->whom.role;
     body->waits_index = w->whom.index;
     body->waits_for = w->what;

@@ -3,6 +3,7 @@
  * refused, and what a loss has cost. */
 #include "master_stage.h"
 
+#include "common/base/histogram.h"
 #include "common/wire/control.h"
 
 #include <setjmp.h>
@@ -148,10 +149,27 @@ static void a_task_that_never_came_has_no_age(void **state)
     json_decref(row);
 }
 
+/* Of the job; p50 -1: nothing is known. */
+static void expect_staleness(stage *s, int p50, int most)
+{
+    char *text = wf_master_status(s->master, s->now_ns);
+    json_t *picture = json_loads(text, 0, NULL), *list = json_object_get(picture, "jobs");
+    const json_t *it = json_object_get(json_array_get(list, 0), "staleness");
+
+    assert_true(json_is_object(it) == (p50 >= 0));
+    if (p50 >= 0) {
+        assert_int_equal(json_integer_value(json_object_get(it, "p50")), p50);
+        assert_int_equal(json_integer_value(json_object_get(it, "most")), most);
+    }
+    json_decref(picture);
+    free(text);
+}
+
 static void a_ps_tells_what_it_does_and_holds(void **state)
 {
     stage *s = *state;
     Weft__Beat body = WEFT__BEAT__INIT;
+    wf_histogram staleness = {0};
     wf_stranger stranger;
     json_t *row;
 
@@ -165,6 +183,21 @@ static void a_ps_tells_what_it_does_and_holds(void **state)
         stage_turn(s, 500);
     }
     row = task_of(s, "ps/0");
+    expect_staleness(s, -1, 0);
+    body.job = 1;
+    body.n_staleness = WF_HISTOGRAM;
+    body.staleness = staleness.n;
+    wf_histogram_add(&staleness, 7);
+    for (int i = 0; i < 98; i++)
+        wf_histogram_add(&staleness, 3);
+    wf_stranger_send(&stranger, WF_BEAT, s->players[0].incarnation, 0, &body.base);
+    stage_turn(s, 20);
+    expect_staleness(s, 3, 7);
+    body.job = 0; /* it serves no job: what it said of the last one stays */
+    body.n_staleness = 0;
+    wf_stranger_send(&stranger, WF_BEAT, s->players[0].incarnation, 0, &body.base);
+    stage_turn(s, 20);
+    expect_staleness(s, 3, 7);
     assert_int_equal(json_integer_value(json_object_get(row, "held_bytes")), INT64_MAX);
     assert_true(json_real_value(json_object_get(row, "updates_per_sec")) > 90);
     assert_true(json_real_value(json_object_get(row, "updates_per_sec")) < 101);

@@ -68,27 +68,27 @@ static void a_part_outside_its_frame_is_refused(void **state)
 {
     static const struct {
         size_t at;
-        uint64_t value;
+        uint32_t value;
     } bad[] = {
         {8, FRAME_BYTES},
         {8, 68},
         {8, 2},
-        {8, UINT64_MAX},
-        {16, 30},
-        {16, 65},
-        {16, UINT64_C(1) << 40},
-        {16, UINT64_MAX - 31},
+        {8, UINT32_MAX},
+        {12, 30},
+        {12, 65},
+        {12, UINT32_C(1) << 31},
+        {12, UINT32_MAX - 31},
     };
     fixture *f = *state;
     uint8_t *entry = f->msg->control + WF_PART_TABLE_BYTES + WF_PART_BYTES;
 
     for (size_t i = 0; i < WF_COUNT(bad); i++) {
-        uint64_t was = wf_get_u64(entry + bad[i].at);
+        uint32_t was = wf_get_u32(entry + bad[i].at);
         uint32_t n;
 
-        wf_put_u64(entry + bad[i].at, bad[i].value);
+        wf_put_u32(entry + bad[i].at, bad[i].value);
         assert_int_equal(get(f, &n), WF_PROTO);
-        wf_put_u64(entry + bad[i].at, was);
+        wf_put_u32(entry + bad[i].at, was);
     }
     entry[5] = 1; /* a frame that is not there */
     assert_int_equal(get(f, &(uint32_t){0}), WF_PROTO);

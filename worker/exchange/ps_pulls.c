@@ -18,7 +18,8 @@ static wf_status alloc_set(const wf_client *c, weight_set *s, bool frozen, wf_er
 {
     s->have = calloc(c->n_slices + 1, 1);
     s->values = calloc(c->n_variables + 1, sizeof(*s->values));
-    if (!s->have || !s->values)
+    s->versions = calloc(c->n_slices + 1, sizeof *s->versions);
+    if (!s->have || !s->values || !s->versions)
         return wf_fail_nomem(err, c->n_slices);
     for (uint32_t v = 0; v < c->n_variables; v++) {
         if (c->variables[v].trainable == frozen)
@@ -35,6 +36,7 @@ void wf_pulls_free_set(const wf_client *c, weight_set *s)
     for (uint32_t v = 0; s->values && v < c->n_variables; v++)
         wf_buf_unref(&s->values[v]);
     free(s->values);
+    free(s->versions);
     free(s->have);
 }
 
@@ -203,6 +205,7 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
                p->bytes);
         s->left -= s->have[p->slice] ? 0 : 1;
         s->have[p->slice] = 1;
+        s->versions[p->slice] = p->version;
     }
     note_frozen(c, s, left, m);
     return WF_OK;

@@ -19,7 +19,9 @@ wf_status wf_pushes_init(wf_client *c, wf_err *err)
         c->steps[k].left = calloc(c->n_ps + 1, sizeof(*c->steps[k].left));
         c->steps[k].pushed = calloc(c->n_variables + 1, sizeof(*c->steps[k].pushed));
         c->steps[k].grads = calloc(c->n_variables + 1, sizeof(*c->steps[k].grads));
-        if (!c->steps[k].acked || !c->steps[k].left || !c->steps[k].pushed || !c->steps[k].grads)
+        c->steps[k].versions = calloc(c->n_slices + 1, sizeof(*c->steps[k].versions));
+        if (!c->steps[k].acked || !c->steps[k].left || !c->steps[k].pushed || !c->steps[k].grads ||
+            !c->steps[k].versions)
             return wf_fail_nomem(err, c->n_variables);
     }
     return WF_OK;
@@ -31,6 +33,7 @@ void wf_pushes_close(wf_client *c)
         for (uint32_t v = 0; c->steps[k].grads && v < c->n_variables; v++)
             wf_buf_unref(&c->steps[k].grads[v]);
         free(c->steps[k].grads);
+        free(c->steps[k].versions);
         free(c->steps[k].pushed);
         free(c->steps[k].left);
         free(c->steps[k].acked);
@@ -107,6 +110,15 @@ void wf_pushes_drop_draft(wf_client *c, uint32_t ps)
     c->drafts[ps].bytes = 0;
 }
 
+/* The weights of a step may make way for those of a later one before all of it has been pushed, and
+ * a part may be pushed again. */
+static void note_versions(const wf_client *c, step_push *s)
+{
+    for (int k = 0; k < WF_WEIGHT_SETS; k++)
+        if (k != WF_EVAL_SET && c->base.set_step[k] == s->step)
+            memcpy(s->versions, c->sets[k].versions, c->n_slices * sizeof *s->versions);
+}
+
 static step_push *begin_step(wf_client *c, uint32_t step)
 {
     step_push *s = &c->steps[step % WF_CLIENT_STEPS];
@@ -118,6 +130,7 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     s->step = step;
     s->parts_left = 0;
     s->ended = s->nothing = false;
+    note_versions(c, s);
     memset(s->acked, 0, c->n_slices);
     memset(s->left, 0, c->n_ps * sizeof(*s->left));
     memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
@@ -216,6 +229,7 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
         .frame = (uint8_t)(d->msg->n_frames - 1),
         .offset = (uint64_t)(data - last->data),
         .bytes = bytes,
+        .version = s->versions[id],
         .checksum = c->checksums ? wf_part_checksum(data, bytes) : 0,
     };
     d->bytes += bytes;

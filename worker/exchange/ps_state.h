@@ -26,11 +26,12 @@ typedef struct wf_client_slice {
 } wf_client_slice;
 
 typedef struct weight_set {
-    uint32_t step;   /* 0: none */
-    uint32_t pull;   /* the pull's name; answers of another are dropped */
-    uint32_t left;   /* slices to come */
-    uint8_t *have;   /* [n_slices] */
-    wf_buf **values; /* [n_variables]; NULL for those of the other kind, frozen or not */
+    uint32_t step;      /* 0: none */
+    uint32_t pull;      /* the pull's name; answers of another are dropped */
+    uint32_t left;      /* slices to come */
+    uint8_t *have;      /* [n_slices] */
+    wf_buf **values;    /* [n_variables]; NULL for those of the other kind, frozen or not */
+    uint64_t *versions; /* [n_slices]: updates that they hold */
 } weight_set;
 
 typedef struct step_push {
@@ -41,6 +42,7 @@ typedef struct step_push {
     bool *pushed;        /* [n_variables] */
     bool ended, nothing; /* nothing: its parts are empty */
     wf_buf **grads;      /* [n_variables] */
+    uint64_t *versions;  /* [n_slices]: of the weights that it is computed from */
 } step_push;
 
 /* A push message being filled, for one ps. */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/ps_staleness.c - how stale the gradients of played workers are. */
+#include "tests/unit/ps_players.h"
+
+static void list_first_slice(player *p)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    uint32_t first = 0;
+
+    body.slices = &first;
+    body.n_slices = 1;
+    send(p, WF_LIST, &body.base, 0);
+}
+
+/* The version of a slice in the answers that a worker has got. */
+static uint64_t version_of(const player *p, uint32_t slice)
+{
+    wf_part parts[WF_MAX_PARTS];
+
+    for (uint32_t i = p->n; i > 0; i--) {
+        uint32_t n;
+
+        if (p->got[i - 1]->head.kind != WF_WEIGHTS)
+            continue;
+        assert_int_equal(wf_parts_get(p->got[i - 1], parts, &n, NULL), WF_OK);
+        for (uint32_t k = 0; k < n; k++)
+            if (parts[k].slice == slice)
+                return parts[k].version;
+    }
+    fail_msg("slice %u has not been answered", slice);
+    return 0;
+}
+
+static void push_from(player *p, uint32_t step, uint64_t version)
+{
+    push_part(p, step, (wf_part){.bytes = ELEMENTS * sizeof(float), .version = version});
+}
+
+static wf_vitals vitals_of(const world *w)
+{
+    wf_vitals v = {0};
+
+    wf_ps_vitals(w->ps, &v);
+    return v;
+}
+
+/* A pull, then `between` pushes of the other worker, then a push of what was pulled. */
+static void be_stale(world *w, uint32_t *step, uint32_t *others, uint32_t between)
+{
+    player *p = &w->workers[0];
+
+    send_pull(p, *step);
+    turn(w, 20);
+    for (uint32_t i = 0; i < between; i++) {
+        send_pull(&w->workers[1], 100 + *others);
+        turn(w, 20);
+        push_from(&w->workers[1], *others, version_of(&w->workers[1], 0));
+        ++*others;
+        turn(w, 20);
+        forget(&w->workers[1]);
+    }
+    push_from(p, *step, version_of(p, 0));
+    ++*step;
+    turn(w, 20);
+    forget(p);
+}
+
+static void the_updates_between_pull_and_push_are_counted(void **state)
+{
+    static const uint32_t between[] = {0, 0, 3, 0, 40, 1};
+    world *w = *state;
+    uint32_t step = 1, others = 1;
+    wf_histogram h;
+
+    set_up_job(w, (uint64_t[]){11, 22}, 2);
+    enter(w, 0, 0, 11);
+    enter(w, 1, 1, 22);
+    list_first_slice(&w->workers[0]);
+    list_first_slice(&w->workers[1]);
+    turn(w, 20);
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++)
+        be_stale(w, &step, &others, between[i]);
+    h = vitals_of(w).staleness;
+    assert_int_equal(vitals_of(w).job, JOB);
+    assert_int_equal(wf_histogram_count(&h), 6 + 44);
+    assert_int_equal(h.n[0], 3 + 44); /* the other's are fresh, each */
+    assert_int_equal(h.n[1], 1);
+    assert_int_equal(h.n[3], 1);
+    assert_int_equal(h.n[wf_histogram_at(40)], 1);
+}
+
+static void a_version_that_never_was_is_refused(void **state)
+{
+    world *w = *state;
+    player *p = begin_with_worker(w);
+    wf_histogram h;
+
+    push_from(p, 1, 1);
+    turn(w, 20);
+    assert_int_equal(count(p, WF_PUSH_OK), 0);
+    push_from(p, 1, 0);
+    turn(w, 20);
+    assert_int_equal(count(p, WF_PUSH_OK), 1);
+    h = vitals_of(w).staleness;
+    assert_int_equal(wf_histogram_count(&h), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_updates_between_pull_and_push_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(a_version_that_never_was_is_refused, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
