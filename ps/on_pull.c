@@ -8,6 +8,8 @@
  * An answer holds a version of its slice until the worker has taken it. A worker that is slow, or
  * stands still, has room for so many bytes; what is beyond them is answered later, and then as the
  * slice is then.
+ *
+ * Where staleness is bounded, a pull waits for slower workers as well (clocks.h).
  */
 #include "common/base/size.h"
 #include "common/wire/control.h"
@@ -177,11 +179,22 @@ static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
     return WF_OK;
 }
 
-static bool is_ready(const wf_ps_worker *w, const wf_ps_pull *pull, const wf_slice *s)
+/* Who holds back a pull from a slice; NULL: nobody. */
+static const wf_clock *late_for(const wf_ps *ps, const wf_ps_worker *w, const wf_ps_pull *pull,
+                                const wf_slice *s)
+{
+    if (!pull->clock || wf_slice_is_frozen(s))
+        return NULL;
+    return wf_clocks_late(&ps->clocks, w->peer->incarnation, pull->clock, &s->seen);
+}
+
+static bool is_ready(const wf_ps *ps, const wf_ps_worker *w, const wf_ps_pull *pull,
+                     const wf_slice *s)
 {
     if (s->leaving) /* P7: the other ps may have changed it already */
         return false;
-    return wf_slice_is_frozen(s) || wf_seen_all(&s->seen, w->peer->incarnation, pull->after);
+    return wf_slice_is_frozen(s) ||
+           (wf_seen_all(&s->seen, w->peer->incarnation, pull->after) && !late_for(ps, w, pull, s));
 }
 
 /* P6. What is in the message under construction counts as well. */
@@ -206,7 +219,7 @@ static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *
 {
     const wf_slice *s = a->ps->slices[a->w->lists[pull->list].slices[at]];
 
-    if (pull->answered[at] || !is_ready(a->w, pull, s))
+    if (pull->answered[at] || !is_ready(a->ps, a->w, pull, s))
         return WF_OK;
     if (!has_room(a)) {
         fall_behind(a->ps, a->w, pull);
@@ -266,6 +279,59 @@ wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, const uint32_t slices
     return WF_OK;
 }
 
+wf_status wf_ps_answer_others(wf_ps *ps, const wf_ps_worker *w, const uint32_t slices[], uint32_t n,
+                              wf_err *err)
+{
+    for (uint32_t i = 0; ps->bounded && i < ps->n_workers; i++)
+        if (ps->workers[i] != w)
+            WF_TRY(wf_ps_answer_waiting(ps, ps->workers[i], slices, n, err));
+    return WF_OK;
+}
+
+wf_status wf_ps_answer_held(wf_ps *ps, wf_err *err)
+{
+    for (uint32_t i = 0; ps->bounded && i < ps->n_workers; i++)
+        for (int k = 0; k < WF_PS_MAX_PULLS; k++) {
+            wf_ps_pull *pull = &ps->workers[i]->pulls[k];
+
+            if (pull->open && pull->clock && !pull->behind)
+                WF_TRY(answer_ready(ps, ps->workers[i], pull, err));
+        }
+    return WF_OK;
+}
+
+static const wf_clock *late_for_any(const wf_ps *ps, const wf_ps_worker *w, const wf_ps_pull *pull)
+{
+    const wf_ps_list *list = &w->lists[pull->list];
+    const wf_clock *late = NULL;
+
+    for (uint32_t i = 0; !late && i < list->n; i++)
+        if (!pull->answered[i])
+            late = late_for(ps, w, pull, ps->slices[list->slices[i]]);
+    return late;
+}
+
+const wf_ps_pull *wf_ps_find_held(const wf_ps *ps, wf_task *waits, wf_task *late, uint32_t *step)
+{
+    const wf_ps_pull *longest = NULL;
+
+    for (uint32_t i = 0; ps->bounded && i < ps->n_workers; i++)
+        for (int k = 0; k < WF_PS_MAX_PULLS; k++) {
+            const wf_ps_worker *w = ps->workers[i];
+            const wf_ps_pull *pull = &w->pulls[k];
+            const wf_clock *row = pull->open && pull->clock ? late_for_any(ps, w, pull) : NULL;
+            const wf_ps_member *who = row ? wf_index_get(&ps->in_view, row->incarnation) : NULL;
+
+            if (!who || (longest && longest->since_ns <= pull->since_ns))
+                continue;
+            longest = pull;
+            *waits = w->peer->task;
+            *late = (wf_task){(wf_role)who->role, who->index};
+            *step = (uint32_t)((int64_t)pull->clock - 1 - ps->clocks.staleness - row->shift);
+        }
+    return longest;
+}
+
 /* A pull is taken up once half of its room is free, so that each look at its list answers much. */
 wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err)
 {
@@ -290,8 +356,8 @@ wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err)
     return WF_OK;
 }
 
-static wf_status open_pull(wf_ps_worker *w, const wf_msg *m, const wf_pull_body *body,
-                           wf_ps_pull **out, wf_err *err)
+static wf_status open_pull(const wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
+                           const wf_pull_body *body, wf_ps_pull **out, wf_err *err)
 {
     const wf_ps_list *list = &w->lists[body->list];
     wf_ps_pull *pull = NULL;
@@ -321,6 +387,8 @@ static wf_status open_pull(wf_ps_worker *w, const wf_msg *m, const wf_pull_body 
     pull->request = m->head.request;
     pull->step = m->head.step;
     pull->after = body->after;
+    pull->clock = body->clock;
+    pull->since_ns = ps->now_ns;
     pull->left = list->n;
     *out = pull;
     return WF_OK;
@@ -330,10 +398,17 @@ wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
 {
     wf_ps_pull *pull = NULL;
     wf_pull_body body;
+    bool moved = false;
 
     WF_TRY(wf_pull_get(m, &body, err));
     if (body.list >= WF_PS_MAX_LISTS)
         return wf_fail(err, WF_PROTO, NULL, "a pull of list %u", body.list);
-    WF_TRY(open_pull(w, m, &body, &pull, err));
-    return answer_ready(ps, w, pull, err);
+    if (body.clock && !ps->bounded)
+        return wf_fail(err, WF_PROTO, NULL, "a pull with a clock, of a job that has none");
+    WF_TRY(open_pull(ps, w, m, &body, &pull, err));
+    if (body.clock)
+        WF_TRY(wf_clocks_note(&ps->clocks, w->peer->incarnation, m->head.step, body.clock, &moved,
+                              err));
+    WF_TRY(answer_ready(ps, w, pull, err));
+    return moved ? wf_ps_answer_held(ps, err) : WF_OK;
 }

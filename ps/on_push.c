@@ -91,5 +91,6 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         slices[i] = ps->parts[i].slice;
     WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
     WF_TRY(wf_acks_add(ps, w, m->head.step, slices, n, err));
-    return wf_ps_answer_waiting(ps, w, slices, n, err);
+    WF_TRY(wf_ps_answer_waiting(ps, w, slices, n, err));
+    return wf_ps_answer_others(ps, w, slices, n, err);
 }

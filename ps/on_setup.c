@@ -53,6 +53,7 @@ static void forget_removed(wf_ps *ps, const wf_ps_member old[], uint32_t n_old)
             continue;
         for (uint32_t k = 0; k < ps->n_slices; k++)
             wf_seen_forget(&ps->slices[k]->seen, old[i].incarnation);
+        wf_clocks_leave(&ps->clocks, old[i].incarnation);
     }
 }
 
@@ -78,7 +79,7 @@ static wf_status take_view(wf_ps *ps, uint32_t number, const Weft__View *body, w
     ps->n_members = n;
     free(old);
     wf_ps_check_workers(ps);
-    return WF_OK;
+    return wf_ps_answer_held(ps, err);
 }
 
 wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err)
@@ -108,6 +109,9 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->n_slices = 0;
     ps->place = NULL;
     wf_map_close(&ps->map);
+    ps->staleness = (wf_histogram){0};
+    wf_clocks_close(&ps->clocks);
+    ps->bounded = false;
     ps->variables = NULL;
     ps->n_variables = 0;
     wf_ps_change(ps, WF_PS_WAS_CLEARED);
@@ -115,7 +119,6 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->saving.chief = 0; /* another job's first cut has the same generation and number */
     wf_bytes_clear(&ps->saving.said);
     wf_arena_free(&ps->arena);
-    ps->staleness = (wf_histogram){0};
 }
 
 static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
@@ -210,6 +213,8 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     ps->job_number = m->head.job;
     ps->job_id = body->job_id;
     ps->generation = m->head.generation;
+    ps->bounded = body->bounded > 0;
+    ps->clocks.staleness = body->bounded ? body->bounded - 1 : 0;
     rc = wf_rule_get(body->rule, body->options, body->n_options, &ps->opt, err);
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);

@@ -257,6 +257,8 @@ static wf_status on_training(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err
         return wf_ps_on_pull(ps, w, m, err);
     case WF_PUSH:
         return wf_ps_on_push(ps, w, m, err);
+    case WF_CLOCK:
+        return wf_ps_on_clock(ps, w, m, err);
     default:
         return WF_OK;
     }
@@ -312,6 +314,22 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
     return rc;
 }
 
+/* A worker waits here for a slower one. */
+static void tell_held(const wf_ps *ps, wf_waiting *w)
+{
+    wf_task waits = {0}, late = {0};
+    uint32_t step = 0;
+    const wf_ps_pull *pull = wf_ps_find_held(ps, &waits, &late, &step);
+    char name[32];
+
+    if (!pull)
+        return;
+    w->whom = late;
+    w->since_ns = pull->since_ns;
+    snprintf(w->what, sizeof w->what, "its step %u, which %s waits for (staleness %u)", step,
+             wf_task_str(waits, name, sizeof name), ps->clocks.staleness);
+}
+
 /* A ps answers; it waits for its master's link, and for a ps that takes a slice; an idle one for
  * nobody. */
 void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
@@ -324,6 +342,8 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
         w->whom = (wf_task){WF_ROLE_PS, ps->move.to};
         snprintf(w->what, sizeof w->what, "its word that it has slice %u", ps->move.slice);
     }
+    if (w->whom.role == WF_ROLE_NONE)
+        tell_held(ps, w);
     out->updates = ps->updates_done;
     out->job = wf_ps_serves(ps) ? ps->job_number : 0;
     out->staleness = ps->staleness;
@@ -358,6 +378,7 @@ wf_status wf_ps_on_event(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc = WF_OK;
 
+    ps->now_ns = now_ns;
     switch (ev->kind) {
     case WF_EV_UP:
         rc = on_up(ps, ev->peer, err);

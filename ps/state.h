@@ -11,6 +11,7 @@
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "common/wire/session.h"
+#include "ps/clocks.h"
 #include "ps/life.h"
 #include "ps/map.h"
 #include "ps/ps.h"
@@ -31,7 +32,8 @@ typedef struct wf_ps_list {
 /* A pull that waits, slice by slice, for pushes of its worker (P3), or for room (P6). */
 typedef struct wf_ps_pull {
     bool open, behind; /* behind: ready slices are not answered yet, because there is no room */
-    uint32_t list, request, step, after, left;
+    uint32_t list, request, step, after, clock, left;
+    int64_t since_ns;
     uint8_t *answered; /* [n of the list] */
     uint32_t room;
 } wf_ps_pull;
@@ -119,6 +121,9 @@ struct wf_ps {
     wf_ps_update updates[WF_MAX_PARTS]; /* of them, those to be applied */
     wf_acks acks;
     wf_ps_saving saving;
+    bool bounded; /* pulls wait for slower workers */
+    wf_clocks clocks;
+    int64_t now_ns; /* of the event in hand */
 };
 
 /* on_setup.c */
@@ -142,6 +147,13 @@ WF_MUST_USE wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
 /* Answers pulls of the worker that have waited for one of the slices [n], given by their ids. */
 WF_MUST_USE wf_status wf_ps_answer_waiting(wf_ps *ps, wf_ps_worker *w, const uint32_t slices[],
                                            uint32_t n, wf_err *err);
+/* The same for all other workers, which may have waited for that one's steps (ps/clocks.h). */
+WF_MUST_USE wf_status wf_ps_answer_others(wf_ps *ps, const wf_ps_worker *w, const uint32_t slices[],
+                                          uint32_t n, wf_err *err);
+/* Looks at all pulls again that have waited for other workers: the clocks have changed. */
+WF_MUST_USE wf_status wf_ps_answer_held(wf_ps *ps, wf_err *err);
+/* The worker whose pull has waited longest for another, and for whom; NULL: none does. */
+const wf_ps_pull *wf_ps_find_held(const wf_ps *ps, wf_task *waits, wf_task *late, uint32_t *step);
 /* Answers pulls that are behind, as far as there is room now. */
 WF_MUST_USE wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err);
 /* Sets answer_room, after the number of workers or the slices have changed. */
@@ -163,6 +175,9 @@ WF_MUST_USE wf_status wf_acks_advance(wf_ps *ps, wf_err *err);
 /* The worker's link is lost: it gets none of those that wait. */
 void wf_acks_forget(wf_ps *ps, const wf_ps_worker *w);
 void wf_acks_close(wf_acks *a);
+
+/* on_clock.c */
+WF_MUST_USE wf_status wf_ps_on_clock(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);
 
 /* on_tune.c */
 WF_MUST_USE wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err);

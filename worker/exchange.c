@@ -85,6 +85,11 @@ wf_status wf_exchange_end_step(wf_exchange *x, uint32_t step, wf_err *err)
     return x->ops->end_step(x, step, err);
 }
 
+wf_status wf_exchange_leave(wf_exchange *x, wf_err *err)
+{
+    return x->ops->leave ? x->ops->leave(x, err) : WF_OK;
+}
+
 uint32_t wf_exchange_in_flight(const wf_exchange *x)
 {
     return x->begun - x->acked;

@@ -14,8 +14,8 @@
  * Invariants
  *   K1  the weights of step t hold this worker's own pushes up to max(base, t - 1 - pipeline),
  *       where base is the last step before a barrier (start, cut, epoch): exactly up to there.
- *       Weights that are asked for again, because an answer was lost with a link, hold them up to
- *       t - 1, and so do those of an exchange without links
+ *       Weights that are asked for again, because an answer was lost with a link or after
+ *       wf_exchange_leave, hold them up to t - 1, and so do those of an exchange without links
  *
  * Threading: belongs to the thread of its worker; the trainer uses it inside its own calls.
  */
@@ -84,6 +84,7 @@ typedef struct wf_exchange_ops {
     wf_status (*push)(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err);
     wf_status (*drop_step)(wf_exchange *x, uint32_t step, wf_err *err);
     wf_status (*end_step)(wf_exchange *x, uint32_t step, wf_err *err);
+    wf_status (*leave)(wf_exchange *x, wf_err *err);
     wf_status (*tune)(wf_exchange *x, double learning_rate, wf_err *err);
     uint32_t (*count_shards)(const wf_exchange *x);
     wf_status (*save)(wf_exchange *x, wf_err *err); /* as x->saving says */
@@ -98,6 +99,8 @@ struct wf_exchange {
     uint32_t acked;                    /* all steps up to it are acknowledged */
     uint32_t base;                     /* K1 */
     uint32_t set_step[WF_WEIGHT_SETS]; /* whose weights a set holds or waits for; 0: none */
+    bool is_in;     /* this worker is among those who wait for each other (ps/clocks.h) */
+    uint32_t shift; /* then: the clock of a step, minus the step's number, modulo 2^32 */
     wf_exchange_save saving;
 };
 
@@ -151,6 +154,11 @@ uint32_t wf_exchange_in_flight(const wf_exchange *x);
 /* From here on weights count on all pushes up to `step` (K1), and what the sets of training were
  * asked for is void. */
 void wf_exchange_barrier(wf_exchange *x, uint32_t step);
+
+/* This worker has nothing to compute for now: others, of a job in which workers wait for each
+ * other, do not wait for it. What the sets of training were asked for is void then. The next
+ * wf_exchange_want joins them again. */
+WF_MUST_USE wf_status wf_exchange_leave(wf_exchange *x, wf_err *err);
 
 /* Another learning rate from here on. Errors: WF_USAGE for one out of its range. */
 WF_MUST_USE wf_status wf_exchange_tune(wf_exchange *x, double learning_rate, wf_err *err);

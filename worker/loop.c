@@ -109,6 +109,14 @@ static wf_status try_step(wf_worker *w, wf_err *err)
     return begin_step(w, s, err);
 }
 
+/* Whether the next step waits for weights and acknowledgements alone. */
+static bool has_work(wf_worker *w)
+{
+    const wf_open_split *s = wf_splits_current(w);
+
+    return s && !wf_hold_is_here(s) && w->hold == WF_HOLD_FREE && !w->eval_wanted;
+}
+
 /* One step a call: the shell reads what has arrived between two. */
 static wf_status next_thing(wf_worker *w, wf_err *err)
 {
@@ -123,8 +131,10 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
 
     wf_waits_look(w, now_ns);
     wf_session_advance(&w->session);
-    if (!w->start || w->state == WF_WORKER_FAULTED)
+    if (!w->start)
         return WF_OK;
+    if (w->state == WF_WORKER_FAULTED)
+        return wf_exchange_leave(w->exchange, err);
     WF_TRY(wf_splits_settle(w, err));
     WF_TRY(wf_exchange_retry(w->exchange, now_ns, err));
     WF_TRY(wf_report_when_due(w, now_ns, err));
@@ -133,5 +143,6 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     WF_TRY(wf_splits_want(w, err));
     if (next_thing(w, &why) != WF_OK)
         wf_worker_fault(w, &why);
-    return WF_OK;
+    return w->state == WF_WORKER_COMPUTING || has_work(w) ? WF_OK
+                                                          : wf_exchange_leave(w->exchange, err);
 }

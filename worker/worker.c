@@ -78,6 +78,11 @@ uint32_t wf_worker_base(const wf_worker *w)
     return w->exchange ? w->exchange->base : 0;
 }
 
+uint32_t wf_worker_clock(const wf_worker *w)
+{
+    return w->exchange && w->exchange->is_in ? w->step + 1 + w->exchange->shift : 0;
+}
+
 bool wf_worker_waits_for_weights(const wf_worker *w)
 {
     return w->exchange && w->state == WF_WORKER_WAITING && w->hold == WF_HOLD_FREE &&

@@ -140,6 +140,8 @@ uint16_t wf_worker_generation(const wf_worker *w);
 uint16_t wf_worker_job_number(const wf_worker *w);
 /* The last step before a barrier: invariant K1 of exchange.h. */
 uint32_t wf_worker_base(const wf_worker *w);
+/* The clock of the step in hand, where workers wait for each other; 0: it is not among them now. */
+uint32_t wf_worker_clock(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);
 /* What this worker waits for, as of the last call of wf_worker_advance. */
 void wf_worker_waiting(const wf_worker *w, wf_waiting *out);

@@ -259,7 +259,9 @@ typedef struct wf_job_conf {
 
     const char *strategy; /* NULL: as the cluster has it */
     int strategy_line;
-    const char *mode;     /* "async" */
+    const char *mode;     /* "async", "ssp" */
+    uint32_t staleness;   /* of ssp: how many steps a worker may be ahead of another */
+    int staleness_line;   /* 0: not said */
     uint32_t pipeline;    /* 0 or 1; 0 */
     uint64_t every_steps; /* between checkpoints; 0: only at the end */
     uint32_t keep;        /* 3 */

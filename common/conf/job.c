@@ -226,13 +226,26 @@ static wf_status read_optimizer(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_free_item(r, node, "optimizer", &j->optimizer, err);
 }
 
-static const char *const modes[] = {"ssp", "bsp", NULL};
+/* Whether it was said is known by its line. */
+static wf_status read_staleness(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    enum { MOST = 1000000 };
+    wf_job_conf *j = into;
+    uint64_t n = 0;
+
+    WF_TRY(wf_read_u64(r, node, 0, MOST, &n, err));
+    j->staleness = (uint32_t)n;
+    j->staleness_line = node->line;
+    return WF_OK;
+}
+
+static const char *const modes[] = {"async", "ssp", NULL}, *const later_modes[] = {"bsp", NULL};
 
 static const wf_key consistency_keys[] = {
-    {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .only = "async", .later = modes,
-     .usual = "async"},
+    {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .known = modes,
+     .later = later_modes, .usual = "async"},
     {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1, .usual = "0"},
-    {"staleness", WF_KEY_LATER},
+    {"staleness", WF_KEY_CALL, .read = read_staleness},
     {"backup_workers", WF_KEY_LATER},
     {0},
 };
@@ -297,7 +310,8 @@ static wf_status read_strategy(wf_conf_reader *r, const wf_tree *node, void *int
     return wf_read_text(r, node, &j->strategy, err);
 }
 
-static const char *const recoveries[] = {"partial", NULL};
+static const char *const recoveries[] = {"full", NULL}, *const later_recoveries[] = {"partial",
+                                                                                     NULL};
 
 /* What the struct has no room for, since only one value is built. */
 typedef struct wf_job_file {
@@ -332,8 +346,8 @@ static const wf_key job_keys[] = {
     {"keep_runs", WF_KEY_U32, .offset = offsetof(wf_job_conf, keep_runs), .least = 1, .most = 10000,
      .usual = "10"},
     {"callbacks", WF_KEY_CALL, .read = read_callbacks},
-    {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .only = "full",
-     .later = recoveries, .usual = "full"},
+    {"recovery", WF_KEY_ONLY, .offset = offsetof(wf_job_file, recovery), .known = recoveries,
+     .later = later_recoveries, .usual = "full"},
     {"on_nan", WF_KEY_CALL, .read = read_on_nan, .usual = "stop"},
     {"compute", WF_KEY_CALL, .read = read_compute, .usual = "float32"},
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST, .usual = "0"},
@@ -347,6 +361,24 @@ static const wf_key job_keys[] = {
     {0},
 };
 
+static wf_status check_consistency(const wf_conf_reader *r, const wf_tree *root,
+                                   const wf_job_conf *j, wf_err *err)
+{
+    bool ssp = strcmp(j->mode, "ssp") == 0;
+
+    if (ssp && !j->staleness_line)
+        return wf_read_fail(r, root, err, WF_USAGE,
+                            "with staleness: 3 no worker is more than three steps ahead of another",
+                            "\"mode: ssp\" wants a \"staleness\" beside it");
+    if (!ssp && j->staleness_line)
+        return wf_fail(
+            err, WF_USAGE, "write mode: ssp beside it, or leave it out",
+            "%s:%d: \"staleness\" says how far workers may be apart, and with \"mode: %s\" "
+            "they do not wait for each other",
+            r->path, j->staleness_line, j->mode);
+    return WF_OK;
+}
+
 static wf_status check_job(wf_conf_reader *r, const wf_tree *root, const wf_job_conf *j,
                            wf_err *err)
 {
@@ -358,6 +390,7 @@ static wf_status check_job(wf_conf_reader *r, const wf_tree *root, const wf_job_
         return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
                        "%s:%d: callbacks look at the evaluation, and there is none", r->path,
                        j->callbacks[0].line);
+    WF_TRY(check_consistency(r, root, j, err));
     return wf_check_losses(r, j, err);
 }
 

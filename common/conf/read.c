@@ -232,18 +232,22 @@ static wf_status read_only(wf_conf_reader *r, const wf_tree *node, const wf_key 
                            const char **out, wf_err *err)
 {
     const char *names[16], *meaning;
-    size_t n = 0;
+    char built[64] = "";
+    size_t n = 0, at = 0;
 
     WF_TRY(wf_read_text(r, node, out, err));
-    if (strcmp(*out, key->only) == 0)
-        return WF_OK;
     meaning = wf_synonym(*out, 0); /* "sync" of "bsp", and not near "async" */
-    names[n++] = key->only;
+    for (const char *const *known = key->known; *known && n < WF_COUNT(names); known++) {
+        if (strcmp(*out, *known) == 0)
+            return WF_OK;
+        at += (size_t)snprintf(built + at, sizeof built - at, "%s\"%s\"", n ? " and " : "", *known);
+        names[n++] = *known;
+    }
     for (const char *const *later = key->later; later && *later && n < WF_COUNT(names); later++) {
         if (strcmp(*out, *later) == 0 || (meaning && strcmp(meaning, *later) == 0))
             return wf_read_fail(r, node, err, WF_UNSUPPORTED, "leave it out",
-                                "\"%s: %s\" is not built yet; weft has \"%s\"", key->name, *later,
-                                key->only);
+                                "\"%s: %s\" is not built yet; weft has %s", key->name, *later,
+                                built);
         names[n++] = *later;
     }
     return wf_read_unknown(r, node, key->name, *out, names, n, err);

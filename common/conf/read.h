@@ -29,7 +29,7 @@ typedef enum wf_key_kind {
     WF_KEY_CALL,  /* read(r, node, into) */
     WF_KEY_MAP,   /* a map of `keys`, into the same struct */
     WF_KEY_LATER, /* known, not built: WF_UNSUPPORTED */
-    WF_KEY_ONLY   /* text at offset that must be `only`; those in `later` are not built yet */
+    WF_KEY_ONLY   /* text at offset that must be in `known`; those in `later` are not built yet */
 } wf_key_kind;
 
 typedef struct wf_key wf_key;
@@ -39,8 +39,7 @@ struct wf_key {
     size_t offset; /* into the struct being filled */
     uint64_t least, most;
     wf_status (*read)(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err);
-    const char *only;
-    const char *const *later; /* ends with NULL */
+    const char *const *known, *const *later; /* each ends with NULL */
     const wf_key *keys; /* of what is below it; a key of these at the wrong place is known by it */
     bool required;
     const char *usual; /* the value of a key that is left out, as a file would say it; NULL: none */

@@ -64,6 +64,8 @@ typedef enum wf_kind {
     WF_LIST_OK,  /* ps -> worker: the list is registered, pulls and pushes may follow */
     WF_STATE,    /* ps -> ps: the state of a slice that moves */
     WF_STATE_OK, /* ps -> ps: it is taken, or why not */
+    WF_CLOCK,    /* worker -> ps: it joins those who wait for each other, or leaves them */
+    WF_CLOCK_OK, /* ps -> worker: the clock of its next step */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/parts.c */
 #include "common/wire/parts.h"
+#include "common/wire/grammar.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -12,23 +13,55 @@ uint64_t wf_part_checksum(const void *data, size_t n)
     return sum ? sum : 1;
 }
 
-wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err)
+/* A control part of a few words. */
+static wf_status put_words(wf_msg *m, const uint32_t words[], uint32_t n, wf_err *err)
 {
-    uint8_t *to = wf_msg_control(m, 2 * sizeof(uint32_t));
+    uint8_t *to = wf_msg_control(m, n * sizeof(uint32_t));
 
     if (!to)
-        return wf_fail_nomem(err, 2 * sizeof(uint32_t));
-    wf_put_u32(to, body.list);
-    wf_put_u32(to + sizeof(uint32_t), body.after);
+        return wf_fail_nomem(err, n * sizeof(uint32_t));
+    for (uint32_t i = 0; i < n; i++)
+        wf_put_u32(to + i * sizeof(uint32_t), words[i]);
     return WF_OK;
+}
+
+static wf_status get_words(const wf_msg *m, uint32_t words[], uint32_t n, wf_err *err)
+{
+    if (m->head.control_bytes != n * sizeof(uint32_t))
+        return wf_fail(err, WF_PROTO, NULL, "a %s with %u control bytes",
+                       wf_kind_name(m->head.kind), m->head.control_bytes);
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = wf_get_u32(m->control + i * sizeof(uint32_t));
+    return WF_OK;
+}
+
+wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err)
+{
+    return put_words(m, (uint32_t[]){body.list, body.after, body.clock}, 3, err);
 }
 
 wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err)
 {
-    if (m->head.control_bytes != 2 * sizeof(uint32_t))
-        return wf_fail(err, WF_PROTO, NULL, "a pull with %u control bytes", m->head.control_bytes);
-    body->list = wf_get_u32(m->control);
-    body->after = wf_get_u32(m->control + sizeof(uint32_t));
+    uint32_t words[3] = {0};
+
+    WF_TRY(get_words(m, words, 3, err));
+    *body = (wf_pull_body){words[0], words[1], words[2]};
+    return WF_OK;
+}
+
+wf_status wf_clock_put(wf_msg *m, wf_clock_body body, wf_err *err)
+{
+    return put_words(m, (uint32_t[]){body.state, body.clock}, 2, err);
+}
+
+wf_status wf_clock_get(const wf_msg *m, wf_clock_body *body, wf_err *err)
+{
+    uint32_t words[2] = {0};
+
+    WF_TRY(get_words(m, words, 2, err));
+    *body = (wf_clock_body){words[0], words[1]};
+    if (body->state > WF_CLOCK_JOINS)
+        return wf_fail(err, WF_PROTO, "upgrade this side", "a clock of state %u", body->state);
     return WF_OK;
 }
 

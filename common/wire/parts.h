@@ -42,12 +42,23 @@ typedef struct wf_part {
 
 /* The control part of WF_PULL: which list, and the worker's own step up to which its pushes must be
  * applied before a slice is answered. The header's `request` names the pull; its answers carry it.
+ * `clock`: that of the step, where staleness is bounded (ps/clocks.h); 0: the pull waits for nobody
+ * else.
  */
 typedef struct wf_pull_body {
-    uint32_t list, after;
+    uint32_t list, after, clock;
 } wf_pull_body;
 WF_MUST_USE wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err);
 WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err);
+
+/* The control part of WF_CLOCK: a worker joins with the step of the header, or leaves; and of
+ * WF_CLOCK_OK: the clock that this step has. */
+typedef enum wf_clock_state { WF_CLOCK_LEAVES = 0, WF_CLOCK_JOINS } wf_clock_state;
+typedef struct wf_clock_body {
+    uint32_t state, clock;
+} wf_clock_body;
+WF_MUST_USE wf_status wf_clock_put(wf_msg *m, wf_clock_body body, wf_err *err);
+WF_MUST_USE wf_status wf_clock_get(const wf_msg *m, wf_clock_body *body, wf_err *err);
 
 /* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);

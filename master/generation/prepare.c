@@ -288,6 +288,8 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
         return out_of_memory(err);
     p->start.seed = job->seed;
     p->start.pipeline = job->pipeline;
+    p->setup.bounded = strcmp(job->mode, "ssp") == 0 ? 1 + job->staleness : 0;
+    p->start.bounded = p->setup.bounded;
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
     p->start.bf16 = job->bf16;
     p->epochs = job->epochs;

@@ -26,6 +26,7 @@ typedef struct wf_model_spec {
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
     bool logged;        /* what is trained lies in slices of the kind `logged` */
+    uint32_t bounded;   /* 1 + the staleness that workers wait for; 0: they do not */
 } wf_model_spec;
 
 /* The loss after an epoch, from 0; and how early stopping judges these: the last epoch that is

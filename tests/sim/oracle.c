@@ -16,9 +16,10 @@
  *   O8  a process that hangs is given up before its own watchdog ends it
  *   O9  without a fault that would be a reason nobody is given up, and over connections that do not
  *       break nothing is sent twice
- *   O10 the log of a slice has a line for each update, no part of an incarnation twice, those of
- *       one incarnation in order, and each part that was acknowledged; a slice that is restored
- *       brings its log
+ *   O11 where staleness is bounded by s, no worker begins a step whose clock is more than s + 1
+ * ahead of another's, who may have joined since the weights came O10 the log of a slice has a line
+ * for each update, no part of an incarnation twice, those of one incarnation in order, and each
+ * part that was acknowledged; a slice that is restored brings its log
  */
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -300,6 +301,32 @@ void wf_oracle_hear(process *p, const wf_event *ev)
 
 /* ---- what workers do ---- */
 
+/* Whether all ps that live count on a worker. */
+static bool is_counted(const process *p)
+{
+    for (uint32_t i = 0; i < p->sim->n; i++) {
+        const process *ps = &p->sim->procs[i];
+
+        if (ps->alive && ps->ps && !wf_ps_in_view(ps->ps, p->life))
+            return false;
+    }
+    return true;
+}
+
+static void check_clocks(const process *p)
+{
+    uint32_t clock = wf_worker_clock(p->worker), bounded = p->sim->spec.bounded;
+
+    for (uint32_t i = 0; bounded && i < p->sim->n; i++) {
+        const process *other = &p->sim->procs[i];
+        uint32_t at = other->alive && other->worker ? wf_worker_clock(other->worker) : 0;
+
+        if (other != p && at && clock > at + bounded && era_of(other) == era_of(p) &&
+            is_counted(other) && is_counted(p))
+            wf_sim_broken(p->sim, "clocks are apart by no more than the staleness", clock, at);
+    }
+}
+
 void wf_oracle_computes(process *p, uint32_t step, const float *steps)
 {
     uint32_t n = WF_MODEL_STEP_SLICES * wf_model_shards(p->sim->spec.ps);
@@ -314,11 +341,13 @@ void wf_oracle_computes(process *p, uint32_t step, const float *steps)
         memcpy(p->first, steps, n * sizeof *steps);
         p->links_at_first = p->links;
     }
+    check_clocks(p);
     for (uint32_t i = 0; p->sim->spec.workers == 1 && i < n; i++) {
         uint32_t own = (uint32_t)(steps[i] - p->first[i]);
 
-        /* An answer that went with a lost link is asked for anew, and may then hold more (K1). */
-        if (own < least || own >= step || (own > least && p->links == p->links_at_first))
+        /* What is asked for anew may hold more (K1): after a lost link, or after a leave. */
+        if (own < least || own >= step ||
+            (own > least && p->links == p->links_at_first && !p->sim->spec.bounded))
             wf_sim_broken(p->sim, "weights hold own parts up to where they should", own, least);
     }
 }

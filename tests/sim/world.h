@@ -208,7 +208,8 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .evaluates = s->spec.evaluates,
                            .calls_back = s->spec.calls_back,
                            .restores_best = s->spec.restores_best,
-                           .logged = s->spec.logged};
+                           .logged = s->spec.logged,
+                           .bounded = s->spec.bounded};
 }
 
 /* Whether records were left out, for workers were killed with them again and again. */

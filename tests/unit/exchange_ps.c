@@ -21,6 +21,8 @@
 enum { ELEMENTS = 64 << 10, FROZEN = 30, GENERATION = 4, KINDS = WF_N_KINDS };
 enum { MOVING_LIST = 0, FROZEN_LIST = 1 };
 
+static uint32_t bounded; /* of the start that begin_with makes */
+
 typedef struct world {
     wf_memnet nets;
     wf_net *ps, *worker;
@@ -34,6 +36,10 @@ typedef struct world {
     uint32_t got[KINDS];   /* by the ps */
     uint32_t listed[2][4]; /* the slices of each list that the worker has registered last */
     uint32_t n_listed[2], n_pulls[2], request[2];
+    uint32_t clock;       /* of the last pull */
+    uint32_t joins;       /* that the ps has got */
+    uint32_t clock_asked; /* the request of the last one, and its step */
+    uint32_t step_asked;
 } world;
 
 static wf_net *new_net(world *w, wf_task self, uint64_t incarnation)
@@ -77,6 +83,30 @@ static void note_pull(world *w, const wf_msg *m)
     assert_in_range(body.list, MOVING_LIST, FROZEN_LIST);
     w->n_pulls[body.list]++;
     w->request[body.list] = m->head.request;
+    w->clock = body.clock;
+}
+
+static void note_clock(world *w, const wf_msg *m)
+{
+    wf_clock_body body;
+
+    assert_int_equal(wf_clock_get(m, &body, NULL), WF_OK);
+    w->joins += body.state == WF_CLOCK_JOINS;
+    w->clock_asked = m->head.request;
+    w->step_asked = m->head.step;
+}
+
+/* The ps whose word counts answers with a clock. */
+static void give_clock(world *w, uint32_t clock)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(w->ps, WF_CLOCK_OK, &m, NULL), WF_OK);
+    assert_int_equal(wf_clock_put(m, (wf_clock_body){WF_CLOCK_JOINS, clock}, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.request = w->clock_asked;
+    m->head.step = w->step_asked;
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
 }
 
 /* Answers the last pull of a list with one slice, all of whose elements are `value`. */
@@ -125,6 +155,8 @@ static void run_ps(world *w)
             note_list(w, ev.msg);
         if (ev.msg->head.kind == WF_PULL)
             note_pull(w, ev.msg);
+        if (ev.msg->head.kind == WF_CLOCK)
+            note_clock(w, ev.msg);
         answer(w, ev.msg);
         wf_net_free_msg(w->ps, &ev.msg);
     }
@@ -208,6 +240,7 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices, uin
     start.slices = slice_list;
     start.n_slices = n_slices;
     start.view = &view;
+    start.bounded = bounded;
     w = (world){.now_ns = 1000 * MS};
     wf_memnet_init(&w.nets, "demo");
     w.ps = new_net(&w, (wf_task){WF_ROLE_PS, 0}, incarnations[0]);
@@ -231,6 +264,15 @@ static int begin_with(void **state, uint32_t n_variables, uint32_t n_slices, uin
 static int begin(void **state)
 {
     return begin_with(state, 1, 1, 0);
+}
+
+/* Workers wait for each other. */
+static int begin_bounded(void **state)
+{
+    bounded = 1;
+    begin_with(state, 1, 1, 0);
+    bounded = 0;
+    return 0;
 }
 
 static int begin_frozen(void **state)
@@ -323,6 +365,61 @@ static void frozen_weights_are_pulled_once_and_before_the_first_step(void **stat
     turn(w, 100);
     assert_int_equal(w->n_pulls[MOVING_LIST], 2);
     assert_int_equal(w->n_pulls[FROZEN_LIST], 1);
+}
+
+static void a_pull_waits_until_this_worker_has_joined(void **state)
+{
+    world *w = *state;
+
+    turn(w, 20);
+    assert_int_equal(wf_exchange_want(w->exchange, 1, 41, NULL), WF_OK);
+    turn(w, 100);
+    assert_int_equal(w->joins, 1);
+    assert_int_equal(w->step_asked, 41);
+    assert_int_equal(w->n_pulls[MOVING_LIST], 0);
+    give_clock(w, 7);
+    turn(w, 20);
+    assert_int_equal(w->n_pulls[MOVING_LIST], 1);
+    assert_int_equal(w->clock, 7);
+    push(w, 1);
+    assert_int_equal(wf_exchange_want(w->exchange, 0, 42, NULL), WF_OK);
+    turn(w, 20);
+    assert_int_equal(w->clock, 8);
+    /* An evaluation is nobody's step. */
+    assert_int_equal(wf_exchange_want(w->exchange, WF_EVAL_SET, 42, NULL), WF_OK);
+    turn(w, 20);
+    assert_int_equal(w->clock, 0);
+    assert_int_equal(wf_exchange_leave(w->exchange, NULL), WF_OK);
+    turn(w, 20);
+    assert_int_equal(w->got[WF_CLOCK], 2);
+    assert_false(wf_exchange_ready(w->exchange, 0));
+    assert_int_equal(wf_exchange_leave(w->exchange, NULL), WF_OK);
+    give_clock(w, 100); /* an answer that comes too late */
+    turn(w, 20);
+    assert_int_equal(w->got[WF_CLOCK], 2);
+    assert_int_equal(wf_exchange_want(w->exchange, 1, 43, NULL), WF_OK);
+    turn(w, 20);
+    assert_int_equal(w->joins, 2);
+    give_clock(w, 9);
+    turn(w, 20);
+    assert_int_equal(w->clock, 9);
+}
+
+static void what_a_clock_said_is_said_again_once_the_ps_lets_this_worker_in(void **state)
+{
+    world *w = *state;
+
+    w->denies = true;
+    turn(w, 20);
+    assert_int_equal(wf_exchange_want(w->exchange, 1, 1, NULL), WF_OK);
+    turn(w, 100);
+    assert_int_equal(w->got[WF_CLOCK], 0);
+    w->denies = false;
+    turn(w, 1500);
+    assert_int_equal(w->joins, 1);
+    assert_int_equal(wf_exchange_leave(w->exchange, NULL), WF_OK);
+    turn(w, 20);
+    assert_int_equal(w->got[WF_CLOCK], 2);
 }
 
 static void a_fresh_link_asks_for_the_frozen_slices_that_have_not_come(void **state)
@@ -567,6 +664,10 @@ int main(void)
             after_a_denial_all_is_sent_again_once_the_list_is_registered, begin, end),
         cmocka_unit_test_setup_teardown(frozen_weights_are_pulled_once_and_before_the_first_step,
                                         begin_frozen, end),
+        cmocka_unit_test_setup_teardown(a_pull_waits_until_this_worker_has_joined, begin_bounded,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            what_a_clock_said_is_said_again_once_the_ps_lets_this_worker_in, begin_bounded, end),
         cmocka_unit_test_setup_teardown(a_fresh_link_asks_for_the_frozen_slices_that_have_not_come,
                                         begin_frozen, end),
         cmocka_unit_test_setup_teardown(

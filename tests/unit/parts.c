@@ -150,15 +150,16 @@ static void a_list_of_slices_is_read_in_whole_words(void **state)
     assert_int_equal(wf_slices_get(f->msg, ids, &n, NULL), WF_PROTO);
 }
 
-static void a_pull_is_two_words(void **state)
+static void a_pull_is_three_words(void **state)
 {
     fixture *f = *state;
     wf_pull_body body;
 
-    assert_int_equal(wf_pull_put(f->msg, (wf_pull_body){3, 77}, NULL), WF_OK);
+    assert_int_equal(wf_pull_put(f->msg, (wf_pull_body){3, 77, 9}, NULL), WF_OK);
     assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_OK);
     assert_int_equal(body.list, 3);
     assert_int_equal(body.after, 77);
+    assert_int_equal(body.clock, 9);
     f->msg->head.control_bytes = 7;
     assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_PROTO);
 }
@@ -233,7 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(row_ids_lie_before_their_values, set_up, tear_down),
         cmocka_unit_test_setup_teardown(more_rows_than_the_part_holds_are_refused, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_pull_is_two_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_pull_is_three_words, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ typedef struct world {
     player master, workers[4];
     int64_t now_ns;
     const char *slice_kind; /* of the variable; NULL: none is named */
+    uint32_t bounded;       /* of the job: 1 + the staleness; 0: none */
 } world;
 
 static inline wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
@@ -160,6 +161,7 @@ static inline void set_up_job(world *w, const uint64_t incarnations[], size_t n_
     if (w->slice_kind)
         job.variable.slice_kind = (char *)w->slice_kind;
     job.setup.view = &view;
+    job.setup.bounded = w->bounded;
     send(&w->master, WF_SETUP, &job.setup.base, 0);
     turn(w, 20);
     assert_int_equal(count(&w->master, WF_SETUP_OK), 1);
@@ -210,19 +212,24 @@ static inline void send_list(player *p)
     send_list_from(p, 0);
 }
 
-static inline void send_pull(player *p, uint32_t request)
+static inline void send_pull_at(player *p, uint32_t request, uint32_t step, uint32_t clock)
 {
     wf_msg *m = NULL;
 
     assert_int_equal(wf_net_msg(p->net, WF_PULL, &m, NULL), WF_OK);
-    assert_int_equal(wf_pull_put(m, (wf_pull_body){0, 0}, NULL), WF_OK);
+    assert_int_equal(wf_pull_put(m, (wf_pull_body){.clock = clock}, NULL), WF_OK);
     m->head.job = JOB;
     m->head.generation = GENERATION;
     m->head.map = GENERATION;
     m->head.view = VIEW;
     m->head.request = request;
-    m->head.step = 1;
+    m->head.step = step;
     assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
+}
+
+static inline void send_pull(player *p, uint32_t request)
+{
+    send_pull_at(p, request, 1, 0);
 }
 
 /* A part as it is given, whose bytes are zeros. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/ps_staleness.c - how stale the gradients of played workers are. */
+/* tests/unit/ps_staleness.c - how stale the gradients of played workers are, and how they wait for
+ * each other where that is bounded. */
 #include "tests/unit/ps_players.h"
 
 static void list_first_slice(player *p)
@@ -105,11 +106,134 @@ static void a_version_that_never_was_is_refused(void **state)
     assert_int_equal(wf_histogram_count(&h), 1);
 }
 
+/* ---- bounded ---- */
+
+static void send_clock(player *p, wf_clock_state state, uint32_t step)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(p->net, WF_CLOCK, &m, NULL), WF_OK);
+    assert_int_equal(wf_clock_put(m, (wf_clock_body){.state = state}, NULL), WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    m->head.step = step;
+    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
+}
+
+/* The clock that the ps gives to the worker's step. */
+static uint32_t join(world *w, player *p, uint32_t step)
+{
+    wf_clock_body body = {0};
+
+    send_clock(p, WF_CLOCK_JOINS, step);
+    turn(w, 20);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->got[i]->head.kind == WF_CLOCK_OK)
+            assert_int_equal(wf_clock_get(p->got[i], &body, NULL), WF_OK);
+    forget(p);
+    return body.clock;
+}
+
+/* Pulls, and pushes if it is answered; whether it is. */
+static bool make_step(world *w, player *p, uint32_t step, uint32_t clock)
+{
+    forget(p);
+    send_pull_at(p, step, step, clock);
+    turn(w, 20);
+    if (count(p, WF_WEIGHTS) == 0)
+        return false;
+    push_from(p, step, version_of(p, 0));
+    turn(w, 20);
+    return true;
+}
+
+static void begin_bounded(world *w, uint32_t staleness)
+{
+    w->bounded = 1 + staleness;
+    set_up_job(w, (uint64_t[]){11, 22}, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        enter(w, i, i, 11 * (i + 1));
+        list_first_slice(&w->workers[i]);
+        assert_int_equal(join(w, &w->workers[i], 1), 1);
+    }
+}
+
+/* The first worker is as far ahead as it may be, and has asked for one step more. */
+static void run_ahead(world *w)
+{
+    begin_bounded(w, 2);
+    for (uint32_t step = 1; step <= 3; step++)
+        assert_true(make_step(w, &w->workers[0], step, step));
+    assert_false(make_step(w, &w->workers[0], 4, 4));
+}
+
+static void a_worker_that_is_ahead_waits_and_the_ps_says_for_whom(void **state)
+{
+    world *w = *state;
+
+    run_ahead(w);
+    turn(w, 1000);
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 0);
+    assert_int_equal(vitals_of(w).waits.whom.role, WF_ROLE_WORKER);
+    assert_int_equal(vitals_of(w).waits.whom.index, 1);
+    assert_non_null(strstr(vitals_of(w).waits.what, "its step 1, which worker/0 waits for"));
+    assert_true(make_step(w, &w->workers[1], 1, 1));
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 1);
+    assert_int_equal(vitals_of(w).waits.whom.role, WF_ROLE_NONE);
+}
+
+static void nobody_waits_for_one_who_leaves_and_one_who_joins_begins_with_the_last(void **state)
+{
+    world *w = *state;
+
+    run_ahead(w);
+    send_clock(&w->workers[1], WF_CLOCK_LEAVES, 1);
+    turn(w, 20);
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 1);
+    push_from(&w->workers[0], 4, version_of(&w->workers[0], 0));
+    for (uint32_t step = 5; step <= 20; step++)
+        assert_true(make_step(w, &w->workers[0], step, step));
+    assert_int_equal(join(w, &w->workers[1], 1), 20);
+    assert_true(make_step(w, &w->workers[0], 21, 21));
+    assert_true(make_step(w, &w->workers[0], 22, 22));
+    assert_false(make_step(w, &w->workers[0], 23, 23));
+    assert_true(make_step(w, &w->workers[1], 1, 20));
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 1);
+}
+
+static void nobody_waits_for_one_whom_a_view_removes(void **state)
+{
+    world *w = *state;
+
+    run_ahead(w);
+    say_view(w, VIEW + 1, (uint64_t[]){11}, 1);
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 1);
+}
+
+static void a_job_without_clocks_has_no_use_for_them(void **state)
+{
+    world *w = *state;
+    player *p = begin_with_worker(w);
+
+    list_first_slice(p);
+    assert_int_equal(join(w, p, 1), 0);
+    assert_false(make_step(w, p, 1, 1));
+    assert_true(make_step(w, p, 1, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_updates_between_pull_and_push_are_counted, begin, end),
         cmocka_unit_test_setup_teardown(a_version_that_never_was_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_worker_that_is_ahead_waits_and_the_ps_says_for_whom,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            nobody_waits_for_one_who_leaves_and_one_who_joins_begins_with_the_last, begin, end),
+        cmocka_unit_test_setup_teardown(nobody_waits_for_one_whom_a_view_removes, begin, end),
+        cmocka_unit_test_setup_teardown(a_job_without_clocks_has_no_use_for_them, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

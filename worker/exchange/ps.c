@@ -185,7 +185,8 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
 
     if (d->open)
         return WF_OK;
-    *d = (struct ps_door){.open = true, .retry_ns = INT64_MAX};
+    *d = (struct ps_door){.open = true, .retry_ns = INT64_MAX, .joined = d->joined};
+    WF_TRY(wf_clock_again(c, ps, err));
     if (wf_pulls_lack_frozen(c, ps))
         WF_TRY(wf_pulls_send(c, ps, &c->frozen, err));
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
@@ -286,6 +287,8 @@ static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m
         return wf_pulls_on_weights(c, ps, m, err);
     case WF_PUSH_OK:
         return wf_pushes_on_ok(c, ps, m, err);
+    case WF_CLOCK_OK:
+        return wf_clock_on_ok(c, ps, m, err);
     case WF_LIST_OK: /* of the list that is sent last: both are registered then */
         return m->head.request == WF_CLIENT_LIST ? on_list_ok(c, ps, err) : WF_OK;
     case WF_CUT_FORKED:
@@ -357,6 +360,7 @@ static const wf_exchange_ops client_ops = {
     .push = wf_pushes_push,
     .drop_step = wf_pushes_drop_step,
     .end_step = wf_pushes_end_step,
+    .leave = wf_clock_leave,
     .count_shards = wf_saves_count,
     .save = wf_saves_begin,
     .frozen_left = wf_pulls_frozen_left,
@@ -378,6 +382,7 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
     c->view = conf->view;
     c->pipeline = conf->pipeline;
     c->checksums = conf->checksums;
+    c->bounded = conf->start->bounded > 0;
     *out = &c->base;
     rc = alloc_lists(c, conf, err);
     if (rc == WF_OK)

@@ -110,12 +110,15 @@ static uint32_t own_steps_of(const wf_client *c, uint32_t step)
 /* Frozen weights count on no push, and go before all others. */
 wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err)
 {
-    bool frozen = s == &c->frozen;
+    bool frozen = s == &c->frozen, trains = !frozen && s != &c->sets[WF_EVAL_SET];
     wf_pull_body body = {frozen ? WF_CLIENT_FROZEN_LIST : WF_CLIENT_LIST,
-                         frozen ? 0 : own_steps_of(c, s->step)};
+                         frozen ? 0 : own_steps_of(c, s->step),
+                         trains ? wf_clock_of(c, s->step) : 0};
     wf_msg *m = NULL;
     wf_status rc;
 
+    if (trains && !wf_clock_is_in(c)) /* wf_pulls_again follows */
+        return WF_OK;
     WF_TRY(wf_net_msg(c->net, WF_PULL, &m, err));
     rc = wf_pull_put(m, body, err);
     if (rc == WF_OK) {
@@ -136,8 +139,18 @@ wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
     s->pull = ++c->next_pull;
     s->left = c->n_moving;
     memset(s->have, 0, c->n_slices);
+    if (set != WF_EVAL_SET)
+        WF_TRY(wf_clock_join(c, step, err));
     for (uint32_t i = 0; i < c->n_ps; i++)
         WF_TRY(wf_pulls_send(c, i, s, err));
+    return WF_OK;
+}
+
+wf_status wf_pulls_again(wf_client *c, wf_err *err)
+{
+    for (int set = 0; set < WF_EVAL_SET; set++)
+        for (uint32_t i = 0; c->base.set_step[set] && c->sets[set].left > 0 && i < c->n_ps; i++)
+            WF_TRY(wf_pulls_send(c, i, &c->sets[set], err));
     return WF_OK;
 }
 

@@ -68,10 +68,16 @@ typedef struct wf_client {
         bool open;        /* it has the list: pulls and pushes may be sent */
         int64_t retry_ns; /* when to ask again after a denial; INT64_MAX: not */
         int64_t wait_ns;  /* before that; doubles */
+        bool joined;      /* it has answered that this worker joins */
     } * doors;            /* [n_ps] */
     uint16_t job, generation;
     uint32_t map, view, pipeline, next_pull;
     bool checksums;
+    bool bounded; /* workers wait for each other */
+    struct ps_clock {
+        bool joins;                   /* it has asked to; base.is_in: all ps have answered */
+        uint32_t number, step, least; /* of the request; its step, and its clock so far */
+    } clock;
     weight_set sets[WF_WEIGHT_SETS];
     weight_set frozen;     /* K4; step is always 0 */
     uint32_t n_moving;     /* slices of variables that are not frozen */
@@ -89,6 +95,17 @@ WF_MUST_USE wf_status wf_client_send(wf_client *c, uint32_t ps, wf_lane lane, ui
 /* Sets job, generation, map and view. */
 void wf_client_set_head(const wf_client *c, wf_msg *m);
 
+/* ps_clock.c: joins with a step, unless it has; pulls of training leave once all have answered. */
+WF_MUST_USE wf_status wf_clock_join(wf_client *c, uint32_t step, wf_err *err);
+bool wf_clock_is_in(const wf_client *c);
+/* The clock of a step; 0 where nobody waits for anybody. */
+uint32_t wf_clock_of(const wf_client *c, uint32_t step);
+/* A ps may have missed that this worker joins, or has left. */
+WF_MUST_USE wf_status wf_clock_again(wf_client *c, uint32_t ps, wf_err *err);
+WF_MUST_USE wf_status wf_clock_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
+/* The row of wf_exchange_ops; `x` is a wf_client. */
+WF_MUST_USE wf_status wf_clock_leave(wf_exchange *x, wf_err *err);
+
 /* ps_pulls.c: lists are named in messages by these numbers. The second has those frozen slices
  * alone that have not come yet. */
 enum { WF_CLIENT_LIST = 0, WF_CLIENT_FROZEN_LIST = 1 };
@@ -98,6 +115,8 @@ void wf_pulls_free_set(const wf_client *c, weight_set *s);
 WF_MUST_USE wf_status wf_pulls_send_list(wf_client *c, uint32_t ps, uint32_t list, wf_err *err);
 /* Asks a ps for its part of a set. */
 WF_MUST_USE wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err);
+/* Asks all ps for the sets of training that are not in. */
+WF_MUST_USE wf_status wf_pulls_again(wf_client *c, wf_err *err);
 /* Whether a ps owes frozen weights. */
 bool wf_pulls_lack_frozen(const wf_client *c, uint32_t ps);
 /* Weights from a ps. Errors: WF_PROTO. */

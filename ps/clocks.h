@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/clocks.h - how far workers are, where none may be more than so many steps ahead of another:
+ * stale synchronous parallel (Ho, Cipar, Cui and others, "More Effective Distributed ML via a Stale
+ * Synchronous Parallel Parameter Server", NIPS 2013, section 2).
+ *
+ * A worker's clock is the number of its step, shifted: whoever joins begins at the smallest clock
+ * there is, whatever steps it has made. The shift is the worker's, and the same on every ps; so the
+ * worker with the smallest clock of all waits for nobody, and no two wait for each other. A worker
+ * that has nothing to compute leaves, and nobody waits for it.
+ *
+ * Invariants
+ *   C1  a worker at clock c is given a slice when each other worker's steps up to clock c - 1 - s
+ *       are applied to it (s: the staleness)
+ *   C2  a worker's shift and the clock that it works at never go down while it is in
+ */
+#ifndef WF_PS_CLOCKS_H
+#define WF_PS_CLOCKS_H
+
+#include "common/base/status.h"
+#include "ps/seen.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct wf_clock {
+    uint64_t incarnation;
+    int64_t shift; /* the clock of a step, minus the step's number */
+    uint32_t at;   /* the clock of the step that it works at */
+} wf_clock;
+
+typedef struct wf_clocks {
+    wf_clock *rows; /* [n]: who is in */
+    uint32_t n, room;
+    uint32_t staleness;
+} wf_clocks;
+
+void wf_clocks_close(wf_clocks *c);
+/* A worker comes in, whose next step is `step`, or asks again. *clock is the smallest of the
+ * others, at least 1, which its step has from here on. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t step,
+                                     uint32_t *clock, wf_err *err);
+/* A worker says which clock its step has. *moved: others may wait for less now. Errors: WF_NOMEM.
+ */
+WF_MUST_USE wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step,
+                                     uint32_t clock, bool *moved, wf_err *err);
+/* It leaves; whether it was in. */
+bool wf_clocks_leave(wf_clocks *c, uint64_t incarnation);
+/* Who holds back a worker at `clock` from a slice with these steps applied (C1), or NULL. */
+const wf_clock *wf_clocks_late(const wf_clocks *c, uint64_t incarnation, uint32_t clock,
+                               const wf_seen *seen);
+
+#endif
