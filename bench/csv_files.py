@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""csv_files.py BENCH_CSV [--rows N] [--repeats N] - csv files beside numpy and pandas, where they are there.
+"""csv_files.py BENCH_TEXT [--rows N] [--repeats N] - csv files beside numpy and pandas, where they are there.
 
 One thread each. weft opens a file (finds its records), then reads all batches of an epoch, in order
 and shuffled; numpy.loadtxt and pandas.read_csv make one array of it.

@@ -38,6 +38,22 @@ static wf_status gather_all(const wf_dataset *d, wf_tensor **out, wf_err *err)
     return WF_OK;
 }
 
+/* The numbers of a row of libsvm: those of the model's input, where the job does not say it. */
+static uint64_t features_of(const wf_job_conf *c, const char *field)
+{
+    uint64_t n = c->features;
+
+    for (size_t i = 0; n == 0 && i < c->n_inputs; i++) {
+        if (strcmp(c->inputs[i].name, field) != 0)
+            continue;
+        n = 1;
+        for (uint32_t k = 0; k < c->inputs[i].rank; k++)
+            if (__builtin_mul_overflow(n, (uint64_t)c->inputs[i].dims[k], &n))
+                return 0;
+    }
+    return n;
+}
+
 /* A table with the field's columns. Those of a schema that the file may lack are left out, unless
  * it names all columns. */
 static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_field_spec *field,
@@ -66,6 +82,8 @@ static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_fiel
     set->n_files = 1;
     set->header = c->header;
     set->delimiter = c->delimiter;
+    set->features = features_of(c, field->name);
+    set->zero_based = c->zero_based;
     set->schema = schema;
     return WF_OK;
 }

@@ -191,18 +191,25 @@ static wf_status read_delimiter(wf_conf_reader *r, const wf_tree *node, void *in
 
 /* ---- what must hold ---- */
 
+static wf_status check_keys(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
+                            wf_err *err)
+{
+    static const char *const some[] = {"columns",   "schema",   "header",
+                                       "delimiter", "features", "zero_based"};
+
+    for (size_t i = 0; i < WF_COUNT(some); i++) {
+        const wf_tree *t = wf_tree_get(node, some[i]);
+
+        if (t && !wf_format_has_key(j->format, some[i]))
+            return wf_read_fail(r, t, err, WF_USAGE, "leave it out, or write another format",
+                                "data of the format \"%s\" has no \"%s\"", j->format, some[i]);
+    }
+    return WF_OK;
+}
+
 static wf_status check_arrays(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
                               wf_err *err)
 {
-    static const char *const of_text[] = {"columns", "schema", "header", "delimiter"};
-
-    for (size_t i = 0; i < WF_COUNT(of_text); i++) {
-        const wf_tree *t = wf_tree_get(node, of_text[i]);
-
-        if (t)
-            return wf_read_fail(r, t, err, WF_USAGE, "leave it out, or write format: csv",
-                                "data of the format \"%s\" has no \"%s\"", j->format, of_text[i]);
-    }
     for (int k = 0; k < 2; k++) {
         const wf_conf_records *of = k ? &j->eval : &j->train;
 
@@ -229,9 +236,29 @@ static wf_status check_arrays(wf_conf_reader *r, const wf_tree *node, const wf_j
     return WF_OK;
 }
 
+/* The fields of libsvm where the job file names none: the row of features, and the label. */
+static wf_status name_columns(wf_conf_reader *r, int line, wf_job_conf *j, wf_err *err)
+{
+    static const char *const names[] = {"x", "y"}, *const columns[] = {"features", "label"};
+    wf_conf_field *fields = wf_arena_array(r->arena, WF_COUNT(names), sizeof *fields);
+
+    if (!fields)
+        return wf_fail_nomem(err, sizeof *fields);
+    for (size_t i = 0; i < WF_COUNT(names); i++)
+        fields[i] =
+            (wf_conf_field){.name = names[i], .columns = &columns[i], .n_columns = 1, .line = line};
+    j->columns = fields;
+    j->n_columns = WF_COUNT(names);
+    return WF_OK;
+}
+
 /* The fields of `train` and `eval` are the columns that are named once for both. */
 static wf_status check_text(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
+    bool has_schema = wf_format_has_key(j->format, "schema");
+
+    if (j->n_columns == 0 && !has_schema)
+        WF_TRY(name_columns(r, node->line, j, err));
     for (int k = 0; k < 2; k++) {
         wf_conf_records *of = k ? &j->eval : &j->train;
 
@@ -249,7 +276,7 @@ static wf_status check_text(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
         return wf_read_fail(r, node, err, WF_USAGE,
                             "write columns: {x: [COLUMN, COLUMN], y: COLUMN}",
                             "the data has no \"columns\"");
-    if (!j->header && j->n_schema == 0)
+    if (has_schema && !j->header && j->n_schema == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "write schema: {age: float32, sex: [f, m]}",
                             "without a header the schema names all columns, in order");
     return WF_OK;
@@ -276,6 +303,7 @@ static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
 
     WF_TRY(hold_out(r, node, j, err));
     WF_TRY(wf_format_kind_of(j->format, &kind, err));
+    WF_TRY(check_keys(r, node, j, err));
     if (kind == WF_FORMAT_TEXT)
         return check_text(r, node, j, err);
     if (kind == WF_FORMAT_ARRAYS)
@@ -304,6 +332,9 @@ const wf_key wf_data_keys[] = {
     {"schema", WF_KEY_CALL, .read = read_schema},
     {"header", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, header), .usual = "true"},
     {"delimiter", WF_KEY_CALL, .read = read_delimiter, .usual = ","},
+    {"features", WF_KEY_U64, .offset = offsetof(wf_job_conf, features), .least = 1,
+     .most = WF_DATA_MOST_FEATURES},
+    {"zero_based", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, zero_based), .usual = "false"},
     {"map", WF_KEY_CALL, .read = read_map},
     {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
      .most = UINT64_C(1) << 40},

@@ -22,6 +22,7 @@ typedef struct field {
     const char *name;
     use *uses; /* [n_uses], by column */
     size_t n_uses;
+    bool is_row;
     wf_csv_values values;
 } field;
 
@@ -184,6 +185,7 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
     for (size_t i = 0; i < spec->n_steps; i++)
         f->values.fills |= strcmp(spec->steps[i].type, "fill") == 0;
     f->values.hashes = spec->n_steps && strcmp(spec->steps[0].type, "hash") == 0;
+    f->is_row = spec->is_row;
     f->name = wf_arena_strdup(p->arena, spec->name);
     f->uses = wf_arena_array(p->arena, spec->n_columns, sizeof *f->uses);
     if (!f->name || !f->uses)
@@ -212,7 +214,7 @@ static void csv_free(void *opaque)
     free(p);
 }
 
-static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const char *header, size_t n,
+static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const wf_stock_file *first,
                            wf_err *err)
 {
     p->delimiter = spec->delimiter ? spec->delimiter : ',';
@@ -223,7 +225,8 @@ static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const char *hea
     if (!p->fields)
         return wf_fail_nomem(err, spec->n_fields * sizeof *p->fields);
     if (spec->header)
-        WF_TRY(wf_err_wrap(err, name_columns(p, header, n, err), "%s: the header", spec->files[0]));
+        WF_TRY(wf_err_wrap(err, name_columns(p, first->header, first->header_bytes, err),
+                           "%s: the header", spec->files[0]));
     WF_TRY(wf_err_wrap(err, learn_schema(p, spec, err), "%s: the schema", spec->files[0]));
     for (size_t i = 0; i < spec->n_fields; i++)
         WF_TRY(wf_err_wrap(err, plan_field(p, &spec->fields[i], &p->fields[p->n_fields++], err),
@@ -231,15 +234,14 @@ static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const char *hea
     return WF_OK;
 }
 
-static wf_status csv_plan(const wf_dataset_spec *spec, const char *header, size_t n, void **out,
-                          wf_err *err)
+static wf_status csv_plan(const wf_dataset_spec *spec, wf_stock *stock, void **out, wf_err *err)
 {
     plan *p = calloc(1, sizeof *p);
     wf_status rc;
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
-    rc = make_plan(p, spec, header, n, err);
+    rc = make_plan(p, spec, &stock->files[0], err);
     if (rc == WF_OK)
         *out = p;
     else
@@ -252,9 +254,11 @@ static wf_csv_values *csv_values(const void *opaque, uint32_t field_index)
     return &((const plan *)opaque)->fields[field_index].values;
 }
 
-static wf_dtype csv_dtype(const void *opaque, uint32_t field_index)
+static wf_text_shape csv_shape(const void *opaque, uint32_t field_index)
 {
-    return csv_values(opaque, field_index)->dtype;
+    const field *f = &((const plan *)opaque)->fields[field_index];
+
+    return (wf_text_shape){f->values.dtype, f->is_row, (int64_t)f->n_uses};
 }
 
 static wf_vocabulary *csv_words(const void *opaque, uint32_t field_index, bool *learns)
@@ -299,12 +303,13 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
 }
 
 static const wf_text_format csv_text = {
-    .record_end = wf_csv_record_end,
+    .form = {.end = wf_csv_record_end, .header = true},
     .plan = csv_plan,
     .free = csv_free,
-    .dtype = csv_dtype,
+    .shape = csv_shape,
     .words = csv_words,
     .learnt = csv_learnt,
     .parse = csv_parse,
 };
-const wf_format wf_format_csv = {.name = "csv", .text = &csv_text};
+const wf_format wf_format_csv = {
+    .name = "csv", .text = &csv_text, .keys = {"columns", "schema", "header", "delimiter"}};

@@ -199,12 +199,13 @@ static wf_status add_arrays(wf_dataset *d, const wf_format *format, const wf_dat
 static wf_status add_columns(wf_dataset *d, const wf_field_spec *spec, wf_err *err)
 {
     uint32_t at = d->n_fields;
+    wf_text_shape shape = wf_text_shape_of(d->text, at);
     wf_field *f = NULL;
 
     WF_TRY(new_field(d, spec, wf_text_path(d->text), &f, err));
-    f->info.raw_dtype = wf_text_dtype(d->text, at);
-    f->info.raw_rank = spec->is_row;
-    f->info.raw_dims[0] = (int64_t)spec->n_columns;
+    f->info.raw_dtype = shape.dtype;
+    f->info.raw_rank = shape.is_row;
+    f->info.raw_dims[0] = shape.width;
     WF_TRY(describe(f, spec, err));
     return check_one_hot(d, at, err);
 }

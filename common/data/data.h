@@ -16,8 +16,8 @@
  *
  * Threading: any number of threads may gather at once.
  *
- * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), csv (text); each also
- * through gzip when a file's name ends with ".gz"; synthetic (noise of a given shape, for
+ * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), csv and libsvm (text);
+ * each also through gzip when a file's name ends with ".gz"; synthetic (noise of a given shape, for
  * measuring). One file each, one row in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
@@ -33,7 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8 };
+enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8, WF_DATA_MOST_FEATURES = 1 << 24 };
 
 /* One step of `map`, filled from the job file; each type takes one of the values.
  *
@@ -104,7 +104,7 @@ typedef struct wf_column_spec {
 } wf_column_spec;
 
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy", "npz", "csv", "images", "synthetic" */
+    const char *format; /* "idx", "npy", "npz", "csv", "libsvm", "images", "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
@@ -128,7 +128,9 @@ typedef struct wf_dataset_spec {
     bool header;                  /* each file begins with the names of its columns */
     const wf_column_spec *schema; /* [n_schema]; without a header: all columns, in order */
     size_t n_schema;
-    char delimiter; /* between cells */
+    char delimiter;    /* between cells */
+    uint64_t features; /* of libsvm: numbers of a row; 0: up to the largest index in the files */
+    bool zero_based;   /* of libsvm: indices count from 0, not from 1 */
 
     uint64_t records; /* of synthetic only */
 } wf_dataset_spec;

@@ -17,7 +17,7 @@ static const wf_format *const formats[] = {
 #undef WF_FORMAT
 
 /* Known and not built yet: docs/jobs.md, "Reserved words". */
-static const char *const later[] = {"libsvm", "text", "tfrecord"};
+static const char *const later[] = {"text", "tfrecord"};
 
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
 {
@@ -53,6 +53,18 @@ wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err)
     WF_TRY(wf_format_find(name, &f, err));
     *out = f->text ? WF_FORMAT_TEXT : f->make ? WF_FORMAT_MADE : WF_FORMAT_ARRAYS;
     return WF_OK;
+}
+
+bool wf_format_has_key(const char *format, const char *key)
+{
+    const wf_format *f;
+
+    if (wf_format_find(format, &f, NULL) != WF_OK)
+        return false;
+    for (size_t i = 0; i < WF_FORMAT_KEYS && f->keys[i]; i++)
+        if (strcmp(f->keys[i], key) == 0)
+            return true;
+    return false;
 }
 
 wf_status wf_format_find_files(const char *format, const char *path, wf_err *err)

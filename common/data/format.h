@@ -57,6 +57,8 @@ WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, c
 WF_MUST_USE wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_array *out,
                                          wf_err *err);
 
+enum { WF_FORMAT_KEYS = 4 };
+
 typedef struct wf_format {
     const char *name;
     const char *missing; /* what to do about a file that is not there; NULL: correct the path */
@@ -76,6 +78,7 @@ typedef struct wf_format {
                       wf_array *out, wf_err *err);
     /* Or knows text whose records are columns. */
     const wf_text_format *text;
+    const char *keys[WF_FORMAT_KEYS]; /* of a job's `data`: those that not all formats have */
 } wf_format;
 
 /* Whether a path of the format may end with "#NAME". */

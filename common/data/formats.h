@@ -5,6 +5,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/status.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum wf_format_kind {
@@ -16,6 +17,9 @@ typedef enum wf_format_kind {
 /* The kind of a format. Errors: WF_USAGE with the nearest name, or all; WF_UNSUPPORTED for a
  * reserved one (docs/jobs.md, "Reserved words"). */
 WF_MUST_USE wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err);
+
+/* Whether `data` in the job file has this key in the format; others have it or not. */
+bool wf_format_has_key(const char *format, const char *key);
 
 /* That a path of a job names a file, or several by a pattern. Errors: WF_NOTFOUND. */
 WF_MUST_USE wf_status wf_format_find_files(const char *format, const char *path, wf_err *err);

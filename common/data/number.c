@@ -78,15 +78,15 @@ static bool read_exponent(const char **at, const char *end, int *exponent)
     return true;
 }
 
-bool wf_number_f64(const char *text, size_t n, double *out)
+static const char *read_any(const char *text, const char *end, double *out)
 {
-    const char *at = text, *end = text + n, *point;
+    const char *at = text, *point;
     uint64_t value = 0;
     int n_digits = 0, exponent = 0;
     bool negative, any;
 
-    negative = n > 0 && *at == '-';
-    if (n > 0 && (*at == '-' || *at == '+'))
+    negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+'))
         at++;
     any = read_digits(&at, end, &value, &n_digits);
     if (at < end && *at == '.') {
@@ -94,15 +94,49 @@ bool wf_number_f64(const char *text, size_t n, double *out)
         any |= read_digits(&at, end, &value, &n_digits);
         exponent = -(int)(at - point);
     }
-    if (!any || (at < end && (*at == 'e' || *at == 'E') && !read_exponent(&at, end, &exponent)) ||
-        at != end)
-        return false;
+    if (!any || (at < end && (*at == 'e' || *at == 'E') && !read_exponent(&at, end, &exponent)))
+        return NULL;
     if (n_digits > 19 || value > UINT64_C(1) << 53 || exponent > EXACT_TENS ||
         exponent < -EXACT_TENS)
-        return by_strtod(text, n, out);
+        return by_strtod(text, (size_t)(at - text), out) ? at : NULL;
     *out = exponent < 0 ? (double)value / tens[-exponent] : (double)value * tens[exponent];
     *out = negative ? -*out : *out;
-    return true;
+    return at;
+}
+
+/* The usual form, of up to 19 digits and without an exponent. NULL: it is another, or no number. */
+static const char *read_plain(const char *text, const char *end, double *out)
+{
+    const char *at = text + (text < end && (*text == '-' || *text == '+')), *begin = at, *point;
+    uint64_t value = 0;
+    long places = 0;
+
+    for (; at < end && is_digit(*at); at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    point = at;
+    if (at < end && *at == '.') {
+        for (at++; at < end && is_digit(*at); at++)
+            value = value * 10 + (uint64_t)(*at - '0');
+        places = at - point - 1;
+    }
+    if (at - begin > 19 || at - begin == (point < at) || value > UINT64_C(1) << 53 ||
+        (at < end && (*at == 'e' || *at == 'E')))
+        return NULL;
+    *out = places ? (double)value / tens[places] : (double)value;
+    *out = *text == '-' ? -*out : *out;
+    return at;
+}
+
+const char *wf_number_read(const char *text, const char *end, double *out)
+{
+    const char *after = read_plain(text, end, out);
+
+    return after ? after : read_any(text, end, out);
+}
+
+bool wf_number_f64(const char *text, size_t n, double *out)
+{
+    return wf_number_read(text, text + n, out) == text + n;
 }
 
 bool wf_number_i64(const char *text, size_t n, int64_t *out)

@@ -16,9 +16,7 @@ static const char BOM[] = "\xef\xbb\xbf";
 typedef struct pass {
     wf_stock *stock;
     wf_stock_file *file;
-    wf_record_end end;
     XXH3_state_t *digest;
-    bool header; /* each file has one */
     uint64_t at; /* of the file: bytes seen */
     uint64_t line;
     /* the record that has begun */
@@ -67,11 +65,6 @@ static wf_status begin_record(pass *p, wf_err *err)
     return add_block(s, (wf_stock_block){here, p->line, (uint32_t)(p->file - s->files)}, err);
 }
 
-static bool is_blank(const pass *p)
-{
-    return p->bytes == 1 || (p->bytes == 2 && p->first == '\r');
-}
-
 static wf_status keep_header(pass *p, const char *text, size_t n, wf_err *err)
 {
     char *more = realloc(p->text, p->bytes + n + 1);
@@ -110,7 +103,7 @@ static wf_status too_long(const pass *p, wf_err *err)
 static wf_status take_part(pass *p, const char *text, size_t n, bool ends, uint64_t lines,
                            wf_err *err)
 {
-    bool header = p->header && !p->file->header;
+    bool header = p->stock->form.header && !p->file->header, blank;
 
     if (p->bytes == 0)
         p->first = text[0];
@@ -123,19 +116,20 @@ static wf_status take_part(pass *p, const char *text, size_t n, bool ends, uint6
         return too_long(p, err);
     if (!ends)
         return WF_OK;
-    if (!is_blank(p) && !header) {
+    blank = wf_record_is_blank(&p->stock->form, p->first, p->bytes);
+    if (!blank && !header) {
         WF_TRY(begin_record(p, err));
         p->stock->records++;
     }
     p->line += p->lines;
-    if (!is_blank(p) && header)
+    if (!blank && header)
         end_header(p);
     p->bytes = p->lines = 0;
     p->quoted = false;
     return WF_OK;
 }
 
-static wf_status take(void *arg, const char *text, size_t n, wf_err *err)
+static wf_status take_piece(void *arg, const char *text, size_t n, wf_err *err)
 {
     pass *p = arg;
 
@@ -147,7 +141,7 @@ static wf_status take(void *arg, const char *text, size_t n, wf_err *err)
     }
     while (n > 0 && !p->too_large) {
         uint64_t lines = 0;
-        size_t k = p->end(text, n, &p->quoted, &lines);
+        size_t k = p->stock->form.end(text, n, &p->quoted, &lines);
 
         WF_TRY(take_part(p, text, k ? k : n, k > 0, lines, err));
         text += k ? k : n;
@@ -168,7 +162,7 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
     p->at = p->bytes = p->lines = 0;
     p->line = 1;
     p->quoted = false;
-    rc = wf_ranges_scan(f->ranges, take, p, err);
+    rc = wf_ranges_scan(f->ranges, take_piece, p, err);
     if (rc == WF_OK && p->quoted)
         rc = wf_fail(err, WF_INVALID, NULL, "%s:%" PRIu64 ": quotes that open there do not close",
                      f->path, p->line);
@@ -180,9 +174,9 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
     return rc;
 }
 
-static wf_status pass_all(wf_stock *s, bool header, wf_record_end end, bool *again, wf_err *err)
+static wf_status pass_all(wf_stock *s, bool *again, wf_err *err)
 {
-    pass p = {.stock = s, .end = end, .digest = XXH3_createState(), .header = header};
+    pass p = {.stock = s, .digest = XXH3_createState()};
     uint64_t base = 0;
     wf_status rc = WF_OK;
 
@@ -208,11 +202,12 @@ static wf_status pass_all(wf_stock *s, bool header, wf_record_end end, bool *aga
     return WF_OK;
 }
 
-wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n, bool header,
-                        wf_record_end end, wf_err *err)
+wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n,
+                        const wf_record_form *form, wf_err *err)
 {
     bool again = true;
 
+    s->form = *form;
     s->files = calloc(n + 1, sizeof *s->files);
     if (!s->files)
         return wf_fail_nomem(err, n * sizeof *s->files);
@@ -225,7 +220,7 @@ wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n, bool
         WF_TRY(wf_ranges_open(f->path, &f->ranges, err));
     }
     while (again) {
-        WF_TRY(pass_all(s, header, end, &again, err));
+        WF_TRY(pass_all(s, &again, err));
         if (again) /* the records at the beginning are the shortest */
             s->block = WF_MAX(s->block / 16, (uint64_t)1);
     }
@@ -289,4 +284,61 @@ const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, si
     for (; from < at; from++)
         *line += text[from] == '\n';
     return s->files[i].path;
+}
+
+size_t wf_record_trim(const wf_record_form *f, const char *text, size_t n)
+{
+    const char *line = f->comment ? memchr(text, '\n', n) : NULL;
+
+    n = line ? (size_t)(line - text) : n;
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        n--;
+    return n;
+}
+
+static wf_status each_of_block(wf_stock *s, size_t block, char *text,
+                               wf_status (*take)(void *arg, const char *text, size_t n,
+                                                 wf_err *err),
+                               void *arg, wf_err *err)
+{
+    size_t n = wf_stock_bytes(s, block);
+
+    WF_TRY(wf_stock_read(s, block, text, err));
+    for (size_t at = 0, k; at < n; at += k) {
+        bool quoted = false;
+        uint64_t line = 0;
+        const char *path;
+        wf_status rc;
+
+        k = s->form.end(text + at, n - at, &quoted, &line);
+        if (k == 0)
+            break; /* it was there when stock was taken */
+        if (wf_record_is_blank(&s->form, text[at], k))
+            continue;
+        rc = take(arg, text + at, wf_record_trim(&s->form, text + at, k), err);
+        if (rc == WF_OK)
+            continue;
+        path = wf_stock_place(s, block, text, at, &line);
+        return wf_err_wrap(err, rc, "%s:%" PRIu64, path, line);
+    }
+    return WF_OK;
+}
+
+wf_status wf_stock_each(wf_stock *s,
+                        wf_status (*take)(void *arg, const char *text, size_t n, wf_err *err),
+                        void *arg, wf_err *err)
+{
+    size_t most = 1;
+    char *text;
+    wf_status rc = WF_OK;
+
+    for (size_t i = 0; i < s->n_blocks; i++)
+        most = WF_MAX(most, wf_stock_bytes(s, i));
+    text = malloc(most);
+    if (!text)
+        return wf_fail_nomem(err, most);
+    for (size_t i = 0; rc == WF_OK && i < s->n_blocks; i++)
+        rc = each_of_block(s, i, text, take, arg, err);
+    free(text);
+    return rc;
 }

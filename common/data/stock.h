@@ -22,6 +22,23 @@ enum { WF_STOCK_BLOCK = 256 << 10, WF_STOCK_RECORD = 1 << 20 /* bytes of a recor
  * further on. *quoted goes on from one piece of a record to the next. Adds to *lines. */
 typedef size_t (*wf_record_end)(const char *text, size_t n, bool *quoted, uint64_t *lines);
 
+/* How records stand in a text. Empty lines are none. */
+typedef struct wf_record_form {
+    wf_record_end end;
+    bool header;  /* each file begins with one that is the names of its columns */
+    char comment; /* a line that begins with it is no record; 0: there are no such lines */
+} wf_record_form;
+
+/* Whether n bytes up to the end of a record, of which `first` is the first, are none. */
+static inline bool wf_record_is_blank(const wf_record_form *f, char first, size_t n)
+{
+    return n == 1 || (n == 2 && first == '\r') || (f->comment && first == f->comment);
+}
+
+/* The bytes of the record that begins at `text`, without its line end and the lines up to n that
+ * are no records. */
+size_t wf_record_trim(const wf_record_form *f, const char *text, size_t n);
+
 typedef struct wf_stock_block {
     uint64_t begin, line; /* in the text; of its first record in its file, from 1 */
     uint32_t file;        /* where that is */
@@ -37,6 +54,7 @@ typedef struct wf_stock_file {
 } wf_stock_file;
 
 typedef struct wf_stock {
+    wf_record_form form;
     wf_stock_file *files; /* [n_files] */
     uint32_t n_files;
     wf_stock_block *blocks; /* [n_blocks + 1]: the last is the end */
@@ -45,17 +63,24 @@ typedef struct wf_stock {
     uint64_t digest;         /* of the files' content, in order */
 } wf_stock;
 
-/* Opens the files and takes stock. Close it after an error as well. Errors:
- * those of wf_ranges_scan; WF_INVALID for no records, a record that is too long, or quotes that do
- * not close. */
-WF_MUST_USE wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n, bool header,
-                                    wf_record_end end, wf_err *err);
+/* Opens the files, whose records have this form, and takes stock. Close it after an error as well.
+ * Errors: those of wf_ranges_scan; WF_INVALID for no records, a record that is too long, or quotes
+ * that do not close. */
+WF_MUST_USE wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n,
+                                    const wf_record_form *form, wf_err *err);
 void wf_stock_close(wf_stock *s);
 
 /* The bytes of a block. */
 size_t wf_stock_bytes(const wf_stock *s, size_t block);
 /* Reads a block's text into out [wf_stock_bytes]. Errors: those of wf_ranges_read. */
 WF_MUST_USE wf_status wf_stock_read(wf_stock *s, size_t block, char *out, wf_err *err);
+/* Gives all records in order, each without its line end, until `take` fails, whose error gets file
+ * and line. Errors: those of `take` and wf_stock_read; WF_NOMEM.
+ */
+WF_MUST_USE wf_status wf_stock_each(wf_stock *s,
+                                    wf_status (*take)(void *arg, const char *text, size_t n,
+                                                      wf_err *err),
+                                    void *arg, wf_err *err);
 /* The file and the line of byte `at` of a block with this text. */
 const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, size_t at,
                            uint64_t *line);

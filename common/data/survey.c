@@ -124,14 +124,6 @@ static wf_status take_value(wf_survey *s, uint32_t column, const wf_csv_cell *c,
     return WF_OK;
 }
 
-/* Without the line end. */
-static size_t trim(const char *row, size_t n)
-{
-    while (n > 0 && (row[n - 1] == '\n' || row[n - 1] == '\r'))
-        n--;
-    return n;
-}
-
 /* Columns by the first row; it is a header if no cell of it is a number. */
 static wf_status take_first(wf_survey *s, const char *row, size_t n, wf_err *err)
 {
@@ -150,8 +142,9 @@ static wf_status take_first(wf_survey *s, const char *row, size_t n, wf_err *err
     return WF_OK;
 }
 
-static wf_status take_row(wf_survey *s, const char *row, size_t n, wf_err *err)
+static wf_status take_row(void *arg, const char *row, size_t n, wf_err *err)
 {
+    wf_survey *s = arg;
     uint32_t count;
 
     if (!s->columns) {
@@ -167,52 +160,9 @@ static wf_status take_row(wf_survey *s, const char *row, size_t n, wf_err *err)
     return WF_OK;
 }
 
-static wf_status take_block(wf_survey *s, wf_stock *stock, size_t block, char *text, wf_err *err)
-{
-    size_t n = wf_stock_bytes(stock, block);
-
-    WF_TRY(wf_stock_read(stock, block, text, err));
-    for (size_t at = 0, k; at < n; at += k) {
-        bool quoted = false;
-        uint64_t line = 0;
-        const char *path;
-        wf_status rc = WF_OK;
-
-        k = wf_csv_record_end(text + at, n - at, &quoted, &line);
-        if (k == 0)
-            break; /* it was there when stock was taken */
-        if (trim(text + at, k) > 0)
-            rc = take_row(s, text + at, trim(text + at, k), err);
-        if (rc == WF_OK)
-            continue;
-        path = wf_stock_place(stock, block, text, at, &line);
-        return wf_err_wrap(err, rc, "%s:%" PRIu64, path, line);
-    }
-    return WF_OK;
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static wf_status take_all(wf_survey *s, wf_stock *stock, wf_err *err)
-{
-    size_t most = 1;
-    char *text;
-    wf_status rc = WF_OK;
-
-    for (size_t i = 0; i < stock->n_blocks; i++)
-        most = WF_MAX(most, wf_stock_bytes(stock, i));
-    text = malloc(most);
-    if (!text)
-        return wf_fail_nomem(err, most);
-    for (size_t i = 0; rc == WF_OK && i < stock->n_blocks; i++)
-        rc = take_block(s, stock, i, text, err);
-    free(text);
-    for (uint32_t i = 0; rc == WF_OK && i < s->n_columns; i++)
-        qsort(s->columns[i].words, s->columns[i].n_words, sizeof s->columns[i].words[0], by_text);
-    return rc;
 }
 
 wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err)
@@ -223,10 +173,13 @@ wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err)
     *out = (wf_survey){.arena = wf_arena_new(0)};
     if (!out->arena)
         return wf_fail_nomem(err, sizeof *out);
-    rc = wf_stock_take(&stock, &path, 1, false, wf_csv_record_end, err);
+    rc = wf_stock_take(&stock, &path, 1, &(wf_record_form){.end = wf_csv_record_end}, err);
     if (rc == WF_OK)
-        rc = take_all(out, &stock, err);
+        rc = wf_stock_each(&stock, take_row, out, err);
     wf_stock_close(&stock);
+    for (uint32_t i = 0; rc == WF_OK && i < out->n_columns; i++)
+        qsort(out->columns[i].words, out->columns[i].n_words, sizeof out->columns[i].words[0],
+              by_text);
     if (rc == WF_OK && out->records == 0)
         return wf_fail(err, WF_INVALID, NULL, "%s holds no records", path);
     return rc;

@@ -65,6 +65,7 @@ wf_status wf_text_open(const wf_text_format *format, const wf_dataset_spec *spec
                        wf_err *err)
 {
     wf_text *t = calloc(1, sizeof *t);
+    wf_record_form form = format->form;
     wf_status rc;
 
     *out = t;
@@ -72,13 +73,12 @@ wf_status wf_text_open(const wf_text_format *format, const wf_dataset_spec *spec
         return wf_fail_nomem(err, sizeof *t);
     t->format = format;
     pthread_mutex_init(&t->lock, NULL);
-    rc = wf_stock_take(&t->stock, spec->files, (uint32_t)spec->n_files, spec->header,
-                       format->record_end, err);
-    if (rc == WF_OK && spec->header)
+    form.header &= spec->header;
+    rc = wf_stock_take(&t->stock, spec->files, (uint32_t)spec->n_files, &form, err);
+    if (rc == WF_OK && form.header)
         rc = check_headers(&t->stock, err);
     if (rc == WF_OK)
-        rc = format->plan(spec, t->stock.files[0].header, t->stock.files[0].header_bytes, &t->plan,
-                          err);
+        rc = format->plan(spec, &t->stock, &t->plan, err);
     if (rc == WF_OK)
         rc = make_room(t, err);
     if (rc != WF_OK)
@@ -125,14 +125,15 @@ const char *wf_text_path(const wf_text *t)
     return t->stock.files[0].path;
 }
 
-wf_dtype wf_text_dtype(const wf_text *t, uint32_t field)
+wf_text_shape wf_text_shape_of(const wf_text *t, uint32_t field)
 {
-    return t->format->dtype(t->plan, field);
+    return t->format->shape(t->plan, field);
 }
 
 wf_vocabulary *wf_text_words(const wf_text *t, uint32_t field, bool *learns)
 {
-    return t->format->words(t->plan, field, learns);
+    *learns = false;
+    return t->format->words ? t->format->words(t->plan, field, learns) : NULL;
 }
 
 void wf_text_learnt(wf_text *t, uint32_t field)
@@ -158,11 +159,6 @@ static uint64_t records_of(const wf_text *t, size_t block)
     return WF_MIN(t->stock.block, t->stock.records - block * t->stock.block);
 }
 
-static bool is_blank(const char *text, size_t n)
-{
-    return n == 1 || (n == 2 && text[0] == '\r');
-}
-
 /* Finds the records of a block again; there must be as many as when stock was taken. */
 static wf_status find_records(const wf_text *t, held *h, wf_err *err)
 {
@@ -171,11 +167,11 @@ static wf_status find_records(const wf_text *t, held *h, wf_err *err)
 
     while (at < n) {
         bool quoted = false;
-        size_t k = t->format->record_end(h->text + at, n - at, &quoted, &lines);
+        size_t k = t->stock.form.end(h->text + at, n - at, &quoted, &lines);
 
         if (k == 0)
             break;
-        if (!is_blank(h->text + at, k)) {
+        if (!wf_record_is_blank(&t->stock.form, h->text[at], k)) {
             if (found == records)
                 break;
             h->begins[found++] = (uint32_t)at;
@@ -261,14 +257,6 @@ static void unpin(wf_text *t, held *h)
 
 /* ---- records ---- */
 
-/* Without its line end, and without blank lines that follow it. */
-static size_t trim(const char *text, size_t n)
-{
-    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-        n--;
-    return n;
-}
-
 static wf_status placed(const wf_text *t, const held *h, size_t at, wf_err *err, wf_status rc)
 {
     uint64_t line;
@@ -295,7 +283,8 @@ wf_status wf_text_gather(wf_text *t, uint32_t field, size_t bytes, uint64_t firs
             break;
         begin = &h->begins[(first + at[i]) % t->stock.block];
         rc = t->format->parse(t->plan, field, h->text + *begin,
-                              trim(h->text + *begin, begin[1] - *begin), raw, err);
+                              wf_record_trim(&t->stock.form, h->text + *begin, begin[1] - *begin),
+                              raw, err);
         if (rc == WF_OK)
             rc = take(arg, i, raw, err);
         if (rc != WF_OK)

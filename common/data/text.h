@@ -14,18 +14,24 @@
 #include "common/data/stock.h"
 #include "common/data/vocabulary.h"
 
+/* One record of a field as it is parsed: a number, or a row of them. */
+typedef struct wf_text_shape {
+    wf_dtype dtype;
+    bool is_row;
+    int64_t width; /* 1 without a row */
+} wf_text_shape;
+
 /* What one format knows of its records. */
 typedef struct wf_text_format {
-    wf_record_end record_end;
-    /* Plans a data set whose files have this header (NULL: none); the caller owns *plan. Errors:
-     * WF_USAGE, WF_NOMEM. */
-    wf_status (*plan)(const wf_dataset_spec *spec, const char *header, size_t n, void **plan,
-                      wf_err *err);
+    wf_record_form form; /* header: there is one where the spec says so */
+    /* Plans a data set of these files, of which stock is taken; the caller owns *plan. Errors:
+     * WF_USAGE, WF_NOMEM; those of reading. */
+    wf_status (*plan)(const wf_dataset_spec *spec, wf_stock *stock, void **plan, wf_err *err);
     void (*free)(void *plan);
-    /* The dtype of a field's elements as they are parsed. The elements are the field's columns. */
-    wf_dtype (*dtype)(const void *plan, uint32_t field);
-    /* The words that cells of a field are places among; NULL: its cells are none. *learns: they are
-     * not known yet, and parsing counts them, until `learnt` says that they are. */
+    wf_text_shape (*shape)(const void *plan, uint32_t field);
+    /* Of a format with words, else NULL: those that cells of a field are places among; NULL: its
+     * cells are none. *learns: they are not known yet, and parsing counts them, until `learnt` says
+     * that they are. */
     wf_vocabulary *(*words)(const void *plan, uint32_t field, bool *learns);
     void (*learnt)(void *plan, uint32_t field);
     /* Parses the elements of a field of one record, without its line end. Errors: WF_INVALID. */
@@ -43,7 +49,7 @@ void wf_text_close(wf_text **t);
 
 uint64_t wf_text_records(const wf_text *t);
 uint64_t wf_text_digest(const wf_text *t);
-wf_dtype wf_text_dtype(const wf_text *t, uint32_t field);
+wf_text_shape wf_text_shape_of(const wf_text *t, uint32_t field);
 /* The words of a field, and whether they are still to be learnt, as the format has them. */
 wf_vocabulary *wf_text_words(const wf_text *t, uint32_t field, bool *learns);
 void wf_text_learnt(wf_text *t, uint32_t field);

@@ -65,6 +65,18 @@ static wf_field_spec *add_field(wf_job_data *d, const wf_compiled_feed *feed)
     return &d->fields[at];
 }
 
+/* The numbers of one record; 0: that is not known. */
+static uint64_t width_of(const wf_compiled_feed *feed)
+{
+    uint64_t width = 1;
+
+    for (uint32_t k = 1; k < feed->rank; k++)
+        if (feed->axes[k].size <= 0 ||
+            __builtin_mul_overflow(width, (uint64_t)feed->axes[k].size, &width))
+            return 0;
+    return feed->rank > 1 ? width : 0;
+}
+
 static void add_files(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
                       wf_job_data *d)
 {
@@ -84,6 +96,8 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
         f->n_columns = it->n_columns;
         f->is_row = it->is_row;
         f->n_steps = wf_job_data_steps(job, it->name, steps);
+        if (d->spec.features == 0 && it->n_columns == 1 && strcmp(it->columns[0], "features") == 0)
+            d->spec.features = width_of(feed);
     }
 }
 
@@ -123,6 +137,8 @@ static wf_dataset_spec spec_of(const wf_job_conf *job, const wf_conf_records *fr
                              .seed = job->seed,
                              .header = job->header,
                              .delimiter = job->delimiter,
+                             .features = job->features,
+                             .zero_based = job->zero_based,
                              .held_out = parted ? job->validation_split : 0,
                              .is_held_out = from->is_held_out,
                              .is_random = from == &job->train,
@@ -163,6 +179,7 @@ static void refer_to_training(const wf_job_conf *job, wf_job_data *d)
         wanted |= wf_job_data_learns(&d->fields[i]);
     }
     d->trained = trained_spec(job, d->trained_fields, d->spec.n_fields);
+    d->trained.features = d->spec.features;
     d->spec.reference = wanted ? &d->trained : NULL;
 }
 

@@ -10,7 +10,7 @@ import os
 import re
 
 from losses import cluster_with_data, losses
-from weftlib import Cluster, check, main, needs, one_sentence
+from weftlib import Cluster, check, main, needs, one_sentence, shared
 
 needs("numpy")
 import numpy as np  # noqa: E402
@@ -356,9 +356,76 @@ def image_module():
     return Image
 
 
+LIBSVM = """
+job: {name}
+model: {{input: {{x: [123]}}, layers: [{{dense: {{units: 1}}}}]}}
+loss: {{binary_crossentropy: {{from_logits: true}}}}
+metrics: [accuracy]
+data: {data}
+batch: 64
+epochs: 2
+optimizer: {{sgd: {{learning_rate: 0.1}}}}
+"""
+
+
+def read_libsvm(path, features):
+    """By Python: rows and labels."""
+    with open(path, encoding="ascii") as f:
+        lines = [line.split() for line in f]
+    x = np.zeros((len(lines), features), np.float32)
+    for row, (_, *pairs) in zip(x, lines):
+        for pair in pairs:
+            at, value = pair.split(":")
+            row[int(at) - 1] = value
+    return x, np.array([float(line[0]) for line in lines], np.float32)
+
+
+def libsvm_files_train_as_their_rows_do(weft):
+    source = os.path.join(shared("data"), "a9a")
+    with cluster_with_data(weft, 1, 64, WIDTH) as c:
+        for name, part in (("a", "a9a"), ("c", "a9a.t")):
+            x, y = read_libsvm(os.path.join(source, part), 123)
+            np.save(c.path(f"{name}.npy"), x)
+            np.save(c.path(f"{chr(ord(name) + 1)}.npy"), y)
+            with open(os.path.join(source, part), encoding="ascii") as f:
+                text = f.read()
+            c.write(part, "# signs in place of 0 and 1\n" + re.sub("^0", "-1", text, flags=re.M))
+        plain = ARRAYS[:-1] + ", shuffle: false}"
+        own = "{{format: libsvm, train: {0}a9a, eval: {0}a9a.t, shuffle: false{1}}}"
+        runs = []
+        for name, data, args in (("rows", plain, ["--local"]),
+                                 ("file", own.format(source + "/", ""), ["--local"]),
+                                 ("tasks", own.format(source + "/", ", features: 123"), []),
+                                 ("signs", own.format("", ""), ["--local"])):
+            c.write(f"{name}.yaml", LIBSVM.format(name=name, data=data))
+            c.write("losses", "")
+            result = c.must("train", *args, f"{name}.yaml")
+            runs.append((losses(c), evaluated(result)))
+            check(runs[-1] == runs[0], f"{name}: {runs[-1][1]}, not {runs[0][1]}")
+        check(float(runs[0][1][1]) > 0.84, f"accuracy {runs[0][1]}")
+        c.must("predict", "file", "--input", f"x={source}/a9a.t", "-o", "p.npy")
+        c.must("predict", "file", "--input", "x=c.npy", "-o", "q.npy")
+        check((np.load(c.path("p.npy")) == np.load(c.path("q.npy"))).all(), "other predictions")
+
+        cases = {
+            "1 1:1 124:1": "bad.libsvm:2: the index 124 is beyond the 123 features",
+            "1 0:1": "bad.libsvm:2: the index 0, where indices count from 1",
+            "2 1:1": "bad.libsvm:2: the label is 2",
+        }
+        for i, (line, says) in enumerate(cases.items()):
+            c.write("bad.libsvm", f"1 1:1\n{line}\n")
+            c.write("bad.yaml", LIBSVM.format(name=f"wrong{i}", data="{format: libsvm, train: bad.libsvm}"))
+            result = c.run("train", "--local", "bad.yaml")
+            check(result.code == 1 and says in result.err, f"{line}: {result}")
+            one_sentence(result.err.strip().splitlines()[-1])
+        c.write("bad.yaml", LIBSVM.format(name="bad", data="{format: libsvm, train: a9a, feature: 3}"))
+        result = c.run("train", "--check", "bad.yaml")
+        check(result.code == 2 and 'did you mean "features"?' in result.err, str(result))
+
+
 main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_same_records,
       a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
       files_that_do_not_fit_are_refused_in_a_sentence, standardising_is_by_the_training_records,
       buckets_are_numpys, a_batch_beyond_the_records_is_warned_of,
       chance_does_not_depend_on_the_workers, a_folder_of_images_trains_as_its_pixels_do,
-      images_of_any_size_are_resized])
+      images_of_any_size_are_resized, libsvm_files_train_as_their_rows_do])

@@ -104,6 +104,33 @@ static wf_status open_table(void *path, wf_err *err)
     return rc;
 }
 
+/* Lines of pairs, whose largest index is found. */
+static wf_status open_lines(void *path, wf_err *err)
+{
+    static const char *const row[] = {"features"}, *const label[] = {"label"};
+    const wf_map_step half = {.type = "scale", .number = 0.5};
+    const wf_map_step one_hot = {.type = "one_hot", .number = RECORDS};
+    const wf_field_spec fields[] = {
+        {.name = "x", .columns = row, .n_columns = 1, .want = WF_F32, .steps = &half, .n_steps = 1},
+        {.name = "y",
+         .columns = label,
+         .n_columns = 1,
+         .steps = &one_hot,
+         .n_steps = 1}};
+    wf_dataset *d = NULL;
+    wf_status rc = wf_dataset_open(&(wf_dataset_spec){.format = "libsvm",
+                                                      .fields = fields,
+                                                      .n_fields = 2,
+                                                      .files = (const char *const *)&path,
+                                                      .n_files = 1},
+                                   &d, err);
+
+    if (rc == WF_OK)
+        rc = read_all(d, 0, err);
+    wf_dataset_free(&d);
+    return rc;
+}
+
 /* The words of a table, learnt, kept and given again. */
 static wf_status open_words(void *path, wf_err *err)
 {
@@ -215,6 +242,18 @@ static void tables_are_read_in_batches(void **state)
     }
 }
 
+static void lines_are_read_in_batches(void **state)
+{
+    char text[16 * RECORDS], path[PATH_MAX];
+    size_t n = 0;
+
+    (void)state;
+    for (int i = 0; i < RECORDS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%d 1:%d 2:%d\n", i, i, i + 1);
+    strcpy(path, test_write(&folder, "t.libsvm", text, n));
+    assert_survives(open_lines, path);
+}
+
 /* Two files by a pattern, some of it held out, through steps that take memory of their own. */
 static wf_status open_parts(void *pattern, wf_err *err)
 {
@@ -300,6 +339,7 @@ int main(void)
         cmocka_unit_test(files_are_read_in_batches),
         cmocka_unit_test(packed_files_are_read_in_batches),
         cmocka_unit_test(tables_are_read_in_batches),
+        cmocka_unit_test(lines_are_read_in_batches),
         cmocka_unit_test(files_of_a_pattern_are_mapped),
         cmocka_unit_test(noise_is_made),
         cmocka_unit_test(an_array_is_loaded),
