@@ -17,8 +17,8 @@
  * Threading: any number of threads may gather at once.
  *
  * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), csv and libsvm (text);
- * each also through gzip when a file's name ends with ".gz"; synthetic (noise of a given shape, for
- * measuring). One file each, one row in the table of format.h.
+ * each also through gzip or zstd when a file's name ends with ".gz" or ".zst"; synthetic (noise of
+ * a given shape, for measuring). One file each, one row in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
  * data), order.h (the order of records), reader.h (batches, ahead of time), survey.h (what the

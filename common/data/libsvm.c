@@ -61,8 +61,8 @@ static wf_status plan_features(plan *p, const wf_dataset_spec *spec, wf_stock *s
 /* Whether the first step takes whole numbers only. */
 static bool is_counted(const wf_field_spec *spec)
 {
-    return spec->n_steps &&
-           (strcmp(spec->steps[0].type, "one_hot") == 0 || strcmp(spec->steps[0].type, "hash") == 0);
+    return spec->n_steps && (strcmp(spec->steps[0].type, "one_hot") == 0 ||
+                             strcmp(spec->steps[0].type, "hash") == 0);
 }
 
 static wf_status plan_field(const wf_field_spec *spec, field *f, wf_err *err)

@@ -3,6 +3,7 @@
 #include "common/data/ranges.h"
 #include "common/base/file.h"
 #include "common/base/size.h"
+#include "common/data/zst.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +96,8 @@ wf_status wf_ranges_open(const char *path, wf_ranges **out, wf_err *err)
         return wf_fail_nomem(err, sizeof *r);
     *r = (wf_ranges){.path = path, .fd = -1, .span = FIRST_SPAN};
     r->packed = n > 3 && strcmp(path + n - 3, ".gz") == 0;
-    rc = wf_file_open(path, O_RDONLY, &r->fd, err);
+    rc = wf_is_zst(path) ? wf_zst_open(path, &r->fd, err)
+                         : wf_file_open(path, O_RDONLY, &r->fd, err);
     if (rc == WF_NOTFOUND)
         rc = wf_fail_errno(err, ENOENT, "check the path", "%s", path);
     r->content = malloc(CHUNK);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/ranges.h - any range of a file's bytes, plain or through gzip. For this room only.
+/* common/data/ranges.h - any range of a file's bytes, plain or through gzip or zstd. For this room
+ * only.
  *
  * Through gzip a range is reached from the nearest point before it: a place in the compressed file
  * with the 32 KiB of content that deflate may refer back to (the way of zlib's examples/zran.c).
  * Points are made while the whole is scanned, at most WF_RANGES_POINTS of them: their distance
- * is 256 KiB of content at first, and doubles when they are too many.
+ * is 256 KiB of content at first, and doubles when they are too many. Through zstd the whole
+ * content goes into a temporary file (zst.h).
  *
  * Threading: one thread at a time.
  */
@@ -19,8 +21,9 @@ enum { WF_RANGES_POINTS = 1024 };
 
 typedef struct wf_ranges wf_ranges;
 
-/* Opens a file; a name that ends with ".gz" is gzip inside. `path` is borrowed. The caller owns
- * *out. Errors: WF_NOTFOUND, WF_IO; WF_INVALID for a folder or what is no gzip; WF_NOMEM. */
+/* Opens a file; a name that ends with ".gz" is gzip inside, one with ".zst" zstd. `path` is
+ * borrowed. The caller owns *out. Errors: WF_NOTFOUND, WF_IO; WF_INVALID for a folder or what is no
+ * gzip; WF_NOMEM; those of wf_zst_open. */
 WF_MUST_USE wf_status wf_ranges_open(const char *path, wf_ranges **out, wf_err *err);
 /* Closes *r and sets it to NULL; NULL is fine. */
 void wf_ranges_close(wf_ranges **r);

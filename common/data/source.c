@@ -3,6 +3,7 @@
 #include "common/data/source.h"
 #include "common/base/file.h"
 #include "common/base/size.h"
+#include "common/data/zst.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,7 @@ wf_status wf_source_open(wf_source *s, const char *path, wf_err *err)
     int fd;
 
     *s = (wf_source){.path = path, .packed = ends_with(path, ".gz")};
-    rc = wf_file_open(path, O_RDONLY, &fd, err);
+    rc = wf_is_zst(path) ? wf_zst_open(path, &fd, err) : wf_file_open(path, O_RDONLY, &fd, err);
     if (rc == WF_NOTFOUND)
         return wf_fail_errno(err, ENOENT, "check the path", "%s", path);
     if (rc == WF_OK && fstat(fd, &st) != 0)

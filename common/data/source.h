@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/source.h - the bytes of a data file, plain, through gzip or out of a zip file. For
- * this room only.
+/* common/data/source.h - the bytes of a data file, plain, through gzip or zstd, or out of a zip
+ * file. For this room only.
  *
  * gzip goes through zlib, which streams and says what is wrong; the bulk of a file in one sound
  * member goes through libdeflate, which is four times faster and was half of the time to the first
@@ -27,7 +27,7 @@ typedef struct wf_source {
     wf_zip *zip;      /* or a member of it */
     const char *path; /* borrowed */
     bool packed;      /* its name ends with ".gz" */
-    uint64_t size;    /* of the file on disk */
+    uint64_t size;    /* of the file on disk; of a zstd file that of its content */
     uint64_t most;    /* bytes that can come out */
     uint64_t at;      /* bytes that came out so far */
     bool ended;       /* all was read, and gzip's checksum is right */
@@ -35,7 +35,8 @@ typedef struct wf_source {
 } wf_source;
 
 /* Opens a file; *s is closed with wf_source_close also after a failure. Errors: WF_NOTFOUND, WF_IO;
- * WF_INVALID for a folder, or a name that ends with ".gz" and is not gzip inside. */
+ * WF_INVALID for a folder, or a name that ends with ".gz" and is not gzip inside; those of
+ * wf_zst_open. */
 WF_MUST_USE wf_status wf_source_open(wf_source *s, const char *path, wf_err *err);
 /* The same of a member of a zip file; `path` is for messages, and borrowed. Errors: those of
  * wf_zip_open and wf_zip_begin. */

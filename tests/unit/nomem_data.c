@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/nomem_data.c - data sets are opened and read in batches while memory ends. */
+#include "common/base/size.h"
 #include "common/data/data.h"
 #include "common/data/learnt.h"
 #include "common/data/reader.h"
 #include "common/data/survey.h"
 #include "tests/unit/datasets.h"
 #include "tests/unit/nomem.h"
+
+#include <zstd.h>
 
 enum { RECORDS = 50, BATCH = 8 };
 
@@ -112,11 +115,7 @@ static wf_status open_lines(void *path, wf_err *err)
     const wf_map_step one_hot = {.type = "one_hot", .number = RECORDS};
     const wf_field_spec fields[] = {
         {.name = "x", .columns = row, .n_columns = 1, .want = WF_F32, .steps = &half, .n_steps = 1},
-        {.name = "y",
-         .columns = label,
-         .n_columns = 1,
-         .steps = &one_hot,
-         .n_steps = 1}};
+        {.name = "y", .columns = label, .n_columns = 1, .steps = &one_hot, .n_steps = 1}};
     wf_dataset *d = NULL;
     wf_status rc = wf_dataset_open(&(wf_dataset_spec){.format = "libsvm",
                                                       .fields = fields,
@@ -225,16 +224,19 @@ static void packed_files_are_read_in_batches(void **state)
 
 static void tables_are_read_in_batches(void **state)
 {
-    static const char *const names[] = {"t.csv", "t.csv.gz"};
-    char text[16 * RECORDS], path[PATH_MAX];
-    size_t n = (size_t)snprintf(text, sizeof text, "a,y,b,w\n");
+    static const char *const names[] = {"t.csv", "t.csv.gz", "t.csv.zst"};
+    char text[16 * RECORDS], path[PATH_MAX], packed[17 * RECORDS];
+    size_t n = (size_t)snprintf(text, sizeof text, "a,y,b,w\n"), n_packed;
 
     (void)state;
     for (int i = 0; i < RECORDS; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%d,%d,%d,w%d\n", i, i, i + 1, i % 3);
     test_write(&folder, names[0], text, n);
     test_write_gz(&folder, names[1], text, n);
-    for (int i = 0; i < 2; i++) {
+    n_packed = ZSTD_compress(packed, sizeof packed, text, n, 1);
+    assert_false(ZSTD_isError(n_packed));
+    test_write(&folder, names[2], packed, n_packed);
+    for (size_t i = 0; i < WF_COUNT(names); i++) {
         strcpy(path, test_path(&folder, names[i]));
         assert_survives(open_table, path);
         assert_survives(open_words, path);
