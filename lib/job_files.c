@@ -82,6 +82,7 @@ static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_fiel
     set->n_files = 1;
     set->header = c->header;
     set->delimiter = c->delimiter;
+    set->skips_bad_lines = c->skips_bad_lines;
     set->features = features_of(c, field->name);
     set->zero_based = c->zero_based;
     set->schema = schema;

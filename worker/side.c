@@ -2,9 +2,11 @@
 /* worker/side.c */
 #include "worker/side.h"
 #include "common/graph/op.h"
+#include "common/log/log.h"
 #include "common/onnx/onnx.h"
 #include "common/session/job_data_message.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,17 @@ static wf_status check_devices(const wf_side *s, wf_err *err)
     return WF_OK;
 }
 
+static void warn_of_skipped(const wf_dataset *d)
+{
+    const char *path;
+    uint64_t line, n = wf_dataset_skipped(d, &path, &line);
+
+    if (n)
+        WF_LOG_WARN("data.lines_skipped",
+                    "lines=%" PRIu64 " first=\"%s:%" PRIu64 "\" why=\"another number of columns\"",
+                    n, path, line);
+}
+
 static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf_err *err)
 {
     wf_job_data data;
@@ -37,6 +50,7 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
     WF_TRY(check_devices(s, err));
     WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
+    warn_of_skipped(s->data);
     return wf_data_reader_new(
         &(wf_data_reader_spec){.dataset = s->data,
                                .batch = data.batch,

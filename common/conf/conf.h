@@ -239,10 +239,11 @@ typedef struct wf_job_conf {
     size_t n_columns;
     const wf_column_spec *schema; /* [n_schema]: what is known of its columns */
     size_t n_schema;
-    bool header;       /* true: its files begin with the names of the columns */
-    char delimiter;    /* ',': between its cells */
-    uint64_t features; /* of libsvm; 0: as many as the model's input has */
-    bool zero_based;   /* false: indices of libsvm count from 1 */
+    bool header;          /* true: its files begin with the names of the columns */
+    char delimiter;       /* ',': between its cells */
+    bool skips_bad_lines; /* false: a line of csv with another number of cells fails the job */
+    uint64_t features;    /* of libsvm; 0: as many as the model's input has */
+    bool zero_based;      /* false: indices of libsvm count from 1 */
     const wf_conf_field *map;
     size_t n_map;
     uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */

@@ -189,13 +189,26 @@ static wf_status read_delimiter(wf_conf_reader *r, const wf_tree *node, void *in
     return WF_OK;
 }
 
+static wf_status read_on_bad_line(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    static const char *const known[] = {"fail", "skip"};
+    wf_job_conf *j = into;
+    const char *text;
+
+    WF_TRY(wf_read_text(r, node, &text, err));
+    j->skips_bad_lines = strcmp(text, known[1]) == 0;
+    if (j->skips_bad_lines || strcmp(text, known[0]) == 0)
+        return WF_OK;
+    return wf_read_unknown(r, node, "on_bad_line", text, known, WF_COUNT(known), err);
+}
+
 /* ---- what must hold ---- */
 
 static wf_status check_keys(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
                             wf_err *err)
 {
-    static const char *const some[] = {"columns",   "schema",   "header",
-                                       "delimiter", "features", "zero_based"};
+    static const char *const some[] = {"columns",     "schema",   "header",    "delimiter",
+                                       "on_bad_line", "features", "zero_based"};
 
     for (size_t i = 0; i < WF_COUNT(some); i++) {
         const wf_tree *t = wf_tree_get(node, some[i]);
@@ -332,6 +345,7 @@ const wf_key wf_data_keys[] = {
     {"schema", WF_KEY_CALL, .read = read_schema},
     {"header", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, header), .usual = "true"},
     {"delimiter", WF_KEY_CALL, .read = read_delimiter, .usual = ","},
+    {"on_bad_line", WF_KEY_CALL, .read = read_on_bad_line, .usual = "fail"},
     {"features", WF_KEY_U64, .offset = offsetof(wf_job_conf, features), .least = 1,
      .most = WF_DATA_MOST_FEATURES},
     {"zero_based", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, zero_based), .usual = "false"},

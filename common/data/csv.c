@@ -303,7 +303,7 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
 }
 
 static const wf_text_format csv_text = {
-    .form = {.end = wf_csv_record_end, .header = true},
+    .form = {.end = wf_csv_record_end, .header = true, .count = wf_csv_count},
     .plan = csv_plan,
     .free = csv_free,
     .shape = csv_shape,
@@ -312,4 +312,6 @@ static const wf_text_format csv_text = {
     .parse = csv_parse,
 };
 const wf_format wf_format_csv = {
-    .name = "csv", .text = &csv_text, .keys = {"columns", "schema", "header", "delimiter"}};
+    .name = "csv",
+    .text = &csv_text,
+    .keys = {"columns", "schema", "header", "delimiter", "on_bad_line"}};

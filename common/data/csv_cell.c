@@ -94,3 +94,14 @@ size_t wf_csv_record_end(const char *text, size_t n, bool *quoted, uint64_t *lin
     }
     return 0;
 }
+
+size_t wf_csv_count(const char *text, size_t n, char delimiter, bool *quoted)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        *quoted ^= text[i] == '"';
+        count += text[i] == delimiter && !*quoted;
+    }
+    return count;
+}

@@ -30,4 +30,7 @@ size_t wf_csv_copy(const wf_csv_cell *c, char *out);
 /* The end of a record, as wf_record_end (stock.h). */
 size_t wf_csv_record_end(const char *text, size_t n, bool *quoted, uint64_t *lines);
 
+/* The delimiters between cells in a piece of a record; *quoted goes on from one to the next. */
+size_t wf_csv_count(const char *text, size_t n, char delimiter, bool *quoted);
+
 #endif

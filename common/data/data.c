@@ -356,6 +356,11 @@ uint64_t wf_dataset_records(const wf_dataset *d)
     return d->n_records;
 }
 
+uint64_t wf_dataset_skipped(const wf_dataset *d, const char **path, uint64_t *line)
+{
+    return d->text ? wf_text_skipped(d->text, path, line) : 0;
+}
+
 uint64_t wf_dataset_digest(const wf_dataset *d)
 {
     return d->digest ? d->digest : 1;

@@ -128,9 +128,10 @@ typedef struct wf_dataset_spec {
     bool header;                  /* each file begins with the names of its columns */
     const wf_column_spec *schema; /* [n_schema]; without a header: all columns, in order */
     size_t n_schema;
-    char delimiter;    /* between cells */
-    uint64_t features; /* of libsvm: numbers of a row; 0: up to the largest index in the files */
-    bool zero_based;   /* of libsvm: indices count from 0, not from 1 */
+    char delimiter;       /* between cells */
+    bool skips_bad_lines; /* of csv: records of another number of cells are left out */
+    uint64_t features;    /* of libsvm: numbers of a row; 0: up to the largest index in the files */
+    bool zero_based;      /* of libsvm: indices count from 0, not from 1 */
 
     uint64_t records; /* of synthetic only */
 } wf_dataset_spec;
@@ -167,6 +168,9 @@ WF_MUST_USE wf_status wf_data_load(const char *format, const char *path, wf_tens
                                    wf_err *err);
 
 uint64_t wf_dataset_records(const wf_dataset *d);
+/* The lines that were left out for another number of cells; *path, borrowed, and *line say where
+ * the first is if there are any. */
+uint64_t wf_dataset_skipped(const wf_dataset *d, const char **path, uint64_t *line);
 /* A hash of all content that was read or scanned at opening, held out or not, and of the numbers
  * and words that its steps go by, never 0: two data sets of equal specs with the same one hold the
  * same records (XXH3). */

@@ -57,7 +57,7 @@ WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, c
 WF_MUST_USE wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_array *out,
                                          wf_err *err);
 
-enum { WF_FORMAT_KEYS = 4 };
+enum { WF_FORMAT_KEYS = 5 };
 
 typedef struct wf_format {
     const char *name;

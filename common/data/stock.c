@@ -25,6 +25,8 @@ typedef struct pass {
     uint64_t lines;
     char first;
     bool quoted;
+    size_t delimiters;
+    bool in_quotes; /* as far as they were counted */
     bool too_large; /* a block is: the pass is made again with fewer records to a block */
 } pass;
 
@@ -65,6 +67,30 @@ static wf_status begin_record(pass *p, wf_err *err)
     return add_block(s, (wf_stock_block){here, p->line, (uint32_t)(p->file - s->files)}, err);
 }
 
+static bool is_blank(const wf_record_form *f, char first, size_t n)
+{
+    return n == 1 || (n == 2 && first == '\r') || (f->comment && first == f->comment);
+}
+
+bool wf_record_is_one(const wf_record_form *f, const char *text, size_t n)
+{
+    bool quoted = false;
+
+    return !is_blank(f, text[0], n) &&
+           (!f->count || f->count(text, n, f->delimiter, &quoted) + 1 == f->cells);
+}
+
+/* The record that ends is none of the text. */
+static void skip_record(pass *p)
+{
+    wf_stock *s = p->stock;
+
+    if (s->skipped++ == 0) {
+        s->skipped_file = (uint32_t)(p->file - s->files);
+        s->skipped_line = p->line;
+    }
+}
+
 static wf_status keep_header(pass *p, const char *text, size_t n, wf_err *err)
 {
     char *more = realloc(p->text, p->bytes + n + 1);
@@ -85,6 +111,8 @@ static void end_header(pass *p)
 
     while (n > 0 && (p->text[n - 1] == '\n' || p->text[n - 1] == '\r'))
         n--;
+    if (p->stock->form.cells == 0)
+        p->stock->form.cells = p->delimiters + 1;
     f->header = p->text;
     f->header_bytes = n;
     p->text = NULL;
@@ -99,16 +127,26 @@ static wf_status too_long(const pass *p, wf_err *err)
         "%s:%" PRIu64 ": a record of more than %d bytes", p->file->path, p->line, WF_STOCK_RECORD);
 }
 
+/* Nothing is known yet of the record that comes next. */
+static void begin_text(pass *p)
+{
+    p->bytes = p->lines = p->delimiters = 0;
+    p->quoted = p->in_quotes = false;
+}
+
 /* n more bytes of the record that has begun, which end it or not. */
 static wf_status take_part(pass *p, const char *text, size_t n, bool ends, uint64_t lines,
                            wf_err *err)
 {
-    bool header = p->stock->form.header && !p->file->header, blank;
+    const wf_record_form *form = &p->stock->form;
+    bool header = form->header && !p->file->header, blank;
 
     if (p->bytes == 0)
         p->first = text[0];
     if (header)
         WF_TRY(keep_header(p, text, n, err));
+    if (form->count)
+        p->delimiters += form->count(text, n, form->delimiter, &p->in_quotes);
     p->bytes += n;
     p->lines += lines;
     p->at += n;
@@ -116,16 +154,17 @@ static wf_status take_part(pass *p, const char *text, size_t n, bool ends, uint6
         return too_long(p, err);
     if (!ends)
         return WF_OK;
-    blank = wf_record_is_blank(&p->stock->form, p->first, p->bytes);
-    if (!blank && !header) {
+    blank = is_blank(form, p->first, p->bytes);
+    if (!blank && !header && form->count && p->delimiters + 1 != form->cells) {
+        skip_record(p);
+    } else if (!blank && !header) {
         WF_TRY(begin_record(p, err));
         p->stock->records++;
     }
     p->line += p->lines;
     if (!blank && header)
         end_header(p);
-    p->bytes = p->lines = 0;
-    p->quoted = false;
+    begin_text(p);
     return WF_OK;
 }
 
@@ -159,9 +198,9 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
     f->skip = f->lines = 0;
     f->base = base;
     p->file = f;
-    p->at = p->bytes = p->lines = 0;
+    p->at = 0;
     p->line = 1;
-    p->quoted = false;
+    begin_text(p);
     rc = wf_ranges_scan(f->ranges, take_piece, p, err);
     if (rc == WF_OK && p->quoted)
         rc = wf_fail(err, WF_INVALID, NULL, "%s:%" PRIu64 ": quotes that open there do not close",
@@ -182,7 +221,7 @@ static wf_status pass_all(wf_stock *s, bool *again, wf_err *err)
 
     if (!p.digest || XXH3_64bits_reset(p.digest) == XXH_ERROR)
         rc = wf_fail_nomem(err, DIGEST_STATE);
-    s->records = s->n_blocks = 0;
+    s->records = s->n_blocks = s->skipped = 0;
     for (uint32_t i = 0; rc == WF_OK && i < s->n_files && !p.too_large; i++) {
         rc = pass_file(&p, &s->files[i], base, err);
         base += s->files[i].bytes;
@@ -193,6 +232,9 @@ static wf_status pass_all(wf_stock *s, bool *again, wf_err *err)
     *again = p.too_large;
     if (rc != WF_OK || p.too_large)
         return rc;
+    if (s->records == 0 && s->skipped)
+        return wf_fail(err, WF_INVALID, "check data.delimiter",
+                       "%s holds no records of %zu columns", s->files[0].path, s->form.cells);
     if (s->records == 0)
         return wf_fail(err, WF_INVALID, NULL, "%s holds no records", s->files[0].path);
     if (!s->block)
@@ -288,9 +330,11 @@ const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, si
 
 size_t wf_record_trim(const wf_record_form *f, const char *text, size_t n)
 {
-    const char *line = f->comment ? memchr(text, '\n', n) : NULL;
+    bool quoted = false;
+    uint64_t lines = 0;
 
-    n = line ? (size_t)(line - text) : n;
+    if (f->comment || f->count) /* lines that are not empty may follow it */
+        n = f->end(text, n, &quoted, &lines);
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         n--;
     return n;
@@ -313,7 +357,7 @@ static wf_status each_of_block(wf_stock *s, size_t block, char *text,
         k = s->form.end(text + at, n - at, &quoted, &line);
         if (k == 0)
             break; /* it was there when stock was taken */
-        if (wf_record_is_blank(&s->form, text[at], k))
+        if (!wf_record_is_one(&s->form, text + at, k))
             continue;
         rc = take(arg, text + at, wf_record_trim(&s->form, text + at, k), err);
         if (rc == WF_OK)

@@ -27,13 +27,15 @@ typedef struct wf_record_form {
     wf_record_end end;
     bool header;  /* each file begins with one that is the names of its columns */
     char comment; /* a line that begins with it is no record; 0: there are no such lines */
+    /* Delimiters in a piece of a record, where records with other than `cells` cells are skipped;
+     * NULL: none is. *quoted as for `end`. */
+    size_t (*count)(const char *text, size_t n, char delimiter, bool *quoted);
+    char delimiter;
+    size_t cells; /* 0: as many as the header has */
 } wf_record_form;
 
-/* Whether n bytes up to the end of a record, of which `first` is the first, are none. */
-static inline bool wf_record_is_blank(const wf_record_form *f, char first, size_t n)
-{
-    return n == 1 || (n == 2 && first == '\r') || (f->comment && first == f->comment);
-}
+/* Whether n bytes up to the end of a record are one that counts. */
+bool wf_record_is_one(const wf_record_form *f, const char *text, size_t n);
 
 /* The bytes of the record that begins at `text`, without its line end and the lines up to n that
  * are no records. */
@@ -60,7 +62,10 @@ typedef struct wf_stock {
     wf_stock_block *blocks; /* [n_blocks + 1]: the last is the end */
     size_t n_blocks, room;
     uint64_t records, block; /* in all; of a full block */
-    uint64_t digest;         /* of the files' content, in order */
+    uint64_t skipped;        /* records of another number of cells; */
+    uint32_t skipped_file;   /* where the first of them is */
+    uint64_t skipped_line;
+    uint64_t digest; /* of the files' content, in order */
 } wf_stock;
 
 /* Opens the files, whose records have this form, and takes stock. Close it after an error as well.

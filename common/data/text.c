@@ -74,6 +74,9 @@ wf_status wf_text_open(const wf_text_format *format, const wf_dataset_spec *spec
     t->format = format;
     pthread_mutex_init(&t->lock, NULL);
     form.header &= spec->header;
+    form.count = spec->skips_bad_lines ? form.count : NULL;
+    form.delimiter = spec->delimiter ? spec->delimiter : ',';
+    form.cells = form.header ? 0 : spec->n_schema;
     rc = wf_stock_take(&t->stock, spec->files, (uint32_t)spec->n_files, &form, err);
     if (rc == WF_OK && form.header)
         rc = check_headers(&t->stock, err);
@@ -152,6 +155,13 @@ size_t wf_text_bytes(const wf_text *t)
     return t->n_holds * t->largest;
 }
 
+uint64_t wf_text_skipped(const wf_text *t, const char **path, uint64_t *line)
+{
+    *path = t->stock.files[t->stock.skipped_file].path;
+    *line = t->stock.skipped_line;
+    return t->stock.skipped;
+}
+
 /* ---- blocks ---- */
 
 static uint64_t records_of(const wf_text *t, size_t block)
@@ -171,7 +181,7 @@ static wf_status find_records(const wf_text *t, held *h, wf_err *err)
 
         if (k == 0)
             break;
-        if (!wf_record_is_blank(&t->stock.form, h->text[at], k)) {
+        if (wf_record_is_one(&t->stock.form, h->text + at, k)) {
             if (found == records)
                 break;
             h->begins[found++] = (uint32_t)at;

@@ -55,6 +55,8 @@ wf_vocabulary *wf_text_words(const wf_text *t, uint32_t field, bool *learns);
 void wf_text_learnt(wf_text *t, uint32_t field);
 /* The first file's path, borrowed: for messages. */
 const char *wf_text_path(const wf_text *t);
+/* The records that were skipped, and where the first is; the path is borrowed. */
+uint64_t wf_text_skipped(const wf_text *t, const char **path, uint64_t *line);
 /* The records of a full block, and the blocks of a window. */
 void wf_text_blocks(const wf_text *t, uint64_t *block, uint64_t *window);
 /* The most bytes of text that are held at one time. */

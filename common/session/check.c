@@ -9,6 +9,8 @@
 #include "common/session/front.h"
 #include "common/session/job_data_conf.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +65,23 @@ static bool is_looked_at(const wf_field_spec *f)
     return f->loss || f->classes || f->is_share || wf_job_data_learns(f);
 }
 
+static void warn_of_skipped(const wf_dataset *d, const wf_checks *checks)
+{
+    const char *path;
+    uint64_t line, n = wf_dataset_skipped(d, &path, &line);
+    char text[PATH_MAX + 128];
+
+    if (n == 0 || !checks->warn)
+        return;
+    snprintf(text, sizeof text,
+             "%" PRIu64 " line%s of another number of columns %s skipped; the first is %s:%" PRIu64,
+             n, n == 1 ? "" : "s", n == 1 ? "is" : "are", path, line);
+    checks->warn(checks->arg, text);
+}
+
 static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
-                            const wf_compiled *c, uint64_t *records, wf_err *err)
+                            const wf_compiled *c, const wf_checks *checks, uint64_t *records,
+                            wf_err *err)
 {
     wf_dataset *d = NULL;
     wf_job_data data;
@@ -76,6 +93,7 @@ static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
     rc = wf_job_data_open(&data, c->graph, &d, err);
     if (rc == WF_OK) {
         *records = wf_dataset_records(d);
+        warn_of_skipped(d, checks);
         rc = check_head(d, err);
     }
     wf_dataset_free(&d);
@@ -126,9 +144,9 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     else
         take_metrics(c, facts);
     if (checks->data && train)
-        rc = check_data(job, &job->train, c, &facts->train_records, err);
+        rc = check_data(job, &job->train, c, checks, &facts->train_records, err);
     else if (checks->data && wf_job_evaluates(job))
-        rc = check_data(job, &job->eval, c, &facts->eval_records, err);
+        rc = check_data(job, &job->eval, c, checks, &facts->eval_records, err);
     wf_compiled_free(&c);
     return rc;
 }

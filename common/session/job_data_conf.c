@@ -137,6 +137,7 @@ static wf_dataset_spec spec_of(const wf_job_conf *job, const wf_conf_records *fr
                              .seed = job->seed,
                              .header = job->header,
                              .delimiter = job->delimiter,
+                             .skips_bad_lines = job->skips_bad_lines,
                              .features = job->features,
                              .zero_based = job->zero_based,
                              .held_out = parted ? job->validation_split : 0,

@@ -108,6 +108,7 @@ static wf_status put_text(const wf_dataset_spec *spec, wf_arena *a, Weft__JobDat
 {
     m->header = spec->header;
     m->delimiter = (uint8_t)spec->delimiter;
+    m->skips_bad_lines = spec->skips_bad_lines;
     m->features = spec->features;
     m->zero_based = spec->zero_based;
     m->schema = wf_arena_array(a, spec->n_schema, sizeof(*m->schema));
@@ -211,6 +212,7 @@ static wf_status get_text(const Weft__JobData *m, wf_arena *a, wf_dataset_spec *
     out->n_files = m->n_files;
     out->header = m->header;
     out->delimiter = (char)m->delimiter;
+    out->skips_bad_lines = m->skips_bad_lines;
     out->features = m->features;
     out->zero_based = m->zero_based;
     return WF_OK;

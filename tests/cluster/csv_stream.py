@@ -170,6 +170,34 @@ def memory_does_not_grow_with_the_file(weft):
     check(large < small + (48 << 20), f"{small >> 20} MiB, then {large >> 20} MiB")
 
 
+def bad_lines_are_skipped_if_the_job_says_so(weft):
+    with cluster_with_data(weft, 1, RECORDS, WIDTH) as c:
+        schema = "schema: {label: %s}" % words(f"c{i}" for i in range(10))
+        header, rows = table(c)
+        write_table(c.path("good.csv"), header, rows)
+        data = "{format: csv, shuffle: false, train: %s, " + COLUMNS + ", " + schema
+        c.write("table.yaml", JOB.format(data=data % "good.csv" + "}"))
+        c.must("train", "--local", "table.yaml")
+        want = losses(c)
+        for i in range(3, RECORDS, 100):
+            rows.insert(i, rows[i][:-1] if i % 200 > 100 else rows[i] + ["1,2"])
+        write_table(c.path("bad.csv"), header, rows)
+        line = sum("two\nlines" in r for r in rows[:3]) + 5
+        c.write("table.yaml", JOB.format(data=data % "bad.csv" + ", on_bad_line: skip}"))
+        result = c.must("train", "--check", "table.yaml")
+        check("20 lines of another number of columns are skipped; the first is" in result.err
+              and f"bad.csv:{line}" in result.err, f"{line}: {result}")
+        c.write("losses", "")
+        c.must("up")
+        c.must("train", "table.yaml")
+        check(losses(c) == want, "other records")
+        check("data.lines_skipped lines=20" in c.read(".weft/logs/worker-0.log"), "no event")
+        c.write("table.yaml", JOB.format(data=data % "bad.csv" + "}"))
+        result = c.run("train", "table.yaml")
+        check(result.code == 1 and "columns, where there are" in result.err, str(result))
+
+
 main([csv_trains_as_npy_does, each_record_is_trained_in_each_epoch_whoever_dies,
       a_bad_cell_ends_the_job_with_its_place, what_does_not_fit_is_refused_in_a_sentence,
-      memory_does_not_grow_with_the_file])
+      memory_does_not_grow_with_the_file,
+      bad_lines_are_skipped_if_the_job_says_so])

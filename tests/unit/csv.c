@@ -177,6 +177,58 @@ static void a_word_counts_as_its_place(void **state)
     wf_dataset_free(&d);
 }
 
+/* Lines of other than two cells are left out, wherever the pieces of the file end. */
+static void bad_lines_may_be_skipped(void **state)
+{
+    static const char *const ends[] = {",1\n", "\n", ",1,2\n", ",\"a,\nb\"\n"};
+    const size_t room = 2 << 20;
+    const wf_column_spec schema[] = {{.name = "a"}, {.name = "b"}};
+    wf_field_spec field = {.name = "x", .columns = number, .n_columns = 1, .want = WF_I64};
+    wf_dataset_spec spec = {
+        .format = "csv", .fields = &field, .n_fields = 1, .n_files = 1, .skips_bad_lines = true};
+    char *text = malloc(room);
+    const char *path;
+
+    (void)state;
+    for (int header = 0; header < 2; header++) {
+        size_t n = (size_t)sprintf(text, "%s", header ? "a,b\n" : "");
+        uint64_t good = 0, bad = 0, line, at = 0;
+        wf_dataset *d = NULL;
+        wf_err err = {0};
+
+        for (int i = 0; n + 64 < room; i++) {
+            n += i % 6 < 4 ? (size_t)sprintf(text + n, "%d%s", i, ends[i % 6])
+                           : (size_t)sprintf(text + n, i % 6 == 4 ? "\n" : "\r\n");
+            good += i % 6 == 0 || i % 6 == 3;
+            bad += i % 6 == 1 || i % 6 == 2;
+        }
+        spec.header = header;
+        spec.schema = schema;
+        spec.n_schema = header ? 0 : 2;
+        path = test_write(&folder, "s.csv", text, n);
+        spec.files = &path;
+        if (wf_dataset_open(&spec, &d, &err) != WF_OK)
+            fail_msg("%s", err.what);
+        for (at = 0; at < wf_dataset_records(d); at += 997) {
+            int64_t value;
+
+            assert_int_equal(wf_dataset_gather(d, 0, &at, 1, &value, &err), WF_OK);
+            assert_int_equal(value, at / 2 * 6 + at % 2 * 3);
+        }
+        assert_int_equal(wf_dataset_records(d), good);
+        assert_int_equal(wf_dataset_skipped(d, &path, &line), bad);
+        assert_non_null(strstr(path, "s.csv"));
+        assert_int_equal(line, header + 2);
+        wf_dataset_free(&d);
+        path = test_write(&folder, "s.csv", "a,b\n1\n", 6);
+        spec.header = true;
+        spec.n_schema = 0;
+        assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_INVALID);
+        assert_non_null(strstr(err.what, "s.csv holds no records of 2 columns"));
+    }
+    free(text);
+}
+
 /* ---- many records ---- */
 
 static char *files[3];
@@ -586,6 +638,7 @@ int main(void)
         cmocka_unit_test(an_empty_cell_may_be_filled),
         cmocka_unit_test(cells_are_read_as_the_rfc_has_them),
         cmocka_unit_test(columns_come_in_the_order_of_the_field),
+        cmocka_unit_test(bad_lines_may_be_skipped),
         cmocka_unit_test(a_word_counts_as_its_place),
         cmocka_unit_test(any_record_is_read_from_anywhere),
         cmocka_unit_test(an_epoch_has_each_record_once),
