@@ -3,6 +3,7 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/data_get.h"
 #include "cmd/cli/peek.h"
+#include "cmd/cli/stats.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/data/digits.h"
@@ -16,8 +17,8 @@ static const char *const digit_files[] = {"train-images-idx3-ubyte.gz",
                                           "t10k-labels-idx1-ubyte.gz"};
 
 typedef struct request {
-    const char *seed, *train, *test;
-    bool force;
+    const char *seed, *train, *test, *job;
+    bool force, json;
 } request;
 
 /* What was drawn with which numbers: drawing the same again would change nothing. */
@@ -70,15 +71,19 @@ static wf_status run(int argc, char *argv[], wf_err *err)
                              {"train", 0, .value = &r.train},
                              {"test", 0, .value = &r.test},
                              {"force", 0, .set = &r.force},
+                             {"job", 0, .value = &r.job},
+                             {"json", 0, .set = &r.json},
                              {0}};
 
-    WF_TRY(wf_args(flags, argc, argv, 2, 32, &words, err));
+    WF_TRY(wf_args(flags, argc, argv, 1, 32, &words, err));
     if (strcmp(words.word[0], "digits") == 0 && words.n == 2)
         return digits(words.word[1], &r, err);
     if (strcmp(words.word[0], "get") == 0 && words.n == 3)
         return wf_data_get(words.word[1], words.word[2], err);
-    if (strcmp(words.word[0], "peek") != 0)
-        return wf_fail(err, WF_USAGE, "it is digits DIR, get mnist DIR or peek FILE...",
+    if (strcmp(words.word[0], "stats") == 0 && (words.n == 2 || (words.n == 1 && r.job)))
+        return wf_stats(words.n == 2 ? words.word[1] : NULL, r.job, r.json, err);
+    if (strcmp(words.word[0], "peek") != 0 || words.n == 1)
+        return wf_fail(err, WF_USAGE, "it is digits DIR, get mnist DIR, peek FILE... or stats FILE",
                        "weft data has no \"%.32s\" with %zu words", words.word[0], words.n - 1);
     for (size_t i = 1; i < words.n; i++)
         WF_TRY(wf_peek(words.word[i], err));
@@ -91,19 +96,29 @@ const wf_cmd wf_cmd_data = {
     .usage =
         "weft data digits DIR [--seed N] [--train N] [--test N] [--force]\n"
         "weft data peek FILE...\n"
+        "weft data stats [FILE] [--job JOB.yaml] [--json]\n"
         "weft data get mnist DIR\n"
         "\n"
         "digits generates a synthetic data set, 60,000 and 10,000 grey images of 28x28, as IDX\n"
         "files with MNIST's names. The same seed gives the same bytes; existing files are kept\n"
         "unless --force is given.\n"
         "peek shows what a file contains as weft reads it: records, dtype, shape, range, mean and\n"
-        "deviation, and the first records. The name decides the format: csv (.csv, .tsv, .txt),\n"
-        "npy, npz (all arrays, or FILE.npz#NAME), a folder of images, otherwise IDX. For csv it\n"
-        "shows each column and suggests the lines of a job file.\n"
+        "deviation, and the first records. The name decides the format: csv (.csv, .tsv),\n"
+        "libsvm (.svm, .libsvm, .svmlight), npy, npz (all arrays, or FILE.npz#NAME) or a folder "
+        "of\n"
+        "images; of other names the first bytes. For csv it shows each column and suggests the\n"
+        "lines of a job file.\n"
+        "stats shows each column's range, mean, deviation, share of missing values and number of\n"
+        "distinct ones (exact up to 65,536, then to 2 %). Numbers of rows of up to 256 are "
+        "columns\n"
+        "of their own. Missing are empty cells, NaN, and features that a libsvm line does not\n"
+        "name. With --job the file (csv, libsvm), or the job's training data if none is given, is\n"
+        "read by the keys of data and goes through data.map.\n"
         "get says where a published data set is, and checks the files in DIR.\n"
         "\n"
         "  weft data digits data/digits\n"
         "  weft data peek data/digits/train-images-idx3-ubyte.gz\n"
+        "  weft data stats customers.csv\n"
         "  weft data get mnist data/mnist\n",
     .run = run,
 };

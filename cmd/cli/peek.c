@@ -6,29 +6,15 @@
 #include "common/base/size.h"
 #include "common/data/data.h"
 #include "common/data/formats.h"
+#include "common/data/survey.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { CHUNK = 1 << 16 /* elements read at a time */, MOST_CLASSES = 32, SHOWN = 3, LONGEST = 12 };
-
-static const char *format_of(const char *path)
-{
-    static const char *const names[][2] = {
-        {".csv", "csv"}, {".tsv", "csv"}, {".txt", "csv"}, {".npy", "npy"}, {".npz", "npz"}};
-    struct stat st;
-
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return "images";
-    for (size_t i = 0; i < WF_COUNT(names); i++)
-        if (strstr(path, names[i][0]))
-            return names[i][1];
-    return "idx";
-}
 
 /* ---- numbers ---- */
 
@@ -194,12 +180,34 @@ static wf_status print_images(const char *path, wf_err *err)
     return rc;
 }
 
+static wf_status print_libsvm(const char *path, wf_err *err)
+{
+    wf_survey s;
+    uint64_t features;
+    bool zero_based;
+    wf_status rc = wf_libsvm_survey(path, &s, &features, &zero_based, err);
+
+    if (rc == WF_OK)
+        wf_term_print(stdout,
+                      "%s  libsvm  %" PRIu64 " records  %" PRIu64 " features, from %d\n"
+                      "  label  %g to %g, mean %.6g\n"
+                      "in a job file:\n  data:\n    format: libsvm\n    train: %s\n"
+                      "    features: %" PRIu64 "\n%s",
+                      path, s.records, features, !zero_based, s.columns[0].least, s.columns[0].most,
+                      s.columns[0].mean, path, features,
+                      zero_based ? "    zero_based: true\n" : "");
+    wf_survey_close(&s);
+    return rc;
+}
+
 wf_status wf_peek(const char *path, wf_err *err)
 {
-    const char *format = format_of(path);
+    const char *format = wf_format_guess(path);
 
     if (strcmp(format, "csv") == 0)
         return wf_peek_csv(path, err);
+    if (strcmp(format, "libsvm") == 0)
+        return print_libsvm(path, err);
     if (strcmp(format, "images") == 0)
         return print_images(path, err);
     if (strcmp(format, "npz") == 0 && !strchr(path, '#'))

@@ -5,6 +5,7 @@
 #include "common/base/size.h"
 #include "common/data/convert.h"
 #include "common/data/format.h"
+#include "common/data/parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -166,5 +167,38 @@ wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t
         *out = a;
     else
         wf_array_close(&a);
+    return rc;
+}
+
+/* ---- tensors ---- */
+
+static void free_data(void *data, void *hint)
+{
+    (void)hint;
+    free(data);
+}
+
+wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf_err *err)
+{
+    const wf_format *row;
+    wf_array a = {0};
+    wf_tensor *t = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_format_find(format, &row, err));
+    if (!row->read && !row->load)
+        return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
+    WF_TRY(wf_parts_read_file(row, path, NULL, 0, &a, err));
+    rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
+    if (rc == WF_OK) {
+        t->buf = wf_buf_wrap(a.data, a.bytes, free_data, NULL);
+        if (t->buf) {
+            *out = t;
+            return WF_OK;
+        }
+        rc = wf_fail_nomem(err, sizeof *t->buf);
+    }
+    wf_tensor_free(&t);
+    wf_array_close(&a);
     return rc;
 }

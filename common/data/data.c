@@ -13,37 +13,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-static void free_data(void *data, void *hint)
-{
-    (void)hint;
-    free(data);
-}
-
-wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf_err *err)
-{
-    const wf_format *row;
-    wf_array a = {0};
-    wf_tensor *t = NULL;
-    wf_status rc;
-
-    WF_TRY(wf_format_find(format, &row, err));
-    if (!row->read && !row->load)
-        return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
-    WF_TRY(wf_parts_read_file(row, path, NULL, 0, &a, err));
-    rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);
-    if (rc == WF_OK) {
-        t->buf = wf_buf_wrap(a.data, a.bytes, free_data, NULL);
-        if (t->buf) {
-            *out = t;
-            return WF_OK;
-        }
-        rc = wf_fail_nomem(err, sizeof *t->buf);
-    }
-    wf_tensor_free(&t);
-    wf_array_close(&a);
-    return rc;
-}
-
 /* ---- fields ---- */
 
 /* Fills the facts of a field whose records are known: dtype, rank and dims in raw_*. */

@@ -18,6 +18,10 @@ typedef enum wf_format_kind {
  * reserved one (docs/jobs.md, "Reserved words"). */
 WF_MUST_USE wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err);
 
+/* The format of a file, by its name, or by its first bytes where the name says nothing: a file that
+ * cannot be read is "idx". */
+const char *wf_format_guess(const char *path);
+
 /* Whether `data` in the job file has this key in the format; others have it or not. */
 bool wf_format_has_key(const char *format, const char *key);
 

@@ -1,194 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/survey.c */
+/* common/data/survey.c - columns of any data set. */
 #include "common/data/survey.h"
 #include "common/base/size.h"
-#include "common/data/csv_cell.h"
-#include "common/data/number.h"
-#include "common/data/stock.h"
 #include "common/data/vocabulary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+#include <xxhash.h>
 
-enum { MOST_COLUMNS = 1 << 16 };
+/* Values that are counted exactly, of all columns, and numbers that are read at a time. */
+enum { EXACT = 1 << 20, CHUNK = 1 << 16 };
 
-static char guess_delimiter(const char *row, size_t n)
+wf_status wf_survey_columns(wf_survey *s, uint32_t n, wf_err *err)
 {
-    static const char known[] = ",;\t|";
-    size_t most = 0;
-    char best = ',';
-
-    for (const char *c = known; *c; c++) {
-        size_t count = 0;
-
-        for (size_t i = 0; i < n; i++)
-            count += row[i] == *c;
-        if (count > most) {
-            most = count;
-            best = *c;
-        }
-    }
-    return best;
-}
-
-/* Takes one cell after the other of a row. */
-typedef wf_status take_cell(wf_survey *s, uint32_t column, const wf_csv_cell *c, wf_err *err);
-
-static wf_status each_cell(wf_survey *s, const char *row, size_t n, uint32_t *count,
-                           take_cell *take, wf_err *err)
-{
-    *count = 0;
-    for (size_t at = 0; at <= n; ++*count) {
-        wf_csv_cell c;
-
-        if (*count == MOST_COLUMNS)
-            return wf_fail(err, WF_INVALID, NULL, "more than %d columns", MOST_COLUMNS);
-        WF_TRY(wf_csv_next(row, n, s->delimiter, &at, &c, err));
-        if (take)
-            WF_TRY(take(s, *count, &c, err));
-    }
-    return WF_OK;
-}
-
-static wf_status copy_cell(wf_survey *s, const wf_csv_cell *c, const char **out, wf_err *err)
-{
-    char *text = wf_arena_alloc(s->arena, c->n + 1);
-
-    if (!text)
-        return wf_fail_nomem(err, c->n + 1);
-    wf_csv_copy(c, text);
-    *out = text;
-    return WF_OK;
-}
-
-static wf_status take_name(wf_survey *s, uint32_t column, const wf_csv_cell *c, wf_err *err)
-{
-    wf_survey_column *to = &s->columns[column];
-    double number;
-
-    if (wf_number_f64(c->text, c->n, &number))
-        s->header = false;
-    return copy_cell(s, c, &to->name, err);
-}
-
-/* Counting ends for a column at a word that is none of a vocabulary, or one too many. */
-static wf_status take_word(wf_survey *s, wf_survey_column *to, const wf_csv_cell *c, wf_err *err)
-{
-    char text[2 * WF_LEARNT_WORD + 1];
-    wf_status rc = WF_FULL;
-    size_t n = 0;
-
-    if (to->uncounted)
-        return WF_OK;
-    if (!to->seen)
-        WF_TRY(wf_vocabulary_new(&to->seen, err));
-    if (c->n < sizeof text)
-        n = wf_csv_copy(c, text);
-    if (n > 0 && wf_vocabulary_find(to->seen, text, n) >= 0)
-        return WF_OK;
-    if (n > 0 && s->distinct < WF_SURVEY_DISTINCT)
-        rc = wf_vocabulary_count(to->seen, text, n, NULL);
-    if (rc == WF_NOMEM)
-        return wf_fail_nomem(err, n);
-    to->uncounted = rc != WF_OK;
-    to->distinct++;
-    s->distinct++;
-    to->more_words = to->uncounted || to->distinct > WF_SURVEY_WORDS;
-    if (to->n_words == WF_SURVEY_WORDS || c->n >= sizeof text)
-        return WF_OK;
-    return copy_cell(s, c, &to->words[to->n_words++], err);
-}
-
-static wf_status take_value(wf_survey *s, uint32_t column, const wf_csv_cell *c, wf_err *err)
-{
-    wf_survey_column *to = &s->columns[column];
-    int64_t whole;
-    double number, gap;
-
-    if (column >= s->n_columns) /* the caller says so */
-        return WF_OK;
-    if (c->n == 0) {
-        to->empty++;
-        return WF_OK;
-    }
-    if (!wf_number_f64(c->text, c->n, &number))
-        return take_word(s, to, c, err);
-    to->least = to->numbers ? WF_MIN(to->least, number) : number;
-    to->most = to->numbers ? WF_MAX(to->most, number) : number;
-    to->numbers++;
-    gap = number - to->mean;
-    to->mean += gap / (double)to->numbers;
-    to->squares += gap * (number - to->mean);
-    to->wholes += wf_number_i64(c->text, c->n, &whole);
-    return WF_OK;
-}
-
-/* Columns by the first row; it is a header if no cell of it is a number. */
-static wf_status take_first(wf_survey *s, const char *row, size_t n, wf_err *err)
-{
-    s->delimiter = guess_delimiter(row, n);
-    WF_TRY(each_cell(s, row, n, &s->n_columns, NULL, err));
-    s->columns = wf_arena_array(s->arena, s->n_columns, sizeof *s->columns);
+    s->columns = wf_arena_array(s->arena, n, sizeof *s->columns);
     if (!s->columns)
-        return wf_fail_nomem(err, s->n_columns * sizeof *s->columns);
-    s->header = true;
-    WF_TRY(each_cell(s, row, n, &s->n_columns, take_name, err));
-    for (uint32_t i = 0; !s->header && i < s->n_columns; i++) {
-        s->columns[i].name = wf_arena_printf(s->arena, "%u", i + 1);
-        if (!s->columns[i].name)
+        return wf_fail_nomem(err, n * sizeof *s->columns);
+    s->n_columns = n;
+    s->exact = WF_MIN((size_t)EXACT / WF_MAX(n, 1u), (size_t)WF_SURVEY_EXACT);
+    return WF_OK;
+}
+
+wf_status wf_survey_number(const wf_survey *s, wf_survey_column *c, double number, wf_err *err)
+{
+    double gap = number - c->mean, zero = 0;
+
+    if (isnan(number)) {
+        c->empty++;
+        return WF_OK;
+    }
+    c->least = c->numbers ? WF_MIN(c->least, number) : number;
+    c->most = c->numbers ? WF_MAX(c->most, number) : number;
+    c->numbers++;
+    c->mean += gap / (double)c->numbers;
+    c->squares += gap * (number - c->mean);
+    /* 0 and -0 are one value */
+    return wf_distinct_add(&c->values, XXH3_64bits(number == 0 ? &zero : &number, sizeof number),
+                           s->exact, err);
+}
+
+/* ---- data sets ---- */
+
+static size_t elems_of(const wf_dataset *d, uint32_t field)
+{
+    return wf_dataset_field(d, field)->record_bytes / sizeof(double);
+}
+
+static uint32_t columns_of(const wf_dataset *d, uint32_t field)
+{
+    size_t elems = elems_of(d, field);
+
+    return wf_dataset_field(d, field)->rank == 1 && elems <= WF_SURVEY_EACH ? (uint32_t)elems : 1;
+}
+
+static wf_status name_columns(wf_survey *s, const wf_dataset *d, uint32_t field, uint32_t first,
+                              wf_err *err)
+{
+    const char *name = wf_dataset_field(d, field)->name;
+    uint32_t n = columns_of(d, field);
+
+    for (uint32_t i = 0; i < n; i++) {
+        char **to = (char **)&s->columns[first + i].name;
+
+        *to = n > 1 ? wf_arena_printf(s->arena, "%s[%" PRIu32 "]", name, i)
+                    : wf_arena_strdup(s->arena, name);
+        if (!*to)
             return wf_fail_nomem(err, 16);
     }
     return WF_OK;
 }
 
-static wf_status take_row(void *arg, const char *row, size_t n, wf_err *err)
+static wf_status survey_field(wf_survey *s, const wf_dataset *d, uint32_t field, uint32_t first,
+                              wf_err *err)
 {
-    wf_survey *s = arg;
-    uint32_t count;
+    size_t elems = elems_of(d, field), each = WF_MAX((size_t)CHUNK / elems, (size_t)1);
+    uint64_t *at = malloc(each * sizeof *at);
+    double *x = malloc(each * elems * sizeof *x);
+    uint32_t n = columns_of(d, field);
+    wf_status rc = at && x ? WF_OK : wf_fail_nomem(err, each * elems * sizeof *x);
 
-    if (!s->columns) {
-        WF_TRY(take_first(s, row, n, err));
-        if (s->header)
-            return WF_OK;
+    for (uint64_t from = 0; rc == WF_OK && from < s->records; from += each) {
+        size_t now = (size_t)WF_MIN(s->records - from, (uint64_t)each);
+
+        for (size_t i = 0; i < now; i++)
+            at[i] = from + i;
+        rc = wf_dataset_gather(d, field, at, now, x, err);
+        for (size_t i = 0; rc == WF_OK && i < now * elems; i++) {
+            s->columns[first + i % n].wholes += x[i] == trunc(x[i]);
+            rc = wf_survey_number(s, &s->columns[first + i % n], x[i], err);
+        }
     }
-    WF_TRY(each_cell(s, row, n, &count, take_value, err));
-    if (count != s->n_columns)
-        return wf_fail(err, WF_INVALID, "quote cells that hold the delimiter",
-                       "a row of %u columns, where there are %u", count, s->n_columns);
-    s->records++;
-    return WF_OK;
+    free(at);
+    free(x);
+    return rc;
 }
 
-static int by_text(const void *a, const void *b)
+wf_status wf_dataset_survey(const wf_dataset *d, wf_survey *out, wf_err *err)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+    uint32_t n = 0;
 
-wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err)
-{
-    wf_stock stock = {0};
-    wf_status rc;
-
-    *out = (wf_survey){.arena = wf_arena_new(0)};
+    *out = (wf_survey){.arena = wf_arena_new(0), .records = wf_dataset_records(d)};
     if (!out->arena)
         return wf_fail_nomem(err, sizeof *out);
-    rc = wf_stock_take(&stock, &path, 1, &(wf_record_form){.end = wf_csv_record_end}, err);
-    if (rc == WF_OK)
-        rc = wf_stock_each(&stock, take_row, out, err);
-    wf_stock_close(&stock);
-    for (uint32_t i = 0; rc == WF_OK && i < out->n_columns; i++)
-        qsort(out->columns[i].words, out->columns[i].n_words, sizeof out->columns[i].words[0],
-              by_text);
-    if (rc == WF_OK && out->records == 0)
-        return wf_fail(err, WF_INVALID, NULL, "%s holds no records", path);
-    return rc;
+    for (uint32_t f = 0; f < wf_dataset_n_fields(d); f++)
+        n += columns_of(d, f);
+    WF_TRY(wf_survey_columns(out, n, err));
+    for (uint32_t f = 0, first = 0; f < wf_dataset_n_fields(d); first += columns_of(d, f++)) {
+        WF_TRY(name_columns(out, d, f, first, err));
+        WF_TRY(survey_field(out, d, f, first, err));
+    }
+    return WF_OK;
 }
 
 void wf_survey_close(wf_survey *s)
 {
-    for (uint32_t i = 0; s->columns && i < s->n_columns; i++)
+    for (uint32_t i = 0; s->columns && i < s->n_columns; i++) {
         wf_vocabulary_free(&s->columns[i].seen);
+        wf_distinct_close(&s->columns[i].values);
+    }
     wf_arena_free(&s->arena);
     *s = (wf_survey){0};
 }

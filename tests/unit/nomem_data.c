@@ -177,6 +177,19 @@ static wf_status survey_table(void *path, wf_err *err)
     return rc;
 }
 
+static wf_status survey_lines(void *path, wf_err *err)
+{
+    wf_survey s;
+    uint64_t features;
+    bool zero_based;
+    wf_status rc = wf_libsvm_survey(path, &s, &features, &zero_based, err);
+
+    if (rc == WF_OK && (s.records != RECORDS || features != 2 || s.columns[0].values.n != RECORDS))
+        rc = wrong(err, "another survey");
+    wf_survey_close(&s);
+    return rc;
+}
+
 static wf_status open_synthetic(void *unused, wf_err *err)
 {
     const wf_field_spec fields[] = {{.name = "x", .rank = 2, .dims = {3, 4}, .want = WF_F32},
@@ -254,6 +267,7 @@ static void lines_are_read_in_batches(void **state)
         n += (size_t)snprintf(text + n, sizeof text - n, "%d 1:%d 2:%d\n", i, i, i + 1);
     strcpy(path, test_write(&folder, "t.libsvm", text, n));
     assert_survives(open_lines, path);
+    assert_survives(survey_lines, path);
 }
 
 /* Two files by a pattern, some of it held out, through steps that take memory of their own. */
