@@ -186,7 +186,7 @@ wf_status wf_data_load(const char *format, const char *path, wf_tensor **out, wf
     wf_status rc;
 
     WF_TRY(wf_format_find(format, &row, err));
-    if (!row->read && !row->load)
+    if (!row->read && !row->load && !row->feature)
         return wf_fail(err, WF_USAGE, NULL, "a file of the data format \"%s\" is no array", format);
     WF_TRY(wf_parts_read_file(row, path, NULL, 0, &a, err));
     rc = wf_tensor_over(a.dtype, a.rank, a.dims, a.data, &t, err);

@@ -16,9 +16,10 @@
  *
  * Threading: any number of threads may gather at once.
  *
- * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), csv and libsvm (text);
- * each also through gzip or zstd when a file's name ends with ".gz" or ".zst"; synthetic (noise of
- * a given shape, for measuring). One file each, one row in the table of format.h.
+ * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), tfrecord
+ * (TensorFlow's), csv and libsvm (text); each also through gzip or zstd when a file's name ends
+ * with ".gz" or ".zst"; synthetic (noise of a given shape, for measuring). One file each, one row
+ * in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
  * data), order.h (the order of records), reader.h (batches, ahead of time), survey.h (what the
@@ -104,7 +105,8 @@ typedef struct wf_column_spec {
 } wf_column_spec;
 
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy", "npz", "csv", "libsvm", "images", "synthetic" */
+    const char *format; /* "idx", "npy", "npz", "csv", "libsvm", "images", "tfrecord",
+                         * "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */

@@ -17,7 +17,7 @@ static const wf_format *const formats[] = {
 #undef WF_FORMAT
 
 /* Known and not built yet: docs/jobs.md, "Reserved words". */
-static const char *const later[] = {"text", "tfrecord"};
+static const char *const later[] = {"text"};
 
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
 {

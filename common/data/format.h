@@ -68,6 +68,10 @@ typedef struct wf_format {
      * of that name, or (NULL) the only one there is. Errors: WF_INVALID with what there is,
      * WF_USAGE when a name is wanted; those of wf_zip_open. */
     wf_status (*member)(const char *path, const char *name, char out[WF_ZIP_NAME], wf_err *err);
+    /* Or reads the feature of that name, which each record has, of what `s` holds; NULL: the path
+     * names none. Errors: as wf_array_read; WF_NOTFOUND with the names that there are. */
+    wf_status (*feature)(wf_source *s, const char *name, size_t limit_bytes, wf_array *out,
+                         wf_err *err);
     /* Or reads what a path with or without "#NAME" names. trained: the path of the same field of
      * the training data; NULL: this one. resize: the step that images go through; NULL: none.
      * Errors: as wf_array_read. */
@@ -84,7 +88,7 @@ typedef struct wf_format {
 /* Whether a path of the format may end with "#NAME". */
 static inline bool wf_format_has_members(const wf_format *f)
 {
-    return f->member || f->load;
+    return f->member || f->feature || f->load;
 }
 
 /* The row of that name. Errors: WF_USAGE with the nearest; WF_UNSUPPORTED for a reserved name

@@ -62,8 +62,9 @@ static const char *by_content(const char *path)
 const char *wf_format_guess(const char *path)
 {
     static const char *const names[][2] = {
-        {".csv", "csv"},    {".tsv", "csv"},       {".npy", "npy"},         {".npz", "npz"},
-        {".svm", "libsvm"}, {".libsvm", "libsvm"}, {".svmlight", "libsvm"}, {"-ubyte", "idx"}};
+        {".csv", "csv"},         {".tsv", "csv"},    {".npy", "npy"},
+        {".npz", "npz"},         {".svm", "libsvm"}, {".libsvm", "libsvm"},
+        {".svmlight", "libsvm"}, {"-ubyte", "idx"},  {".tfrecord", "tfrecord"}};
     struct stat st;
 
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))

@@ -11,16 +11,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A path without its "#NAME", and the name there, or else the field's. */
+static wf_status split(const char *path, char file[PATH_MAX], const char **name, wf_err *err)
+{
+    const char *mark = wf_paths_member(path);
+
+    if (snprintf(file, PATH_MAX, "%.*s", (int)(mark - path), path) >= PATH_MAX)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.64s... is too long", path);
+    *name = *mark ? mark + 1 : *name;
+    return WF_OK;
+}
+
 static wf_status open_member(wf_source *s, const wf_format *format, const char *path,
                              const char *name, wf_err *err)
 {
-    const char *mark = wf_paths_member(path);
     char file[PATH_MAX], member[WF_ZIP_NAME];
 
-    if ((size_t)snprintf(file, sizeof file, "%.*s", (int)(mark - path), path) >= sizeof file)
-        return wf_fail(err, WF_INVALID, NULL, "the path %.64s... is too long", path);
-    WF_TRY(format->member(file, *mark ? mark + 1 : name, member, err));
+    WF_TRY(split(path, file, &name, err));
+    WF_TRY(format->member(file, name, member, err));
     return wf_source_open_member(s, path, file, member, err);
+}
+
+static wf_status open_and_read(const wf_format *format, const char *path, const char *name,
+                               bool head_only, size_t limit_bytes, wf_array *out, wf_err *err)
+{
+    wf_source source = {0};
+    char file[PATH_MAX];
+    wf_status rc = WF_OK;
+
+    if (format->feature) {
+        WF_TRY(split(path, file, &name, err));
+        rc = wf_source_open(&source, file, err);
+    } else {
+        rc = format->member ? open_member(&source, format, path, name, err)
+                            : wf_source_open(&source, path, err);
+    }
+    source.head_only = head_only;
+    if (rc == WF_OK)
+        rc = format->feature ? format->feature(&source, name, limit_bytes, out, err)
+                             : format->read(&source, limit_bytes, out, err);
+    wf_source_close(&source);
+    return rc;
 }
 
 /* One whole file or folder. */
@@ -28,18 +59,11 @@ static wf_status read_file(const wf_format *format, const char *path, const char
                            const char *trained, const wf_map_step *resize, bool head_only,
                            size_t limit_bytes, wf_array *out, wf_err *err)
 {
-    wf_source source = {0};
     wf_status rc;
 
     if (format->load)
         return format->load(path, trained, resize, limit_bytes, out, err);
-    rc = format->member ? open_member(&source, format, path, name, err)
-                        : wf_source_open(&source, path, err);
-
-    source.head_only = head_only && !resize;
-    if (rc == WF_OK)
-        rc = format->read(&source, limit_bytes, out, err);
-    wf_source_close(&source);
+    rc = open_and_read(format, path, name, head_only && !resize, limit_bytes, out, err);
     if (rc == WF_OK && resize)
         rc = wf_resize_array(out, resize, path, limit_bytes, err);
     return rc;

@@ -153,6 +153,18 @@ wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *err)
     return got == n ? WF_OK : cut_short(s, from + n, err);
 }
 
+wf_status wf_source_next(wf_source *s, void *out, size_t n, bool *any, wf_err *err)
+{
+    uint64_t from = s->at;
+    size_t got;
+
+    WF_TRY(read_some(s, out, n, &got, err));
+    *any = got > 0;
+    if (got == 0)
+        return wf_source_end(s, err);
+    return got == n ? WF_OK : cut_short(s, from + n, err);
+}
+
 /* The whole packed file, which the caller frees; NULL when it cannot be had. */
 static void *read_packed(const wf_source *s)
 {

@@ -49,6 +49,9 @@ WF_MUST_USE wf_status wf_source_expect(const wf_source *s, uint64_t bytes, wf_er
 /* The next n bytes. Errors: WF_INVALID when the file ends before (says wanted and present) or
  * gzip's checksum is wrong; WF_IO. */
 WF_MUST_USE wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *err);
+/* The same, or none at the end of the file, which is then looked at as wf_source_end does. *any:
+ * which of them. Errors: as wf_source_read and wf_source_end. */
+WF_MUST_USE wf_status wf_source_next(wf_source *s, void *out, size_t n, bool *any, wf_err *err);
 /* The n bytes that are left, into memory that has room for WF_SOURCE_ROOM more behind them. Errors:
  * as wf_source_read. */
 WF_MUST_USE wf_status wf_source_rest(wf_source *s, void *out, size_t n, wf_err *err);

@@ -6,6 +6,7 @@
 Every form is held against a job on plain npy files, loss by loss and bit for bit.
 """
 import csv
+import gzip
 import os
 import re
 
@@ -423,9 +424,82 @@ def libsvm_files_train_as_their_rows_do(weft):
         check(result.code == 2 and 'did you mean "features"?' in result.err, str(result))
 
 
+def example_class():
+    """tf.train.Example, made of descriptors: protobuf's own writer."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="t", syntax="proto3")
+    for name, kind in (("BytesList", "BYTES"), ("FloatList", "FLOAT"), ("Int64List", "INT64")):
+        file.message_type.add(name=name).field.add(
+            name="value", number=1, label=3,
+            type=getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{kind}"))
+    feature = file.message_type.add(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for i, (name, kind) in enumerate((("bytes", "Bytes"), ("float", "Float"), ("int64", "Int64"))):
+        feature.field.add(name=f"{name}_list", number=i + 1, label=1, type=11, oneof_index=0,
+                          type_name=f".t.{kind}List")
+    features = file.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, label=1, type=9)
+    entry.field.add(name="value", number=2, label=1, type=11, type_name=".t.Feature")
+    features.field.add(name="feature", number=1, label=3, type=11,
+                       type_name=".t.Features.FeatureEntry")
+    file.message_type.add(name="Example").field.add(
+        name="features", number=1, label=1, type=11, type_name=".t.Features")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t.Example"))
+
+
+def write_examples(path, x, y):
+    """By protobuf, and TensorBoard's writer of records."""
+    from tensorboard.summary.writer.record_writer import RecordWriter
+    example = example_class()
+    with (gzip.open if path.endswith(".gz") else open)(path, "wb") as f:
+        out = RecordWriter(f)
+        for row, label in zip(x, y):
+            e = example()
+            e.features.feature["pixels"].float_list.value.extend(row)
+            e.features.feature["y"].int64_list.value.append(label)
+            e.features.feature["raw"].bytes_list.value.append(row.tobytes())
+            out.write(e.SerializeToString())
+        out.flush()
+
+
+def tfrecord_files_train_as_their_arrays_do(weft):
+    needs("tensorboard", "google.protobuf")
+    with cluster_with_data(weft, 1, RECORDS, WIDTH) as c:
+        x, y = cut_by_hand(c, RECORDS)
+        want = outcome(c, "arrays", ARRAYS, "--local")
+        at = int(np.floor(RECORDS * 0.8))
+        write_examples(c.path("train-0.tfrecord"), x[:700], y[:700])
+        write_examples(c.path("train-1.tfrecord"), x[700:at], y[700:at])
+        write_examples(c.path("eval.tfrecord.gz"), x[at:], y[at:])
+        data = ("{format: tfrecord, train: {x: train-*.tfrecord#pixels, y: train-*.tfrecord}, "
+                "eval: {x: eval.tfrecord.gz#pixels, y: eval.tfrecord.gz}}")
+        for name, args in (("records", ["--local"]), ("tasks", [])):
+            got = outcome(c, name, data, *args)
+            check(got == want, f"{name}: {got[1]}, not {want[1]}")
+        whole = c.path("train-1.tfrecord")
+        with open(whole, "r+b") as f:
+            f.seek(5000)
+            byte = f.read(1)
+            f.seek(5000)
+            f.write(bytes([byte[0] ^ 1]))
+        c.write("bad.yaml", JOB.format(name="bad", data=data))
+        result = c.run("train", "--local", "bad.yaml")
+        check(result.code == 1 and re.search(r"train-1.tfrecord: record \d+: .*checksum", result.err),
+              str(result))
+        one_sentence(result.err.strip().splitlines()[-1])
+        c.write("bad.yaml", JOB.format(name="none", data=data.replace("#pixels", "#pixel")))
+        result = c.run("train", "--local", "bad.yaml")
+        check(result.code == 1 and 'did you mean "pixels"?' in result.err, str(result))
+
+
 main([a_validation_split_is_the_end_of_the_files, a_recovered_job_holds_out_the_same_records,
       a_split_that_leaves_nothing_is_refused, archives_and_several_files_train_as_one_file_does,
       files_that_do_not_fit_are_refused_in_a_sentence, standardising_is_by_the_training_records,
       buckets_are_numpys, a_batch_beyond_the_records_is_warned_of,
       chance_does_not_depend_on_the_workers, a_folder_of_images_trains_as_its_pixels_do,
-      images_of_any_size_are_resized, libsvm_files_train_as_their_rows_do])
+      images_of_any_size_are_resized, libsvm_files_train_as_their_rows_do,
+      tfrecord_files_train_as_their_arrays_do])

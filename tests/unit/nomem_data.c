@@ -7,6 +7,7 @@
 #include "common/data/survey.h"
 #include "tests/unit/datasets.h"
 #include "tests/unit/nomem.h"
+#include "tests/unit/tfrecords.h"
 
 #include <zstd.h>
 
@@ -190,6 +191,19 @@ static wf_status survey_lines(void *path, wf_err *err)
     return rc;
 }
 
+static wf_status open_records(void *path, wf_err *err)
+{
+    const wf_field_spec field = {.name = "f", .path = path};
+    wf_dataset *d = NULL;
+    wf_status rc = wf_dataset_open(
+        &(wf_dataset_spec){.format = "tfrecord", .fields = &field, .n_fields = 1}, &d, err);
+
+    if (rc == WF_OK && wf_dataset_records(d) != 3 * RECORDS)
+        rc = wrong(err, "%d records", (int)wf_dataset_records(d));
+    wf_dataset_free(&d);
+    return rc;
+}
+
 static wf_status open_synthetic(void *unused, wf_err *err)
 {
     const wf_field_spec fields[] = {{.name = "x", .rank = 2, .dims = {3, 4}, .want = WF_F32},
@@ -268,6 +282,16 @@ static void lines_are_read_in_batches(void **state)
     strcpy(path, test_write(&folder, "t.libsvm", text, n));
     assert_survives(open_lines, path);
     assert_survives(survey_lines, path);
+}
+
+static void records_are_read(void **state)
+{
+    static test_text file;
+
+    (void)state;
+    for (int i = 0; i < 3 * RECORDS; i++)
+        put_example(&file, i);
+    assert_survives(open_records, (void *)test_write(&folder, "a.tfrecord", file.data, file.n));
 }
 
 /* Two files by a pattern, some of it held out, through steps that take memory of their own. */
@@ -356,6 +380,7 @@ int main(void)
         cmocka_unit_test(packed_files_are_read_in_batches),
         cmocka_unit_test(tables_are_read_in_batches),
         cmocka_unit_test(lines_are_read_in_batches),
+        cmocka_unit_test(records_are_read),
         cmocka_unit_test(files_of_a_pattern_are_mapped),
         cmocka_unit_test(noise_is_made),
         cmocka_unit_test(an_array_is_loaded),

@@ -142,6 +142,7 @@ static void formats_are_guessed(void **state)
         {"a.txt", "1 2 3\n", "csv"},
         {"x-idx3-ubyte", "", "idx"},
         {"empty", "", "idx"},
+        {"a.tfrecord#x", "", "tfrecord"},
     };
 
     (void)state;
