@@ -47,7 +47,7 @@ static wf_status make_conf(wf_fit *f, const wf_fit_conf *conf, wf_err *err)
 
     if (snprintf(folder, sizeof folder, "%s/local", conf->state_dir) >= (int)sizeof folder)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
-    WF_TRY(wf_cluster_local(folder, 0, 1, &f->conf, err));
+    WF_TRY(wf_cluster_local(folder, 0, 1, false, &f->conf, err));
     f->conf->checkpoint_dir = wf_arena_strdup(f->conf->arena, conf->checkpoint_dir);
     return f->conf->checkpoint_dir ? WF_OK : wf_fail_nomem(err, strlen(conf->checkpoint_dir));
 }

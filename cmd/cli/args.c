@@ -165,7 +165,12 @@ wf_status wf_arg_u64(const char *name, const char *text, unsigned long long leas
 
 wf_status wf_arg_bytes(const char *name, const char *text, size_t *out, wf_err *err)
 {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    static const struct {
+        const char *name;
+        unsigned long long bytes;
+    } units[] = {{"", 1},          {"KiB", 1 << 10},      {"MiB", 1 << 20},
+                 {"GiB", 1 << 30}, {"TiB", 1ULL << 40},   {"kB", 1000},
+                 {"MB", 1000000},  {"GB", 1000000000ULL}, {"TB", 1000000000000ULL}};
     char *end = NULL;
     unsigned long long n;
 
@@ -173,9 +178,9 @@ wf_status wf_arg_bytes(const char *name, const char *text, size_t *out, wf_err *
     n = strtoull(text, &end, 10);
     end += strspn(end, " ");
     for (size_t i = 0; i < WF_COUNT(units); i++)
-        if (text[0] >= '0' && text[0] <= '9' && !errno && n > 0 && strcmp(end, units[i]) == 0 &&
-            n <= SIZE_MAX >> 10 * i) {
-            *out = (size_t)n << 10 * i;
+        if (text[0] >= '0' && text[0] <= '9' && !errno && n > 0 &&
+            strcmp(end, units[i].name) == 0 && n <= SIZE_MAX / units[i].bytes) {
+            *out = (size_t)(n * units[i].bytes);
             return WF_OK;
         }
     return wf_fail(err, WF_USAGE, "write it like 512MiB or 4GiB",

@@ -62,7 +62,7 @@ WF_MUST_USE wf_status wf_args(const wf_flag flags[], int argc, char *argv[], siz
 WF_MUST_USE wf_status wf_arg_u64(const char *name, const char *text, unsigned long long least,
                                  unsigned long long most, unsigned long long *out, wf_err *err);
 
-/* A number of bytes: "500000", "512MiB", "4 GiB". Errors: WF_USAGE. */
+/* A number of bytes, more than 0: "500000", "512MiB", "4 GiB", "100MB". Errors: WF_USAGE. */
 WF_MUST_USE wf_status wf_arg_bytes(const char *name, const char *text, size_t *out, wf_err *err);
 
 /* Prints "weft: what; hint" (or "what: hint" where both end well) on stderr. */

@@ -8,7 +8,6 @@
 static const struct {
     const char *command, *word, *instead; /* word: an option, or a verb; NULL: all of it */
 } rows[] = {
-    {"bench", NULL, "the bar of weft train has samples a second, weft status --json all times"},
     {"events", NULL, "read them in state_dir: .weft/jobs/JOB/events.jsonl"},
     {"keys", NULL, "leave \"security\" out, and keep the cluster's ports behind a firewall"},
     {"launch", NULL, "write the hosts into cluster.yaml, and run weft up on each of them"},

@@ -22,7 +22,7 @@ static wf_status make_local(wf_err *err)
 
     rc = wf_make_dirs(".weft", err);
     if (rc == WF_OK)
-        rc = wf_cluster_local(".weft", LOCAL_PS, LOCAL_WORKERS, &made, err);
+        rc = wf_cluster_local(".weft", LOCAL_PS, LOCAL_WORKERS, false, &made, err);
     if (rc == WF_OK)
         rc = wf_cluster_write(made, LOCAL, err);
     wf_cluster_free(&made);

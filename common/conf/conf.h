@@ -70,10 +70,10 @@ WF_MUST_USE wf_status wf_cluster_load(const char *path, wf_cluster_conf **out, w
 /* The same from text; `path` is for messages and for the folder of relative paths. */
 WF_MUST_USE wf_status wf_cluster_parse(const char *text, size_t size, const char *path,
                                        wf_cluster_conf **out, wf_err *err);
-/* A cluster on this host with ipc addresses below state_dir, or tcp on free loopback ports where
- * the path is too long for a socket's name (107 bytes). Nothing is made on disk. */
+/* A cluster on this host with ipc addresses below state_dir; or with `tcp`, or where the path is
+ * too long for a socket's name (107 bytes), tcp on free loopback ports. Nothing is made on disk. */
 WF_MUST_USE wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_workers,
-                                       wf_cluster_conf **out, wf_err *err);
+                                       bool tcp, wf_cluster_conf **out, wf_err *err);
 /* Writes a cluster.yaml that wf_cluster_load reads back as the same cluster. */
 WF_MUST_USE wf_status wf_cluster_write(const wf_cluster_conf *conf, const char *path, wf_err *err);
 /* Frees *c with all in it and sets it to NULL; NULL is fine. */

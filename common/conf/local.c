@@ -60,11 +60,11 @@ static wf_status place_task(wf_cluster_conf *c, wf_task_conf *t, const char *rol
     return t->address ? WF_OK : wf_fail_nomem(err, 64);
 }
 
-static wf_status place_all(wf_cluster_conf *c, wf_err *err)
+static wf_status place_all(wf_cluster_conf *c, bool tcp, wf_err *err)
 {
     uint32_t ports[2 * WF_CONF_MAX_TASKS + 1];
-    bool tcp = strlen(c->state_dir) + strlen("/run/worker-1023") > WF_IPC_MAX;
 
+    tcp |= strlen(c->state_dir) + strlen("/run/worker-1023") > WF_IPC_MAX;
     if (tcp)
         WF_TRY(draw_ports(ports, 1 + c->n_ps + c->n_workers, err));
     WF_TRY(place_task(c, &c->master, "master", 0, tcp ? &ports[0] : NULL, err));
@@ -76,7 +76,7 @@ static wf_status place_all(wf_cluster_conf *c, wf_err *err)
     return WF_OK;
 }
 
-static wf_status fill(wf_cluster_conf *c, const char *state_dir, wf_err *err)
+static wf_status fill(wf_cluster_conf *c, const char *state_dir, bool tcp, wf_err *err)
 {
     char here[PATH_MAX];
 
@@ -96,10 +96,10 @@ static wf_status fill(wf_cluster_conf *c, const char *state_dir, wf_err *err)
     c->workers = wf_arena_array(c->arena, c->n_workers, sizeof *c->workers);
     if (!c->path || !c->checkpoint_dir || !c->ps || !c->workers)
         return wf_fail_nomem(err, PATH_MAX);
-    return place_all(c, err);
+    return place_all(c, tcp, err);
 }
 
-wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_workers,
+wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_workers, bool tcp,
                            wf_cluster_conf **out, wf_err *err)
 {
     wf_arena *arena = wf_arena_new(0);
@@ -118,7 +118,7 @@ wf_status wf_cluster_local(const char *state_dir, uint32_t n_ps, uint32_t n_work
              ? wf_fail(err, WF_USAGE, NULL,
                        "a cluster has 1 to %d ps and 1 to %d workers, or one worker and no ps",
                        WF_CONF_MAX_TASKS, WF_CONF_MAX_TASKS)
-             : fill(c, state_dir, err);
+             : fill(c, state_dir, tcp, err);
     if (rc != WF_OK) {
         wf_arena_free(&arena);
         return rc;

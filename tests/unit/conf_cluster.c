@@ -174,7 +174,7 @@ static void check_round_trip(const char *state_dir, const char *scheme)
 
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(wf_cluster_local(state_dir, 2, 3, &made, &err), WF_OK);
+    assert_int_equal(wf_cluster_local(state_dir, 2, 3, false, &made, &err), WF_OK);
     assert_int_equal(strncmp(made->ps[1].address, scheme, strlen(scheme)), 0);
     assert_int_equal(wf_cluster_write(made, path, &err), WF_OK);
     assert_int_equal(wf_cluster_load(path, &read, &err), WF_OK);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/bench.c - which cases are measured, and for how long; bench/rounds.c measures one. */
+#include "cmd/cli/bench/report.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/progress.h"
+#include "common/base/clock.h"
+#include "common/base/machine.h"
+#include "common/base/nearest.h"
+#include "common/base/process.h"
+#include "common/base/size.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A size takes so many times its bytes: gradients and weights of a worker and its pulls, weights,
+ * spares and slots of the ps, the echo and the copies. */
+enum { TIMES_IN_MEMORY = 16, MOST_SIZES = 16 };
+
+/* All measurements take so long, and what prepares them about as long again; a large size, whose
+ * work takes longer, has more of it. */
+static const int64_t ALL_NS = 5 * WF_NS_PER_S;
+static const size_t LARGE = (size_t)16 << 20;
+static const char *const rules[] = {"sgd", "adam"};
+
+typedef struct bench {
+    char *sizes, *transports; /* cut at their commas */
+    const wf_bench_wire *wires[MOST_SIZES];
+    const char *size[MOST_SIZES];
+    size_t bytes[MOST_SIZES], n_wires, n_sizes, n, n_done;
+    unsigned long long n_ps, n_workers, steps;
+    wf_bench_case *cases;     /* [n] */
+    wf_bench_result *results; /* [n] */
+    wf_progress progress;
+} bench;
+
+static volatile sig_atomic_t asked_to_stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    asked_to_stop = 1;
+}
+
+static bool stopped(void)
+{
+    return asked_to_stop;
+}
+
+static void catch_signals(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = on_signal};
+
+    for (size_t i = 0; i < WF_COUNT(ends); i++)
+        sigaction(ends[i], &act, NULL);
+}
+
+/* ---- words ---- */
+
+/* The words between the commas of a copy of `text`, which the caller frees. */
+static wf_status cut(const char *option, const char *text, char **copy,
+                     const char *words[MOST_SIZES], size_t *n, wf_err *err)
+{
+    char *rest;
+
+    *copy = rest = strdup(text);
+    if (!rest)
+        return wf_fail_nomem(err, strlen(text));
+    for (*n = 0; rest;) {
+        if (*n == MOST_SIZES)
+            return wf_fail(err, WF_USAGE, NULL, "%s has more than %d words", option, MOST_SIZES);
+        words[(*n)++] = strsep(&rest, ",");
+    }
+    return WF_OK;
+}
+
+static wf_status no_wire(const char *word, wf_err *err)
+{
+    const char *names[MOST_SIZES], *near;
+    char list[128] = "write ";
+    size_t n = 0;
+
+    for (; wf_bench_wires[n].name; n++) {
+        names[n] = wf_bench_wires[n].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", n ? " or " : "",
+                 names[n]);
+    }
+    near = wf_nearest(word, names, n);
+    if (near)
+        snprintf(list, sizeof list, "did you mean %s?", near);
+    return wf_fail(err, WF_USAGE, list, "--transports: there is no transport \"%.64s\"", word);
+}
+
+static wf_status read_wires(bench *b, const char *text, wf_err *err)
+{
+    const char *words[MOST_SIZES];
+
+    if (!text) {
+        for (; wf_bench_wires[b->n_wires].name; b->n_wires++)
+            b->wires[b->n_wires] = &wf_bench_wires[b->n_wires];
+        return WF_OK;
+    }
+    WF_TRY(cut("--transports", text, &b->transports, words, &b->n_wires, err));
+    for (size_t i = 0; i < b->n_wires; i++) {
+        b->wires[i] = wf_bench_wire_find(words[i]);
+        if (!b->wires[i])
+            return no_wire(words[i], err);
+    }
+    return WF_OK;
+}
+
+static wf_status read_sizes(bench *b, const char *text, wf_err *err)
+{
+    size_t most = wf_machine_memory() / TIMES_IN_MEMORY / (b->n_workers + 1);
+
+    WF_TRY(cut("--sizes", text, &b->sizes, b->size, &b->n_sizes, err));
+    for (size_t i = 0; i < b->n_sizes; i++) {
+        WF_TRY(wf_arg_bytes("--sizes", b->size[i], &b->bytes[i], err));
+        if (b->bytes[i] % sizeof(float))
+            return wf_fail(err, WF_USAGE, "write a multiple of 4",
+                           "--sizes: %s is no whole number of float32", b->size[i]);
+        if (b->bytes[i] > most)
+            return wf_fail(err, WF_USAGE, "write a smaller one, or fewer workers",
+                           "--sizes: %s takes %d times as much for each task, and the machine has "
+                           "memory for %zu bytes",
+                           b->size[i], TIMES_IN_MEMORY, most);
+    }
+    return WF_OK;
+}
+
+static wf_status make_cases(bench *b, wf_err *err)
+{
+    int64_t shares = 0, share;
+
+    b->n = b->n_wires * b->n_sizes * WF_COUNT(rules);
+    b->cases = calloc(b->n, sizeof *b->cases);
+    b->results = calloc(b->n, sizeof *b->results);
+    if (!b->cases || !b->results)
+        return wf_fail_nomem(err, b->n * sizeof *b->results);
+    for (size_t i = 0; i < b->n; i++) {
+        size_t size = i / WF_COUNT(rules) % b->n_sizes;
+
+        share = b->bytes[size] >= LARGE ? 3 : 1;
+        shares += share;
+        b->cases[i] = (wf_bench_case){.wire = b->wires[i / WF_COUNT(rules) / b->n_sizes],
+                                      .rule = rules[i % WF_COUNT(rules)],
+                                      .size = b->size[size],
+                                      .bytes = b->bytes[size],
+                                      .n_ps = (uint32_t)b->n_ps,
+                                      .n_workers = (uint32_t)b->n_workers,
+                                      .steps = b->steps,
+                                      .budget_ns = share};
+    }
+    for (size_t i = 0; i < b->n; i++)
+        b->cases[i].budget_ns *= ALL_NS / shares;
+    return WF_OK;
+}
+
+/* ---- the run ---- */
+
+static void show(bench *b, const wf_bench_case *now)
+{
+    char facts[96];
+
+    if (!b->progress.term.tty)
+        return;
+    snprintf(facts, sizeof facts, "%s  %.32s  %s", now->wire->name, now->size, now->rule);
+    wf_progress_show(&b->progress, wf_now_ns(), (double)b->n_done / (double)b->n, "bench", facts);
+}
+
+static wf_status measure_all(bench *b, wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    catch_signals();
+    wf_process_keep_blocks(); /* as weft's tasks do */
+    WF_TRY(wf_process_raise_files(err));
+    b->progress = wf_progress_new(stderr);
+    for (; rc == WF_OK && b->n_done < b->n; b->n_done += rc == WF_OK) {
+        show(b, &b->cases[b->n_done]);
+        rc = wf_bench_rounds(&b->cases[b->n_done], stopped, &b->results[b->n_done], err);
+    }
+    wf_progress_clear(&b->progress);
+    return rc;
+}
+
+static wf_status check_memory(const bench *b, wf_err *err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        bool failed = b->results[i].copy_one.failed | b->results[i].copy_all.failed;
+
+        for (size_t k = 0; k < WF_BENCH_WORKS; k++)
+            failed |= b->results[i].weft[k].failed | b->results[i].bare[k].failed;
+        if (failed)
+            return wf_fail_nomem(err, sizeof(int64_t));
+    }
+    return WF_OK;
+}
+
+static void close_bench(bench *b)
+{
+    for (size_t i = 0; b->results && i < b->n; i++)
+        wf_bench_result_close(&b->results[i]);
+    free(b->results);
+    free(b->cases);
+    free(b->sizes);
+    free(b->transports);
+}
+
+static wf_status run(int argc, char *argv[], wf_err *err)
+{
+    const char *sizes = "4KiB,1MiB,100MB", *transports = NULL, *n_ps = "1", *n_workers = "1",
+               *steps = NULL;
+    bool json = false;
+    const wf_flag flags[] = {{"sizes", 0, .value = &sizes},
+                             {"transports", 0, .value = &transports},
+                             {"ps", 0, .value = &n_ps},
+                             {"workers", 0, .value = &n_workers},
+                             {"steps", 0, .value = &steps},
+                             {"json", 0, .set = &json},
+                             {0}};
+    bench b = {0};
+    wf_words words;
+    wf_status rc;
+
+    WF_TRY(wf_args(flags, argc, argv, 0, 0, &words, err));
+    WF_TRY(wf_arg_u64("--ps", n_ps, 1, WF_BENCH_TASKS, &b.n_ps, err));
+    WF_TRY(wf_arg_u64("--workers", n_workers, 1, WF_BENCH_TASKS, &b.n_workers, err));
+    if (steps)
+        WF_TRY(wf_arg_u64("--steps", steps, 1, 1000000, &b.steps, err));
+    rc = read_wires(&b, transports, err);
+    if (rc == WF_OK)
+        rc = read_sizes(&b, sizes, err);
+    if (rc == WF_OK)
+        rc = make_cases(&b, err);
+    if (rc == WF_OK)
+        rc = measure_all(&b, err);
+    if (rc == WF_OK)
+        rc = check_memory(&b, err);
+    if (rc == WF_OK)
+        rc = (json ? wf_bench_print_json : wf_bench_print_table)(b.cases, b.results, b.n, err);
+    close_bench(&b);
+    return rc;
+}
+
+const wf_cmd wf_cmd_bench = {
+    .name = "bench",
+    .help = "measure pushes and pulls on this machine",
+    .usage =
+        "weft bench [--sizes SIZE,...] [--transports NAME,...] [--ps N] [--workers N] [--steps N]\n"
+        "           [--json]\n"
+        "\n"
+        "Starts parameter servers of its own and measures push, pull and both together: the rate,\n"
+        "and the time that half, nine tenths and 99 of 100 stay below. In turns with them, the\n"
+        "same messages over bare ZeroMQ, and memcpy; LIMIT is the time that memcpy would take\n"
+        "for the bytes that must be read and written once. No cluster is needed. Takes about 15\n"
+        "seconds.\n"
+        "  --sizes SIZE,...       of the variable: 4KiB,1MiB,100MB if nothing is said\n"
+        "  --transports NAME,...  ipc, tcp; all if nothing is said\n"
+        "  --ps N, --workers N    1 to 64 (default 1)\n"
+        "  --steps N              so many of each, however long it takes\n"
+        "  --json                 for programs\n"
+        "\n"
+        "  weft bench --sizes 4KiB,64MiB --transports tcp\n",
+    .run = run,
+};

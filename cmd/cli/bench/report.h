@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/bench/report.h - what `weft bench` found, as a table and as JSON. */
+#ifndef WF_CMD_CLI_BENCH_REPORT_H
+#define WF_CMD_CLI_BENCH_REPORT_H
+
+#include "cmd/cli/bench/rounds.h"
+
+/* Prints n cases with their results, [n] each, whose durations it sorts. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_bench_print_table(const wf_bench_case cases[], wf_bench_result results[],
+                                           size_t n, wf_err *err);
+WF_MUST_USE wf_status wf_bench_print_json(const wf_bench_case cases[], wf_bench_result results[],
+                                          size_t n, wf_err *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/bench/worker.c */
+#include "cmd/cli/bench/worker.h"
+#include "common/base/clock.h"
+#include "common/base/size.h"
+#include "common/wire/wait.h"
+#include "worker/exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SPIN_US = 20 /* as weft-worker */, LOOK_MS = 50, LONGEST_S = 30 };
+
+struct wf_bench_worker {
+    const wf_bench_stage *stage;
+    const atomic_bool *stop;
+    uint32_t index, step;
+    wf_wires *wires;
+    wf_net *net;
+    wf_peer *ps[WF_BENCH_TASKS];
+    wf_exchange *exchange;
+};
+
+void wf_bench_worker_close(wf_bench_worker **w)
+{
+    if (!*w)
+        return;
+    wf_exchange_free(&(*w)->exchange);
+    wf_net_free(&(*w)->net, 0);
+    wf_wires_free(&(*w)->wires);
+    free(*w);
+    *w = NULL;
+}
+
+static wf_status connect_all(wf_bench_worker *w, wf_err *err)
+{
+    const wf_bench_stage *s = w->stage;
+    wf_net_conf conf = wf_net_defaults();
+
+    conf.self = (wf_task){WF_ROLE_WORKER, w->index};
+    conf.incarnation = s->incarnation[w->index];
+    conf.pid = (uint64_t)getpid();
+    conf.cluster = s->conf->name;
+    WF_TRY(wf_wires_new(2 * s->of.n_ps, &w->wires, err));
+    WF_TRY(wf_net_new(&conf, &w->net, err));
+    for (uint32_t i = 0; i < s->of.n_ps; i++) {
+        const char *address = s->conf->ps[i].address;
+        wf_transport *t = NULL;
+
+        WF_TRY(wf_wires_dial(w->wires, address, &t, err));
+        WF_TRY(wf_net_dial(w->net, (wf_task){WF_ROLE_PS, i}, address, &t, &w->ps[i], err));
+    }
+    return wf_exchange_open(&(wf_exchange_conf){.start = s->start,
+                                                .net = w->net,
+                                                .ps = w->ps,
+                                                .n_ps = s->of.n_ps,
+                                                .job = WF_BENCH_JOB,
+                                                .generation = WF_BENCH_GENERATION,
+                                                .map = WF_BENCH_GENERATION,
+                                                .view = WF_BENCH_VIEW,
+                                                .incarnation = conf.incarnation},
+                            &w->exchange, err);
+}
+
+wf_status wf_bench_worker_open(const wf_bench_stage *s, uint32_t index, const atomic_bool *stop,
+                               wf_bench_worker **out, wf_err *err)
+{
+    wf_bench_worker *w = calloc(1, sizeof *w);
+
+    *out = w;
+    if (!w)
+        return wf_fail_nomem(err, sizeof *w);
+    w->stage = s;
+    w->index = index;
+    w->stop = stop;
+    return wf_err_wrap(err, connect_all(w, err), "worker %u", index);
+}
+
+static wf_status on_event(wf_bench_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    if (ev->kind == WF_EV_UP) {
+        rc = wf_exchange_on_up(w->exchange, ev->peer, err);
+    } else if (ev->kind == WF_EV_REFUSED) {
+        *err = ev->err;
+        rc = ev->err.status;
+    } else if (ev->kind == WF_EV_MESSAGE) {
+        rc = wf_exchange_on_message(w->exchange, ev->peer, ev->msg, now_ns, err);
+    }
+    wf_net_free_msg(w->net, &ev->msg);
+    return rc;
+}
+
+/* One turn of the loop; waits when nothing has arrived. */
+static wf_status turn(wf_bench_worker *w, wf_err *err)
+{
+    int64_t now_ns = wf_now_ns(), wait_ns;
+    bool heard = false;
+    wf_transport *const *t;
+    wf_event ev;
+    size_t n;
+
+    wf_net_poll(w->net, now_ns);
+    while (wf_net_event(w->net, now_ns, &ev)) {
+        heard = true;
+        WF_TRY(on_event(w, &ev, now_ns, err));
+    }
+    WF_TRY(wf_exchange_retry(w->exchange, now_ns, err));
+    wf_net_flush(w->net, now_ns);
+    if (heard)
+        return WF_OK;
+    wait_ns = wf_net_deadline(w->net, now_ns) - now_ns;
+    t = wf_net_transports(w->net, &n);
+    wf_wait(t, n, -1, WF_MIN(wait_ns / WF_NS_PER_MS + 1, (int64_t)LOOK_MS), SPIN_US);
+    return WF_OK;
+}
+
+static bool is_done(const wf_bench_worker *w, const wf_bench_work *work)
+{
+    return (!work->pushes || w->exchange->acked >= w->step) &&
+           (!work->pulls || wf_exchange_ready(w->exchange, 0));
+}
+
+static wf_status is_late(const wf_bench_worker *w, const wf_bench_work *work, wf_err *err)
+{
+    wf_waiting late = {0};
+    char whom[32];
+
+    wf_exchange_name_late(w->exchange, work->pulls ? WF_EXCHANGE_WEIGHTS : WF_EXCHANGE_ACKS,
+                          work->pulls ? 0 : w->step, &late);
+    return wf_fail(err, WF_TIMEOUT, "look whether the machine is overloaded",
+                   "worker %u: %s has not answered a %s within %d s%s", w->index,
+                   wf_task_str(late.whom, whom, sizeof whom), work->name, LONGEST_S, late.what);
+}
+
+/* A buffer that is new is written once: else its pages would all be the one page of zeroes. */
+static void fill(float *gradient, size_t n)
+{
+    for (size_t i = 0; gradient[n - 1] == 0 && i < n; i++)
+        gradient[i] = 1e-3F;
+}
+
+wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work, int64_t *took_ns,
+                             wf_err *err)
+{
+    wf_exchange *x = w->exchange;
+    int64_t began_ns;
+
+    if (work->pushes) {
+        float *gradient = wf_exchange_gradient(x, ++w->step, 0);
+
+        if (!gradient)
+            return wf_fail_nomem(err, w->stage->of.bytes);
+        fill(gradient, w->stage->of.bytes / sizeof *gradient);
+    }
+    began_ns = wf_now_ns();
+    if (work->pushes) {
+        WF_TRY(wf_exchange_push(x, w->step, 0, err));
+        WF_TRY(wf_exchange_end_step(x, w->step, err));
+    }
+    if (work->pulls)
+        WF_TRY(wf_exchange_want(x, 0, w->step + 1, err));
+    do {
+        WF_TRY(turn(w, err));
+        if (atomic_load(w->stop))
+            return wf_fail(err, WF_STOPPED, NULL, "the measurement was stopped");
+        if (wf_now_ns() - began_ns > LONGEST_S * WF_NS_PER_S)
+            return is_late(w, work, err);
+    } while (!is_done(w, work));
+    *took_ns = wf_now_ns() - began_ns;
+    return WF_OK;
+}

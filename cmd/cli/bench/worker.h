@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd/cli/bench/worker.h - a worker that computes nothing: its net, and the exchange that real
+ * workers have, driven as their main loop drives it (cmd/weft-worker.c).
+ *
+ * Threading: one thread opens, uses and closes it.
+ */
+#ifndef WF_CMD_CLI_BENCH_WORKER_H
+#define WF_CMD_CLI_BENCH_WORKER_H
+
+#include "cmd/cli/bench/figures.h"
+#include "cmd/cli/bench/stage.h"
+#include <stdatomic.h>
+
+typedef struct wf_bench_worker wf_bench_worker;
+
+/* Dials the ps of a stage that is open, which is borrowed; *stop is read while it waits. The caller
+ * owns *out, also on failure. Errors: those of wires and exchange. */
+WF_MUST_USE wf_status wf_bench_worker_open(const wf_bench_stage *s, uint32_t index,
+                                           const atomic_bool *stop, wf_bench_worker **out,
+                                           wf_err *err);
+void wf_bench_worker_close(wf_bench_worker **w);
+/* Does a piece of work, and says how long it took: from the gradient that is ready. Errors:
+ * WF_STOPPED; WF_TIMEOUT, with who is late; those of the exchange. */
+WF_MUST_USE wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
+                                         int64_t *took_ns, wf_err *err);
+
+#endif
