@@ -5,6 +5,7 @@
 #include "cmd/cli/bench/job.h"
 #include "cmd/cli/bench/worker.h"
 #include "common/base/clock.h"
+#include "common/base/pages.h"
 #include "common/base/size.h"
 #include "common/compile/compile.h"
 #include "common/kernels/pool.h"
@@ -42,7 +43,7 @@ typedef struct member {
     uint64_t steps; /* of each kind of work */
     /* of the first, which copies */
     wf_pool *pool;
-    uint8_t *from, *to;
+    uint8_t *from, *to; /* one allocation */
 } member;
 
 static void stop_all(rounds *r, wf_status rc, const wf_err *why)
@@ -99,16 +100,17 @@ static void copy(member *m, uint64_t times)
     }
 }
 
+/* Both a whole number of pages apart: at a few bytes more, each load waits for a store before it. */
 static wf_status prepare_copies(member *m, wf_err *err)
 {
-    size_t n = m->r->out->copied;
+    enum { PAGE = 4096 };
+    size_t apart = wf_align_up(m->r->out->copied, PAGE);
 
-    m->from = malloc(n);
-    m->to = malloc(n);
-    if (!m->from || !m->to)
-        return wf_fail_nomem(err, n);
-    memset(m->from, 1, n);
-    memset(m->to, 2, n);
+    m->from = wf_pages_alloc(2 * apart);
+    if (!m->from)
+        return wf_fail_nomem(err, 2 * apart);
+    memset(m->from, 1, 2 * apart);
+    m->to = m->from + apart;
     return wf_pool_new(m->r->out->threads, &m->pool, err);
 }
 
@@ -221,7 +223,6 @@ static void *be_worker(void *arg)
     wf_bare_close(&m->bare);
     wf_pool_free(&m->pool);
     free(m->from);
-    free(m->to);
     pthread_mutex_lock(&m->r->lock);
     m->r->ended++;
     pthread_mutex_unlock(&m->r->lock);
