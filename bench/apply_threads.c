@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLICES = 50, ELEMENTS = 1 << 20, CHUNK = 32 << 10, STEPS = 8 };
+enum { SLICES = 50, ELEMENTS = 1 << 20, CHUNK = 16 << 10, STEPS = 8 };
 
 static double over_the_wire(const char *weft_ps, uint32_t threads)
 {

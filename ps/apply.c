@@ -2,9 +2,10 @@
 /* ps/apply.c - the parts of a push, by all threads.
  *
  * The thread that owns the sockets decides what is applied, and marks it; then all threads update
- * chunks of the slices, so that one large slice keeps all of them busy; then it goes on. So a
- * message is applied as a whole before the next is looked at, and nothing is locked. A chunk is as
- * large as the kind of the slice says: its bits do not depend on it.
+ * chunks of the slices; then it goes on. So a message is applied as a whole before the next is
+ * looked at, and nothing is locked. One large slice keeps all threads busy, and what a chunk's
+ * update copies first is still in the cache when it is updated. A chunk is as large as the kind of
+ * the slice says: its bits do not depend on it.
  */
 #include "common/base/size.h"
 #include "ps/state.h"
@@ -14,21 +15,16 @@ typedef struct turn {
     uint32_t n; /* of ps->updates */
 } turn;
 
-/* A thread alone does a part in one range. */
-static uint64_t chunks_of(const wf_ps *ps, const wf_slice_update *u)
+static uint64_t chunks_of(const wf_slice_update *u)
 {
-    if (wf_pool_threads(ps->pool) == 1 || u->units <= u->grain)
-        return 1;
-    return (u->units + u->grain - 1) / u->grain;
+    return u->units / u->grain + (u->units % u->grain > 0);
 }
 
 static void update_chunk(const turn *t, const wf_slice_update *u, uint64_t chunk)
 {
-    bool one = chunks_of(t->ps, u) == 1;
-    uint64_t begin = one ? 0 : chunk * u->grain,
-             end = one ? u->units : WF_MIN(begin + u->grain, u->units);
+    uint64_t begin = chunk * u->grain;
 
-    u->slice->ops->apply_range(u, &t->ps->opt, begin, end);
+    u->slice->ops->apply_range(u, &t->ps->opt, begin, WF_MIN(begin + u->grain, u->units));
 }
 
 static void update_chunks(void *arg, int64_t begin, int64_t end)
@@ -59,7 +55,7 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
     wf_histogram_add(&t->ps->staleness, s->updates - part->version);
     WF_TRY(wf_slice_apply_begin(s, part, &u->update, err));
     u->first_chunk = *chunks;
-    *chunks += chunks_of(t->ps, &u->update);
+    *chunks += chunks_of(&u->update);
     t->n++;
     return WF_OK;
 }

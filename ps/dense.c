@@ -11,7 +11,8 @@
 #include <xxhash.h>
 
 enum {
-    GRAIN = 32 << 10 /* elements: half of a second-level cache with one slot and its gradient */
+    GRAIN = 16 << 10 /* elements: 64 KiB each of weights, gradient and slots, which a second-level
+                        cache holds together */
 };
 
 static wf_dense *dense_of(wf_slice *s)

@@ -100,7 +100,8 @@ static void copy(member *m, uint64_t times)
     }
 }
 
-/* Both a whole number of pages apart: at a few bytes more, each load waits for a store before it. */
+/* Both a whole number of pages apart: at a few bytes more, each load waits for a store before it.
+ */
 static wf_status prepare_copies(member *m, wf_err *err)
 {
     enum { PAGE = 4096 };
