@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/msg.c */
 #include "common/wire/msg.h"
+#include "common/wire/grammar.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,31 @@ wf_status wf_msg_add_frame(wf_msg *m, wf_buf *buf, const void *data, size_t byte
     m->frames[m->n_frames++] = (wf_frame){wf_buf_ref(buf), data, bytes};
     m->payload_bytes += bytes;
     return WF_OK;
+}
+
+wf_msg *wf_msg_decode(wf_msg_pool *pool, const uint8_t *data, size_t n)
+{
+    const wf_kind_row *row;
+    wf_header head;
+    wf_msg *m = NULL;
+    uint8_t *control;
+
+    if (wf_header_decode(data, n, &head, NULL) != WF_OK)
+        return NULL;
+    row = wf_kind_find(head.kind);
+    if (!row || head.control_bytes > row->control_limit)
+        return NULL;
+    if (wf_msg_new(pool, head.kind, &m, NULL) != WF_OK)
+        return NULL;
+    control = wf_msg_control(m, head.control_bytes);
+    if (!control && head.control_bytes) {
+        wf_msg_free(pool, &m);
+        return NULL;
+    }
+    m->head = head;
+    if (head.control_bytes)
+        memcpy(control, data + WF_HEADER_BYTES, head.control_bytes);
+    return m;
 }
 
 size_t wf_msg_bytes(const wf_msg *m)

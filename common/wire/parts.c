@@ -175,6 +175,16 @@ static wf_status count_parts(const wf_msg *m, uint32_t *n, wf_err *err)
     return WF_OK;
 }
 
+bool wf_parts_at(const wf_msg *m, uint32_t i, wf_part *p)
+{
+    uint32_t n;
+
+    if (count_parts(m, &n, NULL) != WF_OK || i >= n)
+        return false;
+    *p = read_part(m->control + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
+    return true;
+}
+
 wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err)
 {
     WF_TRY(count_parts(m, n, err));

@@ -11,6 +11,7 @@
 
 #include "common/base/status.h"
 #include "common/wire/msg.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8 };
@@ -66,6 +67,8 @@ WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n,
  * codec is known, and that a part with rows has whole rows. Checksums were compared when the
  * message arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
+/* Reads part i of the table, unchecked; false past the end, and for a table of a wrong size. */
+bool wf_parts_at(const wf_msg *m, uint32_t i, wf_part *p);
 /* Checks the table as wf_parts_get does, and each part's checksum where there is one: net.c calls
  * it before a message is acknowledged. Errors: WF_PROTO; WF_CORRUPT for a checksum. */
 WF_MUST_USE wf_status wf_parts_verify(const wf_msg *m, wf_err *err);

@@ -2,6 +2,7 @@
 /* common/wire/wires.c */
 #include "common/wire/wires.h"
 #include "common/base/size.h"
+#include "common/wire/shm.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,20 +14,28 @@ static const wf_wire_kind *const kinds[] = {&wf_wire_kind_mem, &wf_wire_kind_ipc
 
 struct wf_wires {
     uint32_t connections;
+    bool shares;                      /* memory with other processes of this host */
     pthread_mutex_t lock;             /* of what follows */
     void *libraries[WF_COUNT(kinds)]; /* NULL: not opened */
 };
 
 wf_status wf_wires_new(uint32_t connections, wf_wires **out, wf_err *err)
 {
+    const char *shm = getenv("WEFT_SHM");
     wf_wires *w = calloc(1, sizeof *w);
 
     *out = w;
     if (!w)
         return wf_fail_nomem(err, sizeof *w);
     w->connections = connections;
+    w->shares = !shm || strcmp(shm, "0") != 0;
     pthread_mutex_init(&w->lock, NULL);
     return WF_OK;
+}
+
+void wf_wires_share(wf_wires *w, bool shares)
+{
+    w->shares &= shares;
 }
 
 void wf_wires_free(wf_wires **w)
@@ -83,10 +92,15 @@ static wf_status find_kind(wf_wires *w, const char *address, const wf_wire_kind 
 wf_status wf_wires_listen(wf_wires *w, const char *address, wf_transport **out, wf_err *err)
 {
     const wf_wire_kind *kind;
+    wf_transport *far = NULL;
     void *library = NULL;
 
     WF_TRY(find_kind(w, address, &kind, &library, err));
-    return kind->listen(library, address, out, err);
+    if (!w->shares || !kind->crosses)
+        return kind->listen(library, address, out, err);
+    WF_TRY(kind->listen(library, address, &far, err));
+    wf_shm_listen(address, &far, out);
+    return WF_OK;
 }
 
 /* Where the next address begins, or the end: a path may have a bar in it. */
@@ -134,10 +148,15 @@ wf_status wf_wires_dial(wf_wires *w, const char *addresses, wf_transport **out, 
     const char *rest = addresses;
     const wf_wire_kind *kind;
     char one[WF_ADDRESSES_MAX] = "";
+    wf_transport *far = NULL;
     void *library = NULL;
 
     if (!*end_of(addresses) || !find_near(w, addresses, one))
         (void)wf_wires_next(&rest, one); /* of none it is "", which has no kind */
     WF_TRY(find_kind(w, one, &kind, &library, err));
-    return kind->dial(library, one, out, err);
+    if (!w->shares || !kind->crosses)
+        return kind->dial(library, one, out, err);
+    WF_TRY(kind->dial(library, one, &far, err));
+    wf_shm_dial(one, &far, out);
+    return WF_OK;
 }

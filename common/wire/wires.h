@@ -6,6 +6,9 @@
  *   ipc:///PATH       a socket of this host, over ZeroMQ (zeromq.h)
  *   tcp://HOST:PORT   TCP, over ZeroMQ
  *
+ * Where both ends of one of the last two are on this host, messages go through memory that the two
+ * processes share (shm.h), without a word in the address.
+ *
  * Several addresses of one task are one text: "tcp://h1:7711|ipc:///run/ps-0".
  * It listens at all of them, and who dials it takes the nearest that can be reached: the kinds
  * stand in this order.
@@ -29,6 +32,7 @@ typedef struct wf_wires wf_wires;
 
 typedef struct wf_wire_kind {
     const char *scheme; /* "tcp://" */
+    bool crosses;       /* from process to process: shared memory may carry what goes there */
     const char *form;   /* of an address, for messages: "tcp://HOST:PORT" */
     /* Opens the library for so many connections at one time, and ends it once all its transports
      * are closed. */
@@ -45,6 +49,9 @@ extern const wf_wire_kind wf_wire_kind_mem, wf_wire_kind_ipc, wf_wire_kind_tcp;
 /* For so many connections at one time; opens nothing yet. The caller owns *out. Errors: WF_NOMEM.
  */
 WF_MUST_USE wf_status wf_wires_new(uint32_t connections, wf_wires **out, wf_err *err);
+/* With false, what is listened at and dialled from now on shares no memory; as with WEFT_SHM=0 in
+ * the environment. */
+void wf_wires_share(wf_wires *w, bool shares);
 /* Ends what was opened, once all transports are closed; NULL is fine. */
 void wf_wires_free(wf_wires **w);
 

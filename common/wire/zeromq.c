@@ -232,6 +232,7 @@ static bool is_accepted(void *library, const char *address)
 }
 
 const wf_wire_kind wf_wire_kind_ipc = {.scheme = "ipc://",
+                                       .crosses = true,
                                        .form = "ipc://PATH",
                                        .open = open_library,
                                        .close = close_library,
@@ -239,6 +240,7 @@ const wf_wire_kind wf_wire_kind_ipc = {.scheme = "ipc://",
                                        .dial = dial_to,
                                        .can_reach = is_accepted};
 const wf_wire_kind wf_wire_kind_tcp = {.scheme = "tcp://",
+                                       .crosses = true,
                                        .form = "tcp://HOST:PORT",
                                        .open = open_library,
                                        .close = close_library,

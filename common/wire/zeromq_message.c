@@ -162,38 +162,11 @@ static bool keep_part(wf_msg *m, zmq_msg_t *part)
     return kept;
 }
 
-/* Reads header and control bytes of the first part into a new message; NULL when they are bad. */
-static wf_msg *decode_head(wf_msg_pool *pool, zmq_msg_t *part)
-{
-    const uint8_t *data = zmq_msg_data(part);
-    const wf_kind_row *row;
-    wf_header head;
-    wf_msg *m = NULL;
-    uint8_t *control;
-
-    if (wf_header_decode(data, zmq_msg_size(part), &head, NULL) != WF_OK)
-        return NULL;
-    row = wf_kind_find(head.kind);
-    if (!row || head.control_bytes > row->control_limit)
-        return NULL;
-    if (wf_msg_new(pool, head.kind, &m, NULL) != WF_OK)
-        return NULL;
-    control = wf_msg_control(m, head.control_bytes);
-    if (!control && head.control_bytes) {
-        wf_msg_free(pool, &m);
-        return NULL;
-    }
-    m->head = head;
-    if (head.control_bytes)
-        memcpy(control, data + WF_HEADER_BYTES, head.control_bytes);
-    return m;
-}
-
 /* Takes part `index` of an arriving message; *m becomes NULL for good when something is wrong. */
 static void take_part(wf_msg_pool *pool, uint32_t index, zmq_msg_t *part, wf_msg **m)
 {
     if (index == 0)
-        *m = decode_head(pool, part);
+        *m = wf_msg_decode(pool, zmq_msg_data(part), zmq_msg_size(part));
     else if (*m && (index > wf_kind_find((*m)->head.kind)->frames_limit || !keep_part(*m, part)))
         wf_msg_free(pool, m);
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/shm_pool.h - a sender's memory that one peer maps too: what lies there is sent
+ * without a copy.
+ *
+ * Memory is in blocks of powers of two, each a memfd that the peer is sent when the block is made.
+ * A block that nobody uses is used again, the last one first, whose bytes a cache still has; above
+ * KEEP_BYTES it is given back to the system.
+ *
+ * Threading: one thread takes; the last reference to a buffer may be dropped on any.
+ */
+#ifndef WF_WIRE_SHM_POOL_H
+#define WF_WIRE_SHM_POOL_H
+
+#include "common/tensor/buf.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WF_SHM_BLOCKS = 4096,
+    WF_SHM_BLOCK_MOST = 512 << 20 /* bytes: the largest control message, as a power of two */
+};
+
+typedef struct wf_shm_pool wf_shm_pool;
+
+/* A pool whose blocks are sent over a socket, which stays the caller's; NULL without memory. */
+wf_shm_pool *wf_shm_pool_new(int socket);
+/* The connection is over: buffers that are out stay memory, and are sent to nobody. Sets *p to
+ * NULL; NULL is fine. */
+void wf_shm_pool_close(wf_shm_pool **p);
+/* A buffer of so many bytes, zeroed or with the content of an earlier use; NULL when there is none
+ * now. *failed becomes true when the system refused memory, and not just the socket for now. */
+wf_buf *wf_shm_pool_take(wf_shm_pool *p, size_t bytes, bool *failed);
+/* Whether the buffer is of this pool; then *number and *base are its block. */
+bool wf_shm_pool_has(const wf_shm_pool *p, const wf_buf *b, uint32_t *number, const uint8_t **base);
+
+#endif
