@@ -454,7 +454,7 @@ static void wait_for_some(const stage *s)
     for (uint32_t i = 0; i < s->n; i++)
         if (s->clients[i].state != STAGE_IDLE)
             some[used++] = *wf_net_transports(s->clients[i].net, &n);
-    wf_wait(some, used, -1, 1, 0);
+    wf_wait(some, used, -1, 1, NULL);
 }
 
 void stage_turn(stage *s)

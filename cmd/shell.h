@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
+#include "common/wire/wait.h"
 #include "common/wire/wires.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@ typedef struct wf_shell {
     wf_net *net;
     wf_peer *master; /* NULL for the master itself */
     bool one_host;   /* payloads need no checksums: nothing but memory lies between the tasks */
+    wf_spin spin;    /* while waiting */
+    bool is_crowded; /* tasks of this host outnumber its cores: one that spins delays another */
     wf_beat *beat;   /* NULL for the master itself */
     int64_t began_ns, told_ns;
     wf_waiting_log waiting_log;
@@ -41,8 +44,9 @@ void wf_shell_turn(wf_shell *s, void (*tell)(const void *role, wf_vitals *out), 
 /* A transport to a task, for wf_worker_ops.dial. */
 WF_MUST_USE wf_status wf_shell_dial(void *shell, wf_task task, const char *address,
                                     wf_transport **out, wf_err *err);
-/* Waits for a message, until the net's deadline (at most 50 ms), or until fd is readable. */
-void wf_shell_wait(const wf_shell *s, int fd, int spin_us);
+/* Waits for a message, until the net's deadline (at most 50 ms), or until fd is readable. `soon`: a
+ * message is on its way, so that it is looked for a moment before the thread sleeps. */
+void wf_shell_wait(wf_shell *s, int fd, bool soon);
 /* True once a signal asked to stop. */
 bool wf_shell_stopping(void);
 /* Frees all, prints the error if rc is one, and gives the exit code. */

@@ -23,13 +23,13 @@ static wf_status make(wf_shell *s, wf_master_loop *l, wf_err *err)
     return WF_OK;
 }
 
-static wf_status run(const wf_shell *s, wf_master_loop *l, wf_err *err)
+static wf_status run(wf_shell *s, wf_master_loop *l, wf_err *err)
 {
     bool any;
 
     while (!wf_shell_stopping()) {
         WF_TRY(wf_master_loop_turn(l, s->net, wf_now_ns(), &any, err));
-        wf_shell_wait(s, wf_background_fd(l->background), 0);
+        wf_shell_wait(s, wf_background_fd(l->background), false);
     }
     return WF_OK;
 }

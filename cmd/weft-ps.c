@@ -11,8 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A pull follows a push within this, when training runs. */
-enum { SPIN_US = 20, WRITERS_MOST = 2 };
+enum { WRITERS_MOST = 2 };
 
 typedef struct saving {
     struct saver *saver;
@@ -154,7 +153,7 @@ static wf_status run(wf_shell *s, wf_ps *ps, saver *writer, wf_err *err)
             continue;
         }
         /* Spin only while workers are at it, so that an idle ps costs nothing. */
-        wf_shell_wait(s, writer->fd, now_ns - busy_ns < 5 * WF_NS_PER_MS ? SPIN_US : 0);
+        wf_shell_wait(s, writer->fd, now_ns - busy_ns < 5 * WF_NS_PER_MS);
     }
     return WF_OK;
 }

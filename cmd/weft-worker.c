@@ -14,9 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* While weights are on their way a wake-up would cost as much as their copy. */
-enum { SPIN_US = 20 };
-
 static void flush(void *arg)
 {
     const wf_shell *s = arg;
@@ -58,7 +55,7 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
             continue;
         waits = wf_worker_waits_for_weights(w);
         moved_ns = wf_now_ns();
-        wf_shell_wait(s, -1, waits ? SPIN_US : 0);
+        wf_shell_wait(s, -1, waits); /* a wake-up would cost as much as the weights' copy */
         if (waits)
             wf_worker_spent(w, (uint64_t)(wf_now_ns() - moved_ns), 0);
     }

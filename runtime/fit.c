@@ -188,7 +188,7 @@ static void rest(const wf_fit *f, int64_t ms)
         WF_MIN(wf_net_deadline(f->master_net, now_ns), wf_net_deadline(f->worker_net, now_ns));
 
     ms = WF_MIN(ms, (until_ns - now_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS);
-    wf_wait(NULL, 0, wf_background_fd(f->loop.background), ms, 0);
+    wf_wait(NULL, 0, wf_background_fd(f->loop.background), ms, NULL);
 }
 
 wf_status wf_fit_turn(wf_fit *f, int64_t ms, wf_err *err)

@@ -36,7 +36,7 @@ static wf_status wait_wires(void *ask, wf_net *net, int64_t ms, wf_err *err)
     size_t n;
 
     (void)ask, (void)err;
-    wf_wait(wf_net_transports(net, &n), 1, -1, ms, 0);
+    wf_wait(wf_net_transports(net, &n), 1, -1, ms, NULL);
     return WF_OK;
 }
 

@@ -49,7 +49,7 @@ static wf_status settle(wf_master_loop *l, wf_net *net, wf_err *err)
 
     while (!wf_master_durable(l->master)) {
         WF_TRY(wf_master_loop_turn(l, net, wf_now_ns(), &any, err));
-        wf_wait(NULL, 0, wf_background_fd(l->background), TURN_MS, 0);
+        wf_wait(NULL, 0, wf_background_fd(l->background), TURN_MS, NULL);
     }
     return wf_master_loop_turn(l, net, wf_now_ns(), &any, err);
 }

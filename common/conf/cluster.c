@@ -152,6 +152,16 @@ static wf_status read_checksums(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"checksums\" is between_hosts or always");
 }
 
+static wf_status read_shared_memory(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_cluster_conf *c = into;
+
+    c->shared_memory_off = node->kind == WF_TREE_TEXT && strcmp(node->text, "off") == 0;
+    if (c->shared_memory_off || (node->kind == WF_TREE_TEXT && strcmp(node->text, "on") == 0))
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"shared_memory\" is on or off");
+}
+
 static const wf_key cluster_keys[] = {
     {"cluster", WF_KEY_TEXT, .offset = offsetof(wf_cluster_conf, name)},
     {"master", WF_KEY_CALL, .read = read_master, .required = true},
@@ -167,6 +177,7 @@ static const wf_key cluster_keys[] = {
     {"stuck_ms", WF_KEY_U64, .offset = offsetof(wf_cluster_conf, stuck_ms), .least = 500,
      .most = 86400000},
     {"checksums", WF_KEY_CALL, .read = read_checksums},
+    {"shared_memory", WF_KEY_CALL, .read = read_shared_memory},
     {"serve", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {0},

@@ -62,6 +62,7 @@ typedef struct wf_cluster_conf {
     int64_t dead_ms;            /* silence after which it counts as dead; 5000 */
     int64_t stuck_ms;           /* without progress for so long it is given up; 60000 */
     bool checksums_always;      /* of payloads, on one host as well */
+    bool shared_memory_off;     /* tasks of one host use ZeroMQ too */
 } wf_cluster_conf;
 
 /* Reads a file. *out is the caller's. Errors: WF_NOTFOUND (`weft up` says what to do), WF_USAGE,

@@ -183,6 +183,8 @@ wf_status wf_cluster_write(const wf_cluster_conf *c, const char *path, wf_err *e
                     c->heartbeat_ms, c->dead_ms, c->stuck_ms);
     if (c->checksums_always)
         wf_bytes_puts(&text, "checksums: always\n");
+    if (c->shared_memory_off)
+        wf_bytes_puts(&text, "shared_memory: off\n");
     if (c->security_none)
         wf_bytes_puts(&text, "security: none\n");
     rc = wf_bytes_check(&text, err);

@@ -171,12 +171,12 @@ static void look(shm_transport *s)
 }
 
 /* A socket to whoever has the name, or -1. */
-static int connect_to(const char *address, bool any)
+static int connect_to(const char *address)
 {
     wf_shm_name name;
     int fd = -1;
 
-    if (wf_shm_name_of(address, any, &name))
+    if (wf_shm_name_of(address, &name))
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 &&
         (connect(fd, (const struct sockaddr *)&name.at, name.size) != 0 || !is_ours(fd))) {
@@ -188,12 +188,10 @@ static int connect_to(const char *address, bool any)
 
 static void try_to_connect(shm_transport *s, int64_t now_ns)
 {
-    int fd = connect_to(s->address, false);
+    int fd = connect_to(s->address);
     wf_shm_conn *c;
     const char *why;
 
-    if (fd < 0)
-        fd = connect_to(s->address, true);
     if (fd < 0)
         return;
     s->try_at_ns = now_ns + REFUSED_NS;
@@ -377,7 +375,7 @@ static int open_door(const char *address)
     wf_shm_name name;
     int fd = -1;
 
-    if (wf_shm_name_of(address, false, &name))
+    if (wf_shm_name_of(address, &name))
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && (bind(fd, (const struct sockaddr *)&name.at, name.size) != 0 ||
                     listen(fd, SOMAXCONN) != 0)) {

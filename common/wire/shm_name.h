@@ -14,9 +14,8 @@ typedef struct wf_shm_name {
 } wf_shm_name;
 
 /* The name for tcp://HOST:PORT, or for ipc://PATH of a socket that is there. Two processes have the
- * same only if they mean the same listener: HOST as it is written, since who listens at it has it,
- * or the file's number. With `any`, the name of one that listens at all of the host's addresses,
- * where the address is one of this host by its form. False when there is no name. */
-bool wf_shm_name_of(const char *address, bool any, wf_shm_name *out);
+ * same only if they mean the same listener: HOST as it is written, since only who has that address
+ * can listen at it, or the file's number. False when there is no name. */
+bool wf_shm_name_of(const char *address, wf_shm_name *out);
 
 #endif

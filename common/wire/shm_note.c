@@ -46,7 +46,8 @@ int wf_shm_note_take(int socket, wf_shm_note *note, int *fd)
     ssize_t n;
 
     *fd = -1;
-    /* A reset is told once, before the notes that were sent: the other side died with notes unread. */
+    /* A reset is told once, before the notes that were sent: the other side died with notes unread.
+     */
     do
         n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -17,25 +17,52 @@ static bool any_ready(wf_transport *const t[], size_t n)
     return false;
 }
 
-static void spin(wf_transport *const t[], size_t n, int64_t until_ns)
+static const int64_t SPIN_NS = 50000;
+
+enum { LOST_MOST = 4, REST_LOG_MOST = 6 }; /* in a row before it rests; then up to 64 waits */
+
+static bool look_for_a_moment(wf_transport *const t[], size_t n)
 {
-    while (wf_now_ns() < until_ns && !any_ready(t, n))
-        sched_yield();
+    int64_t until_ns = wf_now_ns() + SPIN_NS;
+    bool something;
+
+    while (!(something = any_ready(t, n)) && wf_now_ns() < until_ns)
+        sched_yield(); /* whoever else has work goes first */
+    return something;
 }
 
-void wf_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, int spin_us)
+/* Whether a look before sleeping found something. */
+static bool spun(wf_spin *s, wf_transport *const t[], size_t n)
+{
+    if (s->rest > 0) {
+        s->rest--;
+        return false;
+    }
+    if (look_for_a_moment(t, n)) {
+        s->lost = 0;
+        return true;
+    }
+    if (++s->lost >= LOST_MOST)
+        s->rest = 1u << WF_MIN(s->lost - LOST_MOST, (uint32_t)REST_LOG_MOST);
+    return false;
+}
+
+void wf_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, wf_spin *spin)
 {
     enum { FEW = 64 };
     struct pollfd few[FEW], *at = n + 1 <= FEW ? few : calloc(n + 1, sizeof *at);
     bool something = false;
     nfds_t used = 0;
 
+    if (timeout_ms > 0 && spin && spun(spin, t, n)) {
+        if (at != few)
+            free(at);
+        return;
+    }
     if (!at) { /* memory is short: what has arrived is looked at every millisecond */
         poll(NULL, 0, 1);
         return;
     }
-    if (timeout_ms > 0 && spin_us > 0)
-        spin(t, n, wf_now_ns() + (int64_t)spin_us * 1000);
     for (size_t i = 0; !something && i < n; i++) {
         something = t[i]->ops->arm(t[i]);
         if (t[i]->fd >= 0)

@@ -6,9 +6,17 @@
 #include "common/wire/transport.h"
 #include <stdint.h>
 
+/* Looking again and again for a moment before the thread sleeps: a wake-up costs 30 us, a look 0.1.
+ * It goes on for 50 us at most, and only while it pays: after some that came to nothing, more and
+ * more waits sleep at once. All zero at the start. */
+typedef struct wf_spin {
+    uint32_t lost; /* in a row */
+    uint32_t rest; /* waits until the next try */
+} wf_spin;
+
 /* Waits until one of the n transports has something or timeout_ms has passed; also ends when `fd`
- * (-1: none) is readable. First spins for spin_us: a wake-up from sleep costs 30 us, a spin 0.1. It
- * may end early; the thread is the one that polls the transports. */
-void wf_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, int spin_us);
+ * (-1: none) is readable. With a spin, looks for a moment first. It may end early; the thread is
+ * the one that polls the transports. */
+void wf_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, wf_spin *spin);
 
 #endif

@@ -104,8 +104,8 @@ def the_first_train_of_real_data(weft):
         shows(text, r"cluster local: 1 master, 2 ps, 2 workers")
         shows(text, r"epoch \d+/10 +━+.* samples/s  loss \d\.\d+  accuracy \d\.\d+  "
                     r"staleness p99 \d+  ETA 0:\d\d")
-        shows(text, r"epoch 10/10: loss \d\.\d+  accuracy 0\.99\d+  val_loss \d\.\d+  val_accuracy 0\.97\d+")
-        shows(text, r"done: .*val_accuracy 0\.97\d+ .*checkpoint \S*mnist-mlp#1/step-\d{8}")
+        shows(text, r"epoch 10/10: loss \d\.\d+  accuracy 0\.99\d+  val_loss \d\.\d+  val_accuracy 0\.9[78]\d+")
+        shows(text, r"done: .*val_accuracy 0\.9[78]\d+ .*checkpoint \S*mnist-mlp#1/step-\d{8}")
         shows(text, r"next: weft export mnist-mlp -o mnist-mlp\.onnx")
         check(took < 60 * SLOWER, f"{took:.0f} s")
         shows(shell(c, "weft export mnist-mlp -o mnist-mlp.onnx"), r"mnist-mlp\.onnx")

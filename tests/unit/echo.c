@@ -50,7 +50,7 @@ static void wait_for(wf_net *n)
     size_t count;
     wf_transport *const *t = wf_net_transports(n, &count);
 
-    wf_wait(t, count, -1, 5, 0);
+    wf_wait(t, count, -1, 5, NULL);
 }
 
 /* ---- the server ---- */

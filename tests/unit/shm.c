@@ -390,7 +390,7 @@ static wf_msg *await(side *s, wf_route *from)
 
     while (!(m = s->t->ops->receive(s->t, &s->pool, from)) && wf_now_ns() < end_ns) {
         s->t->ops->tend(s->t, wf_now_ns());
-        wf_wait(&s->t, 1, -1, 100, 0);
+        wf_wait(&s->t, 1, -1, 100, NULL);
     }
     return m;
 }
@@ -403,7 +403,7 @@ static bool send_soon(side *s, const wf_route *to, uint32_t i)
 
     while (s->t->ops->send(s->t, to, m, NULL) != WF_OK && wf_now_ns() < end_ns) {
         s->t->ops->tend(s->t, wf_now_ns());
-        wf_wait(&s->t, 1, -1, 20, 0);
+        wf_wait(&s->t, 1, -1, 20, NULL);
     }
     wf_msg_free(&s->pool, &m);
     return wf_now_ns() < end_ns;
@@ -461,7 +461,7 @@ static void await_listener(void)
     int64_t end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
 
     while (!wf_wire_kind_ipc.can_reach(NULL, address) && wf_now_ns() < end_ns)
-        wf_wait(NULL, 0, -1, 1, 0);
+        wf_wait(NULL, 0, -1, 1, NULL);
 }
 
 static void two_processes_exchange_messages(void **state)
@@ -494,7 +494,7 @@ static void reach(side *s)
         (void)!s->t->ops->send(s->t, &from, m, NULL);
         wf_msg_free(&s->pool, &m);
         while (heard != asked && wf_now_ns() < soon_ns) {
-            wf_wait(&s->t, 1, -1, 5, 0);
+            wf_wait(&s->t, 1, -1, 5, NULL);
             while ((m = s->t->ops->receive(s->t, &s->pool, &from))) {
                 heard = m->head.step;
                 wf_msg_free(&s->pool, &m);
@@ -609,7 +609,7 @@ static void a_full_ring_wakes_its_writer(void **state)
     m = make(&other.pool, NULL, 5);
     while (other.t->ops->send(other.t, &from, m, NULL) != WF_OK) {
         near.t->ops->tend(near.t, wf_now_ns());
-        wf_wait(&other.t, 1, -1, 20, 0);
+        wf_wait(&other.t, 1, -1, 20, NULL);
     }
     while (other.t->ops->send(other.t, &from, m, NULL) == WF_OK)
         sent++;
@@ -622,7 +622,7 @@ static void a_full_ring_wakes_its_writer(void **state)
         assert_non_null(m);
         wf_msg_free(&near.pool, &m);
     }
-    wf_wait(&other.t, 1, -1, 1000 * DEADLINE_S, 0); /* ends by the bell */
+    wf_wait(&other.t, 1, -1, 1000 * DEADLINE_S, NULL); /* ends by the bell */
     assert_true(other.t->ops->ready(other.t));
     close_side(&other);
     close_side(&near);

@@ -83,7 +83,7 @@ static wf_msg *await(wf_transport *t, wf_msg_pool *pool, wf_route *from)
 
     while (!(m = t->ops->receive(t, pool, from))) {
         assert_true(wf_now_ns() < end_ns);
-        wf_wait(&t, 1, -1, 1000 * DEADLINE_S, 0);
+        wf_wait(&t, 1, -1, 1000 * DEADLINE_S, NULL);
     }
     return m;
 }
@@ -220,14 +220,50 @@ static void a_wait_ends_with_its_time(void **state)
     for (size_t k = 0; k < WF_COUNT(addresses); k++)
         assert_int_equal(wf_wires_listen(w, addresses[k], &t[k], NULL), WF_OK);
     began_ns = wf_now_ns();
-    wf_wait(t, WF_COUNT(addresses), -1, 30, 0);
+    wf_wait(t, WF_COUNT(addresses), -1, 30, NULL);
     assert_in_range((wf_now_ns() - began_ns) / WF_NS_PER_MS, 0, 1000 * DEADLINE_S);
     began_ns = wf_now_ns();
     for (int i = 0; i < 20; i++) /* some end early: a socket has something to do with itself */
-        wf_wait(t, WF_COUNT(addresses), -1, 30, 0);
+        wf_wait(t, WF_COUNT(addresses), -1, 30, NULL);
     assert_in_range((wf_now_ns() - began_ns) / WF_NS_PER_MS, 300, 1000 * DEADLINE_S);
     for (size_t k = 0; k < WF_COUNT(addresses); k++)
         t[k]->ops->close(t[k], 0);
+    wf_wires_free(&w);
+}
+
+/* A spin that never finds anything gives way to sleep, and comes back as soon as one pays. */
+static void a_spin_goes_on_only_while_it_pays(void **state)
+{
+    wf_transport *t = NULL, *to = NULL;
+    wf_msg_pool pool = {0};
+    wf_spin spin = {0};
+    wf_wires *w = NULL;
+    uint32_t spins = 0;
+
+    (void)state;
+    assert_int_equal(wf_wires_new(4, &w, NULL), WF_OK);
+    assert_int_equal(wf_wires_listen(w, "mem://here", &t, NULL), WF_OK);
+    assert_int_equal(wf_wires_dial(w, "mem://here", &to, NULL), WF_OK);
+    for (int i = 0; i < 400; i++) {
+        uint32_t lost = spin.lost;
+
+        wf_wait(&t, 1, -1, 1, &spin);
+        spins += spin.lost != lost;
+    }
+    assert_in_range(spins, 5, 20);
+    for (bool paid = false; !paid; paid = spin.lost == 0) {
+        wf_route from;
+        wf_msg *m = ping(&pool, 1);
+
+        assert_int_equal(to->ops->send(to, &(wf_route){0}, m, NULL), WF_OK);
+        wf_msg_free(&pool, &m);
+        wf_wait(&t, 1, -1, 1000, &spin);
+        m = t->ops->receive(t, &pool, &from);
+        wf_msg_free(&pool, &m);
+    }
+    to->ops->close(to, 0);
+    t->ops->close(t, 0);
+    wf_msg_pool_close(&pool);
     wf_wires_free(&w);
 }
 
@@ -272,7 +308,7 @@ static wf_event await_event(wf_net *n, wf_net *other, wf_event_kind kind)
         wf_net_poll(other, wf_now_ns());
         wf_net_poll(n, wf_now_ns());
         transports = wf_net_transports(n, &count);
-        wf_wait(transports, count, -1, 1, 0);
+        wf_wait(transports, count, -1, 1, NULL);
     }
     assert_int_equal(ev.kind, kind);
     return ev;
@@ -412,6 +448,7 @@ int main(void)
         cmocka_unit_test(the_nearest_address_is_dialled),
         cmocka_unit_test(addresses_are_told_apart),
         cmocka_unit_test(a_wait_ends_with_its_time),
+        cmocka_unit_test(a_spin_goes_on_only_while_it_pays),
         cmocka_unit_test(an_address_of_no_kind_is_refused),
         cmocka_unit_test(a_net_listens_over_several_kinds),
         cmocka_unit_test(an_accepted_peer_may_come_back_by_another_kind),

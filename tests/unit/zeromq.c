@@ -142,14 +142,14 @@ static void any_number_of_sockets_is_waited_for(void **state)
     assert_int_equal(wf_msg_new(&pool, WF_PING, &m, NULL), WF_OK);
     while (!got && wf_now_ns() < end_ns) { /* until the last connection is there */
         (void)!t[MANY - 1]->ops->send(t[MANY - 1], &from, m, NULL);
-        wf_wait(&serving, 1, -1, 10, 0);
+        wf_wait(&serving, 1, -1, 10, NULL);
         got = serving->ops->receive(serving, &pool, &from);
     }
     assert_non_null(got);
-    wf_wait(t, MANY + 1, -1, 50, 0); /* nothing is there yet */
+    wf_wait(t, MANY + 1, -1, 50, NULL); /* nothing is there yet */
     assert_int_equal(serving->ops->send(serving, &from, m, NULL), WF_OK);
     began_ns = wf_now_ns();
-    wf_wait(t, MANY + 1, -1, 5000, 0);
+    wf_wait(t, MANY + 1, -1, 5000, NULL);
     assert_in_range((wf_now_ns() - began_ns) / WF_NS_PER_MS, 0, 2000);
     wf_msg_free(&pool, &got);
     got = t[MANY - 1]->ops->receive(t[MANY - 1], &pool, &from);

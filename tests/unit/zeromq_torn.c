@@ -67,7 +67,7 @@ static wf_route take_step(ends *e, wf_transport *t, uint32_t step)
     wf_route from;
     wf_msg *m;
 
-    for (m = NULL; !m && wf_now_ns() < end_ns; wf_wait(&t, 1, -1, 5, 0)) {
+    for (m = NULL; !m && wf_now_ns() < end_ns; wf_wait(&t, 1, -1, 5, NULL)) {
         m = t->ops->receive(t, &e->pool, &from);
         if (m && m->payload_bytes == 0)
             wf_msg_free(&e->pool, &m);
