@@ -17,7 +17,8 @@
 static const int64_t ANSWER_NS = WF_NS_PER_S;      /* how long a connection may take to be made */
 static const int64_t REFUSED_NS = 5 * WF_NS_PER_S; /* until the next try after that */
 
-enum { MOST_CONNS = 4096, EVENTS = 32 };
+/* Each look goes over all connections; who comes later is served by the far transport. */
+enum { MOST_CONNS = 128, EVENTS = 32 };
 
 typedef struct shm_transport {
     wf_transport base; /* its fd is an epoll */

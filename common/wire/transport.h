@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/transport.h - what carries messages: ZeroMQ between processes (zeromq.h), memory
- * within one (mem.h), the bad network of the simulator (tests/sim).
+/* common/wire/transport.h - what carries messages: ZeroMQ between processes (zeromq.h), shared
+ * memory between those of one host (shm.h), memory within one (mem.h), the bad network of the
+ * simulator (tests/sim).
  *
  * A transport may lose, repeat and reorder messages; link.h makes up for that. A transport that
  * keeps the order of the messages that it does not lose, as a connection does, causes no needless

@@ -22,14 +22,16 @@ enum {
     HIGH_WATER = 1024,            /* messages; bytes are bounded by the links' credit */
     SPARE_FILES = 64,             /* for files, threads of ZeroMQ, newcomers */
     FILES_A_CONNECTION = 2,
+    FILES_SHARED = 512,  /* at most, of shm.c: two for each of its connections */
     MOST_SOCKETS = 65535 /* of ZeroMQ */
 };
 
 /* ZeroMQ ends the process where a socket's own descriptors cannot be made, so the need is known at
- * the start: a connection has one, and now and then one that is being made. */
+ * the start: a connection has one, now and then one that is being made. */
 static wf_status check_limit(uint32_t connections, wf_err *err)
 {
-    rlim_t needed = SPARE_FILES + (rlim_t)connections * FILES_A_CONNECTION;
+    rlim_t each = (rlim_t)connections * FILES_A_CONNECTION,
+           needed = SPARE_FILES + each + WF_MIN(each, (rlim_t)FILES_SHARED);
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
