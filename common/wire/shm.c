@@ -23,7 +23,8 @@ enum { MOST_CONNS = 128, EVENTS = 32 };
 typedef struct shm_transport {
     wf_transport base; /* its fd is an epoll */
     wf_transport *far;
-    int door; /* where others connect; -1: it dials */
+    bool listens;
+    int door; /* where others connect; -1: nowhere */
     char address[WF_ADDRESSES_MAX];
     wf_shm_conn **conns; /* of one that dials: one at most */
     size_t n, room, turn;
@@ -49,7 +50,7 @@ static bool is_near(const wf_route *r)
 
 static wf_shm_conn *conn_of(const shm_transport *s, const wf_route *to)
 {
-    if (s->door < 0)
+    if (!s->listens)
         return s->n ? s->conns[0] : NULL;
     for (size_t i = 0; i < s->n; i++)
         if (memcmp(to->bytes, &s->conns[i]->number, sizeof s->conns[i]->number) == 0)
@@ -109,6 +110,16 @@ static bool is_done_with(const wf_shm_conn *c)
     return !c->memory || c->in.broken || !wf_ring_ready(&c->in);
 }
 
+/* Where the system has refused memory, everything goes by the far transport from now on: who came
+ * back would be refused again in the middle of a message. */
+static void turn_off(shm_transport *s)
+{
+    s->try_at_ns = INT64_MAX;
+    if (s->door >= 0)
+        close(s->door);
+    s->door = -1;
+}
+
 static void sweep(shm_transport *s)
 {
     for (size_t i = 0; i < s->n;) {
@@ -119,7 +130,9 @@ static void sweep(shm_transport *s)
         if (s->conns[i]->memory)
             WF_LOG_INFO("net.shm_over", "address=%s why=\"%s\"", s->address,
                         s->conns[i]->why ? s->conns[i]->why : "the other side is gone");
-        s->fresh |= s->door < 0;
+        s->fresh |= !s->listens;
+        if (s->conns[i]->refused)
+            turn_off(s);
         wf_shm_conn_free(&s->conns[i]);
         s->conns[i] = s->conns[--s->n];
     }
@@ -221,7 +234,7 @@ static void end_late(const shm_transport *s, int64_t now_ns)
 static wf_status shm_send(wf_transport *t, const wf_route *to, const wf_msg *m, wf_err *err)
 {
     shm_transport *s = (shm_transport *)t;
-    wf_shm_conn *c = s->door < 0 || is_near(to) ? conn_of(s, to) : NULL;
+    wf_shm_conn *c = !s->listens || is_near(to) ? conn_of(s, to) : NULL;
 
     if (c && c->state == WF_SHM_ASKED) { /* the answer may be there, or late */
         look_at(s, c);
@@ -229,9 +242,9 @@ static wf_status shm_send(wf_transport *t, const wf_route *to, const wf_msg *m, 
     }
     if (c && c->state == WF_SHM_ASKED)
         return wf_fail(err, WF_FULL, NULL, "the connection is being made");
-    if (c && (s->door >= 0 || c->state == WF_SHM_UP))
+    if (c && (s->listens || c->state == WF_SHM_UP))
         return wf_shm_conn_send(c, m, err);
-    if (s->door >= 0 && is_near(to))
+    if (s->listens && is_near(to))
         return wf_fail(err, WF_NOTFOUND, NULL, "the connection is over");
     return s->far->ops->send(s->far, to, m, err);
 }
@@ -269,7 +282,7 @@ static wf_msg *shm_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
             continue;
         }
         m = wf_shm_conn_receive(s->conns[at], pool, &s->bad);
-        *from = s->door < 0 ? (wf_route){0} : route_of(s->conns[at]);
+        *from = !s->listens ? (wf_route){0} : route_of(s->conns[at]);
         wf_shm_conn_reap(s->conns[at]);
     }
     return m;
@@ -302,7 +315,7 @@ static bool shm_arm(wf_transport *t)
 static wf_buf *shm_buf(wf_transport *t, const wf_route *to, size_t bytes)
 {
     const shm_transport *s = (shm_transport *)t;
-    wf_shm_conn *c = s->door < 0 || is_near(to) ? conn_of(s, to) : NULL;
+    wf_shm_conn *c = !s->listens || is_near(to) ? conn_of(s, to) : NULL;
     bool failed;
     wf_buf *b = NULL;
 
@@ -320,7 +333,7 @@ static bool shm_tend(wf_transport *t, int64_t now_ns)
     end_late(s, now_ns);
     for (size_t i = 0; i < s->n; i++)
         wf_shm_conn_reap(s->conns[i]);
-    if (s->door < 0 && s->n == 0 && now_ns >= s->try_at_ns)
+    if (!s->listens && s->n == 0 && now_ns >= s->try_at_ns)
         try_to_connect(s, now_ns);
     fresh = s->fresh || (fresh && s->n == 0);
     s->fresh = false;
@@ -392,6 +405,7 @@ void wf_shm_listen(const char *address, wf_transport **far, wf_transport **out)
     shm_transport *s = door >= 0 ? new_transport(address, far) : NULL;
 
     if (s) {
+        s->listens = true;
         s->door = door;
         (void)watch(s, door, s); /* without it nobody is let in */
         *out = &s->base;

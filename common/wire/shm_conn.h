@@ -30,6 +30,7 @@ typedef struct wf_shm_conn {
     int fd;
     wf_shm_state state;
     const char *why; /* it is over, or NULL: the other side is gone */
+    bool refused;    /* the system has refused memory: it would again */
     uint64_t number; /* of the transport, for its routes */
     int64_t since_ns;
     wf_shm_memory *memory; /* of the rings; NULL in NEW */

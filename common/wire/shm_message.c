@@ -100,6 +100,7 @@ static wf_status lend_part(wf_shm_conn *c, const wf_msg *m, uint32_t i, plan *p,
         s->offset = (uint64_t)(f->data - base);
     } else {
         b = wf_shm_pool_take(c->pool, s->bytes, &failed);
+        c->refused = failed;
         if (failed)
             wf_shm_conn_end(c, "the system gives no more shared memory");
         if (!b)

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 enum { MESSAGES = 4000 };
 
@@ -93,12 +94,42 @@ static void either_side_may_do_without(void **state)
     }
 }
 
+/* Rings, or later blocks, that the system refuses: the other transport takes what they would have.
+ */
+static void where_memory_is_refused_messages_go_by_the_other_transport(void **state)
+{
+    struct rlimit before, low;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    low = before;
+    low.rlim_cur = 4096;
+    for (uint32_t first = 0; first <= 20; first += 20) {
+        pthread_t thread;
+        side near, other;
+
+        open_side(&near, true);
+        if (first == 0)
+            assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+        open_side(&other, false);
+        assert_int_equal(pthread_create(&thread, NULL, run_answers, &near), 0);
+        assert_true(exchange(&other, 0, first));
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+        assert_true(exchange(&other, first, MESSAGES - first));
+        pthread_join(thread, NULL);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        close_side(&other);
+        close_side(&near);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_threads_exchange_messages),
         cmocka_unit_test(a_full_ring_wakes_its_writer),
         cmocka_unit_test(either_side_may_do_without),
+        cmocka_unit_test(where_memory_is_refused_messages_go_by_the_other_transport),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
