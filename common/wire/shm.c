@@ -14,7 +14,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static const int64_t ANSWER_NS = WF_NS_PER_S;      /* how long a connection may take to be made */
+static const int64_t ANSWER_NS = WF_NS_PER_S; /* how long a connection may take to be made */
+/* Between two looks at the far transport, each of which is a system call, while there are
+ * connections. Before a sleep it is always looked at. */
+static const int64_t FAR_NS = 20000;
 static const int64_t REFUSED_NS = 5 * WF_NS_PER_S; /* until the next try after that */
 
 /* Each look goes over all connections; who comes later is served by the far transport. */
@@ -30,7 +33,7 @@ typedef struct shm_transport {
     size_t n, room, turn;
     uint64_t numbers, bad;
     bool armed, fresh;
-    int64_t try_at_ns;
+    int64_t try_at_ns, far_at_ns; /* to connect; to look at the far transport */
 } shm_transport;
 
 /* ---- routes: as long as can be, which no route of the far transport is ---- */
@@ -261,6 +264,19 @@ static wf_msg *receive_far(shm_transport *s, wf_msg_pool *pool, wf_route *from)
     return m;
 }
 
+static bool is_far_due(shm_transport *s)
+{
+    int64_t now_ns;
+
+    if (s->n == 0)
+        return true;
+    now_ns = wf_now_ns();
+    if (now_ns < s->far_at_ns)
+        return false;
+    s->far_at_ns = now_ns + FAR_NS;
+    return true;
+}
+
 /* Each connection in turn, and the far transport as one more. */
 static wf_msg *shm_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
 {
@@ -269,6 +285,7 @@ static wf_msg *shm_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
 
     if (s->armed) {
         s->armed = false;
+        s->far_at_ns = 0;
         for (size_t i = 0; i < s->n; i++)
             if (s->conns[i]->memory)
                 wf_ring_disarm(&s->conns[i]->in);
@@ -278,7 +295,9 @@ static wf_msg *shm_receive(wf_transport *t, wf_msg_pool *pool, wf_route *from)
         size_t at = s->turn++ % (s->n + 1);
 
         if (at == s->n) {
-            m = receive_far(s, pool, from);
+            m = is_far_due(s) ? receive_far(s, pool, from) : NULL;
+            if (m)
+                s->far_at_ns = 0; /* there may be more */
             continue;
         }
         m = wf_shm_conn_receive(s->conns[at], pool, &s->bad);
@@ -296,7 +315,10 @@ static bool shm_ready(wf_transport *t)
         if (s->conns[i]->memory &&
             (wf_ring_ready(&s->conns[i]->in) || wf_ring_has_room(&s->conns[i]->out)))
             return true;
-    return s->far->ops->ready(s->far);
+    if (!is_far_due(s) || !s->far->ops->ready(s->far))
+        return false;
+    s->far_at_ns = 0;
+    return true;
 }
 
 static bool shm_arm(wf_transport *t)

@@ -19,6 +19,7 @@ static bool any_ready(wf_transport *const t[], size_t n)
 
 static const int64_t SPIN_NS = 50000;
 
+enum { LOOKS_A_YIELD = 16 };
 enum { LOST_MOST = 4, REST_LOG_MOST = 6 }; /* in a row before it rests; then up to 64 waits */
 
 static bool look_for_a_moment(wf_transport *const t[], size_t n)
@@ -26,8 +27,9 @@ static bool look_for_a_moment(wf_transport *const t[], size_t n)
     int64_t until_ns = wf_now_ns() + SPIN_NS;
     bool something;
 
-    while (!(something = any_ready(t, n)) && wf_now_ns() < until_ns)
-        sched_yield(); /* whoever else has work goes first */
+    for (int i = 1; !(something = any_ready(t, n)) && wf_now_ns() < until_ns; i++)
+        if (i % LOOKS_A_YIELD == 0)
+            sched_yield(); /* whoever else has work goes on */
     return something;
 }
 
