@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -246,8 +247,10 @@ static void start(way *w)
     wf_err err;
 
     w->pid = fork();
-    if (w->pid == 0)
+    if (w->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         serve(w->address, w->shares);
+    }
     open_side(&w->s, worker0, w->shares);
     must(wf_wires_dial(w->s.wires, w->address, &t, &err), &err);
     must(wf_net_dial(w->s.net, ps0, w->address, &t, &w->ps, &err), &err);
@@ -259,6 +262,7 @@ static void stop(way *w)
     close_side(&w->s);
     kill(w->pid, SIGKILL);
     waitpid(w->pid, NULL, 0);
+    unlink(w->address + strlen("ipc://")); /* of tcp there is none */
 }
 
 static double median_of(const way *w, int rounds, size_t field)

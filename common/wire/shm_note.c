@@ -64,3 +64,14 @@ int wf_shm_note_take(int socket, wf_shm_note *note, int *fd)
     *fd = -1;
     return -1;
 }
+
+bool wf_shm_note_is_end(int socket)
+{
+    wf_shm_note note;
+    int fd, there;
+
+    while ((there = wf_shm_note_take(socket, &note, &fd)) > 0)
+        if (fd >= 0)
+            close(fd);
+    return there < 0;
+}

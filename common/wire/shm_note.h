@@ -28,5 +28,7 @@ bool wf_shm_note_send(int socket, const wf_shm_note *note, int fd);
 /* The next note, and the descriptor that came with it, the caller's, or -1. 1: there is one; 0:
  * there is none now; -1: the other side is gone, or has sent what is no note. */
 int wf_shm_note_take(int socket, wf_shm_note *note, int *fd);
+/* Drops all notes that are there; true when the other side is gone. */
+bool wf_shm_note_is_end(int socket);
 
 #endif
