@@ -5,6 +5,7 @@
 #include "common/base/size.h"
 #include "common/data/csv_value.h"
 #include "common/data/format.h"
+#include "common/data/number.h"
 #include "common/data/steps.h"
 #include "common/data/text.h"
 
@@ -16,6 +17,7 @@ enum { MOST_COLUMNS = 1 << 16 };
 /* Where a column's value stands among the elements of a field. */
 typedef struct use {
     uint32_t column, element;
+    bool is_plain; /* a number of a float dtype, and the column's only use */
 } use;
 
 typedef struct field {
@@ -180,6 +182,22 @@ static wf_status plan_words(const plan *p, const wf_field_spec *spec, field *f, 
     return f->values.learns ? WF_OK : wf_vocabulary_read(f->values.words, step->text, err);
 }
 
+/* A delimiter that numbers have in them does not end one. */
+static void find_plain(const plan *p, field *f)
+{
+    bool plain =
+        f->values.dtype != WF_I64 && !f->values.words && !strchr("0123456789.eE+-", p->delimiter);
+
+    for (size_t i = 0; i < f->n_uses; i++) {
+        use *u = &f->uses[i];
+        const wf_csv_column *c = &p->columns[u->column];
+
+        u->is_plain = plain && !c->words && c->dtype != WF_I64 &&
+                      (i == 0 || u[-1].column != u->column) &&
+                      (i + 1 == f->n_uses || u[1].column != u->column);
+    }
+}
+
 static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err *err)
 {
     for (size_t i = 0; i < spec->n_steps; i++)
@@ -201,6 +219,7 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
     if (wf_steps_read_words(spec))
         WF_TRY(wf_err_wrap(err, plan_words(p, spec, f, err), "field \"%.64s\"", spec->name));
     f->values.dtype = dtype_of(p, f, spec->want);
+    find_plain(p, f);
     return WF_OK;
 }
 
@@ -280,6 +299,24 @@ static wf_status wrong_count(const plan *p, uint32_t have, wf_err *err)
                    "a row of %u columns, where there are %u", have, p->n_columns);
 }
 
+/* Reads the cell at text[*at] as a number that is all of it: the usual cell is looked at once.
+ * False: the cell is of another form, which wf_csv_next and wf_csv_value read or refuse. */
+static bool read_number(const plan *p, wf_dtype dtype, const char *text, size_t n, size_t *at,
+                        void *out, uint32_t element)
+{
+    double number;
+    const char *after = wf_number_read(text + *at, text + n, &number);
+
+    if (!after || (after < text + n && *after != p->delimiter))
+        return false;
+    *at = (size_t)(after - text) + 1;
+    if (dtype == WF_F64)
+        ((double *)out)[element] = number;
+    else
+        ((float *)out)[element] = (float)number;
+    return true;
+}
+
 static wf_status csv_parse(const void *opaque, uint32_t field_index, const char *text, size_t n,
                            void *out, wf_err *err)
 {
@@ -289,8 +326,14 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
     uint32_t i = 0;
 
     for (; at <= n && i < p->n_columns; i++) {
+        const use *u = &f->uses[used];
         wf_csv_cell cell;
 
+        if (used < f->n_uses && u->column == i && u->is_plain &&
+            read_number(p, f->values.dtype, text, n, &at, out, u->element)) {
+            used++;
+            continue;
+        }
         WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
         for (; used < f->n_uses && f->uses[used].column == i; used++)
             WF_TRY(
