@@ -321,7 +321,7 @@ WEFT_API weft_code weft_job_records(const weft_job *j, const weft_list *weights,
                                     weft_error *error);
 
 /* From now on weft_job_evaluate reads field names[i] from paths[i], and others as data.eval has
- * them; in a format whose files hold all fields (csv) names[i] is NULL. A job without eval data
+ * them; in a format whose files hold all fields (text) names[i] is NULL. A job without eval data
  * needs a file for each field. Errors: WEFT_USAGE, WEFT_NOMEM. */
 WEFT_API weft_code weft_job_eval_files(weft_job *j, size_t n, const char *const names[],
                                        const char *const paths[], weft_error *error);

@@ -3,8 +3,8 @@
  *
  * To add one: new common/data/mat.c that defines wf_format_mat, named in meson.build; the table of
  * format.c is made from that list. `read` gives a whole array; what a header claims goes through
- * wf_array_read, which compares it with the file before it allocates. Or `text` tells records apart
- * and parses them (text.h).
+ * wf_array_read, which compares it with the file before it allocates. Or `feature` picks one of
+ * each record's. Or `text` tells records apart and parses them (text.h).
  */
 #ifndef WF_DATA_FORMAT_H
 #define WF_DATA_FORMAT_H

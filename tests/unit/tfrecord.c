@@ -103,7 +103,7 @@ static void what_does_not_fit_is_named(void **state)
     expect_refused("tfrecord", feature_of("a", "f"), WF_INVALID, "a holds no records");
 }
 
-/* Each cut and each changed bit of a file is found, by the checksums. */
+/* Each cut, and a changed bit in each byte of a file, is found, by the checksums. */
 static void damage_is_found(void **state)
 {
     static test_text file;
@@ -124,15 +124,13 @@ static void damage_is_found(void **state)
         rc = open_feature(feature_of("a", "i"), WF_NONE, &d, &err);
         assert_int_equal(rc, n == ends[0] || n == ends[1] ? WF_OK : WF_INVALID);
         wf_dataset_free(&d);
-        for (int bit = 0; bit < 8; bit++) {
-            file.data[n] = (uint8_t)(file.data[n] ^ 1 << bit);
-            test_write(&folder, "a", file.data, file.n);
-            assert_int_equal(open_feature(feature_of("a", "i"), WF_NONE, &d, &err), WF_INVALID);
-            assert_non_null(strstr(err.what, n < ends[0]   ? "a: record 0: "
-                                             : n < ends[1] ? "a: record 1: "
-                                                           : "a: record 2: "));
-            file.data[n] = (uint8_t)(file.data[n] ^ 1 << bit);
-        }
+        file.data[n] ^= (uint8_t)(1 << n % 8);
+        test_write(&folder, "a", file.data, file.n);
+        assert_int_equal(open_feature(feature_of("a", "i"), WF_NONE, &d, &err), WF_INVALID);
+        assert_non_null(strstr(err.what, n < ends[0]   ? "a: record 0: "
+                                         : n < ends[1] ? "a: record 1: "
+                                                       : "a: record 2: "));
+        file.data[n] ^= (uint8_t)(1 << n % 8);
     }
 }
 

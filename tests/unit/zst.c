@@ -70,7 +70,7 @@ static void every_cut_and_change_is_refused(void **state)
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)(i * i >> 3);
     n = pack(packed, sizeof packed, 0, data, sizeof data);
-    for (size_t i = 0; i < 9 * n; i++) {
+    for (size_t i = 0; i < 2 * n; i++) {
         uint8_t have[sizeof data + 1];
         wf_err err = {0};
         wf_status rc;
@@ -78,7 +78,7 @@ static void every_cut_and_change_is_refused(void **state)
 
         memcpy(copy, packed, n);
         if (i >= n)
-            copy[(i - n) / 8] ^= (uint8_t)(1 << i % 8);
+            copy[i - n] ^= (uint8_t)(1 << i % 8);
         rc = wf_zst_open(test_write(&folder, "a.zst", copy, i < n ? i : n), &fd, &err);
         if (rc == WF_OK) { /* a bit that means nothing */
             assert_true(i >= n);
