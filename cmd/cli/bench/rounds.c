@@ -17,8 +17,8 @@
 
 /* Gradients of a worker are in turn in four buffers, all of which are touched before it counts; a
  * turn moves about TURN_BYTES, so that the clock and the gate are small beside it. */
-enum { WARM_UPS = 2, LEAST_ROUNDS = 3, MOST_A_TURN = 64, TURN_BYTES = 4 << 20 };
-static const size_t LEAST_COPIED = 64 << 10;
+enum { WARM_UPS = 2, LEAST_ROUNDS = 8, LEAST_OF_LARGE = 2, MOST_A_TURN = 64, TURN_BYTES = 4 << 20 };
+static const size_t LEAST_COPIED = 64 << 10, MOST_COPIED = 64 << 20; /* more than caches hold */
 
 typedef struct rounds {
     const wf_bench_stage *stage;
@@ -174,9 +174,10 @@ static bool go_on(member *m, uint64_t round)
     rounds *r = m->r;
 
     if (m->index == 0) {
-        uint64_t steps = r->stage->of.steps;
+        uint64_t steps = r->stage->of.steps,
+                 least = r->stage->of.bytes > TURN_BYTES ? LEAST_OF_LARGE : LEAST_ROUNDS;
 
-        r->goes_on = steps ? m->steps < steps : round < LEAST_ROUNDS || wf_now_ns() < r->end_ns;
+        r->goes_on = steps ? m->steps < steps : round < least || wf_now_ns() < r->end_ns;
     }
     return gate(r) && r->goes_on;
 }
@@ -188,8 +189,6 @@ static wf_status make_rounds(member *m, wf_err *err)
                  WF_MIN(WF_MAX(TURN_BYTES / m->r->stage->of.bytes, (size_t)1), (size_t)MOST_A_TURN);
     bool goes_on = true;
 
-    if (m->index == 0)
-        m->r->end_ns = wf_now_ns() + m->r->stage->of.budget_ns;
     for (uint64_t round = 0; goes_on && go_on(m, round); round++) {
         if (steps)
             times = WF_MIN(times, steps - m->steps);
@@ -304,7 +303,7 @@ wf_status wf_bench_rounds(const wf_bench_case *of, bool (*stopped)(void), wf_ben
         r.stage = s;
         out->slots = wf_opt_n_slots(&s->opt);
         out->threads = (uint32_t)WF_MIN(WF_MAX(processors, 1L), (long)WF_POOL_MAX);
-        out->copied = WF_MAX(of->bytes, LEAST_COPIED);
+        out->copied = WF_MIN(WF_MAX(of->bytes, LEAST_COPIED), MOST_COPIED);
         rc = run_members(&r, s, stopped, err);
     }
     wf_bench_stage_close(&s);

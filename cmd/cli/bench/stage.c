@@ -10,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
+#include "common/compile/compile.h"
 #include "common/wire/control.h"
 #include "common/wire/wait.h"
 
@@ -75,7 +76,8 @@ static wf_status start_ps(wf_bench_stage *s, uint32_t index, wf_err *err)
 static wf_status start_all(wf_bench_stage *s, wf_err *err)
 {
     for (uint32_t i = 0; i < s->of.n_ps; i++) /* before this process has threads */
-        WF_TRY(wf_bare_start(s->conf->ps[s->of.n_ps + i].address, s->of.bytes, &s->echo[i], err));
+        WF_TRY(
+            wf_bare_start(s->conf->ps[s->of.n_ps + i].address, WF_SLICE_BYTES, &s->echo[i], err));
     for (uint32_t i = 0; i < s->of.n_ps; i++)
         WF_TRY(start_ps(s, i, err));
     return WF_OK;

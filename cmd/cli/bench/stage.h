@@ -35,7 +35,8 @@ typedef struct wf_bench_case {
     const char *size; /* as it was asked for */
     size_t bytes;     /* of the variable: whole float32, at least one */
     uint32_t n_ps, n_workers;
-    uint64_t steps; /* of each kind of work and worker; 0: as many as fit into budget_ns */
+    uint64_t steps; /* of each kind of work and worker; 0: as many as fit into budget_ns,
+                         with what has to be prepared, and a few at least */
     int64_t budget_ns;
 } wf_bench_case;
 
