@@ -258,7 +258,7 @@ const wf_cmd wf_cmd_bench = {
         "for the bytes that must be read and written once. No cluster is needed. Takes about 15\n"
         "seconds.\n"
         "  --sizes SIZE,...       of the variable: 4KiB,1MiB,100MB if nothing is said\n"
-        "  --transports NAME,...  ipc, tcp; all if nothing is said\n"
+        "  --transports NAME,...  shm (shared memory), ipc, tcp; all if nothing is said\n"
         "  --ps N, --workers N    1 to 64 (default 1)\n"
         "  --steps N              so many of each, however long it takes\n"
         "  --json                 for programs\n"

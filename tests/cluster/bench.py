@@ -43,7 +43,7 @@ def check_json(folder):
                             "2", "--json"))
     check((said["ps"], said["workers"]) == (2, 2), said)
     got = [(r["transport"], r["bytes"], r["optimizer"], r["work"]) for r in said["rows"]]
-    want = [(t, b, o, w) for t in ("ipc", "tcp") for b in (4096, 1000000)
+    want = [(t, b, o, w) for t in ("shm", "ipc", "tcp") for b in (4096, 1000000)
             for o in WORKS for w in WORKS[o]]
     check(got == want, got)
     for row in said["rows"]:
@@ -78,7 +78,7 @@ def check_errors(folder):
             (["--sizes", "900TB"], "--sizes: 900TB takes 16 times as much"),
             (["--sizes", ",".join(17 * ["4KiB"])], "--sizes has more than 16 words"),
             (["--transports", "tcpp"], 'there is no transport "tcpp"; did you mean tcp?'),
-            (["--transports", "carrier"], 'there is no transport "carrier"; write ipc or tcp'),
+            (["--transports", "carrier"], 'there is no transport "carrier"; write shm or ipc or tcp'),
             (["--ps", "0"], "--ps must be a whole number from 1 to 64"),
             (["--workers", "65"], "--workers must be a whole number from 1 to 64"),
             (["--steps", "many"], "--steps must be a whole number"),

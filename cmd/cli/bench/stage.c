@@ -24,7 +24,7 @@
 
 enum { LOOK_MS = 50, LONGEST_S = 30 };
 
-const wf_bench_wire wf_bench_wires[] = {{"ipc", false}, {"tcp", true}, {0}};
+const wf_bench_wire wf_bench_wires[] = {{"shm", false, true}, {"ipc", false, false}, {"tcp", true, false}, {0}};
 
 const wf_bench_wire *wf_bench_wire_find(const char *name)
 {
@@ -52,6 +52,7 @@ static wf_status make_folder(wf_bench_stage *s, wf_err *err)
     }
     WF_TRY(wf_cluster_local(s->folder, 2 * s->of.n_ps, s->of.n_workers, s->of.wire->tcp, &s->conf,
                             err));
+    s->conf->shared_memory_off = !s->of.wire->shares;
     snprintf(run, sizeof run, "%s/run", s->folder);
     WF_TRY(wf_make_dirs(run, err));
     return wf_cluster_write(s->conf, s->conf->path, err);
@@ -124,6 +125,7 @@ static wf_status listen_as_master(wf_bench_stage *s, wf_err *err)
     conf.pid = (uint64_t)getpid();
     conf.cluster = s->conf->name;
     WF_TRY(wf_wires_new(2 * s->of.n_ps, &s->wires, err));
+    wf_wires_share(s->wires, s->of.wire->shares);
     WF_TRY(wf_net_new(&conf, &s->net, err));
     WF_TRY(wf_wires_listen(s->wires, s->conf->master.address, &t, err));
     wf_net_listen(s->net, &t);
@@ -239,7 +241,7 @@ wf_status wf_bench_stage_turn(wf_bench_stage *s, wf_err *err)
             return ps_has_ended(s, i, err);
         }
     t = wf_net_transports(s->net, &n);
-    wf_wait(t, n, -1, LOOK_MS, 0);
+    wf_wait(t, n, -1, LOOK_MS, NULL);
     return WF_OK;
 }
 

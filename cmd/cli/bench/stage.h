@@ -23,7 +23,8 @@ enum { WF_BENCH_TASKS = 64 }; /* ps, and workers, at most */
 /* The kinds of transport, by name; a row with a NULL name ends them. */
 typedef struct wf_bench_wire {
     const char *name;
-    bool tcp; /* or else the path of a socket */
+    bool tcp;    /* or else the path of a socket */
+    bool shares; /* memory, where processes can; the echo goes over ZeroMQ all the same */
 } wf_bench_wire;
 extern const wf_bench_wire wf_bench_wires[];
 const wf_bench_wire *wf_bench_wire_find(const char *name); /* NULL: there is none */

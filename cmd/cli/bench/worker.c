@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SPIN_US = 20 /* as weft-worker */, LOOK_MS = 50, LONGEST_S = 30 };
+enum { LOOK_MS = 50, LONGEST_S = 30 };
 
 struct wf_bench_worker {
     const wf_bench_stage *stage;
@@ -20,6 +20,7 @@ struct wf_bench_worker {
     wf_net *net;
     wf_peer *ps[WF_BENCH_TASKS];
     wf_exchange *exchange;
+    wf_spin spin; /* as weft-worker's */
 };
 
 void wf_bench_worker_close(wf_bench_worker **w)
@@ -43,6 +44,7 @@ static wf_status connect_all(wf_bench_worker *w, wf_err *err)
     conf.pid = (uint64_t)getpid();
     conf.cluster = s->conf->name;
     WF_TRY(wf_wires_new(2 * s->of.n_ps, &w->wires, err));
+    wf_wires_share(w->wires, s->of.wire->shares);
     WF_TRY(wf_net_new(&conf, &w->net, err));
     for (uint32_t i = 0; i < s->of.n_ps; i++) {
         const char *address = s->conf->ps[i].address;
@@ -113,7 +115,7 @@ static wf_status turn(wf_bench_worker *w, wf_err *err)
         return WF_OK;
     wait_ns = wf_net_deadline(w->net, now_ns) - now_ns;
     t = wf_net_transports(w->net, &n);
-    wf_wait(t, n, -1, WF_MIN(wait_ns / WF_NS_PER_MS + 1, (int64_t)LOOK_MS), SPIN_US);
+    wf_wait(t, n, -1, WF_MIN(wait_ns / WF_NS_PER_MS + 1, (int64_t)LOOK_MS), &w->spin);
     return WF_OK;
 }
 
