@@ -119,6 +119,16 @@ static inline uint32_t count(const player *p, uint16_t kind)
 
 /* ---- what the master and workers send ---- */
 
+/* As a member of the view, with the job and map that the ps has. */
+static inline void send_stamped(player *p, wf_lane lane, uint64_t key, wf_msg *m)
+{
+    m->head.job = JOB;
+    m->head.generation = GENERATION;
+    m->head.map = GENERATION;
+    m->head.view = VIEW;
+    assert_int_equal(wf_net_send(p->net, p->from_ps, lane, key, &m, NULL), WF_OK);
+}
+
 static inline void send(player *p, uint16_t kind, const ProtobufCMessage *body, uint32_t request)
 {
     wf_msg *m = NULL;
@@ -127,12 +137,8 @@ static inline void send(player *p, uint16_t kind, const ProtobufCMessage *body, 
     assert_int_equal(wf_net_msg(p->net, kind, &m, NULL), WF_OK);
     if (body)
         assert_int_equal(wf_control_put(m, body, NULL), WF_OK);
-    m->head.job = JOB;
-    m->head.generation = GENERATION;
-    m->head.map = GENERATION;
-    m->head.view = VIEW;
     m->head.request = request;
-    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
+    send_stamped(p, WF_LANE_CONTROL, 0, m);
 }
 
 static inline void fill_view(Weft__View *view, Weft__Member rows[], Weft__Member *list[],
@@ -218,13 +224,9 @@ static inline void send_pull_at(player *p, uint32_t request, uint32_t step, uint
 
     assert_int_equal(wf_net_msg(p->net, WF_PULL, &m, NULL), WF_OK);
     assert_int_equal(wf_pull_put(m, (wf_pull_body){.clock = clock}, NULL), WF_OK);
-    m->head.job = JOB;
-    m->head.generation = GENERATION;
-    m->head.map = GENERATION;
-    m->head.view = VIEW;
     m->head.request = request;
     m->head.step = step;
-    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
+    send_stamped(p, WF_LANE_DATA, 1, m);
 }
 
 static inline void send_pull(player *p, uint32_t request)
@@ -243,12 +245,8 @@ static inline void push_part(player *p, uint32_t step, wf_part part)
     assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
     part.checksum = wf_part_checksum(b->data, part.bytes);
     assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
-    m->head.job = JOB;
-    m->head.generation = GENERATION;
-    m->head.map = GENERATION;
-    m->head.view = VIEW;
     m->head.step = step;
-    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, &m, NULL), WF_OK);
+    send_stamped(p, WF_LANE_DATA, 2, m);
     wf_buf_unref(&b);
 }
 

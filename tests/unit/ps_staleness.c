@@ -114,12 +114,8 @@ static void send_clock(player *p, wf_clock_state state, uint32_t step)
 
     assert_int_equal(wf_net_msg(p->net, WF_CLOCK, &m, NULL), WF_OK);
     assert_int_equal(wf_clock_put(m, (wf_clock_body){.state = state}, NULL), WF_OK);
-    m->head.job = JOB;
-    m->head.generation = GENERATION;
-    m->head.map = GENERATION;
-    m->head.view = VIEW;
     m->head.step = step;
-    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 1, &m, NULL), WF_OK);
+    send_stamped(p, WF_LANE_DATA, 1, m);
 }
 
 /* The clock that the ps gives to the worker's step. */

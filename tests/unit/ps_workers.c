@@ -176,12 +176,8 @@ static void push_row(player *p, uint32_t step, uint32_t slice)
     assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
     part.checksum = wf_part_checksum(b->data, b->bytes);
     assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
-    m->head.job = JOB;
-    m->head.generation = GENERATION;
-    m->head.map = GENERATION;
-    m->head.view = VIEW;
     m->head.step = step;
-    assert_int_equal(wf_net_send(p->net, p->from_ps, WF_LANE_DATA, 2, &m, NULL), WF_OK);
+    send_stamped(p, WF_LANE_DATA, 2, m);
     wf_buf_unref(&b);
 }
 

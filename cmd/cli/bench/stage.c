@@ -24,7 +24,8 @@
 
 enum { LOOK_MS = 50, LONGEST_S = 30 };
 
-const wf_bench_wire wf_bench_wires[] = {{"shm", false, true}, {"ipc", false, false}, {"tcp", true, false}, {0}};
+const wf_bench_wire wf_bench_wires[] = {
+    {"shm", false, true}, {"ipc", false, false}, {"tcp", true, false}, {0}};
 
 const wf_bench_wire *wf_bench_wire_find(const char *name)
 {
