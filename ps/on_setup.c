@@ -109,7 +109,6 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->n_slices = 0;
     ps->place = NULL;
     wf_map_close(&ps->map);
-    ps->staleness = (wf_histogram){0};
     wf_clocks_close(&ps->clocks);
     ps->bounded = false;
     ps->variables = NULL;
@@ -211,6 +210,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     if (!ps->job || !ps->checkpoint_dir)
         return wf_fail_nomem(err, strlen(body->checkpoint_dir));
     ps->job_number = m->head.job;
+    ps->staleness = (wf_histogram){0}; /* that of the job before was told until now */
     ps->job_id = body->job_id;
     ps->generation = m->head.generation;
     ps->bounded = body->bounded > 0;

@@ -345,7 +345,7 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
     if (w->whom.role == WF_ROLE_NONE)
         tell_held(ps, w);
     out->updates = ps->updates_done;
-    out->job = wf_ps_serves(ps) ? ps->job_number : 0;
+    out->job = ps->job_number;
     out->staleness = ps->staleness;
     out->held_bytes = 0;
     for (uint32_t i = 0; i < ps->n_slices; i++) {

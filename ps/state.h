@@ -97,8 +97,8 @@ struct wf_ps {
     uint32_t n_members;
     wf_index in_view; /* members by incarnation */
     /* the job */
-    wf_ps_state state; /* written by wf_ps_change alone */
-    uint16_t job_number, generation;
+    wf_ps_state state;               /* written by wf_ps_change alone */
+    uint16_t job_number, generation; /* of the last set-up; 0: there was none */
     uint64_t job_id;
     wf_map map;
     wf_arena *arena; /* of the job's names and arrays */

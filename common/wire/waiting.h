@@ -22,7 +22,7 @@ typedef struct wf_waiting {
 typedef struct wf_vitals {
     wf_waiting waits;
     uint64_t updates, held_bytes; /* of a ps */
-    uint32_t job;                 /* of a ps: the job's number; 0: none */
+    uint32_t job;                 /* of a ps: the last that was set up; 0: none */
     wf_histogram staleness;       /* of a ps: of the pushes of that job */
 } wf_vitals;
 

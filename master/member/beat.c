@@ -32,8 +32,6 @@ static void take_updates(wf_progress *p, const Weft__Beat *body, int64_t now_ns)
         p->updates_per_sec =
             0.5 * p->updates_per_sec + 0.5 * (double)(body->updates - p->updates) / seconds;
     p->updates = body->updates;
-    if (!body->job) /* what was told of its last job stays */
-        return;
     p->job = body->job;
     p->staleness = (wf_histogram){0};
     for (size_t i = 0; i < WF_MIN(body->n_staleness, (size_t)WF_HISTOGRAM); i++)

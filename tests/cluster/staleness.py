@@ -7,6 +7,7 @@ import numpy as np
 import small
 from weftlib import Cluster, check, main, until
 
+PUSHES = 20 * 64 * 5  # epochs, steps, slices
 PATIENT = "dead_ms: 60000\nstuck_ms: 60000"
 
 
@@ -64,9 +65,10 @@ def stale_by_no_more_than_the_steps_of_all(weft):
             small.write_job(c, epochs=20, change=ssp(staleness, f", pipeline: {pipeline}"))
             c.must("up")
             c.must("train", "small.yaml")
-            job = c.job("small")
+            job = c.until_job("small", lambda j: j["staleness"] and j["staleness"]["pushes"] == PUSHES,
+                              "the ps have told of all pushes")
             most = 3 * (2 * staleness + 2) + pipeline
-            check(job["staleness"] and job["staleness"]["most"] <= most, f"{job['staleness']} > {most}")
+            check(job["staleness"]["most"] <= most, f"{job['staleness']} > {most}")
             check(job["eval"]["accuracy"] > 0.9, str(job["eval"]))
             check(job["step"] == 20 * 64, str(job["step"]))
             print(f"     staleness {staleness}, pipeline {pipeline}: {job['staleness']}")
@@ -78,7 +80,8 @@ def one_worker_waits_for_nobody_and_wrong_settings_are_named(weft):
         c.must("up")
         c.must("train", "small.yaml")
         check(c.job("small")["step"] == 20 * 64, "all steps")
-        check(c.job("small")["staleness"]["most"] == 0, str(c.job("small")["staleness"]))
+        job = c.until_job("small", lambda j: j["staleness"], "the ps has told")
+        check(job["staleness"]["most"] == 0, str(job["staleness"]))
         said = c.must("train", "small.yaml", "--set", "consistency.mode=bsp", code=3).err
         check('"mode: bsp" is not built yet; weft has "async" and "ssp"' in said, said)
         said = c.must("train", "small.yaml", "--set", "consistency.mode=async", code=2).err
