@@ -3,6 +3,7 @@
 #include "common/ckpt/ckpt.h"
 #include "cmd/cli/ckpts.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
@@ -12,7 +13,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -107,7 +107,7 @@ static wf_status show(const request *r, wf_err *err)
     if (r->json) {
         rc = wf_manifest_encode(wf_ckpt_manifest(c), &text, err);
         if (rc == WF_OK)
-            rc = wf_ckpts_print_json(json_loadb(wf_bytes_str(&text), text.size, 0, NULL), err);
+            rc = wf_json_print(json_loadb(wf_bytes_str(&text), text.size, 0, NULL), JSON_INDENT(2) | JSON_ENSURE_ASCII, err);
     } else {
         rc = show_text(c, err);
     }

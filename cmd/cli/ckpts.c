@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/ckpts.c */
 #include "cmd/cli/ckpts.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/picture.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
@@ -9,7 +10,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,18 +24,6 @@ const char *wf_ckpts_time(int64_t ms, char *text, size_t size)
     if (ms <= 0 || !localtime_r(&seconds, &at) || !strftime(text, size, "%F %T", &at))
         snprintf(text, size, "-");
     return text;
-}
-
-wf_status wf_ckpts_print_json(json_t *root, wf_err *err)
-{
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
-
-    json_decref(root);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
 }
 
 /* ---- what is known of one ---- */
@@ -200,7 +188,7 @@ wf_status wf_ckpts_print(const char *dir, const char *run, bool json, wf_err *er
     wf_status rc = arena ? list(dir, run, arena, &all, err) : wf_fail_nomem(err, 0);
 
     if (rc == WF_OK && json) {
-        rc = wf_ckpts_print_json(json_incref(all), err);
+        rc = wf_json_print(json_incref(all), JSON_INDENT(2) | JSON_ENSURE_ASCII, err);
     } else if (rc == WF_OK) {
         n = names_of(all, names);
         add_head(&rows, "NAME", names, n);
@@ -262,7 +250,7 @@ wf_status wf_ckpts_print_runs(const char *dir, bool json, wf_err *err)
         json_decref(all);
     }
     if (rc == WF_OK && json)
-        rc = wf_ckpts_print_json(json_incref(runs), err);
+        rc = wf_json_print(json_incref(runs), JSON_INDENT(2) | JSON_ENSURE_ASCII, err);
     else if (rc == WF_OK)
         rc = wf_rows_print(&rows, stdout, err);
     wf_rows_close(&rows);

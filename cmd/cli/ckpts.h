@@ -4,7 +4,6 @@
 #define WF_CMD_CLI_CKPTS_H
 
 #include "common/base/status.h"
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +16,5 @@ WF_MUST_USE wf_status wf_ckpts_print_runs(const char *dir, bool json, wf_err *er
 
 /* "2026-03-01 10:00:00" of a time since 1970 into text, "-" where there is none. */
 const char *wf_ckpts_time(int64_t ms, char *text, size_t size);
-/* Prints JSON and takes it; NULL is a lack of memory. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_ckpts_print_json(json_t *root, wf_err *err);
 
 #endif

@@ -3,6 +3,7 @@
  * on is found here, without starting anything. */
 #include "cmd/cli/build_info.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/ports.h"
 #include "cmd/cli/super.h"
@@ -16,7 +17,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -211,17 +211,6 @@ static void check_cluster(checkup *c, const char *cluster)
     wf_cluster_free(&conf);
 }
 
-static wf_status print_json(checkup *c, wf_err *err)
-{
-    char *text = json_dumps(c->rows, JSON_INDENT(2));
-
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
-}
-
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     checkup c = {.term = wf_term_of(stdout)};
@@ -240,7 +229,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     check_limits(&c);
     check_cluster(&c, cluster);
     if (as_json)
-        rc = print_json(&c, err);
+        rc = wf_json_print(json_incref(c.rows), JSON_INDENT(2), err);
     json_decref(c.rows);
     return rc;
 }

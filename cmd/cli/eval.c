@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/eval.c - a checkpoint evaluated here, in this process: no cluster is needed. */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/library.h"
 #include "cmd/cli/term.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static wf_status print_json(const weft_evaluation *e, const char *checkpoint, wf_err *err)
 {
     json_t *row =
         json_pack("{s:s, s:I}", "checkpoint", checkpoint, "records", (json_int_t)e->records);
-    char *text;
 
     for (uint32_t i = 0; i < e->n_metrics; i++) {
         double value = e->metrics[i].value;
@@ -22,13 +21,7 @@ static wf_status print_json(const weft_evaluation *e, const char *checkpoint, wf
 
         json_object_set_new(row, e->metrics[i].name, number);
     }
-    text = json_dumps(row, JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
-    json_decref(row);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    wf_term_print(stdout, "%s\n", text);
-    free(text);
-    return WF_OK;
+    return wf_json_print(row, JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII, err);
 }
 
 static void print_results(const weft_evaluation *e, const char *checkpoint)

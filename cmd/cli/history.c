@@ -2,6 +2,7 @@
 /* cmd/cli/history.c */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/curves.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/term.h"
 
@@ -9,7 +10,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static void print_csv(const wf_curves *c)
 {
@@ -32,7 +32,6 @@ static void print_csv(const wf_curves *c)
 static wf_status print_json(const wf_curves *c, wf_err *err)
 {
     json_t *o = json_object(), *list = json_array();
-    char *text;
 
     for (size_t i = 0; i < c->n_rows; i++) {
         json_t *row = json_object();
@@ -49,13 +48,7 @@ static wf_status print_json(const wf_curves *c, wf_err *err)
     }
     json_object_set_new(o, "run", json_string(c->run));
     json_object_set_new(o, "epochs", list);
-    text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
-    json_decref(o);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
+    return wf_json_print(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII, err);
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)

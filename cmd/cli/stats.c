@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/stats.c */
+#include "cmd/cli/json.h"
 #include "cmd/cli/stats.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
@@ -15,7 +16,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CELL = 48, NAME = 256 };
@@ -208,7 +208,6 @@ static json_t *column_json(const wf_survey *s, const wf_survey_column *c)
 static wf_status print_json(const char *title, const char *format, const wf_survey *s, wf_err *err)
 {
     json_t *o = json_object(), *list = json_array();
-    char *text;
 
     for (uint32_t i = 0; i < s->n_columns; i++)
         json_array_append_new(list, column_json(s, &s->columns[i]));
@@ -216,13 +215,7 @@ static wf_status print_json(const char *title, const char *format, const wf_surv
     json_object_set_new(o, "format", json_string(format));
     json_object_set_new(o, "records", json_integer((json_int_t)s->records));
     json_object_set_new(o, "columns", list);
-    text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
-    json_decref(o);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
+    return wf_json_print(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII, err);
 }
 
 wf_status wf_stats(const char *file, const char *job, bool json, wf_err *err)

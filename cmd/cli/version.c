@@ -2,10 +2,10 @@
 /* cmd/cli/version.c */
 #include "cmd/cli/build_info.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/json.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static void print_line(void)
 {
@@ -22,7 +22,7 @@ static wf_status print_json(wf_err *err)
 {
     json_t *libraries = json_object(), *units = json_array(), *all;
     const char *name;
-    char version[WF_BUILD_TEXT], *text;
+    char version[WF_BUILD_TEXT];
 
     for (size_t i = 0; (name = wf_build_library(i, version)); i++)
         json_object_set_new(libraries, name, json_string(version));
@@ -31,13 +31,7 @@ static wf_status print_json(wf_err *err)
     all = json_pack("{s:s, s:s*, s:s, s:o, s:o}", "weft", WEFT_VERSION, "commit",
                     *wf_build_commit() ? wf_build_commit() : NULL, "compiler", wf_build_compiler(),
                     "libraries", libraries, "processor", units);
-    text = json_dumps(all, JSON_INDENT(2));
-    json_decref(all);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
+    return wf_json_print(all, JSON_INDENT(2), err);
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)

@@ -3,16 +3,13 @@
  *
  * Before its first pull, and after it had nothing to compute, it asks each ps to join. The largest
  * clock of all answers is that of its next step; pulls leave when all that hold slices have
- * answered. When it has
- * nothing to compute it leaves again, so that nobody waits for it.
+ * answered. When it has nothing to compute it leaves again, so that nobody waits for it.
  *
  * Clock messages go in the lane of pulls, behind those that were sent before: one that overtook a
  * pull would leave, and the pull would join again.
  */
 #include "common/base/size.h"
 #include "worker/exchange/ps_state.h"
-
-#include <string.h>
 
 /* Behind all pulls of steps that follow the last one begun, and in the order of sending. */
 static uint64_t clock_key(const wf_client *c)

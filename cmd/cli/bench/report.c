@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/bench/report.c */
 #include "cmd/cli/bench/report.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/table.h"
 #include "common/base/size.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* What is said of one kind of work. */
 typedef struct figures {
@@ -116,7 +116,6 @@ wf_status wf_bench_print_json(const wf_bench_case cases[], wf_bench_result resul
                               wf_err *err)
 {
     json_t *list = json_array(), *all;
-    char *text;
 
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < WF_BENCH_WORKS; k++) {
@@ -127,11 +126,5 @@ wf_status wf_bench_print_json(const wf_bench_case cases[], wf_bench_result resul
         }
     all = json_pack("{s:i, s:i, s:i, s:o}", "ps", (int)cases[0].n_ps, "workers",
                     (int)cases[0].n_workers, "threads", (int)results[0].threads, "rows", list);
-    text = all ? json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
-    json_decref(all);
-    if (!text)
-        return wf_fail_nomem(err, 0);
-    printf("%s\n", text);
-    free(text);
-    return WF_OK;
+    return wf_json_print(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6), err);
 }
