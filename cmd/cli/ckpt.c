@@ -107,7 +107,8 @@ static wf_status show(const request *r, wf_err *err)
     if (r->json) {
         rc = wf_manifest_encode(wf_ckpt_manifest(c), &text, err);
         if (rc == WF_OK)
-            rc = wf_json_print(json_loadb(wf_bytes_str(&text), text.size, 0, NULL), JSON_INDENT(2) | JSON_ENSURE_ASCII, err);
+            rc = wf_json_print(json_loadb(wf_bytes_str(&text), text.size, 0, NULL),
+                               JSON_INDENT(2) | JSON_ENSURE_ASCII, err);
     } else {
         rc = show_text(c, err);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/stats.c */
-#include "cmd/cli/json.h"
 #include "cmd/cli/stats.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/table.h"
 #include "cmd/cli/term.h"
 #include "common/base/size.h"
