@@ -87,6 +87,7 @@ struct wf_worker {
             WF_WAIT_WEIGHTS, /* of a step, or for an evaluation */
             WF_WAIT_FROZEN,  /* for so many slices of frozen variables */
             WF_WAIT_ACKS,    /* of pushes, up to a step */
+            WF_WAIT_COPIES,  /* as chief: for the copies of a cut */
             WF_WAIT_RESUME   /* for the end of a hold */
         } kind;
         uint32_t of; /* a step, a cut or a number of slices */

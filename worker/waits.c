@@ -19,6 +19,8 @@ static struct wf_worker_wait look(wf_worker *w)
     if (w->state != WF_WORKER_WAITING)
         return (struct wf_worker_wait){.kind = WF_WAIT_NONE};
     in_flight = wf_exchange_in_flight(w->exchange);
+    if (w->hold == WF_HOLD_REPORTED && w->chief.state == WF_CHIEF_SAVING && !w->chief.copied_ns)
+        return (struct wf_worker_wait){WF_WAIT_COPIES, w->cut, 0};
     if (w->hold == WF_HOLD_REPORTED)
         return (struct wf_worker_wait){WF_WAIT_RESUME, w->cut, 0};
     if (in_flight > 0 && (w->hold != WF_HOLD_FREE || w->eval_wanted || in_flight > w->job.pipeline))
@@ -57,6 +59,16 @@ static void name_late(const wf_worker *w, wf_waiting *out)
                               w->eval_wanted ? WF_EVAL_SET : w->wait.of % 2, out);
 }
 
+/* Who has not taken its copies for the cut that this worker writes. */
+static void name_copier(const wf_exchange_save *s, wf_waiting *out)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (!s->shards[i].copied) {
+            out->whom = s->shards[i].writer;
+            return;
+        }
+}
+
 void wf_worker_waiting(const wf_worker *w, wf_waiting *out)
 {
     *out = (wf_waiting){.whom = {WF_ROLE_MASTER, 0}, .since_ns = w->wait.since_ns};
@@ -81,6 +93,10 @@ void wf_worker_waiting(const wf_worker *w, wf_waiting *out)
     case WF_WAIT_ACKS:
         snprintf(out->what, sizeof out->what, "the acknowledgement of step %u", w->wait.of);
         name_late(w, out);
+        break;
+    case WF_WAIT_COPIES:
+        snprintf(out->what, sizeof out->what, "its part of checkpoint cut %u", w->wait.of);
+        name_copier(&w->exchange->saving, out);
         break;
     case WF_WAIT_RESUME:
         snprintf(out->what, sizeof out->what, "the end of checkpoint cut %u", w->wait.of);

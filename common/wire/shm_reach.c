@@ -87,7 +87,7 @@ static void sweep(shm_transport *s)
             i++;
             continue;
         }
-        if (s->conns[i]->memory)
+        if (s->conns[i]->memory && (!s->listens || s->conns[i]->why)) /* others come and go */
             WF_LOG_INFO("net.shm_over", "address=%s why=\"%s\"", s->address,
                         s->conns[i]->why ? s->conns[i]->why : "the other side is gone");
         s->fresh |= !s->listens;

@@ -73,7 +73,7 @@ def a_stuck_ps_is_named_by_those_who_wait_for_it(weft):
             row = until(lambda: next((t for t in c.status()["tasks"]
                                       if t["waits"] and t["waits"]["for"] == "ps/1" and
                                       t["waits"]["since_s"] > 5), None), "a worker waits for ps/1", 20)
-            check("step" in row["waits"]["what"], str(row))
+            check("step" in row["waits"]["what"] or "cut" in row["waits"]["what"], str(row))
             check("waits" in c.must("status").out and "for ps/1" in c.must("status").out, "weft status")
             until(lambda: "wait.long" in c.logs() and "for=ps/1" in c.logs(), "a line in the log", 20)
         before = c.job("small")["step"]
