@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/text.c - how fast a text file is opened (its records found) and read in batches.
  *
- *     bench_text FILE COLUMNS [libsvm]
+ *     bench_text FILE COLUMNS [libsvm|criteo]
  *
  * A csv file without a header, of so many columns of numbers; csv_files.py makes one and runs
- * others beside it. Or a libsvm file of so many features. lines_s is the limit: the same bytes read
- * from the page cache, with memchr from line end to line end.
+ * others beside it. Or a libsvm file of so many features. Or Criteo's layout: the label, 13 counts
+ * filled, clipped and as log(1 + n), 26 words hashed into so many bins each. lines_s is the limit:
+ * the same bytes read from the page cache, with memchr from line end to line end.
  */
 #include "common/base/clock.h"
 #include "common/data/reader.h"
@@ -68,6 +69,52 @@ static wf_dataset *open_csv(const char *path, int n)
     return d;
 }
 
+static wf_dataset *open_criteo(const char *path, int bins)
+{
+    static wf_column_spec schema[40];
+    static const char *names[40];
+    static char text[40][8];
+    static const double zero[] = {0};
+    const wf_map_step counts[] = {
+        {.type = "fill"}, {.type = "clip", .numbers = zero, .n_numbers = 1}, {.type = "log1p"}};
+    const wf_map_step words[] = {{.type = "hash", .number = bins, .text = "separate"}};
+    const wf_field_spec fields[] = {
+        {.name = "dense",
+         .columns = names + 1,
+         .n_columns = 13,
+         .is_row = true,
+         .steps = counts,
+         .n_steps = 3,
+         .want = WF_F32},
+        {.name = "ids",
+         .columns = names + 14,
+         .n_columns = 26,
+         .is_row = true,
+         .steps = words,
+         .n_steps = 1,
+         .want = WF_I64},
+        {.name = "y", .columns = names, .n_columns = 1, .want = WF_F32}};
+    wf_dataset *d = NULL;
+    wf_err err;
+
+    for (int i = 0; i < 40; i++) {
+        snprintf(text[i], sizeof text[i], "c%d", i);
+        schema[i].name = names[i] = text[i];
+        schema[i].dtype = i == 0 ? WF_I64 : i < 14 ? WF_F32 : WF_U8;
+    }
+    if (wf_dataset_open(&(wf_dataset_spec){.format = "csv",
+                                           .fields = fields,
+                                           .n_fields = 3,
+                                           .files = &path,
+                                           .n_files = 1,
+                                           .schema = schema,
+                                           .n_schema = 40,
+                                           .delimiter = '\t'},
+                        &d, &err) != WF_OK)
+        die(&err);
+    return d;
+}
+
 static double read_all(const wf_dataset *d, bool shuffle, uint32_t depth)
 {
     int64_t from = wf_now_ns();
@@ -108,17 +155,18 @@ static double find_lines(const char *path)
 int main(int argc, char *argv[])
 {
     bool libsvm = argc == 4 && strcmp(argv[3], "libsvm") == 0;
-    int columns = argc == 3 || libsvm ? atoi(argv[2]) : 0;
+    bool criteo = argc == 4 && strcmp(argv[3], "criteo") == 0;
+    int columns = argc == 3 || libsvm || criteo ? atoi(argv[2]) : 0;
     int64_t from = wf_now_ns();
     struct stat st;
     wf_dataset *d;
     double opened;
 
-    if (columns < 1 || (!libsvm && columns > MOST) || stat(argv[1], &st) != 0) {
-        fprintf(stderr, "usage: bench_text FILE COLUMNS [libsvm]\n");
+    if (columns < 1 || (!libsvm && !criteo && columns > MOST) || stat(argv[1], &st) != 0) {
+        fprintf(stderr, "usage: bench_text FILE COLUMNS [libsvm|criteo]\n");
         return 2;
     }
-    d = (libsvm ? open_libsvm : open_csv)(argv[1], columns);
+    d = (criteo ? open_criteo : libsvm ? open_libsvm : open_csv)(argv[1], columns);
     opened = (double)(wf_now_ns() - from) / 1e9;
     printf(
         "{\"bytes\": %ld, \"records\": %lu, \"held\": %zu, \"open_s\": %.4f, \"in_order_s\": %.4f, "

@@ -23,16 +23,14 @@ static bool is_usable(const wf_survey *s, const wf_survey_column *c)
            (c->numbers == 0 && c->empty == 0 && !c->more_words);
 }
 
-/* Words that are too many for a schema, or are not in all records: a field of their own. An empty
- * cell has a number in a vocabulary, and no hash. */
+/* Words that are too many for a schema, or are not in all records: a field of their own. */
 static bool is_worded(const wf_survey *s, uint32_t at, uint32_t label)
 {
     uint32_t before = 0;
 
     for (uint32_t i = 0; i <= at; i++) {
         const wf_survey_column *c = &s->columns[i];
-        bool worded = s->header && i != label && c->numbers == 0 && c->n_words &&
-                      !is_usable(s, c) && !(c->uncounted && c->empty);
+        bool worded = s->header && i != label && c->numbers == 0 && c->n_words && !is_usable(s, c);
 
         if (i == at)
             return worded && before < MOST_WORDED;

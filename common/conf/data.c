@@ -2,6 +2,7 @@
 /* common/conf/data.c - what is read for training and evaluation, and how. */
 #include "common/conf/data.h"
 #include "common/conf/item.h"
+#include "common/conf/presets.h"
 #include "common/data/formats.h"
 
 #include <string.h>
@@ -135,8 +136,8 @@ static wf_status read_validation_split(wf_conf_reader *r, const wf_tree *node, v
 
 static wf_status read_column(wf_conf_reader *r, const wf_tree *t, wf_column_spec *c, wf_err *err)
 {
-    static const char *const dtypes[] = {"float32", "float64", "int64"};
-    static const wf_dtype as[] = {WF_F32, WF_F64, WF_I64};
+    static const char *const dtypes[] = {"float32", "float64", "int64", "string"};
+    static const wf_dtype as[] = {WF_F32, WF_F64, WF_I64, WF_U8};
     const char *said;
 
     if (t->kind == WF_TREE_LIST) {
@@ -160,8 +161,11 @@ static wf_status read_schema(wf_conf_reader *r, const wf_tree *node, void *into,
     wf_job_conf *j = into;
     wf_column_spec *columns;
 
+    if (node->kind == WF_TREE_TEXT)
+        return WF_OK; /* a preset, which wf_preset_take reads when the other keys are known */
     if (node->kind != WF_TREE_MAP || node->n == 0)
-        return wf_read_fail(r, node, err, WF_USAGE, "write it as {age: float32, sex: [f, m]}",
+        return wf_read_fail(r, node, err, WF_USAGE,
+                            "write it as {age: float32, sex: [f, m]}, or name a preset: criteo",
                             "\"schema\" is a map of columns");
     columns = wf_arena_array(r->arena, node->n, sizeof *columns);
     if (!columns)
@@ -272,6 +276,7 @@ static wf_status check_text(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
 
     if (j->n_columns == 0 && !has_schema)
         WF_TRY(name_columns(r, node->line, j, err));
+    WF_TRY(wf_preset_take(r, node, j, err));
     for (int k = 0; k < 2; k++) {
         wf_conf_records *of = k ? &j->eval : &j->train;
 

@@ -398,7 +398,13 @@ static const wf_option_row one_hot[] = {INT_OPTION("classes", true, 1, 1 << 24),
 static const wf_option_row cast[] = {TEXT_OPTION("dtype", true, dtypes), {0}};
 
 static const wf_option_row no_option[] = {{0}};
-static const wf_option_row hash[] = {INT_OPTION("bins", true, 1, 1 << 24), {0}};
+static const char *const hash_columns[] = {"shared", "separate", NULL};
+static const wf_option_row hash[] = {
+    INT_OPTION("bins", true, 1, 1 << 24), TEXT_OPTION("columns", false, hash_columns), {0}};
+static const wf_option_row clip[] = {
+    {.name = "bounds", .kind = WF_CONF_NUMBERS, .required = true, .least = -1e30, .most = 1e30},
+    {0},
+};
 static const wf_option_row bucketise[] = {
     {.name = "bin_boundaries",
      .kind = WF_CONF_NUMBERS,
@@ -433,6 +439,7 @@ const wf_item_row wf_step_rows[] = {
     {"resize", resize},
     {"flip", flip},
     {"fill", fill},
+    {"clip", clip},
     {"hash", hash},
     {"log1p", no_option},
     {"bucketise", bucketise},

@@ -14,7 +14,8 @@
  *   cast        dtype (text, required)
  *   standardise, log1p
  *   fill        value (number, required)
- *   hash        bins (1..2^24, required)
+ *   clip        bounds (one number or two, ascending, required)
+ *   hash        bins (1..2^24, required), columns (shared, separate)
  *   vocabulary  vocabulary (1..2^20, or a path; required)
  *   bucketise   bin_boundaries (numbers, ascending, required)
  *   resize      size (ints, required)

@@ -147,7 +147,7 @@ static wf_dtype dtype_of(const plan *p, const field *f, wf_dtype want)
 
         whole &= said == WF_I64;
         wide |= said == WF_F64;
-        any |= said != WF_NONE;
+        any |= said != WF_NONE && said != WF_U8;
     }
     if (whole || f->values.words || (f->values.hashes && !any) ||
         (!any && want != WF_NONE && !wf_dtype_is_float(want)))
@@ -171,7 +171,7 @@ static wf_status plan_words(const plan *p, const wf_field_spec *spec, field *f, 
     for (size_t i = 0; i < f->n_uses; i++) {
         const wf_csv_column *c = &p->columns[f->uses[i].column];
 
-        if (c->words || c->dtype != WF_NONE)
+        if (c->words || (c->dtype != WF_NONE && c->dtype != WF_U8))
             return wf_fail(err, WF_USAGE, "leave it out of data.schema, or leave vocabulary out",
                            "column \"%.64s\" has a schema, and its words a vocabulary", c->name);
     }
@@ -180,6 +180,18 @@ static wf_status plan_words(const plan *p, const wf_field_spec *spec, field *f, 
         return wf_vocabulary_add(f->values.words, step->words, step->n_words, err);
     f->values.learns = !step->text || !step->text[0];
     return f->values.learns ? WF_OK : wf_vocabulary_read(f->values.words, step->text, err);
+}
+
+/* Columns of words are read by a step that knows words. */
+static wf_status check_words(const plan *p, const field *f, wf_err *err)
+{
+    for (size_t i = 0; i < f->n_uses && !f->values.hashes; i++)
+        if (p->columns[f->uses[i].column].dtype == WF_U8)
+            return wf_fail(err, WF_USAGE, "write map: {FIELD: [{hash: 1000}]}, or vocabulary: 1000",
+                           "field \"%.64s\": column \"%.64s\" holds words, and the first step of "
+                           "its map is neither hash nor vocabulary",
+                           f->name, p->columns[f->uses[i].column].name);
+    return WF_OK;
 }
 
 /* A delimiter that numbers have in them does not end one. */
@@ -218,6 +230,8 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
     qsort(f->uses, f->n_uses, sizeof *f->uses, by_column);
     if (wf_steps_read_words(spec))
         WF_TRY(wf_err_wrap(err, plan_words(p, spec, f, err), "field \"%.64s\"", spec->name));
+    else
+        WF_TRY(check_words(p, f, err));
     f->values.dtype = dtype_of(p, f, spec->want);
     find_plain(p, f);
     return WF_OK;
@@ -322,10 +336,13 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
 {
     const plan *p = opaque;
     const field *f = &p->fields[field_index];
+    bool regular = wf_csv_is_regular(text, n, p->delimiter, p->n_columns);
     size_t used = 0, at = 0;
     uint32_t i = 0;
 
-    for (; at <= n && i < p->n_columns; i++) {
+    for (; regular && i < f->uses[0].column; at++)
+        i += text[at] == p->delimiter;
+    for (; regular ? used < f->n_uses : at <= n && i < p->n_columns; i++) {
         const use *u = &f->uses[used];
         wf_csv_cell cell;
 
@@ -334,12 +351,15 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
             used++;
             continue;
         }
-        WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
+        if (regular)
+            cell = wf_csv_next_regular(text, n, p->delimiter, &at);
+        else
+            WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
         for (; used < f->n_uses && f->uses[used].column == i; used++)
             WF_TRY(
                 wf_csv_value(&f->values, &p->columns[i], &cell, out, f->uses[used].element, err));
     }
-    if (i == p->n_columns && at > n)
+    if (regular || (i == p->n_columns && at > n))
         return WF_OK;
     WF_TRY(count_cells(p, text, n, &i, err));
     return wrong_count(p, i, err);

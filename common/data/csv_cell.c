@@ -95,6 +95,24 @@ size_t wf_csv_record_end(const char *text, size_t n, bool *quoted, uint64_t *lin
     return 0;
 }
 
+bool wf_csv_is_regular(const char *text, size_t n, char delimiter, uint32_t cells)
+{
+    size_t found = 1, quotes = 0;
+
+    for (size_t at = 0; at < n;) {
+        size_t end = n - at > UINT8_MAX ? at + UINT8_MAX : n;
+        uint8_t d = 0, q = 0; /* bytes, which the compiler counts 16 or more at a time */
+
+        for (; at < end; at++) {
+            d = (uint8_t)(d + (text[at] == delimiter));
+            q |= text[at] == '"';
+        }
+        found += d;
+        quotes += q;
+    }
+    return found == cells && quotes == 0;
+}
+
 size_t wf_csv_count(const char *text, size_t n, char delimiter, bool *quoted)
 {
     size_t count = 0;

@@ -75,15 +75,16 @@ static wf_status parse_word(const wf_csv_column *c, const wf_csv_cell *cell, int
     return WF_OK;
 }
 
-/* The number of a cell for the step hash: a word is that of its bytes. */
+/* The number of a cell for the step hash: a word, also one of no letters, is that of its bytes. */
 static wf_status parse_hashed(const wf_csv_column *c, const wf_csv_cell *cell, int64_t *out,
                               wf_err *err)
 {
     char *text;
 
-    if (cell->n == 0)
-        return bad_cell(c, cell, "", err);
-    if (wf_number_i64(cell->text, cell->n, out))
+    if (c->dtype == WF_NONE && wf_number_i64(cell->text, cell->n, out))
+        return WF_OK;
+    *out = (int64_t)XXH3_64bits(cell->text, cell->n);
+    if (!cell->quoted)
         return WF_OK;
     text = malloc(cell->n + 1);
     if (!text)
@@ -141,7 +142,7 @@ wf_status wf_csv_value(const wf_csv_values *v, const wf_csv_column *c, const wf_
         WF_TRY(parse_known(v, c, cell, &whole, err));
     else if (c->words)
         WF_TRY(parse_word(c, cell, &whole, err));
-    else if (v->hashes && dtype == WF_I64 && c->dtype == WF_NONE)
+    else if (v->hashes && dtype == WF_I64 && (c->dtype == WF_NONE || c->dtype == WF_U8))
         WF_TRY(parse_hashed(c, cell, &whole, err));
     else if ((dtype == WF_I64 || c->dtype == WF_I64) && !wf_number_i64(cell->text, cell->n, &whole))
         return bad_cell(c, cell, "no whole number", err);

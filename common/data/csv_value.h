@@ -24,7 +24,8 @@ typedef struct wf_csv_column {
 typedef struct wf_csv_values {
     wf_dtype dtype;
     bool fills;           /* an empty cell is NaN, which a step fills */
-    bool hashes;          /* the first step is hash: a cell that is no whole number is its XXH3 */
+    bool hashes;          /* the first step is hash: a cell that is no whole number, and each of a
+                           * column of words, is its XXH3 */
     wf_vocabulary *words; /* the first step is vocabulary: a cell is its place, from 1; owned */
     bool learns;          /* the words are not known yet: they are counted, and each is 0 */
 } wf_csv_values;

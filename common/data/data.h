@@ -44,8 +44,10 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8, WF_DATA_MOST_FEATURES = 1
  *   cast     text: "float32", "int64", ... (wf_dtype_name)
  *   log1p    log(1 + x), in f32 (f64 stays f64)
  *   fill     number: what NaN, and an empty cell of text, is read as
+ *   clip     numbers [1 or 2]: the least, and the most that there may be; NaN stays
  *   hash     number: bins; integers become i64 below it; as the first step of a field of text, the
- *            words of its cells too
+ *            words of its cells too; text "separate": each element of a record has bins of its own,
+ *            one after the other, else they share them
  *   bucketise  numbers [n_numbers], ascending: numbers become i64, how many of these are not above
  *   standardise  less the mean and divided by the deviation of the training data: of a row each
  *                column by itself, of records of more axes all numbers together; f32 (f64 stays).
@@ -98,7 +100,8 @@ typedef struct wf_field_spec {
 /* What is known of a column of text. */
 typedef struct wf_column_spec {
     const char *name;
-    wf_dtype dtype;           /* float32, float64 or int64; WF_NONE: as its field wants it */
+    wf_dtype dtype;           /* float32, float64 or int64; uint8: its cells are words, any bytes,
+                               * for hash or vocabulary; WF_NONE: as its field wants it */
     const char *const *words; /* [n_words]: a cell is one of them, and counts as its index here;
                                * NULL: cells are numbers */
     size_t n_words;

@@ -156,6 +156,20 @@ static wf_status plan_fill(const wf_map_step *step, wf_steps *s, wf_err *err)
     return WF_OK;
 }
 
+static wf_status plan_clip(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    wf_stage *stage = NULL;
+
+    if (step->n_numbers < 1 || step->n_numbers > 2 ||
+        !(step->numbers[0] <= step->numbers[step->n_numbers - 1]))
+        return wf_fail(err, WF_USAGE, "write clip: 0, or clip: [0, 100]",
+                       "clip: takes the least number, or the least and the most");
+    WF_TRY(add_plain("clip", WF_STAGE_CLIP, float_of(s->dtype), s, &stage, err));
+    stage->numbers = step->numbers;
+    stage->n_numbers = step->n_numbers;
+    return WF_OK;
+}
+
 static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
 {
     wf_stage *stage = NULL;
@@ -168,6 +182,9 @@ static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
                        "hash: takes integers, the field holds %s", wf_dtype_name(s->dtype));
     WF_TRY(add_plain("hash", WF_STAGE_HASH, WF_I64, s, &stage, err));
     stage->classes = (int64_t)step->number;
+    stage->shift = step->text && strcmp(step->text, "separate") == 0 ? stage->classes : 0;
+    if (stage->shift && s->elems > INT64_MAX / stage->classes)
+        return wf_fail(err, WF_SHAPE, NULL, "hash: the record is too large for separate bins");
     return WF_OK;
 }
 
@@ -248,6 +265,7 @@ static const struct step_row {
 } rows[] = {
     {"bucketise", plan_bucketise},
     {"cast", plan_cast},
+    {"clip", plan_clip},
     {"crop", plan_view},
     {"fill", plan_fill},
     {"flip", plan_view},
@@ -338,7 +356,7 @@ int64_t wf_steps_made(const wf_steps *s)
 {
     for (uint32_t i = s->n; i-- > 0;)
         if (s->stages[i].kind == WF_STAGE_HASH)
-            return s->stages[i].classes;
+            return s->stages[i].shift ? s->stages[i].classes * s->elems : s->stages[i].classes;
         else if (s->stages[i].kind == WF_STAGE_BUCKETISE)
             return (int64_t)s->stages[i].n_numbers + 1;
     return 0;

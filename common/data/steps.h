@@ -21,6 +21,7 @@ typedef enum wf_stage_kind {
     WF_STAGE_ONE_HOT,
     WF_STAGE_LOG1P,
     WF_STAGE_FILL,
+    WF_STAGE_CLIP,
     WF_STAGE_HASH,
     WF_STAGE_BUCKETISE,
     WF_STAGE_STANDARDISE
@@ -32,8 +33,10 @@ typedef struct wf_stage {
     double factor;   /* of scale; of fill what stands for NaN */
     int64_t classes; /* of one_hot: one element becomes so many; of hash: results are below */
     uint32_t step;   /* of the field's, from 0 */
+    int64_t shift;   /* of hash: added for each element before it in the record */
     /* Of standardise the means [period], then what is divided by [period]; NULL: those of the
-     * training data, when these are known. Of bucketise the boundaries. Borrowed. */
+     * training data, when these are known. Of bucketise the boundaries, of clip the bounds.
+     * Borrowed. */
     const double *numbers;
     size_t n_numbers;
     int64_t period; /* elements so many apart have one mean */

@@ -55,6 +55,13 @@ static void one_hot(const wf_stage *stage, const void *in, void *out, size_t n)
     }
 }
 
+static double clipped(const wf_stage *stage, double x)
+{
+    if (x < stage->numbers[0])
+        return stage->numbers[0];
+    return stage->n_numbers > 1 && x > stage->numbers[1] ? stage->numbers[1] : x;
+}
+
 static double changed(const wf_stage *stage, double x, size_t at)
 {
     size_t k = stage->period ? at % (size_t)stage->period : 0;
@@ -63,6 +70,8 @@ static double changed(const wf_stage *stage, double x, size_t at)
         return log1p(x);
     if (stage->kind == WF_STAGE_FILL)
         return isnan(x) ? stage->factor : x;
+    if (stage->kind == WF_STAGE_CLIP)
+        return clipped(stage, x);
     return (x - stage->numbers[k]) / stage->numbers[(size_t)stage->period + k];
 }
 
@@ -82,11 +91,13 @@ static void change(const wf_stage *stage, const void *in, void *out, size_t n, s
     }
 }
 
-static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n)
+/* Elements from number `at` of their record on. */
+static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n, size_t at)
 {
     wf_convert(stage->from, in, WF_I64, out, n);
     for (size_t i = 0; i < n; i++)
-        out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes);
+        out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes) +
+                 stage->shift * (int64_t)(at + i);
 }
 
 /* How many boundaries are not above x: NaN is above all, as numpy.digitize has it. A boundary is
@@ -132,7 +143,7 @@ static void run_stage(const wf_stage *stage, const void *in, void *out, size_t n
     else if (stage->kind == WF_STAGE_ONE_HOT)
         one_hot(stage, in, out, n);
     else if (stage->kind == WF_STAGE_HASH)
-        hash(stage, in, out, n);
+        hash(stage, in, out, n, at);
     else if (stage->kind == WF_STAGE_BUCKETISE)
         bucketise(stage, in, out, n);
     else

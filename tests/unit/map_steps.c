@@ -210,6 +210,28 @@ static void logarithms_and_hashes(void **state)
     refuse_steps(path, &(wf_map_step){.type = "fill"}, 1, WF_SHAPE, "fill: int32 has no missing");
 }
 
+static void numbers_are_clipped(void **state)
+{
+    static const double bounds[] = {2, 4}, wrong[] = {4, 2};
+    static const float between[6] = {2, 2, 2, 3, 4, 4}, above[6] = {2, 2, 2, 3, 4, 5};
+    wf_map_step clip = {.type = "clip", .numbers = bounds, .n_numbers = 2};
+    const char *path = write_floats("k.npy", 6, "", 1, counting);
+    float got[6];
+    wf_dataset *d;
+
+    (void)state;
+    for (; clip.n_numbers; clip.n_numbers--) {
+        d = open_steps((wf_dataset_spec){0}, path, &clip, 1, WF_F32);
+        assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0, 1, 2, 3, 4, 5}, 6, got, NULL),
+                         WF_OK);
+        assert_memory_equal(got, clip.n_numbers == 2 ? between : above, sizeof got);
+        wf_dataset_free(&d);
+    }
+    refuse_steps(path, &clip, 1, WF_USAGE, "clip: takes the least number");
+    clip = (wf_map_step){.type = "clip", .numbers = wrong, .n_numbers = 2};
+    refuse_steps(path, &clip, 1, WF_USAGE, "clip: takes the least number");
+}
+
 /* ---- crop and flip ---- */
 
 /* Gathers one record in an epoch. */
@@ -542,6 +564,7 @@ int main(void)
         cmocka_unit_test(what_is_held_out_takes_the_numbers_of_the_rest),
         cmocka_unit_test(numbers_that_are_none_are_filled_or_named),
         cmocka_unit_test(logarithms_and_hashes),
+        cmocka_unit_test(numbers_are_clipped),
         cmocka_unit_test(a_crop_of_an_evaluation_is_the_middle),
         cmocka_unit_test(planes_are_cropped_alike),
         cmocka_unit_test(a_crop_of_training_is_anywhere),
