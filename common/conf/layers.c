@@ -303,6 +303,7 @@ static const wf_option_row dot[] = {
     COMMON,
 };
 
+static const wf_option_row dot_interaction[] = {BOOL_OPTION("self_interaction"), COMMON};
 static const wf_option_row up_sampling3d[] = {
     INTS_OPTION("size", false, false, 1, MOST_WINDOW),
     FORMAT,
@@ -377,6 +378,8 @@ const wf_item_row wf_layer_rows[] = {
     {"minimum", plain},
     {"concatenate", axis},
     {"dot", dot},
+    {"dot_interaction", dot_interaction},
+    {"factorization_machine", plain},
     {"gaussian_noise", gaussian_noise},
     {"gaussian_dropout", dropout},
     {"alpha_dropout", dropout},

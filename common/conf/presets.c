@@ -84,7 +84,7 @@ static const wf_conf_item criteo_steps[] = {
     {.type = "log1p"},
 };
 static const wf_conf_field criteo_fields[] = {
-    {.name = "dense",
+    {.name = "numbers",
      .columns = criteo_counts,
      .n_columns = WF_COUNT(criteo_counts),
      .is_row = true,

@@ -72,6 +72,28 @@ def merged_images(L, x):
     return L.Concatenate(axis=1)([a, a])
 
 
+def pairs_of(*vectors):
+    """The dot product of each pair of vectors, and of each with itself, pair by pair."""
+    from keras import ops
+    rows = []
+    for v in vectors:
+        rows += [v] if len(v.shape) == 2 else [v[:, i] for i in range(v.shape[1])]
+    return {(i, j): ops.sum(rows[i] * rows[j], axis=1, keepdims=True)
+            for i in range(len(rows)) for j in range(i + 1)}
+
+
+def factorized(L, ids, x):
+    pairs = pairs_of(L.Embedding(5, 3)(ids), L.Dense(3)(x))
+    return sum(v for (i, j), v in pairs.items() if j < i)
+
+
+def interacting(self_interaction):
+    def model(L, ids, x):
+        pairs = pairs_of(L.Embedding(5, 3)(ids), L.Dense(3)(x))
+        return L.Concatenate()([v for (i, j), v in pairs.items() if j < i + self_interaction])
+    return model
+
+
 CASES = [
     one("dense", (5,), "dense: {units: 4, activation: tanh}",
         lambda L: L.Dense(4, activation="tanh")),
@@ -293,6 +315,14 @@ CASES = [
                          ([(5, 4), (6, 4)], 2, False), ([(5, 4), (5, 4)], 1, True),
                          ([(3, 4), (6, 4)], [1, 2], False), ([(5, 4), (4,)], [2, 1], False),
                          ([(4,), (5, 4)], [1, 2], False))],
+
+    *[case(f"{name} {options}", [((4,), "int64"), (2,)],
+           ["embedding: {input_dim: 5, output_dim: 3, inputs: x}", "dense: {units: 3, inputs: x1}",
+            f"{name}: {{{options}inputs: [embedding, dense]}}"], model)
+      for name, options, model in (
+          ("factorization_machine", "", factorized),
+          ("dot_interaction", "", interacting(False)),
+          ("dot_interaction", "self_interaction: true, ", interacting(True)))],
 
     case("regularizers", [(4,)],
          ["dense: {units: 3, kernel_regularizer: l2, bias_regularizer: {l1: 0.05}}",

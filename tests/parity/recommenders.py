@@ -61,7 +61,7 @@ def read_criteo():
     with open(CRITEO, "rb") as f:
         rows = [line.rstrip(b"\n").split(b"\t") for line in f]
     assert {len(row) for row in rows} == {40}
-    return {"dense": np.array([[math.log1p(max(float(v or 0), 0)) for v in row[1:14]]
+    return {"numbers": np.array([[math.log1p(max(float(v or 0), 0)) for v in row[1:14]]
                                for row in rows], np.float32),
             "ids": np.array([[k * BINS + bin_of(v) for k, v in enumerate(row[14:])]
                              for row in rows]),
@@ -82,7 +82,7 @@ class Error(ctypes.Structure):
 
 
 JOB = f"""job: criteo
-model: {{input: {{dense: [13]}}, layers: [dense: 1]}}
+model: {{input: {{numbers: [13]}}, layers: [dense: 1]}}
 loss: binary_crossentropy
 data:{DATA}batch: 64
 optimizer: sgd
@@ -108,9 +108,9 @@ def read_by_weft(lib, field, dtype, code):
 
 def criteo_is_read_as_python_reads_it(library):
     lib, want = ctypes.CDLL(library), read_criteo()
-    for field, dtype, code in (("dense", np.float32, 1), ("ids", np.int64, 7), ("y", np.float32, 1)):
+    for field, dtype, code in (("numbers", np.float32, 1), ("ids", np.int64, 7), ("y", np.float32, 1)):
         got = read_by_weft(lib, field, dtype, code).reshape(want[field].shape)
-        wrong = np.abs(got - want[field]) > (1e-6 * want[field] if field == "dense" else 0)
+        wrong = np.abs(got - want[field]) > (1e-6 * want[field] if field == "numbers" else 0)
         assert not wrong.any(), f"{field}: first at {np.argwhere(wrong)[0]}"
     records = len(want["y"])
     assert records == 7200 and 0.1 < want["y"].mean() < 0.4

@@ -126,9 +126,12 @@ static void bad_layers_are_named_with_their_line(void **state)
     const wf_conf_item huge = LAYER("dense", INT_OPTION("units", 2147483647));
     const wf_conf_item strange =
         LAYER("dense", INT_OPTION("units", 4), TEXT_OPTION("kernel_initializer", "glorot_unifrom"));
+    const wf_conf_item lonely = {.type = "dot_interaction", .line = 6};
     wf_err err;
 
     (void)state;
+    err = refused_layer(&lonely, WF_USAGE);
+    assert_says(err, "1 features; 2 to 4096");
     err = refused_layer(&misspelt, WF_USAGE);
     assert_says(err, "did you mean \"relu\"");
     err = refused_layer(&unknown, WF_USAGE);

@@ -6,7 +6,7 @@
 
 #define JOB(data_)                                                                                 \
     "job: j\n"                                                                                     \
-    "model: {input: {dense: [13]}, layers: [dense: 1]}\n"                                          \
+    "model: {input: {numbers: [13]}, layers: [dense: 1]}\n"                                        \
     "data: {format: csv, train: a.tsv, " data_ "}\n"                                               \
     "loss: binary_crossentropy\nbatch: 8\noptimizer: sgd\n"
 
@@ -37,7 +37,7 @@ static const wf_conf_field *field(const wf_conf_field fields[], size_t n, const 
 static void criteo_needs_only_the_bins(void **state)
 {
     wf_job_conf *j = parsed(JOB("schema: criteo, eval: b.tsv, map: {ids: [{hash: 9}]}"));
-    const wf_conf_field *dense = field(j->map, j->n_map, "dense");
+    const wf_conf_field *dense = field(j->map, j->n_map, "numbers");
     char name[8];
 
     (void)state;
@@ -50,7 +50,7 @@ static void criteo_needs_only_the_bins(void **state)
         assert_string_equal(j->schema[i].name, name);
         assert_int_equal(j->schema[i].dtype, i < 14 ? WF_F32 : WF_U8);
     }
-    assert_int_equal(field(j->columns, j->n_columns, "dense")->n_columns, 13);
+    assert_int_equal(field(j->columns, j->n_columns, "numbers")->n_columns, 13);
     assert_int_equal(field(j->eval.fields, j->eval.n, "ids")->n_columns, 26);
     assert_false(field(j->train.fields, j->train.n, "y")->is_row);
     assert_int_equal(dense->n_steps, 3);
@@ -64,7 +64,7 @@ static void criteo_needs_only_the_bins(void **state)
 static void what_the_job_says_stays(void **state)
 {
     wf_job_conf *j = parsed(JOB("schema: criteo, header: true, delimiter: ',', "
-                                "map: {dense: [{fill: -1}]}"));
+                                "map: {numbers: [{fill: -1}]}"));
 
     (void)state;
     assert_true(j->header);
@@ -72,7 +72,7 @@ static void what_the_job_says_stays(void **state)
     assert_int_equal(j->n_map, 1);
     assert_int_equal(j->map[0].n_steps, 1);
     wf_job_free(&j);
-    j = parsed(JOB("schema: criteo, columns: {dense: [I1, I2], clicked: label}"));
+    j = parsed(JOB("schema: criteo, columns: {numbers: [I1, I2], clicked: label}"));
     assert_int_equal(j->n_columns, 2);
     assert_int_equal(j->n_map, 0);
     assert_int_equal(j->n_schema, 40);
@@ -108,9 +108,9 @@ static void put_row(FILE *f, int at, const char *text, const char *more)
 static wf_err refused_row(int at, const char *cell, const char *more)
 {
     wf_job_conf *j = parsed(JOB("schema: criteo"));
-    const wf_conf_field *dense = field(j->columns, j->n_columns, "dense");
+    const wf_conf_field *dense = field(j->columns, j->n_columns, "numbers");
     const wf_map_step fill = {.type = "fill"};
-    const wf_field_spec x = {.name = "dense",
+    const wf_field_spec x = {.name = "numbers",
                              .columns = dense->columns,
                              .n_columns = dense->n_columns,
                              .is_row = true,
