@@ -17,7 +17,6 @@ import os
 import re
 import shutil
 import sys
-import zlib
 from collections import Counter
 
 import numpy as np
@@ -25,7 +24,6 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORDS, LENGTH = 10_000, 200  # imdb: 0 pads, 1 is an unknown word
 CONTEXT = 64                 # shakespeare
-BUCKETS = 5_000              # criteo
 
 
 def lines(*path):
@@ -54,16 +52,6 @@ def iris(source):
                        "y": np.array([kinds.index(row[4]) for row in rows], np.uint8)})
     train["x"], test["x"] = standard(train["x"], test["x"])
     return train, test
-
-
-def a9a(source):
-    def read(name):
-        rows = [row.split() for row in lines(source, name)]
-        x = np.zeros((len(rows), 123), np.uint8)
-        for i, row in enumerate(rows):
-            x[i, [int(item.split(":")[0]) - 1 for item in row[1:]]] = 1
-        return {"x": x, "y": np.array([[float(row[0]) > 0] for row in rows], np.uint8)}
-    return read("a9a"), read("a9a.t")
 
 
 def higgs(source):
@@ -122,52 +110,9 @@ def imdb(source):
     return fields(train, train_y), fields(test, test_y)
 
 
-def criteo(source):
-    """Counts as log(1 + n), missing ones as 0; categories hashed, each column for itself."""
-    def read(names):
-        rows = [row.split("\t") for name in names for row in lines(source, name)]
-        dense = np.array([[max(float(v), 0) if v else 0 for v in row[1:14]] for row in rows])
-        ids = [[zlib.crc32(f"{i}={v}".encode()) % BUCKETS for i, v in enumerate(row[14:40])]
-               for row in rows]
-        return {"dense": np.log1p(dense).astype(np.float32), "ids": np.array(ids, np.int32),
-                "y": np.array([[int(row[0])] for row in rows], np.float32)}
-    return read(["train.csv"]), read(["dev.csv", "test.csv"])
-
-
-def movielens(source):
-    def read(name):
-        rows = np.array([row.split("\t")[:3] for row in lines(source, name)], np.int32)
-        return {"user": rows[:, 0], "item": rows[:, 1], "y": rows[:, 2].astype(np.float32)}
-    return read("u1.base"), read("u1.test")
-
-
-def adult(source):
-    """Numbers for the deep part; ids of the eight words of a person for both parts."""
-    texts, numbers = [1, 3, 5, 6, 7, 8, 9, 13], [0, 4, 10, 11, 12]
-
-    def read(name):
-        rows = [row.split(",") for row in lines(source, name) if "," in row]
-        return [[item.strip() for item in row] for row in rows]
-    train, test = read("adult.data"), read("adult.test")
-    words = sorted({(c, row[c]) for row in train for c in texts})
-    place = {word: i + 1 for i, word in enumerate(words)}  # 0: never seen in training
-
-    def fields(rows):
-        dense = np.array([[float(row[c]) for c in numbers] for row in rows])
-        dense[:, 2:4] = np.log1p(dense[:, 2:4])
-        ids = [[place.get((c, row[c]), 0) for c in texts] for row in rows]
-        return {"dense": dense, "ids": np.array(ids, np.int32),
-                "y": np.array([[row[14].startswith(">")] for row in rows], np.float32)}
-    train, test = fields(train), fields(test)
-    train["dense"], test["dense"] = standard(train["dense"], test["dense"])
-    return train, test
-
-
-SETS = {"a9a": (a9a, "a9a"), "adult": (adult, "adult"), "cifar10": (cifar10, "cifar10-5k"),
-        "criteo": (criteo, "criteo-sample"), "higgs": (higgs, "higgs-sample"),
+SETS = {"cifar10": (cifar10, "cifar10-5k"), "higgs": (higgs, "higgs-sample"),
         "house-price": (house_price, "house-price"), "imdb": (imdb, "imdb"), "iris": (iris, "iris"),
-        "mnist": (mnist, "mnist"), "movielens": (movielens, "ml-100k"),
-        "shakespeare": (shakespeare, "tinyshakespeare")}
+        "mnist": (mnist, "mnist"), "shakespeare": (shakespeare, "tinyshakespeare")}
 
 
 def within(name, train):

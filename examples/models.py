@@ -138,70 +138,17 @@ class MeanEmbedding(nn.Module):
         return self.fc((self.table(x) * there).sum(1) / there.sum(1).clamp(min=1))
 
 
-def small_table(rows, width):
-    table = nn.Embedding(rows, width)
-    nn.init.normal_(table.weight, std=0.01)
-    return table
-
-
-class DeepFM(nn.Module):
-    """Guo et al. 2017; a table of 5,000 rows for each of the 26 categories, in one."""
-
-    def __init__(self, fields=26, buckets=5_000, width=8, dense=13):
-        super().__init__()
-        self.first, self.second = (small_table(fields * buckets, w) for w in (1, width))
-        self.register_buffer("offset", torch.arange(fields) * buckets, persistent=False)
-        self.linear = nn.Linear(dense, 1)
-        self.deep = nn.Sequential(nn.Linear(fields * width + dense, 64), nn.ReLU(),
-                                  nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
-
-    def forward(self, dense, ids):
-        ids = ids + self.offset
-        v = self.second(ids)
-        pairs = (v.sum(1).square() - v.square().sum(1)).sum(1, keepdim=True) / 2
-        return (self.linear(dense) + self.first(ids).sum(1) + pairs +
-                self.deep(torch.cat([v.flatten(1), dense], 1)))
-
-
-class MatrixFactorisation(nn.Module):
-    def __init__(self, users=944, items=1683, width=8, mean=3.528):
-        super().__init__()
-        self.user, self.item = small_table(users, width), small_table(items, width)
-        self.user_bias, self.item_bias = small_table(users, 1), small_table(items, 1)
-        self.mean = nn.Parameter(torch.tensor(mean))
-
-    def forward(self, user, item):
-        bias = (self.user_bias(user) + self.item_bias(item)).squeeze(-1)
-        return (self.user(user) * self.item(item)).sum(-1) + bias + self.mean
-
-
-class WideDeep(nn.Module):
-    """Cheng et al. 2016: a weight for each word, and a network over their rows and the numbers."""
-
-    def __init__(self, words=103, fields=8, width=8, dense=5):
-        super().__init__()
-        self.wide, self.table = small_table(words, 1), nn.Embedding(words, width)
-        self.deep = nn.Sequential(nn.Linear(fields * width + dense, 64), nn.ReLU(),
-                                  nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
-
-    def forward(self, dense, ids):
-        return self.wide(ids).sum(1) + self.deep(torch.cat([self.table(ids).flatten(1), dense], 1))
-
-
 def integers(*shape):
     return torch.zeros(2, *shape, dtype=torch.int64)
 
 
 # job: (the model, its inputs by name)
 MODELS = {
-    "deepfm-criteo": (DeepFM, {"dense": torch.zeros(2, 13), "ids": integers(26)}),
     "gpt-shakespeare": (GPT, {"x": integers(64)}),
     "lenet-mnist": (LeNet, {"x": torch.zeros(2, 1, 28, 28)}),
     "lstm-imdb": (LSTM, {"x": integers(200)}),
     "mean-embedding-imdb": (MeanEmbedding, {"x": integers(200)}),
-    "factorisation-movielens": (MatrixFactorisation, {"user": integers(), "item": integers()}),
     "resnet18-cifar": (lambda: ResNet18(16), {"x": torch.zeros(2, 3, 32, 32)}),
-    "wide-deep-adult": (WideDeep, {"dense": torch.zeros(2, 5), "ids": integers(8)}),
 }
 
 

@@ -13,6 +13,7 @@ import argparse
 import gzip
 import os
 import re
+import sys
 import time
 
 import numpy as np
@@ -102,6 +103,8 @@ def evaluate(model, data, inputs, loss):
 def built(name, text, seed):
     """The model of a job, and its inputs with their dtypes."""
     torch.manual_seed(seed)
+    if not re.search("format: (npy|idx)", text):
+        sys.exit(f"peer.py: {name} reads text, and this program arrays alone")
     if name in models.MODELS:
         return models.build(name), {k: v.dtype for k, v in models.MODELS[name][1].items()}
     return layers(text), {"x": torch.float32}
