@@ -66,7 +66,23 @@ static const char recurrent[] =
     "batch: 4\n"
     "optimizer: sgd\n";
 
-static const char *const job_texts[] = {convolutional, recurrent};
+static const char clicks[] =
+    "job: j\n"
+    "model:\n"
+    "  input: {numbers: [6], ids: {shape: [6], dtype: int64}}\n"
+    "  layers:\n"
+    "    - embedding: {input_dim: 9, output_dim: 3, inputs: ids}\n"
+    "    - factorization_machine\n"
+    "    - dense: {units: 3, inputs: numbers}\n"
+    "    - dot_interaction: {inputs: [embedding, dense]}\n"
+    "    - concatenate: {inputs: [factorization_machine, dot_interaction]}\n"
+    "    - dense: {units: 1, name: click}\n"
+    "loss: mse\n"
+    "data: {format: csv, schema: criteo, train: a.tsv, map: {ids: [{hash: 9}]}}\n"
+    "batch: 4\n"
+    "optimizer: sgd\n";
+
+static const char *const job_texts[] = {convolutional, recurrent, clicks};
 enum { JOBS = WF_COUNT(job_texts), MODES = WF_COMPILE_INFER };
 
 static wf_status parse_cluster(void *unused, wf_err *err)

@@ -139,6 +139,32 @@ static void columns_of_words_have_bins_of_their_own(void **state)
     drop_table(&t);
 }
 
+/* However long a row is, its cells are found and counted. */
+static void long_rows_are_counted(void **state)
+{
+    char text[2048], word[601] = {0};
+    int64_t bins[2];
+    wf_err err = {0};
+    wf_dataset *d;
+    size_t n;
+    table t;
+
+    (void)state;
+    memset(word, 'x', 600);
+    n = (size_t)snprintf(text, sizeof text, "b,a\n%s, yes \n,", word);
+    memset(text + n, ',', 256);
+    strcpy(text + n + 256, "\n");
+    make_table(&t, "l.csv", text, true, (wf_map_step){.type = "hash", .number = BINS});
+    d = open_table(&t);
+    assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0}, 1, bins, NULL), WF_OK);
+    assert_int_equal(bins[0], bin_of(word));
+    assert_int_equal(bins[1], bin_of("yes"));
+    assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){1}, 1, bins, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "l.csv:3: a row of 258 columns, where there are 2"));
+    wf_dataset_free(&d);
+    drop_table(&t);
+}
+
 /* ---- vocabulary ---- */
 
 static void expect(const wf_dataset *d, const int64_t want[], size_t n)
@@ -358,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_hashed),
         cmocka_unit_test(columns_of_words_have_bins_of_their_own),
+        cmocka_unit_test(long_rows_are_counted),
         cmocka_unit_test(frequent_words_come_first),
         cmocka_unit_test(columns_of_a_field_share_words),
         cmocka_unit_test(others_have_the_words_of_the_training_records),
