@@ -25,6 +25,7 @@ typedef struct field {
     use *uses; /* [n_uses], by column */
     size_t n_uses;
     bool is_row;
+    bool is_hashed; /* columns of words side by side, in their order, which are hashed */
     wf_csv_values values;
 } field;
 
@@ -197,6 +198,7 @@ static wf_status check_words(const plan *p, const field *f, wf_err *err)
 /* A delimiter that numbers have in them does not end one. */
 static void find_plain(const plan *p, field *f)
 {
+    f->is_hashed = f->values.hashes && f->values.dtype == WF_I64;
     bool plain =
         f->values.dtype != WF_I64 && !f->values.words && !strchr("0123456789.eE+-", p->delimiter);
 
@@ -204,6 +206,7 @@ static void find_plain(const plan *p, field *f)
         use *u = &f->uses[i];
         const wf_csv_column *c = &p->columns[u->column];
 
+        f->is_hashed &= c->dtype == WF_U8 && u->element == i && u->column == f->uses[0].column + i;
         u->is_plain = plain && !c->words && c->dtype != WF_I64 &&
                       (i == 0 || u[-1].column != u->column) &&
                       (i + 1 == f->n_uses || u[1].column != u->column);
@@ -336,12 +339,18 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
 {
     const plan *p = opaque;
     const field *f = &p->fields[field_index];
-    bool regular = wf_csv_is_regular(text, n, p->delimiter, p->n_columns);
+    /* Where most cells are read anyway, to count them first costs more than it spares. */
+    bool few = f->is_hashed || f->n_uses <= p->n_columns / 2;
+    bool regular = few && wf_csv_is_regular(text, n, p->delimiter, p->n_columns);
     size_t used = 0, at = 0;
     uint32_t i = 0;
 
     for (; regular && i < f->uses[0].column; at++)
         i += text[at] == p->delimiter;
+    if (regular && f->is_hashed) {
+        wf_csv_hash_words(text, n, p->delimiter, at, f->n_uses, out);
+        return WF_OK;
+    }
     for (; regular ? used < f->n_uses : at <= n && i < p->n_columns; i++) {
         const use *u = &f->uses[used];
         wf_csv_cell cell;

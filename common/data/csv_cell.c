@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* The quote that closes the cell which opens at text[begin - 1]; n when there is none. */
 static size_t closing(const char *text, size_t n, size_t begin)
 {
@@ -29,7 +24,7 @@ static wf_status next_quoted(const char *text, size_t n, char delimiter, size_t 
 {
     size_t begin = *at + 1, end = closing(text, n, begin), next = end + 1;
 
-    while (next < n && text[next] != delimiter && is_blank(text[next]))
+    while (next < n && text[next] != delimiter && wf_csv_is_blank(text[next]))
         next++;
     if (end == n || (next < n && text[next] != delimiter))
         return wf_fail(err, WF_INVALID, "quote whole cells, and double the quotes within",
@@ -45,7 +40,7 @@ wf_status wf_csv_next(const char *text, size_t n, char delimiter, size_t *at, wf
     size_t begin = *at, end;
     bool quote = false;
 
-    while (begin < n && text[begin] != delimiter && is_blank(text[begin]))
+    while (begin < n && text[begin] != delimiter && wf_csv_is_blank(text[begin]))
         begin++;
     if (begin < n && text[begin] == '"') {
         *at = begin;
@@ -54,7 +49,7 @@ wf_status wf_csv_next(const char *text, size_t n, char delimiter, size_t *at, wf
     for (end = begin; end < n && text[end] != delimiter; end++) /* short: a call costs more */
         quote |= text[end] == '"';
     *at = end + 1;
-    while (end > begin && is_blank(text[end - 1]))
+    while (end > begin && wf_csv_is_blank(text[end - 1]))
         end--;
     *out = (wf_csv_cell){text + begin, end - begin, false};
     if (quote)

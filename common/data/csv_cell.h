@@ -33,6 +33,10 @@ size_t wf_csv_record_end(const char *text, size_t n, bool *quoted, uint64_t *lin
 /* Whether a record has so many cells and no quote: one fast look at all of its bytes. Each
  * delimiter in it ends a cell, so that any of them is found without reading those before it. */
 bool wf_csv_is_regular(const char *text, size_t n, char delimiter, uint32_t cells);
+static inline bool wf_csv_is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
 /* As wf_csv_next, in a regular record. */
 static inline wf_csv_cell wf_csv_next_regular(const char *text, size_t n, char delimiter,
                                               size_t *at)
@@ -42,9 +46,9 @@ static inline wf_csv_cell wf_csv_next_regular(const char *text, size_t n, char d
     while (end < n && text[end] != delimiter)
         end++;
     *at = end + 1;
-    while (begin < end && (text[begin] == ' ' || text[begin] == '\t'))
+    while (begin < end && wf_csv_is_blank(text[begin]))
         begin++;
-    while (end > begin && (text[end - 1] == ' ' || text[end - 1] == '\t'))
+    while (end > begin && wf_csv_is_blank(text[end - 1]))
         end--;
     return (wf_csv_cell){text + begin, end - begin, false};
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL /* words are short: a call costs as much as their hash */
 #include <xxhash.h>
 
 #define NO_VOCABULARY "write hash: N in place of vocabulary, which takes any words"
@@ -92,6 +93,43 @@ static wf_status parse_hashed(const wf_csv_column *c, const wf_csv_cell *cell, i
     *out = (int64_t)XXH3_64bits(text, wf_csv_copy(cell, text));
     free(text);
     return WF_OK;
+}
+
+/* Where the cell that begins at text[at] of a regular record ends: eight bytes at a time, of which
+ * `same` has the delimiter in each; the lowest byte of a number is the first. */
+static size_t end_of(const char *text, size_t n, uint64_t same, size_t at)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+
+    for (; at + 8 <= n; at += 8) {
+        uint64_t x, found;
+
+        memcpy(&x, text + at, sizeof x);
+        x ^= same;
+        found = (x - ones) & ~x & ones << 7;
+        if (found)
+            return at + (size_t)__builtin_ctzll(found) / 8;
+    }
+    while (at < n && text[at] != (char)(same & 0xFF))
+        at++;
+    return at;
+}
+
+void wf_csv_hash_words(const char *text, size_t n, char delimiter, size_t at, size_t count,
+                       int64_t out[])
+{
+    const uint64_t same = (uint8_t)delimiter * UINT64_C(0x0101010101010101);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t begin = at, end = end_of(text, n, same, at);
+
+        at = end + 1;
+        while (begin < end && wf_csv_is_blank(text[begin]))
+            begin++;
+        while (end > begin && wf_csv_is_blank(text[end - 1]))
+            end--;
+        out[i] = (int64_t)XXH3_64bits(text + begin, end - begin);
+    }
 }
 
 /* The place of a cell among the field's words, from 1; while these are learnt it is counted. */

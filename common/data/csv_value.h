@@ -34,6 +34,10 @@ typedef struct wf_csv_values {
  * there twice; WF_NOMEM. */
 WF_MUST_USE wf_status wf_csv_words(const wf_column_spec *from, wf_arena *arena, wf_csv_column *c,
                                    wf_err *err);
+/* What hash has of `count` columns of words side by side, of which the first begins at text[at] of
+ * a regular record [n] (csv_cell.h): as wf_csv_value gives them one by one. */
+void wf_csv_hash_words(const char *text, size_t n, char delimiter, size_t at, size_t count,
+                       int64_t out[]);
 /* Writes the value of a cell as element `at` of out. Errors: WF_INVALID, WF_FULL (too many words
  * to learn), WF_NOMEM. */
 WF_MUST_USE wf_status wf_csv_value(const wf_csv_values *v, const wf_csv_column *c,

@@ -102,9 +102,9 @@ static void words_are_hashed(void **state)
 /* A schema says that a column holds words: then the bytes of a number count as well. */
 static void columns_of_words_have_bins_of_their_own(void **state)
 {
-    static const char text[] = "7,07\n\"7\",7\n,\n";
+    static const char text[] = "7,07\n\"7\",7\n,\n 7 ,\t\nabcdefgh,abcdefghijklmnop q\n";
     const wf_column_spec words[] = {{.name = "b", .dtype = WF_U8}, {.name = "a", .dtype = WF_U8}};
-    int64_t bins[3][2];
+    int64_t bins[5][2];
     wf_dataset *d;
     table t;
 
@@ -115,13 +115,17 @@ static void columns_of_words_have_bins_of_their_own(void **state)
     t.spec.schema = words;
     t.spec.n_schema = 2;
     d = open_table(&t);
-    assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0, 1, 2}, 3, bins, NULL), WF_OK);
+    assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0, 1, 2, 3, 4}, 5, bins, NULL), WF_OK);
     assert_int_equal(bins[0][0], bin_of("7"));
     assert_int_equal(bins[0][1], BINS + bin_of("07"));
     assert_int_equal(bins[1][0], bin_of("7"));
     assert_int_equal(bins[1][1], BINS + bin_of("7"));
     assert_int_equal(bins[2][0], bin_of(""));
     assert_int_equal(bins[2][1], BINS + bin_of(""));
+    assert_int_equal(bins[3][0], bin_of("7"));
+    assert_int_equal(bins[3][1], BINS + bin_of(""));
+    assert_int_equal(bins[4][0], bin_of("abcdefgh"));
+    assert_int_equal(bins[4][1], BINS + bin_of("abcdefghijklmnop q"));
     assert_int_equal(wf_dataset_check_labels(d, 0, 2 * BINS, NULL), WF_OK);
     assert_int_equal(wf_dataset_check_labels(d, 0, 2 * BINS - 1, NULL), WF_INVALID);
     wf_dataset_free(&d);
