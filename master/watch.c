@@ -64,7 +64,8 @@ static bool is_due(wf_master *m)
     return true;
 }
 
-/* Whether a worker waits for a ps that serves: it is not the ps's doing, or not known to be. */
+/* Whether a worker waits for a ps that serves: it is not the ps's doing, or not known to be. Where
+ * staleness is bounded, the ps may say that both wait for a slower worker. */
 static bool waits_in_vain(const wf_master *m, const wf_member *who, int64_t since_ns)
 {
     const wf_waiting *w = &who->progress.waits;
@@ -76,7 +77,7 @@ static bool waits_in_vain(const wf_master *m, const wf_member *who, int64_t sinc
         return false;
     ps = wf_member_of(m, w->whom);
     return ps && wf_member_is_registered(ps) && ps->part == WF_PART_READY &&
-           m->now_ns - ps->since_ns >= m->conf.stuck_ns;
+           m->now_ns - WF_MAX(ps->since_ns, ps->progress.held_ns) >= m->conf.stuck_ns;
 }
 
 static bool is_stuck(const wf_master *m, const wf_member *who, int64_t since_ns, char *reason,

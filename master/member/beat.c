@@ -53,6 +53,8 @@ wf_status wf_member_on_beat(wf_master *m, wf_member *who, const wf_msg *msg, wf_
     p->waits.since_ns =
         m->now_ns - (int64_t)WF_MIN(body->waits_ms, UINT64_C(1) << 40) * WF_NS_PER_MS;
     snprintf(p->waits.what, sizeof p->waits.what, "%s", body->waits_for);
+    if (who->task.role == WF_ROLE_PS && p->waits.whom.role == WF_ROLE_WORKER)
+        p->held_ns = m->now_ns;
     take_links(p, body);
     wf_control_free(&body);
     return WF_OK;

@@ -70,7 +70,8 @@ typedef struct wf_progress {
     uint64_t count;              /* grows while its main thread turns or computes */
     int64_t changed_ns, beat_ns; /* when it grew; when the last beat came; 0: none yet */
     wf_waiting waits;            /* what the task waits for */
-    wf_waiting owes;             /* what the master waits for; whom is the task */
+    int64_t held_ns; /* ps: when it last said that workers wait here for another; 0: never */
+    wf_waiting owes; /* what the master waits for; whom is the task */
     wf_waiting_log owes_log;
     int64_t asked_ns;             /* when the master asked for it again */
     uint64_t updates, held_bytes; /* ps: of slices, since its process began; of them all */

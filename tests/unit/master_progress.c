@@ -93,6 +93,34 @@ static void what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place(voi
     wf_stranger_close(&b.stranger);
 }
 
+/* Staleness is bounded, and the ps says that it is a third one's step that both wait for. */
+static void who_waits_for_a_slower_worker_keeps_its_place(void **state)
+{
+    stage *s = *state;
+    beat b, of_ps;
+
+    begin_with_beat(s, &b);
+    of_ps = (beat){.incarnation = s->players[0].incarnation};
+    weft__beat__init(&of_ps.body);
+    wf_stranger_dial(&of_ps.stranger, &s->nets, "master");
+    b.body.waits_role = WF_ROLE_PS;
+    b.body.waits_for = "weights of step 12";
+    of_ps.body.waits_role = WF_ROLE_WORKER;
+    of_ps.body.waits_index = 1;
+    of_ps.body.waits_for = "its step 9";
+    for (int64_t at = 0; at < 2 * STUCK_MS; at += 1000) {
+        beat_for(s, &b, 500, 1);
+        beat_for(s, &of_ps, 500, 1);
+    }
+    assert_false(stage_count(s, "\"restarting\""));
+    of_ps.body.waits_role = WF_ROLE_NONE; /* the worker's own word comes later */
+    beat_for(s, &of_ps, 500, 1);
+    beat_for(s, &b, 500, 1);
+    assert_false(stage_count(s, "\"restarting\""));
+    wf_stranger_close(&b.stranger);
+    wf_stranger_close(&of_ps.stranger);
+}
+
 /* A ps that takes a set-up and never answers. */
 static void what_the_master_waits_for_is_shown_and_asked_for_again(void **state)
 {
@@ -116,6 +144,7 @@ int main(void)
         STAGED(a_main_thread_that_stands_still_is_given_up),
         STAGED(a_long_step_is_progress),
         STAGED(what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place),
+        STAGED(who_waits_for_a_slower_worker_keeps_its_place),
         STAGED(what_the_master_waits_for_is_shown_and_asked_for_again),
     };
 
