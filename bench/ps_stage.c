@@ -350,7 +350,7 @@ static void send_pull(stage_client *c, uint32_t slices)
     wf_msg *m = message(c->net, WF_PULL);
     wf_err err;
 
-    must(wf_pull_put(m, (wf_pull_body){0, c->step}, &err), &err);
+    must(wf_pull_put(m, (wf_pull_body){0, c->step}, NULL, 0, &err), &err);
     m->head.view = VIEW;
     m->head.request = m->head.step = c->step;
     post(c->net, c->ps, &m, NULL);

@@ -57,6 +57,7 @@ void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w)
         free_list(&w->lists[i]);
     for (int i = 0; i < WF_PS_MAX_PULLS; i++) {
         free(w->pulls[i].answered);
+        wf_ps_drop_rows(&w->pulls[i]);
         w->pulls[i] = (wf_ps_pull){0};
     }
     while (w->is_behind && *at != w)
@@ -164,12 +165,28 @@ static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_err
     return WF_OK;
 }
 
-static wf_status add_slice(answer *a, const wf_slice *s, wf_err *err)
+/* The rows asked for, in memory that travels to the worker without a copy. */
+static wf_status gather_rows(const answer *a, const wf_slice *s, const wf_rows *rows, wf_buf **out,
+                             wf_err *err)
+{
+    size_t bytes = rows->n * s->row * sizeof(float);
+
+    *out = wf_net_buf(a->w->peer, bytes);
+    if (!*out)
+        return wf_fail_nomem(err, bytes);
+    s->ops->answer_rows(s, rows, (*out)->data);
+    return WF_OK;
+}
+
+static wf_status add_slice(answer *a, const wf_slice *s, uint32_t at, wf_err *err)
 {
     wf_buf *values = NULL;
     wf_status rc;
 
-    WF_TRY(s->ops->answer(s, &values, err));
+    if (s->ops->answer_rows)
+        WF_TRY(gather_rows(a, s, &a->pull->rows[at], &values, err));
+    else
+        WF_TRY(s->ops->answer(s, &values, err));
     rc = add_values(a, s, values, err);
     wf_buf_unref(&values);
     if (rc != WF_OK)
@@ -226,7 +243,7 @@ static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *
         return WF_OK;
     }
     wf_assert(pull->left > 0 && !s->leaving); /* P3, P7 */
-    WF_TRY(add_slice(a, s, err));
+    WF_TRY(add_slice(a, s, at, err));
     pull->answered[at] = 1;
     pull->left--;
     return WF_OK;
@@ -237,8 +254,10 @@ static wf_status end_answer(answer *a, wf_ps_pull *pull, wf_status rc, wf_err *e
     if (rc == WF_OK)
         rc = send_answer(a, err);
     wf_net_free_msg(a->ps->net, &a->msg);
-    if (pull->left == 0)
+    if (pull->left == 0) {
         pull->open = pull->behind = false;
+        wf_ps_drop_rows(pull);
+    }
     return rc;
 }
 
@@ -399,13 +418,19 @@ wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     wf_ps_pull *pull = NULL;
     wf_pull_body body;
     bool moved = false;
+    uint32_t n;
 
-    WF_TRY(wf_pull_get(m, &body, err));
+    WF_TRY(wf_pull_get(m, &body, ps->parts, &n, err));
     if (body.list >= WF_PS_MAX_LISTS)
         return wf_fail(err, WF_PROTO, NULL, "a pull of list %u", body.list);
     if (body.clock && !ps->bounded)
         return wf_fail(err, WF_PROTO, NULL, "a pull with a clock, of a job that has none");
+    WF_TRY(wf_ps_check_rows(ps, &w->lists[body.list], m, ps->parts, n, err));
     WF_TRY(open_pull(ps, w, m, &body, &pull, err));
+    if (wf_ps_take_rows(ps, &w->lists[body.list], m, ps->parts, n, pull, err) != WF_OK) {
+        pull->open = false;
+        return WF_NOMEM;
+    }
     if (body.clock)
         WF_TRY(wf_clocks_note(&ps->clocks, w->peer->incarnation, m->head.step, body.clock, &moved,
                               err));

@@ -149,6 +149,17 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
     return WF_OK;
 }
 
+/* Elements of a row; 0 when that is no number. */
+static uint64_t row_of(const wf_ps_variable *v)
+{
+    uint64_t n = 1;
+
+    for (uint32_t i = 1; i < v->rank; i++)
+        if (v->dims[i] < 0 || __builtin_mul_overflow(n, (uint64_t)v->dims[i], &n))
+            return 0;
+    return n;
+}
+
 wf_status wf_ps_make_slice(const wf_ps *ps, uint32_t id, wf_slice **out, wf_err *err)
 {
     const wf_map_slice *place = &ps->map.slices[id];
@@ -165,6 +176,7 @@ wf_status wf_ps_make_slice(const wf_ps *ps, uint32_t id, wf_slice **out, wf_err 
                                     .variable = place->variable,
                                     .offset = place->offset,
                                     .count = place->count,
+                                    .row = row_of(v),
                                     .trainable = v->kind == WF_PS_TRAINABLE,
                                     .statistic = v->kind == WF_PS_STATISTIC,
                                     .momentum = v->momentum},

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const wf_slice_ops *const built_in[] = {&wf_slice_dense, NULL};
+static const wf_slice_ops *const built_in[] = {&wf_slice_dense, &wf_slice_table, NULL};
 
 static const wf_slice_ops *find_in(const wf_slice_ops *const *rows, const char *name)
 {

@@ -17,6 +17,7 @@ struct wf_slice {
     const wf_slice_ops *ops;
     uint32_t id, variable;
     uint64_t offset, count; /* elements of the variable, f32 */
+    uint64_t row;           /* elements of one of its rows: all that lies behind axis 0 */
     bool trainable;         /* updated by the optimizer's rule */
     bool statistic;         /* a moving average of pushed values; neither: never pushed */
     double momentum;        /* of a statistic: how much of the old value an update keeps */

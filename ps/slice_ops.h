@@ -3,6 +3,7 @@
  * alone: it decides which parts are applied, and when; a kind knows what its state is.
  *
  *   dense.c   weights and optimizer slots as arrays of one element each (the default)
+ *   table.c   rows, which are pulled and pushed by their ids
  *
  * A kind is a row: a name and functions. Its struct begins with a wf_slice, which the ps owns and
  * fills before `init`. wf_slice_kind_find names the built-in rows; wf_ps_conf.kinds adds others.
@@ -75,6 +76,8 @@ typedef struct wf_slice_ops {
     /* Whether a part may be applied: sizes and row ids, nothing of which has been looked at.
      * Changes nothing. Errors: WF_SHAPE, WF_PROTO. */
     wf_status (*check)(const wf_slice *s, const wf_slice_part *p, wf_err *err);
+    /* The same of the rows that a pull asks for; a kind with answer_rows has it. */
+    wf_status (*check_rows)(const wf_slice *s, const wf_rows *rows, wf_err *err);
     /* apply: begin, then all units, then end, with nothing else done to the slice between. begin is
      * given u->slice and u->part, and sets the rest. Errors: WF_NOMEM; nothing is changed then. */
     wf_status (*apply_begin)(wf_slice_update *u, wf_err *err);
@@ -84,6 +87,9 @@ typedef struct wf_slice_ops {
     /* The values as they are now, for the answer to a pull: a reference to a buffer that no update
      * writes while it is held. Errors: WF_NOMEM. */
     wf_status (*answer)(const wf_slice *s, wf_buf **out, wf_err *err);
+    /* In its place, for a kind that is pulled by rows: the values of those that check_rows has let
+     * pass, [rows->n][s->row]. */
+    void (*answer_rows)(const wf_slice *s, const wf_rows *rows, float out[]);
     /* A copy of the state for a checkpoint or a move, copy-on-write where the kind can. The copy is
      * only saved and closed, by any thread. `to` is a slice of this kind with the common fields
      * set. Errors: WF_NOMEM; `close` of the copy follows then too. */
@@ -97,7 +103,7 @@ typedef struct wf_slice_ops {
     uint64_t (*digest)(const wf_slice *s);
 } wf_slice_ops;
 
-extern const wf_slice_ops wf_slice_dense;
+extern const wf_slice_ops wf_slice_dense, wf_slice_table;
 
 /* The row of a name, NULL when there is none. "" is the default, dense. `more` (NULL-terminated,
  * may be NULL) is searched first. */

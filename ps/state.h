@@ -36,6 +36,8 @@ typedef struct wf_ps_pull {
     int64_t since_ns;
     uint8_t *answered; /* [n of the list] */
     uint32_t room;
+    wf_rows *rows; /* [n of the list]: of tables, what is asked for; their ids are in `ids` */
+    uint8_t *ids;
 } wf_ps_pull;
 
 typedef struct wf_ps_worker {
@@ -160,6 +162,16 @@ WF_MUST_USE wf_status wf_ps_answer_behind(wf_ps *ps, wf_err *err);
 void wf_ps_share_room(wf_ps *ps);
 /* Frees all lists and pulls of a worker. */
 void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w);
+
+/* rows.c: whether the parts [n] of a pull name rows of tables in its list. Errors: WF_PROTO,
+ * WF_SHAPE. And notes these for the pull, whose `answered` and `left` are set for whole slices.
+ * Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_ps_check_rows(const wf_ps *ps, const wf_ps_list *list, const wf_msg *m,
+                                       const wf_part parts[], uint32_t n, wf_err *err);
+WF_MUST_USE wf_status wf_ps_take_rows(const wf_ps *ps, const wf_ps_list *list, const wf_msg *m,
+                                      const wf_part parts[], uint32_t n, wf_ps_pull *pull,
+                                      wf_err *err);
+void wf_ps_drop_rows(wf_ps_pull *pull);
 
 /* ps.c: members have changed; drops workers that are not members any more. */
 void wf_ps_check_workers(wf_ps *ps);

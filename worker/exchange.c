@@ -44,6 +44,14 @@ wf_status wf_exchange_retry(wf_exchange *x, int64_t now_ns, wf_err *err)
     return x->ops->retry ? x->ops->retry(x, now_ns, err) : WF_OK;
 }
 
+wf_status wf_exchange_name_rows(wf_exchange *x, int set, uint32_t variable, const uint64_t ids[],
+                                uint64_t n, wf_err *err)
+{
+    if (!x->ops->name_rows)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "this exchange has no tables");
+    return x->ops->name_rows(x, set, variable, ids, n, err);
+}
+
 wf_status wf_exchange_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
 {
     x->set_step[set] = step;

@@ -77,6 +77,8 @@ typedef struct wf_exchange_ops {
     wf_status (*on_message)(wf_exchange *x, const wf_peer *from, const wf_msg *m, int64_t now_ns,
                             wf_err *err);
     wf_status (*retry)(wf_exchange *x, int64_t now_ns, wf_err *err);
+    wf_status (*name_rows)(wf_exchange *x, int set, uint32_t variable, const uint64_t ids[],
+                           uint64_t n, wf_err *err);
     wf_status (*want)(wf_exchange *x, int set, uint32_t step, wf_err *err);
     bool (*ready)(const wf_exchange *x, int set);
     const float *(*weights)(const wf_exchange *x, int set, uint32_t variable);
@@ -128,17 +130,25 @@ WF_MUST_USE wf_status wf_exchange_on_message(wf_exchange *x, const wf_peer *from
 /* Asks again where an answer is due; to be called as time passes. */
 WF_MUST_USE wf_status wf_exchange_retry(wf_exchange *x, int64_t now_ns, wf_err *err);
 
+/* Names the rows of a table that `set` is to hold: ids [n], distinct and rising, copied. To be
+ * called for each table before wf_exchange_want of the set. Its weights are then [n][row], in the
+ * order of the ids, and gradients of the set's step as well. Errors: WF_NOMEM, WF_USAGE for ids
+ * that are not so, or beyond the table. */
+WF_MUST_USE wf_status wf_exchange_name_rows(wf_exchange *x, int set, uint32_t variable,
+                                            const uint64_t ids[], uint64_t n, wf_err *err);
 /* Asks for the weights of `step` into `set`; its content is lost. */
 WF_MUST_USE wf_status wf_exchange_want(wf_exchange *x, int set, uint32_t step, wf_err *err);
 /* Forgets what a set was asked for. */
 void wf_exchange_drop(wf_exchange *x, int set);
 /* Whether a set holds all weights that it was asked for. */
 bool wf_exchange_ready(const wf_exchange *x, int set);
-/* A variable's weights in a set that is ready, [count] f32; valid until the next wf_exchange_want
- * of the set, and no longer than until the next wf_exchange_end_step. */
+/* A variable's weights in a set that is ready, [count] f32 (of a table: the rows that were named);
+ * valid until the next wf_exchange_want of the set, and no longer than until the next
+ * wf_exchange_end_step. */
 const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variable);
 
-/* A buffer for the gradient of a variable at `step`, [count] f32, to be written and then pushed.
+/* A buffer for the gradient of a variable at `step`, [count] f32 (of a table: as many rows as the
+ * start says that a step names at most), to be written and then pushed.
  * NULL when there is no memory. */
 float *wf_exchange_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
 /* The gradient of a variable at `step` is final: it may leave at once. A batch's statistic is given

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/parts.c */
 #include "common/wire/parts.h"
+#include "common/base/size.h"
 #include "common/wire/grammar.h"
 
 #include <string.h>
@@ -35,20 +36,6 @@ static wf_status get_words(const wf_msg *m, uint32_t words[], uint32_t n, wf_err
     return WF_OK;
 }
 
-wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err)
-{
-    return put_words(m, (uint32_t[]){body.list, body.after, body.clock}, 3, err);
-}
-
-wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err)
-{
-    uint32_t words[3] = {0};
-
-    WF_TRY(get_words(m, words, 3, err));
-    *body = (wf_pull_body){words[0], words[1], words[2]};
-    return WF_OK;
-}
-
 wf_status wf_clock_put(wf_msg *m, wf_clock_body body, wf_err *err)
 {
     return put_words(m, (uint32_t[]){body.state, body.clock}, 2, err);
@@ -72,85 +59,147 @@ const void *wf_part_data(const wf_msg *m, const wf_part *p)
 
 wf_rows wf_part_rows(const wf_msg *m, const wf_part *p)
 {
-    const uint8_t *from = wf_part_data(m, p);
+    const wf_part_range *at = &p->ids;
 
-    if (p->codec != WF_CODEC_ROWS)
+    if (p->codec != WF_CODEC_ROWS && p->codec != WF_CODEC_IDS)
         return (wf_rows){0};
-    return (wf_rows){.n = wf_get_u64(from), .ids = from + sizeof(uint64_t)};
+    return (wf_rows){.n = at->bytes / sizeof(uint64_t),
+                     .ids = m->frames[at->frame].data + at->offset};
 }
 
 const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n)
 {
-    uint64_t head = p->codec == WF_CODEC_ROWS ? sizeof(uint64_t) * (1 + wf_part_rows(m, p).n) : 0;
-
-    *n = (p->bytes - head) / sizeof(float);
-    return (const float *)((const uint8_t *)wf_part_data(m, p) + head);
+    *n = p->bytes / sizeof(float);
+    return wf_part_data(m, p);
 }
 
-wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
+/* ---- writing a table ---- */
+
+static uint32_t entries_of(const wf_part *p)
 {
+    return p->codec == WF_CODEC_ROWS ? 2 : 1;
+}
+
+static void put_entry(uint8_t *to, uint32_t slice, uint8_t codec, const wf_part_range *at,
+                      uint64_t version)
+{
+    wf_assert(at->offset <= UINT32_MAX && at->bytes <= UINT32_MAX);
+    wf_put_u32(to, slice);
+    to[4] = codec;
+    to[5] = at->frame;
+    wf_put_u16(to + 6, 0);
+    wf_put_u32(to + 8, (uint32_t)at->offset);
+    wf_put_u32(to + 12, (uint32_t)at->bytes);
+    wf_put_u64(to + 16, version);
+    wf_put_u64(to + 24, at->checksum);
+}
+
+/* A table behind `before` bytes of the control part, which are the caller's to fill. */
+static wf_status put_table(wf_msg *m, size_t before, const wf_part parts[], uint32_t n, wf_err *err)
+{
+    uint32_t entries = 0;
     uint8_t *to;
 
-    if (n > WF_MAX_PARTS)
-        return wf_fail(err, WF_FULL, NULL, "%u parts in one message, %d are allowed", n,
-                       WF_MAX_PARTS);
-    to = wf_msg_control(m, WF_PART_TABLE_BYTES + (size_t)n * WF_PART_BYTES);
+    for (uint32_t i = 0; n <= WF_MAX_PARTS && i < n; i++)
+        entries += entries_of(&parts[i]);
+    if (WF_MAX(n, entries) > WF_MAX_PARTS)
+        return wf_fail(err, WF_FULL, NULL, "%u parts in one message, %d are allowed",
+                       WF_MAX(n, entries), WF_MAX_PARTS);
+    to = wf_msg_control(m, before + WF_PART_TABLE_BYTES + (size_t)entries * WF_PART_BYTES);
     if (!to)
-        return wf_fail_nomem(err, (size_t)n * WF_PART_BYTES);
-    wf_put_u32(to, n);
+        return wf_fail_nomem(err, (size_t)entries * WF_PART_BYTES);
+    to += before;
+    wf_put_u32(to, entries);
     wf_put_u32(to + 4, 0);
     to += WF_PART_TABLE_BYTES;
-    for (uint32_t i = 0; i < n; i++, to += WF_PART_BYTES) {
-        wf_put_u32(to, parts[i].slice);
-        to[4] = parts[i].codec;
-        to[5] = parts[i].frame;
-        wf_put_u16(to + 6, 0);
-        wf_assert(parts[i].offset <= UINT32_MAX && parts[i].bytes <= UINT32_MAX);
-        wf_put_u32(to + 8, (uint32_t)parts[i].offset);
-        wf_put_u32(to + 12, (uint32_t)parts[i].bytes);
-        wf_put_u64(to + 16, parts[i].version);
-        wf_put_u64(to + 24, parts[i].checksum);
+    for (uint32_t i = 0; i < n; i++) {
+        const wf_part *p = &parts[i];
+
+        if (p->codec != WF_CODEC_IDS) {
+            wf_part_range values = {p->frame, p->offset, p->bytes, p->checksum};
+
+            put_entry(to, p->slice, p->codec, &values, p->version);
+            to += WF_PART_BYTES;
+        }
+        if (p->codec == WF_CODEC_IDS || p->codec == WF_CODEC_ROWS) {
+            put_entry(to, p->slice, WF_CODEC_IDS, &p->ids, 0);
+            to += WF_PART_BYTES;
+        }
     }
     return WF_OK;
 }
 
-/* The number of rows comes from the sender: it is compared with the bytes before it is used. */
+wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
+{
+    return put_table(m, 0, parts, n, err);
+}
+
+wf_status wf_pull_put(wf_msg *m, wf_pull_body body, const wf_part rows[], uint32_t n, wf_err *err)
+{
+    WF_TRY(put_table(m, WF_PULL_BYTES, rows, n, err));
+    wf_put_u32(m->control, body.list);
+    wf_put_u32(m->control + 4, body.after);
+    wf_put_u32(m->control + 8, body.clock);
+    return WF_OK;
+}
+
+/* ---- reading one ---- */
+
+/* Where the table of a message begins. */
+static size_t before_table(const wf_msg *m)
+{
+    return m->head.kind == WF_PULL ? WF_PULL_BYTES : 0;
+}
+
+static wf_status check_inside(const wf_msg *m, uint32_t slice, const wf_part_range *at, size_t unit,
+                              wf_err *err)
+{
+    size_t room;
+
+    if (at->frame >= m->n_frames)
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies in frame %u of %u", slice,
+                       at->frame, m->n_frames);
+    room = m->frames[at->frame].bytes;
+    if (at->offset > room || at->bytes > room - at->offset || at->offset % sizeof(float) ||
+        at->bytes % unit)
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies outside its frame", slice);
+    return WF_OK;
+}
+
+/* Both ranges lie in their frames. */
 static wf_status check_rows(const wf_msg *m, const wf_part *p, wf_err *err)
 {
-    uint64_t room = p->bytes / sizeof(uint64_t), n = room ? wf_get_u64(wf_part_data(m, p)) : 0,
-             rest;
+    uint64_t n = p->ids.bytes / sizeof(uint64_t);
 
-    if (n == 0 || n > room - 1)
-        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u names %llu rows in %llu bytes",
-                       p->slice, (unsigned long long)n, (unsigned long long)p->bytes);
-    rest = p->bytes - (1 + n) * sizeof(uint64_t);
-    if (rest == 0 || rest % (n * sizeof(float)))
+    WF_TRY(check_inside(m, p->slice, &p->ids, sizeof(uint64_t), err));
+    if (n == 0)
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u names no rows", p->slice);
+    if (p->codec == WF_CODEC_ROWS && (p->bytes == 0 || p->bytes % (n * sizeof(float))))
         return wf_fail(err, WF_PROTO, NULL,
                        "a part of slice %u has %llu bytes of values for %llu rows", p->slice,
-                       (unsigned long long)rest, (unsigned long long)n);
+                       (unsigned long long)p->bytes, (unsigned long long)n);
     return WF_OK;
 }
 
 static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
 {
-    size_t room;
+    wf_part_range values = {p->frame, p->offset, p->bytes, 0};
 
     if (p->codec == WF_CODEC_NONE && p->bytes == 0)
         return WF_OK;
-    if (p->codec > WF_CODEC_BYTES)
+    if (p->codec > WF_CODEC_IDS)
         return wf_fail(err, WF_PROTO, "upgrade this side", "a part of slice %u has codec %u",
                        p->slice, p->codec);
-    if (p->frame >= m->n_frames)
-        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies in frame %u of %u", p->slice,
-                       p->frame, m->n_frames);
-    room = m->frames[p->frame].bytes;
-    if (p->offset > room || p->bytes > room - p->offset || p->offset % sizeof(float) ||
-        (p->codec != WF_CODEC_BYTES && p->bytes % sizeof(float)))
-        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u lies outside its frame", p->slice);
-    return p->codec == WF_CODEC_ROWS ? check_rows(m, p, err) : WF_OK;
+    if ((p->codec == WF_CODEC_IDS) != (m->head.kind == WF_PULL))
+        return wf_fail(err, WF_PROTO, NULL, "a %s with a part of codec %u",
+                       wf_kind_name(m->head.kind), p->codec);
+    if (p->codec != WF_CODEC_IDS)
+        WF_TRY(check_inside(m, p->slice, &values, p->codec == WF_CODEC_BYTES ? 1 : sizeof(float),
+                            err));
+    return p->codec == WF_CODEC_ROWS || p->codec == WF_CODEC_IDS ? check_rows(m, p, err) : WF_OK;
 }
 
-static wf_part read_part(const uint8_t *from)
+static wf_part read_entry(const uint8_t *from)
 {
     return (wf_part){
         .slice = wf_get_u32(from),
@@ -163,14 +212,14 @@ static wf_part read_part(const uint8_t *from)
     };
 }
 
-/* The number of parts, if the table has the size for it. */
-static wf_status count_parts(const wf_msg *m, uint32_t *n, wf_err *err)
+/* The number of entries, if the table has the size for it. */
+static wf_status count_entries(const wf_msg *m, uint32_t *n, wf_err *err)
 {
-    size_t bytes = m->head.control_bytes;
+    size_t before = before_table(m), bytes = m->head.control_bytes;
+    size_t least = before + WF_PART_TABLE_BYTES;
 
-    *n = bytes >= WF_PART_TABLE_BYTES ? wf_get_u32(m->control) : 0;
-    if (bytes < WF_PART_TABLE_BYTES || *n > WF_MAX_PARTS ||
-        bytes != WF_PART_TABLE_BYTES + (size_t)*n * WF_PART_BYTES)
+    *n = bytes >= least ? wf_get_u32(m->control + before) : 0;
+    if (bytes < least || *n > WF_MAX_PARTS || bytes != least + (size_t)*n * WF_PART_BYTES)
         return wf_fail(err, WF_PROTO, NULL, "a part table of %zu bytes cannot be", bytes);
     return WF_OK;
 }
@@ -179,34 +228,70 @@ bool wf_parts_at(const wf_msg *m, uint32_t i, wf_part *p)
 {
     uint32_t n;
 
-    if (count_parts(m, &n, NULL) != WF_OK || i >= n)
+    if (count_entries(m, &n, NULL) != WF_OK || i >= n)
         return false;
-    *p = read_part(m->control + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
+    *p = read_entry(m->control + before_table(m) + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
     return true;
+}
+
+/* The part that begins with entry *i of n, which moves on. */
+static wf_status read_part(const wf_msg *m, uint32_t *i, wf_part *p, wf_err *err)
+{
+    wf_part ids;
+
+    wf_assert(wf_parts_at(m, *i, p));
+    ids = *p;
+    ++*i;
+    if (p->codec == WF_CODEC_ROWS &&
+        (!wf_parts_at(m, (*i)++, &ids) || ids.codec != WF_CODEC_IDS || ids.slice != p->slice))
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u has rows, and no ids behind it",
+                       p->slice);
+    if (p->codec == WF_CODEC_ROWS || p->codec == WF_CODEC_IDS)
+        p->ids = (wf_part_range){ids.frame, ids.offset, ids.bytes, ids.checksum};
+    return check_part(m, p, err);
 }
 
 wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err)
 {
-    WF_TRY(count_parts(m, n, err));
-    for (uint32_t i = 0; i < *n; i++) {
-        parts[i] = read_part(m->control + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
-        WF_TRY(check_part(m, &parts[i], err));
-    }
+    uint32_t entries;
+
+    *n = 0;
+    WF_TRY(count_entries(m, &entries, err));
+    for (uint32_t i = 0; i < entries;)
+        WF_TRY(read_part(m, &i, &parts[(*n)++], err));
+    return WF_OK;
+}
+
+wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_part rows[], uint32_t *n, wf_err *err)
+{
+    WF_TRY(wf_parts_get(m, rows, n, err));
+    *body = (wf_pull_body){wf_get_u32(m->control), wf_get_u32(m->control + 4),
+                           wf_get_u32(m->control + 8)};
+    return WF_OK;
+}
+
+static wf_status verify(const wf_msg *m, uint32_t slice, const wf_part_range *at, wf_err *err)
+{
+    if (at->checksum && at->bytes &&
+        at->checksum != wf_part_checksum(m->frames[at->frame].data + at->offset, at->bytes))
+        return wf_fail(err, WF_CORRUPT, NULL, "the checksum of a part of slice %u differs", slice);
     return WF_OK;
 }
 
 wf_status wf_parts_verify(const wf_msg *m, wf_err *err)
 {
-    uint32_t n;
+    uint32_t entries;
 
-    WF_TRY(count_parts(m, &n, err));
-    for (uint32_t i = 0; i < n; i++) {
-        wf_part p = read_part(m->control + WF_PART_TABLE_BYTES + (size_t)i * WF_PART_BYTES);
+    WF_TRY(count_entries(m, &entries, err));
+    for (uint32_t i = 0; i < entries;) {
+        wf_part_range values;
+        wf_part p;
 
-        WF_TRY(check_part(m, &p, err));
-        if (p.checksum && p.bytes && p.checksum != wf_part_checksum(wf_part_data(m, &p), p.bytes))
-            return wf_fail(err, WF_CORRUPT, NULL, "the checksum of a part of slice %u differs",
-                           p.slice);
+        WF_TRY(read_part(m, &i, &p, err));
+        values = (wf_part_range){p.frame, p.offset, p.bytes, p.checksum};
+        if (p.codec != WF_CODEC_IDS)
+            WF_TRY(verify(m, p.slice, &values, err));
+        WF_TRY(verify(m, p.slice, &p.ids, err));
     }
     return WF_OK;
 }

@@ -4,7 +4,9 @@
  *
  * Little-endian: count u32, zero u32, then for each part 32 bytes: slice u32, codec u8, frame u8,
  * zero u16, offset u32 (in the frame), bytes u32, version u64, checksum u64 (XXH3-64 of the bytes;
- * 0: not sent, as on one host, where nothing but memory lies between).
+ * 0: not sent, as on one host, where nothing but memory lies between). A part with rows is two such
+ * entries: the values, and behind them the ids of the rows. A pull of rows has entries of ids
+ * alone.
  */
 #ifndef WF_WIRE_PARTS_H
 #define WF_WIRE_PARTS_H
@@ -14,22 +16,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8 };
+enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8, WF_PULL_BYTES = 12 };
 
 typedef enum wf_codec {
     WF_CODEC_F32 = 0,
     WF_CODEC_NONE, /* no bytes, in no frame: the worker dropped the step, which counts as applied */
-    WF_CODEC_ROWS, /* float32 of some rows, behind their ids (wf_rows) */
-    WF_CODEC_BYTES /* of the state of a slice that moves: whatever its array is */
+    WF_CODEC_ROWS, /* float32 of some rows; the next entry has their ids */
+    WF_CODEC_BYTES, /* of the state of a slice that moves: whatever its array is */
+    WF_CODEC_IDS    /* ids of rows, u64 each: of the entry before, or that a pull asks for */
 } wf_codec;
 
-/* The rows of a WF_CODEC_ROWS part. Its bytes are: the number n of rows u64, their ids u64 [n],
- * then float32 [n][width]; the width follows from the bytes. Ids are in the order of the sender,
- * and may lie at any address: wf_row_id reads them. */
+/* Ids of rows, in the order of the sender. They may lie at any address: wf_row_id reads them. */
 typedef struct wf_rows {
-    uint64_t n; /* 0: the part names no rows */
+    uint64_t n; /* 0: none are named */
     const uint8_t *ids;
 } wf_rows;
+
+/* A range of a payload frame. */
+typedef struct wf_part_range {
+    uint8_t frame;
+    uint64_t offset, bytes; /* a frame has less than 4 GiB */
+    uint64_t checksum;
+} wf_part_range;
 
 typedef struct wf_part {
     uint32_t slice;
@@ -39,18 +47,23 @@ typedef struct wf_part {
      * so that the ps knows how stale the gradient is. */
     uint64_t version;
     uint64_t checksum;
+    wf_part_range ids; /* of WF_CODEC_ROWS: where the ids of its rows are */
 } wf_part;
 
 /* The control part of WF_PULL: which list, and the worker's own step up to which its pushes must be
  * applied before a slice is answered. The header's `request` names the pull; its answers carry it.
  * `clock`: that of the step, where staleness is bounded (ps/clocks.h); 0: the pull waits for nobody
- * else.
+ * else. For each slice of a table that it asks for, a part of WF_CODEC_IDS follows; slices of
+ * tables that have none are not answered.
  */
 typedef struct wf_pull_body {
     uint32_t list, after, clock;
 } wf_pull_body;
-WF_MUST_USE wf_status wf_pull_put(wf_msg *m, wf_pull_body body, wf_err *err);
-WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_err *err);
+WF_MUST_USE wf_status wf_pull_put(wf_msg *m, wf_pull_body body, const wf_part rows[], uint32_t n,
+                                  wf_err *err);
+/* rows [WF_MAX_PARTS]. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_part rows[], uint32_t *n,
+                                  wf_err *err);
 
 /* The control part of WF_CLOCK: a worker joins with the step of the header, or leaves; and of
  * WF_CLOCK_OK: the clock that this step has. */
@@ -61,13 +74,14 @@ typedef struct wf_clock_body {
 WF_MUST_USE wf_status wf_clock_put(wf_msg *m, wf_clock_body body, wf_err *err);
 WF_MUST_USE wf_status wf_clock_get(const wf_msg *m, wf_clock_body *body, wf_err *err);
 
-/* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM, WF_FULL. */
+/* Writes the table of n parts as the message's control bytes. Errors: WF_NOMEM; WF_FULL for more
+ * than WF_MAX_PARTS entries. */
 WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
 /* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame and that the
  * codec is known, and that a part with rows has whole rows. Checksums were compared when the
  * message arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
-/* Reads part i of the table, unchecked; false past the end, and for a table of a wrong size. */
+/* Reads entry i of the table, unchecked; false past the end, and for a table of a wrong size. */
 bool wf_parts_at(const wf_msg *m, uint32_t i, wf_part *p);
 /* Checks the table as wf_parts_get does, and each part's checksum where there is one: net.c calls
  * it before a message is acknowledged. Errors: WF_PROTO; WF_CORRUPT for a checksum. */
@@ -76,9 +90,8 @@ WF_MUST_USE wf_status wf_parts_verify(const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const uint32_t slices[], uint32_t n, wf_err *err);
 /* Reads them into slices [WF_MAX_PARTS]. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_slices_get(const wf_msg *m, uint32_t slices[], uint32_t *n, wf_err *err);
-/* What a part that wf_parts_get has checked, and that is not WF_CODEC_NONE, holds; borrowed from
- * the message. The rows that it names; and its values, [*n] float32, which are behind the ids then.
- */
+/* What a part that wf_parts_get or wf_pull_get has checked, and that is not WF_CODEC_NONE, holds;
+ * borrowed from the message. The rows that it names; and its values, [*n] float32. */
 wf_rows wf_part_rows(const wf_msg *m, const wf_part *p);
 const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n);
 static inline uint64_t wf_row_id(const wf_rows *r, uint64_t i)

@@ -244,7 +244,7 @@ static uint32_t frames_to_copy(const wf_msg *m)
     uint32_t copied = 0;
 
     for (uint32_t i = 0; wf_parts_at(m, i, &p); i++)
-        if (p.codec != WF_CODEC_F32 && p.frame < WF_MAX_FRAMES)
+        if ((p.codec == WF_CODEC_IDS || p.codec == WF_CODEC_BYTES) && p.frame < WF_MAX_FRAMES)
             copied |= 1u << p.frame;
     return copied;
 }

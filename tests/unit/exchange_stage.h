@@ -80,9 +80,11 @@ static inline void note_list(world *w, const wf_msg *m)
 
 static inline void note_pull(world *w, const wf_msg *m)
 {
+    wf_part rows[WF_MAX_PARTS];
     wf_pull_body body;
+    uint32_t n;
 
-    assert_int_equal(wf_pull_get(m, &body, NULL), WF_OK);
+    assert_int_equal(wf_pull_get(m, &body, rows, &n, NULL), WF_OK);
     assert_in_range(body.list, MOVING_LIST, FROZEN_LIST);
     w->n_pulls[body.list]++;
     w->request[body.list] = m->head.request;

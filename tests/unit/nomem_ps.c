@@ -186,7 +186,7 @@ static void send(player *p, uint16_t kind, const ProtobufCMessage *body, wf_buf 
         wf_assert(wf_msg_add_frame(m, values, values->data, values->bytes, NULL) == WF_OK &&
                   wf_parts_put(m, parts, SLICES, NULL) == WF_OK);
     if (kind == WF_PULL)
-        wf_assert(wf_pull_put(m, (wf_pull_body){.after = 1}, NULL) == WF_OK);
+        wf_assert(wf_pull_put(m, (wf_pull_body){.after = 1}, NULL, 0, NULL) == WF_OK);
     m->head.job = JOB;
     m->head.generation = GENERATION;
     m->head.map = GENERATION;

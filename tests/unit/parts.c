@@ -150,72 +150,133 @@ static void a_list_of_slices_is_read_in_whole_words(void **state)
     assert_int_equal(wf_slices_get(f->msg, ids, &n, NULL), WF_PROTO);
 }
 
-static void a_pull_is_three_words(void **state)
+/* The message as a pull of rows: 2 ids of slice 10, 3 of slice 12. */
+static void put_pull(fixture *f)
+{
+    const wf_part rows[] = {
+        {.slice = 10, .codec = WF_CODEC_IDS, .ids = {.bytes = 16}},
+        {.slice = 12, .codec = WF_CODEC_IDS, .ids = {.offset = 16, .bytes = 24}},
+    };
+
+    f->msg->head.kind = WF_PULL;
+    assert_int_equal(wf_pull_put(f->msg, (wf_pull_body){3, 77, 9}, rows, 2, NULL), WF_OK);
+}
+
+static void a_pull_is_three_words_and_the_rows_that_it_asks_for(void **state)
 {
     fixture *f = *state;
     wf_pull_body body;
+    wf_rows rows;
+    uint32_t n;
 
-    assert_int_equal(wf_pull_put(f->msg, (wf_pull_body){3, 77, 9}, NULL), WF_OK);
-    assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_OK);
+    put_pull(f);
+    wf_put_u64((uint8_t *)f->buf->data + 24, 70);
+    assert_int_equal(wf_pull_get(f->msg, &body, f->parts, &n, NULL), WF_OK);
     assert_int_equal(body.list, 3);
     assert_int_equal(body.after, 77);
     assert_int_equal(body.clock, 9);
-    f->msg->head.control_bytes = 7;
-    assert_int_equal(wf_pull_get(f->msg, &body, NULL), WF_PROTO);
+    assert_int_equal(n, 2);
+    assert_int_equal(f->parts[1].slice, 12);
+    rows = wf_part_rows(f->msg, &f->parts[1]);
+    assert_int_equal(rows.n, 3);
+    assert_int_equal(wf_row_id(&rows, 1), 70);
+    for (uint32_t bytes = f->msg->head.control_bytes; bytes-- > 0;) {
+        f->msg->head.control_bytes = bytes;
+        assert_int_equal(wf_pull_get(f->msg, &body, f->parts, &n, NULL), WF_PROTO);
+    }
 }
 
-/* The first part becomes one of two rows of one element: count, ids, values. */
-static uint8_t *put_rows(fixture *f, uint64_t n)
+static void ids_outside_their_frame_are_refused(void **state)
 {
-    uint8_t *at = f->buf->data;
+    static const struct {
+        size_t at;
+        uint32_t value;
+    } bad[] = {{8, FRAME_BYTES}, {8, 2}, {8, UINT32_MAX}, {12, 0}, {12, 12}, {12, 88}};
+    fixture *f = *state;
+    wf_pull_body body;
+    uint32_t n;
 
-    f->parts[0].codec = WF_CODEC_ROWS;
-    assert_int_equal(wf_parts_put(f->msg, f->parts, N, NULL), WF_OK);
-    wf_put_u64(at, n);
-    wf_put_u64(at + 8, 70);
-    wf_put_u64(at + 16, UINT64_MAX - 1);
-    return at;
+    put_pull(f);
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        uint8_t *entry = f->msg->control + WF_PULL_BYTES + WF_PART_TABLE_BYTES + WF_PART_BYTES;
+        uint32_t was = wf_get_u32(entry + bad[i].at);
+
+        wf_put_u32(entry + bad[i].at, bad[i].value);
+        assert_int_equal(wf_pull_get(f->msg, &body, f->parts, &n, NULL), WF_PROTO);
+        wf_put_u32(entry + bad[i].at, was);
+    }
+    f->msg->control[WF_PULL_BYTES + WF_PART_TABLE_BYTES + 4] = WF_CODEC_F32; /* values of a pull */
+    assert_int_equal(wf_pull_get(f->msg, &body, f->parts, &n, NULL), WF_PROTO);
 }
 
-static void row_ids_lie_before_their_values(void **state)
+/* The first part becomes one of two rows of four elements, the second is another, and the third
+ * one's bytes are the ids of the first. */
+static void put_rows(fixture *f, uint64_t ids_bytes)
+{
+    f->parts[0].codec = WF_CODEC_ROWS;
+    f->parts[0].ids = (wf_part_range){.offset = 64, .bytes = ids_bytes};
+    assert_int_equal(wf_parts_put(f->msg, f->parts, 2, NULL), WF_OK);
+    wf_put_u64((uint8_t *)f->buf->data + 64, 70);
+    wf_put_u64((uint8_t *)f->buf->data + 72, UINT64_MAX - 1);
+}
+
+static void row_ids_follow_their_values(void **state)
 {
     fixture *f = *state;
-    const uint8_t *at = put_rows(f, 2);
     const float *values;
     uint32_t n = 0;
     uint64_t n_values;
     wf_rows rows;
 
+    put_rows(f, 16);
+    assert_int_equal(wf_get_u32(f->msg->control), 3); /* entries */
     assert_int_equal(get(f, &n), WF_OK);
+    assert_int_equal(n, 2);
     rows = wf_part_rows(f->msg, &f->parts[0]);
     values = wf_part_values(f->msg, &f->parts[0], &n_values);
     assert_int_equal(rows.n, 2);
     assert_int_equal(wf_row_id(&rows, 0), 70);
     assert_int_equal(wf_row_id(&rows, 1), UINT64_MAX - 1);
-    assert_int_equal(n_values, 2);
-    assert_ptr_equal(values, at + 24);
-    assert_int_equal(wf_part_rows(f->msg, &f->parts[1]).n, 0); /* its neighbour names none */
-    assert_ptr_equal(wf_part_values(f->msg, &f->parts[1], &n_values), at + 32);
     assert_int_equal(n_values, 8);
+    assert_ptr_equal(values, f->buf->data);
+    assert_int_equal(f->parts[1].slice, 11);
+    assert_int_equal(wf_part_rows(f->msg, &f->parts[1]).n, 0); /* its neighbour names none */
 }
 
-static void more_rows_than_the_part_holds_are_refused(void **state)
+static void a_flipped_byte_of_ids_is_found_by_their_checksum(void **state)
 {
-    static const uint64_t counts[] = {0, 3, 4, 1 << 20, UINT64_MAX / 8, UINT64_MAX};
+    fixture *f = *state;
+
+    put_rows(f, 16);
+    f->parts[0].ids.checksum = wf_part_checksum((uint8_t *)f->buf->data + 64, 16);
+    assert_int_equal(wf_parts_put(f->msg, f->parts, 2, NULL), WF_OK);
+    assert_int_equal(wf_parts_verify(f->msg, NULL), WF_OK);
+    ((uint8_t *)f->buf->data)[70] ^= 1;
+    assert_int_equal(wf_parts_verify(f->msg, NULL), WF_CORRUPT);
+}
+
+static void rows_that_do_not_fit_their_values_are_refused(void **state)
+{
     fixture *f = *state;
     uint32_t n;
 
-    for (size_t i = 0; i < WF_COUNT(counts); i++) { /* 3: ids, and no values behind them */
-        put_rows(f, counts[i]);
-        assert_int_equal(get(f, &n), WF_PROTO);
-    }
-    put_rows(f, 1); /* one row of four elements */
-    assert_int_equal(get(f, &n), WF_OK);
-    f->parts[0].bytes = 4; /* not even a number of rows */
-    put_rows(f, 1);
+    put_rows(f, 24); /* 32 bytes of values for 3 rows */
     assert_int_equal(get(f, &n), WF_PROTO);
-    f->parts[0].bytes = 28; /* one element for two rows */
-    put_rows(f, 2);
+    put_rows(f, 0);
+    assert_int_equal(get(f, &n), WF_PROTO);
+    put_rows(f, 12); /* one and a half */
+    assert_int_equal(get(f, &n), WF_PROTO);
+    put_rows(f, 16);
+    wf_put_u32(f->msg->control + WF_PART_TABLE_BYTES + WF_PART_BYTES, 13); /* of another slice */
+    assert_int_equal(get(f, &n), WF_PROTO);
+    put_rows(f, 16);
+    f->msg->control[WF_PART_TABLE_BYTES + WF_PART_BYTES + 4] = WF_CODEC_F32; /* no ids */
+    assert_int_equal(get(f, &n), WF_PROTO);
+    f->parts[1].codec = WF_CODEC_ROWS; /* the last entry of all, with nothing behind it */
+    f->parts[1].slice = 14;
+    put_rows(f, 16);
+    wf_put_u32(f->msg->control, 3);
+    f->msg->head.control_bytes = WF_PART_TABLE_BYTES + 3 * WF_PART_BYTES;
     assert_int_equal(get(f, &n), WF_PROTO);
 }
 
@@ -231,10 +292,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(more_parts_than_a_message_holds_are_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_list_of_slices_is_read_in_whole_words, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(row_ids_lie_before_their_values, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(more_rows_than_the_part_holds_are_refused, set_up,
+        cmocka_unit_test_setup_teardown(row_ids_follow_their_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_that_do_not_fit_their_values_are_refused, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_pull_is_three_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ids_outside_their_frame_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_flipped_byte_of_ids_is_found_by_their_checksum, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_pull_is_three_words_and_the_rows_that_it_asks_for, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,7 +223,7 @@ static inline void send_pull_at(player *p, uint32_t request, uint32_t step, uint
     wf_msg *m = NULL;
 
     assert_int_equal(wf_net_msg(p->net, WF_PULL, &m, NULL), WF_OK);
-    assert_int_equal(wf_pull_put(m, (wf_pull_body){.clock = clock}, NULL), WF_OK);
+    assert_int_equal(wf_pull_put(m, (wf_pull_body){.clock = clock}, NULL, 0, NULL), WF_OK);
     m->head.request = request;
     m->head.step = step;
     send_stamped(p, WF_LANE_DATA, 1, m);

@@ -164,17 +164,19 @@ static void a_push_that_comes_again_is_acknowledged_and_not_applied(void **state
 /* Row 5 of rows of two elements, both 1. */
 static void push_row(player *p, uint32_t step, uint32_t slice)
 {
-    wf_buf *b = wf_buf_new(2 * sizeof(uint64_t) + 2 * sizeof(float));
-    wf_part part = {.slice = slice, .codec = WF_CODEC_ROWS, .bytes = b->bytes};
+    wf_buf *b = wf_buf_new(sizeof(uint64_t) + 2 * sizeof(float));
+    wf_part part = {.slice = slice,
+                    .codec = WF_CODEC_ROWS,
+                    .bytes = 2 * sizeof(float),
+                    .ids = {.offset = 2 * sizeof(float), .bytes = sizeof(uint64_t)}};
     wf_msg *m = NULL;
     uint8_t *to = b->data;
 
-    wf_put_u64(to, 1);
-    wf_put_u64(to + 8, 5);
-    memcpy(to + 16, (float[]){1, 1}, 2 * sizeof(float));
+    memcpy(to, (float[]){1, 1}, 2 * sizeof(float));
+    wf_put_u64(to + part.ids.offset, 5);
     assert_int_equal(wf_net_msg(p->net, WF_PUSH, &m, NULL), WF_OK);
     assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
-    part.checksum = wf_part_checksum(b->data, b->bytes);
+    part.checksum = wf_part_checksum(b->data, part.bytes);
     assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
     m->head.step = step;
     send_stamped(p, WF_LANE_DATA, 2, m);

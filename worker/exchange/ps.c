@@ -47,6 +47,9 @@ static wf_status check_slices(wf_client *c, wf_err *err)
         if (s->variable >= c->n_variables || s->offset > c->variables[s->variable].count ||
             s->count > c->variables[s->variable].count - s->offset)
             return wf_fail(err, WF_PROTO, NULL, "slice %u lies outside its variable", i);
+        if (wf_rows_has(c, i) &&
+            (s->offset % c->variables[s->variable].row || s->count % c->variables[s->variable].row))
+            return wf_fail(err, WF_PROTO, NULL, "slice %u of a table is not made of rows", i);
         if (i > 0 && by_place(&c->slices[i - 1], s) >= 0)
             return wf_fail(err, WF_PROTO, NULL, "slice %u is out of order", i);
         for (; v <= s->variable; v++)
@@ -68,6 +71,20 @@ static wf_status count_elements(const Weft__Variable *v, uint64_t *out, wf_err *
     if (n > (int64_t)(SIZE_MAX / 2 / sizeof(float)))
         return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" has no size that fits", v->name);
     *out = (uint64_t)n;
+    return WF_OK;
+}
+
+/* Of a table: how long a row is, and how many of them a step names at most. */
+static wf_status take_table(const Weft__Variable *from, wf_client_variable *v, wf_err *err)
+{
+    uint64_t rows = from->n_dims ? (uint64_t)from->dims[0] : 0;
+
+    if (from->rows_most == 0)
+        return WF_OK;
+    v->row = rows ? v->count / rows : 0;
+    v->rows_most = from->rows_most;
+    if (v->row == 0 || !v->trainable || from->rows_most > SIZE_MAX / 2 / sizeof(float) / v->row)
+        return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" cannot be a table", from->name);
     return WF_OK;
 }
 
@@ -98,6 +115,7 @@ static wf_status take_start(wf_client *c, const wf_exchange_conf *conf, wf_err *
         c->variables[i].trainable = s->variables[i]->kind == WF_KIND_TRAINABLE ||
                                     s->variables[i]->kind == WF_KIND_STATISTIC;
         WF_TRY(count_elements(s->variables[i], &c->variables[i].count, err));
+        WF_TRY(take_table(s->variables[i], &c->variables[i], err));
     }
     for (uint32_t i = 0; i < c->n_slices; i++)
         c->slices[i] = (wf_client_slice){.variable = s->slices[i]->variable,
@@ -353,6 +371,7 @@ static const wf_exchange_ops client_ops = {
     .on_up = on_up,
     .on_message = on_message,
     .retry = retry,
+    .name_rows = wf_rows_name,
     .want = wf_pulls_want,
     .ready = wf_pulls_ready,
     .weights = wf_pulls_weights,

@@ -21,12 +21,13 @@ static wf_status alloc_set(const wf_client *c, weight_set *s, bool frozen, wf_er
     s->versions = calloc(c->n_slices + 1, sizeof *s->versions);
     if (!s->have || !s->values || !s->versions)
         return wf_fail_nomem(err, c->n_slices);
+    WF_TRY(wf_rows_init(c, &s->rows, err));
     for (uint32_t v = 0; v < c->n_variables; v++) {
         if (c->variables[v].trainable == frozen)
             continue;
-        s->values[v] = wf_buf_new(c->variables[v].count * sizeof(float));
+        s->values[v] = wf_buf_new(wf_rows_room(&c->variables[v]) * sizeof(float));
         if (!s->values[v])
-            return wf_fail_nomem(err, c->variables[v].count * sizeof(float));
+            return wf_fail_nomem(err, wf_rows_room(&c->variables[v]) * sizeof(float));
     }
     return WF_OK;
 }
@@ -36,6 +37,7 @@ void wf_pulls_free_set(const wf_client *c, weight_set *s)
     for (uint32_t v = 0; s->values && v < c->n_variables; v++)
         wf_buf_unref(&s->values[v]);
     free(s->values);
+    wf_rows_free(c, &s->rows);
     free(s->versions);
     free(s->have);
 }
@@ -116,11 +118,14 @@ wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *
                          trains ? wf_clock_of(c, s->step) : 0};
     wf_msg *m = NULL;
     wf_status rc;
+    uint32_t n;
 
     if (trains && !wf_clock_is_in(c)) /* wf_pulls_again follows */
         return WF_OK;
     WF_TRY(wf_net_msg(c->net, WF_PULL, &m, err));
-    rc = wf_pull_put(m, body, err);
+    rc = wf_rows_ask(c, ps, s, m, c->parts, &n, err);
+    if (rc == WF_OK)
+        rc = wf_pull_put(m, body, c->parts, n, err);
     if (rc == WF_OK) {
         m->head.request = s->pull;
         m->head.step = s->step;
@@ -130,6 +135,18 @@ wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *
     return rc;
 }
 
+/* A slice of a table that no row of the set is in has nothing to come. */
+static void begin_set(const wf_client *c, weight_set *s)
+{
+    s->left = c->n_moving;
+    memset(s->have, 0, c->n_slices);
+    for (uint32_t i = 0; i < c->n_slices; i++)
+        if (wf_rows_has(c, i) && s->rows.of_slice[i].n == 0) {
+            s->have[i] = 1;
+            s->left--;
+        }
+}
+
 wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
 {
     wf_client *c = (wf_client *)x;
@@ -137,8 +154,7 @@ wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
 
     s->step = step;
     s->pull = ++c->next_pull;
-    s->left = c->n_moving;
-    memset(s->have, 0, c->n_slices);
+    begin_set(c, s);
     if (set != WF_EVAL_SET)
         WF_TRY(wf_clock_join(c, step, err));
     for (uint32_t i = 0; i < c->n_ps; i++)
@@ -194,6 +210,18 @@ static void note_frozen(wf_client *c, const weight_set *s, uint32_t left, const 
                     (unsigned long)c->frozen_bytes);
 }
 
+/* Where the weights of a slice lie in a set, and their bytes. */
+static float *place_of(const wf_client *c, const weight_set *s, uint32_t id, uint64_t *bytes)
+{
+    const wf_client_slice *slice = &c->slices[id];
+    const struct wf_client_range *r = &s->rows.of_slice[id];
+    uint64_t row = c->variables[slice->variable].row;
+
+    *bytes = (wf_rows_has(c, id) ? r->n * row : slice->count) * sizeof(float);
+    return (float *)s->values[slice->variable]->data +
+           (wf_rows_has(c, id) ? r->first * row : slice->offset);
+}
+
 wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
 {
     weight_set *s = set_of(c, m->head.request);
@@ -206,16 +234,18 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
     for (uint32_t i = 0; i < n; i++) {
         const wf_part *p = &c->parts[i];
         const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
+        uint64_t bytes = 0;
+        float *to = NULL;
 
         if (slice && slice->ps != ps && slice->map) /* K5 */
             continue;
+        if (slice && is_frozen(c, slice) == (s == &c->frozen))
+            to = place_of(c, s, p->slice, &bytes);
         /* A part without a codec lies in no frame. */
-        if (!slice || slice->ps != ps || p->codec != WF_CODEC_F32 ||
-            p->bytes != slice->count * sizeof(float) || is_frozen(c, slice) != (s == &c->frozen))
+        if (!to || slice->ps != ps || p->codec != WF_CODEC_F32 || p->bytes != bytes)
             return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
                            p->slice, (unsigned long)p->bytes);
-        memcpy((float *)s->values[slice->variable]->data + slice->offset, wf_part_data(m, p),
-               p->bytes);
+        memcpy(to, wf_part_data(m, p), p->bytes);
         s->left -= s->have[p->slice] ? 0 : 1;
         s->have[p->slice] = 1;
         s->versions[p->slice] = p->version;

@@ -23,6 +23,7 @@ wf_status wf_pushes_init(wf_client *c, wf_err *err)
         if (!c->steps[k].acked || !c->steps[k].left || !c->steps[k].pushed || !c->steps[k].grads ||
             !c->steps[k].versions)
             return wf_fail_nomem(err, c->n_variables);
+        WF_TRY(wf_rows_init(c, &c->steps[k].rows, err));
     }
     return WF_OK;
 }
@@ -32,6 +33,7 @@ void wf_pushes_close(wf_client *c)
     for (int k = 0; k < WF_CLIENT_STEPS; k++) {
         for (uint32_t v = 0; c->steps[k].grads && v < c->n_variables; v++)
             wf_buf_unref(&c->steps[k].grads[v]);
+        wf_rows_free(c, &c->steps[k].rows);
         free(c->steps[k].grads);
         free(c->steps[k].versions);
         free(c->steps[k].pushed);
@@ -106,17 +108,20 @@ void wf_pushes_moved(wf_client *c, uint32_t slice, uint32_t from, uint32_t to)
 void wf_pushes_drop_draft(wf_client *c, uint32_t ps)
 {
     wf_net_free_msg(c->net, &c->drafts[ps].msg);
-    c->drafts[ps].n = 0;
+    c->drafts[ps].n = c->drafts[ps].entries = 0;
     c->drafts[ps].bytes = 0;
 }
 
 /* The weights of a step may make way for those of a later one before all of it has been pushed, and
  * a part may be pushed again. */
-static void note_versions(const wf_client *c, step_push *s)
+static void note_set(const wf_client *c, step_push *s)
 {
-    for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        if (k != WF_EVAL_SET && c->base.set_step[k] == s->step)
-            memcpy(s->versions, c->sets[k].versions, c->n_slices * sizeof *s->versions);
+    for (int k = 0; k < WF_WEIGHT_SETS; k++) {
+        if (k == WF_EVAL_SET || c->base.set_step[k] != s->step)
+            continue;
+        memcpy(s->versions, c->sets[k].versions, c->n_slices * sizeof *s->versions);
+        wf_rows_copy(c, &s->rows, &c->sets[k].rows);
+    }
 }
 
 static step_push *begin_step(wf_client *c, uint32_t step)
@@ -130,7 +135,7 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     s->step = step;
     s->parts_left = 0;
     s->ended = s->nothing = false;
-    note_versions(c, s);
+    note_set(c, s);
     memset(s->acked, 0, c->n_slices);
     memset(s->left, 0, c->n_ps * sizeof(*s->left));
     memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
@@ -158,7 +163,8 @@ float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
     if (*b && wf_buf_refs(*b) > 1) /* the transport has not let go of the last use */
         wf_buf_unref(b);
     if (!*b)
-        *b = wf_net_buf(only_ps_of(c, variable), c->variables[variable].count * sizeof(float));
+        *b = wf_net_buf(only_ps_of(c, variable),
+                        wf_rows_room(&c->variables[variable]) * sizeof(float));
     return *b ? (*b)->data : NULL;
 }
 
@@ -174,7 +180,7 @@ static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *e
     if (rc == WF_OK)
         rc = wf_client_send(c, ps, WF_LANE_DATA, push_key(step), &d->msg, err);
     wf_net_free_msg(c->net, &d->msg);
-    d->n = 0;
+    d->n = d->entries = 0;
     d->bytes = 0;
     return rc;
 }
@@ -194,38 +200,58 @@ static bool extend_frame(draft *d, wf_buf *grad, const uint8_t *data, size_t byt
     return true;
 }
 
-/* The message that a part of this ps goes into, with room for one more. */
+/* The message that a part of this ps goes into, with room for one more, which may have two frames
+ * and two entries. */
 static wf_status open_draft(wf_client *c, const step_push *s, uint32_t ps, wf_err *err)
 {
     draft *d = &c->drafts[ps];
 
-    if (d->msg &&
-        (d->n == WF_MAX_PARTS || d->msg->n_frames == WF_MAX_FRAMES || d->bytes >= PUSH_BYTES))
+    if (d->msg && (d->entries + 2 > WF_MAX_PARTS || d->msg->n_frames + 2 > WF_MAX_FRAMES ||
+                   d->bytes >= PUSH_BYTES))
         WF_TRY(flush_draft(c, ps, s->step, err));
     return d->msg ? WF_OK : wf_net_msg(c->net, WF_PUSH, &d->msg, err);
+}
+
+/* The ids of the rows of a part, in a frame of their own. */
+static wf_status add_ids(const wf_client *c, const step_push *s, uint32_t id, draft *d,
+                         wf_part_range *out, wf_err *err)
+{
+    wf_buf *ids = s->rows.ids[c->slices[id].variable];
+    const uint8_t *data =
+        (const uint8_t *)ids->data + s->rows.of_slice[id].first * sizeof(uint64_t);
+    size_t bytes = s->rows.of_slice[id].n * sizeof(uint64_t);
+
+    *out = (wf_part_range){.frame = (uint8_t)d->msg->n_frames,
+                           .bytes = bytes,
+                           .checksum = c->checksums ? wf_part_checksum(data, bytes) : 0};
+    d->entries++;
+    return wf_msg_add_frame(d->msg, ids, data, bytes, err);
 }
 
 static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err *err)
 {
     const wf_client_slice *slice = &c->slices[id];
+    const struct wf_client_range *rows = wf_rows_has(c, id) ? &s->rows.of_slice[id] : NULL;
+    uint64_t row = c->variables[slice->variable].row;
     wf_buf *grad = s->grads[slice->variable];
     draft *d = &c->drafts[slice->ps];
     const wf_frame *last;
     const uint8_t *data;
-    size_t bytes = slice->count * sizeof(float);
+    size_t bytes = (rows ? rows->n * row : slice->count) * sizeof(float);
 
     WF_TRY(open_draft(c, s, slice->ps, err));
-    if (s->nothing) {
+    d->entries++;
+    if (s->nothing || (rows && rows->n == 0)) {
         d->parts[d->n++] = (wf_part){.slice = id, .codec = WF_CODEC_NONE};
         return WF_OK;
     }
-    data = (const uint8_t *)grad->data + slice->offset * sizeof(float);
+    data = (const uint8_t *)grad->data + (rows ? rows->first * row : slice->offset) * sizeof(float);
     if (!extend_frame(d, grad, data, bytes))
         WF_TRY(wf_msg_add_frame(d->msg, grad, data, bytes, err));
     last = &d->msg->frames[d->msg->n_frames - 1];
     d->parts[d->n++] = (wf_part){
         .slice = id,
-        .codec = WF_CODEC_F32,
+        .codec = rows ? WF_CODEC_ROWS : WF_CODEC_F32,
         .frame = (uint8_t)(d->msg->n_frames - 1),
         .offset = (uint64_t)(data - last->data),
         .bytes = bytes,
@@ -233,7 +259,7 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
         .checksum = c->checksums ? wf_part_checksum(data, bytes) : 0,
     };
     d->bytes += bytes;
-    return WF_OK;
+    return rows ? add_ids(c, s, id, d, &d->parts[d->n - 1].ids, err) : WF_OK;
 }
 
 wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err)

@@ -17,7 +17,18 @@ enum { WF_CLIENT_STEPS = WF_MAX_PIPELINE + 3 }; /* gradients in flight, and the 
 typedef struct wf_client_variable {
     uint64_t count; /* elements, f32 */
     bool trainable; /* pushed each step: its gradient, or a batch's statistic; otherwise frozen */
+    uint64_t row;   /* of a table: elements of one of its rows */
+    uint64_t rows_most; /* that a step names; 0: no table */
 } wf_client_variable;
+
+/* The rows of the tables that a set or a step has, in the order of their ids. */
+typedef struct wf_client_rows {
+    wf_buf **ids; /* [n_variables]: u64 each; NULL: no table, or none were named */
+    uint64_t *n;  /* [n_variables] */
+    struct wf_client_range {
+        uint64_t first, n;
+    } * of_slice; /* [n_slices]: which of them are in a slice */
+} wf_client_rows;
 
 typedef struct wf_client_slice {
     uint32_t variable, ps;
@@ -32,6 +43,7 @@ typedef struct weight_set {
     uint8_t *have;      /* [n_slices] */
     wf_buf **values;    /* [n_variables]; NULL for those of the other kind, frozen or not */
     uint64_t *versions; /* [n_slices]: updates that they hold */
+    wf_client_rows rows;
 } weight_set;
 
 typedef struct step_push {
@@ -43,13 +55,14 @@ typedef struct step_push {
     bool ended, nothing; /* nothing: its parts are empty */
     wf_buf **grads;      /* [n_variables] */
     uint64_t *versions;  /* [n_slices]: of the weights that it is computed from */
+    wf_client_rows rows;
 } step_push;
 
 /* A push message being filled, for one ps. */
 typedef struct draft {
     wf_msg *msg;
     wf_part parts[WF_MAX_PARTS];
-    uint32_t n;
+    uint32_t n, entries; /* of the part table */
     size_t bytes;
 } draft;
 
@@ -105,6 +118,29 @@ WF_MUST_USE wf_status wf_clock_again(wf_client *c, uint32_t ps, wf_err *err);
 WF_MUST_USE wf_status wf_clock_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
 /* The row of wf_exchange_ops; `x` is a wf_client. */
 WF_MUST_USE wf_status wf_clock_leave(wf_exchange *x, wf_err *err);
+
+/* ps_rows.c: the rows of tables. Memory for them, without any. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_rows_init(const wf_client *c, wf_client_rows *r, wf_err *err);
+void wf_rows_free(const wf_client *c, wf_client_rows *r);
+static inline bool wf_rows_has(const wf_client *c, uint32_t slice)
+{
+    return c->variables[c->slices[slice].variable].rows_most > 0;
+}
+/* Elements of a variable that a set has room for. */
+static inline uint64_t wf_rows_room(const wf_client_variable *v)
+{
+    return v->rows_most ? v->rows_most * v->row : v->count;
+}
+/* A step goes by the rows of its set, which may be given others while its parts are on their way.
+ */
+void wf_rows_copy(const wf_client *c, wf_client_rows *to, const wf_client_rows *from);
+/* What a pull asks of a ps: parts [WF_MAX_PARTS] and the frame of the message that holds their ids.
+ * Errors: WF_NOMEM, WF_FULL. */
+WF_MUST_USE wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m,
+                                  wf_part parts[], uint32_t *n, wf_err *err);
+/* The row of wf_exchange_ops; `x` is a wf_client. */
+WF_MUST_USE wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_t ids[],
+                                   uint64_t n, wf_err *err);
 
 /* ps_pulls.c: lists are named in messages by these numbers. The second has those frozen slices
  * alone that have not come yet. */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/table.c - a slice of a table against a plain model: only the rows that a push names
+ * change, a copy stays what it was, and ids that cannot be change nothing. */
+#include "common/base/rng.h"
+#include "common/base/size.h"
+#include "ps/dense.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Rows [FIRST, FIRST + ROWS) of a variable. */
+enum { FIRST = 100, ROWS = 40, WIDTH = 6, MOST = 12, ROUNDS = 400 };
+
+static wf_slice *open_table(const char *rule, wf_opt *opt)
+{
+    const char *names[] = {"learning_rate"};
+    const double values[] = {0.125};
+    const wf_slice like = {
+        .id = 3, .offset = FIRST * WIDTH, .count = ROWS * WIDTH, .row = WIDTH, .trainable = true};
+    wf_slice *s;
+
+    assert_int_equal(wf_opt_init(opt, rule, 1, names, values, NULL), WF_OK);
+    assert_int_equal(wf_slice_new(&wf_slice_table, &like, opt, &s, NULL), WF_OK);
+    return s;
+}
+
+typedef struct named {
+    uint8_t ids[MOST * sizeof(uint64_t)];
+    float values[MOST * WIDTH];
+    wf_slice_part part;
+} named;
+
+static void name_rows(named *n, const uint64_t ids[], uint64_t rows)
+{
+    for (uint64_t i = 0; i < rows; i++)
+        wf_put_u64(n->ids + i * sizeof(uint64_t), ids[i]);
+    n->part = (wf_slice_part){.incarnation = 7,
+                              .step = 1,
+                              .values = n->values,
+                              .n = rows * WIDTH,
+                              .rows = {.n = rows, .ids = n->ids}};
+}
+
+/* Some distinct rows in rising order, and a gradient for each. */
+static void draw(named *n, wf_rng_key key, uint64_t round)
+{
+    uint64_t ids[MOST], rows = 0;
+
+    for (uint64_t r = 0; r < ROWS && rows < MOST; r++)
+        if (wf_rng_f64(key, round * 1000 + r) < 0.2)
+            ids[rows++] = FIRST + r;
+    if (rows == 0)
+        ids[rows++] = FIRST + round % ROWS;
+    for (uint64_t i = 0; i < rows * WIDTH; i++)
+        n->values[i] = (float)wf_rng_f64(key, round * 1000 + 500 + i) - 0.5F;
+    name_rows(n, ids, rows);
+}
+
+/* The same rule on arrays that hold every row. */
+typedef struct model {
+    float w[ROWS * WIDTH], slots[WF_MAX_SLOTS][ROWS * WIDTH];
+} model;
+
+static void update_model(model *m, const wf_opt *opt, const named *n, uint64_t updates)
+{
+    for (uint64_t i = 0; i < n->part.rows.n; i++) {
+        uint64_t at = (wf_row_id(&n->part.rows, i) - FIRST) * WIDTH;
+        float *slots[WF_MAX_SLOTS];
+
+        for (uint32_t k = 0; k < wf_opt_n_slots(opt); k++)
+            slots[k] = m->slots[k] + at;
+        wf_opt_apply(opt, updates, WIDTH, m->w + at, n->values + i * WIDTH, slots);
+    }
+}
+
+static void compare(const wf_slice *s, const wf_opt *opt, const model *m)
+{
+    wf_slice_array arrays[WF_SLICE_ARRAYS];
+    uint32_t n = s->ops->save(s, arrays);
+
+    assert_int_equal(n, 1 + wf_opt_n_slots(opt));
+    assert_memory_equal(arrays[0].data, m->w, sizeof m->w);
+    for (uint32_t k = 0; k + 1 < n; k++)
+        assert_memory_equal(arrays[1 + k].data, m->slots[k], sizeof m->w);
+}
+
+static void compare_rows(const wf_slice *s, const named *n, const model *m)
+{
+    float out[MOST * WIDTH];
+
+    s->ops->answer_rows(s, &n->part.rows, out);
+    for (uint64_t i = 0; i < n->part.rows.n; i++)
+        assert_memory_equal(out + i * WIDTH, m->w + (wf_row_id(&n->part.rows, i) - FIRST) * WIDTH,
+                            WIDTH * sizeof *out);
+}
+
+static void run_rule(const char *rule)
+{
+    const wf_rng_key key = {17, wf_rng_fold_str(0, rule)};
+    model m = {0}, then;
+    wf_slice *s, *copy = NULL;
+    wf_opt opt;
+    named n;
+
+    s = open_table(rule, &opt);
+    for (uint32_t k = 0; k < wf_opt_n_slots(&opt); k++)
+        for (uint64_t i = 0; i < ROWS * WIDTH; i++)
+            m.slots[k][i] = wf_opt_slot_initial(&opt, k);
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        draw(&n, key, round);
+        assert_int_equal(s->ops->check(s, &n.part, NULL), WF_OK);
+        compare_rows(s, &n, &m);
+        assert_int_equal(wf_slice_apply(s, &opt, &n.part, NULL), WF_OK);
+        update_model(&m, &opt, &n, round + 1);
+        compare_rows(s, &n, &m);
+        if (copy)
+            compare(copy, &opt, &then);
+        if (round % 7 == 3) { /* of this instant, whatever comes */
+            wf_slice_free(&copy);
+            assert_int_equal(wf_slice_fork(s, &copy, NULL), WF_OK);
+            then = m;
+        }
+    }
+    compare(s, &opt, &m);
+    assert_int_equal(s->updates, ROUNDS);
+    wf_slice_free(&copy);
+    wf_slice_free(&s);
+}
+
+static void a_table_is_what_a_plain_model_says(void **state)
+{
+    (void)state;
+    for (const wf_rule *const *rule = wf_rules; *rule; rule++)
+        if (!(*rule)->whole)
+            run_rule((*rule)->name);
+}
+
+static void a_rule_with_norms_of_variables_has_no_tables(void **state)
+{
+    const wf_slice like = {.id = 3, .count = ROWS * WIDTH, .row = WIDTH, .trainable = true};
+    wf_slice *s;
+    wf_opt opt;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_opt_init(&opt, "lamb", 0, NULL, NULL, NULL), WF_OK);
+    assert_int_equal(wf_slice_new(&wf_slice_table, &like, &opt, &s, &err), WF_INVALID);
+    assert_string_equal(err.what,
+                        "lamb takes norms over a whole variable, and slice 3 is of a table");
+}
+
+static void rows_that_cannot_be_are_refused(void **state)
+{
+    static const struct {
+        uint64_t ids[2];
+        wf_status rc;
+    } bad[] = {{{FIRST - 1, FIRST}, WF_SHAPE},
+               {{FIRST, FIRST + ROWS}, WF_SHAPE},
+               {{FIRST, UINT64_MAX}, WF_SHAPE},
+               {{FIRST + 1, FIRST + 1}, WF_PROTO},
+               {{FIRST + 2, FIRST + 1}, WF_PROTO}};
+    wf_slice *s;
+    wf_opt opt;
+    named n;
+
+    (void)state;
+    s = open_table("adagrad", &opt);
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        name_rows(&n, bad[i].ids, 2);
+        assert_int_equal(s->ops->check(s, &n.part, NULL), bad[i].rc);
+        assert_int_equal(s->ops->check_rows(s, &n.part.rows, NULL), bad[i].rc);
+    }
+    name_rows(&n, (uint64_t[]){FIRST, FIRST + 1}, 2);
+    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_OK);
+    n.part.n--;
+    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_SHAPE);
+    n.part.n = WIDTH; /* half a row each */
+    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_SHAPE);
+    n.part.rows.n = 0;
+    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_PROTO);
+    wf_slice_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_is_what_a_plain_model_says),
+        cmocka_unit_test(a_rule_with_norms_of_variables_has_no_tables),
+        cmocka_unit_test(rows_that_cannot_be_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/exchange/ps_rows.c - the rows of tables that a step uses: their ids are in rising order,
+ * so that those of a slice lie side by side, and so do their weights and gradients. */
+#include "common/base/size.h"
+#include "worker/exchange/ps_state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+wf_status wf_rows_init(const wf_client *c, wf_client_rows *r, wf_err *err)
+{
+    r->ids = calloc(c->n_variables + 1, sizeof(*r->ids));
+    r->n = calloc(c->n_variables + 1, sizeof *r->n);
+    r->of_slice = calloc(c->n_slices + 1, sizeof *r->of_slice);
+    return r->ids && r->n && r->of_slice ? WF_OK
+                                         : wf_fail_nomem(err, c->n_slices * sizeof *r->of_slice);
+}
+
+void wf_rows_free(const wf_client *c, wf_client_rows *r)
+{
+    for (uint32_t v = 0; r->ids && v < c->n_variables; v++)
+        wf_buf_unref(&r->ids[v]);
+    free(r->ids);
+    free(r->n);
+    free(r->of_slice);
+}
+
+void wf_rows_copy(const wf_client *c, wf_client_rows *to, const wf_client_rows *from)
+{
+    for (uint32_t v = 0; v < c->n_variables; v++) {
+        wf_buf_unref(&to->ids[v]);
+        to->ids[v] = from->ids[v] ? wf_buf_ref(from->ids[v]) : NULL;
+        to->n[v] = from->n[v];
+    }
+    memcpy(to->of_slice, from->of_slice, c->n_slices * sizeof *to->of_slice);
+}
+
+static wf_status check_ids(const wf_client_variable *v, const uint64_t ids[], uint64_t n,
+                           wf_err *err)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (ids[i] >= v->count / v->row || (i > 0 && ids[i] <= ids[i - 1]))
+            return wf_fail(err, WF_USAGE, NULL,
+                           "row %" PRIu64 " is named out of order, or beyond the table's %" PRIu64,
+                           ids[i], v->count / v->row);
+    return WF_OK;
+}
+
+/* Divides the ids [n] among the slices of a variable. */
+static void divide(const wf_client *c, wf_client_rows *r, uint32_t variable, const uint64_t ids[],
+                   uint64_t n)
+{
+    uint64_t row = c->variables[variable].row, at = 0;
+
+    for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++) {
+        uint64_t end = (c->slices[i].offset + c->slices[i].count) / row, first = at;
+
+        while (at < n && ids[at] < end)
+            at++;
+        r->of_slice[i] = (struct wf_client_range){first, at - first};
+    }
+    wf_assert(at == n);
+}
+
+wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_t ids[], uint64_t n,
+                       wf_err *err)
+{
+    wf_client *c = (wf_client *)x;
+    const wf_client_variable *v = &c->variables[variable];
+    weight_set *s = &c->sets[set];
+    size_t bytes = WF_MAX(n * v->row * sizeof(float), sizeof(float));
+    wf_buf *copy;
+
+    wf_assert(v->rows_most > 0);
+    WF_TRY(check_ids(v, ids, n, err));
+    copy = wf_buf_new(n * sizeof *ids);
+    if (!copy)
+        return wf_fail_nomem(err, n * sizeof *ids);
+    if (n)
+        memcpy(copy->data, ids, n * sizeof *ids);
+    wf_buf_unref(&s->rows.ids[variable]);
+    s->rows.ids[variable] = copy;
+    s->rows.n[variable] = n;
+    divide(c, &s->rows, variable, ids, n);
+    if (s->values[variable]->bytes >= bytes)
+        return WF_OK;
+    wf_buf_unref(&s->values[variable]); /* an evaluation names more rows than a step */
+    s->values[variable] = wf_buf_new(bytes);
+    return s->values[variable] ? WF_OK : wf_fail_nomem(err, bytes);
+}
+
+/* Whether the pull of a set asks a ps for rows of slice i. */
+static bool is_asked(const wf_client *c, uint32_t ps, const weight_set *s, uint32_t i)
+{
+    return c->slices[i].ps == ps && s->rows.of_slice[i].n > 0 && !s->have[i];
+}
+
+wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m, wf_part parts[],
+                      uint32_t *n, wf_err *err)
+{
+    uint64_t bytes = 0, used = 0;
+    wf_buf *ids;
+    wf_status rc;
+
+    *n = 0;
+    for (uint32_t i = 0; s->step && i < c->n_slices; i++)
+        if (is_asked(c, ps, s, i))
+            bytes += s->rows.of_slice[i].n * sizeof(uint64_t);
+    if (bytes == 0)
+        return WF_OK;
+    ids = wf_net_buf(c->ps[ps], bytes);
+    if (!ids)
+        return wf_fail_nomem(err, bytes);
+    for (uint32_t i = 0; i < c->n_slices; i++) {
+        const struct wf_client_range *r = &s->rows.of_slice[i];
+        size_t size = r->n * sizeof(uint64_t);
+
+        if (!is_asked(c, ps, s, i))
+            continue;
+        if (*n == WF_MAX_PARTS) {
+            wf_buf_unref(&ids);
+            return wf_fail(err, WF_FULL, "take small variables out of `tables`",
+                           "a step asks ps %u for rows of more than %d slices", ps, WF_MAX_PARTS);
+        }
+        memcpy((uint8_t *)ids->data + used,
+               (const uint64_t *)s->rows.ids[c->slices[i].variable]->data + r->first, size);
+        parts[(*n)++] = (wf_part){
+            .slice = i,
+            .codec = WF_CODEC_IDS,
+            .ids = {.offset = used,
+                    .bytes = size,
+                    .checksum =
+                        c->checksums ? wf_part_checksum((uint8_t *)ids->data + used, size) : 0}};
+        used += size;
+    }
+    rc = wf_msg_add_frame(m, ids, ids->data, bytes, err);
+    wf_buf_unref(&ids);
+    return rc;
+}
