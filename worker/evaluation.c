@@ -18,13 +18,24 @@ wf_status wf_evaluation_on_eval(wf_worker *w, const wf_msg *m, wf_err *err)
     return WF_OK;
 }
 
+/* Whether the set of evaluations holds what the unit takes, or was asked to. */
+static bool is_asked(const wf_worker *w)
+{
+    return w->eval_set_of == w->eval_epoch + 1 &&
+           (!w->job.tables || w->eval_rows_of == w->eval_id + 1);
+}
+
 wf_status wf_evaluation_begin(wf_worker *w, wf_err *err)
 {
     if (w->state == WF_WORKER_EVALUATING || wf_exchange_in_flight(w->exchange) > 0)
         return WF_OK;
-    if (w->eval_set_of != w->eval_epoch + 1) {
+    if (!is_asked(w)) {
         w->eval_set_of = w->eval_epoch + 1;
+        w->eval_rows_of = w->eval_id + 1;
         wf_loop_barrier(w);
+        if (w->job.tables)
+            WF_TRY(w->conf.ops.name_unit(w->conf.ops.arg, w->exchange, WF_EVAL_SET, w->eval_begin,
+                                         w->eval_end, err));
         WF_TRY(wf_exchange_want(w->exchange, WF_EVAL_SET, w->step + 1, err));
     }
     if (!wf_exchange_ready(w->exchange, WF_EVAL_SET))

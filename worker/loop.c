@@ -10,12 +10,22 @@
 #include "common/base/size.h"
 #include "worker/state.h"
 
-static wf_status want(wf_worker *w, uint32_t step, wf_err *err)
+/* Where there are tables, what is asked for depends on the step's records, which may not be known
+ * yet. Ahead of the step's turn records that are wrong are passed over: they are told when it
+ * comes. */
+static wf_status want(wf_worker *w, uint32_t step, bool ahead, wf_err *err)
 {
     int set = (int)(step % 2);
+    bool known = true;
+    wf_status rc = WF_OK;
 
-    return w->exchange->set_step[set] == step ? WF_OK
-                                              : wf_exchange_want(w->exchange, set, step, err);
+    if (w->exchange->set_step[set] == step)
+        return WF_OK;
+    if (w->job.tables)
+        rc = w->conf.ops.name_step(w->conf.ops.arg, w->exchange, set, step, &known, err);
+    if (rc != WF_OK || !known)
+        return ahead ? WF_OK : rc;
+    return wf_exchange_want(w->exchange, set, step, err);
 }
 
 /* The step in hand is computed and its gradients are given: it has a place in the data. */
@@ -48,7 +58,7 @@ wf_status wf_worker_on_computed(wf_worker *w, const wf_train_result *r, wf_err *
     WF_TRY(wf_exchange_end_step(w->exchange, w->step + 1, err));
     /* The request that may leave behind these gradients goes with them, so that each slice comes
      * back as soon as it is updated. */
-    WF_TRY(want(w, w->step + 2 + w->job.pipeline, err));
+    WF_TRY(want(w, w->step + 2 + w->job.pipeline, true, err));
     note_place(w, wf_splits_current(w));
     WF_TRY(wf_report_add(w, r->n_metrics, r->metrics, err));
     if (w->dropped) /* before its split is done: the job may end with that */
@@ -74,7 +84,7 @@ static wf_status begin_step(wf_worker *w, wf_open_split *s, wf_err *err)
         .end = WF_MIN(s->next + w->job.batch, s->end),
     };
     if (w->job.pipeline > 0)
-        WF_TRY(want(w, step + 1, err));
+        WF_TRY(want(w, step + 1, true, err));
     wf_worker_move(w, WF_WORKER_STEP_BEGUN);
     w->eval_set_of = 0;
     w->wait.kind = WF_WAIT_NONE;
@@ -102,8 +112,8 @@ static wf_status try_step(wf_worker *w, wf_err *err)
             return WF_OK;
         wf_loop_barrier(w);
     }
-    WF_TRY(want(w, step, err));
-    if (!wf_exchange_ready(w->exchange, (int)(step % 2)) ||
+    WF_TRY(want(w, step, false, err));
+    if (w->exchange->set_step[step % 2] != step || !wf_exchange_ready(w->exchange, step % 2) ||
         wf_exchange_in_flight(w->exchange) > w->job.pipeline)
         return WF_OK;
     return begin_step(w, s, err);

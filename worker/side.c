@@ -51,6 +51,17 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     WF_TRY(check_devices(s, err));
     WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
     warn_of_skipped(s->data);
+    WF_TRY(wf_tables_open(&s->tables,
+                          &(wf_tables_spec){.start = spec->start,
+                                            .graph = spec->ids,
+                                            .uses = spec->uses,
+                                            .n_uses = spec->n_uses,
+                                            .data = s->data,
+                                            .device = spec->devices[0],
+                                            .pool = spec->pool},
+                          err));
+    if (wf_tables_any(&s->tables))
+        WF_TRY(wf_job_data_check(&data, s->tables.graph, s->data, err));
     return wf_data_reader_new(
         &(wf_data_reader_spec){.dataset = s->data,
                                .batch = data.batch,
@@ -74,6 +85,7 @@ wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
 void wf_side_close(wf_side *s)
 {
     wf_plans_close(&s->plans);
+    wf_tables_close(&s->tables);
     wf_data_reader_free(&s->reader);
     wf_dataset_free(&s->data);
     wf_graph_free(&s->graph);
@@ -83,9 +95,24 @@ void wf_side_close(wf_side *s)
 }
 
 /* The symbolic leading axis of the inputs gets the number of records. */
-static wf_status make_plan(const void *arg, uint64_t records, wf_plan **out, wf_err *err)
+static wf_status shape_input(wf_side *s, const wf_value *v, uint64_t records, wf_plan_shape *out,
+                             wf_err *err)
 {
-    const wf_side *s = arg;
+    int32_t use = wf_tables_find(&s->tables, v->name), field = wf_dataset_find(s->data, v->name);
+
+    out->name = v->name;
+    if (use >= 0)
+        return wf_tables_shape(&s->tables, (uint32_t)use, records, &out->rank, out->dims, err);
+    if (field < 0)
+        return wf_fail(err, WF_PROTO, NULL, "the graph takes \"%.200s\", which no field is",
+                       v->name);
+    wf_job_data_dims(v, wf_dataset_field(s->data, (uint32_t)field), records, &out->rank, out->dims);
+    return WF_OK;
+}
+
+static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
+{
+    wf_side *s = arg;
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
     wf_plan_options options = {.device = s->spec.devices[0],
                                .devices = s->spec.devices + 1,
@@ -93,20 +120,14 @@ static wf_status make_plan(const void *arg, uint64_t records, wf_plan **out, wf_
                                .pool = s->spec.pool,
                                .shapes = shapes,
                                .bf16 = s->spec.start->bf16};
-    wf_status rc;
+    wf_status rc = WF_OK;
 
     if (!shapes)
         return wf_fail_nomem(err, s->graph->n_inputs * sizeof *shapes);
-    for (size_t i = 0; i < s->graph->n_inputs; i++) {
-        const wf_value *v = s->graph->inputs[i];
-        const wf_field_info *f =
-            wf_dataset_field(s->data, (uint32_t)wf_dataset_find(s->data, v->name));
-        wf_plan_shape *shape = &shapes[options.n_shapes++];
-
-        shape->name = v->name;
-        wf_job_data_dims(v, f, records, &shape->rank, shape->dims);
-    }
-    rc = wf_plan_new(s->graph, &options, out, err);
+    for (size_t i = 0; rc == WF_OK && i < s->graph->n_inputs; i++)
+        rc = shape_input(s, s->graph->inputs[i], records, &shapes[options.n_shapes++], err);
+    if (rc == WF_OK)
+        rc = wf_plan_new(s->graph, &options, out, err);
     free(shapes);
     return rc;
 }
@@ -131,11 +152,12 @@ static wf_status map_ports(wf_side *s, const wf_plan *p, wf_err *err)
         const wf_port *in = wf_plan_input(p, i);
 
         s->inputs[i] = (wf_side_port){in->variable ? -1 : wf_dataset_find(s->data, in->name),
-                                      find_variable(s->spec.start, in->variable)};
+                                      find_variable(s->spec.start, in->variable),
+                                      in->variable ? -1 : wf_tables_find(&s->tables, in->name)};
     }
     for (uint32_t i = 0; i < s->n_outputs; i++)
         s->outputs[i] =
-            (wf_side_port){-1, find_variable(s->spec.start, wf_plan_output(p, i)->variable)};
+            (wf_side_port){-1, find_variable(s->spec.start, wf_plan_output(p, i)->variable), -1};
     return WF_OK;
 }
 
@@ -148,6 +170,8 @@ wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
 const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, int set,
                           const wf_batch *batch)
 {
+    if (s->inputs[i].use >= 0)
+        return wf_named_rows_places(s->rows, &s->tables, (uint32_t)s->inputs[i].use, s->rows_batch);
     if (s->inputs[i].field >= 0)
         return batch->fields[s->inputs[i].field].data;
     return s->inputs[i].variable < 0 ? NULL

@@ -12,6 +12,7 @@
 #include "common/exec/exec.h"
 #include "common/session/job_data.h"
 #include "common/session/plans.h"
+#include "worker/tables.h"
 #include "worker/worker.h"
 
 typedef struct wf_side_spec {
@@ -19,7 +20,9 @@ typedef struct wf_side_spec {
     const wf_device *const *devices; /* [n_devices] of the plans */
     size_t n_devices;
     wf_pool *pool;
-    const ProtobufCBinaryData *graph;
+    const ProtobufCBinaryData *graph, *ids; /* ids: of tables; empty: there are none */
+    Weft__TableUse *const *uses;            /* [n_uses] */
+    size_t n_uses;
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */
     size_t n_fetches;
     const Weft__JobData *data;
@@ -30,6 +33,7 @@ typedef struct wf_side_spec {
 typedef struct wf_side_port {
     int32_t field;    /* of the dataset, or -1 */
     int32_t variable; /* of the job, or -1 */
+    int32_t use;      /* of a table, whose places it takes, or -1 */
 } wf_side_port;
 
 typedef struct wf_side {
@@ -41,6 +45,9 @@ typedef struct wf_side {
     wf_side_port *inputs, *outputs; /* the ports of every plan of the graph */
     uint32_t n_inputs, n_outputs;
     wf_plans plans;
+    wf_tables tables;
+    const wf_named_rows *rows; /* of the batch in hand, where there are tables: borrowed */
+    size_t rows_batch;         /* which of theirs it is */
 } wf_side;
 
 /* Opens a side that is all zero. Memory that the spec points to is borrowed until the side is

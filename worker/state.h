@@ -69,6 +69,7 @@ struct wf_worker {
     uint32_t
         eval_set_of; /* 1 + the epoch whose weights were pulled for it; 0: none, or since changed */
     uint64_t eval_id, eval_begin, eval_end;
+    uint64_t eval_rows_of; /* 1 + the unit whose rows of tables were pulled; 0: none */
 
     wf_measure metrics[WF_MEASURES_MOST]; /* since the last report */
     uint32_t n_metrics;

@@ -37,7 +37,16 @@ struct wf_trainer {
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
-    uint64_t batches; /* to a step */
+    struct batch_ahead {
+        uint32_t step;         /* 0: none */
+        const wf_batch *batch; /* NULL: it could not be read, */
+        wf_err why;            /* why */
+        wf_named_rows rows;
+    } ahead[WF_READER_HELD]; /* where there are tables: batches whose rows are named, by step */
+    uint32_t next_ahead;     /* the first step that has none; 0: any */
+    wf_named_rows eval_rows; /* of the unit in hand */
+    wf_err eval_why;         /* what was wrong with its records */
+    uint64_t batches;        /* to a step */
     uint64_t seed;
     FILE *loss_log;
     enum { NOTHING = 0, A_STEP, A_UNIT } begun;
@@ -95,6 +104,12 @@ static void halt(void *arg)
 
     (void)ignored; /* the job is over, whatever its eval data was */
     t->opening.rc = WF_OK;
+    for (size_t i = 0; i < WF_COUNT(t->ahead); i++) {
+        wf_named_rows_close(&t->ahead[i].rows, &t->train.tables);
+        t->ahead[i] = (struct batch_ahead){0};
+    }
+    t->next_ahead = 0;
+    wf_named_rows_close(&t->eval_rows, &t->eval.tables);
     wf_side_close(&t->train);
     wf_side_close(&t->eval);
     wf_learnt_close(&t->learnt);
@@ -126,6 +141,9 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
                         .n_devices = t->conf.n_devices,
                         .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
+                        .ids = &t->start->eval_ids,
+                        .uses = t->start->eval_uses,
+                        .n_uses = t->start->n_eval_uses,
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
                         .n_fetches = t->start->n_eval_outputs,
                         .data = t->start->eval_data,
@@ -165,7 +183,7 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
 
         rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE};
         for (size_t k = 0; k < v->n_dims; k++)
-            rows[i].count *= v->dims[k];
+            rows[i].count *= k == 0 && v->rows_most ? (int64_t)v->rows_most : v->dims[k];
     }
     rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
     if (rc == WF_OK) {
@@ -199,6 +217,9 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
                                      .n_devices = t->conf.n_devices,
                                      .pool = t->conf.pool,
                                      .graph = &start->train_graph,
+                                     .ids = &start->train_ids,
+                                     .uses = start->train_uses,
+                                     .n_uses = start->n_train_uses,
                                      .meanings = (const Weft__Output *const *)start->train_outputs,
                                      .n_fetches = start->n_train_outputs,
                                      .data = start->train_data},
@@ -217,6 +238,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         .n_learnt = t->learnt.n,
         .pipeline = start->pipeline,
         .checksums = t->conf.checksums,
+        .tables = wf_tables_any(&t->train.tables),
     };
     return WF_OK;
 }
@@ -240,6 +262,81 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
 
     return wf_data_reader_open(t->train.reader, range->epoch, range->split,
                                range->begin - number * t->train.batch, range->end, number, err);
+}
+
+/* ---- rows of tables ---- */
+
+/* Reads the batch of a step, in its turn. */
+static wf_status read_ahead(wf_trainer *t, struct batch_ahead *a, uint32_t step, bool *known)
+{
+    wf_side *s = &t->train;
+    const wf_batch *batch = NULL;
+    wf_status rc = wf_data_reader_next(s->reader, &batch, &a->why);
+
+    *known = rc != WF_OK || batch;
+    if (!*known)
+        return WF_OK;
+    a->step = step;
+    a->batch = batch;
+    t->next_ahead = step + 1;
+    wf_named_rows_clear(&a->rows, &s->tables);
+    if (rc == WF_OK)
+        rc = wf_named_rows_add(&a->rows, &s->tables, batch, &a->why);
+    if (rc == WF_OK)
+        rc = wf_named_rows_end(&a->rows, &s->tables, &a->why);
+    a->why.status = rc;
+    return rc;
+}
+
+static wf_status name_step(void *arg, wf_exchange *x, int set, uint32_t step, bool *known,
+                           wf_err *err)
+{
+    wf_trainer *t = arg;
+    struct batch_ahead *a = &t->ahead[step % WF_COUNT(t->ahead)];
+
+    *known = a->step == step;
+    if (!*known && t->next_ahead != 0 && t->next_ahead != step) /* others come before it */
+        return WF_OK;
+    if (!*known)
+        a->why.status = read_ahead(t, a, step, known);
+    if (!*known)
+        return WF_OK;
+    if (a->why.status != WF_OK) {
+        *err = a->why;
+        return wf_err_wrap(err, a->why.status, "step %u", step);
+    }
+    return wf_named_rows_tell(&a->rows, &t->train.tables, x, set, err);
+}
+
+static wf_status note_unit(wf_trainer *t, uint64_t begin, uint64_t end, wf_err *err)
+{
+    wf_side *s = &t->eval;
+    const wf_batch *batch;
+    wf_status rc;
+
+    wf_named_rows_clear(&t->eval_rows, &s->tables);
+    WF_TRY(join_opening(t, err));
+    if (!s->reader)
+        return WF_OK;
+    rc = wf_data_reader_open(s->reader, 0, 0, 0, WF_MIN(end, wf_dataset_records(s->data)),
+                             begin / s->batch, err);
+    while (rc == WF_OK && (rc = wf_data_reader_next(s->reader, &batch, err)) == WF_OK && batch) {
+        rc = wf_named_rows_add(&t->eval_rows, &s->tables, batch, err);
+        wf_data_reader_release(s->reader, &batch);
+    }
+    wf_data_reader_cancel(s->reader);
+    return rc == WF_OK ? wf_named_rows_end(&t->eval_rows, &s->tables, err) : rc;
+}
+
+static wf_status name_unit(void *arg, wf_exchange *x, int set, uint64_t begin, uint64_t end,
+                           wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    t->eval_why.status = note_unit(t, begin, end, &t->eval_why);
+    if (t->eval_why.status != WF_OK)
+        wf_named_rows_clear(&t->eval_rows, &t->eval.tables);
+    return wf_named_rows_tell(&t->eval_rows, &t->eval.tables, x, set, err);
 }
 
 /* ---- steps ---- */
@@ -309,9 +406,17 @@ static void log_loss(const wf_trainer *t)
 
 static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch **out, wf_err *err)
 {
-    const wf_batch *b;
+    struct batch_ahead *a = &t->ahead[t->step.step % WF_COUNT(t->ahead)];
+    const wf_batch *b = NULL;
 
-    WF_TRY(wf_data_reader_next(t->train.reader, &b, err));
+    if (!wf_tables_any(&t->train.tables)) {
+        WF_TRY(wf_data_reader_next(t->train.reader, &b, err));
+    } else if (a->step == t->step.step) {
+        b = a->batch;
+        a->step = 0;
+        t->train.rows = &a->rows;
+        t->train.rows_batch = 0;
+    }
     if (b && b->epoch == id->epoch && b->split == id->split && b->index == id->number &&
         b->n == id->end - id->begin) {
         *out = b;
@@ -487,6 +592,12 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
     wf_status rc;
 
     /* Passing over whole batches gives each the index that it has in all of the data. */
+    if (wf_tables_any(&s->tables) && t->eval_why.status != WF_OK) {
+        *err = t->eval_why;
+        return t->eval_why.status;
+    }
+    s->rows = &t->eval_rows;
+    s->rows_batch = 0;
     rc = wf_data_reader_open(s->reader, 0, 0, 0, end, first, err);
     while (rc == WF_OK && (rc = wf_data_reader_next(s->reader, &batch, err)) == WF_OK && batch) {
         wf_plan *p = NULL;
@@ -499,6 +610,7 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
         }
         if (rc == WF_OK)
             rc = wf_side_measure(s, p, batch->n, m, n, err);
+        s->rows_batch++;
         wf_data_reader_release(s->reader, &batch);
     }
     wf_data_reader_cancel(s->reader);
@@ -571,5 +683,7 @@ wf_worker_ops wf_trainer_ops(wf_trainer *t)
                            .read = read_range,
                            .compute = begin_step,
                            .evaluate = begin_unit,
+                           .name_step = name_step,
+                           .name_unit = name_unit,
                            .dial = dial};
 }

@@ -41,6 +41,7 @@ typedef struct wf_worker_job {
     size_t n_learnt;
     uint32_t pipeline;
     bool checksums;
+    bool tables; /* the rows that a step or a unit takes are to be named */
 } wf_worker_job;
 
 /* The records of one step: positions [begin, end) of the epoch's order; `number` counts the split's
@@ -92,6 +93,13 @@ typedef struct wf_worker_ops {
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
     /* Begins a step, which ends in wf_worker_on_computed; what is pointed to is copied. */
     wf_status (*compute)(void *arg, const wf_train_step *step, wf_err *err);
+    /* Has the rows of tables that a step takes named to the exchange, for a set. *known: its
+     * records are known by now. NULL: jobs have no tables. Errors: those of the data. */
+    wf_status (*name_step)(void *arg, wf_exchange *x, int set, uint32_t step, bool *known,
+                           wf_err *err);
+    /* The same of a unit of an evaluation; what is wrong with its data is told by the unit. */
+    wf_status (*name_unit)(void *arg, wf_exchange *x, int set, uint64_t begin, uint64_t end,
+                           wf_err *err);
     /* Begins a unit of an evaluation, which ends in wf_worker_on_evaluated. */
     wf_status (*evaluate)(void *arg, const wf_eval_unit *unit, wf_err *err);
     /* A transport to a parameter server. */

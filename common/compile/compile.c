@@ -16,6 +16,7 @@ static const wf_pass passes[] = {
     {"loss", "loss and metrics attached", wf_pass_loss},
     {"mode", "Dropout on for training, gone otherwise", wf_pass_mode},
     {"recognise", "what was written out as the one operation that it is", wf_pass_recognise},
+    {"tables", "of each table the rows of a batch; what computes their ids apart", wf_pass_tables},
     {"differentiate", "gradients of the loss to each trainable variable", wf_pass_differentiate},
     {"update", "gradients in the form that updates take", wf_pass_update},
     {"strategy", "variables and gradients become the ends of an exchange (Pull, Push)",
@@ -58,12 +59,12 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
         }
     }
     near = wf_nearest(name, names, WF_COUNT(names));
-    return wf_fail(
-        err, WF_USAGE,
-        "there are import, weights, loss, mode, recognise, differentiate, update, strategy, prune, "
-        "infer, fold, simplify, cse, fuse, frozen, place, partition, schedule",
-        "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
-        near ? "\"?" : "");
+    return wf_fail(err, WF_USAGE,
+                   "there are import, weights, loss, mode, recognise, tables, differentiate, "
+                   "update, strategy, "
+                   "prune, infer, fold, simplify, cse, fuse, frozen, place, partition, schedule",
+                   "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
+                   near ? near : "", near ? "\"?" : "");
 }
 
 static wf_status check_spec(const wf_compile_spec *s, wf_err *err)
@@ -93,7 +94,9 @@ static wf_status run_passes(wf_unit *u, size_t n, wf_err *err)
         u->c->stage = passes[i].name;
     }
     /* place collects for itself, and needs to; after it nothing changes that the lists say. */
-    return u->c->variables ? WF_OK : wf_unit_collect(u, err);
+    if (!u->c->variables)
+        WF_TRY(wf_unit_collect(u, err));
+    return wf_unit_collect_uses(u, err);
 }
 
 wf_status wf_compile(const wf_compile_spec *spec, wf_compiled **out, wf_err *err)

@@ -20,6 +20,10 @@
  * the ps like others, and so does a large constant, as a frozen variable CONSTANT@CHECKSUM; what of
  * them is smaller than WF_FROZEN_BYTES stays in the graph with its content.
  *
+ * A table is a variable of which a step pulls and pushes the rows that its batch names. The graph
+ * has a Pull of [rows_most, ...] for it, and inputs that say which of these rows each Gather takes;
+ * the ids graph computes from the feeds which rows these are (tables.c).
+ *
  * Other headers of this room: model.h (a model as a list of layers). pass.h is for the room.
  */
 #ifndef WF_COMPILE_COMPILE_H
@@ -121,6 +125,11 @@ typedef struct wf_compile_spec {
     /* What is left as it is: fnmatch patterns of variables' names, '*' matches '/' and '.' too. */
     const char *const *freeze; /* [n_freeze] */
     size_t n_freeze;
+    /* Variables of which a worker is to pull the rows that a batch names, and no others: patterns
+     * like those of freeze. TRAIN and EVAL with parameter servers; else they count for the digest
+     * alone. */
+    const char *const *tables; /* [n_tables] */
+    size_t n_tables;
     const wf_conf_weights *weights; /* first weights out of a file; NULL or no file: the model's */
     /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
     wf_status (*read_weights)(const char *path, wf_named_list *out, wf_err *err);
@@ -130,12 +139,13 @@ typedef struct wf_compile_spec {
     uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
     size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
+    bool accumulates;       /* a step adds up the gradients of several batches */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
     /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */
     const char *file;
-    int loss_line, metrics_line, freeze_line, trainable_line;
+    int loss_line, metrics_line, freeze_line, trainable_line, tables_line;
 } wf_compile_spec;
 
 /* Fills *spec from a job file: source, loss, metrics, fields, batch, seed, slice size, strategy.
@@ -162,6 +172,8 @@ typedef struct wf_compiled_variable {
     bool pushed;                    /* gets a gradient, or a batch's statistic, in this graph */
     double momentum;                /* of a statistic: how much of the old value an update keeps */
     const wf_tensor *initial;       /* dims and dtype as above; never NULL */
+    bool is_table;                  /* TRAIN: the graph has [rows_most, ...] of it in its place */
+    uint64_t rows_most;             /* of a table: the most that a batch names */
     uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
 } wf_compiled_variable;
 
@@ -172,6 +184,15 @@ typedef struct wf_compiled_slice {
     int64_t offset, count; /* elements */
     uint32_t ps;           /* task of its first primary */
 } wf_compiled_slice;
+
+/* One use of a table. The ids graph gives the ids that a batch names; whoever runs the graph pulls
+ * each row once, binds the rows in place of the variable, and feeds `places`: for each id its row
+ * among them. */
+typedef struct wf_compiled_use {
+    uint32_t variable;  /* index in variables */
+    const char *places; /* an input of the graph: int64, of the shape of the ids */
+    const char *ids;    /* an output of ids_graph: int64, whatever the feeds make of it */
+} wf_compiled_use;
 
 typedef enum wf_meaning {
     WF_MEANS_LOSS = 1, /* f32 scalar: mean over the batch; weight it by the batch's records */
@@ -194,8 +215,9 @@ typedef struct wf_compiled_output {
     uint32_t variable;  /* GRADIENT: index in variables */
 } wf_compiled_output;
 
-/* One input to be fed. Axis 0 is the batch when it is symbolic. Labels that are classes are int64
- * here, whatever the data file has. An input that nothing needs is no feed. */
+/* One input to be fed, of the graph or of the ids graph; the places of tables are none. Axis 0 is
+ * the batch when it is symbolic. Labels that are classes are int64 here, whatever the data file
+ * has. An input that nothing needs is no feed. */
 typedef struct wf_compiled_feed {
     const char *name;
     wf_dtype dtype;
@@ -236,13 +258,16 @@ typedef struct wf_compiled {
     size_t n_outputs;
     wf_compiled_feed *feeds;
     size_t n_feeds;
+    wf_graph *ids_graph; /* from feeds to the ids of all tables; NULL: there are no tables */
+    wf_compiled_use *uses;
+    size_t n_uses;
     wf_compiled_source source;
     const char **warnings; /* whole sentences */
     size_t n_warnings;
     /* XXH3-64 over the model's structure after import: operations, attributes, names, dtypes,
      * shapes and small integer constants, and the loss; not weights, nor batch, seed, mode or
-     * cluster. Names that `freeze` froze count. Equal for all modes of one job; it is what a
-     * checkpoint belongs to. */
+     * cluster. Names that `freeze` froze, and those of tables, count. Equal for all modes of one
+     * job; it is what a checkpoint belongs to. */
     uint64_t digest;
     size_t given_bytes;       /* of the constants and variables that the model came with */
     wf_arena *arena;          /* of the lists */

@@ -23,8 +23,7 @@ static wf_status list_trainable(const wf_graph *g, wf_value ***wrt, size_t *n, w
     return WF_OK;
 }
 
-/* Marks by value index what `from` is computed from. */
-static void mark_ancestors(const wf_graph *g, const wf_value *from, bool seen[])
+void wf_mark_ancestors(const wf_graph *g, const wf_value *from, bool seen[])
 {
     if (seen[from->index])
         return;
@@ -165,6 +164,17 @@ static wf_status say_nothing_is_trained(const wf_unit *u, size_t n, wf_value *co
     return rc;
 }
 
+/* What is not trained is frozen, and of frozen variables a worker has all rows. */
+static wf_status say_no_table(const wf_unit *u, const wf_value *v, wf_err *err)
+{
+    return wf_unit_in_file(u, u->spec->tables_line,
+                           wf_fail(err, WF_USAGE, "take it out of \"tables\"",
+                                   "\"%.200s\" cannot be a table: no gradient of the loss reaches "
+                                   "it",
+                                   v->name),
+                           err);
+}
+
 /* Keeps the targets, and freezes what the loss reads and no gradient reaches. */
 static wf_status keep_targets(wf_unit *u, size_t n, wf_value *const wrt[], wf_value *const grads[],
                               const bool read[], wf_err *err)
@@ -181,6 +191,8 @@ static wf_status keep_targets(wf_unit *u, size_t n, wf_value *const wrt[], wf_va
         u->n_targets++;
         if (grads[i])
             continue;
+        if (wf_unit_table(u, wrt[i]->name))
+            return say_no_table(u, wrt[i], err);
         WF_TRY(say_no_gradient(u, wrt[i], read[wrt[i]->index], err));
         if (u->spec->mode != WF_COMPILE_GRAD)
             wrt[i]->variable = WF_VAR_FROZEN;
@@ -221,7 +233,7 @@ static wf_status differentiate(wf_unit *u, size_t n, wf_value *const wrt[], wf_v
 
     if (!read)
         return wf_fail_nomem(err, u->graph->n_values);
-    mark_ancestors(u->graph, u->loss, read); /* before gradients are added: indices are fixed */
+    wf_mark_ancestors(u->graph, u->loss, read); /* before gradients are added: indices are fixed */
     rc = eval ? ask_copy(u, n, wrt, grads, err)
               : wf_graph_differentiate(u->graph, u->loss, wrt, n, grads, err);
     if (rc == WF_OK)

@@ -87,11 +87,6 @@ static wf_status no_such_loss(wf_unit *u, const char *loss, wf_err *err)
                    names);
 }
 
-static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
-{
-    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
-}
-
 /* The first output that is not the loss. */
 static wf_status first_prediction(wf_unit *u, wf_value **out, wf_err *err)
 {
@@ -257,9 +252,9 @@ static wf_status begin_goal(wf_unit *u, const wf_conf_term *term, wf_goal *g, wf
             g->weight = s->loss_weights[i].number;
     g->row = wf_loss_find(term->item.type);
     if (!g->row)
-        return in_file(u, term->item.line, no_such_loss(u, term->item.type, err), err);
+        return wf_unit_in_file(u, term->item.line, no_such_loss(u, term->item.type, err), err);
     WF_TRY(wf_conf_check_item(&term->item, "loss", g->row->options, s->file, err));
-    return in_file(u, term->item.line, find_prediction(u, g, err), err);
+    return wf_unit_in_file(u, term->item.line, find_prediction(u, g, err), err);
 }
 
 static wf_status add_up(wf_unit *u, wf_err *err)
@@ -288,7 +283,7 @@ static wf_status attach_all(wf_unit *u, const wf_conf_term terms[], size_t n, wf
     for (size_t i = 0; i < n; i++)
         WF_TRY(begin_goal(u, &terms[i], &u->goals[i], err));
     for (size_t i = 0; i < n; i++)
-        WF_TRY(in_file(u, terms[i].item.line, attach(u, &u->goals[i], err), err));
+        WF_TRY(wf_unit_in_file(u, terms[i].item.line, attach(u, &u->goals[i], err), err));
     WF_TRY(add_up(u, err));
     if (left)
         WF_TRY(wf_unit_warn(u, err,
@@ -399,10 +394,10 @@ static wf_status set_loss(wf_unit *u, wf_err *err)
     }
     u->loss = own_loss(u);
     if (!u->loss)
-        return in_file(u, line, no_such_loss(u, name, err), err);
+        return wf_unit_in_file(u, line, no_such_loss(u, name, err), err);
     if (s->n_losses)
         WF_TRY(wf_conf_check_item(&s->losses[0].item, "loss", NULL, s->file, err));
-    return in_file(u, line, read_own_loss(u, err), err);
+    return wf_unit_in_file(u, line, read_own_loss(u, err), err);
 }
 
 wf_status wf_pass_loss(wf_unit *u, wf_err *err)

@@ -14,11 +14,6 @@ static wf_status attach_loss(const wf_metric *m, wf_err *err)
     return wf_metric_fetch_loss(m, wf_loss_find(m->item->type), err);
 }
 
-static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
-{
-    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
-}
-
 static wf_status unknown(const char *name, wf_err *err)
 {
     const char *names[MOST_NAMES];
@@ -140,7 +135,7 @@ wf_status wf_attach_metrics(wf_unit *u, wf_err *err)
         const wf_conf_term *t = &u->spec->metrics[i];
 
         WF_TRY(check_options(u, &t->item, err));
-        WF_TRY(in_file(u, t->item.line, attach_one(u, t, err), err));
+        WF_TRY(wf_unit_in_file(u, t->item.line, attach_one(u, t, err), err));
     }
     return WF_OK;
 }

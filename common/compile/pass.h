@@ -44,6 +44,22 @@ typedef struct wf_held {
     double momentum; /* of a statistic */
 } wf_held;
 
+/* A variable that the job calls a table. */
+typedef struct wf_table {
+    const char *name;
+    wf_value *value;          /* the variable; after the pass `tables` the rows of a batch */
+    const wf_tensor *initial; /* of all its rows, shared; NULL: it has not been cut out */
+    uint64_t rows_most;
+} wf_table;
+
+/* One use of a table: an input of the graph that stands for an output of the ids graph. */
+typedef struct wf_table_use {
+    const wf_table *table;
+    const wf_value *places;
+    const wf_value *cut; /* the ids in the graph, which it reads no more */
+    const char *ids;     /* their name in the ids graph */
+} wf_table_use;
+
 /* A running value of BatchNormalization in TRAIN: the graph makes the batch's own. */
 typedef struct wf_statistic {
     const char *name;
@@ -93,6 +109,10 @@ typedef struct wf_unit {
     wf_goal *goals;    /* [n_goals]: the losses whose sum `loss` is */
     size_t n_goals;
 
+    wf_table *tables;
+    size_t n_tables;
+    wf_table_use *uses; /* [n_uses]: of all tables */
+    size_t n_uses;
     wf_target *targets;
     size_t n_targets;
     wf_fetch *fetches;
@@ -121,13 +141,27 @@ WF_MUST_USE wf_status wf_pass_recognise(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_mode(wf_unit *u, wf_err *err);
 /* Part of mode: BatchNormalization, in batch_norm.c. */
 WF_MUST_USE wf_status wf_mode_batch_norm(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_tables(wf_unit *u, wf_err *err);
+/* Part of tables, in table_uses.c: the live nodes that read table t, Gathers all of them, into
+ * gathers [n_nodes] in the order of nodes. `live` by node: those that someone needs. Errors:
+ * WF_USAGE, which says why the variable can be no table. */
+WF_MUST_USE wf_status wf_table_gathers(const wf_unit *u, const wf_table *t, const bool live[],
+                                       wf_node *gathers[], size_t *n, wf_err *err);
+/* The most elements that a value has for a batch of the spec's size; -1: nothing bounds them. */
+int64_t wf_most_elems(const wf_value *v);
 WF_MUST_USE wf_status wf_pass_differentiate(wf_unit *u, wf_err *err);
+/* Part of differentiate: marks by index what `from` is computed from, itself included. The graph is
+ * sorted. */
+void wf_mark_ancestors(const wf_graph *g, const wf_value *from, bool seen[]);
 WF_MUST_USE wf_status wf_pass_update(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_strategy(wf_unit *u, wf_err *err);
 /* The rewrite of strategies: variables become Pull, gradients and statistics Push. In
  * strategies/ports.c. */
 WF_MUST_USE wf_status wf_rewrite_to_ports(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_prune(wf_unit *u, wf_err *err);
+/* Part of prune: marks by index the nodes that the outputs, the sinks and the values wanted before
+ * need, and the values that they read. The graph is sorted. */
+void wf_mark_needed(const wf_graph *g, bool keep[], bool wanted[]);
 WF_MUST_USE wf_status wf_pass_infer(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_fold(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_simplify(wf_unit *u, wf_err *err);
@@ -140,6 +174,8 @@ WF_MUST_USE wf_status wf_pass_schedule(wf_unit *u, wf_err *err);
 
 /* Keeps a sentence for the person; printf form. */
 WF_MUST_USE wf_status wf_unit_warn(wf_unit *u, wf_err *err, const char *fmt, ...) WF_PRINTF(3, 4);
+/* "FILE:LINE: " in front of a failure, when the spec came from a job file; returns rc. */
+WF_MUST_USE wf_status wf_unit_in_file(const wf_unit *u, int line, wf_status rc, wf_err *err);
 /* Asks for an output; f is copied, its strings are not. */
 WF_MUST_USE wf_status wf_unit_fetch(wf_unit *u, wf_fetch f, wf_err *err);
 /* Makes the graph's outputs those of the fetches, once each, and no others. */
@@ -158,6 +194,8 @@ bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *t
 WF_MUST_USE wf_status wf_make_pull(wf_unit *u, wf_value *v, const char *variable, wf_var_kind kind,
                                    wf_err *err);
 
+/* The table of that name, of whose rows the graph has those of a batch; NULL: none. */
+const wf_table *wf_unit_table(const wf_unit *u, const char *name);
 /* Whether a node is that operation; domain "" or "ai.weft". */
 bool wf_node_is(const wf_node *n, const char *domain, const char *op);
 bool wf_is_output(const wf_graph *g, const wf_value *v);
@@ -173,6 +211,8 @@ bool wf_makes_shares(const wf_value *v);
 void wf_label_feed(const wf_graph *g, const wf_value *input, wf_compiled_feed *f);
 /* Sets up c->variables, outputs and feeds from the graph as it is now. */
 WF_MUST_USE wf_status wf_unit_collect(wf_unit *u, wf_err *err);
+/* Sets up c->uses, once the variables have their places. */
+WF_MUST_USE wf_status wf_unit_collect_uses(wf_unit *u, wf_err *err);
 /* Shares a tensor's storage under a header in the unit's arena; released by wf_compiled_free. */
 WF_MUST_USE wf_status wf_unit_share(wf_unit *u, const wf_tensor *t, const wf_tensor **out,
                                     wf_err *err);

@@ -12,8 +12,10 @@
  * rows. Where the optimizer takes norms over variables, or a worker holds them, each is one slice.
  * The result depends on the variables' order, names left out, and the cluster's size only.
  *
- * Frozen variables are cut and packed by themselves, behind the others: they cross the links once,
- * so their bytes must not decide where those lie that cross them in each step.
+ * Tables and frozen variables are placed by themselves, behind the others: few of their bytes cross
+ * the links in a step, or none, so these must not decide where those lie that cross them in each.
+ * A table is cut into about 64 slices of whole rows, so that ids find their slice in a short list;
+ * they are dealt in turn, for ids that are often named are often neighbours.
  */
 #include "common/base/size.h"
 #include "common/compile/pass.h"
@@ -21,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SLICES = 1 << 20 };
+enum { MOST_SLICES = 1 << 20, TABLE_SLICES = 64 };
 static const size_t MOST_WHOLE = 1 << 30; /* bytes of a variable that stays in one piece */
 static const double balanced = 1.1;       /* max / min bytes per ps that is good enough */
 
@@ -47,21 +49,25 @@ static int64_t slice_elems(const wf_compiled_variable *v, size_t target)
     return each;
 }
 
-/* Whether v is among those that are placed now. */
-static bool is_of(const wf_compiled_variable *v, bool frozen)
+/* What is placed together, in the order of the slices. */
+typedef enum group { NOWHERE, DENSE, TABLES, FROZEN, GROUPS } group;
+
+static group group_of(const wf_compiled_variable *v)
 {
-    return v->on_ps && v->elems && (v->kind == WF_VAR_FROZEN) == frozen;
+    if (!v->on_ps || !v->elems)
+        return NOWHERE;
+    return v->is_table ? TABLES : v->kind == WF_VAR_FROZEN ? FROZEN : DENSE;
 }
 
 /* The number of slices at this target; MOST_SLICES + 1 when there are too many. */
-static size_t count_slices(const wf_compiled *c, bool frozen, size_t target)
+static size_t count_slices(const wf_compiled *c, group which, size_t target)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < c->n_variables; i++) {
         const wf_compiled_variable *v = &c->variables[i];
 
-        if (!is_of(v, frozen))
+        if (group_of(v) != which)
             continue;
         n += (size_t)((v->elems - 1) / slice_elems(v, target)) + 1;
         if (n > MOST_SLICES)
@@ -70,14 +76,14 @@ static size_t count_slices(const wf_compiled *c, bool frozen, size_t target)
     return n;
 }
 
-static void cut(const wf_compiled *c, bool frozen, size_t target, wf_compiled_slice slices[])
+static void cut(const wf_compiled *c, group which, size_t target, wf_compiled_slice slices[])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < c->n_variables; i++) {
         const wf_compiled_variable *v = &c->variables[i];
 
-        if (!is_of(v, frozen))
+        if (group_of(v) != which)
             continue;
         for (int64_t at = 0, each = slice_elems(v, target); at < v->elems; at += each)
             slices[n++] = (wf_compiled_slice){
@@ -130,12 +136,12 @@ static double pack(const wf_compiled *c, wf_compiled_slice slices[], size_t n, w
     return least ? (double)most / (double)least : HUGE_VAL;
 }
 
-static size_t total_bytes(const wf_compiled *c, bool frozen)
+static size_t total_bytes(const wf_compiled *c, group which)
 {
     size_t total = 0;
 
     for (size_t i = 0; i < c->n_variables; i++)
-        if (is_of(&c->variables[i], frozen))
+        if (group_of(&c->variables[i]) == which)
             total += c->variables[i].bytes;
     return total;
 }
@@ -146,9 +152,9 @@ static uint32_t shards_of(const wf_unit *u)
 }
 
 /* Where the search for a slice size begins: half a ps's share, or the job's bound. */
-static size_t first_target(const wf_unit *u, bool frozen, size_t limit)
+static size_t first_target(const wf_unit *u, group which, size_t limit)
 {
-    size_t share = total_bytes(u->c, frozen) / shards_of(u);
+    size_t share = total_bytes(u->c, which) / shards_of(u);
 
     if (u->spec->strategy->on_worker)
         return limit;
@@ -167,7 +173,7 @@ static wf_status too_many(size_t target, wf_err *err)
 static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *load, wf_err *err)
 {
     wf_compiled *c = u->c;
-    size_t target = first_target(u, false, limit);
+    size_t target = first_target(u, DENSE, limit);
     bool whole = u->spec->whole_variables || u->spec->strategy->on_worker;
     double best = HUGE_VAL;
 
@@ -175,7 +181,7 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
         target = u->spec->strategy->on_worker ? limit : MOST_WHOLE;
     for (; c->slices == NULL || (!whole && best > balanced && target >= WF_SLICE_BYTES_LEAST);
          target /= 2) {
-        size_t n = count_slices(c, false, target);
+        size_t n = count_slices(c, DENSE, target);
         wf_compiled_slice *slices;
         double ratio;
 
@@ -189,7 +195,7 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
         *order = calloc(n ? n : 1, sizeof(**order));
         if (!slices || !*order)
             return wf_fail_nomem(err, n * sizeof(*slices));
-        cut(c, false, target, slices);
+        cut(c, DENSE, target, slices);
         ratio = pack(c, slices, n, *order, load, shards_of(u));
         if (!c->slices || ratio < best) {
             c->slices = slices;
@@ -200,36 +206,86 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
     return WF_OK;
 }
 
-/* The slices of frozen variables, behind the others. */
-static wf_status place_frozen(wf_unit *u, size_t limit, size_t *load, wf_err *err)
+/* The slices so far in a list that has room for n more, which are counted already. */
+static wf_status make_room(wf_unit *u, size_t n, size_t target, wf_compiled_slice **added,
+                           wf_err *err)
 {
     wf_compiled *c = u->c;
-    size_t target = first_target(u, true, limit), n = count_slices(c, true, target);
     wf_compiled_slice *slices;
-    weight *order;
 
-    if (!n)
-        return WF_OK;
     if (n + c->n_slices > MOST_SLICES)
         return too_many(target, err);
     slices = wf_arena_array(u->arena, c->n_slices + n, sizeof(*slices));
-    order = calloc(n, sizeof(*order));
-    if (!slices || !order) {
-        free(order);
+    if (!slices)
         return wf_fail_nomem(err, (c->n_slices + n) * sizeof(*slices));
-    }
     if (c->n_slices)
         memcpy(slices, c->slices, c->n_slices * sizeof(*slices));
-    cut(c, true, target, slices + c->n_slices);
-    pack(c, slices + c->n_slices, n, order, load, shards_of(u));
-    free(order);
+    *added = slices + c->n_slices;
     c->slices = slices;
     c->n_slices += n;
     return WF_OK;
 }
 
+static wf_status place_frozen(wf_unit *u, size_t limit, size_t *load, wf_err *err)
+{
+    size_t target = first_target(u, FROZEN, limit), n = count_slices(u->c, FROZEN, target);
+    wf_compiled_slice *slices;
+    weight *order;
+
+    if (!n)
+        return WF_OK;
+    WF_TRY(make_room(u, n, target, &slices, err));
+    order = calloc(n, sizeof(*order));
+    if (!order)
+        return wf_fail_nomem(err, n * sizeof(*order));
+    cut(u->c, FROZEN, target, slices);
+    pack(u->c, slices, n, order, load, shards_of(u));
+    free(order);
+    return WF_OK;
+}
+
+/* Rows of a table's slice: TABLE_SLICES of them, or fewer that hold limit bytes; and never fewer
+ * than there are ps. */
+static int64_t table_rows(const wf_unit *u, const wf_compiled_variable *v, size_t limit)
+{
+    int64_t rows = v->dims[0];
+    int64_t each = (int64_t)(limit / (v->bytes / (size_t)rows));
+
+    each = WF_MAX(each, (rows + TABLE_SLICES - 1) / TABLE_SLICES);
+    return WF_MAX(WF_MIN(each, rows / (int64_t)shards_of(u)), (int64_t)1);
+}
+
+static wf_status place_tables(wf_unit *u, size_t limit, wf_err *err)
+{
+    wf_compiled *c = u->c;
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+        wf_compiled_slice *slices;
+        int64_t row, each;
+        size_t n;
+
+        if (group_of(v) != TABLES)
+            continue;
+        row = v->elems / v->dims[0];
+        each = table_rows(u, v, limit);
+        n = (size_t)((v->dims[0] + each - 1) / each);
+        WF_TRY(make_room(u, n, (size_t)(each * row) * wf_dtype_size(v->dtype), &slices, err));
+        for (size_t k = 0; k < n; k++, next = (next + 1) % shards_of(u)) {
+            int64_t at = (int64_t)k * each * row;
+
+            slices[k] = (wf_compiled_slice){.variable = (uint32_t)i,
+                                            .offset = at,
+                                            .count = WF_MIN(each * row, v->elems - at),
+                                            .ps = next};
+        }
+    }
+    return WF_OK;
+}
+
 /* So that slices are in the order of their variables. */
-static wf_status move_frozen_last(wf_unit *u, wf_err *err)
+static wf_status sort_variables(wf_unit *u, wf_err *err)
 {
     wf_compiled *c = u->c;
     wf_compiled_variable *sorted = wf_arena_array(u->arena, c->n_variables, sizeof(*sorted));
@@ -237,12 +293,10 @@ static wf_status move_frozen_last(wf_unit *u, wf_err *err)
 
     if (!sorted)
         return wf_fail_nomem(err, c->n_variables * sizeof(*sorted));
-    for (size_t i = 0; i < c->n_variables; i++)
-        if (!is_of(&c->variables[i], true))
-            sorted[n++] = c->variables[i];
-    for (size_t i = 0; i < c->n_variables; i++)
-        if (is_of(&c->variables[i], true))
-            sorted[n++] = c->variables[i];
+    for (group which = DENSE; which < GROUPS; which++)
+        for (size_t i = 0; i < c->n_variables; i++)
+            if (WF_MAX(group_of(&c->variables[i]), DENSE) == which)
+                sorted[n++] = c->variables[i];
     c->variables = sorted;
     return WF_OK;
 }
@@ -264,7 +318,7 @@ static void index_slices(wf_compiled *c)
 static wf_status check_whole(const wf_compiled *c, wf_err *err)
 {
     for (size_t i = 0; i < c->n_variables; i++)
-        if (is_of(&c->variables[i], false) && c->variables[i].bytes > MOST_WHOLE)
+        if (group_of(&c->variables[i]) == DENSE && c->variables[i].bytes > MOST_WHOLE)
             return wf_fail(err, WF_UNSUPPORTED, "take adamw, which may be cut into slices",
                            "variable \"%s\" has %zu bytes; this optimizer takes norms over whole "
                            "variables, which may have %zu",
@@ -287,11 +341,13 @@ wf_status wf_pass_place(wf_unit *u, wf_err *err)
         return WF_OK;
     if (trains && u->spec->whole_variables && !u->spec->strategy->on_worker)
         WF_TRY(check_whole(u->c, err));
-    WF_TRY(move_frozen_last(u, err));
+    WF_TRY(sort_variables(u, err));
     load = calloc(shards_of(u), sizeof(*load));
     if (!load)
         return wf_fail_nomem(err, shards_of(u) * sizeof(*load));
     rc = trains ? place_all(u, limit, &order, load, err) : WF_OK;
+    if (rc == WF_OK && trains)
+        rc = place_tables(u, limit, err);
     if (rc == WF_OK)
         rc = place_frozen(u, limit, load, err);
     if (rc == WF_OK)

@@ -7,8 +7,8 @@
 #include "common/compile/pass.h"
 #include <stdlib.h>
 
-/* Marks the nodes that are needed. Nodes are in topological order: one sweep backwards. */
-static void mark(const wf_graph *g, bool keep[], bool wanted[])
+/* Nodes are in topological order: one sweep backwards. */
+void wf_mark_needed(const wf_graph *g, bool keep[], bool wanted[])
 {
     for (size_t i = 0; i < g->n_outputs; i++)
         wanted[g->outputs[i]->index] = true;
@@ -52,7 +52,7 @@ wf_status wf_pass_prune(wf_unit *u, wf_err *err)
     keep = calloc(g->n_nodes + 1, sizeof(*keep));
     wanted = calloc(g->n_values + 1, sizeof(*wanted));
     if (keep && wanted) {
-        mark(g, keep, wanted);
+        wf_mark_needed(g, keep, wanted);
         drop_inputs(g, wanted);
         wf_graph_keep_nodes(g, keep);
     } else {

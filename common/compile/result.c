@@ -44,6 +44,7 @@ void wf_compiled_free(wf_compiled **c)
     for (shared *s = (*c)->shared; s; s = s->next)
         wf_buf_unref(&s->t.buf);
     wf_graph_free(&(*c)->graph);
+    wf_graph_free(&(*c)->ids_graph);
     wf_arena_free(&(*c)->arena);
     free(*c);
     *c = NULL;
@@ -61,7 +62,13 @@ static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
                               const wf_tensor *initial, bool on_ps, wf_err *err)
 {
     wf_compiled_variable *v = &u->c->variables[u->c->n_variables];
+    const wf_table *table = wf_unit_table(u, name);
 
+    if (table) { /* what the graph has of it has no content */
+        v->is_table = true;
+        v->rows_most = table->rows_most;
+        initial = table->initial;
+    }
     v->name = wf_arena_strdup(u->arena, name);
     if (!v->name)
         return wf_fail_nomem(err, strlen(name));
@@ -184,33 +191,77 @@ static void note_loss(const wf_unit *u, const wf_value *v, wf_compiled_feed *f)
     }
 }
 
+/* Whether v is no feed: it is one already, of the other graph, or the places of a table. */
+static bool is_passed_over(const wf_unit *u, const wf_value *v)
+{
+    for (size_t i = 0; i < u->c->n_feeds; i++)
+        if (!strcmp(u->c->feeds[i].name, v->name))
+            return true;
+    for (size_t i = 0; i < u->n_uses; i++)
+        if (u->uses[i].places == v)
+            return true;
+    return false;
+}
+
+static wf_status add_feed(wf_unit *u, const wf_graph *g, const wf_value *v, wf_err *err)
+{
+    wf_compiled_feed *f = &u->c->feeds[u->c->n_feeds++];
+
+    f->name = wf_arena_strdup(u->arena, v->name);
+    if (!f->name)
+        return wf_fail_nomem(err, strlen(v->name));
+    f->dtype = v->dtype;
+    f->rank = v->rank < 0 ? 0 : (uint32_t)v->rank;
+    f->is_label = is_label(u, v);
+    note_loss(u, v, f);
+    wf_label_feed(g, v, f);
+    memcpy(f->axes, v->axes, sizeof(f->axes));
+    for (uint32_t a = 0; a < f->rank; a++) {
+        f->axes[a].symbol = wf_arena_strdup(u->arena, v->axes[a].symbol);
+        if (v->axes[a].symbol && !f->axes[a].symbol)
+            return wf_fail_nomem(err, strlen(v->axes[a].symbol));
+    }
+    return WF_OK;
+}
+
 static wf_status collect_feeds(wf_unit *u, wf_err *err)
 {
     wf_compiled *c = u->c;
-    const wf_graph *g = u->graph;
+    const wf_graph *graphs[] = {u->graph, c->ids_graph};
+    size_t most = u->graph->n_inputs + (c->ids_graph ? c->ids_graph->n_inputs : 0);
 
     c->n_feeds = 0;
-    c->feeds = wf_arena_array(u->arena, g->n_inputs, sizeof(*c->feeds));
+    c->feeds = wf_arena_array(u->arena, most, sizeof(*c->feeds));
     if (!c->feeds)
-        return wf_fail_nomem(err, g->n_inputs * sizeof(*c->feeds));
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        const wf_value *v = g->inputs[i];
-        wf_compiled_feed *f = &c->feeds[c->n_feeds++];
+        return wf_fail_nomem(err, most * sizeof(*c->feeds));
+    for (size_t k = 0; k < WF_COUNT(graphs); k++)
+        for (size_t i = 0; graphs[k] && i < graphs[k]->n_inputs; i++)
+            if (!is_passed_over(u, graphs[k]->inputs[i]))
+                WF_TRY(add_feed(u, graphs[k], graphs[k]->inputs[i], err));
+    return WF_OK;
+}
 
-        f->name = wf_arena_strdup(u->arena, v->name);
-        if (!f->name)
-            return wf_fail_nomem(err, strlen(v->name));
-        f->dtype = v->dtype;
-        f->rank = v->rank < 0 ? 0 : (uint32_t)v->rank;
-        f->is_label = is_label(u, v);
-        note_loss(u, v, f);
-        wf_label_feed(g, v, f);
-        memcpy(f->axes, v->axes, sizeof(f->axes));
-        for (uint32_t a = 0; a < f->rank; a++) {
-            f->axes[a].symbol = wf_arena_strdup(u->arena, v->axes[a].symbol);
-            if (v->axes[a].symbol && !f->axes[a].symbol)
-                return wf_fail_nomem(err, strlen(v->axes[a].symbol));
-        }
+/* A place that no node reads any more was pruned. */
+wf_status wf_unit_collect_uses(wf_unit *u, wf_err *err)
+{
+    wf_compiled *c = u->c;
+
+    c->uses = wf_arena_array(u->arena, u->n_uses, sizeof(*c->uses));
+    if (!c->uses)
+        return wf_fail_nomem(err, u->n_uses * sizeof(*c->uses));
+    for (size_t i = 0; i < u->n_uses; i++) {
+        const wf_table_use *use = &u->uses[i];
+        int64_t at = wf_compiled_find(c, use->table->name);
+        wf_compiled_use *to = &c->uses[c->n_uses];
+
+        if (at < 0 || !use->places->is_input)
+            continue;
+        *to = (wf_compiled_use){.variable = (uint32_t)at,
+                                .places = wf_arena_strdup(u->arena, use->places->name),
+                                .ids = use->ids};
+        if (!to->places)
+            return wf_fail_nomem(err, strlen(use->table->name));
+        c->n_uses++;
     }
     return WF_OK;
 }

@@ -45,6 +45,19 @@ wf_status wf_unit_warn(wf_unit *u, wf_err *err, const char *fmt, ...)
     return WF_OK;
 }
 
+wf_status wf_unit_in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
+{
+    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
+}
+
+const wf_table *wf_unit_table(const wf_unit *u, const char *name)
+{
+    for (size_t i = 0; i < u->n_tables; i++)
+        if (u->tables[i].initial && strcmp(u->tables[i].name, name) == 0)
+            return &u->tables[i];
+    return NULL;
+}
+
 wf_status wf_unit_fetch(wf_unit *u, wf_fetch f, wf_err *err)
 {
     wf_fetch *list =

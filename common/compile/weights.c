@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/weights.c - which values are variables, where they begin and which of them stay
- * there: the patterns of `trainable`, first weights out of a file, by name, and the patterns of
- * `freeze`.
+ * there: the patterns of `trainable`, first weights out of a file, by name, the patterns of
+ * `freeze`, and those of `tables`, of which tables.c makes what they say.
  *
  * A frozen variable keeps its content and gets no gradient; it leaves the graph in frozen.c. A
  * BatchNormalization whose running values are frozen normalises by them. Which are frozen counts
@@ -59,12 +59,6 @@ static const char *nearest_variable(const wf_unit *u, const char *name)
     return near;
 }
 
-/* "FILE:LINE: " in front of what came from a job file. */
-static wf_status in_file(const wf_unit *u, int line, wf_status rc, wf_err *err)
-{
-    return u->spec->file ? wf_err_wrap(err, rc, "%s:%d", u->spec->file, line) : rc;
-}
-
 /* ---- patterns of names: trainable, freeze ---- */
 
 typedef struct patterns {
@@ -74,7 +68,8 @@ typedef struct patterns {
     size_t n;
     bool (*may)(const wf_graph *g, const wf_value *v); /* what they choose among */
     const char *among;                                 /* that in a word */
-    wf_var_kind kind;                                  /* what they make of it */
+    wf_var_kind kind;                                  /* what they make of it; NOT: a table */
+    uint64_t seed;                                     /* of what the digest gets for it */
 } patterns;
 
 /* The name most like `pattern` among those that may be chosen, or NULL. */
@@ -108,15 +103,31 @@ static wf_status matches_nothing(const wf_unit *u, const patterns *p, const char
             plain[n++] = *c;
     plain[n] = 0;
     near = nearest_match(u, p, plain);
-    return in_file(u, p->line,
-                   wf_fail(err, WF_USAGE, NULL, "%s: \"%.200s\" matches no %s%s%s%s", p->key,
-                           pattern, p->among, near ? "; there is \"" : "", near ? near : "",
-                           near ? "\"" : ""),
-                   err);
+    return wf_unit_in_file(u, p->line,
+                           wf_fail(err, WF_USAGE, NULL, "%s: \"%.200s\" matches no %s%s%s%s",
+                                   p->key, pattern, p->among, near ? "; there is \"" : "",
+                                   near ? near : "", near ? "\"" : ""),
+                           err);
 }
 
-/* Which variables are frozen, or are variables at all, counts for the digest: a checkpoint holds
- * the trained ones. */
+/* Makes v what the patterns say; false: it was that before. There is room in u->tables. */
+static bool mark(wf_unit *u, wf_value *v, wf_var_kind kind)
+{
+    if (kind != WF_VAR_NOT) {
+        bool changes = v->variable != kind;
+
+        v->variable = kind;
+        return changes;
+    }
+    for (size_t i = 0; i < u->n_tables; i++)
+        if (u->tables[i].value == v)
+            return false;
+    u->tables[u->n_tables++] = (wf_table){.name = v->name, .value = v};
+    return true;
+}
+
+/* Which variables are frozen or tables, or are variables at all, counts for the digest: a
+ * checkpoint holds the trained ones, and of each kind in its way. */
 static wf_status choose(wf_unit *u, const patterns *p, wf_err *err)
 {
     uint64_t digest = u->c->digest;
@@ -130,12 +141,8 @@ static wf_status choose(wf_unit *u, const patterns *p, wf_err *err)
             if (fnmatch(p->list[i], v->name, 0) != 0 || !p->may(u->graph, v))
                 continue;
             any = true;
-            if (v->variable != p->kind) {
-                v->variable = p->kind;
-                /* The sum over all names, in whatever order the patterns come. */
-                digest += XXH3_64bits_withSeed(v->name, strlen(v->name),
-                                               p->kind == WF_VAR_FROZEN ? 0 : (uint64_t)p->kind);
-            }
+            if (mark(u, v, p->kind)) /* the sum over all names, in whatever order they come */
+                digest += XXH3_64bits_withSeed(v->name, strlen(v->name), p->seed);
         }
         if (!any)
             return matches_nothing(u, p, p->list[i], err);
@@ -173,7 +180,27 @@ static wf_status train(wf_unit *u, wf_err *err)
                               .n = u->spec->n_trainable,
                               .may = may_train,
                               .among = "constant or variable of floats",
-                              .kind = WF_VAR_TRAINABLE},
+                              .kind = WF_VAR_TRAINABLE,
+                              .seed = 1},
+                  err);
+}
+
+static wf_status choose_tables(wf_unit *u, wf_err *err)
+{
+    if (!u->spec->n_tables)
+        return WF_OK;
+    u->tables = wf_arena_array(u->arena, u->graph->n_values, sizeof(*u->tables));
+    if (!u->tables)
+        return wf_fail_nomem(err, u->graph->n_values * sizeof(*u->tables));
+    return choose(u,
+                  &(patterns){.key = "tables",
+                              .line = u->spec->tables_line,
+                              .list = u->spec->tables,
+                              .n = u->spec->n_tables,
+                              .may = is_variable,
+                              .among = "variable",
+                              .kind = WF_VAR_NOT,
+                              .seed = 2},
                   err);
 }
 
@@ -267,13 +294,13 @@ static wf_status check_map(const fit *f, wf_err *err)
 
         if (v && is_variable(f->u->graph, v))
             continue;
-        return in_file(f->u, f->w->map[i].line,
-                       wf_fail(err, WF_USAGE, NULL,
-                               "weights: the model has no variable \"%.200s\""
-                               "%s%s%s",
-                               f->w->map[i].variable, near ? "; did you mean \"" : "",
-                               near ? near : "", near ? "\"?" : ""),
-                       err);
+        return wf_unit_in_file(f->u, f->w->map[i].line,
+                               wf_fail(err, WF_USAGE, NULL,
+                                       "weights: the model has no variable \"%.200s\""
+                                       "%s%s%s",
+                                       f->w->map[i].variable, near ? "; did you mean \"" : "",
+                                       near ? near : "", near ? "\"?" : ""),
+                               err);
     }
     return WF_OK;
 }
@@ -317,7 +344,7 @@ static wf_status read_weights(wf_unit *u, wf_err *err)
     }
     free(f.taken);
     wf_named_close(&file);
-    return rc == WF_OK ? WF_OK : in_file(u, f.w->line, rc, err);
+    return rc == WF_OK ? WF_OK : wf_unit_in_file(u, f.w->line, rc, err);
 }
 
 wf_status wf_pass_weights(wf_unit *u, wf_err *err)
@@ -325,5 +352,6 @@ wf_status wf_pass_weights(wf_unit *u, wf_err *err)
     WF_TRY(train(u, err));
     if (u->spec->weights)
         WF_TRY(read_weights(u, err));
-    return freeze(u, err);
+    WF_TRY(freeze(u, err));
+    return choose_tables(u, err);
 }

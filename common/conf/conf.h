@@ -213,6 +213,9 @@ typedef struct wf_job_conf {
     const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */
     size_t n_freeze;
     int freeze_line;
+    const char *const *tables; /* [n_tables]: patterns of variables whose rows travel */
+    size_t n_tables;
+    int tables_line;
     wf_conf_weights weights;
 
     /* [n_losses]: one without an output, or one for each output that is named; none: the model

@@ -162,6 +162,14 @@ static wf_status read_trainable(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_words(r, node, &j->trainable, &j->n_trainable, err);
 }
 
+static wf_status read_tables(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+
+    j->tables_line = node->line;
+    return wf_read_words(r, node, &j->tables, &j->n_tables, err);
+}
+
 static wf_status read_renames(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_conf_weights *w = into;
@@ -324,6 +332,7 @@ static const wf_key job_keys[] = {
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
     {"trainable", WF_KEY_CALL, .read = read_trainable},
     {"freeze", WF_KEY_CALL, .read = read_freeze},
+    {"tables", WF_KEY_CALL, .read = read_tables},
     {"weights", WF_KEY_CALL, .read = read_weights},
     {"loss", WF_KEY_CALL, .read = wf_read_losses},
     {"from_logits", WF_KEY_CALL, .read = read_logits, .usual = "auto"},

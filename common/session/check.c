@@ -91,6 +91,8 @@ static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
     for (size_t i = 0; i < data.spec.n_fields; i++)
         data.fields[i].head_only = !is_looked_at(&data.fields[i]);
     rc = wf_job_data_open(&data, c->graph, &d, err);
+    if (rc == WF_OK && c->ids_graph)
+        rc = wf_job_data_check(&data, c->ids_graph, d, err);
     if (rc == WF_OK) {
         *records = wf_dataset_records(d);
         warn_of_skipped(d, checks);
@@ -121,17 +123,19 @@ static void warn_of_twice(const wf_job_conf *job, const wf_compiled *c, const wf
     }
 }
 
-/* Where its slices will lie is no matter here: one ps will do. */
+/* Where its slices will lie is no matter here: as few ps as there may be will do. */
 static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
                             wf_job_facts *facts, wf_err *err)
 {
+    const wf_strategy *strategy =
+        wf_strategy_find(job->strategy ? job->strategy : "parameter_server");
     bool train = mode == WF_COMPILE_TRAIN;
     wf_compile_spec spec;
     wf_compiled *c = NULL;
     wf_model model;
     wf_status rc = WF_OK;
 
-    wf_compile_spec_of_job(job, mode, wf_strategy_find("parameter_server"), 1, &model, &spec);
+    wf_compile_spec_of_job(job, mode, strategy, strategy->ps_least, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     WF_TRY(wf_compile(&spec, &c, err));

@@ -20,7 +20,7 @@ typedef struct evaluation {
     wf_scores *out;
 } evaluation;
 
-static wf_status make_plan(const void *arg, uint64_t records, wf_plan **out, wf_err *err)
+static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
 {
     const evaluation *e = arg;
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];

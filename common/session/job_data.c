@@ -89,7 +89,7 @@ static wf_status check_record(const wf_dataset *d, const wf_value *input, const 
                    wf_value_str(input, want, sizeof want));
 }
 
-static wf_status check_inputs(const wf_job_data *from, wf_dataset *d, const wf_graph *g,
+static wf_status check_inputs(const wf_job_data *from, const wf_graph *g, wf_dataset *d,
                               wf_err *err)
 {
     for (size_t i = 0; i < g->n_inputs; i++) {
@@ -97,8 +97,7 @@ static wf_status check_inputs(const wf_job_data *from, wf_dataset *d, const wf_g
         const wf_field_spec *f = at < 0 ? NULL : &from->fields[at];
 
         if (!f)
-            return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
-                           "no data for the model's input \"%s\"", g->inputs[i]->name);
+            continue; /* the places of a table: wf_job_data_of finds data for all feeds */
         WF_TRY(check_record(d, g->inputs[i], f, err));
         if (f->classes > 0 && !f->may_ignore) /* else the kernel looks at each */
             WF_TRY(wf_dataset_check_labels(d, (uint32_t)at, f->classes, err));
@@ -116,17 +115,26 @@ wf_status wf_job_data_give(wf_job_data *d, const wf_learnt_list *learnt, wf_err 
     return WF_OK;
 }
 
+/* What the job file says does not fit what the data files hold. */
+static wf_status in_file(const wf_job_data *d, wf_status rc, wf_err *err)
+{
+    return rc == WF_SHAPE || rc == WF_USAGE ? wf_err_wrap(err, rc, "%s:%d", d->path, d->line) : rc;
+}
+
+wf_status wf_job_data_check(const wf_job_data *d, const wf_graph *graph, wf_dataset *data,
+                            wf_err *err)
+{
+    return in_file(d, check_inputs(d, graph, data, err), err);
+}
+
 wf_status wf_job_data_open(const wf_job_data *d, const wf_graph *graph, wf_dataset **out,
                            wf_err *err)
 {
-    wf_status rc = wf_dataset_open(&d->spec, out, err);
+    wf_status rc = in_file(d, wf_dataset_open(&d->spec, out, err), err);
 
     if (rc == WF_OK)
-        rc = check_inputs(d, *out, graph, err);
+        rc = wf_job_data_check(d, graph, *out, err);
     if (rc != WF_OK)
         wf_dataset_free(out);
-    /* What the job file says does not fit what the data files hold. */
-    if (rc == WF_SHAPE || rc == WF_USAGE)
-        return wf_err_wrap(err, rc, "%s:%d", d->path, d->line);
     return rc;
 }

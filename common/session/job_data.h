@@ -30,11 +30,14 @@ typedef struct wf_job_data {
  * not be read. Errors: WF_MISMATCH, of wf_learnt_give. */
 WF_MUST_USE wf_status wf_job_data_give(wf_job_data *d, const wf_learnt_list *learnt, wf_err *err);
 
-/* Opens the data and checks that each input of the graph has some, that its records fit, and that
+/* Opens the data and checks that its records fit the inputs of the graph that they feed, and that
  * class labels are in range. The caller owns *out. Errors: those of wf_dataset_open; WF_SHAPE
- * naming field, file and input; WF_INVALID for an input without data, or a label out of range. */
+ * naming field, file and input; WF_INVALID for a label out of range. */
 WF_MUST_USE wf_status wf_job_data_open(const wf_job_data *d, const wf_graph *graph,
                                        wf_dataset **out, wf_err *err);
+/* The same checks against another graph that this data feeds: that of the ids of tables. */
+WF_MUST_USE wf_status wf_job_data_check(const wf_job_data *d, const wf_graph *graph,
+                                        wf_dataset *data, wf_err *err);
 
 /* The shape of so many records of a field as the input takes them: dims has room for WF_MAX_RANK.
  * One number a record may be [] in the file and [1] in the graph: axes of extent 1 are ignored when

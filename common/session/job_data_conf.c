@@ -211,6 +211,21 @@ static wf_status add_inputs(const wf_compiled *c, wf_job_data *d, wf_err *err)
     return WF_OK;
 }
 
+/* Each feed has a field. */
+static wf_status check_feeds(const wf_compiled *c, const wf_job_data *d, wf_err *err)
+{
+    for (size_t i = 0; i < c->n_feeds; i++) {
+        bool found = false;
+
+        for (size_t k = 0; !found && k < d->spec.n_fields; k++)
+            found = strcmp(d->fields[k].name, c->feeds[i].name) == 0;
+        if (!found)
+            return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
+                           "no data for the model's input \"%s\"", c->feeds[i].name);
+    }
+    return WF_OK;
+}
+
 wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
                          wf_job_data *out, wf_err *err)
 {
@@ -226,6 +241,7 @@ wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, co
     if (job->synthetic_records)
         return add_inputs(c, out, err);
     add_files(job, from, c, out);
+    WF_TRY(check_feeds(c, out, err));
     if (from == &job->eval)
         refer_to_training(job, out);
     return WF_OK;

@@ -7,9 +7,10 @@
 #include "common/conf/conf.h"
 #include "common/session/job_data.h"
 
-/* Fills *out with the fields of job->train or job->eval that feed the graph, or with what synthetic
- * data for it is; borrows from job and c. Errors: WF_USAGE for too many fields;
- * WF_UNSUPPORTED for synthetic data of an input without a batch axis. */
+/* Fills *out with the fields of job->train or job->eval that feed the graph (with tables, or their
+ * ids graph), or with what synthetic data for it is; borrows from job and c. Errors: WF_USAGE for
+ * too many fields; WF_INVALID for an input without data; WF_UNSUPPORTED for synthetic data of an
+ * input without a batch axis. */
 WF_MUST_USE wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from,
                                      const wf_compiled *c, wf_job_data *out, wf_err *err);
 

@@ -2,8 +2,8 @@
 /* common/session/plans.c */
 #include "common/session/plans.h"
 
-wf_status wf_plans_get(wf_plans *p, uint64_t records, wf_plans_make *make, const void *arg,
-                       wf_plan **out, wf_err *err)
+wf_status wf_plans_get(wf_plans *p, uint64_t records, wf_plans_make *make, void *arg, wf_plan **out,
+                       wf_err *err)
 {
     struct wf_sized_plan *at = &p->rows[0];
 

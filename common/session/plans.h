@@ -24,12 +24,12 @@ typedef struct wf_plans {
 } wf_plans;
 
 /* Makes the plan for so many records; the caller owns *out. */
-typedef wf_status wf_plans_make(const void *arg, uint64_t records, wf_plan **out, wf_err *err);
+typedef wf_status wf_plans_make(void *arg, uint64_t records, wf_plan **out, wf_err *err);
 
 /* Lends the plan for so many records, made now if it is not at hand, until the next call. Errors:
  * those of `make`. */
-WF_MUST_USE wf_status wf_plans_get(wf_plans *p, uint64_t records, wf_plans_make *make,
-                                   const void *arg, wf_plan **out, wf_err *err);
+WF_MUST_USE wf_status wf_plans_get(wf_plans *p, uint64_t records, wf_plans_make *make, void *arg,
+                                   wf_plan **out, wf_err *err);
 /* Frees all plans; {0} again. */
 void wf_plans_close(wf_plans *p);
 

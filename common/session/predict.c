@@ -122,7 +122,7 @@ static void note_shapes(call *k)
         wf_plans_close(&k->p->plans);
 }
 
-static wf_status make_plan(const void *arg, uint64_t records, wf_plan **out, wf_err *err)
+static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
 {
     const call *k = arg;
     const wf_graph *g = k->p->c->graph;

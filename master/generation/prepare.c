@@ -73,6 +73,10 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     row->dtype = v->dtype;
     row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
     row->momentum = v->momentum;
+    if (v->is_table) {
+        row->slice_kind = (char *)"table";
+        row->rows_most = v->rows_most;
+    }
     row->n_dims = v->rank;
     row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
     *first = *v->initial;
@@ -114,12 +118,13 @@ static void *longer(wf_arena *a, const void *list, size_t n, size_t more, size_t
     return copy;
 }
 
-static bool is_known(const wf_prepared *p, const char *name)
+/* The place of a variable in the lists, or -1. */
+static int64_t find_variable(const wf_prepared *p, const char *name)
 {
     for (size_t i = 0; i < p->setup.n_variables; i++)
         if (strcmp(p->setup.variables[i]->name, name) == 0)
-            return true;
-    return false;
+            return (int64_t)i;
+    return -1;
 }
 
 /* The variables that live on ps, and their slices in the order of variables and offsets. First
@@ -139,7 +144,7 @@ static wf_status fill_variables(wf_prepared *p, const wf_compiled *c, bool train
         const wf_compiled_variable *v = &c->variables[i];
         uint32_t index = (uint32_t)p->setup.n_variables;
 
-        if (!v->on_ps || (!train && (v->kind != WF_VAR_FROZEN || is_known(p, v->name))))
+        if (!v->on_ps || (!train && (v->kind != WF_VAR_FROZEN || find_variable(p, v->name) >= 0)))
             continue;
         WF_TRY(add_variable(p, v, &initial[index], err));
         WF_TRY(add_slices(p, c, v, index, err));
@@ -172,11 +177,10 @@ static wf_status fill_outputs(wf_arena *a, const wf_compiled *c, Weft__Output **
     return WF_OK;
 }
 
-static wf_status encode_graph(wf_arena *a, const wf_compiled *c, ProtobufCBinaryData *out,
-                              wf_err *err)
+static wf_status encode_graph(wf_arena *a, const wf_graph *g, ProtobufCBinaryData *out, wf_err *err)
 {
     wf_bytes bytes = {0};
-    wf_status rc = wf_onnx_encode(c->graph, &bytes, err);
+    wf_status rc = g ? wf_onnx_encode(g, &bytes, err) : WF_OK;
 
     if (rc == WF_OK) {
         out->data = wf_arena_memdup(a, bytes.data, bytes.size);
@@ -186,6 +190,31 @@ static wf_status encode_graph(wf_arena *a, const wf_compiled *c, ProtobufCBinary
     }
     wf_bytes_close(&bytes);
     return rc;
+}
+
+/* The uses of tables, and the graph of their ids. */
+static wf_status fill_uses(wf_prepared *p, const wf_compiled *c, Weft__TableUse ***list, size_t *n,
+                           ProtobufCBinaryData *ids, wf_err *err)
+{
+    *list = wf_arena_array(p->arena, c->n_uses, sizeof(**list));
+    if (!*list)
+        return out_of_memory(err);
+    for (size_t i = 0; i < c->n_uses; i++) {
+        int64_t at = find_variable(p, c->variables[c->uses[i].variable].name);
+        Weft__TableUse *use = wf_arena_alloc(p->arena, sizeof *use);
+
+        if (!use)
+            return out_of_memory(err);
+        wf_assert(at >= 0); /* a table is trained, so the train graph has it */
+        weft__table_use__init(use);
+        use->variable = (uint32_t)at;
+        use->places = wf_arena_strdup(p->arena, c->uses[i].places);
+        use->ids = wf_arena_strdup(p->arena, c->uses[i].ids);
+        if (!use->places || !use->ids)
+            return out_of_memory(err);
+        (*list)[(*n)++] = use;
+    }
+    return encode_graph(p->arena, c->n_uses ? c->ids_graph : NULL, ids, err);
 }
 
 static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_compiled *c, bool train,
@@ -201,6 +230,20 @@ static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_comp
         d.shuffle = false;
     }
     return wf_job_data_put(&d, p->arena, train ? &p->start.train_data : &p->start.eval_data, err);
+}
+
+/* The graphs of a mode, and what their ports mean. */
+static wf_status fill_start(wf_prepared *p, const wf_compiled *c, bool train, wf_err *err)
+{
+    Weft__Start *s = &p->start;
+
+    WF_TRY(encode_graph(p->arena, c->graph, train ? &s->train_graph : &s->eval_graph, err));
+    if (train) {
+        WF_TRY(fill_outputs(p->arena, c, &s->train_outputs, &s->n_train_outputs, err));
+        return fill_uses(p, c, &s->train_uses, &s->n_train_uses, &s->train_ids, err);
+    }
+    WF_TRY(fill_outputs(p->arena, c, &s->eval_outputs, &s->n_eval_outputs, err));
+    return fill_uses(p, c, &s->eval_uses, &s->n_eval_uses, &s->eval_ids, err);
 }
 
 static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile_mode mode,
@@ -228,11 +271,7 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     if (rc == WF_OK)
         rc = fill_variables(p, c, train, err);
     if (rc == WF_OK)
-        rc = encode_graph(p->arena, c, train ? &p->start.train_graph : &p->start.eval_graph, err);
-    if (rc == WF_OK && train)
-        rc = fill_outputs(p->arena, c, &p->start.train_outputs, &p->start.n_train_outputs, err);
-    else if (rc == WF_OK)
-        rc = fill_outputs(p->arena, c, &p->start.eval_outputs, &p->start.n_eval_outputs, err);
+        rc = fill_start(p, c, train, err);
     if (rc == WF_OK)
         rc = fill_data(p, job, c, train, err);
     wf_compiled_free(&c);

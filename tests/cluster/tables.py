@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Embeddings as tables: a worker pulls and pushes the rows that its batches name.
+
+    tables.py WEFT [TEST...]
+
+With a rule that leaves rows of a zero gradient as they are, losses and weights are those of the same
+job without tables, bit for bit.
+"""
+import os
+import signal
+
+from losses import losses
+from weftlib import Cluster, check, main, needs
+
+needs("numpy", "safetensors")
+import numpy as np  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+RECORDS, USERS, ITEMS, BATCH, EPOCHS = 4096, 700, 300, 16, 3
+STEPS = RECORDS // BATCH * EPOCHS
+JOB = """job: rows
+model:
+  input: {{user: {{shape: [1], dtype: int64}}, items: {{shape: [5], dtype: int32}}}}
+  layers:
+    - embedding: {{input_dim: {users}, output_dim: 6, inputs: user, name: users}}
+    - flatten: {{name: flat_user}}
+    - embedding: {{input_dim: 300, output_dim: 4, inputs: items, name: items_of}}
+    - flatten: {{name: flat_items}}
+    - concatenate: {{inputs: [flat_user, flat_items]}}
+    - dense: {{units: 16, activation: relu}}
+    - dense: {{units: 1}}
+loss: binary_crossentropy
+metrics: [auc]
+data:
+  format: npy
+  train: {{user: user.npy, items: items.npy, y: y.npy}}
+  eval: {{user: user.npy, items: items.npy, y: y.npy}}
+batch: 16
+epochs: {epochs}
+optimizer: {optimizer}
+consistency: {{pipeline: {pipeline}}}
+checkpoint: {{every_steps: 100, keep: 50}}
+slice_bytes: 2048
+seed: 7
+"""
+ADAGRAD = "{adagrad: {learning_rate: 0.05}}"
+
+
+def make(weft, tables=True, optimizer=ADAGRAD, pipeline=0, workers=1, epochs=EPOCHS, users=USERS):
+    c = Cluster(weft, ps=2, workers=workers, more="dead_ms: 1000\nheartbeat_ms: 200")
+    c.env["WEFT_LOSS_LOG"] = c.path("losses")
+    rng = np.random.default_rng(5)
+    user = np.minimum(rng.zipf(1.2, RECORDS) - 1, USERS - 1)
+    items = rng.integers(0, ITEMS, (RECORDS, 5))
+    taste, worth = rng.normal(size=USERS), rng.normal(size=ITEMS)
+    np.save(c.path("user.npy"), user.astype(np.int64)[:, None])
+    np.save(c.path("items.npy"), items.astype(np.int32))
+    np.save(c.path("y.npy"), (taste[user] + worth[items].sum(1) > 0).astype(np.float32)[:, None])
+    text = JOB.format(optimizer=optimizer, pipeline=pipeline, epochs=epochs, users=users)
+    c.write("rows.yaml", text + ('tables: ["users/*", "items_of/*"]\n' if tables else ""))
+    return c
+
+
+def weights(c):
+    """Everything in the newest checkpoint, by variable and slot, with slices put together."""
+    folder = c.saved("rows", c.checkpoints("rows")[-1])
+    parts = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".safetensors"):
+            parts.update(load_file(os.path.join(folder, name)))
+    return parts
+
+
+def whole(parts):
+    """The same, whatever the slices: sorted numbers of each variable and slot."""
+    sums = {}
+    for name, values in parts.items():
+        sums.setdefault(name.split("@")[0].split("#")[0], []).append(values.ravel())
+    return {name: np.sort(np.concatenate(rows)) for name, rows in sums.items()}
+
+
+def run_of(weft, **how):
+    with make(weft, **how) as c:
+        c.must("train", "rows.yaml")
+        return losses(c), weights(c)
+
+
+def rows_train_as_whole_variables_do(weft):
+    for pipeline in (0, 1):
+        ours = run_of(weft, pipeline=pipeline)
+        theirs = run_of(weft, pipeline=pipeline, tables=False)
+        check(len(ours[0]) == STEPS, f"{len(ours[0])} steps of {STEPS}")
+        differ = [i for i, (a, b) in enumerate(zip(ours[0], theirs[0])) if a != b]
+        check(not differ, f"losses differ from step {differ[:1]} on")
+        a, b = whole(ours[1]), whole(theirs[1])
+        check(sum(v.size for v in a.values()) == sum(v.size for v in b.values()), "sizes")
+
+
+def a_job_of_tables_goes_on_from_its_checkpoint(weft):
+    all_of_it = run_of(weft, epochs=8)[0]
+    with make(weft, epochs=8) as c:
+        c.must("up")
+        c.must("submit", "rows.yaml")
+        c.until_job("rows", lambda j: j["checkpoint"] and j["step"] > 300, "trains")
+        os.kill(c.pid("ps/1"), signal.SIGKILL)
+        c.until_job("rows", lambda j: j["state"] == "done", "ends")
+        after = losses(c, 2)
+        check(0 < len(after) < len(all_of_it) and after == all_of_it[-len(after):],
+              "other losses after the ps came back")
+
+
+def workers_share_tables_and_may_die(weft):
+    with make(weft, workers=3, optimizer="{adam: {learning_rate: 0.01}}", pipeline=1,
+              epochs=12) as c:
+        c.must("up")
+        c.must("submit", "rows.yaml")
+        c.until_job("rows", lambda j: j["step"] > 400, "trains")
+        os.kill(c.pid("worker/1"), signal.SIGKILL)
+        job = c.until_job("rows", lambda j: j["state"] == "done", "ends")
+        check(job["metrics"]["auc"] > 0.9, f"AUC {job['metrics']}")
+        check(job["generation"] == 1, "a worker's death costs nothing")
+
+
+def an_id_beyond_its_table_is_named(weft):
+    with make(weft, users=600) as c:
+        result = c.must("train", "rows.yaml", code=1)
+        line = result.err.strip().split("\n")[-1]
+        check('of the table "users/embeddings", which has rows 0 to 599' in line, line)
+        check("record" in line and "input_dim" in line, line)
+
+
+main([rows_train_as_whole_variables_do, a_job_of_tables_goes_on_from_its_checkpoint,
+      workers_share_tables_and_may_die, an_id_beyond_its_table_is_named])
