@@ -74,7 +74,8 @@ def job_files_that_are_wrong(weft):
         (("train: {x: x.npy", "train: {x: none.npy"), 1, r"bad.yaml:11: there is no file .*none"),
         (("  input:", "  onnx: none.onnx\n  input:"), 2, r"bad.yaml:\d+: .*not both"),
         (("seed: 1", "strategy: mirrored"), 3, r"bad.yaml:19: .*mirrored.*not built yet"),
-        (("seed: 1", "tables: {}"), 3, r"bad.yaml:19: .*tables.*not built yet"),
+        (("seed: 1", "replicas: 1"), 3, r"bad.yaml:19: .*replicas.*not built yet"),
+        (("seed: 1", "tables: {}"), 2, r'bad.yaml:19: "tables" must be a list of words, not a map'),
     ]
     with Cluster(weft) as c:
         for change, code, says in rows:

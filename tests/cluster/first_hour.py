@@ -261,14 +261,14 @@ def a_worker_of_a_newer_release_waits_and_the_job_goes_on(weft):
 def what_is_not_built_names_what_to_use(weft):
     with Cluster(weft) as c:
         small.write_job(c)
-        c.write("tables.yaml", c.read("small.yaml") + "tables: {user: {rows: 1000, dim: 8}}\n")
+        c.write("replicas.yaml", c.read("small.yaml") + "replicas: 1\n")
         for line in ("weft scale ps=3", "weft serve mnist=.weft/export/mnist",
                      "weft serve route mnist stable=95 canary=5 --key header:x-user-id",
                      "weft serve promote mnist", "weft launch slurm --ps 4 --workers 12 ctr.yaml",
                      "weft launch kubernetes --image R/weft:0.3 ctr.yaml",
                      "weft keys init", "weft sweep ctr.yaml consistency.staleness=0,2,8,inf --steps 2000",
                      "weft train small.yaml --set consistency.mode=bsp", "weft trace JOB --steps 20 -o t.json",
-                     "weft train tables.yaml"):
+                     "weft train replicas.yaml"):
             says = one_sentence(shell(c, line, code=3))
             check("not built yet; " in says, f"{line}: {says}")
 
