@@ -52,6 +52,7 @@ static void fill(wf_beat *b, Weft__Beat *body, wf_waiting *w, wf_histogram *stal
     body->updates = b->vitals.updates;
     body->held_bytes = b->vitals.held_bytes;
     body->job = b->vitals.job;
+    body->left_out = b->vitals.left_out;
     *staleness = b->vitals.staleness;
     body->n_links = b->n_links;
     memcpy(links, b->links, b->n_links * sizeof *links);

@@ -254,6 +254,16 @@ static json_t *staleness_json(const wf_master *m, const wf_job *j)
     return o;
 }
 
+static uint64_t left_out_parts(const wf_master *m, const wf_job *j)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i].progress.job == j->number)
+            n += m->members[i].progress.left_out;
+    return n;
+}
+
 static json_t *job_json(const wf_master *m, const wf_job *j)
 {
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
@@ -290,6 +300,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "undone_steps", j->undone_steps);
     put_int(o, "left_out_records", j->left_out_records);
     put(o, "staleness", staleness_json(m, j));
+    put_int(o, "left_out_parts", left_out_parts(m, j));
     put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
     put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);
     put_real(o, "elapsed_s", j->began_ns ? (double)(end - j->began_ns) / 1e9 : 0);

@@ -8,7 +8,10 @@
  * the slice says: its bits do not depend on it.
  */
 #include "common/base/size.h"
+#include "ps/mean.h"
 #include "ps/state.h"
+
+#include <stdlib.h>
 
 typedef struct turn {
     wf_ps *ps;
@@ -20,11 +23,17 @@ static uint64_t chunks_of(const wf_slice_update *u)
     return u->units / u->grain + (u->units % u->grain > 0);
 }
 
-static void update_chunk(const turn *t, const wf_slice_update *u, uint64_t chunk)
+/* The mean of a group is made chunk by chunk as well, so that it is in the cache when it is used.
+ */
+static void update_chunk(const turn *t, const wf_ps_update *up, uint64_t chunk)
 {
-    uint64_t begin = chunk * u->grain;
+    const wf_slice_update *u = &up->update;
+    uint64_t begin = chunk * u->grain, end = WF_MIN(begin + u->grain, u->units);
 
-    u->slice->ops->apply_range(u, &t->ps->opt, begin, WF_MIN(begin + u->grain, u->units));
+    if (up->mean)
+        wf_mean_range(t->ps->together.taken.rows + up->group.first, up->group.n, up->records, begin,
+                      end, up->mean);
+    u->slice->ops->apply_range(u, &t->ps->opt, begin, end);
 }
 
 static void update_chunks(void *arg, int64_t begin, int64_t end)
@@ -35,8 +44,21 @@ static void update_chunks(void *arg, int64_t begin, int64_t end)
     for (int64_t k = begin; k < end; k++) {
         while (i + 1 < t->n && (uint64_t)k >= t->ps->updates[i + 1].first_chunk)
             i++;
-        update_chunk(t, &t->ps->updates[i].update, (uint64_t)k - t->ps->updates[i].first_chunk);
+        update_chunk(t, &t->ps->updates[i], (uint64_t)k - t->ps->updates[i].first_chunk);
     }
+}
+
+/* Begins an update of a slice by a part: of a push, or what a group comes to. */
+static wf_status begin_update(turn *t, wf_slice *s, const wf_slice_part *part, uint64_t *chunks,
+                              wf_err *err)
+{
+    wf_ps_update *u = &t->ps->updates[t->n];
+
+    WF_TRY(wf_slice_apply_begin(s, part, &u->update, err));
+    u->first_chunk = *chunks;
+    *chunks += chunks_of(&u->update);
+    t->n++;
+    return WF_OK;
 }
 
 /* Marks a part as seen and begins its update, unless it was applied before (P2). */
@@ -44,7 +66,6 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
                             wf_err *err)
 {
     wf_slice *s = wf_ps_slice(t->ps, p->slice);
-    wf_ps_update *u = &t->ps->updates[t->n];
 
     wf_assert(s && !s->leaving && !wf_slice_is_frozen(s)); /* P1, P7: on_push has checked */
     if (wf_seen_before(&s->seen, part->incarnation, part->step))
@@ -53,11 +74,22 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
     if (p->codec == WF_CODEC_NONE) /* dropped whole by its worker: seen, and not an update (V1) */
         return WF_OK;
     wf_histogram_add(&t->ps->staleness, s->updates - part->version);
-    WF_TRY(wf_slice_apply_begin(s, part, &u->update, err));
-    u->first_chunk = *chunks;
-    *chunks += chunks_of(&u->update);
-    t->n++;
-    return WF_OK;
+    t->ps->updates[t->n].mean = NULL;
+    t->ps->updates[t->n].rows = (wf_slice_part){0};
+    return begin_update(t, s, part, chunks, err);
+}
+
+static void run(turn *t, uint64_t chunks)
+{
+    wf_ps *ps = t->ps;
+
+    if (t->n > 0)
+        wf_pool_for(ps->pool, (int64_t)chunks, 1, update_chunks, t);
+    for (uint32_t i = 0; i < t->n; i++) {
+        ps->updates[i].update.slice->ops->apply_end(&ps->updates[i].update);
+        wf_mean_rows_free(&ps->updates[i].rows);
+    }
+    ps->updates_done += t->n;
 }
 
 wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n, wf_err *err)
@@ -71,10 +103,102 @@ wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t
 
         rc = begin_part(&t, &ps->parts[i], &part, &chunks, err);
     }
-    if (t.n > 0)
-        wf_pool_for(ps->pool, (int64_t)chunks, 1, update_chunks, &t);
-    for (uint32_t i = 0; i < t.n; i++)
-        ps->updates[i].update.slice->ops->apply_end(&ps->updates[i].update);
-    ps->updates_done += t.n;
+    run(&t, chunks);
+    return rc;
+}
+
+/* ---- groups ---- */
+
+static const wf_held_part *parts_of(const wf_ps *ps, const wf_ps_group *g)
+{
+    return ps->together.taken.rows + g->first;
+}
+
+static bool counts(const wf_held_part *p)
+{
+    return p->part.values && p->records > 0;
+}
+
+static wf_status reserve_means(wf_ps *ps, const wf_ps_group groups[], uint32_t n, wf_err *err)
+{
+    wf_together *t = &ps->together;
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        room += groups[i].n > 1 && groups[i].slice->ops->answer ? groups[i].slice->count : 0;
+    if (room <= t->mean_room)
+        return WF_OK;
+    free(t->mean);
+    t->mean = malloc(room * sizeof *t->mean);
+    t->mean_room = t->mean ? room : 0;
+    return t->mean ? WF_OK : wf_fail_nomem(err, room * sizeof *t->mean);
+}
+
+/* Marks all parts of a group as seen. How many have values, and the records of all. */
+static wf_status see_group(wf_ps *ps, const wf_ps_group *g, const wf_held_part **any,
+                           uint32_t *n_valued, uint64_t *records, wf_err *err)
+{
+    const wf_held_part *parts = parts_of(ps, g);
+    wf_slice *s = g->slice;
+
+    *n_valued = 0;
+    *records = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        WF_TRY(wf_seen_mark(&s->seen, parts[i].part.incarnation, parts[i].part.step, err));
+        *records += parts[i].records;
+        if (!counts(&parts[i]))
+            continue;
+        wf_histogram_add(&ps->staleness, s->updates - parts[i].part.version);
+        *any = &parts[i];
+        ++*n_valued;
+    }
+    return WF_OK;
+}
+
+static wf_status begin_group(turn *t, const wf_ps_group *g, size_t *used, uint64_t *chunks,
+                             wf_err *err)
+{
+    wf_ps *ps = t->ps;
+    wf_ps_update *u = &ps->updates[t->n];
+    const wf_held_part *any = NULL;
+    wf_slice_part part;
+    uint64_t records;
+    uint32_t n;
+
+    WF_TRY(see_group(ps, g, &any, &n, &records, err));
+    if (n == 0) /* all were dropped, or name no rows here */
+        return WF_OK;
+    u->mean = NULL;
+    u->rows = (wf_slice_part){0};
+    u->group = *g;
+    u->records = ps->conf.adds ? 0 : records;
+    part = any->part;
+    if (any->records < records && part.rows.n > 0) {
+        WF_TRY(wf_mean_rows(parts_of(ps, g), g->n, u->records, g->slice->row, &u->rows, err));
+        part.values = u->rows.values;
+        part.n = u->rows.n;
+        part.rows = u->rows.rows;
+    } else if (any->records < records) {
+        wf_assert(g->slice->count <= ps->together.mean_room - *used);
+        u->mean = ps->together.mean + *used;
+        *used += g->slice->count;
+        part.values = u->mean;
+    }
+    if (begin_update(t, g->slice, &part, chunks, err) == WF_OK)
+        return WF_OK;
+    wf_mean_rows_free(&u->rows);
+    return WF_NOMEM;
+}
+
+wf_status wf_ps_apply_together(wf_ps *ps, const wf_ps_group groups[], uint32_t n, wf_err *err)
+{
+    turn t = {.ps = ps};
+    uint64_t chunks = 0;
+    size_t used = 0;
+    wf_status rc = reserve_means(ps, groups, n, err);
+
+    for (uint32_t i = 0; rc == WF_OK && i < n; i++)
+        rc = begin_group(&t, &groups[i], &used, &chunks, err);
+    run(&t, chunks);
     return rc;
 }

@@ -39,11 +39,12 @@ wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t step, uint
 {
     uint32_t least = UINT32_MAX;
 
-    wf_clocks_leave(c, incarnation);
+    wf_clocks_leave(c, incarnation, 0);
     for (uint32_t i = 0; i < c->n; i++)
-        least = WF_MIN(least, c->rows[i].at);
-    *clock = c->n ? least : 1;
-    return add(c, (wf_clock){incarnation, (int64_t)*clock - step, *clock}, err);
+        if (c->rows[i].last == UINT32_MAX)
+            least = WF_MIN(least, c->rows[i].at);
+    *clock = WF_MAX(least == UINT32_MAX ? 1 : least, c->done + 1);
+    return add(c, (wf_clock){incarnation, (int64_t)*clock - step, *clock, UINT32_MAX}, err);
 }
 
 wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step, uint32_t clock,
@@ -54,20 +55,26 @@ wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step, uint
 
     *moved = false;
     if (!row)
-        return add(c, (wf_clock){incarnation, shift, clock}, err);
+        return add(c, (wf_clock){incarnation, shift, clock, UINT32_MAX}, err);
     *moved = shift > row->shift;
     row->shift = WF_MAX(row->shift, shift); /* C2 */
     row->at = WF_MAX(row->at, clock);
     return WF_OK;
 }
 
-bool wf_clocks_leave(wf_clocks *c, uint64_t incarnation)
+bool wf_clocks_leave(wf_clocks *c, uint64_t incarnation, uint32_t last)
 {
     wf_clock *row = find(c, incarnation);
 
-    if (!row)
+    if (!row || row->last != UINT32_MAX) {
+        if (row && last == 0)
+            *row = c->rows[--c->n];
         return false;
-    *row = c->rows[--c->n];
+    }
+    if (last > 0)
+        row->last = last;
+    else
+        *row = c->rows[--c->n];
     return true;
 }
 

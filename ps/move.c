@@ -77,6 +77,10 @@ static wf_status check_move(const wf_ps *ps, const Weft__Move *body, wf_err *err
         return wf_fail(err, WF_AGAIN, "move one slice of a ps after the other",
                        "ps %u still gives slice %u to ps %u", ps->conf.index, ps->move.slice,
                        ps->move.to);
+    if (ps->together.backups > 0 && body->slice == ps->together.clock_slice)
+        return wf_fail(err, WF_UNSUPPORTED, NULL,
+                       "slice %u stays: the ps that has it decides which workers are waited for",
+                       body->slice);
     if (body->version <= ps->map.version)
         return wf_fail(err, WF_INVALID, NULL, "version %u of the slice map is not newer than %u",
                        body->version, ps->map.version);
@@ -156,6 +160,7 @@ static wf_status end_in_vain(wf_ps *ps, const wf_err *why, wf_err *err)
     wf_ps_slice(ps, slice)->leaving = false;
     end_move(ps, WF_MOVE_WAS_KEPT);
     WF_TRY(wf_ps_announce_map(ps, err)); /* pulls have waited for it */
+    WF_TRY(wf_together_advance(ps, err));
     return say_moved(ps, slice, version, why, err);
 }
 

@@ -4,13 +4,14 @@
 #include "ps/state.h"
 
 /* It has nothing to compute: what it asked for ahead is for nobody. */
-static wf_status leave(wf_ps *ps, wf_ps_worker *w, wf_err *err)
+static wf_status leave(wf_ps *ps, wf_ps_worker *w, uint32_t last, wf_err *err)
 {
     for (int i = 0; i < WF_PS_MAX_PULLS; i++)
         if (w->pulls[i].clock)
             w->pulls[i].open = w->pulls[i].behind = false;
-    if (!wf_clocks_leave(&ps->clocks, w->peer->incarnation))
+    if (!wf_clocks_leave(&ps->clocks, w->peer->incarnation, ps->together.on ? last : 0))
         return WF_OK;
+    WF_TRY(wf_together_advance(ps, err));
     return wf_ps_answer_held(ps, err);
 }
 
@@ -38,5 +39,5 @@ wf_status wf_ps_on_clock(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *er
     WF_TRY(wf_clock_get(m, &body, err));
     if (!ps->bounded || m->head.step == 0)
         return wf_fail(err, WF_PROTO, NULL, "a clock, of a job that has none");
-    return body.state == WF_CLOCK_JOINS ? join(ps, w, m, err) : leave(ps, w, err);
+    return body.state == WF_CLOCK_JOINS ? join(ps, w, m, err) : leave(ps, w, body.clock, err);
 }

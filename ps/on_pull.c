@@ -117,6 +117,7 @@ wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     close_pulls(w, number);
     free_list(&w->lists[number]);
     w->lists[number] = list;
+    WF_TRY(wf_together_tell(ps, w, err));
     return send_list_ok(ps, w, number, err);
 }
 
@@ -196,12 +197,23 @@ static wf_status add_slice(answer *a, const wf_slice *s, uint32_t at, wf_err *er
     return WF_OK;
 }
 
+/* Where workers make steps together, a pull counts on all of them up to the clock of this worker's
+ * own last step that it counts on. */
+static int64_t clock_of_own(const wf_ps_pull *pull)
+{
+    uint32_t own = WF_MIN(pull->after, WF_MAX(pull->step, 1u) - 1);
+
+    return (int64_t)pull->clock - (pull->step - own);
+}
+
 /* Who holds back a pull from a slice; NULL: nobody. */
 static const wf_clock *late_for(const wf_ps *ps, const wf_ps_worker *w, const wf_ps_pull *pull,
                                 const wf_slice *s)
 {
     if (!pull->clock || wf_slice_is_frozen(s))
         return NULL;
+    if (ps->together.on)
+        return wf_together_late(ps, s, w->peer->incarnation, clock_of_own(pull));
     return wf_clocks_late(&ps->clocks, w->peer->incarnation, pull->clock, &s->seen);
 }
 
@@ -210,8 +222,13 @@ static bool is_ready(const wf_ps *ps, const wf_ps_worker *w, const wf_ps_pull *p
 {
     if (s->leaving) /* P7: the other ps may have changed it already */
         return false;
-    return wf_slice_is_frozen(s) ||
-           (wf_seen_all(&s->seen, w->peer->incarnation, pull->after) && !late_for(ps, w, pull, s));
+    if (wf_slice_is_frozen(s))
+        return true;
+    if (!wf_seen_all(&s->seen, w->peer->incarnation, pull->after))
+        return false;
+    if (ps->together.on && pull->clock)
+        return !wf_together_holds_back(ps, s, w->peer->incarnation, clock_of_own(pull));
+    return !late_for(ps, w, pull, s);
 }
 
 /* P6. What is in the message under construction counts as well. */
@@ -346,7 +363,9 @@ const wf_ps_pull *wf_ps_find_held(const wf_ps *ps, wf_task *waits, wf_task *late
             longest = pull;
             *waits = w->peer->task;
             *late = (wf_task){(wf_role)who->role, who->index};
-            *step = (uint32_t)((int64_t)pull->clock - 1 - ps->clocks.staleness - row->shift);
+            *step = wf_clock_step(row, ps->together.on
+                                           ? clock_of_own(pull)
+                                           : (int64_t)pull->clock - 1 - ps->clocks.staleness);
         }
     return longest;
 }
@@ -435,5 +454,8 @@ wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         WF_TRY(wf_clocks_note(&ps->clocks, w->peer->incarnation, m->head.step, body.clock, &moved,
                               err));
     WF_TRY(answer_ready(ps, w, pull, err));
-    return moved ? wf_ps_answer_held(ps, err) : WF_OK;
+    if (!moved)
+        return WF_OK;
+    WF_TRY(wf_together_advance(ps, err));
+    return wf_ps_answer_held(ps, err);
 }

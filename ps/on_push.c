@@ -59,14 +59,14 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
 
 /* All of it before the first write: a peer's bytes are untrusted, and half a push must never be
  * applied. */
-static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, uint32_t *n,
-                            wf_err *err)
+static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_push_body *body,
+                            uint32_t *n, wf_err *err)
 {
     wf_status rc;
 
     if (m->head.step == 0)
         return wf_fail(err, WF_PROTO, NULL, "a push of step 0");
-    WF_TRY(wf_parts_get(m, ps->parts, n, err));
+    WF_TRY(wf_push_get(m, body, ps->parts, n, err));
     for (uint32_t i = 0; i < *n; i++) {
         rc = check_part(ps, m, &ps->parts[i], err);
         if (rc != WF_OK)
@@ -79,7 +79,8 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, u
 wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     uint32_t slices[WF_MAX_PARTS], n = 0;
-    wf_status rc = check_push(ps, w, m, &n, err);
+    wf_push_body body;
+    wf_status rc = check_push(ps, w, m, &body, &n, err);
 
     if (rc == WF_NUMERIC) {
         wf_session_fault(&ps->session, err, NULL);
@@ -87,6 +88,8 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     }
     if (rc != WF_OK)
         return rc;
+    if (ps->together.on)
+        return wf_together_hold(ps, w, m, &body, n, err);
     for (uint32_t i = 0; i < n; i++) /* answers use the part table */
         slices[i] = ps->parts[i].slice;
     WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));

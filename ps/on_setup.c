@@ -45,6 +45,13 @@ static wf_status read_members(const wf_ps *ps, const Weft__View *body, wf_ps_mem
     return WF_OK;
 }
 
+/* What a worker has pushed to steps that are not complete is trained by another (T2). */
+static void forget_steps(wf_slice *s, uint64_t incarnation)
+{
+    wf_seen_forget(&s->seen, incarnation);
+    wf_held_forget(&s->held, incarnation);
+}
+
 /* Whoever the view has removed never pushes again. */
 static void forget_removed(wf_ps *ps, const wf_ps_member old[], uint32_t n_old)
 {
@@ -52,8 +59,8 @@ static void forget_removed(wf_ps *ps, const wf_ps_member old[], uint32_t n_old)
         if (wf_ps_in_view(ps, old[i].incarnation))
             continue;
         for (uint32_t k = 0; k < ps->n_slices; k++)
-            wf_seen_forget(&ps->slices[k]->seen, old[i].incarnation);
-        wf_clocks_leave(&ps->clocks, old[i].incarnation);
+            forget_steps(ps->slices[k], old[i].incarnation);
+        wf_clocks_leave(&ps->clocks, old[i].incarnation, 0);
     }
 }
 
@@ -79,6 +86,7 @@ static wf_status take_view(wf_ps *ps, uint32_t number, const Weft__View *body, w
     ps->n_members = n;
     free(old);
     wf_ps_check_workers(ps);
+    WF_TRY(wf_together_advance(ps, err));
     return wf_ps_answer_held(ps, err);
 }
 
@@ -110,6 +118,7 @@ void wf_ps_clear_job(wf_ps *ps)
     ps->place = NULL;
     wf_map_close(&ps->map);
     wf_clocks_close(&ps->clocks);
+    wf_together_close(&ps->together);
     ps->bounded = false;
     ps->variables = NULL;
     ps->n_variables = 0;
@@ -208,6 +217,18 @@ static wf_status make_slices(wf_ps *ps, uint32_t version, const Weft__Setup *bod
     return WF_OK;
 }
 
+/* The first slice that is trained. */
+static uint32_t find_clock_slice(const Weft__Setup *body)
+{
+    uint32_t i = 0;
+
+    while (i < body->n_slices &&
+           (body->slices[i]->variable >= body->n_variables ||
+            body->variables[body->slices[i]->variable]->kind != WF_PS_TRAINABLE))
+        i++;
+    return i;
+}
+
 static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_err *err)
 {
     wf_status rc;
@@ -227,6 +248,10 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     ps->generation = m->head.generation;
     ps->bounded = body->bounded > 0;
     ps->clocks.staleness = body->bounded ? body->bounded - 1 : 0;
+    ps->together.on = body->together && ps->bounded;
+    ps->together.backups = ps->together.on ? body->backups : 0;
+    ps->together.clock_slice = find_clock_slice(body);
+    ps->left_out = 0;
     rc = wf_rule_get(body->rule, body->options, body->n_options, &ps->opt, err);
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);

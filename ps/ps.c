@@ -259,6 +259,8 @@ static wf_status on_training(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err
         return wf_ps_on_push(ps, w, m, err);
     case WF_CLOCK:
         return wf_ps_on_clock(ps, w, m, err);
+    case WF_DECIDED:
+        return wf_ps_on_decided(ps, m, err);
     default:
         return WF_OK;
     }
@@ -314,20 +316,37 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
     return rc;
 }
 
+static void name_late(wf_waiting *w, wf_task late, int64_t since_ns, uint32_t step, wf_task waits,
+                      const char *why)
+{
+    char name[32];
+
+    w->whom = late;
+    w->since_ns = since_ns;
+    snprintf(w->what, sizeof w->what, "its step %u, which %s waits for (%s)", step,
+             wf_task_str(waits, name, sizeof name), why);
+}
+
 /* A worker waits here for a slower one. */
 static void tell_held(const wf_ps *ps, wf_waiting *w)
 {
+    const wf_clock *row = NULL;
+    const wf_held_part *part = wf_together_find_held(ps, &row);
+    const wf_ps_member *who = part ? wf_index_get(&ps->in_view, row->incarnation) : NULL;
     wf_task waits = {0}, late = {0};
+    const wf_ps_pull *pull;
     uint32_t step = 0;
-    const wf_ps_pull *pull = wf_ps_find_held(ps, &waits, &late, &step);
-    char name[32];
+    char why[32];
 
-    if (!pull)
+    if (who) {
+        name_late(w, (wf_task){(wf_role)who->role, who->index}, part->since_ns,
+                  wf_clock_step(row, part->clock), (wf_task){WF_ROLE_WORKER, part->worker}, "bsp");
         return;
-    w->whom = late;
-    w->since_ns = pull->since_ns;
-    snprintf(w->what, sizeof w->what, "its step %u, which %s waits for (staleness %u)", step,
-             wf_task_str(waits, name, sizeof name), ps->clocks.staleness);
+    }
+    pull = wf_ps_find_held(ps, &waits, &late, &step);
+    snprintf(why, sizeof why, ps->together.on ? "bsp" : "staleness %u", ps->clocks.staleness);
+    if (pull)
+        name_late(w, late, pull->since_ns, step, waits, why);
 }
 
 /* A ps answers; it waits for its master's link, and for a ps that takes a slice; an idle one for
@@ -347,6 +366,7 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
     out->updates = ps->updates_done;
     out->job = ps->job_number;
     out->staleness = ps->staleness;
+    out->left_out = ps->left_out;
     out->held_bytes = 0;
     for (uint32_t i = 0; i < ps->n_slices; i++) {
         wf_slice_array arrays[WF_SLICE_ARRAYS];

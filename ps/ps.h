@@ -89,6 +89,7 @@ typedef struct wf_ps_conf {
     uint32_t threads;                 /* that apply updates; 0 is 1 */
     bool checksums;                   /* of payloads sent: off on one host */
     size_t answer_bytes; /* P6, of all workers together; 0: 256 MiB, or twice the slices */
+    bool adds; /* steps made together are summed and not averaged: so that a test can count parts */
 } wf_ps_conf;
 
 /* A ps that the caller owns; the net is borrowed for its life, `master` is the dialled peer. */

@@ -35,6 +35,7 @@ static wf_slice *new_like(const wf_slice_ops *ops, const wf_slice *like)
     s->ops = ops;
     s->bytes = s->updates = 0;
     s->seen = (wf_seen){0};
+    s->held = (wf_held){0};
     return s;
 }
 
@@ -59,6 +60,7 @@ void wf_slice_free(wf_slice **s)
         return;
     it->ops->close(it);
     wf_seen_close(&it->seen);
+    wf_held_close(&it->held);
     free(it);
 }
 

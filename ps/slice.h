@@ -8,6 +8,7 @@
 #ifndef WF_PS_SLICE_H
 #define WF_PS_SLICE_H
 
+#include "ps/held.h"
 #include "ps/seen.h"
 #include "ps/slice_ops.h"
 #include <stdbool.h>
@@ -25,6 +26,8 @@ struct wf_slice {
     uint64_t bytes;         /* of the values, set by the kind */
     uint64_t updates;       /* V1 */
     wf_seen seen;
+    wf_held held;   /* of steps that are not complete (together.c) */
+    uint32_t clock; /* of the last step that workers have made together; 0: there was none */
 };
 
 /* A slice of the kind, place and variable's facts of `like`, which is copied but for bytes, updates

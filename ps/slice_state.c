@@ -43,6 +43,7 @@ static wf_status add_head(const wf_slice *s, const wf_slice_array arrays[], uint
     rc = wf_bytes_check(&seen, err);
     head.slice = s->id;
     head.updates = s->updates;
+    head.clock = s->clock;
     head.digest = s->ops->digest(s);
     head.seen = (ProtobufCBinaryData){.len = seen.size, .data = seen.data};
     head.arrays = names;
@@ -147,6 +148,7 @@ wf_status wf_state_get(const wf_msg *m, const Weft__SliceState *head, wf_slice *
 
     WF_TRY(wf_parts_get(m, values.parts, &n, err));
     s->updates = head->updates;
+    s->clock = head->clock;
     WF_TRY(s->ops->load(s, &from, wf_slice_is_frozen(s), err));
     WF_TRY(wf_seen_decode(&s->seen, head->seen.data, head->seen.len, err));
     if (s->ops->digest(s) != head->digest)

@@ -15,6 +15,7 @@
 #include "ps/life.h"
 #include "ps/map.h"
 #include "ps/ps.h"
+#include "ps/together.h"
 
 /* wf_var_kind of common/graph, as the wire carries it. */
 enum { WF_PS_TRAINABLE = 1, WF_PS_STATISTIC = 2 };
@@ -72,10 +73,20 @@ typedef struct wf_ps_member {
     uint64_t incarnation;
 } wf_ps_member;
 
-/* One part of the push in hand that is being applied, and its place among the chunks of all. */
+/* The parts of a step that workers have made together, for one slice: [n] in ps->together.taken. */
+typedef struct wf_ps_group {
+    wf_slice *slice;
+    uint32_t first, n;
+} wf_ps_group;
+
+/* One part that is being applied, and its place among the chunks of all. */
 typedef struct wf_ps_update {
     wf_slice_update update;
     uint64_t first_chunk;
+    wf_slice_part rows; /* of a table: the mean of a group, which this owns */
+    float *mean;        /* else: where the mean of a group goes; NULL: the part is one push's */
+    wf_ps_group group;
+    uint64_t records; /* of the group */
 } wf_ps_update;
 
 /* acks.c: applied pushes that are to be acknowledged, in order. */
@@ -125,7 +136,9 @@ struct wf_ps {
     wf_ps_saving saving;
     bool bounded; /* pulls wait for slower workers */
     wf_clocks clocks;
-    int64_t now_ns; /* of the event in hand */
+    wf_together together;
+    uint64_t left_out; /* parts that came too late for their step, in this generation */
+    int64_t now_ns;    /* of the event in hand */
 };
 
 /* on_setup.c */
@@ -139,6 +152,31 @@ wf_slice_part wf_ps_part(const wf_msg *m, uint64_t incarnation, const wf_part *p
 /* apply.c: applies the first n of ps->parts, each at most once (P2). */
 WF_MUST_USE wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n,
                                   wf_err *err);
+
+/* And one update for each group, the mean of its parts: all of which count as seen. */
+WF_MUST_USE wf_status wf_ps_apply_together(wf_ps *ps, const wf_ps_group groups[], uint32_t n,
+                                           wf_err *err);
+
+/* together.c: holds the first n of ps->parts, of a push that was checked, and applies what is
+ * complete. Errors: WF_PROTO for a push without a clock, WF_NOMEM. */
+WF_MUST_USE wf_status wf_together_hold(wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
+                                       const wf_push_body *body, uint32_t n, wf_err *err);
+/* Applies what is complete, after clocks, members or slices have changed; nothing in a job whose
+ * workers make no steps together. */
+WF_MUST_USE wf_status wf_together_advance(wf_ps *ps, wf_err *err);
+/* Whether a slice has not applied yet what other workers make up to `clock`. */
+bool wf_together_holds_back(const wf_ps *ps, const wf_slice *s, uint64_t incarnation,
+                            int64_t clock);
+/* And who makes it wait; NULL where all parts are here, or those that count are decided. */
+const wf_clock *wf_together_late(const wf_ps *ps, const wf_slice *s, uint64_t incarnation,
+                                 int64_t clock);
+/* What another ps has decided, from a worker. Errors: WF_PROTO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_ps_on_decided(wf_ps *ps, const wf_msg *m, wf_err *err);
+/* Tells a worker whose link is fresh what was decided here. */
+WF_MUST_USE wf_status wf_together_tell(wf_ps *ps, const wf_ps_worker *w, wf_err *err);
+/* The part that is held longest because of another worker, and that one; NULL: there is none. */
+const wf_held_part *wf_together_find_held(const wf_ps *ps, const wf_clock **late);
+void wf_together_close(wf_together *t);
 
 /* load.c: fills the slices of this ps from the first values or the checkpoint of the set-up. */
 WF_MUST_USE wf_status wf_ps_load(wf_ps *ps, const Weft__Setup *setup, wf_err *err);

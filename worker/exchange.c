@@ -73,6 +73,12 @@ const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variabl
     return x->ops->weights(x, set, variable);
 }
 
+void wf_exchange_begin_step(wf_exchange *x, uint32_t step, uint32_t records)
+{
+    if (x->ops->begin_step)
+        x->ops->begin_step(x, step, records);
+}
+
 float *wf_exchange_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
 {
     return x->ops->gradient(x, step, variable);

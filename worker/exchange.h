@@ -82,6 +82,7 @@ typedef struct wf_exchange_ops {
     wf_status (*want)(wf_exchange *x, int set, uint32_t step, wf_err *err);
     bool (*ready)(const wf_exchange *x, int set);
     const float *(*weights)(const wf_exchange *x, int set, uint32_t variable);
+    void (*begin_step)(wf_exchange *x, uint32_t step, uint32_t records);
     float *(*gradient)(wf_exchange *x, uint32_t step, uint32_t variable);
     wf_status (*push)(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err);
     wf_status (*drop_step)(wf_exchange *x, uint32_t step, wf_err *err);
@@ -147,6 +148,9 @@ bool wf_exchange_ready(const wf_exchange *x, int set);
  * wf_exchange_end_step. */
 const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variable);
 
+/* Begins a step, whose gradients are means over so many records: where workers make steps together
+ * they are weighted by it. */
+void wf_exchange_begin_step(wf_exchange *x, uint32_t step, uint32_t records);
 /* A buffer for the gradient of a variable at `step`, [count] f32 (of a table: as many rows as the
  * start says that a step names at most), to be written and then pushed.
  * NULL when there is no memory. */

@@ -88,6 +88,7 @@ static wf_status begin_step(wf_worker *w, wf_open_split *s, wf_err *err)
     wf_worker_move(w, WF_WORKER_STEP_BEGUN);
     w->eval_set_of = 0;
     w->wait.kind = WF_WAIT_NONE;
+    wf_exchange_begin_step(w->exchange, step, (uint32_t)(w->batch.end - w->batch.begin));
     return w->conf.ops.compute(w->conf.ops.arg,
                                &(wf_train_step){.exchange = w->exchange,
                                                 .step = step,

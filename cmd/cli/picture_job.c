@@ -45,6 +45,13 @@ static void add_numbers(wf_rows *t, const json_t *job)
                  (uint64_t)wf_number_of(staleness, "most"));
         add(t, "staleness", text);
     }
+    if (wf_number_of(job, "left_out_parts") > 0) {
+        double late = wf_number_of(job, "left_out_parts"), used = wf_number_of(staleness, "pushes");
+
+        snprintf(text, sizeof text, "%.1f %% of the gradients came after their step was complete",
+                 100 * late / (late + used));
+        add(t, "left out", text);
+    }
     if (wf_number_of(job, "learning_rate") > 0) {
         snprintf(text, sizeof text, "%g", wf_number_of(job, "learning_rate"));
         add(t, "learning rate", text);

@@ -266,17 +266,18 @@ typedef struct wf_job_conf {
 
     const char *strategy; /* NULL: as the cluster has it */
     int strategy_line;
-    const char *mode;     /* "async", "ssp" */
-    uint32_t staleness;   /* of ssp: how many steps a worker may be ahead of another */
-    int staleness_line;   /* 0: not said */
-    uint32_t pipeline;    /* 0 or 1; 0 */
-    uint64_t every_steps; /* between checkpoints; 0: only at the end */
-    uint32_t keep;        /* 3 */
-    uint32_t keep_runs;   /* 10 */
-    wf_on_nan on_nan;     /* what a step with NaN or infinity does */
-    uint64_t seed;        /* 0 */
-    bool bf16;            /* products of the network round their factors to bfloat16 */
-    uint64_t slice_bytes; /* 4 MiB */
+    const char *mode;        /* "async", "ssp", "bsp" */
+    uint32_t staleness;      /* of ssp: how many steps a worker may be ahead of another */
+    int staleness_line;      /* 0: not said */
+    uint32_t backup_workers; /* of bsp: how many a step need not wait for; 0 */
+    uint32_t pipeline;       /* 0 or 1; 0 */
+    uint64_t every_steps;    /* between checkpoints; 0: only at the end */
+    uint32_t keep;           /* 3 */
+    uint32_t keep_runs;      /* 10 */
+    wf_on_nan on_nan;        /* what a step with NaN or infinity does */
+    uint64_t seed;           /* 0 */
+    bool bf16;               /* products of the network round their factors to bfloat16 */
+    uint64_t slice_bytes;    /* 4 MiB */
 } wf_job_conf;
 
 /* Whether there are records to evaluate on. */

@@ -247,14 +247,14 @@ static wf_status read_staleness(wf_conf_reader *r, const wf_tree *node, void *in
     return WF_OK;
 }
 
-static const char *const modes[] = {"async", "ssp", NULL}, *const later_modes[] = {"bsp", NULL};
+static const char *const modes[] = {"async", "ssp", "bsp", NULL};
 
 static const wf_key consistency_keys[] = {
-    {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .known = modes,
-     .later = later_modes, .usual = "async"},
+    {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .known = modes, .usual = "async"},
     {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1, .usual = "0"},
     {"staleness", WF_KEY_CALL, .read = read_staleness},
-    {"backup_workers", WF_KEY_LATER},
+    {"backup_workers", WF_KEY_U32, .offset = offsetof(wf_job_conf, backup_workers), .most = 1000,
+     .usual = "0"},
     {0},
 };
 
@@ -362,7 +362,6 @@ static const wf_key job_keys[] = {
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST, .usual = "0"},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30, .usual = "4194304"},
-    {"tables", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {"codec", WF_KEY_LATER},
     {"place", WF_KEY_LATER},
@@ -385,6 +384,12 @@ static wf_status check_consistency(const wf_conf_reader *r, const wf_tree *root,
             "%s:%d: \"staleness\" says how far workers may be apart, and with \"mode: %s\" "
             "they do not wait for each other",
             r->path, j->staleness_line, j->mode);
+    if (j->backup_workers && strcmp(j->mode, "bsp") != 0)
+        return wf_read_fail(
+            r, root, err, WF_USAGE, "write mode: bsp beside it, or leave it out",
+            "\"backup_workers\" says how many workers a step need not wait for, and "
+            "with \"mode: %s\" it waits for none",
+            j->mode);
     return WF_OK;
 }
 

@@ -61,6 +61,7 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_STATE] = {WF_STATE, "state", P, P, 64 * KIB, WF_MAX_FRAMES},
     [WF_CLOCK] = {WF_CLOCK, "clock", W, P, 4 * KIB, 0},
     [WF_CLOCK_OK] = {WF_CLOCK_OK, "clock_ok", P, W, 4 * KIB, 0},
+    [WF_DECIDED] = {WF_DECIDED, "decided", W | P, W | P, 64 * KIB, 0},
     [WF_STATE_OK] = {WF_STATE_OK, "state_ok", P, P, 4 * KIB, 0},
     [WF_ASK] = {WF_ASK, "ask", C, M, 64 * MIB, 0},
     [WF_ANSWER] = {WF_ANSWER, "answer", M, C, 64 * MIB, 0},

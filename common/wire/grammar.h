@@ -66,6 +66,7 @@ typedef enum wf_kind {
     WF_STATE_OK, /* ps -> ps: it is taken, or why not */
     WF_CLOCK,    /* worker -> ps: it joins those who wait for each other, or leaves them */
     WF_CLOCK_OK, /* ps -> worker: the clock of its next step */
+    WF_DECIDED,  /* ps -> worker -> ps: whose gradients make up a step of all workers */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,

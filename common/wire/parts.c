@@ -52,6 +52,36 @@ wf_status wf_clock_get(const wf_msg *m, wf_clock_body *body, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_decided_put(wf_msg *m, uint32_t clock, const uint64_t workers[], uint32_t n,
+                         wf_err *err)
+{
+    size_t size = sizeof clock + n * sizeof *workers;
+    uint8_t *to = wf_msg_control(m, size);
+
+    if (!to)
+        return wf_fail_nomem(err, size);
+    wf_put_u32(to, clock);
+    to += sizeof clock;
+    for (uint32_t i = 0; i < n; i++)
+        wf_put_u64(to + i * sizeof *workers, workers[i]);
+    return WF_OK;
+}
+
+wf_status wf_decided_get(const wf_msg *m, uint32_t *clock, uint64_t workers[], uint32_t *n,
+                         wf_err *err)
+{
+    size_t size = m->head.control_bytes, rows = size - sizeof *clock;
+
+    if (size < sizeof *clock || rows % sizeof *workers ||
+        rows / sizeof *workers > WF_MAX_CONTRIBUTORS)
+        return wf_fail(err, WF_PROTO, NULL, "a decision of %zu control bytes", size);
+    *clock = wf_get_u32(m->control);
+    *n = (uint32_t)(rows / sizeof *workers);
+    for (uint32_t i = 0; i < *n; i++)
+        workers[i] = wf_get_u64(m->control + sizeof *clock + i * sizeof *workers);
+    return WF_OK;
+}
+
 const void *wf_part_data(const wf_msg *m, const wf_part *p)
 {
     return m->frames[p->frame].data + p->offset;
@@ -94,9 +124,18 @@ static void put_entry(uint8_t *to, uint32_t slice, uint8_t codec, const wf_part_
     wf_put_u64(to + 24, at->checksum);
 }
 
-/* A table behind `before` bytes of the control part, which are the caller's to fill. */
-static wf_status put_table(wf_msg *m, size_t before, const wf_part parts[], uint32_t n, wf_err *err)
+/* Bytes of words that precede the table of a message. */
+static size_t before_table(const wf_msg *m)
 {
+    if (m->head.kind == WF_PULL)
+        return WF_PULL_BYTES;
+    return m->head.kind == WF_PUSH ? WF_PUSH_BYTES : 0;
+}
+
+/* The words that may precede it are zeros, for the caller to fill. */
+wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
+{
+    size_t before = before_table(m);
     uint32_t entries = 0;
     uint8_t *to;
 
@@ -108,6 +147,7 @@ static wf_status put_table(wf_msg *m, size_t before, const wf_part parts[], uint
     to = wf_msg_control(m, before + WF_PART_TABLE_BYTES + (size_t)entries * WF_PART_BYTES);
     if (!to)
         return wf_fail_nomem(err, (size_t)entries * WF_PART_BYTES);
+    memset(to, 0, before);
     to += before;
     wf_put_u32(to, entries);
     wf_put_u32(to + 4, 0);
@@ -129,27 +169,24 @@ static wf_status put_table(wf_msg *m, size_t before, const wf_part parts[], uint
     return WF_OK;
 }
 
-wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err)
-{
-    return put_table(m, 0, parts, n, err);
-}
-
 wf_status wf_pull_put(wf_msg *m, wf_pull_body body, const wf_part rows[], uint32_t n, wf_err *err)
 {
-    WF_TRY(put_table(m, WF_PULL_BYTES, rows, n, err));
+    WF_TRY(wf_parts_put(m, rows, n, err));
     wf_put_u32(m->control, body.list);
     wf_put_u32(m->control + 4, body.after);
     wf_put_u32(m->control + 8, body.clock);
     return WF_OK;
 }
 
-/* ---- reading one ---- */
-
-/* Where the table of a message begins. */
-static size_t before_table(const wf_msg *m)
+wf_status wf_push_put(wf_msg *m, wf_push_body body, const wf_part parts[], uint32_t n, wf_err *err)
 {
-    return m->head.kind == WF_PULL ? WF_PULL_BYTES : 0;
+    WF_TRY(wf_parts_put(m, parts, n, err));
+    wf_put_u32(m->control, body.clock);
+    wf_put_u32(m->control + 4, body.records);
+    return WF_OK;
 }
+
+/* ---- reading one ---- */
 
 static wf_status check_inside(const wf_msg *m, uint32_t slice, const wf_part_range *at, size_t unit,
                               wf_err *err)
@@ -267,6 +304,14 @@ wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_part rows[], uint3
     WF_TRY(wf_parts_get(m, rows, n, err));
     *body = (wf_pull_body){wf_get_u32(m->control), wf_get_u32(m->control + 4),
                            wf_get_u32(m->control + 8)};
+    return WF_OK;
+}
+
+wf_status wf_push_get(const wf_msg *m, wf_push_body *body, wf_part parts[], uint32_t *n,
+                      wf_err *err)
+{
+    WF_TRY(wf_parts_get(m, parts, n, err));
+    *body = (wf_push_body){wf_get_u32(m->control), wf_get_u32(m->control + 4)};
     return WF_OK;
 }
 

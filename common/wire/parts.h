@@ -6,7 +6,7 @@
  * zero u16, offset u32 (in the frame), bytes u32, version u64, checksum u64 (XXH3-64 of the bytes;
  * 0: not sent, as on one host, where nothing but memory lies between). A part with rows is two such
  * entries: the values, and behind them the ids of the rows. A pull of rows has entries of ids
- * alone.
+ * alone. In a pull and in a push a few words precede the table.
  */
 #ifndef WF_WIRE_PARTS_H
 #define WF_WIRE_PARTS_H
@@ -16,7 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WF_MAX_PARTS = 512, WF_PART_BYTES = 32, WF_PART_TABLE_BYTES = 8, WF_PULL_BYTES = 12 };
+enum {
+    WF_MAX_PARTS = 512,
+    WF_PART_BYTES = 32,
+    WF_PART_TABLE_BYTES = 8,
+    WF_PULL_BYTES = 12,
+    WF_PUSH_BYTES = 8,
+    WF_MAX_CONTRIBUTORS = 4096
+};
 
 typedef enum wf_codec {
     WF_CODEC_F32 = 0,
@@ -64,6 +71,24 @@ WF_MUST_USE wf_status wf_pull_put(wf_msg *m, wf_pull_body body, const wf_part ro
 /* rows [WF_MAX_PARTS]. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_pull_get(const wf_msg *m, wf_pull_body *body, wf_part rows[], uint32_t *n,
                                   wf_err *err);
+
+/* The control part of WF_PUSH, before its table: the clock of the step, where workers wait for each
+ * other (ps/clocks.h), else 0; and the number of records that the gradients are means over. */
+typedef struct wf_push_body {
+    uint32_t clock, records;
+} wf_push_body;
+WF_MUST_USE wf_status wf_push_put(wf_msg *m, wf_push_body body, const wf_part parts[], uint32_t n,
+                                  wf_err *err);
+/* parts [WF_MAX_PARTS], checked as by wf_parts_get. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_push_get(const wf_msg *m, wf_push_body *body, wf_part parts[], uint32_t *n,
+                                  wf_err *err);
+
+/* The control part of WF_DECIDED: the workers [n] whose gradients make up the step of `clock`, by
+ * incarnation. wf_decided_get fills workers [WF_MAX_CONTRIBUTORS]. Errors: WF_NOMEM; WF_PROTO. */
+WF_MUST_USE wf_status wf_decided_put(wf_msg *m, uint32_t clock, const uint64_t workers[],
+                                     uint32_t n, wf_err *err);
+WF_MUST_USE wf_status wf_decided_get(const wf_msg *m, uint32_t *clock, uint64_t workers[],
+                                     uint32_t *n, wf_err *err);
 
 /* The control part of WF_CLOCK: a worker joins with the step of the header, or leaves; and of
  * WF_CLOCK_OK: the clock that this step has. */

@@ -24,6 +24,7 @@ typedef struct wf_vitals {
     uint64_t updates, held_bytes; /* of a ps */
     uint32_t job;                 /* of a ps: the last that was set up; 0: none */
     wf_histogram staleness;       /* of a ps: of the pushes of that job */
+    uint64_t left_out;            /* of them: parts that came too late for their step */
 } wf_vitals;
 
 /* When the current wait began, and when it is logged next. */

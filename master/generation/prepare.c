@@ -327,8 +327,19 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
         return out_of_memory(err);
     p->start.seed = job->seed;
     p->start.pipeline = job->pipeline;
-    p->setup.bounded = strcmp(job->mode, "ssp") == 0 ? 1 + job->staleness : 0;
+    if (strcmp(job->mode, "ssp") == 0)
+        p->setup.bounded = 1 + job->staleness;
+    if (job->backup_workers > 0 && job->backup_workers >= cluster->n_workers)
+        return wf_fail(err, WF_INVALID, "take fewer backups, or start more workers",
+                       "with backup_workers: %u no step waits for any of the %u workers",
+                       job->backup_workers, cluster->n_workers);
+    if (strcmp(job->mode, "bsp") == 0) {
+        p->setup.bounded = 1;
+        p->setup.together = true;
+        p->setup.backups = job->backup_workers;
+    }
     p->start.bounded = p->setup.bounded;
+    p->start.together = p->setup.together;
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
     p->start.bf16 = job->bf16;
     p->epochs = job->epochs;

@@ -33,6 +33,7 @@ static void take_updates(wf_progress *p, const Weft__Beat *body, int64_t now_ns)
             0.5 * p->updates_per_sec + 0.5 * (double)(body->updates - p->updates) / seconds;
     p->updates = body->updates;
     p->job = body->job;
+    p->left_out = WF_MIN(body->left_out, UINT64_C(1) << 48);
     p->staleness = (wf_histogram){0};
     for (size_t i = 0; i < WF_MIN(body->n_staleness, (size_t)WF_HISTOGRAM); i++)
         p->staleness.n[i] = WF_MIN(body->staleness[i], UINT64_C(1) << 48); /* so that sums fit */

@@ -78,6 +78,7 @@ typedef struct wf_progress {
     double updates_per_sec;
     uint32_t job;           /* ps: whose pushes the staleness is of; 0: it has had none */
     wf_histogram staleness; /* ps */
+    uint64_t left_out;      /* ps: parts that came too late for their step */
     uint32_t n_links;
     struct wf_progress_link {
         wf_task peer;

@@ -267,7 +267,7 @@ def what_is_not_built_names_what_to_use(weft):
                      "weft serve promote mnist", "weft launch slurm --ps 4 --workers 12 ctr.yaml",
                      "weft launch kubernetes --image R/weft:0.3 ctr.yaml",
                      "weft keys init", "weft sweep ctr.yaml consistency.staleness=0,2,8,inf --steps 2000",
-                     "weft train small.yaml --set consistency.mode=bsp", "weft trace JOB --steps 20 -o t.json",
+                     "weft trace JOB --steps 20 -o t.json",
                      "weft train replicas.yaml"):
             says = one_sentence(shell(c, line, code=3))
             check("not built yet; " in says, f"{line}: {says}")

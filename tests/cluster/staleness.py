@@ -82,8 +82,6 @@ def one_worker_waits_for_nobody_and_wrong_settings_are_named(weft):
         check(c.job("small")["step"] == 20 * 64, "all steps")
         job = c.until_job("small", lambda j: j["staleness"], "the ps has told")
         check(job["staleness"]["most"] == 0, str(job["staleness"]))
-        said = c.must("train", "small.yaml", "--set", "consistency.mode=bsp", code=3).err
-        check('"mode: bsp" is not built yet; weft has "async" and "ssp"' in said, said)
         said = c.must("train", "small.yaml", "--set", "consistency.mode=async", code=2).err
         check('"staleness" says how far workers may be apart' in said, said)
 

@@ -137,6 +137,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->start.n_slices = p->setup.n_slices;
     p->start.seed = spec->seed;
     p->setup.bounded = p->start.bounded = spec->bounded;
+    p->setup.together = p->start.together = spec->together;
+    p->setup.backups = spec->backups;
     p->start.strategy = (char *)(spec->ps ? "parameter_server" : "local");
     p->batch = spec->batch;
     p->epochs = spec->epochs;

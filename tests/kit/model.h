@@ -27,6 +27,8 @@ typedef struct wf_model_spec {
     bool restores_best; /* early stopping that ends the job with its best weights */
     bool logged;        /* what is trained lies in slices of the kind `logged` */
     uint32_t bounded;   /* 1 + the staleness that workers wait for; 0: they do not */
+    bool together;      /* workers make steps together, */
+    uint32_t backups;   /* and need not wait for so many of them */
 } wf_model_spec;
 
 /* The loss after an epoch, from 0; and how early stopping judges these: the last epoch that is

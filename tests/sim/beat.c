@@ -39,6 +39,7 @@ static void fill(const process *p, Weft__Beat *body, wf_vitals *v)
     body->updates = v->updates;
     body->held_bytes = v->held_bytes;
     body->job = v->job;
+    body->left_out = v->left_out;
     body->staleness = v->staleness.n;
     body->n_staleness = v->job ? WF_HISTOGRAM : 0;
     body->waits_role = w->whom.role;

@@ -30,7 +30,7 @@ static void check_records(wf_sim *s, wf_ckpt *c)
     for (uint32_t r = 0; r < s->spec.records; r++) {
         uint64_t wanted = l->epoch + claimed[r], got = (uint64_t)records[r];
 
-        if (got < wanted && !wf_sim_left_out(s))
+        if (got < wanted && !wf_sim_left_out(s) && !s->spec.backups)
             wf_sim_broken(s, "a checkpoint holds every record that its ledger claims", got, wanted);
         if (s->oracle.worker_deaths == 0 && got > wanted)
             wf_sim_broken(s, "a checkpoint holds no record that its ledger does not claim", got,
@@ -38,6 +38,19 @@ static void check_records(wf_sim *s, wf_ckpt *c)
     }
     free(records);
     free(claimed);
+}
+
+/* Steps that are made together are one update of each slice, whoever was in them. */
+static void check_updates(wf_sim *s, wf_ckpt *c)
+{
+    const wf_manifest *m = wf_ckpt_manifest(c);
+    const wf_ckpt_slice *first = m->n_variables ? m->variables[0].slices : NULL;
+
+    for (size_t v = 0; s->spec.together && s->oracle.worker_deaths == 0 && v < m->n_variables; v++)
+        for (size_t i = 0; i < m->variables[v].n_slices; i++)
+            if (m->variables[v].slices[i].updates != first->updates)
+                wf_sim_broken(s, "a step made together is one update of each slice",
+                              m->variables[v].slices[i].updates, first->updates);
 }
 
 static void check_newest(wf_sim *s, const wf_ckpt_entry *e)
@@ -49,10 +62,12 @@ static void check_newest(wf_sim *s, const wf_ckpt_entry *e)
         return;
     s->oracle.checked_step = e->step;
     s->result.checkpoints++;
-    if (wf_ckpt_open(s->disk, "/ckpt", s->job, e->step, true, &c, &err) == WF_OK)
+    if (wf_ckpt_open(s->disk, "/ckpt", s->job, e->step, true, &c, &err) == WF_OK) {
         check_records(s, c);
-    else
+        check_updates(s, c);
+    } else {
         wf_sim_failed(s, "a committed checkpoint verifies", err.status, &err);
+    }
     wf_ckpt_close(&c);
 }
 
@@ -167,7 +182,7 @@ static void check_trained(wf_sim *s, const float *records)
         most = is_known_which_is_best(s) ? best + 1 : last + 1;
     }
     for (uint32_t r = 0; r < s->spec.records; r++) {
-        if (records[r] < (float)least && !wf_sim_left_out(s))
+        if (records[r] < (float)least && !wf_sim_left_out(s) && !s->spec.backups)
             wf_sim_broken(s, "every record is trained once an epoch", r, (uint64_t)records[r]);
         if (s->oracle.worker_deaths == 0 && records[r] > (float)most)
             wf_sim_broken(s, "without a worker's death no record is trained twice", r,

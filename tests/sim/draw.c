@@ -61,6 +61,10 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.calls_back = seed % 4 < 2;
     spec.logged = seed % 8 < 4;
     spec.bounded = seed % 5 == 3 ? 1 + (uint32_t)(seed / 5 % 4) : 0;
+    spec.together = seed % 10 == 4;
+    spec.backups = spec.together && seed / 10 % 3 == 0 ? 1 + (uint32_t)(seed / 30 % 2) : 0;
+    if (spec.together)
+        spec.bounded = 1;
     spec.moves = spec.ps > 1 && seed % 3 ? 1 + (uint32_t)(seed / 3 % 20) : 0;
     spec.delay_us_min = 50;
     spec.delay_us_max = 50 + (int64_t)wf_sim_below(&s, 8000);

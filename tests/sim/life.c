@@ -91,7 +91,7 @@ static wf_status worker_evaluate(void *arg, const wf_eval_unit *unit, wf_err *er
     check_frozen(p, unit->exchange, unit->set);
     /* The weights of one instant, after all of an epoch: no record can be missing. */
     for (uint32_t r = 0; r < p->sim->spec.records; r++)
-        if (records[r] < 1 && !wf_sim_left_out(p->sim))
+        if (records[r] < 1 && !wf_sim_left_out(p->sim) && !p->sim->spec.backups)
             wf_sim_broken(p->sim, "an evaluation sees every record trained", r,
                           (uint64_t)records[r]);
     wf_sim_plan(
@@ -235,6 +235,7 @@ static wf_status make_role(process *p, wf_err *err)
                           .incarnation = p->life,
                           .disk = s->disk,
                           .kinds = wf_logged_kinds,
+                          .adds = s->spec.together,
                           .checksums = s->spec.flip_per_mille > 0,
                           .ops = {.arg = p, .save = ps_save, .dial = worker_dial, .dial_arg = p}},
             p->net, p->to_master, &p->ps, err);

@@ -99,7 +99,7 @@ static void check_logged(wf_sim *s, uint64_t incarnation, const wf_msg *ok, uint
     const wf_logged_line *lines;
     uint64_t n;
 
-    lines = slice ? wf_logged_lines(slice, &n) : NULL;
+    lines = slice && !s->spec.together ? wf_logged_lines(slice, &n) : NULL;
     if (!lines)
         return;
     while (n > 0 &&
@@ -317,6 +317,11 @@ static void check_clocks(const process *p)
 {
     uint32_t clock = wf_worker_clock(p->worker), bounded = p->sim->spec.bounded;
 
+    if (p->sim->spec.together) /* their pulls do not count on more than their pushes do */
+        bounded += p->sim->spec.pipeline;
+    if (p->sim->spec.backups)
+        return;
+
     for (uint32_t i = 0; bounded && i < p->sim->n; i++) {
         const process *other = &p->sim->procs[i];
         uint32_t at = other->alive && other->worker ? wf_worker_clock(other->worker) : 0;
@@ -388,16 +393,27 @@ static bool has_forgotten(const slice_claim *c, const wf_seen *seen)
     return false;
 }
 
+/* The parts that a slice has applied. Those of steps that workers make together are added up, as
+ * the gradients of a simulated worker are told apart by that alone. */
+static uint64_t parts_of(const wf_sim *s, const wf_slice *slice)
+{
+    return s->spec.together ? (uint64_t)wf_slice_values(slice)[0] : slice->updates;
+}
+
 static void check_claim(wf_sim *s, const wf_slice *slice, bool new_view)
 {
     slice_claim *c = &s->oracle.slices[slice->id];
     uint64_t applied, marked;
 
+    /* Records cannot tell how many parts they were in; and a part may count as nothing where there
+     * are backups. */
+    if (s->spec.backups || (s->spec.together && slice->variable != WF_MODEL_STEPS))
+        return;
     if (!c->known) { /* nothing is pushed before the ps have all been set up */
         c->known = true;
-        c->start = slice->updates;
+        c->start = parts_of(s, slice);
     }
-    applied = slice->updates - c->start;
+    applied = parts_of(s, slice) - c->start;
     if (applied < c->acked && s->oracle.failing_era != s->oracle.era)
         wf_sim_broken(s, "what is acknowledged is applied", applied, c->acked);
     if (applied > c->pushed)
@@ -450,9 +466,11 @@ static void check_slice(process *p, const wf_slice *slice, bool new_view)
     if (slice->variable != WF_MODEL_STEPS)
         return;
     for (uint64_t e = 0; e < slice->count; e++)
-        if ((uint64_t)wf_slice_values(slice)[e] != slice->updates)
+        if ((uint64_t)wf_slice_values(slice)[e] != parts_of(s, slice))
             wf_sim_broken(s, "a slice holds one for each update",
-                          (uint64_t)wf_slice_values(slice)[e], slice->updates);
+                          (uint64_t)wf_slice_values(slice)[e], parts_of(s, slice));
+    if (slice->updates > parts_of(s, slice))
+        wf_sim_broken(s, "an update is made of parts", slice->updates, parts_of(s, slice));
 }
 
 static void begin_ps_era(process *p, uint32_t era)

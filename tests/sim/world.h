@@ -209,7 +209,9 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .calls_back = s->spec.calls_back,
                            .restores_best = s->spec.restores_best,
                            .logged = s->spec.logged,
-                           .bounded = s->spec.bounded};
+                           .bounded = s->spec.bounded,
+                           .together = s->spec.together,
+                           .backups = s->spec.backups};
 }
 
 /* Whether records were left out, for workers were killed with them again and again. */

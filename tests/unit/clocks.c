@@ -54,11 +54,11 @@ static void a_worker_waits_for_steps_that_are_older_than_its_clock_and_the_stale
     assert_true(moved);
     apply(&seen, 33, 100);
     assert_null(wf_clocks_late(&c, 11, 5, &seen));
-    assert_true(wf_clocks_leave(&c, 22));
-    assert_false(wf_clocks_leave(&c, 22));
+    assert_true(wf_clocks_leave(&c, 22, 0));
+    assert_false(wf_clocks_leave(&c, 22, 0));
     assert_null(wf_clocks_late(&c, 11, 6, &seen));
     assert_non_null(wf_clocks_late(&c, 11, 7, &seen));
-    assert_true(wf_clocks_leave(&c, 33));
+    assert_true(wf_clocks_leave(&c, 33, 0));
     assert_null(wf_clocks_late(&c, 11, 1000, &seen));
     wf_clocks_close(&c);
     wf_seen_close(&seen);
@@ -137,7 +137,7 @@ static void play(uint64_t seed)
         if (!w.workers[i].in && draw / WORKERS % 4 == 0)
             join(&w, i);
         else if (w.workers[i].in && draw / WORKERS % 16 == 0)
-            w.workers[i].in = !wf_clocks_leave(&w.clocks, (uint64_t)i + 1);
+            w.workers[i].in = !wf_clocks_leave(&w.clocks, (uint64_t)i + 1, 0);
         else if (w.workers[i].in)
             (void)step(&w, i);
         check_apart(&w);

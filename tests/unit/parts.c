@@ -26,7 +26,7 @@ static int set_up(void **state)
     static fixture f;
 
     f = (fixture){.buf = wf_buf_new(FRAME_BYTES)};
-    assert_int_equal(wf_msg_new(&f.pool, WF_PUSH, &f.msg, NULL), WF_OK);
+    assert_int_equal(wf_msg_new(&f.pool, WF_WEIGHTS, &f.msg, NULL), WF_OK);
     for (int i = 0; i < FRAME_BYTES; i++)
         ((uint8_t *)f.buf->data)[i] = (uint8_t)i;
     assert_int_equal(wf_msg_add_frame(f.msg, f.buf, f.buf->data, FRAME_BYTES, NULL), WF_OK);
@@ -186,6 +186,49 @@ static void a_pull_is_three_words_and_the_rows_that_it_asks_for(void **state)
     }
 }
 
+static void a_push_is_two_words_and_the_parts(void **state)
+{
+    fixture *f = *state;
+    wf_push_body body;
+    uint32_t n;
+
+    f->msg->head.kind = WF_PUSH;
+    assert_int_equal(wf_push_put(f->msg, (wf_push_body){41, 32}, f->parts, N, NULL), WF_OK);
+    f->parts[1].slice = 0;
+    assert_int_equal(wf_push_get(f->msg, &body, f->parts, &n, NULL), WF_OK);
+    assert_int_equal(body.clock, 41);
+    assert_int_equal(body.records, 32);
+    assert_int_equal(n, N);
+    assert_int_equal(f->parts[1].slice, 11);
+    for (uint32_t bytes = f->msg->head.control_bytes; bytes-- > 0;) {
+        f->msg->head.control_bytes = bytes;
+        assert_int_equal(wf_push_get(f->msg, &body, f->parts, &n, NULL), WF_PROTO);
+    }
+}
+
+static void a_decision_is_a_clock_and_who_counts(void **state)
+{
+    static const uint64_t who[] = {7, UINT64_MAX, 1};
+    static uint64_t got[WF_MAX_CONTRIBUTORS];
+    fixture *f = *state;
+    uint32_t clock, n;
+
+    f->msg->head.kind = WF_DECIDED;
+    assert_int_equal(wf_decided_put(f->msg, 9, who, 3, NULL), WF_OK);
+    assert_int_equal(wf_decided_get(f->msg, &clock, got, &n, NULL), WF_OK);
+    assert_int_equal(clock, 9);
+    assert_int_equal(n, 3);
+    assert_memory_equal(got, who, sizeof who);
+    for (uint32_t bytes = 0; bytes < 28; bytes++) {
+        bool whole = bytes >= 4 && (bytes - 4) % 8 == 0;
+
+        f->msg->head.control_bytes = bytes;
+        assert_int_equal(wf_decided_get(f->msg, &clock, got, &n, NULL), whole ? WF_OK : WF_PROTO);
+    }
+    f->msg->head.control_bytes = 4 + 8 * (WF_MAX_CONTRIBUTORS + 1);
+    assert_int_equal(wf_decided_get(f->msg, &clock, got, &n, NULL), WF_PROTO);
+}
+
 static void ids_outside_their_frame_are_refused(void **state)
 {
     static const struct {
@@ -300,6 +343,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_pull_is_three_words_and_the_rows_that_it_asks_for, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_push_is_two_words_and_the_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_decision_is_a_clock_and_who_counts, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

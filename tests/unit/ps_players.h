@@ -46,6 +46,8 @@ typedef struct world {
     int64_t now_ns;
     const char *slice_kind; /* of the variable; NULL: none is named */
     uint32_t bounded;       /* of the job: 1 + the staleness; 0: none */
+    bool together;          /* its workers make steps together, */
+    uint32_t backups;       /* and need not wait for so many of them */
 } world;
 
 static inline wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
@@ -168,6 +170,8 @@ static inline void set_up_job(world *w, const uint64_t incarnations[], size_t n_
         job.variable.slice_kind = (char *)w->slice_kind;
     job.setup.view = &view;
     job.setup.bounded = w->bounded;
+    job.setup.together = w->together;
+    job.setup.backups = w->backups;
     send(&w->master, WF_SETUP, &job.setup.base, 0);
     turn(w, 20);
     assert_int_equal(count(&w->master, WF_SETUP_OK), 1);
@@ -232,6 +236,41 @@ static inline void send_pull_at(player *p, uint32_t request, uint32_t step, uint
 static inline void send_pull(player *p, uint32_t request)
 {
     send_pull_at(p, request, 1, 0);
+}
+
+static inline void list_first_slice(player *p)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    uint32_t first = 0;
+
+    body.slices = &first;
+    body.n_slices = 1;
+    send(p, WF_LIST, &body.base, 0);
+}
+
+/* It joins with a step, or leaves after that of a clock. */
+static inline void send_clock(player *p, wf_clock_state state, uint32_t step, uint32_t last)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(p->net, WF_CLOCK, &m, NULL), WF_OK);
+    assert_int_equal(wf_clock_put(m, (wf_clock_body){state, last}, NULL), WF_OK);
+    m->head.step = step;
+    send_stamped(p, WF_LANE_DATA, 1, m);
+}
+
+/* The clock that the ps gives to the worker's step. */
+static inline uint32_t join(world *w, player *p, uint32_t step)
+{
+    wf_clock_body body = {0};
+
+    send_clock(p, WF_CLOCK_JOINS, step, 0);
+    turn(w, 20);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->got[i]->head.kind == WF_CLOCK_OK)
+            assert_int_equal(wf_clock_get(p->got[i], &body, NULL), WF_OK);
+    forget(p);
+    return body.clock;
 }
 
 /* A part as it is given, whose bytes are zeros. */

@@ -3,16 +3,6 @@
  * each other where that is bounded. */
 #include "tests/unit/ps_players.h"
 
-static void list_first_slice(player *p)
-{
-    Weft__List body = WEFT__LIST__INIT;
-    uint32_t first = 0;
-
-    body.slices = &first;
-    body.n_slices = 1;
-    send(p, WF_LIST, &body.base, 0);
-}
-
 /* The version of a slice in the answers that a worker has got. */
 static uint64_t version_of(const player *p, uint32_t slice)
 {
@@ -108,30 +98,6 @@ static void a_version_that_never_was_is_refused(void **state)
 
 /* ---- bounded ---- */
 
-static void send_clock(player *p, wf_clock_state state, uint32_t step)
-{
-    wf_msg *m = NULL;
-
-    assert_int_equal(wf_net_msg(p->net, WF_CLOCK, &m, NULL), WF_OK);
-    assert_int_equal(wf_clock_put(m, (wf_clock_body){.state = state}, NULL), WF_OK);
-    m->head.step = step;
-    send_stamped(p, WF_LANE_DATA, 1, m);
-}
-
-/* The clock that the ps gives to the worker's step. */
-static uint32_t join(world *w, player *p, uint32_t step)
-{
-    wf_clock_body body = {0};
-
-    send_clock(p, WF_CLOCK_JOINS, step);
-    turn(w, 20);
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->got[i]->head.kind == WF_CLOCK_OK)
-            assert_int_equal(wf_clock_get(p->got[i], &body, NULL), WF_OK);
-    forget(p);
-    return body.clock;
-}
-
 /* Pulls, and pushes if it is answered; whether it is. */
 static bool make_step(world *w, player *p, uint32_t step, uint32_t clock)
 {
@@ -185,7 +151,7 @@ static void nobody_waits_for_one_who_leaves_and_one_who_joins_begins_with_the_la
     world *w = *state;
 
     run_ahead(w);
-    send_clock(&w->workers[1], WF_CLOCK_LEAVES, 1);
+    send_clock(&w->workers[1], WF_CLOCK_LEAVES, 1, 0);
     turn(w, 20);
     assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 1);
     push_from(&w->workers[0], 4, version_of(&w->workers[0], 0));

@@ -179,7 +179,7 @@ static wf_msg *make_msg(wf_net *n, uint16_t kind)
     return m;
 }
 
-/* The gradient of slice 5, four numbers, at step 7. */
+/* The gradient of slice 5, four numbers, a mean over 32 records, at step 7. */
 static void push(world *w)
 {
     static const float gradient[] = {1, -0.5F, 0.25F, 2};
@@ -192,7 +192,7 @@ static void push(world *w)
     assert_non_null(buf);
     memcpy(buf->data, gradient, sizeof gradient);
     assert_int_equal(wf_msg_add_frame(m, buf, buf->data, buf->bytes, NULL), WF_OK);
-    assert_int_equal(wf_parts_put(m, &part, 1, NULL), WF_OK);
+    assert_int_equal(wf_push_put(m, (wf_push_body){.records = 32}, &part, 1, NULL), WF_OK);
     assert_int_equal(wf_net_send(w->worker, w->to_ps, WF_LANE_DATA, 0, &m, NULL), WF_OK);
     wf_net_flush(w->worker, w->now_ns);
     wf_buf_unref(&buf);

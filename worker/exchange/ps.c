@@ -140,6 +140,7 @@ static void client_free(wf_exchange *x)
         wf_pulls_free_set(it, &it->sets[k]);
     wf_pulls_free_set(it, &it->frozen);
     wf_pushes_close(it);
+    wf_decisions_close(&it->clock.decided);
     free(it->doors);
     free(it->first_slice);
     free(it->ps_incarnation);
@@ -204,13 +205,14 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
     if (d->open)
         return WF_OK;
     *d = (struct ps_door){.open = true, .retry_ns = INT64_MAX, .joined = d->joined};
-    WF_TRY(wf_clock_again(c, ps, err));
+    WF_TRY(wf_decided_again(c, ps, err));
     if (wf_pulls_lack_frozen(c, ps))
         WF_TRY(wf_pulls_send(c, ps, &c->frozen, err));
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         if (c->base.set_step[k] && c->sets[k].left > 0)
             WF_TRY(wf_pulls_send(c, ps, &c->sets[k], err));
-    return wf_pushes_again(c, ps, err);
+    WF_TRY(wf_pushes_again(c, ps, err));
+    return wf_clock_again(c, ps, err); /* a leave behind all pushes */
 }
 
 /* K5. Takes in what a ps knows of moved slices. Those ps whose slices have changed have ended this
@@ -307,6 +309,8 @@ static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m
         return wf_pushes_on_ok(c, ps, m, err);
     case WF_CLOCK_OK:
         return wf_clock_on_ok(c, ps, m, err);
+    case WF_DECIDED:
+        return wf_decided_on(c, ps, m, err);
     case WF_LIST_OK: /* of the list that is sent last: both are registered then */
         return m->head.request == WF_CLIENT_LIST ? on_list_ok(c, ps, err) : WF_OK;
     case WF_CUT_FORKED:
@@ -375,6 +379,7 @@ static const wf_exchange_ops client_ops = {
     .want = wf_pulls_want,
     .ready = wf_pulls_ready,
     .weights = wf_pulls_weights,
+    .begin_step = wf_pushes_begin,
     .gradient = wf_pushes_gradient,
     .push = wf_pushes_push,
     .drop_step = wf_pushes_drop_step,
@@ -402,6 +407,7 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
     c->pipeline = conf->pipeline;
     c->checksums = conf->checksums;
     c->bounded = conf->start->bounded > 0;
+    c->together = conf->start->together;
     *out = &c->base;
     rc = alloc_lists(c, conf, err);
     if (rc == WF_OK)

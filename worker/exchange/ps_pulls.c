@@ -109,19 +109,25 @@ static uint32_t own_steps_of(const wf_client *c, uint32_t step)
     return WF_MAX(upto, c->base.base);
 }
 
-/* Frozen weights count on no push, and go before all others. */
-wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err)
+static bool trains_with(const wf_client *c, const weight_set *s)
 {
-    bool frozen = s == &c->frozen, trains = !frozen && s != &c->sets[WF_EVAL_SET];
+    return s != &c->frozen && s != &c->sets[WF_EVAL_SET];
+}
+
+/* Frozen weights count on no push, and go before all others. */
+wf_status wf_pulls_send(wf_client *c, uint32_t ps, weight_set *s, wf_err *err)
+{
+    bool frozen = s == &c->frozen, trains = trains_with(c, s);
     wf_pull_body body = {frozen ? WF_CLIENT_FROZEN_LIST : WF_CLIENT_LIST,
-                         frozen ? 0 : own_steps_of(c, s->step),
-                         trains ? wf_clock_of(c, s->step) : 0};
+                         frozen ? 0 : own_steps_of(c, s->step), trains ? s->clock : 0};
     wf_msg *m = NULL;
     wf_status rc;
     uint32_t n;
 
     if (trains && !wf_clock_is_in(c)) /* wf_pulls_again follows */
         return WF_OK;
+    if (trains && s->clock == 0)
+        s->clock = body.clock = wf_clock_of(c, s->step);
     WF_TRY(wf_net_msg(c->net, WF_PULL, &m, err));
     rc = wf_rows_ask(c, ps, s, m, c->parts, &n, err);
     if (rc == WF_OK)
@@ -153,6 +159,7 @@ wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
     weight_set *s = &c->sets[set];
 
     s->step = step;
+    s->clock = 0;
     s->pull = ++c->next_pull;
     begin_set(c, s);
     if (set != WF_EVAL_SET)

@@ -89,7 +89,7 @@ wf_status wf_pushes_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *er
         s->parts_left--;
     }
     move_acked(c);
-    return WF_OK;
+    return wf_clock_join_late(c, err);
 }
 
 void wf_pushes_moved(wf_client *c, uint32_t slice, uint32_t from, uint32_t to)
@@ -119,6 +119,7 @@ static void note_set(const wf_client *c, step_push *s)
     for (int k = 0; k < WF_WEIGHT_SETS; k++) {
         if (k == WF_EVAL_SET || c->base.set_step[k] != s->step)
             continue;
+        s->clock = c->sets[k].clock;
         memcpy(s->versions, c->sets[k].versions, c->n_slices * sizeof *s->versions);
         wf_rows_copy(c, &s->rows, &c->sets[k].rows);
     }
@@ -135,11 +136,18 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     s->step = step;
     s->parts_left = 0;
     s->ended = s->nothing = false;
+    s->clock = s->records = 0;
     note_set(c, s);
+    c->clock.made = s->clock;
     memset(s->acked, 0, c->n_slices);
     memset(s->left, 0, c->n_ps * sizeof(*s->left));
     memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
     return s;
+}
+
+void wf_pushes_begin(wf_exchange *x, uint32_t step, uint32_t records)
+{
+    begin_step((wf_client *)x, step)->records = records;
 }
 
 /* The ps that all of a variable goes to, or NULL: its gradient is born in memory that travels there
@@ -168,6 +176,13 @@ float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
     return *b ? (*b)->data : NULL;
 }
 
+static wf_push_body body_of(const wf_client *c, uint32_t step)
+{
+    const step_push *s = &c->steps[step % WF_CLIENT_STEPS];
+
+    return (wf_push_body){s->clock, s->nothing ? 0 : s->records};
+}
+
 static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *err)
 {
     draft *d = &c->drafts[ps];
@@ -176,7 +191,7 @@ static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *e
     if (!d->msg)
         return WF_OK;
     d->msg->head.step = step;
-    rc = wf_parts_put(d->msg, d->parts, d->n, err);
+    rc = wf_push_put(d->msg, body_of(c, step), d->parts, d->n, err);
     if (rc == WF_OK)
         rc = wf_client_send(c, ps, WF_LANE_DATA, push_key(step), &d->msg, err);
     wf_net_free_msg(c->net, &d->msg);

@@ -5,6 +5,7 @@
 #define WF_WORKER_EXCHANGE_PS_STATE_H
 
 #include "common/tensor/buf.h"
+#include "common/wire/decisions.h"
 #include "common/wire/parts.h"
 #include "worker/exchange.h"
 
@@ -38,6 +39,7 @@ typedef struct wf_client_slice {
 
 typedef struct weight_set {
     uint32_t step;      /* 0: none */
+    uint32_t clock;     /* of the step, where workers wait for each other */
     uint32_t pull;      /* the pull's name; answers of another are dropped */
     uint32_t left;      /* slices to come */
     uint8_t *have;      /* [n_slices] */
@@ -53,6 +55,8 @@ typedef struct step_push {
     uint32_t parts_left;
     bool *pushed;        /* [n_variables] */
     bool ended, nothing; /* nothing: its parts are empty */
+    uint32_t clock;      /* as its weights were asked for */
+    uint32_t records;    /* that its gradients are means over */
     wf_buf **grads;      /* [n_variables] */
     uint64_t *versions;  /* [n_slices]: of the weights that it is computed from */
     wf_client_rows rows;
@@ -86,10 +90,14 @@ typedef struct wf_client {
     uint16_t job, generation;
     uint32_t map, view, pipeline, next_pull;
     bool checksums;
-    bool bounded; /* workers wait for each other */
+    bool bounded;  /* workers wait for each other, */
+    bool together; /* and make each step together */
     struct ps_clock {
         bool joins;                   /* it has asked to; base.is_in: all ps have answered */
         uint32_t number, step, least; /* of the request; its step, and its clock so far */
+        uint32_t used;                /* the largest clock that weights were asked for with */
+        uint32_t made;                /* that of the last step begun */
+        wf_decisions decided;         /* to be told to all other ps */
     } clock;
     weight_set sets[WF_WEIGHT_SETS];
     weight_set frozen;     /* K4; step is always 0 */
@@ -110,9 +118,16 @@ void wf_client_set_head(const wf_client *c, wf_msg *m);
 
 /* ps_clock.c: joins with a step, unless it has; pulls of training leave once all have answered. */
 WF_MUST_USE wf_status wf_clock_join(wf_client *c, uint32_t step, wf_err *err);
+/* The same with the first step that weights were asked for, when pushes were acknowledged. */
+WF_MUST_USE wf_status wf_clock_join_late(wf_client *c, wf_err *err);
 bool wf_clock_is_in(const wf_client *c);
-/* The clock of a step; 0 where nobody waits for anybody. */
-uint32_t wf_clock_of(const wf_client *c, uint32_t step);
+/* The clock of a step whose weights are about to be asked for; 0 where nobody waits for anybody.
+ * Where steps are made together, and the others have gone on without this worker, it is theirs. */
+uint32_t wf_clock_of(wf_client *c, uint32_t step);
+/* A ps tells what it has decided: all others are told. Errors: WF_PROTO, WF_NOMEM. And one that may
+ * have missed it is told again. */
+WF_MUST_USE wf_status wf_decided_on(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_decided_again(wf_client *c, uint32_t ps, wf_err *err);
 /* A ps may have missed that this worker joins, or has left. */
 WF_MUST_USE wf_status wf_clock_again(wf_client *c, uint32_t ps, wf_err *err);
 WF_MUST_USE wf_status wf_clock_on_ok(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
@@ -150,7 +165,7 @@ void wf_pulls_free_set(const wf_client *c, weight_set *s);
 /* Registers a list with a ps. */
 WF_MUST_USE wf_status wf_pulls_send_list(wf_client *c, uint32_t ps, uint32_t list, wf_err *err);
 /* Asks a ps for its part of a set. */
-WF_MUST_USE wf_status wf_pulls_send(wf_client *c, uint32_t ps, const weight_set *s, wf_err *err);
+WF_MUST_USE wf_status wf_pulls_send(wf_client *c, uint32_t ps, weight_set *s, wf_err *err);
 /* Asks all ps for the sets of training that are not in. */
 WF_MUST_USE wf_status wf_pulls_again(wf_client *c, wf_err *err);
 /* Whether a ps owes frozen weights. */
@@ -177,6 +192,7 @@ WF_MUST_USE wf_status wf_saves_on_message(wf_client *c, uint32_t ps, const wf_ms
 WF_MUST_USE wf_status wf_pushes_init(wf_client *c, wf_err *err);
 void wf_pushes_close(wf_client *c);
 /* The rows of wf_exchange_ops that push; `x` is a wf_client. */
+void wf_pushes_begin(wf_exchange *x, uint32_t step, uint32_t records);
 float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
 WF_MUST_USE wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err);
 /* The parts of a dropped step are sent empty, so that clocks and pulls go on. */

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/ps_together.c - steps that played workers make together: one update each, when all
+ * have pushed, or all but the backups. */
+#include "ps/slice.h"
+#include "tests/unit/ps_players.h"
+
+static const double rate = 0.01; /* that of sgd */
+
+static void push_value(player *p, uint32_t step, uint32_t clock, uint32_t records, float value)
+{
+    wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
+    wf_part part = {.codec = records ? WF_CODEC_F32 : WF_CODEC_NONE};
+    wf_msg *m = NULL;
+
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        ((float *)b->data)[i] = value;
+    assert_int_equal(wf_net_msg(p->net, WF_PUSH, &m, NULL), WF_OK);
+    assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
+    part.bytes = records ? b->bytes : 0;
+    assert_int_equal(wf_push_put(m, (wf_push_body){clock, records}, &part, 1, NULL), WF_OK);
+    m->head.step = step;
+    send_stamped(p, WF_LANE_DATA, 2, m);
+    wf_buf_unref(&b);
+}
+
+/* Asks for the weights of a step that count on all own steps before it. */
+static void pull(player *p, uint32_t step, uint32_t clock)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(p->net, WF_PULL, &m, NULL), WF_OK);
+    assert_int_equal(
+        wf_pull_put(m, (wf_pull_body){.clock = clock, .after = step - 1}, NULL, 0, NULL), WF_OK);
+    m->head.request = step;
+    m->head.step = step;
+    send_stamped(p, WF_LANE_DATA, 1, m);
+}
+
+static void begin_together(world *w, uint32_t n, uint32_t backups)
+{
+    static const uint64_t incarnations[] = {11, 22, 33};
+
+    w->bounded = 1;
+    w->together = true;
+    w->backups = backups;
+    set_up_job(w, incarnations, n);
+    for (uint32_t i = 0; i < n; i++) {
+        enter(w, i, i, incarnations[i]);
+        list_first_slice(&w->workers[i]);
+        assert_int_equal(join(w, &w->workers[i], 1), 1);
+    }
+}
+
+/* The first slice has been updated so often, and its elements have come to so much. */
+static void holds(const world *w, uint64_t updates, double value)
+{
+    const wf_slice *s = wf_ps_slice_at(w->ps, 0);
+
+    assert_int_equal(s->updates, updates);
+    assert_true(wf_slice_values(s)[ELEMENTS - 1] - value < 1e-7);
+    assert_true(value - wf_slice_values(s)[ELEMENTS - 1] < 1e-7);
+}
+
+static void a_step_is_one_update_and_waits_for_all(void **state)
+{
+    world *w = *state;
+
+    begin_together(w, 3, 0);
+    push_value(&w->workers[2], 1, 1, 8, 3);
+    push_value(&w->workers[0], 1, 1, 24, 1);
+    pull(&w->workers[0], 2, 2);
+    turn(w, 20);
+    holds(w, 0, 0);
+    assert_int_equal(count(&w->workers[0], WF_PUSH_OK), 0);
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 0);
+    push_value(&w->workers[0], 1, 1, 24, 1); /* again, as over a fresh link */
+    turn(w, 20);
+    holds(w, 0, 0);
+    push_value(&w->workers[1], 1, 1, 0, 0); /* dropped by its worker */
+    turn(w, 20);
+    holds(w, 1, -rate * (24 * 1 + 8 * 3) / 32);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(count(&w->workers[i], WF_PUSH_OK), 1);
+    assert_int_equal(count(&w->workers[0], WF_WEIGHTS), 1);
+    push_value(&w->workers[0], 1, 1, 24, 1); /* and once more, when it was applied */
+    turn(w, 20);
+    holds(w, 1, -rate * 1.5);
+    assert_int_equal(count(&w->workers[0], WF_PUSH_OK), 2);
+}
+
+static void who_is_waited_for_is_named(void **state)
+{
+    world *w = *state;
+    wf_vitals v = {0};
+
+    begin_together(w, 2, 0);
+    push_value(&w->workers[1], 1, 1, 8, 1);
+    turn(w, 500);
+    wf_ps_vitals(w->ps, &v);
+    assert_int_equal(v.waits.whom.index, 0);
+    assert_string_equal(v.waits.what, "its step 1, which worker/1 waits for (bsp)");
+}
+
+static void nobody_waits_for_what_one_who_left_did_not_begin(void **state)
+{
+    world *w = *state;
+
+    begin_together(w, 2, 0);
+    send_clock(&w->workers[1], WF_CLOCK_LEAVES, 2, 1); /* its step 1 is on its way */
+    turn(w, 20);
+    push_value(&w->workers[0], 1, 1, 8, 1);
+    turn(w, 20);
+    holds(w, 0, 0);
+    push_value(&w->workers[1], 1, 1, 8, 3);
+    turn(w, 20);
+    holds(w, 1, -rate * 2);
+    push_value(&w->workers[0], 2, 2, 8, 4);
+    turn(w, 20);
+    holds(w, 2, -rate * 6);
+    assert_int_equal(join(w, &w->workers[1], 2), 3); /* after what is applied */
+}
+
+static void what_a_dead_worker_pushed_is_given_back(void **state)
+{
+    world *w = *state;
+
+    begin_together(w, 3, 0);
+    push_value(&w->workers[0], 1, 1, 8, 1);
+    push_value(&w->workers[2], 1, 1, 8, 1000);
+    turn(w, 20);
+    say_view(w, VIEW + 1, (uint64_t[]){11, 22}, 2);
+    push_value(&w->workers[1], 1, 1, 8, 3);
+    turn(w, 20);
+    holds(w, 1, -rate * 2);
+}
+
+static uint32_t decided(const player *p, uint32_t *n)
+{
+    uint64_t workers[WF_MAX_CONTRIBUTORS];
+    uint32_t clock = 0;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->got[i]->head.kind == WF_DECIDED)
+            assert_int_equal(wf_decided_get(p->got[i], &clock, workers, n, NULL), WF_OK);
+    return clock;
+}
+
+static void a_backup_is_not_waited_for_and_its_step_is_left_out(void **state)
+{
+    world *w = *state;
+    uint32_t n = 0;
+
+    begin_together(w, 3, 1);
+    push_value(&w->workers[0], 1, 1, 8, 1);
+    turn(w, 20);
+    holds(w, 0, 0);
+    push_value(&w->workers[2], 1, 1, 8, 3);
+    turn(w, 20);
+    holds(w, 1, -rate * 2);
+    assert_int_equal(decided(&w->workers[1], &n), 1);
+    assert_int_equal(n, 2);
+    push_value(&w->workers[1], 1, 1, 8, 1000);
+    turn(w, 20);
+    holds(w, 1, -rate * 2);
+    assert_int_equal(count(&w->workers[1], WF_PUSH_OK), 1);
+    /* It goes on with the others, and its next step counts. */
+    push_value(&w->workers[1], 2, 2, 8, 5);
+    push_value(&w->workers[0], 2, 2, 8, 1);
+    turn(w, 20);
+    holds(w, 2, -rate * 5);
+}
+
+static void a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing(void **state)
+{
+    world *w = *state;
+    wf_msg *m = NULL;
+
+    begin_together(w, 2, 0);
+    push_value(&w->workers[0], 1, 0, 8, 1);
+    assert_int_equal(wf_net_msg(w->workers[1].net, WF_DECIDED, &m, NULL), WF_OK);
+    assert_int_equal(wf_decided_put(m, 1, (uint64_t[]){11}, 1, NULL), WF_OK);
+    send_stamped(&w->workers[1], WF_LANE_CONTROL, 0, m);
+    turn(w, 20);
+    holds(w, 0, 0);
+    assert_int_equal(count(&w->workers[0], WF_PUSH_OK), 0);
+    push_value(&w->workers[0], 1, 1, 8, 1);
+    push_value(&w->workers[1], 1, 1, 8, 1);
+    turn(w, 20);
+    holds(w, 1, -rate);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_step_is_one_update_and_waits_for_all),
+        TEST(who_is_waited_for_is_named),
+        TEST(nobody_waits_for_what_one_who_left_did_not_begin),
+        TEST(what_a_dead_worker_pushed_is_given_back),
+        TEST(a_backup_is_not_waited_for_and_its_step_is_left_out),
+        TEST(a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
