@@ -18,7 +18,7 @@
 
 #define MS WF_NS_PER_MS
 enum { SLICES = 3, ELEMENTS = 40, JOB = 3, GENERATION = 2, VIEW = 5, CUT = 7, RATE = 2 };
-enum { IN_A_CHECKPOINT, IN_NAN, IN_MOVES };            /* how a world ends */
+enum { IN_A_CHECKPOINT, IN_NAN, IN_MOVES, TOGETHER };  /* how a world ends */
 #define FOLDER "/ckpt/job/.tmp-g2-c7-000000000000000b" /* of that cut, the chief is 11 */
 
 typedef struct player {
@@ -184,7 +184,7 @@ static void send(player *p, uint16_t kind, const ProtobufCMessage *body, wf_buf 
     }
     if (values)
         wf_assert(wf_msg_add_frame(m, values, values->data, values->bytes, NULL) == WF_OK &&
-                  wf_parts_put(m, parts, SLICES, NULL) == WF_OK);
+                  wf_push_put(m, (wf_push_body){1, 1}, parts, SLICES, NULL) == WF_OK);
     if (kind == WF_PULL)
         wf_assert(wf_pull_put(m, (wf_pull_body){.after = 1}, NULL, 0, NULL) == WF_OK);
     m->head.job = JOB;
@@ -217,6 +217,8 @@ static void send_set_up(world *w)
     job.setup.options = options;
     job.setup.n_options = 1;
     job.setup.view = &view;
+    job.setup.together = w->ends == TOGETHER;
+    job.setup.bounded = job.setup.backups = job.setup.together;
     send(&w->master, WF_SETUP, &job.setup.base, NULL);
 }
 
@@ -511,9 +513,19 @@ static wf_status serve_and_move(void *disk, wf_err *err)
     return serve_until(IN_MOVES, disk, err);
 }
 
+static wf_status serve_together(void *disk, wf_err *err)
+{
+    return serve_until(TOGETHER, disk, err);
+}
+
 static void a_ps_serves_or_says_that_it_cannot(void **state)
 {
     assert_survives(serve, *state);
+}
+
+static void a_step_made_together_is_applied_or_the_ps_ends(void **state)
+{
+    assert_survives(serve_together, *state);
 }
 
 static void a_slice_goes_and_comes_back_or_the_ps_says_why_not(void **state)
@@ -552,6 +564,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ps_serves_or_says_that_it_cannot),
+        cmocka_unit_test(a_step_made_together_is_applied_or_the_ps_ends),
         cmocka_unit_test(a_slice_goes_and_comes_back_or_the_ps_says_why_not),
         cmocka_unit_test(a_fault_is_reported_once_memory_is_back),
     };
