@@ -6,6 +6,10 @@
  * looked at, and nothing is locked. One large slice keeps all threads busy, and what a chunk's
  * update copies first is still in the cache when it is updated. A chunk is as large as the kind of
  * the slice says: its bits do not depend on it.
+ *
+ * A job may ask that the learning rate of a gradient be divided by its staleness (Zhang, Gupta,
+ * Lian and Liu, "Staleness-aware Async-SGD for Distributed Deep Learning", IJCAI 2016, section
+ * 3.1); one that is 0 or 1 update old has all of it.
  */
 #include "common/base/size.h"
 #include "ps/mean.h"
@@ -33,7 +37,14 @@ static void update_chunk(const turn *t, const wf_ps_update *up, uint64_t chunk)
     if (up->mean)
         wf_mean_range(t->ps->together.taken.rows + up->group.first, up->group.n, up->records, begin,
                       end, up->mean);
-    u->slice->ops->apply_range(u, &t->ps->opt, begin, end);
+    if (t->ps->staleness_aware && up->staleness > 1) {
+        wf_opt slower = t->ps->opt;
+
+        slower.divisor = (double)up->staleness;
+        u->slice->ops->apply_range(u, &slower, begin, end);
+    } else {
+        u->slice->ops->apply_range(u, &t->ps->opt, begin, end);
+    }
 }
 
 static void update_chunks(void *arg, int64_t begin, int64_t end)
@@ -76,6 +87,7 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
     wf_histogram_add(&t->ps->staleness, s->updates - part->version);
     t->ps->updates[t->n].mean = NULL;
     t->ps->updates[t->n].rows = (wf_slice_part){0};
+    t->ps->updates[t->n].staleness = s->updates - part->version;
     return begin_update(t, s, part, chunks, err);
 }
 
@@ -171,6 +183,7 @@ static wf_status begin_group(turn *t, const wf_ps_group *g, size_t *used, uint64
     u->mean = NULL;
     u->rows = (wf_slice_part){0};
     u->group = *g;
+    u->staleness = 0;
     u->records = ps->conf.adds ? 0 : records;
     part = any->part;
     if (any->records < records && part.rows.n > 0) {

@@ -252,6 +252,7 @@ static wf_status set_up(wf_ps *ps, const wf_msg *m, const Weft__Setup *body, wf_
     ps->together.backups = ps->together.on ? body->backups : 0;
     ps->together.clock_slice = find_clock_slice(body);
     ps->left_out = 0;
+    ps->staleness_aware = body->staleness_aware;
     rc = wf_rule_get(body->rule, body->options, body->n_options, &ps->opt, err);
     if (rc == WF_OK)
         rc = copy_variables(ps, body, err);

@@ -85,6 +85,7 @@ typedef struct wf_ps_update {
     uint64_t first_chunk;
     wf_slice_part rows; /* of a table: the mean of a group, which this owns */
     float *mean;        /* else: where the mean of a group goes; NULL: the part is one push's */
+    uint64_t staleness; /* updates between its pull and now; 0 of a group */
     wf_ps_group group;
     uint64_t records; /* of the group */
 } wf_ps_update;
@@ -134,7 +135,8 @@ struct wf_ps {
     wf_ps_update updates[WF_MAX_PARTS]; /* of them, those to be applied */
     wf_acks acks;
     wf_ps_saving saving;
-    bool bounded; /* pulls wait for slower workers */
+    bool bounded;         /* pulls wait for slower workers */
+    bool staleness_aware; /* a stale gradient is applied with a smaller learning rate */
     wf_clocks clocks;
     wf_together together;
     uint64_t left_out; /* parts that came too late for their step, in this generation */

@@ -269,6 +269,7 @@ typedef struct wf_job_conf {
     const char *mode;        /* "async", "ssp", "bsp" */
     uint32_t staleness;      /* of ssp: how many steps a worker may be ahead of another */
     int staleness_line;      /* 0: not said */
+    bool staleness_aware;    /* divide the learning rate of an update by its gradient's staleness */
     uint32_t backup_workers; /* of bsp: how many a step need not wait for; 0 */
     uint32_t pipeline;       /* 0 or 1; 0 */
     uint64_t every_steps;    /* between checkpoints; 0: only at the end */

@@ -253,6 +253,7 @@ static const wf_key consistency_keys[] = {
     {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .known = modes, .usual = "async"},
     {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1, .usual = "0"},
     {"staleness", WF_KEY_CALL, .read = read_staleness},
+    {"staleness_aware", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, staleness_aware)},
     {"backup_workers", WF_KEY_U32, .offset = offsetof(wf_job_conf, backup_workers), .most = 1000,
      .usual = "0"},
     {0},
@@ -384,6 +385,10 @@ static wf_status check_consistency(const wf_conf_reader *r, const wf_tree *root,
             "%s:%d: \"staleness\" says how far workers may be apart, and with \"mode: %s\" "
             "they do not wait for each other",
             r->path, j->staleness_line, j->mode);
+    if (j->staleness_aware && strcmp(j->mode, "bsp") == 0)
+        return wf_read_fail(
+            r, root, err, WF_USAGE, "leave it out",
+            "\"staleness_aware\" with \"mode: bsp\", in which no gradient is stale");
     if (j->backup_workers && strcmp(j->mode, "bsp") != 0)
         return wf_read_fail(
             r, root, err, WF_USAGE, "write mode: bsp beside it, or leave it out",

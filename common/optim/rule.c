@@ -358,5 +358,7 @@ void wf_opt_apply(const wf_opt *opt, uint64_t updates, uint64_t n, float *w, con
     wf_assert(updates > 0);
     memcpy(values, opt->values, sizeof values);
     values[0] = wf_opt_rate(opt, updates);
+    if (opt->divisor > 0)
+        values[0] /= opt->divisor;
     opt->rule->update(values, updates, n, w, g, slots);
 }

@@ -97,6 +97,7 @@ typedef struct wf_opt {
     double shared[WF_OPT_N_SHARED];
     const struct wf_schedule *schedule; /* NULL: the learning rate is that of `values` */
     double plan[WF_MAX_PLAN];           /* one for each parameter of the schedule */
+    double divisor; /* of the learning rate in wf_opt_apply, for one update; 0: none */
 } wf_opt;
 
 /* Chooses a rule and its options; what is not named has its default. n 0 takes all defaults. A

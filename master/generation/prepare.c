@@ -333,6 +333,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
         return wf_fail(err, WF_INVALID, "take fewer backups, or start more workers",
                        "with backup_workers: %u no step waits for any of the %u workers",
                        job->backup_workers, cluster->n_workers);
+    p->setup.staleness_aware = job->staleness_aware;
     if (strcmp(job->mode, "bsp") == 0) {
         p->setup.bounded = 1;
         p->setup.together = true;

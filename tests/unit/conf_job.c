@@ -216,6 +216,8 @@ static const bad_text bad[] = {
     {JOB "weights: {file: w.onnx, map: [a]}\n", WF_USAGE, "*\"map\" gives the model's variables"},
     {JOB "consistency: {mode: bsp, staleness: 1}\n", WF_USAGE,
      "/jobs/j.yaml:6: \"staleness\" says"},
+    {JOB "consistency: {mode: bsp, staleness_aware: true}\n", WF_USAGE,
+     "*\"staleness_aware\" with \"mode: bsp\""},
     {JOB "consistency: {mode: ssp, staleness: 1, backup_workers: 1}\n", WF_USAGE,
      "*\"backup_workers\" says how many workers a step need not wait for"},
     {JOB "consistency: {pipeline: 2}\n", WF_USAGE,

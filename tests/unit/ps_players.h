@@ -48,7 +48,10 @@ typedef struct world {
     uint32_t bounded;       /* of the job: 1 + the staleness; 0: none */
     bool together;          /* its workers make steps together, */
     uint32_t backups;       /* and need not wait for so many of them */
+    bool staleness_aware;
 } world;
+
+static const double rate = 0.01; /* that of sgd */
 
 static inline wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
 {
@@ -172,6 +175,7 @@ static inline void set_up_job(world *w, const uint64_t incarnations[], size_t n_
     job.setup.bounded = w->bounded;
     job.setup.together = w->together;
     job.setup.backups = w->backups;
+    job.setup.staleness_aware = w->staleness_aware;
     send(&w->master, WF_SETUP, &job.setup.base, 0);
     turn(w, 20);
     assert_int_equal(count(&w->master, WF_SETUP_OK), 1);
@@ -298,6 +302,41 @@ static inline void push_coded(player *p, uint32_t step, uint32_t slice, uint64_t
 static inline void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes)
 {
     push_coded(p, step, slice, bytes, WF_CODEC_F32);
+}
+
+/* A gradient of the first slice whose elements are all the same; one of no records is dropped. */
+static inline void push_value_from(player *p, uint32_t step, uint64_t version, wf_push_body body,
+                                   float value)
+{
+    wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
+    wf_part part = {.codec = body.records ? WF_CODEC_F32 : WF_CODEC_NONE, .version = version};
+    wf_msg *m = NULL;
+
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        ((float *)b->data)[i] = value;
+    assert_int_equal(wf_net_msg(p->net, WF_PUSH, &m, NULL), WF_OK);
+    assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
+    part.bytes = body.records ? b->bytes : 0;
+    assert_int_equal(wf_push_put(m, body, &part, 1, NULL), WF_OK);
+    m->head.step = step;
+    send_stamped(p, WF_LANE_DATA, 2, m);
+    wf_buf_unref(&b);
+}
+
+static inline void push_value(player *p, uint32_t step, uint32_t clock, uint32_t records,
+                              float value)
+{
+    push_value_from(p, step, 0, (wf_push_body){clock, records}, value);
+}
+
+/* The first slice has been updated so often, and its elements have come to so much. */
+static inline void holds(const world *w, uint64_t updates, double value)
+{
+    const wf_slice *s = wf_ps_slice_at(w->ps, 0);
+
+    assert_int_equal(s->updates, updates);
+    assert_true(wf_slice_values(s)[ELEMENTS - 1] - value < 1e-7);
+    assert_true(value - wf_slice_values(s)[ELEMENTS - 1] < 1e-7);
 }
 
 /* ---- the stage ---- */

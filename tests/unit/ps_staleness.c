@@ -80,6 +80,19 @@ static void the_updates_between_pull_and_push_are_counted(void **state)
     assert_int_equal(h.n[wf_histogram_at(40)], 1);
 }
 
+static void a_stale_gradient_has_a_smaller_learning_rate(void **state)
+{
+    world *w = *state;
+    player *p;
+
+    w->staleness_aware = true;
+    p = begin_with_worker(w);
+    for (uint32_t step = 1; step <= 4; step++) /* each of them of the first weights */
+        push_value_from(p, step, 0, (wf_push_body){0, 1}, 6);
+    turn(w, 20);
+    holds(w, 4, -rate * (6 + 6 + 3 + 2));
+}
+
 static void a_version_that_never_was_is_refused(void **state)
 {
     world *w = *state;
@@ -189,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_updates_between_pull_and_push_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(a_stale_gradient_has_a_smaller_learning_rate, begin, end),
         cmocka_unit_test_setup_teardown(a_version_that_never_was_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_worker_that_is_ahead_waits_and_the_ps_says_for_whom,
                                         begin, end),

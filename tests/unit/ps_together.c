@@ -1,27 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/ps_together.c - steps that played workers make together: one update each, when all
  * have pushed, or all but the backups. */
-#include "ps/slice.h"
 #include "tests/unit/ps_players.h"
-
-static const double rate = 0.01; /* that of sgd */
-
-static void push_value(player *p, uint32_t step, uint32_t clock, uint32_t records, float value)
-{
-    wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
-    wf_part part = {.codec = records ? WF_CODEC_F32 : WF_CODEC_NONE};
-    wf_msg *m = NULL;
-
-    for (uint32_t i = 0; i < ELEMENTS; i++)
-        ((float *)b->data)[i] = value;
-    assert_int_equal(wf_net_msg(p->net, WF_PUSH, &m, NULL), WF_OK);
-    assert_int_equal(wf_msg_add_frame(m, b, b->data, b->bytes, NULL), WF_OK);
-    part.bytes = records ? b->bytes : 0;
-    assert_int_equal(wf_push_put(m, (wf_push_body){clock, records}, &part, 1, NULL), WF_OK);
-    m->head.step = step;
-    send_stamped(p, WF_LANE_DATA, 2, m);
-    wf_buf_unref(&b);
-}
 
 /* Asks for the weights of a step that count on all own steps before it. */
 static void pull(player *p, uint32_t step, uint32_t clock)
@@ -49,16 +29,6 @@ static void begin_together(world *w, uint32_t n, uint32_t backups)
         list_first_slice(&w->workers[i]);
         assert_int_equal(join(w, &w->workers[i], 1), 1);
     }
-}
-
-/* The first slice has been updated so often, and its elements have come to so much. */
-static void holds(const world *w, uint64_t updates, double value)
-{
-    const wf_slice *s = wf_ps_slice_at(w->ps, 0);
-
-    assert_int_equal(s->updates, updates);
-    assert_true(wf_slice_values(s)[ELEMENTS - 1] - value < 1e-7);
-    assert_true(value - wf_slice_values(s)[ELEMENTS - 1] < 1e-7);
 }
 
 static void a_step_is_one_update_and_waits_for_all(void **state)
