@@ -10,9 +10,8 @@
 #include "common/base/size.h"
 #include "worker/state.h"
 
-/* Where there are tables, what is asked for depends on the step's records, which may not be known
- * yet. Ahead of the step's turn records that are wrong are passed over: they are told when it
- * comes. */
+/* Where there are tables, what is asked for depends on the step's records. Ahead of the step's turn
+ * records that are wrong are passed over: they are told when it comes. */
 static wf_status want(wf_worker *w, uint32_t step, bool ahead, wf_err *err)
 {
     int set = (int)(step % 2);
@@ -26,6 +25,15 @@ static wf_status want(wf_worker *w, uint32_t step, bool ahead, wf_err *err)
     if (rc != WF_OK || !known)
         return ahead ? WF_OK : rc;
     return wf_exchange_want(w->exchange, set, step, err);
+}
+
+/* Whether the rows of the step that comes `later` steps after the one in hand may be asked for now.
+ * The next split may not have come yet, and W3 forbids to look: where rows are asked for ahead, a
+ * split ends as an epoch does. */
+static bool may_ask(const wf_worker *w, const wf_open_split *s, uint32_t later)
+{
+    return !w->job.tables || w->job.pipeline == 0 ||
+           w->batch.end + (later - 1) * w->job.batch < s->end;
 }
 
 /* The step in hand is computed and its gradients are given: it has a place in the data. */
@@ -58,7 +66,8 @@ wf_status wf_worker_on_computed(wf_worker *w, const wf_train_result *r, wf_err *
     WF_TRY(wf_exchange_end_step(w->exchange, w->step + 1, err));
     /* The request that may leave behind these gradients goes with them, so that each slice comes
      * back as soon as it is updated. */
-    WF_TRY(want(w, w->step + 2 + w->job.pipeline, true, err));
+    if (may_ask(w, wf_splits_current(w), 1 + w->job.pipeline))
+        WF_TRY(want(w, w->step + 2 + w->job.pipeline, true, err));
     note_place(w, wf_splits_current(w));
     WF_TRY(wf_report_add(w, r->n_metrics, r->metrics, err));
     if (w->dropped) /* before its split is done: the job may end with that */
@@ -83,7 +92,7 @@ static wf_status begin_step(wf_worker *w, wf_open_split *s, wf_err *err)
         .begin = s->next,
         .end = WF_MIN(s->next + w->job.batch, s->end),
     };
-    if (w->job.pipeline > 0)
+    if (w->job.pipeline > 0 && may_ask(w, s, 1))
         WF_TRY(want(w, step + 1, true, err));
     wf_worker_move(w, WF_WORKER_STEP_BEGUN);
     w->eval_set_of = 0;
@@ -98,6 +107,13 @@ static wf_status begin_step(wf_worker *w, wf_open_split *s, wf_err *err)
                                err);
 }
 
+/* Whether the next step, of a split, must count on all steps before it (K1). */
+static bool is_apart(const wf_worker *w, const wf_open_split *s)
+{
+    return w->any_step && (s->epoch != w->epoch ||
+                           (w->job.tables && w->job.pipeline > 0 && s->id != w->batch.split));
+}
+
 /* Begins the next step if its weights are in and nothing holds it. */
 static wf_status try_step(wf_worker *w, wf_err *err)
 {
@@ -108,7 +124,7 @@ static wf_status try_step(wf_worker *w, wf_err *err)
         return WF_OK;
     if (wf_hold_is_here(s))
         return wf_hold_announce(w, s, err);
-    if (w->any_step && s->epoch != w->epoch) {
+    if (is_apart(w, s)) {
         if (wf_exchange_in_flight(w->exchange) > 0)
             return WF_OK;
         wf_loop_barrier(w);

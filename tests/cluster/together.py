@@ -23,8 +23,7 @@ def checkpoint(c, job):
     for path in glob.glob(os.path.join(folder, "*.safetensors")):
         arrays.update(load_file(path))
     for v in manifest["variables"]:
-        updates |= {int(str(s["updates"]), 16) if isinstance(s["updates"], str) else s["updates"]
-                    for s in v["slices"]}
+        updates |= {s["updates"] for s in v["slices"]}
     return arrays, updates
 
 
