@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/bench.c - which cases are measured, and for how long; bench/rounds.c measures one. */
 #include "cmd/cli/bench/report.h"
+#include "cmd/cli/bench/report_rows.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/progress.h"
 #include "common/base/clock.h"
@@ -18,6 +19,10 @@
  * spares and slots of the ps, the echo and the copies. */
 enum { TIMES_IN_MEMORY = 16, MOST_SIZES = 16 };
 
+/* And a table: the values and accumulators of the ps and of the flat loops, and the first values.
+ */
+enum { TIMES_A_TABLE = 6, MOST_DIM = 4096, MOST_DRAWN = 1 << 22 };
+
 /* All measurements take so long, if the machine has nothing else to do; a large size, whose work
  * takes longer, has more of it. */
 static const int64_t ALL_NS = 14 * WF_NS_PER_S;
@@ -30,8 +35,10 @@ typedef struct bench {
     const char *size[MOST_SIZES];
     size_t bytes[MOST_SIZES], n_wires, n_sizes, n, n_done;
     unsigned long long n_ps, n_workers, steps;
-    wf_bench_case *cases;     /* [n] */
-    wf_bench_result *results; /* [n] */
+    bool table;
+    unsigned long long rows, dim, drawn; /* of a table */
+    wf_bench_case *cases;                /* [n] */
+    wf_bench_result *results;            /* [n] */
     wf_progress progress;
 } bench;
 
@@ -130,15 +137,19 @@ static wf_status read_sizes(bench *b, const char *text, wf_err *err)
     return WF_OK;
 }
 
+static wf_status make_room(bench *b, size_t n, wf_err *err)
+{
+    b->n = n;
+    b->cases = calloc(n, sizeof *b->cases);
+    b->results = calloc(n, sizeof *b->results);
+    return b->cases && b->results ? WF_OK : wf_fail_nomem(err, n * sizeof *b->results);
+}
+
 static wf_status make_cases(bench *b, wf_err *err)
 {
     int64_t shares = 0, share;
 
-    b->n = b->n_wires * b->n_sizes * WF_COUNT(rules);
-    b->cases = calloc(b->n, sizeof *b->cases);
-    b->results = calloc(b->n, sizeof *b->results);
-    if (!b->cases || !b->results)
-        return wf_fail_nomem(err, b->n * sizeof *b->results);
+    WF_TRY(make_room(b, b->n_wires * b->n_sizes * WF_COUNT(rules), err));
     for (size_t i = 0; i < b->n; i++) {
         size_t size = i / WF_COUNT(rules) % b->n_sizes;
 
@@ -158,6 +169,36 @@ static wf_status make_cases(bench *b, wf_err *err)
     return WF_OK;
 }
 
+/* A case for each transport and each way to draw ids. */
+static wf_status make_table_cases(bench *b, wf_err *err)
+{
+    size_t most = wf_machine_memory() / TIMES_A_TABLE, bytes = 0, n_draws = 0;
+
+    while (wf_bench_draws[n_draws].name)
+        n_draws++;
+    if (!wf_mul_size(b->rows, b->dim * sizeof(float), &bytes) || bytes > most)
+        return wf_fail(err, WF_USAGE, "write a smaller table",
+                       "--rows: %llu rows of %llu numbers take %d times their size, and the "
+                       "machine has memory for %zu bytes",
+                       b->rows, b->dim, TIMES_A_TABLE, most);
+    if (b->rows < b->n_ps)
+        return wf_fail(err, WF_USAGE, NULL, "--rows: %llu rows on %llu ps", b->rows, b->n_ps);
+    WF_TRY(make_room(b, b->n_wires * n_draws, err));
+    for (size_t i = 0; i < b->n; i++)
+        b->cases[i] = (wf_bench_case){.wire = b->wires[i / n_draws],
+                                      .rule = "adagrad",
+                                      .bytes = bytes,
+                                      .draw = &wf_bench_draws[i % n_draws],
+                                      .rows = b->rows,
+                                      .dim = (uint32_t)b->dim,
+                                      .drawn = b->drawn,
+                                      .n_ps = (uint32_t)b->n_ps,
+                                      .n_workers = (uint32_t)b->n_workers,
+                                      .steps = b->steps,
+                                      .budget_ns = ALL_NS / (int64_t)b->n};
+    return WF_OK;
+}
+
 /* ---- the run ---- */
 
 static void show(bench *b, const wf_bench_case *now)
@@ -166,7 +207,8 @@ static void show(bench *b, const wf_bench_case *now)
 
     if (!b->progress.term.tty)
         return;
-    snprintf(facts, sizeof facts, "%s  %.32s  %s", now->wire->name, now->size, now->rule);
+    snprintf(facts, sizeof facts, "%s  %.32s  %s", now->wire->name,
+             now->draw ? now->draw->name : now->size, now->rule);
     wf_progress_show(&b->progress, wf_now_ns(), (double)b->n_done / (double)b->n, "bench", facts);
 }
 
@@ -209,38 +251,79 @@ static void close_bench(bench *b)
     free(b->transports);
 }
 
+/* The words of the command line; NULL: not given. */
+typedef struct words {
+    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *drawn;
+} words;
+
+static wf_status read_numbers(bench *b, const words *w, wf_err *err)
+{
+    WF_TRY(wf_arg_u64("--ps", w->n_ps ? w->n_ps : "1", 1, WF_BENCH_TASKS, &b->n_ps, err));
+    WF_TRY(wf_arg_u64("--workers", w->n_workers ? w->n_workers : "1", 1, WF_BENCH_TASKS,
+                      &b->n_workers, err));
+    return w->steps ? wf_arg_u64("--steps", w->steps, 1, 1000000, &b->steps, err) : WF_OK;
+}
+
+static wf_status read_dense(bench *b, const words *w, wf_err *err)
+{
+    if (w->rows || w->dim || w->drawn)
+        return wf_fail(err, WF_USAGE, "add --table", "--%s is about a table",
+                       w->rows  ? "rows"
+                       : w->dim ? "dim"
+                                : "ids");
+    WF_TRY(read_sizes(b, w->sizes ? w->sizes : "4KiB,1MiB,100MB", err));
+    return make_cases(b, err);
+}
+
+static wf_status read_table(bench *b, const words *w, wf_err *err)
+{
+    if (w->sizes)
+        return wf_fail(err, WF_USAGE, "write --rows and --dim", "--sizes is not about a table");
+    WF_TRY(
+        wf_arg_u64("--rows", w->rows ? w->rows : "1000000", 1, WF_BENCH_ROWS_MOST, &b->rows, err));
+    WF_TRY(wf_arg_u64("--dim", w->dim ? w->dim : "16", 1, MOST_DIM, &b->dim, err));
+    WF_TRY(wf_arg_u64("--ids", w->drawn ? w->drawn : "16384", 1, MOST_DRAWN, &b->drawn, err));
+    return make_table_cases(b, err);
+}
+
+static wf_status print(const bench *b, bool json, wf_err *err)
+{
+    if (b->table)
+        return (json ? wf_bench_print_rows_json : wf_bench_print_rows)(b->cases, b->results, b->n,
+                                                                       err);
+    return (json ? wf_bench_print_json : wf_bench_print_table)(b->cases, b->results, b->n, err);
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    const char *sizes = "4KiB,1MiB,100MB", *transports = NULL, *n_ps = "1", *n_workers = "1",
-               *steps = NULL;
+    words w = {0};
     bool json = false;
-    const wf_flag flags[] = {{"sizes", 0, .value = &sizes},
-                             {"transports", 0, .value = &transports},
-                             {"ps", 0, .value = &n_ps},
-                             {"workers", 0, .value = &n_workers},
-                             {"steps", 0, .value = &steps},
+    bench b = {0};
+    const wf_flag flags[] = {{"sizes", 0, .value = &w.sizes},
+                             {"table", 0, .set = &b.table},
+                             {"rows", 0, .value = &w.rows},
+                             {"dim", 0, .value = &w.dim},
+                             {"ids", 0, .value = &w.drawn},
+                             {"transports", 0, .value = &w.transports},
+                             {"ps", 0, .value = &w.n_ps},
+                             {"workers", 0, .value = &w.n_workers},
+                             {"steps", 0, .value = &w.steps},
                              {"json", 0, .set = &json},
                              {0}};
-    bench b = {0};
-    wf_words words;
+    wf_words rest;
     wf_status rc;
 
-    WF_TRY(wf_args(flags, argc, argv, 0, 0, &words, err));
-    WF_TRY(wf_arg_u64("--ps", n_ps, 1, WF_BENCH_TASKS, &b.n_ps, err));
-    WF_TRY(wf_arg_u64("--workers", n_workers, 1, WF_BENCH_TASKS, &b.n_workers, err));
-    if (steps)
-        WF_TRY(wf_arg_u64("--steps", steps, 1, 1000000, &b.steps, err));
-    rc = read_wires(&b, transports, err);
+    WF_TRY(wf_args(flags, argc, argv, 0, 0, &rest, err));
+    WF_TRY(read_numbers(&b, &w, err));
+    rc = read_wires(&b, w.transports, err);
     if (rc == WF_OK)
-        rc = read_sizes(&b, sizes, err);
-    if (rc == WF_OK)
-        rc = make_cases(&b, err);
+        rc = b.table ? read_table(&b, &w, err) : read_dense(&b, &w, err);
     if (rc == WF_OK)
         rc = measure_all(&b, err);
     if (rc == WF_OK)
         rc = check_memory(&b, err);
     if (rc == WF_OK)
-        rc = (json ? wf_bench_print_json : wf_bench_print_table)(b.cases, b.results, b.n, err);
+        rc = print(&b, json, err);
     close_bench(&b);
     return rc;
 }
@@ -251,6 +334,8 @@ const wf_cmd wf_cmd_bench = {
     .usage =
         "weft bench [--sizes SIZE,...] [--transports NAME,...] [--ps N] [--workers N] [--steps N]\n"
         "           [--json]\n"
+        "weft bench --table [--rows N] [--dim N] [--ids N] [--transports NAME,...] [--ps N]\n"
+        "           [--workers N] [--steps N] [--json]\n"
         "\n"
         "Starts parameter servers of its own and measures push, pull and both together: the rate,\n"
         "and the time that half, nine tenths and 99 of 100 stay below. In turns with them, the\n"
@@ -261,8 +346,16 @@ const wf_cmd wf_cmd_bench = {
         "  --transports NAME,...  shm (shared memory), ipc, tcp; all if nothing is said\n"
         "  --ps N, --workers N    1 to 64 (default 1)\n"
         "  --steps N              so many of each, however long it takes\n"
+        "  --table                rows of a table, by their ids, in place of a whole variable:\n"
+        "                         adagrad; beside it loops over flat arrays in this process, on "
+        "as\n"
+        "                         many threads as there are ps\n"
+        "  --rows N, --dim N      of the table (default 1000000 of 16 numbers)\n"
+        "  --ids N                drawn for a batch, uniformly and by Zipf (default 16384); each\n"
+        "                         row of them travels once\n"
         "  --json                 for programs\n"
         "\n"
-        "  weft bench --sizes 4KiB,64MiB --transports tcp\n",
+        "  weft bench --sizes 4KiB,64MiB --transports tcp\n"
+        "  weft bench --table --rows 10000000 --transports shm,tcp\n",
     .run = run,
 };

@@ -13,6 +13,8 @@ WEFT = os.path.abspath(sys.argv[1])
 FIELDS = {"transport", "bytes", "dtype", "optimizer", "work", "samples", "gb_per_s", "p50_us", "p90_us",
           "p99_us", "zeromq_p50_us", "times_zeromq", "memcpy_gb_per_s", "memcpy_all_gb_per_s",
           "moved_bytes", "limit_us", "of_limit"}
+ROW_FIELDS = {"transport", "table_rows", "dim", "dtype", "ids", "optimizer", "work", "samples", "rows",
+              "rows_per_s", "p50_us", "p90_us", "p99_us", "flat_p50_us", "flat_rows_per_s", "of_flat"}
 WORKS = {"sgd": ["push", "pull", "push+pull"], "adam": ["push", "push+pull"]}
 
 
@@ -70,6 +72,32 @@ def check_table(folder):
           [["tcp", "64KiB", o, w] for o in WORKS for w in WORKS[o]], lines)
 
 
+def check_rows(folder):
+    said = json.loads(bench(folder, "--table", "--rows", "5000", "--dim", "8", "--ids", "700", "--steps", "5",
+                            "--ps", "2", "--workers", "2", "--json"))
+    check((said["ps"], said["workers"]) == (2, 2), said)
+    got = [(r["transport"], r["ids"], r["work"]) for r in said["rows"]]
+    want = [(t, i, w) for t in ("shm", "ipc", "tcp") for i in ("uniform", "zipf") for w in WORKS["sgd"]]
+    check(got == want, got)
+    for row in said["rows"]:
+        check(set(row) == ROW_FIELDS, set(row) ^ ROW_FIELDS)
+        check((row["table_rows"], row["dim"], row["optimizer"]) == (5000, 8, "adagrad"), row)
+        check(row["samples"] == 2 * 5, row)
+        check(0 < row["p50_us"] <= row["p90_us"] <= row["p99_us"] < 60e6, row)
+        # 700 draws from 5,000 name 5000 (1 - (1 - 1/5000)^700) = 653 rows; by Zipf there are fewer
+        low, high = (640, 665) if row["ids"] == "uniform" else (200, 500)
+        check(low < row["rows"] < high, row)
+        close = lambda a, b: abs(a - b) < 1e-3 * b
+        check(close(row["rows_per_s"] * row["p50_us"] / 1e6, 2 * row["rows"]), row)
+        check(close(row["flat_rows_per_s"] * row["flat_p50_us"] / 1e6, row["rows"]), row)
+        check(close(row["of_flat"] * row["flat_rows_per_s"], row["rows_per_s"]), row)
+    lines = bench(folder, "--table", "--rows=300", "--transports", "tcp", "--steps", "3").splitlines()
+    check(lines[0].split()[:5] == ["TRANSPORT", "TABLE", "IDS", "ROWS", "RULE"], lines)
+    check([l.split()[:7] for l in lines[1:]] ==
+          [["tcp", "300", "x", "16", i, lines[1 + k].split()[5], "adagrad"]
+           for k, i in enumerate(3 * ["uniform"] + 3 * ["zipf"])], lines)
+
+
 def check_errors(folder):
     for words, says in [
             (["--sizes", "4KB"], '--sizes must be a size, not "4KB"'),
@@ -82,6 +110,14 @@ def check_errors(folder):
             (["--ps", "0"], "--ps must be a whole number from 1 to 64"),
             (["--workers", "65"], "--workers must be a whole number from 1 to 64"),
             (["--steps", "many"], "--steps must be a whole number"),
+            (["--table", "--sizes", "4KiB"], "--sizes is not about a table; write --rows and --dim"),
+            (["--rows", "7"], "--rows is about a table; add --table"),
+            (["--ids", "7"], "--ids is about a table; add --table"),
+            (["--table", "--rows", "0"], "--rows must be a whole number from 1 to 1000000000"),
+            (["--table", "--dim", "9999"], "--dim must be a whole number from 1 to 4096"),
+            (["--table", "--ids", "none"], "--ids must be a whole number"),
+            (["--table", "--rows", "900000000", "--dim", "4096"], "write a smaller table"),
+            (["--table", "--rows", "3", "--ps", "4"], "--rows: 3 rows on 4 ps"),
             (["--size", "4KiB"], "did you mean --sizes?"),
             (["now"], '"now" is one word too many')]:
         said = bench(folder, *words, code=2)
@@ -116,5 +152,6 @@ with tempfile.TemporaryDirectory(prefix="bench-") as folder:
     check_errors(folder)
     check_table(folder)
     check_json(folder)
+    check_rows(folder)
     check_interrupt(folder)
     check_kill(folder)

@@ -23,29 +23,48 @@ size_t wf_bench_slice_bytes(const wf_bench_case *of)
            ~(sizeof(float) - 1);
 }
 
+uint64_t wf_bench_slice_rows(const wf_bench_case *of)
+{
+    enum { TABLE_SLICES = 64 };
+    uint64_t each = WF_SLICE_BYTES / (of->dim * sizeof(float));
+
+    each = WF_MAX(each, (of->rows + TABLE_SLICES - 1) / TABLE_SLICES);
+    return WF_MAX(WF_MIN(each, of->rows / of->n_ps), (uint64_t)1);
+}
+
 static wf_status add_variable(wf_bench_stage *s, wf_err *err)
 {
     Weft__Variable *v = wf_arena_alloc(s->arena, sizeof *v);
-    int64_t *dims = wf_arena_alloc(s->arena, sizeof *dims);
+    int64_t *dims = wf_arena_array(s->arena, 2, sizeof *dims);
 
     s->start->variables = wf_arena_array(s->arena, 1, sizeof(*s->start->variables));
     if (!v || !dims || !s->start->variables)
         return wf_fail_nomem(err, sizeof *v);
     weft__variable__init(v);
-    dims[0] = (int64_t)(s->of.bytes / sizeof(float));
+    dims[0] = (int64_t)(s->of.draw ? s->of.rows : s->of.bytes / sizeof(float));
+    dims[1] = s->of.dim;
     v->name = (char *)"w";
     v->dtype = WF_F32;
     v->kind = 1; /* trainable */
     v->dims = dims;
-    v->n_dims = 1;
+    v->n_dims = s->of.draw ? 2 : 1;
+    if (s->of.draw) {
+        v->slice_kind = (char *)"table";
+        v->rows_most = WF_MIN(s->of.drawn, s->of.rows);
+    }
     s->start->variables[0] = v;
     s->start->n_variables = 1;
     return WF_OK;
 }
 
+static uint64_t slice_elements(const wf_bench_case *of)
+{
+    return of->draw ? wf_bench_slice_rows(of) * of->dim : wf_bench_slice_bytes(of) / sizeof(float);
+}
+
 static wf_status add_slices(wf_bench_stage *s, wf_err *err)
 {
-    uint64_t all = s->of.bytes / sizeof(float), each = wf_bench_slice_bytes(&s->of) / sizeof(float);
+    uint64_t all = s->of.bytes / sizeof(float), each = slice_elements(&s->of);
     size_t n = (size_t)((all + each - 1) / each);
     Weft__Slice *rows = wf_arena_array(s->arena, n, sizeof *rows);
 
@@ -108,7 +127,7 @@ wf_status wf_bench_job_make(wf_bench_stage *s, wf_err *err)
 wf_status wf_bench_job_write(const wf_bench_stage *s, wf_err *err)
 {
     enum { HEAD = 8 + 120 };
-    char path[PATH_MAX], text[HEAD];
+    char path[PATH_MAX], text[HEAD], shape[64];
     uint64_t n = htole64(HEAD - sizeof n);
     wf_status rc;
     int fd;
@@ -119,9 +138,13 @@ wf_status wf_bench_job_write(const wf_bench_stage *s, wf_err *err)
     snprintf(path + strlen(path), sizeof path - strlen(path), "/" WF_INITIAL_NAME);
     memset(text, ' ', sizeof text);
     memcpy(text, &n, sizeof n);
+    if (s->of.draw)
+        snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu32, s->of.rows, s->of.dim);
+    else
+        snprintf(shape, sizeof shape, "%zu", s->of.bytes / sizeof(float));
     n = (uint64_t)snprintf(text + sizeof n, sizeof text - sizeof n,
-                           "{\"w\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[0,%zu]}}",
-                           s->of.bytes / sizeof(float), s->of.bytes);
+                           "{\"w\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[0,%zu]}}",
+                           shape, s->of.bytes);
     text[sizeof n + n] = ' '; /* for the zero behind the text */
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)

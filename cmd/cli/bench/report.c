@@ -44,36 +44,35 @@ static double ratio(double a, double b)
 
 /* ---- the table ---- */
 
-typedef char cell[32];
-
-static const char *time_text(double ns, cell text)
+const char *wf_bench_time_text(double ns, wf_bench_cell text)
 {
     if (ns < 10e6)
-        snprintf(text, sizeof(cell), ns < 100e3 ? "%.1f us" : "%.0f us", ns / 1e3);
+        snprintf(text, sizeof(wf_bench_cell), ns < 100e3 ? "%.1f us" : "%.0f us", ns / 1e3);
     else
-        snprintf(text, sizeof(cell), ns < 100e6 ? "%.1f ms" : "%.0f ms", ns / 1e6);
+        snprintf(text, sizeof(wf_bench_cell), ns < 100e6 ? "%.1f ms" : "%.0f ms", ns / 1e6);
     return text;
 }
 
-static const char *rate_text(double bytes, cell text)
+static const char *rate_text(double bytes, wf_bench_cell text)
 {
-    snprintf(text, sizeof(cell), bytes < 1e9 ? "%.3f" : "%.2f", bytes / 1e9);
+    snprintf(text, sizeof(wf_bench_cell), bytes < 1e9 ? "%.3f" : "%.2f", bytes / 1e9);
     return text;
 }
 
 static void add_row(wf_rows *t, const wf_bench_case *of, const figures *f)
 {
-    cell rate, p50, p90, p99, bare, times, copy, limit, part;
+    wf_bench_cell rate, p50, p90, p99, bare, times, copy, limit, part;
 
     snprintf(times, sizeof times, "%.2f", ratio((double)f->p50, (double)f->bare));
     snprintf(part, sizeof part, "%.1f %%", 100 * ratio(f->limit, (double)f->p50));
     wf_rows_add(t,
                 (const char *[]){of->wire->name, of->size, of->rule, f->work->name,
-                                 rate_text(f->rate, rate), time_text((double)f->p50, p50),
-                                 time_text((double)f->p90, p90), time_text((double)f->p99, p99),
-                                 time_text((double)f->bare, bare), times,
+                                 rate_text(f->rate, rate), wf_bench_time_text((double)f->p50, p50),
+                                 wf_bench_time_text((double)f->p90, p90),
+                                 wf_bench_time_text((double)f->p99, p99),
+                                 wf_bench_time_text((double)f->bare, bare), times,
                                  rate_text(WF_MAX(f->copy_one, f->copy_all), copy),
-                                 time_text(f->limit, limit), part},
+                                 wf_bench_time_text(f->limit, limit), part},
                 13);
 }
 

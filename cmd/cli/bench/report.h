@@ -5,6 +5,10 @@
 
 #include "cmd/cli/bench/rounds.h"
 
+typedef char wf_bench_cell[32];
+/* A duration in microseconds or milliseconds, in `text`. */
+const char *wf_bench_time_text(double ns, wf_bench_cell text);
+
 /* Prints n cases with their results, [n] each, whose durations it sorts. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_bench_print_table(const wf_bench_case cases[], wf_bench_result results[],
                                            size_t n, wf_err *err);

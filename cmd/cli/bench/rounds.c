@@ -2,6 +2,8 @@
 /* cmd/cli/bench/rounds.c - a thread for each worker; this thread is the master meanwhile. */
 #include "cmd/cli/bench/rounds.h"
 #include "cmd/cli/bench/bare.h"
+#include "cmd/cli/bench/flat.h"
+#include "cmd/cli/bench/ids.h"
 #include "cmd/cli/bench/job.h"
 #include "cmd/cli/bench/worker.h"
 #include "common/base/clock.h"
@@ -18,6 +20,7 @@
 /* Gradients of a worker are in turn in four buffers, all of which are touched before it counts; a
  * turn moves about TURN_BYTES, so that the clock and the gate are small beside it. */
 enum { WARM_UPS = 2, LEAST_ROUNDS = 8, LEAST_OF_LARGE = 2, MOST_A_TURN = 64, TURN_BYTES = 4 << 20 };
+enum { BATCHES = 64 }; /* of ids, which come again and again */
 static const size_t LEAST_COPIED = 64 << 10, MOST_COPIED = 64 << 20; /* more than caches hold */
 
 typedef struct rounds {
@@ -38,7 +41,11 @@ typedef struct member {
     uint32_t index;
     pthread_t thread;
     wf_bench_worker *worker;
-    wf_bare *bare;
+    wf_bare *bare;    /* of a dense variable, */
+    wf_bench_ids ids; /* of a table */
+    uint64_t batch;   /* the next of them, and of those that the flat loops go through */
+    uint64_t flat_batch;
+    wf_flat *flat; /* of the first member */
     wf_samples weft[WF_BENCH_WORKS], echo[WF_BENCH_WORKS];
     uint64_t steps; /* of each kind of work */
     /* of the first, which copies */
@@ -128,28 +135,81 @@ static wf_status open_bare(member *m, wf_err *err)
                         err);
 }
 
+static wf_status open_dense(member *m, wf_err *err)
+{
+    WF_TRY(open_bare(m, err));
+    return m->index == 0 ? prepare_copies(m, err) : WF_OK;
+}
+
+/* Batches name so many rows together that caches do not hold what they are in. */
+static wf_status open_table(member *m, wf_err *err)
+{
+    const wf_bench_case *of = &m->r->stage->of;
+    size_t n = BATCHES, most = (size_t)WF_MIN(of->drawn, of->rows);
+
+    WF_TRY(wf_bench_ids_make(of->draw, of->rows, of->drawn, n, m->index, &m->ids, err));
+    if (m->index > 0)
+        return WF_OK;
+    m->r->out->named = (double)m->ids.first[n] / (double)n;
+    return wf_flat_open(of->rows, of->dim, most, of->n_ps, &m->flat, err);
+}
+
 /* An optimizer makes no difference to a pull alone. */
 static bool is_measured(const rounds *r, const wf_bench_work *work)
 {
-    return work->pushes || r->out->slots == 0;
+    return work->pushes || r->out->slots == 0 || r->stage->of.draw;
+}
+
+static wf_status do_weft(member *m, const wf_bench_work *work, int64_t *took_ns, wf_err *err)
+{
+    wf_bench_rows rows;
+
+    if (!m->r->stage->of.draw)
+        return wf_bench_worker_do(m->worker, work, NULL, took_ns, err);
+    rows.ids = wf_bench_ids_of(&m->ids, m->batch++, &rows.n);
+    return wf_bench_worker_do(m->worker, work, &rows, took_ns, err);
+}
+
+/* Of a table the first member does it for all. */
+static bool is_beside(const member *m)
+{
+    return m->bare || m->flat;
+}
+
+static wf_status do_beside(member *m, const wf_bench_work *work, int64_t *took_ns, wf_err *err)
+{
+    const uint64_t *ids;
+    int64_t began_ns;
+    size_t n;
+
+    if (m->bare)
+        return wf_bare_do(m->bare, work, took_ns, err);
+    ids = wf_bench_ids_of(&m->ids, m->flat_batch++, &n);
+    began_ns = wf_now_ns();
+    (void)wf_flat_do(m->flat, work, ids, n);
+    *took_ns = wf_now_ns() - began_ns;
+    return WF_OK;
 }
 
 static wf_status warm_up(member *m, wf_err *err)
 {
+    static const wf_bench_work pull = {"pull", false, true};
     int64_t took_ns;
 
+    if (m->r->stage->of.draw) /* a push is of rows that were pulled */
+        WF_TRY(do_weft(m, &pull, &took_ns, err));
     for (int i = 0; i < WARM_UPS; i++)
         for (size_t k = 0; k < WF_BENCH_WORKS; k++) {
             if (!is_measured(m->r, &wf_bench_works[k]) || (i > 0 && !wf_bench_works[k].pushes))
                 continue;
-            WF_TRY(wf_bench_worker_do(m->worker, &wf_bench_works[k], &took_ns, err));
-            if (i == 0)
-                WF_TRY(wf_bare_do(m->bare, &wf_bench_works[k], &took_ns, err));
+            WF_TRY(do_weft(m, &wf_bench_works[k], &took_ns, err));
+            if (i == 0 && is_beside(m))
+                WF_TRY(do_beside(m, &wf_bench_works[k], &took_ns, err));
         }
     return WF_OK;
 }
 
-/* So many times one kind of work, over weft and then over bare ZeroMQ. */
+/* So many times one kind of work, over weft and then by what stands beside it. */
 static wf_status take_turns(member *m, size_t k, uint64_t times, bool *goes_on, wf_err *err)
 {
     const wf_bench_work *work = &wf_bench_works[k];
@@ -157,15 +217,23 @@ static wf_status take_turns(member *m, size_t k, uint64_t times, bool *goes_on, 
 
     *goes_on = gate(m->r);
     for (uint64_t i = 0; *goes_on && i < times; i++) {
-        WF_TRY(wf_bench_worker_do(m->worker, work, &took_ns, err));
+        WF_TRY(do_weft(m, work, &took_ns, err));
         wf_samples_add(&m->weft[k], took_ns);
     }
     *goes_on = *goes_on && gate(m->r);
-    for (uint64_t i = 0; *goes_on && i < times; i++) {
-        WF_TRY(wf_bare_do(m->bare, work, &took_ns, err));
+    for (uint64_t i = 0; *goes_on && is_beside(m) && i < times; i++) {
+        WF_TRY(do_beside(m, work, &took_ns, err));
         wf_samples_add(&m->echo[k], took_ns);
     }
     return WF_OK;
+}
+
+/* Of a push: the variable, or the rows of a table that a batch may name. */
+static size_t sent_bytes(const rounds *r)
+{
+    const wf_bench_case *of = &r->stage->of;
+
+    return of->draw ? of->drawn * of->dim * sizeof(float) : of->bytes;
 }
 
 /* The first thread decides for all. */
@@ -175,7 +243,7 @@ static bool go_on(member *m, uint64_t round)
 
     if (m->index == 0) {
         uint64_t steps = r->stage->of.steps,
-                 least = r->stage->of.bytes > TURN_BYTES ? LEAST_OF_LARGE : LEAST_ROUNDS;
+                 least = sent_bytes(r) > TURN_BYTES ? LEAST_OF_LARGE : LEAST_ROUNDS;
 
         r->goes_on = steps ? m->steps < steps : round < least || wf_now_ns() < r->end_ns;
     }
@@ -185,8 +253,7 @@ static bool go_on(member *m, uint64_t round)
 static wf_status make_rounds(member *m, wf_err *err)
 {
     uint64_t steps = m->r->stage->of.steps,
-             times =
-                 WF_MIN(WF_MAX(TURN_BYTES / m->r->stage->of.bytes, (size_t)1), (size_t)MOST_A_TURN);
+             times = WF_MIN(WF_MAX(TURN_BYTES / sent_bytes(m->r), (size_t)1), (size_t)MOST_A_TURN);
     bool goes_on = true;
 
     for (uint64_t round = 0; goes_on && go_on(m, round); round++) {
@@ -197,7 +264,7 @@ static wf_status make_rounds(member *m, wf_err *err)
                 WF_TRY(take_turns(m, k, times, &goes_on, err));
         m->steps += times;
         goes_on = goes_on && gate(m->r);
-        if (goes_on && m->index == 0)
+        if (goes_on && m->from)
             copy(m, times);
     }
     return WF_OK;
@@ -209,10 +276,10 @@ static void *be_worker(void *arg)
     wf_err err = {0};
     wf_status rc = wf_bench_worker_open(m->r->stage, m->index, &m->r->stop, &m->worker, &err);
 
-    if (rc == WF_OK)
-        rc = open_bare(m, &err);
-    if (rc == WF_OK && m->index == 0)
-        rc = prepare_copies(m, &err);
+    if (rc == WF_OK && m->r->stage->of.draw)
+        rc = open_table(m, &err);
+    else if (rc == WF_OK)
+        rc = open_dense(m, &err);
     if (rc == WF_OK)
         rc = warm_up(m, &err);
     if (rc == WF_OK && gate(m->r))
@@ -221,6 +288,8 @@ static void *be_worker(void *arg)
         stop_all(m->r, rc, &err);
     wf_bench_worker_close(&m->worker);
     wf_bare_close(&m->bare);
+    wf_bench_ids_close(&m->ids);
+    wf_flat_close(&m->flat);
     wf_pool_free(&m->pool);
     free(m->from);
     pthread_mutex_lock(&m->r->lock);
@@ -307,7 +376,8 @@ wf_status wf_bench_rounds(const wf_bench_case *of, bool (*stopped)(void), wf_ben
         rc = run_members(&r, s, stopped, err);
     }
     wf_bench_stage_close(&s);
-    return wf_err_wrap(err, rc, "%s, %s, %s", of->wire->name, of->size, of->rule);
+    return wf_err_wrap(err, rc, "%s, %s, %s", of->wire->name, of->draw ? of->draw->name : of->size,
+                       of->rule);
 }
 
 void wf_bench_result_close(wf_bench_result *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/bench/rounds.h - one measurement: workers, bare ZeroMQ and memcpy in turns, so that what
- * else the machine does meets all of them alike. */
+/* cmd/cli/bench/rounds.h - one measurement: workers, bare ZeroMQ and memcpy, or the loops over a
+ * flat table, in turns, so that what else the machine does meets all of them alike. */
 #ifndef WF_CMD_CLI_BENCH_ROUNDS_H
 #define WF_CMD_CLI_BENCH_ROUNDS_H
 
@@ -10,7 +10,8 @@
 typedef struct wf_bench_result {
     uint32_t slots, threads;         /* of the optimizer; that copy_all used */
     wf_samples weft[WF_BENCH_WORKS]; /* of all workers; none for a work that was left out */
-    wf_samples bare[WF_BENCH_WORKS]; /* the same over bare ZeroMQ */
+    wf_samples bare[WF_BENCH_WORKS]; /* the same over bare ZeroMQ; of a table: by flat loops */
+    double named;                    /* of a table: rows of a batch, on average */
     size_t copied;                   /* bytes of a copy */
     wf_samples copy_one, copy_all;   /* memcpy by one thread, and by one for each processor */
 } wf_bench_result;

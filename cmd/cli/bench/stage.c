@@ -77,7 +77,7 @@ static wf_status start_ps(wf_bench_stage *s, uint32_t index, wf_err *err)
 
 static wf_status start_all(wf_bench_stage *s, wf_err *err)
 {
-    for (uint32_t i = 0; i < s->of.n_ps; i++) /* before this process has threads */
+    for (uint32_t i = 0; !s->of.draw && i < s->of.n_ps; i++) /* before this process has threads */
         WF_TRY(
             wf_bare_start(s->conf->ps[s->of.n_ps + i].address, WF_SLICE_BYTES, &s->echo[i], err));
     for (uint32_t i = 0; i < s->of.n_ps; i++)

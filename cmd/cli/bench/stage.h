@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/cli/bench/stage.h - what `weft bench` measures against: real weft-ps with a job of one
- * variable, and beside each an echo over bare ZeroMQ. All are processes at private addresses; this
- * process plays their master.
+ * variable, and for a dense one an echo over bare ZeroMQ beside each. All are processes at private
+ * addresses; this process plays their master.
  *
  * The processes end with the thread that opened the stage, however that ends; the folder of the
  * stage is below TMPDIR, or /tmp.
@@ -9,6 +9,7 @@
 #ifndef WF_CMD_CLI_BENCH_STAGE_H
 #define WF_CMD_CLI_BENCH_STAGE_H
 
+#include "cmd/cli/bench/ids.h"
 #include "common/conf/conf.h"
 #include "common/optim/rule.h"
 #include "common/wire/control.pb-c.h"
@@ -33,8 +34,13 @@ const wf_bench_wire *wf_bench_wire_find(const char *name); /* NULL: there is non
 typedef struct wf_bench_case {
     const wf_bench_wire *wire;
     const char *rule; /* of the optimizer, with its default options */
-    const char *size; /* as it was asked for */
+    const char *size; /* as it was asked for; of a table: NULL */
     size_t bytes;     /* of the variable: whole float32, at least one */
+    /* Of a table, [rows, dim]: how each batch draws `drawn` ids. NULL: the variable is dense. */
+    const wf_bench_draw *draw;
+    uint64_t rows;
+    uint32_t dim;
+    size_t drawn;
     uint32_t n_ps, n_workers;
     uint64_t steps; /* of each kind of work and worker; 0: as many as fit into budget_ns,
                          with what has to be prepared, and a few at least */

@@ -144,26 +144,28 @@ static void fill(float *gradient, size_t n)
         gradient[i] = 1e-3F;
 }
 
-wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work, int64_t *took_ns,
-                             wf_err *err)
+static wf_status begin_step(wf_bench_worker *w, wf_err *err)
 {
-    wf_exchange *x = w->exchange;
-    int64_t began_ns;
+    const wf_bench_case *of = &w->stage->of;
+    size_t n = of->draw ? (size_t)WF_MIN(of->drawn, of->rows) * of->dim : of->bytes / sizeof(float);
+    float *gradient = wf_exchange_gradient(w->exchange, ++w->step, 0);
 
-    if (work->pushes) {
-        float *gradient = wf_exchange_gradient(x, ++w->step, 0);
+    if (!gradient)
+        return wf_fail_nomem(err, n * sizeof *gradient);
+    fill(gradient, n);
+    return WF_OK;
+}
 
-        if (!gradient)
-            return wf_fail_nomem(err, w->stage->of.bytes);
-        fill(gradient, w->stage->of.bytes / sizeof *gradient);
-    }
-    began_ns = wf_now_ns();
-    if (work->pushes) {
-        WF_TRY(wf_exchange_push(x, w->step, 0, err));
-        WF_TRY(wf_exchange_end_step(x, w->step, err));
-    }
-    if (work->pulls)
-        WF_TRY(wf_exchange_want(x, 0, w->step + 1, err));
+static wf_status ask(wf_bench_worker *w, const wf_bench_rows *rows, wf_err *err)
+{
+    if (rows)
+        WF_TRY(wf_exchange_name_rows(w->exchange, 0, 0, rows->ids, rows->n, err));
+    return wf_exchange_want(w->exchange, 0, w->step + 1, err);
+}
+
+static wf_status finish(wf_bench_worker *w, const wf_bench_work *work, int64_t began_ns,
+                        wf_err *err)
+{
     do {
         WF_TRY(turn(w, err));
         if (atomic_load(w->stop))
@@ -171,6 +173,28 @@ wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work, int6
         if (wf_now_ns() - began_ns > LONGEST_S * WF_NS_PER_S)
             return is_late(w, work, err);
     } while (!is_done(w, work));
-    *took_ns = wf_now_ns() - began_ns;
     return WF_OK;
+}
+
+wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
+                             const wf_bench_rows *rows, int64_t *took_ns, wf_err *err)
+{
+    static const wf_bench_work pull = {"pull", false, true};
+    int64_t began_ns;
+
+    if (work->pushes)
+        WF_TRY(begin_step(w, err));
+    began_ns = wf_now_ns();
+    if (work->pushes) {
+        WF_TRY(wf_exchange_push(w->exchange, w->step, 0, err));
+        WF_TRY(wf_exchange_end_step(w->exchange, w->step, err));
+    }
+    if (work->pulls)
+        WF_TRY(ask(w, rows, err));
+    WF_TRY(finish(w, work, began_ns, err));
+    *took_ns = wf_now_ns() - began_ns;
+    if (!rows || work->pulls)
+        return WF_OK;
+    WF_TRY(ask(w, rows, err)); /* a push of rows needs a pull of them */
+    return finish(w, &pull, wf_now_ns(), err);
 }

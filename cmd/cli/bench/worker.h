@@ -19,9 +19,17 @@ WF_MUST_USE wf_status wf_bench_worker_open(const wf_bench_stage *s, uint32_t ind
                                            const atomic_bool *stop, wf_bench_worker **out,
                                            wf_err *err);
 void wf_bench_worker_close(wf_bench_worker **w);
-/* Does a piece of work, and says how long it took: from the gradient that is ready. Errors:
+/* The rows of a table that work is about. */
+typedef struct wf_bench_rows {
+    const uint64_t *ids; /* [n], distinct and rising; read during the call */
+    size_t n;
+} wf_bench_rows;
+
+/* Does a piece of work, and says how long it took: from the gradient that is ready. Of a table a
+ * pull asks for `rows`, and a push is of the rows that were asked for last; a push by itself asks
+ * for `rows` afterwards, in time that does not count. A dense variable has no rows: NULL. Errors:
  * WF_STOPPED; WF_TIMEOUT, with who is late; those of the exchange. */
 WF_MUST_USE wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
-                                         int64_t *took_ns, wf_err *err);
+                                         const wf_bench_rows *rows, int64_t *took_ns, wf_err *err);
 
 #endif
