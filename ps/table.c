@@ -6,6 +6,7 @@
  * rows and their slots need. Rows are read in no order, so each is fetched while those before it
  * are worked on.
  */
+#include "common/base/cc.h"
 #include "common/base/size.h"
 #include "ps/dense.h"
 
@@ -14,8 +15,9 @@
 
 enum {
     GRAIN = 16 << 10, /* elements that one thread takes at a time */
-    AHEAD = 8,        /* rows that are fetched before they are worked on */
-    LINE = 64         /* bytes of memory that are fetched at once */
+    BLOCK = 1 << 8, /* elements that are updated at once: few, so that rows come while these are */
+    AHEAD = 16,     /* rows that are fetched before they are worked on */
+    LINE = 64 / sizeof(float) /* elements that are fetched at once */
 };
 
 static const wf_dense *dense(const wf_slice *s)
@@ -40,22 +42,26 @@ static wf_status table_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     return wf_dense_init(s, opt, err);
 }
 
+static wf_status bad_ids(const wf_slice *s, const wf_rows *rows, uint64_t first, uint64_t end,
+                         wf_err *err)
+{
+    for (uint64_t i = 0; i < rows->n; i++)
+        if (wf_row_id(rows, i) < first || wf_row_id(rows, i) >= end)
+            return wf_fail(err, WF_SHAPE, NULL,
+                           "row %" PRIu64 " is not in slice %u, which has rows %" PRIu64
+                           " to %" PRIu64,
+                           wf_row_id(rows, i), s->id, first, end - 1);
+    return wf_fail(err, WF_PROTO, NULL, "rows of slice %u are not in rising order", s->id);
+}
+
 /* Distinct ids of rows that are here, in rising order: so that threads share no row. */
 static wf_status check_ids(const wf_slice *s, const wf_rows *rows, wf_err *err)
 {
     uint64_t first = first_row(s), end = first + s->count / s->row;
 
-    for (uint64_t i = 0; i < rows->n; i++) {
-        uint64_t id = wf_row_id(rows, i);
-
-        if (id < first || id >= end)
-            return wf_fail(err, WF_SHAPE, NULL,
-                           "row %" PRIu64 " is not in slice %u, which has rows %" PRIu64
-                           " to %" PRIu64,
-                           id, s->id, first, end - 1);
-        if (i > 0 && id <= wf_row_id(rows, i - 1))
-            return wf_fail(err, WF_PROTO, NULL, "rows of slice %u are not in rising order", s->id);
-    }
+    if (!wf_rows_rise(rows) ||
+        (rows->n > 0 && (wf_row_id(rows, 0) < first || wf_row_id(rows, rows->n - 1) >= end)))
+        return bad_ids(s, rows, first, end, err);
     return WF_OK;
 }
 
@@ -89,50 +95,117 @@ static wf_status table_apply_begin(wf_slice_update *u, wf_err *err)
     return WF_OK;
 }
 
-static void fetch(const float *row, uint64_t n)
+/* Where in each array the row begins that a part names as number i. */
+static uint64_t place_of(const wf_rows *rows, uint64_t i, uint64_t first, uint64_t row)
 {
-    for (uint64_t k = 0; k < n; k += LINE / sizeof *row)
-        __builtin_prefetch(row + k);
+    return (wf_row_id(rows, i) - first) * row;
 }
 
-/* Where a row begins in each array. */
-static uint64_t place_of(const wf_slice *s, const wf_rows *rows, uint64_t i)
+/* The processor fetches the rest of a long row by itself. */
+static WF_INLINE void fetch(const float *row, uint64_t n)
 {
-    return (wf_row_id(rows, i) - first_row(s)) * s->row;
+    for (uint64_t k = 0; k < WF_MIN(n, (uint64_t)4 * LINE); k += LINE)
+        WF_PREFETCH(row + k);
+}
+
+/* A call of memcpy costs as much as a row of one or two cache lines. */
+static WF_INLINE void copy_row(float *restrict to, const float *restrict from, uint64_t n)
+{
+    if (n == 1)
+        *to = *from;
+    else if (n % LINE == 0)
+        for (uint64_t k = 0; k < n; k += LINE)
+            memcpy(to + k, from + k, LINE * sizeof *to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
+
+/* Rows at[n] side by side in `to`, while those behind them, up to at[known], are fetched. */
+WF_MULTIVERSION
+static void gather(const float *from, const uint64_t at[], uint64_t n, uint64_t known, uint64_t row,
+                   float *to)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (i + AHEAD < known)
+            fetch(from + at[i + AHEAD], row);
+        copy_row(to + i * row, from + at[i], row);
+    }
+}
+
+WF_MULTIVERSION
+static void scatter(const float *from, const uint64_t at[], uint64_t n, uint64_t row, float *to)
+{
+    for (uint64_t i = 0; i < n; i++)
+        copy_row(to + at[i], from + i * row, row);
+}
+
+/* A block of a part's rows. */
+typedef struct block {
+    uint64_t at[BLOCK + AHEAD];
+    uint64_t n, known; /* at[known] are set: the first n, and those that come next */
+} block;
+
+static void begin_block(block *b, const wf_slice *s, const wf_rows *rows, uint64_t i, uint64_t end)
+{
+    uint64_t first = first_row(s), most = WF_MAX(BLOCK / s->row, (uint64_t)1);
+
+    b->n = WF_MIN(most, end - i);
+    b->known = WF_MIN(b->n + AHEAD, end - i);
+    for (uint64_t k = 0; k < b->known; k++)
+        b->at[k] = place_of(rows, i + k, first, s->row);
+}
+
+/* Short rows are updated side by side, in the cache: a rule is called once for many of them. */
+static void update_block(const wf_dense *d, const wf_opt *opt, const block *b, const float *grad)
+{
+    uint64_t row = d->base.row;
+    float w[BLOCK], in_block[WF_MAX_SLOTS][BLOCK], *slots[WF_MAX_SLOTS] = {0};
+
+    gather(d->weights->data, b->at, b->n, b->known, row, w);
+    for (uint32_t k = 0; k < d->n_slots; k++) {
+        slots[k] = in_block[k];
+        gather(d->slots[k], b->at, b->n, b->known, row, slots[k]);
+    }
+    wf_opt_apply(opt, d->base.updates, b->n * row, w, grad, slots);
+    scatter(w, b->at, b->n, row, d->weights->data);
+    for (uint32_t k = 0; k < d->n_slots; k++)
+        scatter(slots[k], b->at, b->n, row, d->slots[k]);
+}
+
+/* A row that is longer than a block. */
+static void update_long_row(const wf_dense *d, const wf_opt *opt, uint64_t at, const float *grad)
+{
+    float *slots[WF_MAX_SLOTS] = {0};
+
+    for (uint32_t k = 0; k < d->n_slots; k++)
+        slots[k] = d->slots[k] + at;
+    wf_opt_apply(opt, d->base.updates, d->base.row, (float *)d->weights->data + at, grad, slots);
 }
 
 static void table_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
                               uint64_t end)
 {
     const wf_slice *s = u->slice;
-    const wf_dense *d = dense(s);
-    float *w = d->weights->data, *slots[WF_MAX_SLOTS] = {0};
+    block b;
 
-    for (uint64_t i = begin; i < end; i++) {
-        uint64_t at = place_of(s, &u->part.rows, i);
+    for (uint64_t i = begin; i < end; i += b.n) {
+        const float *grad = u->part.values + i * s->row;
 
-        if (i + AHEAD < end) {
-            uint64_t later = place_of(s, &u->part.rows, i + AHEAD);
-
-            fetch(w + later, s->row);
-            for (uint32_t k = 0; k < d->n_slots; k++)
-                fetch(d->slots[k] + later, s->row);
-        }
-        for (uint32_t k = 0; k < d->n_slots; k++)
-            slots[k] = d->slots[k] + at;
-        wf_opt_apply(opt, s->updates, s->row, w + at, u->part.values + i * s->row, slots);
+        begin_block(&b, s, &u->part.rows, i, end);
+        if (s->row <= BLOCK)
+            update_block(dense(s), opt, &b, grad);
+        else
+            update_long_row(dense(s), opt, b.at[0], grad);
     }
 }
 
 static void table_answer_rows(const wf_slice *s, const wf_rows *rows, float out[])
 {
-    const float *w = dense(s)->weights->data;
-    size_t bytes = s->row * sizeof *w;
+    block b;
 
-    for (uint64_t i = 0; i < rows->n; i++) {
-        if (i + AHEAD < rows->n)
-            fetch(w + place_of(s, rows, i + AHEAD), s->row);
-        memcpy(out + i * s->row, w + place_of(s, rows, i), bytes);
+    for (uint64_t i = 0; i < rows->n; i += b.n) {
+        begin_block(&b, s, rows, i, rows->n);
+        gather(dense(s)->weights->data, b.at, b.n, b.known, s->row, out + i * s->row);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/parts.c */
 #include "common/wire/parts.h"
+#include "common/base/cc.h"
 #include "common/base/size.h"
 #include "common/wire/grammar.h"
 
@@ -95,6 +96,16 @@ wf_rows wf_part_rows(const wf_msg *m, const wf_part *p)
         return (wf_rows){0};
     return (wf_rows){.n = at->bytes / sizeof(uint64_t),
                      .ids = m->frames[at->frame].data + at->offset};
+}
+
+WF_MULTIVERSION
+bool wf_rows_rise(const wf_rows *r)
+{
+    uint64_t falls = 0;
+
+    for (uint64_t i = 1; i < r->n; i++)
+        falls |= wf_row_id(r, i) <= wf_row_id(r, i - 1);
+    return !falls;
 }
 
 const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n)

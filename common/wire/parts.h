@@ -13,8 +13,10 @@
 
 #include "common/base/status.h"
 #include "common/wire/msg.h"
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     WF_MAX_PARTS = 512,
@@ -121,8 +123,13 @@ wf_rows wf_part_rows(const wf_msg *m, const wf_part *p);
 const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n);
 static inline uint64_t wf_row_id(const wf_rows *r, uint64_t i)
 {
-    return wf_get_u64(r->ids + i * sizeof(uint64_t));
+    uint64_t id;
+
+    memcpy(&id, r->ids + i * sizeof id, sizeof id);
+    return le64toh(id);
 }
+/* Whether each id is above the one before it. */
+bool wf_rows_rise(const wf_rows *r);
 /* The bytes of a part, borrowed from the message. */
 const void *wf_part_data(const wf_msg *m, const wf_part *p);
 /* The checksum to be sent for bytes. Never 0. */

@@ -39,12 +39,27 @@ void wf_rows_copy(const wf_client *c, wf_client_rows *to, const wf_client_rows *
 static wf_status check_ids(const wf_client_variable *v, const uint64_t ids[], uint64_t n,
                            wf_err *err)
 {
-    for (uint64_t i = 0; i < n; i++)
-        if (ids[i] >= v->count / v->row || (i > 0 && ids[i] <= ids[i - 1]))
-            return wf_fail(err, WF_USAGE, NULL,
-                           "row %" PRIu64 " is named out of order, or beyond the table's %" PRIu64,
-                           ids[i], v->count / v->row);
-    return WF_OK;
+    wf_rows rows = {n, (const uint8_t *)ids};
+    uint64_t all = v->count / v->row;
+
+    if (wf_rows_rise(&rows) && (n == 0 || ids[n - 1] < all))
+        return WF_OK;
+    return wf_fail(err, WF_USAGE, NULL,
+                   "rows are named out of order, or beyond the table's %" PRIu64, all);
+}
+
+/* The first place in [from, n) of an id that is not below `id`. */
+static uint64_t first_from(const uint64_t ids[], uint64_t from, uint64_t n, uint64_t id)
+{
+    while (from < n) {
+        uint64_t middle = from + (n - from) / 2;
+
+        if (ids[middle] < id)
+            from = middle + 1;
+        else
+            n = middle;
+    }
+    return from;
 }
 
 /* Divides the ids [n] among the slices of a variable. */
@@ -56,8 +71,7 @@ static void divide(const wf_client *c, wf_client_rows *r, uint32_t variable, con
     for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++) {
         uint64_t end = (c->slices[i].offset + c->slices[i].count) / row, first = at;
 
-        while (at < n && ids[at] < end)
-            at++;
+        at = first_from(ids, first, n, end);
         r->of_slice[i] = (struct wf_client_range){first, at - first};
     }
     wf_assert(at == n);
