@@ -206,4 +206,5 @@ def main():
     print("load after: %.2f" % os.getloadavg()[0])
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -228,14 +228,42 @@ wf_status wf_named_rows_add(wf_named_rows *r, wf_tables *t, const wf_batch *batc
     return WF_OK;
 }
 
+/* The first table, up to number i, that has the ids of table i in the same order. */
+static uint32_t first_alike(const wf_named_rows *r, uint32_t i)
+{
+    const struct wf_named_table *table = &r->tables[i];
+    uint32_t k = 0;
+
+    while (k < i && (r->tables[k].n != table->n ||
+                     (table->n && memcmp(r->tables[k].ids, table->ids,
+                                         table->n * sizeof *table->ids) != 0)))
+        k++;
+    return k;
+}
+
+/* What was found for another table. */
+static void copy_found(struct wf_named_table *to, const struct wf_named_table *from)
+{
+    to->n = from->n;
+    if (to->n == 0)
+        return;
+    memcpy(to->ids, from->ids, from->n * sizeof *to->ids);
+    memcpy(to->places, from->places, from->n_places * sizeof *to->places);
+}
+
 wf_status wf_named_rows_end(wf_named_rows *r, wf_tables *t, wf_err *err)
 {
+    for (uint32_t i = 0; r->tables && i < t->n_tables; i++)
+        r->tables[i].alike = first_alike(r, i);
     for (uint32_t i = 0; r->tables && i < t->n_tables; i++) {
         struct wf_named_table *table = &r->tables[i];
 
         table->n_places = table->n;
-        WF_TRY(wf_unique_find(&t->scratch, table->ids, table->n, table->ids, &table->n,
-                              table->places, err));
+        if (table->alike < i)
+            copy_found(table, &r->tables[table->alike]);
+        else
+            WF_TRY(wf_unique_find(&t->scratch, table->ids, table->n, table->ids, &table->n,
+                                  table->places, err));
     }
     return WF_OK;
 }

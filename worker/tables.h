@@ -43,6 +43,8 @@ typedef struct wf_named_rows {
         size_t n, room;
         int64_t *places; /* [n_places]: of each id that was named, in the order of adding */
         size_t n_places;
+        uint32_t alike; /* the first table with the same ids: two embeddings of one input are two
+                           tables, whose ids are sorted once */
     } * tables; /* [n_tables] */
     struct wf_named_batch {
         size_t *first; /* [n_uses]: of its places, in those of the table */
