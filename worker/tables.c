@@ -234,9 +234,9 @@ static uint32_t first_alike(const wf_named_rows *r, uint32_t i)
     const struct wf_named_table *table = &r->tables[i];
     uint32_t k = 0;
 
-    while (k < i && (r->tables[k].n != table->n ||
-                     (table->n && memcmp(r->tables[k].ids, table->ids,
-                                         table->n * sizeof *table->ids) != 0)))
+    while (k < i &&
+           (r->tables[k].n != table->n ||
+            (table->n && memcmp(r->tables[k].ids, table->ids, table->n * sizeof *table->ids) != 0)))
         k++;
     return k;
 }

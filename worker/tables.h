@@ -45,7 +45,7 @@ typedef struct wf_named_rows {
         size_t n_places;
         uint32_t alike; /* the first table with the same ids: two embeddings of one input are two
                            tables, whose ids are sorted once */
-    } * tables; /* [n_tables] */
+    } * tables;         /* [n_tables] */
     struct wf_named_batch {
         size_t *first; /* [n_uses]: of its places, in those of the table */
     } * batches;
