@@ -75,14 +75,15 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, w
     return WF_OK;
 }
 
-/* NaN ends the job; any other fault of a push is its sender's, and costs nothing but this push. */
+/* NaN ends the job, and so does a table that is full; any other fault of a push is its sender's,
+ * and costs nothing but this push. */
 wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     uint32_t slices[WF_MAX_PARTS], n = 0;
     wf_push_body body;
     wf_status rc = check_push(ps, w, m, &body, &n, err);
 
-    if (rc == WF_NUMERIC) {
+    if (rc == WF_NUMERIC || rc == WF_FULL) {
         wf_session_fault(&ps->session, err, NULL);
         return WF_OK;
     }

@@ -129,6 +129,21 @@ void wf_ps_clear_job(wf_ps *ps)
     wf_arena_free(&ps->arena);
 }
 
+static wf_row_policy policy_of(const Weft__Variable *v)
+{
+    const Weft__Rows *r = v->rows;
+
+    if (!r)
+        return (wf_row_policy){0};
+    return (wf_row_policy){.first = {(wf_distribution_kind)r->distribution, r->centre, r->spread},
+                           .seed = r->seed,
+                           .stream = r->stream,
+                           .admit_after = r->admit_after,
+                           .evict_after = r->evict_after,
+                           .max_rows = r->max_rows,
+                           .fails_full = r->fails_full};
+}
+
 static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
 {
     ps->variables = wf_arena_array(ps->arena, body->n_variables, sizeof *ps->variables);
@@ -144,6 +159,7 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
             .kind = v->kind,
             .momentum = v->momentum,
             .slice_kind = wf_slice_kind_find(ps->conf.kinds, v->slice_kind),
+            .policy = policy_of(v),
             .dims = wf_arena_memdup(ps->arena, v->dims, v->n_dims * sizeof *v->dims),
         };
         if (!ps->variables[i].name || !ps->variables[i].dims)
@@ -188,7 +204,8 @@ wf_status wf_ps_make_slice(const wf_ps *ps, uint32_t id, wf_slice **out, wf_err 
                                     .row = row_of(v),
                                     .trainable = v->kind == WF_PS_TRAINABLE,
                                     .statistic = v->kind == WF_PS_STATISTIC,
-                                    .momentum = v->momentum},
+                                    .momentum = v->momentum,
+                                    .policy = v->policy},
                         &ps->opt, out, err);
 }
 

@@ -368,13 +368,8 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
     out->staleness = ps->staleness;
     out->left_out = ps->left_out;
     out->held_bytes = 0;
-    for (uint32_t i = 0; i < ps->n_slices; i++) {
-        wf_slice_array arrays[WF_SLICE_ARRAYS];
-        uint32_t n = ps->slices[i]->ops->save(ps->slices[i], arrays);
-
-        for (uint32_t k = 0; k < n; k++)
-            out->held_bytes += arrays[k].bytes;
-    }
+    for (uint32_t i = 0; i < ps->n_slices; i++)
+        out->held_bytes += wf_slice_held(ps->slices[i]);
 }
 
 wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err)

@@ -28,7 +28,11 @@ static wf_status declare_one(wf_arena *a, const wf_ps_variable *v, const wf_slic
         a, wf_ckpt_tensor_name(v->name, array->slot, s->offset, whole, name, sizeof name));
     if (!t->name)
         return wf_fail_nomem(err, sizeof name);
-    if (whole && n == s->count) {
+    if (array->row) {
+        t->rank = 2;
+        t->dims[0] = (int64_t)(n / array->row);
+        t->dims[1] = (int64_t)array->row;
+    } else if (whole && n == s->count) {
         t->rank = v->rank;
         memcpy(t->dims, v->dims, v->rank * sizeof *v->dims);
     }

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const wf_slice_ops *const built_in[] = {&wf_slice_dense, &wf_slice_table, NULL};
+static const wf_slice_ops *const built_in[] = {&wf_slice_dense, &wf_slice_hashed, &wf_slice_table,
+                                               NULL};
 
 static const wf_slice_ops *find_in(const wf_slice_ops *const *rows, const char *name)
 {
@@ -98,6 +99,20 @@ wf_status wf_slice_fork(const wf_slice *s, wf_slice **out, wf_err *err)
     }
     *out = to;
     return rc;
+}
+
+uint64_t wf_slice_held(const wf_slice *s)
+{
+    wf_slice_array arrays[WF_SLICE_ARRAYS];
+    uint64_t bytes = 0;
+    uint32_t n;
+
+    if (s->ops->held)
+        return s->ops->held(s);
+    n = s->ops->save(s, arrays);
+    for (uint32_t k = 0; k < n; k++)
+        bytes += arrays[k].bytes;
+    return bytes;
 }
 
 const float *wf_slice_values(const wf_slice *s)

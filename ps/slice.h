@@ -8,11 +8,23 @@
 #ifndef WF_PS_SLICE_H
 #define WF_PS_SLICE_H
 
+#include "common/base/distribution.h"
 #include "ps/held.h"
 #include "ps/seen.h"
 #include "ps/slice_ops.h"
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Of an unbounded table (hashed.h): how its rows begin, which ids get one, and when they lose it.
+ */
+typedef struct wf_row_policy {
+    wf_distribution first;
+    uint64_t seed, stream; /* the job's; the variable's */
+    uint32_t admit_after;  /* pushes that name an id before it has a row; 0 is 1 */
+    uint32_t evict_after;  /* updates of the slice; 0: rows stay, however old */
+    uint64_t max_rows;     /* of the slice; 0: no limit of the job's */
+    bool fails_full;       /* a push beyond it is refused, and no row leaves for it */
+} wf_row_policy;
 
 struct wf_slice {
     const wf_slice_ops *ops;
@@ -23,6 +35,7 @@ struct wf_slice {
     bool statistic;         /* a moving average of pushed values; neither: never pushed */
     double momentum;        /* of a statistic: how much of the old value an update keeps */
     bool leaving;           /* on its way to another ps: nothing is applied, no pull is answered */
+    wf_row_policy policy;   /* of an unbounded table */
     uint64_t bytes;         /* of the values, set by the kind */
     uint64_t updates;       /* V1 */
     wf_seen seen;
@@ -52,6 +65,8 @@ WF_MUST_USE wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const wf_sl
 /* A copy of the state as it is now, with its number of updates and without what was seen; the
  * caller's. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_slice_fork(const wf_slice *s, wf_slice **out, wf_err *err);
+/* Bytes of memory that the state takes. */
+uint64_t wf_slice_held(const wf_slice *s);
 /* The values, [count] f32, borrowed until the slice is changed: for tests and oracles. */
 const float *wf_slice_values(const wf_slice *s);
 

@@ -4,6 +4,7 @@
  *
  *   dense.c   weights and optimizer slots as arrays of one element each (the default)
  *   table.c   rows, which are pulled and pushed by their ids
+ *   hashed.c  rows of any ids, in a hash table: a bucket of an unbounded table
  *
  * A kind is a row: a name and functions. Its struct begins with a wf_slice, which the ps owns and
  * fills before `init`. wf_slice_kind_find names the built-in rows; wf_ps_conf.kinds adds others.
@@ -48,9 +49,10 @@ typedef struct wf_slice_array {
     wf_dtype dtype;
     const void *data;
     uint64_t bytes;
+    uint64_t row; /* [n, row] elements; 0: the array has one axis, or is cut as its variable is */
 } wf_slice_array;
 
-enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 2 };
+enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 6 };
 
 /* Where a slice's state is loaded from: first values, a checkpoint, another ps. */
 typedef struct wf_slice_source {
@@ -58,8 +60,8 @@ typedef struct wf_slice_source {
     /* Exactly n float32 of the array, from the place that the slice has in its variable. */
     wf_status (*read)(void *arg, const wf_slice *s, const char *slot, float out[], uint64_t n,
                       wf_err *err);
-    /* An array whose size the kind does not know, as bytes that the caller frees. Errors:
-     * WF_NOTFOUND when the source has none. */
+    /* An array whose size the kind does not know, slot NULL: the values, as bytes that the caller
+     * frees. Errors: WF_NOTFOUND when the source has none. */
     wf_status (*read_all)(void *arg, const wf_slice *s, const char *slot, void **out,
                           uint64_t *bytes, wf_err *err);
 } wf_slice_source;
@@ -94,8 +96,11 @@ typedef struct wf_slice_ops {
      * only saved and closed, by any thread. `to` is a slice of this kind with the common fields
      * set. Errors: WF_NOMEM; `close` of the copy follows then too. */
     wf_status (*fork)(const wf_slice *s, wf_slice *to, wf_err *err);
-    /* The arrays that make up the state; how many. */
+    /* The arrays that make up the state of a fork; how many. */
     uint32_t (*save)(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS]);
+    /* Bytes of memory that the state takes. NULL: the state is arrays, and `save` names them of a
+     * slice that is no fork, too. */
+    uint64_t (*held)(const wf_slice *s);
     /* Fills a slice after init. `values_only`: first values, which have no slots. Errors: those of
      * the source, WF_CORRUPT, WF_NOMEM. */
     wf_status (*load)(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err);
@@ -103,7 +108,7 @@ typedef struct wf_slice_ops {
     uint64_t (*digest)(const wf_slice *s);
 } wf_slice_ops;
 
-extern const wf_slice_ops wf_slice_dense, wf_slice_table;
+extern const wf_slice_ops wf_slice_dense, wf_slice_hashed, wf_slice_table;
 
 /* The row of a name, NULL when there is none. "" is the default, dense. `more` (NULL-terminated,
  * may be NULL) is searched first. */

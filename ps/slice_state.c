@@ -61,16 +61,28 @@ static wf_status add_head(const wf_slice *s, const wf_slice_array arrays[], uint
     return rc;
 }
 
-wf_status wf_state_put(const wf_slice *s, bool checksums, wf_msg *m, wf_err *err)
+static wf_status put_arrays(const wf_slice *s, const wf_slice *copy, bool checksums, wf_msg *m,
+                            wf_err *err)
 {
     wf_slice_array arrays[WF_SLICE_ARRAYS];
-    uint32_t n = s->ops->save(s, arrays);
+    uint32_t n = s->ops->save(copy, arrays);
     wf_part parts[1 + WF_SLICE_ARRAYS];
 
     WF_TRY(add_head(s, arrays, n, checksums, m, &parts[0], err));
     for (uint32_t i = 0; i < n; i++)
         WF_TRY(add_frame(m, s->id, arrays[i].data, arrays[i].bytes, checksums, &parts[1 + i], err));
     return wf_parts_put(m, parts, 1 + n, err);
+}
+
+wf_status wf_state_put(const wf_slice *s, bool checksums, wf_msg *m, wf_err *err)
+{
+    wf_slice *copy = NULL;
+    wf_status rc = wf_slice_fork(s, &copy, err);
+
+    if (rc == WF_OK)
+        rc = put_arrays(s, copy, checksums, m, err);
+    wf_slice_free(&copy);
+    return rc;
 }
 
 wf_status wf_state_head(const wf_msg *m, Weft__SliceState **out, wf_err *err)
@@ -131,11 +143,13 @@ static wf_status read_all_state(void *arg, const wf_slice *s, const char *slot, 
     const wf_part *p = find_array(from, slot);
 
     if (!p)
-        return wf_fail(err, WF_NOTFOUND, NULL, "the state of slice %u has no \"%s\"", s->id, slot);
+        return wf_fail(err, WF_NOTFOUND, NULL, "the state of slice %u has no \"%s\"", s->id,
+                       slot ? slot : "values");
     *out = malloc(p->bytes + 1);
     if (!*out)
         return wf_fail_nomem(err, p->bytes);
-    memcpy(*out, wf_part_data(from->msg, p), p->bytes);
+    if (p->bytes)
+        memcpy(*out, wf_part_data(from->msg, p), p->bytes);
     *bytes = p->bytes;
     return WF_OK;
 }

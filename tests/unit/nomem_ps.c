@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/nomem_ps.c - a ps is set up, takes a push, answers a pull and copies its slices while
  * memory ends, or gives a slice to another ps and gets it back. It says so to the master, or ends;
- * what it answers is right. The master and the worker are the test's, and have all the memory that
+ * what it answers is right. And a bucket of an unbounded table takes pushes, and is sent on. The
+ * master and the worker are the test's, and have all the memory that
  * they want. */
 #include "common/base/clock.h"
 #include "common/log/log.h"
@@ -9,6 +10,7 @@
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
 #include "ps/ps.h"
+#include "ps/state.h"
 #include "tests/kit/memnet.h"
 #include "tests/kit/nomem_disk.h"
 #include "tests/kit/ps_job.h"
@@ -538,6 +540,90 @@ static void a_fault_is_reported_once_memory_is_back(void **state)
     assert_survives(serve_to_a_fault, *state);
 }
 
+/* ---- a bucket of an unbounded table ---- */
+
+enum { KEYS = 100, WIDTH = 4 };
+
+typedef struct keys {
+    uint64_t keys[KEYS];
+    float values[KEYS * WIDTH];
+    wf_slice_part part;
+} keys;
+
+static wf_status open_bucket(const wf_opt *opt, wf_slice **out, wf_err *err)
+{
+    const wf_slice like = {.id = 5,
+                           .count = WIDTH,
+                           .row = WIDTH,
+                           .trainable = true,
+                           .policy = {.admit_after = 2, .max_rows = KEYS / 2}};
+
+    return wf_slice_new(&wf_slice_hashed, &like, opt, out, err);
+}
+
+/* A push that fails for memory has changed nothing, and goes through when it is sent again. */
+static wf_status push_keys(wf_slice *s, const wf_opt *opt, const keys *k, wf_err *err)
+{
+    uint64_t digest = s->ops->digest(s), updates = s->updates;
+    wf_status rc = wf_slice_apply(s, opt, &k->part, err);
+
+    if (rc != WF_OK && (s->ops->digest(s) != digest || s->updates != updates))
+        return wrong(err, "a push that failed has changed the slice");
+    return rc;
+}
+
+static wf_status send_on(const wf_slice *s, wf_slice *to, wf_err *err)
+{
+    Weft__SliceState *head = NULL;
+    wf_msg_pool pool = {0};
+    wf_msg *m = NULL;
+    wf_status rc = wf_msg_new(&pool, WF_STATE, &m, err);
+
+    if (rc == WF_OK)
+        rc = wf_state_put(s, true, m, err);
+    if (rc == WF_OK)
+        rc = wf_state_head(m, &head, err);
+    if (rc == WF_OK)
+        rc = wf_state_get(m, head, to, err); /* compares digests */
+    wf_control_free(&head);
+    wf_msg_free(&pool, &m);
+    wf_msg_pool_close(&pool);
+    return rc;
+}
+
+static wf_status fill_a_bucket(void *unused, wf_err *err)
+{
+    wf_slice *s = NULL, *to = NULL;
+    keys k = {.part = {.n = KEYS * WIDTH}};
+    wf_opt opt;
+    wf_status rc = wf_opt_init(&opt, "adagrad", 0, NULL, NULL, err);
+
+    (void)unused;
+    for (uint64_t i = 0; i < KEYS; i++)
+        k.keys[i] = i << 40;
+    k.part.values = k.values;
+    k.part.rows = (wf_rows){KEYS, (const uint8_t *)k.keys};
+    if (rc == WF_OK)
+        rc = open_bucket(&opt, &s, err);
+    if (rc == WF_OK)
+        rc = open_bucket(&opt, &to, err);
+    for (int i = 0; rc == WF_OK && i < 3; i++)
+        rc = push_keys(s, &opt, &k, err);
+    if (rc == WF_OK)
+        rc = send_on(s, to, err);
+    if (rc == WF_OK && to->bytes != KEYS / 2 * WIDTH * sizeof(float))
+        rc = wrong(err, "%lu bytes of rows", (unsigned long)to->bytes);
+    wf_slice_free(&s);
+    wf_slice_free(&to);
+    return rc;
+}
+
+static void a_bucket_takes_a_push_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    assert_survives(fill_a_bucket, NULL);
+}
+
 /* The first values: element k is k. */
 static int set_up(void **state)
 {
@@ -567,6 +653,7 @@ int main(void)
         cmocka_unit_test(a_step_made_together_is_applied_or_the_ps_ends),
         cmocka_unit_test(a_slice_goes_and_comes_back_or_the_ps_says_why_not),
         cmocka_unit_test(a_fault_is_reported_once_memory_is_back),
+        cmocka_unit_test(a_bucket_takes_a_push_whole_or_not_at_all),
     };
 
     wf_log_init("", (wf_log_level)(WF_ERROR + 1));

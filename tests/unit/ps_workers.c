@@ -230,7 +230,7 @@ static void a_kind_of_slice_that_a_ps_does_not_know_fails_its_set_up(void **stat
     world *w = *state;
     Weft__Outcome *outcome = NULL;
 
-    w->slice_kind = "hashed";
+    w->slice_kind = "sorted";
     set_up_job(w, (uint64_t[]){11}, 1);
     for (uint32_t i = 0; i < w->master.n && !outcome; i++)
         if (w->master.got[i]->head.kind == WF_SETUP_OK)
@@ -238,7 +238,7 @@ static void a_kind_of_slice_that_a_ps_does_not_know_fails_its_set_up(void **stat
                 wf_control_get(w->master.got[i], &weft__outcome__descriptor, &outcome, NULL),
                 WF_OK);
     assert_int_equal(outcome->status, WF_UNSUPPORTED);
-    assert_non_null(strstr(outcome->what, "\"hashed\", which this ps does not know"));
+    assert_non_null(strstr(outcome->what, "\"sorted\", which this ps does not know"));
     wf_control_free(&outcome);
     assert_int_equal(wf_ps_generation(w->ps), 0);
 }

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/unbounded.c - one bucket of an unbounded table while it grows to ROWS rows (default
+ * 1,600,000: a 64th of 10^8) of 16 elements, trained with adagrad: how much time each push and pull
+ * takes on a processor, which grow the bucket by 64 rows at a time, and what memory a row needs.
+ * Then lookups and updates of rows that are there, in no order.
+ *
+ *   bench_unbounded [ROWS] [evict]     evict: with an order of use
+ */
+#include "common/base/row_key.h"
+#include "common/base/size.h"
+#include "ps/hashed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WIDTH = 16, EACH = 64, LOOKUPS = 1 << 14 };
+
+/* Time of this thread on a processor: others may have it in between. */
+static int64_t used_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+typedef struct part {
+    uint64_t keys[EACH];
+    float values[EACH * WIDTH], out[EACH * WIDTH];
+    wf_slice_part part;
+} part;
+
+static int by_key(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Row n of the bucket 0. */
+static uint64_t key_of(uint64_t n)
+{
+    return wf_row_key((int64_t)n) >> WF_ROW_BUCKET_BITS;
+}
+
+static void name_rows(part *p)
+{
+    qsort(p->keys, EACH, sizeof p->keys[0], by_key);
+    p->part = (wf_slice_part){
+        .values = p->values, .n = EACH * WIDTH, .rows = {EACH, (const uint8_t *)p->keys}};
+}
+
+static int64_t push(wf_slice *s, const wf_opt *opt, const part *p)
+{
+    int64_t from = used_ns();
+
+    if (s->ops->check(s, &p->part, NULL) != WF_OK ||
+        wf_slice_apply(s, opt, &p->part, NULL) != WF_OK)
+        exit(1);
+    return used_ns() - from;
+}
+
+static int64_t pull(const wf_slice *s, part *p)
+{
+    int64_t from = used_ns();
+
+    s->ops->answer_rows(s, &p->part.rows, p->out);
+    return used_ns() - from;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void print_times(const char *what, int64_t ns[], size_t n)
+{
+    qsort(ns, n, sizeof *ns, by_time);
+    printf("%s of %d rows: median %.1f us, 99.9 %% %.1f us, longest %.1f us\n", what, EACH,
+           (double)ns[n / 2] / 1e3, (double)ns[n - 1 - n / 1000] / 1e3, (double)ns[n - 1] / 1e3);
+}
+
+static void print_memory(const wf_hashed *h)
+{
+    double rows = h->rows.records.n, payload = (1.0 + h->n_slots) * WIDTH * sizeof(float);
+    double bytes = (double)wf_row_set_bytes(&h->rows) / rows;
+
+    printf("%9.0f rows: %.1f bytes each, %.3f times the payload of %.0f\n", rows, bytes,
+           bytes / payload, payload);
+}
+
+static void grow(wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
+{
+    size_t n = rows / EACH, pushes = 0;
+    int64_t *push_ns = calloc(n + 1, sizeof *push_ns), *pull_ns = calloc(n + 1, sizeof *pull_ns);
+    double worst = 0, payload = (1.0 + ((wf_hashed *)s)->n_slots) * WIDTH * sizeof(float);
+
+    if (!push_ns || !pull_ns)
+        exit(1);
+    for (uint64_t next = 0; pushes < n; pushes++) {
+        double each;
+
+        for (uint64_t i = 0; i < EACH; i++)
+            p->keys[i] = key_of(next++);
+        name_rows(p);
+        push_ns[pushes] = push(s, opt, p);
+        pull_ns[pushes] = pull(s, p);
+        each = (double)wf_row_set_bytes(&((wf_hashed *)s)->rows) / (double)next;
+        if (next > 20000)
+            worst = WF_MAX(worst, each / payload);
+        if (pushes + 1 == n / 16 || pushes + 1 == n / 4 || pushes + 1 == n)
+            print_memory((wf_hashed *)s);
+    }
+    printf("at most %.3f times the payload from 20,000 rows on\n", worst);
+    print_times("push", push_ns, n);
+    print_times("pull", pull_ns, n);
+    free(push_ns);
+    free(pull_ns);
+}
+
+static void look_up(wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
+{
+    int64_t pulls = 0, pushes = 0;
+    double n = (double)LOOKUPS * EACH;
+
+    for (uint64_t k = 0; k < LOOKUPS; k++) {
+        for (uint64_t i = 0; i < EACH; i++)
+            p->keys[i] = key_of(wf_rng_below((wf_rng_key){1, 2}, k * EACH + i, rows));
+        name_rows(p);
+        for (uint64_t i = 1; i < EACH; i++)
+            if (p->keys[i] == p->keys[i - 1])
+                p->part.rows.n = 1; /* drawn twice: leave this one short */
+        p->part.n = p->part.rows.n * WIDTH;
+        pulls += pull(s, p);
+        pushes += push(s, opt, p);
+    }
+    printf("lookups %.1f million rows/s, updates %.1f million rows/s\n", n / (double)pulls * 1e3,
+           n / (double)pushes * 1e3);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t rows = argc > 1 ? strtoull(argv[1], NULL, 10) : 1600000;
+    bool evicts = argc > 2 && strcmp(argv[2], "evict") == 0;
+    wf_slice like = {
+        .count = WIDTH,
+        .row = WIDTH,
+        .trainable = true,
+        .policy = {.first = {WF_UNIFORM, 0, 0.05}, .max_rows = evicts ? WF_RECORDS_MOST : 0}};
+    part *p = calloc(1, sizeof *p);
+    wf_slice *s;
+    wf_opt opt;
+
+    if (!p || wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL) != WF_OK ||
+        wf_slice_new(&wf_slice_hashed, &like, &opt, &s, NULL) != WF_OK)
+        return 1;
+    for (int i = 0; i < EACH * WIDTH; i++)
+        p->values[i] = 0.01F * (float)(i % 17);
+    grow(s, &opt, WF_MAX(rows, (uint64_t)EACH * 16), p);
+    look_up(s, &opt, WF_MAX(rows, (uint64_t)EACH * 16) / EACH * EACH, p);
+    wf_slice_free(&s);
+    free(p);
+    return 0;
+}

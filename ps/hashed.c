@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/hashed.c */
+#include "ps/hashed.h"
+#include "common/base/row_key.h"
+#include "common/base/size.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GRAIN = 16 << 10, /* elements that one thread takes at a time */
+    BLOCK = 64,       /* rows that a pull looks for at a time */
+    AHEAD = 4,        /* rows that are fetched before they are worked on */
+    LINE = 64         /* bytes of memory that are fetched at once */
+};
+
+static wf_hashed *hashed_of(wf_slice *s)
+{
+    return (wf_hashed *)s;
+}
+
+static const wf_hashed *hashed(const wf_slice *s)
+{
+    return (const wf_hashed *)s;
+}
+
+static uint64_t bucket_of(const wf_slice *s)
+{
+    return s->offset / s->row;
+}
+
+static wf_status check_place(const wf_slice *s, const wf_opt *opt, wf_err *err)
+{
+    if (s->row == 0 || s->offset % s->row || s->count != s->row || bucket_of(s) >= WF_ROW_BUCKETS ||
+        !s->trainable || s->row > UINT32_MAX / sizeof(float) / (2 + WF_MAX_SLOTS) ||
+        (unsigned)s->policy.first.kind >= WF_N_DISTRIBUTIONS)
+        return wf_fail(err, WF_INVALID, NULL, "slice %u is no bucket of an unbounded table", s->id);
+    if (opt->rule->whole)
+        return wf_fail(err, WF_INVALID, "choose another optimizer, or a dense variable",
+                       "%s takes norms over a whole variable, and slice %u is of a table",
+                       opt->rule->name, s->id);
+    return WF_OK;
+}
+
+static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
+{
+    wf_hashed *h = hashed_of(s);
+    bool ordered = wf_row_policy_evicts(&s->policy);
+
+    WF_TRY(check_place(s, opt, err));
+    h->n_slots = wf_opt_n_slots(opt);
+    for (uint32_t k = 0; k < h->n_slots; k++) {
+        h->slot_names[k] = wf_opt_slot_name(opt, k);
+        h->slot_first[k] = wf_opt_slot_initial(opt, k);
+    }
+    wf_row_set_init(&h->rows, (1 + h->n_slots) * (uint32_t)s->row * (uint32_t)sizeof(float),
+                    ordered);
+    wf_row_set_init(&h->waiting, sizeof(uint32_t), ordered);
+    return WF_OK;
+}
+
+static void hashed_close(wf_slice *s)
+{
+    wf_hashed *h = hashed_of(s);
+
+    wf_row_set_close(&h->rows);
+    wf_row_set_close(&h->waiting);
+    wf_hashed_free_copy(&h->copy);
+    free(h->found);
+}
+
+/* ---- checks ---- */
+
+/* Keys of this bucket in rising order: so that each is named once, and threads share no row. */
+static wf_status check_keys(const wf_slice *s, const wf_rows *rows, wf_err *err)
+{
+    for (uint64_t i = 0; i < rows->n; i++) {
+        uint64_t key = wf_row_id(rows, i);
+
+        if (wf_row_bucket(key) != bucket_of(s))
+            return wf_fail(err, WF_SHAPE, NULL,
+                           "a row with the key %016" PRIx64 " is not in slice %u, bucket %" PRIu64,
+                           key, s->id, bucket_of(s));
+        if (i > 0 && key <= wf_row_id(rows, i - 1))
+            return wf_fail(err, WF_PROTO, NULL, "keys of slice %u are not in rising order", s->id);
+    }
+    return WF_OK;
+}
+
+/* How many of the keys get a row with this push, and how many wait on. */
+static void count_new(const wf_hashed *h, const wf_rows *rows, uint64_t *made, uint64_t *waiting)
+{
+    uint32_t admit_after = h->base.policy.admit_after;
+
+    *made = *waiting = 0;
+    for (uint64_t i = 0; i < rows->n; i++) {
+        uint64_t key = wf_row_id(rows, i);
+        int32_t at;
+
+        if (wf_row_set_find(&h->rows, key) != WF_NO_RECORD)
+            continue;
+        at = admit_after > 1 ? wf_row_set_find(&h->waiting, key) : WF_NO_RECORD;
+        if (admit_after <= 1 || (at != WF_NO_RECORD &&
+                                 *(uint32_t *)wf_row_set_body(&h->waiting, at) + 1 >= admit_after))
+            ++*made;
+        else
+            ++*waiting;
+    }
+}
+
+/* Where rows leave, they do so when a push has been applied. */
+static wf_status check_room(const wf_hashed *h, const wf_rows *rows, wf_err *err)
+{
+    const wf_row_policy *p = &h->base.policy;
+    uint64_t most = p->fails_full && p->max_rows ? p->max_rows : WF_RECORDS_MOST, made, waiting;
+    uint64_t most_rows = WF_MIN(most, (uint64_t)WF_RECORDS_MOST);
+
+    if (h->rows.records.n + rows->n <= most_rows && h->waiting.records.n + rows->n <= most_rows)
+        return WF_OK;
+    count_new(h, rows, &made, &waiting);
+    if (h->rows.records.n + made > most_rows)
+        return wf_fail(err, WF_FULL,
+                       "raise max_rows of the table, or let it evict rows (evict_after, when_full)",
+                       "slice %u of an unbounded table would have %" PRIu64
+                       " rows, and may have %" PRIu64,
+                       h->base.id, h->rows.records.n + made, most_rows);
+    if (h->waiting.records.n + waiting > WF_RECORDS_MOST)
+        return wf_fail(err, WF_FULL, "set evict_after for the table, or lower admit_after",
+                       "slice %u of an unbounded table counts pushes of %d ids and more",
+                       h->base.id, WF_RECORDS_MOST);
+    return WF_OK;
+}
+
+static wf_status hashed_check(const wf_slice *s, const wf_slice_part *p, wf_err *err)
+{
+    if (p->rows.n == 0)
+        return wf_fail(err, WF_PROTO, "push the rows of a table by their keys",
+                       "slice %u is of a table, and the part names no rows", s->id);
+    if (p->n / p->rows.n != s->row || p->n % p->rows.n)
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "a row of slice %u has %" PRIu64 " elements, and the part %" PRIu64
+                       " for %" PRIu64 " rows",
+                       s->id, s->row, p->n, p->rows.n);
+    WF_TRY(check_keys(s, &p->rows, err));
+    return check_room(hashed(s), &p->rows, err);
+}
+
+/* ---- first values ---- */
+
+static void first_values(const wf_slice *s, uint64_t key, float out[])
+{
+    wf_rng_key of_row = {.seed = s->policy.seed,
+                         .stream = wf_rng_fold(s->policy.stream, (uint64_t)wf_row_id_of_key(key))};
+
+    wf_distribution_fill(&s->policy.first, of_row, out, s->row);
+}
+
+static void begin_row(const wf_hashed *h, int32_t row)
+{
+    uint64_t width = h->base.row;
+    float *body = wf_row_set_body(&h->rows, row);
+
+    first_values(&h->base, wf_row_set_key(&h->rows, row), body);
+    for (uint32_t k = 0; k < h->n_slots; k++)
+        for (uint64_t i = 0; i < width; i++)
+            body[(1 + k) * width + i] = h->slot_first[k];
+}
+
+/* ---- updates ---- */
+
+static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
+{
+    uint64_t missing = 0;
+
+    if (h->found_room < rows->n) {
+        int32_t *found = realloc(h->found, rows->n * sizeof *found);
+
+        if (!found)
+            return wf_fail_nomem(err, rows->n * sizeof *found);
+        h->found = found;
+        h->found_room = rows->n;
+    }
+    wf_row_set_find_all(&h->rows, rows, 0, rows->n, h->found);
+    for (uint64_t i = 0; i < rows->n; i++)
+        missing += h->found[i] == WF_NO_RECORD;
+    WF_TRY(wf_row_set_reserve(&h->rows, missing, err));
+    return h->base.policy.admit_after > 1 ? wf_row_set_reserve(&h->waiting, missing, err) : WF_OK;
+}
+
+/* The new row of a key, or WF_NO_RECORD when its id has to be named more often. */
+static int32_t admit(wf_hashed *h, uint64_t key, uint32_t now)
+{
+    if (h->base.policy.admit_after > 1) {
+        int32_t at = wf_row_set_find(&h->waiting, key);
+        uint32_t *count;
+
+        if (at == WF_NO_RECORD) {
+            at = wf_row_set_add(&h->waiting, key, now);
+            *(uint32_t *)wf_row_set_body(&h->waiting, at) = 0;
+        } else {
+            wf_row_set_use(&h->waiting, at, now);
+        }
+        count = wf_row_set_body(&h->waiting, at);
+        if (++*count < h->base.policy.admit_after)
+            return WF_NO_RECORD;
+        wf_row_set_remove(&h->waiting, at);
+    }
+    return wf_row_set_add(&h->rows, key, now);
+}
+
+/* Finds the rows or makes them, so that threads need not change the sets. */
+static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
+{
+    wf_hashed *h = hashed_of(u->slice);
+    const wf_rows *rows = &u->part.rows;
+    uint32_t now = (uint32_t)(u->slice->updates + 1);
+
+    WF_TRY(make_room(h, rows, err));
+    h->first_new = (int32_t)h->rows.records.n;
+    for (uint64_t i = 0; i < rows->n; i++) {
+        if (h->found[i] == WF_NO_RECORD)
+            h->found[i] = admit(h, wf_row_id(rows, i), now);
+        else
+            wf_row_set_use(&h->rows, h->found[i], now);
+    }
+    u->units = rows->n;
+    u->grain = WF_MAX((uint64_t)GRAIN / u->slice->row, (uint64_t)1);
+    return WF_OK;
+}
+
+static void fetch(const wf_hashed *h, int32_t row)
+{
+    const uint8_t *body = row == WF_NO_RECORD ? NULL : wf_row_set_body(&h->rows, row);
+    uint64_t bytes = (1 + h->n_slots) * h->base.row * sizeof(float);
+
+    for (uint64_t k = 0; body && k < bytes; k += LINE)
+        WF_PREFETCH(body + k);
+}
+
+static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
+                               uint64_t end)
+{
+    const wf_slice *s = u->slice;
+    const wf_hashed *h = hashed(s);
+    float *slots[WF_MAX_SLOTS] = {0};
+
+    for (uint64_t i = begin; i < end; i++) {
+        float *body;
+
+        if (i + AHEAD < end)
+            fetch(h, h->found[i + AHEAD]);
+        if (h->found[i] == WF_NO_RECORD)
+            continue;
+        if (h->found[i] >= h->first_new)
+            begin_row(h, h->found[i]);
+        body = wf_row_set_body(&h->rows, h->found[i]);
+        for (uint32_t k = 0; k < h->n_slots; k++)
+            slots[k] = body + (1 + k) * s->row;
+        wf_opt_apply(opt, s->updates, s->row, body, u->part.values + i * s->row, slots);
+    }
+}
+
+/* H1 */
+static void evict(const wf_slice *s, wf_row_set *set)
+{
+    const wf_row_policy *p = &s->policy;
+    uint32_t now = (uint32_t)s->updates;
+
+    while (set->ordered && set->oldest != WF_NO_RECORD) {
+        bool is_old = p->evict_after && now - wf_row_set_used(set, set->oldest) >= p->evict_after;
+        bool is_over = p->max_rows && !p->fails_full && set->records.n > p->max_rows;
+
+        if (!is_old && !is_over)
+            return;
+        wf_row_set_remove(set, set->oldest);
+    }
+}
+
+void wf_hashed_evict(wf_hashed *h)
+{
+    evict(&h->base, &h->rows);
+    evict(&h->base, &h->waiting);
+    wf_row_set_trim(&h->rows);
+    wf_row_set_trim(&h->waiting);
+    h->base.bytes = h->rows.records.n * h->base.row * sizeof(float);
+}
+
+static void hashed_apply_end(wf_slice_update *u)
+{
+    wf_hashed_evict(hashed_of(u->slice));
+}
+
+/* ---- pulls ---- */
+
+static void answer_block(const wf_slice *s, const wf_rows *rows, uint64_t first, uint64_t n,
+                         float out[])
+{
+    const wf_hashed *h = hashed(s);
+    int32_t found[BLOCK];
+
+    wf_row_set_find_all(&h->rows, rows, first, n, found);
+    for (uint64_t i = 0; i < n; i++) {
+        float *to = out + i * s->row;
+
+        if (found[i] == WF_NO_RECORD)
+            first_values(s, wf_row_id(rows, first + i), to);
+        else
+            memcpy(to, wf_row_set_body(&h->rows, found[i]), s->row * sizeof *to);
+    }
+}
+
+static void hashed_answer_rows(const wf_slice *s, const wf_rows *rows, float out[])
+{
+    for (uint64_t at = 0; at < rows->n; at += BLOCK)
+        answer_block(s, rows, at, WF_MIN(rows->n - at, (uint64_t)BLOCK), out + at * s->row);
+}
+
+static uint64_t hashed_held(const wf_slice *s)
+{
+    return wf_row_set_bytes(&hashed(s)->rows) + wf_row_set_bytes(&hashed(s)->waiting);
+}
+
+const wf_slice_ops wf_slice_hashed = {
+    .name = "hashed",
+    .size = sizeof(wf_hashed),
+    .init = hashed_init,
+    .close = hashed_close,
+    .check = hashed_check,
+    .check_rows = check_keys,
+    .apply_begin = hashed_apply_begin,
+    .apply_range = hashed_apply_range,
+    .apply_end = hashed_apply_end,
+    .answer_rows = hashed_answer_rows,
+    .fork = wf_hashed_fork,
+    .save = wf_hashed_save,
+    .held = hashed_held,
+    .load = wf_hashed_load,
+    .digest = wf_hashed_digest,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/hashed.h - a bucket of an unbounded table: rows of any ids, by their keys
+ * (common/base/row_key.h). What its files share; nobody else but their tests includes it.
+ *
+ * A row is stored from the push on that is the admit_after'th to name its id. Before that, and
+ * after it was evicted, a pull answers the first values of the id, which follow from the seed, the
+ * variable and the id alone: so neither the order of pushes nor the number of ps changes them. A
+ * pull stores nothing.
+ *
+ * Rows are evicted at the end of a push: those that none of the last evict_after updates named, and
+ * the least recently used beyond max_rows. What an id that waits for its admission has counted goes
+ * by the same limits. A limit that refuses pushes is checked for each push: a step that workers
+ * make together may pass it by what its pushes name. All of it follows from the keys and their last
+ * updates, so a copy that was saved and loaded goes on as the original does.
+ *
+ * Invariants
+ *   H1  outside of an update no row is older than evict_after, nor are there more than max_rows
+ *   H2  a key is in `rows` or in `waiting`, not in both
+ */
+#ifndef WF_PS_HASHED_H
+#define WF_PS_HASHED_H
+
+#include "ps/row_set.h"
+#include "ps/slice.h"
+
+typedef struct wf_hashed {
+    wf_slice base;      /* first */
+    wf_row_set rows;    /* a body: the values, then each slot, [row] float32 */
+    wf_row_set waiting; /* ids that are not admitted yet; a body: how often each was named, u32 */
+    uint32_t n_slots;
+    const char *slot_names[WF_MAX_SLOTS];
+    float slot_first[WF_MAX_SLOTS];
+    int32_t *found; /* of the push in hand: its rows; WF_NO_RECORD: not admitted */
+    uint64_t found_room;
+    int32_t first_new;           /* rows from this number on are made by the push in hand */
+    struct wf_hashed_copy *copy; /* of a fork: its state, and nothing is in the sets */
+} wf_hashed;
+
+/* hashed.c: drops the rows that H1 lets go. */
+void wf_hashed_evict(wf_hashed *h);
+
+/* hashed_state.c: functions of wf_slice_hashed. */
+WF_MUST_USE wf_status wf_hashed_fork(const wf_slice *s, wf_slice *to, wf_err *err);
+uint32_t wf_hashed_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS]);
+WF_MUST_USE wf_status wf_hashed_load(wf_slice *s, const wf_slice_source *from, bool values_only,
+                                     wf_err *err);
+uint64_t wf_hashed_digest(const wf_slice *s);
+void wf_hashed_free_copy(struct wf_hashed_copy **c);
+
+/* Whether rows leave: their last updates are kept then. */
+static inline bool wf_row_policy_evicts(const wf_row_policy *p)
+{
+    return p->evict_after > 0 || (p->max_rows > 0 && !p->fails_full);
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps/records.c */
+#include "ps/records.h"
+#include "common/base/pages.h"
+#include "common/base/size.h"
+
+#include <stdlib.h>
+
+enum { CHUNK_BYTES = 64 << 10, LEAST_ROOM = 8 };
+
+void wf_records_init(wf_records *r, uint32_t each)
+{
+    wf_assert(each >= sizeof(uint64_t) && each % sizeof(uint32_t) == 0);
+    *r = (wf_records){.each = each};
+    while ((size_t)2 * each << r->chunk_bits <= CHUNK_BYTES)
+        r->chunk_bits++;
+}
+
+void wf_records_close(wf_records *r)
+{
+    for (uint32_t i = 0; i < r->n_chunks; i++)
+        free(r->chunks[i]);
+    free(r->chunks);
+    *r = (wf_records){0};
+}
+
+static size_t chunk_bytes(const wf_records *r)
+{
+    return (size_t)r->each << r->chunk_bits;
+}
+
+static wf_status add_chunk(wf_records *r, wf_err *err)
+{
+    if (r->n_chunks == r->chunks_room) {
+        uint32_t room = WF_MAX(2 * r->chunks_room, (uint32_t)LEAST_ROOM);
+        uint8_t **longer = realloc(r->chunks, room * sizeof(*longer));
+
+        if (!longer)
+            return wf_fail_nomem(err, room * sizeof(*longer));
+        r->chunks = longer;
+        r->chunks_room = room;
+    }
+    r->chunks[r->n_chunks] = wf_pages_alloc(chunk_bytes(r));
+    if (!r->chunks[r->n_chunks])
+        return wf_fail_nomem(err, chunk_bytes(r));
+    r->n_chunks++;
+    return WF_OK;
+}
+
+wf_status wf_records_reserve(wf_records *r, uint64_t more, wf_err *err)
+{
+    if (more > (uint64_t)WF_RECORDS_MOST - r->n)
+        return wf_fail(err, WF_FULL, "evict rows (evict_after, max_rows)",
+                       "a slice would have more than %d rows", WF_RECORDS_MOST);
+    while ((uint64_t)r->n_chunks << r->chunk_bits < r->n + more)
+        WF_TRY(add_chunk(r, err));
+    return WF_OK;
+}
+
+uint32_t wf_records_add(wf_records *r, uint64_t key)
+{
+    wf_assert(r->n >> r->chunk_bits < r->n_chunks);
+    memcpy(wf_records_at(r, r->n), &key, sizeof key);
+    return r->n++;
+}
+
+void wf_records_drop_last(wf_records *r)
+{
+    wf_assert(r->n > 0);
+    r->n--;
+}
+
+/* One chunk is kept beyond the last that is used: records come and go at its edge. */
+void wf_records_trim(wf_records *r)
+{
+    while (r->n_chunks > (r->n >> r->chunk_bits) + 2)
+        free(r->chunks[--r->n_chunks]);
+}
+
+size_t wf_records_bytes(const wf_records *r)
+{
+    return r->n_chunks * chunk_bytes(r) + r->chunks_room * sizeof(*r->chunks);
+}
