@@ -45,18 +45,16 @@ enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8, WF_DATA_MOST_FEATURES = 1
  *   log1p    log(1 + x), in f32 (f64 stays f64)
  *   fill     number: what NaN, and an empty cell of text, is read as
  *   clip     numbers [1 or 2]: the least, and the most that there may be; NaN stays
- *   hash     number: bins; integers become i64 below it; as the first step of a field of text, the
- *            words of its cells too; text "separate": each element of a record has bins of its own,
- *            one after the other, else they share them
- *   bucketise  numbers [n_numbers], ascending: numbers become i64, how many of these are not above
- *   standardise  less the mean and divided by the deviation of the training data: of a row each
- *                column by itself, of records of more axes all numbers together; f32 (f64 stays).
- *                numbers [n_numbers]: the means and then the deviations, where they are known
- *   resize   ints [2]: height and width; images are brought to it, bilinear, as they are read: the
- *            first step of its field; f32
- *   vocabulary  number: the words of text, numbered by how frequent they are in the training data,
- *            from 1 to that; or text: a file of them, one a line; words [n_words], where they are
- *            known; 0: another word, or none. The first step of its field; i64
+ *   hash     number: bins; integers become i64 below it; 0: of 63 bits; as the first step of a
+ * field of text, the words of its cells too; text "separate": each element of a record has bins of
+ * its own, one after the other, else they share them bucketise  numbers [n_numbers], ascending:
+ * numbers become i64, how many of these are not above standardise  less the mean and divided by the
+ * deviation of the training data: of a row each column by itself, of records of more axes all
+ * numbers together; f32 (f64 stays). numbers [n_numbers]: the means and then the deviations, where
+ * they are known resize   ints [2]: height and width; images are brought to it, bilinear, as they
+ * are read: the first step of its field; f32 vocabulary  number: the words of text, numbered by how
+ * frequent they are in the training data, from 1 to that; or text: a file of them, one a line;
+ * words [n_words], where they are known; 0: another word, or none. The first step of its field; i64
  *   crop     ints [2]: height and width; number: padding; random for training, else the middle
  *   flip     text: "horizontal" or "vertical"; every second record for training, by chance */
 typedef struct wf_map_step {

@@ -174,16 +174,18 @@ static wf_status plan_hash(const wf_map_step *step, wf_steps *s, wf_err *err)
 {
     wf_stage *stage = NULL;
 
-    if (!(step->number >= 1 && step->number <= CLASSES_MAX) || step->number != trunc(step->number))
-        return wf_fail(err, WF_USAGE, NULL, "hash: %g bins; a whole number from 1 to %d",
+    bool separate = step->text && strcmp(step->text, "separate") == 0;
+
+    if (!(step->number >= 0 && step->number <= CLASSES_MAX) || step->number != trunc(step->number))
+        return wf_fail(err, WF_USAGE, NULL, "hash: %g bins; a whole number from 1 to %d, or none",
                        step->number, CLASSES_MAX);
     if (!wf_dtype_is_int(s->dtype) && s->dtype != WF_BOOL)
         return wf_fail(err, WF_SHAPE, "cast it to int64 before",
                        "hash: takes integers, the field holds %s", wf_dtype_name(s->dtype));
     WF_TRY(add_plain("hash", WF_STAGE_HASH, WF_I64, s, &stage, err));
     stage->classes = (int64_t)step->number;
-    stage->shift = step->text && strcmp(step->text, "separate") == 0 ? stage->classes : 0;
-    if (stage->shift && s->elems > INT64_MAX / stage->classes)
+    stage->shift = !separate ? 0 : stage->classes ? stage->classes : 1;
+    if (stage->classes && stage->shift && s->elems > INT64_MAX / stage->classes)
         return wf_fail(err, WF_SHAPE, NULL, "hash: the record is too large for separate bins");
     return WF_OK;
 }
@@ -356,7 +358,8 @@ int64_t wf_steps_made(const wf_steps *s)
 {
     for (uint32_t i = s->n; i-- > 0;)
         if (s->stages[i].kind == WF_STAGE_HASH)
-            return s->stages[i].shift ? s->stages[i].classes * s->elems : s->stages[i].classes;
+            return s->stages[i].classes && s->stages[i].shift ? s->stages[i].classes * s->elems
+                                                              : s->stages[i].classes;
         else if (s->stages[i].kind == WF_STAGE_BUCKETISE)
             return (int64_t)s->stages[i].n_numbers + 1;
     return 0;

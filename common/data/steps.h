@@ -30,10 +30,13 @@ typedef enum wf_stage_kind {
 typedef struct wf_stage {
     wf_stage_kind kind;
     wf_dtype from, to;
-    double factor;   /* of scale; of fill what stands for NaN */
-    int64_t classes; /* of one_hot: one element becomes so many; of hash: results are below */
-    uint32_t step;   /* of the field's, from 0 */
-    int64_t shift;   /* of hash: added for each element before it in the record */
+    double factor; /* of scale; of fill what stands for NaN */
+    uint32_t step; /* of the field's, from 0 */
+    /* Of one_hot: one element becomes so many; of hash: results are below, and 0: have 63 bits. */
+    int64_t classes;
+    /* Of hash: added for each element before it in the record, to the result or, of 63 bits, to
+     * what is hashed beside it. */
+    int64_t shift;
     /* Of standardise the means [period], then what is divided by [period]; NULL: those of the
      * training data, when these are known. Of bucketise the boundaries, of clip the bounds.
      * Borrowed. */

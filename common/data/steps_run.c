@@ -95,7 +95,12 @@ static void change(const wf_stage *stage, const void *in, void *out, size_t n, s
 static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n, size_t at)
 {
     wf_convert(stage->from, in, WF_I64, out, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; stage->classes == 0 && i < n; i++) {
+        uint64_t column = (uint64_t)stage->shift * (at + i);
+
+        out[i] = (int64_t)(wf_rng_fold(column, (uint64_t)out[i]) >> 1);
+    }
+    for (size_t i = 0; stage->classes && i < n; i++)
         out[i] = (int64_t)(wf_rng_fold(0, (uint64_t)out[i]) % (uint64_t)stage->classes) +
                  stage->shift * (int64_t)(at + i);
 }

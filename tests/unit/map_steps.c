@@ -210,6 +210,41 @@ static void logarithms_and_hashes(void **state)
     refuse_steps(path, &(wf_map_step){.type = "fill"}, 1, WF_SHAPE, "fill: int32 has no missing");
 }
 
+/* Without bins: each column by itself, or all alike. */
+static void hashes_without_bins_hardly_ever_clash(void **state)
+{
+    enum { ROWS = 2000, COLUMNS = 3 };
+    static int64_t rows[ROWS][COLUMNS], got[2][ROWS][COLUMNS];
+    static uint64_t at[ROWS];
+    static uint8_t file[sizeof rows + 256];
+    const char *path;
+
+    (void)state;
+    for (int i = 0; i < ROWS; i++) {
+        at[i] = (uint64_t)i;
+        for (int k = 0; k < COLUMNS; k++)
+            rows[i][k] = i - ROWS / 2;
+    }
+    path = test_write(&folder, "wide.npy", file,
+                      make_npy(file,
+                               "{'descr': '<i8', 'fortran_order': False, 'shape': (2000, 3), }\n",
+                               rows, sizeof rows));
+    for (int separate = 0; separate < 2; separate++) {
+        wf_map_step hash = {.type = "hash", .text = separate ? "separate" : NULL};
+        wf_dataset *d = open_steps((wf_dataset_spec){0}, path, &hash, 1, WF_I64);
+
+        assert_int_equal(wf_dataset_gather(d, 0, at, ROWS, got[separate], NULL), WF_OK);
+        wf_dataset_free(&d);
+    }
+    for (int i = 0; i < ROWS; i++) {
+        assert_true(got[0][i][0] >= 0 && got[1][i][2] >= 0);
+        assert_int_equal(got[0][i][0], got[0][i][2]);
+        assert_true(got[1][i][0] != got[1][i][1] && got[1][i][1] != got[1][i][2]);
+        for (int k = 0; k < i; k++)
+            assert_true(got[0][i][0] != got[0][k][0]);
+    }
+}
+
 static void numbers_are_clipped(void **state)
 {
     static const double bounds[] = {2, 4}, wrong[] = {4, 2};
@@ -549,7 +584,7 @@ static void steps_that_do_not_fit_are_told(void **state)
                  WF_USAGE, "from 0 to 3");
     strcpy(row, write_floats("v.npy", 2, "9", 9, counting));
     refuse_steps(row, &(wf_map_step){.type = "flip"}, 1, WF_SHAPE, "is [9], which is no image");
-    refuse_steps(row, &(wf_map_step){.type = "hash"}, 1, WF_USAGE, "hash: 0 bins");
+    refuse_steps(row, &(wf_map_step){.type = "hash", .number = 1.5}, 1, WF_USAGE, "hash: 1.5 bins");
     refuse_steps(row, &(wf_map_step){.type = "standardize"}, 1, WF_USAGE,
                  "did you mean \"standardise\"?");
     refuse_steps(write_floats("q.npy", 2, "3,3,3", 27, counting), &(wf_map_step){.type = "flip"}, 1,
@@ -564,6 +599,7 @@ int main(void)
         cmocka_unit_test(what_is_held_out_takes_the_numbers_of_the_rest),
         cmocka_unit_test(numbers_that_are_none_are_filled_or_named),
         cmocka_unit_test(logarithms_and_hashes),
+        cmocka_unit_test(hashes_without_bins_hardly_ever_clash),
         cmocka_unit_test(numbers_are_clipped),
         cmocka_unit_test(a_crop_of_an_evaluation_is_the_middle),
         cmocka_unit_test(planes_are_cropped_alike),
