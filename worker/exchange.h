@@ -131,10 +131,10 @@ WF_MUST_USE wf_status wf_exchange_on_message(wf_exchange *x, const wf_peer *from
 /* Asks again where an answer is due; to be called as time passes. */
 WF_MUST_USE wf_status wf_exchange_retry(wf_exchange *x, int64_t now_ns, wf_err *err);
 
-/* Names the rows of a table that `set` is to hold: ids [n], distinct and rising, copied. To be
- * called for each table before wf_exchange_want of the set. Its weights are then [n][row], in the
- * order of the ids, and gradients of the set's step as well. Errors: WF_NOMEM, WF_USAGE for ids
- * that are not so, or beyond the table. */
+/* Names the rows of a table that `set` is to hold: ids [n], of an unbounded table keys, distinct
+ * and rising, copied. To be called for each table before wf_exchange_want of the set. Its weights
+ * are then [n][row], in the order of the ids, and gradients of the set's step as well. Errors:
+ * WF_NOMEM, WF_USAGE for ids that are not so, or beyond the table. */
 WF_MUST_USE wf_status wf_exchange_name_rows(wf_exchange *x, int set, uint32_t variable,
                                             const uint64_t ids[], uint64_t n, wf_err *err);
 /* Asks for the weights of `step` into `set`; its content is lost. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/tables.c */
 #include "worker/tables.h"
+#include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "common/onnx/onnx.h"
 #include "common/session/job_data_message.h"
@@ -200,14 +201,14 @@ static wf_status add_use(wf_named_rows *r, const wf_tables *t, uint32_t use, con
     const int64_t *ids = wf_plan_output_data(p, u->port);
     size_t n = (size_t)wf_plan_output(p, u->port)->elems, each = n / batch->n;
     struct wf_named_table *table = &r->tables[u->table];
-    int64_t end = t->start->variables[t->tables[u->table]]->dims[0];
+    const Weft__Variable *v = t->start->variables[t->tables[u->table]];
 
     WF_TRY(reserve(table, n, err));
     r->batches[r->n_batches].first[use] = table->n;
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= end)
+        if (!v->rows && (ids[i] < 0 || ids[i] >= v->dims[0]))
             return bad_id(t, u, ids[i], batch->at[WF_MIN(i / WF_MAX(each, 1), batch->n - 1)], err);
-        table->ids[table->n++] = (uint64_t)ids[i];
+        table->ids[table->n++] = v->rows ? wf_row_key(ids[i]) : (uint64_t)ids[i];
     }
     return WF_OK;
 }

@@ -39,7 +39,8 @@ typedef struct wf_tables {
 /* What batches name. {0} is empty; its memory is used again. */
 typedef struct wf_named_rows {
     struct wf_named_table {
-        uint64_t *ids; /* [n]: distinct, rising; while batches are added: as they come */
+        uint64_t *ids; /* [n]: distinct, rising; while batches are added: as they come; of an
+                          unbounded table keys (common/base/row_key.h) */
         size_t n, room;
         int64_t *places; /* [n_places]: of each id that was named, in the order of adding */
         size_t n_places;

@@ -42,37 +42,47 @@ static wf_status open_asked(const request *r, bool verify, wf_ckpt **out, wf_err
     return wf_ckpt_open(wf_disk_posix(), r->dir, r->job, step, verify, out, err);
 }
 
-static void show_variables(const wf_manifest *m, wf_rows *rows)
+static wf_status show_variables(wf_ckpt *c, wf_rows *rows, wf_err *err)
 {
+    const wf_manifest *m = wf_ckpt_manifest(c);
     static const char *const head[] = {"VARIABLE", "DTYPE",  "SHAPE",  "KIND",
                                        "SLOTS",    "SLICES", "UPDATES"};
 
     wf_rows_add(rows, head, WF_COUNT(head));
     for (size_t i = 0; i < m->n_variables; i++) {
         const wf_ckpt_variable *v = &m->variables[i];
+        int64_t dims[WF_MAX_RANK];
+        uint64_t n_rows;
         char shape[128], slots[256] = "", slices[16], updates[24];
         size_t at = 0;
 
         for (uint32_t k = 0; k < v->n_slots && at < sizeof slots; k++)
             at +=
                 (size_t)snprintf(slots + at, sizeof slots - at, "%s%s", k ? "," : "", v->slots[k]);
+        memcpy(dims, v->dims, sizeof dims);
+        if (v->unbounded) {
+            WF_TRY(wf_ckpt_count_rows(c, v, &n_rows, err));
+            dims[0] = (int64_t)n_rows;
+        }
         snprintf(slices, sizeof slices, "%zu", v->n_slices);
         snprintf(updates, sizeof updates, "%" PRIu64, v->n_slices ? v->slices[0].updates : 0);
         wf_rows_add(rows,
                     (const char *[]){v->name, wf_dtype_name(v->dtype),
-                                     wf_dims_str(v->rank, v->dims, shape, sizeof shape), v->kind,
+                                     wf_dims_str(v->rank, dims, shape, sizeof shape), v->kind,
                                      slots, slices, updates},
                     7);
     }
+    return WF_OK;
 }
 
-static wf_status show_text(const wf_ckpt *c, wf_err *err)
+static wf_status show_text(wf_ckpt *c, wf_err *err)
 {
     const wf_manifest *m = wf_ckpt_manifest(c);
     wf_rows rows = {0};
     char when[32];
     uint64_t bytes = 0;
     char size[32];
+    wf_status rc;
 
     for (size_t i = 0; i < m->n_files; i++)
         bytes += m->files[i].bytes;
@@ -93,8 +103,11 @@ static wf_status show_text(const wf_ckpt *c, wf_err *err)
     for (size_t i = 0; i < m->n_metrics; i++)
         wf_term_print(stdout, "%s%s %.6g", i ? "  " : "", m->metrics[i].name, m->metrics[i].value);
     wf_term_print(stdout, "%s\n", m->n_metrics ? "\n" : "");
-    show_variables(m, &rows);
-    return wf_rows_print(&rows, stdout, err);
+    rc = show_variables(c, &rows, err);
+    if (rc == WF_OK)
+        return wf_rows_print(&rows, stdout, err);
+    wf_rows_close(&rows);
+    return rc;
 }
 
 static wf_status show(const request *r, wf_err *err)

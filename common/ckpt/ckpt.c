@@ -161,6 +161,16 @@ static wf_status shard_of(wf_ckpt *c, uint32_t file, wf_shard **out, wf_err *err
     return WF_OK;
 }
 
+/* Rows of an unbounded table are as many as the shard says. */
+static bool has_shape(const wf_ckpt_variable *v, const wf_ckpt_slice *s, const wf_shard_tensor *t)
+{
+    int64_t elems;
+
+    if (v->unbounded)
+        return t->rank == 2 && (uint64_t)t->dims[1] == s->count;
+    return wf_dims_elems(t->rank, t->dims, &elems) && (uint64_t)elems == s->count;
+}
+
 static wf_status find_tensor(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
                              const wf_ckpt_slice *s, wf_shard **shard, const wf_shard_tensor **t,
                              wf_err *err)
@@ -168,13 +178,11 @@ static wf_status find_tensor(wf_ckpt *c, const wf_ckpt_variable *v, const char *
     char name[2 * WF_SHARD_MAX_NAME];
     bool whole = v->n_slices == 1;
     wf_dtype dtype = slot ? WF_F32 : v->dtype;
-    int64_t elems;
 
     WF_TRY(shard_of(c, s->file, shard, err));
     wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name);
     *t = wf_shard_find(*shard, name);
-    if (!*t || (*t)->dtype != dtype || !wf_dims_elems((*t)->rank, (*t)->dims, &elems) ||
-        (uint64_t)elems != s->count)
+    if (!*t || (*t)->dtype != dtype || !has_shape(v, s, *t))
         return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\" [%" PRIu64 "] is not in it",
                        c->m.files[s->file].name, name, s->count);
     return WF_OK;
@@ -409,6 +417,10 @@ wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
 
     if (!v)
         return wf_fail(err, WF_NOTFOUND, NULL, "%s has no variable \"%.200s\"", c->name, variable);
+    if (v->unbounded)
+        return wf_fail(err, WF_INVALID, "docs/checkpoints.md says where its rows are",
+                       "%s: \"%.200s\" is an unbounded table, and has no elements in a row",
+                       c->name, variable);
     for (size_t i = 0; i < v->n_slices; i++)
         elems += v->slices[i].count;
     if (offset > elems || count > elems - offset)
@@ -428,6 +440,19 @@ wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
             continue;
         WF_TRY(find_tensor(c, v, slot, s, &shard, &t, err));
         WF_TRY(read_part(shard, t, from - s->offset, to - from, out + (from - offset), err));
+    }
+    return WF_OK;
+}
+
+wf_status wf_ckpt_count_rows(wf_ckpt *c, const wf_ckpt_variable *v, uint64_t *rows, wf_err *err)
+{
+    wf_shard *shard = NULL;
+    const wf_shard_tensor *t = NULL;
+
+    *rows = 0;
+    for (size_t i = 0; i < v->n_slices; i++) {
+        WF_TRY(find_tensor(c, v, NULL, &v->slices[i], &shard, &t, err));
+        *rows += (uint64_t)t->dims[0];
     }
     return WF_OK;
 }

@@ -16,8 +16,9 @@
  *
  * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
  * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it
- * is "V/S" or "V/S#OFFSET", always f32. So `safetensors.numpy.load_file` shows at a look what is
- * what.
+ * is "V/S" or "V/S#OFFSET", always f32. A bucket of an unbounded table is "V#OFFSET" [rows, width],
+ * its slots are of that shape, and "V/ids#OFFSET" [rows] int64 has the id of each row. So
+ * `safetensors.numpy.load_file` shows at a look what is what.
  *
  * Newest means highest (generation, step): after a rollback, steps of an abandoned history are
  * older than any of the new one. A folder whose manifest cannot be read counts as newer than all,
@@ -137,8 +138,8 @@ const char *wf_ckpt_name(const wf_ckpt *c); /* "step-00012000" */
 /* NULL when there is none of that name. */
 const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name);
 /* Elements [offset, offset + count) of a variable (slot NULL) or one of its slots, as f32, however
- * it was sliced: any number of ps fits. Errors: WF_NOTFOUND, WF_INVALID beyond its end, WF_CORRUPT,
- * WF_IO. */
+ * it was sliced: any number of ps fits. Errors: WF_NOTFOUND, WF_INVALID beyond its end and of an
+ * unbounded table, WF_CORRUPT, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
                                          uint64_t offset, uint64_t count, float out[], wf_err *err);
 /* An array that one slice saved beside the slots that the manifest lists, of any dtype and size:
@@ -146,6 +147,9 @@ WF_MUST_USE wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const
  * where there is none, as when the variable was cut into other slices; WF_NOMEM, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_read_array(wf_ckpt *c, const char *variable, const char *slot,
                                          uint64_t offset, void **out, uint64_t *bytes, wf_err *err);
+/* How many rows an unbounded table has. Errors: WF_CORRUPT, WF_NOMEM, WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_count_rows(wf_ckpt *c, const wf_ckpt_variable *v, uint64_t *rows,
+                                         wf_err *err);
 /* The updates of the slice that holds element `offset`: what a slice cut anew counts on from. */
 uint64_t wf_ckpt_updates_at(const wf_ckpt_variable *v, uint64_t offset);
 

@@ -49,6 +49,8 @@ typedef struct wf_ckpt_variable {
     uint32_t n_slots;
     wf_ckpt_slice *slices; /* [n_slices], ascending, from 0 to the end without a gap */
     size_t n_slices;
+    bool
+        unbounded; /* a table of any ids: a slice is a bucket, whose shard says which rows it has */
 } wf_ckpt_variable;
 
 typedef struct wf_ckpt_file {

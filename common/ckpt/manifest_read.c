@@ -146,6 +146,16 @@ static wf_status read_slots(const source *s, const json_t *from, wf_ckpt_variabl
     return WF_OK;
 }
 
+static wf_status read_rows(const source *s, const json_t *from, wf_ckpt_variable *v, wf_err *err)
+{
+    const char *rows = json_string_value(json_object_get(from, "rows"));
+
+    v->unbounded = rows && strcmp(rows, "unbounded") == 0;
+    if (json_object_get(from, "rows") && !v->unbounded)
+        return bad(s, "rows", "\"unbounded\"", err);
+    return WF_OK;
+}
+
 static wf_status read_variable(const source *s, const json_t *from, wf_ckpt_variable *v,
                                wf_err *err)
 {
@@ -158,6 +168,7 @@ static wf_status read_variable(const source *s, const json_t *from, wf_ckpt_vari
     v->dtype = wf_dtype_of(dtype);
     WF_TRY(read_shape(s, from, v, err));
     WF_TRY(get_text(s, from, "kind", &v->kind, err));
+    WF_TRY(read_rows(s, from, v, err));
     WF_TRY(read_slots(s, from, v, err));
     WF_TRY(get_list(s, from, "slices", sizeof *v->slices, &list, &v->n_slices, &room, err));
     v->slices = room;

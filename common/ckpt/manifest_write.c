@@ -85,9 +85,10 @@ static json_t *variables_of(const wf_manifest *m)
             ok = add(shape, json_integer(v->dims[k]));
         for (uint32_t k = 0; ok && k < v->n_slots; k++)
             ok = add(slots, json_string(v->slots[k]));
-        ok = add(out, json_pack("{s:s, s:s, s:o, s:s, s:o, s:o}", "name", v->name, "dtype",
-                                wf_dtype_name(v->dtype), "shape", shape, "kind", v->kind, "slots",
-                                slots, "slices", slices_of(v))) &&
+        ok = add(out,
+                 json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:s*}", "name", v->name, "dtype",
+                           wf_dtype_name(v->dtype), "shape", shape, "kind", v->kind, "slots", slots,
+                           "slices", slices_of(v), "rows", v->unbounded ? "unbounded" : NULL)) &&
              ok;
     }
     return checked(out, ok);

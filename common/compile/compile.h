@@ -30,6 +30,7 @@
 #define WF_COMPILE_COMPILE_H
 
 #include "common/base/arena.h"
+#include "common/base/distribution.h"
 #include "common/base/status.h"
 #include "common/compile/model.h"
 #include "common/compile/strategy.h"
@@ -126,10 +127,11 @@ typedef struct wf_compile_spec {
     const char *const *freeze; /* [n_freeze] */
     size_t n_freeze;
     /* Variables of which a worker is to pull the rows that a batch names, and no others: patterns
-     * like those of freeze. TRAIN and EVAL with parameter servers; else they count for the digest
-     * alone. */
-    const char *const *tables; /* [n_tables] */
+     * like those of freeze, and limits. TRAIN and EVAL with parameter servers; else they count for
+     * the digest alone. */
+    const wf_conf_table *tables; /* [n_tables] */
     size_t n_tables;
+    int64_t unit_batches;           /* EVAL: batches that share what is bound of a table; 0: 1 */
     const wf_conf_weights *weights; /* first weights out of a file; NULL or no file: the model's */
     /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
     wf_status (*read_weights)(const char *path, wf_named_list *out, wf_err *err);
@@ -158,6 +160,15 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
  * in front. */
 WF_MUST_USE wf_status wf_compile_optimizer_of_job(const wf_job_conf *job, wf_opt *out, wf_err *err);
 
+/* Of an unbounded table (common/base/row_key.h): how its rows begin, and when they come and go. */
+typedef struct wf_compiled_rows {
+    wf_distribution first;
+    uint64_t seed, stream; /* a row's numbers are those of the stream with its id folded in */
+    uint32_t admit_after, evict_after;
+    uint64_t max_rows;
+    bool fails_full;
+} wf_compiled_rows;
+
 /* A variable of the compiled graph, in the order of their first use; the frozen ones on the ps come
  * last. */
 typedef struct wf_compiled_variable {
@@ -174,6 +185,8 @@ typedef struct wf_compiled_variable {
     const wf_tensor *initial;       /* dims and dtype as above; never NULL */
     bool is_table;                  /* TRAIN: the graph has [rows_most, ...] of it in its place */
     uint64_t rows_most;             /* of a table: the most that a batch names */
+    bool is_unbounded;              /* a table whose dims[0] are its buckets */
+    wf_compiled_rows rows;          /* then */
     uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
 } wf_compiled_variable;
 

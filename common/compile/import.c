@@ -24,7 +24,12 @@ static wf_status read_source(wf_unit *u, wf_err *err)
         return wf_graph_copy(s->graph, &u->graph, err);
     if (s->onnx_path)
         return wf_onnx_read(s->onnx_path, &u->graph, err);
-    return wf_model_build(s->model, s->batch, s->seed, &u->graph, &u->penalty, err);
+    wf_model_facts facts = {0};
+
+    WF_TRY(wf_model_build(s->model, s->batch, s->seed, &u->graph, &facts, err));
+    u->penalty = facts.penalty;
+    u->unbounded = facts.unbounded;
+    return WF_OK;
 }
 
 /* Whether v's leading axis may be taken for the batch: it is one at all. */

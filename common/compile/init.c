@@ -6,29 +6,22 @@
  * is drawn by counter i from (seed, variable name): no order, thread or neighbour changes it. The
  * numbers are not Keras's own.
  */
+#include "common/base/distribution.h"
 #include "common/base/nearest.h"
-#include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/compile/pass.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum draw { CONSTANT, UNIFORM, TRUNCATED_NORMAL, NORMAL } draw;
 typedef enum fan { FIXED, FAN_IN, FAN_OUT, FAN_MEAN } fan;
-
-/* Element = centre + spread * draw. */
-typedef struct plan {
-    draw draw;
-    double centre, spread;
-} plan;
 
 typedef struct initializer {
     const char *name;
-    draw draw;
+    wf_distribution_kind kind;
     fan fan;
     double scale; /* the constant; or the fixed limit or deviation; or the variance's numerator */
-    /* Fills t by itself; NULL: by the plan. */
+    /* Fills t by itself; NULL: by the distribution. */
     wf_status (*fill)(const wf_conf_item *how, const wf_fans *fans, wf_rng_key key, wf_tensor *t,
                       wf_err *err);
 } initializer;
@@ -53,29 +46,6 @@ static wf_fans fans_of(const wf_tensor *t)
     f.in *= field;
     f.out *= field;
     return f;
-}
-
-/* Box-Muller from two words of one counter; `attempt` tells redraws apart. */
-static double normal(wf_rng_key key, uint64_t i, uint64_t attempt)
-{
-    double a, b;
-
-    key.stream = wf_rng_fold(key.stream, attempt);
-    a = wf_rng_f64(key, 2 * i);
-    b = wf_rng_f64(key, 2 * i + 1);
-    return sqrt(-2.0 * log(1.0 - a)) * cos(6.283185307179586 * b);
-}
-
-static double truncated(wf_rng_key key, uint64_t i)
-{
-    double x;
-    uint64_t attempt = 0;
-
-    /* Falls outside once in 22 draws; 64 misses in a row do not happen, and the bound says so. */
-    do
-        x = normal(key, i, attempt++);
-    while (fabs(x) > 2.0 && attempt < 64);
-    return fmin(2.0, fmax(-2.0, x));
 }
 
 /* The flat matrix of Keras: all axes but the last against the last, or turned (fans->out_first). */
@@ -134,7 +104,7 @@ static wf_status orthogonal(const wf_conf_item *how, const wf_fans *fans, wf_rng
         return wf_fail_nomem(err, (size_t)wf_elems(t));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < length; k++)
-            q[i * length + k] = normal(key, (uint64_t)(i * length + k), 0);
+            q[i * length + k] = wf_rng_normal(key, (uint64_t)(i * length + k), 0);
         orthogonalize(q, i, length);
     }
     for (int64_t i = 0; i < rows; i++)
@@ -161,23 +131,23 @@ static wf_status identity(const wf_conf_item *how, const wf_fans *fans, wf_rng_k
 }
 
 static const initializer initializers[] = {
-    {"zeros", CONSTANT, FIXED, 0.0, NULL},
-    {"ones", CONSTANT, FIXED, 1.0, NULL},
-    {"constant", CONSTANT, FIXED, 0.0, NULL},
-    {"glorot_uniform", UNIFORM, FAN_MEAN, 1.0, NULL},
-    {"glorot_normal", TRUNCATED_NORMAL, FAN_MEAN, 1.0, NULL},
-    {"he_uniform", UNIFORM, FAN_IN, 2.0, NULL},
-    {"he_normal", TRUNCATED_NORMAL, FAN_IN, 2.0, NULL},
-    {"lecun_uniform", UNIFORM, FAN_IN, 1.0, NULL},
-    {"lecun_normal", TRUNCATED_NORMAL, FAN_IN, 1.0, NULL},
-    {"random_uniform", UNIFORM, FIXED, 0.05, NULL},
-    {"uniform", UNIFORM, FIXED, 0.05, NULL},
-    {"random_normal", NORMAL, FIXED, 0.05, NULL},
-    {"normal", NORMAL, FIXED, 0.05, NULL},
-    {"truncated_normal", TRUNCATED_NORMAL, FIXED, 0.05, NULL},
-    {"variance_scaling", TRUNCATED_NORMAL, FAN_IN, 1.0, NULL},
-    {"orthogonal", NORMAL, FIXED, 1.0, orthogonal},
-    {"identity", CONSTANT, FIXED, 1.0, identity},
+    {"zeros", WF_CONSTANT, FIXED, 0.0, NULL},
+    {"ones", WF_CONSTANT, FIXED, 1.0, NULL},
+    {"constant", WF_CONSTANT, FIXED, 0.0, NULL},
+    {"glorot_uniform", WF_UNIFORM, FAN_MEAN, 1.0, NULL},
+    {"glorot_normal", WF_TRUNCATED_NORMAL, FAN_MEAN, 1.0, NULL},
+    {"he_uniform", WF_UNIFORM, FAN_IN, 2.0, NULL},
+    {"he_normal", WF_TRUNCATED_NORMAL, FAN_IN, 2.0, NULL},
+    {"lecun_uniform", WF_UNIFORM, FAN_IN, 1.0, NULL},
+    {"lecun_normal", WF_TRUNCATED_NORMAL, FAN_IN, 1.0, NULL},
+    {"random_uniform", WF_UNIFORM, FIXED, 0.05, NULL},
+    {"uniform", WF_UNIFORM, FIXED, 0.05, NULL},
+    {"random_normal", WF_NORMAL, FIXED, 0.05, NULL},
+    {"normal", WF_NORMAL, FIXED, 0.05, NULL},
+    {"truncated_normal", WF_TRUNCATED_NORMAL, FIXED, 0.05, NULL},
+    {"variance_scaling", WF_TRUNCATED_NORMAL, FAN_IN, 1.0, NULL},
+    {"orthogonal", WF_NORMAL, FIXED, 1.0, orthogonal},
+    {"identity", WF_CONSTANT, FIXED, 1.0, identity},
 };
 
 static double fan_of(fan which, const wf_fans *fans)
@@ -188,27 +158,28 @@ static double fan_of(fan which, const wf_fans *fans)
 }
 
 /* The row's numbers, changed by the options that are given. */
-static plan plan_of(const initializer *row, const wf_conf_item *how, const wf_fans *fans)
+static wf_distribution distribution_of(const initializer *row, const wf_conf_item *how,
+                                       const wf_fans *fans)
 {
     const char *mode = wf_conf_text(how, "mode", "");
     const char *distribution = wf_conf_text(how, "distribution", "");
     double low = wf_conf_number(how, "minval", -row->scale);
     double high = wf_conf_number(how, "maxval", row->scale), variance;
-    plan p = {.draw = row->draw};
+    wf_distribution p = {.kind = row->kind};
     fan of = row->fan;
 
     if (of != FIXED) {
         of = !strcmp(mode, "fan_out") ? FAN_OUT : !strcmp(mode, "fan_avg") ? FAN_MEAN : of;
-        p.draw = !strcmp(distribution, "uniform")              ? UNIFORM
-                 : !strcmp(distribution, "untruncated_normal") ? NORMAL
-                                                               : row->draw;
+        p.kind = !strcmp(distribution, "uniform")              ? WF_UNIFORM
+                 : !strcmp(distribution, "untruncated_normal") ? WF_NORMAL
+                                                               : row->kind;
         variance = wf_conf_number(how, "scale", row->scale) / fan_of(of, fans);
-        p.spread = p.draw == UNIFORM  ? sqrt(3.0 * variance)
-                   : p.draw == NORMAL ? sqrt(variance)
-                                      : sqrt(variance) / cut_deviation;
-    } else if (p.draw == CONSTANT) {
+        p.spread = p.kind == WF_UNIFORM  ? sqrt(3.0 * variance)
+                   : p.kind == WF_NORMAL ? sqrt(variance)
+                                         : sqrt(variance) / cut_deviation;
+    } else if (p.kind == WF_CONSTANT) {
         p.centre = wf_conf_number(how, "value", row->scale);
-    } else if (p.draw == UNIFORM) {
+    } else if (p.kind == WF_UNIFORM) {
         p.centre = (low + high) / 2.0;
         p.spread = (high - low) / 2.0;
     } else {
@@ -218,48 +189,56 @@ static plan plan_of(const initializer *row, const wf_conf_item *how, const wf_fa
     return p;
 }
 
-static void fill(const plan *p, wf_rng_key key, wf_tensor *t)
+uint64_t wf_initial_stream(const char *variable)
 {
-    float *w = wf_f32_mut(t);
-    uint64_t n = (uint64_t)wf_elems(t);
-
-    for (uint64_t i = 0; i < n; i++) {
-        double x = 0.0;
-
-        if (p->draw == UNIFORM)
-            x = 2.0 * (double)wf_rng_f32(key, i) - 1.0;
-        else if (p->draw == NORMAL)
-            x = normal(key, i, 0);
-        else if (p->draw == TRUNCATED_NORMAL)
-            x = truncated(key, i);
-        w[i] = (float)(p->centre + x * p->spread);
-    }
+    return wf_rng_fold_str(wf_rng_fold_str(0, "initial"), variable);
 }
 
-wf_status wf_initialize(const wf_conf_item *how, const wf_fans *fans, uint64_t seed,
-                        const char *variable, wf_tensor *t, wf_err *err)
+static wf_status find_initializer(const wf_conf_item *how, const initializer **out, wf_err *err)
 {
     const char *names[WF_COUNT(initializers)], *near;
-    wf_rng_key key = {.seed = seed,
-                      .stream = wf_rng_fold_str(wf_rng_fold_str(0, "initial"), variable)};
-    wf_fans by_shape = fans_of(t);
-    plan p;
 
-    if (!fans)
-        fans = &by_shape;
     for (size_t i = 0; i < WF_COUNT(initializers); i++) {
         names[i] = initializers[i].name;
-        if (strcmp(names[i], how->type) != 0)
-            continue;
-        if (initializers[i].fill)
-            return wf_err_wrap(err, initializers[i].fill(how, fans, key, t, err), "\"%s\"",
-                               variable);
-        p = plan_of(&initializers[i], how, fans);
-        fill(&p, key, t);
-        return WF_OK;
+        *out = &initializers[i];
+        if (strcmp(names[i], how->type) == 0)
+            return WF_OK;
     }
     near = wf_nearest(how->type, names, WF_COUNT(names));
     return wf_fail(err, WF_USAGE, "docs/jobs.md lists the initializers",
                    "unknown initializer \"%s\"%s%s%s", how->type, near ? "; did you mean \"" : "",
                    near ? near : "", near ? "\"?" : "");
+}
+
+wf_status wf_initial_distribution(const wf_conf_item *how, wf_distribution *out, wf_err *err)
+{
+    const wf_fans none = {.in = 1, .out = 1};
+    const initializer *row = NULL;
+
+    WF_TRY(find_initializer(how, &row, err));
+    if (row->fill || row->fan != FIXED)
+        return wf_fail(err, WF_USAGE, "choose uniform or normal, with their options",
+                       "%s goes by the number of rows, and with input_dim: unbounded it is not "
+                       "known",
+                       row->name);
+    *out = distribution_of(row, how, &none);
+    return WF_OK;
+}
+
+wf_status wf_initialize(const wf_conf_item *how, const wf_fans *fans, uint64_t seed,
+                        const char *variable, wf_tensor *t, wf_err *err)
+{
+    wf_rng_key key = {.seed = seed, .stream = wf_initial_stream(variable)};
+    wf_fans by_shape = fans_of(t);
+    const initializer *row = NULL;
+    wf_distribution d;
+
+    if (!fans)
+        fans = &by_shape;
+    WF_TRY(find_initializer(how, &row, err));
+    if (row->fill)
+        return wf_err_wrap(err, row->fill(how, fans, key, t, err), "\"%s\"", variable);
+    d = distribution_of(row, how, fans);
+    wf_distribution_fill(&d, key, wf_f32_mut(t), (uint64_t)wf_elems(t));
+    return WF_OK;
 }

@@ -28,7 +28,7 @@ typedef struct builder {
     const char *file;
     place *places; /* [n_inputs + n_layers], of which n are built */
     size_t n;
-    wf_value *penalty;
+    wf_model_facts facts;
     wf_err *err;
 } builder;
 
@@ -146,14 +146,14 @@ static wf_status build_layer(builder *b, const wf_conf_item *item, const char *n
                        "it takes %u%s inputs, not %zu", row->n_in_min,
                        row->n_in_max > row->n_in_min ? " or more" : "", l.n_in);
     l.e = wf_emit_begin(b->g, name, b->err);
-    l.penalty = b->penalty;
+    l.facts = b->facts;
     b->g->device = wf_conf_text(item, "device", NULL);
     out = row->build(&l);
     wf_layer_penalize_activity(&l, out);
     b->g->device = NULL;
     WF_TRY(wf_emit_end(&l.e));
     WF_TRY(check_flow(b, out));
-    b->penalty = l.penalty;
+    b->facts = l.facts;
     WF_TRY(begin_place(b, name, item->line));
     b->places[b->n++].flow = out;
     return WF_OK;
@@ -263,7 +263,7 @@ static wf_status build_all(builder *b, int64_t batch)
 }
 
 wf_status wf_model_build(const wf_model *m, int64_t batch, uint64_t seed, wf_graph **out,
-                         wf_value **penalty, wf_err *err)
+                         wf_model_facts *facts, wf_err *err)
 {
     wf_status rc;
     builder b = {.m = m, .seed = seed, .file = m->file ? m->file : "model", .err = err};
@@ -278,6 +278,6 @@ wf_status wf_model_build(const wf_model *m, int64_t batch, uint64_t seed, wf_gra
     if (rc != WF_OK)
         wf_graph_free(&b.g);
     *out = b.g;
-    *penalty = rc == WF_OK ? b.penalty : NULL;
+    *facts = rc == WF_OK ? b.facts : (wf_model_facts){0};
     return rc;
 }

@@ -33,14 +33,19 @@ typedef struct wf_model {
     int outputs_line;
 } wf_model;
 
+/* What there is to know of the graph of a model beside it; it lives as long as the graph. */
+typedef struct wf_model_facts {
+    wf_value *penalty; /* a scalar in the graph: what regularizers add to a loss; NULL: nothing */
+    struct wf_unbounded *unbounded; /* variables whose rows have any ids */
+} wf_model_facts;
+
 /* Builds the graph of a model of layers: inputs with a leading axis "batch" of at most `batch`
- * records (0: not bounded), variables with their initial values, the outputs. *penalty is a scalar
- * in it, what the regularizers of the layers add to a loss, or NULL. The caller owns *out; `m` is
- * read during the call only.
+ * records (0: not bounded), variables with their initial values, the outputs. The caller owns *out;
+ * `m` is read during the call only.
  * Errors: WF_USAGE with file and line: an unknown layer, name or word (names the nearest), a value
  * out of range, a layer that does not fit what comes before it, a layer or input that nobody uses;
  * WF_UNSUPPORTED; WF_NOMEM. */
 WF_MUST_USE wf_status wf_model_build(const wf_model *m, int64_t batch, uint64_t seed,
-                                     wf_graph **out, wf_value **penalty, wf_err *err);
+                                     wf_graph **out, wf_model_facts *facts, wf_err *err);
 
 #endif

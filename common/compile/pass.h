@@ -11,6 +11,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/cc.h"
+#include "common/base/distribution.h"
 #include "common/base/status.h"
 #include "common/compile/compile.h"
 #include "common/graph/graph.h"
@@ -44,11 +45,22 @@ typedef struct wf_held {
     double momentum; /* of a statistic */
 } wf_held;
 
+/* A variable of a layer whose rows have any ids: in the graph it has a row for each bucket, without
+ * content. */
+typedef struct wf_unbounded {
+    const char *name;
+    wf_distribution first; /* of its rows */
+    int line;              /* of the layer */
+    struct wf_unbounded *next;
+} wf_unbounded;
+
 /* A variable that the job calls a table. */
 typedef struct wf_table {
     const char *name;
-    wf_value *value;          /* the variable; after the pass `tables` the rows of a batch */
-    const wf_tensor *initial; /* of all its rows, shared; NULL: it has not been cut out */
+    const wf_conf_table *conf;     /* what the job says of it */
+    const wf_unbounded *unbounded; /* NULL: its rows are numbered from 0 */
+    wf_value *value;               /* the variable; after the pass `tables` the rows of a batch */
+    const wf_tensor *initial;      /* of all its rows, shared; NULL: it has not been cut out */
     uint64_t rows_most;
 } wf_table;
 
@@ -109,6 +121,7 @@ typedef struct wf_unit {
     wf_goal *goals;    /* [n_goals]: the losses whose sum `loss` is */
     size_t n_goals;
 
+    wf_unbounded *unbounded; /* those of the model's layers */
     wf_table *tables;
     size_t n_tables;
     wf_table_use *uses; /* [n_uses]: of all tables */
@@ -232,6 +245,12 @@ typedef struct wf_fans {
     bool out_first; /* the variable's first axis is the one that Keras has last */
 } wf_fans;
 
+/* The distribution of first values by an initializer, for rows that come one by one. Errors:
+ * WF_USAGE: no such initializer, or one that goes by the whole variable. */
+WF_MUST_USE wf_status wf_initial_distribution(const wf_conf_item *how, wf_distribution *out,
+                                              wf_err *err);
+/* The stream of a variable's first values; a row that comes by itself folds its id into it. */
+uint64_t wf_initial_stream(const char *variable);
 /* Fills a variable's first content, f32, by an initializer with its options. `fans` NULL: by the
  * shape, as Keras counts them. Errors: WF_USAGE: no such initializer, or one that has no meaning
  * for the shape; WF_UNSUPPORTED; WF_NOMEM. */

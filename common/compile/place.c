@@ -251,6 +251,8 @@ static int64_t table_rows(const wf_unit *u, const wf_compiled_variable *v, size_
     int64_t rows = v->dims[0];
     int64_t each = (int64_t)(limit / (v->bytes / (size_t)rows));
 
+    if (v->is_unbounded) /* a bucket each, whatever the cluster: checkpoints have them */
+        return 1;
     each = WF_MAX(each, (rows + TABLE_SLICES - 1) / TABLE_SLICES);
     return WF_MAX(WF_MIN(each, rows / (int64_t)shards_of(u)), (int64_t)1);
 }

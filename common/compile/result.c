@@ -58,6 +58,18 @@ wf_graph *wf_compiled_take_graph(wf_compiled *c)
     return g;
 }
 
+static void take_rows(const wf_unit *u, const wf_table *t, wf_compiled_variable *v)
+{
+    v->is_unbounded = true;
+    v->rows = (wf_compiled_rows){.first = t->unbounded->first,
+                                 .seed = u->spec->seed,
+                                 .stream = wf_initial_stream(t->name),
+                                 .admit_after = t->conf->admit_after,
+                                 .evict_after = t->conf->evict_after,
+                                 .max_rows = t->conf->max_rows,
+                                 .fails_full = strcmp(t->conf->when_full, "fail") == 0};
+}
+
 static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
                               const wf_tensor *initial, bool on_ps, wf_err *err)
 {
@@ -68,6 +80,8 @@ static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
         v->is_table = true;
         v->rows_most = table->rows_most;
         initial = table->initial;
+        if (table->unbounded)
+            take_rows(u, table, v);
     }
     v->name = wf_arena_strdup(u->arena, name);
     if (!v->name)

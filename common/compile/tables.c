@@ -7,6 +7,7 @@
  * variable in the main graph has rows_most rows, room for the largest batch whose ids all differ,
  * and so has its gradient: a Gather's gradient adds up where a place repeats, as it would where an
  * id does. To evaluate, it has as many as before: several batches may share what is bound there.
+ * An unbounded table, which was no variable of all rows before, then has room for these batches.
  *
  * Gathers that share their ids share the input. The ids graph is compiled by the passes that other
  * graphs take, as far as they say something to integers.
@@ -156,9 +157,13 @@ static wf_status set_rows(wf_unit *u, wf_table *t, wf_err *err)
     if (!aside)
         return wf_fail_nomem(err, strlen(t->name));
     memcpy(dims, whole->known->dims, sizeof(dims));
-    t->rows_most = WF_MIN(t->rows_most, (uint64_t)dims[0]);
+    if (!t->unbounded)
+        t->rows_most = WF_MIN(t->rows_most, (uint64_t)dims[0]);
     if (u->spec->mode == WF_COMPILE_TRAIN)
         dims[0] = (int64_t)t->rows_most;
+    else if (t->unbounded &&
+             !wf_mul_i64((int64_t)t->rows_most, WF_MAX(u->spec->unit_batches, (int64_t)1), dims))
+        return wf_fail_nomem(err, SIZE_MAX);
     WF_TRY(wf_unit_share(u, whole->known, &t->initial, err));
     WF_TRY(wf_graph_rename_value(g, whole, aside, err));
     whole->variable = WF_VAR_NOT;
@@ -225,6 +230,12 @@ wf_status wf_pass_tables(wf_unit *u, wf_err *err)
     cuts c = {0};
     wf_status rc;
 
+    if (u->unbounded && !u->spec->strategy)
+        return wf_fail(err, WF_UNSUPPORTED,
+                       "its rows are in the shards of the checkpoints: docs/checkpoints.md",
+                       "\"%.200s\" is an unbounded table, which a model without parameter servers "
+                       "cannot have",
+                       u->unbounded->name);
     if (!u->n_tables || !u->spec->strategy)
         return WF_OK;
     WF_TRY(check_job(u, err));

@@ -69,6 +69,7 @@ typedef struct patterns {
     bool (*may)(const wf_graph *g, const wf_value *v); /* what they choose among */
     const char *among;                                 /* that in a word */
     wf_var_kind kind;                                  /* what they make of it; NOT: a table */
+    const wf_conf_table *table;                        /* what the job says of that */
     uint64_t seed;                                     /* of what the digest gets for it */
 } patterns;
 
@@ -111,18 +112,18 @@ static wf_status matches_nothing(const wf_unit *u, const patterns *p, const char
 }
 
 /* Makes v what the patterns say; false: it was that before. There is room in u->tables. */
-static bool mark(wf_unit *u, wf_value *v, wf_var_kind kind)
+static bool mark(wf_unit *u, wf_value *v, const patterns *p)
 {
-    if (kind != WF_VAR_NOT) {
-        bool changes = v->variable != kind;
+    if (p->kind != WF_VAR_NOT) {
+        bool changes = v->variable != p->kind;
 
-        v->variable = kind;
+        v->variable = p->kind;
         return changes;
     }
     for (size_t i = 0; i < u->n_tables; i++)
         if (u->tables[i].value == v)
             return false;
-    u->tables[u->n_tables++] = (wf_table){.name = v->name, .value = v};
+    u->tables[u->n_tables++] = (wf_table){.name = v->name, .conf = p->table, .value = v};
     return true;
 }
 
@@ -141,7 +142,7 @@ static wf_status choose(wf_unit *u, const patterns *p, wf_err *err)
             if (fnmatch(p->list[i], v->name, 0) != 0 || !p->may(u->graph, v))
                 continue;
             any = true;
-            if (mark(u, v, p->kind)) /* the sum over all names, in whatever order they come */
+            if (mark(u, v, p)) /* the sum over all names, in whatever order they come */
                 digest += XXH3_64bits_withSeed(v->name, strlen(v->name), p->seed);
         }
         if (!any)
@@ -185,23 +186,69 @@ static wf_status train(wf_unit *u, wf_err *err)
                   err);
 }
 
+static bool says_unbounded(const wf_conf_table *t)
+{
+    return t->rows && strcmp(t->rows, "unbounded") == 0;
+}
+
+/* The layer and the job have to agree on it. */
+static wf_status match_unbounded(wf_unit *u, wf_table *t, wf_err *err)
+{
+    wf_unbounded *layer = u->unbounded;
+
+    while (layer && strcmp(layer->name, t->name) != 0)
+        layer = layer->next;
+    t->unbounded = layer;
+    if (!layer == !says_unbounded(t->conf))
+        return WF_OK;
+    return wf_unit_in_file(
+        u, t->conf->line,
+        layer ? wf_fail(err, WF_USAGE, "add rows: unbounded",
+                        "tables: the embedding of \"%.200s\" has input_dim: unbounded", t->name)
+              : wf_fail(err, WF_USAGE, "give its embedding input_dim: unbounded",
+                        "tables: \"%.200s\" has rows: unbounded, and is of a fixed size", t->name),
+        err);
+}
+
+/* Nobody but a ps has the rows of an unbounded table. */
+static wf_status check_layers(const wf_unit *u, wf_err *err)
+{
+    for (const wf_unbounded *layer = u->unbounded; layer; layer = layer->next) {
+        bool is_table = false;
+
+        for (size_t i = 0; i < u->n_tables && !is_table; i++)
+            is_table = u->tables[i].unbounded == layer;
+        if (!is_table)
+            return wf_unit_in_file(
+                u, layer->line,
+                wf_fail(err, WF_USAGE, "add it to \"tables\", with rows: unbounded",
+                        "\"%.200s\" has input_dim: unbounded, and is in no entry of \"tables\"",
+                        layer->name),
+                err);
+    }
+    return WF_OK;
+}
+
 static wf_status choose_tables(wf_unit *u, wf_err *err)
 {
-    if (!u->spec->n_tables)
-        return WF_OK;
     u->tables = wf_arena_array(u->arena, u->graph->n_values, sizeof(*u->tables));
     if (!u->tables)
         return wf_fail_nomem(err, u->graph->n_values * sizeof(*u->tables));
-    return choose(u,
-                  &(patterns){.key = "tables",
-                              .line = u->spec->tables_line,
-                              .list = u->spec->tables,
-                              .n = u->spec->n_tables,
-                              .may = is_variable,
-                              .among = "variable",
-                              .kind = WF_VAR_NOT,
-                              .seed = 2},
-                  err);
+    for (size_t i = 0; i < u->spec->n_tables; i++)
+        WF_TRY(choose(u,
+                      &(patterns){.key = "tables",
+                                  .line = u->spec->tables[i].line,
+                                  .list = &u->spec->tables[i].match,
+                                  .n = 1,
+                                  .may = is_variable,
+                                  .among = "variable",
+                                  .kind = WF_VAR_NOT,
+                                  .table = &u->spec->tables[i],
+                                  .seed = says_unbounded(&u->spec->tables[i]) ? 3 : 2},
+                      err));
+    for (size_t i = 0; i < u->n_tables; i++)
+        WF_TRY(match_unbounded(u, &u->tables[i], err));
+    return check_layers(u, err);
 }
 
 /* ---- weights ---- */

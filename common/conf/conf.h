@@ -90,6 +90,7 @@ typedef enum wf_conf_kind {
     WF_CONF_INTS,
     WF_CONF_NUMBERS,
     WF_CONF_WORDS,
+    WF_CONF_INT_OR_WORD, /* of a row; read as _INT, or as _TEXT where it is one of its choice */
     WF_CONF_INT_OR_PATH, /* of a row; an option that is read is of one or the other, _INT or _TEXT
                           */
     WF_CONF_ITEM
@@ -117,6 +118,18 @@ typedef struct wf_conf_item {
     size_t n_options;
     int line;
 } wf_conf_item;
+
+/* Variables whose rows travel. */
+typedef struct wf_conf_table {
+    const char *match; /* a pattern of names */
+    const char *rows;  /* "bounded", "unbounded" */
+    /* Of unbounded ones. */
+    uint32_t admit_after;  /* pushes that name an id before it has a row */
+    uint32_t evict_after;  /* updates; 0: never */
+    uint64_t max_rows;     /* 0: no limit */
+    const char *when_full; /* "evict", "fail" */
+    int line;
+} wf_conf_table;
 
 typedef struct wf_conf_input {
     const char *name;
@@ -213,7 +226,7 @@ typedef struct wf_job_conf {
     const char *const *freeze; /* [n_freeze]: patterns of variables' names that are not trained */
     size_t n_freeze;
     int freeze_line;
-    const char *const *tables; /* [n_tables]: patterns of variables whose rows travel */
+    const wf_conf_table *tables; /* [n_tables] */
     size_t n_tables;
     int tables_line;
     wf_conf_weights weights;

@@ -210,6 +210,16 @@ static wf_status read_option(wf_conf_reader *r, const wf_tree *node, const wf_op
         return wf_read_words(r, node, &out->words, &out->n, err);
     case WF_CONF_ITEM:
         return read_nested(r, node, row, out, err);
+    case WF_CONF_INT_OR_WORD:
+        out->kind =
+            wf_read_number(r, node, &out->number, NULL) == WF_OK ? WF_CONF_INT : WF_CONF_TEXT;
+        if (out->kind == WF_CONF_TEXT) {
+            WF_TRY(wf_read_text(r, node, &out->text, err));
+            return check_choice(r, node, row, out->text, err);
+        }
+        WF_TRY(wf_read_i64(r, node, (int64_t)row->least, (int64_t)row->most, &out->i, err));
+        out->number = (double)out->i;
+        return WF_OK;
     case WF_CONF_INT_OR_PATH:
         out->kind =
             wf_read_number(r, node, &out->number, NULL) == WF_OK ? WF_CONF_INT : WF_CONF_TEXT;
@@ -479,6 +489,7 @@ static bool option_fits(const wf_option_row *row, const wf_conf_option *o)
     case WF_CONF_INTS:
     case WF_CONF_NUMBERS:
     case WF_CONF_WORDS:
+    case WF_CONF_INT_OR_WORD:
     case WF_CONF_INT_OR_PATH:
     case WF_CONF_ITEM:
         break;

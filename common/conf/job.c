@@ -162,12 +162,56 @@ static wf_status read_trainable(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_words(r, node, &j->trainable, &j->n_trainable, err);
 }
 
+/* A pattern by itself, or a map with the limits of an unbounded table. */
+static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_table *t, wf_err *err)
+{
+    static const char *const kinds[] = {"bounded", "unbounded", NULL};
+    static const char *const full[] = {"evict", "fail", NULL};
+    static const wf_key keys[] = {
+        {"match", WF_KEY_TEXT, .offset = offsetof(wf_conf_table, match), .required = true},
+        {"rows", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, rows), .known = kinds,
+         .usual = "bounded"},
+        {"admit_after", WF_KEY_U32, .offset = offsetof(wf_conf_table, admit_after), .least = 1,
+         .most = 1000000, .usual = "1"},
+        {"evict_after", WF_KEY_U32, .offset = offsetof(wf_conf_table, evict_after), .least = 1,
+         .most = 2000000000},
+        {"max_rows", WF_KEY_U64, .offset = offsetof(wf_conf_table, max_rows), .least = 64,
+         .most = UINT64_C(2000000000)},
+        {"when_full", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, when_full), .known = full,
+         .usual = "evict"},
+        {0},
+    };
+    static const char *const limits[] = {"admit_after", "evict_after", "max_rows", "when_full"};
+
+    *t = (wf_conf_table){.rows = "bounded", .line = node->line};
+    if (node->kind == WF_TREE_TEXT)
+        return wf_read_text(r, node, &t->match, err);
+    WF_TRY(wf_read_map(r, node, "a table", keys, t, err));
+    for (size_t i = 0; strcmp(t->rows, "unbounded") != 0 && i < WF_COUNT(limits); i++)
+        if (wf_tree_get(node, limits[i]))
+            return wf_read_fail(r, node, err, WF_USAGE, "add rows: unbounded, or leave it out",
+                                "\"%s\" is for tables with rows: unbounded", limits[i]);
+    if (wf_tree_get(node, "when_full") && t->max_rows == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "add max_rows, or leave it out",
+                            "\"when_full\" is for tables with max_rows");
+    return WF_OK;
+}
+
 static wf_status read_tables(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
+    const wf_tree *t = node->kind == WF_TREE_LIST ? node->first : node;
+    size_t n = node->kind == WF_TREE_LIST ? node->n : 1;
+    wf_conf_table *tables = wf_arena_array(r->arena, n, sizeof *tables);
     wf_job_conf *j = into;
 
     j->tables_line = node->line;
-    return wf_read_words(r, node, &j->tables, &j->n_tables, err);
+    if (!tables)
+        return wf_fail_nomem(err, n * sizeof *tables);
+    for (size_t i = 0; i < n; i++, t = t->next)
+        WF_TRY(read_table(r, t, &tables[i], err));
+    j->tables = tables;
+    j->n_tables = n;
+    return WF_OK;
 }
 
 static wf_status read_renames(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)

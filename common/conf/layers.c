@@ -69,6 +69,7 @@ static const char *const distributions[] = {"truncated_normal", "untruncated_nor
 /* The cells of common/kernels have these and no others. */
 static const char *const only_tanh[] = {"tanh", NULL};
 static const char *const only_sigmoid[] = {"sigmoid", NULL};
+static const char *const only_unbounded[] = {"unbounded", NULL};
 static const char *const tanh_or_relu[] = {"tanh", "relu", NULL};
 
 /* ---- initializers and regularizers ---- */
@@ -247,7 +248,12 @@ static const wf_option_row rms_normalization[] = {
 };
 
 static const wf_option_row embedding[] = {
-    INT_OPTION("input_dim", true, 1, 2147483647),
+    {.name = "input_dim",
+     .kind = WF_CONF_INT_OR_WORD,
+     .required = true,
+     .least = 1,
+     .most = 2147483647,
+     .choice = only_unbounded},
     INT_OPTION("output_dim", true, 1, MOST_SIZE),
     VARIABLE("embeddings"),
     COMMON,
@@ -403,7 +409,7 @@ static const wf_option_row cast[] = {TEXT_OPTION("dtype", true, dtypes), {0}};
 static const wf_option_row no_option[] = {{0}};
 static const char *const hash_columns[] = {"shared", "separate", NULL};
 static const wf_option_row hash[] = {
-    INT_OPTION("bins", true, 1, 1 << 24), TEXT_OPTION("columns", false, hash_columns), {0}};
+    INT_OPTION("bins", false, 1, 1 << 24), TEXT_OPTION("columns", false, hash_columns), {0}};
 static const wf_option_row clip[] = {
     {.name = "bounds", .kind = WF_CONF_NUMBERS, .required = true, .least = -1e30, .most = 1e30},
     {0},

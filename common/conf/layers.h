@@ -15,7 +15,7 @@
  *   standardise, log1p
  *   fill        value (number, required)
  *   clip        bounds (one number or two, ascending, required)
- *   hash        bins (1..2^24, required), columns (shared, separate)
+ *   hash        bins (1..2^24), columns (shared, separate)
  *   vocabulary  vocabulary (1..2^20, or a path; required)
  *   bucketise   bin_boundaries (numbers, ascending, required)
  *   resize      size (ints, required)
@@ -43,9 +43,9 @@ typedef struct wf_option_row {
     const char *name;
     wf_conf_kind kind;
     bool required;
-    bool pairs;                      /* of WF_CONF_INTS: one may be a list, whose numbers count */
-    double least, most;              /* of WF_CONF_INT, _INTS, _NUMBER, _NUMBERS and _INT_OR_PATH */
-    const char *const *choice;       /* of WF_CONF_TEXT: ends with NULL; NULL: any */
+    bool pairs;                /* of WF_CONF_INTS: one may be a list, whose numbers count */
+    double least, most;        /* of WF_CONF_INT, _INTS, _NUMBER, _NUMBERS and _INT_OR_PATH */
+    const char *const *choice; /* of WF_CONF_TEXT and _INT_OR_WORD: ends with NULL; NULL: any */
     const struct wf_item_row *items; /* of WF_CONF_ITEM: what it may be */
 } wf_option_row;
 

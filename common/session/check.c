@@ -19,7 +19,7 @@ static void count(const wf_compiled *c, wf_job_facts *facts)
 {
     facts->variables = c->n_variables;
     for (size_t i = 0; i < c->n_variables; i++)
-        facts->parameters += (uint64_t)c->variables[i].elems;
+        facts->parameters += c->variables[i].is_unbounded ? 0 : (uint64_t)c->variables[i].elems;
 }
 
 static void take_metrics(const wf_compiled *c, wf_job_facts *facts)

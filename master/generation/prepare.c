@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/generation/prepare.c */
 #include "master/generation/prepare.h"
+#include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
@@ -55,6 +56,28 @@ static wf_status fill_rule(wf_prepared *p, const wf_job_conf *job, wf_err *err)
     return WF_OK;
 }
 
+/* Of each slice: ids are spread evenly over them. */
+static wf_status add_rows(wf_prepared *p, const wf_compiled_rows *from, Weft__Variable *to,
+                          wf_err *err)
+{
+    Weft__Rows *r = wf_arena_alloc(p->arena, sizeof *r);
+
+    if (!r)
+        return out_of_memory(err);
+    weft__rows__init(r);
+    r->seed = from->seed;
+    r->stream = from->stream;
+    r->distribution = from->first.kind;
+    r->centre = from->first.centre;
+    r->spread = from->first.spread;
+    r->admit_after = from->admit_after;
+    r->evict_after = from->evict_after;
+    r->max_rows = (from->max_rows + WF_ROW_BUCKETS - 1) / WF_ROW_BUCKETS;
+    r->fails_full = from->fails_full;
+    to->rows = r;
+    return WF_OK;
+}
+
 static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, const wf_tensor **to,
                               wf_err *err)
 {
@@ -74,9 +97,11 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
     row->momentum = v->momentum;
     if (v->is_table) {
-        row->slice_kind = (char *)"table";
+        row->slice_kind = (char *)(v->is_unbounded ? "hashed" : "table");
         row->rows_most = v->rows_most;
     }
+    if (v->is_unbounded)
+        WF_TRY(add_rows(p, &v->rows, row, err));
     row->n_dims = v->rank;
     row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
     *first = *v->initial;
@@ -259,6 +284,7 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     wf_compile_spec_of_job(job, mode, p->strategy, cluster->n_ps, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
+    spec.unit_batches = wf_ceil_div((int64_t)p->eval_unit, (int64_t)job->batch);
     rc = wf_compile(&spec, &c, err);
     /* Whoever submitted the job was warned before (wf_job_check); in --local it is this process. */
     for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)

@@ -2,6 +2,8 @@
 /* tests/unit/compile_tables.c - the graph is cut at the ids of tables: what the two halves take and
  * give, and what cannot be a table. That both together compute what the whole graph does is shown
  * by tests/cluster/tables.py. */
+#include "common/base/row_key.h"
+#include "common/compile/pass.h"
 #include "tests/unit/compile_util.h"
 
 enum { ROWS = 500, WIDTH = 4, PER_RECORD = 3, BATCH = 8 };
@@ -30,7 +32,7 @@ static wf_graph *make(int64_t rows, bool shifted, bool tied)
     return g;
 }
 
-static const char *const patterns[] = {"tab*"};
+static const wf_conf_table patterns[] = {{.match = "tab*", .line = 9}};
 
 static wf_compile_spec spec_of(const wf_graph *g, wf_compile_mode mode)
 {
@@ -54,13 +56,19 @@ static const wf_value *input_of(const wf_graph *g, const char *name)
     return NULL;
 }
 
-static const wf_node *pull_of(const wf_graph *g)
+static const wf_node *pull_of_variable(const wf_graph *g, const char *variable)
 {
     for (size_t i = 0; i < g->n_nodes; i++)
-        if (strcmp(g->nodes[i]->op->name, "Pull") == 0)
+        if (strcmp(g->nodes[i]->op->name, "Pull") == 0 &&
+            strcmp(wf_node_string(g->nodes[i], "variable", ""), variable) == 0)
             return g->nodes[i];
-    fail_msg("there is no Pull");
+    fail_msg("there is no Pull of \"%s\"", variable);
     return NULL;
+}
+
+static const wf_node *pull_of(const wf_graph *g)
+{
+    return pull_of_variable(g, "table");
 }
 
 static void check_uses(const wf_compiled *c)
@@ -174,7 +182,7 @@ static void check_refused(const wf_compile_spec *spec, wf_status rc, const char 
 
 static void what_cannot_be_a_table_is_refused(void **state)
 {
-    static const char *const others[] = {"nothing*"};
+    static const wf_conf_table others[] = {{.match = "nothing*", .line = 9}};
     wf_graph *g = make(ROWS, false, false), *tied = make(ROWS, false, true);
     wf_compile_spec spec = spec_of(tied, WF_COMPILE_TRAIN);
 
@@ -197,6 +205,139 @@ static void what_cannot_be_a_table_is_refused(void **state)
     wf_graph_free(&tied);
 }
 
+/* A job with an embedding and an entry of tables. */
+static wf_job_conf *job_of(const char *layer, const char *table)
+{
+    char text[1024];
+    wf_job_conf *j = NULL;
+    wf_err err = {0};
+
+    snprintf(text, sizeof(text),
+             "job: j\n"
+             "model:\n"
+             "  input: {ids: {shape: [3], dtype: int64}}\n"
+             "  layers:\n"
+             "    - embedding: {%s, output_dim: 4, name: emb}\n"
+             "    - flatten\n"
+             "    - dense: 1\n"
+             "loss: mse\n"
+             "data: {format: npy, train: {ids: a.npy, y: b.npy}}\n"
+             "batch: 8\n"
+             "seed: 5\n"
+             "optimizer: adagrad\n"
+             "tables:\n"
+             "  - %s\n",
+             layer, table);
+    must(wf_job_parse(text, strlen(text), "j.yaml", &j, &err), &err);
+    return j;
+}
+
+static wf_compile_spec spec_of_job(const wf_job_conf *j, wf_compile_mode mode, wf_model *m)
+{
+    wf_compile_spec spec;
+
+    wf_compile_spec_of_job(j, mode, wf_strategy_find("parameter_server"), 3, m, &spec);
+    return spec;
+}
+
+static const char limits[] = "{match: emb/*, rows: unbounded, admit_after: 2, evict_after: 9, "
+                             "max_rows: 640, when_full: fail}";
+
+static void an_unbounded_table_has_a_slice_for_each_bucket(void **state)
+{
+    wf_job_conf *j = job_of("input_dim: unbounded", limits);
+    wf_model m;
+    wf_compile_spec spec = spec_of_job(j, WF_COMPILE_TRAIN, &m);
+    wf_compiled *c = compile(&spec);
+    const wf_compiled_variable *v = &c->variables[wf_compiled_find(c, "emb/embeddings")];
+
+    (void)state;
+    assert_true(v->is_table && v->is_unbounded);
+    assert_int_equal(v->rows_most, 8 * 3);
+    assert_int_equal(v->n_slices, WF_ROW_BUCKETS);
+    for (uint32_t k = 0; k < v->n_slices; k++) {
+        assert_int_equal(c->slices[v->first_slice + k].offset, k * 4);
+        assert_int_equal(c->slices[v->first_slice + k].count, 4);
+        assert_int_equal(c->slices[v->first_slice + k].ps, k % 3);
+    }
+    assert_int_equal(v->rows.first.kind, WF_UNIFORM);
+    assert_true(v->rows.first.centre == 0 && v->rows.first.spread == 0.05);
+    assert_true(v->rows.seed == 5 && v->rows.stream == wf_initial_stream("emb/embeddings"));
+    assert_int_equal(v->rows.admit_after, 2);
+    assert_int_equal(v->rows.evict_after, 9);
+    assert_int_equal(v->rows.max_rows, 640);
+    assert_true(v->rows.fails_full);
+    assert_int_equal(pull_of_variable(c->graph, v->name)->out[0]->axes[0].size, 24);
+    wf_compiled_free(&c);
+    spec = spec_of_job(j, WF_COMPILE_EVAL, &m);
+    spec.unit_batches = 250; /* that share what is bound */
+    c = compile(&spec);
+    assert_int_equal(pull_of_variable(c->graph, "emb/embeddings")->out[0]->axes[0].size, 6000);
+    wf_compiled_free(&c);
+    wf_job_free(&j);
+}
+
+static void check_job_refused(const char *layer, const char *table, const char *says)
+{
+    wf_job_conf *j = job_of(layer, table);
+    wf_model m;
+    wf_compile_spec spec = spec_of_job(j, WF_COMPILE_TRAIN, &m);
+    wf_err err = {0};
+
+    assert_int_equal(refused(&spec, &err), WF_USAGE);
+    assert_says(err, says);
+    assert_says(err, "j.yaml:");
+    wf_job_free(&j);
+}
+
+static void an_unbounded_table_is_said_in_both_places(void **state)
+{
+    (void)state;
+    check_job_refused("input_dim: 100", "{match: emb/*, rows: unbounded}",
+                      "\"emb/embeddings\" has rows: unbounded, and is of a fixed size");
+    check_job_refused("input_dim: unbounded", "emb/*", "has input_dim: unbounded");
+    check_job_refused("input_dim: unbounded", "{match: emb/*}", "has input_dim: unbounded");
+    check_job_refused("input_dim: unbounded, embeddings_initializer: glorot_uniform", limits,
+                      "glorot_uniform goes by the number of rows");
+    check_job_refused("input_dim: unbounded, embeddings_initializer: orthogonal", limits,
+                      "orthogonal goes by the number of rows");
+    check_job_refused("input_dim: unbounded, embeddings_regularizer: l2", limits,
+                      "reads all of it");
+}
+
+static void nobody_but_ps_has_an_unbounded_table(void **state)
+{
+    wf_job_conf *j = job_of("input_dim: unbounded", limits);
+    wf_model m;
+    wf_compile_spec spec;
+    wf_err err = {0};
+
+    (void)state;
+    wf_compile_spec_of_job(j, WF_COMPILE_INFER, NULL, 0, &m, &spec);
+    assert_int_equal(refused(&spec, &err), WF_UNSUPPORTED);
+    assert_says(err, "\"emb/embeddings\" is an unbounded table");
+    wf_job_free(&j);
+}
+
+static void an_embedding_without_bounds_is_another_job(void **state)
+{
+    wf_job_conf *j = job_of("input_dim: unbounded", limits),
+                *fixed = job_of("input_dim: 64", "emb/*");
+    wf_model m;
+    wf_compile_spec spec = spec_of_job(j, WF_COMPILE_TRAIN, &m);
+    wf_compiled *c = compile(&spec);
+    uint64_t digest = c->digest;
+
+    (void)state;
+    wf_compiled_free(&c);
+    spec = spec_of_job(fixed, WF_COMPILE_TRAIN, &m);
+    c = compile(&spec);
+    assert_true(c->digest != digest);
+    wf_compiled_free(&c);
+    wf_job_free(&fixed);
+    wf_job_free(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +346,10 @@ int main(void)
         cmocka_unit_test(slices_are_whole_rows_on_all_ps),
         cmocka_unit_test(tables_are_another_job),
         cmocka_unit_test(what_cannot_be_a_table_is_refused),
+        cmocka_unit_test(an_unbounded_table_has_a_slice_for_each_bucket),
+        cmocka_unit_test(an_unbounded_table_is_said_in_both_places),
+        cmocka_unit_test(nobody_but_ps_has_an_unbounded_table),
+        cmocka_unit_test(an_embedding_without_bounds_is_another_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,6 +180,18 @@ static void defaults_are_those_of_the_page(void **state)
 #define LAYERS(text) "job: j\nmodel: {input: {x: [4]}, layers: [" text "]}\nloss: mse\n" REST
 
 static const bad_text bad[] = {
+    {JOB "tables: [{match: \"e/*\", row: unbounded}]\n", WF_USAGE,
+     "/jobs/j.yaml:6: unknown key \"row\"; did you mean \"rows\"?"},
+    {JOB "tables: [{rows: unbounded}]\n", WF_USAGE, "*a table has no \"match\""},
+    {JOB "tables: [{match: e, rows: many}]\n", WF_USAGE, "*unknown rows \"many\""},
+    {JOB "tables: [{match: e, max_rows: 1000}]\n", WF_USAGE,
+     "*\"max_rows\" is for tables with rows: unbounded"},
+    {JOB "tables: [{match: e, rows: unbounded, max_rows: 63}]\n", WF_USAGE, "*\"max_rows\""},
+    {JOB "tables: [{match: e, rows: unbounded, evict_after: 0}]\n", WF_USAGE, "*\"evict_after\""},
+    {JOB "tables: [{match: e, rows: unbounded, when_full: fail}]\n", WF_USAGE,
+     "*\"when_full\" is for tables with max_rows"},
+    {"job: j\nmodel: {input: {x: [1]}, layers: [{embedding: {input_dim: all, output_dim: 2}}]}\n",
+     WF_USAGE, "/jobs/j.yaml:2: unknown input_dim \"all\""},
     {"job: j\n  model: x\n", WF_USAGE, "/jobs/j.yaml:2: not YAML"},
     {"job: \"open\n", WF_USAGE, "/jobs/j.yaml:2: not YAML"},
     {"job: Upper\n", WF_USAGE, "/jobs/j.yaml:1: the job's name \"Upper\""},

@@ -15,6 +15,7 @@
  *       acknowledged is pushed there; what the old one still says of it counts for nothing
  */
 #include "common/base/clock.h"
+#include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
 #include "common/log/log.h"
@@ -83,7 +84,9 @@ static wf_status take_table(const Weft__Variable *from, wf_client_variable *v, w
         return WF_OK;
     v->row = rows ? v->count / rows : 0;
     v->rows_most = from->rows_most;
-    if (v->row == 0 || !v->trainable || from->rows_most > SIZE_MAX / 2 / sizeof(float) / v->row)
+    v->unbounded = from->rows != NULL;
+    if (v->row == 0 || !v->trainable || (v->unbounded && rows != WF_ROW_BUCKETS) ||
+        from->rows_most > SIZE_MAX / 2 / sizeof(float) / v->row)
         return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" cannot be a table", from->name);
     return WF_OK;
 }

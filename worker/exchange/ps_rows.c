@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/exchange/ps_rows.c - the rows of tables that a step uses: their ids are in rising order,
  * so that those of a slice lie side by side, and so do their weights and gradients. */
+#include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "worker/exchange/ps_state.h"
 
@@ -42,19 +43,26 @@ static wf_status check_ids(const wf_client_variable *v, const uint64_t ids[], ui
     wf_rows rows = {n, (const uint8_t *)ids};
     uint64_t all = v->count / v->row;
 
-    if (wf_rows_rise(&rows) && (n == 0 || ids[n - 1] < all))
+    if (wf_rows_rise(&rows) && (n == 0 || v->unbounded || ids[n - 1] < all))
         return WF_OK;
     return wf_fail(err, WF_USAGE, NULL,
                    "rows are named out of order, or beyond the table's %" PRIu64, all);
 }
 
-/* The first place in [from, n) of an id that is not below `id`. */
-static uint64_t first_from(const uint64_t ids[], uint64_t from, uint64_t n, uint64_t id)
+/* The row of the variable that an id is in: that of its bucket, where rows are named by keys. */
+static uint64_t row_of(const wf_client_variable *v, uint64_t id)
+{
+    return v->unbounded ? wf_row_bucket(id) : id;
+}
+
+/* The first place in [from, n) of an id whose row is not below `row`. */
+static uint64_t first_from(const wf_client_variable *v, const uint64_t ids[], uint64_t from,
+                           uint64_t n, uint64_t row)
 {
     while (from < n) {
         uint64_t middle = from + (n - from) / 2;
 
-        if (ids[middle] < id)
+        if (row_of(v, ids[middle]) < row)
             from = middle + 1;
         else
             n = middle;
@@ -71,7 +79,7 @@ static void divide(const wf_client *c, wf_client_rows *r, uint32_t variable, con
     for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++) {
         uint64_t end = (c->slices[i].offset + c->slices[i].count) / row, first = at;
 
-        at = first_from(ids, first, n, end);
+        at = first_from(&c->variables[variable], ids, first, n, end);
         r->of_slice[i] = (struct wf_client_range){first, at - first};
     }
     wf_assert(at == n);

@@ -20,6 +20,7 @@ typedef struct wf_client_variable {
     bool trainable; /* pushed each step: its gradient, or a batch's statistic; otherwise frozen */
     uint64_t row;   /* of a table: elements of one of its rows */
     uint64_t rows_most; /* that a step names; 0: no table */
+    bool unbounded;     /* a table whose rows are named by keys (common/base/row_key.h) */
 } wf_client_variable;
 
 /* The rows of the tables that a set or a step has, in the order of their ids. */

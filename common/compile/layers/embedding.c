@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/layers/embedding.c - embedding: a row of a table for each id. */
+/* common/compile/layers/embedding.c - embedding: a row of a table for each id. A table without
+ * bounds has rows for any ids: it is to be one of the job's `tables` (tables.c). */
 #include "common/compile/layers/layer.h"
 
 static wf_flow build(wf_layer *l)
@@ -18,7 +19,10 @@ static wf_flow build(wf_layer *l)
                                wf_layer_shape(wf_layer_give(in[1]), text, sizeof(text)));
     if (in[1]->dtype != WF_I32 && in[1]->dtype != WF_I64)
         in[1] = wf_emit_cast(&l->e, in[1], WF_I64);
-    in[0] = wf_layer_variable(l, "embeddings", 2, dims, "uniform", NULL);
+    if (wf_conf_text(l->item, "input_dim", NULL))
+        in[0] = wf_layer_unbounded(l, "embeddings", dims[1], "uniform");
+    else
+        in[0] = wf_layer_variable(l, "embeddings", 2, dims, "uniform", NULL);
     return wf_layer_give(wf_emit_op(&l->e, "Gather", 2, in, 1, &axis));
 }
 

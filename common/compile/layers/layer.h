@@ -46,7 +46,7 @@ typedef struct wf_layer {
     const wf_flow *in; /* [n_in] */
     size_t n_in;
     wf_emit e;
-    wf_value *penalty; /* what its regularizers add to the loss; NULL: nothing */
+    wf_model_facts facts; /* of all layers so far */
 } wf_layer;
 
 typedef struct wf_layer_row {
@@ -89,7 +89,10 @@ wf_flow wf_layer_float(wf_layer *l, size_t i);
  * "_kernel": kernel, bias, recurrent, depthwise. fans: NULL when the shape says them. */
 wf_value *wf_layer_variable(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],
                             const char *otherwise, const wf_fans *fans);
-/* The same of any kind, with first values made here: [dims], taken. */
+/* A trainable variable "<layer>/<part>" of rows [width] for any ids, whose first values have a
+ * distribution by the option or `otherwise`: a row for each bucket, without content. */
+wf_value *wf_layer_unbounded(wf_layer *l, const char *part, int64_t width, const char *otherwise);
+/* The same as wf_layer_variable of any kind, with first values made here: [dims], taken. */
 wf_value *wf_layer_keep(wf_layer *l, const char *part, wf_var_kind kind, wf_tensor **first);
 /* First values of a variable, by its option or `otherwise`; NULL after a failure. */
 wf_tensor *wf_layer_first(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],

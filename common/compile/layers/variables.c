@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/layers/variables.c - variables of layers: first values, and what regularizers add
  * to the loss for them. */
+#include "common/base/row_key.h"
 #include "common/compile/layers/layer.h"
 #include <stdio.h>
 #include <string.h>
@@ -28,12 +29,25 @@ static wf_status full_name(const wf_layer *l, const char *part, char *name)
     return WF_OK;
 }
 
+/* The initializer of a part: what the layer's option says, or *word, which becomes `otherwise`. */
+static const wf_conf_item *initializer_of(const wf_layer *l, const char *part,
+                                          const char *otherwise, wf_conf_item *word)
+{
+    char stem[64], option[96];
+    const wf_conf_option *how;
+
+    stem_of(part, stem, sizeof(stem));
+    snprintf(option, sizeof(option), "%s_initializer", stem);
+    how = wf_conf_find(l->item, option);
+    *word = (wf_conf_item){.type = how && !how->item ? how->text : otherwise};
+    return how && how->item ? how->item : word;
+}
+
 static wf_status first_values(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],
                               const char *otherwise, const wf_fans *fans, wf_tensor **out)
 {
-    char name[NAME_BYTES], text[64], stem[64], option[96];
-    const wf_conf_option *how;
-    wf_conf_item word = {.type = otherwise};
+    char name[NAME_BYTES], text[64];
+    wf_conf_item word;
     int64_t elems;
     wf_status rc;
 
@@ -42,13 +56,9 @@ static wf_status first_values(wf_layer *l, const char *part, uint32_t rank, cons
         return wf_fail(l->e.err, WF_UNSUPPORTED, "make the layer smaller",
                        "variable \"%s\" of float32%s is larger than 2 GiB", name,
                        wf_dims_str(rank, dims, text, sizeof(text)));
-    stem_of(part, stem, sizeof(stem));
-    snprintf(option, sizeof(option), "%s_initializer", stem);
-    how = wf_conf_find(l->item, option);
-    if (how && !how->item)
-        word.type = how->text;
     WF_TRY(wf_tensor_new(WF_F32, rank, dims, out, l->e.err));
-    rc = wf_initialize(how && how->item ? how->item : &word, fans, l->seed, name, *out, l->e.err);
+    rc = wf_initialize(initializer_of(l, part, otherwise, &word), fans, l->seed, name, *out,
+                       l->e.err);
     if (rc != WF_OK)
         wf_tensor_free(out);
     return rc;
@@ -91,6 +101,35 @@ wf_value *wf_layer_variable(wf_layer *l, const char *part, uint32_t rank, const 
     return wf_layer_keep(l, part, WF_VAR_TRAINABLE, &t);
 }
 
+static wf_status note_unbounded(wf_layer *l, const char *part, const char *otherwise)
+{
+    wf_unbounded *u = wf_arena_alloc(l->g->arena, sizeof(*u));
+    wf_conf_item word;
+
+    if (!u)
+        return wf_fail_nomem(l->e.err, sizeof(*u));
+    *u = (wf_unbounded){.name = wf_arena_printf(l->g->arena, "%s/%s", l->name, part),
+                        .line = l->item->line,
+                        .next = l->facts.unbounded};
+    if (!u->name)
+        return wf_fail_nomem(l->e.err, NAME_BYTES);
+    WF_TRY(wf_initial_distribution(initializer_of(l, part, otherwise, &word), &u->first, l->e.err));
+    l->facts.unbounded = u;
+    return WF_OK;
+}
+
+wf_value *wf_layer_unbounded(wf_layer *l, const char *part, int64_t width, const char *otherwise)
+{
+    const int64_t dims[] = {WF_ROW_BUCKETS, width};
+    wf_tensor *rows = NULL;
+
+    if (l->e.rc == WF_OK)
+        wf_layer_stop(l, wf_tensor_new(WF_F32, 2, dims, &rows, l->e.err));
+    if (l->e.rc == WF_OK)
+        wf_layer_stop(l, note_unbounded(l, part, otherwise));
+    return wf_layer_keep(l, part, WF_VAR_TRAINABLE, &rows);
+}
+
 /* l1 sum |v| + l2 sum v^2 over n axes (0: all), by a regularizer; NULL when both are 0. */
 static wf_value *penalty_of(wf_layer *l, const wf_conf_option *how, wf_value *v, uint32_t n,
                             const int64_t axes[])
@@ -114,7 +153,7 @@ static wf_value *penalty_of(wf_layer *l, const wf_conf_option *how, wf_value *v,
 static void add_penalty(wf_layer *l, wf_value *p)
 {
     if (p)
-        l->penalty = l->penalty ? wf_emit_add(&l->e, l->penalty, p) : p;
+        l->facts.penalty = l->facts.penalty ? wf_emit_add(&l->e, l->facts.penalty, p) : p;
 }
 
 static const wf_conf_option *regularizer(const wf_layer *l, const char *stem)

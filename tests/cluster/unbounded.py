@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables without bounds: rows of any ids, which come with the pushes that name them.
+
+    unbounded.py WEFT [TEST...]
+
+With first values of zero, losses are those of a bounded table whose rows the ids stand for, bit for
+bit, whatever the ids are.
+"""
+import json
+import os
+import signal
+
+from losses import losses
+from weftlib import Cluster, check, main, needs
+
+needs("numpy", "safetensors")
+import numpy as np  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+RECORDS, USERS, ITEMS, BATCH, EPOCHS = 4096, 700, 300, 16, 3
+STEPS = RECORDS // BATCH * EPOCHS
+JOB = """job: rows
+model:
+  input: {{user: {{shape: [1], dtype: int64}}, items: {{shape: [5], dtype: int64}}}}
+  layers:
+    - embedding: {{input_dim: {users}, output_dim: 6, inputs: user, name: users{first}}}
+    - flatten: {{name: flat_user}}
+    - embedding: {{input_dim: {items}, output_dim: 4, inputs: items, name: items_of{first}}}
+    - flatten: {{name: flat_items}}
+    - concatenate: {{inputs: [flat_user, flat_items]}}
+    - dense: {{units: 16, activation: relu}}
+    - dense: {{units: 1}}
+loss: binary_crossentropy
+metrics: [auc]
+data:
+  format: npy
+  train: {{user: user.npy, items: items.npy, y: y.npy}}
+  eval: {{user: user.npy, items: items.npy, y: y.npy}}
+batch: 16
+epochs: {epochs}
+optimizer: {optimizer}
+consistency: {{mode: {mode}, pipeline: {pipeline}}}
+checkpoint: {{every_steps: 100, keep: 50}}
+seed: 7
+tables:
+  - {{match: "users/*"{limits}}}
+  - {{match: "items_of/*"{limits}}}
+"""
+ADAGRAD = "{adagrad: {learning_rate: 0.05}}"
+ZEROS = ", embeddings_initializer: zeros"
+
+
+def random_ids(seed, n):
+    """Distinct ids of all 64 bits, negative ones among them."""
+    return np.unique(np.random.default_rng(seed).integers(-2**63, 2**63 - 1, 2 * n))[:2 * n:2][:n]
+
+
+def make(weft, unbounded=True, optimizer=ADAGRAD, mode="async", pipeline=0, workers=1, ps=2, epochs=EPOCHS,
+         first=ZEROS, limits=""):
+    c = Cluster(weft, ps=ps, workers=workers, more="dead_ms: 1000\nheartbeat_ms: 200")
+    c.env["WEFT_LOSS_LOG"] = c.path("losses")
+    rng = np.random.default_rng(5)
+    user = np.minimum(rng.zipf(1.2, RECORDS) - 1, USERS - 1)
+    items = rng.integers(0, ITEMS, (RECORDS, 5))
+    taste, worth = rng.normal(size=USERS), rng.normal(size=ITEMS)
+    np.save(c.path("y.npy"), (taste[user] + worth[items].sum(1) > 0).astype(np.float32)[:, None])
+    if unbounded:
+        user, items = random_ids(1, USERS)[user], random_ids(2, ITEMS)[items]
+        limits = ", rows: unbounded" + limits
+    np.save(c.path("user.npy"), user.astype(np.int64)[:, None])
+    np.save(c.path("items.npy"), items.astype(np.int64))
+    c.user, c.items = user, items
+    c.write("rows.yaml", JOB.format(
+        users="unbounded" if unbounded else USERS, items="unbounded" if unbounded else ITEMS,
+        optimizer=optimizer, mode=mode, pipeline=pipeline, epochs=epochs, first=first, limits=limits))
+    return c
+
+
+def saved(c, at=-1):
+    """A checkpoint, by the names of its arrays, with those of all buckets put together."""
+    folder = c.saved("rows", c.checkpoints("rows")[at])
+    parts = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".safetensors"):
+            parts.update(load_file(os.path.join(folder, name)))
+    sums = {}
+    for name in sorted(parts):
+        sums.setdefault(name.split("#")[0], []).append(parts[name])
+    return {name: np.concatenate(rows) if len(rows) > 1 else rows[0]
+            for name, rows in sums.items()}
+
+
+def run_of(weft, **how):
+    with make(weft, **how) as c:
+        c.must("train", "rows.yaml")
+        return losses(c), saved(c), c
+
+
+def by_id(state, table):
+    order = np.argsort(state[table + "/ids"])
+    return state[table + "/ids"][order], state[table][order]
+
+
+def rows_of_any_ids_train_as_numbered_ones_do(weft):
+    ours, state, c = run_of(weft)
+    theirs = run_of(weft, unbounded=False)[0]
+    check(len(ours) == STEPS, f"{len(ours)} steps of {STEPS}")
+    differ = [i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b]
+    check(not differ, f"losses differ from step {differ[:1]} on")
+    ids, values = by_id(state, "users/embeddings")
+    check(np.array_equal(ids, np.unique(c.user)), "a row for each id that was named")
+    check(values.shape == (len(ids), 6), f"values {values.shape}")
+
+
+def workers_make_steps_together(weft):
+    _, state, c = run_of(weft, mode="bsp", workers=2, first="")
+    ids, values = by_id(state, "users/embeddings")
+    check(np.array_equal(ids, np.unique(c.user)), "a row for each id that was named")
+    check(abs(values).max() > 0.1, "rows are trained")
+
+
+def first_values_go_by_the_id_alone(weft):
+    """Whatever the number of ps, and the order in which ids come."""
+    how = {"first": "", "optimizer": "{sgd: {learning_rate: 1.0e-30}}", "epochs": 1}
+    one, two = run_of(weft, ps=1, **how)[1], run_of(weft, ps=3, workers=2, **how)[1]
+    for table in ("users/embeddings", "items_of/embeddings"):
+        (ids, values), (ids_2, values_2) = by_id(one, table), by_id(two, table)
+        check(np.array_equal(ids, ids_2) and np.array_equal(values, values_2), table)
+        check(0.02 < values.std() < 0.04 and abs(values).max() <= 0.05, "from -0.05 to 0.05")
+
+
+def a_job_goes_on_from_its_checkpoint(weft):
+    how = {"epochs": 8, "first": "",
+           "limits": ", admit_after: 2, evict_after: 300, max_rows: 12800"}
+    all_of_it = run_of(weft, **how)[0]
+    with make(weft, **how) as c:
+        c.must("up")
+        c.must("submit", "rows.yaml")
+        c.until_job("rows", lambda j: j["checkpoint"] and j["step"] > 300, "trains")
+        os.kill(c.pid("ps/1"), signal.SIGKILL)
+        job = c.until_job("rows", lambda j: j["state"] == "done", "ends")
+        check(job["generation"] == 2, "goes back to its checkpoint")
+        after = losses(c, 2)
+        check(0 < len(after) < len(all_of_it) and after == all_of_it[-len(after):],
+              "other losses after the ps came back")
+
+
+def rows_come_late_and_leave(weft):
+    with make(weft, first="", limits=", admit_after: 3, evict_after: 5") as c:
+        c.must("train", "rows.yaml")
+        state = saved(c)
+        ids, n = np.unique(c.user, return_counts=True)
+        rare = ids[n == 1]
+        check(len(rare) > 20, "some ids are named once an epoch")
+        kept = state["users/embeddings/ids"]
+        check(0 < len(kept) < len(ids) / 2, f"{len(kept)} rows of {len(ids)} ids")
+        check(np.isin(rare, kept).mean() < 0.2, "ids that are rare have rows")
+        shown = json.loads(c.must("ckpt", "show", "rows", "--json").out)
+        table = [v for v in shown["variables"] if v["name"] == "users/embeddings"][0]
+        check(table["rows"] == "unbounded", table)
+        line = [r for r in c.must("ckpt", "show", "rows").out.split("\n") if "users/emb" in r][0]
+        check(f"[{len(kept)}, 6]" in line or f"[{len(kept)},6]" in line, line)
+
+
+def a_full_table_ends_the_job(weft):
+    with make(weft, limits=", max_rows: 128, when_full: fail") as c:
+        line = c.must("train", "rows.yaml", code=1).err.strip().split("\n")[-1]
+        check("users/embeddings" in line or "items_of/embeddings" in line, line)
+        check("may have 2" in line and "max_rows" in line, line)
+
+
+def workers_share_tables_and_may_die(weft):
+    with make(weft, workers=3, optimizer="{adam: {learning_rate: 0.01}}", pipeline=1,
+              epochs=12, first="") as c:
+        c.must("up")
+        c.must("submit", "rows.yaml")
+        c.until_job("rows", lambda j: j["step"] > 400, "trains")
+        os.kill(c.pid("worker/1"), signal.SIGKILL)
+        job = c.until_job("rows", lambda j: j["state"] == "done", "ends")
+        check(job["metrics"]["auc"] > 0.9, f"AUC {job['metrics']}")
+        check(job["generation"] == 1, "a worker's death costs nothing")
+
+
+def a_model_without_ps_says_so(weft):
+    with make(weft, epochs=1) as c:
+        c.must("train", "rows.yaml")
+        for words in (("export", "rows", "-o", "m.onnx"), ("eval", "rows"),
+                      ("predict", "rows", "--input", "user=user.npy", "-o", "o.npy")):
+            result = c.must(*words, code=3)
+            check("unbounded" in result.err or "tables" in result.err, result.err)
+
+
+main([rows_of_any_ids_train_as_numbered_ones_do, workers_make_steps_together,
+      first_values_go_by_the_id_alone, a_job_goes_on_from_its_checkpoint,
+      rows_come_late_and_leave, a_full_table_ends_the_job,
+      workers_share_tables_and_may_die, a_model_without_ps_says_so])
