@@ -36,7 +36,8 @@ static void become(const char *const argv[], int log, pid_t parent)
      * would fight for its ports and its checkpoints. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(1); /* it died in between */
+        _exit(1);  /* it died in between */
+    setpgid(0, 0); /* Ctrl-C is for the parent, which ends its tasks in its own order */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);

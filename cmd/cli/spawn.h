@@ -6,8 +6,8 @@
 #include "common/base/status.h"
 #include <sys/types.h>
 
-/* Runs argv (ends with NULL) with its output appended to `log`, and no input. It gets SIGKILL when
- * the calling thread ends. Errors: WF_IO. */
+/* Runs argv (ends with NULL) with its output appended to `log`, no input, and a process group of
+ * its own. It gets SIGKILL when the calling thread ends. Errors: WF_IO. */
 WF_MUST_USE wf_status wf_spawn(const char *const argv[], const char *log, pid_t *pid, wf_err *err);
 
 /* Runs body(arg, fd) in a process of its own session whose output is appended to `log`, and waits
