@@ -75,7 +75,10 @@ def job_files_that_are_wrong(weft):
         (("  input:", "  onnx: none.onnx\n  input:"), 2, r"bad.yaml:\d+: .*not both"),
         (("seed: 1", "strategy: mirrored"), 3, r"bad.yaml:19: .*mirrored.*not built yet"),
         (("seed: 1", "replicas: 1"), 3, r"bad.yaml:19: .*replicas.*not built yet"),
-        (("seed: 1", "tables: {}"), 2, r'bad.yaml:19: "tables" must be a list of words, not a map'),
+        (("seed: 1", "tables: {}"), 2, r'bad.yaml:19: a table has no "match"'),
+        (("seed: 1", 'tables: [{match: "e/*", max_rows: 64}]'), 2,
+         r'bad.yaml:19: "max_rows" is for tables with rows: unbounded'),
+        (("seed: 1", 'tables: [{match: "e/*", rows: endless}]'), 2, r'bad.yaml:19: .*"endless"'),
     ]
     with Cluster(weft) as c:
         for change, code, says in rows:
