@@ -51,7 +51,7 @@ typedef struct wf_prepared {
     Weft__Start start; /* without base_step and view */
     uint64_t batch;    /* records of a step */
     uint64_t epochs, steps, every_steps, split_records;
-    uint32_t keep;
+    uint32_t keep, every_seconds;
     uint64_t eval_unit;         /* records of an evaluation that a worker is given at a time */
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     wf_callbacks callbacks;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/saving.c - checkpoints: when a cut is due, what of the epoch goes into it, and what
  * follows from its end. */
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "master/top.h"
@@ -28,11 +29,26 @@ static bool at_end(const wf_job *j)
     return wf_epoch_is_at_end(j);
 }
 
+/* Whether a checkpoint is due by the clock: there are steps that the newest one does not hold, and
+ * the one before began long enough ago. Before the first of a generation the time counts from the
+ * moment when its training is seen here. */
+static bool is_due_by_time(const wf_master *m, const wf_job *j)
+{
+    int64_t every_ns = (int64_t)j->prepared->every_seconds * WF_NS_PER_S;
+    uint64_t saved = j->latest == UINT64_MAX ? 0 : j->latest;
+
+    if (every_ns == 0 || j->epoch->state == WF_EPOCH_NONE)
+        return false;
+    if (j->cut->began_ns == 0)
+        j->cut->began_ns = m->now_ns;
+    return m->now_ns - j->cut->began_ns >= every_ns && wf_job_step(m, j) > saved;
+}
+
 static wf_status open_cut(wf_master *m, wf_job *j, const wf_member *chief, wf_err *err)
 {
     bool final = at_end(j), asked = wf_epoch_is_evaluated(j) && j->epoch->callbacks.save;
 
-    if (!final && !asked)
+    if (!final && !asked && j->cut_wanted) /* one by time leaves the places of the others alone */
         wf_splits_move_next_cut(j);
     j->cut_epoch = j->epoch->ledger.epoch;
     return wf_cut_open(m, j, chief, final, asked, err);
@@ -51,7 +67,7 @@ wf_status wf_saving_advance(wf_master *m, wf_job *j, wf_err *err)
         return WF_OK;
     if (j->stop_asked && (!f->chief || !any))
         return end_job(m, j, err); /* nobody is left to write, or nothing; what is saved stays */
-    if ((!j->cut_wanted && !j->stop_asked) || !f->chief || !any)
+    if (!f->chief || (!j->cut_wanted && !j->stop_asked && !is_due_by_time(m, j)) || !any)
         return WF_OK;
     return open_cut(m, j, f->chief, err);
 }

@@ -285,7 +285,8 @@ typedef struct wf_job_conf {
     bool staleness_aware;    /* divide the learning rate of an update by its gradient's staleness */
     uint32_t backup_workers; /* of bsp: how many a step need not wait for; 0 */
     uint32_t pipeline;       /* 0 or 1; 0 */
-    uint64_t every_steps;    /* between checkpoints; 0: only at the end */
+    uint64_t every_steps;    /* between checkpoints; 0: not by steps */
+    uint32_t every_seconds;  /* between checkpoints; 0: not by time */
     uint32_t keep;           /* 3 */
     uint32_t keep_runs;      /* 10 */
     wf_on_nan on_nan;        /* what a step with NaN or infinity does */

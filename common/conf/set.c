@@ -13,8 +13,9 @@
 #include <string.h>
 
 static const char heading[] = "\nset: # by --set\n";
-static const char *const plain_keys[] = {"epochs", "steps", "batch", "checkpoint.every_steps",
-                                         "checkpoint.keep"};
+static const char *const plain_keys[] = {
+    "epochs",         "steps", "batch", "checkpoint.every_steps", "checkpoint.every_seconds",
+    "checkpoint.keep"};
 
 /* ---- the text ---- */
 
@@ -40,8 +41,8 @@ static wf_status check_change(const char *change, size_t n_key, bool under_way, 
 
     if (under_way && !may_change(change, n_key))
         return wf_fail(err, WF_USAGE,
-                       "epochs, steps, batch, checkpoint.every_steps, checkpoint.keep, "
-                       "optimizer.OPTION and callbacks.NAME.OPTION may change",
+                       "epochs, steps, batch, checkpoint.every_steps, checkpoint.every_seconds, "
+                       "checkpoint.keep, optimizer.OPTION and callbacks.NAME.OPTION may change",
                        "\"%.*s\" cannot change on the way", (int)WF_MIN(n_key, (size_t)64), change);
     if (strspn(change, "abcdefghijklmnopqrstuvwxyz0123456789_.") != n_key || !value[0] ||
         strlen(value) > 64 ||

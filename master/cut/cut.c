@@ -66,6 +66,7 @@ void wf_cut_begin_generation(wf_cut *c)
 {
     wf_assert(c->state == WF_CUT_NONE);
     c->number = 0;
+    c->began_ns = 0;
     c->failures = 0;
 }
 

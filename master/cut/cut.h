@@ -38,8 +38,8 @@ typedef struct wf_cut {
     uint32_t number;    /* of the generation's cuts; stays when the cut ends */
     uint64_t chief;
     bool final;
-    bool asked; /* by a callback, for the end of the epoch */
-    int64_t began_ns;
+    bool asked;               /* by a callback, for the end of the epoch */
+    int64_t began_ns;         /* of the last one; 0: the generation has had none */
     int64_t began_present_ns; /* what m->watch.present_ns was then */
     int64_t retry_ns;         /* none is opened before; after a failure of the last one */
     uint32_t failures;        /* of the last one in a row */

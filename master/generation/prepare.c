@@ -372,6 +372,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->epochs = job->epochs;
     p->steps = job->steps;
     p->every_steps = job->every_steps;
+    p->every_seconds = job->every_seconds;
     p->keep = job->keep;
     p->split_records = job->split_records;
     p->evaluates = wf_job_evaluates(job);

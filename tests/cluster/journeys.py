@@ -237,6 +237,17 @@ def another_number_of_ps_takes_the_checkpoint_up(weft):
         check((counts == epochs).all(), f"{counts.min()} to {counts.max()} times in {epochs}")
 
 
+def checkpoints_are_made_by_the_clock(weft):
+    with Cluster(weft) as c:
+        c.must("up")
+        small.write_job(c, epochs=100000, every_steps=1000000,
+                        change=[("keep: 3", "every_seconds: 1, keep: 3")])
+        c.must("submit", "small.yaml")
+        c.until_job("small", lambda j: j["checkpoints"] >= 3, "has three checkpoints")
+        c.must("stop", "small")
+        says(c.must("ckpt", "ls", "small").out, r"(?s)step-\d{8}.*step-\d{8}.*step-\d{8}")
+
+
 def checkpoints_read_well(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=6, every_steps=100)
@@ -326,6 +337,7 @@ main([the_first_train_needs_no_cluster_file, a_cluster_by_hand,
       ctrl_c_stops_with_a_checkpoint, ctrl_c_while_the_cluster_starts_leaves_none,
       ctrl_c_twice_waits_for_nobody, a_terminal_shows_a_bar,
       recover_goes_back_to_a_chosen_step, fewer_steps_than_are_made_end_the_job_alone,
-      another_number_of_ps_takes_the_checkpoint_up, checkpoints_read_well,
+      another_number_of_ps_takes_the_checkpoint_up, checkpoints_are_made_by_the_clock,
+      checkpoints_read_well,
       the_exported_model_answers_as_weft_does, every_stage_is_an_onnx_file,
       every_command_explains_itself_with_an_example, digits_are_drawn_the_same_for_the_same_seed])

@@ -143,6 +143,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     p->every_steps = spec->every_steps;
+    p->every_seconds = spec->every_seconds;
     p->keep = spec->keep;
     p->evaluates = spec->evaluates;
     p->eval_unit = spec->eval_unit ? spec->eval_unit : WF_MODEL_EVAL_RECORDS;

@@ -56,6 +56,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
         spec.batch * (20 + (uint32_t)wf_sim_below(&s, 60)) + (uint32_t)wf_sim_below(&s, spec.batch);
     spec.epochs = 1 + (uint32_t)wf_sim_below(&s, 3);
     spec.every_steps = (uint32_t)wf_sim_below(&s, 4) * 13;
+    spec.every_seconds = seed % 7 == 2 ? 1 + (uint32_t)(seed / 7 % 3) : 0;
     spec.pipeline = (uint32_t)wf_sim_below(&s, 2);
     spec.evaluates = wf_sim_below(&s, 2);
     spec.calls_back = seed % 4 < 2;

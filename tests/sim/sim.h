@@ -26,10 +26,11 @@ typedef struct wf_sim_spec {
     uint32_t workers, ps;
     uint32_t jobs; /* one after the other */
     uint32_t records, batch, epochs, every_steps, pipeline;
-    uint32_t bounded; /* 1 + the staleness that workers wait for; 0: they do not */
-    bool together;    /* workers make steps together, */
-    uint32_t backups; /* and need not wait for so many of them */
-    bool logged;      /* slices keep a log of what they applied (tests/kit/logged.h) */
+    uint32_t every_seconds; /* checkpoints by time; 0: none */
+    uint32_t bounded;       /* 1 + the staleness that workers wait for; 0: they do not */
+    bool together;          /* workers make steps together, */
+    uint32_t backups;       /* and need not wait for so many of them */
+    bool logged;            /* slices keep a log of what they applied (tests/kit/logged.h) */
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
     bool stops_again;   /* and is stopped once more as soon as it runs */

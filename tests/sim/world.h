@@ -203,6 +203,7 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .batch = s->spec.batch,
                            .epochs = s->spec.epochs,
                            .every_steps = s->spec.every_steps,
+                           .every_seconds = s->spec.every_seconds,
                            .keep = KEEP,
                            .eval_unit = 2,
                            .evaluates = s->spec.evaluates,

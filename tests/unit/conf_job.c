@@ -29,7 +29,7 @@ static const char good[] = "job: mnist-mlp\n"
                            "optimizer: {adam: {learning_rate: 0.001, amsgrad: false}}\n"
                            "strategy: parameter_server\n"
                            "consistency: {mode: async, pipeline: 1}\n"
-                           "checkpoint: {every_steps: 1000, keep: 5}\n"
+                           "checkpoint: {every_steps: 1000, every_seconds: 60, keep: 5}\n"
                            "seed: 7\n";
 
 static wf_status parse(const char *text, wf_job_conf **j, wf_err *err)
@@ -75,6 +75,7 @@ static void a_job_file_becomes_a_struct(void **state)
     assert_true(wf_conf_number(&j->optimizer, "learning_rate", 0) == 0.001);
     assert_int_equal(j->pipeline, 1);
     assert_int_equal(j->every_steps, 1000);
+    assert_int_equal(j->every_seconds, 60);
     assert_int_equal(j->keep, 5);
     assert_int_equal(j->seed, 7);
     assert_true(j->shuffle);
