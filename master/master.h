@@ -56,7 +56,8 @@ typedef struct wf_prepared {
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     wf_callbacks callbacks;
     const wf_strategy *strategy;
-    const wf_tensor *const *initial; /* first values of start.variables, f32 */
+    const wf_tensor *const *initial; /* first values of start.variables, f32; data NULL: a ps
+                                        computes them */
     uint32_t shares;                 /* of work that reads it, beside the job */
 } wf_prepared;
 /* Gives one share back; the last one frees. On the master's thread. */

@@ -153,7 +153,7 @@ static void first_values(const wf_slice *s, uint64_t key, float out[])
     wf_rng_key of_row = {.seed = s->policy.seed,
                          .stream = wf_rng_fold(s->policy.stream, (uint64_t)wf_row_id_of_key(key))};
 
-    wf_distribution_fill(&s->policy.first, of_row, out, s->row);
+    wf_distribution_fill(&s->policy.first, of_row, 0, out, s->row);
 }
 
 static void begin_row(const wf_hashed *h, int32_t row)

@@ -135,7 +135,8 @@ static wf_row_policy policy_of(const Weft__Variable *v)
 
     if (!r)
         return (wf_row_policy){0};
-    return (wf_row_policy){.first = {(wf_distribution_kind)r->distribution, r->centre, r->spread},
+    return (wf_row_policy){.seeded = true,
+                           .first = {(wf_distribution_kind)r->distribution, r->centre, r->spread},
                            .seed = r->seed,
                            .stream = r->stream,
                            .admit_after = r->admit_after,

@@ -39,7 +39,7 @@ typedef struct wf_ps_variable {
     double momentum; /* of a statistic */
     const int64_t *dims;
     const wf_slice_ops *slice_kind;
-    wf_row_policy policy; /* of an unbounded table */
+    wf_row_policy policy; /* of a table */
 } wf_ps_variable;
 
 /* Copies of this ps's slices (wf_slice_fork), taken for a cut; its shard of the checkpoint is

@@ -15,9 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of an unbounded table (hashed.h): how its rows begin, which ids get one, and when they lose it.
- */
+/* Of a table: how its rows begin; of an unbounded one (hashed.h) which ids get a row, and when they
+ * lose it. */
 typedef struct wf_row_policy {
+    bool seeded; /* first values follow from what is below, else they are loaded */
     wf_distribution first;
     uint64_t seed, stream; /* the job's; the variable's */
     uint32_t admit_after;  /* pushes that name an id before it has a row; 0 is 1 */
@@ -35,7 +36,7 @@ struct wf_slice {
     bool statistic;         /* a moving average of pushed values; neither: never pushed */
     double momentum;        /* of a statistic: how much of the old value an update keeps */
     bool leaving;           /* on its way to another ps: nothing is applied, no pull is answered */
-    wf_row_policy policy;   /* of an unbounded table */
+    wf_row_policy policy;   /* of a table */
     uint64_t bytes;         /* of the values, set by the kind */
     uint64_t updates;       /* V1 */
     wf_seen seen;

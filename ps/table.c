@@ -35,6 +35,9 @@ static wf_status table_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     if (s->row == 0 || s->offset % s->row || s->count % s->row || !s->trainable)
         return wf_fail(err, WF_INVALID, NULL, "slice %u of a table is not made of rows to train",
                        s->id);
+    if ((unsigned)s->policy.first.kind >= WF_N_DISTRIBUTIONS)
+        return wf_fail(err, WF_INVALID, NULL, "rows of slice %u begin by no known distribution",
+                       s->id);
     if (opt->rule->whole)
         return wf_fail(err, WF_INVALID, "choose another optimizer, or a dense variable",
                        "%s takes norms over a whole variable, and slice %u is of a table",
@@ -209,6 +212,18 @@ static void table_answer_rows(const wf_slice *s, const wf_rows *rows, float out[
     }
 }
 
+/* The first values of a table that is seeded depend on the place of an element alone: neither on
+ * slices nor on ps. */
+static wf_status table_load(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err)
+{
+    const wf_rng_key key = {.seed = s->policy.seed, .stream = s->policy.stream};
+
+    if (!values_only || !s->policy.seeded)
+        return wf_dense_load(s, from, values_only, err);
+    wf_distribution_fill(&s->policy.first, key, s->offset, dense(s)->weights->data, s->count);
+    return WF_OK;
+}
+
 const wf_slice_ops wf_slice_table = {
     .name = "table",
     .size = sizeof(wf_dense),
@@ -222,6 +237,6 @@ const wf_slice_ops wf_slice_table = {
     .answer_rows = table_answer_rows,
     .fork = wf_dense_fork,
     .save = wf_dense_save,
-    .load = wf_dense_load,
+    .load = table_load,
     .digest = wf_dense_digest,
 };

@@ -183,7 +183,7 @@ static wf_status fill_variable(const Weft__Start *s, const Weft__Variable *from,
 {
     v->name = from->name;
     v->dtype = (wf_dtype)from->dtype;
-    v->unbounded = from->rows != NULL;
+    v->unbounded = from->unbounded;
     v->rank = (uint32_t)from->n_dims;
     for (size_t k = 0; k < from->n_dims && k < WF_MAX_RANK; k++)
         v->dims[k] = from->dims[k];

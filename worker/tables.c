@@ -206,9 +206,9 @@ static wf_status add_use(wf_named_rows *r, const wf_tables *t, uint32_t use, con
     WF_TRY(reserve(table, n, err));
     r->batches[r->n_batches].first[use] = table->n;
     for (size_t i = 0; i < n; i++) {
-        if (!v->rows && (ids[i] < 0 || ids[i] >= v->dims[0]))
+        if (!v->unbounded && (ids[i] < 0 || ids[i] >= v->dims[0]))
             return bad_id(t, u, ids[i], batch->at[WF_MIN(i / WF_MAX(each, 1), batch->n - 1)], err);
-        table->ids[table->n++] = v->rows ? wf_row_key(ids[i]) : (uint64_t)ids[i];
+        table->ids[table->n++] = v->unbounded ? wf_row_key(ids[i]) : (uint64_t)ids[i];
     }
     return WF_OK;
 }

@@ -26,19 +26,20 @@ static double truncated(wf_rng_key key, uint64_t i)
     return fmin(2.0, fmax(-2.0, x));
 }
 
-void wf_distribution_fill(const wf_distribution *d, wf_rng_key key, float out[], uint64_t n)
+void wf_distribution_fill(const wf_distribution *d, wf_rng_key key, uint64_t first, float out[],
+                          uint64_t n)
 {
     if (d->kind == WF_UNIFORM)
-        wf_rng_fill_f32(key, 0, out, n);
+        wf_rng_fill_f32(key, first, out, n);
     for (uint64_t i = 0; i < n; i++) {
         double x = 0.0;
 
         if (d->kind == WF_UNIFORM)
             x = 2.0 * (double)out[i] - 1.0;
         else if (d->kind == WF_NORMAL)
-            x = wf_rng_normal(key, i, 0);
+            x = wf_rng_normal(key, first + i, 0);
         else if (d->kind == WF_TRUNCATED_NORMAL)
-            x = truncated(key, i);
+            x = truncated(key, first + i);
         out[i] = (float)(d->centre + x * d->spread);
     }
 }

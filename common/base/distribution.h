@@ -24,8 +24,9 @@ typedef struct wf_distribution {
     double centre, spread;
 } wf_distribution;
 
-/* Fills out[i] with number i of the key. */
-void wf_distribution_fill(const wf_distribution *d, wf_rng_key key, float out[], uint64_t n);
+/* Fills out[i] with number first + i of the key. */
+void wf_distribution_fill(const wf_distribution *d, wf_rng_key key, uint64_t first, float out[],
+                          uint64_t n);
 /* Number i of the standard normal distribution, by Box and Muller (1958) from two words;
  * `attempt` tells those drawn again apart. */
 double wf_rng_normal(wf_rng_key key, uint64_t i, uint64_t attempt);

@@ -160,10 +160,12 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
  * in front. */
 WF_MUST_USE wf_status wf_compile_optimizer_of_job(const wf_job_conf *job, wf_opt *out, wf_err *err);
 
-/* Of an unbounded table (common/base/row_key.h): how its rows begin, and when they come and go. */
+/* Of a table: how its rows begin; of an unbounded one (common/base/row_key.h) also when they come
+ * and go. */
 typedef struct wf_compiled_rows {
     wf_distribution first;
-    uint64_t seed, stream; /* a row's numbers are those of the stream with its id folded in */
+    uint64_t seed, stream; /* element i has number i of the stream; of an unbounded table a row's
+                              numbers are those of the stream with its id folded in */
     uint32_t admit_after, evict_after;
     uint64_t max_rows;
     bool fails_full;
@@ -186,6 +188,8 @@ typedef struct wf_compiled_variable {
     bool is_table;                  /* TRAIN: the graph has [rows_most, ...] of it in its place */
     uint64_t rows_most;             /* of a table: the most that a batch names */
     bool is_unbounded;              /* a table whose dims[0] are its buckets */
+    bool is_seeded;                 /* a table whose first values follow from `rows`, and are not in
+                                       `initial`; an unbounded one is that too */
     wf_compiled_rows rows;          /* then */
     uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
 } wf_compiled_variable;

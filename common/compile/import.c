@@ -13,6 +13,31 @@
 
 static const char batch_symbol[] = "batch";
 
+/* Whether tables of the job need no content in the graph: parameter servers have it, or whoever
+ * evaluates or exports the model gives it. */
+static bool tables_are_blank(const wf_compile_spec *s)
+{
+    return s->mode == WF_COMPILE_INFER || s->mode == WF_COMPILE_EVAL ||
+           (s->mode == WF_COMPILE_TRAIN && s->strategy && !s->strategy->on_worker);
+}
+
+static wf_status build_layers(wf_unit *u, wf_err *err)
+{
+    const wf_compile_spec *s = u->spec;
+    wf_model_facts facts = {0};
+    wf_model m = *s->model;
+
+    if (tables_are_blank(s)) {
+        m.tables = s->tables;
+        m.n_tables = s->n_tables;
+    }
+    WF_TRY(wf_model_build(&m, s->batch, s->seed, &u->graph, &facts, err));
+    u->penalty = facts.penalty;
+    u->unbounded = facts.unbounded;
+    u->seeded = facts.seeded;
+    return WF_OK;
+}
+
 static wf_status read_source(wf_unit *u, wf_err *err)
 {
     const wf_compile_spec *s = u->spec;
@@ -24,12 +49,7 @@ static wf_status read_source(wf_unit *u, wf_err *err)
         return wf_graph_copy(s->graph, &u->graph, err);
     if (s->onnx_path)
         return wf_onnx_read(s->onnx_path, &u->graph, err);
-    wf_model_facts facts = {0};
-
-    WF_TRY(wf_model_build(s->model, s->batch, s->seed, &u->graph, &facts, err));
-    u->penalty = facts.penalty;
-    u->unbounded = facts.unbounded;
-    return WF_OK;
+    return build_layers(u, err);
 }
 
 /* Whether v's leading axis may be taken for the batch: it is one at all. */

@@ -225,6 +225,23 @@ wf_status wf_initial_distribution(const wf_conf_item *how, wf_distribution *out,
     return WF_OK;
 }
 
+wf_status wf_initial_of_shape(const wf_conf_item *how, uint32_t rank, const int64_t dims[],
+                              bool *has, wf_distribution *out, wf_err *err)
+{
+    wf_tensor shape = {.rank = rank};
+    const initializer *row = NULL;
+    wf_fans fans;
+
+    WF_TRY(find_initializer(how, &row, err));
+    *has = row->fill == NULL;
+    if (!*has)
+        return WF_OK;
+    memcpy(shape.dims, dims, rank * sizeof dims[0]);
+    fans = fans_of(&shape);
+    *out = distribution_of(row, how, &fans);
+    return WF_OK;
+}
+
 wf_status wf_initialize(const wf_conf_item *how, const wf_fans *fans, uint64_t seed,
                         const char *variable, wf_tensor *t, wf_err *err)
 {
@@ -239,6 +256,6 @@ wf_status wf_initialize(const wf_conf_item *how, const wf_fans *fans, uint64_t s
     if (row->fill)
         return wf_err_wrap(err, row->fill(how, fans, key, t, err), "\"%s\"", variable);
     d = distribution_of(row, how, fans);
-    wf_distribution_fill(&d, key, wf_f32_mut(t), (uint64_t)wf_elems(t));
+    wf_distribution_fill(&d, key, 0, wf_f32_mut(t), (uint64_t)wf_elems(t));
     return WF_OK;
 }

@@ -136,7 +136,7 @@ static wf_status build_layer(builder *b, const wf_conf_item *item, const char *n
     char hint[WF_NEAREST_HINT];
     const wf_layer_row *row = wf_layer_find(item->type, hint);
     wf_flow in[MOST_INPUTS], out;
-    wf_layer l = {.g = b->g, .item = item, .name = name, .seed = b->seed, .in = in};
+    wf_layer l = {.g = b->g, .model = b->m, .item = item, .name = name, .seed = b->seed, .in = in};
 
     if (!row)
         return wf_fail(b->err, WF_USAGE, hint, "unknown layer");

@@ -31,12 +31,17 @@ typedef struct wf_model {
     const char *const *outputs; /* [n_outputs] names of layers; none: the last */
     size_t n_outputs;
     int outputs_line;
+    /* [n_tables] whose content nobody reads here: variables of these names get none where a ps can
+     * compute it. */
+    const wf_conf_table *tables;
+    size_t n_tables;
 } wf_model;
 
 /* What there is to know of the graph of a model beside it; it lives as long as the graph. */
 typedef struct wf_model_facts {
     wf_value *penalty; /* a scalar in the graph: what regularizers add to a loss; NULL: nothing */
     struct wf_unbounded *unbounded; /* variables whose rows have any ids */
+    struct wf_seeded *seeded;       /* variables whose first values a ps computes */
 } wf_model_facts;
 
 /* Builds the graph of a model of layers: inputs with a leading axis "batch" of at most `batch`

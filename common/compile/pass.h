@@ -54,6 +54,15 @@ typedef struct wf_unbounded {
     struct wf_unbounded *next;
 } wf_unbounded;
 
+/* A variable of a layer that the job calls a table: a ps computes its first values, and in the
+ * graph it has a shape without content. */
+typedef struct wf_seeded {
+    const char *name;
+    wf_distribution first; /* of its elements, each by its number */
+    const void *blank;     /* the content that stands for them; another: they were given */
+    struct wf_seeded *next;
+} wf_seeded;
+
 /* A variable that the job calls a table. */
 typedef struct wf_table {
     const char *name;
@@ -122,6 +131,7 @@ typedef struct wf_unit {
     size_t n_goals;
 
     wf_unbounded *unbounded; /* those of the model's layers */
+    wf_seeded *seeded;
     wf_table *tables;
     size_t n_tables;
     wf_table_use *uses; /* [n_uses]: of all tables */
@@ -245,6 +255,11 @@ typedef struct wf_fans {
     bool out_first; /* the variable's first axis is the one that Keras has last */
 } wf_fans;
 
+/* Whether an initializer gives the elements of a variable of this shape one distribution: then
+ * *out. Errors: WF_USAGE: no such initializer. */
+WF_MUST_USE wf_status wf_initial_of_shape(const wf_conf_item *how, uint32_t rank,
+                                          const int64_t dims[], bool *has, wf_distribution *out,
+                                          wf_err *err);
 /* The distribution of first values by an initializer, for rows that come one by one. Errors:
  * WF_USAGE: no such initializer, or one that goes by the whole variable. */
 WF_MUST_USE wf_status wf_initial_distribution(const wf_conf_item *how, wf_distribution *out,

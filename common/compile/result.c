@@ -58,9 +58,20 @@ wf_graph *wf_compiled_take_graph(wf_compiled *c)
     return g;
 }
 
+/* What a ps computes a table's first values from, where nothing else gave them. */
+static void take_seed(const wf_unit *u, const wf_table *t, wf_compiled_variable *v)
+{
+    for (const wf_seeded *s = u->seeded; s; s = s->next)
+        if (strcmp(s->name, t->name) == 0 && s->blank == t->initial->data) {
+            v->is_seeded = true;
+            v->rows = (wf_compiled_rows){
+                .first = s->first, .seed = u->spec->seed, .stream = wf_initial_stream(t->name)};
+        }
+}
+
 static void take_rows(const wf_unit *u, const wf_table *t, wf_compiled_variable *v)
 {
-    v->is_unbounded = true;
+    v->is_unbounded = v->is_seeded = true;
     v->rows = (wf_compiled_rows){.first = t->unbounded->first,
                                  .seed = u->spec->seed,
                                  .stream = wf_initial_stream(t->name),
@@ -82,6 +93,8 @@ static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
         initial = table->initial;
         if (table->unbounded)
             take_rows(u, table, v);
+        else
+            take_seed(u, table, v);
     }
     v->name = wf_arena_strdup(u->arena, name);
     if (!v->name)

@@ -167,7 +167,7 @@ static wf_status set_rows(wf_unit *u, wf_table *t, wf_err *err)
     WF_TRY(wf_unit_share(u, whole->known, &t->initial, err));
     WF_TRY(wf_graph_rename_value(g, whole, aside, err));
     whole->variable = WF_VAR_NOT;
-    WF_TRY(wf_tensor_new(WF_F32, whole->known->rank, dims, &rows, err));
+    WF_TRY(wf_tensor_new_blank(WF_F32, whole->known->rank, dims, &rows, err));
     rc = wf_graph_add_variable(g, t->name, WF_VAR_TRAINABLE, &rows, &t->value, err);
     wf_tensor_free(&rows);
     return rc;

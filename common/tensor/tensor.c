@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 int wf_dims_elems(uint32_t rank, const int64_t dims[], int64_t *out)
 {
@@ -92,6 +93,36 @@ wf_status wf_tensor_new(wf_dtype dtype, uint32_t rank, const int64_t dims[], wf_
         return wf_fail_nomem(err, bytes);
     }
     t->data = t->buf->data;
+    *out = t;
+    return WF_OK;
+}
+
+static void unmap(void *data, void *bytes)
+{
+    munmap(data, (size_t)(uintptr_t)bytes);
+}
+
+wf_status wf_tensor_new_blank(wf_dtype dtype, uint32_t rank, const int64_t dims[], wf_tensor **out,
+                              wf_err *err)
+{
+    size_t bytes = 0;
+    wf_tensor *t = NULL;
+    void *data;
+
+    WF_TRY(measure(dtype, rank, dims, &bytes, err));
+    bytes = bytes ? bytes : 1;
+    WF_TRY(wf_tensor_over(dtype, rank, dims, NULL, &t, err));
+    data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data != MAP_FAILED) {
+        t->data = data;
+        t->buf = wf_buf_wrap(data, bytes, unmap, (void *)(uintptr_t)bytes);
+        if (!t->buf)
+            munmap(data, bytes);
+    }
+    if (!t->buf) {
+        wf_tensor_free(&t);
+        return wf_fail_nomem(err, bytes);
+    }
     *out = t;
     return WF_OK;
 }

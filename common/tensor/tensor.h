@@ -27,6 +27,10 @@ typedef struct wf_tensor {
  * above WF_MAX_RANK or a size that overflows. */
 WF_MUST_USE wf_status wf_tensor_new(wf_dtype dtype, uint32_t rank, const int64_t dims[],
                                     wf_tensor **out, wf_err *err);
+/* One that the caller owns, whose elements read as 0 and take no memory: it has a shape, and its
+ * content is elsewhere. Nobody may write it. Errors: as of wf_tensor_new. */
+WF_MUST_USE wf_status wf_tensor_new_blank(wf_dtype dtype, uint32_t rank, const int64_t dims[],
+                                          wf_tensor **out, wf_err *err);
 /* A tensor over memory that the caller keeps alive; frees only the header later. */
 WF_MUST_USE wf_status wf_tensor_over(wf_dtype dtype, uint32_t rank, const int64_t dims[],
                                      void *data, wf_tensor **out, wf_err *err);

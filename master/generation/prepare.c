@@ -99,15 +99,16 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     if (v->is_table) {
         row->slice_kind = (char *)(v->is_unbounded ? "hashed" : "table");
         row->rows_most = v->rows_most;
+        row->unbounded = v->is_unbounded;
     }
-    if (v->is_unbounded)
+    if (v->is_seeded)
         WF_TRY(add_rows(p, &v->rows, row, err));
     row->n_dims = v->rank;
     row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
     *first = *v->initial;
     first->buf = NULL;
-    first->data = wf_arena_memdup(a, v->initial->data, v->bytes);
-    if (!row->name || !row->dims || !first->data)
+    first->data = v->is_seeded ? NULL : wf_arena_memdup(a, v->initial->data, v->bytes);
+    if (!row->name || !row->dims || (!v->is_seeded && !first->data))
         return out_of_memory(err);
     p->setup.variables[p->setup.n_variables++] = row;
     *to = first;

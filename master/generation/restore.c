@@ -19,23 +19,45 @@ void wf_restored_free(wf_restored *r)
     *r = (wf_restored){0};
 }
 
-/* The tensors of the first values, which the caller frees; NULL when there is no memory. */
-static wf_shard_tensor *list_initial(const wf_prepared *p)
-{
-    wf_shard_tensor *t = calloc(p->start.n_variables + 1, sizeof *t);
+/* First values that a file is to hold: those of all variables but tables that a ps computes. */
+typedef struct first_values {
+    wf_shard_tensor *tensors;  /* [n] */
+    const wf_tensor **content; /* [n] */
+    size_t n;
+} first_values;
 
-    for (size_t i = 0; t && i < p->start.n_variables; i++) {
-        t[i] = (wf_shard_tensor){
-            .name = p->start.variables[i]->name, .dtype = WF_F32, .rank = p->initial[i]->rank};
-        memcpy(t[i].dims, p->initial[i]->dims, sizeof t[i].dims);
+static wf_status list_initial(const wf_prepared *p, first_values *f, wf_err *err)
+{
+    size_t most = p->start.n_variables + 1;
+
+    f->n = 0;
+    f->tensors = calloc(most, sizeof *f->tensors);
+    f->content = calloc(most, sizeof(*f->content));
+    if (!f->tensors || !f->content)
+        return wf_fail_nomem(err, most * sizeof *f->tensors);
+    for (size_t i = 0; i < p->start.n_variables; i++) {
+        const wf_tensor *from = p->initial[i];
+        wf_shard_tensor *t = &f->tensors[f->n];
+
+        if (!from->data)
+            continue;
+        *t = (wf_shard_tensor){
+            .name = p->start.variables[i]->name, .dtype = WF_F32, .rank = from->rank};
+        memcpy(t->dims, from->dims, sizeof t->dims);
+        f->content[f->n++] = from;
     }
-    return t;
+    return WF_OK;
 }
 
-static wf_status write_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
+static void free_list(first_values *f)
 {
-    size_t n = p->start.n_variables;
-    wf_shard_tensor *t = list_initial(p);
+    free(f->tensors);
+    free(f->content);
+}
+
+static wf_status write_list(const wf_restore_from *from, const wf_prepared *p,
+                            const first_values *f, wf_err *err)
+{
     char folder[WF_CKPT_PATH], path[WF_CKPT_PATH + 32], temporary[WF_CKPT_PATH + 40];
     char sum[WF_SUM_TEXT], content[WF_SUM_TEXT] = "";
     const wf_shard_meta meta[] = {
@@ -44,18 +66,17 @@ static wf_status write_initial(const wf_restore_from *from, const wf_prepared *p
     uint64_t bytes;
     wf_status rc;
 
-    if (!t)
-        return wf_fail_nomem(err, n * sizeof *t);
     snprintf(folder, sizeof folder, "%s/%s", from->checkpoint_dir, p->start.job);
     snprintf(path, sizeof path, "%s/" WF_INITIAL_NAME, folder);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    rc = wf_initial_sum(p->start.job, p->start.digest, n, t, p->initial, content, err);
+    rc = wf_initial_sum(p->start.job, p->start.digest, f->n, f->tensors, f->content, content, err);
     if (rc == WF_OK)
         rc = wf_disk_make_dirs(from->disk, folder, err);
     if (rc == WF_OK)
-        rc = wf_shard_create(from->disk, temporary, t, n, meta, WF_COUNT(meta), &w, err);
-    for (size_t i = 0; rc == WF_OK && i < n; i++)
-        rc = wf_shard_write(w, p->initial[i]->data, wf_tensor_bytes(p->initial[i]), err);
+        rc =
+            wf_shard_create(from->disk, temporary, f->tensors, f->n, meta, WF_COUNT(meta), &w, err);
+    for (size_t i = 0; rc == WF_OK && i < f->n; i++)
+        rc = wf_shard_write(w, f->content[i]->data, wf_tensor_bytes(f->content[i]), err);
     if (rc == WF_OK)
         rc = wf_shard_finish(&w, &bytes, sum, err);
     if (rc == WF_OK)
@@ -63,8 +84,18 @@ static wf_status write_initial(const wf_restore_from *from, const wf_prepared *p
     if (rc == WF_OK)
         rc = wf_disk_sync_dir(from->disk, folder, err);
     wf_shard_abort(&w);
-    free(t);
     return wf_err_wrap(err, rc, "writing the first values of job %s", p->start.job);
+}
+
+static wf_status write_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
+{
+    first_values list;
+    wf_status rc = list_initial(p, &list, err);
+
+    if (rc == WF_OK)
+        rc = write_list(from, p, &list, err);
+    free_list(&list);
+    return rc;
 }
 
 static bool has_frozen(const wf_prepared *p)
@@ -80,17 +111,17 @@ static bool has_frozen(const wf_prepared *p)
 static wf_status keep_initial(const wf_restore_from *from, const wf_prepared *p, wf_err *err)
 {
     char sum[WF_SUM_TEXT] = "";
-    wf_shard_tensor *t;
+    first_values list;
     bool matches = false;
     wf_status rc;
 
     if (!has_frozen(p))
         return WF_OK;
-    t = list_initial(p);
-    rc = t ? wf_initial_sum(p->start.job, p->start.digest, p->start.n_variables, t, p->initial, sum,
-                            err)
-           : wf_fail_nomem(err, p->start.n_variables * sizeof *t);
-    free(t);
+    rc = list_initial(p, &list, err);
+    if (rc == WF_OK)
+        rc = wf_initial_sum(p->start.job, p->start.digest, list.n, list.tensors, list.content, sum,
+                            err);
+    free_list(&list);
     if (rc == WF_OK)
         rc = wf_initial_matches(from->disk, from->checkpoint_dir, p->start.job, sum, &matches, err);
     if (rc != WF_OK || matches)

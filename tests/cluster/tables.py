@@ -99,6 +99,20 @@ def rows_train_as_whole_variables_do(weft):
         check(sum(v.size for v in a.values()) == sum(v.size for v in b.values()), "sizes")
 
 
+def first_values_are_made_where_they_live(weft):
+    """Neither the master nor its file of first values holds a row of a table."""
+    rows = 4_000_000
+    with make(weft, users=rows, epochs=1) as c:
+        c.must("up")
+        c.must("train", "rows.yaml")
+        for task in ("master", "worker/0"):
+            held = c.most_memory(task)
+            check(held < rows * 6 * 4 / 2, f"{task} held {held} bytes")
+        first = load_file(c.saved("rows", "initial.safetensors"))
+        check(sorted(first) == ["dense/bias", "dense/kernel", "dense_1/bias", "dense_1/kernel"],
+              str(sorted(first)))
+
+
 def whether_a_split_comes_in_time_changes_nothing(weft):
     """With splits of four steps the next one is often not there when its rows could be asked for."""
     first, again = (run_of(weft, pipeline=1, split=4 * BATCH) for _ in range(2))
@@ -167,6 +181,7 @@ def two_workers_that_step_together_are_one_with_the_mean(weft):
     check(not differ, f"{n} updates: {differ}")
 
 
-main([rows_train_as_whole_variables_do, whether_a_split_comes_in_time_changes_nothing,
+main([rows_train_as_whole_variables_do, first_values_are_made_where_they_live,
+      whether_a_split_comes_in_time_changes_nothing,
       a_job_of_tables_goes_on_from_its_checkpoint, workers_share_tables_and_may_die,
       two_workers_that_step_together_are_one_with_the_mean, an_id_beyond_its_table_is_named])

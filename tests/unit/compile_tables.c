@@ -6,6 +6,8 @@
 #include "common/compile/pass.h"
 #include "tests/unit/compile_util.h"
 
+#include <math.h>
+
 enum { ROWS = 500, WIDTH = 4, PER_RECORD = 3, BATCH = 8 };
 
 /* mean(table[ids + 7 if shifted]), and with `tied` also of table * 2. */
@@ -277,6 +279,39 @@ static void an_unbounded_table_has_a_slice_for_each_bucket(void **state)
     wf_job_free(&j);
 }
 
+/* No initializer but those that look at the whole variable makes its content here. */
+static void a_table_of_a_layer_is_made_by_its_ps(void **state)
+{
+    static const struct {
+        const char *layer;
+        bool seeded;
+        double spread;
+    } rows[] = {
+        {"input_dim: 1000000000", true, 0.05},
+        {"input_dim: 46, embeddings_initializer: glorot_uniform", true, 0.34641016151377546},
+        {"input_dim: 40, embeddings_initializer: orthogonal", false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        wf_job_conf *j = job_of(rows[i].layer, "emb/*");
+        wf_model m;
+        wf_compile_spec spec = spec_of_job(j, WF_COMPILE_TRAIN, &m);
+        wf_compiled *c = compile(&spec);
+        const wf_compiled_variable *v = &c->variables[wf_compiled_find(c, "emb/embeddings")];
+
+        assert_true(v->is_table && !v->is_unbounded);
+        assert_int_equal(v->is_seeded, rows[i].seeded);
+        if (v->is_seeded) {
+            assert_int_equal(v->rows.first.kind, WF_UNIFORM);
+            assert_true(fabs(v->rows.first.spread - rows[i].spread) < 1e-12);
+            assert_true(v->rows.seed == 5 && v->rows.stream == wf_initial_stream(v->name));
+        }
+        wf_compiled_free(&c);
+        wf_job_free(&j);
+    }
+}
+
 static void check_job_refused(const char *layer, const char *table, const char *says)
 {
     wf_job_conf *j = job_of(layer, table);
@@ -345,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_small_table_has_no_more_rows_than_there_are),
         cmocka_unit_test(slices_are_whole_rows_on_all_ps),
         cmocka_unit_test(tables_are_another_job),
+        cmocka_unit_test(a_table_of_a_layer_is_made_by_its_ps),
         cmocka_unit_test(what_cannot_be_a_table_is_refused),
         cmocka_unit_test(an_unbounded_table_has_a_slice_for_each_bucket),
         cmocka_unit_test(an_unbounded_table_is_said_in_both_places),

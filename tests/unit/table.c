@@ -193,12 +193,60 @@ static void rows_that_cannot_be_are_refused(void **state)
     wf_slice_free(&s);
 }
 
+/* However a variable is cut into slices. */
+static void first_values_go_by_the_place_alone(void **state)
+{
+    static const wf_distribution_kind kinds[] = {WF_CONSTANT, WF_UNIFORM, WF_TRUNCATED_NORMAL,
+                                                 WF_NORMAL};
+    static float whole[(FIRST + ROWS) * WIDTH];
+    wf_opt opt;
+
+    (void)state;
+    assert_int_equal(wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL), WF_OK);
+    for (size_t i = 0; i < WF_COUNT(kinds); i++) {
+        const wf_row_policy policy = {
+            .seeded = true, .first = {kinds[i], 0.5, 0.25}, .seed = 9, .stream = 77};
+
+        wf_distribution_fill(&policy.first, (wf_rng_key){9, 77}, 0, whole, WF_COUNT(whole));
+        for (uint64_t first = FIRST; first < FIRST + ROWS; first += ROWS / 2) {
+            const wf_slice like = {.offset = first * WIDTH,
+                                   .count = ROWS / 2 * WIDTH,
+                                   .row = WIDTH,
+                                   .trainable = true,
+                                   .policy = policy};
+            wf_slice *s;
+
+            assert_int_equal(wf_slice_new(&wf_slice_table, &like, &opt, &s, NULL), WF_OK);
+            assert_int_equal(s->ops->load(s, NULL, true, NULL), WF_OK);
+            assert_memory_equal(wf_slice_values(s), whole + first * WIDTH,
+                                like.count * sizeof *whole);
+            wf_slice_free(&s);
+        }
+    }
+}
+
+static void first_values_of_no_known_kind_are_refused(void **state)
+{
+    const wf_slice like = {.count = WIDTH,
+                           .row = WIDTH,
+                           .trainable = true,
+                           .policy = {.seeded = true, .first = {WF_N_DISTRIBUTIONS, 0, 0}}};
+    wf_slice *s;
+    wf_opt opt;
+
+    (void)state;
+    assert_int_equal(wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL), WF_OK);
+    assert_int_equal(wf_slice_new(&wf_slice_table, &like, &opt, &s, NULL), WF_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_what_a_plain_model_says),
         cmocka_unit_test(a_rule_with_norms_of_variables_has_no_tables),
         cmocka_unit_test(rows_that_cannot_be_are_refused),
+        cmocka_unit_test(first_values_go_by_the_place_alone),
+        cmocka_unit_test(first_values_of_no_known_kind_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

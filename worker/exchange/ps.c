@@ -84,7 +84,7 @@ static wf_status take_table(const Weft__Variable *from, wf_client_variable *v, w
         return WF_OK;
     v->row = rows ? v->count / rows : 0;
     v->rows_most = from->rows_most;
-    v->unbounded = from->rows != NULL;
+    v->unbounded = from->unbounded;
     if (v->row == 0 || !v->trainable || (v->unbounded && rows != WF_ROW_BUCKETS) ||
         from->rows_most > SIZE_MAX / 2 / sizeof(float) / v->row)
         return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" cannot be a table", from->name);

@@ -40,6 +40,7 @@ typedef struct wf_flow {
 /* A layer that is being built. */
 typedef struct wf_layer {
     wf_graph *g;
+    const struct wf_model *model;
     const wf_conf_item *item; /* its type and options */
     const char *name;         /* before the names of its variables and nodes; e.hint is the same */
     uint64_t seed;

@@ -3,11 +3,14 @@
  * to the loss for them. */
 #include "common/base/row_key.h"
 #include "common/compile/layers/layer.h"
+#include "common/compile/model.h"
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME_BYTES = 192 };
 static const size_t most_variable_bytes = (size_t)1 << 31; /* what one ONNX file can hold */
+static const size_t most_table_bytes = (size_t)1 << 42;    /* its rows are on many ps */
 
 /* The word before "_initializer" and "_regularizer" for a part. */
 static void stem_of(const char *part, char *stem, size_t size)
@@ -43,19 +46,79 @@ static const wf_conf_item *initializer_of(const wf_layer *l, const char *part,
     return how && how->item ? how->item : word;
 }
 
+static bool is_table(const wf_layer *l, const char *name)
+{
+    for (size_t i = 0; i < l->model->n_tables; i++)
+        if (fnmatch(l->model->tables[i].match, name, 0) == 0)
+            return true;
+    return false;
+}
+
+static wf_status note_seeded(wf_layer *l, const char *name, const wf_distribution *first,
+                             const wf_tensor *blank)
+{
+    wf_seeded *s = wf_arena_alloc(l->g->arena, sizeof(*s));
+
+    if (!s)
+        return wf_fail_nomem(l->e.err, sizeof(*s));
+    *s = (wf_seeded){.name = wf_arena_strdup(l->g->arena, name),
+                     .first = *first,
+                     .blank = blank->data,
+                     .next = l->facts.seeded};
+    if (!s->name)
+        return wf_fail_nomem(l->e.err, NAME_BYTES);
+    l->facts.seeded = s;
+    return WF_OK;
+}
+
+/* A table's content, which a ps computes: *out stays NULL where an initializer needs all of it. */
+static wf_status blank_values(wf_layer *l, const char *name, const wf_conf_item *how, uint32_t rank,
+                              const int64_t dims[], wf_tensor **out)
+{
+    wf_distribution first;
+    bool has = false;
+    wf_status rc;
+
+    WF_TRY(wf_initial_of_shape(how, rank, dims, &has, &first, l->e.err));
+    if (!has)
+        return WF_OK;
+    WF_TRY(wf_tensor_new_blank(WF_F32, rank, dims, out, l->e.err));
+    rc = note_seeded(l, name, &first, *out);
+    if (rc != WF_OK)
+        wf_tensor_free(out);
+    return rc;
+}
+
+static wf_status check_size(const wf_layer *l, const char *name, uint32_t rank,
+                            const int64_t dims[], size_t most)
+{
+    char text[64];
+    int64_t elems;
+
+    if (wf_dims_elems(rank, dims, &elems) && (size_t)elems <= most / sizeof(float))
+        return WF_OK;
+    return wf_fail(l->e.err, WF_UNSUPPORTED,
+                   most == most_variable_bytes ? "make the layer smaller, or name it in \"tables\""
+                                               : "make the table smaller",
+                   "variable \"%s\" of float32%s is larger than %zu GiB", name,
+                   wf_dims_str(rank, dims, text, sizeof(text)), most >> 30);
+}
+
 static wf_status first_values(wf_layer *l, const char *part, uint32_t rank, const int64_t dims[],
                               const char *otherwise, const wf_fans *fans, wf_tensor **out)
 {
-    char name[NAME_BYTES], text[64];
+    char name[NAME_BYTES];
     wf_conf_item word;
-    int64_t elems;
     wf_status rc;
 
     WF_TRY(full_name(l, part, name));
-    if (!wf_dims_elems(rank, dims, &elems) || (size_t)elems > most_variable_bytes / sizeof(float))
-        return wf_fail(l->e.err, WF_UNSUPPORTED, "make the layer smaller",
-                       "variable \"%s\" of float32%s is larger than 2 GiB", name,
-                       wf_dims_str(rank, dims, text, sizeof(text)));
+    if (!fans && is_table(l, name)) {
+        WF_TRY(check_size(l, name, rank, dims, most_table_bytes));
+        WF_TRY(blank_values(l, name, initializer_of(l, part, otherwise, &word), rank, dims, out));
+        if (*out)
+            return WF_OK;
+    }
+    WF_TRY(check_size(l, name, rank, dims, most_variable_bytes));
     WF_TRY(wf_tensor_new(WF_F32, rank, dims, out, l->e.err));
     rc = wf_initialize(initializer_of(l, part, otherwise, &word), fans, l->seed, name, *out,
                        l->e.err);
