@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the way through a parameter server costs a worker: the MLP 784-128-10 with Adam.
+
+ps_cost.py [--batches 32,128,512] [--threads 1,2] [--repeats 5]
+
+Three clusters of one worker take turns, with the same number of threads: without a ps, where the worker
+holds the variables and updates them itself; with one ps through shared memory; with one over tcp. The
+first is what the worker makes alone. Prints medians, and the ratios to the first of each turn.
+"""
+import argparse
+import contextlib
+import os
+import statistics
+
+from parameter_servers import RECORDS, Cluster
+
+SECONDS = 2
+KINDS = [("alone", dict(ps=0)), ("shared memory", dict(ps=1)),
+         ("tcp", dict(ps=1, shared_memory=False))]
+
+
+def measure(threads, batch, repeats):
+    rates = {name: [] for name, _ in KINDS}
+    with contextlib.ExitStack() as stack:
+        clusters = [(name, stack.enter_context(Cluster(workers=1, threads=threads, **how)))
+                    for name, how in KINDS]
+        warm = [c.run("warm", batch, 2)[0] for _, c in clusters]
+        epochs = max(2, int(SECONDS * min(warm) / RECORDS))
+        for i in range(repeats):
+            for name, c in clusters:
+                rates[name].append(c.run("r%d" % i, batch, epochs)[0])
+    for name, r in rates.items():
+        ratio = statistics.median(a / b for a, b in zip(r, rates["alone"]))
+        print("| %d | %d | %s | %.0f (%.0f-%.0f) | %.2f |" % (
+            batch, threads, name, statistics.median(r), min(r), max(r), ratio), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--batches", default="32,128,512")
+    p.add_argument("--threads", default="1,2")
+    p.add_argument("--repeats", type=int, default=5)
+    a = p.parse_args()
+    print("load before: %.2f" % os.getloadavg()[0])
+    print("| batch | threads | variables | examples/s: median (min-max) | of alone |\n|---|---|---|---|---|")
+    for batch in map(int, a.batches.split(",")):
+        for threads in map(int, a.threads.split(",")):
+            measure(threads, batch, a.repeats)
+    print("load after: %.2f" % os.getloadavg()[0])
+
+
+if __name__ == "__main__":
+    main()
