@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Down: longer than the supervisor gives its tasks before it kills them. */
@@ -29,12 +30,16 @@ static bool lock(int fd, short type, bool wait)
     return rc == 0;
 }
 
+static bool path_of(const wf_cluster_conf *conf, char path[PATH_MAX])
+{
+    return snprintf(path, PATH_MAX, "%s/users.lock", conf->state_dir) < PATH_MAX;
+}
+
 static int open_file(const wf_cluster_conf *conf)
 {
     char path[PATH_MAX];
 
-    if (snprintf(path, sizeof path, "%s/users.lock", conf->state_dir) >= (int)sizeof path ||
-        wf_make_dirs(conf->state_dir, NULL) != WF_OK)
+    if (!path_of(conf, path) || wf_make_dirs(conf->state_dir, NULL) != WF_OK)
         return -1;
     return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 }
@@ -130,13 +135,25 @@ static void end_cluster(const wf_cluster_conf *conf)
         wf_term_print(stderr, "warning: %s\n", ignored.what);
 }
 
+/* Whether fd is still the file of this state folder. When the folder was removed or moved
+ * meanwhile, a cluster that is up there now is another. */
+static bool is_of(int fd, const wf_cluster_conf *conf)
+{
+    struct stat mine, theirs;
+    char path[PATH_MAX];
+
+    return path_of(conf, path) && fstat(fd, &mine) == 0 && stat(path, &theirs) == 0 &&
+           mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
+}
+
 /* Two that end at once both let go first, and one of them then is the last. */
 void wf_visit_end(wf_visit *v, const wf_cluster_conf *conf)
 {
     if (v->fd < 0)
         return;
     (void)lock(v->fd, F_UNLCK, false);
-    if (wf_super_pid(conf) && lock(v->fd, F_WRLCK, false) && ends_with_users(v->fd))
+    if (is_of(v->fd, conf) && wf_super_pid(conf) && lock(v->fd, F_WRLCK, false) &&
+        ends_with_users(v->fd))
         end_cluster(conf);
     close(v->fd);
     v->fd = -1;

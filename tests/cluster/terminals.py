@@ -113,6 +113,22 @@ def a_cluster_that_was_put_up_stays_up(weft):
         c.must("down")
 
 
+def an_orphan_of_a_removed_folder_ends_no_later_cluster(weft):
+    """Its train ends while a cluster of the same folder, put up by hand, is up."""
+    with Cluster(weft) as c:
+        lasts(c, "long")
+        train = c.start("train", "long.yaml")
+        c.until_job("long", lambda j: j["state"] == "running", "runs")
+        os.rename(c.path(".weft"), c.path("gone"))  # a job that writes would race with rmtree
+        c.must("down")
+        c.must("up")
+        pids = {t["pid"] for t in c.status()["tasks"]}
+        check(c.end_of(train).code == 1, "train")
+        status = c.status()
+        check(status["up"] and {t["pid"] for t in status["tasks"]} == pids, f"{pids}: {status}")
+        c.must("down")
+
+
 def without_its_state_folder_a_cluster_is_named_and_ended(weft):
     for transport in ("ipc", "tcp", "local"):
         with Cluster(weft, transport="tcp" if transport == "local" else transport) as c:
@@ -232,5 +248,6 @@ def a_place_that_is_wrong_is_named(weft):
 main([a_signal_stops_the_job_with_a_checkpoint_and_ends_the_cluster, the_last_of_two_ends_the_cluster,
       stop_from_another_terminal_has_its_answer, detached_goes_on_until_down_which_takes_a_checkpoint,
       a_killed_command_leaves_the_cluster_to_the_next, a_cluster_that_was_put_up_stays_up,
+      an_orphan_of_a_removed_folder_ends_no_later_cluster,
       without_its_state_folder_a_cluster_is_named_and_ended, a_lost_cluster_that_does_not_end_is_killed,
       a_terminal_shows_what_it_has_room_for, a_place_that_is_wrong_is_named])
