@@ -39,19 +39,30 @@ static wf_status journal_text(wf_master *m, const wf_job *j, wf_job_state state,
     return wf_err_wrap(err, wf_journal_append(m->journal, &record, err), "job %s", j->name);
 }
 
+/* Refuses a job that is under way: `verb` is the command for it. */
+static wf_status is_under_way(const wf_job *j, const char *verb, wf_err *err)
+{
+    char hint[WF_RUN_NAME + 64];
+
+    snprintf(hint, sizeof hint, "%s %s", verb, j->name);
+    return wf_fail(err, WF_EXISTS, hint, "job %s is %s", j->name, wf_job_state_name(j->state));
+}
+
 static wf_status submit_new(wf_master *m, const char *name, const char *text, const char *path,
                             wf_err *err)
 {
-    char job[WF_RUN_NAME];
+    char job[WF_RUN_NAME], hint[WF_RUN_NAME + 96];
     wf_job *j = NULL;
     wf_status rc;
 
     wf_run_split(name, job);
     j = wf_job_find_live(m, job);
-    if (j)
-        return wf_fail(err, WF_EXISTS,
-                       "follow it with: weft follow; or give this one another name: --name NAME",
-                       "job %s is %s", j->name, wf_job_state_name(j->state));
+    if (j) {
+        snprintf(hint, sizeof hint,
+                 "follow it with: weft follow %s; or give this one another name: --name NAME",
+                 j->name);
+        return wf_fail(err, WF_EXISTS, hint, "job %s is %s", j->name, wf_job_state_name(j->state));
+    }
     WF_TRY(wf_master_add_job(m, name, text, path, &j, err));
     wf_job_move(j, WF_JOB_SUBMITTED);
     rc = journal_text(m, j, WF_JOB_QUEUED, text, path, err);
@@ -72,8 +83,7 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
                        "a job named %s is there already (%s)", j->name,
                        wf_job_state_name(j->state));
     if (j && !wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "follow it with: weft follow", "job %s is %s", j->name,
-                       wf_job_state_name(j->state));
+        return is_under_way(j, "follow it with: weft follow", err);
     if (j && j->state == WF_JOB_DONE && strcmp(j->text, text) == 0)
         return WF_OK; /* there is nothing left to do */
     if (!j)
@@ -104,8 +114,7 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
     if (!wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", j->name,
-                       wf_job_state_name(j->state));
+        return is_under_way(j, "stop it first: weft stop", err);
     text = strdup(j->text);
     if (!text)
         return wf_fail_nomem(err, strlen(j->text));
@@ -133,6 +142,17 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
     return rc;
 }
 
+static wf_status is_done(const wf_job *j, wf_err *err)
+{
+    char hint[2 * WF_RUN_NAME + 96], job[WF_RUN_NAME];
+
+    wf_run_split(j->name, job);
+    snprintf(hint, sizeof hint,
+             "export it with: weft export %s -o %s.onnx; or train on with: --set epochs=N", j->name,
+             job);
+    return wf_fail(err, WF_EXISTS, hint, "job %s is done", j->name);
+}
+
 static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool changed,
                          wf_err *err)
 {
@@ -142,13 +162,11 @@ static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool
         return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
                        "there is no job named %s", name);
     if (j->state == WF_JOB_DONE && from_step < 0 && !changed)
-        return wf_fail(err, WF_EXISTS, "take the model with: weft export", "job %s is done",
-                       j->name);
+        return is_done(j, err);
     if (!wf_job_over(j->state) && from_step < 0)
         return WF_OK; /* it recovers by itself */
     if (!wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", j->name,
-                       wf_job_state_name(j->state));
+        return is_under_way(j, "stop it first: weft stop", err);
     begin_anew(j, from_step);
     if (from_step >= 0 || changed)
         j->ending_from = 0;
@@ -192,8 +210,7 @@ wf_status wf_master_forget(wf_master *m, const char *name, wf_err *err)
     if (j && strcmp(j->name, name) != 0)
         j = NULL;
     if (j && !wf_job_over(j->state))
-        return wf_fail(err, WF_EXISTS, "stop it first: weft stop", "job %s is %s", j->name,
-                       wf_job_state_name(j->state));
+        return is_under_way(j, "stop it first: weft stop", err);
     if (j) {
         WF_TRY(wf_job_enter(m, j, WF_JOB_REMOVE, NULL, err));
         WF_TRY(wf_job_rewrite(j, "", "", err));

@@ -162,7 +162,7 @@ static wf_status verify_initial(const request *r, size_t *seen, size_t *bad)
         return WF_OK;
     if (rc == WF_OK)
         wf_term_print(stdout, "ok   %s  %s\n", WF_INITIAL_NAME,
-                      has_sum ? "the first values" : "its structure; it has no checksum");
+                      has_sum ? "the initial values" : "its structure; it has no checksum");
     else
         print_bad(&why);
     *seen += 1;

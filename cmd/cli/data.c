@@ -5,6 +5,7 @@
 #include "cmd/cli/peek.h"
 #include "cmd/cli/stats.h"
 #include "cmd/cli/term.h"
+#include "common/base/cc.h"
 #include "common/base/file.h"
 #include "common/data/digits.h"
 
@@ -63,6 +64,24 @@ static wf_status digits(const char *dir, const request *r, wf_err *err)
     return WF_OK;
 }
 
+static wf_status bad_words(const wf_words *words, wf_err *err)
+{
+    static const char *const forms[] = {"digits DIR", "peek FILE...", "stats FILE",
+                                        "get mnist DIR"};
+
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        size_t verb = strcspn(forms[i], " ");
+
+        if (strncmp(words->word[0], forms[i], verb) == 0 && !words->word[0][verb])
+            return wf_fail(err, WF_USAGE, "see \"weft help data\"",
+                           words->n == 1 ? "weft data %s needs more: weft data %s"
+                                         : "weft data %s has too many words: weft data %s",
+                           words->word[0], forms[i]);
+    }
+    return wf_fail(err, WF_USAGE, "see \"weft help data\"", "weft data has no \"%.32s\"",
+                   words->word[0]);
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     request r = {.seed = "1", .train = "60000", .test = "10000"};
@@ -78,13 +97,12 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     WF_TRY(wf_args(flags, argc, argv, 1, 32, &words, err));
     if (strcmp(words.word[0], "digits") == 0 && words.n == 2)
         return digits(words.word[1], &r, err);
-    if (strcmp(words.word[0], "get") == 0 && words.n == 3)
-        return wf_data_get(words.word[1], words.word[2], err);
+    if (strcmp(words.word[0], "get") == 0 && (words.n == 2 || words.n == 3))
+        return wf_data_get(words.word[1], words.n == 3 ? words.word[2] : NULL, err);
     if (strcmp(words.word[0], "stats") == 0 && (words.n == 2 || (words.n == 1 && r.job)))
         return wf_stats(words.n == 2 ? words.word[1] : NULL, r.job, r.json, err);
     if (strcmp(words.word[0], "peek") != 0 || words.n == 1)
-        return wf_fail(err, WF_USAGE, "it is digits DIR, get mnist DIR, peek FILE... or stats FILE",
-                       "weft data has no \"%.32s\" with %zu words", words.word[0], words.n - 1);
+        return bad_words(&words, err);
     for (size_t i = 1; i < words.n; i++)
         WF_TRY(wf_peek(words.word[i], err));
     return WF_OK;
@@ -97,7 +115,7 @@ const wf_cmd wf_cmd_data = {
         "weft data digits DIR [--seed N] [--train N] [--test N] [--force]\n"
         "weft data peek FILE...\n"
         "weft data stats [FILE] [--job JOB.yaml] [--json]\n"
-        "weft data get mnist DIR\n"
+        "weft data get mnist [DIR]\n"
         "\n"
         "digits generates a synthetic data set, 60,000 and 10,000 grey images of 28x28, as IDX\n"
         "files with MNIST's names. The same seed gives the same bytes; existing files are kept\n"
@@ -105,14 +123,16 @@ const wf_cmd wf_cmd_data = {
         "peek shows what a file contains as weft reads it: records, dtype, shape, range, mean and\n"
         "deviation, and the first records. The name decides the format: csv (.csv, .tsv),\n"
         "libsvm (.svm, .libsvm, .svmlight), npy, npz (all arrays, or FILE.npz#NAME), tfrecord\n"
-        "(FILE.tfrecord#FEATURE) or a folder of images; of other names the first bytes. For csv\n"
+        "(FILE.tfrecord#FEATURE) or a folder of images; any other file is read as idx. For csv\n"
         "it shows each column and suggests the lines of a job file.\n"
         "stats shows each column's range, mean, deviation, share of missing values and number of\n"
         "distinct ones (exact up to 65,536, then to 2 %). Rows of up to 256 numbers have a line\n"
-        "for each. Missing are empty cells, NaN, and features that a libsvm line does not name.\n"
-        "With --job the file (csv, libsvm), or the job's training data if none is given, is read\n"
-        "by the keys of data and goes through data.map.\n"
-        "get says where a published data set is, and checks the files in DIR.\n"
+        "for each. Empty cells, NaN, and features that a libsvm line does not name are missing "
+        "values.\n"
+        "With --job, stats reads the file (csv or libsvm; without FILE the job's training data)\n"
+        "as the job does, and shows it after data.map.\n"
+        "get prints the commands that download a published data set, and checks the files in DIR\n"
+        "(data/mnist).\n"
         "\n"
         "  weft data digits data/digits\n"
         "  weft data peek data/digits/train-images-idx3-ubyte.gz\n"

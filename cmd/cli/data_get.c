@@ -28,11 +28,11 @@ static const published mnist[] = {
 };
 
 static const struct set {
-    const char *name, *format, *where, *job;
+    const char *name, *format, *where, *dir, *job;
     const published *files;
     size_t n;
-} sets[] = {{"mnist", "idx", "https://ossci-datasets.s3.amazonaws.com/mnist", "examples/mnist.yaml",
-             mnist, WF_COUNT(mnist)}};
+} sets[] = {{"mnist", "idx", "https://ossci-datasets.s3.amazonaws.com/mnist", "data/mnist",
+             "examples/mnist.yaml", mnist, WF_COUNT(mnist)}};
 
 static wf_status find_set(const char *name, const struct set **out, wf_err *err)
 {
@@ -46,7 +46,7 @@ static wf_status find_set(const char *name, const struct set **out, wf_err *err)
         }
     }
     near = wf_nearest(name, names, WF_COUNT(names));
-    return wf_fail(err, WF_USAGE, "examples/README.md names more data",
+    return wf_fail(err, WF_USAGE, "examples/README.md describes the other data sets",
                    "unknown data set \"%.32s\"; there is %s", name, near ? near : names[0]);
 }
 
@@ -64,7 +64,7 @@ static bool look_at(const struct set *set, const published *p, const char *dir, 
     if (!wf_file_exists(path))
         path[strlen(path) - 3] = 0;
     if (!wf_file_exists(path)) {
-        wf_term_print(stdout, "  %s.gz  missing\n", p->file);
+        wf_term_print(stdout, "  %s.gz  missing\n", path);
         return false;
     }
     *bad = wf_dataset_open(&spec, &d, &why) != WF_OK;
@@ -95,6 +95,7 @@ wf_status wf_data_get(const char *name, const char *dir, wf_err *err)
     size_t missing = 0, wrong = 0;
 
     WF_TRY(find_set(name, &set, err));
+    dir = dir ? dir : set->dir;
     for (size_t i = 0; i < set->n; i++) {
         bool bad = false, there = look_at(set, &set->files[i], dir, &bad);
 
@@ -110,6 +111,6 @@ wf_status wf_data_get(const char *name, const char *dir, wf_err *err)
     if (missing)
         return wf_fail(err, WF_NOTFOUND, "fetch them with the commands above",
                        "%s: %zu of %zu files are missing", dir, missing, set->n);
-    wf_term_print(stdout, "%s is all there   try: weft train %s\n", set->name, set->job);
+    wf_term_print(stdout, "%s is complete   try: weft train %s\n", set->name, set->job);
     return WF_OK;
 }

@@ -6,9 +6,9 @@
 
 #include "common/base/status.h"
 
-/* Prints of each file of the set `name` whether dir holds it as it was published, and how to fetch
- * what is missing. Errors: WF_USAGE for an unknown set; WF_NOTFOUND when a file is missing;
- * WF_INVALID for one that is another or damaged; WF_IO. */
+/* Prints of each file of the set `name` whether dir (NULL: data/NAME) holds it as published, and
+ * how to fetch what is missing. Errors: WF_USAGE for an unknown set; WF_NOTFOUND when a file is
+ * missing; WF_INVALID for one that is another or damaged; WF_IO. */
 WF_MUST_USE wf_status wf_data_get(const char *name, const char *dir, wf_err *err);
 
 #endif

@@ -84,8 +84,11 @@ static void show(wf_progress *p, const json_t *job)
         return;
     snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),
              (int)number(job, "epochs"));
-    snprintf(facts, sizeof facts, "%s samples/s",
-             wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate));
+    facts[0] = 0;
+    if (number(job, "samples_per_sec") > 0)
+        snprintf(
+            facts, sizeof facts, "%s samples/s",
+            wf_count_text((unsigned long long)number(job, "samples_per_sec"), rate, sizeof rate));
     add_metrics(json_object_get(job, "metrics"), "", facts, sizeof facts);
     if (json_is_object(json_object_get(job, "staleness")))
         snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  staleness p99 %d",
@@ -149,8 +152,10 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
         add_metrics(eval, "val_", metrics, sizeof metrics);
     else
         add_metrics(json_object_get(job, "metrics"), "", metrics, sizeof metrics);
-    wf_bytes_printf(&line, "%s:%s  in %s", state, metrics,
-                    wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
+    wf_bytes_printf(&line, "%s:%s", state, metrics);
+    if (strcmp(state, "interrupted") != 0) /* a new master does not know how long it took */
+        wf_bytes_printf(&line, "  in %s",
+                        wf_seconds_text(number(job, "elapsed_s"), took, sizeof took));
     if (json_is_integer(step))
         wf_bytes_printf(&line, "  checkpoint %s/%s/step-%08lld", conf->checkpoint_dir, name,
                         (long long)json_integer_value(step));

@@ -9,6 +9,7 @@
 #include "common/session/kept_step.h"
 #include "common/session/npy.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +58,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
     if (argc > 1 && stat(argv[1], &st) == 0 && S_ISDIR(st.st_mode))
         return replay(argc, argv, err);
+    if (argc > 1 && argv[1][0] != '-' && stat(argv[1], &st) != 0)
+        return wf_fail_errno(err, errno, "check the path", "cannot open %s", argv[1]);
     return wf_once_command(argc, argv, true, err);
 }
 
@@ -74,7 +77,7 @@ const wf_cmd wf_cmd_grad = {
         "first bad value appears; with --output-dir it also writes the gradients of the step.\n"
         "  --seed N           seed for random operations (default 0)\n"
         "  --threads N        number of threads (default: one per processor)\n"
-        "  --memory-limit SIZE  the most memory, like 4GiB (default: 1 GiB and 1024 times the\n"
+        "  --memory-limit SIZE  the most memory, like 4GiB (default: 1 GiB plus 1024 times the\n"
         "                     size of file and inputs, within the machine's memory)\n"
         "\n"
         "  weft grad mlp.onnx --loss loss --input x=x.npy --input y=y.npy --output-dir grads\n"

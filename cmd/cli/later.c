@@ -8,15 +8,16 @@
 static const struct {
     const char *command, *word, *instead; /* word: an option, or a verb; NULL: all of it */
 } rows[] = {
-    {"events", NULL, "read them in state_dir: .weft/jobs/JOB/events.jsonl"},
+    {"events", NULL, "read the file STATE_DIR/jobs/RUN/events.jsonl"},
     {"keys", NULL, "leave \"security\" out, and keep the cluster's ports behind a firewall"},
     {"launch", NULL, "write the hosts into cluster.yaml, and run weft up on each of them"},
-    {"scale", NULL, "write the tasks into cluster.yaml, then weft down and weft recover JOB"},
-    {"serve", NULL, "weft export JOB -o m.onnx, and serve that with onnxruntime"},
-    {"sweep", NULL, "write a job file for each value, and train one after the other"},
-    {"top", NULL, "weft status --watch"},
-    {"trace", NULL, "weft status --json has the times of a step, weft graph JOB its nodes"},
-    {"ckpt", "export", "weft export JOB -o m.onnx, with --from STEP"},
+    {"scale", NULL, "change the tasks in cluster.yaml, then run weft down and weft recover JOB"},
+    {"serve", NULL, "run weft export JOB -o m.onnx, and serve that file with onnxruntime"},
+    {"sweep", NULL,
+     "train once for each value, weft train JOB.yaml --set KEY=VALUE, and compare with weft plot"},
+    {"top", NULL, "use weft status --watch"},
+    {"trace", NULL, "weft status --json shows the time spent computing, waiting and receiving"},
+    {"ckpt", "export", "use weft export JOB -o m.onnx --from STEP"},
     {"export", "--int8", "export as it is, and quantize the file with onnxruntime.quantization"},
     {"train", "--json", "follow it with weft status --json"},
 };

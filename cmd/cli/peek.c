@@ -3,6 +3,7 @@
 #include "cmd/cli/peek.h"
 #include "cmd/cli/peek_csv.h"
 #include "cmd/cli/term.h"
+#include "common/base/file.h"
 #include "common/base/size.h"
 #include "common/data/data.h"
 #include "common/data/formats.h"
@@ -203,6 +204,7 @@ static wf_status print_libsvm(const char *path, wf_err *err)
 wf_status wf_peek(const char *path, wf_err *err)
 {
     const char *format = wf_format_guess(path);
+    wf_status rc;
 
     if (strcmp(format, "csv") == 0)
         return wf_peek_csv(path, err);
@@ -212,5 +214,12 @@ wf_status wf_peek(const char *path, wf_err *err)
         return print_images(path, err);
     if (strcmp(format, "npz") == 0 && !strchr(path, '#'))
         return print_npz(path, err);
-    return print_array(format, path, true, err);
+    rc = print_array(format, path, true, err);
+    if (rc == WF_OK || strcmp(format, "idx") != 0 || strstr(path, "idx") || !wf_file_exists(path))
+        return rc;
+    return wf_fail(
+        err, rc,
+        "weft reads csv, libsvm, npy, npz, tfrecord, idx and folders of images; convert "
+        "the file, or give it the extension of its format",
+        "the format of %s is unknown: its name has no known extension, and it is not idx", path);
 }

@@ -106,7 +106,7 @@ static void add_losses(wf_rows *t, const json_t *job)
     if (undone || lost)
         add(t, "lost", text);
     if (left_out) {
-        snprintf(text, sizeof text, "%s records, of which workers died or which made NaN",
+        snprintf(text, sizeof text, "%s records on which workers died, or which made NaN",
                  wf_count_text(left_out, steps, sizeof steps));
         add(t, "left out", text);
     }

@@ -146,7 +146,8 @@ wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, char path[
         (int)sizeof file)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
     if (!wf_file_exists(file))
-        return wf_fail(err, WF_NOTFOUND, "give the path of its file",
+        return wf_fail(err, WF_NOTFOUND,
+                       "weft status lists the jobs; or give the path of a job file",
                        "no job \"%s\" was submitted from here", word);
     return read_kept(file, path, text, err);
 }

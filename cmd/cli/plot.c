@@ -121,7 +121,7 @@ static wf_status collect(const wf_cluster_conf *conf, const wf_words *jobs, plot
         WF_TRY(add_run(p, &c, (uint32_t)i, err));
     }
     if (p->n == 0)
-        return wf_fail(err, WF_NOTFOUND, "see their names with: weft history",
+        return wf_fail(err, WF_NOTFOUND, "weft history shows the names",
                        "there is no metric \"%.64s\"", p->only ? p->only : "");
     return WF_OK;
 }

@@ -132,8 +132,17 @@ static wf_status find_runs(const wf_cluster_conf *conf, const char *word, wf_are
             return wf_fail_nomem(err, sizeof name);
     }
     return *n ? WF_OK
-              : wf_fail(err, WF_NOTFOUND, "see the names with: weft ckpt ls",
-                        "there is no run of %s here", word);
+              : wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                        strchr(word, '#') ? "there is no run %s here" : "there is no job %s here",
+                        word);
+}
+
+static void print_removed(const char *word, size_t n)
+{
+    if (strchr(word, '#'))
+        wf_term_print(stdout, "%s removed\n", word);
+    else
+        wf_term_print(stdout, "%zu run%s of %s removed\n", n, n == 1 ? "" : "s", word);
 }
 
 static wf_status forget(const wf_cluster_conf *conf, const char *word, wf_err *err)
@@ -153,7 +162,7 @@ static wf_status forget(const wf_cluster_conf *conf, const char *word, wf_err *e
     if (rc == WF_OK)
         rc = forget_local(conf, names, n, err);
     if (rc == WF_OK)
-        wf_term_print(stdout, "%zu run%s of %s removed\n", n, n == 1 ? "" : "s", word);
+        print_removed(word, n);
     wf_arena_free(&arena);
     return rc;
 }

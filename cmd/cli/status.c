@@ -65,6 +65,25 @@ static wf_status no_such_job(const char *job, wf_err *err)
                    job);
 }
 
+/* A queued job waits for the one that is under way. */
+static void name_predecessor(const json_t *picture, json_t *job)
+{
+    json_t *other;
+    size_t i;
+
+    if (strcmp(wf_text_of(job, "state"), "queued") != 0)
+        return;
+    json_array_foreach(json_object_get(picture, "jobs"), i, other)
+    {
+        if (other == job || wf_ask_is_over(other) ||
+            strcmp(wf_text_of(other, "state"), "queued") == 0)
+            continue;
+        json_object_set_new(job, "reason",
+                            json_sprintf("waits for job %s", wf_text_of(other, "name")));
+        return;
+    }
+}
+
 static wf_status print_text(FILE *f, const request *r, json_t *picture, wf_err *err)
 {
     json_t *job = r->job ? wf_ask_job(picture, r->job) : NULL;
@@ -76,10 +95,12 @@ static wf_status print_text(FILE *f, const request *r, json_t *picture, wf_err *
         WF_TRY(wf_picture_tasks(f, picture, err));
         fprintf(f, json_array_size(json_object_get(picture, "jobs")) ? "\n" : "");
     }
-    if (job)
+    if (job) {
+        name_predecessor(picture, job);
         WF_TRY(wf_picture_job(f, r->conf, job, err));
-    else
+    } else {
         WF_TRY(wf_picture_jobs(f, picture, r->all, err));
+    }
     if (!up)
         wf_term_print(f,
                       "no cluster is up: nobody listens at %s; start it with: weft up, or "

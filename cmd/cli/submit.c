@@ -3,6 +3,7 @@
 #include "cmd/cli/submit.h"
 #include "cmd/cli/cli.h"
 #include "cmd/cli/library.h"
+#include "cmd/cli/picture.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
@@ -119,6 +120,20 @@ static wf_status check_same(const wf_cluster_conf *conf, const wf_submission *s,
     return rc;
 }
 
+/* A resumed run that has trained all its epochs ends at once: that is said, or it looks trained. */
+static void say_if_complete(const json_t *job, const wf_submission *s)
+{
+    uint32_t epoch = (uint32_t)wf_number_of(job, "epoch");
+    uint64_t step = (uint64_t)wf_number_of(job, "step");
+    bool steps = s->job->steps && step >= s->job->steps;
+
+    if (!s->options.resume || strcmp(wf_text_of(job, "state"), "done") != 0 ||
+        (!steps && epoch < s->job->epochs))
+        return;
+    wf_term_print(stderr, "%s is complete: all its %s are trained; to train on, add --set %s=N\n",
+                  s->run, steps ? "steps" : "epochs", steps ? "steps" : "epochs");
+}
+
 static wf_status choose_run(const wf_cluster_conf *conf, json_t *picture, wf_submission *s,
                             wf_err *err)
 {
@@ -129,6 +144,7 @@ static wf_status choose_run(const wf_cluster_conf *conf, json_t *picture, wf_sub
     WF_TRY(wf_place_runs_of(conf, &runs, err));
     WF_TRY(wf_runs_choose(runs.dirs, s->job->name, job ? json_integer_value(number) : -1,
                           s->options.resume, s->run, err));
+    say_if_complete(job, s);
     return WF_OK;
 }
 

@@ -103,7 +103,7 @@ static void print_facts(const wf_submission *s)
     char parameters[32], records[32];
 
     wf_term_print(
-        stdout, "%s: job %s is right: %s parameters in %lu variables, %s records", s->path,
+        stdout, "%s: job %s is valid: %s parameters in %lu variables, %s records", s->path,
         s->job->name, wf_count_text(f->parameters, parameters, sizeof parameters),
         (unsigned long)f->variables, wf_count_text(f->train_records, records, sizeof records));
     if (f->eval_records)

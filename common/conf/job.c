@@ -507,8 +507,14 @@ wf_status wf_job_read(const char *path, wf_bytes *text, wf_err *err)
     }
     rc = wf_file_read(path, WF_CONF_MAX_BYTES, text, err);
     if (rc == WF_NOTFOUND)
-        return wf_fail(err, rc, "give the path of a job file; examples/ has some",
+        return wf_fail(err, rc,
+                       "give the path of a job file; docs/quickstart.md writes a first one",
                        "there is no job file %s", path);
+    if (rc == WF_OK && memchr(text->data, 0, text->size)) {
+        wf_bytes_close(text);
+        return wf_fail(err, WF_USAGE, "give the path of a job file, which is YAML text",
+                       "%s is not a job file: it is binary", path);
+    }
     return rc;
 }
 

@@ -51,11 +51,13 @@ static wf_status bad_cell(const wf_csv_column *c, const wf_csv_cell *cell, const
                           wf_err *err)
 {
     if (cell->n == 0)
-        return wf_fail(err, WF_INVALID, "leave such records out, or fill in a value",
+        return wf_fail(err, WF_INVALID,
+                       "add fill: 0 to the field's steps in data.map, or remove such records",
                        "column \"%.64s\" is empty", c->name);
     return wf_fail(err, WF_INVALID,
-                   c->words ? "name it in data.schema"
-                            : "correct the data; a column of words has them in data.schema",
+                   c->words ? "add it to the words in data.schema"
+                            : "correct the data; name the words of a column in data.schema, or use "
+                              "vocabulary or hash in data.map",
                    "column \"%.64s\": \"%.*s\" is %s", c->name, (int)WF_MIN(cell->n, (size_t)64),
                    cell->text, why);
 }
@@ -67,11 +69,11 @@ static wf_status parse_word(const wf_csv_column *c, const wf_csv_cell *cell, int
     const wf_csv_word *found;
 
     if (cell->n >= sizeof text)
-        return bad_cell(c, cell, "none of its words", err);
+        return bad_cell(c, cell, "not one of its words", err);
     wf_csv_copy(cell, text);
     found = bsearch(&(wf_csv_word){.text = text}, c->words, c->n_words, sizeof *c->words, by_text);
     if (!found || memchr(cell->text, 0, cell->n))
-        return bad_cell(c, cell, "none of its words", err);
+        return bad_cell(c, cell, "not one of its words", err);
     *out = found->index;
     return WF_OK;
 }
@@ -190,7 +192,7 @@ wf_status wf_csv_value(const wf_csv_values *v, const wf_csv_column *c, const wf_
         return WF_OK;
     }
     if (!c->words && c->dtype != WF_I64 && !wf_number_f64(cell->text, cell->n, &number))
-        return bad_cell(c, cell, "no number", err);
+        return bad_cell(c, cell, "not a number", err);
     if (dtype == WF_F64)
         ((double *)out)[at] = number;
     else

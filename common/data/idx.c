@@ -49,7 +49,7 @@ static wf_status idx_read(wf_source *s, size_t limit_bytes, wf_array *out, wf_er
 
 const wf_format wf_format_idx = {
     .name = "idx",
-    .missing = "correct the path, or get the files: weft data get mnist DIR says where they are "
-               "published, weft data digits DIR generates a data set",
+    .missing = "correct the path, or get files into that folder: weft data get mnist DIR shows "
+               "where MNIST is published, weft data digits DIR generates a data set",
     .read = idx_read,
 };

@@ -62,7 +62,7 @@ wf_status wf_libsvm_begin(wf_libsvm_record *r, const char *text, size_t n, bool 
     if (word == r->end)
         return wf_fail(err, WF_INVALID, "write LABEL INDEX:VALUE ...", "a line without a label");
     return wf_fail(err, WF_INVALID, "write LABEL INDEX:VALUE ...; a label is one number",
-                   "the label \"%.*s\" is no number", word_at(r, word), word);
+                   "the label \"%.*s\" is not a number", word_at(r, word), word);
 }
 
 static wf_status bad_pair(const wf_libsvm_record *r, const char *word, wf_err *err)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libdeflate.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -101,9 +102,12 @@ void wf_source_close(wf_source *s)
 
 static wf_status cut_short(const wf_source *s, uint64_t wanted, wf_err *err)
 {
+    char shown[PATH_MAX];
+
+    wf_path_shown(s->path, shown);
     return wf_fail(err, WF_INVALID, "fetch the file again",
                    "%s: %" PRIu64 " bytes wanted%s, %" PRIu64 " present; the file was cut short",
-                   s->path, wanted, s->packed ? " after unpacking" : "", s->at);
+                   shown, wanted, s->packed ? " after unpacking" : "", s->at);
 }
 
 wf_status wf_source_expect(const wf_source *s, uint64_t bytes, wf_err *err)

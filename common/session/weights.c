@@ -41,7 +41,7 @@ static wf_status best_step(const char *dir, const char *job, uint64_t *step, wf_
     rc = wf_file_read(path, 64, &text, err);
     if (rc == WF_NOTFOUND)
         return wf_fail(err, rc, "give the job the callback model_checkpoint",
-                       "no checkpoint of job \"%s\" is called the best", job);
+                       "no checkpoint of job \"%s\" is marked as the best", job);
     if (rc == WF_OK && sscanf(wf_bytes_str(&text), "step-%" SCNu64, step) != 1)
         rc = wf_fail(err, WF_CORRUPT, NULL, "%s names no checkpoint", path);
     wf_bytes_close(&text);

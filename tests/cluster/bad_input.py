@@ -94,7 +94,7 @@ def job_files_that_are_wrong(weft):
         refused(c, "train", "bad.yaml", code=1, says=r"none\.onnx")
         with open(c.path("bad.yaml"), "wb") as f:
             f.write(b"\x00\xff\xfe" * 100)
-        refused(c, "train", "bad.yaml", code=2, says=r"bad.yaml: byte 0: control characters")
+        refused(c, "train", "bad.yaml", code=2, says=r"bad.yaml is not a job file: it is binary")
         c.write("bad.yaml", "a: " + "[" * 100000)
         refused(c, "train", "bad.yaml", code=2, says=r"bad.yaml:1: ")
 

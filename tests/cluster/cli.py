@@ -38,11 +38,11 @@ def check_words():
     weft("--version", says=r"weft \d+\.\d+")
     weft("verson", code=2, says='did you mean "weft version"')
     weft("help", "verson", code=2)
-    weft("serve", "m", code=3, says='"serve" is not built yet; weft export')
+    weft("serve", "m", code=3, says='"serve" is not built yet; run weft export')
     weft("help", "serve", code=3, says='"serve" is not built yet')
     weft("export", "x", "--int8", code=3, says="not built yet; export as it is")
-    weft("ckpt", "export", "x", code=3, says='"weft ckpt export" is not built yet; weft export')
-    weft("top", code=3, says="not built yet; weft status --watch")
+    weft("ckpt", "export", "x", code=3, says='"weft ckpt export" is not built yet; use weft export')
+    weft("top", code=3, says="not built yet; use weft status --watch")
     weft("ckpt", "lss", code=2, says='did you mean "ls"')
     weft("train", code=2, says="weft train needs JOB.yaml")
     for topic in re.findall(r"\w+", re.search(r"weft help\n  (.*)", weft()).group(1)):
@@ -220,7 +220,7 @@ def check_columns(folder):
     weft("data", "stats", "t.csv", says=r"age +whole +31 +40 +35.5 +4.5 +33.33% +2", cwd=folder)
     weft("data", "stats", "t.csv", says=r"city +words +- +- +- +- +0% +2", cwd=folder)
     weft("data", "stats", "t.csv", "--json", says='"missing_share": 0.333333333', cwd=folder)
-    weft("data", "stats", code=2, says="weft data has no \"stats\" with 0 words", cwd=folder)
+    weft("data", "stats", code=2, says="weft data stats needs more: weft data stats FILE", cwd=folder)
     (folder / "l.txt").write_text("1 2:3\n-1 1:0.5\n")
     weft("data", "peek", "l.txt", says="libsvm  2 records  2 features, from 1", cwd=folder)
     weft("data", "stats", "l.txt", says="label +whole +-1 +1 +0 +1 +0% +2", cwd=folder)
@@ -274,8 +274,15 @@ def grey_png():
 
 
 def check_get(folder):
+    (folder / "data.parquet").write_bytes(bytes(range(256)))
     weft("data", "get", "minst", "m", code=2, says='unknown data set "minst"; there is mnist',
          cwd=folder)
+    weft("data", "get", "imdb", code=2, says="there is mnist", cwd=folder)
+    weft("data", "get", code=2, says="needs more: weft data get mnist DIR", cwd=folder)
+    weft("data", "get", "mnist", "a", "b", code=2, says="too many words", cwd=folder)
+    weft("data", "peek", code=2, says="needs more: weft data peek FILE", cwd=folder)
+    weft("data", "peek", "data.parquet", code=1, says="the format of data.parquet is unknown", cwd=folder)
+    weft("data", "get", "mnist", code=1, says="data/mnist: 4 of 4 files are missing", cwd=folder)
     weft("data", "get", "mnist", "m", code=1, says="m: 4 of 4 files are missing", cwd=folder)
     weft("data", "get", "mnist", "m", code=1, cwd=folder,
          says="curl -L --output-dir m -O https://.*/mnist/t10k-labels-idx1-ubyte.gz")
@@ -284,7 +291,7 @@ def check_get(folder):
     weft("data", "get", "mnist", "m", code=1, says="2 records, not the published ones", cwd=folder)
     published = pathlib.Path(os.environ.get("WEFT_SHARED", "/nowhere"), "data", "mnist")
     if published.exists():
-        weft("data", "get", "mnist", str(published), says="mnist is all there", cwd=folder)
+        weft("data", "get", "mnist", str(published), says="mnist is complete", cwd=folder)
 
 
 GREY = grey_png()

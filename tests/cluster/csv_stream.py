@@ -126,7 +126,7 @@ def a_bad_cell_ends_the_job_with_its_place(weft):
         line = 2 + 1234 + sum(i % 6 == 3 for i in range(1234))
         result = c.run("train", "table.yaml")
         check(result.code == 1, str(result))
-        check(f't.csv:{line}: column "f3": "many" is no number' in result.out + result.err,
+        check(f't.csv:{line}: column "f3": "many" is not a number' in result.out + result.err,
               str(result))
 
 

@@ -88,6 +88,7 @@ def jobs_queue_and_a_following_train_hears_of_a_stop(weft):
             c.must("submit", f"{name}.yaml")
         check([j["state"] for j in c.status()["jobs"]] == ["done", "running", "queued", "queued"],
               str(c.status()["jobs"]))
+        says(c.must("status", "third").out, "reason +waits for job first#1")
         c.must("stop", "second")
         c.must("stop", "first")
         result = c.end_of(first)

@@ -40,10 +40,10 @@ def what_is_under_way_is_not_trained_twice(weft):
         c.until_job("small", lambda j: j["state"] == "running", "runs")
         for words in (["submit", "small.yaml"], ["submit", "small.yaml", "--resume"]):
             result = c.must(*words, code=1)
-            check("job small#1 is running; follow it with: weft follow" in one_sentence(result.err),
+            check("small#1 is running; follow it with: weft follow small#1" in one_sentence(result.err),
                   str(result))
-        result = c.must("rm", "small", code=1)
-        check("job small#1 is running; stop it first" in one_sentence(result.err), str(result))
+        said = one_sentence(c.must("rm", "small", code=1).err)
+        check("job small#1 is running; stop it first: weft stop small#1" in said, said)
         check(runs_of(c) == ["small#1"], str(runs_of(c)))
         c.must("submit", "small.yaml", "--name", "other", "--set", "epochs=1")
         following = c.start("follow", "other")
@@ -89,6 +89,10 @@ def resume_refuses_another_model_before_it_changes_anything(weft):
         c.must("train", "small.yaml", "--resume")
         check(runs_of(c) == ["small#1"] and c.checkpoints("small")[-1] == "step-00000192",
               str(c.checkpoints("small")))
+        again = c.must("train", "small.yaml", "--resume").err
+        check("small#1 is complete: all its epochs are trained" in again, again)
+        check(c.must("recover", "small", code=1).err.count("weft export small#1 -o small.onnx") == 1,
+              "recover of a job that is done")
 
 
 def removed_is_gone_with_and_without_a_cluster(weft):
@@ -111,7 +115,7 @@ def removed_is_gone_with_and_without_a_cluster(weft):
         check(not c.status()["jobs"], "what was removed is back")
         c.must("train", "small.yaml")
         check(runs_of(c) == ["small#1"], str(runs_of(c)))
-        for word, says in (("small#2", "there is no run of small#2"), ("Small", "is no job's name"),
+        for word, says in (("small#2", "there is no run small#2"), ("Small", "is no job's name"),
                            ("small#0", "is no job's name"), ("small#", "is no job's name")):
             result = c.run("rm", word)
             check(result.code and says in one_sentence(result.err), f"{word}: {result}")
@@ -122,7 +126,7 @@ def a_check_finds_what_training_would(weft):
     with Cluster(weft) as c:
         small.write_job(c)
         result = c.must("train", "--check", "small.yaml")
-        check("job small is right: 676 parameters in 4 variables, 512 records, 512 for evaluation" in
+        check("job small is valid: 676 parameters in 4 variables, 512 records, 512 for evaluation" in
               result.out, str(result))
         for change, code, says in (
                 (("units: 4", "units: 3"), 1, "there are 3 classes"),

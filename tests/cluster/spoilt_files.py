@@ -199,7 +199,7 @@ def first_values_are_verified(weft):
         c.must("train", "small.yaml")
         c.must("down")
         result = c.must("ckpt", "verify", "small")
-        check("ok   initial.safetensors  the first values" in result.out, str(result))
+        check("ok   initial.safetensors  the initial values" in result.out, str(result))
         path = c.saved("small", "initial.safetensors")
         with open(path, "r+b") as f:
             f.seek(-9, os.SEEK_END)

@@ -455,12 +455,12 @@ static void a_bad_cell_is_told_with_its_line(void **state)
     } rows[] = {
         {"a,b\n1,2\nx,2\n",
          {number, 1, .want = WF_F32},
-         "t.csv:3: column \"a\": \"x\" is no number"},
+         "t.csv:3: column \"a\": \"x\" is not a number"},
         {"a\n1\n\n\n1.5\n",
          {number, 1, .want = WF_I64},
          "t.csv:5: column \"a\": \"1.5\" is no whole"},
         {"a,b\n1,2\n,2\n", {number, 1, .want = WF_F32}, "t.csv:3: column \"a\" is empty"},
-        {"a\n1\nnan\n", {number, 1, .want = WF_F32}, "\"nan\" is no number"},
+        {"a\n1\nnan\n", {number, 1, .want = WF_F32}, "\"nan\" is not a number"},
         {"b,a\n\"1\n2\",1\n3,x\n", {number, 1, .want = WF_F32}, "t.csv:4: column \"a\""},
         {"a,b\n1,2\n1,2,3\n", {number, 1}, "t.csv:3: a row of 3 columns, where there are 2"},
         {"a,b\n1,2\n1\n", {number, 1}, "t.csv:3: a row of 1 columns, where there are 2"},
@@ -468,7 +468,7 @@ static void a_bad_cell_is_told_with_its_line(void **state)
         {"a,b\n1,2\n\"1\"x,2\n", {number, 1}, "t.csv:3: text follows the closing quote"},
         {"colour\nred\nbrown\n",
          {word, 1, .schema = &colour, .n_schema = 1},
-         "t.csv:3: column \"colour\": \"brown\" is none of its words"},
+         "t.csv:3: column \"colour\": \"brown\" is not one of its words"},
     };
 
     (void)state;

@@ -107,7 +107,7 @@ static void a_job_is_trained_evaluated_and_exported(void **state)
     assert_fails(weft_job_weights(j, checkpoints, 47, NULL, NULL, &weights, &error), WEFT_NOTFOUND,
                  "at step 47");
     assert_fails(weft_job_weights(j, checkpoints, WEFT_STEP_BEST, NULL, NULL, &weights, &error),
-                 WEFT_NOTFOUND, "called the best");
+                 WEFT_NOTFOUND, "marked as the best");
     assert_fails(weft_job_weights(j, checkpoints, -3, NULL, NULL, &weights, &error), WEFT_INVALID,
                  "-3 is no step");
     weft_model_free(&m);

@@ -173,10 +173,10 @@ static void a_line_that_is_no_good_is_named(void **state)
         wf_status status;
         bool zero_based;
     } cases[] = {
-        {"one 1:1", "the label \"one\" is no number", WF_INVALID},
-        {"1:1", "the label \"1:1\" is no number", WF_INVALID},
-        {"1,2 1:1", "the label \"1,2\" is no number", WF_INVALID},
-        {"nan 1:1", "is no number", WF_INVALID},
+        {"one 1:1", "the label \"one\" is not a number", WF_INVALID},
+        {"1:1", "the label \"1:1\" is not a number", WF_INVALID},
+        {"1,2 1:1", "the label \"1,2\" is not a number", WF_INVALID},
+        {"nan 1:1", "is not a number", WF_INVALID},
         {" \t", "a line without a label", WF_INVALID},
         {"1 0:1", "the index 0, where indices count from 1", WF_INVALID},
         {"1 4:1", "the index 4 is beyond the 3 features", WF_INVALID},

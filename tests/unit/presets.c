@@ -148,8 +148,8 @@ static wf_err refused_row(int at, const char *cell, const char *more)
 static void bad_rows_are_named_with_file_and_line(void **state)
 {
     (void)state;
-    assert_non_null(
-        strstr(refused_row(13, "12x", "").what, "bad.tsv:2: column \"I13\": \"12x\" is no number"));
+    assert_non_null(strstr(refused_row(13, "12x", "").what,
+                           "bad.tsv:2: column \"I13\": \"12x\" is not a number"));
     assert_non_null(strstr(refused_row(39, "", "\tff").what,
                            "bad.tsv:2: a row of 41 columns, where there are 40"));
     assert_non_null(strstr(refused_row(39, "68fd\"\"64", "").what, "bad.tsv:2: a quote stands"));
