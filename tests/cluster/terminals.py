@@ -198,10 +198,10 @@ class Terminal:
 def a_terminal_shows_what_it_has_room_for(weft):
     with Cluster(weft) as c:
         lasts(c, "long")
-        t = Terminal(c, 100, "train", "long.yaml")
+        t = Terminal(c, 130, "train", "long.yaml")
         wide = t.read(lambda text: text.count("samples/s") > 3, "a bar")
         bars = [line for line in wide.split("\n") if "samples/s" in line]
-        check(bars and all("───" in b and len(b) <= 100 for b in bars[:-1]), str(bars))
+        check(bars and all("───" in b and len(b) <= 130 for b in bars[:-1]), str(bars))
         t.resize(44)
         t.read(lambda text: text.count("\x1b[K") > 8, "the next bars")
         narrow = t.read(lambda text: text.count("\x1b[K") > 20, "narrow bars")
