@@ -75,6 +75,27 @@ static wf_status show_variables(wf_ckpt *c, wf_rows *rows, wf_err *err)
     return WF_OK;
 }
 
+/* "epoch 9: 24 800 of 60 000 records are trained; 2 splits are unfinished". */
+static void print_position(const wf_ckpt_ledger *l)
+{
+    char part[32], all[32];
+    uint64_t trained = 0;
+
+    for (size_t i = 0; i < l->n_finished; i++)
+        trained += l->finished[i].end - l->finished[i].begin;
+    for (size_t i = 0; i < l->n_open; i++)
+        trained += l->open[i].next - l->open[i].begin;
+    wf_count_text(l->records, all, sizeof all);
+    if (trained == l->records)
+        wf_term_print(stdout, "\nepoch %" PRIu32 ": all %s records are trained\n", l->epoch + 1,
+                      all);
+    else
+        wf_term_print(stdout,
+                      "\nepoch %" PRIu32 ": %s of %s records are trained; %zu split%s unfinished\n",
+                      l->epoch + 1, wf_count_text(trained, part, sizeof part), all, l->n_open,
+                      l->n_open == 1 ? " is" : "s are");
+}
+
 static wf_status show_text(wf_ckpt *c, wf_err *err)
 {
     const wf_manifest *m = wf_ckpt_manifest(c);
@@ -95,11 +116,7 @@ static wf_status show_text(wf_ckpt *c, wf_err *err)
     wf_term_print(stdout, "optimizer %s", m->rule);
     for (size_t i = 0; i < m->n_options; i++)
         wf_term_print(stdout, "  %s %g", m->options[i].name, m->options[i].value);
-    wf_term_print(
-        stdout,
-        "\nepoch %" PRIu32 " of %" PRIu64 " records: %zu range%s finished, %zu split%s open\n",
-        m->ledger.epoch + 1, m->ledger.records, m->ledger.n_finished,
-        m->ledger.n_finished == 1 ? "" : "s", m->ledger.n_open, m->ledger.n_open == 1 ? "" : "s");
+    print_position(&m->ledger);
     for (size_t i = 0; i < m->n_metrics; i++)
         wf_term_print(stdout, "%s%s %.6g", i ? "  " : "", m->metrics[i].name, m->metrics[i].value);
     wf_term_print(stdout, "%s\n", m->n_metrics ? "\n" : "");

@@ -487,7 +487,7 @@ static wf_status end_with_the_best(wf_master *m, wf_job *j, wf_err *err)
 {
     j->ending_from = j->epoch->callbacks.best_step;
     j->from_step = -1;
-    wf_job_note(m, j, "job.restores_best", "the weights after epoch %u are the job's",
+    wf_job_note(m, j, "job.restores_best", "the weights after epoch %u are restored",
                 j->epoch->callbacks.best_epoch + 1);
     return wf_job_enter(m, j, WF_JOB_GOES_BACK, NULL, err);
 }

@@ -152,7 +152,7 @@ def the_best_weights_are_shown_with_their_numbers(weft):
         check(shown in result.out and f"step-{best['step']:08d}" in result.out, f"{shown}: {result}")
         check(f"loss {best['val_loss']:.4f}" in c.must("eval", "small").out, "weft eval")
         check(re.search(r"^early stopping after epoch", result.err, re.M), result.err)
-        check(f"the weights after epoch {best['epoch']} are the job's" in result.err, result.err)
+        check(f"the weights after epoch {best['epoch']} are restored" in result.err, result.err)
         kept = json.loads(c.must("ckpt", "show", "small", "--json").out)["metrics"]
         check(abs(kept["val_loss"] - best["val_loss"]) < 1e-9 and kept["epoch"] == best["epoch"],
               str(kept))

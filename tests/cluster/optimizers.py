@@ -155,7 +155,7 @@ def callbacks_stop_training_and_restore_the_best(weft):
         best = int(np.argmin(evals))
         check(any("learning rate" in line for line in whole), f"the rate stayed: {whole}")
         check(any("early stopping" in line for line in whole), f"it did not stop: {whole}")
-        check(f"job.restores_best the weights after epoch {best + 1} are the job's" in whole,
+        check(f"job.restores_best the weights after epoch {best + 1} are restored" in whole,
               f"the best of {evals} is not restored: {whole}")
         check(c.read(c.saved("opt", "best")) == c.read(c.saved("opt", "latest")),
               "the last checkpoint is not the best one")

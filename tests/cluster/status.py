@@ -190,7 +190,7 @@ def checkpoints_are_listed_with_their_epoch_and_numbers(weft):
         check(listed[0]["newest"] and listed[0]["epoch"] == 2 and listed[0]["part"] == 1 and
               0 < listed[0]["metrics"]["val_accuracy"] <= 1, str(listed))
         says(c.must("ckpt", "ls").out, r"small#1 +\d +step-00000128 +-")
-        says(c.must("ckpt", "show", "small").out, r"\nepoch 2 of 512 records: 1 range finished, 0 splits open")
+        says(c.must("ckpt", "show", "small").out, r"\nepoch 2: all 512 records are trained")
 
 
 main([jobs_are_shown_without_a_cluster, what_was_killed_is_interrupted_and_says_how_to_go_on,
