@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd/cli/data.c - draws a data set, checks published ones, and looks into files. */
+/* cmd/cli/data.c - generates a data set, checks published ones, and looks into files. */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/data_get.h"
 #include "cmd/cli/peek.h"

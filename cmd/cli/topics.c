@@ -133,7 +133,7 @@ static const struct {
     void (*print)(void);
     const char *more;
 } topics[] = {
-    {"keys", print_keys, "Keys of a job file, and what they are when they are left out."},
+    {"keys", print_keys, "Keys of a job file, with their defaults."},
     {"layers", print_layers,
      "Layers of model.layers and their options: `- dense: {units: 128, activation: relu}`."},
     {"activations", print_activations, "`activation: relu`, of a layer or as a layer of its own."},
@@ -158,7 +158,7 @@ bool wf_topic_print(const char *name)
         if (strcmp(topics[i].name, name) != 0)
             continue;
         topics[i].print();
-        printf("\n%s\ndocs/jobs.md says what each is.\n", topics[i].more);
+        printf("\n%s\ndocs/jobs.md explains each.\n", topics[i].more);
         return true;
     }
     return false;
