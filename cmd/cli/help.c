@@ -19,7 +19,8 @@ static void list_all(void)
     printf("\n\"weft help COMMAND\" says more. Lists of what a job file can contain: weft help");
     for (size_t i = 0; (topic = wf_topic_at(i)); i++)
         printf("%s%s", i ? " | " : "\n  ", topic);
-    printf("\n\nTo begin:  weft train examples/digits.yaml\n");
+    printf("\n\nTo begin, beside the examples (\"weft doctor\" says where they are):\n"
+           "    weft data digits data/digits && weft train examples/digits.yaml\n");
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
