@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/wire/top_k.c - the k numbers of largest magnitude, found by counting: magnitudes as bits are
+ * in the order of the numbers, and 31 bits are three digits of 11, 10 and 10. Each pass counts how
+ * many numbers have each next digit, among those that have the digits of the k-th so far. */
+#include "common/base/cc.h"
+#include "common/base/size.h"
+#include "common/wire/coding.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MOST_DIGITS = 1 << 11 };
+
+static const struct digit {
+    uint32_t shift, bits;
+} digits[] = {{20, 11}, {10, 10}, {0, 10}};
+
+/* Of a part: n, then the indices [kept], then the numbers [kept]. */
+static const uint32_t *indices_of(const wf_coded *c)
+{
+    return (const uint32_t *)c->data + 1;
+}
+
+static uint64_t kept_of(const wf_coded *c)
+{
+    return (c->bytes - sizeof(uint32_t)) / (sizeof(uint32_t) + sizeof(float));
+}
+
+static const float *numbers_of(const wf_coded *c)
+{
+    return (const float *)(indices_of(c) + kept_of(c));
+}
+
+static inline float sum_at(const float x[], const float residual[], uint64_t i)
+{
+    return residual ? x[i] + residual[i] : x[i];
+}
+
+static inline uint32_t magnitude_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7FFFFFFFu;
+}
+
+/* Counts the digit d of those sums whose higher digits are those of `found`. */
+static void count(const float x[], const float residual[], uint64_t n, const struct digit *d,
+                  uint32_t found, uint32_t counts[MOST_DIGITS])
+{
+    uint32_t above = d->shift + d->bits, low = (1u << d->bits) - 1;
+
+    memset(counts, 0, MOST_DIGITS * sizeof *counts);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t bits = magnitude_bits(sum_at(x, residual, i));
+
+        if (bits >> above == found >> above)
+            counts[bits >> d->shift & low]++;
+    }
+}
+
+/* The magnitude of the k-th largest sum; *ties: how many of that magnitude are among the k. */
+static uint32_t kth_largest(const float x[], const float residual[], uint64_t n, uint64_t k,
+                            uint64_t *ties)
+{
+    uint32_t counts[MOST_DIGITS], found = 0;
+
+    for (size_t p = 0; p < WF_COUNT(digits); p++) {
+        uint32_t digit = (1u << digits[p].bits) - 1;
+
+        count(x, residual, n, &digits[p], found, counts);
+        for (; counts[digit] < k; digit--)
+            k -= counts[digit];
+        found |= digit << digits[p].shift;
+    }
+    *ties = k;
+    return found;
+}
+
+void wf_top_k_write(const float x[], float residual[], uint64_t n, uint64_t kept, void *to)
+{
+    uint32_t *indices = (uint32_t *)to + 1;
+    float *numbers = (float *)(indices + kept);
+    uint64_t ties = 0, used = 0;
+    uint32_t least;
+
+    wf_assert(kept <= n && n <= UINT32_MAX);
+    *(uint32_t *)to = (uint32_t)n;
+    least = kept ? kth_largest(x, residual, n, kept, &ties) : UINT32_MAX;
+    for (uint64_t i = 0; i < n; i++) {
+        float sum = sum_at(x, residual, i);
+        uint32_t bits = magnitude_bits(sum);
+        bool is_kept = bits > least || (bits == least && ties > 0);
+
+        if (is_kept) {
+            ties -= bits == least;
+            indices[used] = (uint32_t)i;
+            numbers[used++] = sum;
+        }
+        if (residual)
+            residual[i] = is_kept ? 0 : sum;
+    }
+    wf_assert(used == kept);
+}
+
+wf_status wf_top_k_check(const wf_coded *c, wf_err *err)
+{
+    const uint32_t *at = indices_of(c);
+    const float *numbers = numbers_of(c);
+
+    for (uint64_t i = 0, n = kept_of(c); i < n; i++) {
+        if (at[i] >= c->n || (i > 0 && at[i] <= at[i - 1]))
+            return wf_fail(err, WF_PROTO, NULL,
+                           "index %" PRIu32 " of %" PRIu64 " numbers does not rise, or is beyond",
+                           at[i], c->n);
+        if (magnitude_bits(numbers[i]) >= 0x7F800000u)
+            return wf_fail(err, WF_PROTO, NULL, "number %" PRIu32 " of topk is not finite", at[i]);
+    }
+    return WF_OK;
+}
+
+/* The first place whose index is not below `index`. */
+static uint64_t find(const uint32_t at[], uint64_t n, uint64_t index)
+{
+    uint64_t from = 0;
+
+    while (from < n) {
+        uint64_t middle = from + (n - from) / 2;
+
+        if (at[middle] < index)
+            from = middle + 1;
+        else
+            n = middle;
+    }
+    return from;
+}
+
+void wf_top_k_read(const wf_coded *c, uint64_t begin, uint64_t n, float out[])
+{
+    const uint32_t *at = indices_of(c);
+    const float *numbers = numbers_of(c);
+    uint64_t kept = kept_of(c);
+
+    memset(out, 0, n * sizeof *out);
+    for (uint64_t i = find(at, kept, begin); i < kept && at[i] < begin + n; i++)
+        out[at[i] - begin] = numbers[i];
+}
