@@ -128,7 +128,7 @@ static const wf_held_part *parts_of(const wf_ps *ps, const wf_ps_group *g)
 
 static bool counts(const wf_held_part *p)
 {
-    return p->part.values && p->records > 0;
+    return wf_slice_part_has_values(&p->part) && p->records > 0;
 }
 
 static wf_status reserve_means(wf_ps *ps, const wf_ps_group groups[], uint32_t n, wf_err *err)
@@ -189,6 +189,7 @@ static wf_status begin_group(turn *t, const wf_ps_group *g, size_t *used, uint64
     if (any->records < records && part.rows.n > 0) {
         WF_TRY(wf_mean_rows(parts_of(ps, g), g->n, u->records, g->slice->row, &u->rows, err));
         part.values = u->rows.values;
+        part.coded = (wf_coded){0};
         part.n = u->rows.n;
         part.rows = u->rows.rows;
     } else if (any->records < records) {
@@ -196,6 +197,7 @@ static wf_status begin_group(turn *t, const wf_ps_group *g, size_t *used, uint64
         u->mean = ps->together.mean + *used;
         *used += g->slice->count;
         part.values = u->mean;
+        part.coded = (wf_coded){0};
     }
     if (begin_update(t, g->slice, &part, chunks, err) == WF_OK)
         return WF_OK;

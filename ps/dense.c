@@ -56,6 +56,7 @@ void wf_dense_close(wf_slice *s)
     wf_dense *d = dense_of(s);
 
     wf_buf_unref(&d->weights);
+    free(d->gradient);
     for (int i = 0; i < WF_DENSE_SPARES; i++)
         wf_buf_unref(&d->spares[i]);
     for (uint32_t i = 0; i < WF_MAX_SLOTS; i++)
@@ -99,12 +100,24 @@ static void keep_spare(wf_dense *d, wf_buf *b)
     wf_buf_unref(&b); /* whoever holds it still frees it */
 }
 
+/* Where a coded gradient is read whole. Errors: WF_NOMEM. */
+static wf_status reserve_gradient(wf_dense *d, const wf_slice_part *p, wf_err *err)
+{
+    size_t bytes = d->base.count * sizeof *d->gradient;
+
+    if (!d->whole || p->values || d->gradient)
+        return WF_OK;
+    d->gradient = malloc(bytes);
+    return d->gradient ? WF_OK : wf_fail_nomem(err, bytes);
+}
+
 /* u->own is a reference to the weights before the update; NULL when they lie in the buffer already.
  */
 wf_status wf_dense_apply_begin(wf_slice_update *u, wf_err *err)
 {
     wf_dense *d = dense_of(u->slice);
 
+    WF_TRY(reserve_gradient(d, &u->part, err));
     u->units = u->slice->count;
     u->grain = d->whole || u->units == 0 ? u->units + 1 : GRAIN;
     if (wf_buf_refs(d->weights) > 1) { /* V2 */
@@ -120,22 +133,36 @@ wf_status wf_dense_apply_begin(wf_slice_update *u, wf_err *err)
     return WF_OK;
 }
 
-void wf_dense_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin, uint64_t end)
+/* Elements [begin, begin + n) by their gradient [n]. */
+static void update(const wf_dense *d, const wf_opt *opt, uint64_t begin, uint64_t n,
+                   const float *gradient)
 {
-    const wf_slice *s = u->slice;
-    const wf_dense *d = dense(s);
-    const wf_buf *old = u->own;
     float *w = (float *)d->weights->data + begin, *slots[WF_MAX_SLOTS] = {0};
 
-    if (old)
-        memcpy(w, (const float *)old->data + begin, (end - begin) * sizeof *w);
-    if (s->statistic) {
-        wf_statistic_apply(s->momentum, end - begin, w, u->part.values + begin);
+    if (d->base.statistic) {
+        wf_statistic_apply(d->base.momentum, n, w, gradient);
         return;
     }
     for (uint32_t i = 0; i < d->n_slots; i++)
         slots[i] = d->slots[i] + begin;
-    wf_opt_apply(opt, s->updates, end - begin, w, u->part.values + begin, slots);
+    wf_opt_apply(opt, d->base.updates, n, w, gradient, slots);
+}
+
+/* A coded gradient is read piece by piece, each while it is in the nearest cache. */
+void wf_dense_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin, uint64_t end)
+{
+    const wf_dense *d = dense(u->slice);
+    const wf_buf *old = u->own;
+    uint64_t most = u->part.values || d->whole ? end - begin : WF_SLICE_READ;
+    float room[WF_SLICE_READ];
+
+    if (old)
+        memcpy((float *)d->weights->data + begin, (const float *)old->data + begin,
+               (end - begin) * sizeof(float));
+    for (uint64_t i = begin, n; i < end; i += n) {
+        n = WF_MIN(end - i, most);
+        update(d, opt, i, n, wf_slice_part_values(&u->part, i, n, d->whole ? d->gradient : room));
+    }
 }
 
 void wf_dense_apply_end(wf_slice_update *u)

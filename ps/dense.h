@@ -21,7 +21,8 @@ typedef struct wf_dense {
     wf_slice base;   /* first */
     wf_buf *weights; /* [count] */
     wf_buf *spares[WF_DENSE_SPARES];
-    bool whole;                 /* the rule takes norms over all of it: one thread updates it */
+    bool whole;      /* the rule takes norms over all of it: one thread updates it */
+    float *gradient; /* [count]: then, a coded one as it is read; NULL before the first */
     float *slots[WF_MAX_SLOTS]; /* each [count] */
     const char *slot_names[WF_MAX_SLOTS];
     uint32_t n_slots;

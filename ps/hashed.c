@@ -238,26 +238,36 @@ static void fetch(const wf_hashed *h, int32_t row)
         WF_PREFETCH(body + k);
 }
 
+/* Row i of a part. */
+static void update_row(const wf_hashed *h, const wf_opt *opt, float *body, const wf_slice_part *p,
+                       uint64_t i)
+{
+    uint64_t row = h->base.row, most = p->values ? row : WF_SLICE_READ;
+    float *slots[WF_MAX_SLOTS] = {0}, room[WF_SLICE_READ];
+
+    for (uint64_t from = 0, n; from < row; from += n) {
+        n = WF_MIN(row - from, most);
+        for (uint32_t k = 0; k < h->n_slots; k++)
+            slots[k] = body + (1 + k) * row + from;
+        wf_opt_apply(opt, h->base.updates, n, body + from,
+                     wf_slice_part_values(p, i * row + from, n, room), slots);
+    }
+}
+
 static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
                                uint64_t end)
 {
     const wf_slice *s = u->slice;
     const wf_hashed *h = hashed(s);
-    float *slots[WF_MAX_SLOTS] = {0};
 
     for (uint64_t i = begin; i < end; i++) {
-        float *body;
-
         if (i + AHEAD < end)
             fetch(h, h->found[i + AHEAD]);
         if (h->found[i] == WF_NO_RECORD)
             continue;
         if (h->found[i] >= h->first_new)
             begin_row(h, h->found[i]);
-        body = wf_row_set_body(&h->rows, h->found[i]);
-        for (uint32_t k = 0; k < h->n_slots; k++)
-            slots[k] = body + (1 + k) * s->row;
-        wf_opt_apply(opt, s->updates, s->row, body, u->part.values + i * s->row, slots);
+        update_row(h, opt, wf_row_set_body(&h->rows, h->found[i]), &u->part, i);
     }
 }
 

@@ -2,6 +2,7 @@
 /* ps/mean.c */
 #include "ps/mean.h"
 #include "common/base/bytes.h"
+#include "common/base/size.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,19 @@ static float weight(const wf_held_part *p, uint64_t total)
     return total ? (float)p->records / (float)total : 1;
 }
 
-static void add(float w, const float *values, uint64_t n, float *out)
+/* Values [begin, begin + n) of a part. */
+static void add(float w, const wf_slice_part *p, uint64_t begin, uint64_t n, float *out)
 {
-    for (uint64_t k = 0; k < n; k++)
-        out[k] += w * values[k];
+    float room[WF_SLICE_READ];
+
+    for (uint64_t i = 0, now; i < n; i += now) {
+        const float *values;
+
+        now = WF_MIN(n - i, (uint64_t)WF_SLICE_READ);
+        values = wf_slice_part_values(p, begin + i, now, room);
+        for (uint64_t k = 0; k < now; k++)
+            out[i + k] += w * values[k];
+    }
 }
 
 void wf_mean_range(const wf_held_part parts[], uint32_t n, uint64_t total, uint64_t begin,
@@ -22,8 +32,8 @@ void wf_mean_range(const wf_held_part parts[], uint32_t n, uint64_t total, uint6
 {
     memset(out + begin, 0, (end - begin) * sizeof *out);
     for (uint32_t i = 0; i < n; i++)
-        if (parts[i].part.values && parts[i].records)
-            add(weight(&parts[i], total), parts[i].part.values + begin, end - begin, out + begin);
+        if (wf_slice_part_has_values(&parts[i].part) && parts[i].records)
+            add(weight(&parts[i], total), &parts[i].part, begin, end - begin, out + begin);
 }
 
 /* ---- rows ---- */
@@ -57,8 +67,7 @@ static void merge(const wf_held_part parts[], uint32_t n, uint64_t total, uint64
             const wf_slice_part *p = &parts[i].part;
 
             if (at[i] < p->rows.n && wf_row_id(&p->rows, at[i]) == id)
-                add(weight(&parts[i], total), p->values + at[i]++ * row, row,
-                    values + out->rows.n * row);
+                add(weight(&parts[i], total), p, at[i]++ * row, row, values + out->rows.n * row);
         }
     }
 }

@@ -20,15 +20,36 @@ wf_slice_part wf_ps_part(const wf_msg *m, uint64_t incarnation, const wf_part *p
     if (p->codec == WF_CODEC_NONE) /* it lies in no frame */
         return part;
     part.rows = wf_part_rows(m, p);
-    part.values = wf_part_values(m, p, &part.n);
+    part.coded = wf_part_coded(m, p);
+    part.n = part.coded.n;
+    if (p->coding == WF_CODING_F32)
+        part.values = (const float *)part.coded.data;
     return part;
+}
+
+/* What a worker cannot write in fewer bytes it sends as float32, NaN among it: so that a coded part
+ * which is not sound was damaged or made up. */
+static wf_status check_values(const wf_slice *s, const wf_slice_part *part, const char *name,
+                              wf_err *err)
+{
+    if (!part->values && s->statistic)
+        return wf_fail(err, WF_PROTO, "push statistics as float32",
+                       "a part of the statistic \"%s\" in %s", name,
+                       wf_coding_name(part->coded.coding));
+    if (!part->values)
+        return wf_err_wrap(err, wf_coded_check(&part->coded, err), "a part of \"%s\"", name);
+    if (!wf_all_finite(part->values, part->n))
+        return wf_fail(err, WF_NUMERIC, "lower the learning rate, or clip the gradients (clipnorm)",
+                       "NaN or Inf in the %s \"%s\" at step %u",
+                       s->statistic ? "statistic" : "gradient of", name, part->step);
+    return WF_OK;
 }
 
 static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, wf_err *err)
 {
-    const wf_slice_part part = wf_ps_part(m, m->head.incarnation, p);
     const wf_slice *s = wf_ps_slice(ps, p->slice);
     const wf_ps_variable *v;
+    wf_slice_part part;
     wf_status rc;
 
     if (wf_ps_is_away(ps, p->slice))
@@ -47,14 +68,11 @@ static wf_status check_part(const wf_ps *ps, const wf_msg *m, const wf_part *p, 
                        v->name, p->version, p->slice, s->updates);
     if (p->codec == WF_CODEC_BYTES) /* that is for states */
         return wf_fail(err, WF_PROTO, NULL, "a part of \"%s\" has codec %u", v->name, p->codec);
+    part = wf_ps_part(m, m->head.incarnation, p);
     rc = s->ops->check(s, &part, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "a part of \"%s\"", v->name);
-    if (!wf_all_finite(part.values, part.n))
-        return wf_fail(err, WF_NUMERIC, "lower the learning rate, or clip the gradients (clipnorm)",
-                       "NaN or Inf in the %s \"%s\" at step %u",
-                       s->statistic ? "statistic" : "gradient of", v->name, m->head.step);
-    return WF_OK;
+    return check_values(s, &part, v->name, err);
 }
 
 /* All of it before the first write: a peer's bytes are untrusted, and half a push must never be

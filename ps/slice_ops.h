@@ -17,6 +17,7 @@
 #include "common/tensor/buf.h"
 #include "common/tensor/dtype.h"
 #include "common/wire/parts.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,11 +29,30 @@ typedef struct wf_slice_part {
     uint64_t incarnation; /* of the worker */
     uint32_t step;
     uint16_t generation;
-    uint64_t version; /* of the weights that it was computed from (slice.h, V1) */
-    const float *values;
+    uint64_t version;    /* of the weights that it was computed from (slice.h, V1) */
+    const float *values; /* NULL: they are in `coded` */
+    wf_coded coded;      /* {0}: there are none */
     uint64_t n;
     wf_rows rows;
 } wf_slice_part;
+
+enum { WF_SLICE_READ = 2048 /* values that are read at once: 8 KiB, which a stack has room for */ };
+
+/* Whether the part has values at all: not if its worker has dropped the step. */
+static inline bool wf_slice_part_has_values(const wf_slice_part *p)
+{
+    return p->values || p->coded.data;
+}
+
+/* The values [begin, begin + n) of a part, lent: where they lie, or read into room [n]. */
+static inline const float *wf_slice_part_values(const wf_slice_part *p, uint64_t begin, uint64_t n,
+                                                float room[])
+{
+    if (p->values)
+        return p->values + begin;
+    wf_coded_read(&p->coded, begin, n, room);
+    return room;
+}
 
 /* A part that is being applied. `units` pieces of work may be done by several threads, in ranges
  * that do not overlap; each range but the last is a multiple of `grain`. */

@@ -175,30 +175,36 @@ static void update_block(const wf_dense *d, const wf_opt *opt, const block *b, c
         scatter(slots[k], b->at, b->n, row, d->slots[k]);
 }
 
-/* A row that is longer than a block. */
-static void update_long_row(const wf_dense *d, const wf_opt *opt, uint64_t at, const float *grad)
+/* Row i of a part, which is longer than a block. */
+static void update_long_row(const wf_dense *d, const wf_opt *opt, uint64_t at,
+                            const wf_slice_part *p, uint64_t i)
 {
-    float *slots[WF_MAX_SLOTS] = {0};
+    uint64_t row = d->base.row, most = p->values ? row : WF_SLICE_READ;
+    float *slots[WF_MAX_SLOTS] = {0}, room[WF_SLICE_READ];
 
-    for (uint32_t k = 0; k < d->n_slots; k++)
-        slots[k] = d->slots[k] + at;
-    wf_opt_apply(opt, d->base.updates, d->base.row, (float *)d->weights->data + at, grad, slots);
+    for (uint64_t from = 0, n; from < row; from += n) {
+        n = WF_MIN(row - from, most);
+        for (uint32_t k = 0; k < d->n_slots; k++)
+            slots[k] = d->slots[k] + at + from;
+        wf_opt_apply(opt, d->base.updates, n, (float *)d->weights->data + at + from,
+                     wf_slice_part_values(p, i * row + from, n, room), slots);
+    }
 }
 
 static void table_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
                               uint64_t end)
 {
     const wf_slice *s = u->slice;
+    float room[BLOCK];
     block b;
 
     for (uint64_t i = begin; i < end; i += b.n) {
-        const float *grad = u->part.values + i * s->row;
-
         begin_block(&b, s, &u->part.rows, i, end);
         if (s->row <= BLOCK)
-            update_block(dense(s), opt, &b, grad);
+            update_block(dense(s), opt, &b,
+                         wf_slice_part_values(&u->part, i * s->row, b.n * s->row, room));
         else
-            update_long_row(dense(s), opt, b.at[0], grad);
+            update_long_row(dense(s), opt, b.at[0], &u->part, i);
     }
 }
 

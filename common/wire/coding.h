@@ -2,10 +2,10 @@
 /* common/wire/coding.h - how the numbers of a part are written: as float32, or in fewer bytes.
  *
  *   bf16, f16  2 bytes each, rounded to nearest even
- *   int8       for each block of 128 a float32 scale, its largest magnitude / 127; behind the scales
- *              a byte each, x / scale to the nearest even (absmax quantisation, Dettmers et al. 2022,
- *              "8-bit Optimizers via Block-wise Quantization", section 2.1, with evenly spaced steps)
- *   top-k      the k numbers of largest magnitude, of equal ones the first (Stich et al. 2018,
+ *   int8       for each block of 128 a float32 scale, its largest magnitude / 127; behind the
+ * scales a byte each, x / scale to the nearest even (absmax quantisation, Dettmers et al. 2022,
+ *              "8-bit Optimizers via Block-wise Quantization", section 2.1, with evenly spaced
+ * steps) top-k      the k numbers of largest magnitude, of equal ones the first (Stich et al. 2018,
  *              "Sparsified SGD with Memory"): n u32, k rising indices u32, k float32
  *
  * What a coding loses stays with its sender: the residual, one float32 for each number, is added to
@@ -59,15 +59,16 @@ typedef struct wf_coded {
 
 /* Sets c->n by the bytes (for top-k, by what they say). False: no number of numbers is so long. */
 bool wf_coded_count(wf_coded *c);
-/* Whether the bytes of a peer can be read: scales and numbers are finite, indices rise and are below
- * n. Errors: WF_PROTO. float32 is not looked at. */
+/* Whether the bytes of a peer can be read: scales and numbers are finite, indices rise and are
+ * below n. Errors: WF_PROTO. float32 is not looked at. */
 WF_MUST_USE wf_status wf_coded_check(const wf_coded *c, wf_err *err);
 /* The numbers [begin, begin + n) of what was checked, into out [n]. */
 void wf_coded_read(const wf_coded *c, uint64_t begin, uint64_t n, float out[]);
 
 /* Writes x [n] plus residual [n] (NULL: none) as `coding` says, and keeps in the residual what is
  * lost. `to` has room for wf_coding_bytes and is aligned to 4 bytes. False: a sum is not finite, or
- * beyond what the coding can say; the residual is as it was then, and x is to be sent as float32. */
+ * beyond what the coding can say; the residual is as it was then, and x is to be sent as float32.
+ */
 bool wf_coding_write(wf_coding coding, uint64_t kept, const float x[], float residual[], uint64_t n,
                      void *to);
 

@@ -108,10 +108,12 @@ bool wf_rows_rise(const wf_rows *r)
     return !falls;
 }
 
-const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n)
+wf_coded wf_part_coded(const wf_msg *m, const wf_part *p)
 {
-    *n = p->bytes / sizeof(float);
-    return wf_part_data(m, p);
+    wf_coded c = {.coding = (wf_coding)p->coding, .data = wf_part_data(m, p), .bytes = p->bytes};
+
+    wf_assert(wf_coded_count(&c));
+    return c;
 }
 
 /* ---- writing a table ---- */
@@ -121,14 +123,15 @@ static uint32_t entries_of(const wf_part *p)
     return p->codec == WF_CODEC_ROWS ? 2 : 1;
 }
 
-static void put_entry(uint8_t *to, uint32_t slice, uint8_t codec, const wf_part_range *at,
-                      uint64_t version)
+static void put_entry(uint8_t *to, uint32_t slice, uint8_t codec, uint8_t coding,
+                      const wf_part_range *at, uint64_t version)
 {
     wf_assert(at->offset <= UINT32_MAX && at->bytes <= UINT32_MAX);
     wf_put_u32(to, slice);
     to[4] = codec;
     to[5] = at->frame;
-    wf_put_u16(to + 6, 0);
+    to[6] = coding;
+    to[7] = 0;
     wf_put_u32(to + 8, (uint32_t)at->offset);
     wf_put_u32(to + 12, (uint32_t)at->bytes);
     wf_put_u64(to + 16, version);
@@ -169,11 +172,11 @@ wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err
         if (p->codec != WF_CODEC_IDS) {
             wf_part_range values = {p->frame, p->offset, p->bytes, p->checksum};
 
-            put_entry(to, p->slice, p->codec, &values, p->version);
+            put_entry(to, p->slice, p->codec, p->coding, &values, p->version);
             to += WF_PART_BYTES;
         }
         if (p->codec == WF_CODEC_IDS || p->codec == WF_CODEC_ROWS) {
-            put_entry(to, p->slice, WF_CODEC_IDS, &p->ids, 0);
+            put_entry(to, p->slice, WF_CODEC_IDS, 0, &p->ids, 0);
             to += WF_PART_BYTES;
         }
     }
@@ -222,10 +225,36 @@ static wf_status check_rows(const wf_msg *m, const wf_part *p, wf_err *err)
     WF_TRY(check_inside(m, p->slice, &p->ids, sizeof(uint64_t), err));
     if (n == 0)
         return wf_fail(err, WF_PROTO, NULL, "a part of slice %u names no rows", p->slice);
-    if (p->codec == WF_CODEC_ROWS && (p->bytes == 0 || p->bytes % (n * sizeof(float))))
+    if (p->codec == WF_CODEC_ROWS &&
+        (p->bytes == 0 || p->coding == WF_CODING_TOPK || wf_part_coded(m, p).n % n))
         return wf_fail(err, WF_PROTO, NULL,
                        "a part of slice %u has %llu bytes of values for %llu rows", p->slice,
                        (unsigned long long)p->bytes, (unsigned long long)n);
+    return WF_OK;
+}
+
+/* The least bytes that a number of a part has; of top-k, whose head and pairs are of 4 bytes. */
+static size_t unit_of(const wf_part *p)
+{
+    if (p->codec == WF_CODEC_BYTES || p->coding == WF_CODING_INT8)
+        return 1;
+    return p->coding == WF_CODING_BF16 || p->coding == WF_CODING_F16 ? 2 : sizeof(float);
+}
+
+/* The bytes, which lie in their frame, are whole numbers. */
+static wf_status check_coding(const wf_msg *m, const wf_part *p, wf_err *err)
+{
+    wf_coded c = {.coding = (wf_coding)p->coding, .bytes = p->bytes};
+
+    if (p->coding >= WF_N_CODINGS || (p->coding && p->codec > WF_CODEC_ROWS))
+        return wf_fail(err, WF_PROTO, "upgrade this side", "a part of slice %u has coding %u",
+                       p->slice, p->coding);
+    if (p->codec == WF_CODEC_BYTES)
+        return WF_OK;
+    c.data = wf_part_data(m, p);
+    if (!wf_coded_count(&c))
+        return wf_fail(err, WF_PROTO, NULL, "a part of slice %u has %llu bytes of %s", p->slice,
+                       (unsigned long long)p->bytes, wf_coding_name(p->coding));
     return WF_OK;
 }
 
@@ -241,9 +270,10 @@ static wf_status check_part(const wf_msg *m, const wf_part *p, wf_err *err)
     if ((p->codec == WF_CODEC_IDS) != (m->head.kind == WF_PULL))
         return wf_fail(err, WF_PROTO, NULL, "a %s with a part of codec %u",
                        wf_kind_name(m->head.kind), p->codec);
-    if (p->codec != WF_CODEC_IDS)
-        WF_TRY(check_inside(m, p->slice, &values, p->codec == WF_CODEC_BYTES ? 1 : sizeof(float),
-                            err));
+    if (p->codec != WF_CODEC_IDS) {
+        WF_TRY(check_inside(m, p->slice, &values, unit_of(p), err));
+        WF_TRY(check_coding(m, p, err));
+    }
     return p->codec == WF_CODEC_ROWS || p->codec == WF_CODEC_IDS ? check_rows(m, p, err) : WF_OK;
 }
 
@@ -253,6 +283,7 @@ static wf_part read_entry(const uint8_t *from)
         .slice = wf_get_u32(from),
         .codec = from[4],
         .frame = from[5],
+        .coding = from[6],
         .offset = wf_get_u32(from + 8),
         .bytes = wf_get_u32(from + 12),
         .version = wf_get_u64(from + 16),

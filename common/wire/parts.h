@@ -3,15 +3,16 @@
  * are which slice. It is the control part of WF_PUSH and WF_WEIGHTS, outside protobuf.
  *
  * Little-endian: count u32, zero u32, then for each part 32 bytes: slice u32, codec u8, frame u8,
- * zero u16, offset u32 (in the frame), bytes u32, version u64, checksum u64 (XXH3-64 of the bytes;
- * 0: not sent, as on one host, where nothing but memory lies between). A part with rows is two such
- * entries: the values, and behind them the ids of the rows. A pull of rows has entries of ids
- * alone. In a pull and in a push a few words precede the table.
+ * coding u8, zero u8, offset u32 (in the frame), bytes u32, version u64, checksum u64 (XXH3-64 of
+ * the bytes; 0: not sent, as on one host, where nothing but memory lies between). A part with rows
+ * is two such entries: the values, and behind them the ids of the rows. A pull of rows has entries
+ * of ids alone. In a pull and in a push a few words precede the table.
  */
 #ifndef WF_WIRE_PARTS_H
 #define WF_WIRE_PARTS_H
 
 #include "common/base/status.h"
+#include "common/wire/coding.h"
 #include "common/wire/msg.h"
 #include <endian.h>
 #include <stdbool.h>
@@ -28,9 +29,9 @@ enum {
 };
 
 typedef enum wf_codec {
-    WF_CODEC_F32 = 0,
+    WF_CODEC_F32 = 0, /* the whole slice: float32, unless `coding` says how else */
     WF_CODEC_NONE, /* no bytes, in no frame: the worker dropped the step, which counts as applied */
-    WF_CODEC_ROWS, /* float32 of some rows; the next entry has their ids */
+    WF_CODEC_ROWS, /* the same of some rows; the next entry has their ids */
     WF_CODEC_BYTES, /* of the state of a slice that moves: whatever its array is */
     WF_CODEC_IDS    /* ids of rows, u64 each: of the entry before, or that a pull asks for */
 } wf_codec;
@@ -51,6 +52,7 @@ typedef struct wf_part_range {
 typedef struct wf_part {
     uint32_t slice;
     uint8_t codec, frame;
+    uint8_t coding;         /* how the numbers of a slice or of rows are written (coding.h) */
     uint64_t offset, bytes; /* a frame has less than 4 GiB */
     /* How many updates the weights hold. A push says it of the weights that it was computed from,
      * so that the ps knows how stale the gradient is. */
@@ -105,7 +107,8 @@ WF_MUST_USE wf_status wf_clock_get(const wf_msg *m, wf_clock_body *body, wf_err 
  * than WF_MAX_PARTS entries. */
 WF_MUST_USE wf_status wf_parts_put(wf_msg *m, const wf_part parts[], uint32_t n, wf_err *err);
 /* Reads it into parts [WF_MAX_PARTS], and checks that each part lies inside its frame and that the
- * codec is known, and that a part with rows has whole rows. Checksums were compared when the
+ * codec and the coding are known, and that a part has whole numbers, and one with rows whole rows.
+ * What a coding says is not looked at (wf_coded_check). Checksums were compared when the
  * message arrived. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_parts_get(const wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err);
 /* Reads entry i of the table, unchecked; false past the end, and for a table of a wrong size. */
@@ -118,9 +121,9 @@ WF_MUST_USE wf_status wf_slices_put(wf_msg *m, const uint32_t slices[], uint32_t
 /* Reads them into slices [WF_MAX_PARTS]. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_slices_get(const wf_msg *m, uint32_t slices[], uint32_t *n, wf_err *err);
 /* What a part that wf_parts_get or wf_pull_get has checked, and that is not WF_CODEC_NONE, holds;
- * borrowed from the message. The rows that it names; and its values, [*n] float32. */
+ * borrowed from the message. The rows that it names; and its numbers. */
 wf_rows wf_part_rows(const wf_msg *m, const wf_part *p);
-const float *wf_part_values(const wf_msg *m, const wf_part *p, uint64_t *n);
+wf_coded wf_part_coded(const wf_msg *m, const wf_part *p);
 static inline uint64_t wf_row_id(const wf_rows *r, uint64_t i)
 {
     uint64_t id;

@@ -237,14 +237,16 @@ static const uint8_t *span_at(const wf_shm_conn *c, const uint8_t *from, const s
     return (s->block ? c->blocks[s->block - 1]->at : from) + s->offset;
 }
 
-/* Frames whose numbers decide over addresses: row ids, and the state of a slice. A bit for each. */
+/* Frames whose numbers decide over addresses: row ids, indices of top-k, and the state of a slice.
+ * A bit for each. */
 static uint32_t frames_to_copy(const wf_msg *m)
 {
     wf_part p;
     uint32_t copied = 0;
 
     for (uint32_t i = 0; wf_parts_at(m, i, &p); i++)
-        if ((p.codec == WF_CODEC_IDS || p.codec == WF_CODEC_BYTES) && p.frame < WF_MAX_FRAMES)
+        if ((p.codec == WF_CODEC_IDS || p.codec == WF_CODEC_BYTES || p.coding == WF_CODING_TOPK) &&
+            p.frame < WF_MAX_FRAMES)
             copied |= 1u << p.frame;
     return copied;
 }

@@ -70,7 +70,8 @@ static wf_status spread(wf_logged *l, wf_slice_part *p, wf_err *err)
     memset(l->spread, 0, count * sizeof *l->spread);
     for (uint64_t i = 0; i < p->rows.n; i++)
         for (uint64_t k = 0; k < width; k++)
-            l->spread[wf_row_id(&p->rows, i) * width + k] += p->values[i * width + k];
+            l->spread[wf_row_id(&p->rows, i) * width + k] +=
+                *wf_slice_part_values(p, i * width + k, 1, &(float){0});
     p->values = l->spread;
     p->n = count;
     return WF_OK;

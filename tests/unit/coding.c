@@ -48,8 +48,8 @@ static uint16_t write_one(const half_kind *kind, float x)
     return to[0];
 }
 
-/* Every half comes back, and every float32 beside the middle of two goes to the nearer, the even one
- * of both at the middle itself. */
+/* Every half comes back, and every float32 beside the middle of two goes to the nearer, the even
+ * one of both at the middle itself. */
 static void halves_are_the_nearest(void **state)
 {
     (void)state;
@@ -263,13 +263,13 @@ static void what_a_coding_cannot_say_is_left(void **state)
         float x;
         bool fits;
     } cases[] = {
-        {WF_CODING_BF16, 0x1.FEp127f, true},  {WF_CODING_BF16, 0x1.FFp127f, false},
-        {WF_CODING_F16, 65519, true},         {WF_CODING_F16, -65520, false},
-        {WF_CODING_INT8, 0x1p125f, true},     {WF_CODING_INT8, -0x1p126f, false},
-        {WF_CODING_TOPK, 0x1.FFp127f, true},  {WF_CODING_TOPK, -INFINITY, false},
-        {WF_CODING_BF16, NAN, false},         {WF_CODING_F16, INFINITY, false},
-        {WF_CODING_INT8, NAN, false},         {WF_CODING_TOPK, NAN, false},
-        {WF_CODING_INT8, 0x1p-149f, true},    {WF_CODING_F16, 0x1p-149f, true},
+        {WF_CODING_BF16, 0x1.FEp127f, true}, {WF_CODING_BF16, 0x1.FFp127f, false},
+        {WF_CODING_F16, 65519, true},        {WF_CODING_F16, -65520, false},
+        {WF_CODING_INT8, 0x1p125f, true},    {WF_CODING_INT8, -0x1p126f, false},
+        {WF_CODING_TOPK, 0x1.FFp127f, true}, {WF_CODING_TOPK, -INFINITY, false},
+        {WF_CODING_BF16, NAN, false},        {WF_CODING_F16, INFINITY, false},
+        {WF_CODING_INT8, NAN, false},        {WF_CODING_TOPK, NAN, false},
+        {WF_CODING_INT8, 0x1p-149f, true},   {WF_CODING_F16, 0x1p-149f, true},
     };
     static coded to;
 
@@ -302,7 +302,8 @@ static void the_residual_may_make_it_too_large(void **state)
 /* The same bits with vector extensions and without, as in a build with a sanitizer. */
 static void bits_are_the_same_everywhere(void **state)
 {
-    static const uint64_t digests[] = {0xcb6082631bdd3b82, 0x597427d25edcffee, 0x3ce3c7585e7defce, 0x9a4620bda5cd677a};
+    static const uint64_t digests[] = {0xcb6082631bdd3b82, 0x597427d25edcffee, 0x3ce3c7585e7defce,
+                                       0x9a4620bda5cd677a};
     static coded to;
     float x[N], residual[N];
 
@@ -313,8 +314,8 @@ static void bits_are_the_same_everywhere(void **state)
         fill(x, N, 1, 1);
         fill(residual, N, 2, 0x1p-6f);
         assert_true(write(&to, lossy[k], x, residual, N));
-        digest = XXH3_64bits_withSeed(residual, sizeof residual,
-                                      XXH3_64bits(to.c.data, to.c.bytes));
+        digest =
+            XXH3_64bits_withSeed(residual, sizeof residual, XXH3_64bits(to.c.data, to.c.bytes));
         assert_int_equal(digest, digests[k]);
     }
 }
@@ -328,8 +329,8 @@ static void bytes_of_no_number_are_refused(void **state)
         wf_coding coding;
         uint64_t bytes;
     } bad[] = {
-        {WF_CODING_BF16, 3},   {WF_CODING_F16, 1},    {WF_CODING_INT8, 1},    {WF_CODING_INT8, 4},
-        {WF_CODING_INT8, 133}, {WF_CODING_INT8, 136}, {WF_CODING_INT8, 265},  {WF_CODING_TOPK, 0},
+        {WF_CODING_BF16, 3},   {WF_CODING_F16, 1},    {WF_CODING_INT8, 1},   {WF_CODING_INT8, 4},
+        {WF_CODING_INT8, 133}, {WF_CODING_INT8, 136}, {WF_CODING_INT8, 265}, {WF_CODING_TOPK, 0},
         {WF_CODING_TOPK, 3},   {WF_CODING_TOPK, 8},   {WF_CODING_TOPK, 12}, /* one of none */
     };
 

@@ -97,6 +97,59 @@ static void a_part_outside_its_frame_is_refused(void **state)
     assert_int_equal(get(f, &(uint32_t){0}), WF_PROTO);
 }
 
+/* 32 bytes as 16 halves, 28 numbers of int8 and its scale, and 3 pairs of top-k behind their head.
+ */
+static void numbers_may_be_written_in_fewer_bytes(void **state)
+{
+    static const struct {
+        uint8_t coding;
+        uint64_t bytes, n;
+    } parts[N] = {{WF_CODING_BF16, 32, 16}, {WF_CODING_INT8, 32, 28}, {WF_CODING_TOPK, 28, 1000}};
+    fixture *f = *state;
+    uint32_t n;
+
+    wf_put_u32((uint8_t *)f->buf->data + 64, 1000);
+    for (uint32_t i = 0; i < N; i++) {
+        f->parts[i].coding = parts[i].coding;
+        f->parts[i].bytes = parts[i].bytes;
+    }
+    assert_int_equal(wf_parts_put(f->msg, f->parts, N, NULL), WF_OK);
+    memset(f->parts, 0, sizeof f->parts);
+    assert_int_equal(get(f, &n), WF_OK);
+    for (uint32_t i = 0; i < N; i++) {
+        wf_coded c = wf_part_coded(f->msg, &f->parts[i]);
+
+        assert_int_equal(c.coding, parts[i].coding);
+        assert_int_equal(c.n, parts[i].n);
+        assert_ptr_equal(c.data, (uint8_t *)f->buf->data + 32 * i);
+    }
+}
+
+static void bytes_that_a_coding_cannot_have_are_refused(void **state)
+{
+    static const wf_part bad[] = {
+        {.coding = WF_CODING_BF16, .bytes = 31},
+        {.coding = WF_CODING_INT8, .bytes = 4},
+        {.coding = WF_CODING_TOPK, .bytes = 32},              /* half a pair */
+        {.coding = WF_CODING_TOPK, .offset = 4, .bytes = 28}, /* three of two */
+        {.coding = WF_N_CODINGS, .bytes = 32},
+        {.coding = WF_CODING_BF16, .codec = WF_CODEC_BYTES, .bytes = 32},
+        {.coding = WF_CODING_TOPK, .codec = WF_CODEC_ROWS, .bytes = 12, .ids = {.bytes = 8}},
+        {.coding = WF_CODING_F16, .codec = WF_CODEC_ROWS, .bytes = 6, .ids = {.bytes = 16}},
+    };
+    fixture *f = *state;
+    uint32_t n;
+
+    memset(f->buf->data, 0, FRAME_BYTES);
+    wf_put_u32(f->buf->data, 8);
+    wf_put_u32((uint8_t *)f->buf->data + 4, 2);
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        assert_int_equal(wf_parts_put(f->msg, &bad[i], 1, NULL), WF_OK);
+        assert_int_equal(get(f, &n), WF_PROTO);
+        assert_int_equal(wf_parts_verify(f->msg, NULL), WF_PROTO);
+    }
+}
+
 static void a_count_that_the_table_does_not_hold_is_refused(void **state)
 {
     static const uint32_t counts[] = {0, N - 1, N + 1, WF_MAX_PARTS + 1, UINT32_MAX, 1u << 27};
@@ -266,9 +319,8 @@ static void put_rows(fixture *f, uint64_t ids_bytes)
 static void row_ids_follow_their_values(void **state)
 {
     fixture *f = *state;
-    const float *values;
     uint32_t n = 0;
-    uint64_t n_values;
+    wf_coded values;
     wf_rows rows;
 
     put_rows(f, 16);
@@ -276,12 +328,12 @@ static void row_ids_follow_their_values(void **state)
     assert_int_equal(get(f, &n), WF_OK);
     assert_int_equal(n, 2);
     rows = wf_part_rows(f->msg, &f->parts[0]);
-    values = wf_part_values(f->msg, &f->parts[0], &n_values);
+    values = wf_part_coded(f->msg, &f->parts[0]);
     assert_int_equal(rows.n, 2);
     assert_int_equal(wf_row_id(&rows, 0), 70);
     assert_int_equal(wf_row_id(&rows, 1), UINT64_MAX - 1);
-    assert_int_equal(n_values, 8);
-    assert_ptr_equal(values, f->buf->data);
+    assert_int_equal(values.n, 8);
+    assert_ptr_equal(values.data, f->buf->data);
     assert_int_equal(f->parts[1].slice, 11);
     assert_int_equal(wf_part_rows(f->msg, &f->parts[1]).n, 0); /* its neighbour names none */
 }
@@ -328,6 +380,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(parts_come_back_as_they_were_put, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_part_outside_its_frame_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(numbers_may_be_written_in_fewer_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_that_a_coding_cannot_have_are_refused, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_count_that_the_table_does_not_hold_is_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_flipped_byte_of_a_part_is_found_by_its_checksum, set_up,

@@ -77,12 +77,11 @@ static void expect_rows(const player *p, const float expected[4])
             continue;
         assert_int_equal(wf_parts_get(p->got[i], parts, &n, NULL), WF_OK);
         for (uint32_t k = 0; k < n; k++, seen++) {
-            uint64_t n_values;
-            const float *values = wf_part_values(p->got[i], &parts[k], &n_values);
+            wf_coded values = wf_part_coded(p->got[i], &parts[k]);
 
             assert_in_range(parts[k].slice, 3, 4);
-            assert_int_equal(n_values, 2);
-            assert_memory_equal(values, &expected[2 * (parts[k].slice - 3)], 2 * sizeof *values);
+            assert_int_equal(values.n, 2);
+            assert_memory_equal(values.data, &expected[2 * (parts[k].slice - 3)], values.bytes);
         }
     }
     assert_int_equal(seen, 2);
