@@ -146,7 +146,8 @@ static wf_status send_answer(answer *a, wf_err *err)
     return rc;
 }
 
-static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_err *err)
+static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_coding coding,
+                            wf_err *err)
 {
     wf_part *p;
 
@@ -157,6 +158,7 @@ static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_err
         .slice = s->id,
         .codec = WF_CODEC_F32,
         .frame = (uint8_t)a->msg->n_frames,
+        .coding = (uint8_t)coding,
         .bytes = values->bytes,
         .version = s->updates,
         .checksum = a->ps->conf.checksums ? wf_part_checksum(values->data, values->bytes) : 0,
@@ -166,13 +168,14 @@ static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_err
     return WF_OK;
 }
 
-/* The rows asked for, in memory that travels to the worker without a copy. */
+/* The rows asked for, in memory that travels to the worker without a copy, unless it is their coded
+ * form that will. */
 static wf_status gather_rows(const answer *a, const wf_slice *s, const wf_rows *rows, wf_buf **out,
                              wf_err *err)
 {
     size_t bytes = rows->n * s->row * sizeof(float);
 
-    *out = wf_net_buf(a->w->peer, bytes);
+    *out = wf_net_buf(wf_weights_coding(a->ps, s, rows->n * s->row) ? NULL : a->w->peer, bytes);
     if (!*out)
         return wf_fail_nomem(err, bytes);
     s->ops->answer_rows(s, rows, (*out)->data);
@@ -181,6 +184,7 @@ static wf_status gather_rows(const answer *a, const wf_slice *s, const wf_rows *
 
 static wf_status add_slice(answer *a, const wf_slice *s, uint32_t at, wf_err *err)
 {
+    wf_coding coding;
     wf_buf *values = NULL;
     wf_status rc;
 
@@ -188,7 +192,9 @@ static wf_status add_slice(answer *a, const wf_slice *s, uint32_t at, wf_err *er
         WF_TRY(gather_rows(a, s, &a->pull->rows[at], &values, err));
     else
         WF_TRY(s->ops->answer(s, &values, err));
-    rc = add_values(a, s, values, err);
+    rc = wf_weights_write(a->ps, s, a->w->peer, &values, &coding, err);
+    if (rc == WF_OK)
+        rc = add_values(a, s, values, coding, err);
     wf_buf_unref(&values);
     if (rc != WF_OK)
         return rc;

@@ -161,10 +161,15 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
             .momentum = v->momentum,
             .slice_kind = wf_slice_kind_find(ps->conf.kinds, v->slice_kind),
             .policy = policy_of(v),
+            .pull = (wf_coding)v->pull_coding,
             .dims = wf_arena_memdup(ps->arena, v->dims, v->n_dims * sizeof *v->dims),
         };
         if (!ps->variables[i].name || !ps->variables[i].dims)
             return wf_fail_nomem(err, 64);
+        if (v->pull_coding > WF_CODING_F16)
+            return wf_fail(err, WF_UNSUPPORTED, "install the release of the master on every host",
+                           "\"%s\" is to be pulled with coding %u, which this ps does not know",
+                           v->name, v->pull_coding);
         if (!ps->variables[i].slice_kind)
             return wf_fail(
                 err, WF_UNSUPPORTED, "install the release of the master on every host",

@@ -40,6 +40,7 @@ typedef struct wf_ps_variable {
     const int64_t *dims;
     const wf_slice_ops *slice_kind;
     wf_row_policy policy; /* of a table */
+    wf_coding pull;       /* how weights are written */
 } wf_ps_variable;
 
 /* Copies of this ps's slices (wf_slice_fork), taken for a cut; its shard of the checkpoint is

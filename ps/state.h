@@ -203,6 +203,13 @@ void wf_ps_share_room(wf_ps *ps);
 /* Frees all lists and pulls of a worker. */
 void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w);
 
+/* weights.c: how n weights of a slice are to be written for a pull. */
+wf_coding wf_weights_coding(const wf_ps *ps, const wf_slice *s, uint64_t n);
+/* Writes them so: a reference to what is sent takes the place of *values, float32, and *coding says
+ * what it is. Weights that the coding cannot say stay as they are. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_weights_write(const wf_ps *ps, const wf_slice *s, const wf_peer *to,
+                                       wf_buf **values, wf_coding *coding, wf_err *err);
+
 /* rows.c: whether the parts [n] of a pull name rows of tables in its list. Errors: WF_PROTO,
  * WF_SHAPE. And notes these for the pull, whose `answered` and `left` are set for whole slices.
  * Errors: WF_NOMEM. */

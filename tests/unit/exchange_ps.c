@@ -135,18 +135,6 @@ static void deny(world *w, uint32_t map, uint32_t of, uint32_t ps)
     assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
 }
 
-static void send_push_ok(world *w, uint32_t step)
-{
-    wf_msg *m = NULL;
-
-    assert_int_equal(wf_net_msg(w->ps, WF_PUSH_OK, &m, NULL), WF_OK);
-    assert_int_equal(wf_slices_put(m, (uint32_t[]){0}, 1, NULL), WF_OK);
-    m->head.generation = GENERATION;
-    m->head.step = step;
-    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
-    turn(w, 20);
-}
-
 static void a_newer_map_is_taken_over_at_once_and_all_is_sent_again_by_it(void **state)
 {
     world *w = *state;

@@ -24,7 +24,9 @@
 enum { ELEMENTS = 64 << 10, FROZEN = 30, GENERATION = 4, KINDS = WF_N_KINDS };
 enum { MOVING_LIST = 0, FROZEN_LIST = 1 };
 
-static uint32_t bounded; /* of the start that begin_with makes */
+static uint32_t bounded;      /* of the start that begin_with makes */
+static wf_coding push_coding; /* of its first variable, which keeps so much with top-k */
+static const double push_kept = 0.01;
 
 typedef struct world {
     wf_memnet nets;
@@ -43,6 +45,9 @@ typedef struct world {
     uint32_t joins;       /* that the ps has got */
     uint32_t clock_asked; /* the request of the last one, and its step */
     uint32_t step_asked;
+    wf_part pushed;  /* the last part that the ps has got, */
+    uint64_t digest; /* of its bytes */
+    double *sums;    /* [ELEMENTS]: of all gradients; NULL: they are not read */
 } world;
 
 static inline wf_net *new_net(world *w, wf_task self, uint64_t incarnation)
@@ -145,6 +150,30 @@ static inline void give_nothing(world *w, uint32_t list, uint32_t slice)
     assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_DATA, 0, &m, NULL), WF_OK);
 }
 
+static inline void note_push(world *w, const wf_msg *m)
+{
+    static float values[ELEMENTS];
+    wf_part parts[WF_MAX_PARTS];
+    wf_push_body body;
+    uint32_t n;
+
+    assert_int_equal(wf_push_get(m, &body, parts, &n, NULL), WF_OK);
+    for (uint32_t i = 0; w->sums && i < n; i++) {
+        wf_coded c;
+
+        w->pushed = parts[i];
+        if (parts[i].codec == WF_CODEC_NONE)
+            continue;
+        c = wf_part_coded(m, &parts[i]);
+        assert_int_equal(c.n, ELEMENTS);
+        assert_int_equal(wf_coded_check(&c, NULL), WF_OK);
+        w->digest = wf_part_checksum(c.data, c.bytes);
+        wf_coded_read(&c, 0, ELEMENTS, values);
+        for (uint32_t k = 0; k < ELEMENTS; k++)
+            w->sums[k] += (double)values[k];
+    }
+}
+
 static inline void run_ps(world *w)
 {
     wf_event ev;
@@ -162,6 +191,8 @@ static inline void run_ps(world *w)
             note_pull(w, ev.msg);
         if (ev.msg->head.kind == WF_CLOCK)
             note_clock(w, ev.msg);
+        if (ev.msg->head.kind == WF_PUSH)
+            note_push(w, ev.msg);
         answer(w, ev.msg);
         wf_net_free_msg(w->ps, &ev.msg);
     }
@@ -228,6 +259,8 @@ static inline int begin_with(void **state, uint32_t n_variables, uint32_t n_slic
         variables[i].kind = i == 0 ? WF_KIND_TRAINABLE : WF_KIND_FROZEN;
         variables[i].dims = &dims[i];
         variables[i].n_dims = 1;
+        variables[i].push_coding = i == 0 ? push_coding : WF_CODING_F32;
+        variables[i].push_kept = push_kept;
         variable_list[i] = &variables[i];
     }
     for (uint32_t i = 0; i < n_slices; i++) {
@@ -301,6 +334,18 @@ static inline int end(void **state)
     wf_net_free(&w->ps, 0);
     wf_memnet_close(&w->nets);
     return 0;
+}
+
+static inline void send_push_ok(world *w, uint32_t step)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(w->ps, WF_PUSH_OK, &m, NULL), WF_OK);
+    assert_int_equal(wf_slices_put(m, (uint32_t[]){0}, 1, NULL), WF_OK);
+    m->head.generation = GENERATION;
+    m->head.step = step;
+    assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &m, NULL), WF_OK);
+    turn(w, 20);
 }
 
 static inline void push(world *w, uint32_t step)

@@ -8,13 +8,14 @@
 #include "common/base/rng.h"
 #include "common/base/row_key.h"
 #include "common/base/size.h"
+#include "common/tensor/dtype.h"
 
 enum { WIDTH = 33, N_ROWS = 150, COUNT = WIDTH * N_ROWS };
 
 static const wf_coding lossy[] = {WF_CODING_BF16, WF_CODING_F16, WF_CODING_INT8, WF_CODING_TOPK};
 
 typedef struct gradient {
-    float values[COUNT];          /* as they are read */
+    float values[COUNT]; /* as they are read */
     _Alignas(8) uint8_t data[COUNT * sizeof(float)];
     uint8_t ids[N_ROWS * sizeof(uint64_t)];
     wf_slice_part coded, plain;
@@ -28,8 +29,7 @@ static void make(gradient *g, wf_coding coding, uint64_t seed)
     for (uint64_t i = 0; i < COUNT; i++)
         x[i] = (float)wf_rng_f64((wf_rng_key){seed}, i) - 0.5F;
     assert_true(wf_coding_write(coding, kept, x, NULL, COUNT, g->data));
-    g->plain = g->coded =
-        (wf_slice_part){.incarnation = 7, .step = (uint32_t)seed, .n = COUNT};
+    g->plain = g->coded = (wf_slice_part){.incarnation = 7, .step = (uint32_t)seed, .n = COUNT};
     g->coded.coded = (wf_coded){coding, g->data, wf_coding_bytes(coding, COUNT, kept), COUNT};
     wf_coded_read(&g->coded.coded, 0, COUNT, g->values);
     g->plain.values = g->values;
@@ -44,10 +44,11 @@ static void name_rows(gradient *g, uint64_t first)
 
 static void both_forms_update_alike(const wf_slice_ops *kind, const char *rule, uint64_t row)
 {
-    const wf_slice like = {
-        .count = kind == &wf_slice_table ? 3 * COUNT : kind == &wf_slice_hashed ? row : COUNT,
-        .row = row,
-        .trainable = true};
+    const wf_slice like = {.count = kind == &wf_slice_table    ? 3 * COUNT
+                                    : kind == &wf_slice_hashed ? row
+                                                               : COUNT,
+                           .row = row,
+                           .trainable = true};
     wf_slice *a, *b;
     gradient g;
     wf_opt opt;
@@ -179,11 +180,11 @@ static void bytes_that_no_worker_writes_change_nothing(void **state)
     } bad[] = {
         {WF_CODING_BF16, 16, 0x7F807F80},
         {WF_CODING_F16, 2 * ELEMENTS - 4, 0xFC000000},
-        {WF_CODING_INT8, 4, 0x7F800000},       /* a scale that is infinite, */
-        {WF_CODING_INT8, 8, 0xBF800000},       /* or below zero */
-        {WF_CODING_TOPK, 0, ELEMENTS - 1},     /* of another number of elements */
-        {WF_CODING_TOPK, 4, ELEMENTS},         /* an index beyond them, */
-        {WF_CODING_TOPK, 8, 0},                /* one that does not rise */
+        {WF_CODING_INT8, 4, 0x7F800000},   /* a scale that is infinite, */
+        {WF_CODING_INT8, 8, 0xBF800000},   /* or below zero */
+        {WF_CODING_TOPK, 0, ELEMENTS - 1}, /* of another number of elements */
+        {WF_CODING_TOPK, 4, ELEMENTS},     /* an index beyond them, */
+        {WF_CODING_TOPK, 8, 0},            /* one that does not rise */
     };
     world *w = *state;
     player *p = begin_worker(w);
@@ -238,6 +239,64 @@ static void steps_made_together_may_be_coded(void **state)
     holds(w, 1, -rate * (24 * 1 + 8 * 3) / 32);
 }
 
+/* ---- pulls ---- */
+
+/* The weights of the first slice that have come last, ELEMENTS of them, and how. */
+static wf_coding weights_of(const player *p, float out[])
+{
+    wf_part parts[WF_MAX_PARTS];
+    wf_coded c = {0};
+    uint32_t n;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->got[i]->head.kind == WF_WEIGHTS) {
+            assert_int_equal(wf_parts_get(p->got[i], parts, &n, NULL), WF_OK);
+            c = wf_part_coded(p->got[i], &parts[0]);
+        }
+    assert_int_equal(c.n, ELEMENTS);
+    wf_coded_read(&c, 0, ELEMENTS, out);
+    return c.coding;
+}
+
+static void a_pull_is_answered_in_halves_and_the_slice_keeps_its_bits(void **state)
+{
+    static float got[ELEMENTS];
+    world *w = *state;
+    player *p;
+    float held;
+
+    w->pull_coding = WF_CODING_F16;
+    p = begin_worker(w);
+    push_value(p, 1, 0, 8, -12.3456F);
+    send_pull(p, 1);
+    turn(w, 20);
+    held = wf_slice_values(wf_ps_slice_at(w->ps, 0))[7];
+    assert_int_equal(weights_of(p, got), WF_CODING_F16);
+    assert_true(got[7] != held && got[7] == wf_f16_to_f32(wf_f32_to_f16(held)));
+    assert_true(held == 12.3456F * (float)rate);
+    push_value(p, 2, 0, 8, -7e6F); /* beyond what a half can say */
+    send_pull(p, 2);
+    turn(w, 20);
+    assert_int_equal(weights_of(p, got), WF_CODING_F32);
+    assert_true(got[7] == wf_slice_values(wf_ps_slice_at(w->ps, 0))[7]);
+}
+
+static void a_coding_that_weights_cannot_have_is_refused(void **state)
+{
+    static const uint64_t incarnations[] = {11};
+    Weft__Outcome *body = NULL;
+    world *w = *state;
+
+    w->pull_coding = WF_CODING_INT8;
+    set_up_job(w, incarnations, 1);
+    for (uint32_t i = 0; i < w->master.n; i++)
+        if (w->master.got[i]->head.kind == WF_SETUP_OK)
+            assert_int_equal(
+                wf_control_get(w->master.got[i], &weft__outcome__descriptor, &body, NULL), WF_OK);
+    assert_int_equal(body->status, WF_UNSUPPORTED);
+    wf_control_free(&body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +305,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_push_may_be_coded, begin, end),
         cmocka_unit_test_setup_teardown(bytes_that_no_worker_writes_change_nothing, begin, end),
         cmocka_unit_test_setup_teardown(steps_made_together_may_be_coded, begin, end),
+        cmocka_unit_test_setup_teardown(a_pull_is_answered_in_halves_and_the_slice_keeps_its_bits,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_coding_that_weights_cannot_have_is_refused, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ typedef struct world {
     bool together;          /* its workers make steps together, */
     uint32_t backups;       /* and need not wait for so many of them */
     bool staleness_aware;
+    uint32_t pull_coding; /* of the variable */
 } world;
 
 static const double rate = 0.01; /* that of sgd */
@@ -171,6 +172,7 @@ static inline void set_up_job(world *w, const uint64_t incarnations[], size_t n_
     wf_ps_job_init(&job, SLICES, ELEMENTS, "sgd");
     if (w->slice_kind)
         job.variable.slice_kind = (char *)w->slice_kind;
+    job.variable.pull_coding = w->pull_coding;
     job.setup.view = &view;
     job.setup.bounded = w->bounded;
     job.setup.together = w->together;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/exchange/ps.c - the client of the parameter servers: it is opened, is let in by each ps,
  * and sends again what a link has lost. Pulls, pushes and the files of checkpoints are in files of
- * their own (ps_pulls.c, ps_pushes.c, ps_saves.c).
+ * their own (ps_pulls.c, ps_pushes.c, ps_codings.c, ps_saves.c).
  *
  * Invariants, beside those of worker/exchange.h
  *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
@@ -119,6 +119,7 @@ static wf_status take_start(wf_client *c, const wf_exchange_conf *conf, wf_err *
                                     s->variables[i]->kind == WF_KIND_STATISTIC;
         WF_TRY(count_elements(s->variables[i], &c->variables[i].count, err));
         WF_TRY(take_table(s->variables[i], &c->variables[i], err));
+        WF_TRY(wf_codings_take(s->variables[i], &c->variables[i], err));
     }
     for (uint32_t i = 0; i < c->n_slices; i++)
         c->slices[i] = (wf_client_slice){.variable = s->slices[i]->variable,
@@ -143,6 +144,7 @@ static void client_free(wf_exchange *x)
         wf_pulls_free_set(it, &it->sets[k]);
     wf_pulls_free_set(it, &it->frozen);
     wf_pushes_close(it);
+    wf_codings_close(it);
     wf_decisions_close(&it->clock.decided);
     free(it->doors);
     free(it->first_slice);
@@ -409,6 +411,7 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
     c->view = conf->view;
     c->pipeline = conf->pipeline;
     c->checksums = conf->checksums;
+    c->pool = conf->pool;
     c->bounded = conf->start->bounded > 0;
     c->together = conf->start->together;
     *out = &c->base;
@@ -422,6 +425,8 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
         rc = wf_pulls_init(c, err);
     if (rc == WF_OK)
         rc = wf_pushes_init(c, err);
+    if (rc == WF_OK)
+        rc = wf_codings_init(c, err);
     if (rc != WF_OK)
         wf_exchange_free(out);
     return rc;

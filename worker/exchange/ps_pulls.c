@@ -217,16 +217,22 @@ static void note_frozen(wf_client *c, const weight_set *s, uint32_t left, const 
                     (unsigned long)c->frozen_bytes);
 }
 
-/* Where the weights of a slice lie in a set, and their bytes. */
-static float *place_of(const wf_client *c, const weight_set *s, uint32_t id, uint64_t *bytes)
+/* Where the weights of a slice lie in a set, and how many they are. */
+static float *place_of(const wf_client *c, const weight_set *s, uint32_t id, uint64_t *n)
 {
     const wf_client_slice *slice = &c->slices[id];
     const struct wf_client_range *r = &s->rows.of_slice[id];
     uint64_t row = c->variables[slice->variable].row;
 
-    *bytes = (wf_rows_has(c, id) ? r->n * row : slice->count) * sizeof(float);
+    *n = wf_rows_has(c, id) ? r->n * row : slice->count;
     return (float *)s->values[slice->variable]->data +
            (wf_rows_has(c, id) ? r->first * row : slice->offset);
+}
+
+/* Weights come as float32 or as halves. */
+static bool is_weights(const wf_msg *m, const wf_part *p, uint64_t n)
+{
+    return p->codec == WF_CODEC_F32 && p->coding <= WF_CODING_F16 && wf_part_coded(m, p).n == n;
 }
 
 wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
@@ -241,18 +247,20 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
     for (uint32_t i = 0; i < n; i++) {
         const wf_part *p = &c->parts[i];
         const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
-        uint64_t bytes = 0;
+        uint64_t count = 0;
         float *to = NULL;
+        wf_coded from;
 
         if (slice && slice->ps != ps && slice->map) /* K5 */
             continue;
         if (slice && is_frozen(c, slice) == (s == &c->frozen))
-            to = place_of(c, s, p->slice, &bytes);
+            to = place_of(c, s, p->slice, &count);
         /* A part without a codec lies in no frame. */
-        if (!to || slice->ps != ps || p->codec != WF_CODEC_F32 || p->bytes != bytes)
+        if (!to || slice->ps != ps || !is_weights(m, p, count))
             return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
                            p->slice, (unsigned long)p->bytes);
-        memcpy(to, wf_part_data(m, p), p->bytes);
+        from = wf_part_coded(m, p);
+        wf_coded_read(&from, 0, count, to);
         s->left -= s->have[p->slice] ? 0 : 1;
         s->have[p->slice] = 1;
         s->versions[p->slice] = p->version;

@@ -142,6 +142,7 @@ static step_push *begin_step(wf_client *c, uint32_t step)
     memset(s->acked, 0, c->n_slices);
     memset(s->left, 0, c->n_ps * sizeof(*s->left));
     memset(s->pushed, 0, c->n_variables * sizeof(*s->pushed));
+    memset(s->codings, 0, c->n_slices * sizeof *s->codings);
     return s;
 }
 
@@ -150,9 +151,7 @@ void wf_pushes_begin(wf_exchange *x, uint32_t step, uint32_t records)
     begin_step((wf_client *)x, step)->records = records;
 }
 
-/* The ps that all of a variable goes to, or NULL: its gradient is born in memory that travels there
- * without a copy. */
-static const wf_peer *only_ps_of(const wf_client *c, uint32_t variable)
+const wf_peer *wf_pushes_only_ps(const wf_client *c, uint32_t variable)
 {
     uint32_t first = c->first_slice[variable], end = c->first_slice[variable + 1];
 
@@ -171,7 +170,7 @@ float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
     if (*b && wf_buf_refs(*b) > 1) /* the transport has not let go of the last use */
         wf_buf_unref(b);
     if (!*b)
-        *b = wf_net_buf(only_ps_of(c, variable),
+        *b = wf_net_buf(c->variables[variable].push ? NULL : wf_pushes_only_ps(c, variable),
                         wf_rows_room(&c->variables[variable]) * sizeof(float));
     return *b ? (*b)->data : NULL;
 }
@@ -201,14 +200,14 @@ static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *e
 }
 
 /* Slices that lie one behind the other go in one frame. */
-static bool extend_frame(draft *d, wf_buf *grad, const uint8_t *data, size_t bytes)
+static bool extend_frame(draft *d, wf_buf *buf, const uint8_t *data, size_t bytes)
 {
     wf_frame *last;
 
     if (!d->msg || d->msg->n_frames == 0)
         return false;
     last = &d->msg->frames[d->msg->n_frames - 1];
-    if (last->buf != grad || last->data + last->bytes != data)
+    if (last->buf != buf || last->data + last->bytes != data)
         return false;
     last->bytes += bytes;
     d->msg->payload_bytes += bytes;
@@ -243,38 +242,80 @@ static wf_status add_ids(const wf_client *c, const step_push *s, uint32_t id, dr
     return wf_msg_add_frame(d->msg, ids, data, bytes, err);
 }
 
-static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err *err)
+/* What is sent of a slice: where it lies, and the bytes up to where the next part may begin. */
+typedef struct content {
+    wf_buf *buf;
+    const uint8_t *data;
+    size_t bytes, room;
+    wf_coding coding;
+} content;
+
+static content content_of(const wf_client *c, const step_push *s, uint32_t id)
 {
     const wf_client_slice *slice = &c->slices[id];
+    const wf_client_coding *coding = &s->codings[id];
     const struct wf_client_range *rows = wf_rows_has(c, id) ? &s->rows.of_slice[id] : NULL;
     uint64_t row = c->variables[slice->variable].row;
-    wf_buf *grad = s->grads[slice->variable];
-    draft *d = &c->drafts[slice->ps];
-    const wf_frame *last;
-    const uint8_t *data;
-    size_t bytes = (rows ? rows->n * row : slice->count) * sizeof(float);
+    content out = {.coding = coding->coding};
 
-    WF_TRY(open_draft(c, s, slice->ps, err));
+    if (out.coding) {
+        out.buf = s->coded[slice->variable];
+        out.data = (const uint8_t *)out.buf->data + coding->at;
+        out.bytes = coding->bytes;
+        out.room = wf_codings_room(coding->bytes);
+        return out;
+    }
+    out.buf = s->grads[slice->variable];
+    out.data =
+        (const uint8_t *)out.buf->data + (rows ? rows->first * row : slice->offset) * sizeof(float);
+    out.bytes = out.room = (rows ? rows->n * row : slice->count) * sizeof(float);
+    return out;
+}
+
+static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err *err)
+{
+    uint32_t ps = c->slices[id].ps;
+    bool has_rows = wf_rows_has(c, id);
+    draft *d = &c->drafts[ps];
+    const wf_frame *last;
+    content what;
+
+    WF_TRY(open_draft(c, s, ps, err));
     d->entries++;
-    if (s->nothing || (rows && rows->n == 0)) {
+    if (s->nothing || (has_rows && s->rows.of_slice[id].n == 0)) {
         d->parts[d->n++] = (wf_part){.slice = id, .codec = WF_CODEC_NONE};
         return WF_OK;
     }
-    data = (const uint8_t *)grad->data + (rows ? rows->first * row : slice->offset) * sizeof(float);
-    if (!extend_frame(d, grad, data, bytes))
-        WF_TRY(wf_msg_add_frame(d->msg, grad, data, bytes, err));
+    what = content_of(c, s, id);
+    if (!extend_frame(d, what.buf, what.data, what.room))
+        WF_TRY(wf_msg_add_frame(d->msg, what.buf, what.data, what.room, err));
     last = &d->msg->frames[d->msg->n_frames - 1];
     d->parts[d->n++] = (wf_part){
         .slice = id,
-        .codec = rows ? WF_CODEC_ROWS : WF_CODEC_F32,
+        .codec = has_rows ? WF_CODEC_ROWS : WF_CODEC_F32,
         .frame = (uint8_t)(d->msg->n_frames - 1),
-        .offset = (uint64_t)(data - last->data),
-        .bytes = bytes,
+        .coding = (uint8_t)what.coding,
+        .offset = (uint64_t)(what.data - last->data),
+        .bytes = what.bytes,
         .version = s->versions[id],
-        .checksum = c->checksums ? wf_part_checksum(data, bytes) : 0,
+        .checksum = c->checksums ? wf_part_checksum(what.data, what.bytes) : 0,
     };
-    d->bytes += bytes;
-    return rows ? add_ids(c, s, id, d, &d->parts[d->n - 1].ids, err) : WF_OK;
+    d->bytes += what.bytes;
+    return has_rows ? add_ids(c, s, id, d, &d->parts[d->n - 1].ids, err) : WF_OK;
+}
+
+/* What the parts of a variable come to, and would as float32; ids of rows are left out. */
+static void count_bytes(wf_client *c, const step_push *s, uint32_t variable)
+{
+    for (uint32_t i = c->first_slice[variable]; !s->nothing && i < c->first_slice[variable + 1];
+         i++) {
+        uint64_t plain = wf_rows_has(c, i) ? s->rows.of_slice[i].n * c->variables[variable].row
+                                           : c->slices[i].count;
+
+        plain *= sizeof(float);
+        c->base.plain_bytes += plain;
+        c->base.pushed_bytes += s->codings[i].coding ? s->codings[i].bytes : plain;
+    }
 }
 
 wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err)
@@ -288,6 +329,8 @@ wf_status wf_pushes_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_er
         s->left[c->slices[i].ps]++; /* of all parts, before one of them may fail */
         s->parts_left++;
     }
+    WF_TRY(wf_codings_write(c, s, variable, err));
+    count_bytes(c, s, variable);
     for (uint32_t i = c->first_slice[variable]; i < c->first_slice[variable + 1]; i++)
         WF_TRY(add_part(c, s, i, err));
     return WF_OK;

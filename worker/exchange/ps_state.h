@@ -21,7 +21,16 @@ typedef struct wf_client_variable {
     uint64_t row;   /* of a table: elements of one of its rows */
     uint64_t rows_most; /* that a step names; 0: no table */
     bool unbounded;     /* a table whose rows are named by keys (common/base/row_key.h) */
+    wf_coding push;     /* how gradients are written */
+    double kept_ratio;  /* of top-k */
+    float *residual;    /* [count]: what that has lost; NULL: it is not kept */
 } wf_client_variable;
+
+/* How the part of a slice was written in a step; {0}: as float32. */
+typedef struct wf_client_coding {
+    wf_coding coding;
+    size_t at, bytes; /* in the step's buffer of the variable */
+} wf_client_coding;
 
 /* The rows of the tables that a set or a step has, in the order of their ids. */
 typedef struct wf_client_rows {
@@ -54,12 +63,14 @@ typedef struct step_push {
     uint8_t *acked; /* [n_slices]: a part may be sent twice, and counts once */
     uint32_t *left; /* [n_ps]: parts not acknowledged */
     uint32_t parts_left;
-    bool *pushed;        /* [n_variables] */
-    bool ended, nothing; /* nothing: its parts are empty */
-    uint32_t clock;      /* as its weights were asked for */
-    uint32_t records;    /* that its gradients are means over */
-    wf_buf **grads;      /* [n_variables] */
-    uint64_t *versions;  /* [n_slices]: of the weights that it is computed from */
+    bool *pushed;              /* [n_variables] */
+    bool ended, nothing;       /* nothing: its parts are empty */
+    uint32_t clock;            /* as its weights were asked for */
+    uint32_t records;          /* that its gradients are means over */
+    wf_buf **grads;            /* [n_variables] */
+    wf_buf **coded;            /* [n_variables]: what is sent of them in fewer bytes */
+    wf_client_coding *codings; /* [n_slices] */
+    uint64_t *versions;        /* [n_slices]: of the weights that it is computed from */
     wf_client_rows rows;
 } step_push;
 
@@ -91,6 +102,7 @@ typedef struct wf_client {
     uint16_t job, generation;
     uint32_t map, view, pipeline, next_pull;
     bool checksums;
+    wf_pool *pool; /* writes coded gradients; NULL: the caller's thread alone */
     bool bounded;  /* workers wait for each other, */
     bool together; /* and make each step together */
     struct ps_clock {
@@ -189,7 +201,24 @@ WF_MUST_USE wf_status wf_saves_begin(wf_exchange *x, wf_err *err);
 WF_MUST_USE wf_status wf_saves_ask(wf_client *c, uint32_t ps, wf_err *err);
 WF_MUST_USE wf_status wf_saves_on_message(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err);
 
-/* ps_pushes.c */
+/* ps_codings.c: how the gradients of a variable are to be written. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_codings_take(const Weft__Variable *from, wf_client_variable *v,
+                                      wf_err *err);
+/* Memory, once the slices are known. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_codings_init(wf_client *c, wf_err *err);
+void wf_codings_close(wf_client *c);
+/* The bytes that a part takes up: the next begins at a multiple of 8, so that both share a frame.
+ */
+static inline size_t wf_codings_room(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+/* Writes the gradient of a variable, which is final, as s->codings then says. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_codings_write(wf_client *c, step_push *s, uint32_t variable, wf_err *err);
+
+/* ps_pushes.c. The ps that all of a variable goes to, or NULL: what is sent is born in memory that
+ * travels there without a copy. */
+const wf_peer *wf_pushes_only_ps(const wf_client *c, uint32_t variable);
 WF_MUST_USE wf_status wf_pushes_init(wf_client *c, wf_err *err);
 void wf_pushes_close(wf_client *c);
 /* The rows of wf_exchange_ops that push; `x` is a wf_client. */
