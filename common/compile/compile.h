@@ -131,6 +131,8 @@ typedef struct wf_compile_spec {
      * the digest alone. */
     const wf_conf_table *tables; /* [n_tables] */
     size_t n_tables;
+    const wf_conf_codec *codecs; /* [n_codecs]: of variables that are trained, the first counts */
+    size_t n_codecs;
     int64_t unit_batches;           /* EVAL: batches that share what is bound of a table; 0: 1 */
     const wf_conf_weights *weights; /* first weights out of a file; NULL or no file: the model's */
     /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
@@ -181,16 +183,17 @@ typedef struct wf_compiled_variable {
     int64_t elems;
     size_t bytes;
     wf_var_kind kind;
-    bool on_ps;                     /* pulled; otherwise it stays in the graph with its content */
-    bool pushed;                    /* gets a gradient, or a batch's statistic, in this graph */
-    double momentum;                /* of a statistic: how much of the old value an update keeps */
-    const wf_tensor *initial;       /* dims and dtype as above; never NULL */
-    bool is_table;                  /* TRAIN: the graph has [rows_most, ...] of it in its place */
-    uint64_t rows_most;             /* of a table: the most that a batch names */
-    bool is_unbounded;              /* a table whose dims[0] are its buckets */
-    bool is_seeded;                 /* a table whose first values follow from `rows`, and are not in
-                                       `initial`; an unbounded one is that too */
-    wf_compiled_rows rows;          /* then */
+    bool on_ps;                 /* pulled; otherwise it stays in the graph with its content */
+    bool pushed;                /* gets a gradient, or a batch's statistic, in this graph */
+    double momentum;            /* of a statistic: how much of the old value an update keeps */
+    const wf_tensor *initial;   /* dims and dtype as above; never NULL */
+    bool is_table;              /* TRAIN: the graph has [rows_most, ...] of it in its place */
+    uint64_t rows_most;         /* of a table: the most that a batch names */
+    bool is_unbounded;          /* a table whose dims[0] are its buckets */
+    bool is_seeded;             /* a table whose first values follow from `rows`, and are not in
+                                   `initial`; an unbounded one is that too */
+    wf_compiled_rows rows;      /* then */
+    const wf_conf_codec *codec; /* of one that is trained: how it travels, in the spec; NULL: f32 */
     uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
 } wf_compiled_variable;
 

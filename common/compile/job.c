@@ -59,6 +59,8 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
         .tables = job->tables,
         .n_tables = job->n_tables,
         .tables_line = job->tables_line,
+        .codecs = job->codecs,
+        .n_codecs = job->n_codecs,
         .loss_line = job->n_losses ? job->loss_line : job->model_line,
         .metrics_line = job->metrics_line,
     };

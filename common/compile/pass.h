@@ -217,6 +217,20 @@ bool wf_may_hand_over(const wf_graph *g, const wf_value *from, const wf_value *t
 WF_MUST_USE wf_status wf_make_pull(wf_unit *u, wf_value *v, const char *variable, wf_var_kind kind,
                                    wf_err *err);
 
+/* weights.c: a variable, or a running value of a BatchNormalization. */
+bool wf_is_variable(const wf_graph *g, const wf_value *v);
+/* Says that a pattern of the job's `key` matches none of the values that it may, called `among`,
+ * and names the one that is nearest: WF_USAGE. */
+typedef bool wf_may_match(const wf_graph *g, const wf_value *v);
+WF_MUST_USE wf_status wf_matches_nothing(const wf_unit *u, const char *key, int line,
+                                         const char *pattern, wf_may_match *may, const char *among,
+                                         wf_err *err);
+
+/* codecs.c: what the job says of a variable that is trained; NULL: nothing. */
+const wf_conf_codec *wf_unit_codec(const wf_unit *u, const char *name);
+/* Whether each entry is for variables that can take it. Errors: WF_USAGE. */
+WF_MUST_USE wf_status wf_check_codecs(const wf_unit *u, wf_err *err);
+
 /* The table of that name, of whose rows the graph has those of a batch; NULL: none. */
 const wf_table *wf_unit_table(const wf_unit *u, const char *name);
 /* Whether a node is that operation; domain "" or "ai.weft". */

@@ -133,6 +133,8 @@ static wf_status visit(wf_unit *u, const wf_node *n, wf_err *err)
         u->c->variables[wf_compiled_find(u->c, name)].momentum = h->momentum;
         if (push)
             u->c->variables[wf_compiled_find(u->c, name)].pushed = true;
+        if (push && h->kind == WF_VAR_TRAINABLE)
+            u->c->variables[wf_compiled_find(u->c, name)].codec = wf_unit_codec(u, name);
     }
     for (uint32_t i = 0; i < n->n_in; i++) {
         const wf_value *v = n->in[i];

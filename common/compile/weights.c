@@ -36,7 +36,7 @@ static bool is_running(const wf_graph *g, const wf_value *v)
     return false;
 }
 
-static bool is_variable(const wf_graph *g, const wf_value *v)
+bool wf_is_variable(const wf_graph *g, const wf_value *v)
 {
     if (!v->known || v->producer || v->is_input)
         return false;
@@ -51,7 +51,7 @@ static const char *nearest_variable(const wf_unit *u, const char *name)
     size_t n = 0;
 
     for (size_t i = 0; names && i < g->n_values; i++)
-        if (is_variable(g, g->values[i]))
+        if (wf_is_variable(g, g->values[i]))
             names[n++] = g->values[i]->name;
     if (names)
         near = wf_nearest(name, names, n);
@@ -66,22 +66,22 @@ typedef struct patterns {
     int line;
     const char *const *list; /* [n] */
     size_t n;
-    bool (*may)(const wf_graph *g, const wf_value *v); /* what they choose among */
-    const char *among;                                 /* that in a word */
-    wf_var_kind kind;                                  /* what they make of it; NOT: a table */
-    const wf_conf_table *table;                        /* what the job says of that */
-    uint64_t seed;                                     /* of what the digest gets for it */
+    wf_may_match *may;          /* what they choose among */
+    const char *among;          /* that in a word */
+    wf_var_kind kind;           /* what they make of it; NOT: a table */
+    const wf_conf_table *table; /* what the job says of that */
+    uint64_t seed;              /* of what the digest gets for it */
 } patterns;
 
 /* The name most like `pattern` among those that may be chosen, or NULL. */
-static const char *nearest_match(const wf_unit *u, const patterns *p, const char *pattern)
+static const char *nearest_match(const wf_unit *u, wf_may_match *may, const char *pattern)
 {
     const wf_graph *g = u->graph;
     const char **names = calloc(g->n_values + 1, sizeof(*names)), *near = NULL;
     size_t n = 0;
 
     for (size_t i = 0; names && i < g->n_values; i++)
-        if (p->may(g, g->values[i]))
+        if (may(g, g->values[i]))
             names[n++] = g->values[i]->name;
     if (n)
         near = wf_nearest(pattern, names, n);
@@ -91,9 +91,8 @@ static const char *nearest_match(const wf_unit *u, const patterns *p, const char
     return near;
 }
 
-/* A pattern that is nearly a name: told with the name. */
-static wf_status matches_nothing(const wf_unit *u, const patterns *p, const char *pattern,
-                                 wf_err *err)
+wf_status wf_matches_nothing(const wf_unit *u, const char *key, int line, const char *pattern,
+                             wf_may_match *may, const char *among, wf_err *err)
 {
     char plain[128];
     const char *near;
@@ -103,11 +102,11 @@ static wf_status matches_nothing(const wf_unit *u, const patterns *p, const char
         if (*c != '*' && *c != '?')
             plain[n++] = *c;
     plain[n] = 0;
-    near = nearest_match(u, p, plain);
-    return wf_unit_in_file(u, p->line,
-                           wf_fail(err, WF_USAGE, NULL, "%s: \"%.200s\" matches no %s%s%s%s",
-                                   p->key, pattern, p->among, near ? "; there is \"" : "",
-                                   near ? near : "", near ? "\"" : ""),
+    near = nearest_match(u, may, plain);
+    return wf_unit_in_file(u, line,
+                           wf_fail(err, WF_USAGE, NULL, "%s: \"%.200s\" matches no %s%s%s%s", key,
+                                   pattern, among, near ? "; there is \"" : "", near ? near : "",
+                                   near ? "\"" : ""),
                            err);
 }
 
@@ -146,7 +145,7 @@ static wf_status choose(wf_unit *u, const patterns *p, wf_err *err)
                 digest += XXH3_64bits_withSeed(v->name, strlen(v->name), p->seed);
         }
         if (!any)
-            return matches_nothing(u, p, p->list[i], err);
+            return wf_matches_nothing(u, p->key, p->line, p->list[i], p->may, p->among, err);
     }
     u->c->digest = digest;
     return WF_OK;
@@ -159,7 +158,7 @@ static wf_status freeze(wf_unit *u, wf_err *err)
                               .line = u->spec->freeze_line,
                               .list = u->spec->freeze,
                               .n = u->spec->n_freeze,
-                              .may = is_variable,
+                              .may = wf_is_variable,
                               .among = "variable",
                               .kind = WF_VAR_FROZEN},
                   err);
@@ -240,7 +239,7 @@ static wf_status choose_tables(wf_unit *u, wf_err *err)
                                   .line = u->spec->tables[i].line,
                                   .list = &u->spec->tables[i].match,
                                   .n = 1,
-                                  .may = is_variable,
+                                  .may = wf_is_variable,
                                   .among = "variable",
                                   .kind = WF_VAR_NOT,
                                   .table = &u->spec->tables[i],
@@ -339,7 +338,7 @@ static wf_status check_map(const fit *f, wf_err *err)
         const wf_value *v = wf_graph_value(f->u->graph, f->w->map[i].variable);
         const char *near = nearest_variable(f->u, f->w->map[i].variable);
 
-        if (v && is_variable(f->u->graph, v))
+        if (v && wf_is_variable(f->u->graph, v))
             continue;
         return wf_unit_in_file(f->u, f->w->map[i].line,
                                wf_fail(err, WF_USAGE, NULL,
@@ -359,7 +358,7 @@ static wf_status fit_all(fit *f, wf_err *err)
 
     WF_TRY(check_map(f, err));
     for (size_t i = 0; i < g->n_values; i++)
-        if (is_variable(g, g->values[i]))
+        if (wf_is_variable(g, g->values[i]))
             WF_TRY(take(f, g->values[i], err));
     for (size_t i = 0; i < f->file->n; i++) {
         if (f->taken[i] || !f->file->rows[i].is_weight)
@@ -400,5 +399,6 @@ wf_status wf_pass_weights(wf_unit *u, wf_err *err)
     if (u->spec->weights)
         WF_TRY(read_weights(u, err));
     WF_TRY(freeze(u, err));
-    return choose_tables(u, err);
+    WF_TRY(choose_tables(u, err));
+    return wf_check_codecs(u, err);
 }

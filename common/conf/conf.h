@@ -131,6 +131,15 @@ typedef struct wf_conf_table {
     int line;
 } wf_conf_table;
 
+/* How gradients and weights of some variables travel: "f32", "bf16", "f16", gradients also "int8"
+ * or "topk" (common/wire/coding.h). */
+typedef struct wf_conf_codec {
+    const char *match; /* a pattern of names; NULL: all that can take it */
+    const char *push, *pull;
+    double ratio; /* of "topk": the share of the numbers that is sent; 0: the usual one */
+    int line;
+} wf_conf_codec;
+
 typedef struct wf_conf_input {
     const char *name;
     int64_t dims[8]; /* of one example, without the batch axis */
@@ -229,6 +238,8 @@ typedef struct wf_job_conf {
     const wf_conf_table *tables; /* [n_tables] */
     size_t n_tables;
     int tables_line;
+    const wf_conf_codec *codecs; /* [n_codecs]: the first one that matches a variable counts */
+    size_t n_codecs;
     wf_conf_weights weights;
 
     /* [n_losses]: one without an output, or one for each output that is named; none: the model

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/job.c - a job file: its keys, and what must hold between them. */
 #include "common/base/file.h"
+#include "common/conf/codec.h"
 #include "common/conf/conf.h"
 #include "common/conf/data.h"
 #include "common/conf/item.h"
@@ -409,7 +410,7 @@ static const wf_key job_keys[] = {
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30, .usual = "4194304"},
     {"replicas", WF_KEY_LATER},
-    {"codec", WF_KEY_LATER},
+    {"codec", WF_KEY_CALL, .read = wf_read_codecs, .keys = wf_codec_keys},
     {"place", WF_KEY_LATER},
     {"memory_limit", WF_KEY_LATER},
     {0},

@@ -11,6 +11,7 @@
 #include "common/optim/rule.h"
 #include "common/session/job_data_conf.h"
 #include "common/session/job_data_message.h"
+#include "common/wire/coding.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -100,6 +101,11 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
         row->slice_kind = (char *)(v->is_unbounded ? "hashed" : "table");
         row->rows_most = v->rows_most;
         row->unbounded = v->is_unbounded;
+    }
+    if (v->codec) {
+        row->push_coding = wf_coding_find(v->codec->push);
+        row->push_kept = row->push_coding == WF_CODING_TOPK ? v->codec->ratio : 0;
+        row->pull_coding = wf_coding_find(v->codec->pull);
     }
     if (v->is_seeded)
         WF_TRY(add_rows(p, &v->rows, row, err));

@@ -133,7 +133,8 @@ static void a_dropped_step_leaves_the_residual(void **state)
     assert_int_equal(w->exchange->plain_bytes, 2 * ELEMENTS * sizeof(float));
 }
 
-/* It goes as it is: the ps finds NaN, and the numbers that fit again later go with their residual. */
+/* It goes as it is: the ps finds NaN, and the numbers that fit again later go with their residual.
+ */
 static void what_a_coding_cannot_say_goes_as_float32(void **state)
 {
     world *w = *state;

@@ -268,6 +268,7 @@ static void a_pull_is_answered_in_halves_and_the_slice_keeps_its_bits(void **sta
     w->pull_coding = WF_CODING_F16;
     p = begin_worker(w);
     push_value(p, 1, 0, 8, -12.3456F);
+    turn(w, 20);
     send_pull(p, 1);
     turn(w, 20);
     held = wf_slice_values(wf_ps_slice_at(w->ps, 0))[7];
@@ -275,6 +276,7 @@ static void a_pull_is_answered_in_halves_and_the_slice_keeps_its_bits(void **sta
     assert_true(got[7] != held && got[7] == wf_f16_to_f32(wf_f32_to_f16(held)));
     assert_true(held == 12.3456F * (float)rate);
     push_value(p, 2, 0, 8, -7e6F); /* beyond what a half can say */
+    turn(w, 20);
     send_pull(p, 2);
     turn(w, 20);
     assert_int_equal(weights_of(p, got), WF_CODING_F32);

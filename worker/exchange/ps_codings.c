@@ -106,9 +106,8 @@ static size_t place_parts(const wf_client *c, step_push *s, uint32_t variable)
 
         if (n < WF_CODING_LEAST)
             continue;
-        s->codings[i] = (wf_client_coding){.coding = v->push,
-                                           .at = used,
-                                           .bytes = wf_coding_bytes(v->push, n, kept_of(v, n))};
+        s->codings[i] = (wf_client_coding){
+            .coding = v->push, .at = used, .bytes = wf_coding_bytes(v->push, n, kept_of(v, n))};
         used += wf_codings_room(s->codings[i].bytes);
     }
     return used;
