@@ -3,11 +3,14 @@
 #include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/conf/conf.h"
+#include "common/graph/graph.h"
+#include "common/wire/coding.h"
 #include "master/top.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *member_state(const wf_master *m, const wf_member *who)
 {
@@ -254,6 +257,43 @@ static json_t *staleness_json(const wf_master *m, const wf_job *j)
     return o;
 }
 
+/* Adds the name of a coding to "bf16, int8", unless it is there. */
+static void name_coding(char *text, size_t size, uint32_t coding)
+{
+    size_t n = strlen(text);
+
+    if (!strstr(text, wf_coding_name(coding)))
+        snprintf(text + n, size - n, "%s%s", n ? ", " : "", wf_coding_name(coding));
+}
+
+/* How gradients and weights travel, and the bytes of gradients against those of float32, as far as
+ * this master has heard; null: all as float32, or a master that has not compiled the job. */
+static json_t *codec_json(const wf_job *j)
+{
+    char push[64] = "", pull[64] = "";
+    json_t *o;
+
+    for (size_t i = 0; j->prepared && i < j->prepared->setup.n_variables; i++) {
+        const Weft__Variable *v = j->prepared->setup.variables[i];
+
+        if (v->kind != WF_VAR_TRAINABLE)
+            continue;
+        name_coding(push, sizeof push, v->push_coding);
+        name_coding(pull, sizeof pull, v->pull_coding);
+    }
+    if ((!*push || strcmp(push, "f32") == 0) && (!*pull || strcmp(pull, "f32") == 0))
+        return json_null();
+    o = json_object();
+    put_text(o, "push", push);
+    put_text(o, "pull", pull);
+    put_int(o, "pushed_bytes", j->epoch->pushed_bytes);
+    put_int(o, "f32_bytes", j->epoch->plain_bytes);
+    put_real(o, "ratio",
+             j->epoch->plain_bytes ? (double)j->epoch->pushed_bytes / (double)j->epoch->plain_bytes
+                                   : 1);
+    return o;
+}
+
 static uint64_t left_out_parts(const wf_master *m, const wf_job *j)
 {
     uint64_t n = 0;
@@ -300,6 +340,7 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "undone_steps", j->undone_steps);
     put_int(o, "left_out_records", j->left_out_records);
     put(o, "staleness", staleness_json(m, j));
+    put(o, "codec", codec_json(j));
     put_int(o, "left_out_parts", left_out_parts(m, j));
     put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
     put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);

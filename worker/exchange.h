@@ -104,7 +104,7 @@ struct wf_exchange {
     uint32_t set_step[WF_WEIGHT_SETS]; /* whose weights a set holds or waits for; 0: none */
     bool is_in;     /* this worker is among those who wait for each other (ps/clocks.h) */
     uint32_t shift; /* then: the clock of a step, minus the step's number, modulo 2^32 */
-    /* What pushes have come to, and would have as float32: numbers alone, each sent once. */
+    /* What pushes have come to since the last report, and would have as float32: numbers alone. */
     uint64_t pushed_bytes, plain_bytes;
     wf_exchange_save saving;
 };

@@ -73,6 +73,9 @@ wf_status wf_report_progress(wf_worker *w, wf_err *err)
     body.wait_ns = w->wait_ns;
     body.transfer_ns = w->transfer_ns;
     body.data_ns = w->data_ns;
+    body.pushed_bytes = w->exchange->pushed_bytes;
+    body.plain_bytes = w->exchange->plain_bytes;
+    w->exchange->pushed_bytes = w->exchange->plain_bytes = 0;
     w->dropped = 0;
     w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
     if (rc == WF_OK)

@@ -25,6 +25,25 @@ static bool is_said(const char *text)
     return strcmp(text, "-") != 0;
 }
 
+/* How gradients and weights travel, where it is not all float32. */
+static void add_codec(wf_rows *t, const json_t *codec)
+{
+    double plain = wf_number_of(codec, "f32_bytes"), pushed = wf_number_of(codec, "pushed_bytes");
+    char text[256], before[32], after[32];
+    int n;
+
+    if (!json_is_object(codec))
+        return;
+    n = snprintf(text, sizeof text, "push %s, pull %s", wf_text_of(codec, "push"),
+                 wf_text_of(codec, "pull"));
+    if (plain > 0)
+        snprintf(text + n, sizeof text - (size_t)n, "; %s of gradients in %s (%.3g %%)",
+                 wf_bytes_text((unsigned long long)plain, before, sizeof before),
+                 wf_bytes_text((unsigned long long)pushed, after, sizeof after),
+                 100 * pushed / plain);
+    add(t, "codec", text);
+}
+
 static void add_numbers(wf_rows *t, const json_t *job)
 {
     const json_t *staleness = json_object_get(job, "staleness");
@@ -52,6 +71,7 @@ static void add_numbers(wf_rows *t, const json_t *job)
                  100 * late / (late + used));
         add(t, "left out", text);
     }
+    add_codec(t, json_object_get(job, "codec"));
     if (wf_number_of(job, "learning_rate") > 0) {
         snprintf(text, sizeof text, "%g", wf_number_of(job, "learning_rate"));
         add(t, "learning rate", text);

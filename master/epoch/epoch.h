@@ -43,6 +43,7 @@ typedef struct wf_epoch {
     uint64_t marked_cut;                  /* the next_cut that a dealt split carries the mark of */
     uint32_t set_aside;                   /* splits for having killed, since one was finished */
     uint64_t dropped_steps;
+    uint64_t pushed_bytes, plain_bytes; /* of gradients, as workers say; and as float32 */
     wf_measure
         trained[WF_MASTER_METRICS]; /* over the open epoch, as far as this master heard of it */
     uint32_t n_trained;

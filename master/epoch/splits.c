@@ -11,6 +11,8 @@
 
 enum { MOST_HELD = 512 };
 
+static const uint64_t most_bytes = UINT64_C(1) << 48; /* of one report */
+
 /* ---- the place of a checkpoint ---- */
 
 /* The planned step before position `at` of the open epoch. */
@@ -128,6 +130,8 @@ wf_status wf_splits_on_progress(wf_master *m, wf_job *j, wf_member *who, const w
         rc = err->status = WF_PROTO;
     take_rate(m, who, body->samples);
     j->epoch->dropped_steps += body->dropped;
+    j->epoch->pushed_bytes += WF_MIN(body->pushed_bytes, most_bytes); /* so that sums fit */
+    j->epoch->plain_bytes += WF_MIN(body->plain_bytes, most_bytes);
     if (body->dropped)
         wf_job_note(m, j, "job.dropped", "%lu steps of worker %u had NaN or infinite gradients",
                     (unsigned long)body->dropped, who->task.index);
