@@ -110,6 +110,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
         variable(a, "steps", WF_VAR_TRAINABLE, dims[0], spec->logged);
     p->setup.variables[p->setup.n_variables++] =
         variable(a, "records", WF_VAR_TRAINABLE, dims[1], spec->logged);
+    p->setup.variables[WF_MODEL_RECORDS]->push_coding = spec->push;
+    p->setup.variables[WF_MODEL_RECORDS]->pull_coding = spec->pull;
     p->setup.variables[p->setup.n_variables++] =
         variable(a, "frozen", WF_VAR_FROZEN, dims[2], false);
     slices(a, &p->setup, spec, WF_MODEL_STEPS, n_steps, n_steps);

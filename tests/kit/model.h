@@ -4,6 +4,7 @@
 #define WF_TESTS_KIT_MODEL_H
 
 #include "common/base/status.h"
+#include "common/wire/coding.h"
 #include "master/master.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,11 +25,12 @@ typedef struct wf_model_spec {
     uint32_t records, batch, epochs, every_steps, every_seconds, keep;
     uint32_t eval_unit; /* records; 0: all of an evaluation */
     bool evaluates, calls_back;
-    bool restores_best; /* early stopping that ends the job with its best weights */
-    bool logged;        /* what is trained lies in slices of the kind `logged` */
-    uint32_t bounded;   /* 1 + the staleness that workers wait for; 0: they do not */
-    bool together;      /* workers make steps together, */
-    uint32_t backups;   /* and need not wait for so many of them */
+    bool restores_best;   /* early stopping that ends the job with its best weights */
+    bool logged;          /* what is trained lies in slices of the kind `logged` */
+    uint32_t bounded;     /* 1 + the staleness that workers wait for; 0: they do not */
+    bool together;        /* workers make steps together, */
+    uint32_t backups;     /* and need not wait for so many of them */
+    wf_coding push, pull; /* of `records`, in slices that are large enough */
 } wf_model_spec;
 
 /* The loss after an epoch, from 0; and how early stopping judges these: the last epoch that is

@@ -15,6 +15,7 @@
 #define WF_TESTS_SIM_SIM_H
 
 #include "common/base/status.h"
+#include "common/wire/coding.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,11 @@ typedef struct wf_sim_spec {
     bool together;          /* workers make steps together, */
     uint32_t backups;       /* and need not wait for so many of them */
     bool logged;            /* slices keep a log of what they applied (tests/kit/logged.h) */
+    uint32_t bounded;     /* 1 + the staleness that workers wait for; 0: they do not */
+    bool together;        /* workers make steps together, */
+    uint32_t backups;     /* and need not wait for so many of them */
+    wf_coding push, pull; /* how gradients and weights are written */
+    bool logged;          /* slices keep a log of what they applied (tests/kit/logged.h) */
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
     bool stops_again;   /* and is stopped once more as soon as it runs */

@@ -212,7 +212,9 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .logged = s->spec.logged,
                            .bounded = s->spec.bounded,
                            .together = s->spec.together,
-                           .backups = s->spec.backups};
+                           .backups = s->spec.backups,
+                           .push = s->spec.push,
+                           .pull = s->spec.pull};
 }
 
 /* Whether records were left out, for workers were killed with them again and again. */
