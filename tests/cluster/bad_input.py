@@ -79,6 +79,10 @@ def job_files_that_are_wrong(weft):
         (("seed: 1", 'tables: [{match: "e/*", max_rows: 64}]'), 2,
          r'bad.yaml:19: "max_rows" is for tables with rows: unbounded'),
         (("seed: 1", 'tables: [{match: "e/*", rows: endless}]'), 2, r'bad.yaml:19: .*"endless"'),
+        (("seed: 1", "codec: bf61"), 2, r'bad.yaml:19: unknown codec "bf61"; did you mean "bf16"'),
+        (("seed: 1", "codec: {match: dens*, pull: int8}"), 2, r'bad.yaml:19: unknown pull "int8"'),
+        (("seed: 1", "codec: {match: densse, push: topk, ratio: 0.1}"), 2,
+         r'bad.yaml:19: codec: "densse" matches no variable; there is "dense'),
     ]
     with Cluster(weft) as c:
         for change, code, says in rows:

@@ -72,17 +72,66 @@ def synchronous_steps_are_coded_too(weft):
 
 def a_killed_worker_costs_no_more_than_its_residual(weft):
     with Cluster(weft) as c:
-        small.write_job(c, epochs=40, change=coded("int8"))
+        small.write_job(c, epochs=25, change=coded("int8"))
         c.must("up")
         training = c.start("train", "small.yaml")
-        c.until_job("small", lambda j: j["step"] > 200, "trains")
+        c.until_job("small", lambda j: j["step"] > 100, "trains")
         c.kill("worker/0")
-        c.until_job("small", lambda j: j["step"] > 600, "goes on")
+        c.until_job("small", lambda j: j["step"] > 300, "goes on")
         c.kill("ps/1")
         check(c.end_of(training).code == 0, str(c.end_of(training)))
         job = c.job("small")
         check(job["eval"]["accuracy"] > 0.95 and job["generation"] > 1, str(job))
 
 
+ROWS = """job: rows
+model:
+  input: {ids: {shape: [1], dtype: int64}}
+  layers:
+    - embedding: {input_dim: 200, output_dim: 256, name: e}
+    - flatten: {}
+    - dense: {units: 2}
+loss: sparse_categorical_crossentropy
+metrics: [accuracy]
+data: {format: npy, train: {ids: ids.npy, y: y.npy}, eval: {ids: ids.npy, y: y.npy}}
+batch: 64
+epochs: 5
+optimizer: {adagrad: {learning_rate: 0.1}}
+slice_bytes: 1048576
+tables: ["e/*"]
+seed: 1
+codec: """
+
+
+def rows_of_tables_travel_as_halves(weft):
+    with Cluster(weft) as c:
+        ids = np.random.default_rng(3).integers(0, 200, (2048, 1))
+        np.save(c.path("ids.npy"), ids)
+        np.save(c.path("y.npy"), (ids[:, 0] * 7 % 11 % 2).astype(np.int64))
+        c.write("rows.yaml", ROWS + "{push: bf16, pull: f16}\n")
+        c.must("up")
+        c.must("train", "rows.yaml")
+        job = c.job("rows")
+        check(job["eval"]["accuracy"] > 0.99, str(job["eval"]))
+        check(job["codec"]["ratio"] < 0.55, str(job["codec"]))
+        c.write("rows.yaml", ROWS + "[{match: e/*, push: int8}]\n")
+        said = c.must("train", "rows.yaml", code=2).err
+        check("rows.yaml:17: codec: " in said and "bf16 or f16" in said, said)
+
+
+def nan_is_found_behind_a_codec(weft):
+    with Cluster(weft) as c:
+        small.write_job(c, change=coded("int8", [("\nseed: 1", "\non_nan: skip\nseed: 1")]))
+        x = np.load(c.path("x.npy"))
+        x[100, 3] = np.nan
+        np.save(c.path("x.npy"), x)
+        c.write("small.yaml", c.read("small.yaml").replace("  eval: {x: x.npy, y: y.npy}\n", ""))
+        c.must("up")
+        c.must("train", "small.yaml")
+        check(c.job("small")["dropped_steps"] == 2, str(c.job("small")))
+        said = c.must("train", "small.yaml", "--set", "on_nan=stop", code=1).err
+        check("is NaN at step" in said, said)
+
+
 main([every_codec_trains_as_float32_does, one_worker_gives_the_same_bits_each_time,
-      synchronous_steps_are_coded_too, a_killed_worker_costs_no_more_than_its_residual])
+      rows_of_tables_travel_as_halves, nan_is_found_behind_a_codec, synchronous_steps_are_coded_too, a_killed_worker_costs_no_more_than_its_residual])

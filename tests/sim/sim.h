@@ -31,12 +31,8 @@ typedef struct wf_sim_spec {
     uint32_t bounded;       /* 1 + the staleness that workers wait for; 0: they do not */
     bool together;          /* workers make steps together, */
     uint32_t backups;       /* and need not wait for so many of them */
+    wf_coding push, pull;   /* how gradients and weights are written */
     bool logged;            /* slices keep a log of what they applied (tests/kit/logged.h) */
-    uint32_t bounded;     /* 1 + the staleness that workers wait for; 0: they do not */
-    bool together;        /* workers make steps together, */
-    uint32_t backups;     /* and need not wait for so many of them */
-    wf_coding push, pull; /* how gradients and weights are written */
-    bool logged;          /* slices keep a log of what they applied (tests/kit/logged.h) */
     bool evaluates, calls_back;
     bool restores_best; /* early stopping that ends the job with its best weights */
     bool stops_again;   /* and is stopped once more as soon as it runs */

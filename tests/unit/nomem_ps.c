@@ -3,9 +3,10 @@
  * memory ends, or gives a slice to another ps and gets it back. It says so to the master, or ends;
  * what it answers is right. And a bucket of an unbounded table takes pushes, and is sent on. The
  * master and the worker are the test's, and have all the memory that
- * they want. */
+ * they want. Weights travel as bfloat16. */
 #include "common/base/clock.h"
 #include "common/log/log.h"
+#include "common/tensor/dtype.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/parts.h"
@@ -19,7 +20,15 @@
 #include <math.h>
 
 #define MS WF_NS_PER_MS
-enum { SLICES = 3, ELEMENTS = 40, JOB = 3, GENERATION = 2, VIEW = 5, CUT = 7, RATE = 2 };
+enum {
+    SLICES = 3,
+    ELEMENTS = WF_CODING_LEAST,
+    JOB = 3,
+    GENERATION = 2,
+    VIEW = 5,
+    CUT = 7,
+    RATE = 2
+};
 enum { IN_A_CHECKPOINT, IN_NAN, IN_MOVES, TOGETHER };  /* how a world ends */
 #define FOLDER "/ckpt/job/.tmp-g2-c7-000000000000000b" /* of that cut, the chief is 11 */
 
@@ -54,11 +63,15 @@ static void take_weights(player *p, const wf_msg *m)
 
     p->wrong |= wf_parts_get(m, parts, &n, NULL) != WF_OK;
     for (uint32_t i = 0; i < n; i++, p->weights++) {
-        const float *w = (const float *)wf_part_data(m, &parts[i]);
+        wf_coded c = wf_part_coded(m, &parts[i]);
+        float w[ELEMENTS];
 
-        p->wrong |= parts[i].bytes != ELEMENTS * sizeof *w;
+        p->wrong |= c.coding != WF_CODING_BF16 || c.n != ELEMENTS;
+        if (!p->wrong)
+            wf_coded_read(&c, 0, ELEMENTS, w);
         for (uint32_t k = 0; !p->wrong && k < ELEMENTS; k++) /* from k, one step along -1 */
-            p->wrong |= w[k] != (float)(parts[i].slice * ELEMENTS + k) + RATE;
+            p->wrong |= w[k] != wf_bf16_to_f32(
+                                    wf_f32_to_bf16((float)(parts[i].slice * ELEMENTS + k) + RATE));
     }
     p->pulled = p->weights == SLICES;
 }
@@ -216,6 +229,7 @@ static void send_set_up(world *w)
     rate.name = (char *)"learning_rate";
     rate.value = RATE;
     wf_ps_job_init(&job, SLICES, ELEMENTS, "sgd");
+    job.variable.pull_coding = WF_CODING_BF16;
     job.setup.options = options;
     job.setup.n_options = 1;
     job.setup.view = &view;

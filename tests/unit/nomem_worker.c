@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/nomem_worker.c - a worker is started, trains a split and holds for a checkpoint while
- * memory ends; and the gradients of a step are summed. The master is the test's, and has all the
- * memory that it wants; the job has no variables, and no ps. */
+ * memory ends; the gradients of a step are summed; and one is coded for a ps. The master is the
+ * test's, and has all the memory that it wants; the job has no variables, and no ps. */
 #include "common/base/clock.h"
 #include "common/log/log.h"
+#include "common/wire/coding.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "tests/kit/idle_shell.h"
@@ -221,6 +222,67 @@ static wf_status make_gradients(void *of, wf_err *err)
     return rc;
 }
 
+/* ---- codings ---- */
+
+enum { NUMBERS = 2 * WF_CODING_LEAST };
+
+static wf_status push_steps(wf_exchange *x, wf_err *err)
+{
+    for (uint32_t step = 1; step <= 2; step++) {
+        float *g = wf_exchange_gradient(x, step, 0);
+
+        if (!g)
+            return wf_fail_nomem(err, NUMBERS * sizeof *g);
+        for (int i = 0; i < NUMBERS; i++)
+            g[i] = 1;
+        WF_TRY(wf_exchange_push(x, step, 0, err));
+        WF_TRY(wf_exchange_end_step(x, step, err));
+    }
+    return x->pushed_bytes * 3 < x->plain_bytes ? WF_OK : wrong(err, "nothing was saved");
+}
+
+/* Of the exchange with a ps that does not answer, and a job of one variable in two slices. */
+static wf_status code_gradients(void *unused, wf_err *err)
+{
+    int64_t dims[] = {NUMBERS};
+    Weft__Variable v = WEFT__VARIABLE__INIT, *variables[] = {&v};
+    Weft__Slice a = WEFT__SLICE__INIT, b = WEFT__SLICE__INIT, *slices[] = {&a, &b};
+    Weft__Start start = WEFT__START__INIT;
+    wf_peer *ps = NULL, *list[1];
+    wf_exchange *x = NULL;
+    wf_memnet nets;
+    wf_net *net = NULL;
+    wf_net_conf c;
+    wf_status rc;
+    bool was = wf_nomem_spare(true);
+
+    (void)unused;
+    wf_memnet_init(&nets, "demo");
+    c = wf_memnet_conf(&nets, (wf_task){WF_ROLE_WORKER, 0}, 2);
+    net = wf_memnet_new(&c);
+    ps = wf_memnet_dial(&nets, net, (wf_task){WF_ROLE_PS, 0}, "p");
+    wf_nomem_spare(was);
+    v.kind = WF_KIND_TRAINABLE;
+    v.dims = dims;
+    v.n_dims = 1;
+    v.push_coding = WF_CODING_INT8;
+    a.count = b.count = b.offset = NUMBERS / 2;
+    start.strategy = (char *)"parameter_server";
+    start.variables = variables;
+    start.n_variables = 1;
+    start.slices = slices;
+    start.n_slices = 2;
+    list[0] = ps;
+    rc = wf_exchange_open(&(wf_exchange_conf){.start = &start, .net = net, .ps = list, .n_ps = 1},
+                          &x, err);
+    if (rc == WF_OK)
+        rc = push_steps(x, err);
+    wf_exchange_free(&x);
+    wf_net_free(&net, 0);
+    wf_memnet_close(&nets);
+    return rc;
+}
+
 static void a_split_is_trained(void **state)
 {
     (void)state;
@@ -238,11 +300,18 @@ static void gradients_of_batches_are_summed(void **state)
     assert_survives(make_gradients, &opt);
 }
 
+static void gradients_are_coded(void **state)
+{
+    (void)state;
+    assert_survives(code_gradients, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_split_is_trained),
         cmocka_unit_test(gradients_of_batches_are_summed),
+        cmocka_unit_test(gradients_are_coded),
     };
 
     wf_log_init("", (wf_log_level)(WF_ERROR + 1));
