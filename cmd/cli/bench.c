@@ -36,6 +36,7 @@ typedef struct bench {
     size_t bytes[MOST_SIZES], n_wires, n_sizes, n, n_done;
     unsigned long long n_ps, n_workers, steps;
     bool table;
+    wf_coding push, pull;
     unsigned long long rows, dim, drawn; /* of a table */
     wf_bench_case *cases;                /* [n] */
     wf_bench_result *results;            /* [n] */
@@ -159,6 +160,8 @@ static wf_status make_cases(bench *b, wf_err *err)
                                       .rule = rules[i % WF_COUNT(rules)],
                                       .size = b->size[size],
                                       .bytes = b->bytes[size],
+                                      .push = b->push,
+                                      .pull = b->pull,
                                       .n_ps = (uint32_t)b->n_ps,
                                       .n_workers = (uint32_t)b->n_workers,
                                       .steps = b->steps,
@@ -253,8 +256,38 @@ static void close_bench(bench *b)
 
 /* The words of the command line; NULL: not given. */
 typedef struct words {
-    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *drawn;
+    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *drawn, *codec;
 } words;
+
+static wf_status no_codec(const char *word, size_t n, wf_err *err)
+{
+    const char *names[WF_N_CODINGS], *near;
+    char hint[64] = "weights travel as f32, bf16 or f16";
+
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = wf_coding_name(i);
+    near = wf_nearest(word, names, n);
+    if (near)
+        snprintf(hint, sizeof hint, "did you mean %s?", near);
+    return wf_fail(err, WF_USAGE, hint, "--codec: there is no codec \"%.64s\" of %s", word,
+                   n == WF_N_CODINGS ? "gradients" : "weights");
+}
+
+/* PUSH or PUSH,PULL. */
+static wf_status read_codec(bench *b, const char *text, wf_err *err)
+{
+    char push[16], *comma;
+
+    snprintf(push, sizeof push, "%s", text);
+    comma = strchr(push, ',');
+    if (comma)
+        *comma++ = 0;
+    b->push = wf_coding_find(push);
+    b->pull = comma ? wf_coding_find(comma) : WF_CODING_F32;
+    if (b->push == WF_N_CODINGS)
+        return no_codec(push, WF_N_CODINGS, err);
+    return b->pull > WF_CODING_F16 ? no_codec(comma, WF_CODING_F16 + 1, err) : WF_OK;
+}
 
 static wf_status read_numbers(bench *b, const words *w, wf_err *err)
 {
@@ -271,6 +304,8 @@ static wf_status read_dense(bench *b, const words *w, wf_err *err)
                        w->rows  ? "rows"
                        : w->dim ? "dim"
                                 : "ids");
+    if (w->codec)
+        WF_TRY(read_codec(b, w->codec, err));
     WF_TRY(read_sizes(b, w->sizes ? w->sizes : "4KiB,1MiB,100MB", err));
     return make_cases(b, err);
 }
@@ -279,6 +314,8 @@ static wf_status read_table(bench *b, const words *w, wf_err *err)
 {
     if (w->sizes)
         return wf_fail(err, WF_USAGE, "write --rows and --dim", "--sizes is not about a table");
+    if (w->codec)
+        return wf_fail(err, WF_USAGE, "leave out --table", "--codec is not about a table");
     WF_TRY(
         wf_arg_u64("--rows", w->rows ? w->rows : "1000000", 1, WF_BENCH_ROWS_MOST, &b->rows, err));
     WF_TRY(wf_arg_u64("--dim", w->dim ? w->dim : "16", 1, MOST_DIM, &b->dim, err));
@@ -299,17 +336,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     words w = {0};
     bool json = false;
     bench b = {0};
-    const wf_flag flags[] = {{"sizes", 0, .value = &w.sizes},
-                             {"table", 0, .set = &b.table},
-                             {"rows", 0, .value = &w.rows},
-                             {"dim", 0, .value = &w.dim},
-                             {"ids", 0, .value = &w.drawn},
-                             {"transports", 0, .value = &w.transports},
-                             {"ps", 0, .value = &w.n_ps},
-                             {"workers", 0, .value = &w.n_workers},
-                             {"steps", 0, .value = &w.steps},
-                             {"json", 0, .set = &json},
-                             {0}};
+    const wf_flag flags[] = {
+        {"sizes", 0, .value = &w.sizes}, {"table", 0, .set = &b.table},
+        {"rows", 0, .value = &w.rows},   {"dim", 0, .value = &w.dim},
+        {"ids", 0, .value = &w.drawn},   {"transports", 0, .value = &w.transports},
+        {"ps", 0, .value = &w.n_ps},     {"workers", 0, .value = &w.n_workers},
+        {"steps", 0, .value = &w.steps}, {"codec", 0, .value = &w.codec},
+        {"json", 0, .set = &json},       {0}};
     wf_words rest;
     wf_status rc;
 
@@ -333,7 +366,7 @@ const wf_cmd wf_cmd_bench = {
     .help = "measure pushes and pulls on this machine",
     .usage =
         "weft bench [--sizes SIZE,...] [--transports NAME,...] [--ps N] [--workers N] [--steps N]\n"
-        "           [--json]\n"
+        "           [--codec PUSH[,PULL]] [--json]\n"
         "weft bench --table [--rows N] [--dim N] [--ids N] [--transports NAME,...] [--ps N]\n"
         "           [--workers N] [--steps N] [--json]\n"
         "\n"
@@ -346,6 +379,9 @@ const wf_cmd wf_cmd_bench = {
         "  --transports NAME,...  shm (shared memory), ipc, tcp (default: all)\n"
         "  --ps N, --workers N    1 to 64 (default 1)\n"
         "  --steps N              number of pushes and pulls, instead of a limited time\n"
+        "  --codec PUSH[,PULL]    how gradients and weights travel (codec of a job): f32, bf16, "
+        "f16,\n"
+        "                         int8, topk; the rate counts them as float32\n"
         "  --table                push and pull rows of a table by their ids, with adagrad, "
         "instead\n"
         "                         of a variable; and loop over flat arrays in this process,\n"

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_DIGITS = 1 << 11 };
+enum { MOST_DIGITS = 1 << 11, LANES = 4 };
 
 static const struct digit {
     uint32_t shift, bits;
@@ -31,11 +31,6 @@ static const float *numbers_of(const wf_coded *c)
     return (const float *)(indices_of(c) + kept_of(c));
 }
 
-static inline float sum_at(const float x[], const float residual[], uint64_t i)
-{
-    return residual ? x[i] + residual[i] : x[i];
-}
-
 static inline uint32_t magnitude_bits(float x)
 {
     uint32_t bits;
@@ -44,31 +39,35 @@ static inline uint32_t magnitude_bits(float x)
     return bits & 0x7FFFFFFFu;
 }
 
-/* Counts the digit d of those sums whose higher digits are those of `found`. */
-static void count(const float x[], const float residual[], uint64_t n, const struct digit *d,
-                  uint32_t found, uint32_t counts[MOST_DIGITS])
+/* Counts the digit d of those numbers whose higher digits are those of `found`. Neighbours are
+ * counted apart: they often have one digit, and would wait for each other. */
+static void count(const float x[], uint64_t n, const struct digit *d, uint32_t found,
+                  uint32_t counts[MOST_DIGITS])
 {
     uint32_t above = d->shift + d->bits, low = (1u << d->bits) - 1;
+    uint32_t lanes[LANES][MOST_DIGITS] = {{0}};
 
-    memset(counts, 0, MOST_DIGITS * sizeof *counts);
     for (uint64_t i = 0; i < n; i++) {
-        uint32_t bits = magnitude_bits(sum_at(x, residual, i));
+        uint32_t bits = magnitude_bits(x[i]);
 
         if (bits >> above == found >> above)
-            counts[bits >> d->shift & low]++;
+            lanes[i % LANES][bits >> d->shift & low]++;
     }
+    memset(counts, 0, MOST_DIGITS * sizeof *counts);
+    for (uint32_t k = 0; k < LANES; k++)
+        for (uint32_t i = 0; i <= low; i++)
+            counts[i] += lanes[k][i];
 }
 
-/* The magnitude of the k-th largest sum; *ties: how many of that magnitude are among the k. */
-static uint32_t kth_largest(const float x[], const float residual[], uint64_t n, uint64_t k,
-                            uint64_t *ties)
+/* The k-th largest magnitude, as bits; *ties: how many of that magnitude are among the k. */
+static uint32_t kth_largest(const float x[], uint64_t n, uint64_t k, uint64_t *ties)
 {
     uint32_t counts[MOST_DIGITS], found = 0;
 
     for (size_t p = 0; p < WF_COUNT(digits); p++) {
         uint32_t digit = (1u << digits[p].bits) - 1;
 
-        count(x, residual, n, &digits[p], found, counts);
+        count(x, n, &digits[p], found, counts);
         for (; counts[digit] < k; digit--)
             k -= counts[digit];
         found |= digit << digits[p].shift;
@@ -77,28 +76,37 @@ static uint32_t kth_largest(const float x[], const float residual[], uint64_t n,
     return found;
 }
 
+WF_MULTIVERSION
+static void add(const float *x, uint64_t n, float *residual)
+{
+    for (uint64_t i = 0; i < n; i++)
+        residual[i] = x[i] + residual[i];
+}
+
+/* The residual becomes the sums, of which those that are sent leave. */
 void wf_top_k_write(const float x[], float residual[], uint64_t n, uint64_t kept, void *to)
 {
+    const float *from = residual ? residual : x;
     uint32_t *indices = (uint32_t *)to + 1;
     float *numbers = (float *)(indices + kept);
     uint64_t ties = 0, used = 0;
     uint32_t least;
 
     wf_assert(kept <= n && n <= UINT32_MAX);
+    if (residual)
+        add(x, n, residual);
     *(uint32_t *)to = (uint32_t)n;
-    least = kept ? kth_largest(x, residual, n, kept, &ties) : UINT32_MAX;
+    least = kept ? kth_largest(from, n, kept, &ties) : UINT32_MAX;
     for (uint64_t i = 0; i < n; i++) {
-        float sum = sum_at(x, residual, i);
-        uint32_t bits = magnitude_bits(sum);
-        bool is_kept = bits > least || (bits == least && ties > 0);
+        uint32_t bits = magnitude_bits(from[i]);
 
-        if (is_kept) {
-            ties -= bits == least;
-            indices[used] = (uint32_t)i;
-            numbers[used++] = sum;
-        }
+        if (bits < least || (bits == least && ties == 0))
+            continue;
+        ties -= bits == least;
+        indices[used] = (uint32_t)i;
+        numbers[used++] = from[i];
         if (residual)
-            residual[i] = is_kept ? 0 : sum;
+            residual[i] = 0;
     }
     wf_assert(used == kept);
 }

@@ -43,7 +43,7 @@ def processes(folder):
 def check_json(folder):
     said = json.loads(bench(folder, "--sizes", "4KiB,1MB", "--steps", "7", "--ps", "2", "--workers",
                             "2", "--json"))
-    check((said["ps"], said["workers"]) == (2, 2), said)
+    check((said["ps"], said["workers"], said["push"], said["pull"]) == (2, 2, "f32", "f32"), said)
     got = [(r["transport"], r["bytes"], r["optimizer"], r["work"]) for r in said["rows"]]
     want = [(t, b, o, w) for t in ("shm", "ipc", "tcp") for b in (4096, 1000000)
             for o in WORKS for w in WORKS[o]]
@@ -70,6 +70,13 @@ def check_table(folder):
     check(lines[0].split()[:4] == ["TRANSPORT", "SIZE", "RULE", "WORK"], lines)
     check([l.split()[:4] for l in lines[1:]] ==
           [["tcp", "64KiB", o, w] for o in WORKS for w in WORKS[o]], lines)
+
+
+def check_codec(folder):
+    said = json.loads(bench(folder, "--sizes", "1MB", "--transports", "tcp", "--steps", "5", "--codec", "int8,bf16",
+                            "--json"))
+    check((said["push"], said["pull"]) == ("int8", "bf16"), said)
+    check([r["bytes"] for r in said["rows"]] == 5 * [1000000], said)
 
 
 def check_rows(folder):
@@ -112,6 +119,9 @@ def check_errors(folder):
             (["--steps", "many"], "--steps must be a whole number"),
             (["--table", "--sizes", "4KiB"], "--sizes is not about a table; write --rows and --dim"),
             (["--rows", "7"], "--rows is about a table; add --table"),
+            (["--codec", "int9"], 'there is no codec "int9" of gradients; did you mean int8?'),
+            (["--codec", "bf16,int8"], 'there is no codec "int8" of weights; weights travel as f32'),
+            (["--table", "--codec", "bf16"], "--codec is not about a table"),
             (["--ids", "7"], "--ids is about a table; add --table"),
             (["--table", "--rows", "0"], "--rows must be a whole number from 1 to 1000000000"),
             (["--table", "--dim", "9999"], "--dim must be a whole number from 1 to 4096"),
@@ -152,6 +162,7 @@ with tempfile.TemporaryDirectory(prefix="bench-") as folder:
     check_errors(folder)
     check_table(folder)
     check_json(folder)
+    check_codec(folder)
     check_rows(folder)
     check_interrupt(folder)
     check_kill(folder)

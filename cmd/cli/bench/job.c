@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static const char JOB[] = "bench";
+static const double KEPT = 0.01; /* of top-k, as jobs have it when they do not say */
 
 size_t wf_bench_slice_bytes(const wf_bench_case *of)
 {
@@ -48,6 +49,9 @@ static wf_status add_variable(wf_bench_stage *s, wf_err *err)
     v->kind = 1; /* trainable */
     v->dims = dims;
     v->n_dims = s->of.draw ? 2 : 1;
+    v->push_coding = s->of.push;
+    v->push_kept = KEPT;
+    v->pull_coding = s->of.pull;
     if (s->of.draw) {
         v->slice_kind = (char *)"table";
         v->rows_most = WF_MIN(s->of.drawn, s->of.rows);

@@ -123,7 +123,9 @@ wf_status wf_bench_print_json(const wf_bench_case cases[], wf_bench_result resul
             if (f.n > 0)
                 json_array_append_new(list, row(&cases[i], &results[i], &f));
         }
-    all = json_pack("{s:i, s:i, s:i, s:o}", "ps", (int)cases[0].n_ps, "workers",
-                    (int)cases[0].n_workers, "threads", (int)results[0].threads, "rows", list);
+    all = json_pack("{s:i, s:i, s:i, s:s, s:s, s:o}", "ps", (int)cases[0].n_ps, "workers",
+                    (int)cases[0].n_workers, "threads", (int)results[0].threads, "push",
+                    wf_coding_name(cases[0].push), "pull", wf_coding_name(cases[0].pull), "rows",
+                    list);
     return wf_json_print(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6), err);
 }

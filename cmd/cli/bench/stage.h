@@ -12,6 +12,7 @@
 #include "cmd/cli/bench/ids.h"
 #include "common/conf/conf.h"
 #include "common/optim/rule.h"
+#include "common/wire/coding.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include "common/wire/wires.h"
@@ -33,9 +34,10 @@ const wf_bench_wire *wf_bench_wire_find(const char *name); /* NULL: there is non
 /* What a stage is for. */
 typedef struct wf_bench_case {
     const wf_bench_wire *wire;
-    const char *rule; /* of the optimizer, with its default options */
-    const char *size; /* as it was asked for; of a table: NULL */
-    size_t bytes;     /* of the variable: whole float32, at least one */
+    const char *rule;     /* of the optimizer, with its default options */
+    const char *size;     /* as it was asked for; of a table: NULL */
+    size_t bytes;         /* of the variable: whole float32, at least one */
+    wf_coding push, pull; /* how gradients and weights travel; top-k keeps one of a hundred */
     /* Of a table, [rows, dim]: how each batch draws `drawn` ids. NULL: the variable is dense. */
     const wf_bench_draw *draw;
     uint64_t rows;
