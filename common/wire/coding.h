@@ -72,9 +72,4 @@ void wf_coded_read(const wf_coded *c, uint64_t begin, uint64_t n, float out[]);
 bool wf_coding_write(wf_coding coding, uint64_t kept, const float x[], float residual[], uint64_t n,
                      void *to);
 
-/* top_k.c: the same for top-k, of finite sums; for coding.c. */
-void wf_top_k_write(const float x[], float residual[], uint64_t n, uint64_t kept, void *to);
-WF_MUST_USE wf_status wf_top_k_check(const wf_coded *c, wf_err *err);
-void wf_top_k_read(const wf_coded *c, uint64_t begin, uint64_t n, float out[]);
-
 #endif

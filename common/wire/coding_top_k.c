@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/top_k.c - the k numbers of largest magnitude, found by counting: magnitudes as bits
+/* common/wire/coding_top_k.c - the k numbers of largest magnitude, found by counting: magnitudes as bits
  * are in the order of the numbers, and 31 bits are three digits of 11, 10 and 10. Each pass counts
  * how many numbers have each next digit, among those that have the digits of the k-th so far. */
 #include "common/base/cc.h"
 #include "common/base/size.h"
-#include "common/wire/coding.h"
+#include "common/wire/coding_kind.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -29,6 +29,24 @@ static uint64_t kept_of(const wf_coded *c)
 static const float *numbers_of(const wf_coded *c)
 {
     return (const float *)(indices_of(c) + kept_of(c));
+}
+
+static uint64_t bytes(uint64_t n, uint64_t kept)
+{
+    (void)n;
+    return sizeof(uint32_t) + kept * (sizeof(uint32_t) + sizeof(float));
+}
+
+/* The n that they say. */
+static uint64_t count_all(const wf_coded *c, uint64_t *kept)
+{
+    uint32_t n;
+
+    if (c->bytes < sizeof n)
+        return 0;
+    memcpy(&n, c->data, sizeof n);
+    *kept = kept_of(c);
+    return n;
 }
 
 static inline uint32_t magnitude_bits(float x)
@@ -84,7 +102,7 @@ static void add(const float *x, uint64_t n, float *residual)
 }
 
 /* The residual becomes the sums, of which those that are sent leave. */
-void wf_top_k_write(const float x[], float residual[], uint64_t n, uint64_t kept, void *to)
+static void write_all(const float x[], float residual[], uint64_t n, uint64_t kept, void *to)
 {
     const float *from = residual ? residual : x;
     uint32_t *indices = (uint32_t *)to + 1;
@@ -111,7 +129,7 @@ void wf_top_k_write(const float x[], float residual[], uint64_t n, uint64_t kept
     wf_assert(used == kept);
 }
 
-wf_status wf_top_k_check(const wf_coded *c, wf_err *err)
+static wf_status check(const wf_coded *c, wf_err *err)
 {
     const uint32_t *at = indices_of(c);
     const float *numbers = numbers_of(c);
@@ -143,7 +161,7 @@ static uint64_t find(const uint32_t at[], uint64_t n, uint64_t index)
     return from;
 }
 
-void wf_top_k_read(const wf_coded *c, uint64_t begin, uint64_t n, float out[])
+static void read(const wf_coded *c, uint64_t begin, uint64_t n, float out[])
 {
     const uint32_t *at = indices_of(c);
     const float *numbers = numbers_of(c);
@@ -153,3 +171,11 @@ void wf_top_k_read(const wf_coded *c, uint64_t begin, uint64_t n, float out[])
     for (uint64_t i = find(at, kept, begin); i < kept && at[i] < begin + n; i++)
         out[at[i] - begin] = numbers[i];
 }
+
+const wf_coding_kind wf_coding_top_k = {.name = "topk",
+                                        .limit = 0x7F800000u, /* infinity */
+                                        .bytes = bytes,
+                                        .count = count_all,
+                                        .check = check,
+                                        .read = read,
+                                        .write_all = write_all};
