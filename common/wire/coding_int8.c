@@ -114,8 +114,8 @@ static float write_block(const float *x, uint64_t n, int8_t *steps)
 static void write(const wf_coded *c, uint64_t begin, const float x[], uint64_t n)
 {
     for (uint64_t i = 0; i < n; i += WF_CODING_BLOCK)
-        scales_of(c)[(begin + i) / WF_CODING_BLOCK] = write_block(
-            x + i, WF_MIN(n - i, (uint64_t)WF_CODING_BLOCK), steps_of(c) + begin + i);
+        scales_of(c)[(begin + i) / WF_CODING_BLOCK] =
+            write_block(x + i, WF_MIN(n - i, (uint64_t)WF_CODING_BLOCK), steps_of(c) + begin + i);
 }
 
 const wf_coding_kind wf_coding_int8 = {.name = "int8",

@@ -13,8 +13,8 @@ typedef struct wf_coding_kind {
     uint64_t (*count)(const wf_coded *c, uint64_t *kept);
     wf_status (*check)(const wf_coded *c, wf_err *err); /* NULL: any bits are a number */
     void (*read)(const wf_coded *c, uint64_t begin, uint64_t n, float out[]);
-    /* Writes numbers [begin, begin + n) of c; begin is a multiple of WF_CODING_BLOCK. NULL: they are
-     * written all at once, with their residual, by write_all; float32 has neither. */
+    /* Writes numbers [begin, begin + n) of c; begin is a multiple of WF_CODING_BLOCK. NULL: they
+     * are written all at once, with their residual, by write_all; float32 has neither. */
     void (*write)(const wf_coded *c, uint64_t begin, const float x[], uint64_t n);
     void (*write_all)(const float x[], float residual[], uint64_t n, uint64_t kept, void *to);
 } wf_coding_kind;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/wire/coding_top_k.c - the k numbers of largest magnitude, found by counting: magnitudes as bits
- * are in the order of the numbers, and 31 bits are three digits of 11, 10 and 10. Each pass counts
- * how many numbers have each next digit, among those that have the digits of the k-th so far. */
+/* common/wire/coding_top_k.c - the k numbers of largest magnitude, found by counting: magnitudes as
+ * bits are in the order of the numbers, and 31 bits are three digits of 11, 10 and 10. Each pass
+ * counts how many numbers have each next digit, among those that have the digits of the k-th so
+ * far. */
 #include "common/base/cc.h"
 #include "common/base/size.h"
 #include "common/wire/coding_kind.h"
