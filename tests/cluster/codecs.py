@@ -70,6 +70,20 @@ def synchronous_steps_are_coded_too(weft):
         check(job["codec"]["ratio"] < 0.32, str(job["codec"]))
 
 
+def a_stopped_job_goes_on_with_another_codec(weft):
+    with Cluster(weft, workers=1) as c:
+        small.write_job(c, epochs=30, change=coded("bf16"))
+        c.must("up")
+        training = c.start("train", "small.yaml")
+        c.until_job("small", lambda j: j["step"] > 100, "trains")
+        c.must("stop", "small")
+        c.end_of(training)
+        c.must("recover", "small", "--set", "codec=int8", "--set", "epochs=8")
+        job = c.job("small")
+        check(job["state"] == "done" and job["codec"]["push"] == "int8", str(job))
+        check(job["eval"]["accuracy"] > 0.95, str(job["eval"]))
+
+
 def a_killed_worker_costs_no_more_than_its_residual(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=25, change=coded("int8"))
@@ -134,4 +148,5 @@ def nan_is_found_behind_a_codec(weft):
 
 
 main([every_codec_trains_as_float32_does, one_worker_gives_the_same_bits_each_time,
-      rows_of_tables_travel_as_halves, nan_is_found_behind_a_codec, synchronous_steps_are_coded_too, a_killed_worker_costs_no_more_than_its_residual])
+      rows_of_tables_travel_as_halves, nan_is_found_behind_a_codec, synchronous_steps_are_coded_too, a_stopped_job_goes_on_with_another_codec,
+      a_killed_worker_costs_no_more_than_its_residual])

@@ -39,6 +39,7 @@ static void changes_are_read_as_if_they_had_been_written(void **state)
         "epochs=7",           "callbacks.early_stopping.patience=4",
         "checkpoint.keep=9",  "callbacks.reduce_lr_on_plateau.factor=0.25",
         "optimizer.beta_1=0", "batch=16",
+        "codec.pull=bf16",    "codec.push=int8",
     };
     wf_job_conf *j = NULL;
     wf_err err = {0};
@@ -51,6 +52,9 @@ static void changes_are_read_as_if_they_had_been_written(void **state)
     assert_int_equal(j->epochs, 7);
     assert_int_equal(j->batch, 16);
     assert_int_equal(j->keep, 9);
+    assert_int_equal(j->n_codecs, 1);
+    assert_string_equal(j->codecs[0].push, "int8");
+    assert_string_equal(j->codecs[0].pull, "bf16");
     assert_true(wf_conf_number(&j->optimizer, "learning_rate", 0) == 0.5);
     assert_true(wf_conf_number(&j->optimizer, "beta_1", 1) == 0);
     assert_int_equal(wf_conf_int(&j->callbacks[0], "patience", 0), 4);
@@ -61,7 +65,9 @@ static void changes_are_read_as_if_they_had_been_written(void **state)
                                               "  checkpoint.keep: 9\n"
                                               "  callbacks.reduce_lr_on_plateau.factor: 0.25\n"
                                               "  optimizer.beta_1: 0\n"
-                                              "  batch: 16\n");
+                                              "  batch: 16\n"
+                                              "  codec.pull: bf16\n"
+                                              "  codec.push: int8\n");
     assert_null(wf_job_changes(job));
     wf_job_free(&j);
     free(text);
