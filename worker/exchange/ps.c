@@ -4,8 +4,8 @@
  * their own (ps_pulls.c, ps_pushes.c, ps_codings.c, ps_saves.c).
  *
  * Invariants, beside those of worker/exchange.h
- *   K2  a gradient buffer is kept until its parts are acknowledged, and sent again over a new link
- *       to the same ps incarnation
+ *   K2  what is pushed of a gradient, coded or as it is, is kept until it is acknowledged, and sent
+ *       again over a new link to the same ps incarnation
  *   K3  over a fresh link, and after a denial, a ps is sent its list alone; pulls and pushes follow
  *       when it has registered it. So a ps that does not admit this worker yet costs a small
  *       message now and then, and not all gradients

@@ -113,11 +113,17 @@ static size_t place_parts(const wf_client *c, step_push *s, uint32_t variable)
     return used;
 }
 
-/* Memory that nobody reads any more, or new. */
+/* Memory that nobody reads any more, or new: of a table, for the most rows that a step names. */
 static wf_status reserve(const wf_client *c, step_push *s, uint32_t variable, size_t bytes,
                          wf_err *err)
 {
+    const wf_client_variable *v = &c->variables[variable];
+    uint32_t n_slices = c->first_slice[variable + 1] - c->first_slice[variable];
+    size_t most = wf_coding_bytes(v->push, wf_rows_room(v), 0) + n_slices * wf_codings_room(1);
     wf_buf **b = &s->coded[variable];
+
+    wf_assert(!v->rows_most || bytes <= most);
+    bytes = v->rows_most ? most : bytes;
 
     if (*b && (wf_buf_refs(*b) > 1 || (*b)->bytes < bytes))
         wf_buf_unref(b);
