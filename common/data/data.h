@@ -22,8 +22,9 @@
  * in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
- * data), order.h (the order of records), reader.h (batches, ahead of time), survey.h (what the
- * columns of a text hold), digits.h (a data set that is drawn).
+ * data), listing.h (the files of data that grows), order.h (the order of records), reader.h
+ * (batches, ahead of time), survey.h (what the columns of a text hold), digits.h (a data set that
+ * is drawn).
  */
 #ifndef WF_DATA_DATA_H
 #define WF_DATA_DATA_H

@@ -3,6 +3,7 @@
 #include "common/base/size.h"
 #include "common/data/data.h"
 #include "common/data/learnt.h"
+#include "common/data/listing.h"
 #include "common/data/reader.h"
 #include "common/data/survey.h"
 #include "tests/unit/datasets.h"
@@ -340,6 +341,31 @@ static void files_of_a_pattern_are_mapped(void **state)
     assert_survives(open_parts, pattern);
 }
 
+static wf_status list_parts(void *pattern, wf_err *err)
+{
+    const char *const patterns[] = {pattern, pattern};
+    wf_arena *a = wf_arena_new(0);
+    wf_listed *list = NULL;
+    size_t n = 0;
+    wf_status rc = a ? wf_data_list(patterns, 2, a, &list, &n, err) : wf_fail_nomem(err, 0);
+
+    if (rc == WF_OK && (n != 2 || !strstr(list[1].path, "/new-1.csv") || list[1].bytes != 4))
+        rc = wrong(err, "%d files", (int)n);
+    wf_arena_free(&a);
+    return rc;
+}
+
+static void files_that_appear_are_listed(void **state)
+{
+    char pattern[PATH_MAX];
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        test_write(&folder, i ? "new-1.csv" : "new-0.csv", "a\n1\n", 4);
+    snprintf(pattern, sizeof pattern, "%s/new-*.csv", folder.path);
+    assert_survives(list_parts, pattern);
+}
+
 static void noise_is_made(void **state)
 {
     (void)state;
@@ -382,6 +408,7 @@ int main(void)
         cmocka_unit_test(lines_are_read_in_batches),
         cmocka_unit_test(records_are_read),
         cmocka_unit_test(files_of_a_pattern_are_mapped),
+        cmocka_unit_test(files_that_appear_are_listed),
         cmocka_unit_test(noise_is_made),
         cmocka_unit_test(an_array_is_loaded),
     };
