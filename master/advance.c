@@ -110,8 +110,9 @@ static wf_status run(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(is_overdue(m, j) ? end_overdue(m, j, err) : wf_saving_advance(m, j, err));
     if (j->state != WF_JOB_RUNNING && j->state != WF_JOB_STOPPING)
         return WF_OK;
-    return wf_epoch_advance(m, j, j->cut->state == WF_CUT_HOLDING, j->cut->state != WF_CUT_NONE,
-                            err);
+    WF_TRY(
+        wf_epoch_advance(m, j, j->cut->state == WF_CUT_HOLDING, j->cut->state != WF_CUT_NONE, err));
+    return !m->busy && wf_growth_wants_listing(m, j) ? wf_work_list(m, j, err) : WF_OK;
 }
 
 /* After a restart of the master: what the ps hold decides whether training simply goes on. */
@@ -275,6 +276,16 @@ static wf_status on_restored(wf_master *m, wf_job *j, const wf_work *w, wf_err *
                           : wf_job_enter(m, j, WF_JOB_FAIL, why, err);
 }
 
+/* What the patterns of data that grows name by now. */
+static wf_status on_listed(wf_master *m, wf_job *j, wf_work *w, wf_err *err)
+{
+    if (m->job != j || w->entries != j->entries || j->state != WF_JOB_RUNNING)
+        return WF_OK;
+    if (w->rc == WF_OK)
+        w->err.status = WF_OK;
+    return wf_growth_on_listed(m, j, w->list, w->n_list, &w->err, err);
+}
+
 static wf_status synced(wf_master *m, wf_work *w, wf_err *err)
 {
     WF_TRY(wf_journal_settle(m->journal, &w->batch, err));
@@ -293,6 +304,8 @@ static wf_status done(wf_master *m, wf_work *w, wf_err *err)
         return WF_OK;
     if (w->kind == WF_WORK_PREPARE)
         return on_prepared(m, j, w, err);
+    if (w->kind == WF_WORK_LIST)
+        return on_listed(m, j, w, err);
     return on_restored(m, j, w, err);
 }
 

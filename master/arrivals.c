@@ -37,7 +37,7 @@ static wf_status claim(wf_master *m, wf_member *who, const Weft__Register *r, wf
         return WF_OK;
     who->steps = WF_MAX(who->steps, r->steps);
     WF_TRY(wf_faults_take_found(
-        m, j, who, (wf_found){r->train_records, r->train_digest, r->eval_records}, err));
+        m, j, who, (wf_found){r->train_records, r->train_digest, r->eval_records, r->round}, err));
     if (wf_job_over(j->state) || j->epoch->state == WF_EPOCH_NONE)
         return WF_OK;
     WF_TRY(wf_splits_claim(m, j, who, r, err));
@@ -81,6 +81,8 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
         wf_member_take_part(m, who, WF_PART_LET_GO, 0);
     who->view_acked = 0;
     who->wants = false;
+    who->round = r->round;
+    who->round_sent = 0;
     if (r->ready && !held && (!j || r->job_id != j->id)) /* it has missed the job's end */
         WF_TRY(wf_member_send(m, who, WF_HALT, NULL, err));
     return is_worker ? claim(m, who, r, err) : WF_OK;

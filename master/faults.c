@@ -138,6 +138,38 @@ void wf_faults_advance(wf_master *m, wf_job *j)
 
 /* ---- messages ---- */
 
+/* Of data that grows: of the round that was taken last, unless this worker has another one open. */
+static wf_status take_round(wf_master *m, wf_job *j, const wf_member *who, wf_found found,
+                            wf_err *err)
+{
+    static const char hint[] = "give every worker the same files, and leave them as they are";
+    wf_rounds *r = &j->rounds;
+    char text[32];
+    wf_err why;
+
+    if (found.round != r->round || found.round == 0)
+        return WF_OK;
+    if (r->records && r->records != found.train_records) {
+        wf_fail(&why, WF_MISMATCH, hint,
+                "%s finds %lu records in the files of round %u (%s and others), where %lu were "
+                "found before",
+                wf_task_str(who->task, text, sizeof text), (unsigned long)found.train_records,
+                r->round, r->n_files ? r->files[0].path : "", (unsigned long)r->records);
+        return wf_master_fail_job(m, j, &why, err);
+    }
+    if (r->digest && r->digest != found.train_digest) {
+        wf_fail(&why, WF_MISMATCH, hint,
+                "%s finds other content in the files of round %u (%s and others) than was found "
+                "before",
+                wf_task_str(who->task, text, sizeof text), r->round,
+                r->n_files ? r->files[0].path : "");
+        return wf_master_fail_job(m, j, &why, err);
+    }
+    r->records = found.train_records;
+    r->digest = found.train_digest;
+    return WF_OK;
+}
+
 wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who, wf_found found,
                                wf_err *err)
 {
@@ -147,6 +179,8 @@ wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who, wf
     wf_err why;
 
     e->eval_records = found.eval_records;
+    if (wf_job_grows(j))
+        return take_round(m, j, who, found, err);
     if (e->train_records && e->train_records != found.train_records) {
         wf_fail(&why, WF_MISMATCH, hint, "one worker finds %lu training records, another %lu",
                 (unsigned long)e->train_records, (unsigned long)found.train_records);
@@ -162,6 +196,27 @@ wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who, wf
     if (found.train_digest)
         e->train_digest = found.train_digest;
     return WF_OK;
+}
+
+static wf_status take_outcome(wf_master *m, wf_job *j, wf_member *who, const Weft__Outcome *body,
+                              wf_err *err)
+{
+    who->round = body->round;
+    return wf_faults_take_found(
+        m, j, who,
+        (wf_found){body->train_records, body->train_digest, body->eval_records, body->round}, err);
+}
+
+wf_status wf_faults_on_round(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
+                             wf_err *err)
+{
+    Weft__Outcome *body = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_control_get(msg, &weft__outcome__descriptor, &body, err));
+    rc = take_outcome(m, j, who, body, err);
+    wf_control_free(&body);
+    return rc;
 }
 
 wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
@@ -191,9 +246,7 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
         if (who->task.role == WF_ROLE_PS)
             who->view_acked = msg->head.view;
         else
-            rc = wf_faults_take_found(
-                m, j, who, (wf_found){body->train_records, body->train_digest, body->eval_records},
-                err);
+            rc = take_outcome(m, j, who, body, err);
     }
     wf_control_free(&body);
     return rc;

@@ -135,6 +135,8 @@ static wf_status on_job_message(wf_master *m, wf_job *j, wf_member *who, const w
     case WF_SETUP_OK:
     case WF_START_OK:
         return wf_faults_on_ready(m, j, who, msg, err);
+    case WF_ROUND_OK:
+        return wf_faults_on_round(m, j, who, msg, err);
     case WF_TUNE_OK: /* else a set-up has given it another rate since */
         return wf_epoch_on_tuned(who, msg, err);
     case WF_FAULT:

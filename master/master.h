@@ -34,6 +34,7 @@
 #include "common/base/arena.h"
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/data/listing.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
@@ -54,6 +55,12 @@ typedef struct wf_prepared {
     uint32_t keep, every_seconds;
     uint64_t eval_unit;         /* records of an evaluation that a worker is given at a time */
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
+    /* Data that grows: the patterns of its files, how often they are listed, how long a file must
+     * have been as it is, and without how long the job is done (0: it waits for ever). */
+    bool grows;
+    const char *const *patterns;
+    size_t n_patterns;
+    int64_t poll_ns, settle_ns, idle_ns;
     wf_callbacks callbacks;
     const wf_strategy *strategy;
     const wf_tensor *const *initial; /* first values of start.variables, f32; data NULL: a ps
@@ -81,6 +88,10 @@ typedef struct wf_master_ops {
     /* Compiles a job; called by wf_work_run. Errors end the job. */
     wf_status (*prepare)(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err);
+    /* The files that patterns name, in the arena, as wf_data_list (common/data/listing.h); called
+     * by wf_work_run. Errors: the job waits, and they are shown. */
+    wf_status (*list)(void *arg, const char *const patterns[], size_t n, wf_arena *a,
+                      wf_listed **out, size_t *n_out, wf_err *err);
     /* An event for the job's log: `json` is one object without time. */
     void (*note)(void *arg, const char *job, const char *json);
     /* A job is removed: its folders are to go, when the events before have been written. NULL: it

@@ -137,6 +137,8 @@ wf_status wf_master_replay(void *master, const Weft__Record *r, wf_err *err)
         replay_view(m, r->view);
     if (r->job)
         WF_TRY(replay_job(m, r->job, err));
+    if (r->round && m->job)
+        WF_TRY(wf_growth_replay(m->job, r->round, err));
     if (r->epoch && m->job)
         WF_TRY(wf_epoch_replay(m->job, r->epoch, err));
     if (r->finished)

@@ -74,6 +74,7 @@ static wf_status put_progress(wf_master *m, const wf_job *j, wf_err *err)
     r.last_trained = j->epoch->last_trained;
     record.job_state = &r;
     record.number = j->number;
+    WF_TRY(wf_growth_journal(m, j, err)); /* first: what the epoch says is about that round */
     WF_TRY(wf_epoch_journal(m, j, err));
     return wf_journal_append(m->journal, &record, err);
 }

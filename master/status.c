@@ -213,27 +213,75 @@ bool wf_master_marks(const wf_master *m, const char *job, wf_job_marks *out)
     return true;
 }
 
+/* Records of all epochs so far. */
+static uint64_t records_so_far(const wf_job *j, uint64_t trained)
+{
+    return wf_job_grows(j) ? j->epoch->records_before + trained
+                           : (epoch_of(j) - 1) * j->epoch->train_records + trained;
+}
+
+/* All records that there will be; 0: nobody knows. Of data that grows without an end: as many as
+ * there are now, so that a bar shows the open round. */
+static uint64_t records_in_all(const wf_job *j)
+{
+    const wf_prepared *p = j->prepared;
+    uint64_t all = 0;
+
+    if (p && wf_job_grows(j))
+        all = p->steps ? p->steps * p->batch : j->epoch->records_before + j->epoch->train_records;
+    else if (p)
+        all = p->epochs * j->epoch->train_records;
+    if (p && p->steps && p->steps * p->batch < all)
+        all = p->steps * p->batch;
+    return all;
+}
+
+static bool has_end(const wf_job *j)
+{
+    return !wf_job_grows(j) || (j->prepared && j->prepared->steps);
+}
+
+static json_t *rounds_json(const wf_job *j, uint64_t trained)
+{
+    const wf_rounds *r = &j->rounds;
+    char waits[512] = "";
+    json_t *o;
+
+    if (!wf_job_grows(j))
+        return json_null();
+    if (r->is_wanted && j->prepared && j->state == WF_JOB_RUNNING)
+        snprintf(waits, sizeof waits, "new files that match %.200s%s%.200s",
+                 j->prepared->patterns[0], r->why[0] ? ": " : "", r->why);
+    o = json_object();
+    put_int(o, "round", r->round);
+    put_int(o, "files", r->n_taken);
+    put_int(o, "files_waiting", r->n_waiting);
+    put_int(o, "records", records_so_far(j, trained));
+    put_text(o, "waits_for", waits);
+    return o;
+}
+
 static void progress_json(const wf_master *m, const wf_job *j, json_t *o)
 {
-    uint64_t all = j->prepared ? j->prepared->epochs * j->epoch->train_records : 0, done = 0;
+    uint64_t all = records_in_all(j), done = 0;
     uint64_t trained =
         j->epoch->ledger.n ? wf_ledger_trained(&j->epoch->ledger) : j->epoch->last_trained;
     uint32_t epoch = epoch_of(j);
     double rate = job_rate(m, j);
 
-    if (j->prepared && j->prepared->steps && j->prepared->steps * j->prepared->batch < all)
-        all = j->prepared->steps * j->prepared->batch;
     if (epoch)
-        done = (epoch - 1) * j->epoch->train_records + trained;
+        done = records_so_far(j, trained);
     if (j->state == WF_JOB_DONE)
         done = all;
     put_int(o, "epoch", epoch);
-    put_int(o, "epochs", j->prepared ? j->prepared->epochs : 0);
+    put_int(o, "epochs",
+            j->prepared && j->prepared->epochs != WF_EPOCHS_ANY ? j->prepared->epochs : 0);
     put_real(o, "part", all ? (double)done / (double)all : 0);
     put_real(o, "samples_per_sec", rate);
-    put_real(o, "eta_s", rate > 0 && all > done ? (double)(all - done) / rate : -1);
+    put_real(o, "eta_s", rate > 0 && all > done && has_end(j) ? (double)(all - done) / rate : -1);
     put_int(o, "epoch_records", j->epoch->train_records);
     put_int(o, "epoch_trained", trained);
+    put(o, "rounds", rounds_json(j, trained));
     put(o, "evaluating", json_boolean(j->epoch->state == WF_EPOCH_EVALUATING));
 }
 

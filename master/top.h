@@ -6,6 +6,7 @@
 
 #include "master/cut/cut.h"
 #include "master/epoch/epoch.h"
+#include "master/epoch/growth.h"
 #include "master/epoch/left_out.h"
 #include "master/epoch/returned.h"
 #include "master/epoch/splits.h"
@@ -64,11 +65,15 @@ WF_MUST_USE wf_status wf_master_put_down(wf_master *m, wf_err *err);
 /* The answer to a set-up or a start. */
 WF_MUST_USE wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
                                          wf_err *err);
+/* A worker has the files of a round open. */
+WF_MUST_USE wf_status wf_faults_on_round(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
+                                         wf_err *err);
 WF_MUST_USE wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
                                          wf_err *err);
 /* What a worker's data holds. */
 typedef struct wf_found {
     uint64_t train_records, train_digest, eval_records;
+    uint32_t round; /* of data that grows: whose records they are; 0: none is open */
 } wf_found;
 /* All workers find the same, or the job fails. */
 WF_MUST_USE wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who,

@@ -17,6 +17,7 @@ void wf_work_free(wf_work **w)
     wf_journal_batch_free(&it->batch);
     wf_prepared_free(&it->prepared);
     wf_restored_free(&it->restored);
+    wf_arena_free(&it->arena);
     free(it->name);
     free(it->text);
     free(it->path);
@@ -35,6 +36,9 @@ void wf_work_run(wf_work *w)
         wf_journal_write(w->batch);
     else if (w->kind == WF_WORK_PREPARE)
         w->rc = w->ops.prepare(w->ops.arg, w->name, w->text, w->path, &w->prepared, &w->err);
+    else if (w->kind == WF_WORK_LIST)
+        w->rc = w->ops.list(w->ops.arg, w->prepared->patterns, w->prepared->n_patterns, w->arena,
+                            &w->list, &w->n_list, &w->err);
     else
         w->rc = wf_master_restore(&w->from, w->prepared, &w->restored, &w->err);
 }
@@ -96,6 +100,23 @@ wf_status wf_work_restore(wf_master *m, const wf_job *j, int64_t from_step, wf_e
     w->from = (wf_restore_from){
         .disk = m->conf.disk, .checkpoint_dir = w->checkpoint_dir, .step = from_step};
     wf_assert(j->prepared && j == m->job);
+    w->prepared = j->prepared;
+    w->prepared->shares++;
+    begin(m, w);
+    return WF_OK;
+}
+
+wf_status wf_work_list(wf_master *m, const wf_job *j, wf_err *err)
+{
+    wf_work *w;
+
+    WF_TRY(new_work(j, WF_WORK_LIST, &w, err));
+    w->ops = m->conf.ops;
+    w->arena = wf_arena_new(0);
+    if (!w->arena) {
+        wf_work_free(&w);
+        return wf_fail_nomem(err, sizeof *w);
+    }
     w->prepared = j->prepared;
     w->prepared->shares++;
     begin(m, w);

@@ -8,7 +8,12 @@
 #include "master/generation/restore.h"
 #include "master/job/job.h"
 
-typedef enum wf_work_kind { WF_WORK_SYNC = 1, WF_WORK_PREPARE, WF_WORK_RESTORE } wf_work_kind;
+typedef enum wf_work_kind {
+    WF_WORK_SYNC = 1,
+    WF_WORK_PREPARE,
+    WF_WORK_RESTORE,
+    WF_WORK_LIST
+} wf_work_kind;
 
 struct wf_work {
     wf_work_kind kind;
@@ -22,15 +27,20 @@ struct wf_work {
     char *checkpoint_dir;
     wf_restore_from from;
     wf_restored restored;
+    wf_arena *arena; /* of a listing: of its patterns, which the share of `prepared` keeps, and */
+    wf_listed *list; /* [n_list] what it found */
+    size_t n_list;
     wf_status rc;
     wf_err err;
     wf_work *next; /* of m->finished */
 };
 
-/* The first two only while m->busy is false. Errors: WF_NOMEM. */
+/* The first three only while m->busy is false. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_work_prepare(wf_master *m, const wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_work_restore(wf_master *m, const wf_job *j, int64_t from_step,
                                       wf_err *err);
+/* The files that the patterns of data that grows name. */
+WF_MUST_USE wf_status wf_work_list(wf_master *m, const wf_job *j, wf_err *err);
 /* What was journaled since the last sync goes to disk, if none is out. */
 WF_MUST_USE wf_status wf_work_sync(wf_master *m, wf_err *err);
 

@@ -33,6 +33,13 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
     return WF_OK;
 }
 
+static wf_status list(void *arg, const char *const patterns[], size_t n, wf_arena *a,
+                      wf_listed **out, size_t *n_out, wf_err *err)
+{
+    (void)arg;
+    return wf_data_list(patterns, n, a, out, n_out, err);
+}
+
 /* One line of JSON per event, in the job's folder. */
 static void note(void *arg, const char *job, const char *json)
 {
@@ -98,20 +105,23 @@ static wf_status make_master(wf_master_loop *l, const wf_cluster_conf *conf, uin
     for (uint32_t i = 0; i < conf->n_workers; i++)
         tasks[conf->n_ps + i] = (wf_master_task){{WF_ROLE_WORKER, i}, conf->workers[i].address};
     snprintf(journal, sizeof journal, "%s/master", l->state_dir);
-    rc = wf_master_new(
-        &(wf_master_conf){
-            .incarnation = incarnation,
-            .session = session,
-            .tasks = tasks,
-            .n_tasks = n,
-            .disk = wf_disk_posix(),
-            .journal_dir = journal,
-            .checkpoint_dir = conf->checkpoint_dir,
-            .dead_ns = conf->dead_ms * WF_NS_PER_MS,
-            .stuck_ns = conf->stuck_ms * WF_NS_PER_MS,
-            .cut_ns = CUT_S * WF_NS_PER_S,
-            .ops = {.arg = l, .begin = begin, .prepare = prepare, .note = note, .forget = forget}},
-        wf_now_ns(), &l->master, err);
+    rc = wf_master_new(&(wf_master_conf){.incarnation = incarnation,
+                                         .session = session,
+                                         .tasks = tasks,
+                                         .n_tasks = n,
+                                         .disk = wf_disk_posix(),
+                                         .journal_dir = journal,
+                                         .checkpoint_dir = conf->checkpoint_dir,
+                                         .dead_ns = conf->dead_ms * WF_NS_PER_MS,
+                                         .stuck_ns = conf->stuck_ms * WF_NS_PER_MS,
+                                         .cut_ns = CUT_S * WF_NS_PER_S,
+                                         .ops = {.arg = l,
+                                                 .begin = begin,
+                                                 .prepare = prepare,
+                                                 .list = list,
+                                                 .note = note,
+                                                 .forget = forget}},
+                       wf_now_ns(), &l->master, err);
     free(tasks);
     return rc;
 }

@@ -277,6 +277,31 @@ static wf_status copy_numbers(Weft__Option *const from[], size_t n, wf_arena *a,
     return WF_OK;
 }
 
+static wf_status fill_rounds(const Weft__Ledger *base, wf_arena *a, wf_ckpt_ledger *l, wf_err *err)
+{
+    wf_ckpt_rounds *r;
+
+    if (base->n_files + base->n_earlier == 0)
+        return WF_OK;
+    r = wf_arena_alloc(a, sizeof *r);
+    if (!r)
+        return wf_fail_nomem(err, sizeof *r);
+    *r = (wf_ckpt_rounds){.earlier = base->earlier,
+                          .n_earlier = base->n_earlier,
+                          .steps_before = base->steps_before,
+                          .records_before = base->records_before,
+                          .digest = base->train_digest};
+    r->files = wf_arena_array(a, base->n_files + 1, sizeof *r->files);
+    if (!r->files)
+        return wf_fail_nomem(err, base->n_files * sizeof *r->files);
+    for (; r->n_files < base->n_files; r->n_files++) {
+        r->files[r->n_files].path = base->files[r->n_files]->path;
+        r->files[r->n_files].bytes = base->files[r->n_files]->bytes;
+    }
+    l->rounds = r;
+    return WF_OK;
+}
+
 /* What is trained, from the master's list of what was finished before the cut and from the workers'
  * reports at it; nothing else counts. */
 static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_arena *a,
@@ -294,6 +319,7 @@ static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_are
     l->split_records = base->split_records;
     l->evaluated = base->evaluated;
     l->next_cut = base->next_cut;
+    WF_TRY(fill_rounds(base, a, l, err));
     WF_TRY(
         copy_numbers(base->callbacks, base->n_callbacks, a, &l->callbacks, &l->n_callbacks, err));
     WF_TRY(copy_numbers(base->metrics, base->n_metrics, a, &m->metrics, &m->n_metrics, err));

@@ -167,6 +167,7 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
     WF_TRY(wf_report_when_due(w, now_ns, err));
     if (w->state == WF_WORKER_COMPUTING)
         return WF_OK;
+    WF_TRY(wf_round_open(w, err));
     WF_TRY(wf_splits_want(w, err));
     if (next_thing(w, &why) != WF_OK)
         wf_worker_fault(w, &why);

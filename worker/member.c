@@ -35,6 +35,7 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.train_records = w->job.train_records;
         body.train_digest = w->job.train_digest;
         body.eval_records = w->job.eval_records;
+        body.round = w->round;
         w->want_sent = false;
         rc = wf_session_register(&w->session, &body, err);
     } else {
@@ -52,6 +53,8 @@ void wf_member_halt(wf_worker *w)
         w->conf.ops.halt(w->conf.ops.arg);
     wf_exchange_free(&w->exchange);
     wf_control_free(&w->start);
+    wf_control_free(&w->next_round);
+    w->round = 0;
     memset(w->splits, 0, sizeof w->splits);
     memset(w->places, 0, sizeof w->places);
     w->n_finished = 0;
@@ -152,6 +155,7 @@ static wf_status begin(wf_worker *w, wf_err *err)
     for (uint32_t i = 0; i < w->n_ps; i++)
         if (w->ps[i] && w->ps[i]->up)
             WF_TRY(wf_exchange_on_up(w->exchange, w->ps[i], err));
+    w->round = w->start->round ? w->start->round->round : 0;
     return WF_OK;
 }
 
@@ -183,6 +187,7 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     outcome.train_records = w->job.train_records;
     outcome.train_digest = w->job.train_digest;
     outcome.eval_records = w->job.eval_records;
+    outcome.round = w->round;
     rc = wf_session_send(&w->session, WF_START_OK, &outcome.base, err);
     if (outcome.status != WF_OK)
         wf_member_halt(w);

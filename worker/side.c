@@ -39,11 +39,25 @@ static void warn_of_skipped(const wf_dataset *d)
                     n, path, line);
 }
 
+static wf_status new_reader(const wf_side_spec *spec, const wf_job_data *from, wf_dataset *data,
+                            wf_data_reader **out, wf_err *err)
+{
+    return wf_data_reader_new(
+        &(wf_data_reader_spec){.dataset = data,
+                               .batch = from->batch,
+                               .seed = spec->start->seed,
+                               .shuffle = from->shuffle,
+                               .depth = wf_data_reader_depth_for(data, from->batch)},
+        out, err);
+}
+
 static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf_err *err)
 {
     wf_job_data data;
 
     WF_TRY(wf_job_data_get(spec->data, spec->start->seed, a, &data, err));
+    if (spec->round)
+        WF_TRY(wf_job_data_take_round(&data, spec->round, a, err));
     if (spec->learnt)
         WF_TRY(wf_job_data_give(&data, spec->learnt, err));
     s->batch = data.batch;
@@ -62,13 +76,7 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
                           err));
     if (wf_tables_any(&s->tables))
         WF_TRY(wf_job_data_check(&data, s->tables.graph, s->data, err));
-    return wf_data_reader_new(
-        &(wf_data_reader_spec){.dataset = s->data,
-                               .batch = data.batch,
-                               .seed = spec->start->seed,
-                               .shuffle = data.shuffle,
-                               .depth = wf_data_reader_depth_for(s->data, data.batch)},
-        &s->reader, err);
+    return new_reader(spec, &data, s->data, &s->reader, err);
 }
 
 wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
@@ -80,6 +88,60 @@ wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
     rc = a ? open_side(s, spec, a, err) : wf_fail_nomem(err, sizeof *s);
     wf_arena_free(&a);
     return rc;
+}
+
+/* Plans are bound to records of one layout. */
+static wf_status check_layout(const wf_dataset *now, const wf_dataset *before, wf_err *err)
+{
+    char have[128], had[128];
+
+    for (uint32_t i = 0; i < wf_dataset_n_fields(before); i++) {
+        const wf_field_info *a = wf_dataset_field(now, i), *b = wf_dataset_field(before, i);
+
+        if (a->dtype != b->dtype || a->rank != b->rank ||
+            memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) != 0)
+            return wf_fail(err, WF_SHAPE, "all files of a job hold records of one shape",
+                           "a record of \"%s\" in %s is %s%s, and was %s%s before", a->name,
+                           a->path, wf_dtype_name(a->dtype),
+                           wf_dims_str(a->rank, a->dims, have, sizeof have),
+                           wf_dtype_name(b->dtype), wf_dims_str(b->rank, b->dims, had, sizeof had));
+    }
+    return WF_OK;
+}
+
+static wf_status open_round(wf_side *s, const Weft__Round *round, wf_arena *a, wf_dataset **d,
+                            wf_data_reader **reader, wf_err *err)
+{
+    wf_job_data data;
+
+    WF_TRY(wf_job_data_get(s->spec.data, s->spec.start->seed, a, &data, err));
+    WF_TRY(wf_job_data_take_round(&data, round, a, err));
+    WF_TRY(wf_job_data_open(&data, s->graph, d, err));
+    WF_TRY(check_layout(*d, s->data, err));
+    if (wf_tables_any(&s->tables))
+        WF_TRY(wf_job_data_check(&data, s->tables.graph, *d, err));
+    return new_reader(&s->spec, &data, *d, reader, err);
+}
+
+wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_data_reader *reader = NULL;
+    wf_dataset *d = NULL;
+    wf_status rc = a ? open_round(s, round, a, &d, &reader, err) : wf_fail_nomem(err, sizeof *s);
+
+    wf_arena_free(&a);
+    if (rc != WF_OK) {
+        wf_dataset_free(&d);
+        return rc;
+    }
+    warn_of_skipped(d);
+    wf_data_reader_free(&s->reader);
+    wf_dataset_free(&s->data);
+    s->tables.data = d;
+    s->data = d;
+    s->reader = reader;
+    return WF_OK;
 }
 
 void wf_side_close(wf_side *s)

@@ -27,6 +27,7 @@ typedef struct wf_side_spec {
     size_t n_fetches;
     const Weft__JobData *data;
     const wf_learnt_list *learnt; /* what the data's steps go by; NULL: as they say */
+    const Weft__Round *round;     /* of data that grows: its files; read while opening only */
 } wf_side_spec;
 
 /* What a port of a plan carries. */
@@ -54,6 +55,10 @@ typedef struct wf_side {
  * closed. Close it after an error as well. Errors: those of graph and data. */
 WF_MUST_USE wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err);
 void wf_side_close(wf_side *s);
+/* Has an open side, none of whose batches is out, read the files of another round; its graph, plans
+ * and tables stay. Errors: those of the data; WF_SHAPE when its records are laid out otherwise. The
+ * side then is as it was. */
+WF_MUST_USE wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err);
 /* Lends the plan for so many records, until the next call. */
 WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
 /* What input i of a plan is bound to: of a batch, or the weights in a set of the exchange's; NULL:

@@ -45,7 +45,9 @@ struct wf_worker {
 
     Weft__Start *start; /* the job in hand, or NULL */
     wf_worker_job job;
-    wf_exchange *exchange; /* NULL: no job */
+    uint32_t round;          /* of data that grows: whose files are open; 0: none */
+    Weft__Round *next_round; /* to be opened when nothing else is in hand; NULL: none */
+    wf_exchange *exchange;   /* NULL: no job */
     uint16_t job_number, generation;
     uint32_t map, view;
     uint32_t step;         /* the last one computed */
@@ -138,6 +140,11 @@ WF_MUST_USE wf_status wf_evaluation_begin(wf_worker *w, wf_err *err);
 
 /* waits.c: updates what this worker waits for, and since when. */
 void wf_waits_look(wf_worker *w, int64_t now_ns);
+
+/* rounds.c: files of another round, of data that grows. */
+WF_MUST_USE wf_status wf_round_take(wf_worker *w, const wf_msg *m, wf_err *err);
+/* Opens the round that has come, if no step or evaluation is in hand, and says so. */
+WF_MUST_USE wf_status wf_round_open(wf_worker *w, wf_err *err);
 
 /* member.c */
 WF_MUST_USE wf_status wf_member_register(wf_worker *w, wf_err *err);

@@ -201,15 +201,13 @@ static void warn_of_float32(const wf_trainer *t)
         WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
 }
 
-static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
+/* The train side, with the files of a round if its data grows. */
+static wf_status open_train(wf_trainer *t, const Weft__Round *round, wf_err *err)
 {
+    const Weft__Start *start = t->start;
     wf_learnt rows[WF_LEARNT_MOST];
     wf_plan *first;
 
-    t->start = start;
-    if (!start->train_data)
-        return wf_fail(err, WF_PROTO, NULL, "a start without data to train on");
-    warn_of_float32(t);
     WF_TRY(
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
@@ -222,24 +220,55 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
                                      .n_uses = start->n_train_uses,
                                      .meanings = (const Weft__Output *const *)start->train_outputs,
                                      .n_fetches = start->n_train_outputs,
-                                     .data = start->train_data},
+                                     .data = start->train_data,
+                                     .round = round},
                      err));
-    WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
-    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
-                        &first, err));
+    if (!round) /* nothing is learnt of data that grows, and the eval side may be reading this */
+        WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
+    return wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
+                        &first, err);
+}
+
+static void tell_records(const wf_trainer *t, wf_worker_job *out)
+{
+    out->train_records = wf_dataset_records(t->train.data);
+    out->train_digest = wf_dataset_digest(t->train.data);
+}
+
+static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
+{
+    bool trains; /* at once: else the first round of its data is still to come */
+
+    t->start = start;
+    if (!start->train_data || start->train_data->batch == 0)
+        return wf_fail(err, WF_PROTO, NULL, "a start without data to train on");
+    trains = !start->train_data->grows || start->round;
+    warn_of_float32(t);
+    if (trains)
+        WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL, err));
     WF_TRY(begin_gradients(t, start, err));
     if (start->eval_data)
         WF_TRY(begin_opening(t, err));
     *out = (wf_worker_job){
-        .batch = t->train.batch * t->batches,
-        .train_records = wf_dataset_records(t->train.data),
-        .train_digest = wf_dataset_digest(t->train.data),
+        .batch = start->train_data->batch * t->batches,
         .learnt = t->learnt.rows,
         .n_learnt = t->learnt.n,
         .pipeline = start->pipeline,
         .checksums = t->conf.checksums,
-        .tables = wf_tables_any(&t->train.tables),
+        .tables = start->train_ids.len > 0,
     };
+    if (trains)
+        tell_records(t, out);
+    return WF_OK;
+}
+
+/* Batches that were read ahead were all of the round before, and are used up with it. */
+static wf_status open_round(void *arg, const Weft__Round *round, wf_worker_job *out, wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    WF_TRY(t->train.reader ? wf_side_renew(&t->train, round, err) : open_train(t, round, err));
+    tell_records(t, out);
     return WF_OK;
 }
 
@@ -260,6 +289,8 @@ static wf_status read_range(void *arg, const wf_batch_id *range, wf_err *err)
     wf_trainer *t = arg;
     uint64_t number = range->number * t->batches;
 
+    if (!t->train.reader)
+        return wf_fail(err, WF_PROTO, NULL, "a split before the first round of its data");
     return wf_data_reader_open(t->train.reader, range->epoch, range->split,
                                range->begin - number * t->train.batch, range->end, number, err);
 }
@@ -680,6 +711,7 @@ wf_worker_ops wf_trainer_ops(wf_trainer *t)
     return (wf_worker_ops){.arg = t,
                            .start = start_job,
                            .halt = halt,
+                           .open_round = open_round,
                            .read = read_range,
                            .compute = begin_step,
                            .evaluate = begin_unit,

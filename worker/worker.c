@@ -112,6 +112,8 @@ static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, w
         return wf_splits_on_confirmed(w, m, err);
     case WF_EVAL:
         return wf_evaluation_on_eval(w, m, err);
+    case WF_ROUND:
+        return wf_round_take(w, m, err);
     case WF_TUNE:
         return on_tune(w, m, err);
     case WF_CUT_OPEN:

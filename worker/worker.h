@@ -35,8 +35,8 @@ typedef struct wf_worker wf_worker;
 /* What the shell reports of a started job. */
 typedef struct wf_worker_job {
     uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
-    uint64_t train_records, eval_records;
-    uint64_t train_digest;   /* of all records to train */
+    uint64_t train_records, eval_records; /* of data that grows: of the open round; 0: none is */
+    uint64_t train_digest;                /* of all records to train */
     const wf_learnt *learnt; /* [n_learnt]: for checkpoints; borrowed until the job's end */
     size_t n_learnt;
     uint32_t pipeline;
@@ -89,6 +89,10 @@ typedef struct wf_worker_ops {
     wf_status (*start)(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err);
     /* What is being computed or evaluated is forgotten with the job. */
     void (*halt)(void *arg);
+    /* Of data that grows: has the job train the files of another round, once nothing of the last
+     * one is under way; *out says what they hold. NULL: no job has such data. Errors: those of the
+     * data. */
+    wf_status (*open_round)(void *arg, const Weft__Round *round, wf_worker_job *out, wf_err *err);
     /* Announces records [begin, end) of a split: batches of them follow those of earlier calls. */
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
     /* Begins a step, which ends in wf_worker_on_computed; what is pointed to is copied. */

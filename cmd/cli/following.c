@@ -82,8 +82,11 @@ static void show(wf_progress *p, const json_t *job)
 
     if (strcmp(text(job, "state"), "running") != 0 || part <= 0 || (part >= 1 && !evaluates))
         return;
-    snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),
-             (int)number(job, "epochs"));
+    if (number(job, "epochs") > 0)
+        snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),
+                 (int)number(job, "epochs"));
+    else
+        snprintf(label, sizeof label, "epoch %d", (int)number(job, "epoch"));
     facts[0] = 0;
     if (number(job, "samples_per_sec") > 0)
         snprintf(
@@ -102,9 +105,9 @@ static void show(wf_progress *p, const json_t *job)
 
 static bool is_worth_a_line(const char *event)
 {
-    static const char *const kinds[] = {"job.epoch ",      "job.callback ", "job.restores_best ",
-                                        "job.restored ",   "job.waits ",    "task.lost ",
-                                        "task.restarted ", "ckpt.failed ",  "ckpt.passed"};
+    static const char *const kinds[] = {
+        "job.epoch ", "job.round ", "job.callback ",   "job.restores_best ", "job.restored ",
+        "job.waits ", "task.lost ", "task.restarted ", "ckpt.failed ",       "ckpt.passed"};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strncmp(event, kinds[i], strlen(kinds[i])) == 0)

@@ -137,6 +137,25 @@ static void add_losses(wf_rows *t, const json_t *job)
     }
 }
 
+/* Of data that grows. */
+static void add_rounds(wf_rows *t, const json_t *job)
+{
+    const json_t *r = json_object_get(job, "rounds");
+    char text[128], files[32], records[32];
+    int waiting = (int)wf_number_of(r, "files_waiting");
+
+    if (!json_is_object(r))
+        return;
+    wf_count_text((unsigned long long)wf_number_of(r, "files"), files, sizeof files);
+    wf_count_text((unsigned long long)wf_number_of(r, "records"), records, sizeof records);
+    snprintf(text, sizeof text, "round %d: %s records of %s files; %d more file%s there",
+             (int)wf_number_of(r, "round"), records, files, waiting,
+             waiting == 1 ? " is" : "s are");
+    add(t, "data", text);
+    if (is_said(wf_text_of(r, "waits_for")))
+        add(t, "waits for", wf_text_of(r, "waits_for"));
+}
+
 static wf_status print_history(FILE *f, const wf_cluster_conf *conf, const char *run, wf_err *err)
 {
     wf_arena *arena = wf_arena_new(0);
@@ -168,6 +187,7 @@ wf_status wf_picture_job(FILE *f, const wf_cluster_conf *conf, const json_t *job
     if (is_said(wf_text_of(job, "hint")))
         add(&t, "hint", wf_text_of(job, "hint"));
     add_numbers(&t, job);
+    add_rounds(&t, job);
     wf_picture_metrics(&t, job);
     add_checkpoint(&t, conf, job);
     add_changes(&t, wf_text_of(job, "set"));

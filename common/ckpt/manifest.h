@@ -21,6 +21,7 @@
 enum {
     WF_MANIFEST_FORMAT = 1,
     WF_MANIFEST_MAX_BYTES = 256 << 20,
+    WF_CKPT_ID_DIGITS = 16, /* of a file's id, in hex; ids stand one behind the other */
     WF_CKPT_MAX_SLOTS = 8,
     WF_DIGEST_TEXT = 33 /* a graph's digest as text: up to 32 hex digits and a zero */
 };
@@ -69,6 +70,19 @@ typedef struct wf_ckpt_split {
     uint64_t id, begin, next, end;
 } wf_ckpt_split;
 
+/* Of data that grows: the files of the epochs so far. */
+typedef struct wf_ckpt_rounds {
+    struct wf_ckpt_round_file {
+        const char *path;
+        uint64_t bytes;
+    } * files; /* [n_files] of the open epoch; none: all of it is trained */
+    size_t n_files;
+    uint64_t *earlier; /* [n_earlier] ids of the files before (common/data/listing.h) */
+    size_t n_earlier;
+    uint64_t steps_before, records_before; /* of the epochs before */
+    uint64_t digest;                       /* of the open epoch's records; 0: not known */
+} wf_ckpt_rounds;
+
 typedef struct wf_ckpt_ledger {
     uint32_t epoch; /* the open one, from 0 */
     uint64_t records, split_records;
@@ -78,6 +92,7 @@ typedef struct wf_ckpt_ledger {
     size_t n_finished;
     wf_ckpt_split *open; /* [n_open] */
     size_t n_open;
+    struct wf_ckpt_rounds *rounds;    /* of data that grows; else NULL */
     struct wf_ckpt_number *callbacks; /* [n_callbacks]: their state, as the master names it */
     size_t n_callbacks;
 } wf_ckpt_ledger;

@@ -231,6 +231,49 @@ static wf_status read_ranges(const source *s, const json_t *from, wf_ckpt_ledger
     return WF_OK;
 }
 
+static wf_status read_ids(const source *s, const json_t *from, wf_ckpt_rounds *r, wf_err *err)
+{
+    const char *text = "";
+    size_t n;
+
+    WF_TRY(get_text(s, from, "earlier", &text, err));
+    n = strlen(text);
+    if (n % WF_CKPT_ID_DIGITS || strspn(text, "0123456789abcdef") != n)
+        return bad(s, "earlier", "ids of 16 hex digits each", err);
+    r->n_earlier = n / WF_CKPT_ID_DIGITS;
+    r->earlier = wf_arena_array(s->arena, r->n_earlier + 1, sizeof *r->earlier);
+    if (!r->earlier)
+        return wf_fail_nomem(err, r->n_earlier * sizeof *r->earlier);
+    for (size_t i = 0; i < r->n_earlier; i++) {
+        char one[WF_CKPT_ID_DIGITS + 1] = "";
+
+        memcpy(one, text + i * WF_CKPT_ID_DIGITS, WF_CKPT_ID_DIGITS);
+        r->earlier[i] = strtoull(one, NULL, 16);
+    }
+    return WF_OK;
+}
+
+static wf_status read_rounds(const source *s, const json_t *from, wf_ckpt_ledger *l, wf_err *err)
+{
+    wf_ckpt_rounds *r = wf_arena_alloc(s->arena, sizeof *r);
+    const json_t *list = NULL;
+    void *room = NULL;
+
+    if (!r)
+        return wf_fail_nomem(err, sizeof *r);
+    WF_TRY(get_list(s, from, "files", sizeof *r->files, &list, &r->n_files, &room, err));
+    r->files = room;
+    for (size_t i = 0; i < r->n_files; i++) {
+        WF_TRY(get_text(s, json_array_get(list, i), "path", &r->files[i].path, err));
+        WF_TRY(get_u64(s, json_array_get(list, i), "bytes", INT64_MAX, &r->files[i].bytes, err));
+    }
+    WF_TRY(get_u64(s, from, "steps_before", INT64_MAX, &r->steps_before, err));
+    WF_TRY(get_u64(s, from, "records_before", INT64_MAX, &r->records_before, err));
+    WF_TRY(get_hex(s, from, "digest", &r->digest, err));
+    l->rounds = r;
+    return read_ids(s, from, r, err);
+}
+
 static wf_status read_ledger(const source *s, const json_t *root, wf_ckpt_ledger *l, wf_err *err)
 {
     const json_t *from = json_object_get(root, "ledger"), *list = NULL;
@@ -246,6 +289,8 @@ static wf_status read_ledger(const source *s, const json_t *root, wf_ckpt_ledger
     WF_TRY(read_ranges(s, from, l, err));
     if (json_object_get(from, "callbacks"))
         WF_TRY(get_numbers(s, from, "callbacks", &l->callbacks, &l->n_callbacks, err));
+    if (json_object_get(from, "rounds"))
+        WF_TRY(read_rounds(s, json_object_get(from, "rounds"), l, err));
     WF_TRY(get_list(s, from, "open", sizeof *l->open, &list, &l->n_open, &room, err));
     l->open = room;
     for (size_t i = 0; i < l->n_open; i++) {

@@ -105,6 +105,34 @@ static json_t *files_of(const wf_manifest *m)
     return checked(out, ok);
 }
 
+static json_t *ids_of(const uint64_t list[], size_t n)
+{
+    char *text = malloc(n * WF_CKPT_ID_DIGITS + 1);
+    json_t *out;
+
+    if (!text)
+        return NULL;
+    text[0] = 0;
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + i * WF_CKPT_ID_DIGITS, WF_CKPT_ID_DIGITS + 1, "%016" PRIx64, list[i]);
+    out = json_string(text);
+    free(text);
+    return out;
+}
+
+static json_t *rounds_of(const wf_ckpt_rounds *r)
+{
+    json_t *files = json_array();
+    bool ok = files;
+
+    for (size_t i = 0; ok && i < r->n_files; i++)
+        ok = add(files, json_pack("{s:s, s:o}", "path", r->files[i].path, "bytes",
+                                  whole(r->files[i].bytes)));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "files", checked(files, ok), "earlier",
+                     ids_of(r->earlier, r->n_earlier), "steps_before", whole(r->steps_before),
+                     "records_before", whole(r->records_before), "digest", hex(r->digest));
+}
+
 static json_t *ledger_of(const wf_ckpt_ledger *l)
 {
     json_t *finished = json_array(), *open = json_array(), *out;
@@ -125,6 +153,8 @@ static json_t *ledger_of(const wf_ckpt_ledger *l)
                     open);
     if (l->n_callbacks &&
         json_object_set_new(out, "callbacks", numbers(l->callbacks, l->n_callbacks)) != 0)
+        out = checked(out, false);
+    if (out && l->rounds && json_object_set_new(out, "rounds", rounds_of(l->rounds)) != 0)
         out = checked(out, false);
     return out;
 }

@@ -277,10 +277,14 @@ typedef struct wf_job_conf {
     uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */
     bool shuffle;               /* true */
     uint64_t split_records;     /* 0: chosen by the master */
+    bool grows;                 /* `train` are patterns of files that appear as it trains: */
+    double poll_seconds;        /* between two looks at them */
+    double settle_seconds;      /* for which a file is as it is before it is taken */
+    double idle_stop_seconds;   /* without a new one, after which the job is done; 0: never */
     int data_line;
 
     uint64_t batch;  /* per worker */
-    uint64_t epochs; /* 1 */
+    uint64_t epochs; /* 1; WF_EPOCHS_ANY of data that grows */
     uint64_t steps;  /* global steps after which the job is done; 0: no bound */
 
     wf_conf_item optimizer; /* options are WF_CONF_NUMBER, a bool as 0 or 1; names unchecked here */
@@ -305,6 +309,8 @@ typedef struct wf_job_conf {
     bool bf16;               /* products of the network round their factors to bfloat16 */
     uint64_t slice_bytes;    /* 4 MiB */
 } wf_job_conf;
+
+enum { WF_EPOCHS_ANY = INT32_MAX /* no bound */ };
 
 /* Whether there are records to evaluate on. */
 static inline bool wf_job_evaluates(const wf_job_conf *job)

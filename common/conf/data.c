@@ -2,6 +2,7 @@
 /* common/conf/data.c - what is read for training and evaluation, and how. */
 #include "common/conf/data.h"
 #include "common/conf/item.h"
+#include "common/conf/new_files.h"
 #include "common/conf/presets.h"
 #include "common/data/formats.h"
 
@@ -315,6 +316,12 @@ static wf_status hold_out(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j
     return WF_OK;
 }
 
+static wf_status no_records(wf_conf_reader *r, const wf_tree *node, wf_err *err)
+{
+    return wf_read_fail(r, node, err, WF_USAGE, "give \"records\"",
+                        "synthetic data wants its number of records");
+}
+
 static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     wf_format_kind kind;
@@ -323,13 +330,12 @@ static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
     WF_TRY(wf_format_kind_of(j->format, &kind, err));
     WF_TRY(check_keys(r, node, j, err));
     if (kind == WF_FORMAT_TEXT)
-        return check_text(r, node, j, err);
-    if (kind == WF_FORMAT_ARRAYS)
-        return check_arrays(r, node, j, err);
-    if (j->synthetic_records)
-        return WF_OK;
-    return wf_read_fail(r, node, err, WF_USAGE, "give \"records\"",
-                        "synthetic data wants its number of records");
+        WF_TRY(check_text(r, node, j, err));
+    else if (kind == WF_FORMAT_ARRAYS)
+        WF_TRY(check_arrays(r, node, j, err));
+    else if (!j->synthetic_records)
+        return no_records(r, node, err);
+    return wf_check_new_files(r, node, j, err);
 }
 
 static wf_status read_format(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -360,6 +366,7 @@ const wf_key wf_data_keys[] = {
     {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle), .usual = "true"},
     {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
      .most = UINT64_C(1) << 40},
+    {"new_files", WF_KEY_CALL, .read = wf_read_new_files},
     {"once", WF_KEY_LATER},
     {"cache", WF_KEY_LATER},
     {"prefetch", WF_KEY_LATER},

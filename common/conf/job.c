@@ -472,6 +472,8 @@ static wf_status fill(wf_job_file *f, const char *text, size_t size, const char 
     WF_TRY(wf_tree_parse(text, size, path, j->arena, &root, err));
     WF_TRY(wf_set_apply(&r, root, err));
     WF_TRY(wf_read_map(&r, root, "the job", job_keys, f, err));
+    if (j->grows && !wf_tree_get(root, "epochs"))
+        j->epochs = WF_EPOCHS_ANY;
     return check_job(&r, root, j, err);
 }
 

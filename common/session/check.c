@@ -5,6 +5,7 @@
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/data/formats.h"
+#include "common/data/listing.h"
 #include "common/optim/rule.h"
 #include "common/session/front.h"
 #include "common/session/job_data_conf.h"
@@ -79,17 +80,40 @@ static void warn_of_skipped(const wf_dataset *d, const wf_checks *checks)
     checks->warn(checks->arg, text);
 }
 
-static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
-                            const wf_compiled *c, const wf_checks *checks, uint64_t *records,
-                            wf_err *err)
+/* Of data that grows the files that are there by now. */
+static wf_status take_present(wf_job_data *d, wf_arena *a, bool *any, wf_err *err)
+{
+    const char *const *patterns, **paths;
+    wf_listed *list = NULL;
+    size_t n = 0, n_patterns;
+
+    WF_TRY(wf_job_data_patterns(d, a, &patterns, &n_patterns, err));
+    WF_TRY(wf_data_list(patterns, n_patterns, a, &list, &n, err));
+    paths = wf_arena_array(a, n, sizeof *paths);
+    if (!paths)
+        return wf_fail_nomem(err, n * sizeof *paths);
+    for (size_t i = 0; i < n; i++)
+        paths[i] = list[i].path;
+    *any = n > 0;
+    return wf_job_data_take_files(d, paths, n, a, err);
+}
+
+static wf_status check_data_in(wf_arena *a, const wf_job_conf *job, const wf_conf_records *from,
+                               const wf_compiled *c, const wf_checks *checks, uint64_t *records,
+                               wf_err *err)
 {
     wf_dataset *d = NULL;
     wf_job_data data;
+    bool any = true;
     wf_status rc;
 
     WF_TRY(wf_job_data_of(job, from, c, &data, err));
     for (size_t i = 0; i < data.spec.n_fields; i++)
         data.fields[i].head_only = !is_looked_at(&data.fields[i]);
+    if (data.grows)
+        WF_TRY(take_present(&data, a, &any, err));
+    if (!any)
+        return WF_OK;
     rc = wf_job_data_open(&data, c->graph, &d, err);
     if (rc == WF_OK && c->ids_graph)
         rc = wf_job_data_check(&data, c->ids_graph, d, err);
@@ -99,6 +123,18 @@ static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
         rc = check_head(d, err);
     }
     wf_dataset_free(&d);
+    return rc;
+}
+
+static wf_status check_data(const wf_job_conf *job, const wf_conf_records *from,
+                            const wf_compiled *c, const wf_checks *checks, uint64_t *records,
+                            wf_err *err)
+{
+    wf_arena *a = wf_arena_new(0);
+    wf_status rc = a ? check_data_in(a, job, from, c, checks, records, err)
+                     : wf_fail_nomem(err, sizeof(wf_job_data));
+
+    wf_arena_free(&a);
     return rc;
 }
 
@@ -162,6 +198,11 @@ static wf_status check_optimizer(const wf_job_conf *job, wf_err *err)
     return wf_compile_optimizer_of_job(job, &opt, err);
 }
 
+static bool is_to_come(const wf_job_conf *job, const wf_conf_records *r)
+{
+    return job->grows && r == &job->train;
+}
+
 static wf_status check_file(const wf_job_conf *job, int line, const char *path, wf_err *err)
 {
     if (!path)
@@ -171,6 +212,8 @@ static wf_status check_file(const wf_job_conf *job, int line, const char *path, 
 
 static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, wf_err *err)
 {
+    if (is_to_come(job, r)) /* it may have no file yet */
+        return WF_OK;
     for (size_t i = 0; i < r->n; i++) {
         const wf_conf_field *f = &r->fields[i];
 

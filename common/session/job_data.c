@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/job_data.c */
 #include "common/session/job_data.h"
+#include "common/data/listing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,53 @@ wf_status wf_job_data_give(wf_job_data *d, const wf_learnt_list *learnt, wf_err 
     for (size_t i = 0; i < d->spec.n_fields; i++)
         WF_TRY(wf_learnt_give(learnt->rows, learnt->n, d->fields[i].name, d->steps[i],
                               d->fields[i].n_steps, err));
+    return WF_OK;
+}
+
+wf_status wf_job_data_patterns(const wf_job_data *d, wf_arena *a, const char *const **out,
+                               size_t *n, wf_err *err)
+{
+    const char *path = d->spec.n_fields ? d->fields[0].path : NULL;
+    const char **one;
+
+    *out = d->spec.files;
+    *n = d->spec.n_files;
+    if (*n || !path)
+        return WF_OK;
+    one = wf_arena_array(a, 1, sizeof *one);
+    if (one) /* all fields name the same files, and each an array of its own in them */
+        one[0] = wf_arena_printf(a, "%.*s", (int)(wf_listed_member(path) - path), path);
+    if (!one || !one[0])
+        return wf_fail_nomem(err, strlen(path));
+    *out = one;
+    *n = 1;
+    return WF_OK;
+}
+
+wf_status wf_job_data_take_files(wf_job_data *d, const char *const paths[], size_t n, wf_arena *a,
+                                 wf_err *err)
+{
+    if (d->spec.n_files) {
+        d->spec.files = paths;
+        d->spec.n_files = n;
+        return WF_OK;
+    }
+    for (size_t i = 0; n && i < d->spec.n_fields; i++) {
+        wf_field_spec *f = &d->fields[i];
+        const char *member = f->path ? wf_listed_member(f->path) : "";
+        const char **own = wf_arena_array(a, n, sizeof *own);
+
+        if (!own)
+            return wf_fail_nomem(err, n * sizeof *own);
+        for (size_t k = 0; k < n; k++) {
+            own[k] = wf_arena_printf(a, "%s%s", paths[k], member);
+            if (!own[k])
+                return wf_fail_nomem(err, strlen(paths[k]));
+        }
+        f->path = own[0];
+        f->more = own + 1;
+        f->n_more = n - 1;
+    }
     return WF_OK;
 }
 

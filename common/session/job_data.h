@@ -8,6 +8,7 @@
 #ifndef WF_SESSION_JOB_DATA_H
 #define WF_SESSION_JOB_DATA_H
 
+#include "common/base/arena.h"
 #include "common/base/status.h"
 #include "common/data/learnt.h"
 #include "common/graph/graph.h"
@@ -22,6 +23,7 @@ typedef struct wf_job_data {
     wf_field_spec trained_fields[WF_DATA_MAX_FIELDS];
     uint64_t batch; /* records */
     bool shuffle;
+    bool grows;       /* its files are patterns: wf_job_data_take_files says which are read */
     const char *path; /* of the job file, and the line of its data: for messages */
     int line;
 } wf_job_data;
@@ -29,6 +31,13 @@ typedef struct wf_job_data {
 /* Gives the steps what was learnt for them in training, which they borrow: the training data need
  * not be read. Errors: WF_MISMATCH, of wf_learnt_give. */
 WF_MUST_USE wf_status wf_job_data_give(wf_job_data *d, const wf_learnt_list *learnt, wf_err *err);
+
+/* Of data that grows: the patterns of its files; and has it read these files, whose paths are
+ * borrowed, in place of them. What either makes is in the arena. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_job_data_patterns(const wf_job_data *d, wf_arena *a,
+                                           const char *const **out, size_t *n, wf_err *err);
+WF_MUST_USE wf_status wf_job_data_take_files(wf_job_data *d, const char *const paths[], size_t n,
+                                             wf_arena *a, wf_err *err);
 
 /* Opens the data and checks that its records fit the inputs of the graph that they feed, and that
  * class labels are in range. The caller owns *out. Errors: those of wf_dataset_open; WF_SHAPE

@@ -232,6 +232,7 @@ wf_status wf_job_data_of(const wf_job_conf *job, const wf_conf_records *from, co
     *out = (wf_job_data){.spec = spec_of(job, from),
                          .batch = job->batch,
                          .shuffle = job->shuffle,
+                         .grows = job->grows && from == &job->train,
                          .path = job->path,
                          .line = from->line ? from->line : job->data_line};
     out->spec.fields = out->fields;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/job_data_message.c */
 #include "common/session/job_data_message.h"
+#include "common/data/listing.h"
 
 /* ---- put ---- */
 
@@ -133,6 +134,7 @@ wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__JobData **out
     m->is_random = d->spec.is_random;
     m->batch = d->batch;
     m->shuffle = d->shuffle;
+    m->grows = d->grows;
     m->path = copy(a, d->path);
     m->line = (uint32_t)d->line;
     m->fields = wf_arena_array(a, d->spec.n_fields, sizeof(*m->fields));
@@ -251,6 +253,7 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf
                                   .n_fields = m->n_fields},
                          .batch = m->batch,
                          .shuffle = m->shuffle,
+                         .grows = m->grows,
                          .path = m->path,
                          .line = (int)m->line};
     WF_TRY(get_text(m, a, &out->spec, err));
@@ -259,4 +262,20 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf
     if (m->has_trained)
         get_trained(m, out);
     return WF_OK;
+}
+
+wf_status wf_job_data_take_round(wf_job_data *d, const Weft__Round *round, wf_arena *a, wf_err *err)
+{
+    const char **paths = wf_arena_array(a, round->n_files, sizeof *paths);
+
+    if (!d->grows || round->n_files == 0)
+        return wf_fail(err, WF_PROTO, NULL, "a round of %zu files, for data that %s",
+                       round->n_files, d->grows ? "grows" : "does not grow");
+    if (!paths)
+        return wf_fail_nomem(err, round->n_files * sizeof *paths);
+    for (size_t i = 0; i < round->n_files; i++) {
+        paths[i] = round->files[i]->path;
+        WF_TRY(wf_data_check_listed(paths[i], round->files[i]->bytes, err));
+    }
+    return wf_job_data_take_files(d, paths, round->n_files, a, err);
 }

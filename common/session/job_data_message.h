@@ -16,4 +16,9 @@ WF_MUST_USE wf_status wf_job_data_put(const wf_job_data *d, wf_arena *a, Weft__J
 WF_MUST_USE wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a,
                                       wf_job_data *out, wf_err *err);
 
+/* Has data that grows read the files of a round, in place of its patterns; borrows from the message
+ * and the arena. Errors: those of wf_data_check_listed; WF_PROTO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_job_data_take_round(wf_job_data *d, const Weft__Round *round, wf_arena *a,
+                                             wf_err *err);
+
 #endif

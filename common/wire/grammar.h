@@ -43,6 +43,8 @@ typedef enum wf_kind {
     WF_PROGRESS,        /* worker -> master: steps, losses, position in open splits */
     WF_EVAL,            /* master -> worker: evaluate these records */
     WF_EVAL_RESULT = 39,
+    WF_ROUND,    /* master -> worker: the files that are trained next, of data that grows */
+    WF_ROUND_OK, /* worker -> master: it has them open */
 
     WF_CUT_DUE = 48, /* worker -> master: the place for a checkpoint is reached */
     WF_CUT_OPEN,     /* master -> worker: hold at the next step boundary */

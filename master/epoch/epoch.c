@@ -3,7 +3,9 @@
 #include "master/epoch/epoch.h"
 #include "common/base/clock.h"
 #include "common/base/size.h"
+#include "common/conf/conf.h"
 #include "common/wire/control.h"
+#include "master/epoch/growth.h"
 #include "master/epoch/left_out.h"
 #include "master/epoch/splits.h"
 
@@ -100,6 +102,9 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
     r.eval = eval_list;
     r.n_eval = list_eval(j, eval, eval_list);
     r.eval_epoch = j->epoch->eval_epoch;
+    r.steps_before = j->epoch->steps_before;
+    r.records_before = j->epoch->records_before;
+    r.train_digest = wf_job_grows(j) ? j->epoch->train_digest : 0;
     r.finished = list;
     if (rows && list)
         r.n_finished = wf_splits_ranges(&j->epoch->ledger, true, rows, list);
@@ -112,17 +117,33 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
 
 /* ---- sizes ---- */
 
-/* Records of the epoch, cut short where `steps:` bounds the job. */
-static uint64_t epoch_records(const wf_job *j, uint32_t epoch)
+/* The planned steps before an epoch, the open one or the next. */
+static uint64_t steps_before(const wf_job *j, uint32_t epoch)
+{
+    const wf_epoch *e = j->epoch;
+    uint64_t each = wf_epoch_batches(e->train_records, j->prepared->batch);
+
+    if (!wf_job_grows(j))
+        return epoch * each;
+    return e->steps_before + (e->ledger.n && epoch > e->ledger.epoch ? each : 0);
+}
+
+/* Records of an epoch behind so many steps, cut short where `steps:` bounds the job. */
+static uint64_t records_behind(const wf_job *j, uint64_t before)
 {
     const wf_prepared *p = j->prepared;
-    uint64_t before = epoch * wf_epoch_batches(j->epoch->train_records, p->batch);
 
     if (!p->steps)
         return j->epoch->train_records;
     if (p->steps <= before)
         return 0;
     return WF_MIN(j->epoch->train_records, (p->steps - before) * p->batch);
+}
+
+/* Of the next round's it is only known whether there may be any. */
+static uint64_t epoch_records(const wf_job *j, uint32_t epoch)
+{
+    return records_behind(j, steps_before(j, epoch));
 }
 
 /* Small enough that no worker waits long for another at an epoch's end, large enough that a split's
@@ -225,9 +246,12 @@ static void close_epoch(wf_job *j)
 
 static wf_status begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_err *err)
 {
+    uint64_t before = steps_before(j, epoch);
     wf_err why;
 
-    if (open_epoch(j, epoch, epoch_records(j, epoch), choose_split(m, j), &why) != WF_OK)
+    if (wf_job_grows(j))
+        wf_growth_begin_round(j, before);
+    if (open_epoch(j, epoch, records_behind(j, before), choose_split(m, j), &why) != WF_OK)
         return wf_job_enter(m, j, WF_JOB_FAIL, &why, err);
     wf_left_out_apply(j);
     if (!j->next_cut)
@@ -243,6 +267,11 @@ wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_er
     j->epoch->train_records = l->records;
     j->next_cut = l->next_cut;
     restore_metrics(j->epoch, l);
+    if (j->prepared->grows) {
+        if (wf_growth_restore(j, l, &why) != WF_OK)
+            return wf_job_enter(m, j, WF_JOB_FAIL, &why, err);
+        WF_TRY(wf_growth_journal(m, j, err));
+    }
     rc = open_epoch(j, l->epoch, epoch_records(j, l->epoch), l->split_records, &why);
     if (rc != WF_OK) { /* a job file of fewer steps than are made */
         wf_err_wrap(&why, rc, "epoch %u of the checkpoint, with \"steps\" as it is now",
@@ -254,6 +283,7 @@ wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_er
     for (size_t i = 0; i < l->n_finished; i++)
         wf_ledger_restore(&j->epoch->ledger, l->finished[i]->begin, l->finished[i]->end);
     wf_left_out_apply(j);
+    wf_growth_end_round(j);
     return wf_epoch_journal(m, j, err);
 }
 
@@ -262,6 +292,7 @@ wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err)
     wf_epoch *e = j->epoch;
 
     e->train_records = r->train_records;
+    wf_growth_replay_epoch(j, r);
     j->base_step = r->base_step;
     j->next_cut = r->next_cut;
     close_epoch(j);
@@ -277,6 +308,7 @@ wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err)
     e->eval_epoch = r->eval_epoch;
     for (size_t i = 0; e->ledger.n && i < r->n_finished; i++)
         wf_ledger_restore(&e->ledger, r->finished[i]->begin, r->finished[i]->end);
+    wf_growth_end_round(j);
     return WF_OK;
 }
 
@@ -289,11 +321,14 @@ void wf_epoch_close(wf_job *j)
         e->last_trained = wf_ledger_trained(&e->ledger);
     }
     close_epoch(j);
+    wf_rounds_end(&j->rounds);
 }
 
 void wf_epoch_begin_generation(wf_job *j)
 {
     close_epoch(j);
+    wf_rounds_close(&j->rounds);
+    j->epoch->steps_before = j->epoch->records_before = 0;
     j->epoch->marked_cut = 0;
     forget_trained(j->epoch);
     j->epoch->callbacks = (wf_callbacks_state){0};
@@ -356,7 +391,7 @@ static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
     double rate = e->callbacks.rate > 0 ? e->callbacks.rate : j->prepared->callbacks.rate;
     json_t *numbers = json_object(), *train = json_object(), *val = json_object();
     const Weft__Start *start = &j->prepared->start;
-    char facts[512] = "";
+    char facts[512] = "", of[24] = "";
 
     add_names(start->train_outputs, start->n_train_outputs, train);
     add_names(start->eval_outputs, j->prepared->evaluates ? start->n_eval_outputs : 0, val);
@@ -369,14 +404,20 @@ static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
     else if (e->eval_epoch == epoch)
         add_metrics(e->eval, e->n_eval, VAL, val, facts, sizeof facts);
     json_object_set_new(numbers, "epoch", json_integer(epoch));
+    if (wf_job_grows(j)) {
+        json_object_set_new(numbers, "files", json_integer((json_int_t)j->rounds.n_files));
+        json_object_set_new(numbers, "records", json_integer((json_int_t)e->train_records));
+    }
     json_object_set_new(numbers, "elapsed_s",
                         json_real((double)(m->now_ns - j->began_ns) / WF_NS_PER_S));
     if (rate > 0) /* 0: it follows a schedule */
         json_object_set_new(numbers, "learning_rate", json_real(rate));
     json_object_set_new(numbers, "train", train);
     json_object_set_new(numbers, "val", val);
-    wf_job_note_with(m, j, "job.epoch", &numbers, "epoch %u/%lu:%s", epoch,
-                     (unsigned long)j->prepared->epochs, facts + (facts[0] != 0));
+    if (j->prepared->epochs != WF_EPOCHS_ANY)
+        snprintf(of, sizeof of, "/%lu", (unsigned long)j->prepared->epochs);
+    wf_job_note_with(m, j, "job.epoch", &numbers, "epoch %u%s:%s", epoch, of,
+                     facts + (facts[0] != 0));
 }
 
 /* The open epoch is evaluated: all of its records, or it could not be. */
@@ -426,8 +467,8 @@ static bool was_last(const wf_job *j)
 {
     const wf_epoch *e = j->epoch;
 
-    return e->callbacks.stopped || e->ledger.epoch + 1 >= j->prepared->epochs ||
-           epoch_records(j, e->ledger.epoch + 1) == 0;
+    return e->callbacks.stopped || j->rounds.is_idle ||
+           e->ledger.epoch + 1 >= j->prepared->epochs || epoch_records(j, e->ledger.epoch + 1) == 0;
 }
 
 /* Whether the job is to end with the weights of another epoch. */
@@ -469,6 +510,8 @@ static wf_status next_epoch(wf_master *m, wf_job *j, wf_err *err)
 {
     bool all = true;
 
+    if (wf_job_grows(j))
+        WF_TRY(wf_growth_advance(m, j, j->epoch->ledger.epoch + 1, &all, err));
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 
@@ -492,12 +535,22 @@ static wf_status end_with_the_best(wf_master *m, wf_job *j, wf_err *err)
     return wf_job_enter(m, j, WF_JOB_GOES_BACK, NULL, err);
 }
 
+/* Opens it once a worker has said how many records there are. */
+static wf_status first_epoch(wf_master *m, wf_job *j, wf_err *err)
+{
+    bool ready = j->epoch->train_records > 0;
+
+    if (j->prepared->grows)
+        WF_TRY(wf_growth_advance(m, j, 0, &ready, err));
+    return ready && !wf_job_over(j->state) ? begin_epoch(m, j, 0, err) : WF_OK;
+}
+
 wf_status wf_epoch_advance(wf_master *m, wf_job *j, bool holding, bool cut_open, wf_err *err)
 {
     wf_epoch *e = j->epoch;
 
-    if (e->state == WF_EPOCH_NONE) /* until a worker says how many records there are */
-        return e->train_records ? begin_epoch(m, j, 0, err) : WF_OK;
+    if (e->state == WF_EPOCH_NONE)
+        return first_epoch(m, j, err);
     if (j->ending_from) { /* a later generation may have saved that step at the next epoch's start
                            */
         j->cut_wanted = true;
@@ -505,6 +558,7 @@ wf_status wf_epoch_advance(wf_master *m, wf_job *j, bool holding, bool cut_open,
     }
     if (!wf_ledger_complete(&e->ledger))
         return holding ? WF_OK : wf_splits_deal(m, j, err);
+    wf_growth_end_round(j);
     if (holding)
         return WF_OK;
     if (j->prepared->evaluates && e->state != WF_EPOCH_EVALUATED)

@@ -41,7 +41,8 @@ typedef struct wf_epoch {
     uint64_t train_records, eval_records; /* of the whole data; 0: not known yet */
     uint64_t train_digest;                /* of its content, since the master began; 0: not known */
     uint64_t marked_cut;                  /* the next_cut that a dealt split carries the mark of */
-    uint32_t set_aside;                   /* splits for having killed, since one was finished */
+    uint64_t steps_before, records_before; /* of data that grows: of the rounds before */
+    uint32_t set_aside;                    /* splits for having killed, since one was finished */
     uint64_t dropped_steps;
     uint64_t pushed_bytes, plain_bytes; /* of gradients, as workers say; and as float32 */
     wf_measure
@@ -63,6 +64,16 @@ static inline bool wf_epoch_is_evaluated(const wf_job *j)
 static inline uint64_t wf_epoch_batches(uint64_t records, uint64_t batch)
 {
     return records / batch + (records % batch != 0);
+}
+
+/* The planned steps of the epochs before the open one. */
+static inline uint64_t wf_epoch_steps_before(const wf_job *j)
+{
+    const wf_epoch *e = j->epoch;
+
+    return wf_job_grows(j)
+               ? e->steps_before
+               : e->ledger.epoch * wf_epoch_batches(e->train_records, j->prepared->batch);
 }
 
 /* Goes on with what a checkpoint's ledger says. A ledger that does not fit the job fails the job.

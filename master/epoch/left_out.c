@@ -108,6 +108,22 @@ void wf_left_out_apply(wf_job *j)
     j->n_left_out = n;
 }
 
+void wf_left_out_forget_later(wf_job *j, uint32_t epoch)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < j->n_left_out; i++) {
+        const Weft__Split row = *j->left_out[i];
+
+        if (row.epoch > epoch)
+            continue;
+        j->left_out_rows[n] = row;
+        j->left_out[n] = &j->left_out_rows[n];
+        n++;
+    }
+    j->n_left_out = n;
+}
+
 void wf_left_out_replay(wf_job *j, const Weft__JobRecord *r)
 {
     j->rollbacks = r->rollbacks;

@@ -22,6 +22,8 @@ bool wf_left_out_roll_back(wf_master *m, wf_job *j, const Weft__Split *split, wf
 bool wf_left_out_set_aside(wf_master *m, wf_job *j, const char *death, wf_err *why);
 /* The splits to be left out of an epoch that begins or is restored count as done. */
 void wf_left_out_apply(wf_job *j);
+/* Of data that grows: later rounds than that of `epoch` will be of other records. */
+void wf_left_out_forget_later(wf_job *j, uint32_t epoch);
 /* The list as the journal has it. */
 void wf_left_out_replay(wf_job *j, const Weft__JobRecord *r);
 

@@ -4,6 +4,7 @@
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "master/epoch/epoch.h"
+#include "master/epoch/growth.h"
 #include "master/epoch/returned.h"
 #include "master/member/facts.h"
 
@@ -18,8 +19,7 @@ static const uint64_t most_bytes = UINT64_C(1) << 48; /* of one report */
 /* The planned step before position `at` of the open epoch. */
 static uint64_t planned_step(const wf_job *j, uint64_t at)
 {
-    return j->epoch->ledger.epoch * wf_epoch_batches(j->epoch->train_records, j->prepared->batch) +
-           wf_epoch_batches(at, j->prepared->batch);
+    return wf_epoch_steps_before(j) + wf_epoch_batches(at, j->prepared->batch);
 }
 
 void wf_splits_move_next_cut(wf_job *j)
@@ -28,8 +28,7 @@ void wf_splits_move_next_cut(wf_job *j)
 
     if (!every)
         return;
-    here = j->epoch->ledger.epoch * wf_epoch_batches(j->epoch->train_records, batch) +
-           wf_ledger_trained(&j->epoch->ledger) / batch;
+    here = wf_epoch_steps_before(j) + wf_ledger_trained(&j->epoch->ledger) / batch;
     do
         j->next_cut += every;
     while (j->next_cut <= here);
@@ -78,12 +77,18 @@ wf_status wf_splits_deal(wf_master *m, wf_job *j, wf_err *err)
     for (uint64_t i = 0; wf_ledger_any_to_do(&j->epoch->ledger) && wf_todo_next(&m->wanting, i, &i);
          i++) {
         wf_member *who = &m->members[i];
+        bool has = true;
         uint64_t id;
 
-        if (!who->wants)
+        if (!who->wants) {
             wf_todo_remove(&m->wanting, i);
-        else if (wf_member_trains(who, j->generation) &&
-                 wf_ledger_deal(&j->epoch->ledger, who->incarnation, &id))
+            continue;
+        }
+        if (!wf_member_trains(who, j->generation))
+            continue;
+        if (wf_job_grows(j))
+            WF_TRY(wf_growth_tell(m, j, who, &has, err));
+        if (has && wf_ledger_deal(&j->epoch->ledger, who->incarnation, &id))
             WF_TRY(grant(m, j, who, id, err));
     }
     return WF_OK;
@@ -233,6 +238,24 @@ size_t wf_splits_ranges(const wf_ledger *l, bool leased_too, Weft__Split rows[],
     return n;
 }
 
+/* A round that is pending is none of the checkpoint's: its files are new again. */
+static wf_status add_rounds(const wf_job *j, wf_splits_ledger *out, wf_err *err)
+{
+    const wf_rounds *r = &j->rounds;
+
+    out->body.steps_before = j->epoch->steps_before;
+    out->body.records_before = j->epoch->records_before;
+    out->body.train_digest = j->epoch->train_digest;
+    out->body.earlier = r->earlier;
+    out->body.n_earlier = r->n_earlier;
+    if (r->round != j->epoch->ledger.epoch + 1)
+        return WF_OK;
+    WF_TRY(wf_round_message_make(r, &out->round, err));
+    out->body.files = out->round.list;
+    out->body.n_files = r->n_files;
+    return WF_OK;
+}
+
 wf_status wf_splits_ledger_make(const wf_job *j, wf_splits_ledger *out, wf_err *err)
 {
     const wf_ledger *l = &j->epoch->ledger;
@@ -247,6 +270,9 @@ wf_status wf_splits_ledger_make(const wf_job *j, wf_splits_ledger *out, wf_err *
     out->body.split_records = l->split_records;
     out->body.evaluated = wf_epoch_is_evaluated(j);
     out->body.next_cut = j->next_cut;
+    out->round = (wf_round_message){0};
+    if (wf_job_grows(j))
+        WF_TRY(add_rounds(j, out, err));
     out->body.finished = out->list;
     out->body.n_finished = wf_splits_ranges(l, false, out->rows, out->list);
     for (size_t i = 0; i < out->body.n_finished; i++) {
@@ -260,6 +286,7 @@ void wf_splits_ledger_free(wf_splits_ledger *l)
 {
     free(l->rows);
     free(l->list);
+    wf_round_message_free(&l->round);
 }
 
 size_t wf_splits_held(const wf_job *j, const wf_member *who, Weft__Split rows[],

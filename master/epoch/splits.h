@@ -39,6 +39,7 @@ size_t wf_splits_ranges(const wf_ledger *l, bool leased_too, Weft__Split rows[],
 typedef struct wf_splits_ledger {
     Weft__Ledger body;
     Weft__Split *rows, **list;
+    wf_round_message round; /* of data that grows */
 } wf_splits_ledger;
 WF_MUST_USE wf_status wf_splits_ledger_make(const wf_job *j, wf_splits_ledger *out, wf_err *err);
 void wf_splits_ledger_free(wf_splits_ledger *l);

@@ -79,14 +79,28 @@ static wf_status pack_start(wf_job *j, wf_err *err)
     return WF_OK;
 }
 
+/* Whether a worker that starts has records of a round to train, or may have. */
+static bool needs_round(const wf_job *j)
+{
+    return j->rounds.n_files > 0 && !j->rounds.is_over;
+}
+
 static wf_status make_start(wf_master *m, wf_job *j, Weft__Start own, wf_msg *msg, wf_err *err)
 {
+    wf_round_message round = {0};
     Weft__View view;
     uint8_t *to;
     size_t n;
 
     WF_TRY(pack_start(j, err));
-    WF_TRY(wf_view_of_ps(m, &view, err)); /* workers have links to ps only */
+    if (needs_round(j)) {
+        WF_TRY(wf_round_message_make(&j->rounds, &round, err));
+        own.round = &round.body;
+    }
+    if (wf_view_of_ps(m, &view, err) != WF_OK) { /* workers have links to ps only */
+        wf_round_message_free(&round);
+        return err->status;
+    }
     own.view = &view;
     own.base_step = j->base_step;
     own.checkpoint_dir = m->checkpoint_dir;
@@ -98,6 +112,7 @@ static wf_status make_start(wf_master *m, wf_job *j, Weft__Start own, wf_msg *ms
         weft__start__pack(&own, to + j->start.size);
     }
     wf_view_free(&view);
+    wf_round_message_free(&round);
     return to ? WF_OK : wf_fail_nomem(err, j->start.size + n);
 }
 
@@ -111,6 +126,8 @@ static wf_status send_start(wf_master *m, wf_job *j, wf_member *who, const Weft_
     wf_member_take_part(m, who, WF_PART_WAS_ASKED, j->generation);
     who->wants = false;
     who->steps = 0;
+    who->round = 0;
+    who->round_sent = needs_round(j) ? j->rounds.round : 0;
     wf_assert(who->viewed == who->incarnation); /* M4: the view that every ps has holds it */
     WF_TRY(wf_net_msg(m->net, WF_START, &msg, err));
     rc = make_start(m, j, *own, msg, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/generation/prepare.c */
 #include "master/generation/prepare.h"
+#include "common/base/clock.h"
 #include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "common/ckpt/pretrained.h"
@@ -249,6 +250,29 @@ static wf_status fill_uses(wf_prepared *p, const wf_compiled *c, Weft__TableUse 
     return encode_graph(p->arena, c->n_uses ? c->ids_graph : NULL, ids, err);
 }
 
+static wf_status fill_growth(wf_prepared *p, const wf_job_conf *job, const wf_job_data *d,
+                             wf_err *err)
+{
+    const char *const *patterns;
+    const char **copy;
+
+    WF_TRY(wf_job_data_patterns(d, p->arena, &patterns, &p->n_patterns, err));
+    copy = wf_arena_array(p->arena, p->n_patterns, sizeof *copy);
+    if (!copy)
+        return out_of_memory(err);
+    for (size_t i = 0; i < p->n_patterns; i++) {
+        copy[i] = wf_arena_strdup(p->arena, patterns[i]);
+        if (!copy[i])
+            return out_of_memory(err);
+    }
+    p->patterns = copy;
+    p->grows = true;
+    p->poll_ns = (int64_t)(job->poll_seconds * WF_NS_PER_S);
+    p->settle_ns = (int64_t)(job->settle_seconds * WF_NS_PER_S);
+    p->idle_ns = (int64_t)(job->idle_stop_seconds * WF_NS_PER_S);
+    return WF_OK;
+}
+
 static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_compiled *c, bool train,
                            wf_err *err)
 {
@@ -261,6 +285,8 @@ static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_comp
         d.batch = wf_eval_batch(job->batch);
         d.shuffle = false;
     }
+    if (d.grows)
+        WF_TRY(fill_growth(p, job, &d, err));
     return wf_job_data_put(&d, p->arena, train ? &p->start.train_data : &p->start.eval_data, err);
 }
 

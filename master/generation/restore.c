@@ -161,6 +161,32 @@ static wf_status copy_metrics(const wf_manifest *from, wf_arena *a, Weft__Ledger
     return WF_OK;
 }
 
+static wf_status copy_rounds(const wf_ckpt_rounds *from, wf_arena *a, Weft__Ledger *to, wf_err *err)
+{
+    Weft__RoundFile *rows;
+
+    if (!from)
+        return WF_OK;
+    rows = wf_arena_array(a, from->n_files + 1, sizeof *rows);
+    to->files = wf_arena_array(a, from->n_files + 1, sizeof(*to->files));
+    to->earlier = wf_arena_memdup(a, from->earlier, from->n_earlier * sizeof *from->earlier);
+    if (!rows || !to->files || (!to->earlier && from->n_earlier))
+        return wf_fail_nomem(err, from->n_earlier * sizeof *from->earlier);
+    to->n_earlier = from->n_earlier;
+    for (size_t i = 0; i < from->n_files; i++) {
+        weft__round_file__init(&rows[i]);
+        rows[i].path = wf_arena_strdup(a, from->files[i].path);
+        rows[i].bytes = from->files[i].bytes;
+        to->files[to->n_files++] = &rows[i];
+        if (!rows[i].path)
+            return wf_fail_nomem(err, strlen(from->files[i].path));
+    }
+    to->steps_before = from->steps_before;
+    to->records_before = from->records_before;
+    to->train_digest = from->digest;
+    return WF_OK;
+}
+
 static wf_status copy_ledger(const wf_manifest *manifest, wf_restored *out, wf_err *err)
 {
     const wf_ckpt_ledger *from = &manifest->ledger;
@@ -189,6 +215,7 @@ static wf_status copy_ledger(const wf_manifest *manifest, wf_restored *out, wf_e
         if (!l->finished[i])
             return wf_fail_nomem(err, sizeof **l->finished);
     out->ledger = l;
+    WF_TRY(copy_rounds(from->rounds, out->arena, l, err));
     return copy_metrics(manifest, out->arena, l, err);
 }
 

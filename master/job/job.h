@@ -34,6 +34,7 @@
 #include "common/conf/run.h"
 #include "common/log/states.h"
 #include "master/core/core.h"
+#include "master/job/rounds.h"
 #include "master/member/member.h"
 #include <jansson.h>
 
@@ -99,6 +100,7 @@ typedef struct wf_job {
     /* its cut and its epoch; of types that their rooms complete, and not NULL */
     struct wf_cut *cut;
     struct wf_epoch *epoch;
+    wf_rounds rounds; /* of data that grows; else all zero */
     bool stop_asked;
     bool cut_wanted;
     uint64_t next_cut;    /* the planned step of the next checkpoint */
@@ -124,6 +126,12 @@ typedef struct wf_job {
     uint32_t n_lines;
     uint64_t told; /* lines in all, those that were dropped included */
 } wf_job;
+
+/* Whether its training data grows. Of one that is not compiled yet, only once a round was taken. */
+static inline bool wf_job_grows(const wf_job *j)
+{
+    return j->rounds.round > 0 || (j->prepared && j->prepared->grows);
+}
 
 /* ---- one job: job.c ---- */
 

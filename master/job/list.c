@@ -57,6 +57,7 @@ void wf_job_delete(wf_job **j)
     if (!it)
         return;
     wf_job_drop_prepared(it);
+    wf_rounds_close(&it->rounds);
     for (uint32_t i = 0; i < it->n_lines; i++)
         free(it->lines[i]);
     free(it->lines);

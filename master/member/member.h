@@ -126,8 +126,11 @@ typedef struct wf_member {
     uint16_t generation; /* of its part; 0: none */
     bool tune_sent;      /* who holds variables: the learning rate was sent over this link */
     bool wants;          /* worker: asked for a split */
-    bool reported;       /* worker: counted in the open cut */
-    double tuned;        /* the same: the rate that it has reported; 0: that of the set-up */
+    /* worker, of data that grows: the round whose files it has open, and the last that it was told
+     * over this link; 0: none */
+    uint32_t round, round_sent;
+    bool reported; /* worker: counted in the open cut */
+    double tuned;  /* the same: the rate that it has reported; 0: that of the set-up */
     wf_unfit unfit;
     uint32_t eval_failed; /* 1 + the epoch whose evaluation it could not take part in; 0: none */
     uint64_t steps;       /* worker: acknowledged, in this generation */

@@ -333,6 +333,28 @@ static const bad_text bad[] = {
      "/jobs/j.yaml:3: data of the format \"csv\" has no \"features\""},
     {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, on_bad_line: skp}\n",
      WF_USAGE, "*unknown on_bad_line \"skp\"; did you mean \"skip\"?"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, new_files: wiat}\n", WF_USAGE,
+     "*unknown new_files \"wiat\"; did you mean \"wait\"?"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, new_files: {poll: 1}}\n",
+     WF_USAGE, "*unknown key \"poll\""},
+    {"job: j\n" MODEL
+     "data:\n  format: csv\n  train: a\n  columns: {x: a}\n  new_files: {poll_seconds: 0.01}\n",
+     WF_USAGE, "*must be from 0.1 to 2592000, not 0.01"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, new_files: wait, "
+     "validation_split: 0.1}\n",
+     WF_USAGE, "*\"validation_split\" holds out the end of the training data"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, new_files: wait, "
+     "map: {x: [standardise]}}\n",
+     WF_USAGE, "*\"standardise\" learns from all training data"},
+    {"job: j\n" MODEL "data: {format: csv, train: a, columns: {x: a}, new_files: wait, "
+     "map: {x: [{vocabulary: 100}]}}\n",
+     WF_USAGE, "*\"vocabulary\" learns from all training data"},
+    {"job: j\n" MODEL "data: {format: npy, train: {x: a}, new_files: wait}\n", WF_USAGE,
+     "*wants files that hold all fields of their records, and those of the format \"npy\" do not"},
+    {"job: j\n" MODEL "data: {format: tfrecord, train: {x: a#x, y: b#y}, new_files: wait}\n",
+     WF_USAGE, "*with \"new_files\" all fields name the same pattern of files"},
+    {"job: j\n" MODEL "data: {format: synthetic, records: 5, new_files: wait}\n", WF_USAGE,
+     "*wants files that hold all fields"},
     {"job: j\n" MODEL "data: {format: libsvm, train: a, on_bad_line: skip}\n", WF_USAGE,
      "*data of the format \"libsvm\" has no \"on_bad_line\""},
     {"job: j\n" MODEL "data: {format: libsvm, train: a, features: 0}\n", WF_USAGE,
@@ -508,6 +530,31 @@ static bool page_says(const char *page, const char *key, const char *value)
     return false;
 }
 
+static void data_may_grow(void **state)
+{
+    static const char head[] = "job: j\nmodel: {onnx: a}\nloss: mse\nbatch: 2\noptimizer: sgd\n";
+    char text[512];
+    wf_job_conf *j;
+    wf_err err;
+
+    (void)state;
+    snprintf(text, sizeof text, "%s%s", head,
+             "data: {format: csv, train: in/*.csv, columns: {x: a}, new_files: wait}\n");
+    assert_int_equal(parse(text, &j, &err), WF_OK);
+    assert_true(j->grows && j->poll_seconds == 1 && j->settle_seconds == 2);
+    assert_true(j->idle_stop_seconds == 0);
+    assert_int_equal(j->epochs, WF_EPOCHS_ANY);
+    wf_job_free(&j);
+    snprintf(text, sizeof text, "%s%s", head,
+             "epochs: 3\ndata: {format: tfrecord, train: {x: in/a*#x, y: in/a*#y}, new_files: "
+             "{poll_seconds: 0.5, settle_seconds: 0, idle_stop_seconds: 600}}\n");
+    assert_int_equal(parse(text, &j, &err), WF_OK);
+    assert_true(j->grows && j->poll_seconds == 0.5 && j->settle_seconds == 0);
+    assert_true(j->idle_stop_seconds == 600);
+    assert_int_equal(j->epochs, 3);
+    wf_job_free(&j);
+}
+
 static void every_key_and_default_is_on_the_page(void **state)
 {
     const char *map, *name, *usual;
@@ -532,6 +579,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(a_job_file_becomes_a_struct),
         cmocka_unit_test(defaults_are_those_of_the_page),
         cmocka_unit_test(a_field_may_have_several_files),
+        cmocka_unit_test(data_may_grow),
         cmocka_unit_test(losses_and_metrics_by_output),
         cmocka_unit_test(a_model_may_be_a_graph_of_layers),
         cmocka_unit_test(each_bad_job_file_gets_its_sentence),

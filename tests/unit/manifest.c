@@ -233,11 +233,61 @@ static void what_is_out_of_bounds_is_not_read(void **state)
     wf_arena_free(&a);
 }
 
+static void the_files_of_rounds_come_back(void **state)
+{
+    uint64_t earlier[] = {1, 0xfedcba9876543210, UINT64_MAX};
+    struct wf_ckpt_round_file files[] = {{"/in/a b.csv", 12}, {"/in/\xc3\xa9.csv", 1}};
+    wf_ckpt_rounds rounds = {.files = files,
+                             .n_files = 2,
+                             .earlier = earlier,
+                             .n_earlier = 3,
+                             .steps_before = 7,
+                             .records_before = 99,
+                             .digest = 0x8000000000000001};
+    wf_manifest m = {.job = "j",
+                     .digest = "0123456789abcdef",
+                     .weft = "0.1.0",
+                     .rule = "sgd",
+                     .ledger = {.epoch = 3, .rounds = &rounds}};
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_manifest back = {0};
+    const wf_ckpt_rounds *r;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_manifest_encode(&m, &text, &err), WF_OK);
+    assert_int_equal(decode(wf_bytes_str(&text), a, &back, &err), WF_OK);
+    r = back.ledger.rounds;
+    assert_non_null(r);
+    assert_int_equal(r->n_files, 2);
+    assert_string_equal(r->files[1].path, files[1].path);
+    assert_int_equal(r->files[0].bytes, 12);
+    assert_int_equal(r->n_earlier, 3);
+    assert_memory_equal(r->earlier, earlier, sizeof earlier);
+    assert_true(r->steps_before == 7 && r->records_before == 99 && r->digest == rounds.digest);
+    assert_int_equal(
+        decode(changed(wf_bytes_str(&text), "fedcba9876543210", "fedcba987654321"), a, &back, &err),
+        WF_CORRUPT);
+    assert_int_equal(
+        decode(changed(wf_bytes_str(&text), "\"bytes\": 12", "\"bytes\": -12"), a, &back, &err),
+        WF_CORRUPT);
+    rounds.n_files = rounds.n_earlier = 0; /* of all that there can be: none */
+    m.ledger.rounds = NULL;
+    wf_bytes_close(&text);
+    assert_int_equal(wf_manifest_encode(&m, &text, &err), WF_OK);
+    assert_int_equal(decode(wf_bytes_str(&text), a, &back, &err), WF_OK);
+    assert_null(back.ledger.rounds);
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_very_numbers_come_back),
         cmocka_unit_test(the_very_words_come_back),
+        cmocka_unit_test(the_files_of_rounds_come_back),
         cmocka_unit_test(words_that_are_out_of_bounds_are_told),
         cmocka_unit_test(what_is_out_of_bounds_is_not_written),
         cmocka_unit_test(what_is_out_of_bounds_is_not_read),

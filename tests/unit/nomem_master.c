@@ -3,6 +3,7 @@
  * is replayed, and every split is dealt once there is memory again. */
 #include "common/log/log.h"
 #include "master/epoch/ledger.h"
+#include "master/job/rounds.h"
 #include "master/store/journal.h"
 #include "tests/kit/nomem_disk.h"
 #include "tests/unit/nomem.h"
@@ -144,6 +145,48 @@ static wf_status deal_all(void *unused, wf_err *err)
     return rc;
 }
 
+/* Rounds of two files and of one, and the second again from its message. */
+static wf_status take_rounds(wf_rounds *r, wf_rounds *again, wf_err *err)
+{
+    const wf_listed list[] = {{"a", 1, 1}, {"b", 1, 1}, {"c", 1, 1}};
+    wf_round_message m = {0};
+    bool any = false;
+    wf_status rc;
+
+    WF_TRY(wf_rounds_see(r, list, 2, 1, 1, err));
+    WF_TRY(wf_rounds_take(r, 1, 0, &any, err));
+    WF_TRY(wf_rounds_see(r, list, 3, 2, 2, err));
+    WF_TRY(wf_rounds_take(r, 2, 0, &any, err));
+    WF_TRY(wf_round_message_make(r, &m, err));
+    rc = wf_rounds_set(again, 2, m.body.files, m.body.n_files, r->earlier, r->n_earlier, err);
+    if (rc == WF_OK) {
+        m.body.round = 3;
+        m.rows[0].path = (char *)"d";
+        rc = wf_rounds_replay(again, &m.body, err);
+    }
+    wf_round_message_free(&m);
+    return rc;
+}
+
+static wf_status grow(void *unused, wf_err *err)
+{
+    wf_rounds r = {0}, again = {0};
+    wf_status rc = take_rounds(&r, &again, err);
+
+    (void)unused;
+    if (rc == WF_OK && (r.n_taken != 3 || strcmp(r.files[0].path, "c") != 0 || again.n_taken != 4))
+        rc = wrong(err, "%d files were taken", (int)r.n_taken);
+    wf_rounds_close(&r);
+    wf_rounds_close(&again);
+    return rc;
+}
+
+static void rounds_are_taken(void **state)
+{
+    (void)state;
+    assert_survives(grow, NULL);
+}
+
 static void what_was_durable_is_replayed(void **state)
 {
     (void)state;
@@ -178,6 +221,7 @@ int main(void)
         cmocka_unit_test(what_was_durable_is_replayed),
         cmocka_unit_test(a_journal_is_replayed_whole_or_not_at_all),
         cmocka_unit_test(every_split_is_dealt),
+        cmocka_unit_test(rounds_are_taken),
     };
 
     wf_log_init("", WF_ERROR);
