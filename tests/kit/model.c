@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/kit/model.c */
 #include "tests/kit/model.h"
+#include "common/base/clock.h"
 #include "common/base/rng.h"
+#include "common/conf/conf.h"
 #include "common/graph/graph.h"
 
 #include <math.h>
@@ -79,6 +81,19 @@ static void callbacks(wf_callbacks *c, const wf_model_spec *spec)
     c->rows[1] = (wf_callback){.kind = WF_CALLBACK_RATE, .metric = "loss", .factor = 1};
 }
 
+static void grow(wf_prepared *p)
+{
+    static const char *const pattern = "/in/*";
+
+    p->grows = true;
+    p->patterns = &pattern;
+    p->n_patterns = 1;
+    p->epochs = WF_EPOCHS_ANY;
+    p->poll_ns = (int64_t)WF_MODEL_POLL_MS * WF_NS_PER_MS;
+    p->settle_ns = (int64_t)WF_MODEL_SETTLE_MS * WF_NS_PER_MS;
+    p->idle_ns = (int64_t)WF_MODEL_IDLE_MS * WF_NS_PER_MS;
+}
+
 wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepared **out,
                            wf_err *err)
 {
@@ -144,6 +159,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->start.strategy = (char *)(spec->ps ? "parameter_server" : "local");
     p->batch = spec->batch;
     p->epochs = spec->epochs;
+    if (spec->grows)
+        grow(p);
     p->every_steps = spec->every_steps;
     p->every_seconds = spec->every_seconds;
     p->keep = spec->keep;
@@ -151,6 +168,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->eval_unit = spec->eval_unit ? spec->eval_unit : WF_MODEL_EVAL_RECORDS;
     if (spec->restores_best || (spec->evaluates && spec->calls_back))
         callbacks(&p->callbacks, spec);
+    if (spec->grows)
+        p->callbacks.epochs = p->epochs;
     (void)err;
     *out = p;
     return WF_OK;

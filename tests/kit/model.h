@@ -31,7 +31,10 @@ typedef struct wf_model_spec {
     bool together;        /* workers make steps together, */
     uint32_t backups;     /* and need not wait for so many of them */
     wf_coding push, pull; /* of `records`, in slices that are large enough */
+    bool grows;           /* the records come in files that appear: as many epochs as it takes */
 } wf_model_spec;
+
+enum { WF_MODEL_POLL_MS = 100, WF_MODEL_SETTLE_MS = 300, WF_MODEL_IDLE_MS = 3000 };
 
 /* The loss after an epoch, from 0; and how early stopping judges these: the last epoch that is
  * trained, and the best. */

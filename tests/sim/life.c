@@ -24,7 +24,6 @@ static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job
 {
     wf_sim *s = ((process *)arg)->sim;
 
-    (void)start;
     if (fails_to_start(arg))
         return wf_fail(err, WF_IO, NULL, "the data cannot be read");
     *out = (wf_worker_job){.batch = s->spec.batch,
@@ -32,7 +31,7 @@ static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job
                            .eval_records = WF_MODEL_EVAL_RECORDS,
                            .checksums = s->spec.flip_per_mille > 0,
                            .pipeline = s->spec.pipeline};
-    return WF_OK;
+    return s->spec.files ? wf_sim_open_round(arg, start->round, out, err) : WF_OK;
 }
 
 static void worker_halt(void *arg)
@@ -90,7 +89,7 @@ static wf_status worker_evaluate(void *arg, const wf_eval_unit *unit, wf_err *er
     (void)err;
     check_frozen(p, unit->exchange, unit->set);
     /* The weights of one instant, after all of an epoch: no record can be missing. */
-    for (uint32_t r = 0; r < p->sim->spec.records; r++)
+    for (uint32_t r = 0; !p->sim->spec.files && r < p->sim->spec.records; r++)
         if (records[r] < 1 && !wf_sim_left_out(p->sim) && !p->sim->spec.backups)
             wf_sim_broken(p->sim, "an evaluation sees every record trained", r,
                           (uint64_t)records[r]);
@@ -212,6 +211,7 @@ static wf_status make_master(process *p, wf_err *err)
                                            .cut_ns = CUT_MS * MS,
                                            .ops = {.arg = p,
                                                    .begin = s->spec.work_ms ? master_begin : NULL,
+                                                   .list = wf_sim_list_files,
                                                    .prepare = master_prepare}},
                          wf_sim_clock(p), &p->master, err);
 }
@@ -246,6 +246,7 @@ static wf_status make_role(process *p, wf_err *err)
                                            .ops = {.arg = p,
                                                    .start = worker_start,
                                                    .halt = worker_halt,
+                                                   .open_round = wf_sim_open_round,
                                                    .read = worker_read,
                                                    .compute = worker_compute,
                                                    .evaluate = worker_evaluate,

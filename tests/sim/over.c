@@ -4,6 +4,7 @@
 #include "tests/sim/world.h"
 
 #include <math.h>
+#include <string.h>
 
 static void give_fault(process *p)
 {
@@ -26,8 +27,9 @@ static void give_gradients(process *p)
 
     for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * wf_model_shards(s->spec.ps); i++)
         steps[i] = -1;
-    for (uint32_t r = 0; r < s->spec.records; r++)
-        records[r] = r >= p->step.batch.begin && r < p->step.batch.end ? -1 : 0;
+    memset(records, 0, s->spec.records * sizeof *records);
+    for (uint64_t at = p->step.batch.begin; at < p->step.batch.end; at++)
+        records[wf_sim_record(p, at)] = -1;
     if (s->spec.ps == 0 && wf_sim_in_trouble(s)) { /* the shell finds it before it gives anything */
         give_fault(p);
         return;

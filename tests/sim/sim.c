@@ -298,6 +298,7 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
 
     wf_assert(s);
     s->spec = *spec;
+    wf_sim_make_files(s);
     begin_job(s);
     s->memdisk = wf_memdisk_new();
     s->disk = wf_memdisk_disk(s->memdisk);

@@ -11,6 +11,7 @@
  *   beat.c     signs of life, and the watchdog of a process that hangs
  *   faults.c   what goes wrong, and when
  *   moves.c    slices move between ps
+ *   growth.c   files that appear while a job trains
  *   client.c   a person: a job is stopped and recovered; and deaths are told where nobody
  * supervises supervised.c  processes under the supervisor's role, which is in the client's process
  *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk
@@ -19,6 +20,7 @@
 #define WF_TESTS_SIM_WORLD_H
 
 #include "common/base/clock.h"
+#include "common/ckpt/manifest.h"
 #include "common/wire/net.h"
 #include "master/master.h"
 #include "ps/ps.h"
@@ -42,6 +44,14 @@ enum {
     CUT_MS = 7000, /* longer than two long steps, one after the other */
     KEEP = 3
 };
+
+/* A file of data that grows: records [begin, begin + n). While it is written it is shorter. */
+enum { MOST_FILES = 12 };
+typedef struct wf_sim_file {
+    char path[16];
+    uint32_t begin, n;
+    int64_t appears_ns, whole_ns;
+} wf_sim_file;
 
 typedef enum wf_sim_kind {
     PACKET,
@@ -104,6 +114,7 @@ typedef struct process {
     wf_train_step step;  /* being computed */
     uint32_t eval_epoch; /* of the evaluation that was asked for last */
     uint64_t work;       /* counts halts: what was begun before one does not end after it */
+    uint32_t open[MOST_FILES], n_open; /* of data that grows: the files of its round, in order */
     /* of a task under its supervisor */
     uint32_t starts;
     bool given_up;
@@ -177,8 +188,9 @@ typedef struct wf_sim {
     uint32_t n; /* processes; the last one is the client */
     bool severed[MOST_PROCESSES][MOST_PROCESSES];
     int64_t clogged_ns[MOST_PROCESSES][MOST_PROCESSES]; /* packets wait until then */
-    char job[24];    /* the one that runs; when it is done, the next is submitted */
-    uint32_t n_done; /* jobs */
+    char job[24];                  /* the one that runs; when it is done, the next is submitted */
+    uint32_t n_done;               /* jobs */
+    wf_sim_file files[MOST_FILES]; /* [spec.files] */
     uint64_t master_boots;
     uint32_t last_map; /* the newest version of the slice map that a move was to make */
     int64_t quiet_ns;  /* faults and what follows from them are over by then */
@@ -204,6 +216,7 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .epochs = s->spec.epochs,
                            .every_steps = s->spec.every_steps,
                            .every_seconds = s->spec.every_seconds,
+                           .grows = s->spec.files > 0,
                            .keep = KEEP,
                            .eval_unit = 2,
                            .evaluates = s->spec.evaluates,
@@ -277,6 +290,18 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h);
 void wf_sim_move(wf_sim *s);
 /* Where slices move, some do while a checkpoint is taken. */
 void wf_sim_cut_opens(wf_sim *s);
+
+/* growth.c */
+void wf_sim_make_files(wf_sim *s);
+WF_MUST_USE wf_status wf_sim_list_files(void *master, const char *const patterns[], size_t n,
+                                        wf_arena *a, wf_listed **out, size_t *n_out, wf_err *err);
+/* For wf_worker_ops: a round is opened; with NULL none is. */
+WF_MUST_USE wf_status wf_sim_open_round(void *worker, const Weft__Round *round, wf_worker_job *out,
+                                        wf_err *err);
+/* The record at a position of the epoch's order. */
+uint32_t wf_sim_record(const process *worker, uint64_t position);
+/* How often each record is trained by what a ledger says, into times [records]. */
+void wf_sim_claimed(const wf_sim *s, const wf_ckpt_ledger *l, uint8_t times[]);
 
 /* client.c */
 void wf_sim_tell(process *client, const process *dead, uint64_t life);
