@@ -69,6 +69,24 @@ def training(job, *bounds):
     return test
 
 
+def a_stream_of_a9a(weft):
+    """A file appears when the job waits for it."""
+    with Cluster(weft) as c:
+        for folder in ("examples", "data", "data/a9a-stream"):
+            os.mkdir(c.path(folder))
+        os.symlink(os.path.join(SHARED, "data", "a9a"), c.path("data", "a9a"))
+        shutil.copy(os.path.join(EXAMPLES, "stream-a9a.yaml"), c.path("examples"))
+        with open(c.path("data", "a9a", "a9a"), encoding="ascii") as f:
+            part = c.write("part", "".join(f.readlines()[:16000]))
+        c.must("up")
+        c.must("submit", "examples/stream-a9a.yaml")
+        c.until_job("stream-a9a", lambda j: j["rounds"] and j["rounds"]["waits_for"], "waits")
+        os.rename(part, c.path("data", "a9a-stream", "part-0"))
+        job = c.until_job("stream-a9a", lambda j: j["eval_epoch"] == 1, "is evaluated")
+        check(job["rounds"]["records"] == 16000 and job["eval"]["auc"] > 0.895, job)
+        c.must("stop", "stream-a9a")
+
+
 LSTM_JOB = """job: lstm
 model: {{onnx: {model}}}
 data: {{format: npy, shuffle: false, train: {{ids: ids.npy, y: y.npy}}}}
@@ -123,4 +141,4 @@ def lstm_imdb_steps_as_pytorch(weft):
     print(f"     {len(ours)} steps, {worst:.1e} at most between their losses")
 
 
-main([training(*job) for job in JOBS] + [an_lstm_has_pytorchs_losses, lstm_imdb_steps_as_pytorch])
+main([training(*job) for job in JOBS] + [a_stream_of_a9a, an_lstm_has_pytorchs_losses, lstm_imdb_steps_as_pytorch])

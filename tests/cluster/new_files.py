@@ -145,7 +145,7 @@ def when_all_processes_die_the_last_checkpoint_knows_its_files(weft):
 
 def rounds_may_be_bounded(weft):
     with Cluster(weft) as c:
-        prepare(c, idle=1)
+        prepare(c, idle=0.5)
         put(c, 1, range(RECORDS))
         c.must("train", "ledger.yaml")
         check((counts(c) == 1).all(), "an idle job is done")
