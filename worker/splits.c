@@ -25,6 +25,15 @@ static bool holds(const wf_worker *w, uint32_t epoch, uint64_t id)
     return false;
 }
 
+/* Of data that grows, positions of another epoch would be other records. */
+static wf_status check_round(const wf_worker *w, uint32_t epoch, wf_err *err)
+{
+    if (!w->round || w->round == epoch + 1)
+        return WF_OK;
+    return wf_fail(err, WF_PROTO, "this is a bug in weft",
+                   "a split of epoch %u, with the files of round %u open", epoch + 1, w->round);
+}
+
 wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err)
 {
     Weft__Split *body = NULL;
@@ -49,7 +58,8 @@ wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err)
                              .end = body->end,
                              .cut_at = body->cut_at};
         range.number = (body->next - body->begin) / w->job.batch;
-        if (w->conf.ops.read(w->conf.ops.arg, &range, &why) != WF_OK)
+        if (check_round(w, body->epoch, &why) != WF_OK ||
+            w->conf.ops.read(w->conf.ops.arg, &range, &why) != WF_OK)
             wf_worker_fault(w, &why); /* it ends the job, and not this process */
     }
     wf_control_free(&body);

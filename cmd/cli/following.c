@@ -74,13 +74,30 @@ static void add_metrics(const json_t *metrics, const char *prefix, char *out, si
     }
 }
 
+/* Of data that grows. A log would only grow with it. */
+static bool show_waiting(wf_progress *p, const json_t *job)
+{
+    const char *what = text(json_object_get(job, "rounds"), "waits_for");
+    char safe[256], facts[320], label[64];
+
+    if (!what[0])
+        return false;
+    snprintf(label, sizeof label, "epoch %d", (int)number(job, "epoch"));
+    wf_text_escape(what, false, safe, sizeof safe);
+    snprintf(facts, sizeof facts, "waits for %s", safe);
+    if (p->term.tty)
+        wf_progress_show(p, wf_now_ns(), number(job, "part"), label, facts);
+    return true;
+}
+
 static void show(wf_progress *p, const json_t *job)
 {
     char label[64], facts[256], rate[32], eta[32];
     double part = number(job, "part");
     bool evaluates = json_is_true(json_object_get(job, "evaluating"));
 
-    if (strcmp(text(job, "state"), "running") != 0 || part <= 0 || (part >= 1 && !evaluates))
+    if (show_waiting(p, job) || strcmp(text(job, "state"), "running") != 0 || part <= 0 ||
+        (part >= 1 && !evaluates))
         return;
     if (number(job, "epochs") > 0)
         snprintf(label, sizeof label, "epoch %d/%d", (int)number(job, "epoch"),

@@ -160,6 +160,26 @@ def rounds_may_be_bounded(weft):
         check("part-*.csv has appeared in 0.5 s; check the pattern" in said, said)
 
 
+def steps_end_a_round_in_its_middle(weft):
+    with Cluster(weft) as c:
+        prepare(c)
+        c.write("ledger.yaml", c.read("ledger.yaml").replace("batch: 4", "batch: 4\nsteps: 20"))
+        put(c, 1, range(RECORDS))
+        c.must("up")
+        c.must("train", "ledger.yaml")
+        check(counts(c).sum() == 80, "twenty steps of four records")
+        path = c.path("in", "part-0001.csv")
+        os.rename(path, path + ".away")
+        gone = c.run("recover", "ledger", "--set", "steps=150")
+        check(gone.code == 1 and "part-0001.csv is gone, of which" in gone.err, gone)
+        put(c, 1, range(RECORDS - 1))
+        changed = c.run("recover", "ledger", "--set", "steps=150")
+        check(changed.code == 1 and "part-0001.csv has changed: it has" in changed.err, changed)
+        os.rename(path + ".away", path)
+        c.must("recover", "ledger", "--set", "steps=150")
+        check((counts(c) == 1).all(), counts(c))
+
+
 def bad_files_are_named(weft):
     with Cluster(weft) as c:
         prepare(c)
@@ -179,4 +199,4 @@ main([files_that_appear_are_trained_once,
       nothing_is_lost_or_repeated_by_stop_recover_and_a_new_master,
       a_worker_that_dies_loses_no_record,
       when_all_processes_die_the_last_checkpoint_knows_its_files, rounds_may_be_bounded,
-      bad_files_are_named])
+      steps_end_a_round_in_its_middle, bad_files_are_named])
