@@ -7,6 +7,7 @@
 #include "common/ckpt/sum.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,18 @@ static wf_status get_text(const source *s, const json_t *from, const char *key, 
 
     if (!text || strlen(text) > WF_SHARD_MAX_NAME)
         return bad(s, key, "a text", err);
+    *out = wf_arena_strdup(s->arena, text);
+    return *out ? WF_OK : wf_fail_nomem(err, strlen(text));
+}
+
+/* A path of a file: longer than names are. */
+static wf_status get_path(const source *s, const json_t *from, const char *key, const char **out,
+                          wf_err *err)
+{
+    const char *text = json_string_value(json_object_get(from, key));
+
+    if (!text || !text[0] || strlen(text) >= PATH_MAX)
+        return bad(s, key, "a path", err);
     *out = wf_arena_strdup(s->arena, text);
     return *out ? WF_OK : wf_fail_nomem(err, strlen(text));
 }
@@ -233,12 +246,10 @@ static wf_status read_ranges(const source *s, const json_t *from, wf_ckpt_ledger
 
 static wf_status read_ids(const source *s, const json_t *from, wf_ckpt_rounds *r, wf_err *err)
 {
-    const char *text = "";
-    size_t n;
+    const char *text = json_string_value(json_object_get(from, "earlier")); /* longer than names */
+    size_t n = text ? strlen(text) : 0;
 
-    WF_TRY(get_text(s, from, "earlier", &text, err));
-    n = strlen(text);
-    if (n % WF_CKPT_ID_DIGITS || strspn(text, "0123456789abcdef") != n)
+    if (!text || n % WF_CKPT_ID_DIGITS || strspn(text, "0123456789abcdef") != n)
         return bad(s, "earlier", "ids of 16 hex digits each", err);
     r->n_earlier = n / WF_CKPT_ID_DIGITS;
     r->earlier = wf_arena_array(s->arena, r->n_earlier + 1, sizeof *r->earlier);
@@ -264,7 +275,7 @@ static wf_status read_rounds(const source *s, const json_t *from, wf_ckpt_ledger
     WF_TRY(get_list(s, from, "files", sizeof *r->files, &list, &r->n_files, &room, err));
     r->files = room;
     for (size_t i = 0; i < r->n_files; i++) {
-        WF_TRY(get_text(s, json_array_get(list, i), "path", &r->files[i].path, err));
+        WF_TRY(get_path(s, json_array_get(list, i), "path", &r->files[i].path, err));
         WF_TRY(get_u64(s, json_array_get(list, i), "bytes", INT64_MAX, &r->files[i].bytes, err));
     }
     WF_TRY(get_u64(s, from, "steps_before", INT64_MAX, &r->steps_before, err));

@@ -175,6 +175,10 @@ def steps_end_a_round_in_its_middle(weft):
         put(c, 1, range(RECORDS - 1))
         changed = c.run("recover", "ledger", "--set", "steps=150")
         check(changed.code == 1 and "part-0001.csv has changed: it has" in changed.err, changed)
+        put(c, 1, reversed(range(RECORDS)))
+        changed = c.run("recover", "ledger", "--set", "steps=150")
+        check(changed.code == 1 and "finds other content in the files of round 1" in changed.err,
+              changed)
         os.rename(path + ".away", path)
         c.must("recover", "ledger", "--set", "steps=150")
         check((counts(c) == 1).all(), counts(c))

@@ -236,7 +236,8 @@ static void what_is_out_of_bounds_is_not_read(void **state)
 static void the_files_of_rounds_come_back(void **state)
 {
     uint64_t earlier[] = {1, 0xfedcba9876543210, UINT64_MAX};
-    struct wf_ckpt_round_file files[] = {{"/in/a b.csv", 12}, {"/in/\xc3\xa9.csv", 1}};
+    char deep[3000];
+    struct wf_ckpt_round_file files[] = {{deep, 12}, {"/in/\xc3\xa9 b.csv", 1}};
     wf_ckpt_rounds rounds = {.files = files,
                              .n_files = 2,
                              .earlier = earlier,
@@ -256,11 +257,14 @@ static void the_files_of_rounds_come_back(void **state)
     wf_err err;
 
     (void)state;
+    memset(deep, 'd', sizeof deep - 1);
+    deep[sizeof deep - 1] = 0;
     assert_int_equal(wf_manifest_encode(&m, &text, &err), WF_OK);
     assert_int_equal(decode(wf_bytes_str(&text), a, &back, &err), WF_OK);
     r = back.ledger.rounds;
     assert_non_null(r);
     assert_int_equal(r->n_files, 2);
+    assert_string_equal(r->files[0].path, deep);
     assert_string_equal(r->files[1].path, files[1].path);
     assert_int_equal(r->files[0].bytes, 12);
     assert_int_equal(r->n_earlier, 3);
@@ -282,12 +286,40 @@ static void the_files_of_rounds_come_back(void **state)
     wf_arena_free(&a);
 }
 
+/* As many files as a job keeps account of. */
+static void the_files_of_long_jobs_come_back(void **state)
+{
+    enum { N = 128 << 10 };
+    static uint64_t earlier[N];
+    wf_ckpt_rounds rounds = {.earlier = earlier, .n_earlier = N};
+    wf_manifest m = {.job = "j",
+                     .digest = "0123456789abcdef",
+                     .weft = "0.1.0",
+                     .rule = "sgd",
+                     .ledger = {.rounds = &rounds}};
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_manifest back = {0};
+    wf_err err;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        earlier[i] = i * 0x9e3779b97f4a7c15;
+    assert_int_equal(wf_manifest_encode(&m, &text, &err), WF_OK);
+    assert_int_equal(decode(wf_bytes_str(&text), a, &back, &err), WF_OK);
+    assert_int_equal(back.ledger.rounds->n_earlier, N);
+    assert_memory_equal(back.ledger.rounds->earlier, earlier, sizeof earlier);
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_very_numbers_come_back),
         cmocka_unit_test(the_very_words_come_back),
         cmocka_unit_test(the_files_of_rounds_come_back),
+        cmocka_unit_test(the_files_of_long_jobs_come_back),
         cmocka_unit_test(words_that_are_out_of_bounds_are_told),
         cmocka_unit_test(what_is_out_of_bounds_is_not_written),
         cmocka_unit_test(what_is_out_of_bounds_is_not_read),
