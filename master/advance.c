@@ -204,6 +204,8 @@ static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf
         wf_job_note(m, j, "ckpt.passed_over", "%s", j->passed);
     if (r->initial) {
         j->next_cut = 0; /* the first epoch sets it */
+        if (j->prepared->grows)
+            j->n_left_out = 0; /* they were of rounds that are formed anew */
         j->latest = UINT64_MAX;
         j->latest_epoch = 0;
     } else {

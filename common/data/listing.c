@@ -126,8 +126,8 @@ const char *wf_listed_member(const char *path)
 
 wf_status wf_data_check_listed(const char *path, uint64_t bytes, wf_err *err)
 {
-    static const char hint[] = "files stay as they are until they are trained, and a checkpoint "
-                               "was made after that";
+    static const char hint[] = "every host sees the files under this path, and they stay as they "
+                               "are until a checkpoint has them";
     struct stat st;
 
     if (stat(path, &st) != 0 && errno == ENOENT)

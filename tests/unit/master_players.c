@@ -101,6 +101,8 @@ static void keep_name(stage_player *p, const wf_msg *m)
         assert_int_equal(wf_control_get(m, &weft__start__descriptor, &body, NULL), WF_OK);
         snprintf(p->job_name, sizeof p->job_name, "%s", body->job);
         p->job_id = body->job_id;
+        p->round = body->round ? body->round->round : 0;
+        p->round_files = body->round ? (uint32_t)body->round->n_files : 0;
         wf_control_free(&body);
     }
 }
@@ -119,6 +121,7 @@ static void register_held(stage_player *p)
     body.train_records = p->records;
     body.train_digest = p->digest;
     body.eval_records = p->eval_records;
+    body.round = p->round;
     if (p->split.id != UINT64_MAX && p->split.next < p->split.end) {
         body.open = list;
         body.n_open = 1;
@@ -146,6 +149,7 @@ static void on_begin(stage_player *p, const wf_msg *m)
     body.train_records = p->records;
     body.train_digest = p->digest;
     body.eval_records = p->eval_records;
+    body.round = p->round;
     if (p->task.role == WF_ROLE_PS) {
         wf_msg *ok = stage_message(p, WF_SETUP_OK);
 
@@ -157,6 +161,21 @@ static void on_begin(stage_player *p, const wf_msg *m)
     stage_say(p, WF_START_OK, &body.base);
     if (p->ready.status == WF_OK)
         stage_say(p, WF_SPLIT_WANT, NULL);
+}
+
+static void on_round(stage_player *p, const wf_msg *m)
+{
+    Weft__Outcome body = WEFT__OUTCOME__INIT;
+    Weft__Round *round = NULL;
+
+    assert_int_equal(wf_control_get(m, &weft__round__descriptor, &round, NULL), WF_OK);
+    p->round = round->round;
+    p->round_files = (uint32_t)round->n_files;
+    wf_control_free(&round);
+    body.round = p->round;
+    body.train_records = p->records;
+    body.train_digest = p->digest;
+    stage_say(p, WF_ROUND_OK, &body.base);
 }
 
 static void on_split(stage_player *p, const wf_msg *m)
@@ -272,6 +291,9 @@ static void on_message(stage_player *p, const wf_msg *m)
     case WF_SETUP:
     case WF_START:
         on_begin(p, m);
+        break;
+    case WF_ROUND:
+        on_round(p, m);
         break;
     case WF_SPLIT:
         on_split(p, m);

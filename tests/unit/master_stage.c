@@ -81,6 +81,19 @@ static void note(void *arg, const char *job, const char *json)
     snprintf(s->note, sizeof s->note, "%s", json);
 }
 
+static wf_status list(void *arg, const char *const patterns[], size_t n, wf_arena *a,
+                      wf_listed **out, size_t *n_out, wf_err *err)
+{
+    const stage *s = arg;
+
+    assert_int_equal(n, 1);
+    if (s->listing != WF_OK)
+        return wf_fail(err, s->listing, NULL, "%s cannot be listed", patterns[0]);
+    *out = wf_arena_memdup(a, s->files, s->n_files * sizeof *s->files);
+    *n_out = s->n_files;
+    return WF_OK;
+}
+
 static void forget(void *arg, const char *job)
 {
     stage *s = arg;
@@ -111,6 +124,7 @@ static wf_status make_master(stage *s, wf_memdisk *disk, size_t least, wf_master
                                            .ops = {.arg = s,
                                                    .begin = holds ? begin : NULL,
                                                    .prepare = prepare,
+                                                   .list = list,
                                                    .note = note,
                                                    .forget = forget}},
                          s->now_ns, out, err);

@@ -34,6 +34,8 @@ typedef struct stage_player {
     uint32_t evaluates_before; /* so many evaluations succeed whatever `evaluated` is */
     uint64_t eval_records;     /* that a worker says it has when it starts; 0: not known yet */
     uint64_t eval_found;       /* and with an evaluation's result */
+    uint32_t round;            /* of data that grows: that it has open; 0: none */
+    uint32_t round_files;      /* that it was told with it */
     ProtobufCBinaryData eval_sums;
     /* what it was told, and holds */
     uint16_t job, generation;
@@ -69,6 +71,9 @@ typedef struct stage {
     const char *others;
     size_t wide;
     uint32_t compiles;
+    const wf_listed *files; /* [n_files]: what a listing finds */
+    size_t n_files;
+    wf_status listing;   /* what it comes to */
     char note[1024];     /* the last event of a job, as JSON */
     char forgotten[256]; /* names of jobs whose files were to go, each with a blank */
     stage_player players[STAGE_PLAYERS];
