@@ -103,9 +103,10 @@ static void print_facts(const wf_submission *s)
     char parameters[32], records[32];
 
     wf_term_print(
-        stdout, "%s: job %s is valid: %s parameters in %lu variables, %s records", s->path,
+        stdout, "%s: job %s is valid: %s parameters in %lu variables, %s records%s", s->path,
         s->job->name, wf_count_text(f->parameters, parameters, sizeof parameters),
-        (unsigned long)f->variables, wf_count_text(f->train_records, records, sizeof records));
+        (unsigned long)f->variables, wf_count_text(f->train_records, records, sizeof records),
+        s->job->grows ? " so far" : "");
     if (f->eval_records)
         wf_term_print(stdout, ", %s for evaluation",
                       wf_count_text(f->eval_records, records, sizeof records));
