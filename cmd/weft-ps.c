@@ -173,16 +173,18 @@ static wf_status make(wf_shell *s, saver *writer, wf_ps **ps, wf_err *err)
     conf.admit = admit;
     conf.admit_arg = ps;
     WF_TRY(wf_shell_connect(s, &conf, err));
-    return wf_ps_new(
-        &(wf_ps_conf){
-            .index = s->self.index,
-            .incarnation = s->incarnation,
-            .session = s->session,
-            .disk = wf_disk_posix(),
-            .ops = {.arg = writer, .save = begin_save, .dial = wf_shell_dial, .dial_arg = s},
-            .threads = s->me->threads,
-            .checksums = !s->one_host},
-        s->net, s->master, ps, err);
+    return wf_ps_new(&(wf_ps_conf){.index = s->self.index,
+                                   .incarnation = s->incarnation,
+                                   .session = s->session,
+                                   .disk = wf_disk_posix(),
+                                   .ops = {.arg = writer,
+                                           .save = begin_save,
+                                           .dial = wf_shell_dial,
+                                           .dial_arg = s,
+                                           .now = wf_now_ns},
+                                   .threads = s->me->threads,
+                                   .checksums = !s->one_host},
+                     s->net, s->master, ps, err);
 }
 
 int main(int argc, char *argv[])

@@ -10,6 +10,8 @@
  * A job may ask that the learning rate of a gradient be divided by its staleness (Zhang, Gupta,
  * Lian and Liu, "Staleness-aware Async-SGD for Distributed Deep Learning", IJCAI 2016, section
  * 3.1); one that is 0 or 1 update old has all of it.
+ *
+ * What slices are sent and the time that updates take are counted here (loads.c).
  */
 #include "common/base/size.h"
 #include "ps/mean.h"
@@ -79,6 +81,7 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
     wf_slice *s = wf_ps_slice(t->ps, p->slice);
 
     wf_assert(s && !s->leaving && !wf_slice_is_frozen(s)); /* P1, P7: on_push has checked */
+    wf_ps_count_part(s, part);
     if (wf_seen_before(&s->seen, part->incarnation, part->step))
         return WF_OK;
     WF_TRY(wf_seen_mark(&s->seen, part->incarnation, part->step, err));
@@ -94,9 +97,12 @@ static wf_status begin_part(turn *t, const wf_part *p, const wf_slice_part *part
 static void run(turn *t, uint64_t chunks)
 {
     wf_ps *ps = t->ps;
+    int64_t began_ns = ps->conf.ops.now ? ps->conf.ops.now() : 0;
 
     if (t->n > 0)
         wf_pool_for(ps->pool, (int64_t)chunks, 1, update_chunks, t);
+    if (t->n > 0 && ps->conf.ops.now)
+        wf_ps_count_time(ps, t->n, (uint64_t)(ps->conf.ops.now() - began_ns));
     for (uint32_t i = 0; i < t->n; i++) {
         ps->updates[i].update.slice->ops->apply_end(&ps->updates[i].update);
         wf_mean_rows_free(&ps->updates[i].rows);
@@ -158,6 +164,7 @@ static wf_status see_group(wf_ps *ps, const wf_ps_group *g, const wf_held_part *
     for (uint32_t i = 0; i < g->n; i++) {
         WF_TRY(wf_seen_mark(&s->seen, parts[i].part.incarnation, parts[i].part.step, err));
         *records += parts[i].records;
+        wf_ps_count_part(s, &parts[i].part);
         if (!counts(&parts[i]))
             continue;
         wf_histogram_add(&ps->staleness, s->updates - parts[i].part.version);

@@ -68,6 +68,7 @@ wf_status wf_ps_deny(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *
 
 wf_status wf_ps_announce_map(wf_ps *ps, wf_err *err)
 {
+    wf_ps_count_anew(ps);
     for (uint32_t i = 0; i < ps->n_workers; i++) {
         wf_ps_close_pulls(ps, ps->workers[i]);
         WF_TRY(say_denied(ps, ps->workers[i], ps->generation, 0, err));

@@ -14,8 +14,8 @@
  *   dialling, sent --kept--> none
  *   dialling, sent --dropped--> none
  *
- * sent: the other ps may have the slice, and only its word decides. kept: it has refused the state,
- * or the link before it was sent. dropped: the generation is over.
+ * dialling: the slice is served. sent: the other ps may have the slice, and only its word decides.
+ * kept: it has refused the state, or the link before it was sent. dropped: the generation is over.
  */
 #ifndef WF_PS_LIFE_H
 #define WF_PS_LIFE_H

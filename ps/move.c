@@ -2,7 +2,8 @@
 /* ps/move.c - a slice goes from this ps to another, or comes from another, while workers train.
  *
  *   master     giver                          taker
- *   move  -->  freezes the slice, dials
+ *   move  -->  dials, and serves the slice meanwhile
+ *              freezes the slice
  *              state  ---------------------->  loads it, owns it from now on
  *              gives it up  <--------------  state_ok
  *        <--  moved
@@ -11,10 +12,11 @@
  * names it is denied, and so kept by its worker. So at each moment at most one ps changes the
  * slice, and what the giver has acknowledged is in the state that it sends. What the slice has seen
  * goes with it: a push that was applied and whose acknowledgement was lost is known to the taker.
+ * Workers wait for the state's way alone, since the freeze begins when the taker is reached.
  *
  * A link that breaks costs nothing: the state is sent again over the fresh one, and a taker that
- * has the slice already says so again. A taker that is not reached for some seconds ends the
- * freeze. The giver never goes back by itself once the state has left, for the taker may have it;
+ * has the slice already says so again. A taker that is not reached for some seconds ends the move.
+ * The giver never goes back by itself once the state has left, for the taker may have it;
  * then only the taker's word that it has refused the state does. If either process dies the master
  * begins a new generation, as with every death of a ps, and the map of its set-up holds. */
 #include "common/base/clock.h"
@@ -28,25 +30,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pushes of the slice wait while its taker is dialled. */
+/* The giver has other slices to give. */
 static const int64_t DIAL_NS = 5 * WF_NS_PER_S;
 
 /* ---- the answer to the master ---- */
 
-static wf_status say_moved(wf_ps *ps, uint32_t slice, uint32_t version, const wf_err *why,
-                           wf_err *err)
+static wf_status say_moved(wf_ps *ps, Weft__Moved body, const wf_err *why, wf_err *err)
 {
-    Weft__Moved body = WEFT__MOVED__INIT;
-
-    body.slice = slice;
-    body.version = version;
     if (why) {
-        WF_LOG_WARN("ps.not_moved", "slice=%u version=%u why=\"%s\"", slice, version, why->what);
+        WF_LOG_WARN("ps.not_moved", "slice=%u to=%u version=%u why=\"%s\"", body.slice, body.ps,
+                    body.version, why->what);
         body.status = why->status;
         body.what = (char *)why->what;
         body.hint = (char *)why->hint;
     }
     return wf_session_send(&ps->session, WF_MOVED, &body.base, err); /* it asks again if lost */
+}
+
+static Weft__Moved answer_to(const Weft__Move *order)
+{
+    Weft__Moved body = WEFT__MOVED__INIT;
+
+    body.slice = order->slice;
+    body.version = order->version;
+    body.ps = order->to->index;
+    return body;
+}
+
+static Weft__Moved answer_of(const wf_ps_move *m)
+{
+    Weft__Moved body = WEFT__MOVED__INIT;
+
+    body.slice = m->slice;
+    body.version = m->version;
+    body.ps = m->to;
+    return body;
 }
 
 /* ---- the giver ---- */
@@ -104,8 +122,6 @@ static wf_status begin_move(wf_ps *ps, const Weft__Move *body, int64_t now_ns, w
     ps->move.to = body->to->index;
     ps->move.incarnation = body->to->incarnation;
     ps->move.since_ns = now_ns;
-    wf_assert(ps->acks.n == 0);
-    wf_ps_slice(ps, body->slice)->leaving = true;
     WF_LOG_INFO("ps.moving", "slice=%u to=%u version=%u", body->slice, body->to->index,
                 body->version);
     return WF_OK;
@@ -135,12 +151,10 @@ wf_status wf_ps_on_move(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
     if (!body->to) {
         rc = wf_fail(err, WF_PROTO, NULL, "a move of slice %u to nobody", body->slice);
     } else if (is_done(ps, body)) {
-        rc = say_moved(ps, body->slice, body->version, NULL, err);
+        rc = say_moved(ps, answer_to(body), NULL, err);
     } else if (!is_under_way(ps, body)) {
-        rc = wf_acks_advance(ps, err); /* before the freeze: they speak of a slice that is here */
-        if (rc == WF_OK &&
-            (check_move(ps, body, &why) != WF_OK || begin_move(ps, body, now_ns, &why) != WF_OK))
-            rc = say_moved(ps, body->slice, body->version, &why, err);
+        if (check_move(ps, body, &why) != WF_OK || begin_move(ps, body, now_ns, &why) != WF_OK)
+            rc = say_moved(ps, answer_to(body), &why, err);
     }
     wf_control_free(&body);
     return rc;
@@ -155,13 +169,15 @@ void wf_ps_drop_move(wf_ps *ps)
 /* The slice stays: the taker has refused it, or was never sent it. */
 static wf_status end_in_vain(wf_ps *ps, const wf_err *why, wf_err *err)
 {
-    uint32_t slice = ps->move.slice, version = ps->move.version;
+    Weft__Moved body = answer_of(&ps->move);
+    bool frozen = wf_ps_slice(ps, body.slice)->leaving;
 
-    wf_ps_slice(ps, slice)->leaving = false;
+    wf_ps_slice(ps, body.slice)->leaving = false;
     end_move(ps, WF_MOVE_WAS_KEPT);
-    WF_TRY(wf_ps_announce_map(ps, err)); /* pulls have waited for it */
+    if (frozen)
+        WF_TRY(wf_ps_announce_map(ps, err)); /* pulls have waited for it */
     WF_TRY(wf_together_advance(ps, err));
-    return say_moved(ps, slice, version, why, err);
+    return say_moved(ps, body, why, err);
 }
 
 wf_status wf_ps_move_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
@@ -190,6 +206,12 @@ wf_status wf_ps_move_on_up(wf_ps *ps, wf_err *err)
 
     if (ps->move.peer->incarnation != ps->move.incarnation)
         return WF_OK;
+    if (ps->move.state == WF_MOVE_DIALLING) {
+        WF_TRY(wf_acks_advance(ps, err)); /* they speak of a slice that is here */
+        wf_assert(ps->acks.n == 0);
+        wf_ps_slice(ps, ps->move.slice)->leaving = true;
+        ps->move.frozen_ns = ps->now_ns;
+    }
     change(ps, WF_MOVE_WAS_SENT);
     WF_TRY(wf_net_msg(ps->net, WF_STATE, &m, err));
     m->head.request = ps->move.version;
@@ -202,27 +224,31 @@ wf_status wf_ps_move_on_up(wf_ps *ps, wf_err *err)
 
 wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
 {
-    uint32_t slice = ps->move.slice, version = ps->move.version, to = ps->move.to;
+    Weft__Moved moved = answer_of(&ps->move);
+    uint32_t slice = moved.slice;
     Weft__Outcome *body = NULL;
     wf_err why;
     wf_status rc;
 
-    if (ps->move.state != WF_MOVE_SENT || m->head.request != version)
+    if (ps->move.state != WF_MOVE_SENT || m->head.request != moved.version)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__outcome__descriptor, &body, err));
     rc = (wf_status)body->status;
     if (rc != WF_OK)
-        wf_fail(&why, rc, body->hint, "ps %u: %s", to, body->what);
+        wf_fail(&why, rc, body->hint, "ps %u: %s", moved.ps, body->what);
     wf_control_free(&body);
     if (rc != WF_OK)
         return end_in_vain(ps, &why, err);
     wf_assert(wf_ps_slice(ps, slice)->leaving); /* P7 */
+    moved.bytes = wf_slice_held(wf_ps_slice(ps, slice));
+    moved.frozen_ns = (uint64_t)WF_MAX(ps->now_ns - ps->move.frozen_ns, 0);
     end_move(ps, WF_MOVE_WAS_TAKEN);
     wf_ps_remove_slice(ps, slice);
-    wf_map_move(&ps->map, slice, to, version);
-    WF_LOG_INFO("ps.moved", "slice=%u to=%u version=%u", slice, to, version);
+    wf_map_move(&ps->map, slice, moved.ps, moved.version);
+    WF_LOG_INFO("ps.moved", "slice=%u to=%u version=%u bytes=%lu frozen_ms=%.1f", slice, moved.ps,
+                moved.version, (unsigned long)moved.bytes, (double)moved.frozen_ns / 1e6);
     WF_TRY(wf_ps_announce_map(ps, err));
-    return say_moved(ps, slice, version, NULL, err);
+    return say_moved(ps, moved, NULL, err);
 }
 
 /* ---- the taker ---- */

@@ -146,8 +146,7 @@ static wf_status send_answer(answer *a, wf_err *err)
     return rc;
 }
 
-static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_coding coding,
-                            wf_err *err)
+static wf_status add_values(answer *a, wf_slice *s, wf_buf *values, wf_coding coding, wf_err *err)
 {
     wf_part *p;
 
@@ -165,6 +164,8 @@ static wf_status add_values(answer *a, const wf_slice *s, wf_buf *values, wf_cod
     };
     WF_TRY(wf_msg_add_frame(a->msg, values, values->data, values->bytes, err));
     a->n++;
+    s->load.pulled_bytes += values->bytes;
+    s->load.parts++;
     return WF_OK;
 }
 
@@ -182,7 +183,7 @@ static wf_status gather_rows(const answer *a, const wf_slice *s, const wf_rows *
     return WF_OK;
 }
 
-static wf_status add_slice(answer *a, const wf_slice *s, uint32_t at, wf_err *err)
+static wf_status add_slice(answer *a, wf_slice *s, uint32_t at, wf_err *err)
 {
     wf_coding coding;
     wf_buf *values = NULL;
@@ -257,7 +258,7 @@ static void fall_behind(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull)
 /* Answers the slice at a place of the pull's list, if it is ready and was not answered before. */
 static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *err)
 {
-    const wf_slice *s = a->ps->slices[a->w->lists[pull->list].slices[at]];
+    wf_slice *s = a->ps->slices[a->w->lists[pull->list].slices[at]];
 
     if (pull->answered[at] || !is_ready(a->ps, a->w, pull, s))
         return WF_OK;

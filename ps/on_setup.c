@@ -120,6 +120,7 @@ void wf_ps_clear_job(wf_ps *ps)
     wf_clocks_close(&ps->clocks);
     wf_together_close(&ps->together);
     ps->bounded = false;
+    ps->load_ns = 0;
     ps->variables = NULL;
     ps->n_variables = 0;
     wf_ps_change(ps, WF_PS_WAS_CLEARED);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/ps.c - who may say what when; the handlers are one file each. */
 #include "ps/ps.h"
+#include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
@@ -212,17 +213,49 @@ void wf_ps_check_workers(wf_ps *ps)
     wf_ps_share_room(ps);
 }
 
+/* The slices that have come here by a move: a master that has started again finds them so. */
+static wf_status list_taken(const wf_ps *ps, Weft__Register *body, Weft__MapChange **rows,
+                            wf_err *err)
+{
+    *rows = calloc((size_t)ps->n_slices + 1, sizeof(**rows));
+    body->moved = calloc((size_t)ps->n_slices + 1, sizeof(*body->moved));
+    if (!*rows || !body->moved)
+        return wf_fail_nomem(err, ps->n_slices * sizeof(**rows));
+    for (uint32_t i = 0; i < ps->n_slices; i++) {
+        const wf_map_slice *place = &ps->map.slices[ps->slices[i]->id];
+        Weft__MapChange *row = &(*rows)[body->n_moved];
+
+        if (!wf_map_has_moved(&ps->map, ps->slices[i]->id))
+            continue;
+        weft__map_change__init(row);
+        row->slice = ps->slices[i]->id;
+        row->ps = place->primary;
+        row->version = place->version;
+        body->moved[body->n_moved++] = row;
+    }
+    return WF_OK;
+}
+
 /* Tells the master what is held here, after each fresh link to it. */
 static wf_status enrol(wf_ps *ps, wf_err *err)
 {
     Weft__Register body = WEFT__REGISTER__INIT;
+    Weft__MapChange *rows = NULL;
+    wf_status rc = list_taken(ps, &body, &rows, err);
 
     body.job = wf_ps_serves(ps) ? (char *)ps->job : "";
     body.job_id = ps->job_id;
     body.generation = ps->generation;
     body.ready = wf_ps_serves(ps);
     body.view = ps->view;
-    return wf_session_register(&ps->session, &body, err);
+    body.map = ps->map.version;
+    if (ps->move.state != WF_MOVE_NONE)
+        body.map = WF_MAX(body.map, ps->move.version);
+    if (rc == WF_OK)
+        rc = wf_session_register(&ps->session, &body, err);
+    free(body.moved);
+    free(rows);
+    return rc;
 }
 
 static wf_status on_master(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -377,6 +410,7 @@ wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
     wf_session_advance(&ps->session);
     WF_TRY(wf_acks_advance(ps, err));
     WF_TRY(wf_ps_move_advance(ps, now_ns, err));
+    WF_TRY(wf_ps_tell_load(ps, now_ns, err));
     return ps->behind ? wf_ps_answer_behind(ps, err) : WF_OK;
 }
 

@@ -73,6 +73,8 @@ typedef struct wf_ps_ops {
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;
+    /* The time, so that updates are timed; NULL: they are not. Nothing else depends on it. */
+    int64_t (*now)(void);
 } wf_ps_ops;
 
 /* Writes a fork as one shard file into its folder, durably. Any thread; nothing of the ps is
@@ -91,6 +93,7 @@ typedef struct wf_ps_conf {
     uint32_t threads;                 /* that apply updates; 0 is 1 */
     bool checksums;                   /* of payloads sent: off on one host */
     size_t answer_bytes; /* P6, of all workers together; 0: 256 MiB, or twice the slices */
+    int64_t load_ns;     /* between two reports of what slices cost; 0: one second */
     bool adds; /* steps made together are summed and not averaged: so that a test can count parts */
 } wf_ps_conf;
 

@@ -27,6 +27,12 @@ typedef struct wf_row_policy {
     bool fails_full;       /* a push beyond it is refused, and no row leaves for it */
 } wf_row_policy;
 
+/* What a slice has cost since it was counted last (loads.c). */
+typedef struct wf_slice_load {
+    uint64_t pulled_bytes, pushed_bytes, parts; /* parts: pulled and pushed */
+    uint64_t apply_ns; /* its share, by bytes, of the time in which pushes were applied */
+} wf_slice_load;
+
 struct wf_slice {
     const wf_slice_ops *ops;
     uint32_t id, variable;
@@ -40,6 +46,7 @@ struct wf_slice {
     uint64_t bytes;         /* of the values, set by the kind */
     uint64_t updates;       /* V1 */
     wf_seen seen;
+    wf_slice_load load;
     wf_held held;   /* of steps that are not complete (together.c) */
     uint32_t clock; /* of the last step that workers have made together; 0: there was none */
 };

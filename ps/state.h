@@ -66,6 +66,7 @@ typedef struct wf_ps_move {
     uint64_t incarnation; /* of the other */
     wf_peer *peer;        /* the other, dialled */
     int64_t since_ns;
+    int64_t frozen_ns; /* since when the slice is not served */
 } wf_ps_move;
 
 typedef struct wf_ps_member {
@@ -140,6 +141,7 @@ struct wf_ps {
     wf_clocks clocks;
     wf_together together;
     uint64_t left_out; /* parts that came too late for their step, in this generation */
+    int64_t load_ns;   /* since when what slices cost is counted; 0: not yet */
     int64_t now_ns;    /* of the event in hand */
 };
 
@@ -258,6 +260,14 @@ bool wf_ps_is_away(const wf_ps *ps, uint32_t id);
 bool wf_ps_serves(const wf_ps *ps);
 /* Moves the ps along its life cycle (life.h). */
 void wf_ps_change(wf_ps *ps, wf_ps_event event);
+
+/* loads.c: counts a part that was pushed; and the time that the first n of ps->updates took. */
+void wf_ps_count_part(wf_slice *s, const wf_slice_part *p);
+void wf_ps_count_time(wf_ps *ps, uint32_t n, uint64_t ns);
+/* Tells the master what slices have cost, when that is due. */
+WF_MUST_USE wf_status wf_ps_tell_load(wf_ps *ps, int64_t now_ns, wf_err *err);
+/* Counts from now on: slices have come or gone, or a job has. */
+void wf_ps_count_anew(wf_ps *ps);
 
 /* deny.c: tells a worker that its message is not served, and what has moved. */
 WF_MUST_USE wf_status wf_ps_deny(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *err);

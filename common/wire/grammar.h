@@ -35,6 +35,7 @@ typedef enum wf_kind {
     WF_TUNE_OK,
     WF_MOVE,  /* master -> ps: give a slice to another ps */
     WF_MOVED, /* ps -> master: it is there, or why not */
+    WF_LOAD,  /* ps -> master, each second: what slices cost */
 
     WF_SPLIT_WANT = 32, /* worker -> master */
     WF_SPLIT,           /* master -> worker: a lease on a range of records */

@@ -396,11 +396,26 @@ static void a_worker_with_an_older_map_is_told_where_the_slice_is(void **state)
     assert_int_equal(acks(w), 1);
 }
 
+/* A carrier that loses the taker's word some times. */
+static void lose_word(void *arg, const wf_packet *packet)
+{
+    world *w = arg;
+    wf_packet p = *packet;
+
+    if (p.msg->head.kind == WF_STATE_OK && w->lost_words > 0) {
+        w->lost_words--;
+        wf_mem_drop(w->nets.mem, &p);
+        return;
+    }
+    wf_mem_deliver(w->nets.mem, &p);
+}
+
 static void a_slice_on_its_way_is_not_changed(void **state)
 {
     world *w = begin_job(state, 2);
 
-    w->servers[1].stands_still = true;
+    w->lost_words = UINT32_MAX;
+    wf_mem_set_carrier(w->nets.mem, lose_word, w);
     order_move(w, 1, 1, 7);
     turn(w, 100);
     push(w, 0, 1, 3, GENERATION);
@@ -413,8 +428,8 @@ static void a_slice_on_its_way_is_not_changed(void **state)
     turn(w, 50);
     assert_int_equal(moved(w), WF_AGAIN);
     order_move(w, 1, 1, 7); /* the same again, as after a lost link */
-    w->servers[1].stands_still = false;
-    turn(w, 2000);
+    w->lost_words = 0;
+    turn(w, 3000);
     assert_int_equal(moved(w), WF_OK);
     assert_non_null(find(w, 1, 1));
     order_move(w, 1, 1, 7); /* and once more */
@@ -462,32 +477,118 @@ static void a_move_that_cannot_be_is_refused(void **state)
     assert_int_equal(find(w, 0, 1)->updates, 2);
 }
 
-static void a_taker_that_nobody_reaches_ends_the_freeze(void **state)
+/* Workers do not wait for a taker that is dialled. */
+static void a_slice_is_served_until_its_taker_is_reached(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    w->servers[1].stands_still = true;
+    order_move(w, 1, 1, 7);
+    turn(w, 100);
+    push(w, 0, 1, 3, GENERATION);
+    assert_int_equal(acks(w), 3);
+    assert_int_equal(find(w, 0, 1)->updates, 3);
+    w->servers[1].stands_still = false;
+    turn(w, 2000);
+    assert_int_equal(moved(w), WF_OK);
+    assert_int_equal(find(w, 1, 1)->updates, 3);
+    push(w, 1, 1, 4, 7);
+    assert_int_equal(find(w, 1, 1)->updates, 4);
+}
+
+static void a_taker_that_nobody_reaches_ends_the_move(void **state)
 {
     world *w = begin_job(state, 2);
 
     order_move_to(w, 1, 1, 7, "nowhere");
-    turn(w, 100);
-    push(w, 0, 1, 3, GENERATION);
-    assert_int_equal(find(w, 0, 1)->updates, 2); /* it is denied */
     turn(w, 6000);
     assert_int_equal(moved(w), WF_TIMEOUT);
+    assert_null(newest(&w->worker, WF_DENIED)); /* nobody was asked to wait */
     push(w, 0, 1, 3, GENERATION);
     assert_int_equal(find(w, 0, 1)->updates, 3);
+    order_move(w, 1, 1, 8);
+    turn(w, 200);
+    assert_int_equal(moved(w), WF_OK);
 }
 
-/* A carrier that loses the taker's word once. */
-static void lose_word(void *arg, const wf_packet *packet)
+/* The master is told what slices cost, and how long nobody served one that moved. */
+static Weft__Load *load_of(const world *w, uint32_t ps)
 {
-    world *w = arg;
-    wf_packet p = *packet;
+    Weft__Load *body = NULL;
 
-    if (p.msg->head.kind == WF_STATE_OK && w->lost_words > 0) {
-        w->lost_words--;
-        wf_mem_drop(w->nets.mem, &p);
-        return;
+    for (uint32_t i = w->master.n; i > 0 && !body; i--) {
+        const wf_msg *m = w->master.got[i - 1];
+
+        if (m->head.kind == WF_LOAD && m->head.incarnation == 20 + ps)
+            assert_int_equal(wf_control_get(m, &weft__load__descriptor, &body, NULL), WF_OK);
     }
-    wf_mem_deliver(w->nets.mem, &p);
+    assert_non_null(body);
+    return body;
+}
+
+static void what_slices_cost_is_told_each_second(void **state)
+{
+    world *w = begin_job(state, 2);
+    Weft__Load *body;
+    uint64_t held = 0;
+
+    turn(w, 1100);
+    forget(&w->master);
+    push(w, 0, 2, 3, GENERATION);
+    push(w, 0, 2, 4, GENERATION);
+    push(w, 0, 3, 3, GENERATION);
+    turn(w, 1100);
+    body = load_of(w, 0);
+    assert_int_equal(body->slices, SLICES);
+    assert_in_range(body->time_ns / MS, 1000, 1100);
+    assert_int_equal(body->parts, 3);
+    assert_int_equal(body->pushed_bytes, 3 * ELEMENTS * sizeof(float));
+    assert_int_equal(body->pulled_bytes, 0);
+    assert_int_equal(body->n_most, SLICES);
+    assert_int_equal(body->most[0]->slice, 2);
+    assert_int_equal(body->most[0]->pushed_bytes, 2 * ELEMENTS * sizeof(float));
+    assert_int_equal(body->most[1]->slice, 3);
+    assert_int_equal(body->most[2]->slice, 0); /* equal ones by their number */
+    for (size_t i = 0; i < body->n_most; i++)
+        held += body->most[i]->held_bytes;
+    assert_int_equal(body->held_bytes, held);
+    assert_true(held >= SLICES * 2 * ELEMENTS * sizeof(float)); /* values and a slot */
+    wf_control_free(&body);
+    order_move(w, 2, 1, 7); /* what was counted before means nothing then */
+    turn(w, 900);
+    forget(&w->master);
+    turn(w, 200);
+    body = load_of(w, 0);
+    assert_int_equal(body->slices, SLICES - 1);
+    assert_int_equal(body->parts, 0);
+    wf_control_free(&body);
+    body = load_of(w, 1);
+    assert_int_equal(body->slices, 1);
+    assert_int_equal(body->most[0]->slice, 2);
+    wf_control_free(&body);
+}
+
+/* A master that starts again learns what has moved. */
+static void a_ps_registers_with_the_slices_that_came(void **state)
+{
+    world *w = begin_job(state, 2);
+    Weft__Register *body = NULL;
+    const wf_msg *m;
+
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    forget(&w->master);
+    wf_net_drop(w->master.net, &w->master.ps[1]);
+    turn(w, 2000);
+    m = newest(&w->master, WF_REGISTER);
+    assert_non_null(m);
+    assert_int_equal(wf_control_get(m, &weft__register__descriptor, &body, NULL), WF_OK);
+    assert_int_equal(body->map, 7);
+    assert_int_equal(body->n_moved, 1);
+    assert_int_equal(body->moved[0]->slice, 1);
+    assert_int_equal(body->moved[0]->ps, 1);
+    assert_int_equal(body->moved[0]->version, 7);
+    wf_control_free(&body);
 }
 
 static void a_lost_word_of_the_taker_comes_again(void **state)
@@ -579,7 +680,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_slice_on_its_way_is_not_changed, begin, end),
         cmocka_unit_test_setup_teardown(a_slice_that_the_other_ps_refuses_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_move_that_cannot_be_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(a_taker_that_nobody_reaches_ends_the_freeze, begin, end),
+        cmocka_unit_test_setup_teardown(a_slice_is_served_until_its_taker_is_reached, begin, end),
+        cmocka_unit_test_setup_teardown(a_taker_that_nobody_reaches_ends_the_move, begin, end),
+        cmocka_unit_test_setup_teardown(what_slices_cost_is_told_each_second, begin, end),
+        cmocka_unit_test_setup_teardown(a_ps_registers_with_the_slices_that_came, begin, end),
         cmocka_unit_test_setup_teardown(a_lost_word_of_the_taker_comes_again, begin, end),
         cmocka_unit_test_setup_teardown(a_slice_comes_back, begin, end),
         cmocka_unit_test_setup_teardown(a_second_move_to_the_same_ps_is_as_quick, begin, end),
