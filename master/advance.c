@@ -110,6 +110,7 @@ static wf_status run(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(is_overdue(m, j) ? end_overdue(m, j, err) : wf_saving_advance(m, j, err));
     if (j->state != WF_JOB_RUNNING && j->state != WF_JOB_STOPPING)
         return WF_OK;
+    WF_TRY(wf_placement_advance(m, j, !j->cut_wanted && j->cut->state == WF_CUT_NONE, err));
     WF_TRY(
         wf_epoch_advance(m, j, j->cut->state == WF_CUT_HOLDING, j->cut->state != WF_CUT_NONE, err));
     return !m->busy && wf_growth_wants_listing(m, j) ? wf_work_list(m, j, err) : WF_OK;
@@ -145,9 +146,13 @@ static wf_status advance_job(wf_master *m, wf_err *err)
     if (!m->job)
         wf_job_take(m, next_job(m));
     j = m->job;
-    if (!j)
+    if (!j) {
+        wf_placement_end(m);
         return WF_OK;
+    }
     wf_assert(m->job_number == j->number && m->job_generation == j->generation);
+    if (j->state != WF_JOB_RUNNING && j->state != WF_JOB_STOPPING)
+        wf_placement_end(m);
     switch (j->state) {
     case WF_JOB_QUEUED:
     case WF_JOB_COMPILING:

@@ -85,6 +85,8 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
     who->round_sent = 0;
     if (r->ready && !held && (!j || r->job_id != j->id)) /* it has missed the job's end */
         WF_TRY(wf_member_send(m, who, WF_HALT, NULL, err));
+    if (held && !is_worker)
+        WF_TRY(wf_placement_on_register(m, j, who, r, err));
     return is_worker ? claim(m, who, r, err) : WF_OK;
 }
 

@@ -219,9 +219,42 @@ wf_status wf_master_forget(wf_master *m, const char *name, wf_err *err)
     return WF_OK;
 }
 
+static wf_status move_slice(wf_master *m, const Weft__Ask *ask, wf_err *err)
+{
+    wf_job *j = wf_job_find(m, ask->job);
+
+    if (!j)
+        return wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                       "there is no job named %s", ask->job);
+    return wf_placement_ask(m, j, ask->variable, ask->slice, ask->ps,
+                            !j->cut_wanted && j->cut->state == WF_CUT_NONE, err);
+}
+
+/* The placement of a job, or of the one in hand, as text that the caller frees. */
+static wf_status show_placement(const wf_master *m, const char *name, char **out, wf_err *err)
+{
+    const wf_job *j = name[0] ? wf_job_find(m, name) : m->job;
+    json_t *o;
+
+    if (!j)
+        return name[0]
+                   ? wf_fail(err, WF_NOTFOUND, "see the names with: weft status",
+                             "there is no job named %s", name)
+                   : wf_fail(err, WF_INVALID, NULL, "no job runs; slices are on ps while one does");
+    if (j != m->job || !j->prepared || !wf_placement_is_of(m->placement, j))
+        return wf_fail(err, WF_INVALID, NULL,
+                       m->n_ps ? "job %s is %s; slices are on ps while a job runs"
+                               : "job %s is %s, in a cluster without ps",
+                       j->name, wf_job_state_name(j->state));
+    o = wf_placement_json(m, j);
+    *out = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    return *out ? WF_OK : wf_fail_nomem(err, 0);
+}
+
 static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
 {
-    if (strcmp(ask->command, "status") == 0)
+    if (strcmp(ask->command, "status") == 0 || strcmp(ask->command, "placement") == 0)
         return WF_OK;
     if (strcmp(ask->command, "submit") == 0)
         return wf_master_submit(m, ask->job, ask->text, ask->path, ask->resume, err);
@@ -233,6 +266,8 @@ static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
         return wf_master_stop(m, ask->job, err);
     if (strcmp(ask->command, "forget") == 0)
         return wf_master_forget(m, ask->job, err);
+    if (strcmp(ask->command, "move") == 0)
+        return move_slice(m, ask, err);
     return wf_fail(err, WF_UNSUPPORTED, "upgrade the master", "the master knows no command \"%s\"",
                    ask->command);
 }
@@ -249,6 +284,8 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     rc = wf_control_get(msg, &weft__ask__descriptor, &ask, &why);
     if (rc == WF_OK)
         rc = act(m, ask, &why);
+    if (rc == WF_OK && strcmp(ask->command, "placement") == 0)
+        rc = show_placement(m, ask->job, &json, &why);
     wf_control_free(&ask);
     if (rc == WF_IO || rc == WF_NOMEM) { /* the journal failed: nothing may be acknowledged */
         *err = why;
@@ -257,7 +294,8 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     answer.status = rc;
     answer.what = why.what;
     answer.hint = why.hint;
-    json = wf_master_status(m, m->now_ns);
+    if (!json)
+        json = wf_master_status(m, m->now_ns);
     answer.json = json && strlen(json) < wf_kind_find(WF_ANSWER)->control_limit / 2 ? json : "";
     rc = wf_net_msg(m->net, WF_ANSWER, &reply, err);
     if (rc == WF_OK)

@@ -29,6 +29,7 @@ static wf_status copy_conf(wf_master *m, const wf_master_conf *conf, wf_err *err
         m->n_workers += conf->tasks[i].task.role == WF_ROLE_WORKER;
     }
     WF_TRY(wf_members_index(m, err));
+    WF_TRY(wf_placement_new(m->n_ps, &m->placement, err));
     return wf_todo_init(&m->wanting, m->n_members, err);
 }
 
@@ -79,6 +80,7 @@ void wf_master_free(wf_master **m)
     free(it->facts);
     wf_index_close(&it->by_task);
     wf_todo_close(&it->wanting);
+    wf_placement_free(&it->placement);
     free(it->session);
     free(it->journal_dir);
     free(it->checkpoint_dir);
@@ -139,6 +141,10 @@ static wf_status on_job_message(wf_master *m, wf_job *j, wf_member *who, const w
         return wf_faults_on_round(m, j, who, msg, err);
     case WF_TUNE_OK: /* else a set-up has given it another rate since */
         return wf_epoch_on_tuned(who, msg, err);
+    case WF_MOVED:
+        return wf_placement_on_moved(m, j, who, msg, err);
+    case WF_LOAD:
+        return wf_placement_on_load(m, who, msg, err);
     case WF_FAULT:
         return wf_faults_on_fault(m, j, who, msg, err);
     case WF_CUT_DUE:
@@ -189,13 +195,13 @@ static wf_status on_beat(wf_master *m, const wf_event *ev, wf_err *err)
     return rc == WF_PROTO ? WF_OK : rc;
 }
 
-/* What workers say all the time changes nothing of the facts about members. */
+/* What workers and ps say all the time changes nothing of the facts about members. */
 static bool is_of_splits(const wf_event *ev)
 {
     uint16_t kind = ev->kind == WF_EV_MESSAGE ? ev->msg->head.kind : 0;
 
     return kind == WF_SPLIT_WANT || kind == WF_SPLIT_DONE || kind == WF_PROGRESS ||
-           ev->kind == WF_EV_BEAT;
+           kind == WF_LOAD || ev->kind == WF_EV_BEAT;
 }
 
 wf_status wf_master_on_event(wf_master *m, wf_event *ev, int64_t now_ns, wf_err *err)

@@ -4,8 +4,8 @@
  * Its rooms, from the top; each sees those below it, and tests/unit/layers.c looks after that:
  *
  *   advance.c, the files beside it: what is due, and what follows in one room from another
- *   cut, epoch, generation: none of the three knows another. A checkpoint on its way; splits and
- *       their evaluation; a job compiled, set up and started
+ *   cut, epoch, generation, placement: none of the four knows another. A checkpoint on its way;
+ *       splits and their evaluation; a job compiled, set up and started; which slice is on which ps
  *   job: the list of jobs, their records and events
  *   member: who lives, and the view; it knows no job
  *   core: the time, and the way out past the journal
@@ -61,6 +61,9 @@ typedef struct wf_prepared {
     const char *const *patterns;
     size_t n_patterns;
     int64_t poll_ns, settle_ns, idle_ns;
+    bool balances;       /* slices are moved from ps with more traffic than others */
+    double balance_over; /* how much, against the mean, is too much; and for how long */
+    int64_t balance_after_ns;
     wf_callbacks callbacks;
     const wf_strategy *strategy;
     const wf_tensor *const *initial; /* first values of start.variables, f32; data NULL: a ps

@@ -67,7 +67,8 @@ wf_status wf_saving_advance(wf_master *m, wf_job *j, wf_err *err)
         return WF_OK;
     if (j->stop_asked && (!f->chief || !any))
         return end_job(m, j, err); /* nobody is left to write, or nothing; what is saved stays */
-    if (!f->chief || (!j->cut_wanted && !j->stop_asked && !is_due_by_time(m, j)) || !any)
+    if (!f->chief || (!j->cut_wanted && !j->stop_asked && !is_due_by_time(m, j)) || !any ||
+        wf_placement_is_moving(m))
         return WF_OK;
     return open_cut(m, j, f->chief, err);
 }

@@ -17,6 +17,7 @@
 #include "master/member/facts.h"
 #include "master/member/member.h"
 #include "master/member/view.h"
+#include "master/placement/placement.h"
 
 /* replay.c: a record of the journal, for wf_journal_open; and what follows once all are replayed:
  * what was under way goes on, unless another supervisor says that all processes had ended. */

@@ -56,6 +56,8 @@ struct wf_master {
     struct wf_job *job;                  /* the one in hand, or NULL */
     uint16_t job_number, job_generation; /* of the one in hand, as each header has them; 0: none */
 
+    struct wf_placement *placement; /* master/placement */
+
     /* master/epoch */
     wf_todo wanting;   /* members that have asked for a split, and some that do not want any */
     bool any_returned; /* a split of a lost worker may wait to be given out again */

@@ -47,6 +47,7 @@ static const struct room {
     {"master/cut/", 10},
     {"master/epoch/", 10},
     {"master/generation/", 10},
+    {"master/placement/", 10},
     {"master/", 11}, /* the files beside its rooms */
     {"worker/", 11},
     {"ps/", 11},

@@ -9,6 +9,7 @@
 #include "master/epoch/epoch.h"
 #include "master/job/job.h"
 #include "master/member/member.h"
+#include "master/placement/placement.h"
 #include "ps/life.h"
 #include "supervisor/life.h"
 #include "worker/life.h"
@@ -39,6 +40,7 @@ static const struct drawing {
     {"master/job/job.h", &wf_job_states},
     {"master/member/member.h", &wf_member_states},
     {"master/member/member.h", &wf_part_states},
+    {"master/placement/placement.h", &wf_balance_states},
     {"ps/life.h", &wf_ps_states},
     {"ps/life.h", &wf_move_states},
     {"supervisor/life.h", &wf_life_states},
