@@ -159,7 +159,8 @@ static wf_status look(wf_ask *a, json_t **answer, bool *done, bool *lost, wf_err
 /* What is so whether it is said once or twice; the answer may have gone with the link. */
 static bool may_repeat(const Weft__Ask *ask)
 {
-    return strcmp(ask->command, "status") == 0 || strcmp(ask->command, "stop") == 0;
+    return strcmp(ask->command, "status") == 0 || strcmp(ask->command, "placement") == 0 ||
+           strcmp(ask->command, "stop") == 0;
 }
 
 wf_status wf_ask_send(wf_ask *a, const Weft__Ask *ask, int64_t timeout_ms, json_t **answer,

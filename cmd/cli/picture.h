@@ -40,4 +40,7 @@ void wf_picture_metrics(wf_rows *t, const json_t *job);
 WF_MUST_USE wf_status wf_picture_job(FILE *f, const wf_cluster_conf *conf, const json_t *job,
                                      wf_err *err);
 
+/* What the master tells of the placement of a job (master/placement/shown.c). Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_picture_placement(FILE *f, const json_t *picture, wf_err *err);
+
 #endif

@@ -22,18 +22,22 @@ enum { ANSWER_MS = 3000, REDRAW_MS = 1000, PRINT_MS = 10000 };
 typedef struct request {
     const wf_cluster_conf *conf;
     const char *job; /* NULL: all */
-    bool json, all, watch;
+    bool json, all, watch, placement;
 } request;
 
 /* ---- the picture ---- */
 
-static wf_status ask(const wf_cluster_conf *conf, json_t **picture, wf_err *err)
+/* `job`: of a command about one; NULL: none. */
+static wf_status ask(const wf_cluster_conf *conf, const char *command, const char *job,
+                     json_t **picture, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
     wf_ask *a = NULL;
     wf_status rc;
 
-    ask.command = "status";
+    ask.command = (char *)command;
+    if (job)
+        ask.job = (char *)job;
     WF_TRY(wf_ask_open(conf, &a, err));
     wf_ask_until(a, wf_follow_interrupted);
     rc = wf_ask_send(a, &ask, ANSWER_MS, picture, err);
@@ -48,7 +52,7 @@ static wf_status look(const wf_cluster_conf *conf, json_t **picture, wf_err *err
     bool up = rc == WF_OK;
 
     if (rc == WF_OK)
-        rc = ask(conf, picture, err);
+        rc = ask(conf, "status", NULL, picture, err);
     else if (rc == WF_NOTFOUND)
         rc = wf_past_picture(conf, picture, err);
     if (rc != WF_OK)
@@ -120,10 +124,31 @@ static wf_status print_json(const request *r, json_t *picture, wf_err *err)
     return WF_OK;
 }
 
+static wf_status print_placement(FILE *f, const request *r, wf_err *err)
+{
+    json_t *picture = NULL;
+    wf_status rc = wf_super_check_up(r->conf, err);
+
+    if (rc == WF_OK)
+        rc = ask(r->conf, "placement", r->job, &picture, err);
+    if (rc == WF_OK && r->json) {
+        json_dumpf(picture, f, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+        fprintf(f, "\n");
+    } else if (rc == WF_OK) {
+        rc = wf_picture_placement(f, picture, err);
+    }
+    json_decref(picture);
+    return rc;
+}
+
 static wf_status print_once(FILE *f, const request *r, wf_err *err)
 {
     json_t *picture = NULL;
-    wf_status rc = look(r->conf, &picture, err);
+    wf_status rc;
+
+    if (r->placement)
+        return print_placement(f, r, err);
+    rc = look(r->conf, &picture, err);
 
     if (rc == WF_OK)
         rc = r->json ? print_json(r, picture, err) : print_text(f, r, picture, err);
@@ -221,9 +246,13 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     wf_cluster_conf *conf = NULL;
     request r = {0};
     wf_words words;
-    const wf_flag flags[] = {{"all", 'a', .set = &r.all},       {"json", 0, .set = &r.json},
-                             {"watch", 'w', .set = &r.watch},   {"job", 0, .value = &named},
-                             {"cluster", 0, .value = &cluster}, {0}};
+    const wf_flag flags[] = {{"all", 'a', .set = &r.all},
+                             {"json", 0, .set = &r.json},
+                             {"watch", 'w', .set = &r.watch},
+                             {"job", 0, .value = &named},
+                             {"placement", 0, .set = &r.placement},
+                             {"cluster", 0, .value = &cluster},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 0, 1, &words, err));
@@ -247,7 +276,7 @@ const wf_cmd wf_cmd_status = {
     .name = "status",
     .help = "tasks and jobs as they are now, or as they ended",
     .usage =
-        "weft status [JOB] [--watch] [--all] [--json] [--cluster FILE]\n"
+        "weft status [JOB] [--watch] [--all] [--placement] [--json] [--cluster FILE]\n"
         "\n"
         "Without JOB: the tasks with their state, process, rate and, after a restart, the reason;\n"
         "and the jobs, running ones first, with the ten that ended last.\n"
@@ -257,6 +286,9 @@ const wf_cmd wf_cmd_status = {
         "  --watch, -w  repeat every second until Ctrl-C (every ten seconds into a pipe)\n"
         "  --all, -a    show all jobs that have ended\n"
         "  --job JOB    the same as JOB\n"
+        "  --placement  what each ps holds of the running job, what is pulled from it and pushed "
+        "to\n"
+        "               it, its share against the mean (HOT: too much), and where variables are\n"
         "  --json       for programs\n"
         "\n"
         "  weft status digits\n"

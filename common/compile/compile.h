@@ -138,10 +138,12 @@ typedef struct wf_compile_spec {
     /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
     wf_status (*read_weights)(const char *path, wf_named_list *out, wf_err *err);
 
-    int64_t batch;          /* the most records in a feed's leading axis; 0: not bounded */
-    uint64_t seed;          /* initial weights of layers */
-    uint32_t n_ps;          /* PARAMETER_SERVER: at least 1 */
-    size_t slice_bytes;     /* 0: WF_SLICE_BYTES */
+    int64_t batch;           /* the most records in a feed's leading axis; 0: not bounded */
+    uint64_t seed;           /* initial weights of layers */
+    uint32_t n_ps;           /* PARAMETER_SERVER: at least 1 */
+    size_t slice_bytes;      /* 0: WF_SLICE_BYTES */
+    const wf_conf_pin *pins; /* [n_pins], PARAMETER_SERVER: variables that lie on one ps */
+    size_t n_pins;
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool accumulates;       /* a step adds up the gradients of several batches */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
@@ -183,6 +185,8 @@ typedef struct wf_compiled_variable {
     int64_t elems;
     size_t bytes;
     wf_var_kind kind;
+    bool pinned;                /* to one ps, by the job */
+    uint32_t pinned_to;         /* then */
     bool on_ps;                 /* pulled; otherwise it stays in the graph with its content */
     bool pushed;                /* gets a gradient, or a batch's statistic, in this graph */
     double momentum;            /* of a statistic: how much of the old value an update keeps */

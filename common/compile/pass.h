@@ -199,6 +199,9 @@ WF_MUST_USE wf_status wf_pass_schedule(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_unit_warn(wf_unit *u, wf_err *err, const char *fmt, ...) WF_PRINTF(3, 4);
 /* "FILE:LINE: " in front of a failure, when the spec came from a job file; returns rc. */
 WF_MUST_USE wf_status wf_unit_in_file(const wf_unit *u, int line, wf_status rc, wf_err *err);
+/* pins.c: marks the variables that the job pins. Errors: WF_USAGE for a ps that there is not, and
+ * for a pattern that matches nothing. */
+WF_MUST_USE wf_status wf_unit_pin(wf_unit *u, wf_err *err);
 /* Asks for an output; f is copied, its strings are not. */
 WF_MUST_USE wf_status wf_unit_fetch(wf_unit *u, wf_fetch f, wf_err *err);
 /* Makes the graph's outputs those of the fetches, once each, and no others. */

@@ -14,6 +14,7 @@
  *
  * Tables and frozen variables are placed by themselves, behind the others: few of their bytes cross
  * the links in a step, or none, so these must not decide where those lie that cross them in each.
+ * What a job pins to a ps is given first, and counts there when the others are dealt.
  * A table is cut into about 64 slices of whole rows, so that ids find their slice in a short list;
  * they are dealt in turn, for ids that are often named are often neighbours.
  */
@@ -106,8 +107,18 @@ static int by_bytes(const void *a, const void *b)
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
-/* Gives each slice the ps that holds least; returns max / min bytes, or infinity when a ps has
- * none. */
+static uint32_t least_of(const size_t load[], uint32_t n_ps)
+{
+    uint32_t best = 0;
+
+    for (uint32_t p = 1; p < n_ps; p++)
+        if (load[p] < load[best])
+            best = p;
+    return best;
+}
+
+/* Gives each slice the ps that holds least, or that it is pinned to; returns max / min bytes, or
+ * infinity when a ps has none. */
 static double pack(const wf_compiled *c, wf_compiled_slice slices[], size_t n, weight order[],
                    size_t load[], uint32_t n_ps)
 {
@@ -120,15 +131,16 @@ static double pack(const wf_compiled *c, wf_compiled_slice slices[], size_t n, w
     qsort(order, n, sizeof(*order), by_bytes);
     for (uint32_t p = 0; p < n_ps; p++)
         load[p] = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t best = 0;
+    for (int pinned = 1; pinned >= 0; pinned--)
+        for (size_t i = 0; i < n; i++) {
+            wf_compiled_slice *s = &slices[order[i].slice];
+            const wf_compiled_variable *v = &c->variables[s->variable];
 
-        for (uint32_t p = 1; p < n_ps; p++)
-            if (load[p] < load[best])
-                best = p;
-        slices[order[i].slice].ps = best;
-        load[best] += order[i].bytes;
-    }
+            if (v->pinned != pinned)
+                continue;
+            s->ps = pinned ? v->pinned_to : least_of(load, n_ps);
+            load[s->ps] += order[i].bytes;
+        }
     for (uint32_t p = 0; p < n_ps; p++) {
         most = WF_MAX(most, load[p]);
         least = WF_MIN(least, load[p]);
@@ -274,13 +286,15 @@ static wf_status place_tables(wf_unit *u, size_t limit, wf_err *err)
         each = table_rows(u, v, limit);
         n = (size_t)((v->dims[0] + each - 1) / each);
         WF_TRY(make_room(u, n, (size_t)(each * row) * wf_dtype_size(v->dtype), &slices, err));
-        for (size_t k = 0; k < n; k++, next = (next + 1) % shards_of(u)) {
+        for (size_t k = 0; k < n; k++) {
             int64_t at = (int64_t)k * each * row;
 
             slices[k] = (wf_compiled_slice){.variable = (uint32_t)i,
                                             .offset = at,
                                             .count = WF_MIN(each * row, v->elems - at),
-                                            .ps = next};
+                                            .ps = v->pinned ? v->pinned_to : next};
+            if (!v->pinned)
+                next = (next + 1) % shards_of(u);
         }
     }
     return WF_OK;
@@ -343,6 +357,8 @@ wf_status wf_pass_place(wf_unit *u, wf_err *err)
         return WF_OK;
     if (trains && u->spec->whole_variables && !u->spec->strategy->on_worker)
         WF_TRY(check_whole(u->c, err));
+    if (!u->spec->strategy->on_worker)
+        WF_TRY(wf_unit_pin(u, err));
     WF_TRY(sort_variables(u, err));
     load = calloc(shards_of(u), sizeof(*load));
     if (!load)

@@ -140,6 +140,13 @@ typedef struct wf_conf_codec {
     int line;
 } wf_conf_codec;
 
+/* Variables that lie on one ps. */
+typedef struct wf_conf_pin {
+    const char *match; /* a pattern of names */
+    uint32_t ps;
+    int line;
+} wf_conf_pin;
+
 typedef struct wf_conf_input {
     const char *name;
     int64_t dims[8]; /* of one example, without the batch axis */
@@ -308,6 +315,11 @@ typedef struct wf_job_conf {
     uint64_t seed;           /* 0 */
     bool bf16;               /* products of the network round their factors to bfloat16 */
     uint64_t slice_bytes;    /* 4 MiB */
+    const wf_conf_pin *pins; /* [n_pins]; of those that match a name the first counts */
+    size_t n_pins;
+    bool balance;           /* slices move from ps with more traffic than others */
+    double balance_over;    /* 1.25: what of the mean traffic is too much, */
+    double balance_after_s; /* 5: when it lasts so long */
 } wf_job_conf;
 
 enum { WF_EPOCHS_ANY = INT32_MAX /* no bound */ };

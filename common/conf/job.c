@@ -6,6 +6,7 @@
 #include "common/conf/data.h"
 #include "common/conf/item.h"
 #include "common/conf/losses.h"
+#include "common/conf/placement.h"
 #include "common/conf/read.h"
 #include "common/conf/set.h"
 
@@ -409,6 +410,7 @@ static const wf_key job_keys[] = {
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST, .usual = "0"},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30, .usual = "4194304"},
+    {"placement", WF_KEY_MAP, .keys = wf_placement_keys},
     {"replicas", WF_KEY_LATER},
     {"codec", WF_KEY_CALL, .read = wf_read_codecs, .keys = wf_codec_keys},
     {"place", WF_KEY_LATER},

@@ -136,6 +136,7 @@ static wf_status add_slices(wf_prepared *p, const wf_compiled *c, const wf_compi
         s->offset = (uint64_t)from->offset;
         s->count = (uint64_t)from->count;
         s->ps = from->ps;
+        s->pinned = v->pinned;
         p->setup.slices[p->setup.n_slices++] = s;
     }
     return WF_OK;
@@ -409,6 +410,9 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->keep = job->keep;
     p->split_records = job->split_records;
     p->evaluates = wf_job_evaluates(job);
+    p->balances = job->balance;
+    p->balance_over = job->balance_over;
+    p->balance_after_ns = (int64_t)(job->balance_after_s * 1e9);
     p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
     p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));

@@ -113,6 +113,57 @@ static void two_compilations_place_alike(void **state)
     wf_compiled_free(&b);
 }
 
+/* What is not pinned makes up for it. */
+static void what_is_pinned_lies_on_its_ps(void **state)
+{
+    static const wf_conf_pin pins[] = {{"dense/kernel", 1, 7}, {"*", 0, 8}};
+    wf_model m = mlp();
+    wf_compile_spec spec = train_spec(&m, 2);
+    wf_compiled *c;
+
+    (void)state;
+    spec.pins = pins;
+    spec.n_pins = 1;
+    c = compile(&spec);
+    check_cover(c, 2);
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+        bool pinned = strcmp(v->name, "dense/kernel") == 0;
+
+        assert_int_equal(v->pinned, pinned);
+        for (uint32_t k = 0; k < v->n_slices; k++)
+            assert_int_equal(c->slices[v->first_slice + k].ps, pinned); /* else on ps 0 */
+    }
+    wf_compiled_free(&c);
+    spec.n_pins = 2; /* the first that matches counts */
+    c = compile(&spec);
+    for (size_t i = 0; i < c->n_slices; i++)
+        assert_int_equal(c->slices[i].ps,
+                         !strcmp(c->variables[c->slices[i].variable].name, "dense/kernel"));
+    wf_compiled_free(&c);
+}
+
+static void a_pin_that_cannot_be_is_refused(void **state)
+{
+    wf_conf_pin pin = {"dense*", 2, 7};
+    wf_model m = mlp();
+    wf_compile_spec spec = train_spec(&m, 2);
+    wf_compiled *c = NULL;
+    wf_err err;
+
+    (void)state;
+    spec.file = "j.yaml";
+    spec.pins = &pin;
+    spec.n_pins = 1;
+    assert_int_equal(wf_compile(&spec, &c, &err), WF_USAGE);
+    assert_non_null(
+        strstr(err.what, "j.yaml:7: pin: \"dense*\" is to lie on ps/2, and there are 2"));
+    pin = (wf_conf_pin){"dense/kernal", 1, 9};
+    assert_int_equal(wf_compile(&spec, &c, &err), WF_USAGE);
+    assert_non_null(strstr(err.what, "j.yaml:9: pin: \"dense/kernal\" matches no variable on a ps; "
+                                     "there is \"dense/kernel\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +171,8 @@ int main(void)
         cmocka_unit_test(one_ps_holds_all_and_many_get_no_crumbs),
         cmocka_unit_test(no_slice_is_larger_than_its_bound),
         cmocka_unit_test(two_compilations_place_alike),
+        cmocka_unit_test(what_is_pinned_lies_on_its_ps),
+        cmocka_unit_test(a_pin_that_cannot_be_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,9 @@ static void defaults_are_those_of_the_page(void **state)
     assert_int_equal(j->epochs, 1);
     assert_int_equal(j->keep, 3);
     assert_int_equal(j->slice_bytes, 4 << 20);
+    assert_false(j->balance);
+    assert_true(j->balance_over == 1.25 && j->balance_after_s == 5);
+    assert_int_equal(j->n_pins, 0);
     assert_null(j->strategy); /* as the cluster has it */
     assert_string_equal(j->mode, "async");
     assert_int_equal(j->optimizer.n_options, 0);
@@ -181,6 +184,17 @@ static void defaults_are_those_of_the_page(void **state)
 #define LAYERS(text) "job: j\nmodel: {input: {x: [4]}, layers: [" text "]}\nloss: mse\n" REST
 
 static const bad_text bad[] = {
+    {JOB "placement: {pin: [emb]}\n", WF_USAGE, "/jobs/j.yaml:6: \"pin\" gives patterns"},
+    {JOB "placement: {pin: {\"emb/*\": ps/1}}\n", WF_USAGE,
+     "/jobs/j.yaml:6: \"emb/*\" must be a whole number"},
+    {JOB "placement:\n  balance: true\n  pin: {a: 1, b: -1}\n", WF_USAGE,
+     "/jobs/j.yaml:8: \"b\" must be a whole number"},
+    {JOB "placement: {balanced: true}\n", WF_USAGE,
+     "/jobs/j.yaml:6: unknown key \"balanced\"; did you mean \"balance\"?"},
+    {JOB "placement: {balance: often}\n", WF_USAGE, "/jobs/j.yaml:6: *\"balance\""},
+    {JOB "placement: {over: 1}\n", WF_USAGE, "*\"over\" is 1, and may be 1.05 to 100"},
+    {JOB "placement: {after_s: -1}\n", WF_USAGE, "*\"after_s\" is -1, and may be 0 to 86400"},
+    {JOB "placement: {over: .nan}\n", WF_USAGE, "/jobs/j.yaml:6: \"over\""},
     {JOB "tables: [{match: \"e/*\", row: unbounded}]\n", WF_USAGE,
      "/jobs/j.yaml:6: unknown key \"row\"; did you mean \"rows\"?"},
     {JOB "tables: [{rows: unbounded}]\n", WF_USAGE, "*a table has no \"match\""},
