@@ -76,3 +76,12 @@ wf_status wf_ps_announce_map(wf_ps *ps, wf_err *err)
     wf_ps_share_room(ps);
     return WF_OK;
 }
+
+wf_status wf_ps_announce_kept(wf_ps *ps, uint32_t slice, wf_err *err)
+{
+    for (uint32_t i = 0; i < ps->n_workers; i++) {
+        WF_TRY(wf_ps_answer_waiting(ps, ps->workers[i], &slice, 1, err));
+        WF_TRY(say_denied(ps, ps->workers[i], ps->generation, 0, err));
+    }
+    return WF_OK;
+}

@@ -12,7 +12,11 @@
  * names it is denied, and so kept by its worker. So at each moment at most one ps changes the
  * slice, and what the giver has acknowledged is in the state that it sends. What the slice has seen
  * goes with it: a push that was applied and whose acknowledgement was lost is known to the taker.
- * Workers wait for the state's way alone, since the freeze begins when the taker is reached.
+ * The lists of workers end on either ps, when it has taken the slice and when it has given it up,
+ * and what was sent before that must not count after it. So the giver's map has a version of its
+ * own from then on, one more than the move's: a worker that has learnt of the move from the taker
+ * is denied until it has heard the giver too. Workers wait for the state's way alone, since the
+ * freeze begins when the taker is reached.
  *
  * A link that breaks costs nothing: the state is sent again over the fresh one, and a taker that
  * has the slice already says so again. A taker that is not reached for some seconds ends the move.
@@ -99,7 +103,7 @@ static wf_status check_move(const wf_ps *ps, const Weft__Move *body, wf_err *err
         return wf_fail(err, WF_UNSUPPORTED, NULL,
                        "slice %u stays: the ps that has it decides which workers are waited for",
                        body->slice);
-    if (body->version <= ps->map.version)
+    if (body->version <= ps->map.version || body->version == UINT32_MAX)
         return wf_fail(err, WF_INVALID, NULL, "version %u of the slice map is not newer than %u",
                        body->version, ps->map.version);
     if (body->to->role != WF_ROLE_PS || body->to->index == ps->conf.index ||
@@ -175,7 +179,7 @@ static wf_status end_in_vain(wf_ps *ps, const wf_err *why, wf_err *err)
     wf_ps_slice(ps, body.slice)->leaving = false;
     end_move(ps, WF_MOVE_WAS_KEPT);
     if (frozen)
-        WF_TRY(wf_ps_announce_map(ps, err)); /* pulls have waited for it */
+        WF_TRY(wf_ps_announce_kept(ps, body.slice, err));
     WF_TRY(wf_together_advance(ps, err));
     return say_moved(ps, body, why, err);
 }
@@ -245,6 +249,7 @@ wf_status wf_ps_on_state_ok(wf_ps *ps, const wf_msg *m, wf_err *err)
     end_move(ps, WF_MOVE_WAS_TAKEN);
     wf_ps_remove_slice(ps, slice);
     wf_map_move(&ps->map, slice, moved.ps, moved.version);
+    ps->map.version = WF_MAX(ps->map.version, moved.version + 1);
     WF_LOG_INFO("ps.moved", "slice=%u to=%u version=%u bytes=%lu frozen_ms=%.1f", slice, moved.ps,
                 moved.version, (unsigned long)moved.bytes, (double)moved.frozen_ns / 1e6);
     WF_TRY(wf_ps_announce_map(ps, err));

@@ -117,6 +117,7 @@ wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     close_pulls(w, number);
     free_list(&w->lists[number]);
     w->lists[number] = list;
+    w->denied = false;
     WF_TRY(wf_together_tell(ps, w, err));
     return send_list_ok(ps, w, number, err);
 }

@@ -250,7 +250,7 @@ static wf_status enrol(wf_ps *ps, wf_err *err)
     body.view = ps->view;
     body.map = ps->map.version;
     if (ps->move.state != WF_MOVE_NONE)
-        body.map = WF_MAX(body.map, ps->move.version);
+        body.map = WF_MAX(body.map, ps->move.version + 1);
     if (rc == WF_OK)
         rc = wf_session_register(&ps->session, &body, err);
     free(body.moved);
@@ -310,7 +310,10 @@ static wf_status on_worker(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *
         return wf_ps_on_save(ps, w, m, err);
     if (m->head.map < ps->map.version)
         return wf_ps_deny(ps, w, m, err);
+    if (w->denied && m->head.kind == WF_PUSH)
+        return wf_ps_deny(ps, w, m, err);
     rc = on_training(ps, w, m, err);
+    w->denied |= rc == WF_AGAIN && m->head.kind == WF_PUSH;
     return rc == WF_AGAIN ? wf_ps_deny(ps, w, m, err) : rc;
 }
 

@@ -45,6 +45,7 @@ typedef struct wf_ps_worker {
     wf_peer *peer;
     uint32_t at;    /* place in ps->workers */
     bool in_view;   /* P4 */
+    bool denied;    /* a push, for a slice on its way: none behind it counts before a new list */
     bool is_behind; /* in the list of those with a pull that is behind */
     struct wf_ps_worker *next_behind;
     wf_ps_list lists[WF_PS_MAX_LISTS];
@@ -273,6 +274,9 @@ void wf_ps_count_anew(wf_ps *ps);
 WF_MUST_USE wf_status wf_ps_deny(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *err);
 /* The slices of this ps have changed: ends all lists and pulls, and tells all workers the map. */
 WF_MUST_USE wf_status wf_ps_announce_map(wf_ps *ps, wf_err *err);
+/* A slice stays after all: answers pulls that have waited for it, and has workers push again what
+ * was denied meanwhile. */
+WF_MUST_USE wf_status wf_ps_announce_kept(wf_ps *ps, uint32_t slice, wf_err *err);
 
 /* move.c. From the master: give a slice away. */
 WF_MUST_USE wf_status wf_ps_on_move(wf_ps *ps, const wf_msg *m, int64_t now_ns, wf_err *err);

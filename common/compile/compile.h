@@ -144,6 +144,7 @@ typedef struct wf_compile_spec {
     size_t slice_bytes;      /* 0: WF_SLICE_BYTES */
     const wf_conf_pin *pins; /* [n_pins], PARAMETER_SERVER: variables that lie on one ps */
     size_t n_pins;
+    bool balances;          /* slices are to move: there are more of them to choose from */
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool accumulates;       /* a step adds up the gradients of several batches */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */

@@ -14,8 +14,10 @@
  *
  * Tables and frozen variables are placed by themselves, behind the others: few of their bytes cross
  * the links in a step, or none, so these must not decide where those lie that cross them in each.
- * What a job pins to a ps is given first, and counts there when the others are dealt.
- * A table is cut into about 64 slices of whole rows, so that ids find their slice in a short list;
+ * Where slices are to move later there are eight on each ps to begin with, and eight of each table,
+ * as long as they do not fall below 16 KiB: with two of them a move would only turn the scale
+ * round. What a job pins to a ps is given first, and counts there when the others are dealt. A
+ * table is cut into about 64 slices of whole rows, so that ids find their slice in a short list;
  * they are dealt in turn, for ids that are often named are often neighbours.
  */
 #include "common/base/size.h"
@@ -24,7 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SLICES = 1 << 20, TABLE_SLICES = 64 };
+enum {
+    MOST_SLICES = 1 << 20,
+    TABLE_SLICES = 64,
+    TO_CHOOSE_FROM = 8 /* slices of a ps, and of a table on a ps, where they are to move */
+};
 static const size_t MOST_WHOLE = 1 << 30; /* bytes of a variable that stays in one piece */
 static const double balanced = 1.1;       /* max / min bytes per ps that is good enough */
 
@@ -170,7 +176,8 @@ static size_t first_target(const wf_unit *u, group which, size_t limit)
 
     if (u->spec->strategy->on_worker)
         return limit;
-    return WF_MIN(limit, WF_MAX(share / 2, (size_t)WF_SLICE_BYTES_LEAST));
+    share /= u->spec->balances ? TO_CHOOSE_FROM : 2;
+    return WF_MIN(limit, WF_MAX(share, (size_t)WF_SLICE_BYTES_LEAST));
 }
 
 static wf_status too_many(size_t target, wf_err *err)
@@ -261,11 +268,15 @@ static wf_status place_frozen(wf_unit *u, size_t limit, size_t *load, wf_err *er
 static int64_t table_rows(const wf_unit *u, const wf_compiled_variable *v, size_t limit)
 {
     int64_t rows = v->dims[0];
-    int64_t each = (int64_t)(limit / (v->bytes / (size_t)rows));
+    size_t row = v->bytes / (size_t)rows;
+    int64_t each = (int64_t)(limit / row);
 
     if (v->is_unbounded) /* a bucket each, whatever the cluster: checkpoints have them */
         return 1;
     each = WF_MAX(each, (rows + TABLE_SLICES - 1) / TABLE_SLICES);
+    if (u->spec->balances)
+        each = WF_MIN(each, WF_MAX(rows / (TO_CHOOSE_FROM * (int64_t)shards_of(u)),
+                                   (int64_t)((size_t)WF_SLICE_BYTES_LEAST / row)));
     return WF_MAX(WF_MIN(each, rows / (int64_t)shards_of(u)), (int64_t)1);
 }
 

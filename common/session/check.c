@@ -159,7 +159,17 @@ static void warn_of_twice(const wf_job_conf *job, const wf_compiled *c, const wf
     }
 }
 
-/* Where its slices will lie is no matter here: as few ps as there may be will do. */
+/* Where its slices will lie is no matter here: as few ps as there may be will do. Whether there are
+ * those that it pins variables to is for the master to say, who has the cluster. */
+static uint32_t fewest_ps(const wf_job_conf *job, const wf_strategy *strategy)
+{
+    uint32_t n = strategy->ps_least;
+
+    for (size_t i = 0; i < job->n_pins && !strategy->on_worker; i++)
+        n = WF_MAX(n, job->pins[i].ps + 1);
+    return n;
+}
+
 static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
                             wf_job_facts *facts, wf_err *err)
 {
@@ -171,7 +181,7 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     wf_model model;
     wf_status rc = WF_OK;
 
-    wf_compile_spec_of_job(job, mode, strategy, strategy->ps_least, &model, &spec);
+    wf_compile_spec_of_job(job, mode, strategy, fewest_ps(job, strategy), &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     WF_TRY(wf_compile(&spec, &c, err));

@@ -58,7 +58,8 @@ static wf_status order(wf_master *m, const wf_balance_move *move, bool asked, wf
     p->move.slice = move->slice.slice;
     p->move.from = move->from;
     p->move.to = move->to;
-    p->move.version = ++p->version; /* L2 */
+    p->move.version = p->version + 1; /* L2: and one more is the giver's (ps/move.c) */
+    p->version += 2;
     p->move.giver = giver->incarnation;
     p->move.since_ns = m->now_ns;
     p->move.load = move->slice.load;
@@ -183,7 +184,7 @@ static bool may_order(wf_master *m, const wf_job *j, bool quiet)
 {
     return quiet && j->state == WF_JOB_RUNNING && !m->view_stale &&
            wf_master_facts(m)->variables_ready && wf_master_facts(m)->ps_have_view &&
-           m->placement->version < UINT32_MAX;
+           m->placement->version < UINT32_MAX - 2;
 }
 
 wf_status wf_placement_advance(wf_master *m, wf_job *j, bool quiet, wf_err *err)

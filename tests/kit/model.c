@@ -39,7 +39,7 @@ static void slices(wf_arena *a, Weft__Setup *s, const wf_model_spec *spec, uint3
         slice->variable = variable;
         slice->offset = i * count / n;
         slice->count = (i + 1) * count / n - slice->offset;
-        slice->ps = (uint32_t)s->n_slices % wf_model_shards(spec->ps);
+        slice->ps = spec->balances ? 0 : (uint32_t)s->n_slices % wf_model_shards(spec->ps);
         s->slices[s->n_slices++] = slice;
     }
 }
@@ -165,6 +165,9 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->every_seconds = spec->every_seconds;
     p->keep = spec->keep;
     p->evaluates = spec->evaluates;
+    p->balances = spec->balances;
+    p->balance_over = 1.05;
+    p->balance_after_ns = (int64_t)100 * 1000 * 1000;
     p->eval_unit = spec->eval_unit ? spec->eval_unit : WF_MODEL_EVAL_RECORDS;
     if (spec->restores_best || (spec->evaluates && spec->calls_back))
         callbacks(&p->callbacks, spec);

@@ -31,6 +31,7 @@ typedef struct wf_model_spec {
     bool together;        /* workers make steps together, */
     uint32_t backups;     /* and need not wait for so many of them */
     wf_coding push, pull; /* of `records`, in slices that are large enough */
+    bool balances;        /* all slices lie on ps 0 at first, and the master moves them */
     bool grows;           /* the records come in files that appear: as many epochs as it takes */
 } wf_model_spec;
 

@@ -78,6 +78,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     if (spec.together)
         spec.bounded = 1;
     spec.moves = spec.ps > 1 && seed % 3 ? 1 + (uint32_t)(seed / 3 % 20) : 0;
+    spec.balances = spec.ps > 1 && seed % 3 == 0;
     spec.delay_us_min = 50;
     spec.delay_us_max = 50 + (int64_t)wf_sim_below(&s, 8000);
     spec.drop_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 60) : 0;

@@ -236,6 +236,7 @@ static wf_status make_role(process *p, wf_err *err)
                           .disk = s->disk,
                           .kinds = wf_logged_kinds,
                           .adds = s->spec.together,
+                          .load_ns = s->spec.balances ? 100 * MS : 0,
                           .checksums = s->spec.flip_per_mille > 0,
                           .ops = {.arg = p, .save = ps_save, .dial = worker_dial, .dial_arg = p}},
             p->net, p->to_master, &p->ps, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sim/moves.c - slices move between ps while all else goes on. Who decides on a move is not
- * part of the history: the order goes over the master's own link to the ps that has the slice, as
- * if the master had given it. */
+/* tests/sim/moves.c - slices move between ps while all else goes on. In some histories the master
+ * decides on it, by what the ps tell of their slices. In others anything may move at any time, also
+ * while a checkpoint is taken: the order goes over the master's own link to the ps that has the
+ * slice, as if the master had given it. */
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
 #include "tests/sim/world.h"
@@ -40,7 +41,7 @@ static void order(wf_sim *s, process *master, process *giver, const process *tak
     if (!peer)
         return;
     s->last_map =
-        1 + (s->last_map > wf_ps_generation(giver->ps) ? s->last_map : wf_ps_generation(giver->ps));
+        2 + (s->last_map > wf_ps_generation(giver->ps) ? s->last_map : wf_ps_generation(giver->ps));
     to.role = WF_ROLE_PS;
     to.index = taker->task.index;
     to.incarnation = taker->life;
@@ -74,4 +75,11 @@ void wf_sim_cut_opens(wf_sim *s)
 {
     if (s->spec.moves && s->now_ns < s->spec.faults_end_ms * MS)
         wf_sim_plan(s, wf_sim_between(s, 0, 20) * MS, (wf_happening){.kind = MOVE});
+}
+
+void wf_sim_move_begins(wf_sim *s)
+{
+    if (s->spec.balances && s->spec.kills && s->now_ns < s->spec.faults_end_ms * MS &&
+        wf_sim_below(s, 3) == 0)
+        wf_sim_plan(s, wf_sim_between(s, 0, 10) * MS, (wf_happening){.kind = KILL});
 }

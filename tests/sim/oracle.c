@@ -271,6 +271,9 @@ void wf_oracle_hear(process *p, const wf_event *ev)
     case WF_DENIED: /* what was asked for is asked for again, as over a fresh link (K1) */
         p->links++;
         break;
+    case WF_MOVE:
+        wf_sim_move_begins(p->sim);
+        break;
     case WF_STATE_OK:
         p->sim->result.moves++;
         break;

@@ -227,7 +227,8 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
                            .together = s->spec.together,
                            .backups = s->spec.backups,
                            .push = s->spec.push,
-                           .pull = s->spec.pull};
+                           .pull = s->spec.pull,
+                           .balances = s->spec.balances};
 }
 
 /* Whether records were left out, for workers were killed with them again and again. */
@@ -290,6 +291,8 @@ void wf_sim_fault(wf_sim *s, const wf_happening *h);
 void wf_sim_move(wf_sim *s);
 /* Where slices move, some do while a checkpoint is taken. */
 void wf_sim_cut_opens(wf_sim *s);
+/* A ps is to give a slice away, by the master's order: now and then somebody dies of it. */
+void wf_sim_move_begins(wf_sim *s);
 
 /* growth.c */
 void wf_sim_make_files(wf_sim *s);

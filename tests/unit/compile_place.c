@@ -143,6 +143,24 @@ static void what_is_pinned_lies_on_its_ps(void **state)
     wf_compiled_free(&c);
 }
 
+/* Where slices are to move, there is enough to choose from. */
+static void more_slices_are_cut_where_they_are_to_move(void **state)
+{
+    wf_model m = mlp();
+    wf_compile_spec spec = train_spec(&m, 2);
+    wf_compiled *c = compile(&spec);
+    size_t few = c->n_slices;
+
+    (void)state;
+    wf_compiled_free(&c);
+    spec.balances = true;
+    c = compile(&spec);
+    check_cover(c, 2);
+    assert_true(few < 10 && c->n_slices >= 16 && c->n_slices <= 32);
+    assert_true(imbalance(c, 2) <= 1.1);
+    wf_compiled_free(&c);
+}
+
 static void a_pin_that_cannot_be_is_refused(void **state)
 {
     wf_conf_pin pin = {"dense*", 2, 7};
@@ -172,6 +190,7 @@ int main(void)
         cmocka_unit_test(no_slice_is_larger_than_its_bound),
         cmocka_unit_test(two_compilations_place_alike),
         cmocka_unit_test(what_is_pinned_lies_on_its_ps),
+        cmocka_unit_test(more_slices_are_cut_where_they_are_to_move),
         cmocka_unit_test(a_pin_that_cannot_be_is_refused),
     };
 

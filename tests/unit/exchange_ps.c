@@ -159,7 +159,9 @@ static void a_newer_map_is_taken_over_at_once_and_all_is_sent_again_by_it(void *
     assert_int_equal(wf_exchange_in_flight(w->exchange), 0);
 }
 
-static void what_the_old_ps_says_of_a_moved_slice_counts_for_nothing(void **state)
+/* Its acknowledgements: what it has applied has gone with the slice, and perhaps more has not. Its
+ * answer to a pull left before the slice did. */
+static void what_the_old_ps_acknowledges_of_a_moved_slice_counts_for_nothing(void **state)
 {
     world *w = *state;
 
@@ -174,11 +176,16 @@ static void what_the_old_ps_says_of_a_moved_slice_counts_for_nothing(void **stat
     assert_int_equal(w->n_listed[MOVING_LIST], 0);
     assert_int_equal(w->got[WF_PUSH], 1); /* it belongs to the other, which is away */
     send_push_ok(w, 1);
-    give(w, MOVING_LIST, 0, ELEMENTS, 5);
     turn(w, 20);
     assert_int_equal(wf_exchange_in_flight(w->exchange), 1);
     assert_int_equal(late_with_acks(w, 1), 1);
     assert_false(wf_exchange_ready(w->exchange, 1));
+    give(w, MOVING_LIST, 0, ELEMENTS, 5);
+    turn(w, 20);
+    assert_true(wf_exchange_ready(w->exchange, 1));
+    give(w, MOVING_LIST, 0, ELEMENTS, 6); /* a later answer holds what the step must not see */
+    turn(w, 20);
+    assert_true(wf_exchange_weights(w->exchange, 1, 0)[0] == 5);
     deny(w, 8, 0, 0); /* of an older place */
     turn(w, 20);
     assert_int_equal(place_of_slice(w), 1);
@@ -187,6 +194,21 @@ static void what_the_old_ps_says_of_a_moved_slice_counts_for_nothing(void **stat
     assert_int_equal(w->got[WF_PUSH], 2);
     send_push_ok(w, 1);
     assert_int_equal(wf_exchange_in_flight(w->exchange), 0);
+}
+
+/* Whoever has heard of a move from the taker has asked the giver anew, whose lists end once more.
+ */
+static void the_word_that_lists_have_ended_is_answered_at_once(void **state)
+{
+    world *w = *state;
+
+    turn(w, 100);
+    deny(w, 9, 0, 0);
+    turn(w, 20);
+    assert_int_equal(w->got[WF_LIST], 2);
+    deny(w, 9, 0, 0); /* with nothing that is news */
+    turn(w, 20);
+    assert_int_equal(w->got[WF_LIST], 3);
 }
 
 static void a_slice_does_not_move_to_a_ps_that_is_not_known(void **state)
@@ -300,8 +322,10 @@ int main(void)
                                         begin_frozen, end),
         cmocka_unit_test_setup_teardown(
             a_newer_map_is_taken_over_at_once_and_all_is_sent_again_by_it, begin, end),
-        cmocka_unit_test_setup_teardown(what_the_old_ps_says_of_a_moved_slice_counts_for_nothing,
-                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            what_the_old_ps_acknowledges_of_a_moved_slice_counts_for_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(the_word_that_lists_have_ended_is_answered_at_once, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_slice_does_not_move_to_a_ps_that_is_not_known, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_denial_with_a_bad_row_moves_nothing, begin, end),

@@ -66,6 +66,12 @@ static inline void answer(world *w, const wf_msg *m)
     assert_int_equal(wf_net_msg(w->ps, w->denies ? WF_DENIED : WF_LIST_OK, &reply, NULL), WF_OK);
     reply->head.generation = GENERATION;
     reply->head.request = w->denies ? m->head.generation : m->head.request;
+    if (w->denies) {
+        Weft__Denied body = WEFT__DENIED__INIT;
+
+        body.map = m->head.map;
+        assert_int_equal(wf_control_put(reply, &body.base, NULL), WF_OK);
+    }
     assert_int_equal(wf_net_send(w->ps, w->to_worker, WF_LANE_CONTROL, 0, &reply, NULL), WF_OK);
 }
 

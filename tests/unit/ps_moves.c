@@ -222,8 +222,8 @@ static uint32_t acks(const world *w)
     return n;
 }
 
-/* Requires that the newest denial says where a slice is. */
-static void assert_told(const world *w, uint32_t map, uint32_t slice, uint32_t ps)
+/* Requires that the newest denial is of that map, and says where a slice is since `version`. */
+static void assert_told(const world *w, uint32_t map, uint32_t version, uint32_t slice, uint32_t ps)
 {
     const wf_msg *m = newest(&w->worker, WF_DENIED);
     Weft__Denied *body = NULL;
@@ -234,7 +234,7 @@ static void assert_told(const world *w, uint32_t map, uint32_t slice, uint32_t p
     assert_int_equal(body->n_moved, 1);
     assert_int_equal(body->moved[0]->slice, slice);
     assert_int_equal(body->moved[0]->ps, ps);
-    assert_int_equal(body->moved[0]->version, map);
+    assert_int_equal(body->moved[0]->version, version);
     wf_control_free(&body);
 }
 
@@ -378,21 +378,41 @@ static void a_slice_moves_with_its_slots_its_log_and_what_it_has_seen(void **sta
     assert_int_equal(find(w, 1, 1)->updates, 3);
 }
 
+/* The worker lists all slices of ps 0 but slice 1, which is on its way or gone. */
+static void list_others(world *w, uint32_t map)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    uint32_t slices[] = {0, 2, 3};
+    wf_msg *m = NULL;
+
+    body.slices = slices;
+    body.n_slices = 3;
+    assert_int_equal(wf_net_msg(w->worker.net, WF_LIST, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+    send_message(&w->worker, 0, m, map);
+    turn(w, 30);
+    assert_non_null(newest(&w->worker, WF_LIST_OK));
+}
+
 static void a_worker_with_an_older_map_is_told_where_the_slice_is(void **state)
 {
     world *w = begin_job(state, 2);
 
     order_move(w, 1, 1, 7);
     turn(w, 200);
-    assert_told(w, 7, 1, 1); /* without having asked */
+    assert_told(w, 8, 7, 1, 1); /* without having asked */
     forget(&w->worker);
     push(w, 0, 2, 3, GENERATION); /* of a slice that has not moved */
-    assert_told(w, 7, 1, 1);
+    assert_told(w, 8, 7, 1, 1);
     forget(&w->worker);
     push(w, 0, 1, 3, 9); /* by a map that is newer for another slice's sake */
-    assert_told(w, 7, 1, 1);
+    assert_told(w, 8, 7, 1, 1);
     assert_int_equal(acks(w), 0);
-    push(w, 0, 2, 3, 7);
+    forget(&w->worker);
+    push(w, 0, 2, 3, 7); /* as the taker has told it, before the giver's lists have ended */
+    assert_told(w, 8, 7, 1, 1);
+    list_others(w, 8);
+    push(w, 0, 2, 3, 8);
     assert_int_equal(acks(w), 1);
 }
 
@@ -422,9 +442,12 @@ static void a_slice_on_its_way_is_not_changed(void **state)
     assert_int_equal(acks(w), 2);
     assert_non_null(newest(&w->worker, WF_DENIED));
     assert_int_equal(find(w, 0, 1)->updates, 2);
+    push(w, 0, 2, 3, GENERATION); /* nor what was pushed behind what was denied */
+    assert_int_equal(acks(w), 2);
+    list_others(w, GENERATION);
     push(w, 0, 2, 3, GENERATION); /* others are */
     assert_int_equal(acks(w), 3);
-    order_move(w, 2, 1, 8); /* one at a time */
+    order_move(w, 2, 1, 9); /* one at a time */
     turn(w, 50);
     assert_int_equal(moved(w), WF_AGAIN);
     order_move(w, 1, 1, 7); /* the same again, as after a lost link */
@@ -583,7 +606,7 @@ static void a_ps_registers_with_the_slices_that_came(void **state)
     m = newest(&w->master, WF_REGISTER);
     assert_non_null(m);
     assert_int_equal(wf_control_get(m, &weft__register__descriptor, &body, NULL), WF_OK);
-    assert_int_equal(body->map, 7);
+    assert_int_equal(body->map, 7); /* the taker's */
     assert_int_equal(body->n_moved, 1);
     assert_int_equal(body->moved[0]->slice, 1);
     assert_int_equal(body->moved[0]->ps, 1);
@@ -662,7 +685,7 @@ static void a_second_move_to_the_same_ps_is_as_quick(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         int64_t began_ns = w->now_ns;
 
-        order_move(w, 1 + i, 1, 7 + i);
+        order_move(w, 1 + i, 1, 7 + 2 * i);
         while (!find(w, 1, 1 + i) || find(w, 0, 1 + i))
             turn(w, 0);
         took[i] = (w->now_ns - began_ns) / MS;

@@ -12,7 +12,9 @@
  *   K4  a set is ready only when all frozen weights are in; a fresh link asks for those alone that
  *       have not come yet
  *   K5  a slice that has moved is asked of the ps that has it now, and what its old ps has not
- *       acknowledged is pushed there; what the old one still says of it counts for nothing
+ *       acknowledged is pushed there; an acknowledgement of the old one counts for nothing
+ *   K6  of a slice the first answer to a pull counts, from whichever ps: it left before what the
+ *       pull must not hold was pushed. A pull that is asked again may be answered with more
  */
 #include "common/base/clock.h"
 #include "common/base/row_key.h"
@@ -273,7 +275,16 @@ static void close_door(wf_client *c, uint32_t ps, int64_t now_ns)
     d->retry_ns = now_ns + d->wait_ns;
 }
 
-/* A denial with a newer map, or with moves that are news here, is answered at once. One of a
+static bool awaits_weights(const wf_client *c)
+{
+    for (int k = 0; k < WF_WEIGHT_SETS; k++)
+        if (c->base.set_step[k] && c->sets[k].left > 0)
+            return true;
+    return false;
+}
+
+/* A denial with a newer map, or with moves that are news here, is answered at once, and so is the
+ * word that lists have ended: slices of that ps have come, gone, or stayed after all. One of a
  * message that was sent by an older map than this client has now is no news: all of it has been
  * sent again, or will be when the new list is registered. */
 static wf_status on_denied(wf_client *c, uint32_t ps, const wf_msg *m, int64_t now_ns, wf_err *err)
@@ -286,15 +297,27 @@ static wf_status on_denied(wf_client *c, uint32_t ps, const wf_msg *m, int64_t n
     if (rc == WF_OK)
         rc = learn_moves(c, body, changed, err);
     if (rc == WF_OK) {
-        changed[ps] |= newer;
+        changed[ps] |= newer || body->map == 0;
         c->map = WF_MAX(c->map, m->head.map);
+        if (!c->moved_ns && body->n_moved && awaits_weights(c))
+            c->moved_ns = now_ns;
         rc = ask_in_anew(c, changed, err);
-        if (!changed[ps] && (body->map == 0 || body->map >= m->head.map || !c->doors[ps].open))
+        if (!changed[ps] && (body->map >= m->head.map || !c->doors[ps].open))
             close_door(c, ps, now_ns);
     }
     wf_control_free(&body);
     free(changed);
     return rc;
+}
+
+/* How long this worker has waited for weights because slices have moved. */
+static void note_wait(wf_client *c, int64_t now_ns)
+{
+    if (!c->moved_ns || awaits_weights(c))
+        return;
+    WF_LOG_INFO("worker.weights_after_move", "map=%u ms=%.1f", c->map,
+                (double)(now_ns - c->moved_ns) / 1e6);
+    c->moved_ns = 0;
 }
 
 /* ---- messages and links ---- */
@@ -309,7 +332,9 @@ static wf_status on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m
         return WF_OK;
     switch (m->head.kind) {
     case WF_WEIGHTS:
-        return wf_pulls_on_weights(c, ps, m, err);
+        WF_TRY(wf_pulls_on_weights(c, ps, m, err));
+        note_wait(c, now_ns);
+        return WF_OK;
     case WF_PUSH_OK:
         return wf_pushes_on_ok(c, ps, m, err);
     case WF_CLOCK_OK:

@@ -251,17 +251,17 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
         float *to = NULL;
         wf_coded from;
 
-        if (slice && slice->ps != ps && slice->map) /* K5 */
-            continue;
         if (slice && is_frozen(c, slice) == (s == &c->frozen))
             to = place_of(c, s, p->slice, &count);
         /* A part without a codec lies in no frame. */
-        if (!to || slice->ps != ps || !is_weights(m, p, count))
+        if (!to || (slice->ps != ps && !slice->map) || !is_weights(m, p, count))
             return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
                            p->slice, (unsigned long)p->bytes);
+        if (s->have[p->slice]) /* K6 */
+            continue;
         from = wf_part_coded(m, p);
         wf_coded_read(&from, 0, count, to);
-        s->left -= s->have[p->slice] ? 0 : 1;
+        s->left--;
         s->have[p->slice] = 1;
         s->versions[p->slice] = p->version;
     }

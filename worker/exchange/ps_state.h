@@ -101,6 +101,7 @@ typedef struct wf_client {
     } * doors;            /* [n_ps] */
     uint16_t job, generation;
     uint32_t map, view, pipeline, next_pull;
+    int64_t moved_ns; /* since when weights are awaited that moves have delayed; 0: none are */
     bool checksums;
     wf_pool *pool; /* writes coded gradients; NULL: the caller's thread alone */
     bool bounded;  /* workers wait for each other, */
