@@ -59,6 +59,21 @@ wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step, uint
     *moved = shift > row->shift;
     row->shift = WF_MAX(row->shift, shift); /* C2 */
     row->at = WF_MAX(row->at, clock);
+    if (clock > row->last) /* it has come in again, and its word of that was lost */
+        row->last = UINT32_MAX;
+    return WF_OK;
+}
+
+wf_status wf_clocks_learn(wf_clocks *c, const wf_clock *row, wf_err *err)
+{
+    wf_clock *mine = find(c, row->incarnation);
+
+    if (!mine)
+        return add(c, *row, err);
+    if (row->at > mine->last) /* it has come in since it left here; joins go beyond what was */
+        mine->last = row->last;
+    mine->shift = WF_MAX(mine->shift, row->shift);
+    mine->at = WF_MAX(mine->at, row->at);
     return WF_OK;
 }
 

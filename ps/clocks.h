@@ -44,6 +44,9 @@ WF_MUST_USE wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_
  */
 WF_MUST_USE wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step,
                                      uint32_t clock, bool *moved, wf_err *err);
+/* What another ps knows of a worker, which has given a slice: the later of the two counts. Errors:
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_clocks_learn(wf_clocks *c, const wf_clock *row, wf_err *err);
 /* It leaves, and its last step was that of clock `last`, parts of which may be on their way; 0: it
  * makes none that anybody is to wait for. Whether it was in. */
 bool wf_clocks_leave(wf_clocks *c, uint64_t incarnation, uint32_t last);

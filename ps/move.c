@@ -219,7 +219,7 @@ wf_status wf_ps_move_on_up(wf_ps *ps, wf_err *err)
     change(ps, WF_MOVE_WAS_SENT);
     WF_TRY(wf_net_msg(ps->net, WF_STATE, &m, err));
     m->head.request = ps->move.version;
-    rc = wf_state_put(wf_ps_slice(ps, ps->move.slice), ps->conf.checksums, m, err);
+    rc = wf_state_put(wf_ps_slice(ps, ps->move.slice), &ps->clocks, ps->conf.checksums, m, err);
     if (rc == WF_OK)
         rc = wf_ps_send(ps, ps->move.peer, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(ps->net, &m);
@@ -266,6 +266,19 @@ static void forget_strangers(const wf_ps *ps, wf_slice *s)
             wf_seen_forget(&s->seen, s->seen.rows[i - 1].incarnation);
 }
 
+/* Whom the slice has waited for: this ps may have had no slice when one of them came in. */
+static wf_status learn_clocks(wf_ps *ps, const Weft__SliceState *head, wf_err *err)
+{
+    for (size_t i = 0; i < head->n_clocks && ps->bounded; i++) {
+        const Weft__ClockRow *row = head->clocks[i];
+
+        if (wf_ps_in_view(ps, row->incarnation))
+            WF_TRY(wf_clocks_learn(
+                &ps->clocks, &(wf_clock){row->incarnation, row->shift, row->at, row->last}, err));
+    }
+    return WF_OK;
+}
+
 /* Whether a slice may be taken over: WF_EXISTS when it was, and the answer was lost with a link. */
 static wf_status check_state(const wf_ps *ps, const wf_msg *m, uint32_t slice, wf_err *err)
 {
@@ -296,6 +309,8 @@ static wf_status take(wf_ps *ps, const wf_msg *m, const Weft__SliceState *head, 
     rc = wf_ps_make_slice(ps, head->slice, &s, err);
     if (rc == WF_OK)
         rc = wf_state_get(m, head, s, err);
+    if (rc == WF_OK)
+        rc = learn_clocks(ps, head, err);
     if (rc != WF_OK) {
         wf_slice_free(&s);
         return rc;
@@ -303,6 +318,7 @@ static wf_status take(wf_ps *ps, const wf_msg *m, const Weft__SliceState *head, 
     forget_strangers(ps, s);
     wf_map_move(&ps->map, s->id, ps->conf.index, m->head.request);
     wf_ps_add_slice(ps, s);
+    ps->clocks.done = WF_MAX(ps->clocks.done, s->clock); /* nobody joins at what it has applied */
     WF_LOG_INFO("ps.taken", "slice=%u version=%u updates=%" PRIu64, s->id, m->head.request,
                 s->updates);
     return WF_OK;

@@ -29,7 +29,9 @@ static wf_status join(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
     if (rc == WF_OK)
         rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
     wf_net_free_msg(ps->net, &ok);
-    return rc;
+    if (rc == WF_OK) /* one that asks again may have a later clock now, and others wait for less */
+        rc = wf_together_advance(ps, err);
+    return rc == WF_OK ? wf_ps_answer_held(ps, err) : rc;
 }
 
 wf_status wf_ps_on_clock(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)

@@ -30,8 +30,30 @@ static wf_status add_frame(wf_msg *m, uint32_t slice, const void *data, size_t b
     return rc;
 }
 
+static wf_status put_clocks(const wf_clocks *clocks, Weft__SliceState *head, wf_arena *a,
+                            wf_err *err)
+{
+    Weft__ClockRow *rows = wf_arena_array(a, clocks->n, sizeof *rows);
+
+    head->clocks = wf_arena_array(a, clocks->n, sizeof(*head->clocks));
+    if (!rows || !head->clocks)
+        return wf_fail_nomem(err, clocks->n * sizeof *rows);
+    for (uint32_t i = 0; i < clocks->n; i++) {
+        const wf_clock *from = &clocks->rows[i];
+
+        weft__clock_row__init(&rows[i]);
+        rows[i].incarnation = from->incarnation;
+        rows[i].shift = from->shift;
+        rows[i].at = from->at;
+        rows[i].last = from->last;
+        head->clocks[head->n_clocks++] = &rows[i];
+    }
+    return WF_OK;
+}
+
 static wf_status add_head(const wf_slice *s, const wf_slice_array arrays[], uint32_t n,
-                          bool checksums, wf_msg *m, wf_part *part, wf_err *err)
+                          const wf_clocks *clocks, wf_arena *a, bool checksums, wf_msg *m,
+                          wf_part *part, wf_err *err)
 {
     Weft__SliceState head = WEFT__SLICE_STATE__INIT;
     char *names[WF_SLICE_ARRAYS];
@@ -41,6 +63,8 @@ static wf_status add_head(const wf_slice *s, const wf_slice_array arrays[], uint
 
     wf_seen_encode(&s->seen, &seen);
     rc = wf_bytes_check(&seen, err);
+    if (rc == WF_OK)
+        rc = put_clocks(clocks, &head, a, err);
     head.slice = s->id;
     head.updates = s->updates;
     head.clock = s->clock;
@@ -61,27 +85,30 @@ static wf_status add_head(const wf_slice *s, const wf_slice_array arrays[], uint
     return rc;
 }
 
-static wf_status put_arrays(const wf_slice *s, const wf_slice *copy, bool checksums, wf_msg *m,
-                            wf_err *err)
+static wf_status put_arrays(const wf_slice *s, const wf_slice *copy, const wf_clocks *clocks,
+                            wf_arena *a, bool checksums, wf_msg *m, wf_err *err)
 {
     wf_slice_array arrays[WF_SLICE_ARRAYS];
     uint32_t n = s->ops->save(copy, arrays);
     wf_part parts[1 + WF_SLICE_ARRAYS];
 
-    WF_TRY(add_head(s, arrays, n, checksums, m, &parts[0], err));
+    WF_TRY(add_head(s, arrays, n, clocks, a, checksums, m, &parts[0], err));
     for (uint32_t i = 0; i < n; i++)
         WF_TRY(add_frame(m, s->id, arrays[i].data, arrays[i].bytes, checksums, &parts[1 + i], err));
     return wf_parts_put(m, parts, 1 + n, err);
 }
 
-wf_status wf_state_put(const wf_slice *s, bool checksums, wf_msg *m, wf_err *err)
+wf_status wf_state_put(const wf_slice *s, const wf_clocks *clocks, bool checksums, wf_msg *m,
+                       wf_err *err)
 {
+    wf_arena *a = wf_arena_new(0);
     wf_slice *copy = NULL;
-    wf_status rc = wf_slice_fork(s, &copy, err);
+    wf_status rc = a ? wf_slice_fork(s, &copy, err) : wf_fail_nomem(err, 4096);
 
     if (rc == WF_OK)
-        rc = put_arrays(s, copy, checksums, m, err);
+        rc = put_arrays(s, copy, clocks, a, checksums, m, err);
     wf_slice_free(&copy);
+    wf_arena_free(&a);
     return rc;
 }
 

@@ -292,9 +292,11 @@ WF_MUST_USE wf_status wf_ps_move_advance(wf_ps *ps, int64_t now_ns, wf_err *err)
 /* Forgets the move: the generation is over. */
 void wf_ps_drop_move(wf_ps *ps);
 
-/* slice_state.c: the state of a slice as frames and part table of a message, with what it has seen.
+/* slice_state.c: the state of a slice as frames and part table of a message, with what it has seen
+ * and whom it waits for.
  * Errors: WF_NOMEM, WF_FULL. */
-WF_MUST_USE wf_status wf_state_put(const wf_slice *s, bool checksums, wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_state_put(const wf_slice *s, const wf_clocks *clocks, bool checksums,
+                                   wf_msg *m, wf_err *err);
 /* The head of a state, freed by wf_control_free; and its content into a slice that has none.
  * Errors: WF_PROTO, WF_CORRUPT, WF_NOMEM. */
 WF_MUST_USE wf_status wf_state_head(const wf_msg *m, Weft__SliceState **out, wf_err *err);

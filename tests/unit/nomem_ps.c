@@ -594,7 +594,7 @@ static wf_status send_on(const wf_slice *s, wf_slice *to, wf_err *err)
     wf_status rc = wf_msg_new(&pool, WF_STATE, &m, err);
 
     if (rc == WF_OK)
-        rc = wf_state_put(s, true, m, err);
+        rc = wf_state_put(s, &(wf_clocks){0}, true, m, err);
     if (rc == WF_OK)
         rc = wf_state_head(m, &head, err);
     if (rc == WF_OK)

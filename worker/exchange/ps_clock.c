@@ -70,10 +70,8 @@ wf_status wf_clock_join(wf_client *c, uint32_t step, wf_err *err)
     c->clock.step = step;
     c->clock.least = 1;
     c->clock.number++;
-    for (uint32_t i = 0; i < c->n_ps; i++)
-        c->doors[i].joined = true;
-    for (uint32_t i = 0; i < c->n_slices; i++) /* one without a slice holds nobody back */
-        c->doors[c->slices[i].ps].joined = false;
+    for (uint32_t i = 0; i < c->n_ps; i++) /* one without a slice, too: it may come to have one */
+        c->doors[i].joined = false;
     return say_to_all(c, err);
 }
 
