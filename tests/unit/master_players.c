@@ -265,6 +265,17 @@ static void on_tune(stage_player *p, const wf_msg *m)
     wf_control_free(&body);
 }
 
+static void on_move(stage_player *p, const wf_msg *m)
+{
+    Weft__Move *body = NULL;
+
+    assert_int_equal(wf_control_get(m, &weft__move__descriptor, &body, NULL), WF_OK);
+    p->move_slice = body->slice;
+    p->move_to = body->to->index;
+    p->move_version = body->version;
+    wf_control_free(&body);
+}
+
 static void on_answer(stage_player *p, const wf_msg *m)
 {
     Weft__Answer *body = NULL;
@@ -303,6 +314,9 @@ static void on_message(stage_player *p, const wf_msg *m)
         break;
     case WF_TUNE:
         on_tune(p, m);
+        break;
+    case WF_MOVE:
+        on_move(p, m);
         break;
     case WF_CUT_OPEN:
         if (!p->lazy)

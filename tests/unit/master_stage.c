@@ -106,14 +106,15 @@ static wf_status make_master(stage *s, wf_memdisk *disk, size_t least, wf_master
 {
     static const wf_master_task tasks[] = {{{WF_ROLE_PS, 0}, "ps-0"},
                                            {{WF_ROLE_WORKER, 0}, "worker-0"},
-                                           {{WF_ROLE_WORKER, 1}, "worker-1"}};
+                                           {{WF_ROLE_WORKER, 1}, "worker-1"},
+                                           {{WF_ROLE_PS, 1}, "ps-1"}};
 
     bool holds = s->holds_syncs || s->holds_slow;
 
     return wf_master_new(&(wf_master_conf){.incarnation = 1,
                                            .session = s->session,
                                            .tasks = tasks,
-                                           .n_tasks = STAGE_PS + STAGE_WORKERS,
+                                           .n_tasks = STAGE_PS + STAGE_WORKERS + s->two_ps,
                                            .disk = wf_memdisk_disk(disk),
                                            .journal_dir = "/state",
                                            .checkpoint_dir = "/ckpt",

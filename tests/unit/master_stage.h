@@ -46,6 +46,7 @@ typedef struct stage_player {
     uint32_t dealt;              /* splits, of this generation */
     uint32_t heard[STAGE_KINDS]; /* messages, by kind */
     uint32_t dismissed_how;
+    uint32_t move_slice, move_to, move_version;   /* of the last order to give a slice away */
     uint32_t view_since, view_members, view_left; /* of the last view that a ps was told */
     wf_err refused;
     /* a client's last answer */
@@ -60,6 +61,7 @@ typedef struct stage {
     const char *session;
     size_t journal_least; /* see wf_master_conf */
     /* work that is held until stage_finish; before stage_raise */
+    bool two_ps; /* the cluster has ps/1, too; before stage_raise */
     bool holds_syncs, holds_slow;
     wf_work *sync, *slow;
     wf_master *master;
