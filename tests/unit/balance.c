@@ -39,7 +39,8 @@ static void what_levels_most_moves_from_the_hottest_to_the_coolest(void **state)
 static void of_equal_moves_the_smaller_slice_is_made_and_then_the_first(void **state)
 {
     wf_balance_slice of_1[] = {slice(7, 30), slice(5, 30), slice(6, 30)};
-    const wf_balance_ps all[] = {ps(40, NULL, 0), ps(100, of_1, 3), ps(100, NULL, 0), ps(40, NULL, 0)};
+    const wf_balance_ps all[] = {ps(40, NULL, 0), ps(100, of_1, 3), ps(100, NULL, 0),
+                                 ps(40, NULL, 0)};
     wf_balance_move m;
 
     (void)state;

@@ -126,7 +126,7 @@ static void one_slice_after_the_other_moves_once_the_load_was_uneven_for_some_ti
     tell_for(c, 200); /* but they tell otherwise */
     assert_int_equal(orders(c), 2);
     assert_int_equal(c->ps[0]->move_version, version + 2); /* L2 */
-    assert_int_not_equal(c->ps[0]->move_slice, 0); /* that is on the other now */
+    assert_int_not_equal(c->ps[0]->move_slice, 0);         /* that is on the other now */
 }
 
 static void a_load_that_is_even_or_old_moves_nothing(void **state)
