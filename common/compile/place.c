@@ -31,6 +31,7 @@ enum {
     TABLE_SLICES = 64,
     TO_CHOOSE_FROM = 8 /* slices of a ps, and of a table on a ps, where they are to move */
 };
+static const size_t MOVED = 1 << 20; /* bytes of a slice that is to move: workers wait meanwhile */
 static const size_t MOST_WHOLE = 1 << 30; /* bytes of a variable that stays in one piece */
 static const double balanced = 1.1;       /* max / min bytes per ps that is good enough */
 
@@ -363,6 +364,8 @@ wf_status wf_pass_place(wf_unit *u, wf_err *err)
 
     limit = u->spec->strategy && u->spec->strategy->on_worker ? SIZE_MAX / 2
                                                               : WF_MAX(limit, (size_t)64);
+    if (u->spec->balances && u->spec->strategy && !u->spec->strategy->on_worker)
+        limit = WF_MIN(limit, MOVED);
     WF_TRY(wf_unit_collect(u, err));
     if (!u->spec->strategy)
         return WF_OK;
