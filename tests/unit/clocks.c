@@ -156,11 +156,44 @@ static void the_last_one_never_waits_and_nobody_runs_away(void **unused)
         play(seed);
 }
 
+static const wf_clock *row_of(const wf_clocks *c, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->rows[i].incarnation == incarnation)
+            return &c->rows[i];
+    return NULL;
+}
+
+/* Of a worker that has come in again the newer word counts, whoever has heard it: a pull, or
+ * another ps, which gives a slice. */
+static void who_has_come_in_again_is_in(void **unused)
+{
+    wf_clocks c = {.staleness = 0};
+    bool moved;
+
+    (void)unused;
+    assert_int_equal(wf_clocks_note(&c, 11, 3, 4, &moved, NULL), WF_OK);
+    assert_true(wf_clocks_leave(&c, 11, 4));
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 1, 4, UINT32_MAX}, NULL), WF_OK);
+    assert_int_equal(row_of(&c, 11)->last, 4); /* the other has not heard yet that it left */
+    assert_int_equal(wf_clocks_note(&c, 11, 4, 6, &moved, NULL), WF_OK);
+    assert_int_equal(row_of(&c, 11)->last, UINT32_MAX);
+    assert_true(wf_clocks_leave(&c, 11, 6));
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 4, 9, UINT32_MAX}, NULL), WF_OK);
+    assert_int_equal(row_of(&c, 11)->last, UINT32_MAX);
+    assert_int_equal(row_of(&c, 11)->at, 9);
+    assert_int_equal(row_of(&c, 11)->shift, 4);
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){22, 0, 2, 5}, NULL), WF_OK);
+    assert_int_equal(row_of(&c, 22)->last, 5);
+    wf_clocks_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_waits_for_steps_that_are_older_than_its_clock_and_the_staleness),
         cmocka_unit_test(the_last_one_never_waits_and_nobody_runs_away),
+        cmocka_unit_test(who_has_come_in_again_is_in),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
