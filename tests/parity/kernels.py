@@ -439,6 +439,17 @@ def losses():
     yield single("GatherGrad", (2, 2, 3), np.array([[1, -1], [0, 1]], np.int64), (5, 3), domain=weft)
     yield single("GatherGrad", (2, 3, 3), np.array([4, 4, 2], np.int32), (2, 5, 3), domain=weft,
                  axis=1)
+    bags = np.array([[1, -1, 0, 1], [-1, -1, -1, -1], [4, 2, 2, -7]], np.int64)
+    many = np.random.default_rng(12).integers(-1, 900, (600, 2, 40))
+    for ids, rows, dims in ((bags, 5, (1, 3)), (bags.astype(np.int32), 5, (2,)), (many, 900, (1, 7, 16))):
+        for dim in dims:
+            dy, table = (*ids.shape[:-1], dim), (rows, dim)
+            for mode in ("sum", "max"):
+                yield single("EmbeddingBag", table, ids, domain=weft, mode=mode)
+                yield single("EmbeddingBagGrad", dy, ids, table, domain=weft, mode=mode)
+            yield single("EmbeddingBag", table, ids, ids.shape, domain=weft)
+            yield single("EmbeddingBagGrad", dy, ids, table, ids.shape, domain=weft)
+            yield single("EmbeddingBagWeightsGrad", dy, ids, table, domain=weft)
     yield single("SliceGrad", (2, 4), (5, 7), [1, -1], [-1, -2**63], [0, 1], [2, -2], domain=weft)
     yield single("TileGrad", (4, 9), (2, 3), domain=weft)
     yield single("TileGrad", (3, 1, 40), (3, 1, 4), domain=weft)

@@ -199,6 +199,34 @@ class GatherGrad(Weft):
         return (np.moveaxis(dx, 0, axis),)
 
 
+class EmbeddingBag(Weft):
+    def _run(self, table, ids, weights=None, mode=None):
+        rows = np.where((ids >= 0)[..., None], table[np.maximum(ids, 0)], 0)
+        if mode != "max":
+            return ((rows if weights is None else rows * weights[..., None]).sum(-2),)
+        rows = np.where((ids >= 0)[..., None], rows, -np.inf).max(-2, initial=-np.inf)
+        return (np.where((ids >= 0).any(-1)[..., None], rows, 0).astype(table.dtype),)
+
+
+class EmbeddingBagGrad(Weft):
+    def _run(self, dy, ids, table, weights=None, mode=None):
+        dtable = np.zeros_like(table)
+        for bag in np.ndindex(ids.shape[:-1]):
+            named = np.flatnonzero(ids[bag] >= 0)
+            if mode == "max" and len(named):
+                rows = ids[bag][named[table[ids[bag][named]].argmax(0)]]
+                dtable[rows, np.arange(table.shape[1])] += dy[bag]
+            for k in named if mode != "max" else ():
+                dtable[ids[bag][k]] += dy[bag] * (1 if weights is None else weights[bag][k])
+        return (dtable,)
+
+
+class EmbeddingBagWeightsGrad(Weft):
+    def _run(self, dy, ids, table):
+        rows = np.where((ids >= 0)[..., None], table[np.maximum(ids, 0)], 0)
+        return ((rows * dy[..., None, :]).sum(-1),)
+
+
 class SliceGrad(Weft):
     def _run(self, dy, x, starts, ends, axes=None, steps=None):
         dx = np.zeros_like(x)
@@ -444,7 +472,8 @@ class OneHot(OpRun):
 OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
        ShrinkGrad, SoftplusGrad, SoftsignGrad, Swish, SwishGrad, ThresholdedReluGrad,
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
-       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, SliceGrad, DropoutGrad,
+       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, EmbeddingBag, EmbeddingBagGrad,
+       EmbeddingBagWeightsGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
 OPS += weft_fused.OPS + weft_nn.OPS

@@ -2,7 +2,7 @@
 """Drawn cases of operations that move elements."""
 import numpy as np
 
-from gradient_cases.case import Case, i64, node, of
+from gradient_cases.case import Case, DOMAIN, i64, node, of
 
 
 @of("Reshape")
@@ -122,6 +122,19 @@ def gather(random, op):
     ids = random.below(random.dims(0, 2, 3), shape[axis])[..., 0]
     return Case([random.apart(shape)], node(op, "w0 i", axis=axis),
                 i=ids.astype(random.pick([np.int64, np.int32])))
+
+
+@of("EmbeddingBag")
+def embedding_bag(random, op):
+    rows, dim = random.int(1, 4), random.int(1, 3)
+    shape = random.dims(1, 3, 3)
+    ids = random.rng.integers(-2, rows, shape).astype(random.pick([np.int64, np.int32]))
+    if random.chance(0.4):
+        return Case([random.apart((rows, dim))], node(op, "w0 i", domain=DOMAIN, mode="max"), i=ids)
+    if random.chance(0.3):
+        return Case([random.apart((rows, dim))], node(op, "w0 i", domain=DOMAIN), i=ids)
+    return Case([random.apart((rows, dim)), random.apart(shape)], node(op, "w0 i w1", domain=DOMAIN),
+                i=ids)
 
 
 @of("GatherElements")
