@@ -38,6 +38,7 @@ static wf_status take_uses(wf_tables *t, const wf_tables_spec *spec, wf_err *err
         const wf_value *const *outputs = (const wf_value *const *)t->graph->outputs;
 
         u->name = spec->uses[i]->places;
+        u->is_bag = spec->uses[i]->is_bag;
         WF_TRY(find_table(t, spec->uses[i]->variable, &u->table, err));
         while (u->port < t->graph->n_outputs &&
                strcmp(outputs[u->port]->name, spec->uses[i]->ids) != 0)
@@ -66,6 +67,7 @@ void wf_tables_close(wf_tables *t)
     wf_plans_close(&t->plans);
     wf_graph_free(&t->graph);
     wf_unique_close(&t->scratch);
+    free(t->found);
     free(t->uses);
     free(t->tables);
     *t = (wf_tables){0};
@@ -143,7 +145,7 @@ void wf_named_rows_close(wf_named_rows *r, const wf_tables *t)
 
 static wf_status reserve(struct wf_named_table *table, size_t more, wf_err *err)
 {
-    size_t room = WF_MAX(table->n + more, table->room);
+    size_t room = WF_MAX(table->n_places + more, table->room);
     uint64_t *ids;
     int64_t *places;
 
@@ -204,8 +206,13 @@ static wf_status add_use(wf_named_rows *r, const wf_tables *t, uint32_t use, con
     const Weft__Variable *v = t->start->variables[t->tables[u->table]];
 
     WF_TRY(reserve(table, n, err));
-    r->batches[r->n_batches].first[use] = table->n;
+    r->batches[r->n_batches].first[use] = table->n_places;
     for (size_t i = 0; i < n; i++) {
+        bool none = u->is_bag && ids[i] < 0;
+
+        table->places[table->n_places++] = none ? -1 : 0;
+        if (none)
+            continue;
         if (!v->unbounded && (ids[i] < 0 || ids[i] >= v->dims[0]))
             return bad_id(t, u, ids[i], batch->at[WF_MIN(i / WF_MAX(each, 1), batch->n - 1)], err);
         table->ids[table->n++] = v->unbounded ? wf_row_key(ids[i]) : (uint64_t)ids[i];
@@ -229,15 +236,22 @@ wf_status wf_named_rows_add(wf_named_rows *r, wf_tables *t, const wf_batch *batc
     return WF_OK;
 }
 
-/* The first table, up to number i, that has the ids of table i in the same order. */
+/* Whether two tables have the same ids in the same order, and none at the same places. */
+static bool are_alike(const struct wf_named_table *a, const struct wf_named_table *b)
+{
+    if (a->n != b->n || a->n_places != b->n_places)
+        return false;
+    if (a->n < a->n_places && memcmp(a->places, b->places, a->n_places * sizeof *a->places) != 0)
+        return false;
+    return a->n == 0 || memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
+}
+
+/* The first table, up to number i, that is like table i. */
 static uint32_t first_alike(const wf_named_rows *r, uint32_t i)
 {
-    const struct wf_named_table *table = &r->tables[i];
     uint32_t k = 0;
 
-    while (k < i &&
-           (r->tables[k].n != table->n ||
-            (table->n && memcmp(r->tables[k].ids, table->ids, table->n * sizeof *table->ids) != 0)))
+    while (k < i && !are_alike(&r->tables[k], &r->tables[i]))
         k++;
     return k;
 }
@@ -246,10 +260,31 @@ static uint32_t first_alike(const wf_named_rows *r, uint32_t i)
 static void copy_found(struct wf_named_table *to, const struct wf_named_table *from)
 {
     to->n = from->n;
-    if (to->n == 0)
+    if (to->n == 0) /* no place names a row */
         return;
     memcpy(to->ids, from->ids, from->n * sizeof *to->ids);
     memcpy(to->places, from->places, from->n_places * sizeof *to->places);
+}
+
+static wf_status find_distinct(wf_tables *t, struct wf_named_table *table, wf_err *err)
+{
+    bool all = table->n == table->n_places; /* each place has an id */
+    size_t n = table->n, at = 0;
+
+    if (!all && n > t->found_room) {
+        free(t->found);
+        t->found_room = 0;
+        t->found = malloc(table->room * sizeof *t->found);
+        if (!t->found)
+            return wf_fail_nomem(err, table->room * sizeof *t->found);
+        t->found_room = table->room;
+    }
+    WF_TRY(wf_unique_find(&t->scratch, table->ids, n, table->ids, &table->n,
+                          all ? table->places : t->found, err));
+    for (size_t i = 0; !all && i < table->n_places; i++)
+        if (table->places[i] == 0)
+            table->places[i] = t->found[at++];
+    return WF_OK;
 }
 
 wf_status wf_named_rows_end(wf_named_rows *r, wf_tables *t, wf_err *err)
@@ -259,12 +294,10 @@ wf_status wf_named_rows_end(wf_named_rows *r, wf_tables *t, wf_err *err)
     for (uint32_t i = 0; r->tables && i < t->n_tables; i++) {
         struct wf_named_table *table = &r->tables[i];
 
-        table->n_places = table->n;
         if (table->alike < i)
             copy_found(table, &r->tables[table->alike]);
         else
-            WF_TRY(wf_unique_find(&t->scratch, table->ids, table->n, table->ids, &table->n,
-                                  table->places, err));
+            WF_TRY(find_distinct(t, table, err));
     }
     return WF_OK;
 }

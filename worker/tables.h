@@ -16,11 +16,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One Gather of a table. */
+/* One Gather or EmbeddingBag of a table. */
 typedef struct wf_tables_use {
     uint32_t table;   /* in wf_tables.tables */
     uint32_t port;    /* output of the ids graph */
     const char *name; /* of the input that takes the places */
+    bool is_bag;      /* an id below 0 names no row, and its place is -1 */
 } wf_tables_use;
 
 typedef struct wf_tables {
@@ -34,6 +35,8 @@ typedef struct wf_tables {
     uint32_t n_tables, n_uses;
     wf_tables_use *uses; /* [n_uses]: those of a table follow each other */
     wf_unique scratch;
+    int64_t *found; /* [found_room]: places of the ids of bags, side by side */
+    size_t found_room;
 } wf_tables;
 
 /* What batches name. {0} is empty; its memory is used again. */
@@ -42,7 +45,8 @@ typedef struct wf_named_rows {
         uint64_t *ids; /* [n]: distinct, rising; while batches are added: as they come; of an
                           unbounded table keys (common/base/row_key.h) */
         size_t n, room;
-        int64_t *places; /* [n_places]: of each id that was named, in the order of adding */
+        int64_t *places; /* [n_places]: of each id, in the order of adding; while batches are added:
+                            -1 where a bag has no id, else 0 */
         size_t n_places;
         uint32_t alike; /* the first table with the same ids: two embeddings of one input are two
                            tables, whose ids are sorted once */

@@ -217,6 +217,7 @@ typedef struct wf_compiled_use {
     uint32_t variable;  /* index in variables */
     const char *places; /* an input of the graph: int64, of the shape of the ids */
     const char *ids;    /* an output of ids_graph: int64, whatever the feeds make of it */
+    bool is_bag;        /* of EmbeddingBag: an id below 0 names no row, and its place is -1 */
 } wf_compiled_use;
 
 typedef enum wf_meaning {

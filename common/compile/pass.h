@@ -79,6 +79,7 @@ typedef struct wf_table_use {
     const wf_value *places;
     const wf_value *cut; /* the ids in the graph, which it reads no more */
     const char *ids;     /* their name in the ids graph */
+    bool is_bag;         /* an id below 0 names no row */
 } wf_table_use;
 
 /* A running value of BatchNormalization in TRAIN: the graph makes the batch's own. */

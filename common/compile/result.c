@@ -287,7 +287,8 @@ wf_status wf_unit_collect_uses(wf_unit *u, wf_err *err)
             continue;
         *to = (wf_compiled_use){.variable = (uint32_t)at,
                                 .places = wf_arena_strdup(u->arena, use->places->name),
-                                .ids = use->ids};
+                                .ids = use->ids,
+                                .is_bag = use->is_bag};
         if (!to->places)
             return wf_fail_nomem(err, strlen(use->table->name));
         c->n_uses++;

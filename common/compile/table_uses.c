@@ -81,17 +81,17 @@ static wf_status check_sources(const wf_unit *u, const wf_table *t, const wf_nod
             continue;
         fed = fed || v->is_input;
         if (v->producer && (v->producer->op->flags & (WF_OP_RANDOM | WF_OP_STATEFUL)))
-            return refuse(u, t, err, "the ids of Gather \"%.100s\" come from %s \"%.100s\"",
-                          gather->name, v->producer->op->name, v->producer->name);
+            return refuse(u, t, err, "the ids of %s \"%.100s\" come from %s \"%.100s\"",
+                          gather->op->name, gather->name, v->producer->op->name, v->producer->name);
         if (v->variable != WF_VAR_NOT)
             return refuse(u, t, err,
-                          "the ids of Gather \"%.100s\" are computed from the variable \"%.100s\", "
+                          "the ids of %s \"%.100s\" are computed from the variable \"%.100s\", "
                           "and ids are to follow from what is fed",
-                          gather->name, v->name);
+                          gather->op->name, gather->name, v->name);
     }
     return fed ? WF_OK
-               : refuse(u, t, err, "the ids of Gather \"%.100s\" are the same in every batch",
-                        gather->name);
+               : refuse(u, t, err, "the ids of %s \"%.100s\" are the same in every batch",
+                        gather->op->name, gather->name);
 }
 
 static wf_status check_ids(const wf_unit *u, const wf_table *t, const wf_node *gather, wf_err *err)
@@ -108,21 +108,24 @@ static wf_status check_ids(const wf_unit *u, const wf_table *t, const wf_node *g
     if (rc != WF_OK || (is_open(ids) && wf_most_elems(ids) >= 0))
         return rc;
     return refuse(u, t, err,
-                  "the ids of Gather \"%.100s\" are %s, and how many of them a record has is not "
+                  "the ids of %s \"%.100s\" are %s, and how many of them a record has is not "
                   "known",
-                  gather->name, wf_value_str(ids, type, sizeof(type)));
+                  gather->op->name, gather->name, wf_value_str(ids, type, sizeof(type)));
 }
 
 /* One input of a node that reads the table. */
 static wf_status check_use(const wf_unit *u, const wf_table *t, const wf_node *n, uint32_t k,
                            wf_err *err)
 {
-    int64_t axis = wf_node_int(n, "axis", 0);
+    int64_t axis = wf_node_int(n, "axis", 0); /* which EmbeddingBag has not */
+    bool reads_rows =
+        wf_node_is(n, WF_DOMAIN_ONNX, "Gather") || wf_node_is(n, WF_DOMAIN_WEFT, "EmbeddingBag");
 
-    if (!wf_node_is(n, WF_DOMAIN_ONNX, "Gather") || k != 0)
-        return refuse(u, t, err,
-                      "%s \"%.100s\" reads all of it, and a table is read by Gather alone",
-                      n->op->name, n->name);
+    if (!reads_rows || k != 0)
+        return refuse(
+            u, t, err,
+            "%s \"%.100s\" reads all of it, and a table is read by Gather and EmbeddingBag alone",
+            n->op->name, n->name);
     if (axis != 0 && axis != -(int64_t)t->value->rank)
         return refuse(u, t, err,
                       "Gather \"%.100s\" takes it along axis %lld, and rows lie along axis 0",

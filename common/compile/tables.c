@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/tables.c - of a table a step has the rows that its batch names, and no others.
  *
- * The graph is cut at the ids of each Gather. What computes them from the feeds becomes a second
- * graph, the ids graph: a worker runs it first, lists each id once, pulls these rows, and binds
- * them where the variable was; a new input says for each id its place in the list. To train, the
- * variable in the main graph has rows_most rows, room for the largest batch whose ids all differ,
- * and so has its gradient: a Gather's gradient adds up where a place repeats, as it would where an
- * id does. To evaluate, it has as many as before: several batches may share what is bound there.
- * An unbounded table, which was no variable of all rows before, then has room for these batches.
+ * The graph is cut at the ids of each Gather, and of each EmbeddingBag. What computes them from the
+ * feeds becomes a second graph, the ids graph: a worker runs it first, lists each id once, pulls
+ * these rows, and binds them where the variable was; a new input says for each id its place in the
+ * list. To train, the variable in the main graph has rows_most rows, room for the largest batch
+ * whose ids all differ, and so has its gradient: a Gather's gradient adds up where a place repeats,
+ * as it would where an id does. To evaluate, it has as many as before: several batches may share
+ * what is bound there. An unbounded table, which was no variable of all rows before, then has room
+ * for these batches.
  *
  * Gathers that share their ids share the input. The ids graph is compiled by the passes that other
  * graphs take, as far as they say something to integers.
@@ -117,13 +118,16 @@ static wf_status finish_ids(wf_unit *u, wf_err *err)
 
 /* ---- the cut ---- */
 
-/* The use of t by those ids, or a new one; there is room. */
-static wf_table_use *use_of(wf_unit *u, wf_table *t, const wf_value *ids)
+/* The use of t by the ids of that node, or a new one; there is room. */
+static wf_table_use *use_of(wf_unit *u, wf_table *t, const wf_node *gather)
 {
+    bool is_bag = wf_node_is(gather, WF_DOMAIN_WEFT, "EmbeddingBag");
+    const wf_value *ids = gather->in[1];
+
     for (size_t i = 0; i < u->n_uses; i++)
-        if (u->uses[i].table == t && u->uses[i].cut == ids)
+        if (u->uses[i].table == t && u->uses[i].cut == ids && u->uses[i].is_bag == is_bag)
             return &u->uses[i];
-    u->uses[u->n_uses] = (wf_table_use){.table = t, .cut = ids};
+    u->uses[u->n_uses] = (wf_table_use){.table = t, .cut = ids, .is_bag = is_bag};
     t->rows_most += (uint64_t)wf_most_elems(ids);
     return &u->uses[u->n_uses++];
 }
@@ -178,7 +182,7 @@ static wf_status cut_one(wf_unit *u, wf_table *t, wf_node *const gathers[], size
 {
     WF_TRY(set_rows(u, t, err));
     for (size_t i = 0; i < n; i++) {
-        wf_table_use *use = use_of(u, t, gathers[i]->in[1]);
+        wf_table_use *use = use_of(u, t, gathers[i]);
 
         if (!use->places)
             WF_TRY(add_places(u, use, err));
@@ -206,7 +210,7 @@ static wf_status find_uses(wf_unit *u, cuts *c, wf_err *err)
         /* No node is a Gather of two tables: the lists fit one after the other. */
         WF_TRY(wf_table_gathers(u, &u->tables[i], c->live, c->gathers + n, &own, err));
         for (size_t k = 0; k < own; k++)
-            use_of(u, &u->tables[i], c->gathers[n + k]->in[1]);
+            use_of(u, &u->tables[i], c->gathers[n + k]);
         c->ends[i] = n += own;
     }
     return WF_OK;

@@ -70,6 +70,7 @@ static const char *const distributions[] = {"truncated_normal", "untruncated_nor
 static const char *const only_tanh[] = {"tanh", NULL};
 static const char *const only_sigmoid[] = {"sigmoid", NULL};
 static const char *const only_unbounded[] = {"unbounded", NULL};
+static const char *const combiners[] = {"sum", "mean", "sqrtn", "max", NULL};
 static const char *const tanh_or_relu[] = {"tanh", "relu", NULL};
 
 /* ---- initializers and regularizers ---- */
@@ -255,6 +256,7 @@ static const wf_option_row embedding[] = {
      .most = 2147483647,
      .choice = only_unbounded},
     INT_OPTION("output_dim", true, 1, MOST_SIZE),
+    TEXT_OPTION("combiner", false, combiners),
     VARIABLE("embeddings"),
     COMMON,
 };

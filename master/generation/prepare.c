@@ -244,6 +244,7 @@ static wf_status fill_uses(wf_prepared *p, const wf_compiled *c, Weft__TableUse 
         use->variable = (uint32_t)at;
         use->places = wf_arena_strdup(p->arena, c->uses[i].places);
         use->ids = wf_arena_strdup(p->arena, c->uses[i].ids);
+        use->is_bag = c->uses[i].is_bag;
         if (!use->places || !use->ids)
             return out_of_memory(err);
         (*list)[(*n)++] = use;

@@ -95,6 +95,34 @@ static void check_uses(const wf_compiled *c)
     input_of(c->ids_graph, "ids");
 }
 
+static void ids_of_bags_may_name_no_row(void **state)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_value *in[2], *loss;
+    wf_emit e;
+
+    (void)state;
+    must(wf_graph_new("m", &g, &err), &err);
+    in[0] = add_variable(g, "table", 2, (const int64_t[]){ROWS, WIDTH});
+    in[1] = add_input(g, "ids", WF_I64, 2, (const int64_t[]){-1, PER_RECORD});
+    e = wf_emit_begin(g, "m", &err);
+    loss = wf_emit_reduce_mean(&e, wf_emit_op(&e, "EmbeddingBag", 2, in, 0, NULL), 0, NULL, false);
+    must(wf_emit_end(&e), &err);
+    must(wf_graph_rename_value(g, loss, "loss", &err), &err);
+    must(wf_graph_add_output(g, loss, &err), &err);
+    for (int eval = 0; eval < 2; eval++) {
+        wf_compile_spec spec = spec_of(g, eval ? WF_COMPILE_EVAL : WF_COMPILE_TRAIN);
+        wf_compiled *c = compile(&spec);
+
+        check_uses(c);
+        assert_true(c->uses[0].is_bag);
+        assert_int_equal(count_op(c->graph, "EmbeddingBagGrad"), !eval);
+        wf_compiled_free(&c);
+    }
+    wf_graph_free(&g);
+}
+
 static void the_graph_is_cut_at_the_ids(void **state)
 {
     (void)state;
@@ -104,6 +132,7 @@ static void the_graph_is_cut_at_the_ids(void **state)
         wf_compiled *c = compile(&spec);
 
         check_uses(c);
+        assert_false(c->uses[0].is_bag);
         assert_int_equal(count_op(c->ids_graph, "Add"), shifted);
         assert_int_equal(count_op(c->graph, "Add"), 0);
         assert_true(c->variables[0].is_table);
@@ -386,6 +415,7 @@ int main(void)
         cmocka_unit_test(an_unbounded_table_is_said_in_both_places),
         cmocka_unit_test(nobody_but_ps_has_an_unbounded_table),
         cmocka_unit_test(an_embedding_without_bounds_is_another_job),
+        cmocka_unit_test(ids_of_bags_may_name_no_row),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,10 @@
 /* common/graph/ops/index/embedding_bag.c - EmbeddingBag, EmbeddingBagGrad and
  * EmbeddingBagWeightsGrad: the rows of a table that the ids of a bag name, as one row.
  *
- * A bag is the last axis of ids, as long as the longest may be; an id below 0 names no row, whatever
- * its weight. TensorFlow's safe_embedding_lookup_sparse leaves these out too; torch.nn.EmbeddingBag
- * has a padding_idx in their place. A bag without ids gives zeros, as in both. */
+ * A bag is the last axis of ids, as long as the longest may be; an id below 0 names no row,
+ * whatever its weight. TensorFlow's safe_embedding_lookup_sparse leaves these out too;
+ * torch.nn.EmbeddingBag has a padding_idx in their place. A bag without ids gives zeros, as in
+ * both. */
 #include "common/graph/emit.h"
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
@@ -72,20 +73,20 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 
     (void)err; /* the emitter has it */
     if (wf_grads_wanted(g, n, 0))
-        WF_TRY(wf_grads_add(
-            g, n, 0, wf_emit_op(e, "EmbeddingBagGrad", weighted ? 4 : 3, in, 1, &attr)));
+        WF_TRY(wf_grads_add(g, n, 0,
+                            wf_emit_op(e, "EmbeddingBagGrad", weighted ? 4 : 3, in, 1, &attr)));
     if (weighted && wf_grads_wanted(g, n, 2))
-        WF_TRY(
-            wf_grads_add(g, n, 2, wf_emit_op(e, "EmbeddingBagWeightsGrad", 3, in, 0, NULL)));
+        WF_TRY(wf_grads_add(g, n, 2, wf_emit_op(e, "EmbeddingBagWeightsGrad", 3, in, 0, NULL)));
     return wf_emit_end(e);
 }
 
 const wf_op wf_op_embedding_bag = WF_FOLDABLE(
     WF_DOMAIN_WEFT, "EmbeddingBag", 1, 2, 3, infer,
-    .means = "(table, ids, weights) -> rows; table [rows, dim], ids [..., most] -> [..., dim]: the "
-             "sum of the rows that ids name, each times its weight (1 without weights, which are as "
-             "ids), or with attr mode = \"max\" the largest of each column; an id below 0 names no "
-             "row; 0 where a bag names none",
+    .means =
+        "(table, ids, weights) -> rows; table [rows, dim], ids [..., most] -> [..., dim]: the "
+        "sum of the rows that ids name, each times its weight (1 without weights, which are as "
+        "ids), or with attr mode = \"max\" the largest of each column; an id below 0 names no "
+        "row; 0 where a bag names none",
     .no_grad_in = 1u << 1, .attrs = attrs, .grad = grad);
 
 static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
@@ -97,9 +98,10 @@ static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
 
 const wf_op wf_op_embedding_bag_grad = WF_FOLDABLE(
     WF_DOMAIN_WEFT, "EmbeddingBagGrad", 1, 3, 4, infer_grad,
-    .means = "(dy, ids, table, weights) -> as table; attr mode = \"sum\" or \"max\"; each bag's dy, "
-             "times the weight, added to the rows that its ids name, or with \"max\" each column to "
-             "the first row that is the largest; of \"sum\" only the table's shape is read",
+    .means =
+        "(dy, ids, table, weights) -> as table; attr mode = \"sum\" or \"max\"; each bag's dy, "
+        "times the weight, added to the rows that its ids name, or with \"max\" each column to "
+        "the first row that is the largest; of \"sum\" only the table's shape is read",
     .attrs = attrs);
 
 static wf_status infer_weights_grad(wf_graph *g, wf_node *n, wf_err *err)
