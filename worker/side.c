@@ -90,6 +90,14 @@ wf_status wf_side_open(wf_side *s, const wf_side_spec *spec, wf_err *err)
     return rc;
 }
 
+static void warn_of_cut(const wf_dataset *d)
+{
+    uint64_t n = d ? wf_dataset_cut(d) : 0;
+
+    if (n)
+        WF_LOG_WARN("data.bags_cut", "bags=%" PRIu64 " why=\"longer than the model's input\"", n);
+}
+
 /* Plans are bound to records of one layout. */
 static wf_status check_layout(const wf_dataset *now, const wf_dataset *before, wf_err *err)
 {
@@ -137,6 +145,7 @@ wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err)
     }
     warn_of_skipped(d);
     wf_data_reader_free(&s->reader);
+    warn_of_cut(s->data);
     wf_dataset_free(&s->data);
     s->tables.data = d;
     s->data = d;
@@ -146,6 +155,7 @@ wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err)
 
 void wf_side_close(wf_side *s)
 {
+    warn_of_cut(s->data);
     wf_plans_close(&s->plans);
     wf_tables_close(&s->tables);
     wf_data_reader_free(&s->reader);

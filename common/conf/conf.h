@@ -170,6 +170,12 @@ typedef struct wf_conf_field {
 } wf_conf_field;
 
 /* The records of `train` or `eval`; n 0: none. */
+/* A field of bags, and one of their weights. */
+typedef struct wf_conf_bag {
+    const char *ids, *weights; /* NULL: it has no weights */
+    int line;
+} wf_conf_bag;
+
 typedef struct wf_conf_records {
     const wf_conf_field *fields; /* [n] */
     size_t n;
@@ -274,11 +280,15 @@ typedef struct wf_job_conf {
     size_t n_columns;
     const wf_column_spec *schema; /* [n_schema]: what is known of its columns */
     size_t n_schema;
-    bool header;          /* true: its files begin with the names of the columns */
-    char delimiter;       /* ',': between its cells */
-    bool skips_bad_lines; /* false: a line of csv with another number of cells fails the job */
-    uint64_t features;    /* of libsvm; 0: as many as the model's input has */
-    bool zero_based;      /* false: indices of libsvm count from 1 */
+    bool header;             /* true: its files begin with the names of the columns */
+    char delimiter;          /* ',': between its cells */
+    bool skips_bad_lines;    /* false: a line of csv with another number of cells fails the job */
+    uint64_t features;       /* of libsvm; 0: as many as the model's input has */
+    bool zero_based;         /* false: indices of libsvm count from 1 */
+    const wf_conf_bag *bags; /* [n_bags]: fields of csv and tfrecord that are bags */
+    size_t n_bags;
+    char separator; /* '|': between the values of a bag in one cell of csv */
+    bool cuts_bags; /* false: a bag longer than the model's input fails the job */
     const wf_conf_field *map;
     size_t n_map;
     uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */

@@ -3,6 +3,7 @@
 #include "common/base/arena.h"
 #include "common/base/nearest.h"
 #include "common/base/size.h"
+#include "common/data/csv_bag.h"
 #include "common/data/csv_value.h"
 #include "common/data/format.h"
 #include "common/data/number.h"
@@ -27,6 +28,8 @@ typedef struct field {
     bool is_row;
     bool is_hashed; /* columns of words side by side, in their order, which are hashed */
     wf_csv_values values;
+    wf_bag bag;              /* of a field of bags, whose values are in one cell */
+    const uint32_t *partner; /* of their weights: the column of the ids; else NULL */
 } field;
 
 typedef struct plan {
@@ -35,7 +38,8 @@ typedef struct plan {
     uint32_t n_columns;
     field *fields; /* [n_fields] */
     uint32_t n_fields;
-    char delimiter;
+    char delimiter, separator;
+    atomic_uint_fast64_t cut; /* bags */
 } plan;
 
 /* ---- columns ---- */
@@ -240,6 +244,39 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
     return WF_OK;
 }
 
+/* The column of the field of ids that a bag of weights goes with. */
+static wf_status find_partner(plan *p, const wf_dataset_spec *spec, const wf_field_spec *weights,
+                              field *f, wf_err *err)
+{
+    uint32_t *column = wf_arena_alloc(p->arena, sizeof *column);
+
+    if (!column)
+        return wf_fail_nomem(err, sizeof *column);
+    for (size_t i = 0; i < spec->n_fields; i++)
+        if (strcmp(spec->fields[i].name, weights->bag_ids) == 0 && spec->fields[i].n_columns == 1) {
+            f->partner = column;
+            return find_column(p, spec->fields[i].columns[0], column, err);
+        }
+    return WF_OK; /* the model does not read the ids */
+}
+
+static wf_status plan_bag(plan *p, const wf_dataset_spec *spec, const wf_field_spec *from, field *f,
+                          wf_err *err)
+{
+    if (!from->is_bag)
+        return WF_OK;
+    if (from->bag_most == 0 || from->bag_most > WF_DATA_MOST_OF_BAG || f->n_uses != 1)
+        return wf_fail(
+            err, WF_USAGE, "give the model's input the shape [most values of a bag]",
+            "field \"%.64s\": bags of %zu columns, of up to %llu values; one column, and "
+            "1 to %d values",
+            f->name, f->n_uses, (unsigned long long)from->bag_most, WF_DATA_MOST_OF_BAG);
+    f->is_row = true;
+    f->is_hashed = false;
+    f->bag = wf_bag_of(from, spec->cuts_bags, f->values.dtype, &p->cut);
+    return from->bag_ids ? find_partner(p, spec, from, f, err) : WF_OK;
+}
+
 static void csv_free(void *opaque)
 {
     plan *p = opaque;
@@ -254,6 +291,10 @@ static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const wf_stock_
                            wf_err *err)
 {
     p->delimiter = spec->delimiter ? spec->delimiter : ',';
+    p->separator = spec->separator ? spec->separator : '|';
+    if (p->separator == p->delimiter)
+        return wf_fail(err, WF_USAGE, "choose another for one of them",
+                       "data.separator and data.delimiter are the same");
     p->arena = wf_arena_new(0);
     if (!p->arena)
         return wf_fail_nomem(err, sizeof *p);
@@ -267,6 +308,8 @@ static wf_status make_plan(plan *p, const wf_dataset_spec *spec, const wf_stock_
     for (size_t i = 0; i < spec->n_fields; i++)
         WF_TRY(wf_err_wrap(err, plan_field(p, &spec->fields[i], &p->fields[p->n_fields++], err),
                            "%s", spec->files[0]));
+    for (size_t i = 0; i < spec->n_fields; i++)
+        WF_TRY(plan_bag(p, spec, &spec->fields[i], &p->fields[i], err));
     return WF_OK;
 }
 
@@ -294,7 +337,14 @@ static wf_text_shape csv_shape(const void *opaque, uint32_t field_index)
 {
     const field *f = &((const plan *)opaque)->fields[field_index];
 
-    return (wf_text_shape){f->values.dtype, f->is_row, (int64_t)f->n_uses};
+    if (f->bag.most)
+        return (wf_text_shape){f->values.dtype, true, (int64_t)f->bag.most, true};
+    return (wf_text_shape){f->values.dtype, f->is_row, (int64_t)f->n_uses, false};
+}
+
+static uint64_t csv_cut(const void *opaque)
+{
+    return atomic_load_explicit(&((const plan *)opaque)->cut, memory_order_relaxed);
 }
 
 static wf_vocabulary *csv_words(const void *opaque, uint32_t field_index, bool *learns)
@@ -334,6 +384,32 @@ static bool read_number(const plan *p, wf_dtype dtype, const char *text, size_t 
     return true;
 }
 
+static wf_status parse_bag(const plan *p, const field *f, const char *text, size_t n, void *out,
+                           wf_err *err)
+{
+    uint32_t column = f->uses[0].column, partner = f->partner ? *f->partner : column, i = 0;
+    wf_csv_cell cell, own = {0}, other = {0};
+    uint64_t values, ids;
+
+    for (size_t at = 0; at <= n; i++) {
+        WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
+        if (i == column)
+            own = cell;
+        if (i == partner)
+            other = cell;
+    }
+    if (i != p->n_columns)
+        return wrong_count(p, i, err);
+    values = wf_csv_bag_count(&own, p->separator);
+    ids = wf_csv_bag_count(&other, p->separator);
+    if (values != ids)
+        return wf_fail(err, WF_INVALID, "give each id one weight",
+                       "column \"%.64s\" has %llu weights, and column \"%.64s\" %llu ids",
+                       p->columns[column].name, (unsigned long long)values,
+                       p->columns[partner].name, (unsigned long long)ids);
+    return wf_csv_bag_put(&f->values, &p->columns[column], &f->bag, &own, p->separator, out, err);
+}
+
 static wf_status csv_parse(const void *opaque, uint32_t field_index, const char *text, size_t n,
                            void *out, wf_err *err)
 {
@@ -345,6 +421,8 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
     size_t used = 0, at = 0;
     uint32_t i = 0;
 
+    if (f->bag.most)
+        return parse_bag(p, f, text, n, out, err);
     for (; regular && i < f->uses[0].column; at++)
         i += text[at] == p->delimiter;
     if (regular && f->is_hashed) {
@@ -381,9 +459,10 @@ static const wf_text_format csv_text = {
     .shape = csv_shape,
     .words = csv_words,
     .learnt = csv_learnt,
+    .cut = csv_cut,
     .parse = csv_parse,
 };
-const wf_format wf_format_csv = {
-    .name = "csv",
-    .text = &csv_text,
-    .keys = {"columns", "schema", "header", "delimiter", "on_bad_line"}};
+const wf_format wf_format_csv = {.name = "csv",
+                                 .text = &csv_text,
+                                 .keys = {"columns", "schema", "header", "delimiter", "on_bad_line",
+                                          "bags", "separator", "on_long_bag"}};

@@ -58,6 +58,20 @@ static const char *trained_path(const wf_dataset_spec *set, const char *name)
     return NULL;
 }
 
+/* How the bags of a field of arrays are held. Errors: WF_USAGE. */
+static wf_status plan_bag(const wf_dataset_spec *set, const wf_field_spec *spec,
+                          atomic_uint_fast64_t *cut, wf_bag *out, wf_err *err)
+{
+    bool weights = spec->bag_ids || wf_dtype_is_float(spec->want);
+
+    *out = wf_bag_of(spec, set->cuts_bags, weights ? WF_F32 : WF_I64, cut);
+    if (!spec->is_bag || (out->most > 0 && out->most <= WF_DATA_MOST_OF_BAG))
+        return WF_OK;
+    return wf_fail(err, WF_USAGE, "give the model's input the shape [most values of a bag]",
+                   "field \"%.64s\": bags of up to %" PRIu64 " values; 1 to %d", spec->name,
+                   out->most, WF_DATA_MOST_OF_BAG);
+}
+
 /* Reads or makes the array of a field and describes it. */
 static wf_status fill_field(wf_dataset *d, wf_field *f, const wf_format *format,
                             const wf_dataset_spec *set, const wf_field_spec *spec,
@@ -65,10 +79,14 @@ static wf_status fill_field(wf_dataset *d, wf_field *f, const wf_format *format,
 {
     static const wf_map_step to_one = {.type = "scale", .number = 1.0 / 255};
     wf_field_spec scaled = *spec;
+    atomic_uint_fast64_t cut = 0;
+    wf_bag bag;
 
     if (!format->make) {
-        WF_TRY(wf_parts_read(format, spec, trained_path(set, spec->name), limit_bytes, d->arena,
-                             &f->parts, &f->array, err));
+        WF_TRY(plan_bag(set, spec, &cut, &bag, err));
+        WF_TRY(wf_parts_read(format, spec, trained_path(set, spec->name), bag.most ? &bag : NULL,
+                             limit_bytes, d->arena, &f->parts, &f->array, err));
+        d->cut += atomic_load(&cut);
         if (f->parts.n > 1) {
             f->info.path = wf_arena_printf(d->arena, "%s and %zu more", f->parts.files[0].path,
                                            f->parts.n - 1);
@@ -169,13 +187,15 @@ static wf_status add_columns(wf_dataset *d, const wf_field_spec *spec, wf_err *e
 {
     uint32_t at = d->n_fields;
     wf_text_shape shape = wf_text_shape_of(d->text, at);
+    wf_field_spec own = *spec; /* of libsvm a column says that it has bags */
     wf_field *f = NULL;
 
     WF_TRY(new_field(d, spec, wf_text_path(d->text), &f, err));
     f->info.raw_dtype = shape.dtype;
     f->info.raw_rank = shape.is_row;
     f->info.raw_dims[0] = shape.width;
-    WF_TRY(describe(f, spec, err));
+    own.is_bag |= shape.is_bag;
+    WF_TRY(describe(f, &own, err));
     return check_one_hot(d, at, err);
 }
 
@@ -328,6 +348,11 @@ uint64_t wf_dataset_records(const wf_dataset *d)
 uint64_t wf_dataset_skipped(const wf_dataset *d, const char **path, uint64_t *line)
 {
     return d->text ? wf_text_skipped(d->text, path, line) : 0;
+}
+
+uint64_t wf_dataset_cut(const wf_dataset *d)
+{
+    return d->text ? wf_text_cut(d->text) : d->cut;
 }
 
 uint64_t wf_dataset_digest(const wf_dataset *d)

@@ -35,7 +35,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_DATA_MAX_FIELDS = 16, WF_DATA_MAX_STEPS = 8, WF_DATA_MOST_FEATURES = 1 << 24 };
+enum {
+    WF_DATA_MAX_FIELDS = 16,
+    WF_DATA_MAX_STEPS = 8,
+    WF_DATA_MOST_FEATURES = 1 << 24,
+    WF_DATA_MOST_OF_BAG = 1 << 16
+};
 
 /* One step of `map`, filled from the job file; each type takes one of the values.
  *
@@ -78,6 +83,13 @@ typedef struct wf_field_spec {
     const char *const *columns; /* [n_columns] of text formats */
     size_t n_columns;           /* 1 unless `is_row`: a record is a number, and not a row of one */
     bool is_row;
+    /* Its records are bags: each has any number of values, up to bag_most, and batches hold them as
+     * rows of so many, filled up with -1 (whole numbers: ids, which are never below 0) or 0. 0: the
+     * longest in the files, which libsvm alone finds. */
+    bool is_bag;
+    uint64_t bag_most;
+    const char
+        *bag_ids; /* of a bag of weights: the field of their ids, which has as many; or NULL */
     const wf_map_step *steps; /* [n_steps], in order */
     size_t n_steps;
     wf_dtype want; /* cast to this at the end; WF_NONE: as it comes out of the steps */
@@ -136,6 +148,8 @@ typedef struct wf_dataset_spec {
     bool skips_bad_lines; /* of csv: records of another number of cells are left out */
     uint64_t features;    /* of libsvm: numbers of a row; 0: up to the largest index in the files */
     bool zero_based;      /* of libsvm: indices count from 0, not from 1 */
+    char separator;       /* of csv: between the values of a bag in one cell; 0: '|' */
+    bool cuts_bags;       /* what a bag has beyond bag_most is left out; else it is an error */
 
     uint64_t records; /* of synthetic only */
 } wf_dataset_spec;
@@ -175,6 +189,9 @@ uint64_t wf_dataset_records(const wf_dataset *d);
 /* The lines that were left out for another number of cells; *path, borrowed, and *line say where
  * the first is if there are any. */
 uint64_t wf_dataset_skipped(const wf_dataset *d, const char **path, uint64_t *line);
+/* How many bags have been cut so far: of arrays when these were read, of text as often as such a
+ * bag is gathered. */
+uint64_t wf_dataset_cut(const wf_dataset *d);
 /* A hash of all content that was read or scanned at opening, held out or not, and of the numbers
  * and words that its steps go by, never 0: two data sets of equal specs with the same one hold the
  * same records (XXH3). */

@@ -23,6 +23,7 @@ struct wf_dataset {
     wf_arena *arena; /* names and paths */
     uint32_t n_fields;
     uint64_t n_records, digest;
+    uint64_t cut;   /* bags, of arrays */
     bool is_random; /* crops and flips are */
     uint64_t seed;
     uint64_t first; /* of the files' records; those before it are not of this data set */

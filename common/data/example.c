@@ -134,28 +134,41 @@ static bool read_feature(span s, wf_feature *f)
     return true;
 }
 
-void wf_feature_copy(const wf_feature *f, void *out)
+/* The values of a packed list, or of one that is not packed, one field at a time: how many. */
+static uint64_t copy_some(const wf_feature *f, const item *it, uint64_t most, uint8_t *to)
 {
+    size_t n = (size_t)(it->body.end - it->body.at);
+    uint64_t copied = 0, value;
+
+    if (f->dtype == WF_U8) {
+        memcpy(to, it->body.at, n);
+        return 1;
+    }
+    if (f->dtype == WF_F32) {
+        copied = WF_MIN(n / sizeof(float), most);
+        memcpy(to, it->body.at, (size_t)copied * sizeof(float));
+        return copied;
+    }
+    if (it->wire != LENGTH) {
+        memcpy(to, &it->value, sizeof it->value);
+        return 1;
+    }
+    for (span packed = it->body; packed.at < packed.end && copied < most; copied++)
+        if (read_varint(&packed, &value))
+            memcpy(to + copied * sizeof value, &value, sizeof value);
+    return copied;
+}
+
+void wf_feature_copy(const wf_feature *f, uint64_t most, void *out)
+{
+    size_t each = f->dtype == WF_U8 ? (size_t)f->bytes : wf_dtype_size(f->dtype);
     span s = {f->at, f->end};
-    uint8_t *to = out;
+    uint64_t copied = 0;
     item it = {0};
 
-    while (s.at < s.end && next(&s, &it)) {
-        size_t n = (size_t)(it.body.end - it.body.at);
-
-        if (it.number != 1)
-            continue;
-        if (f->dtype == WF_I64 && it.wire == LENGTH) {
-            for (span packed = it.body; packed.at < packed.end; to += sizeof it.value)
-                if (read_varint(&packed, &it.value))
-                    memcpy(to, &it.value, sizeof it.value);
-            continue;
-        }
-        if (f->dtype == WF_I64)
-            n = sizeof it.value;
-        memcpy(to, f->dtype == WF_I64 ? (const void *)&it.value : it.body.at, n);
-        to += n;
-    }
+    while (copied < most && s.at < s.end && next(&s, &it))
+        if (it.number == 1)
+            copied += copy_some(f, &it, most - copied, (uint8_t *)out + copied * each);
 }
 
 /* ---- examples ---- */

@@ -27,7 +27,8 @@ typedef struct wf_feature {
  * of unequal lengths. */
 WF_MUST_USE wf_status wf_example_find(const void *example, size_t n, const char *name,
                                       wf_feature *out, wf_err *err);
-/* Copies the values of a feature that was found into out [n], or [n, bytes]. */
-void wf_feature_copy(const wf_feature *f, void *out);
+/* Copies the first `most` values of a feature that was found into out [most], or [most, bytes], if
+ * it has as many. */
+void wf_feature_copy(const wf_feature *f, uint64_t most, void *out);
 
 #endif

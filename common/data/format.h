@@ -10,6 +10,7 @@
 #define WF_DATA_FORMAT_H
 
 #include "common/base/status.h"
+#include "common/data/bag.h"
 #include "common/data/data.h"
 #include "common/data/source.h"
 #include "common/data/text.h"
@@ -57,7 +58,7 @@ WF_MUST_USE wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, c
 WF_MUST_USE wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_array *out,
                                          wf_err *err);
 
-enum { WF_FORMAT_KEYS = 5 };
+enum { WF_FORMAT_KEYS = 8 };
 
 typedef struct wf_format {
     const char *name;
@@ -69,9 +70,10 @@ typedef struct wf_format {
      * WF_USAGE when a name is wanted; those of wf_zip_open. */
     wf_status (*member)(const char *path, const char *name, char out[WF_ZIP_NAME], wf_err *err);
     /* Or reads the feature of that name, which each record has, of what `s` holds; NULL: the path
-     * names none. Errors: as wf_array_read; WF_NOTFOUND with the names that there are. */
-    wf_status (*feature)(wf_source *s, const char *name, size_t limit_bytes, wf_array *out,
-                         wf_err *err);
+     * names none. bag: records have any number of values; NULL: all have as many. Errors: as
+     * wf_array_read; WF_NOTFOUND with the names that there are. */
+    wf_status (*feature)(wf_source *s, const char *name, const wf_bag *bag, size_t limit_bytes,
+                         wf_array *out, wf_err *err);
     /* Or reads what a path with or without "#NAME" names. trained: the path of the same field of
      * the training data; NULL: this one. resize: the step that images go through; NULL: none.
      * Errors: as wf_array_read. */

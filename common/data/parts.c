@@ -33,7 +33,8 @@ static wf_status open_member(wf_source *s, const wf_format *format, const char *
 }
 
 static wf_status open_and_read(const wf_format *format, const char *path, const char *name,
-                               bool head_only, size_t limit_bytes, wf_array *out, wf_err *err)
+                               const wf_bag *bag, bool head_only, size_t limit_bytes, wf_array *out,
+                               wf_err *err)
 {
     wf_source source = {0};
     char file[PATH_MAX];
@@ -48,7 +49,7 @@ static wf_status open_and_read(const wf_format *format, const char *path, const 
     }
     source.head_only = head_only;
     if (rc == WF_OK)
-        rc = format->feature ? format->feature(&source, name, limit_bytes, out, err)
+        rc = format->feature ? format->feature(&source, name, bag, limit_bytes, out, err)
                              : format->read(&source, limit_bytes, out, err);
     wf_source_close(&source);
     return rc;
@@ -56,14 +57,14 @@ static wf_status open_and_read(const wf_format *format, const char *path, const 
 
 /* One whole file or folder. */
 static wf_status read_file(const wf_format *format, const char *path, const char *name,
-                           const char *trained, const wf_map_step *resize, bool head_only,
-                           size_t limit_bytes, wf_array *out, wf_err *err)
+                           const char *trained, const wf_map_step *resize, const wf_bag *bag,
+                           bool head_only, size_t limit_bytes, wf_array *out, wf_err *err)
 {
     wf_status rc;
 
     if (format->load)
         return format->load(path, trained, resize, limit_bytes, out, err);
-    rc = open_and_read(format, path, name, head_only && !resize, limit_bytes, out, err);
+    rc = open_and_read(format, path, name, bag, head_only && !resize, limit_bytes, out, err);
     if (rc == WF_OK && resize)
         rc = wf_resize_array(out, resize, path, limit_bytes, err);
     return rc;
@@ -72,7 +73,7 @@ static wf_status read_file(const wf_format *format, const char *path, const char
 wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
                              size_t limit_bytes, wf_array *out, wf_err *err)
 {
-    return read_file(format, path, name, NULL, NULL, false, limit_bytes, out, err);
+    return read_file(format, path, name, NULL, NULL, NULL, false, limit_bytes, out, err);
 }
 
 const wf_part *wf_parts_find(const wf_parts *p, uint64_t record, uint64_t *at)
@@ -131,7 +132,8 @@ static wf_status join(wf_array parts[], size_t n, size_t limit_bytes, const char
 }
 
 static wf_status read_parts(const wf_format *format, const wf_field_spec *spec, const char *trained,
-                            size_t limit_bytes, wf_parts *p, wf_array parts[], wf_err *err)
+                            const wf_bag *bag, size_t limit_bytes, wf_parts *p, wf_array parts[],
+                            wf_err *err)
 {
     size_t held = 0;
 
@@ -139,7 +141,7 @@ static wf_status read_parts(const wf_format *format, const wf_field_spec *spec, 
         if (limit_bytes && held >= limit_bytes)
             return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
                            limit_bytes);
-        WF_TRY(read_file(format, p->files[i].path, spec->name, trained, wf_resize_of(spec),
+        WF_TRY(read_file(format, p->files[i].path, spec->name, trained, wf_resize_of(spec), bag,
                          spec->head_only, limit_bytes ? limit_bytes - held : 0, &parts[i], err));
         held += parts[i].bytes; /* each is in memory, so their sum fits */
         if (i > 0)
@@ -167,8 +169,8 @@ static wf_status list_files(const wf_format *format, const wf_field_spec *spec, 
 }
 
 wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, const char *trained,
-                        size_t limit_bytes, wf_arena *a, wf_parts *parts, wf_array *out,
-                        wf_err *err)
+                        const wf_bag *bag, size_t limit_bytes, wf_arena *a, wf_parts *parts,
+                        wf_array *out, wf_err *err)
 {
     wf_array *arrays;
     wf_status rc;
@@ -181,7 +183,7 @@ wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, cons
     arrays = calloc(parts->n + 1, sizeof *arrays);
     if (!arrays)
         return wf_fail_nomem(err, parts->n * sizeof *arrays);
-    rc = read_parts(format, spec, trained, limit_bytes, parts, arrays, err);
+    rc = read_parts(format, spec, trained, bag, limit_bytes, parts, arrays, err);
     if (rc == WF_OK && parts->n == 1) {
         *out = arrays[0];
         arrays[0] = (wf_array){0};

@@ -3,6 +3,7 @@
 #include "common/data/steps.h"
 #include "common/base/nearest.h"
 #include "common/base/size.h"
+#include "common/data/bag.h"
 #include "common/data/resize.h"
 #include "common/data/vocabulary.h"
 
@@ -308,6 +309,26 @@ static wf_status plan_step(const wf_map_step *step, wf_steps *s, wf_err *err)
     return row->plan(step, s, err);
 }
 
+/* What fills up a bag of ids must come out as -1: steps that do arithmetic would change it. Weights
+ * may go through any, as nobody reads those beside -1. */
+static wf_status check_bag(const wf_field_spec *field, uint32_t i, wf_dtype dtype, wf_err *err)
+{
+    const wf_map_step *step = &field->steps[i];
+    bool places = strcmp(step->type, "hash") == 0 || strcmp(step->type, "vocabulary") == 0;
+
+    if (!field->is_bag || !wf_dtype_is_int(dtype) || strcmp(step->type, "cast") == 0)
+        return WF_OK;
+    if (!places || i > 0)
+        return wf_fail(
+            err, WF_USAGE, "leave it out",
+            "map of \"%s\": %s: a bag of ids takes hash or vocabulary, as its first step",
+            field->name, step->type);
+    if (step->text && strcmp(step->text, "separate") == 0)
+        return wf_fail(err, WF_USAGE, "leave out columns: separate",
+                       "map of \"%s\": hash: the ids of a bag are no columns", field->name);
+    return WF_OK;
+}
+
 wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t rank,
                         const int64_t dims[], wf_steps *out, wf_err *err)
 {
@@ -323,6 +344,7 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
     for (size_t i = 0; i < field->n_steps; i++) {
         uint32_t before = s.n;
 
+        WF_TRY(check_bag(field, (uint32_t)i, s.dtype, err));
         if (i > 0 && strcmp(field->steps[i].type, "resize") == 0)
             return wf_fail(err, WF_USAGE, "put it first",
                            "map of \"%s\": resize: images are resized as they are read",
@@ -333,8 +355,10 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
                            field->name);
         WF_TRY(
             wf_err_wrap(err, plan_step(&field->steps[i], &s, err), "map of \"%s\"", field->name));
-        if (s.n > before)
+        if (s.n > before) {
             s.stages[before].step = (uint32_t)i;
+            s.stages[before].keeps_none = field->is_bag;
+        }
     }
     if (field->want != WF_NONE)
         WF_TRY(cast_to(&s, field->want));

@@ -37,6 +37,7 @@ typedef struct wf_stage {
     /* Of hash: added for each element before it in the record, to the result or, of 63 bits, to
      * what is hashed beside it. */
     int64_t shift;
+    bool keeps_none; /* of hash, of a bag: what stands for no id (bag.h) becomes -1 */
     /* Of standardise the means [period], then what is divided by [period]; NULL: those of the
      * training data, when these are known. Of bucketise the boundaries, of clip the bounds.
      * Borrowed. */

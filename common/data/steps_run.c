@@ -6,6 +6,7 @@
  */
 #include "common/base/rng.h"
 #include "common/base/size.h"
+#include "common/data/bag.h"
 #include "common/data/convert.h"
 #include "common/data/steps.h"
 
@@ -91,10 +92,27 @@ static void change(const wf_stage *stage, const void *in, void *out, size_t n, s
     }
 }
 
+/* Ids in place; what is none of them becomes -1. */
+static void hash_bag(const wf_stage *stage, int64_t ids[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t hash = wf_rng_fold(0, (uint64_t)ids[i]);
+
+        if (ids[i] == WF_BAG_NO_WORD)
+            ids[i] = -1;
+        else
+            ids[i] = (int64_t)(stage->classes ? hash % (uint64_t)stage->classes : hash >> 1);
+    }
+}
+
 /* Elements from number `at` of their record on. */
 static void hash(const wf_stage *stage, const void *in, int64_t *out, size_t n, size_t at)
 {
     wf_convert(stage->from, in, WF_I64, out, n);
+    if (stage->keeps_none) {
+        hash_bag(stage, out, n);
+        return;
+    }
     for (size_t i = 0; stage->classes == 0 && i < n; i++) {
         uint64_t column = (uint64_t)stage->shift * (at + i);
 

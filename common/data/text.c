@@ -162,6 +162,11 @@ uint64_t wf_text_skipped(const wf_text *t, const char **path, uint64_t *line)
     return t->stock.skipped;
 }
 
+uint64_t wf_text_cut(const wf_text *t)
+{
+    return t->format->cut ? t->format->cut(t->plan) : 0;
+}
+
 /* ---- blocks ---- */
 
 static uint64_t records_of(const wf_text *t, size_t block)

@@ -19,6 +19,7 @@ typedef struct wf_text_shape {
     wf_dtype dtype;
     bool is_row;
     int64_t width; /* 1 without a row */
+    bool is_bag;   /* of the row the values of a bag, filled up */
 } wf_text_shape;
 
 /* What one format knows of its records. */
@@ -34,6 +35,8 @@ typedef struct wf_text_format {
      * that they are. */
     wf_vocabulary *(*words)(const void *plan, uint32_t field, bool *learns);
     void (*learnt)(void *plan, uint32_t field);
+    /* Of a format with bags, else NULL: how many have been cut so far. */
+    uint64_t (*cut)(const void *plan);
     /* Parses the elements of a field of one record, without its line end. Errors: WF_INVALID. */
     wf_status (*parse)(const void *plan, uint32_t field, const char *text, size_t n, void *out,
                        wf_err *err);
@@ -57,6 +60,7 @@ void wf_text_learnt(wf_text *t, uint32_t field);
 const char *wf_text_path(const wf_text *t);
 /* The records that were skipped, and where the first is; the path is borrowed. */
 uint64_t wf_text_skipped(const wf_text *t, const char **path, uint64_t *line);
+uint64_t wf_text_cut(const wf_text *t);
 /* The records of a full block, and the blocks of a window. */
 void wf_text_blocks(const wf_text *t, uint64_t *block, uint64_t *window);
 /* The most bytes of text that are held at one time. */

@@ -19,6 +19,7 @@ enum { HEAD = 12, TAIL = 4, LARGEST = 256 << 20 /* bytes of a record */, FIRST_R
 typedef struct reading {
     wf_source *s;
     const char *name;
+    const wf_bag *bag; /* NULL: all records have as many values */
     size_t limit_bytes;
     uint8_t *record; /* [room] with its tail */
     size_t room;
@@ -74,6 +75,12 @@ static wf_status plan_array(reading *r, const wf_feature *f, wf_err *err)
     wf_array *a = &r->all;
     int64_t elems;
 
+    if (r->bag) {
+        *a = (wf_array){.dtype = r->bag->dtype, .rank = 2, .dims = {FIRST_ROOM}};
+        a->dims[1] = (int64_t)r->bag->most;
+        r->each = (size_t)r->bag->most * wf_dtype_size(a->dtype);
+        return wf_array_make(a, r->s->path, r->limit_bytes, err);
+    }
     if (f->dtype == WF_NONE || f->n == 0 || (f->dtype == WF_U8 && f->bytes == 0))
         return wf_fail(err, WF_INVALID, "features without values are not supported",
                        "the feature \"%.64s\" is empty", r->name);
@@ -121,17 +128,46 @@ static wf_status check_alike(const reading *r, const wf_feature *f, wf_err *err)
                    n * (bytes ? bytes : 1));
 }
 
+static wf_status take_bag(reading *r, const wf_feature *f, void *out, wf_err *err)
+{
+    const wf_bag *b = r->bag;
+    uint64_t n = f->n;
+    bool ends = false;
+
+    if (f->n && f->dtype != b->dtype)
+        return wf_fail(err, WF_INVALID, "ids are an int64_list, and weights a float_list",
+                       "the feature \"%.64s\" is a list of %s, and the model's input takes %s",
+                       r->name, wf_dtype_name(f->dtype), wf_dtype_name(b->dtype));
+    if (n > b->most) {
+        WF_TRY(wf_err_wrap(err, wf_bag_is_full(b, &ends, err), "the feature \"%.64s\"", r->name));
+        n = b->most;
+    }
+    if (n)
+        wf_feature_copy(f, n, out);
+    for (uint64_t i = 0; b->dtype == WF_I64 && b->filler == -1 && i < n; i++)
+        WF_TRY(wf_err_wrap(err, wf_bag_check_id(((const int64_t *)out)[i], err),
+                           "the feature \"%.64s\"", r->name));
+    wf_bag_fill(b, out, n);
+    return WF_OK;
+}
+
 static wf_status take_record(reading *r, size_t n, wf_err *err)
 {
     wf_feature f;
+    void *to;
 
     WF_TRY(wf_example_find(r->record, n, r->name, &f, err));
     if (r->n == 0)
         WF_TRY(plan_array(r, &f, err));
-    WF_TRY(check_alike(r, &f, err));
+    if (!r->bag)
+        WF_TRY(check_alike(r, &f, err));
     if (r->n == (uint64_t)r->all.dims[0])
         WF_TRY(grow(r, err));
-    wf_feature_copy(&f, (uint8_t *)r->all.data + (size_t)r->n * r->each);
+    to = (uint8_t *)r->all.data + (size_t)r->n * r->each;
+    if (r->bag)
+        WF_TRY(take_bag(r, &f, to, err));
+    else
+        wf_feature_copy(&f, f.n, to);
     r->n++;
     return WF_OK;
 }
@@ -152,10 +188,10 @@ static wf_status read_all(reading *r, wf_err *err)
     return r->n ? WF_OK : wf_fail(err, WF_INVALID, NULL, "%s holds no records", r->s->path);
 }
 
-static wf_status read_feature(wf_source *s, const char *name, size_t limit_bytes, wf_array *out,
-                              wf_err *err)
+static wf_status read_feature(wf_source *s, const char *name, const wf_bag *bag, size_t limit_bytes,
+                              wf_array *out, wf_err *err)
 {
-    reading r = {.s = s, .name = name ? name : "", .limit_bytes = limit_bytes};
+    reading r = {.s = s, .name = name ? name : "", .bag = bag, .limit_bytes = limit_bytes};
     wf_status rc = read_all(&r, err);
 
     free(r.record);
@@ -169,4 +205,5 @@ static wf_status read_feature(wf_source *s, const char *name, size_t limit_bytes
     return WF_OK;
 }
 
-const wf_format wf_format_tfrecord = {.name = "tfrecord", .feature = read_feature};
+const wf_format wf_format_tfrecord = {
+    .name = "tfrecord", .feature = read_feature, .keys = {"bags", "on_long_bag"}};

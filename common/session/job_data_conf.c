@@ -2,6 +2,8 @@
 /* common/session/job_data_conf.c */
 #include "common/session/job_data_conf.h"
 
+#include "common/base/size.h"
+
 #include <string.h>
 
 static const wf_conf_field *map_of(const wf_job_conf *job, const char *name)
@@ -77,6 +79,23 @@ static uint64_t width_of(const wf_compiled_feed *feed)
     return feed->rank > 1 ? width : 0;
 }
 
+/* Whether the job says that a field holds bags, or of libsvm its column does. */
+static void mark_bag(const wf_job_conf *job, const wf_compiled_feed *feed, wf_field_spec *f)
+{
+    bool pairs = strcmp(job->format, "libsvm") == 0 && f->n_columns == 1 &&
+                 (strcmp(f->columns[0], "indices") == 0 || strcmp(f->columns[0], "values") == 0);
+
+    f->is_bag = pairs;
+    for (size_t i = 0; i < job->n_bags; i++) {
+        bool weighs = job->bags[i].weights && strcmp(job->bags[i].weights, f->name) == 0;
+
+        f->is_bag |= weighs || strcmp(job->bags[i].ids, f->name) == 0;
+        if (weighs)
+            f->bag_ids = job->bags[i].ids;
+    }
+    f->bag_most = f->is_bag ? WF_MIN(width_of(feed), (uint64_t)WF_DATA_MOST_OF_BAG + 1) : 0;
+}
+
 static void add_files(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
                       wf_job_data *d)
 {
@@ -96,6 +115,7 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
         f->n_columns = it->n_columns;
         f->is_row = it->is_row;
         f->n_steps = wf_job_data_steps(job, it->name, steps);
+        mark_bag(job, feed, f);
         if (d->spec.features == 0 && it->n_columns == 1 && strcmp(it->columns[0], "features") == 0)
             d->spec.features = width_of(feed);
     }
@@ -140,6 +160,8 @@ static wf_dataset_spec spec_of(const wf_job_conf *job, const wf_conf_records *fr
                              .skips_bad_lines = job->skips_bad_lines,
                              .features = job->features,
                              .zero_based = job->zero_based,
+                             .separator = job->separator,
+                             .cuts_bags = job->cuts_bags,
                              .held_out = parted ? job->validation_split : 0,
                              .is_held_out = from->is_held_out,
                              .is_random = from == &job->train,

@@ -57,10 +57,13 @@ static wf_status put_field(const wf_field_spec *f, wf_arena *a, Weft__DataField 
     m->is_row = f->is_row;
     m->loss = copy(a, f->loss);
     m->is_share = f->is_share;
+    m->is_bag = f->is_bag;
+    m->bag_most = f->bag_most;
+    m->bag_ids = copy(a, f->bag_ids);
     m->n_dims = f->rank;
     m->dims = wf_arena_memdup(a, f->dims, f->rank * sizeof f->dims[0]);
     m->steps = wf_arena_array(a, f->n_steps, sizeof(*m->steps));
-    if (!m->name || !m->path || !m->loss || (m->n_dims && !m->dims) || !m->steps ||
+    if (!m->name || !m->path || !m->loss || !m->bag_ids || (m->n_dims && !m->dims) || !m->steps ||
         !copy_all(a, f->columns, f->n_columns, &m->columns, &m->n_columns) ||
         !copy_all(a, f->more, f->n_more, &m->more_paths, &m->n_more_paths))
         return wf_fail_nomem(err, sizeof *m);
@@ -112,6 +115,8 @@ static wf_status put_text(const wf_dataset_spec *spec, wf_arena *a, Weft__JobDat
     m->skips_bad_lines = spec->skips_bad_lines;
     m->features = spec->features;
     m->zero_based = spec->zero_based;
+    m->separator = (uint8_t)spec->separator;
+    m->cuts_bags = spec->cuts_bags;
     m->schema = wf_arena_array(a, spec->n_schema, sizeof(*m->schema));
     if (!m->schema || !copy_all(a, spec->files, spec->n_files, &m->files, &m->n_files))
         return wf_fail_nomem(err, sizeof *m);
@@ -154,7 +159,7 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                            wf_err *err)
 {
     if (m->n_dims > WF_MAX_RANK || m->n_steps > WF_DATA_MAX_STEPS + 1 || m->classes < 0 ||
-        (m->dtype && wf_dtype_size((wf_dtype)m->dtype) == 0))
+        m->bag_most > WF_DATA_MOST_OF_BAG || (m->dtype && wf_dtype_size((wf_dtype)m->dtype) == 0))
         return wf_fail(err, WF_PROTO, NULL, "data field \"%.64s\": %zu axes, %zu steps", m->name,
                        m->n_dims, m->n_steps);
     *out = (wf_field_spec){.name = m->name,
@@ -170,6 +175,9 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                            .is_row = m->is_row,
                            .loss = m->loss[0] ? m->loss : NULL,
                            .is_share = m->is_share,
+                           .is_bag = m->is_bag,
+                           .bag_most = m->bag_most,
+                           .bag_ids = m->bag_ids[0] ? m->bag_ids : NULL,
                            .steps = steps,
                            .n_steps = m->n_steps};
     for (size_t i = 0; i < m->n_dims; i++) {
@@ -217,6 +225,8 @@ static wf_status get_text(const Weft__JobData *m, wf_arena *a, wf_dataset_spec *
     out->skips_bad_lines = m->skips_bad_lines;
     out->features = m->features;
     out->zero_based = m->zero_based;
+    out->separator = (char)m->separator;
+    out->cuts_bags = m->cuts_bags;
     return WF_OK;
 }
 
@@ -240,7 +250,8 @@ wf_status wf_job_data_get(const Weft__JobData *m, uint64_t seed, wf_arena *a, wf
                           wf_err *err)
 {
     if (m->n_fields > WF_DATA_MAX_FIELDS || m->batch == 0 || m->line > INT32_MAX ||
-        m->delimiter > UINT8_MAX || !(m->held_out >= 0 && m->held_out < 1))
+        m->delimiter > UINT8_MAX || m->separator > UINT8_MAX ||
+        !(m->held_out >= 0 && m->held_out < 1))
         return wf_fail(err, WF_PROTO, NULL, "data of %zu fields in batches of %lu", m->n_fields,
                        (unsigned long)m->batch);
     *out = (wf_job_data){.spec = {.format = m->format,
