@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/text.c - how fast a text file is opened (its records found) and read in batches.
  *
- *     bench_text FILE COLUMNS [libsvm|criteo]
+ *     bench_text FILE COLUMNS [libsvm|pairs|criteo]
  *
  * A csv file without a header, of so many columns of numbers; csv_files.py makes one and runs
- * others beside it. Or a libsvm file of so many features. Or Criteo's layout: the label, 13 counts
+ * others beside it. Or a libsvm file of so many features; or its labels, indices and values, up to
+ * so many of a line. Or Criteo's layout: the label, 13 counts
  * filled, clipped and as log(1 + n), 26 words hashed into so many bins each. lines_s is the limit:
  * the same bytes read from the page cache, with memchr from line end to line end.
  */
@@ -38,6 +39,28 @@ static wf_dataset *open_libsvm(const char *path, int n)
                                            .n_files = 1,
                                            .features = (uint64_t)n},
                         &d, &err) != WF_OK)
+        die(&err);
+    return d;
+}
+
+static wf_dataset *open_pairs(const char *path, int n)
+{
+    static const char *const columns[] = {"indices", "values", "label"};
+    wf_field_spec fields[3];
+    wf_dataset *d = NULL;
+    wf_err err;
+
+    for (int i = 0; i < 3; i++)
+        fields[i] = (wf_field_spec){.name = columns[i],
+                                    .columns = &columns[i],
+                                    .n_columns = 1,
+                                    .bag_most = (uint64_t)n,
+                                    .want = i == 0 ? WF_I64 : WF_F32};
+    fields[0].is_bag = fields[1].is_bag = true;
+    if (wf_dataset_open(
+            &(wf_dataset_spec){
+                .format = "libsvm", .fields = fields, .n_fields = 3, .files = &path, .n_files = 1},
+            &d, &err) != WF_OK)
         die(&err);
     return d;
 }
@@ -155,18 +178,23 @@ static double find_lines(const char *path)
 int main(int argc, char *argv[])
 {
     bool libsvm = argc == 4 && strcmp(argv[3], "libsvm") == 0;
+    bool pairs = argc == 4 && strcmp(argv[3], "pairs") == 0;
     bool criteo = argc == 4 && strcmp(argv[3], "criteo") == 0;
-    int columns = argc == 3 || libsvm || criteo ? atoi(argv[2]) : 0;
+    bool is_csv = !libsvm && !pairs && !criteo;
+    int columns = argc == 3 || !is_csv ? atoi(argv[2]) : 0;
     int64_t from = wf_now_ns();
     struct stat st;
     wf_dataset *d;
     double opened;
 
-    if (columns < 1 || (!libsvm && !criteo && columns > MOST) || stat(argv[1], &st) != 0) {
-        fprintf(stderr, "usage: bench_text FILE COLUMNS [libsvm|criteo]\n");
+    if (columns < 1 || (is_csv && columns > MOST) || stat(argv[1], &st) != 0) {
+        fprintf(stderr, "usage: bench_text FILE COLUMNS [libsvm|pairs|criteo]\n");
         return 2;
     }
-    d = (criteo ? open_criteo : libsvm ? open_libsvm : open_csv)(argv[1], columns);
+    d = (criteo   ? open_criteo
+         : pairs  ? open_pairs
+         : libsvm ? open_libsvm
+                  : open_csv)(argv[1], columns);
     opened = (double)(wf_now_ns() - from) / 1e9;
     printf(
         "{\"bytes\": %ld, \"records\": %lu, \"held\": %zu, \"open_s\": %.4f, \"in_order_s\": %.4f, "

@@ -30,6 +30,7 @@ typedef struct plan {
     uint64_t features; /* 0: not known yet, or of bags not bounded */
     uint64_t longest;  /* pairs of a line, where it was asked for */
     bool zero_based;
+    bool has_both; /* indices and values: each field reads its part, and not the other's */
     field fields[WF_DATA_MAX_FIELDS];
     size_t n_fields;
     atomic_uint_fast64_t cut; /* bags */
@@ -68,6 +69,7 @@ static wf_status plan_features(plan *p, const wf_dataset_spec *spec, wf_stock *s
 {
     bool row = has_column(p, FEATURES), open = false; /* a bag whose length is not known */
 
+    p->has_both = has_column(p, INDICES) && has_column(p, VALUES);
     p->features = spec->features;
     for (size_t i = 0; i < p->n_fields; i++)
         open |= p->fields[i].column >= INDICES && p->fields[i].bag.most == 0;
@@ -215,12 +217,14 @@ static wf_status parse_row(const plan *p, const field *f, wf_libsvm_record *r, v
 static wf_status parse_bag(const plan *p, const field *f, wf_libsvm_record *r, void *out,
                            wf_err *err)
 {
+    wf_libsvm_part part = f->column == INDICES ? WF_LIBSVM_INDEX : WF_LIBSVM_VALUE;
     bool any = true, ends = false;
-    uint64_t n = 0, at;
-    double value;
+    uint64_t n = 0, at = 0;
+    double value = 0;
 
     for (;; n++) {
-        WF_TRY(wf_libsvm_next(r, &any, &at, &value, err));
+        if (!p->has_both || !wf_libsvm_pass(r, part, &at, &value))
+            WF_TRY(wf_libsvm_next(r, &any, &at, &value, err));
         if (any && p->features && at >= p->features)
             return beyond(p, r, at, err);
         if (any && n == f->bag.most)

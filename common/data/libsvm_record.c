@@ -85,6 +85,41 @@ static wf_status bad_index(const wf_libsvm_record *r, uint64_t index, wf_err *er
                    "the index %" PRIu64 " stands behind %" PRIu64, index, r->least - 1);
 }
 
+static bool pass_to_index(wf_libsvm_record *r, uint64_t *feature)
+{
+    const char *at = r->at;
+    uint64_t index = 0;
+
+    for (; at < r->end && *at >= '0' && *at <= '9' && at - r->at < MOST_DIGITS; at++)
+        index = index * 10 + (uint64_t)(*at - '0');
+    if (at == r->at || at == r->end || *at != ':' || index < r->least)
+        return false;
+    while (at < r->end && !is_blank(*at))
+        at++;
+    r->at = at;
+    r->least = index + 1;
+    *feature = index - r->base;
+    return true;
+}
+
+static bool pass_to_value(wf_libsvm_record *r, double *value)
+{
+    wf_libsvm_record from = *r;
+
+    while (r->at < r->end && *r->at != ':')
+        r->at++;
+    if (r->at++ < r->end && read_number(r, value))
+        return true;
+    *r = from;
+    return false;
+}
+
+bool wf_libsvm_pass(wf_libsvm_record *r, wf_libsvm_part wanted, uint64_t *feature, double *value)
+{
+    pass_blanks(r);
+    return wanted == WF_LIBSVM_INDEX ? pass_to_index(r, feature) : pass_to_value(r, value);
+}
+
 wf_status wf_libsvm_next(wf_libsvm_record *r, bool *any, uint64_t *feature, double *value,
                          wf_err *err)
 {

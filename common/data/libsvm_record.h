@@ -28,5 +28,10 @@ WF_MUST_USE wf_status wf_libsvm_begin(wf_libsvm_record *r, const char *text, siz
  * for what is no pair, or an index that does not rise; WF_UNSUPPORTED for a query id. */
 WF_MUST_USE wf_status wf_libsvm_next(wf_libsvm_record *r, bool *any, uint64_t *feature,
                                      double *value, wf_err *err);
+/* The same of one part of the pair, where somebody else reads the other one: a value is passed over
+ * up to the next blank, an index up to its colon. False where the pair is not of the plainest form,
+ * or there is none: the record is as it was, and wf_libsvm_next tells. */
+typedef enum wf_libsvm_part { WF_LIBSVM_INDEX, WF_LIBSVM_VALUE } wf_libsvm_part;
+bool wf_libsvm_pass(wf_libsvm_record *r, wf_libsvm_part wanted, uint64_t *feature, double *value);
 
 #endif
