@@ -132,6 +132,45 @@ static wf_status open_lines(void *path, wf_err *err)
     return rc;
 }
 
+/* Bags in csv, numbered, and with weights. */
+static wf_status open_bags(void *path, wf_err *err)
+{
+    static const char *const ids[] = {"t"}, *const weights[] = {"w"};
+    wf_map_step words = {.type = "vocabulary", .number = 2};
+    const wf_field_spec fields[] = {{.name = "x",
+                                     .columns = ids,
+                                     .n_columns = 1,
+                                     .is_bag = true,
+                                     .bag_most = 2,
+                                     .steps = &words,
+                                     .n_steps = 1,
+                                     .want = WF_I64},
+                                    {.name = "y",
+                                     .columns = weights,
+                                     .n_columns = 1,
+                                     .is_bag = true,
+                                     .bag_most = 2,
+                                     .bag_ids = "x",
+                                     .want = WF_F32}};
+    const uint64_t at = 0;
+    int64_t places[2];
+    wf_dataset *d = NULL;
+    wf_status rc = wf_dataset_open(&(wf_dataset_spec){.format = "csv",
+                                                      .fields = fields,
+                                                      .n_fields = 2,
+                                                      .files = (const char *const *)&path,
+                                                      .n_files = 1,
+                                                      .header = true},
+                                   &d, err);
+
+    if (rc == WF_OK)
+        rc = wf_dataset_gather(d, 0, &at, 1, places, err);
+    if (rc == WF_OK && (places[0] != 1 || places[1] != -1))
+        rc = wrong(err, "an id is %d", (int)places[0]);
+    wf_dataset_free(&d);
+    return rc;
+}
+
 /* The words of a table, learnt, kept and given again. */
 static wf_status open_words(void *path, wf_err *err)
 {
@@ -272,6 +311,16 @@ static void tables_are_read_in_batches(void **state)
     }
 }
 
+static void bags_are_read(void **state)
+{
+    static const char text[] = "t,w\na,1\na|b,1|2\n";
+    char path[PATH_MAX];
+
+    (void)state;
+    strcpy(path, test_write(&folder, "t.csv", text, sizeof text - 1));
+    assert_survives(open_bags, path);
+}
+
 static void lines_are_read_in_batches(void **state)
 {
     char text[16 * RECORDS], path[PATH_MAX];
@@ -406,6 +455,7 @@ int main(void)
         cmocka_unit_test(packed_files_are_read_in_batches),
         cmocka_unit_test(tables_are_read_in_batches),
         cmocka_unit_test(lines_are_read_in_batches),
+        cmocka_unit_test(bags_are_read),
         cmocka_unit_test(records_are_read),
         cmocka_unit_test(files_of_a_pattern_are_mapped),
         cmocka_unit_test(files_that_appear_are_listed),
