@@ -184,19 +184,20 @@ static wf_status print_images(const char *path, wf_err *err)
 static wf_status print_libsvm(const char *path, wf_err *err)
 {
     wf_survey s;
-    uint64_t features;
-    bool zero_based;
-    wf_status rc = wf_libsvm_survey(path, &s, &features, &zero_based, err);
+    wf_libsvm_facts f = {0};
+    wf_status rc = wf_libsvm_survey(path, &s, &f, err);
 
     if (rc == WF_OK)
         wf_term_print(stdout,
                       "%s  libsvm  %" PRIu64 " records  %" PRIu64 " features, from %d\n"
                       "  label  %g to %g, mean %.6g\n"
+                      "  pairs of a line  %" PRIu64 " to %" PRIu64 ", mean %.4g\n"
                       "in a job file:\n  data:\n    format: libsvm\n    train: %s\n"
                       "    features: %" PRIu64 "\n%s",
-                      path, s.records, features, !zero_based, s.columns[0].least, s.columns[0].most,
-                      s.columns[0].mean, path, features,
-                      zero_based ? "    zero_based: true\n" : "");
+                      path, s.records, f.features, !f.zero_based, s.columns[0].least,
+                      s.columns[0].most, s.columns[0].mean, f.least_pairs, f.most_pairs,
+                      (double)f.pairs / (double)s.records, path, f.features,
+                      f.zero_based ? "    zero_based: true\n" : "");
     wf_survey_close(&s);
     return rc;
 }

@@ -69,13 +69,12 @@ static wf_status survey_arrays(const char *format, const char *path, wf_survey *
 
 static wf_status survey_file(const char *format, const char *path, wf_survey *out, wf_err *err)
 {
-    uint64_t features;
-    bool zero_based;
+    wf_libsvm_facts facts;
 
     if (strcmp(format, "csv") == 0)
         return wf_csv_survey(path, out, err);
     if (strcmp(format, "libsvm") == 0)
-        return wf_libsvm_survey(path, out, &features, &zero_based, err);
+        return wf_libsvm_survey(path, out, &facts, err);
     return survey_arrays(format, path, out, err);
 }
 

@@ -11,10 +11,15 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
 {
     /* NULL is an unknown name, which whoever wants the optimizer answers. */
     const wf_rule *rule = job->optimizer.type ? wf_rule_find(job->optimizer.type) : NULL;
+    bool is_libsvm = job->format && strcmp(job->format, "libsvm") == 0;
 
     *model = (wf_model){.file = job->path,
                         .inputs = job->inputs,
                         .n_inputs = job->n_inputs,
+                        .bags = job->bags,
+                        .n_bags = job->n_bags,
+                        .pairs = job->columns,
+                        .n_pairs = is_libsvm ? job->n_columns : 0,
                         .layers = job->layers,
                         .n_layers = job->n_layers,
                         .outputs = job->outputs,

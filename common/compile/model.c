@@ -18,6 +18,7 @@ typedef struct place {
     const char *name;
     int line;
     bool used;
+    bool is_bag; /* an input of bags of ids */
     wf_flow flow;
 } place;
 
@@ -85,6 +86,19 @@ static wf_status name_layer(builder *b, size_t i, const char **out)
     return WF_OK;
 }
 
+/* The -1 that fills up a bag is a number to other layers. */
+static wf_status check_bag(const builder *b, const place *p, const wf_conf_item *item)
+{
+    if (!p->is_bag ||
+        (strcmp(item->type, "embedding") == 0 && wf_conf_text(item, "combiner", NULL)))
+        return WF_OK;
+    return wf_fail(
+        b->err, WF_USAGE, "put an embedding with combiner: sum, mean, sqrtn or max between them",
+        "the input \"%.64s\" holds bags of ids, of any number, and the layer takes rows of "
+        "one length",
+        p->name);
+}
+
 /* The flows that a layer takes: those it names, or that of the layer before it. */
 static wf_status take(builder *b, const wf_conf_item *item, wf_flow in[], size_t *n)
 {
@@ -102,7 +116,7 @@ static wf_status take(builder *b, const wf_conf_item *item, wf_flow in[], size_t
                            b->m->n_inputs);
         before->used = true;
         in[0] = before->flow;
-        return WF_OK;
+        return check_bag(b, before, item);
     }
     for (size_t i = 0; i < *n; i++) {
         place *p = find_place(b, names->words[i]);
@@ -111,6 +125,7 @@ static wf_status take(builder *b, const wf_conf_item *item, wf_flow in[], size_t
             return no_such_place(b, names->words[i]);
         p->used = true;
         in[i] = p->flow;
+        WF_TRY(check_bag(b, p, item));
     }
     return WF_OK;
 }
@@ -172,6 +187,18 @@ static wf_status add_layer(builder *b, size_t i)
     return wf_err_wrap(b->err, rc, "%s:%d: layer \"%s\"", b->file, item->line, item->type);
 }
 
+static bool holds_bags(const wf_model *m, const char *input)
+{
+    for (size_t i = 0; i < m->n_bags; i++)
+        if (strcmp(m->bags[i].ids, input) == 0)
+            return true;
+    for (size_t i = 0; i < m->n_pairs; i++)
+        if (strcmp(m->pairs[i].name, input) == 0 && m->pairs[i].n_columns == 1 &&
+            strcmp(m->pairs[i].columns[0], "indices") == 0)
+            return true;
+    return false;
+}
+
 static wf_status add_input(builder *b, const wf_conf_input *in, int64_t batch)
 {
     int64_t dims[WF_MAX_RANK] = {-1};
@@ -195,6 +222,7 @@ static wf_status add_input(builder *b, const wf_conf_input *in, int64_t batch)
     wf_value_set_type(v, dtype, in->rank + 1, dims);
     v->axes[0].symbol = "batch";
     v->axes[0].bound = batch > 0 ? batch : -1;
+    b->places[b->n].is_bag = holds_bags(b->m, in->name);
     b->places[b->n++].flow = (wf_flow){v, false};
     return wf_graph_add_input(b->g, v, b->err);
 }

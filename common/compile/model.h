@@ -26,6 +26,12 @@ typedef struct wf_model {
     const char *file; /* for messages: "job.yaml"; NULL: "model" */
     const wf_conf_input *inputs;
     size_t n_inputs;
+    /* Of the data: the inputs whose names are the ids of these hold bags, and with `pairs` so do
+     * those of the fields of libsvm's indices. */
+    const wf_conf_bag *bags;
+    size_t n_bags;
+    const wf_conf_field *pairs;
+    size_t n_pairs;
     const wf_conf_item *layers;
     size_t n_layers;
     const char *const *outputs; /* [n_outputs] names of layers; none: the last */

@@ -56,12 +56,16 @@ WF_MUST_USE wf_status wf_survey_number(const wf_survey *s, wf_survey_column *c, 
  * WF_INVALID for a file without records, or a row that is no good, with its line; WF_NOMEM. */
 WF_MUST_USE wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err);
 /* Reads a libsvm file whole. The column "label", and one for each index by its number in the file;
- * or, beyond WF_SURVEY_EACH of these, "features" for all. *features: one more than the largest
- * index when indices count from 0, else that index. Close *out after an error as well. Errors: as
- * above.
+ * or, beyond WF_SURVEY_EACH of these, "features" for all. Close *out after an error as well.
+ * Errors: as above.
  */
-WF_MUST_USE wf_status wf_libsvm_survey(const char *path, wf_survey *out, uint64_t *features,
-                                       bool *zero_based, wf_err *err);
+typedef struct wf_libsvm_facts {
+    uint64_t features; /* the largest index, and one more when indices count from 0 */
+    bool zero_based;
+    uint64_t least_pairs, most_pairs, pairs; /* of a line, and in all */
+} wf_libsvm_facts;
+WF_MUST_USE wf_status wf_libsvm_survey(const char *path, wf_survey *out, wf_libsvm_facts *facts,
+                                       wf_err *err);
 /* Surveys all records of a data set whose fields are float64: a column for each field, or for each
  * number of a field whose records are rows of up to WF_SURVEY_EACH. Close *out after an error as
  * well. Errors: those of gathering; WF_NOMEM. */

@@ -12,6 +12,7 @@
 typedef struct pass {
     wf_survey *survey;
     uint64_t end; /* one more than the largest index */
+    uint64_t least_pairs, most_pairs, pairs;
     bool has_zero;
     bool each; /* columns are of one index each */
 } pass;
@@ -39,16 +40,20 @@ static wf_status take_record(void *arg, const char *text, size_t n, wf_err *err)
     wf_libsvm_record r;
     uint64_t index = 0;
     double value;
+    uint64_t pairs = 0;
     bool any = true;
 
     WF_TRY(wf_libsvm_begin(&r, text, n, true, &value, err));
     if (p->survey->columns)
         WF_TRY(take_number(p->survey, 0, value, err));
-    while (any) {
+    for (; any; pairs += any) {
         WF_TRY(wf_libsvm_next(&r, &any, &index, &value, err));
         if (any)
             WF_TRY(take_pair(p, index, value, err));
     }
+    p->least_pairs = WF_MIN(p->least_pairs, pairs);
+    p->most_pairs = WF_MAX(p->most_pairs, pairs);
+    p->pairs += p->survey->columns == NULL ? pairs : 0;
     return WF_OK;
 }
 
@@ -68,10 +73,10 @@ static wf_status name_columns(pass *p, uint64_t features, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_libsvm_survey(const char *path, wf_survey *out, uint64_t *features, bool *zero_based,
-                           wf_err *err)
+wf_status wf_libsvm_survey(const char *path, wf_survey *out, wf_libsvm_facts *facts, wf_err *err)
 {
-    pass p = {.survey = out};
+    pass p = {.survey = out, .least_pairs = UINT64_MAX};
+    uint64_t *features = &facts->features;
     wf_stock stock = {0};
     wf_status rc;
 
@@ -82,7 +87,10 @@ wf_status wf_libsvm_survey(const char *path, wf_survey *out, uint64_t *features,
     if (rc == WF_OK)
         rc = wf_stock_each(&stock, take_record, &p, err);
     out->records = stock.records;
-    *zero_based = p.has_zero;
+    *facts = (wf_libsvm_facts){.zero_based = p.has_zero,
+                               .least_pairs = p.least_pairs,
+                               .most_pairs = p.most_pairs,
+                               .pairs = p.pairs};
     *features = p.end - (p.end && !p.has_zero);
     if (rc == WF_OK)
         rc = name_columns(&p, *features, err);

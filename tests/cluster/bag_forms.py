@@ -207,13 +207,23 @@ def what_a_job_may_not_say_is_refused(weft):
              (csv + ", map: {ids: [{hash: {bins: 5, columns: separate}}]}", "are no columns"),
              (csv.replace("ids: ids,", "ids: [ids, w],"), "has 2 columns"),
              (FORMS["npy"] + ", bags: [ids]", 'data of the format "npy" has no "bags"'),
+             (csv + ", map: {w: [{scale: 2}]}", ""),
              (FORMS["libsvm"].replace("indices", "index"), 'libsvm has the columns label, features, indices')]
     with cluster(weft) as c:
         write_all(c, records())
         for data, says in cases:
             c.write("forms.yaml", JOB.format(data=data, most=MOST, rows=ROWS))
             result = c.run("train", "forms.yaml", "--check")
-            check(result.code != 0 and says in result.err, f"{data}: {result}")
+            check((result.code != 0) == bool(says) and says in result.err, f"{data}: {result}")
+        for form in ("csv", "libsvm"):
+            text = JOB.format(data=FORMS[form], most=MOST, rows=ROWS)
+            for layer in ("dense: {units: 3, inputs: ids}",
+                          "embedding: {input_dim: 400, output_dim: 3, inputs: ids}"):
+                start = text.index("embedding: {input_dim")
+                c.write("forms.yaml", text[:start] + layer + text[text.index("\n", start):])
+                result = c.run("train", "forms.yaml", "--check")
+                check(result.code == 2 and f'forms.yaml:5: layer "{layer[:layer.index(":")]}": the input '
+                      '"ids" holds bags of ids' in result.err and "combiner: sum" in result.err, str(result))
 
 
 main([all_forms_give_the_same_steps, ids_are_hashed_and_words_numbered, long_bags_fail_or_are_cut,

@@ -175,7 +175,10 @@ static void what_is_no_bag_is_named(void **state)
         {{.most = MOST, .features = 9}, 0, "1 10:1", "the index 10 is beyond the 9 features"},
         {{.csv = true, .most = MOST}, 0, "-1,1", "column \"tags\": the id -1 of a bag is below 0"},
         {{.csv = true, .most = MOST}, 0, "1|,1|1", "column \"tags\" is empty"},
-        {{.csv = true, .most = MOST}, 1, "1,1|2", "column \"w\" has 2 weights, and column \"tags\" 1"},
+        {{.csv = true, .most = MOST},
+         1,
+         "1,1|2",
+         "column \"w\" has 2 weights, and column \"tags\" 1"},
         {{.csv = true, .most = MOST}, 1, ",1", "column \"w\" has 1 weights, and column \"tags\" 0"},
         {{.csv = true, .most = MOST}, 0, "1,1,1", "a row of 3 columns, where there are 2"},
     };

@@ -221,11 +221,11 @@ static wf_status survey_table(void *path, wf_err *err)
 static wf_status survey_lines(void *path, wf_err *err)
 {
     wf_survey s;
-    uint64_t features;
-    bool zero_based;
-    wf_status rc = wf_libsvm_survey(path, &s, &features, &zero_based, err);
+    wf_libsvm_facts facts;
+    wf_status rc = wf_libsvm_survey(path, &s, &facts, err);
 
-    if (rc == WF_OK && (s.records != RECORDS || features != 2 || s.columns[0].values.n != RECORDS))
+    if (rc == WF_OK &&
+        (s.records != RECORDS || facts.features != 2 || s.columns[0].values.n != RECORDS))
         rc = wrong(err, "another survey");
     wf_survey_close(&s);
     return rc;
