@@ -69,6 +69,8 @@ static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_fiel
             field->n_columns = c->columns[i].n_columns;
             field->is_row = c->columns[i].is_row;
         }
+    wf_job_data_mark_bag(c, 0, field);
+    field->bag_ids = NULL; /* which this file may lack */
     for (size_t i = 0; i < c->n_schema; i++) {
         bool named = !c->header;
 
@@ -83,8 +85,10 @@ static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_fiel
     set->header = c->header;
     set->delimiter = c->delimiter;
     set->skips_bad_lines = c->skips_bad_lines;
-    set->features = features_of(c, field->name);
+    set->features = field->is_bag ? c->features : features_of(c, field->name);
     set->zero_based = c->zero_based;
+    set->separator = c->separator;
+    set->cuts_bags = c->cuts_bags;
     set->schema = schema;
     return WF_OK;
 }

@@ -104,6 +104,7 @@ static wf_status survey_job(const wf_job_conf *job, const char *file, wf_survey 
     }
     spec.fields = fields;
     spec.n_fields = job->train.n;
+    spec.marks_gaps = true;
     trained = spec;
     if (file) {
         spec.files = &file;

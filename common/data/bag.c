@@ -3,15 +3,18 @@
 #include "common/data/bag.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
-wf_bag wf_bag_of(const wf_field_spec *field, bool cuts, wf_dtype dtype, atomic_uint_fast64_t *cut)
+wf_bag wf_bag_of(const wf_field_spec *field, const wf_dataset_spec *set, wf_dtype dtype,
+                 atomic_uint_fast64_t *cut)
 {
     bool hashes = field->n_steps && strcmp(field->steps[0].type, "hash") == 0;
 
     return (wf_bag){.most = field->is_bag ? field->bag_most : 0,
                     .dtype = dtype,
-                    .cuts = cuts,
+                    .cuts = set->cuts_bags,
+                    .marks_gaps = set->marks_gaps,
                     .filler = dtype == WF_I64 ? (hashes ? WF_BAG_NO_WORD : -1) : 0,
                     .cut = cut};
 }
@@ -33,12 +36,12 @@ void wf_bag_fill(const wf_bag *b, void *out, uint64_t n)
 {
     size_t size = wf_dtype_size(b->dtype);
 
-    if (b->dtype != WF_I64) {
+    for (uint64_t i = n; b->dtype == WF_I64 && i < b->most; i++)
+        ((int64_t *)out)[i] = b->filler;
+    for (uint64_t i = n; b->dtype == WF_F64 && i < b->most; i++)
+        ((double *)out)[i] = b->marks_gaps ? NAN : 0;
+    if (b->dtype != WF_I64 && b->dtype != WF_F64)
         memset((char *)out + n * size, 0, (b->most - n) * size);
-        return;
-    }
-    for (; n < b->most; n++)
-        ((int64_t *)out)[n] = b->filler;
 }
 
 wf_status wf_bag_check_id(int64_t id, wf_err *err)

@@ -18,11 +18,13 @@ typedef struct wf_bag {
     wf_dtype dtype;
     bool cuts;                 /* more of them are left out, and counted; else they are an error */
     int64_t filler;            /* of whole numbers; others are filled up with 0 */
+    bool marks_gaps;           /* float64 is filled up with NaN */
     atomic_uint_fast64_t *cut; /* bags that were cut; borrowed */
 } wf_bag;
 
 /* How the bags of a field are held, of this dtype. */
-wf_bag wf_bag_of(const wf_field_spec *field, bool cuts, wf_dtype dtype, atomic_uint_fast64_t *cut);
+wf_bag wf_bag_of(const wf_field_spec *field, const wf_dataset_spec *set, wf_dtype dtype,
+                 atomic_uint_fast64_t *cut);
 /* A bag has one value more than it may have: sets *ends where it is cut, and counts it. Errors:
  * WF_INVALID. */
 WF_MUST_USE wf_status wf_bag_is_full(const wf_bag *b, bool *ends, wf_err *err);

@@ -273,7 +273,7 @@ static wf_status plan_bag(plan *p, const wf_dataset_spec *spec, const wf_field_s
             f->name, f->n_uses, (unsigned long long)from->bag_most, WF_DATA_MOST_OF_BAG);
     f->is_row = true;
     f->is_hashed = false;
-    f->bag = wf_bag_of(from, spec->cuts_bags, f->values.dtype, &p->cut);
+    f->bag = wf_bag_of(from, spec, f->values.dtype, &p->cut);
     return from->bag_ids ? find_partner(p, spec, from, f, err) : WF_OK;
 }
 

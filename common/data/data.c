@@ -26,6 +26,7 @@ static wf_status describe(wf_field *f, const wf_field_spec *spec, wf_err *err)
         return wf_fail(err, WF_INVALID, NULL, "%s: its records are empty", info->path);
     WF_TRY(wf_steps_plan(spec, info->raw_dtype, info->raw_rank, info->raw_dims, &f->steps, err));
     info->dtype = f->steps.dtype;
+    info->is_bag = spec->is_bag;
     info->rank = f->steps.rank;
     memcpy(info->dims, f->steps.dims, info->rank * sizeof info->dims[0]);
     if (!wf_dims_elems(info->rank, info->dims, &elems) ||
@@ -64,7 +65,7 @@ static wf_status plan_bag(const wf_dataset_spec *set, const wf_field_spec *spec,
 {
     bool weights = spec->bag_ids || wf_dtype_is_float(spec->want);
 
-    *out = wf_bag_of(spec, set->cuts_bags, weights ? WF_F32 : WF_I64, cut);
+    *out = wf_bag_of(spec, set, weights ? WF_F32 : WF_I64, cut);
     if (!spec->is_bag || (out->most > 0 && out->most <= WF_DATA_MOST_OF_BAG))
         return WF_OK;
     return wf_fail(err, WF_USAGE, "give the model's input the shape [most values of a bag]",

@@ -149,7 +149,8 @@ typedef struct wf_dataset_spec {
     uint64_t features;    /* of libsvm: numbers of a row; 0: up to the largest index in the files */
     bool zero_based;      /* of libsvm: indices count from 0, not from 1 */
     char separator;       /* of csv: between the values of a bag in one cell; 0: '|' */
-    bool cuts_bags;       /* what a bag has beyond bag_most is left out; else it is an error */
+    bool marks_gaps; /* bags of floats are filled up with NaN, which a survey takes for missing */
+    bool cuts_bags;  /* what a bag has beyond bag_most is left out; else it is an error */
 
     uint64_t records; /* of synthetic only */
 } wf_dataset_spec;
@@ -161,6 +162,7 @@ typedef struct wf_field_info {
     uint32_t rank;
     int64_t dims[WF_MAX_RANK];
     size_t record_bytes;
+    bool is_bag;
     /* One record as the file has it. */
     wf_dtype raw_dtype;
     uint32_t raw_rank;

@@ -123,8 +123,8 @@ static wf_status plan_field(plan *p, const wf_dataset_spec *set, const wf_field_
     f->signs = f->column == LABEL && (spec->classes == 2 || spec->is_share);
     if (f->column >= INDICES) {
         bag.is_bag = true;
-        f->dtype = f->column == INDICES ? WF_I64 : WF_F32;
-        f->bag = wf_bag_of(&bag, set->cuts_bags, f->dtype, &p->cut);
+        f->dtype = f->column == INDICES ? WF_I64 : spec->want == WF_F64 ? WF_F64 : WF_F32;
+        f->bag = wf_bag_of(&bag, set, f->dtype, &p->cut);
         return f->bag.most <= WF_DATA_MOST_OF_BAG
                    ? WF_OK
                    : wf_fail(err, WF_SHAPE, NULL,
@@ -234,7 +234,7 @@ static wf_status parse_bag(const plan *p, const field *f, wf_libsvm_record *r, v
         if (f->column == INDICES)
             ((int64_t *)out)[n] = (int64_t)at;
         else
-            ((float *)out)[n] = (float)value;
+            WF_TRY(put(f->dtype, out, n, value, err));
     }
     wf_bag_fill(&f->bag, out, n);
     return WF_OK;

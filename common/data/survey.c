@@ -50,8 +50,9 @@ static size_t elems_of(const wf_dataset *d, uint32_t field)
 static uint32_t columns_of(const wf_dataset *d, uint32_t field)
 {
     size_t elems = elems_of(d, field);
+    const wf_field_info *info = wf_dataset_field(d, field);
 
-    return wf_dataset_field(d, field)->rank == 1 && elems <= WF_SURVEY_EACH ? (uint32_t)elems : 1;
+    return info->rank == 1 && !info->is_bag && elems <= WF_SURVEY_EACH ? (uint32_t)elems : 1;
 }
 
 static wf_status name_columns(wf_survey *s, const wf_dataset *d, uint32_t field, uint32_t first,
@@ -78,6 +79,7 @@ static wf_status survey_field(wf_survey *s, const wf_dataset *d, uint32_t field,
     uint64_t *at = malloc(each * sizeof *at);
     double *x = malloc(each * elems * sizeof *x);
     uint32_t n = columns_of(d, field);
+    const wf_field_info *info = wf_dataset_field(d, field);
     wf_status rc = at && x ? WF_OK : wf_fail_nomem(err, each * elems * sizeof *x);
 
     for (uint64_t from = 0; rc == WF_OK && from < s->records; from += each) {
@@ -87,6 +89,8 @@ static wf_status survey_field(wf_survey *s, const wf_dataset *d, uint32_t field,
             at[i] = from + i;
         rc = wf_dataset_gather(d, field, at, now, x, err);
         for (size_t i = 0; rc == WF_OK && i < now * elems; i++) {
+            if (info->is_bag && info->raw_dtype == WF_I64 && x[i] < 0)
+                x[i] = NAN; /* no id */
             s->columns[first + i % n].wholes += x[i] == trunc(x[i]);
             rc = wf_survey_number(s, &s->columns[first + i % n], x[i], err);
         }

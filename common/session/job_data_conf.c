@@ -79,8 +79,23 @@ static uint64_t width_of(const wf_compiled_feed *feed)
     return feed->rank > 1 ? width : 0;
 }
 
-/* Whether the job says that a field holds bags, or of libsvm its column does. */
-static void mark_bag(const wf_job_conf *job, const wf_compiled_feed *feed, wf_field_spec *f)
+/* The numbers of a record of an input of layers; 0: that is not known. */
+static uint64_t width_of_input(const wf_job_conf *job, const char *name)
+{
+    uint64_t width = 0;
+
+    for (size_t i = 0; i < job->n_inputs; i++) {
+        if (strcmp(job->inputs[i].name, name) != 0)
+            continue;
+        width = 1;
+        for (uint32_t k = 0; k < job->inputs[i].rank; k++)
+            if (__builtin_mul_overflow(width, (uint64_t)job->inputs[i].dims[k], &width))
+                return 0;
+    }
+    return width;
+}
+
+void wf_job_data_mark_bag(const wf_job_conf *job, uint64_t width, wf_field_spec *f)
 {
     bool pairs = strcmp(job->format, "libsvm") == 0 && f->n_columns == 1 &&
                  (strcmp(f->columns[0], "indices") == 0 || strcmp(f->columns[0], "values") == 0);
@@ -93,7 +108,9 @@ static void mark_bag(const wf_job_conf *job, const wf_compiled_feed *feed, wf_fi
         if (weighs)
             f->bag_ids = job->bags[i].ids;
     }
-    f->bag_most = f->is_bag ? WF_MIN(width_of(feed), (uint64_t)WF_DATA_MOST_OF_BAG + 1) : 0;
+    if (f->is_bag && width == 0)
+        width = width_of_input(job, f->name);
+    f->bag_most = f->is_bag ? WF_MIN(width, (uint64_t)WF_DATA_MOST_OF_BAG + 1) : 0;
 }
 
 static void add_files(const wf_job_conf *job, const wf_conf_records *from, const wf_compiled *c,
@@ -115,7 +132,7 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
         f->n_columns = it->n_columns;
         f->is_row = it->is_row;
         f->n_steps = wf_job_data_steps(job, it->name, steps);
-        mark_bag(job, feed, f);
+        wf_job_data_mark_bag(job, width_of(feed), f);
         if (d->spec.features == 0 && it->n_columns == 1 && strcmp(it->columns[0], "features") == 0)
             d->spec.features = width_of(feed);
     }
@@ -187,6 +204,7 @@ bool wf_job_data_reference(const wf_job_conf *job, const wf_field_spec *like, wf
 {
     *field = *like;
     name_training_files(job, field);
+    wf_job_data_mark_bag(job, like->bag_most, field);
     *out = trained_spec(job, field, 1);
     return wf_job_data_learns(like);
 }

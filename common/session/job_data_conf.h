@@ -22,6 +22,10 @@ size_t wf_job_data_steps(const wf_job_conf *job, const char *field,
 /* Whether a step of a field goes by what the training data hold. */
 bool wf_job_data_learns(const wf_field_spec *f);
 
+/* Says of a field whether its records are bags, by the job or by the column of libsvm that it has.
+ * width: the most values of one; 0: as many as the job's input of that name has. */
+void wf_job_data_mark_bag(const wf_job_conf *job, uint64_t width, wf_field_spec *f);
+
 /* Where a field of records beside the job's takes from what its steps learn (standardise,
  * vocabulary): the training records of that field, as a data set of it alone. `like` is the field
  * as it is read; *field is filled for *out, which points to it. False when none of its steps wants

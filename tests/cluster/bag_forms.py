@@ -3,6 +3,7 @@
 
     bag_forms.py WEFT [TEST...]
 """
+import json
 import struct
 
 from losses import losses
@@ -148,6 +149,24 @@ def ids_are_hashed_and_words_numbered(weft):
         check(len(losses(c)) == 2 * RECORDS // 32, "steps")
 
 
+def bags_are_surveyed_and_predicted(weft):
+    rows = records()
+    ids = np.concatenate([ids for ids, _, _ in rows])
+    for form in ("csv", "libsvm"):
+        with cluster(weft) as c:
+            write_all(c, rows)
+            run(c, FORMS[form])
+            shown = json.loads(c.bare("data", "stats", "--job", c.path("forms.yaml"), "--json").out)
+            of = {column["name"]: column for column in shown["columns"]}
+            check(of["ids"]["least"] == 0 and of["ids"]["most"] == ids.max() and
+                  of["ids"]["distinct"] == len(np.unique(ids)), f"{form}: {of['ids']}")
+            check(of["w"]["numbers"] == of["ids"]["numbers"] == len(ids) and
+                  of["w"]["missing"] == MOST * RECORDS - len(ids), f"{form}: {of['w']}")
+            for name, path in (("a", f"ids=t.{form} w=t.{form}"), ("b", "ids=ids.npy w=w.npy")):
+                c.must("predict", "forms", "--input", *path.split(), "-o", f"{name}.npy")
+            check(np.array_equal(np.load(c.path("a.npy")), np.load(c.path("b.npy"))), form)
+
+
 def long_bags_fail_or_are_cut(weft):
     for form in ("libsvm", "csv", "tfrecord"):
         with cluster(weft) as c:
@@ -226,5 +245,5 @@ def what_a_job_may_not_say_is_refused(weft):
                       '"ids" holds bags of ids' in result.err and "combiner: sum" in result.err, str(result))
 
 
-main([all_forms_give_the_same_steps, ids_are_hashed_and_words_numbered, long_bags_fail_or_are_cut,
+main([all_forms_give_the_same_steps, bags_are_surveyed_and_predicted, ids_are_hashed_and_words_numbered, long_bags_fail_or_are_cut,
       what_is_no_bag_is_said, what_a_job_may_not_say_is_refused])
