@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/data.c - what is read for training and evaluation, and how. */
 #include "common/conf/data.h"
+#include "common/conf/bags.h"
 #include "common/conf/item.h"
 #include "common/conf/new_files.h"
 #include "common/conf/presets.h"
@@ -207,69 +208,6 @@ static wf_status read_on_bad_line(wf_conf_reader *r, const wf_tree *node, void *
     return wf_read_unknown(r, node, "on_bad_line", text, known, WF_COUNT(known), err);
 }
 
-/* ---- bags ---- */
-
-/* FIELD, or [IDS, WEIGHTS]. */
-static wf_status read_bag(wf_conf_reader *r, const wf_tree *t, wf_conf_bag *b, wf_err *err)
-{
-    const char *const *names = NULL;
-    size_t n = 0;
-
-    b->line = t->line;
-    if (t->kind == WF_TREE_TEXT)
-        return wf_read_text(r, t, &b->ids, err);
-    WF_TRY(wf_read_words(r, t, &names, &n, err));
-    if (n != 2)
-        return wf_read_fail(r, t, err, WF_USAGE, "write bags: [FIELD, [IDS, WEIGHTS]]",
-                            "a bag is one field, or the two of ids and their weights, not %zu", n);
-    b->ids = names[0];
-    b->weights = names[1];
-    return WF_OK;
-}
-
-static wf_status read_bags(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-    wf_conf_bag *bags;
-
-    if (node->kind != WF_TREE_LIST || node->n == 0)
-        return wf_read_fail(r, node, err, WF_USAGE, "write bags: [FIELD, [IDS, WEIGHTS]]",
-                            "\"bags\" is a list of fields");
-    bags = wf_arena_array(r->arena, node->n, sizeof *bags);
-    if (!bags)
-        return wf_fail_nomem(err, node->n * sizeof *bags);
-    for (const wf_tree *t = node->first; t; t = t->next)
-        WF_TRY(read_bag(r, t, &bags[j->n_bags++], err));
-    j->bags = bags;
-    return WF_OK;
-}
-
-static wf_status read_separator(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    wf_job_conf *j = into;
-    const char *text;
-
-    WF_TRY(wf_read_text(r, node, &text, err));
-    if (strlen(text) != 1 || strchr("\"\r\n", text[0]))
-        return wf_read_fail(r, node, err, WF_USAGE, "write it as \"|\" or \" \"",
-                            "the separator is one character, and no quote or line end");
-    j->separator = text[0];
-    return WF_OK;
-}
-
-static wf_status read_on_long_bag(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
-{
-    static const char *const known[] = {"fail", "cut"};
-    wf_job_conf *j = into;
-    const char *text;
-
-    WF_TRY(wf_read_text(r, node, &text, err));
-    j->cuts_bags = strcmp(text, known[1]) == 0;
-    if (j->cuts_bags || strcmp(text, known[0]) == 0)
-        return WF_OK;
-    return wf_read_unknown(r, node, "on_long_bag", text, known, WF_COUNT(known), err);
-}
-
 /* ---- what must hold ---- */
 
 static wf_status check_keys(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
@@ -386,43 +324,6 @@ static wf_status no_records(wf_conf_reader *r, const wf_tree *node, wf_err *err)
                         "synthetic data wants its number of records");
 }
 
-static wf_status check_bag_field(const wf_conf_reader *r, const wf_job_conf *j,
-                                 const wf_conf_bag *b, const char *name, wf_err *err)
-{
-    for (size_t i = 0; i < j->train.n; i++) {
-        const wf_conf_field *f = &j->train.fields[i];
-
-        if (strcmp(f->name, name) != 0)
-            continue;
-        return f->n_columns <= 1 ? WF_OK
-                                 : wf_fail(err, WF_USAGE, "write columns: {FIELD: COLUMN}",
-                                           "%s:%d: the bag \"%.64s\" has %zu columns, and the "
-                                           "values of a bag are in one",
-                                           r->path, b->line, name, f->n_columns);
-    }
-    return wf_fail(err, WF_USAGE, "name a field of data.columns or data.train",
-                   "%s:%d: \"bags\" names \"%.64s\", which is no field", r->path, b->line, name);
-}
-
-/* Weights come with ids, and both are fields. */
-static wf_status check_bags(const wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
-                            wf_err *err)
-{
-    const wf_tree *t = wf_tree_get(node, "separator");
-
-    if (t && j->n_bags == 0)
-        return wf_read_fail(r, t, err, WF_USAGE, "add bags: [FIELD]",
-                            "\"separator\" is for bags, and \"bags\" names no field");
-    for (size_t i = 0; i < j->n_bags; i++) {
-        const wf_conf_bag *b = &j->bags[i];
-
-        WF_TRY(check_bag_field(r, j, b, b->ids, err));
-        if (b->weights)
-            WF_TRY(check_bag_field(r, j, b, b->weights, err));
-    }
-    return WF_OK;
-}
-
 static wf_status check_kind(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     wf_format_kind kind;
@@ -442,7 +343,7 @@ static wf_status check_kind(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
 static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     WF_TRY(check_kind(r, node, j, err));
-    return check_bags(r, node, j, err);
+    return wf_check_bags(r, node, j, err);
 }
 
 static wf_status read_format(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -467,9 +368,9 @@ const wf_key wf_data_keys[] = {
     {"features", WF_KEY_U64, .offset = offsetof(wf_job_conf, features), .least = 1,
      .most = WF_DATA_MOST_FEATURES},
     {"zero_based", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, zero_based), .usual = "false"},
-    {"bags", WF_KEY_CALL, .read = read_bags},
-    {"separator", WF_KEY_CALL, .read = read_separator, .usual = "|"},
-    {"on_long_bag", WF_KEY_CALL, .read = read_on_long_bag, .usual = "fail"},
+    {"bags", WF_KEY_CALL, .read = wf_read_bags},
+    {"separator", WF_KEY_CALL, .read = wf_read_separator, .usual = "|"},
+    {"on_long_bag", WF_KEY_CALL, .read = wf_read_on_long_bag, .usual = "fail"},
     {"map", WF_KEY_CALL, .read = read_map},
     {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
      .most = UINT64_C(1) << 40},
