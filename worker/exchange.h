@@ -104,6 +104,7 @@ struct wf_exchange {
     uint32_t set_step[WF_WEIGHT_SETS]; /* whose weights a set holds or waits for; 0: none */
     bool is_in;     /* this worker is among those who wait for each other (ps/clocks.h) */
     uint32_t shift; /* then: the clock of a step, minus the step's number, modulo 2^32 */
+    uint64_t rows_named, rows_cached; /* of tables with a cache, since the last report */
     /* What pushes have come to since the last report, and would have as float32: numbers alone. */
     uint64_t pushed_bytes, plain_bytes;
     wf_exchange_save saving;

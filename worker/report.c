@@ -76,6 +76,9 @@ wf_status wf_report_progress(wf_worker *w, wf_err *err)
     body.pushed_bytes = w->exchange->pushed_bytes;
     body.plain_bytes = w->exchange->plain_bytes;
     w->exchange->pushed_bytes = w->exchange->plain_bytes = 0;
+    body.rows_named = w->exchange->rows_named;
+    body.rows_cached = w->exchange->rows_cached;
+    w->exchange->rows_named = w->exchange->rows_cached = 0;
     w->dropped = 0;
     w->samples = w->compute_ns = w->wait_ns = w->transfer_ns = w->data_ns = 0;
     if (rc == WF_OK)

@@ -113,6 +113,9 @@ static void show(wf_progress *p, const json_t *job)
     if (json_is_object(json_object_get(job, "staleness")))
         snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  staleness p99 %d",
                  (int)number(json_object_get(job, "staleness"), "p99"));
+    if (json_is_number(json_object_get(job, "cache_hits")))
+        snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  cache hit %.0f %%",
+                 100 * number(job, "cache_hits"));
     snprintf(facts + strlen(facts), sizeof facts - strlen(facts), "  ETA %s",
              wf_seconds_text(number(job, "eta_s"), eta, sizeof eta));
     if (evaluates) /* the rate falls, and means nothing */

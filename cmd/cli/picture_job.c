@@ -64,6 +64,11 @@ static void add_numbers(wf_rows *t, const json_t *job)
                  (uint64_t)wf_number_of(staleness, "most"));
         add(t, "staleness", text);
     }
+    if (json_is_number(json_object_get(job, "cache_hits"))) {
+        snprintf(text, sizeof text, "%.1f %% of the rows of tables were cached",
+                 100 * wf_number_of(job, "cache_hits"));
+        add(t, "cache", text);
+    }
     if (wf_number_of(job, "left_out_parts") > 0) {
         double late = wf_number_of(job, "left_out_parts"), used = wf_number_of(staleness, "pushes");
 

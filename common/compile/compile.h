@@ -186,14 +186,16 @@ typedef struct wf_compiled_variable {
     int64_t elems;
     size_t bytes;
     wf_var_kind kind;
-    bool pinned;                /* to one ps, by the job */
-    uint32_t pinned_to;         /* then */
-    bool on_ps;                 /* pulled; otherwise it stays in the graph with its content */
-    bool pushed;                /* gets a gradient, or a batch's statistic, in this graph */
-    double momentum;            /* of a statistic: how much of the old value an update keeps */
-    const wf_tensor *initial;   /* dims and dtype as above; never NULL */
-    bool is_table;              /* TRAIN: the graph has [rows_most, ...] of it in its place */
-    uint64_t rows_most;         /* of a table: the most that a batch names */
+    bool pinned;              /* to one ps, by the job */
+    uint32_t pinned_to;       /* then */
+    bool on_ps;               /* pulled; otherwise it stays in the graph with its content */
+    bool pushed;              /* gets a gradient, or a batch's statistic, in this graph */
+    double momentum;          /* of a statistic: how much of the old value an update keeps */
+    const wf_tensor *initial; /* dims and dtype as above; never NULL */
+    bool is_table;            /* TRAIN: the graph has [rows_most, ...] of it in its place */
+    uint64_t rows_most;       /* of a table: the most that a batch names */
+    uint64_t cache_rows;      /* of a table: that a worker caches, for so many steps */
+    uint32_t cache_staleness;
     bool is_unbounded;          /* a table whose dims[0] are its buckets */
     bool is_seeded;             /* a table whose first values follow from `rows`, and are not in
                                    `initial`; an unbounded one is that too */

@@ -90,6 +90,8 @@ static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
     if (table) { /* what the graph has of it has no content */
         v->is_table = true;
         v->rows_most = table->rows_most;
+        v->cache_rows = table->conf->cache_rows;
+        v->cache_staleness = table->conf->cache_staleness;
         initial = table->initial;
         if (table->unbounded)
             take_rows(u, table, v);

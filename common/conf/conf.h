@@ -121,8 +121,10 @@ typedef struct wf_conf_item {
 
 /* Variables whose rows travel. */
 typedef struct wf_conf_table {
-    const char *match; /* a pattern of names */
-    const char *rows;  /* "bounded", "unbounded" */
+    const char *match;        /* a pattern of names */
+    const char *rows;         /* "bounded", "unbounded" */
+    uint64_t cache_rows;      /* that a worker caches; 0: none */
+    uint32_t cache_staleness; /* steps for which it uses them; 8 */
     /* Of unbounded ones. */
     uint32_t admit_after;  /* pushes that name an id before it has a row */
     uint32_t evict_after;  /* updates; 0: never */

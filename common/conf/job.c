@@ -173,6 +173,10 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
         {"match", WF_KEY_TEXT, .offset = offsetof(wf_conf_table, match), .required = true},
         {"rows", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, rows), .known = kinds,
          .usual = "bounded"},
+        {"cache_rows", WF_KEY_U64, .offset = offsetof(wf_conf_table, cache_rows), .least = 64,
+         .most = UINT64_C(2000000000)},
+        {"cache_staleness", WF_KEY_U32, .offset = offsetof(wf_conf_table, cache_staleness),
+         .least = 1, .most = 1000000, .usual = "8"},
         {"admit_after", WF_KEY_U32, .offset = offsetof(wf_conf_table, admit_after), .least = 1,
          .most = 1000000, .usual = "1"},
         {"evict_after", WF_KEY_U32, .offset = offsetof(wf_conf_table, evict_after), .least = 1,
@@ -193,6 +197,9 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
         if (wf_tree_get(node, limits[i]))
             return wf_read_fail(r, node, err, WF_USAGE, "add rows: unbounded, or leave it out",
                                 "\"%s\" is for tables with rows: unbounded", limits[i]);
+    if (wf_tree_get(node, "cache_staleness") && t->cache_rows == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "add cache_rows, or leave it out",
+                            "\"cache_staleness\" is for tables with cache_rows");
     if (wf_tree_get(node, "when_full") && t->max_rows == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "add max_rows, or leave it out",
                             "\"when_full\" is for tables with max_rows");
@@ -433,6 +440,12 @@ static wf_status check_consistency(const wf_conf_reader *r, const wf_tree *root,
             "%s:%d: \"staleness\" says how far workers may be apart, and with \"mode: %s\" "
             "they do not wait for each other",
             r->path, j->staleness_line, j->mode);
+    for (size_t i = 0; i < j->n_tables; i++)
+        if (j->tables[i].cache_rows && strcmp(j->mode, "async") != 0)
+            return wf_fail(err, WF_USAGE, "take mode: async, or leave cache_rows out",
+                           "%s:%d: \"cache_rows\" lets workers use rows of earlier steps, which "
+                           "\"mode: %s\" rules out",
+                           r->path, j->tables[i].line, j->mode);
     if (j->staleness_aware && strcmp(j->mode, "bsp") == 0)
         return wf_read_fail(
             r, root, err, WF_USAGE, "leave it out",

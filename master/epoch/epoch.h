@@ -45,6 +45,7 @@ typedef struct wf_epoch {
     uint32_t set_aside;                    /* splits for having killed, since one was finished */
     uint64_t dropped_steps;
     uint64_t pushed_bytes, plain_bytes; /* of gradients, as workers say; and as float32 */
+    uint64_t rows_named, rows_cached;   /* of tables with a cache, since the master began */
     wf_measure
         trained[WF_MASTER_METRICS]; /* over the open epoch, as far as this master heard of it */
     uint32_t n_trained;

@@ -12,7 +12,7 @@
 
 enum { MOST_HELD = 512 };
 
-static const uint64_t most_bytes = UINT64_C(1) << 48; /* of one report */
+static const uint64_t most_bytes = UINT64_C(1) << 48; /* of one report, and most rows */
 
 /* ---- the place of a checkpoint ---- */
 
@@ -137,6 +137,8 @@ wf_status wf_splits_on_progress(wf_master *m, wf_job *j, wf_member *who, const w
     j->epoch->dropped_steps += body->dropped;
     j->epoch->pushed_bytes += WF_MIN(body->pushed_bytes, most_bytes); /* so that sums fit */
     j->epoch->plain_bytes += WF_MIN(body->plain_bytes, most_bytes);
+    j->epoch->rows_named += WF_MIN(body->rows_named, most_bytes);
+    j->epoch->rows_cached += WF_MIN(body->rows_cached, most_bytes);
     if (body->dropped)
         wf_job_note(m, j, "job.dropped", "%lu steps of worker %u had NaN or infinite gradients",
                     (unsigned long)body->dropped, who->task.index);

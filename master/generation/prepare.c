@@ -102,6 +102,8 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
         row->slice_kind = (char *)(v->is_unbounded ? "hashed" : "table");
         row->rows_most = v->rows_most;
         row->unbounded = v->is_unbounded;
+        row->cache_rows = v->cache_rows;
+        row->cache_staleness = v->cache_staleness;
     }
     if (v->codec) {
         row->push_coding = wf_coding_find(v->codec->push);

@@ -48,7 +48,13 @@ seed: 7
 ADAGRAD = "{adagrad: {learning_rate: 0.05}}"
 
 
-def make(weft, tables=True, optimizer=ADAGRAD, pipeline=0, workers=1, epochs=EPOCHS, users=USERS,
+CACHED = """tables:
+  - {match: "users/*", cache_rows: 512, cache_staleness: 6}
+  - {match: "items_of/*", cache_rows: 64, cache_staleness: 3}
+"""
+
+
+def make(weft, tables=True, cached=False, optimizer=ADAGRAD, pipeline=0, workers=1, epochs=EPOCHS, users=USERS,
          split=0):
     c = Cluster(weft, ps=2, workers=workers, more="dead_ms: 1000\nheartbeat_ms: 200")
     c.env["WEFT_LOSS_LOG"] = c.path("losses")
@@ -60,6 +66,9 @@ def make(weft, tables=True, optimizer=ADAGRAD, pipeline=0, workers=1, epochs=EPO
     np.save(c.path("items.npy"), items.astype(np.int32))
     np.save(c.path("y.npy"), (taste[user] + worth[items].sum(1) > 0).astype(np.float32)[:, None])
     text = JOB.format(optimizer=optimizer, pipeline=pipeline, epochs=epochs, users=users, split=split or (RECORDS if workers == 1 else 256))
+    if cached:
+        c.write("rows.yaml", text + CACHED)
+        return c
     c.write("rows.yaml", text + ('tables: ["users/*", "items_of/*"]\n' if tables else ""))
     return c
 
@@ -144,6 +153,40 @@ def workers_share_tables_and_may_die(weft):
         check(job["generation"] == 1, "a worker's death costs nothing")
 
 
+def hits(c):
+    return c.job("rows")["cache_hits"]
+
+
+def cached_rows_are_those_that_were_pulled(weft):
+    """With updates that change no weight, old rows are as good as new ones: losses are the same bits."""
+    still = "{sgd: {learning_rate: 1e-30}}"
+    for pipeline in (0, 1):
+        with make(weft, cached=True, optimizer=still, pipeline=pipeline) as c:
+            c.must("up")
+            c.must("train", "rows.yaml")
+            check(0.1 < hits(c) < 1, f"hits {hits(c)}")
+            said = c.must("status", "rows").out
+            check("of the rows of tables were cached" in said, said)
+            ours = losses(c)
+        check(ours == run_of(weft, optimizer=still, pipeline=pipeline)[0], "other losses")
+
+
+def a_job_with_caches_goes_on_from_its_checkpoint(weft):
+    """A checkpoint empties the caches; with splits of four steps it is at the same place in each run."""
+    how = dict(epochs=8, cached=True, split=4 * BATCH)
+    all_of_it = run_of(weft, **how)[0]
+    with make(weft, **how) as c:
+        c.must("up")
+        c.must("submit", "rows.yaml")
+        c.until_job("rows", lambda j: j["checkpoint"] and j["step"] > 300, "trains")
+        os.kill(c.pid("ps/0"), signal.SIGKILL)
+        job = c.until_job("rows", lambda j: j["state"] == "done", "ends")
+        after = losses(c, 2)
+        check(0 < len(after) < len(all_of_it) and after == all_of_it[-len(after):],
+              "other losses after the ps came back")
+        check(job["metrics"]["auc"] > 0.9, f"AUC {job['metrics']}")
+
+
 def an_id_beyond_its_table_is_named(weft):
     with make(weft, users=600) as c:
         result = c.must("train", "rows.yaml", code=1)
@@ -181,7 +224,8 @@ def two_workers_that_step_together_are_one_with_the_mean(weft):
     check(not differ, f"{n} updates: {differ}")
 
 
-main([rows_train_as_whole_variables_do, first_values_are_made_where_they_live,
+main([rows_train_as_whole_variables_do, cached_rows_are_those_that_were_pulled,
+      a_job_with_caches_goes_on_from_its_checkpoint, first_values_are_made_where_they_live,
       whether_a_split_comes_in_time_changes_nothing,
       a_job_of_tables_goes_on_from_its_checkpoint, workers_share_tables_and_may_die,
       two_workers_that_step_together_are_one_with_the_mean, an_id_beyond_its_table_is_named])

@@ -90,7 +90,11 @@ static wf_status take_table(const Weft__Variable *from, wf_client_variable *v, w
     if (v->row == 0 || !v->trainable || (v->unbounded && rows != WF_ROW_BUCKETS) ||
         from->rows_most > SIZE_MAX / 2 / sizeof(float) / v->row)
         return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" cannot be a table", from->name);
-    return WF_OK;
+    if (from->cache_rows == 0)
+        return WF_OK;
+    return wf_err_wrap(
+        err, wf_row_cache_new(from->cache_rows, v->row, from->cache_staleness, &v->cache, err),
+        "table \"%.200s\"", from->name);
 }
 
 static wf_status alloc_lists(wf_client *c, const wf_exchange_conf *conf, wf_err *err)
@@ -145,6 +149,8 @@ static void client_free(wf_exchange *x)
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         wf_pulls_free_set(it, &it->sets[k]);
     wf_pulls_free_set(it, &it->frozen);
+    for (uint32_t v = 0; it->variables && v < it->n_variables; v++)
+        wf_row_cache_free(&it->variables[v].cache);
     wf_pushes_close(it);
     wf_codings_close(it);
     wf_decisions_close(&it->clock.decided);

@@ -22,6 +22,7 @@ static wf_status alloc_set(const wf_client *c, weight_set *s, bool frozen, wf_er
     if (!s->have || !s->values || !s->versions)
         return wf_fail_nomem(err, c->n_slices);
     WF_TRY(wf_rows_init(c, &s->rows, err));
+    WF_TRY(wf_missing_init(c, s, err));
     for (uint32_t v = 0; v < c->n_variables; v++) {
         if (c->variables[v].trainable == frozen)
             continue;
@@ -38,6 +39,7 @@ void wf_pulls_free_set(const wf_client *c, weight_set *s)
         wf_buf_unref(&s->values[v]);
     free(s->values);
     wf_rows_free(c, &s->rows);
+    wf_missing_free(c, s);
     free(s->versions);
     free(s->have);
 }
@@ -141,13 +143,13 @@ wf_status wf_pulls_send(wf_client *c, uint32_t ps, weight_set *s, wf_err *err)
     return rc;
 }
 
-/* A slice of a table that no row of the set is in has nothing to come. */
+/* A slice of a table of which no row is asked for has nothing to come. */
 static void begin_set(const wf_client *c, weight_set *s)
 {
     s->left = c->n_moving;
     memset(s->have, 0, c->n_slices);
     for (uint32_t i = 0; i < c->n_slices; i++)
-        if (wf_rows_has(c, i) && s->rows.of_slice[i].n == 0) {
+        if (wf_rows_has(c, i) && wf_rows_asked(c, s, i) == 0) {
             s->have[i] = 1;
             s->left--;
         }
@@ -161,6 +163,7 @@ wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
     s->step = step;
     s->clock = 0;
     s->pull = ++c->next_pull;
+    WF_TRY(wf_rows_look_up(c, s, err));
     begin_set(c, s);
     if (set != WF_EVAL_SET)
         WF_TRY(wf_clock_join(c, step, err));
@@ -217,16 +220,23 @@ static void note_frozen(wf_client *c, const weight_set *s, uint32_t left, const 
                     (unsigned long)c->frozen_bytes);
 }
 
-/* Where the weights of a slice lie in a set, and how many they are. */
-static float *place_of(const wf_client *c, const weight_set *s, uint32_t id, uint64_t *n)
+/* How many weights of a slice a set waits for. */
+static uint64_t awaited(const wf_client *c, const weight_set *s, uint32_t id)
 {
     const wf_client_slice *slice = &c->slices[id];
-    const struct wf_client_range *r = &s->rows.of_slice[id];
-    uint64_t row = c->variables[slice->variable].row;
 
-    *n = wf_rows_has(c, id) ? r->n * row : slice->count;
-    return (float *)s->values[slice->variable]->data +
-           (wf_rows_has(c, id) ? r->first * row : slice->offset);
+    return wf_rows_has(c, id) ? wf_rows_asked(c, s, id) * c->variables[slice->variable].row
+                              : slice->count;
+}
+
+static void take(const wf_client *c, weight_set *s, uint32_t id, const wf_coded *from)
+{
+    const wf_client_slice *slice = &c->slices[id];
+
+    if (wf_rows_has(c, id))
+        wf_rows_take(c, s, id, from);
+    else
+        wf_coded_read(from, 0, from->n, (float *)s->values[slice->variable]->data + slice->offset);
 }
 
 /* Weights come as float32 or as halves. */
@@ -247,20 +257,18 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
     for (uint32_t i = 0; i < n; i++) {
         const wf_part *p = &c->parts[i];
         const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
-        uint64_t count = 0;
-        float *to = NULL;
+        bool is_wanted = slice && is_frozen(c, slice) == (s == &c->frozen);
         wf_coded from;
 
-        if (slice && is_frozen(c, slice) == (s == &c->frozen))
-            to = place_of(c, s, p->slice, &count);
         /* A part without a codec lies in no frame. */
-        if (!to || (slice->ps != ps && !slice->map) || !is_weights(m, p, count))
+        if (!is_wanted || (slice->ps != ps && !slice->map) ||
+            !is_weights(m, p, awaited(c, s, p->slice)))
             return wf_fail(err, WF_PROTO, NULL, "ps %u: weights of slice %u, %lu bytes", ps,
                            p->slice, (unsigned long)p->bytes);
         if (s->have[p->slice]) /* K6 */
             continue;
         from = wf_part_coded(m, p);
-        wf_coded_read(&from, 0, count, to);
+        take(c, s, p->slice, &from);
         s->left--;
         s->have[p->slice] = 1;
         s->versions[p->slice] = p->version;

@@ -96,6 +96,7 @@ wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_
 
     wf_assert(v->rows_most > 0);
     WF_TRY(check_ids(v, ids, n, err));
+    wf_rows_keep(c, s, variable);
     copy = wf_buf_new(n * sizeof *ids);
     if (!copy)
         return wf_fail_nomem(err, n * sizeof *ids);
@@ -115,7 +116,20 @@ wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_
 /* Whether the pull of a set asks a ps for rows of slice i. */
 static bool is_asked(const wf_client *c, uint32_t ps, const weight_set *s, uint32_t i)
 {
-    return c->slices[i].ps == ps && s->rows.of_slice[i].n > 0 && !s->have[i];
+    return c->slices[i].ps == ps && wf_rows_asked(c, s, i) > 0 && !s->have[i];
+}
+
+static void copy_ids(const wf_client *c, const weight_set *s, uint32_t i, uint64_t to[])
+{
+    uint32_t variable = c->slices[i].variable;
+    const uint64_t *ids = s->rows.ids[variable]->data;
+    const struct wf_client_range *r = &s->rows.of_slice[i], *missing = &s->missing_of[i];
+
+    if (wf_rows_asked(c, s, i) == r->n)
+        memcpy(to, ids + r->first, r->n * sizeof *to);
+    else
+        for (uint64_t k = 0; k < missing->n; k++)
+            to[k] = ids[s->missing[variable].places[missing->first + k]];
 }
 
 wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m, wf_part parts[],
@@ -128,15 +142,14 @@ wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m,
     *n = 0;
     for (uint32_t i = 0; s->step && i < c->n_slices; i++)
         if (is_asked(c, ps, s, i))
-            bytes += s->rows.of_slice[i].n * sizeof(uint64_t);
+            bytes += wf_rows_asked(c, s, i) * sizeof(uint64_t);
     if (bytes == 0)
         return WF_OK;
     ids = wf_net_buf(c->ps[ps], bytes);
     if (!ids)
         return wf_fail_nomem(err, bytes);
     for (uint32_t i = 0; i < c->n_slices; i++) {
-        const struct wf_client_range *r = &s->rows.of_slice[i];
-        size_t size = r->n * sizeof(uint64_t);
+        size_t size = wf_rows_asked(c, s, i) * sizeof(uint64_t);
 
         if (!is_asked(c, ps, s, i))
             continue;
@@ -145,8 +158,7 @@ wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m,
             return wf_fail(err, WF_FULL, "take small variables out of `tables`",
                            "a step asks ps %u for rows of more than %d slices", ps, WF_MAX_PARTS);
         }
-        memcpy((uint8_t *)ids->data + used,
-               (const uint64_t *)s->rows.ids[c->slices[i].variable]->data + r->first, size);
+        copy_ids(c, s, i, (uint64_t *)((uint8_t *)ids->data + used));
         parts[(*n)++] = (wf_part){
             .slice = i,
             .codec = WF_CODEC_IDS,

@@ -8,6 +8,7 @@
 #include "common/wire/decisions.h"
 #include "common/wire/parts.h"
 #include "worker/exchange.h"
+#include "worker/exchange/row_cache.h"
 
 /* A ps that has denied a message is asked again after WF_CLIENT_RETRY_MS, then after twice as long
  * each time: its view may be the older one. */
@@ -19,11 +20,12 @@ typedef struct wf_client_variable {
     uint64_t count; /* elements, f32 */
     bool trainable; /* pushed each step: its gradient, or a batch's statistic; otherwise frozen */
     uint64_t row;   /* of a table: elements of one of its rows */
-    uint64_t rows_most; /* that a step names; 0: no table */
-    bool unbounded;     /* a table whose rows are named by keys (common/base/row_key.h) */
-    wf_coding push;     /* how gradients are written */
-    double kept_ratio;  /* of top-k */
-    float *residual;    /* [count]: what that has lost; NULL: it is not kept */
+    uint64_t rows_most;  /* that a step names; 0: no table */
+    bool unbounded;      /* a table whose rows are named by keys (common/base/row_key.h) */
+    wf_coding push;      /* how gradients are written */
+    double kept_ratio;   /* of top-k */
+    float *residual;     /* [count]: what that has lost; NULL: it is not kept */
+    wf_row_cache *cache; /* of a table; NULL: it has none */
 } wf_client_variable;
 
 /* How the part of a slice was written in a step; {0}: as float32. */
@@ -41,6 +43,14 @@ typedef struct wf_client_rows {
     } * of_slice; /* [n_slices]: which of them are in a slice */
 } wf_client_rows;
 
+/* Of a set and a table with a cache: the rows that the cache has not, by their places among the
+ * rows of the set. */
+typedef struct wf_client_missing {
+    uint64_t *places; /* [n], rising */
+    uint64_t n, room;
+    uint32_t kept; /* the step of the set whose rows the cache has been given */
+} wf_client_missing;
+
 typedef struct wf_client_slice {
     uint32_t variable, ps;
     uint64_t offset, count;
@@ -56,6 +66,8 @@ typedef struct weight_set {
     wf_buf **values;    /* [n_variables]; NULL for those of the other kind, frozen or not */
     uint64_t *versions; /* [n_slices]: updates that they hold */
     wf_client_rows rows;
+    wf_client_missing *missing;         /* [n_variables] */
+    struct wf_client_range *missing_of; /* [n_slices]: which of them are in a slice */
 } weight_set;
 
 typedef struct step_push {
@@ -118,7 +130,8 @@ typedef struct wf_client {
     uint32_t n_moving;     /* slices of variables that are not frozen */
     uint64_t frozen_bytes; /* received */
     step_push steps[WF_CLIENT_STEPS];
-    draft *drafts; /* [n_ps] */
+    uint32_t cached_from; /* base.base when the caches were emptied last */
+    draft *drafts;        /* [n_ps] */
     wf_part parts[WF_MAX_PARTS];
 } wf_client;
 
@@ -151,6 +164,9 @@ WF_MUST_USE wf_status wf_clock_leave(wf_exchange *x, wf_err *err);
 /* ps_rows.c: the rows of tables. Memory for them, without any. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_rows_init(const wf_client *c, wf_client_rows *r, wf_err *err);
 void wf_rows_free(const wf_client *c, wf_client_rows *r);
+/* The same of what caches lack. */
+WF_MUST_USE wf_status wf_missing_init(const wf_client *c, weight_set *s, wf_err *err);
+void wf_missing_free(const wf_client *c, weight_set *s);
 static inline bool wf_rows_has(const wf_client *c, uint32_t slice)
 {
     return c->variables[c->slices[slice].variable].rows_most > 0;
@@ -163,6 +179,14 @@ static inline uint64_t wf_rows_room(const wf_client_variable *v)
 /* A step goes by the rows of its set, which may be given others while its parts are on their way.
  */
 void wf_rows_copy(const wf_client *c, wf_client_rows *to, const wf_client_rows *from);
+/* How many rows of slice i, of a table, a set asks for: not those that the worker has cached. */
+uint64_t wf_rows_asked(const wf_client *c, const weight_set *s, uint32_t i);
+/* Gives the cache of a table the rows of a set, before others are named. */
+void wf_rows_keep(wf_client *c, weight_set *s, uint32_t variable);
+/* Takes what the caches have for the step of a set, and notes what is missing. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_rows_look_up(wf_client *c, weight_set *s, wf_err *err);
+/* Takes the rows of slice i that have come, which wf_rows_asked counts. */
+void wf_rows_take(const wf_client *c, weight_set *s, uint32_t i, const wf_coded *from);
 /* What a pull asks of a ps: parts [WF_MAX_PARTS] and the frame of the message that holds their ids.
  * Errors: WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m,
