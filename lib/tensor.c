@@ -18,17 +18,19 @@ typedef struct owned {
 
 const char *weft_dtype_name(weft_dtype dtype)
 {
-    return wf_dtype_name((wf_dtype)dtype);
+    return wf_dtype_computes((wf_dtype)dtype) ? wf_dtype_name((wf_dtype)dtype) : "?";
 }
 
 weft_dtype weft_dtype_of(const char *name)
 {
-    return name ? (weft_dtype)wf_dtype_of(name) : (weft_dtype)0;
+    wf_dtype dtype = name ? wf_dtype_of(name) : WF_NONE;
+
+    return wf_dtype_computes(dtype) ? (weft_dtype)dtype : (weft_dtype)0;
 }
 
 size_t weft_dtype_size(weft_dtype dtype)
 {
-    return wf_dtype_size((wf_dtype)dtype);
+    return wf_dtype_computes((wf_dtype)dtype) ? wf_dtype_size((wf_dtype)dtype) : 0;
 }
 
 static wf_status check(const char *what, weft_dtype dtype, int32_t rank, const int64_t shape[],
@@ -37,7 +39,7 @@ static wf_status check(const char *what, weft_dtype dtype, int32_t rank, const i
     char text[128];
     size_t bytes;
 
-    if (!wf_dtype_size((wf_dtype)dtype))
+    if (!wf_dtype_computes((wf_dtype)dtype))
         return wf_fail(err, WF_INVALID, "take one of weft_dtype", "%s: %d is no dtype", what,
                        (int)dtype);
     if (rank < 0 || rank > WF_MAX_RANK)

@@ -9,8 +9,8 @@ static const struct {
     const char *name;
     wf_dtype dtype;
 } rows[] = {
-    {"F32", WF_F32}, {"F64", WF_F64}, {"F16", WF_F16}, {"BF16", WF_BF16},
-    {"I32", WF_I32}, {"I64", WF_I64}, {"U8", WF_U8},   {"BOOL", WF_BOOL},
+    {"F32", WF_F32}, {"F64", WF_F64}, {"F16", WF_F16}, {"BF16", WF_BF16}, {"I32", WF_I32},
+    {"I64", WF_I64}, {"U8", WF_U8},   {"I8", WF_I8},   {"BOOL", WF_BOOL},
 };
 
 const char *wf_shard_dtype_name(wf_dtype dtype)

@@ -163,7 +163,7 @@ static bool is_sound(const wf_learnt *l)
 {
     size_t bytes = 0;
     bool sound = l->n_numbers <= WF_LEARNT_NUMBERS && l->n_words <= WF_LEARNT_WORDS &&
-                 wf_dtype_size(l->dtype) > 0 && l->rank < WF_MAX_RANK &&
+                 wf_dtype_computes(l->dtype) && l->rank < WF_MAX_RANK &&
                  l->step < WF_DATA_MAX_STEPS;
 
     for (uint32_t k = 0; sound && k < l->rank; k++)

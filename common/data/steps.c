@@ -40,7 +40,7 @@ static wf_status plan_cast(const wf_map_step *step, wf_steps *s, wf_err *err)
 {
     wf_dtype to = step->text ? wf_dtype_of(step->text) : WF_NONE;
 
-    if (to == WF_NONE)
+    if (!wf_dtype_computes(to))
         return wf_fail(err, WF_USAGE, "such as float32 or int64", "cast: unknown dtype \"%s\"",
                        step->text ? step->text : "");
     return cast_to(s, to);

@@ -362,6 +362,7 @@ static void store(wf_tensor *t, double value)
     case WF_BOOL:
         *(uint8_t *)t->data = value != 0;
         break;
+    case WF_I8: /* no graph has it */
     case WF_NONE:
         break;
     }

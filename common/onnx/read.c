@@ -153,7 +153,8 @@ static wf_status set_type(wf_graph *g, wf_value *v, const Weft__Onnx__ValueInfo 
 
     if (!type)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it is no tensor");
-    if (type->elem_type <= 0 || type->elem_type > 64 || !wf_dtype_size((wf_dtype)type->elem_type))
+    if (type->elem_type <= 0 || type->elem_type > 64 ||
+        !wf_dtype_computes((wf_dtype)type->elem_type))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %d",
                        (int)type->elem_type);
     v->dtype = (wf_dtype)type->elem_type;

@@ -227,7 +227,7 @@ static wf_status decode(const Weft__Onnx__Tensor *p, const char *folder, wf_tens
     wf_dtype dtype = (wf_dtype)p->data_type;
     int64_t elems = 0, bits;
 
-    if (p->data_type <= 0 || p->data_type > 64 || !wf_dtype_size(dtype))
+    if (p->data_type <= 0 || p->data_type > 64 || !wf_dtype_computes(dtype))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %d",
                        (int)p->data_type);
     if (p->n_dims > WF_MAX_RANK)

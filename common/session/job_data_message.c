@@ -159,7 +159,8 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                            wf_err *err)
 {
     if (m->n_dims > WF_MAX_RANK || m->n_steps > WF_DATA_MAX_STEPS + 1 || m->classes < 0 ||
-        m->bag_most > WF_DATA_MOST_OF_BAG || (m->dtype && wf_dtype_size((wf_dtype)m->dtype) == 0))
+        m->bag_most > WF_DATA_MOST_OF_BAG ||
+        (m->dtype && !wf_dtype_computes((wf_dtype)m->dtype)))
         return wf_fail(err, WF_PROTO, NULL, "data field \"%.64s\": %zu axes, %zu steps", m->name,
                        m->n_dims, m->n_steps);
     *out = (wf_field_spec){.name = m->name,
@@ -208,7 +209,7 @@ static wf_status get_text(const Weft__JobData *m, wf_arena *a, wf_dataset_spec *
     for (size_t i = 0; i < m->n_schema; i++) {
         const Weft__DataColumn *c = m->schema[i];
 
-        if (c->dtype && wf_dtype_size((wf_dtype)c->dtype) == 0)
+        if (c->dtype && !wf_dtype_computes((wf_dtype)c->dtype))
             return wf_fail(err, WF_PROTO, NULL, "data column \"%.64s\" has the dtype %u", c->name,
                            c->dtype);
         schema[i] = (wf_column_spec){.name = c->name,

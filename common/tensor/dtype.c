@@ -12,7 +12,7 @@ static const struct {
 } rows[] = {
     {WF_F32, 4, "float32"}, {WF_U8, 1, "uint8"},      {WF_I32, 4, "int32"},
     {WF_I64, 8, "int64"},   {WF_BOOL, 1, "bool"},     {WF_F16, 2, "float16"},
-    {WF_F64, 8, "float64"}, {WF_BF16, 2, "bfloat16"},
+    {WF_F64, 8, "float64"}, {WF_BF16, 2, "bfloat16"}, {WF_I8, 1, "int8"},
 };
 
 size_t wf_dtype_size(wf_dtype dtype)
@@ -37,6 +37,11 @@ wf_dtype wf_dtype_of(const char *name)
         if (strcmp(rows[i].name, name) == 0)
             return rows[i].dtype;
     return WF_NONE;
+}
+
+bool wf_dtype_computes(wf_dtype dtype)
+{
+    return dtype != WF_I8 && wf_dtype_size(dtype) > 0;
 }
 
 bool wf_dtype_is_float(wf_dtype dtype)

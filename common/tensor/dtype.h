@@ -12,6 +12,7 @@ typedef enum wf_dtype {
     WF_NONE = 0, /* not known yet */
     WF_F32 = 1,
     WF_U8 = 2,
+    WF_I8 = 3, /* of rows of tables alone: neither graphs nor data have it */
     WF_I32 = 6,
     WF_I64 = 7,
     WF_BOOL = 9,
@@ -26,6 +27,8 @@ size_t wf_dtype_size(wf_dtype dtype);
 const char *wf_dtype_name(wf_dtype dtype);
 /* The dtype of a name as wf_dtype_name gives it; WF_NONE if there is none. */
 wf_dtype wf_dtype_of(const char *name);
+/* All but int8: those that graphs and data may have. */
+bool wf_dtype_computes(wf_dtype dtype);
 /* f16, bf16, f32, f64: the ones that carry gradients. */
 bool wf_dtype_is_float(wf_dtype dtype);
 bool wf_dtype_is_int(wf_dtype dtype); /* u8, i32, i64 */

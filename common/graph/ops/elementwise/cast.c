@@ -10,7 +10,7 @@ static wf_status infer_cast(wf_graph *g, wf_node *n, wf_err *err)
 {
     int64_t to = wf_node_int(n, "to", 0);
 
-    if (to <= 0 || to > 64 || wf_dtype_size((wf_dtype)to) == 0)
+    if (to <= 0 || to > 64 || !wf_dtype_computes((wf_dtype)to))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %lld",
                        (long long)to);
     wf_out_like(n, 0, (wf_dtype)to, n->in[0]);

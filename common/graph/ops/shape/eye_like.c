@@ -9,7 +9,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     int64_t dtype = wf_node_int(n, "dtype", n->in[0]->dtype);
 
     (void)g;
-    if (dtype < 0 || dtype > 64 || (dtype && wf_dtype_size((wf_dtype)dtype) == 0))
+    if (dtype < 0 || dtype > 64 || (dtype && !wf_dtype_computes((wf_dtype)dtype)))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "weft has no element type of ONNX's number %lld",
                        (long long)dtype);
     if (n->in[0]->rank >= 0 && n->in[0]->rank != 2)

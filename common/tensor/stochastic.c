@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/tensor/stochastic.c - one body without branches for every processor, as halves.c. No
+ * number on the way is subnormal, so that it does not matter whether a thread flushes those. */
+#include "common/tensor/stochastic.h"
+#include "common/base/cc.h"
+
+#include <string.h>
+
+static WF_INLINE uint32_t bits_of(float f)
+{
+    uint32_t u;
+
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static WF_INLINE float float_of(uint32_t u)
+{
+    float f;
+
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* 32 random bits for element i: the finaliser "lowbias32" of Wellons 2018, "Prospecting for Hash
+ * Functions", with one half of the draw before it and one in its midst. */
+static WF_INLINE uint32_t random_bits(wf_draw draw, uint32_t i)
+{
+    uint32_t x = i * 0x9E3779B9u + draw.a;
+
+    x = (x ^ x >> 16) * 0x7FEB352Du;
+    x = ((x ^ x >> 15) + draw.b) * 0x846CA68Bu;
+    return x ^ x >> 16;
+}
+
+/* Whether a fraction, from 0 to 1, goes up: above a number of (0, 1) that has 23 bits. */
+static WF_INLINE uint32_t goes_up(float fraction, uint32_t random)
+{
+    return fraction > ((float)(int32_t)(random >> 9) + 0.5f) * 0x1p-23f;
+}
+
+/* Adding random bits below the last one that stays carries into it as often as it should. */
+static WF_INLINE uint16_t bf16_of(float f, uint32_t random)
+{
+    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7FFFFFFFu;
+    uint32_t h = (magnitude + (random & 0xFFFFu)) >> 16;
+
+    h = h > 0x7F7Fu ? 0x7F7Fu : h;
+    h = magnitude > 0x7F800000u ? 0x7FC0u : h;
+    return (uint16_t)(sign | h);
+}
+
+/* Below 2^-14 float16 has equal steps of 2^-24. */
+static WF_INLINE uint16_t f16_of(float f, uint32_t random)
+{
+    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7FFFFFFFu;
+    float steps = float_of(magnitude < 0x38800000u ? magnitude : 0) * 0x1p24f;
+    uint32_t whole = (uint32_t)(int32_t)steps;
+    uint32_t small = whole + goes_up(steps - (float)(int32_t)whole, random);
+    uint32_t usual = (magnitude - (112u << 23) + (random & 0x1FFFu)) >> 13;
+    uint32_t h = magnitude < 0x38800000u ? small : usual;
+
+    h = h > 0x7BFFu ? 0x7BFFu : h;
+    h = magnitude > 0x7F800000u ? 0x7E00u : h;
+    return (uint16_t)(sign | h);
+}
+
+WF_MULTIVERSION
+void wf_bf16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = bf16_of(from[i], random_bits(draw, first + (uint32_t)i));
+}
+
+WF_MULTIVERSION
+void wf_f16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = f16_of(from[i], random_bits(draw, first + (uint32_t)i));
+}
+
+/* Magnitudes are ordered as their bits are, NaN above all. */
+WF_MULTIVERSION
+static uint32_t largest(const float *from, size_t n)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t magnitude = bits_of(from[i]) & 0x7FFFFFFFu;
+
+        most = magnitude > most ? magnitude : most;
+    }
+    return most;
+}
+
+float wf_int8_scale(const float *from, size_t n)
+{
+    uint32_t most = largest(from, n);
+
+    if (most == 0x7F800000u)
+        most--;
+    return most <= 0x0D800000u /* 2^-100 */ ? 0 : float_of(most) / 127;
+}
+
+/* x / scale, no further from 0 than 127. */
+static WF_INLINE float steps_of(float x, float scale)
+{
+    float q = x / scale;
+
+    q = q > 127 ? 127 : q;
+    return q < -127 ? -127 : q;
+}
+
+/* To the nearest whole number, of two the even one: the sum has no bits for a fraction. */
+static WF_INLINE float nearest(float q)
+{
+    return (q + 12582912.0f) - 12582912.0f; /* 1.5 * 2^23 */
+}
+
+WF_MULTIVERSION
+static void int8_stochastic(const float *from, size_t n, wf_draw draw, float scale, int8_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        float q = steps_of(from[i], scale), r = nearest(q);
+        float floor = r > q ? r - 1 : r;
+        uint32_t up = goes_up(q - floor, random_bits(draw, (uint32_t)i));
+
+        to[i] = (int8_t)((int32_t)floor + (int32_t)up);
+    }
+}
+
+void wf_int8_stochastic(const float *from, size_t n, wf_draw draw, float scale, int8_t *to)
+{
+    if (scale > 0)
+        int8_stochastic(from, n, draw, scale, to);
+    else
+        memset(to, 0, n);
+}
+
+WF_MULTIVERSION
+static void int8_nearest(const float *from, size_t n, float scale, int8_t *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (int8_t)(int32_t)nearest(steps_of(from[i], scale));
+}
+
+void wf_int8_of_f32s(const float *from, size_t n, float scale, int8_t *to)
+{
+    if (scale > 0)
+        int8_nearest(from, n, scale, to);
+    else
+        memset(to, 0, n);
+}
+
+WF_MULTIVERSION
+void wf_f32_of_int8s(const int8_t *from, size_t n, float scale, float *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)from[i] * scale;
+}
