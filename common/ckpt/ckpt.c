@@ -3,20 +3,12 @@
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/folder.h"
 #include "common/ckpt/json.h"
+#include "common/ckpt/tensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct wf_ckpt {
-    wf_disk *disk;
-    wf_arena *arena;
-    char folder[WF_CKPT_PATH];
-    char name[64];
-    wf_manifest m;
-    wf_shard **shards; /* [m.n_files], opened when first read from */
-};
 
 /* ---- listing ---- */
 
@@ -139,73 +131,6 @@ static wf_status verify_file(wf_ckpt *c, const wf_ckpt_file *file, wf_err *err)
     return WF_OK;
 }
 
-static wf_status shard_of(wf_ckpt *c, uint32_t file, wf_shard **out, wf_err *err)
-{
-    char path[WF_CKPT_PATH], cut_text[WF_CUT_TEXT];
-    wf_shard_meta meta[WF_CKPT_N_META];
-
-    if (!c->shards[file]) {
-        WF_TRY(wf_folder_path(path, err, c->folder, c->m.files[file].name));
-        WF_TRY(wf_shard_open(c->disk, path, &c->shards[file], err));
-        wf_ckpt_meta(c->m.job, c->m.cut, cut_text, meta);
-        for (size_t i = 0; i < WF_CKPT_N_META; i++) {
-            const char *has = wf_shard_meta_find(c->shards[file], meta[i].key);
-
-            if (!has || strcmp(has, meta[i].value) != 0)
-                return wf_fail(err, WF_CORRUPT, NULL,
-                               "%s belongs to another checkpoint: %s \"%.64s\", not \"%s\"", path,
-                               meta[i].key, has ? has : "", meta[i].value);
-        }
-    }
-    *out = c->shards[file];
-    return WF_OK;
-}
-
-/* Rows of an unbounded table are as many as the shard says. */
-static bool has_shape(const wf_ckpt_variable *v, const wf_ckpt_slice *s, const wf_shard_tensor *t)
-{
-    int64_t elems;
-
-    if (v->unbounded)
-        return t->rank == 2 && (uint64_t)t->dims[1] == s->count;
-    return wf_dims_elems(t->rank, t->dims, &elems) && (uint64_t)elems == s->count;
-}
-
-static wf_status find_tensor(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
-                             const wf_ckpt_slice *s, wf_shard **shard, const wf_shard_tensor **t,
-                             wf_err *err)
-{
-    char name[2 * WF_SHARD_MAX_NAME];
-    bool whole = v->n_slices == 1;
-    wf_dtype dtype = slot ? WF_F32 : v->dtype;
-
-    WF_TRY(shard_of(c, s->file, shard, err));
-    wf_ckpt_tensor_name(v->name, slot, s->offset, whole, name, sizeof name);
-    *t = wf_shard_find(*shard, name);
-    if (!*t || (*t)->dtype != dtype || !has_shape(v, s, *t))
-        return wf_fail(err, WF_CORRUPT, NULL, "%s: tensor \"%.200s\" [%" PRIu64 "] is not in it",
-                       c->m.files[s->file].name, name, s->count);
-    return WF_OK;
-}
-
-/* That every slice and slot of the manifest is in its shard. */
-static wf_status check_tensors(wf_ckpt *c, wf_err *err)
-{
-    wf_shard *shard = NULL;
-    const wf_shard_tensor *t = NULL;
-
-    for (size_t i = 0; i < c->m.n_variables; i++) {
-        const wf_ckpt_variable *v = &c->m.variables[i];
-
-        for (size_t k = 0; k < v->n_slices; k++) {
-            WF_TRY(find_tensor(c, v, NULL, &v->slices[k], &shard, &t, err));
-            for (uint32_t slot = 0; slot < v->n_slots; slot++)
-                WF_TRY(find_tensor(c, v, v->slots[slot], &v->slices[k], &shard, &t, err));
-        }
-    }
-    return WF_OK;
-}
-
 static wf_status open_folder(wf_disk *disk, const char *dir, const char *job, const char *name,
                              bool verify, wf_ckpt **out, wf_err *err)
 {
@@ -234,7 +159,7 @@ static wf_status open_folder(wf_disk *disk, const char *dir, const char *job, co
     for (size_t i = 0; rc == WF_OK && verify && i < c->m.n_files; i++)
         rc = verify_file(c, &c->m.files[i], err);
     if (rc == WF_OK)
-        rc = check_tensors(c, err);
+        rc = wf_ckpt_check_tensors(c, err);
     if (rc != WF_OK) {
         wf_ckpt_close(&c);
         return rc;
@@ -363,135 +288,4 @@ uint64_t wf_ckpt_updates_at(const wf_ckpt_variable *v, uint64_t offset)
         if (offset - v->slices[i].offset < v->slices[i].count)
             return v->slices[i].updates;
     return 0;
-}
-
-/* ---- reading ranges ---- */
-
-static float to_f32(wf_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case WF_F64:
-        return (float)((const double *)data)[i];
-    case WF_F16:
-        return wf_f16_to_f32(((const uint16_t *)data)[i]);
-    case WF_BF16:
-        return wf_bf16_to_f32(((const uint16_t *)data)[i]);
-    case WF_I32:
-        return (float)((const int32_t *)data)[i];
-    case WF_I64:
-        return (float)((const int64_t *)data)[i];
-    case WF_U8:
-    case WF_BOOL:
-        return (float)((const uint8_t *)data)[i];
-    default:
-        return ((const float *)data)[i];
-    }
-}
-
-static wf_status read_part(wf_shard *shard, const wf_shard_tensor *t, uint64_t from, uint64_t count,
-                           float *out, wf_err *err)
-{
-    uint64_t block[512];
-    size_t width = wf_dtype_size(t->dtype);
-
-    if (t->dtype == WF_F32)
-        return wf_shard_read(shard, t, 4 * from, out, (size_t)(4 * count), err);
-    while (count > 0) {
-        size_t n = count < sizeof block / width ? (size_t)count : sizeof block / width;
-
-        WF_TRY(wf_shard_read(shard, t, width * from, block, n * width, err));
-        for (size_t i = 0; i < n; i++)
-            out[i] = to_f32(t->dtype, block, i);
-        out += n;
-        from += n;
-        count -= n;
-    }
-    return WF_OK;
-}
-
-wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot, uint64_t offset,
-                             uint64_t count, float out[], wf_err *err)
-{
-    const wf_ckpt_variable *v = wf_ckpt_variable_find(c, variable);
-    uint64_t end, elems = 0;
-
-    if (!v)
-        return wf_fail(err, WF_NOTFOUND, NULL, "%s has no variable \"%.200s\"", c->name, variable);
-    if (v->unbounded)
-        return wf_fail(err, WF_INVALID, "docs/checkpoints.md says where its rows are",
-                       "%s: \"%.200s\" is an unbounded table, and has no elements in a row",
-                       c->name, variable);
-    for (size_t i = 0; i < v->n_slices; i++)
-        elems += v->slices[i].count;
-    if (offset > elems || count > elems - offset)
-        return wf_fail(err, WF_INVALID, NULL,
-                       "%s: \"%.200s\" has %" PRIu64 " elements, asked for %" PRIu64
-                       " from %" PRIu64,
-                       c->name, variable, elems, count, offset);
-    end = offset + count;
-    for (size_t i = 0; i < v->n_slices; i++) {
-        const wf_ckpt_slice *s = &v->slices[i];
-        uint64_t from = offset > s->offset ? offset : s->offset;
-        uint64_t to = end < s->offset + s->count ? end : s->offset + s->count;
-        wf_shard *shard = NULL;
-        const wf_shard_tensor *t = NULL;
-
-        if (from >= to)
-            continue;
-        WF_TRY(find_tensor(c, v, slot, s, &shard, &t, err));
-        WF_TRY(read_part(shard, t, from - s->offset, to - from, out + (from - offset), err));
-    }
-    return WF_OK;
-}
-
-wf_status wf_ckpt_count_rows(wf_ckpt *c, const wf_ckpt_variable *v, uint64_t *rows, wf_err *err)
-{
-    wf_shard *shard = NULL;
-    const wf_shard_tensor *t = NULL;
-
-    *rows = 0;
-    for (size_t i = 0; i < v->n_slices; i++) {
-        WF_TRY(find_tensor(c, v, NULL, &v->slices[i], &shard, &t, err));
-        *rows += (uint64_t)t->dims[0];
-    }
-    return WF_OK;
-}
-
-static const wf_ckpt_slice *slice_at(const wf_ckpt_variable *v, uint64_t offset)
-{
-    for (size_t i = 0; v && i < v->n_slices; i++)
-        if (v->slices[i].offset == offset)
-            return &v->slices[i];
-    return NULL;
-}
-
-wf_status wf_ckpt_read_array(wf_ckpt *c, const char *variable, const char *slot, uint64_t offset,
-                             void **out, uint64_t *bytes, wf_err *err)
-{
-    const wf_ckpt_variable *v = wf_ckpt_variable_find(c, variable);
-    const wf_ckpt_slice *s = slice_at(v, offset);
-    char name[2 * WF_SHARD_MAX_NAME];
-    const wf_shard_tensor *t;
-    wf_shard *shard = NULL;
-    wf_status rc;
-
-    if (!s)
-        return wf_fail(err, WF_NOTFOUND, NULL, "%s: \"%.200s\" has no slice at %" PRIu64, c->name,
-                       variable, offset);
-    WF_TRY(shard_of(c, s->file, &shard, err));
-    wf_ckpt_tensor_name(v->name, slot, s->offset, v->n_slices == 1, name, sizeof name);
-    t = wf_shard_find(shard, name);
-    if (!t)
-        return wf_fail(err, WF_NOTFOUND, NULL, "%s has no tensor \"%.200s\"",
-                       c->m.files[s->file].name, name);
-    *out = malloc(t->bytes + 1);
-    if (!*out)
-        return wf_fail_nomem(err, t->bytes);
-    *bytes = t->bytes;
-    rc = wf_shard_read(shard, t, 0, *out, t->bytes, err);
-    if (rc != WF_OK) {
-        free(*out);
-        *out = NULL;
-    }
-    return rc;
 }

@@ -17,8 +17,9 @@
  * Names inside shards: a slice of variable V that is all of V is the tensor "V" with V's own shape;
  * a part is "V#OFFSET", flat, [count] elements from OFFSET of the row-major variable. Slot S of it
  * is "V/S" or "V/S#OFFSET", always f32. A bucket of an unbounded table is "V#OFFSET" [rows, width],
- * its slots are of that shape, and "V/ids#OFFSET" [rows] int64 has the id of each row. So
- * `safetensors.numpy.load_file` shows at a look what is what.
+ * its slots are of that shape, and "V/ids#OFFSET" [rows] int64 has the id of each row. Values of a
+ * table may be BF16, F16 or I8; the last have scales [rows] f32 in "V/scale" or "V/scale#OFFSET".
+ * So `safetensors.numpy.load_file` shows at a look what is what.
  *
  * Newest means highest (generation, step): after a rollback, steps of an abandoned history are
  * older than any of the new one. A folder whose manifest cannot be read counts as newer than all,
@@ -43,6 +44,8 @@
 #include <stdint.h>
 
 enum { WF_CKPT_PATH = 4096 };
+/* The array of scales of int8 rows: a value is a byte times the scale of its row. */
+#define WF_CKPT_SCALE "scale"
 
 /* ---- writing: docs/checkpoints.md, "Commit order" ---- */
 
@@ -142,6 +145,14 @@ const wf_ckpt_variable *wf_ckpt_variable_find(const wf_ckpt *c, const char *name
  * unbounded table, WF_CORRUPT, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_read_range(wf_ckpt *c, const char *variable, const char *slot,
                                          uint64_t offset, uint64_t count, float out[], wf_err *err);
+/* The same as they are stored: `as` is their type, or float32. Errors: WF_INVALID for another. */
+WF_MUST_USE wf_status wf_ckpt_read_as(wf_ckpt *c, const char *variable, const char *slot,
+                                      wf_dtype as, uint64_t offset, uint64_t count, void *out,
+                                      wf_err *err);
+/* The scales of rows [first, first + n) of int8 values. Errors: WF_NOTFOUND, WF_INVALID, WF_CORRUPT
+ * also for one that is negative or infinite, WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_read_scales(wf_ckpt *c, const char *variable, uint64_t first,
+                                          uint64_t n, float out[], wf_err *err);
 /* An array that one slice saved beside the slots that the manifest lists, of any dtype and size:
  * that of the slice that begins at `offset`. *out is the caller's, to be freed. Errors: WF_NOTFOUND
  * where there is none, as when the variable was cut into other slices; WF_NOMEM, WF_IO. */

@@ -59,15 +59,37 @@ static wf_status read_first(wf_values *v, const char *variable, uint64_t offset,
     return wf_shard_read(v->first, t, offset * sizeof *to, to, count * sizeof *to, err);
 }
 
-wf_status wf_values_read(wf_values *v, const char *variable, bool frozen, uint64_t offset,
-                         uint64_t count, float *to, wf_err *err)
+wf_dtype wf_values_dtype(const wf_values *v, const char *variable)
 {
-    if (!v->ckpt || frozen)
+    const wf_ckpt_variable *row = v->ckpt ? wf_ckpt_variable_find(v->ckpt, variable) : NULL;
+
+    return row ? row->dtype : WF_F32;
+}
+
+wf_status wf_values_read_as(wf_values *v, const char *variable, wf_dtype as, uint64_t offset,
+                            uint64_t count, void *to, wf_err *err)
+{
+    if (!v->ckpt)
         return read_first(v, variable, offset, count, to, err);
     if (!wf_ckpt_variable_find(v->ckpt, variable))
         return wf_fail(err, WF_MISMATCH, "train it as a new run, without --resume",
                        "%s has no variable \"%s\"", wf_ckpt_name(v->ckpt), variable);
-    return wf_ckpt_read_range(v->ckpt, variable, NULL, offset, count, to, err);
+    return wf_ckpt_read_as(v->ckpt, variable, NULL, as, offset, count, to, err);
+}
+
+wf_status wf_values_read_scales(wf_values *v, const char *variable, uint64_t first, uint64_t n,
+                                float *to, wf_err *err)
+{
+    wf_assert(v->ckpt); /* first values have none: wf_values_dtype */
+    return wf_ckpt_read_scales(v->ckpt, variable, first, n, to, err);
+}
+
+wf_status wf_values_read(wf_values *v, const char *variable, bool frozen, uint64_t offset,
+                         uint64_t count, float *to, wf_err *err)
+{
+    if (frozen)
+        return read_first(v, variable, offset, count, to, err);
+    return wf_values_read_as(v, variable, WF_F32, offset, count, to, err);
 }
 
 wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *slot, uint64_t offset,

@@ -8,6 +8,7 @@
 
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +26,14 @@ void wf_values_close(wf_values **v);
  * WF_MISMATCH for one that a checkpoint does not have; WF_CORRUPT; WF_IO. */
 WF_MUST_USE wf_status wf_values_read(wf_values *v, const char *variable, bool frozen,
                                      uint64_t offset, uint64_t count, float *to, wf_err *err);
+/* In which type the rows of a variable are stored; float32 for first values. */
+wf_dtype wf_values_dtype(const wf_values *v, const char *variable);
+/* The same as wf_values_read of a variable that is trained, in that type or float32; and the scales
+ * of rows of int8. Errors: those of wf_ckpt_read_as and wf_ckpt_read_scales. */
+WF_MUST_USE wf_status wf_values_read_as(wf_values *v, const char *variable, wf_dtype as,
+                                        uint64_t offset, uint64_t count, void *to, wf_err *err);
+WF_MUST_USE wf_status wf_values_read_scales(wf_values *v, const char *variable, uint64_t first,
+                                            uint64_t n, float *to, wf_err *err);
 /* The same of an optimizer's slot; the first values have none, and leave `to` as it is. */
 WF_MUST_USE wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *slot,
                                           uint64_t offset, uint64_t count, float *to, wf_err *err);

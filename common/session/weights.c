@@ -71,7 +71,7 @@ static wf_status read_variable(wf_ckpt *c, const wf_ckpt_variable *v, wf_named_l
     wf_tensor *t = NULL;
     wf_status rc;
 
-    if (v->dtype != WF_F32)
+    if (v->dtype != WF_F32 && v->dtype != WF_BF16 && v->dtype != WF_F16 && v->dtype != WF_I8)
         return wf_fail(err, WF_UNSUPPORTED, "train it in float32",
                        "exporting \"%.200s\", which is %s, is not built yet", v->name,
                        wf_dtype_name(v->dtype));
