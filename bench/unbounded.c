@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/unbounded.c - one bucket of an unbounded table while it grows to ROWS rows (default
- * 1,600,000: a 64th of 10^8) of 16 elements, trained with adagrad: how much time each push and pull
- * takes on a processor, which grow the bucket by 64 rows at a time, and what memory a row needs.
- * Then lookups and updates of rows that are there, in no order.
+ * 1,600,000: a 64th of 10^8) of DIM elements (16), trained with adagrad: how much time each push
+ * and pull takes on a processor, which grow the bucket by 64 rows at a time, and what memory a row
+ * needs. Then lookups and updates of rows that are there, in no order.
  *
- *   bench_unbounded [ROWS] [evict]     evict: with an order of use
+ *   bench_unbounded [ROWS [DIM]] [DTYPE] [evict]     DTYPE: of the values; evict: with an order of
+ * use
  */
 #include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "ps/hashed.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { WIDTH = 16, EACH = 64, LOOKUPS = 1 << 14 };
+enum { WIDEST = 1024, EACH = 64, LOOKUPS = 1 << 14 };
 
 /* Time of this thread on a processor: others may have it in between. */
 static int64_t used_ns(void)
@@ -28,7 +30,8 @@ static int64_t used_ns(void)
 
 typedef struct part {
     uint64_t keys[EACH];
-    float values[EACH * WIDTH], out[EACH * WIDTH];
+    float values[EACH * WIDEST], out[EACH * WIDEST];
+    uint64_t width;
     wf_slice_part part;
 } part;
 
@@ -49,7 +52,7 @@ static void name_rows(part *p)
 {
     qsort(p->keys, EACH, sizeof p->keys[0], by_key);
     p->part = (wf_slice_part){
-        .values = p->values, .n = EACH * WIDTH, .rows = {EACH, (const uint8_t *)p->keys}};
+        .values = p->values, .n = EACH * p->width, .rows = {EACH, (const uint8_t *)p->keys}};
 }
 
 static int64_t push(wf_slice *s, const wf_opt *opt, const part *p)
@@ -84,9 +87,18 @@ static void print_times(const char *what, int64_t ns[], size_t n)
            (double)ns[n / 2] / 1e3, (double)ns[n - 1 - n / 1000] / 1e3, (double)ns[n - 1] / 1e3);
 }
 
+/* Bytes of a row's values, with their scale, and slots. */
+static double payload_of(const wf_hashed *h)
+{
+    wf_dtype dtype = wf_slice_dtype(&h->base);
+
+    return (double)(wf_row_values_bytes(dtype, h->base.row) + (dtype == WF_I8 ? sizeof(float) : 0) +
+                    h->n_slots * h->base.row * sizeof(float));
+}
+
 static void print_memory(const wf_hashed *h)
 {
-    double rows = h->rows.records.n, payload = (1.0 + h->n_slots) * WIDTH * sizeof(float);
+    double rows = h->rows.records.n, payload = payload_of(h);
     double bytes = (double)wf_row_set_bytes(&h->rows) / rows;
 
     printf("%9.0f rows: %.1f bytes each, %.3f times the payload of %.0f\n", rows, bytes,
@@ -97,7 +109,7 @@ static void grow(wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
 {
     size_t n = rows / EACH, pushes = 0;
     int64_t *push_ns = calloc(n + 1, sizeof *push_ns), *pull_ns = calloc(n + 1, sizeof *pull_ns);
-    double worst = 0, payload = (1.0 + ((wf_hashed *)s)->n_slots) * WIDTH * sizeof(float);
+    double worst = 0, payload = payload_of((wf_hashed *)s);
 
     if (!push_ns || !pull_ns)
         exit(1);
@@ -134,7 +146,7 @@ static void look_up(wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
         for (uint64_t i = 1; i < EACH; i++)
             if (p->keys[i] == p->keys[i - 1])
                 p->part.rows.n = 1; /* drawn twice: leave this one short */
-        p->part.n = p->part.rows.n * WIDTH;
+        p->part.n = p->part.rows.n * p->width;
         pulls += pull(s, p);
         pushes += push(s, opt, p);
     }
@@ -142,26 +154,46 @@ static void look_up(wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
            n / (double)pushes * 1e3);
 }
 
+/* Numbers in their order, and words in any. */
+static bool read_arguments(int argc, char **argv, uint64_t numbers[2], wf_slice *like)
+{
+    int n = 0;
+
+    for (int i = 1; i < argc; i++) {
+        wf_dtype dtype = wf_dtype_of(argv[i]);
+
+        if (strcmp(argv[i], "evict") == 0)
+            like->policy.max_rows = WF_RECORDS_MOST;
+        else if (wf_row_values_known(dtype))
+            like->policy.dtype = dtype;
+        else if (n == 2 || (numbers[n++] = strtoull(argv[i], NULL, 10)) == 0)
+            return false;
+    }
+    like->count = like->row = numbers[1];
+    return numbers[1] <= WIDEST;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t rows = argc > 1 ? strtoull(argv[1], NULL, 10) : 1600000;
-    bool evicts = argc > 2 && strcmp(argv[2], "evict") == 0;
-    wf_slice like = {
-        .count = WIDTH,
-        .row = WIDTH,
-        .trainable = true,
-        .policy = {.first = {WF_UNIFORM, 0, 0.05}, .max_rows = evicts ? WF_RECORDS_MOST : 0}};
+    uint64_t numbers[] = {1600000, 16}, rows;
+    wf_slice like = {.trainable = true, .policy = {.first = {WF_UNIFORM, 0, 0.05}, .rounding = 7}};
     part *p = calloc(1, sizeof *p);
     wf_slice *s;
     wf_opt opt;
 
+    if (!read_arguments(argc, argv, numbers, &like)) {
+        fprintf(stderr, "bench_unbounded [ROWS [DIM]] [float32|bfloat16|float16|int8] [evict]\n");
+        return 2;
+    }
     if (!p || wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL) != WF_OK ||
         wf_slice_new(&wf_slice_hashed, &like, &opt, &s, NULL) != WF_OK)
         return 1;
-    for (int i = 0; i < EACH * WIDTH; i++)
+    rows = WF_MAX(numbers[0], (uint64_t)EACH * 16);
+    p->width = like.row;
+    for (uint64_t i = 0; i < EACH * like.row; i++)
         p->values[i] = 0.01F * (float)(i % 17);
-    grow(s, &opt, WF_MAX(rows, (uint64_t)EACH * 16), p);
-    look_up(s, &opt, WF_MAX(rows, (uint64_t)EACH * 16) / EACH * EACH, p);
+    grow(s, &opt, rows, p);
+    look_up(s, &opt, rows / EACH * EACH, p);
     wf_slice_free(&s);
     free(p);
     return 0;

@@ -25,18 +25,23 @@ static const wf_dense *dense(const wf_slice *s)
     return (const wf_dense *)s;
 }
 
-wf_status wf_dense_init(wf_slice *s, const wf_opt *opt, wf_err *err)
+static size_t slot_bytes(const wf_dense *d)
+{
+    return d->base.count * sizeof(float);
+}
+
+wf_status wf_dense_init_sized(wf_slice *s, const wf_opt *opt, size_t value_bytes, wf_err *err)
 {
     wf_dense *d = dense_of(s);
     size_t bytes;
 
     if (!wf_mul_size(s->count, sizeof(float), &bytes))
         return wf_fail(err, WF_INVALID, NULL, "slice %u is too large", s->id);
-    s->bytes = bytes;
+    s->bytes = value_bytes;
     d->whole = opt->rule->whole;
-    d->weights = wf_buf_new(bytes);
+    d->weights = wf_buf_new(value_bytes);
     if (!d->weights)
-        return wf_fail_nomem(err, bytes);
+        return wf_fail_nomem(err, value_bytes);
     d->n_slots = s->trainable ? wf_opt_n_slots(opt) : 0;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         float first = wf_opt_slot_initial(opt, i);
@@ -49,6 +54,18 @@ wf_status wf_dense_init(wf_slice *s, const wf_opt *opt, wf_err *err)
             d->slots[i][k] = first;
     }
     return WF_OK;
+}
+
+wf_status wf_dense_init(wf_slice *s, const wf_opt *opt, wf_err *err)
+{
+    size_t bytes;
+
+    if (wf_slice_dtype(s) != WF_F32)
+        return wf_fail(err, WF_INVALID, NULL, "slice %u is dense, and would be %s", s->id,
+                       wf_dtype_name(wf_slice_dtype(s)));
+    if (!wf_mul_size(s->count, sizeof(float), &bytes))
+        return wf_fail(err, WF_INVALID, NULL, "slice %u is too large", s->id);
+    return wf_dense_init_sized(s, opt, bytes, err);
 }
 
 void wf_dense_close(wf_slice *s)
@@ -187,7 +204,7 @@ wf_status wf_dense_fork(const wf_slice *s, wf_slice *to, wf_err *err)
 {
     const wf_dense *d = dense(s);
     wf_dense *copy = dense_of(to);
-    size_t bytes = d->weights->bytes;
+    size_t bytes = slot_bytes(d);
 
     copy->weights = wf_buf_ref(d->weights);
     copy->n_slots = d->n_slots;
@@ -208,11 +225,18 @@ uint32_t wf_dense_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
     out[0] =
         (wf_slice_array){.dtype = WF_F32, .data = d->weights->data, .bytes = d->weights->bytes};
     for (uint32_t i = 0; i < d->n_slots; i++)
-        out[1 + i] = (wf_slice_array){.slot = d->slot_names[i],
-                                      .dtype = WF_F32,
-                                      .data = d->slots[i],
-                                      .bytes = d->weights->bytes};
+        out[1 + i] = (wf_slice_array){
+            .slot = d->slot_names[i], .dtype = WF_F32, .data = d->slots[i], .bytes = slot_bytes(d)};
     return 1 + d->n_slots;
+}
+
+wf_status wf_dense_load_slots(wf_slice *s, const wf_slice_source *from, wf_err *err)
+{
+    wf_dense *d = dense_of(s);
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        WF_TRY(from->read(from->arg, s, d->slot_names[i], WF_F32, 0, d->slots[i], s->count, err));
+    return WF_OK;
 }
 
 wf_status wf_dense_load(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err)
@@ -220,10 +244,8 @@ wf_status wf_dense_load(wf_slice *s, const wf_slice_source *from, bool values_on
     wf_dense *d = dense_of(s);
 
     wf_assert(wf_buf_refs(d->weights) == 1); /* V2 */
-    WF_TRY(from->read(from->arg, s, NULL, d->weights->data, s->count, err));
-    for (uint32_t i = 0; !values_only && i < d->n_slots; i++)
-        WF_TRY(from->read(from->arg, s, d->slot_names[i], d->slots[i], s->count, err));
-    return WF_OK;
+    WF_TRY(from->read(from->arg, s, NULL, WF_F32, 0, d->weights->data, s->count, err));
+    return values_only ? WF_OK : wf_dense_load_slots(s, from, err);
 }
 
 uint64_t wf_dense_digest(const wf_slice *s)
@@ -232,7 +254,7 @@ uint64_t wf_dense_digest(const wf_slice *s)
     uint64_t digest = XXH3_64bits_withSeed(d->weights->data, d->weights->bytes, s->updates);
 
     for (uint32_t i = 0; i < d->n_slots; i++)
-        digest = XXH3_64bits_withSeed(d->slots[i], d->weights->bytes, digest);
+        digest = XXH3_64bits_withSeed(d->slots[i], slot_bytes(d), digest);
     return digest;
 }
 

@@ -19,7 +19,7 @@ enum { WF_DENSE_SPARES = 4 };
 
 typedef struct wf_dense {
     wf_slice base;   /* first */
-    wf_buf *weights; /* [count] */
+    wf_buf *weights; /* [count]; of a table of a type of fewer bits as table.c says */
     wf_buf *spares[WF_DENSE_SPARES];
     bool whole;      /* the rule takes norms over all of it: one thread updates it */
     float *gradient; /* [count]: then, a coded one as it is read; NULL before the first */
@@ -30,6 +30,9 @@ typedef struct wf_dense {
 
 /* The functions of wf_slice_dense. */
 WF_MUST_USE wf_status wf_dense_init(wf_slice *s, const wf_opt *opt, wf_err *err);
+/* The same with so many bytes for the values, of whatever types they are. */
+WF_MUST_USE wf_status wf_dense_init_sized(wf_slice *s, const wf_opt *opt, size_t value_bytes,
+                                          wf_err *err);
 void wf_dense_close(wf_slice *s);
 WF_MUST_USE wf_status wf_dense_check(const wf_slice *s, const wf_slice_part *p, wf_err *err);
 WF_MUST_USE wf_status wf_dense_apply_begin(wf_slice_update *u, wf_err *err);
@@ -41,6 +44,8 @@ WF_MUST_USE wf_status wf_dense_fork(const wf_slice *s, wf_slice *to, wf_err *err
 uint32_t wf_dense_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS]);
 WF_MUST_USE wf_status wf_dense_load(wf_slice *s, const wf_slice_source *from, bool values_only,
                                     wf_err *err);
+/* The slots alone. */
+WF_MUST_USE wf_status wf_dense_load_slots(wf_slice *s, const wf_slice_source *from, wf_err *err);
 uint64_t wf_dense_digest(const wf_slice *s);
 
 #endif

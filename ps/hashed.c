@@ -40,6 +40,13 @@ static wf_status check_place(const wf_slice *s, const wf_opt *opt, wf_err *err)
         return wf_fail(err, WF_INVALID, "choose another optimizer, or a dense variable",
                        "%s takes norms over a whole variable, and slice %u is of a table",
                        opt->rule->name, s->id);
+    if (!wf_row_values_known(wf_slice_dtype(s)))
+        return wf_fail(err, WF_INVALID, NULL, "rows of slice %u are of no type that a ps holds",
+                       s->id);
+    if (wf_slice_dtype(s) == WF_I8 && s->row > WF_INT8_ROW_MOST)
+        return wf_fail(err, WF_INVALID, "hold them in bfloat16",
+                       "a row of slice %u has %" PRIu64 " elements, and one of int8 %d at most",
+                       s->id, s->row, WF_INT8_ROW_MOST);
     return WF_OK;
 }
 
@@ -54,8 +61,7 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
         h->slot_names[k] = wf_opt_slot_name(opt, k);
         h->slot_first[k] = wf_opt_slot_initial(opt, k);
     }
-    wf_row_set_init(&h->rows, (1 + h->n_slots) * (uint32_t)s->row * (uint32_t)sizeof(float),
-                    ordered);
+    wf_row_set_init(&h->rows, (uint32_t)wf_hashed_body(h), ordered);
     wf_row_set_init(&h->waiting, sizeof(uint32_t), ordered);
     return WF_OK;
 }
@@ -146,27 +152,6 @@ static wf_status hashed_check(const wf_slice *s, const wf_slice_part *p, wf_err 
     return check_room(hashed(s), &p->rows, err);
 }
 
-/* ---- first values ---- */
-
-static void first_values(const wf_slice *s, uint64_t key, float out[])
-{
-    wf_rng_key of_row = {.seed = s->policy.seed,
-                         .stream = wf_rng_fold(s->policy.stream, (uint64_t)wf_row_id_of_key(key))};
-
-    wf_distribution_fill(&s->policy.first, of_row, 0, out, s->row);
-}
-
-static void begin_row(const wf_hashed *h, int32_t row)
-{
-    uint64_t width = h->base.row;
-    float *body = wf_row_set_body(&h->rows, row);
-
-    first_values(&h->base, wf_row_set_key(&h->rows, row), body);
-    for (uint32_t k = 0; k < h->n_slots; k++)
-        for (uint64_t i = 0; i < width; i++)
-            body[(1 + k) * width + i] = h->slot_first[k];
-}
-
 /* ---- updates ---- */
 
 static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
@@ -232,26 +217,10 @@ static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
 static void fetch(const wf_hashed *h, int32_t row)
 {
     const uint8_t *body = row == WF_NO_RECORD ? NULL : wf_row_set_body(&h->rows, row);
-    uint64_t bytes = (1 + h->n_slots) * h->base.row * sizeof(float);
+    uint64_t bytes = wf_hashed_body(h);
 
     for (uint64_t k = 0; body && k < bytes; k += LINE)
         WF_PREFETCH(body + k);
-}
-
-/* Row i of a part. */
-static void update_row(const wf_hashed *h, const wf_opt *opt, float *body, const wf_slice_part *p,
-                       uint64_t i)
-{
-    uint64_t row = h->base.row, most = p->values ? row : WF_SLICE_READ;
-    float *slots[WF_MAX_SLOTS] = {0}, room[WF_SLICE_READ];
-
-    for (uint64_t from = 0, n; from < row; from += n) {
-        n = WF_MIN(row - from, most);
-        for (uint32_t k = 0; k < h->n_slots; k++)
-            slots[k] = body + (1 + k) * row + from;
-        wf_opt_apply(opt, h->base.updates, n, body + from,
-                     wf_slice_part_values(p, i * row + from, n, room), slots);
-    }
 }
 
 static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
@@ -266,8 +235,8 @@ static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint
         if (h->found[i] == WF_NO_RECORD)
             continue;
         if (h->found[i] >= h->first_new)
-            begin_row(h, h->found[i]);
-        update_row(h, opt, wf_row_set_body(&h->rows, h->found[i]), &u->part, i);
+            wf_hashed_begin_row(h, h->found[i]);
+        wf_hashed_update_row(h, opt, h->found[i], &u->part, i);
     }
 }
 
@@ -293,7 +262,7 @@ void wf_hashed_evict(wf_hashed *h)
     evict(&h->base, &h->waiting);
     wf_row_set_trim(&h->rows);
     wf_row_set_trim(&h->waiting);
-    h->base.bytes = h->rows.records.n * h->base.row * sizeof(float);
+    h->base.bytes = h->rows.records.n * wf_row_values_room(wf_slice_dtype(&h->base), h->base.row);
 }
 
 static void hashed_apply_end(wf_slice_update *u)
@@ -314,9 +283,9 @@ static void answer_block(const wf_slice *s, const wf_rows *rows, uint64_t first,
         float *to = out + i * s->row;
 
         if (found[i] == WF_NO_RECORD)
-            first_values(s, wf_row_id(rows, first + i), to);
+            wf_hashed_answer_first(s, wf_row_id(rows, first + i), to);
         else
-            memcpy(to, wf_row_set_body(&h->rows, found[i]), s->row * sizeof *to);
+            wf_hashed_read_row(h, found[i], to);
     }
 }
 

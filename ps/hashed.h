@@ -25,7 +25,7 @@
 
 typedef struct wf_hashed {
     wf_slice base;      /* first */
-    wf_row_set rows;    /* a body: the values, then each slot, [row] float32 */
+    wf_row_set rows;    /* a body: values, scale (row_values.h), then each slot, [row] float32 */
     wf_row_set waiting; /* ids that are not admitted yet; a body: how often each was named, u32 */
     uint32_t n_slots;
     const char *slot_names[WF_MAX_SLOTS];
@@ -36,8 +36,38 @@ typedef struct wf_hashed {
     struct wf_hashed_copy *copy; /* of a fork: its state, and nothing is in the sets */
 } wf_hashed;
 
+static inline float *wf_hashed_scale(const wf_hashed *h, void *body)
+{
+    uint64_t room = wf_row_values_room(wf_slice_dtype(&h->base), h->base.row);
+
+    return (float *)(void *)((uint8_t *)body + room) - 1;
+}
+
+static inline float *wf_hashed_slot(const wf_hashed *h, void *body, uint32_t k)
+{
+    uint64_t room = wf_row_values_room(wf_slice_dtype(&h->base), h->base.row);
+
+    return (float *)(void *)((uint8_t *)body + room) + k * h->base.row;
+}
+
+/* Bytes of a row's body. */
+static inline uint64_t wf_hashed_body(const wf_hashed *h)
+{
+    return wf_row_values_room(wf_slice_dtype(&h->base), h->base.row) +
+           h->n_slots * h->base.row * sizeof(float);
+}
+
 /* hashed.c: drops the rows that H1 lets go. */
 void wf_hashed_evict(wf_hashed *h);
+
+/* hashed_rows.c: a new row gets its first values; row `row` is updated by row i of a part; its
+ * values as float32, [row]. answer_first: what a row of that key would answer that had just begun.
+ */
+void wf_hashed_begin_row(const wf_hashed *h, int32_t row);
+void wf_hashed_update_row(const wf_hashed *h, const wf_opt *opt, int32_t row,
+                          const wf_slice_part *p, uint64_t i);
+void wf_hashed_read_row(const wf_hashed *h, int32_t row, float out[]);
+void wf_hashed_answer_first(const wf_slice *s, uint64_t key, float out[]);
 
 /* hashed_state.c: functions of wf_slice_hashed. */
 WF_MUST_USE wf_status wf_hashed_fork(const wf_slice *s, wf_slice *to, wf_err *err);

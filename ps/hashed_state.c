@@ -2,18 +2,21 @@
 /* ps/hashed_state.c - the state of a bucket leaves and comes: ids, values and slots as arrays of
  * their own, rows in the order of their last use where there is one.
  *
- *   values            [n, row] float32     slots, each     [n, row] float32
+ *   values            [n, row]             slots, each     [n, row] float32
  *   ids               [n] int64            updated         [n] int64: the update of the last use
  *   waiting/ids       [m] int64            waiting/pushes  [m] int64
  *   waiting/updated   [m] int64
  *
- * `updated` is there where rows are evicted, `waiting` where ids wait for their admission.
+ * Values have the type that rows are held in; `scale` [n] float32 is there with int8. `updated` is
+ * there where rows are evicted, `waiting` where ids wait for their admission.
  */
 #include "common/base/row_key.h"
 #include "common/base/size.h"
+#include "common/ckpt/ckpt.h"
 #include "ps/hashed.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -24,7 +27,9 @@ static const char IDS[] = "ids", UPDATED[] = "updated", WAITING_IDS[] = "waiting
 /* Arrays of a fork; NULL: it has no such. */
 struct wf_hashed_copy {
     uint64_t n, n_waiting;
-    float *values, *slots[WF_MAX_SLOTS];
+    wf_dtype dtype;
+    void *values;
+    float *scales, *slots[WF_MAX_SLOTS];
     int64_t *ids, *updated, *waiting_ids, *waiting_pushes, *waiting_updated;
 };
 
@@ -36,6 +41,7 @@ void wf_hashed_free_copy(struct wf_hashed_copy **c)
     if (!it)
         return;
     free(it->values);
+    free(it->scales);
     for (int k = 0; k < WF_MAX_SLOTS; k++)
         free(it->slots[k]);
     free(it->ids);
@@ -60,10 +66,13 @@ static wf_status alloc_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err
 
     c->n = h->rows.records.n;
     c->n_waiting = h->waiting.records.n;
+    c->dtype = wf_slice_dtype(&h->base);
     bytes = c->n * h->base.row * sizeof(float) + 1;
-    c->values = malloc(bytes);
+    c->values = malloc(wf_row_values_bytes(c->dtype, c->n * h->base.row) + 1);
     c->ids = malloc(c->n * sizeof *c->ids + 1);
     ok = c->values && c->ids;
+    if (ok && c->dtype == WF_I8)
+        ok = (c->scales = malloc(c->n * sizeof *c->scales + 1)) != NULL;
     for (uint32_t k = 0; ok && k < h->n_slots; k++)
         ok = (c->slots[k] = malloc(bytes)) != NULL;
     if (ok && ordered)
@@ -100,16 +109,18 @@ static int64_t updated_of(const wf_slice *s, const wf_row_set *set, int32_t row)
 static void fill_copy(const wf_hashed *h, struct wf_hashed_copy *c)
 {
     const wf_slice *s = &h->base;
-    size_t bytes = s->row * sizeof(float);
+    size_t bytes = s->row * sizeof(float), of_values = wf_row_values_bytes(c->dtype, s->row);
     uint64_t i = 0;
 
     for (int32_t r = first_row(&h->rows); r != WF_NO_RECORD; r = next_row(&h->rows, r), i++) {
-        const float *body = wf_row_set_body(&h->rows, r);
+        void *body = wf_row_set_body(&h->rows, r);
 
         c->ids[i] = wf_row_id_of_key(wf_row_set_key(&h->rows, r));
-        memcpy(c->values + i * s->row, body, bytes);
+        memcpy((uint8_t *)c->values + i * of_values, body, of_values);
+        if (c->scales)
+            c->scales[i] = *wf_hashed_scale(h, body);
         for (uint32_t k = 0; k < h->n_slots; k++)
-            memcpy(c->slots[k] + i * s->row, body + (1 + k) * s->row, bytes);
+            memcpy(c->slots[k] + i * s->row, wf_hashed_slot(h, body, k), bytes);
         if (c->updated)
             c->updated[i] = updated_of(s, &h->rows, r);
     }
@@ -139,11 +150,9 @@ wf_status wf_hashed_fork(const wf_slice *s, wf_slice *to, wf_err *err)
 
 /* ---- arrays ---- */
 
-static void add_array(wf_slice_array out[], uint32_t *n, const char *slot, const void *data,
-                      uint64_t count, uint64_t row)
+static void add_array(wf_slice_array out[], uint32_t *n, const char *slot, wf_dtype dtype,
+                      const void *data, uint64_t count, uint64_t row)
 {
-    wf_dtype dtype = row ? WF_F32 : WF_I64;
-
     if (data)
         out[(*n)++] =
             (wf_slice_array){.slot = slot,
@@ -160,14 +169,15 @@ uint32_t wf_hashed_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
     uint32_t n = 0;
 
     wf_assert(c);
-    add_array(out, &n, NULL, c->values, c->n, s->row);
+    add_array(out, &n, NULL, c->dtype, c->values, c->n, s->row);
     for (uint32_t k = 0; k < f->n_slots; k++)
-        add_array(out, &n, f->slot_names[k], c->slots[k], c->n, s->row);
-    add_array(out, &n, IDS, c->ids, c->n, 0);
-    add_array(out, &n, UPDATED, c->updated, c->n, 0);
-    add_array(out, &n, WAITING_IDS, c->waiting_ids, c->n_waiting, 0);
-    add_array(out, &n, WAITING_PUSHES, c->waiting_pushes, c->n_waiting, 0);
-    add_array(out, &n, WAITING_UPDATED, c->waiting_updated, c->n_waiting, 0);
+        add_array(out, &n, f->slot_names[k], WF_F32, c->slots[k], c->n, s->row);
+    add_array(out, &n, WF_CKPT_SCALE, WF_F32, c->scales, c->n, 0);
+    add_array(out, &n, IDS, WF_I64, c->ids, c->n, 0);
+    add_array(out, &n, UPDATED, WF_I64, c->updated, c->n, 0);
+    add_array(out, &n, WAITING_IDS, WF_I64, c->waiting_ids, c->n_waiting, 0);
+    add_array(out, &n, WAITING_PUSHES, WF_I64, c->waiting_pushes, c->n_waiting, 0);
+    add_array(out, &n, WAITING_UPDATED, WF_I64, c->waiting_updated, c->n_waiting, 0);
     return n;
 }
 
@@ -193,15 +203,35 @@ static wf_status read_numbers(const wf_slice *s, const wf_slice_source *from, co
 }
 
 static wf_status read_rows(const wf_slice *s, const wf_slice_source *from, const char *slot,
-                           uint64_t n, float **out, wf_err *err)
+                           uint64_t each, uint64_t n, void **out, wf_err *err)
 {
     uint64_t bytes = 0;
 
-    WF_TRY(from->read_all(from->arg, s, slot, (void **)out, &bytes, err));
-    if (bytes / sizeof(float) / s->row != n || bytes % (s->row * sizeof(float)))
+    WF_TRY(from->read_all(from->arg, s, slot, out, &bytes, err));
+    if (bytes / each != n || bytes % each)
         return wf_fail(err, WF_CORRUPT, NULL,
                        "slice %u has %" PRIu64 " bytes of \"%s\" for %" PRIu64 " rows", s->id,
                        bytes, slot ? slot : "values", n);
+    return WF_OK;
+}
+
+/* In the type that they were saved in. */
+static wf_status read_values(const wf_slice *s, const wf_slice_source *from,
+                             struct wf_hashed_copy *c, wf_err *err)
+{
+    c->dtype = wf_slice_source_dtype(from, s);
+    if (!wf_row_values_known(c->dtype))
+        return wf_fail(err, WF_CORRUPT, NULL, "slice %u has rows of %s, which no ps holds", s->id,
+                       wf_dtype_name(c->dtype));
+    WF_TRY(read_rows(s, from, NULL, wf_row_values_bytes(c->dtype, s->row), c->n, &c->values, err));
+    if (c->dtype != WF_I8)
+        return WF_OK;
+    WF_TRY(read_rows(s, from, WF_CKPT_SCALE, sizeof *c->scales, c->n, (void **)&c->scales, err));
+    for (uint64_t i = 0; i < c->n; i++)
+        if (c->scales[i] < 0 || isinf(c->scales[i]))
+            return wf_fail(err, WF_CORRUPT, NULL,
+                           "slice %u: the row of id %" PRId64 " is scaled by %g", s->id, c->ids[i],
+                           (double)c->scales[i]);
     return WF_OK;
 }
 
@@ -212,9 +242,10 @@ static wf_status read_copy(wf_hashed *h, const wf_slice_source *from, struct wf_
 
     WF_TRY(read_numbers(s, from, IDS, false, true, &c->n, &c->ids, err));
     WF_TRY(read_numbers(s, from, UPDATED, true, false, &c->n, &c->updated, err));
-    WF_TRY(read_rows(s, from, NULL, c->n, &c->values, err));
+    WF_TRY(read_values(s, from, c, err));
     for (uint32_t k = 0; k < h->n_slots; k++)
-        WF_TRY(read_rows(s, from, h->slot_names[k], c->n, &c->slots[k], err));
+        WF_TRY(read_rows(s, from, h->slot_names[k], s->row * sizeof(float), c->n,
+                         (void **)&c->slots[k], err));
     if (!waits(s))
         return WF_OK;
     WF_TRY(read_numbers(s, from, WAITING_IDS, true, true, &c->n_waiting, &c->waiting_ids, err));
@@ -248,6 +279,29 @@ static wf_status add_ids(const wf_slice *s, wf_row_set *set, const int64_t ids[]
     return WF_OK;
 }
 
+/* Values of row i as they were saved; of another type, rounded to the nearest. */
+static void set_values(const wf_hashed *h, const struct wf_hashed_copy *c, uint64_t i, void *body)
+{
+    uint64_t row = h->base.row, width = wf_row_values_bytes(c->dtype, 1);
+    wf_dtype dtype = wf_slice_dtype(&h->base);
+    const uint8_t *from = (const uint8_t *)c->values + i * row * width;
+    float piece[WF_SLICE_READ];
+
+    memset(body, 0, wf_row_values_room(dtype, row));
+    if (c->dtype == dtype) {
+        memcpy(body, from, row * width);
+        if (c->scales)
+            *wf_hashed_scale(h, body) = c->scales[i];
+        return;
+    }
+    for (uint64_t at = 0, n; at < row; at += n) {
+        n = WF_MIN(row - at, (uint64_t)WF_SLICE_READ);
+        wf_row_values_read(c->dtype, from + at * width, c->scales ? &c->scales[i] : NULL, n, piece);
+        wf_row_values_round(dtype, piece, n, (uint8_t *)body + wf_row_values_bytes(dtype, at),
+                            wf_hashed_scale(h, body));
+    }
+}
+
 static wf_status fill_sets(wf_hashed *h, const struct wf_hashed_copy *c, wf_err *err)
 {
     const wf_slice *s = &h->base;
@@ -255,11 +309,11 @@ static wf_status fill_sets(wf_hashed *h, const struct wf_hashed_copy *c, wf_err 
 
     WF_TRY(add_ids(s, &h->rows, c->ids, c->updated, c->n, err));
     for (uint64_t i = 0; i < c->n; i++) {
-        float *body = wf_row_set_body(&h->rows, (int32_t)i);
+        void *body = wf_row_set_body(&h->rows, (int32_t)i);
 
-        memcpy(body, c->values + i * s->row, bytes);
+        set_values(h, c, i, body);
         for (uint32_t k = 0; k < h->n_slots; k++)
-            memcpy(body + (1 + k) * s->row, c->slots[k] + i * s->row, bytes);
+            memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, bytes);
     }
     WF_TRY(add_ids(s, &h->waiting, c->waiting_ids, c->waiting_updated, c->n_waiting, err));
     for (uint64_t i = 0; i < c->n_waiting; i++) {
@@ -312,7 +366,7 @@ static uint64_t digest_of(const wf_row_set *set, size_t body)
 uint64_t wf_hashed_digest(const wf_slice *s)
 {
     const wf_hashed *h = (const wf_hashed *)s;
-    uint64_t sums[] = {digest_of(&h->rows, (1 + h->n_slots) * s->row * sizeof(float)),
+    uint64_t sums[] = {digest_of(&h->rows, wf_hashed_body(h)),
                        digest_of(&h->waiting, sizeof(uint32_t))};
 
     return XXH3_64bits_withSeed(sums, sizeof sums, s->updates);

@@ -115,6 +115,11 @@ uint64_t wf_slice_held(const wf_slice *s)
     return bytes;
 }
 
+wf_dtype wf_slice_source_dtype(const wf_slice_source *from, const wf_slice *s)
+{
+    return from->dtype ? from->dtype(from->arg, s) : WF_F32;
+}
+
 const float *wf_slice_values(const wf_slice *s)
 {
     wf_slice_array arrays[WF_SLICE_ARRAYS];

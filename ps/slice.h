@@ -10,6 +10,7 @@
 
 #include "common/base/distribution.h"
 #include "ps/held.h"
+#include "ps/row_values.h"
 #include "ps/seen.h"
 #include "ps/slice_ops.h"
 #include <stdbool.h>
@@ -25,6 +26,8 @@ typedef struct wf_row_policy {
     uint32_t evict_after;  /* updates of the slice; 0: rows stay, however old */
     uint64_t max_rows;     /* of the slice; 0: no limit of the job's */
     bool fails_full;       /* a push beyond it is refused, and no row leaves for it */
+    wf_dtype dtype;        /* of its values (row_values.h); WF_NONE: float32 */
+    uint64_t rounding;     /* seeds their stochastic rounding */
 } wf_row_policy;
 
 /* What a slice has cost since it was counted last (loads.c). */
@@ -43,7 +46,7 @@ struct wf_slice {
     double momentum;        /* of a statistic: how much of the old value an update keeps */
     bool leaving;           /* on its way to another ps: nothing is applied, no pull is answered */
     wf_row_policy policy;   /* of a table */
-    uint64_t bytes;         /* of the values, set by the kind */
+    uint64_t bytes;         /* of the values as they are held, set by the kind */
     uint64_t updates;       /* V1 */
     wf_seen seen;
     wf_slice_load load;
@@ -63,6 +66,18 @@ static inline bool wf_slice_is_frozen(const wf_slice *s)
     return !s->trainable && !s->statistic;
 }
 
+/* The type that the values are held in. */
+static inline wf_dtype wf_slice_dtype(const wf_slice *s)
+{
+    return s->policy.dtype ? s->policy.dtype : WF_F32;
+}
+
+/* What a row of that number or key is rounded by in the update in hand. */
+static inline wf_draw wf_slice_draw(const wf_slice *s, uint64_t row)
+{
+    return wf_draw_of(wf_rng_fold(wf_rng_fold(s->policy.rounding, s->updates), row));
+}
+
 /* Begins to apply a part that `check` has let pass, and moves updates on by 1. ops->apply_range for
  * all units and ops->apply_end have to follow. Errors: WF_NOMEM; nothing is changed then. */
 WF_MUST_USE wf_status wf_slice_apply_begin(wf_slice *s, const wf_slice_part *p,
@@ -75,7 +90,7 @@ WF_MUST_USE wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const wf_sl
 WF_MUST_USE wf_status wf_slice_fork(const wf_slice *s, wf_slice **out, wf_err *err);
 /* Bytes of memory that the state takes. */
 uint64_t wf_slice_held(const wf_slice *s);
-/* The values, [count] f32, borrowed until the slice is changed: for tests and oracles. */
+/* The values of float32, [count], borrowed until the slice is changed: for tests and oracles. */
 const float *wf_slice_values(const wf_slice *s);
 
 #endif

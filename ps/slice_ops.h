@@ -72,19 +72,25 @@ typedef struct wf_slice_array {
     uint64_t row; /* [n, row] elements; 0: the array has one axis, or is cut as its variable is */
 } wf_slice_array;
 
-enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 6 };
+enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 7 };
 
 /* Where a slice's state is loaded from: first values, a checkpoint, another ps. */
 typedef struct wf_slice_source {
     void *arg;
-    /* Exactly n float32 of the array, from the place that the slice has in its variable. */
-    wf_status (*read)(void *arg, const wf_slice *s, const char *slot, float out[], uint64_t n,
-                      wf_err *err);
+    /* The type that it has the values in. NULL: float32. */
+    wf_dtype (*dtype)(void *arg, const wf_slice *s);
+    /* Exactly n elements of the array, from its element `first` on, counted from the place that the
+     * slice has in its variable. `as` is float32, or the type of the values: for them alone. */
+    wf_status (*read)(void *arg, const wf_slice *s, const char *slot, wf_dtype as, uint64_t first,
+                      void *out, uint64_t n, wf_err *err);
     /* An array whose size the kind does not know, slot NULL: the values, as bytes that the caller
      * frees. Errors: WF_NOTFOUND when the source has none. */
     wf_status (*read_all)(void *arg, const wf_slice *s, const char *slot, void **out,
                           uint64_t *bytes, wf_err *err);
 } wf_slice_source;
+
+/* The type that a source has the values of a slice in. */
+wf_dtype wf_slice_source_dtype(const wf_slice_source *from, const wf_slice *s);
 
 typedef struct wf_slice_ops {
     const char *name;

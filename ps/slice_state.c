@@ -149,17 +149,26 @@ static const wf_part *find_array(const state_source *from, const char *slot)
     return NULL;
 }
 
-static wf_status read_state(void *arg, const wf_slice *s, const char *slot, float out[], uint64_t n,
-                            wf_err *err)
+/* Another ps of the same job has them as this one does. */
+static wf_dtype dtype_of(void *arg, const wf_slice *s)
+{
+    (void)arg;
+    return wf_slice_dtype(s);
+}
+
+/* Whoever loads reads up to the end of an array, so none is longer than it should be. */
+static wf_status read_state(void *arg, const wf_slice *s, const char *slot, wf_dtype as,
+                            uint64_t first, void *out, uint64_t n, wf_err *err)
 {
     const state_source *from = arg;
     const wf_part *p = find_array(from, slot);
+    uint64_t width = wf_dtype_size(as);
 
-    if (!p || p->bytes != n * sizeof(float))
+    if (!p || p->bytes != (first + n) * width)
         return wf_fail(err, WF_PROTO, NULL, "the state of slice %u has no \"%s\" of %llu elements",
-                       s->id, slot ? slot : "values", (unsigned long long)n);
+                       s->id, slot ? slot : "values", (unsigned long long)(first + n));
     if (n)
-        memcpy(out, wf_part_data(from->msg, p), p->bytes);
+        memcpy(out, (const uint8_t *)wf_part_data(from->msg, p) + first * width, n * width);
     return WF_OK;
 }
 
@@ -184,7 +193,8 @@ static wf_status read_all_state(void *arg, const wf_slice *s, const char *slot, 
 wf_status wf_state_get(const wf_msg *m, const Weft__SliceState *head, wf_slice *s, wf_err *err)
 {
     state_source values = {.msg = m, .head = head};
-    const wf_slice_source from = {.arg = &values, .read = read_state, .read_all = read_all_state};
+    const wf_slice_source from = {
+        .arg = &values, .dtype = dtype_of, .read = read_state, .read_all = read_all_state};
     uint32_t n;
 
     WF_TRY(wf_parts_get(m, values.parts, &n, err));

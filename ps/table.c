@@ -6,9 +6,9 @@
  * rows and their slots need. Rows are read in no order, so each is fetched while those before it
  * are worked on.
  */
+#include "ps/table.h"
 #include "common/base/cc.h"
 #include "common/base/size.h"
-#include "ps/dense.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,16 +19,6 @@ enum {
     AHEAD = 16,     /* rows that are fetched before they are worked on */
     LINE = 64 / sizeof(float) /* elements that are fetched at once */
 };
-
-static const wf_dense *dense(const wf_slice *s)
-{
-    return (const wf_dense *)s;
-}
-
-static uint64_t first_row(const wf_slice *s)
-{
-    return s->offset / s->row;
-}
 
 static wf_status table_init(wf_slice *s, const wf_opt *opt, wf_err *err)
 {
@@ -42,7 +32,16 @@ static wf_status table_init(wf_slice *s, const wf_opt *opt, wf_err *err)
         return wf_fail(err, WF_INVALID, "choose another optimizer, or a dense variable",
                        "%s takes norms over a whole variable, and slice %u is of a table",
                        opt->rule->name, s->id);
-    return wf_dense_init(s, opt, err);
+    if (!wf_row_values_known(wf_slice_dtype(s)))
+        return wf_fail(err, WF_INVALID, NULL, "rows of slice %u are of no type that a ps holds",
+                       s->id);
+    if (wf_slice_dtype(s) == WF_I8 && s->row > WF_INT8_ROW_MOST)
+        return wf_fail(err, WF_INVALID, "hold them in bfloat16",
+                       "a row of slice %u has %" PRIu64 " elements, and one of int8 %d at most",
+                       s->id, s->row, WF_INT8_ROW_MOST);
+    if (s->count > SIZE_MAX / (2 * sizeof(float)))
+        return wf_fail(err, WF_INVALID, NULL, "slice %u is too large", s->id);
+    return wf_dense_init_sized(s, opt, wf_table_values_room(s), err);
 }
 
 static wf_status bad_ids(const wf_slice *s, const wf_rows *rows, uint64_t first, uint64_t end,
@@ -60,7 +59,7 @@ static wf_status bad_ids(const wf_slice *s, const wf_rows *rows, uint64_t first,
 /* Distinct ids of rows that are here, in rising order: so that threads share no row. */
 static wf_status check_ids(const wf_slice *s, const wf_rows *rows, wf_err *err)
 {
-    uint64_t first = first_row(s), end = first + s->count / s->row;
+    uint64_t first = wf_table_first_row(s), end = first + s->count / s->row;
 
     if (!wf_rows_rise(rows) ||
         (rows->n > 0 && (wf_row_id(rows, 0) < first || wf_row_id(rows, rows->n - 1) >= end)))
@@ -150,7 +149,7 @@ typedef struct block {
 
 static void begin_block(block *b, const wf_slice *s, const wf_rows *rows, uint64_t i, uint64_t end)
 {
-    uint64_t first = first_row(s), most = WF_MAX(BLOCK / s->row, (uint64_t)1);
+    uint64_t first = wf_table_first_row(s), most = WF_MAX(BLOCK / s->row, (uint64_t)1);
 
     b->n = WF_MIN(most, end - i);
     b->known = WF_MIN(b->n + AHEAD, end - i);
@@ -158,19 +157,49 @@ static void begin_block(block *b, const wf_slice *s, const wf_rows *rows, uint64
         b->at[k] = place_of(rows, i + k, first, s->row);
 }
 
+/* The same where values have a type of fewer bits. */
+static void read_rows(const wf_dense *d, const block *b, float *to)
+{
+    uint64_t row = d->base.row;
+
+    for (uint64_t i = 0; i < b->n; i++) {
+        if (i + AHEAD < b->known)
+            WF_PREFETCH(wf_table_values(d, b->at[i + AHEAD]));
+        wf_row_values_read(wf_slice_dtype(&d->base), wf_table_values(d, b->at[i]),
+                           wf_table_scale(d, b->at[i]), row, to + i * row);
+    }
+}
+
+static void write_rows(const wf_dense *d, const block *b, const float *from)
+{
+    uint64_t row = d->base.row, first = wf_table_first_row(&d->base);
+
+    for (uint64_t i = 0; i < b->n; i++)
+        wf_row_values_draw(wf_slice_dtype(&d->base), from + i * row, row,
+                           wf_slice_draw(&d->base, first + b->at[i] / row), 0,
+                           wf_table_values(d, b->at[i]), wf_table_scale(d, b->at[i]));
+}
+
 /* Short rows are updated side by side, in the cache: a rule is called once for many of them. */
 static void update_block(const wf_dense *d, const wf_opt *opt, const block *b, const float *grad)
 {
+    bool is_float = wf_slice_dtype(&d->base) == WF_F32;
     uint64_t row = d->base.row;
     float w[BLOCK], in_block[WF_MAX_SLOTS][BLOCK], *slots[WF_MAX_SLOTS] = {0};
 
-    gather(d->weights->data, b->at, b->n, b->known, row, w);
+    if (is_float)
+        gather(d->weights->data, b->at, b->n, b->known, row, w);
+    else
+        read_rows(d, b, w);
     for (uint32_t k = 0; k < d->n_slots; k++) {
         slots[k] = in_block[k];
         gather(d->slots[k], b->at, b->n, b->known, row, slots[k]);
     }
     wf_opt_apply(opt, d->base.updates, b->n * row, w, grad, slots);
-    scatter(w, b->at, b->n, row, d->weights->data);
+    if (is_float)
+        scatter(w, b->at, b->n, row, d->weights->data);
+    else
+        write_rows(d, b, w);
     for (uint32_t k = 0; k < d->n_slots; k++)
         scatter(slots[k], b->at, b->n, row, d->slots[k]);
 }
@@ -191,6 +220,27 @@ static void update_long_row(const wf_dense *d, const wf_opt *opt, uint64_t at,
     }
 }
 
+/* The same of a type of fewer bits, in pieces; an int8 row is one. */
+static void update_long_values(const wf_dense *d, const wf_opt *opt, uint64_t at,
+                               const wf_slice_part *p, uint64_t i)
+{
+    float *slots[WF_MAX_SLOTS] = {0}, w[WF_SLICE_READ], room[WF_SLICE_READ];
+    wf_dtype dtype = wf_slice_dtype(&d->base);
+    uint64_t row = d->base.row;
+    wf_draw draw = wf_slice_draw(&d->base, wf_table_first_row(&d->base) + at / row);
+
+    for (uint64_t from = 0, n; from < row; from += n) {
+        n = WF_MIN(row - from, (uint64_t)WF_SLICE_READ);
+        for (uint32_t k = 0; k < d->n_slots; k++)
+            slots[k] = d->slots[k] + at + from;
+        wf_row_values_read(dtype, wf_table_values(d, at + from), wf_table_scale(d, at), n, w);
+        wf_opt_apply(opt, d->base.updates, n, w, wf_slice_part_values(p, i * row + from, n, room),
+                     slots);
+        wf_row_values_draw(dtype, w, n, draw, from, wf_table_values(d, at + from),
+                           wf_table_scale(d, at));
+    }
+}
+
 static void table_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
                               uint64_t end)
 {
@@ -201,10 +251,12 @@ static void table_apply_range(const wf_slice_update *u, const wf_opt *opt, uint6
     for (uint64_t i = begin; i < end; i += b.n) {
         begin_block(&b, s, &u->part.rows, i, end);
         if (s->row <= BLOCK)
-            update_block(dense(s), opt, &b,
+            update_block(wf_table_dense(s), opt, &b,
                          wf_slice_part_values(&u->part, i * s->row, b.n * s->row, room));
+        else if (wf_slice_dtype(s) == WF_F32)
+            update_long_row(wf_table_dense(s), opt, b.at[0], &u->part, i);
         else
-            update_long_row(dense(s), opt, b.at[0], &u->part, i);
+            update_long_values(wf_table_dense(s), opt, b.at[0], &u->part, i);
     }
 }
 
@@ -214,20 +266,11 @@ static void table_answer_rows(const wf_slice *s, const wf_rows *rows, float out[
 
     for (uint64_t i = 0; i < rows->n; i += b.n) {
         begin_block(&b, s, rows, i, rows->n);
-        gather(dense(s)->weights->data, b.at, b.n, b.known, s->row, out + i * s->row);
+        if (wf_slice_dtype(s) == WF_F32)
+            gather(wf_table_dense(s)->weights->data, b.at, b.n, b.known, s->row, out + i * s->row);
+        else
+            read_rows(wf_table_dense(s), &b, out + i * s->row);
     }
-}
-
-/* The first values of a table that is seeded depend on the place of an element alone: neither on
- * slices nor on ps. */
-static wf_status table_load(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err)
-{
-    const wf_rng_key key = {.seed = s->policy.seed, .stream = s->policy.stream};
-
-    if (!values_only || !s->policy.seeded)
-        return wf_dense_load(s, from, values_only, err);
-    wf_distribution_fill(&s->policy.first, key, s->offset, dense(s)->weights->data, s->count);
-    return WF_OK;
 }
 
 const wf_slice_ops wf_slice_table = {
@@ -242,7 +285,7 @@ const wf_slice_ops wf_slice_table = {
     .apply_end = wf_dense_apply_end,
     .answer_rows = table_answer_rows,
     .fork = wf_dense_fork,
-    .save = wf_dense_save,
-    .load = table_load,
+    .save = wf_table_save,
+    .load = wf_table_load,
     .digest = wf_dense_digest,
 };

@@ -8,6 +8,7 @@
 #include "common/base/size.h"
 #include "common/kernels/pool.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,6 +51,8 @@ typedef struct model_row {
     uint32_t pushes; /* that have named an id without a row */
     uint64_t used;   /* the update that named it last */
     float w[WIDTH], slots[WF_MAX_SLOTS][WIDTH];
+    uint8_t held[WIDTH * sizeof(float)]; /* w in the type of the table; w is what it says */
+    float scale;
 } model_row;
 
 typedef struct model {
@@ -59,13 +62,26 @@ typedef struct model {
     model_row rows[IDS];
 } model;
 
+static wf_dtype dtype_of_model(const model *m)
+{
+    return m->policy.dtype ? m->policy.dtype : WF_F32;
+}
+
 /* Keras's "uniform" from the seed, the variable and the id. */
-static void first_values(int64_t id, float out[WIDTH])
+static void first_floats(int64_t id, float out[WIDTH])
 {
     wf_rng_key key = {SEED, wf_rng_fold(STREAM, (uint64_t)id)};
 
     for (uint64_t i = 0; i < WIDTH; i++)
         out[i] = (float)(0.05 * (2.0 * (double)wf_rng_f32(key, i) - 1.0));
+}
+
+/* The same to the nearest of the table's type. */
+static void first_values(const model *m, int64_t id, model_row *r)
+{
+    first_floats(id, r->w);
+    wf_row_values_round(dtype_of_model(m), r->w, WIDTH, r->held, &r->scale);
+    wf_row_values_read(dtype_of_model(m), r->held, &r->scale, WIDTH, r->w);
 }
 
 static bool is_live(const model *m, int i, bool stored)
@@ -120,7 +136,7 @@ static void update(model *m, int i, const float gradient[])
     if (!r->stored && ++r->pushes < m->policy.admit_after)
         return;
     if (!r->stored) {
-        first_values(ids[i], r->w);
+        first_values(m, ids[i], r);
         for (uint32_t k = 0; k < wf_opt_n_slots(&m->opt); k++)
             for (int e = 0; e < WIDTH; e++)
                 r->slots[k][e] = wf_opt_slot_initial(&m->opt, k);
@@ -130,6 +146,11 @@ static void update(model *m, int i, const float gradient[])
     for (int k = 0; k < WF_MAX_SLOTS; k++)
         slots[k] = r->slots[k];
     wf_opt_apply(&m->opt, m->updates, WIDTH, r->w, gradient, slots);
+    wf_row_values_draw(
+        dtype_of_model(m), r->w, WIDTH,
+        wf_draw_of(wf_rng_fold(wf_rng_fold(m->policy.rounding, m->updates), wf_row_key(ids[i]))), 0,
+        r->held, &r->scale);
+    wf_row_values_read(dtype_of_model(m), r->held, &r->scale, WIDTH, r->w);
 }
 
 /* ---- parts ---- */
@@ -180,16 +201,17 @@ static void name_all(named *n)
 
 static void compare_pull(const wf_slice *s, const model *m)
 {
-    float out[IDS * WIDTH], first[WIDTH];
+    float out[IDS * WIDTH];
+    model_row first;
     named all;
 
     name_all(&all);
     assert_int_equal(s->ops->check_rows(s, &all.part.rows, NULL), WF_OK);
     s->ops->answer_rows(s, &all.part.rows, out);
     for (int i = 0; i < IDS; i++) {
-        first_values(ids[i], first);
-        assert_memory_equal(out + (size_t)i * WIDTH, m->rows[i].stored ? m->rows[i].w : first,
-                            sizeof first);
+        first_values(m, ids[i], &first);
+        assert_memory_equal(out + (size_t)i * WIDTH, m->rows[i].stored ? m->rows[i].w : first.w,
+                            sizeof first.w);
     }
 }
 
@@ -217,16 +239,22 @@ static void compare_copy(const wf_slice *copy, const model *m)
     uint32_t n = copy->ops->save(copy, arrays);
     const wf_slice_array *of_ids = find_array(arrays, n, "ids");
     const wf_slice_array *updated = find_array(arrays, n, "updated");
+    const wf_slice_array *scales = find_array(arrays, n, "scale");
+    size_t each = wf_row_values_bytes(dtype_of_model(m), WIDTH);
     uint64_t rows = of_ids->bytes / sizeof(int64_t);
 
     assert_int_equal(rows, count_live(m, true));
-    assert_int_equal(arrays[0].bytes, rows * WIDTH * sizeof(float));
+    assert_int_equal(arrays[0].dtype, dtype_of_model(m));
+    assert_int_equal(arrays[0].bytes, rows * each);
+    assert_int_equal(scales != NULL, dtype_of_model(m) == WF_I8);
     assert_int_equal(updated != NULL, wf_row_policy_evicts(&m->policy));
     for (uint64_t i = 0; i < rows; i++) {
         const model_row *r = &m->rows[place_of_id(((const int64_t *)of_ids->data)[i])];
 
         assert_true(r->stored);
-        assert_memory_equal((const float *)arrays[0].data + i * WIDTH, r->w, sizeof r->w);
+        assert_memory_equal((const uint8_t *)arrays[0].data + i * each, r->held, each);
+        if (scales)
+            assert_true(((const float *)scales->data)[i] == r->scale);
         for (uint32_t k = 0; k < wf_opt_n_slots(&m->opt); k++)
             assert_memory_equal((const float *)arrays[1 + k].data + i * WIDTH, r->slots[k],
                                 sizeof r->w);
@@ -256,6 +284,12 @@ static wf_status read_all(void *arg, const wf_slice *s, const char *slot, void *
     return WF_OK;
 }
 
+static wf_dtype dtype_of_copy(void *arg, const wf_slice *s)
+{
+    (void)s;
+    return wf_slice_dtype(arg);
+}
+
 static wf_slice *open_slice(const model *m)
 {
     const wf_slice like = {.id = 3,
@@ -273,7 +307,7 @@ static wf_slice *open_slice(const model *m)
 static void save_and_load(wf_slice **s, const model *m)
 {
     wf_slice *copy = NULL, *fresh = open_slice(m);
-    wf_slice_source from = {.read_all = read_all};
+    wf_slice_source from = {.dtype = dtype_of_copy, .read_all = read_all};
 
     assert_int_equal(wf_slice_fork(*s, &copy, NULL), WF_OK);
     from.arg = copy;
@@ -325,7 +359,8 @@ static void run(const char *rule, wf_row_policy policy, uint64_t seed)
         draw(&n, key, round);
         push(s, m, &n);
         compare_pull(s, m);
-        assert_int_equal(s->bytes, count_live(m, true) * WIDTH * sizeof(float));
+        assert_int_equal(s->bytes,
+                         count_live(m, true) * wf_row_values_room(dtype_of_model(m), WIDTH));
         if (p < 0.05)
             save_and_load(&s, m);
         if (copy)
@@ -361,6 +396,63 @@ static void rows_leave_as_a_plain_model_says(void **state)
     run("adam", (wf_row_policy){.admit_after = 4, .evict_after = 9}, 8);
 }
 
+static void rows_of_fewer_bits_are_what_a_plain_model_says(void **state)
+{
+    const wf_dtype dtypes[] = {WF_BF16, WF_F16, WF_I8};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++) {
+        run("adagrad", (wf_row_policy){.dtype = dtypes[i], .rounding = 5}, 9);
+        run("adam",
+            (wf_row_policy){.dtype = dtypes[i], .rounding = 6, .admit_after = 2, .evict_after = 30},
+            10);
+    }
+}
+
+/* A state of one type, loaded where rows have another: the nearest of what they were. */
+static void a_table_may_change_its_type(void **state)
+{
+    const wf_dtype dtypes[] = {WF_F32, WF_BF16, WF_F16, WF_I8};
+
+    (void)state;
+    for (size_t k = 0; k < WF_COUNT(dtypes) * WF_COUNT(dtypes); k++) {
+        model *m = calloc(1, sizeof *m), *other = calloc(1, sizeof *other);
+        wf_slice_source from = {.dtype = dtype_of_copy, .read_all = read_all};
+        wf_slice *s, *copy = NULL, *fresh;
+        named n;
+
+        m->policy = (wf_row_policy){.first = {WF_UNIFORM, 0, 0.05},
+                                    .seed = SEED,
+                                    .stream = STREAM,
+                                    .dtype = dtypes[k % WF_COUNT(dtypes)]};
+        assert_int_equal(wf_opt_init(&m->opt, "adagrad", 0, NULL, NULL, NULL), WF_OK);
+        s = open_slice(m);
+        for (uint64_t round = 0; round < 30; round++) {
+            draw(&n, (wf_rng_key){k, 3}, round);
+            push(s, m, &n);
+        }
+        *other = *m;
+        other->policy.dtype = dtypes[k / WF_COUNT(dtypes)];
+        for (int i = 0; i < IDS && other->policy.dtype != m->policy.dtype; i++) {
+            model_row *r = &other->rows[i];
+
+            wf_row_values_round(other->policy.dtype, r->w, WIDTH, r->held, &r->scale);
+            wf_row_values_read(other->policy.dtype, r->held, &r->scale, WIDTH, r->w);
+        }
+        fresh = open_slice(other);
+        assert_int_equal(wf_slice_fork(s, &copy, NULL), WF_OK);
+        from.arg = copy;
+        fresh->updates = s->updates;
+        assert_int_equal(fresh->ops->load(fresh, &from, false, NULL), WF_OK);
+        compare_pull(fresh, other);
+        wf_slice_free(&copy);
+        wf_slice_free(&fresh);
+        wf_slice_free(&s);
+        free(other);
+        free(m);
+    }
+}
+
 /* ---- threads ---- */
 
 typedef struct turn {
@@ -388,6 +480,7 @@ static void threads_update_rows_of_their_own(void **state)
     m->policy = (wf_row_policy){.first = {WF_UNIFORM, 0, 0.05},
                                 .seed = SEED,
                                 .stream = STREAM,
+                                .dtype = WF_BF16,
                                 .admit_after = 2,
                                 .evict_after = 30};
     assert_int_equal(wf_opt_init(&m->opt, "adam", 0, NULL, NULL, NULL), WF_OK);
@@ -513,7 +606,8 @@ static void keys_that_cannot_be_are_refused(void **state)
 
 typedef struct arrays {
     int64_t ids[3], updated[3];
-    uint64_t n, n_updated, n_values;
+    float scales[3];
+    uint64_t n, n_updated, n_values, n_scales;
 } arrays;
 
 static wf_status read_bad(void *arg, const wf_slice *s, const char *slot, void **out,
@@ -523,9 +617,13 @@ static wf_status read_bad(void *arg, const wf_slice *s, const char *slot, void *
     float zeros[3 * WIDTH] = {0};
     const void *from = zeros;
 
-    (void)s, (void)err;
-    *bytes = a->n_values * WIDTH * sizeof(float);
-    if (slot && strcmp(slot, "ids") == 0) {
+    (void)err;
+    *bytes =
+        a->n_values * WIDTH * (slot ? sizeof(float) : wf_row_values_bytes(wf_slice_dtype(s), 1));
+    if (slot && strcmp(slot, "scale") == 0) {
+        from = a->scales;
+        *bytes = a->n_scales * sizeof(float);
+    } else if (slot && strcmp(slot, "ids") == 0) {
         from = a->ids;
         *bytes = a->n * sizeof(int64_t);
     } else if (slot && strcmp(slot, "updated") == 0) {
@@ -537,10 +635,16 @@ static wf_status read_bad(void *arg, const wf_slice *s, const char *slot, void *
     return WF_OK;
 }
 
+static wf_dtype dtype_of_bad(void *arg, const wf_slice *s)
+{
+    (void)arg;
+    return wf_slice_dtype(s);
+}
+
 static void states_that_cannot_be_are_refused(void **state)
 {
-    const arrays good = {{ids[0], ids[1], ids[2]}, {1, 1, 4}, 3, 3, 3};
-    arrays bad[] = {good, good, good, good, good, good, good};
+    const arrays good = {{ids[0], ids[1], ids[2]}, {1, 1, 4}, {1, 0, 2}, 3, 3, 3, 3};
+    arrays bad[] = {good, good, good, good, good, good, good, good, good, good};
 
     (void)state;
     bad[1].ids[2] = ids[0];
@@ -549,10 +653,13 @@ static void states_that_cannot_be_are_refused(void **state)
     bad[4].updated[1] = 0;
     bad[5].n_values = 2;
     bad[6].n_updated = 2;
+    bad[7].n_scales = 2;
+    bad[8].scales[1] = -1;
+    bad[9].scales[2] = INFINITY;
     for (size_t i = 0; i < WF_COUNT(bad); i++) {
         wf_slice *s;
-        model *m = begin((wf_row_policy){.evict_after = 100}, &s);
-        wf_slice_source from = {.arg = &bad[i], .read_all = read_bad};
+        model *m = begin((wf_row_policy){.evict_after = 100, .dtype = WF_I8}, &s);
+        wf_slice_source from = {.arg = &bad[i], .dtype = dtype_of_bad, .read_all = read_bad};
 
         s->updates = 4;
         assert_int_equal(s->ops->load(s, &from, false, NULL), i == 0 ? WF_OK : WF_CORRUPT);
@@ -573,6 +680,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_what_a_plain_model_says),
         cmocka_unit_test(rows_leave_as_a_plain_model_says),
+        cmocka_unit_test(rows_of_fewer_bits_are_what_a_plain_model_says),
+        cmocka_unit_test(a_table_may_change_its_type),
         cmocka_unit_test(threads_update_rows_of_their_own),
         cmocka_unit_test(a_digest_goes_by_the_order_of_use_alone),
         cmocka_unit_test(a_push_beyond_the_limit_changes_nothing),

@@ -221,8 +221,8 @@ static void train(wf_slice *s, const wf_opt *opt, uint32_t from, uint32_t to)
 }
 
 /* What a copy saved is what another slice loads. */
-static wf_status read_copy(void *arg, const wf_slice *s, const char *slot, float out[], uint64_t n,
-                           wf_err *err)
+static wf_status read_copy(void *arg, const wf_slice *s, const char *slot, wf_dtype as,
+                           uint64_t first, void *out, uint64_t n, wf_err *err)
 {
     const wf_slice *copy = arg;
     wf_slice_array arrays[WF_SLICE_ARRAYS];
@@ -231,7 +231,7 @@ static wf_status read_copy(void *arg, const wf_slice *s, const char *slot, float
     (void)s;
     for (uint32_t i = 0; i < n_arrays; i++)
         if (arrays[i].slot == slot || (slot && arrays[i].slot && !strcmp(slot, arrays[i].slot))) {
-            assert_int_equal(arrays[i].bytes, n * sizeof(float));
+            assert_true(as == WF_F32 && first == 0 && arrays[i].bytes == n * sizeof(float));
             memcpy(out, arrays[i].data, arrays[i].bytes);
             return WF_OK;
         }
