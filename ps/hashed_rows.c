@@ -11,8 +11,7 @@
 static wf_rng_key key_of(const wf_slice *s, uint64_t key)
 {
     return (wf_rng_key){.seed = s->policy.seed,
-                        .stream =
-                            wf_rng_fold(s->policy.stream, (uint64_t)wf_row_id_of_key(key))};
+                        .stream = wf_rng_fold(s->policy.stream, (uint64_t)wf_row_id_of_key(key))};
 }
 
 /* The values that a row begins with, as it holds them. */

@@ -135,8 +135,10 @@ static wf_row_policy policy_of(const Weft__Variable *v)
     const Weft__Rows *r = v->rows;
 
     if (!r)
-        return (wf_row_policy){0};
+        return (wf_row_policy){.dtype = (wf_dtype)v->dtype, .rounding = v->rounding};
     return (wf_row_policy){.seeded = true,
+                           .dtype = (wf_dtype)v->dtype,
+                           .rounding = v->rounding,
                            .first = {(wf_distribution_kind)r->distribution, r->centre, r->spread},
                            .seed = r->seed,
                            .stream = r->stream,

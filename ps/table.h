@@ -2,7 +2,8 @@
 /* ps/table.h - a slice of a table (table.c): where its values lie. What its files share.
  *
  * Values may have a type of fewer bits (row_values.h). The buffer of weights then holds [count] of
- * it, and behind them, from the next multiple of 4 bytes on, the scales of int8 rows, [count / row].
+ * it, and behind them, from the next multiple of 4 bytes on, the scales of int8 rows, [count /
+ * row].
  */
 #ifndef WF_PS_TABLE_H
 #define WF_PS_TABLE_H

@@ -29,7 +29,8 @@ static void round_rows(const wf_dense *d, uint64_t first, uint64_t n, const floa
 
     for (uint64_t i = 0; i < n; i++)
         wf_row_values_round(wf_slice_dtype(&d->base), from + i * row, row,
-                            wf_table_values(d, (first + i) * row), wf_table_scale(d, (first + i) * row));
+                            wf_table_values(d, (first + i) * row),
+                            wf_table_scale(d, (first + i) * row));
 }
 
 /* Rows as they come from somewhere, a few at a time: the float32 of a table are never held whole.
@@ -79,7 +80,8 @@ static wf_status load_values(wf_slice *s, const wf_slice_source *from, wf_err *e
 
     if (wf_slice_source_dtype(from, s) != dtype)
         return convert(s, from, stored_rows, err);
-    WF_TRY(from->read(from->arg, s, NULL, dtype, 0, wf_table_dense(s)->weights->data, s->count, err));
+    WF_TRY(
+        from->read(from->arg, s, NULL, dtype, 0, wf_table_dense(s)->weights->data, s->count, err));
     if (dtype != WF_I8)
         return WF_OK;
     return from->read(from->arg, s, WF_CKPT_SCALE, WF_F32, 0, wf_table_scale(wf_table_dense(s), 0),

@@ -78,8 +78,8 @@ static wf_status read_int8(wf_ckpt *c, const wf_ckpt_variable *v, const wf_ckpt_
 
         n = WF_MIN(count - at, (uint64_t)BLOCK);
         WF_TRY(wf_shard_read(shard, values, begin, block, n, err));
-        WF_TRY(read_scales(c, shard, of_rows, first, (begin + n - 1) / row - first + 1, scales,
-                           err));
+        WF_TRY(
+            read_scales(c, shard, of_rows, first, (begin + n - 1) / row - first + 1, scales, err));
         for (uint64_t i = 0; i < n; i++)
             out[at + i] = (float)block[i] * scales[(begin + i) / row - first];
     }
@@ -100,8 +100,8 @@ static wf_status read_part(wf_ckpt *c, const wf_ckpt_variable *v, const char *sl
     if (t->dtype == as)
         return wf_shard_read(shard, t, width * from, out, (size_t)(width * count), err);
     if (as != WF_F32)
-        return wf_fail(err, WF_INVALID, NULL, "%s: \"%.200s\" is %s, asked for %s", c->name, v->name,
-                       wf_dtype_name(t->dtype), wf_dtype_name(as));
+        return wf_fail(err, WF_INVALID, NULL, "%s: \"%.200s\" is %s, asked for %s", c->name,
+                       v->name, wf_dtype_name(t->dtype), wf_dtype_name(as));
     if (t->dtype == WF_I8)
         return read_int8(c, v, s, from, count, out, err);
     return read_converted(shard, t, from, count, out, err);

@@ -39,8 +39,8 @@ static bool has_shape(const wf_ckpt_variable *v, const wf_ckpt_slice *s, const w
 }
 
 wf_status wf_ckpt_tensor(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
-                             const wf_ckpt_slice *s, wf_shard **shard, const wf_shard_tensor **t,
-                             wf_err *err)
+                         const wf_ckpt_slice *s, wf_shard **shard, const wf_shard_tensor **t,
+                         wf_err *err)
 {
     char name[2 * WF_SHARD_MAX_NAME];
     bool whole = v->n_slices == 1;

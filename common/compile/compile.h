@@ -200,6 +200,8 @@ typedef struct wf_compiled_variable {
     bool is_seeded;             /* a table whose first values follow from `rows`, and are not in
                                    `initial`; an unbounded one is that too */
     wf_compiled_rows rows;      /* then */
+    wf_dtype row_dtype;         /* of a table: the type in which a ps holds its values */
+    uint64_t rounding;          /* of a table: seeds their stochastic rounding */
     const wf_conf_codec *codec; /* of one that is trained: how it travels, in the spec; NULL: f32 */
     uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
 } wf_compiled_variable;

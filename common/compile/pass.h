@@ -73,6 +73,12 @@ typedef struct wf_table {
     uint64_t rows_most;
 } wf_table;
 
+/* The type in which a ps holds its values. */
+static inline wf_dtype wf_table_dtype(const wf_table *t)
+{
+    return t->conf->dtype ? wf_dtype_of(t->conf->dtype) : WF_F32;
+}
+
 /* One use of a table: an input of the graph that stands for an output of the ids graph. */
 typedef struct wf_table_use {
     const wf_table *table;

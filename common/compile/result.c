@@ -92,6 +92,9 @@ static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
         v->rows_most = table->rows_most;
         v->cache_rows = table->conf->cache_rows;
         v->cache_staleness = table->conf->cache_staleness;
+        v->row_dtype = wf_table_dtype(table);
+        v->rounding =
+            wf_rng_fold(wf_rng_fold_str(u->spec->seed, "rounding"), wf_initial_stream(name));
         initial = table->initial;
         if (table->unbounded)
             take_rows(u, table, v);

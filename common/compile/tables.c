@@ -16,6 +16,8 @@
 #include "common/base/size.h"
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
+#include "common/tensor/stochastic.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +150,23 @@ static wf_status add_places(wf_unit *u, wf_table_use *use, wf_err *err)
     return wf_graph_add_input(u->graph, places, err);
 }
 
+/* An int8 row is rounded when all of it is known, and a ps has room for so much. */
+static wf_status check_row(const wf_unit *u, const wf_table *t, const wf_tensor *whole, wf_err *err)
+{
+    int64_t row = 1;
+
+    for (uint32_t i = 1; i < whole->rank; i++)
+        row *= whole->dims[i];
+    if (wf_table_dtype(t) != WF_I8 || row <= WF_INT8_ROW_MOST)
+        return WF_OK;
+    return wf_unit_in_file(u, t->conf->line,
+                           wf_fail(err, WF_UNSUPPORTED, "hold it in bfloat16",
+                                   "tables: a row of \"%.200s\" has %" PRId64
+                                   " elements, and with dtype: int8 it has %d at most",
+                                   t->name, row, WF_INT8_ROW_MOST),
+                           err);
+}
+
 /* The variable of all rows stays aside, for nodes that nobody needs; another one has its name. */
 static wf_status set_rows(wf_unit *u, wf_table *t, wf_err *err)
 {
@@ -160,6 +179,7 @@ static wf_status set_rows(wf_unit *u, wf_table *t, wf_err *err)
 
     if (!aside)
         return wf_fail_nomem(err, strlen(t->name));
+    WF_TRY(check_row(u, t, whole->known, err));
     memcpy(dims, whole->known->dims, sizeof(dims));
     if (!t->unbounded)
         t->rows_most = WF_MIN(t->rows_most, (uint64_t)dims[0]);

@@ -123,6 +123,7 @@ typedef struct wf_conf_item {
 typedef struct wf_conf_table {
     const char *match;        /* a pattern of names */
     const char *rows;         /* "bounded", "unbounded" */
+    const char *dtype;        /* of its values: "float32", "bfloat16", "float16", "int8" */
     uint64_t cache_rows;      /* that a worker caches; 0: none */
     uint32_t cache_staleness; /* steps for which it uses them; 8 */
     /* Of unbounded ones. */

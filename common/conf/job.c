@@ -164,15 +164,19 @@ static wf_status read_trainable(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_words(r, node, &j->trainable, &j->n_trainable, err);
 }
 
-/* A pattern by itself, or a map with the limits of an unbounded table. */
+/* A pattern by itself, or a map with the type of its values and the limits of an unbounded table.
+ */
 static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_table *t, wf_err *err)
 {
     static const char *const kinds[] = {"bounded", "unbounded", NULL};
+    static const char *const dtypes[] = {"float32", "bfloat16", "float16", "int8", NULL};
     static const char *const full[] = {"evict", "fail", NULL};
     static const wf_key keys[] = {
         {"match", WF_KEY_TEXT, .offset = offsetof(wf_conf_table, match), .required = true},
         {"rows", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, rows), .known = kinds,
          .usual = "bounded"},
+        {"dtype", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, dtype), .known = dtypes,
+         .usual = "float32"},
         {"cache_rows", WF_KEY_U64, .offset = offsetof(wf_conf_table, cache_rows), .least = 64,
          .most = UINT64_C(2000000000)},
         {"cache_staleness", WF_KEY_U32, .offset = offsetof(wf_conf_table, cache_staleness),
@@ -189,7 +193,7 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
     };
     static const char *const limits[] = {"admit_after", "evict_after", "max_rows", "when_full"};
 
-    *t = (wf_conf_table){.rows = "bounded", .line = node->line};
+    *t = (wf_conf_table){.rows = "bounded", .dtype = "float32", .line = node->line};
     if (node->kind == WF_TREE_TEXT)
         return wf_read_text(r, node, &t->match, err);
     WF_TRY(wf_read_map(r, node, "a table", keys, t, err));

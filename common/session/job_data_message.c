@@ -159,8 +159,7 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                            wf_err *err)
 {
     if (m->n_dims > WF_MAX_RANK || m->n_steps > WF_DATA_MAX_STEPS + 1 || m->classes < 0 ||
-        m->bag_most > WF_DATA_MOST_OF_BAG ||
-        (m->dtype && !wf_dtype_computes((wf_dtype)m->dtype)))
+        m->bag_most > WF_DATA_MOST_OF_BAG || (m->dtype && !wf_dtype_computes((wf_dtype)m->dtype)))
         return wf_fail(err, WF_PROTO, NULL, "data field \"%.64s\": %zu axes, %zu steps", m->name,
                        m->n_dims, m->n_steps);
     *out = (wf_field_spec){.name = m->name,

@@ -16,7 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_INT8_ROW_MOST = 2048 /* elements that share a scale: all are known when one is rounded */ };
+enum {
+    WF_INT8_ROW_MOST = 2048 /* elements that share a scale: all are known when one is rounded */
+};
 
 /* What random bits are drawn for: one row at one update. */
 typedef struct wf_draw {

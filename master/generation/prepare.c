@@ -95,7 +95,8 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
         return out_of_memory(err);
     weft__variable__init(row);
     row->name = wf_arena_strdup(a, v->name);
-    row->dtype = v->dtype;
+    row->dtype = v->is_table ? v->row_dtype : v->dtype;
+    row->rounding = v->rounding;
     row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
     row->momentum = v->momentum;
     if (v->is_table) {

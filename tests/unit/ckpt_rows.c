@@ -137,9 +137,8 @@ static void values_are_read_as_float32(void **state)
         for (int from = 0; from < ELEMS; from += from < 5 ? 1 : 397) {
             int n = ELEMS - from > 2500 ? 2500 : ELEMS - from;
 
-            assert_int_equal(wf_ckpt_read_range(c, "emb", NULL, (uint64_t)from, (uint64_t)n, out,
-                                                NULL),
-                             WF_OK);
+            assert_int_equal(
+                wf_ckpt_read_range(c, "emb", NULL, (uint64_t)from, (uint64_t)n, out, NULL), WF_OK);
             for (int i = 0; i < n; i++)
                 assert_true(out[i] == value_of(dtypes[k], from + i));
         }

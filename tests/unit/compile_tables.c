@@ -272,7 +272,7 @@ static wf_compile_spec spec_of_job(const wf_job_conf *j, wf_compile_mode mode, w
 }
 
 static const char limits[] = "{match: emb/*, rows: unbounded, admit_after: 2, evict_after: 9, "
-                             "max_rows: 640, when_full: fail}";
+                             "max_rows: 640, when_full: fail, dtype: bfloat16}";
 
 static void an_unbounded_table_has_a_slice_for_each_bucket(void **state)
 {
@@ -297,6 +297,8 @@ static void an_unbounded_table_has_a_slice_for_each_bucket(void **state)
     assert_int_equal(v->rows.admit_after, 2);
     assert_int_equal(v->rows.evict_after, 9);
     assert_int_equal(v->rows.max_rows, 640);
+    assert_int_equal(v->row_dtype, WF_BF16);
+    assert_int_equal(v->dtype, WF_F32); /* what the graph computes with */
     assert_true(v->rows.fails_full);
     assert_int_equal(pull_of_variable(c->graph, v->name)->out[0]->axes[0].size, 24);
     wf_compiled_free(&c);

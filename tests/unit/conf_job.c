@@ -203,6 +203,7 @@ static const bad_text bad[] = {
     {JOB "tables: [{match: e, max_rows: 1000}]\n", WF_USAGE,
      "*\"max_rows\" is for tables with rows: unbounded"},
     {JOB "tables: [{match: e, rows: unbounded, max_rows: 63}]\n", WF_USAGE, "*\"max_rows\""},
+    {JOB "tables: [{match: e, dtype: int4}]\n", WF_USAGE, "*unknown dtype \"int4\""},
     {JOB "tables: [{match: e, rows: unbounded, evict_after: 0}]\n", WF_USAGE, "*\"evict_after\""},
     {JOB "tables: [{match: e, rows: unbounded, when_full: fail}]\n", WF_USAGE,
      "*\"when_full\" is for tables with max_rows"},

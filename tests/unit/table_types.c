@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/table_types.c - a slice of a table whose values have fewer bits, against a plain model:
- * pushes, pulls, copies, and states that are saved and loaded, also into other slices and as another
- * type. */
+/* tests/unit/table_types.c - a slice of a table whose values have fewer bits, against a plain
+ * model: pushes, pulls, copies, and states that are saved and loaded, also into other slices and as
+ * another type. */
 #include "common/base/rng.h"
 #include "common/base/size.h"
 #include "ps/table.h"
@@ -153,8 +153,7 @@ static wf_status read_copy(void *arg, const wf_slice *s, const char *slot, wf_dt
     for (uint64_t i = 0; i < n; i += s->row) {
         const wf_slice_array *scales = find_array(arrays, n_arrays, "scale");
 
-        wf_row_values_read(a->dtype,
-                           (const uint8_t *)a->data + (at + i) * wf_dtype_size(a->dtype),
+        wf_row_values_read(a->dtype, (const uint8_t *)a->data + (at + i) * wf_dtype_size(a->dtype),
                            scales ? (const float *)scales->data + (at + i) / s->row : NULL, s->row,
                            (float *)out + i);
     }
