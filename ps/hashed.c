@@ -56,6 +56,7 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     bool ordered = wf_row_policy_evicts(&s->policy);
 
     WF_TRY(check_place(s, opt, err));
+    s->policy.by_frequency &= ordered;
     h->n_slots = wf_opt_n_slots(opt);
     for (uint32_t k = 0; k < h->n_slots; k++) {
         h->slot_names[k] = wf_opt_slot_name(opt, k);
@@ -63,7 +64,7 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     }
     wf_row_set_init(&h->rows, (uint32_t)wf_hashed_body(h), ordered);
     wf_row_set_init(&h->waiting, sizeof(uint32_t), ordered);
-    return WF_OK;
+    return wf_hashed_limit(h, err);
 }
 
 static void hashed_close(wf_slice *s)
@@ -121,20 +122,23 @@ static wf_status check_room(const wf_hashed *h, const wf_rows *rows, wf_err *err
     const wf_row_policy *p = &h->base.policy;
     uint64_t most = p->fails_full && p->max_rows ? p->max_rows : WF_RECORDS_MOST, made, waiting;
     uint64_t most_rows = WF_MIN(most, (uint64_t)WF_RECORDS_MOST);
+    uint64_t most_waiting = p->max_bytes ? most_rows : WF_RECORDS_MOST;
 
     if (h->rows.records.n + rows->n <= most_rows && h->waiting.records.n + rows->n <= most_rows)
         return WF_OK;
     count_new(h, rows, &made, &waiting);
     if (h->rows.records.n + made > most_rows)
-        return wf_fail(err, WF_FULL,
-                       "raise max_rows of the table, or let it evict rows (evict_after, when_full)",
-                       "slice %u of an unbounded table would have %" PRIu64
-                       " rows, and may have %" PRIu64,
-                       h->base.id, h->rows.records.n + made, most_rows);
-    if (h->waiting.records.n + waiting > WF_RECORDS_MOST)
+        return wf_fail(
+            err, WF_FULL,
+            p->max_bytes ? "raise max_bytes of the table, or let it evict rows (when_full)"
+                         : "raise max_rows of the table, or let it evict rows (evict_after, "
+                           "when_full)",
+            "slice %u of an unbounded table would have %" PRIu64 " rows, and may have %" PRIu64,
+            h->base.id, h->rows.records.n + made, most_rows);
+    if (h->waiting.records.n + waiting > most_waiting)
         return wf_fail(err, WF_FULL, "set evict_after for the table, or lower admit_after",
-                       "slice %u of an unbounded table counts pushes of %d ids and more",
-                       h->base.id, WF_RECORDS_MOST);
+                       "slice %u of an unbounded table counts pushes of %" PRIu64 " ids and more",
+                       h->base.id, most_waiting);
     return WF_OK;
 }
 
@@ -191,7 +195,7 @@ static int32_t admit(wf_hashed *h, uint64_t key, uint32_t now)
             return WF_NO_RECORD;
         wf_row_set_remove(&h->waiting, at);
     }
-    return wf_row_set_add(&h->rows, key, now);
+    return wf_hashed_add(h, key, now);
 }
 
 /* Finds the rows or makes them, so that threads need not change the sets. */
@@ -207,7 +211,7 @@ static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
         if (h->found[i] == WF_NO_RECORD)
             h->found[i] = admit(h, wf_row_id(rows, i), now);
         else
-            wf_row_set_use(&h->rows, h->found[i], now);
+            wf_hashed_use(h, h->found[i], now);
     }
     u->units = rows->n;
     u->grain = WF_MAX((uint64_t)GRAIN / u->slice->row, (uint64_t)1);
@@ -238,31 +242,6 @@ static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint
             wf_hashed_begin_row(h, h->found[i]);
         wf_hashed_update_row(h, opt, h->found[i], &u->part, i);
     }
-}
-
-/* H1 */
-static void evict(const wf_slice *s, wf_row_set *set)
-{
-    const wf_row_policy *p = &s->policy;
-    uint32_t now = (uint32_t)s->updates;
-
-    while (set->ordered && set->oldest != WF_NO_RECORD) {
-        bool is_old = p->evict_after && now - wf_row_set_used(set, set->oldest) >= p->evict_after;
-        bool is_over = p->max_rows && !p->fails_full && set->records.n > p->max_rows;
-
-        if (!is_old && !is_over)
-            return;
-        wf_row_set_remove(set, set->oldest);
-    }
-}
-
-void wf_hashed_evict(wf_hashed *h)
-{
-    evict(&h->base, &h->rows);
-    evict(&h->base, &h->waiting);
-    wf_row_set_trim(&h->rows);
-    wf_row_set_trim(&h->waiting);
-    h->base.bytes = h->rows.records.n * wf_row_values_room(wf_slice_dtype(&h->base), h->base.row);
 }
 
 static void hashed_apply_end(wf_slice_update *u)

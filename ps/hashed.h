@@ -8,10 +8,11 @@
  * pull stores nothing.
  *
  * Rows are evicted at the end of a push: those that none of the last evict_after updates named, and
- * the least recently used beyond max_rows. What an id that waits for its admission has counted goes
- * by the same limits. A limit that refuses pushes is checked for each push: a step that workers
- * make together may pass it by what its pushes name. All of it follows from the keys and their last
- * updates, so a copy that was saved and loaded goes on as the original does.
+ * beyond max_rows the least recently or the least frequently used (hashed_limits.c). What an id
+ * that waits for its admission has counted goes by the same limits. A limit that refuses pushes is
+ * checked for each push: a step that workers make together may pass it by what its pushes name. All
+ * of it follows from the keys and their last updates, so a copy that was saved and loaded goes on
+ * as the original does.
  *
  * Invariants
  *   H1  outside of an update no row is older than evict_after, nor are there more than max_rows
@@ -24,8 +25,8 @@
 #include "ps/slice.h"
 
 typedef struct wf_hashed {
-    wf_slice base;      /* first */
-    wf_row_set rows;    /* a body: values, scale (row_values.h), then each slot, [row] float32 */
+    wf_slice base;   /* first */
+    wf_row_set rows; /* a body: values, scale (row_values.h), each slot, [row] float32; uses, u32 */
     wf_row_set waiting; /* ids that are not admitted yet; a body: how often each was named, u32 */
     uint32_t n_slots;
     const char *slot_names[WF_MAX_SLOTS];
@@ -50,14 +51,27 @@ static inline float *wf_hashed_slot(const wf_hashed *h, void *body, uint32_t k)
     return (float *)(void *)((uint8_t *)body + room) + k * h->base.row;
 }
 
+/* Where a row's count of uses lies: behind all slots, if there is one. */
+static inline uint32_t *wf_hashed_uses(const wf_hashed *h, void *body)
+{
+    return (uint32_t *)(void *)wf_hashed_slot(h, body, h->n_slots);
+}
+
 /* Bytes of a row's body. */
 static inline uint64_t wf_hashed_body(const wf_hashed *h)
 {
     return wf_row_values_room(wf_slice_dtype(&h->base), h->base.row) +
-           h->n_slots * h->base.row * sizeof(float);
+           h->n_slots * h->base.row * sizeof(float) +
+           (h->base.policy.by_frequency ? sizeof(uint32_t) : 0);
 }
 
-/* hashed.c: drops the rows that H1 lets go. */
+/* hashed_limits.c: sets policy.max_rows by max_bytes; the sets have their sizes. Errors: WF_INVALID
+ * when these hold no row. */
+WF_MUST_USE wf_status wf_hashed_limit(wf_hashed *h, wf_err *err);
+/* A row is named by the update `now`; a key gets a row, for which there is room: its number. */
+void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now);
+int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now);
+/* Drops the rows that H1 lets go. */
 void wf_hashed_evict(wf_hashed *h);
 
 /* hashed_rows.c: a new row gets its first values; row `row` is updated by row i of a part; its
@@ -80,7 +94,7 @@ void wf_hashed_free_copy(struct wf_hashed_copy **c);
 /* Whether rows leave: their last updates are kept then. */
 static inline bool wf_row_policy_evicts(const wf_row_policy *p)
 {
-    return p->evict_after > 0 || (p->max_rows > 0 && !p->fails_full);
+    return p->evict_after > 0 || ((p->max_rows > 0 || p->max_bytes > 0) && !p->fails_full);
 }
 
 #endif

@@ -4,11 +4,13 @@
  *
  *   values            [n, row]             slots, each     [n, row] float32
  *   ids               [n] int64            updated         [n] int64: the update of the last use
+ *                                          uses            [n] int64: how often, at that update
  *   waiting/ids       [m] int64            waiting/pushes  [m] int64
  *   waiting/updated   [m] int64
  *
  * Values have the type that rows are held in; `scale` [n] float32 is there with int8. `updated` is
- * there where rows are evicted, `waiting` where ids wait for their admission.
+ * there where rows are evicted, `uses` where the least frequently used are, and `waiting` where ids
+ * wait for their admission.
  */
 #include "common/base/row_key.h"
 #include "common/base/size.h"
@@ -21,8 +23,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-static const char IDS[] = "ids", UPDATED[] = "updated", WAITING_IDS[] = "waiting/ids",
-                  WAITING_PUSHES[] = "waiting/pushes", WAITING_UPDATED[] = "waiting/updated";
+static const char IDS[] = "ids", USES[] = "uses", UPDATED[] = "updated",
+                  WAITING_IDS[] = "waiting/ids", WAITING_PUSHES[] = "waiting/pushes",
+                  WAITING_UPDATED[] = "waiting/updated";
 
 /* Arrays of a fork; NULL: it has no such. */
 struct wf_hashed_copy {
@@ -30,7 +33,7 @@ struct wf_hashed_copy {
     wf_dtype dtype;
     void *values;
     float *scales, *slots[WF_MAX_SLOTS];
-    int64_t *ids, *updated, *waiting_ids, *waiting_pushes, *waiting_updated;
+    int64_t *ids, *updated, *uses, *waiting_ids, *waiting_pushes, *waiting_updated;
 };
 
 void wf_hashed_free_copy(struct wf_hashed_copy **c)
@@ -46,6 +49,7 @@ void wf_hashed_free_copy(struct wf_hashed_copy **c)
         free(it->slots[k]);
     free(it->ids);
     free(it->updated);
+    free(it->uses);
     free(it->waiting_ids);
     free(it->waiting_pushes);
     free(it->waiting_updated);
@@ -77,6 +81,8 @@ static wf_status alloc_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err
         ok = (c->slots[k] = malloc(bytes)) != NULL;
     if (ok && ordered)
         ok = (c->updated = malloc(c->n * sizeof *c->updated + 1)) != NULL;
+    if (ok && h->base.policy.by_frequency)
+        ok = (c->uses = malloc(c->n * sizeof *c->uses + 1)) != NULL;
     if (ok && waiting) {
         c->waiting_ids = malloc(c->n_waiting * sizeof *c->waiting_ids + 1);
         c->waiting_pushes = malloc(c->n_waiting * sizeof *c->waiting_pushes + 1);
@@ -123,6 +129,8 @@ static void fill_copy(const wf_hashed *h, struct wf_hashed_copy *c)
             memcpy(c->slots[k] + i * s->row, wf_hashed_slot(h, body, k), bytes);
         if (c->updated)
             c->updated[i] = updated_of(s, &h->rows, r);
+        if (c->uses)
+            c->uses[i] = *wf_hashed_uses(h, body);
     }
     i = 0;
     for (int32_t r = first_row(&h->waiting); r != WF_NO_RECORD; r = next_row(&h->waiting, r), i++) {
@@ -175,6 +183,7 @@ uint32_t wf_hashed_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
     add_array(out, &n, WF_CKPT_SCALE, WF_F32, c->scales, c->n, 0);
     add_array(out, &n, IDS, WF_I64, c->ids, c->n, 0);
     add_array(out, &n, UPDATED, WF_I64, c->updated, c->n, 0);
+    add_array(out, &n, USES, WF_I64, c->uses, c->n, 0);
     add_array(out, &n, WAITING_IDS, WF_I64, c->waiting_ids, c->n_waiting, 0);
     add_array(out, &n, WAITING_PUSHES, WF_I64, c->waiting_pushes, c->n_waiting, 0);
     add_array(out, &n, WAITING_UPDATED, WF_I64, c->waiting_updated, c->n_waiting, 0);
@@ -242,6 +251,8 @@ static wf_status read_copy(wf_hashed *h, const wf_slice_source *from, struct wf_
 
     WF_TRY(read_numbers(s, from, IDS, false, true, &c->n, &c->ids, err));
     WF_TRY(read_numbers(s, from, UPDATED, true, false, &c->n, &c->updated, err));
+    if (s->policy.by_frequency)
+        WF_TRY(read_numbers(s, from, USES, true, false, &c->n, &c->uses, err));
     WF_TRY(read_values(s, from, c, err));
     for (uint32_t k = 0; k < h->n_slots; k++)
         WF_TRY(read_rows(s, from, h->slot_names[k], s->row * sizeof(float), c->n,
@@ -312,6 +323,12 @@ static wf_status fill_sets(wf_hashed *h, const struct wf_hashed_copy *c, wf_err 
         void *body = wf_row_set_body(&h->rows, (int32_t)i);
 
         set_values(h, c, i, body);
+        if (c->uses && (c->uses[i] < 1 || c->uses[i] > UINT32_MAX))
+            return wf_fail(err, WF_CORRUPT, NULL,
+                           "slice %u: the row of id %" PRId64 " was used %" PRId64 " times", s->id,
+                           c->ids[i], c->uses[i]);
+        if (s->policy.by_frequency)
+            *wf_hashed_uses(h, body) = c->uses ? (uint32_t)c->uses[i] : 1;
         for (uint32_t k = 0; k < h->n_slots; k++)
             memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, bytes);
     }

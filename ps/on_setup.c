@@ -145,7 +145,9 @@ static wf_row_policy policy_of(const Weft__Variable *v)
                            .admit_after = r->admit_after,
                            .evict_after = r->evict_after,
                            .max_rows = r->max_rows,
-                           .fails_full = r->fails_full};
+                           .max_bytes = r->max_bytes,
+                           .fails_full = r->fails_full,
+                           .by_frequency = r->by_frequency};
 }
 
 static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)

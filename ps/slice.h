@@ -25,7 +25,9 @@ typedef struct wf_row_policy {
     uint32_t admit_after;  /* pushes that name an id before it has a row; 0 is 1 */
     uint32_t evict_after;  /* updates of the slice; 0: rows stay, however old */
     uint64_t max_rows;     /* of the slice; 0: no limit of the job's */
-    bool fails_full;       /* a push beyond it is refused, and no row leaves for it */
+    uint64_t max_bytes;    /* that the slice may take at the end of a push; 0: no limit */
+    bool fails_full;       /* a push beyond them is refused, and no row leaves for it */
+    bool by_frequency;     /* beyond them the least frequently used leave, not the least recently */
     wf_dtype dtype;        /* of its values (row_values.h); WF_NONE: float32 */
     uint64_t rounding;     /* seeds their stochastic rounding */
 } wf_row_policy;

@@ -72,7 +72,7 @@ typedef struct wf_slice_array {
     uint64_t row; /* [n, row] elements; 0: the array has one axis, or is cut as its variable is */
 } wf_slice_array;
 
-enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 7 };
+enum { WF_SLICE_ARRAYS = WF_MAX_SLOTS + 8 };
 
 /* Where a slice's state is loaded from: first values, a checkpoint, another ps. */
 typedef struct wf_slice_source {

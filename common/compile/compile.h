@@ -172,8 +172,8 @@ typedef struct wf_compiled_rows {
     uint64_t seed, stream; /* element i has number i of the stream; of an unbounded table a row's
                               numbers are those of the stream with its id folded in */
     uint32_t admit_after, evict_after;
-    uint64_t max_rows;
-    bool fails_full;
+    uint64_t max_rows, max_bytes;
+    bool fails_full, by_frequency;
 } wf_compiled_rows;
 
 /* A variable of the compiled graph, in the order of their first use; the frozen ones on the ps come

@@ -13,6 +13,7 @@
  * Gathers that share their ids share the input. The ids graph is compiled by the passes that other
  * graphs take, as far as they say something to integers.
  */
+#include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
@@ -150,13 +151,24 @@ static wf_status add_places(wf_unit *u, wf_table_use *use, wf_err *err)
     return wf_graph_add_input(u->graph, places, err);
 }
 
-/* An int8 row is rounded when all of it is known, and a ps has room for so much. */
+/* An int8 row is rounded when all of it is known, and a ps has room for so much. A limit in bytes
+ * is for all buckets together, each of which has to hold a row: its ps knows what more than values
+ * that takes, and looks again. */
 static wf_status check_row(const wf_unit *u, const wf_table *t, const wf_tensor *whole, wf_err *err)
 {
+    uint64_t each = t->conf->max_bytes / WF_ROW_BUCKETS;
     int64_t row = 1;
 
     for (uint32_t i = 1; i < whole->rank; i++)
         row *= whole->dims[i];
+    if (t->conf->max_bytes && each / wf_dtype_size(wf_table_dtype(t)) < (uint64_t)row)
+        return wf_unit_in_file(
+            u, t->conf->line,
+            wf_fail(err, WF_USAGE, "raise max_bytes",
+                    "tables: with max_bytes: %" PRIu64 " each of the %d slices of \"%.200s\" has "
+                    "%" PRIu64 " bytes, and a row of %" PRId64 " elements needs more",
+                    t->conf->max_bytes, WF_ROW_BUCKETS, t->name, each, row),
+            err);
     if (wf_table_dtype(t) != WF_I8 || row <= WF_INT8_ROW_MOST)
         return WF_OK;
     return wf_unit_in_file(u, t->conf->line,

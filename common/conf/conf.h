@@ -130,6 +130,8 @@ typedef struct wf_conf_table {
     uint32_t admit_after;  /* pushes that name an id before it has a row */
     uint32_t evict_after;  /* updates; 0: never */
     uint64_t max_rows;     /* 0: no limit */
+    uint64_t max_bytes;    /* 0: no limit */
+    const char *evict;     /* "least_recently_used", "least_frequently_used" */
     const char *when_full; /* "evict", "fail" */
     int line;
 } wf_conf_table;

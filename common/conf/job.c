@@ -171,6 +171,7 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
     static const char *const kinds[] = {"bounded", "unbounded", NULL};
     static const char *const dtypes[] = {"float32", "bfloat16", "float16", "int8", NULL};
     static const char *const full[] = {"evict", "fail", NULL};
+    static const char *const leave[] = {"least_recently_used", "least_frequently_used", NULL};
     static const wf_key keys[] = {
         {"match", WF_KEY_TEXT, .offset = offsetof(wf_conf_table, match), .required = true},
         {"rows", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, rows), .known = kinds,
@@ -187,11 +188,17 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
          .most = 2000000000},
         {"max_rows", WF_KEY_U64, .offset = offsetof(wf_conf_table, max_rows), .least = 64,
          .most = UINT64_C(2000000000)},
+        {"max_bytes", WF_KEY_U64, .offset = offsetof(wf_conf_table, max_bytes), .least = 1,
+         .most = UINT64_C(1) << 50},
+        {"evict", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, evict), .known = leave,
+         .usual = "least_recently_used"},
         {"when_full", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, when_full), .known = full,
          .usual = "evict"},
         {0},
     };
-    static const char *const limits[] = {"admit_after", "evict_after", "max_rows", "when_full"};
+    static const char *const limits[] = {"admit_after", "evict_after", "max_rows",
+                                         "max_bytes",   "evict",       "when_full"};
+    static const char *const of_limits[] = {"evict", "when_full"};
 
     *t = (wf_conf_table){.rows = "bounded", .dtype = "float32", .line = node->line};
     if (node->kind == WF_TREE_TEXT)
@@ -204,9 +211,14 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
     if (wf_tree_get(node, "cache_staleness") && t->cache_rows == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "add cache_rows, or leave it out",
                             "\"cache_staleness\" is for tables with cache_rows");
-    if (wf_tree_get(node, "when_full") && t->max_rows == 0)
-        return wf_read_fail(r, node, err, WF_USAGE, "add max_rows, or leave it out",
-                            "\"when_full\" is for tables with max_rows");
+    for (size_t i = 0; t->max_rows == 0 && t->max_bytes == 0 && i < WF_COUNT(of_limits); i++)
+        if (wf_tree_get(node, of_limits[i]))
+            return wf_read_fail(r, node, err, WF_USAGE,
+                                "add max_rows or max_bytes, or leave it out",
+                                "\"%s\" is for tables with max_rows or max_bytes", of_limits[i]);
+    if (wf_tree_get(node, "evict") && strcmp(t->when_full, "fail") == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, "leave one of the two out",
+                            "\"evict\" says which rows leave, and with when_full: fail none does");
     return WF_OK;
 }
 

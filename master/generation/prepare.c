@@ -75,7 +75,9 @@ static wf_status add_rows(wf_prepared *p, const wf_compiled_rows *from, Weft__Va
     r->admit_after = from->admit_after;
     r->evict_after = from->evict_after;
     r->max_rows = (from->max_rows + WF_ROW_BUCKETS - 1) / WF_ROW_BUCKETS;
+    r->max_bytes = from->max_bytes / WF_ROW_BUCKETS;
     r->fails_full = from->fails_full;
+    r->by_frequency = from->by_frequency;
     to->rows = r;
     return WF_OK;
 }

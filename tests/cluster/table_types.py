@@ -21,6 +21,8 @@ from safetensors import safe_open  # noqa: E402
 RECORDS, USERS, ITEMS, BATCH, EPOCHS = 4096, 700, 300, 16, 3
 STEPS = RECORDS // BATCH * EPOCHS
 TYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "int8": "I8"}
+# A bucket has 5 rows at most, and some had more.
+LIMITS = ", rows: unbounded, max_rows: 320, evict: least_frequently_used"
 JOB = """job: rows
 model:
   input: {{user: {{shape: [1], dtype: int64}}, items: {{shape: [5], dtype: int64}}}}
@@ -67,7 +69,7 @@ def make(weft, dtype, unbounded=True, epochs=EPOCHS):
 def write(c, dtype, unbounded, epochs):
     c.write("rows.yaml", JOB.format(dtype=dtype, epochs=epochs,
                                     users="unbounded" if unbounded else USERS,
-                                    rows=", rows: unbounded, max_rows: 64000" if unbounded else ""))
+                                    rows=LIMITS if unbounded else ""))
 
 
 def saved(c):

@@ -169,6 +169,17 @@ def a_full_table_ends_the_job(weft):
         check("may have 2" in line and "max_rows" in line, line)
 
 
+def a_limit_in_bytes_holds_a_row_or_is_refused(weft):
+    with make(weft, epochs=1, limits=", max_bytes: 12000000, evict: least_frequently_used") as c:
+        c.must("train", "rows.yaml")
+    with make(weft, limits=", max_bytes: 1000") as c:
+        line = c.must("train", "rows.yaml", code=2).err.strip().split("\n")[-1]
+        check("rows.yaml:" in line and "has 15 bytes, and a row of 6 elements needs more" in line, line)
+    with make(weft, limits=", max_bytes: 1000000") as c:  # memory is had in pieces of 32 KiB and more
+        line = c.must("train", "rows.yaml", code=1).err.strip().split("\n")[-1]
+        check("may take 15625 bytes" in line and "raise max_bytes" in line, line)
+
+
 def workers_share_tables_and_may_die(weft):
     with make(weft, workers=3, optimizer="{adam: {learning_rate: 0.01}}", pipeline=1,
               epochs=12, first="") as c:
@@ -193,4 +204,5 @@ def a_model_without_ps_says_so(weft):
 main([rows_of_any_ids_train_as_numbered_ones_do, workers_make_steps_together,
       first_values_go_by_the_id_alone, a_job_goes_on_from_its_checkpoint,
       rows_come_late_and_leave, a_full_table_ends_the_job,
+      a_limit_in_bytes_holds_a_row_or_is_refused,
       workers_share_tables_and_may_die, a_model_without_ps_says_so])

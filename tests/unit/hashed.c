@@ -50,6 +50,7 @@ typedef struct model_row {
     bool stored;
     uint32_t pushes; /* that have named an id without a row */
     uint64_t used;   /* the update that named it last */
+    uint64_t uses;   /* as it was then: halved for each 1000 updates that did not name it */
     float w[WIDTH], slots[WF_MAX_SLOTS][WIDTH];
     uint8_t held[WIDTH * sizeof(float)]; /* w in the type of the table; w is what it says */
     float scale;
@@ -98,6 +99,13 @@ static uint64_t count_live(const model *m, bool stored)
     return n;
 }
 
+static uint64_t uses_now(const model *m, int i)
+{
+    uint64_t halved = (m->updates - m->rows[i].used) / 1000;
+
+    return halved < 64 ? m->rows[i].uses >> halved : 0;
+}
+
 /* The one that was used longest ago, and of several the one with the lowest key. */
 static int oldest_of(const model *m, bool stored)
 {
@@ -107,6 +115,35 @@ static int oldest_of(const model *m, bool stored)
         if (is_live(m, i, stored) && (oldest < 0 || m->rows[i].used < m->rows[oldest].used))
             oldest = i;
     return oldest;
+}
+
+static int oldest_beyond(const model *m, int before)
+{
+    int next = -1;
+
+    for (int i = 0; i < IDS; i++)
+        if (is_live(m, i, true) && i != before &&
+            (m->rows[i].used > m->rows[before].used ||
+             (m->rows[i].used == m->rows[before].used && i > before)) &&
+            (next < 0 || m->rows[i].used < m->rows[next].used))
+            next = i;
+    return next;
+}
+
+/* Of the 16 that were used longest ago, but for those of this update: the first that was used the
+ * fewest times. */
+static int least_used_of(const model *m)
+{
+    int least = oldest_of(m, true);
+
+    for (int at = least, k = 1; k < 16; k++) {
+        at = oldest_beyond(m, at);
+        if (at < 0 || m->rows[at].used == m->updates)
+            break;
+        if (uses_now(m, at) < uses_now(m, least))
+            least = at;
+    }
+    return least;
 }
 
 static void forget(model_row *r)
@@ -124,7 +161,7 @@ static void evict(model *m, bool stored)
             m->updates - m->rows[i].used >= p->evict_after)
             forget(&m->rows[i]);
     while (p->max_rows && !p->fails_full && count_live(m, stored) > p->max_rows)
-        forget(&m->rows[oldest_of(m, stored)]);
+        forget(&m->rows[stored && p->by_frequency ? least_used_of(m) : oldest_of(m, stored)]);
 }
 
 static void update(model *m, int i, const float gradient[])
@@ -132,6 +169,7 @@ static void update(model *m, int i, const float gradient[])
     model_row *r = &m->rows[i];
     float *slots[WF_MAX_SLOTS];
 
+    r->uses = r->stored ? uses_now(m, i) + 1 : 1;
     r->used = m->updates;
     if (!r->stored && ++r->pushes < m->policy.admit_after)
         return;
@@ -394,6 +432,11 @@ static void rows_leave_as_a_plain_model_says(void **state)
     run("sgd", (wf_row_policy){.max_rows = 3}, 6); /* fewer than a push names */
     run("ftrl", (wf_row_policy){.admit_after = 2, .evict_after = 40, .max_rows = 50}, 7);
     run("adam", (wf_row_policy){.admit_after = 4, .evict_after = 9}, 8);
+    run("sgd", (wf_row_policy){.max_rows = 40, .by_frequency = true}, 11);
+    run("sgd", (wf_row_policy){.max_rows = 3, .by_frequency = true}, 12);
+    run("adagrad",
+        (wf_row_policy){.admit_after = 2, .evict_after = 60, .max_rows = 30, .by_frequency = true},
+        13);
 }
 
 static void rows_of_fewer_bits_are_what_a_plain_model_says(void **state)
@@ -566,6 +609,97 @@ static void a_push_beyond_the_limit_changes_nothing(void **state)
     free(m);
 }
 
+/* Whatever the type, the width and the order of use: at the end of a push no more is held, and not
+ * much less. */
+static void a_limit_in_bytes_is_kept(void **state)
+{
+    const struct {
+        wf_dtype dtype;
+        uint64_t width, max_bytes;
+        uint32_t admit_after;
+        bool by_frequency;
+    } rows[] = {{WF_F32, 16, 1 << 20, 1, false},
+                {WF_BF16, 16, 1 << 20, 1, true},
+                {WF_I8, 64, 1 << 20, 2, false},
+                {WF_F16, 1024, 1 << 20, 1, false}};
+    enum { EACH = 64, PUSHES = 600 };
+
+    (void)state;
+    for (size_t k = 0; k < WF_COUNT(rows); k++) {
+        const wf_slice like = {.id = 3,
+                               .count = rows[k].width,
+                               .row = rows[k].width,
+                               .trainable = true,
+                               .policy = {.dtype = rows[k].dtype,
+                                          .max_bytes = rows[k].max_bytes,
+                                          .admit_after = rows[k].admit_after,
+                                          .by_frequency = rows[k].by_frequency}};
+        float *zeros = calloc(EACH * 1024, sizeof *zeros);
+        uint64_t keys[EACH], most = 0;
+        wf_slice *s = NULL;
+        wf_opt opt;
+
+        assert_int_equal(wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL), WF_OK);
+        assert_int_equal(wf_slice_new(&wf_slice_hashed, &like, &opt, &s, NULL), WF_OK);
+        for (uint64_t i = 0; i < PUSHES; i++) {
+            wf_slice_part part = {
+                .values = zeros, .n = EACH * rows[k].width, .rows = {EACH, (const uint8_t *)keys}};
+
+            for (uint64_t j = 0; j < EACH; j++) /* each id twice, and spread over the bucket */
+                keys[j] = (j << 50) + (i / 2 * 0x9E3779B97F4A7C15u >> 16);
+            assert_int_equal(s->ops->check(s, &part, NULL), WF_OK);
+            assert_int_equal(wf_slice_apply(s, &opt, &part, NULL), WF_OK);
+            assert_true(wf_slice_held(s) <= rows[k].max_bytes);
+            most = WF_MAX(most, wf_slice_held(s));
+        }
+        assert_true(most > rows[k].max_bytes / 2);
+        wf_slice_free(&s);
+        free(zeros);
+    }
+}
+
+/* With eviction off a push beyond it is refused whole, and the sentence says what to raise. */
+static void a_push_beyond_a_limit_in_bytes_is_refused(void **state)
+{
+    wf_slice *s;
+    model *m = begin((wf_row_policy){.max_bytes = 116048, .fails_full = true}, &s);
+    named n = {0};
+    uint64_t digest;
+    wf_err err;
+
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        n.at[i] = i;
+    name_rows(&n, 8);
+    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_OK);
+    assert_int_equal(wf_slice_apply(s, &m->opt, &n.part, NULL), WF_OK);
+    digest = s->ops->digest(s);
+    for (int i = 0; i < 100; i++)
+        n.at[i] = 8 + i;
+    name_rows(&n, 100);
+    assert_int_equal(s->ops->check(s, &n.part, &err), WF_FULL);
+    assert_non_null(strstr(err.hint, "max_bytes"));
+    assert_true(s->ops->digest(s) == digest);
+    assert_true(wf_slice_held(s) <= m->policy.max_bytes);
+    wf_slice_free(&s);
+    free(m);
+}
+
+static void a_limit_below_one_row_is_refused(void **state)
+{
+    const wf_slice like = {
+        .id = 3, .count = WIDTH, .row = WIDTH, .trainable = true, .policy = {.max_bytes = 60000}};
+    wf_slice *s = NULL;
+    wf_opt opt;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL), WF_OK);
+    assert_int_equal(wf_slice_new(&wf_slice_hashed, &like, &opt, &s, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "slice 3 of an unbounded table may take 60000 bytes, and "
+                                     "takes "));
+}
+
 static void keys_that_cannot_be_are_refused(void **state)
 {
     const uint64_t base = (uint64_t)BUCKET << (64 - WF_ROW_BUCKET_BITS);
@@ -685,6 +819,9 @@ int main(void)
         cmocka_unit_test(threads_update_rows_of_their_own),
         cmocka_unit_test(a_digest_goes_by_the_order_of_use_alone),
         cmocka_unit_test(a_push_beyond_the_limit_changes_nothing),
+        cmocka_unit_test(a_limit_in_bytes_is_kept),
+        cmocka_unit_test(a_push_beyond_a_limit_in_bytes_is_refused),
+        cmocka_unit_test(a_limit_below_one_row_is_refused),
         cmocka_unit_test(keys_that_cannot_be_are_refused),
         cmocka_unit_test(states_that_cannot_be_are_refused),
     };
