@@ -9,6 +9,7 @@
 #include "common/base/nearest.h"
 #include "common/base/process.h"
 #include "common/base/size.h"
+#include "ps/row_values.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -38,8 +39,9 @@ typedef struct bench {
     bool table;
     wf_coding push, pull;
     unsigned long long rows, dim, drawn; /* of a table */
-    wf_bench_case *cases;                /* [n] */
-    wf_bench_result *results;            /* [n] */
+    wf_dtype dtype;
+    wf_bench_case *cases;     /* [n] */
+    wf_bench_result *results; /* [n] */
     wf_progress progress;
 } bench;
 
@@ -194,6 +196,7 @@ static wf_status make_table_cases(bench *b, wf_err *err)
                                       .draw = &wf_bench_draws[i % n_draws],
                                       .rows = b->rows,
                                       .dim = (uint32_t)b->dim,
+                                      .dtype = b->dtype,
                                       .drawn = b->drawn,
                                       .n_ps = (uint32_t)b->n_ps,
                                       .n_workers = (uint32_t)b->n_workers,
@@ -256,7 +259,7 @@ static void close_bench(bench *b)
 
 /* The words of the command line; NULL: not given. */
 typedef struct words {
-    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *drawn, *codec;
+    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *dtype, *drawn, *codec;
 } words;
 
 static wf_status no_codec(const char *word, size_t n, wf_err *err)
@@ -299,11 +302,12 @@ static wf_status read_numbers(bench *b, const words *w, wf_err *err)
 
 static wf_status read_dense(bench *b, const words *w, wf_err *err)
 {
-    if (w->rows || w->dim || w->drawn)
+    if (w->rows || w->dim || w->dtype || w->drawn)
         return wf_fail(err, WF_USAGE, "add --table", "--%s is about a table",
-                       w->rows  ? "rows"
-                       : w->dim ? "dim"
-                                : "ids");
+                       w->rows    ? "rows"
+                       : w->dim   ? "dim"
+                       : w->dtype ? "dtype"
+                                  : "ids");
     if (w->codec)
         WF_TRY(read_codec(b, w->codec, err));
     WF_TRY(read_sizes(b, w->sizes ? w->sizes : "4KiB,1MiB,100MB", err));
@@ -319,6 +323,13 @@ static wf_status read_table(bench *b, const words *w, wf_err *err)
     WF_TRY(
         wf_arg_u64("--rows", w->rows ? w->rows : "1000000", 1, WF_BENCH_ROWS_MOST, &b->rows, err));
     WF_TRY(wf_arg_u64("--dim", w->dim ? w->dim : "16", 1, MOST_DIM, &b->dim, err));
+    b->dtype = w->dtype ? wf_dtype_of(w->dtype) : WF_F32;
+    if (!wf_row_values_known(b->dtype))
+        return wf_fail(err, WF_USAGE, "float32, bfloat16, float16 and int8 there are",
+                       "--dtype: rows of a table are not held as \"%s\"", w->dtype);
+    if (b->dtype == WF_I8 && b->dim > WF_INT8_ROW_MOST)
+        return wf_fail(err, WF_USAGE, NULL, "--dim: a row of int8 has %d numbers at most",
+                       WF_INT8_ROW_MOST);
     WF_TRY(wf_arg_u64("--ids", w->drawn ? w->drawn : "16384", 1, MOST_DRAWN, &b->drawn, err));
     return make_table_cases(b, err);
 }
@@ -336,13 +347,19 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     words w = {0};
     bool json = false;
     bench b = {0};
-    const wf_flag flags[] = {
-        {"sizes", 0, .value = &w.sizes}, {"table", 0, .set = &b.table},
-        {"rows", 0, .value = &w.rows},   {"dim", 0, .value = &w.dim},
-        {"ids", 0, .value = &w.drawn},   {"transports", 0, .value = &w.transports},
-        {"ps", 0, .value = &w.n_ps},     {"workers", 0, .value = &w.n_workers},
-        {"steps", 0, .value = &w.steps}, {"codec", 0, .value = &w.codec},
-        {"json", 0, .set = &json},       {0}};
+    const wf_flag flags[] = {{"sizes", 0, .value = &w.sizes},
+                             {"table", 0, .set = &b.table},
+                             {"rows", 0, .value = &w.rows},
+                             {"dim", 0, .value = &w.dim},
+                             {"dtype", 0, .value = &w.dtype},
+                             {"ids", 0, .value = &w.drawn},
+                             {"transports", 0, .value = &w.transports},
+                             {"ps", 0, .value = &w.n_ps},
+                             {"workers", 0, .value = &w.n_workers},
+                             {"steps", 0, .value = &w.steps},
+                             {"codec", 0, .value = &w.codec},
+                             {"json", 0, .set = &json},
+                             {0}};
     wf_words rest;
     wf_status rc;
 
@@ -367,8 +384,8 @@ const wf_cmd wf_cmd_bench = {
     .usage =
         "weft bench [--sizes SIZE,...] [--transports NAME,...] [--ps N] [--workers N] [--steps N]\n"
         "           [--codec PUSH[,PULL]] [--json]\n"
-        "weft bench --table [--rows N] [--dim N] [--ids N] [--transports NAME,...] [--ps N]\n"
-        "           [--workers N] [--steps N] [--json]\n"
+        "weft bench --table [--rows N] [--dim N] [--dtype NAME] [--ids N] [--transports NAME,...]\n"
+        "           [--ps N] [--workers N] [--steps N] [--json]\n"
         "\n"
         "Starts its own parameter servers and measures push, pull and both together: the rate, "
         "and\n"
@@ -387,6 +404,7 @@ const wf_cmd wf_cmd_bench = {
         "                         of a variable; and loop over flat arrays in this process,\n"
         "                         with as many threads as ps, to compare\n"
         "  --rows N, --dim N      size of the table (default: 1000000 rows of 16 numbers)\n"
+        "  --dtype NAME           of its values: float32 (default), bfloat16, float16, int8\n"
         "  --ids N                random ids per batch, uniform and by Zipf's law (default "
         "16384);\n"
         "                         each row is sent once\n"

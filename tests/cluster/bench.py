@@ -13,7 +13,7 @@ WEFT = os.path.abspath(sys.argv[1])
 FIELDS = {"transport", "bytes", "dtype", "optimizer", "work", "samples", "gb_per_s", "p50_us", "p90_us",
           "p99_us", "zeromq_p50_us", "times_zeromq", "memcpy_gb_per_s", "memcpy_all_gb_per_s",
           "moved_bytes", "limit_us", "of_limit"}
-ROW_FIELDS = {"transport", "table_rows", "dim", "dtype", "ids", "optimizer", "work", "samples", "rows",
+ROW_FIELDS = {"transport", "table_rows", "dim", "dtype", "row_bytes", "ids", "optimizer", "work", "samples", "rows",
               "rows_per_s", "p50_us", "p90_us", "p99_us", "flat_p50_us", "flat_rows_per_s", "of_flat"}
 WORKS = {"sgd": ["push", "pull", "push+pull"], "adam": ["push", "push+pull"]}
 
@@ -89,6 +89,7 @@ def check_rows(folder):
     for row in said["rows"]:
         check(set(row) == ROW_FIELDS, set(row) ^ ROW_FIELDS)
         check((row["table_rows"], row["dim"], row["optimizer"]) == (5000, 8, "adagrad"), row)
+        check((row["dtype"], row["row_bytes"]) == ("float32", 8 * 4 + 8 * 4), row)
         check(row["samples"] == 2 * 5, row)
         check(0 < row["p50_us"] <= row["p90_us"] <= row["p99_us"] < 60e6, row)
         # 700 draws from 5,000 name 5000 (1 - (1 - 1/5000)^700) = 653 rows; by Zipf there are fewer
@@ -98,10 +99,11 @@ def check_rows(folder):
         check(close(row["rows_per_s"] * row["p50_us"] / 1e6, 2 * row["rows"]), row)
         check(close(row["flat_rows_per_s"] * row["flat_p50_us"] / 1e6, row["rows"]), row)
         check(close(row["of_flat"] * row["flat_rows_per_s"], row["rows_per_s"]), row)
-    lines = bench(folder, "--table", "--rows=300", "--transports", "tcp", "--steps", "3").splitlines()
-    check(lines[0].split()[:5] == ["TRANSPORT", "TABLE", "IDS", "ROWS", "RULE"], lines)
-    check([l.split()[:7] for l in lines[1:]] ==
-          [["tcp", "300", "x", "16", i, lines[1 + k].split()[5], "adagrad"]
+    lines = bench(folder, "--table", "--rows=300", "--dtype", "int8", "--transports", "tcp", "--steps",
+                  "3").splitlines()
+    check(lines[0].split()[:7] == ["TRANSPORT", "TABLE", "DTYPE", "BYTES", "IDS", "ROWS", "RULE"], lines)
+    check([l.split()[:9] for l in lines[1:]] ==
+          [["tcp", "300", "x", "16", "int8", "84", i, lines[1 + k].split()[7], "adagrad"]
            for k, i in enumerate(3 * ["uniform"] + 3 * ["zipf"])], lines)
 
 
@@ -109,6 +111,8 @@ def check_errors(folder):
     for words, says in [
             (["--sizes", "4KB"], '--sizes must be a size, not "4KB"'),
             (["--sizes", "4KiB,,1MiB"], '--sizes must be a size, not ""'),
+            (["--table", "--dtype", "int4"], '--dtype: rows of a table are not held as "int4"'),
+            (["--dtype", "int8"], "--dtype is about a table"),
             (["--sizes", "6"], "--sizes: 6 is no whole number of float32; write a multiple of 4"),
             (["--sizes", "900TB"], "--sizes: 900TB takes 16 times as much"),
             (["--sizes", ",".join(17 * ["4KiB"])], "--sizes has more than 16 words"),

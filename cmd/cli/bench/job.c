@@ -45,7 +45,7 @@ static wf_status add_variable(wf_bench_stage *s, wf_err *err)
     dims[0] = (int64_t)(s->of.draw ? s->of.rows : s->of.bytes / sizeof(float));
     dims[1] = s->of.dim;
     v->name = (char *)"w";
-    v->dtype = WF_F32;
+    v->dtype = s->of.draw ? s->of.dtype : WF_F32;
     v->kind = 1; /* trainable */
     v->dims = dims;
     v->n_dims = s->of.draw ? 2 : 1;

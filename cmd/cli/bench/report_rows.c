@@ -4,6 +4,7 @@
 #include "cmd/cli/bench/report.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/table.h"
+#include "ps/row_values.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -35,21 +36,30 @@ static double of_flat(const figures *f)
     return f->flat_rate > 0 ? f->rate / f->flat_rate : 0;
 }
 
+/* What a ps holds for a row: its values with their scale, and an accumulator for each element. */
+static uint64_t row_bytes(const wf_bench_case *of)
+{
+    return wf_row_values_bytes(of->dtype, of->dim) + (of->dtype == WF_I8 ? sizeof(float) : 0) +
+           of->dim * sizeof(float);
+}
+
 static void add_row(wf_rows *t, const wf_bench_case *of, const wf_bench_result *r, const figures *f)
 {
-    wf_bench_cell rows, named, rate, p50, p90, p99, flat, part;
+    wf_bench_cell rows, each, named, rate, p50, p90, p99, flat, part;
 
     snprintf(rows, sizeof rows, "%" PRIu64 " x %" PRIu32, of->rows, of->dim);
+    snprintf(each, sizeof each, "%" PRIu64, row_bytes(of));
     snprintf(named, sizeof named, "%.0f", r->named);
     snprintf(rate, sizeof rate, "%.1f", f->rate / 1e6);
     snprintf(flat, sizeof flat, "%.1f", f->flat_rate / 1e6);
     snprintf(part, sizeof part, "%.0f %%", 100 * of_flat(f));
     wf_rows_add(t,
-                (const char *[]){of->wire->name, rows, of->draw->name, named, of->rule,
-                                 f->work->name, rate, wf_bench_time_text((double)f->p50, p50),
+                (const char *[]){of->wire->name, rows, wf_dtype_name(of->dtype), each,
+                                 of->draw->name, named, of->rule, f->work->name, rate,
+                                 wf_bench_time_text((double)f->p50, p50),
                                  wf_bench_time_text((double)f->p90, p90),
                                  wf_bench_time_text((double)f->p99, p99), flat, part},
-                12);
+                14);
 }
 
 wf_status wf_bench_print_rows(const wf_bench_case cases[], wf_bench_result results[], size_t n,
@@ -58,9 +68,9 @@ wf_status wf_bench_print_rows(const wf_bench_case cases[], wf_bench_result resul
     wf_rows rows = {0};
 
     wf_rows_add(&rows,
-                (const char *[]){"TRANSPORT", "TABLE", "IDS", "ROWS", "RULE", "WORK", "M ROWS/S",
-                                 "P50", "P90", "P99", "FLAT M/S", "OF FLAT"},
-                12);
+                (const char *[]){"TRANSPORT", "TABLE", "DTYPE", "BYTES", "IDS", "ROWS", "RULE",
+                                 "WORK", "M ROWS/S", "P50", "P90", "P99", "FLAT M/S", "OF FLAT"},
+                14);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < WF_BENCH_WORKS; k++) {
             figures f = look(&cases[i], &results[i], k);
@@ -72,14 +82,15 @@ wf_status wf_bench_print_rows(const wf_bench_case cases[], wf_bench_result resul
 
 static json_t *row(const wf_bench_case *of, const wf_bench_result *r, const figures *f)
 {
-    return json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f,"
-                     " s:f}",
-                     "transport", of->wire->name, "table_rows", (json_int_t)of->rows, "dim",
-                     (json_int_t)of->dim, "dtype", "float32", "ids", of->draw->name, "optimizer",
-                     of->rule, "work", f->work->name, "samples", (json_int_t)f->n, "rows", r->named,
-                     "rows_per_s", f->rate, "p50_us", (double)f->p50 / 1e3, "p90_us",
-                     (double)f->p90 / 1e3, "p99_us", (double)f->p99 / 1e3, "flat_p50_us",
-                     (double)f->flat / 1e3, "flat_rows_per_s", f->flat_rate, "of_flat", of_flat(f));
+    return json_pack(
+        "{s:s, s:I, s:I, s:s, s:I, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f,"
+        " s:f}",
+        "transport", of->wire->name, "table_rows", (json_int_t)of->rows, "dim", (json_int_t)of->dim,
+        "dtype", wf_dtype_name(of->dtype), "row_bytes", (json_int_t)row_bytes(of), "ids",
+        of->draw->name, "optimizer", of->rule, "work", f->work->name, "samples", (json_int_t)f->n,
+        "rows", r->named, "rows_per_s", f->rate, "p50_us", (double)f->p50 / 1e3, "p90_us",
+        (double)f->p90 / 1e3, "p99_us", (double)f->p99 / 1e3, "flat_p50_us", (double)f->flat / 1e3,
+        "flat_rows_per_s", f->flat_rate, "of_flat", of_flat(f));
 }
 
 wf_status wf_bench_print_rows_json(const wf_bench_case cases[], wf_bench_result results[], size_t n,

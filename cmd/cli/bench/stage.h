@@ -42,6 +42,7 @@ typedef struct wf_bench_case {
     const wf_bench_draw *draw;
     uint64_t rows;
     uint32_t dim;
+    wf_dtype dtype; /* of its values */
     size_t drawn;
     uint32_t n_ps, n_workers;
     uint64_t steps; /* of each kind of work and worker; 0: as many as fit into budget_ns,
