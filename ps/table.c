@@ -157,6 +157,13 @@ static void begin_block(block *b, const wf_slice *s, const wf_rows *rows, uint64
         b->at[k] = place_of(rows, i + k, first, s->row);
 }
 
+static WF_INLINE void fetch_values(const wf_dense *d, uint64_t at)
+{
+    WF_PREFETCH(wf_table_values(d, at));
+    if (wf_slice_dtype(&d->base) == WF_I8)
+        WF_PREFETCH(wf_table_scale(d, at));
+}
+
 /* The same where values have a type of fewer bits. */
 static void read_rows(const wf_dense *d, const block *b, float *to)
 {
@@ -164,7 +171,7 @@ static void read_rows(const wf_dense *d, const block *b, float *to)
 
     for (uint64_t i = 0; i < b->n; i++) {
         if (i + AHEAD < b->known)
-            WF_PREFETCH(wf_table_values(d, b->at[i + AHEAD]));
+            fetch_values(d, b->at[i + AHEAD]);
         wf_row_values_read(wf_slice_dtype(&d->base), wf_table_values(d, b->at[i]),
                            wf_table_scale(d, b->at[i]), row, to + i * row);
     }

@@ -50,19 +50,26 @@ static WF_INLINE uint16_t bf16_of(float f, uint32_t random)
     return (uint16_t)(sign | h);
 }
 
-/* Below 2^-14 float16 has equal steps of 2^-24. */
-static WF_INLINE uint16_t f16_of(float f, uint32_t random)
+/* float16 below 2^-14 in magnitude, where it has equal steps of 2^-24; of a larger one something.
+ */
+static WF_INLINE uint32_t small_f16_of(float f, uint32_t random)
+{
+    uint32_t magnitude = bits_of(f) & 0x7FFFFFFFu;
+    float steps = float_of(magnitude < 0x38800000u ? magnitude : 0x38800000u) * 0x1p24f;
+    int32_t whole = (int32_t)steps;
+
+    return (uint32_t)whole + goes_up(steps - (float)whole, random);
+}
+
+static WF_INLINE uint32_t f16_of(float f, uint32_t small, uint32_t random)
 {
     uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7FFFFFFFu;
-    float steps = float_of(magnitude < 0x38800000u ? magnitude : 0) * 0x1p24f;
-    uint32_t whole = (uint32_t)(int32_t)steps;
-    uint32_t small = whole + goes_up(steps - (float)(int32_t)whole, random);
     uint32_t usual = (magnitude - (112u << 23) + (random & 0x1FFFu)) >> 13;
     uint32_t h = magnitude < 0x38800000u ? small : usual;
 
     h = h > 0x7BFFu ? 0x7BFFu : h;
     h = magnitude > 0x7F800000u ? 0x7E00u : h;
-    return (uint16_t)(sign | h);
+    return sign | h;
 }
 
 WF_MULTIVERSION
@@ -72,11 +79,35 @@ void wf_bf16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t firs
         to[i] = bf16_of(from[i], random_bits(draw, first + (uint32_t)i));
 }
 
+/* Some loops go by so many at a time: left to itself the compiler takes as many as a vector has of
+ * the smallest type, and a short row would go one by one. */
+enum { TOGETHER = 16 };
+
+/* In several loops, since in one gcc jumps around the work for small numbers. */
+static WF_INLINE void f16_some(const float *from, size_t n, wf_draw draw, uint32_t first,
+                               uint16_t *to)
+{
+    uint32_t random[TOGETHER], small[TOGETHER];
+
+    for (size_t i = 0; i < n; i++) {
+        random[i] = random_bits(draw, first + (uint32_t)i);
+        small[i] = small_f16_of(from[i], random[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        small[i] = f16_of(from[i], small[i], random[i]);
+    for (size_t i = 0; i < n; i++)
+        to[i] = (uint16_t)small[i];
+}
+
 WF_MULTIVERSION
 void wf_f16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to)
 {
-    for (size_t i = 0; i < n; i++)
-        to[i] = f16_of(from[i], random_bits(draw, first + (uint32_t)i));
+    size_t i = 0;
+
+    for (; i + TOGETHER <= n; i += TOGETHER)
+        f16_some(from + i, TOGETHER, draw, first + (uint32_t)i, to + i);
+    if (i < n)
+        f16_some(from + i, n - i, draw, first + (uint32_t)i, to + i);
 }
 
 /* Magnitudes are ordered as their bits are, NaN above all. */
@@ -117,16 +148,31 @@ static WF_INLINE float nearest(float q)
     return (q + 12582912.0f) - 12582912.0f; /* 1.5 * 2^23 */
 }
 
-WF_MULTIVERSION
-static void int8_stochastic(const float *from, size_t n, wf_draw draw, float scale, int8_t *to)
+static WF_INLINE void stochastic_some(const float *from, size_t n, wf_draw draw, uint32_t first,
+                                      float scale, int8_t *to)
 {
+    int32_t steps[TOGETHER];
+
     for (size_t i = 0; i < n; i++) {
         float q = steps_of(from[i], scale), r = nearest(q);
         float floor = r > q ? r - 1 : r;
-        uint32_t up = goes_up(q - floor, random_bits(draw, (uint32_t)i));
 
-        to[i] = (int8_t)((int32_t)floor + (int32_t)up);
+        steps[i] =
+            (int32_t)floor + (int32_t)goes_up(q - floor, random_bits(draw, first + (uint32_t)i));
     }
+    for (size_t i = 0; i < n; i++)
+        to[i] = (int8_t)steps[i];
+}
+
+WF_MULTIVERSION
+static void int8_stochastic(const float *from, size_t n, wf_draw draw, float scale, int8_t *to)
+{
+    size_t i = 0;
+
+    for (; i + TOGETHER <= n; i += TOGETHER)
+        stochastic_some(from + i, TOGETHER, draw, (uint32_t)i, scale, to + i);
+    if (i < n)
+        stochastic_some(from + i, n - i, draw, (uint32_t)i, scale, to + i);
 }
 
 void wf_int8_stochastic(const float *from, size_t n, wf_draw draw, float scale, int8_t *to)
@@ -152,9 +198,22 @@ void wf_int8_of_f32s(const float *from, size_t n, float scale, int8_t *to)
         memset(to, 0, n);
 }
 
+static WF_INLINE void read_some(const int8_t *from, size_t n, float scale, float *to)
+{
+    int8_t steps[TOGETHER]; /* bytes may be of anything: a copy is not what `to` writes */
+
+    memcpy(steps, from, n);
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)steps[i] * scale;
+}
+
 WF_MULTIVERSION
 void wf_f32_of_int8s(const int8_t *from, size_t n, float scale, float *to)
 {
-    for (size_t i = 0; i < n; i++)
-        to[i] = (float)from[i] * scale;
+    size_t i = 0;
+
+    for (; i + TOGETHER <= n; i += TOGETHER)
+        read_some(from + i, TOGETHER, scale, to + i);
+    if (i < n)
+        read_some(from + i, n - i, scale, to + i);
 }
