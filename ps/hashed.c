@@ -64,6 +64,8 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     }
     wf_row_set_init(&h->rows, (uint32_t)wf_hashed_body(h), ordered);
     wf_row_set_init(&h->waiting, sizeof(uint32_t), ordered);
+    if (s->policy.filter_bytes)
+        WF_TRY(wf_id_filter_init(&h->filter, s->policy.filter_bytes, err));
     return wf_hashed_limit(h, err);
 }
 
@@ -73,6 +75,7 @@ static void hashed_close(wf_slice *s)
 
     wf_row_set_close(&h->rows);
     wf_row_set_close(&h->waiting);
+    wf_id_filter_close(&h->filter);
     wf_hashed_free_copy(&h->copy);
     free(h->found);
 }
@@ -95,10 +98,11 @@ static wf_status check_keys(const wf_slice *s, const wf_rows *rows, wf_err *err)
     return WF_OK;
 }
 
-/* How many of the keys get a row with this push, and how many wait on. */
+/* How many of the keys get a row with this push, and how many wait on. With a filter a key's count
+ * may go by the keys before it: all of them may get rows. */
 static void count_new(const wf_hashed *h, const wf_rows *rows, uint64_t *made, uint64_t *waiting)
 {
-    uint32_t admit_after = h->base.policy.admit_after;
+    uint32_t admit_after = wf_row_policy_waits(&h->base.policy) ? h->base.policy.admit_after : 1;
 
     *made = *waiting = 0;
     for (uint64_t i = 0; i < rows->n; i++) {
@@ -174,13 +178,17 @@ static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
     for (uint64_t i = 0; i < rows->n; i++)
         missing += h->found[i] == WF_NO_RECORD;
     WF_TRY(wf_row_set_reserve(&h->rows, missing, err));
-    return h->base.policy.admit_after > 1 ? wf_row_set_reserve(&h->waiting, missing, err) : WF_OK;
+    return wf_row_policy_waits(&h->base.policy) ? wf_row_set_reserve(&h->waiting, missing, err)
+                                                : WF_OK;
 }
 
 /* The new row of a key, or WF_NO_RECORD when its id has to be named more often. */
 static int32_t admit(wf_hashed *h, uint64_t key, uint32_t now)
 {
-    if (h->base.policy.admit_after > 1) {
+    if (h->filter.size &&
+        wf_id_filter_add(&h->filter, key) < WF_MIN(h->base.policy.admit_after, WF_ID_FILTER_MOST))
+        return WF_NO_RECORD;
+    if (wf_row_policy_waits(&h->base.policy)) {
         int32_t at = wf_row_set_find(&h->waiting, key);
         uint32_t *count;
 
@@ -276,7 +284,8 @@ static void hashed_answer_rows(const wf_slice *s, const wf_rows *rows, float out
 
 static uint64_t hashed_held(const wf_slice *s)
 {
-    return wf_row_set_bytes(&hashed(s)->rows) + wf_row_set_bytes(&hashed(s)->waiting);
+    return wf_row_set_bytes(&hashed(s)->rows) + wf_row_set_bytes(&hashed(s)->waiting) +
+           hashed(s)->filter.size;
 }
 
 const wf_slice_ops wf_slice_hashed = {

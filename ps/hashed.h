@@ -21,13 +21,15 @@
 #ifndef WF_PS_HASHED_H
 #define WF_PS_HASHED_H
 
+#include "ps/id_filter.h"
 #include "ps/row_set.h"
 #include "ps/slice.h"
 
 typedef struct wf_hashed {
     wf_slice base;   /* first */
     wf_row_set rows; /* a body: values, scale (row_values.h), each slot, [row] float32; uses, u32 */
-    wf_row_set waiting; /* ids that are not admitted yet; a body: how often each was named, u32 */
+    wf_row_set waiting;  /* ids that are not admitted yet; a body: how often each was named, u32 */
+    wf_id_filter filter; /* in place of `waiting`, with policy.filter_bytes */
     uint32_t n_slots;
     const char *slot_names[WF_MAX_SLOTS];
     float slot_first[WF_MAX_SLOTS];
@@ -83,13 +85,41 @@ void wf_hashed_update_row(const wf_hashed *h, const wf_opt *opt, int32_t row,
 void wf_hashed_read_row(const wf_hashed *h, int32_t row, float out[]);
 void wf_hashed_answer_first(const wf_slice *s, uint64_t key, float out[]);
 
-/* hashed_state.c: functions of wf_slice_hashed. */
+/* Arrays of a fork; NULL: it has no such. */
+struct wf_hashed_copy {
+    uint64_t n, n_waiting;
+    wf_dtype dtype;
+    void *values;
+    float *scales, *slots[WF_MAX_SLOTS];
+    uint8_t *filter; /* [filter_size] */
+    uint64_t filter_size;
+    int64_t filter_named;
+    int64_t *ids, *updated, *uses, *waiting_ids, *waiting_pushes, *waiting_updated;
+};
+
+/* Names of these arrays, as they are saved. */
+#define WF_HASHED_IDS "ids"
+#define WF_HASHED_UPDATED "updated"
+#define WF_HASHED_USES "uses"
+#define WF_HASHED_WAITING_IDS "waiting/ids"
+#define WF_HASHED_WAITING_PUSHES "waiting/pushes"
+#define WF_HASHED_WAITING_UPDATED "waiting/updated"
+#define WF_HASHED_FILTER "waiting/filter"
+#define WF_HASHED_FILTER_NAMED "waiting/named"
+
+/* hashed_state.c, hashed_load.c: functions of wf_slice_hashed. */
 WF_MUST_USE wf_status wf_hashed_fork(const wf_slice *s, wf_slice *to, wf_err *err);
 uint32_t wf_hashed_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS]);
 WF_MUST_USE wf_status wf_hashed_load(wf_slice *s, const wf_slice_source *from, bool values_only,
                                      wf_err *err);
 uint64_t wf_hashed_digest(const wf_slice *s);
 void wf_hashed_free_copy(struct wf_hashed_copy **c);
+
+/* Whether ids that have no row yet are counted each. */
+static inline bool wf_row_policy_waits(const wf_row_policy *p)
+{
+    return p->admit_after > 1 && p->filter_bytes == 0;
+}
 
 /* Whether rows leave: their last updates are kept then. */
 static inline bool wf_row_policy_evicts(const wf_row_policy *p)

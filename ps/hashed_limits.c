@@ -35,8 +35,8 @@ static uint64_t bytes_of_row(const wf_records *r)
 wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
 {
     wf_row_policy *p = &h->base.policy;
-    bool waits = p->admit_after > 1;
-    uint64_t fixed = bytes_of_chunks(&h->rows.records);
+    bool waits = wf_row_policy_waits(p);
+    uint64_t fixed = bytes_of_chunks(&h->rows.records) + h->filter.size;
     uint64_t each = bytes_of_row(&h->rows.records), most;
 
     if (p->max_bytes == 0)

@@ -145,6 +145,7 @@ static wf_row_policy policy_of(const Weft__Variable *v)
                            .admit_after = r->admit_after,
                            .evict_after = r->evict_after,
                            .max_rows = r->max_rows,
+                           .filter_bytes = r->filter_bytes,
                            .max_bytes = r->max_bytes,
                            .fails_full = r->fails_full,
                            .by_frequency = r->by_frequency};

@@ -23,13 +23,15 @@ typedef struct wf_row_policy {
     wf_distribution first;
     uint64_t seed, stream; /* the job's; the variable's */
     uint32_t admit_after;  /* pushes that name an id before it has a row; 0 is 1 */
-    uint32_t evict_after;  /* updates of the slice; 0: rows stay, however old */
-    uint64_t max_rows;     /* of the slice; 0: no limit of the job's */
-    uint64_t max_bytes;    /* that the slice may take at the end of a push; 0: no limit */
-    bool fails_full;       /* a push beyond them is refused, and no row leaves for it */
-    bool by_frequency;     /* beyond them the least frequently used leave, not the least recently */
-    wf_dtype dtype;        /* of its values (row_values.h); WF_NONE: float32 */
-    uint64_t rounding;     /* seeds their stochastic rounding */
+    uint64_t
+        filter_bytes; /* these are counted by a filter of so many bytes (id_filter.h); 0: exactly */
+    uint32_t evict_after; /* updates of the slice; 0: rows stay, however old */
+    uint64_t max_rows;    /* of the slice; 0: no limit of the job's */
+    uint64_t max_bytes;   /* that the slice may take at the end of a push; 0: no limit */
+    bool fails_full;      /* a push beyond them is refused, and no row leaves for it */
+    bool by_frequency;    /* beyond them the least frequently used leave, not the least recently */
+    wf_dtype dtype;       /* of its values (row_values.h); WF_NONE: float32 */
+    uint64_t rounding;    /* seeds their stochastic rounding */
 } wf_row_policy;
 
 /* What a slice has cost since it was counted last (loads.c). */

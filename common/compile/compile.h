@@ -173,6 +173,8 @@ typedef struct wf_compiled_rows {
                               numbers are those of the stream with its id folded in */
     uint32_t admit_after, evict_after;
     uint64_t max_rows, max_bytes;
+    uint64_t
+        filter_bytes; /* ids without a row are counted by filters of so many in all; 0: exactly */
     bool fails_full, by_frequency;
 } wf_compiled_rows;
 

@@ -72,16 +72,17 @@ static void take_seed(const wf_unit *u, const wf_table *t, wf_compiled_variable 
 static void take_rows(const wf_unit *u, const wf_table *t, wf_compiled_variable *v)
 {
     v->is_unbounded = v->is_seeded = true;
-    v->rows =
-        (wf_compiled_rows){.first = t->unbounded->first,
-                           .seed = u->spec->seed,
-                           .stream = wf_initial_stream(t->name),
-                           .admit_after = t->conf->admit_after,
-                           .evict_after = t->conf->evict_after,
-                           .max_rows = t->conf->max_rows,
-                           .max_bytes = t->conf->max_bytes,
-                           .by_frequency = strcmp(t->conf->evict, "least_frequently_used") == 0,
-                           .fails_full = strcmp(t->conf->when_full, "fail") == 0};
+    v->rows = (wf_compiled_rows){
+        .first = t->unbounded->first,
+        .seed = u->spec->seed,
+        .stream = wf_initial_stream(t->name),
+        .admit_after = t->conf->admit_after,
+        .evict_after = t->conf->evict_after,
+        .max_rows = t->conf->max_rows,
+        .max_bytes = t->conf->max_bytes,
+        .filter_bytes = strcmp(t->conf->admit, "bloom") == 0 ? t->conf->admit_bytes : 0,
+        .by_frequency = strcmp(t->conf->evict, "least_frequently_used") == 0,
+        .fails_full = strcmp(t->conf->when_full, "fail") == 0};
 }
 
 static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,

@@ -128,6 +128,8 @@ typedef struct wf_conf_table {
     uint32_t cache_staleness; /* steps for which it uses them; 8 */
     /* Of unbounded ones. */
     uint32_t admit_after;  /* pushes that name an id before it has a row */
+    const char *admit;     /* "exact", "bloom": how these are counted */
+    uint64_t admit_bytes;  /* of the filter */
     uint32_t evict_after;  /* updates; 0: never */
     uint64_t max_rows;     /* 0: no limit */
     uint64_t max_bytes;    /* 0: no limit */

@@ -171,6 +171,7 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
     static const char *const kinds[] = {"bounded", "unbounded", NULL};
     static const char *const dtypes[] = {"float32", "bfloat16", "float16", "int8", NULL};
     static const char *const full[] = {"evict", "fail", NULL};
+    static const char *const counts[] = {"exact", "bloom", NULL};
     static const char *const leave[] = {"least_recently_used", "least_frequently_used", NULL};
     static const wf_key keys[] = {
         {"match", WF_KEY_TEXT, .offset = offsetof(wf_conf_table, match), .required = true},
@@ -184,6 +185,10 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
          .least = 1, .most = 1000000, .usual = "8"},
         {"admit_after", WF_KEY_U32, .offset = offsetof(wf_conf_table, admit_after), .least = 1,
          .most = 1000000, .usual = "1"},
+        {"admit", WF_KEY_ONLY, .offset = offsetof(wf_conf_table, admit), .known = counts,
+         .usual = "exact"},
+        {"admit_bytes", WF_KEY_U64, .offset = offsetof(wf_conf_table, admit_bytes), .least = 65536,
+         .most = UINT64_C(1) << 50, .usual = "67108864"},
         {"evict_after", WF_KEY_U32, .offset = offsetof(wf_conf_table, evict_after), .least = 1,
          .most = 2000000000},
         {"max_rows", WF_KEY_U64, .offset = offsetof(wf_conf_table, max_rows), .least = 64,
@@ -196,8 +201,8 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
          .usual = "evict"},
         {0},
     };
-    static const char *const limits[] = {"admit_after", "evict_after", "max_rows",
-                                         "max_bytes",   "evict",       "when_full"};
+    static const char *const limits[] = {"admit_after", "admit",     "admit_bytes", "evict_after",
+                                         "max_rows",    "max_bytes", "evict",       "when_full"};
     static const char *const of_limits[] = {"evict", "when_full"};
 
     *t = (wf_conf_table){.rows = "bounded", .dtype = "float32", .line = node->line};
@@ -216,6 +221,13 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
             return wf_read_fail(r, node, err, WF_USAGE,
                                 "add max_rows or max_bytes, or leave it out",
                                 "\"%s\" is for tables with max_rows or max_bytes", of_limits[i]);
+    if (strcmp(t->admit, "bloom") != 0 && wf_tree_get(node, "admit_bytes"))
+        return wf_read_fail(r, node, err, WF_USAGE, "add admit: bloom, or leave it out",
+                            "\"admit_bytes\" is for tables with admit: bloom");
+    if (strcmp(t->admit, "bloom") == 0 && (t->admit_after < 2 || t->admit_after > 255))
+        return wf_read_fail(r, node, err, WF_USAGE, "write admit_after: 2, or leave admit out",
+                            "with admit: bloom \"admit_after\" is from 2 to 255, not %u",
+                            t->admit_after);
     if (wf_tree_get(node, "evict") && strcmp(t->when_full, "fail") == 0)
         return wf_read_fail(r, node, err, WF_USAGE, "leave one of the two out",
                             "\"evict\" says which rows leave, and with when_full: fail none does");

@@ -76,6 +76,7 @@ static wf_status add_rows(wf_prepared *p, const wf_compiled_rows *from, Weft__Va
     r->evict_after = from->evict_after;
     r->max_rows = (from->max_rows + WF_ROW_BUCKETS - 1) / WF_ROW_BUCKETS;
     r->max_bytes = from->max_bytes / WF_ROW_BUCKETS;
+    r->filter_bytes = from->filter_bytes / WF_ROW_BUCKETS;
     r->fails_full = from->fails_full;
     r->by_frequency = from->by_frequency;
     to->rows = r;

@@ -22,7 +22,8 @@ RECORDS, USERS, ITEMS, BATCH, EPOCHS = 4096, 700, 300, 16, 3
 STEPS = RECORDS // BATCH * EPOCHS
 TYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "int8": "I8"}
 # A bucket has 5 rows at most, and some had more.
-LIMITS = ", rows: unbounded, max_rows: 320, evict: least_frequently_used"
+LIMITS = ", rows: unbounded, max_rows: 320, evict: least_frequently_used, admit_after: 2, " \
+         "admit: bloom, admit_bytes: 1000000"
 JOB = """job: rows
 model:
   input: {{user: {{shape: [1], dtype: int64}}, items: {{shape: [5], dtype: int64}}}}

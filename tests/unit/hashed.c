@@ -685,6 +685,75 @@ static void a_push_beyond_a_limit_in_bytes_is_refused(void **state)
     free(m);
 }
 
+/* ---- a filter of ids ---- */
+
+/* Of keys that come once hardly any is counted twice; no count is too low until all are halved. */
+static void a_filter_counts_as_it_promises(void **state)
+{
+    enum { BYTES = 1 << 14, KEYS = 200000 };
+    uint64_t early = 0;
+    wf_id_filter f;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_id_filter_init(&f, BYTES + 100, NULL), WF_OK);
+    assert_int_equal(f.size, BYTES);
+    for (uint64_t i = 0; i < KEYS; i++)
+        early += wf_id_filter_add(&f, wf_rng_fold(1, i)) > 1;
+    assert_true((double)early < KEYS * 0.024);
+    for (uint64_t i = 0; i < KEYS; i++)
+        for (uint32_t k = 1; k <= 3; k++) {
+            bool halves = f.named >= BYTES / 8;
+            uint32_t count = wf_id_filter_add(&f, wf_rng_fold(2, i));
+
+            if (halves)
+                break;
+            assert_true(count >= k);
+        }
+    for (int i = 0; i < 300; i++)
+        assert_true(wf_id_filter_add(&f, 7) <= WF_ID_FILTER_MOST);
+    wf_id_filter_close(&f);
+    assert_int_equal(wf_id_filter_init(&f, WF_ID_FILTER_LEAST_BYTES - 1, &err), WF_INVALID);
+}
+
+static uint64_t count_rows(const wf_slice *s)
+{
+    return ((const wf_hashed *)s)->rows.records.n;
+}
+
+/* Ids get rows as they do where each is counted, as long as the filter is large for them; and a
+ * slice that was saved and loaded goes on as one that was not. */
+static void a_filter_admits_and_is_saved(void **state)
+{
+    model *m = calloc(1, sizeof *m);
+    wf_slice *s, *unbroken;
+    named n;
+
+    (void)state;
+    m->policy = (wf_row_policy){.seed = SEED,
+                                .stream = STREAM,
+                                .first = {WF_UNIFORM, 0, 0.05},
+                                .admit_after = 3,
+                                .filter_bytes = 1 << 16};
+    assert_int_equal(wf_opt_init(&m->opt, "sgd", 0, NULL, NULL, NULL), WF_OK);
+    s = open_slice(m);
+    unbroken = open_slice(m);
+    for (uint64_t round = 0; round < 300; round++) {
+        draw(&n, (wf_rng_key){3, 3}, round);
+        push(s, m, &n);
+        assert_int_equal(wf_slice_apply(unbroken, &m->opt, &n.part, NULL), WF_OK);
+        compare_pull(s, m);
+        assert_int_equal(count_rows(s), count_live(m, true));
+        if (round % 20 == 7)
+            save_and_load(&s, m);
+    }
+    assert_true(s->ops->digest(s) == unbroken->ops->digest(unbroken));
+    assert_true(wf_slice_held(s) >= m->policy.filter_bytes);
+    wf_slice_free(&s);
+    wf_slice_free(&unbroken);
+    free(m);
+}
+
 static void a_limit_below_one_row_is_refused(void **state)
 {
     const wf_slice like = {
@@ -821,6 +890,8 @@ int main(void)
         cmocka_unit_test(a_push_beyond_the_limit_changes_nothing),
         cmocka_unit_test(a_limit_in_bytes_is_kept),
         cmocka_unit_test(a_push_beyond_a_limit_in_bytes_is_refused),
+        cmocka_unit_test(a_filter_counts_as_it_promises),
+        cmocka_unit_test(a_filter_admits_and_is_saved),
         cmocka_unit_test(a_limit_below_one_row_is_refused),
         cmocka_unit_test(keys_that_cannot_be_are_refused),
         cmocka_unit_test(states_that_cannot_be_are_refused),

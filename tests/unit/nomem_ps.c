@@ -564,13 +564,17 @@ typedef struct keys {
     wf_slice_part part;
 } keys;
 
-static wf_status open_bucket(const wf_opt *opt, wf_slice **out, wf_err *err)
+static wf_status open_bucket(const wf_opt *opt, uint64_t filter_bytes, wf_slice **out, wf_err *err)
 {
     const wf_slice like = {.id = 5,
                            .count = WIDTH,
                            .row = WIDTH,
                            .trainable = true,
-                           .policy = {.admit_after = 2, .max_rows = KEYS / 2, .dtype = WF_I8}};
+                           .policy = {.admit_after = 2,
+                                      .filter_bytes = filter_bytes,
+                                      .max_rows = KEYS / 2,
+                                      .dtype = WF_I8,
+                                      .by_frequency = true}};
 
     return wf_slice_new(&wf_slice_hashed, &like, opt, out, err);
 }
@@ -605,22 +609,22 @@ static wf_status send_on(const wf_slice *s, wf_slice *to, wf_err *err)
     return rc;
 }
 
-static wf_status fill_a_bucket(void *unused, wf_err *err)
+static wf_status fill_a_bucket(void *arg, wf_err *err)
 {
+    uint64_t filter_bytes = *(const uint64_t *)arg;
     wf_slice *s = NULL, *to = NULL;
     keys k = {.part = {.n = KEYS * WIDTH}};
     wf_opt opt;
     wf_status rc = wf_opt_init(&opt, "adagrad", 0, NULL, NULL, err);
 
-    (void)unused;
     for (uint64_t i = 0; i < KEYS; i++)
         k.keys[i] = i << 40;
     k.part.values = k.values;
     k.part.rows = (wf_rows){KEYS, (const uint8_t *)k.keys};
     if (rc == WF_OK)
-        rc = open_bucket(&opt, &s, err);
+        rc = open_bucket(&opt, filter_bytes, &s, err);
     if (rc == WF_OK)
-        rc = open_bucket(&opt, &to, err);
+        rc = open_bucket(&opt, filter_bytes, &to, err);
     for (int i = 0; rc == WF_OK && i < 3; i++)
         rc = push_keys(s, &opt, &k, err);
     if (rc == WF_OK)
@@ -667,7 +671,8 @@ static void a_table_of_fewer_bits_moves_whole_or_not_at_all(void **state)
 static void a_bucket_takes_a_push_whole_or_not_at_all(void **state)
 {
     (void)state;
-    assert_survives(fill_a_bucket, NULL);
+    assert_survives(fill_a_bucket, &(uint64_t){0});
+    assert_survives(fill_a_bucket, &(uint64_t){1 << 12});
 }
 
 /* The first values: element k is k. */
