@@ -237,7 +237,7 @@ static void what_cannot_be_a_table_is_refused(void **state)
 }
 
 /* A job with an embedding and an entry of tables. */
-static wf_job_conf *job_of(const char *layer, const char *table)
+static wf_job_conf *job_of_width(const char *layer, int width, const char *table)
 {
     char text[1024];
     wf_job_conf *j = NULL;
@@ -248,7 +248,7 @@ static wf_job_conf *job_of(const char *layer, const char *table)
              "model:\n"
              "  input: {ids: {shape: [3], dtype: int64}}\n"
              "  layers:\n"
-             "    - embedding: {%s, output_dim: 4, name: emb}\n"
+             "    - embedding: {%s, output_dim: %d, name: emb}\n"
              "    - flatten\n"
              "    - dense: 1\n"
              "loss: mse\n"
@@ -258,9 +258,14 @@ static wf_job_conf *job_of(const char *layer, const char *table)
              "optimizer: adagrad\n"
              "tables:\n"
              "  - %s\n",
-             layer, table);
+             layer, width, table);
     must(wf_job_parse(text, strlen(text), "j.yaml", &j, &err), &err);
     return j;
+}
+
+static wf_job_conf *job_of(const char *layer, const char *table)
+{
+    return job_of_width(layer, 4, table);
 }
 
 static wf_compile_spec spec_of_job(const wf_job_conf *j, wf_compile_mode mode, wf_model *m)
@@ -308,6 +313,41 @@ static void an_unbounded_table_has_a_slice_for_each_bucket(void **state)
     assert_int_equal(pull_of_variable(c->graph, "emb/embeddings")->out[0]->axes[0].size, 6000);
     wf_compiled_free(&c);
     wf_job_free(&j);
+}
+
+static void rows_that_no_ps_can_hold_are_refused(void **state)
+{
+    static const struct {
+        const char *layer, *table;
+        int width;
+        const char *says;
+    } rows[] = {
+        {"input_dim: 46", "{match: emb/*, dtype: int8}", 2048, NULL},
+        {"input_dim: 46", "{match: emb/*, dtype: int8}", 2049,
+         "has 2049 elements, and with dtype: int8 it has 2048 at most"},
+        {"input_dim: 46", "{match: emb/*, dtype: bfloat16}", 2049, NULL},
+        {"input_dim: unbounded", "{match: emb/*, rows: unbounded, max_bytes: 1024}", 4, NULL},
+        {"input_dim: unbounded", "{match: emb/*, rows: unbounded, max_bytes: 1023}", 4,
+         "has 15 bytes, and a row of 4 elements needs more"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        wf_job_conf *j = job_of_width(rows[i].layer, rows[i].width, rows[i].table);
+        wf_model m;
+        wf_compile_spec spec = spec_of_job(j, WF_COMPILE_TRAIN, &m);
+        wf_compiled *c = NULL;
+        wf_err err = {0};
+        wf_status rc = wf_compile(&spec, &c, &err);
+
+        assert_int_equal(rc == WF_OK, rows[i].says == NULL);
+        if (rows[i].says) {
+            assert_non_null(strstr(err.what, rows[i].says));
+            assert_non_null(strstr(err.what, "j.yaml:"));
+        }
+        wf_compiled_free(&c);
+        wf_job_free(&j);
+    }
 }
 
 /* No initializer but those that look at the whole variable makes its content here. */
@@ -414,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_table_of_a_layer_is_made_by_its_ps),
         cmocka_unit_test(what_cannot_be_a_table_is_refused),
         cmocka_unit_test(an_unbounded_table_has_a_slice_for_each_bucket),
+        cmocka_unit_test(rows_that_no_ps_can_hold_are_refused),
         cmocka_unit_test(an_unbounded_table_is_said_in_both_places),
         cmocka_unit_test(nobody_but_ps_has_an_unbounded_table),
         cmocka_unit_test(an_embedding_without_bounds_is_another_job),
