@@ -208,8 +208,7 @@ void wf_link_unsent(wf_link *l)
 
 bool wf_link_ping_due(const wf_link *l, int64_t now_ns)
 {
-    return now_ns >= l->ack_due_ns || now_ns >= l->probe_at_ns ||
-           l->taken - l->ack_sent >= ACK_EVERY || l->unacked_bytes > l->conf.credit_bytes / 4;
+    return now_ns >= l->ack_due_ns || now_ns >= l->probe_at_ns;
 }
 
 void wf_link_ping(wf_link *l, int64_t now_ns, wf_header *ping)
@@ -315,7 +314,9 @@ wf_msg *wf_link_take(wf_link *l, int64_t now_ns)
     l->early_bytes -= wf_msg_bytes(m);
     l->taken++;
     l->unacked_bytes += wf_msg_bytes(m);
-    if (l->ack_due_ns == INT64_MAX)
+    if (l->taken - l->ack_sent >= ACK_EVERY || l->unacked_bytes > l->conf.credit_bytes / 4)
+        l->ack_due_ns = now_ns; /* the sender has little credit left */
+    else if (l->ack_due_ns == INT64_MAX)
         l->ack_due_ns = now_ns + l->conf.ack_delay_ns;
     return m;
 }

@@ -398,11 +398,41 @@ static void what_comes_early_is_held_up_to_twice_the_credit(void **state)
     close_channel(&c);
 }
 
+/* A sender that waits for credit must not wait for the delay of an acknowledgement as well. */
+static void the_acknowledgement_is_due_at_once_when_a_quarter_of_the_credit_is_taken(void **state)
+{
+    enum { CREDIT = 4096, EACH = 400 };
+    static channel c;
+    size_t taken = 0;
+    wf_msg *m = NULL;
+
+    (void)state;
+    open_channel(&c, 1, CREDIT);
+    for (uint32_t i = 1; taken <= CREDIT / 4; i++) {
+        assert_true(wf_link_deadline(c.b.link) > c.now_ns);
+        assert_false(wf_link_ping_due(c.b.link, c.now_ns));
+        assert_int_equal(wf_msg_new(&c.pool, WF_PUSH, &m, NULL), WF_OK);
+        assert_non_null(wf_msg_control(m, EACH));
+        m->head.sequence = FIRST_A + i;
+        wf_link_on_message(c.b.link, c.now_ns, &m);
+        m = wf_link_take(c.b.link, c.now_ns);
+        assert_non_null(m);
+        taken += wf_msg_bytes(m);
+        wf_msg_free(&c.pool, &m);
+    }
+    assert_true(wf_link_deadline(c.b.link) <= c.now_ns);
+    assert_true(wf_link_ping_due(c.b.link, c.now_ns));
+    ping(&c, &c.b, &c.a);
+    assert_true(wf_link_deadline(c.b.link) > c.now_ns);
+    close_channel(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_comes_early_is_held_up_to_twice_the_credit),
         cmocka_unit_test(each_message_is_taken_once_and_in_order),
+        cmocka_unit_test(the_acknowledgement_is_due_at_once_when_a_quarter_of_the_credit_is_taken),
         cmocka_unit_test(unacknowledged_bytes_stay_within_the_credit),
         cmocka_unit_test(a_message_larger_than_the_credit_goes_by_itself),
         cmocka_unit_test(control_goes_first_then_lower_keys_then_what_came_first),
