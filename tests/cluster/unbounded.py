@@ -145,6 +145,20 @@ def a_job_goes_on_from_its_checkpoint(weft):
               "other losses after the ps came back")
 
 
+def a_run_of_another_day_goes_on(weft):
+    whole = run_of(weft, first="")[0]
+    with make(weft, first="", epochs=1) as c:
+        c.must("train", "rows.yaml")
+        job = open(c.path("rows.yaml")).read()
+        c.write("rows.yaml", job.replace("epochs: 1", f"epochs: {EPOCHS}"))
+        c.must("train", "rows.yaml", "--resume")
+        after = losses(c, 2)
+        check(after == whole[STEPS // EPOCHS:], "other losses after --resume")
+        c.write("rows.yaml", job.replace("output_dim: 6", "output_dim: 7"))
+        line = c.must("train", "rows.yaml", "--resume", code=1).err
+        check('"users/embeddings" was' in line, line)
+
+
 def rows_come_late_and_leave(weft):
     with make(weft, first="", limits=", admit_after: 3, evict_after: 5") as c:
         c.must("train", "rows.yaml")
@@ -203,6 +217,6 @@ def a_model_without_ps_says_so(weft):
 
 main([rows_of_any_ids_train_as_numbered_ones_do, workers_make_steps_together,
       first_values_go_by_the_id_alone, a_job_goes_on_from_its_checkpoint,
-      rows_come_late_and_leave, a_full_table_ends_the_job,
+      a_run_of_another_day_goes_on, rows_come_late_and_leave, a_full_table_ends_the_job,
       a_limit_in_bytes_holds_a_row_or_is_refused,
       workers_share_tables_and_may_die, a_model_without_ps_says_so])
