@@ -84,14 +84,14 @@ def many_runs_are_folded_and_what_runs_comes_first(weft):
 
 
 def lose_a_worker_with_a_split(c):
-    """Kills worker/1, again if it had none: between two epochs there is no split that could be lost."""
+    """Kills worker/1, again if it had none, as between two epochs; says how often it was killed."""
     for times in range(1, 6):
         c.kill("worker/1")
         until(lambda: re.search(rf"; {times} workers? w\w+ lost", c.must("status", "small").out), "it is lost")
         told = until(lambda: re.search(r"restarted \d:\d\d ago: killed by signal 9 \(Killed\)(.*)", row(c, "worker/1")),
                      "worker/1 is back")
         if "split" in told.group(1):
-            return
+            return times
         before = c.until_job("small", lambda j: True, "trains")["step"]
         c.until_job("small", lambda j: j["step"] > before + 600, "trains on")
     raise AssertionError("worker/1 never had a split")
@@ -106,13 +106,14 @@ def a_restart_is_told_with_its_time_and_what_became_of_the_work(weft):
         until(lambda: re.search(r"ps/0 +serving .* [1-9][\d ]* updates/s +\d[\d.]* \w+ +-$", row(c, "ps/0")),
               "updates of ps/0")
         says(row(c, "master"), rf"serving +{c.pid('master')} ")
-        lose_a_worker_with_a_split(c)
+        times = lose_a_worker_with_a_split(c)
         until(lambda: re.search(r"restarted \d:\d\d ago: killed by signal 9 \(Killed\); \d splits? "
                                 r"\(records \d+ to \d+\) given to worker/[01]", row(c, "worker/1")),
               "worker/1 is back, and its splits are given out")
         until(lambda: re.search(r"worker/1 restarted after \d+\.\d s", c.read(f"err{train.number}")),
               "weft train tells of it")
-        says(c.must("status", "small").out, r"  lost +no acknowledged update; \d workers? w\w+ lost")
+        lost = "1 worker was lost" if times == 1 else f"{times} workers were lost"
+        says(c.must("status", "small").out, rf"  lost +no acknowledged update; {lost}")
         c.kill("ps/0")
         until(lambda: "generation 2 begins from step" in c.read(f"err{train.number}"), "it goes back")
         job = c.until_job("small", lambda j: j["generation"] == 2, "goes back")
