@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/coding.h - how the numbers of a part are written: as float32, or in fewer bytes.
  *
- *   bf16, f16  2 bytes each, rounded to nearest even
- *   int8       for each block of 128 a float32 scale, its largest magnitude / 127; behind the
- * scales a byte each, x / scale to the nearest even (absmax quantisation, Dettmers et al. 2022,
- *              "8-bit Optimizers via Block-wise Quantization", section 2.1, with evenly spaced
- * steps) top-k      the k numbers of largest magnitude, of equal ones the first (Stich et al. 2018,
- *              "Sparsified SGD with Memory"): n u32, k rising indices u32, k float32
+ * bf16 and f16 take 2 bytes a number, rounded to nearest even.
+ *
+ * int8 writes for each block of 128 a float32 scale, its largest magnitude / 127; behind all scales
+ * stands a byte a number, x / scale to the nearest even (absmax quantisation, Dettmers et al. 2022,
+ * "8-bit Optimizers via Block-wise Quantization", section 2.1, with evenly spaced steps).
+ *
+ * top-k writes the k numbers of largest magnitude, of equal ones the first (Stich et al. 2018,
+ * "Sparsified SGD with Memory"): n u32, k rising indices u32, k float32.
  *
  * What a coding loses stays with its sender: the residual, one float32 for each number, is added to
  * what comes next before that is written (error feedback: Seide et al. 2014, "1-Bit Stochastic
