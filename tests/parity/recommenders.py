@@ -186,7 +186,7 @@ def gradients_are_those_of_differences(weft, at, kind, options, width):
 
 # ---- DeepFM ----
 
-STEPS, BATCH = 50, 64
+STEPS, BATCH = 200, 32
 
 
 def deepfm_job():
@@ -196,6 +196,7 @@ def deepfm_job():
         text = f.read()
     text = re.sub(r"\.\./data/criteo-sample", os.path.dirname(CRITEO), text)
     text = re.sub(r"optimizer: .*", "optimizer: {adagrad: {learning_rate: 0.01}}", text)
+    text = re.sub(r"(?m)^batch: .*", f"batch: {BATCH}", text)
     return re.sub(r"(?m)^data:\n", f"steps: {STEPS}\ndata:\n  shuffle: false\n"
                   f"  split_records: {STEPS * BATCH}\n", text)
 
