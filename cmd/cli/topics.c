@@ -131,25 +131,33 @@ static void print_optimizers(void)
 static const struct {
     const char *name;
     void (*print)(void);
-    const char *more;
+    const char *more, *page;
 } topics[] = {
-    {"keys", print_keys, "Keys of a job file, with their defaults."},
+    {"keys", print_keys, "Keys of a job file, with their defaults.",
+     "docs/jobs.md, with the pages that it names,"},
     {"layers", print_layers,
-     "Layers of model.layers and their options: `- dense: {units: 128, activation: relu}`."},
-    {"activations", print_activations, "`activation: relu`, of a layer or as a layer of its own."},
+     "Layers of model.layers and their options: `- dense: {units: 128, activation: relu}`.",
+     "docs/jobs.md"},
+    {"activations", print_activations, "`activation: relu`, of a layer or as a layer of its own.",
+     "docs/jobs.md"},
     {"initializers", print_initializers,
-     "`kernel_initializer: he_normal`, or `{random_normal: {stddev: 0.01}}`."},
-    {"steps", print_steps, "Steps of data.map: `map: {x: [{scale: 0.0039}, {reshape: [784]}]}`."},
+     "`kernel_initializer: he_normal`, or `{random_normal: {stddev: 0.01}}`.", "docs/jobs.md"},
+    {"steps", print_steps, "Steps of data.map: `map: {x: [{scale: 0.0039}, {reshape: [784]}]}`.",
+     "docs/data.md"},
     {"losses", print_losses,
-     "Names and options: `loss: huber`, `loss: {huber: {delta: 2.0}}`, or by output."},
+     "Names and options: `loss: huber`, `loss: {huber: {delta: 2.0}}`, or by output.",
+     "docs/jobs.md"},
     {"metrics", print_metrics,
      "Names and options: `metrics: [accuracy, {auc: {curve: PR}}]`. The name of any loss function "
-     "is\na metric too."},
+     "is\na metric too.",
+     "docs/jobs.md"},
     {"optimizers", print_optimizers,
      "`optimizer: adam`, or `{adam: {learning_rate: 0.01}}`. Each also has warmup_steps, "
      "clipvalue,\n"
-     "clipnorm, global_clipnorm and gradient_accumulation_steps."},
-    {"callbacks", print_callbacks, "`callbacks: [{early_stopping: {patience: 3}}]`."},
+     "clipnorm, global_clipnorm and gradient_accumulation_steps.",
+     "docs/jobs.md"},
+    {"callbacks", print_callbacks, "`callbacks: [{early_stopping: {patience: 3}}]`.",
+     "docs/jobs.md"},
 };
 
 bool wf_topic_print(const char *name)
@@ -158,7 +166,7 @@ bool wf_topic_print(const char *name)
         if (strcmp(topics[i].name, name) != 0)
             continue;
         topics[i].print();
-        printf("\n%s\ndocs/jobs.md explains each.\n", topics[i].more);
+        printf("\n%s\n%s explains each.\n", topics[i].more, topics[i].page);
         return true;
     }
     return false;

@@ -304,7 +304,7 @@ static wf_status plan_step(const wf_map_step *step, wf_steps *s, wf_err *err)
         return wf_fail(err, WF_USAGE, NULL, "unknown map step \"%s\"; did you mean \"%s\"?",
                        step->type, near);
     if (!row)
-        return wf_fail(err, WF_USAGE, "docs/jobs.md lists them", "unknown map step \"%s\"",
+        return wf_fail(err, WF_USAGE, "docs/data.md lists them", "unknown map step \"%s\"",
                        step->type);
     return row->plan(step, s, err);
 }
