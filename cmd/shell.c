@@ -172,6 +172,7 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     wf_process_keep_blocks();
     WF_TRY(wf_wires_new(count_connections(s->conf, role), &s->wires, err));
     wf_wires_share(s->wires, !s->conf->shared_memory_off);
+    wf_wires_stream(s->wires, !s->conf->direct_connections_off);
     return WF_OK;
 }
 

@@ -152,14 +152,24 @@ static wf_status read_checksums(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"checksums\" is between_hosts or always");
 }
 
+static wf_status read_off(wf_conf_reader *r, const wf_tree *node, const char *key, bool *off,
+                          wf_err *err)
+{
+    *off = node->kind == WF_TREE_TEXT && strcmp(node->text, "off") == 0;
+    if (*off || (node->kind == WF_TREE_TEXT && strcmp(node->text, "on") == 0))
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"%s\" is on or off", key);
+}
+
 static wf_status read_shared_memory(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
-    wf_cluster_conf *c = into;
+    return read_off(r, node, "shared_memory", &((wf_cluster_conf *)into)->shared_memory_off, err);
+}
 
-    c->shared_memory_off = node->kind == WF_TREE_TEXT && strcmp(node->text, "off") == 0;
-    if (c->shared_memory_off || (node->kind == WF_TREE_TEXT && strcmp(node->text, "on") == 0))
-        return WF_OK;
-    return wf_read_fail(r, node, err, WF_USAGE, NULL, "\"shared_memory\" is on or off");
+static wf_status read_direct(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    return read_off(r, node, "direct_connections",
+                    &((wf_cluster_conf *)into)->direct_connections_off, err);
 }
 
 static const wf_key cluster_keys[] = {
@@ -178,6 +188,7 @@ static const wf_key cluster_keys[] = {
      .most = 86400000},
     {"checksums", WF_KEY_CALL, .read = read_checksums},
     {"shared_memory", WF_KEY_CALL, .read = read_shared_memory},
+    {"direct_connections", WF_KEY_CALL, .read = read_direct},
     {"serve", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {0},

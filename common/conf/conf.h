@@ -54,15 +54,16 @@ typedef struct wf_cluster_conf {
     uint32_t n_ps;
     wf_task_conf *workers; /* [n_workers], at least 1 */
     uint32_t n_workers;
-    const char *state_dir;      /* .weft beside the file unless it says otherwise */
-    const char *checkpoint_dir; /* state_dir/checkpoints unless it says otherwise */
-    const char *http;           /* where the master is to serve its page; NULL: nowhere */
-    bool security_none;         /* the file allows plain text off loopback */
-    int64_t heartbeat_ms;       /* how often a task speaks; 1000 */
-    int64_t dead_ms;            /* silence after which it counts as dead; 5000 */
-    int64_t stuck_ms;           /* without progress for so long it is given up; 60000 */
-    bool checksums_always;      /* of payloads, on one host as well */
-    bool shared_memory_off;     /* tasks of one host use ZeroMQ too */
+    const char *state_dir;       /* .weft beside the file unless it says otherwise */
+    const char *checkpoint_dir;  /* state_dir/checkpoints unless it says otherwise */
+    const char *http;            /* where the master is to serve its page; NULL: nowhere */
+    bool security_none;          /* the file allows plain text off loopback */
+    int64_t heartbeat_ms;        /* how often a task speaks; 1000 */
+    int64_t dead_ms;             /* silence after which it counts as dead; 5000 */
+    int64_t stuck_ms;            /* without progress for so long it is given up; 60000 */
+    bool checksums_always;       /* of payloads, on one host as well */
+    bool shared_memory_off;      /* tasks of one host use the network too */
+    bool direct_connections_off; /* pulls and pushes go over ZeroMQ too */
 } wf_cluster_conf;
 
 /* Reads a file. *out is the caller's. Errors: WF_NOTFOUND (`weft up` says what to do), WF_USAGE,

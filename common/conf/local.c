@@ -185,6 +185,8 @@ wf_status wf_cluster_write(const wf_cluster_conf *c, const char *path, wf_err *e
         wf_bytes_puts(&text, "checksums: always\n");
     if (c->shared_memory_off)
         wf_bytes_puts(&text, "shared_memory: off\n");
+    if (c->direct_connections_off)
+        wf_bytes_puts(&text, "direct_connections: off\n");
     if (c->security_none)
         wf_bytes_puts(&text, "security: none\n");
     rc = wf_bytes_check(&text, err);

@@ -12,14 +12,16 @@
 #include <stdint.h>
 
 typedef enum wf_kind {
-    WF_HELLO = 1, /* "this is who I am, and where my sequence starts" */
-    WF_WELCOME,   /* the answer, with the other start */
-    WF_REFUSE,    /* the answer to a hello that may not come in: a sentence */
-    WF_RESET,     /* "I do not know this link; say hello" */
-    WF_PING,      /* acknowledges, and names the last message that was sent before it (link.h) */
-    WF_BEAT,      /* a heartbeat, from a thread of its own; outside any link */
-    WF_RESEND,    /* the answer to a ping: messages after `ack` are missing (link.h) */
-    WF_BYE,       /* the sender closes its links */
+    WF_HELLO = 1,  /* "this is who I am, and where my sequence starts" */
+    WF_WELCOME,    /* the answer, with the other start */
+    WF_REFUSE,     /* the answer to a hello that may not come in: a sentence */
+    WF_RESET,      /* "I do not know this link; say hello" */
+    WF_PING,       /* acknowledges, and names the last message that was sent before it (link.h) */
+    WF_BEAT,       /* a heartbeat, from a thread of its own; outside any link */
+    WF_RESEND,     /* the answer to a ping: messages after `ack` are missing (link.h) */
+    WF_BYE,        /* the sender closes its links */
+    WF_STREAM_ASK, /* asks for a connection of stream.h's, which alone handles these two */
+    WF_STREAM_AT,  /* the port, and the token to say there */
 
     WF_REGISTER = 16, /* task -> master: what this task holds */
     WF_VIEW,          /* master -> ps: the members */

@@ -3,6 +3,7 @@
 #include "common/wire/wires.h"
 #include "common/base/size.h"
 #include "common/wire/shm.h"
+#include "common/wire/stream.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -15,13 +16,14 @@ static const wf_wire_kind *const kinds[] = {&wf_wire_kind_mem, &wf_wire_kind_ipc
 struct wf_wires {
     uint32_t connections;
     bool shares;                      /* memory with other processes of this host */
+    bool streams;                     /* has TCP connections of its own beside ZeroMQ's */
     pthread_mutex_t lock;             /* of what follows */
     void *libraries[WF_COUNT(kinds)]; /* NULL: not opened */
 };
 
 wf_status wf_wires_new(uint32_t connections, wf_wires **out, wf_err *err)
 {
-    const char *shm = getenv("WEFT_SHM");
+    const char *shm = getenv("WEFT_SHM"), *streams = getenv("WEFT_STREAMS");
     wf_wires *w = calloc(1, sizeof *w);
 
     *out = w;
@@ -29,6 +31,7 @@ wf_status wf_wires_new(uint32_t connections, wf_wires **out, wf_err *err)
         return wf_fail_nomem(err, sizeof *w);
     w->connections = connections;
     w->shares = !shm || strcmp(shm, "0") != 0;
+    w->streams = !streams || strcmp(streams, "0") != 0;
     pthread_mutex_init(&w->lock, NULL);
     return WF_OK;
 }
@@ -36,6 +39,11 @@ wf_status wf_wires_new(uint32_t connections, wf_wires **out, wf_err *err)
 void wf_wires_share(wf_wires *w, bool shares)
 {
     w->shares &= shares;
+}
+
+void wf_wires_stream(wf_wires *w, bool streams)
+{
+    w->streams &= streams;
 }
 
 void wf_wires_free(wf_wires **w)
@@ -96,10 +104,15 @@ wf_status wf_wires_listen(wf_wires *w, const char *address, wf_transport **out, 
     void *library = NULL;
 
     WF_TRY(find_kind(w, address, &kind, &library, err));
-    if (!w->shares || !kind->crosses)
-        return kind->listen(library, address, out, err);
-    WF_TRY(kind->listen(library, address, &far, err));
-    wf_shm_listen(address, &far, out);
+    WF_TRY(kind->listen(library, address, out, err));
+    if (w->streams && kind == &wf_wire_kind_tcp) {
+        far = *out;
+        wf_stream_listen(address, &far, out);
+    }
+    if (w->shares && kind->crosses) {
+        far = *out;
+        wf_shm_listen(address, &far, out);
+    }
     return WF_OK;
 }
 
@@ -154,9 +167,14 @@ wf_status wf_wires_dial(wf_wires *w, const char *addresses, wf_transport **out, 
     if (!*end_of(addresses) || !find_near(w, addresses, one))
         (void)wf_wires_next(&rest, one); /* of none it is "", which has no kind */
     WF_TRY(find_kind(w, one, &kind, &library, err));
-    if (!w->shares || !kind->crosses)
-        return kind->dial(library, one, out, err);
-    WF_TRY(kind->dial(library, one, &far, err));
-    wf_shm_dial(one, &far, out);
+    WF_TRY(kind->dial(library, one, out, err));
+    if (w->streams && kind == &wf_wire_kind_tcp) {
+        far = *out;
+        wf_stream_dial(one, &far, out);
+    }
+    if (w->shares && kind->crosses) {
+        far = *out;
+        wf_shm_dial(one, &far, out);
+    }
     return WF_OK;
 }

@@ -52,6 +52,9 @@ WF_MUST_USE wf_status wf_wires_new(uint32_t connections, wf_wires **out, wf_err 
 /* With false, what is listened at and dialled from now on shares no memory; as with WEFT_SHM=0 in
  * the environment. */
 void wf_wires_share(wf_wires *w, bool shares);
+/* With false, it makes no TCP connections of stream.h's; as with WEFT_STREAMS=0 in the environment.
+ */
+void wf_wires_stream(wf_wires *w, bool streams);
 /* Ends what was opened, once all transports are closed; NULL is fine. */
 void wf_wires_free(wf_wires **w);
 

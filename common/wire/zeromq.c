@@ -22,7 +22,8 @@ enum {
     HIGH_WATER = 1024,            /* messages; bytes are bounded by the links' credit */
     SPARE_FILES = 64,             /* for files, threads of ZeroMQ, newcomers */
     FILES_A_CONNECTION = 2,
-    FILES_SHARED = 512,  /* at most, of shm.c: two for each of its connections */
+    FILES_SHARED =
+        640, /* at most, of shm.c and stream.c: 128 connections with 2 and 1 each, ports */
     MOST_SOCKETS = 65535 /* of ZeroMQ */
 };
 

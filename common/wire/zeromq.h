@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/wire/transport.h"
 #include <stdint.h>
+#include <sys/socket.h>
 
 typedef struct wf_zmq wf_zmq; /* a process's ZeroMQ context */
 
@@ -29,5 +30,10 @@ WF_MUST_USE wf_status wf_zmq_listen(wf_zmq *z, const char *address, wf_transport
  * use, as after a connection that is broken on one side only. A TCP connection without a sign of
  * life for 1.5 s (zeromq_dial.c) is dialled anew. Errors: WF_INVALID, WF_IO. */
 WF_MUST_USE wf_status wf_zmq_dial(wf_zmq *z, const char *address, wf_transport **out, wf_err *err);
+
+/* The numeric address that a listening transport is bound to, and the one that a dialled one is
+ * connected to; false when there is none now, or it is no TCP. */
+bool wf_zmq_bound(const wf_transport *t, struct sockaddr_storage *at);
+bool wf_zmq_peer(const wf_transport *t, struct sockaddr_storage *at);
 
 #endif

@@ -88,6 +88,15 @@ static bool zmq_tend(wf_transport *t, int64_t now_ns)
     return fresh;
 }
 
+bool wf_zmq_peer(const wf_transport *t, struct sockaddr_storage *at)
+{
+    const zmq_transport *z = (const zmq_transport *)t;
+    socklen_t size = sizeof *at;
+
+    return z->fd >= 0 && getpeername(z->fd, (struct sockaddr *)at, &size) == 0 &&
+           (at->ss_family == AF_INET || at->ss_family == AF_INET6);
+}
+
 static const wf_transport_ops dealer_ops = {
     .send = wf_zmq_send,
     .receive = wf_zmq_receive,

@@ -12,6 +12,7 @@
 #include "common/log/log.h"
 #include "common/wire/zeromq_state.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -78,6 +79,30 @@ static int bound_port(void *socket)
         return 0;
     colon = strrchr(address, ':');
     return (int)strtol(colon + 1, NULL, 10);
+}
+
+/* ZeroMQ says "tcp://10.0.0.5:7710" or "tcp://[::1]:7710" of what it is bound to. */
+bool wf_zmq_bound(const wf_transport *t, struct sockaddr_storage *at)
+{
+    char address[256] = "", *host = address + strlen("tcp://"), *colon;
+    size_t size = sizeof address;
+
+    memset(at, 0, sizeof *at);
+    if (zmq_getsockopt(((const zmq_transport *)t)->socket, ZMQ_LAST_ENDPOINT, address, &size) !=
+            0 ||
+        strncmp(address, "tcp://", strlen("tcp://")) != 0)
+        return false;
+    colon = strrchr(host, ':');
+    if (!colon)
+        return false;
+    *colon = 0;
+    if (*host == '[' && colon[-1] == ']') {
+        colon[-1] = 0;
+        at->ss_family = AF_INET6;
+        return inet_pton(AF_INET6, host + 1, &((struct sockaddr_in6 *)at)->sin6_addr) == 1;
+    }
+    at->ss_family = AF_INET;
+    return inet_pton(AF_INET, host, &((struct sockaddr_in *)at)->sin_addr) == 1;
 }
 
 bool wf_zmq_tend_listener(wf_transport *t, int64_t now_ns)

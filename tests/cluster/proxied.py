@@ -17,6 +17,7 @@ exec "{program}" --cluster "{folder}/seen-by-{role}-$task.yaml" "$@"
 
 class ProxiedCluster(Cluster):
     def __init__(self, weft, ps=2, workers=3, more="", env=None):
+        env = {**(env or {}), "WEFT_STREAMS": "0"}  # these would go past the proxy
         super().__init__(weft, ps=ps, workers=workers, transport="tcp", more=more, env=env)
         if self._knows_checksums():
             self.more += "\nchecksums: always"

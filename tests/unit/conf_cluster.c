@@ -19,6 +19,7 @@ static const char good[] = "cluster: demo\n"
                            "state_dir: .weft\n"
                            "checkpoint_dir: /data/ckpt\n"
                            "shared_memory: off\n"
+                           "direct_connections: off\n"
                            "dead_ms: 7000\n";
 
 static wf_status parse(const char *text, wf_cluster_conf **c, wf_err *err)
@@ -50,6 +51,7 @@ static void a_cluster_file_becomes_a_struct(void **state)
     assert_int_equal(c->heartbeat_ms, 1000);
     assert_int_equal(c->dead_ms, 7000);
     assert_true(c->shared_memory_off);
+    assert_true(c->direct_connections_off);
     wf_cluster_free(&c);
     assert_null(c);
 }
@@ -68,6 +70,8 @@ static const bad_text bad[] = {
     {HEAD HEAD REST, WF_USAGE, "/home/me/cluster.yaml:2: \"master\" is given a second time"},
     {HEAD "workers: [{address: tcp://127.0.0.1:3}, {address: tcp://127.0.0.1:4}]\n", WF_USAGE,
      "*there are 2 workers and no \"ps\" to share variables through"},
+    {HEAD REST "direct_connections: 1\n", WF_USAGE,
+     "/home/me/cluster.yaml:4: \"direct_connections\" is on or off"},
     {HEAD REST "shared_memory: perhaps\n", WF_USAGE,
      "/home/me/cluster.yaml:4: \"shared_memory\" is on or off"},
     {HEAD "ps: []\n", WF_USAGE, "/home/me/cluster.yaml:2: \"ps\" must be a list of 1 to"},
@@ -181,10 +185,11 @@ static void check_round_trip(const char *state_dir, const char *scheme)
     assert_int_equal(wf_cluster_local(state_dir, 2, 3, false, &made, &err), WF_OK);
     assert_int_equal(strncmp(made->ps[1].address, scheme, strlen(scheme)), 0);
     assert_false(made->shared_memory_off);
-    made->shared_memory_off = true;
+    made->shared_memory_off = made->direct_connections_off = true;
     assert_int_equal(wf_cluster_write(made, path, &err), WF_OK);
     assert_int_equal(wf_cluster_load(path, &read, &err), WF_OK);
     assert_true(read->shared_memory_off);
+    assert_true(read->direct_connections_off);
     assert_int_equal(read->n_ps, 2);
     assert_int_equal(read->n_workers, 3);
     assert_string_equal(read->workers[2].address, made->workers[2].address);

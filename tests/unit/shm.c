@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/wire/shm_ring.h"
 #include "common/wire/wait.h"
-#include "shm_messages.h"
+#include "numbered.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

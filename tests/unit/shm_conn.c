@@ -7,7 +7,7 @@
 #include "common/wire/grammar.h"
 #include "common/wire/parts.h"
 #include "common/wire/shm_note.h"
-#include "shm_messages.h"
+#include "numbered.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

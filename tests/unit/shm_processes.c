@@ -3,7 +3,7 @@
  * which may be killed at any moment. */
 #include "common/base/clock.h"
 #include "common/wire/wait.h"
-#include "shm_messages.h"
+#include "numbered.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

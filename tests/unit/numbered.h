@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/shm_messages.h - messages that tell their own content, and the two ends that exchange
+/* tests/unit/numbered.h - messages that tell their own content, and the two ends that exchange
  * them through wf_wires. */
-#ifndef WF_TESTS_UNIT_SHM_MESSAGES_H
-#define WF_TESTS_UNIT_SHM_MESSAGES_H
+#ifndef WF_TESTS_UNIT_NUMBERED_H
+#define WF_TESTS_UNIT_NUMBERED_H
 
 #include "common/wire/shm_pool.h"
 #include "common/wire/wires.h"
@@ -23,9 +23,10 @@ typedef struct side {
     wf_msg_pool pool;
 } side;
 
-/* The address, made and removed by these; for cmocka. */
+/* The address, made and removed by these, for cmocka: a path, or a port of this host. */
 extern char address[64];
 int set_up(void **state);
+int set_up_tcp(void **state);
 int tear_down(void **state);
 
 void open_side(side *s, bool listens);

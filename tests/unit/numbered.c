@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/shm_messages.c */
-#include "shm_messages.h"
+/* tests/unit/numbered.c */
+#include "numbered.h"
 #include "common/base/clock.h"
 #include "common/wire/grammar.h"
 #include "common/wire/parts.h"
@@ -11,10 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 void fill(uint8_t *data, size_t n, uint64_t seed)
@@ -90,9 +93,25 @@ int set_up(void **state)
     return 0;
 }
 
+int set_up_tcp(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+    close(fd);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    return 0;
+}
+
 int tear_down(void **state)
 {
     (void)state;
+    if (strncmp(address, "ipc://", strlen("ipc://")) != 0)
+        return 0;
     unlink(address + strlen("ipc://"));
     return rmdir(folder);
 }

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/stream.c - TCP connections of weft's own beside ZeroMQ's: used once both sides know
+ * each other, left when they break, and made again; nothing is slept through; strangers are put out.
+ */
+#include "common/base/clock.h"
+#include "common/wire/stream_state.h"
+#include "common/wire/wait.h"
+#include "numbered.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MESSAGES = 3000 };
+
+static stream_transport *stream_of(const side *s)
+{
+    return (stream_transport *)s->t;
+}
+
+/* An end without shared memory. */
+static void open_end(side *s, bool listens)
+{
+    *s = (side){0};
+    assert_int_equal(wf_wires_new(4, &s->w, NULL), WF_OK);
+    wf_wires_share(s->w, false);
+    assert_int_equal(listens ? wf_wires_listen(s->w, address, &s->t, NULL)
+                             : wf_wires_dial(s->w, address, &s->t, NULL),
+                     WF_OK);
+}
+
+/* ---- the other side, in a thread ---- */
+
+typedef struct echo {
+    side s;
+    pthread_t thread;
+    atomic_bool ends;
+} echo;
+
+static void *run_echo(void *arg)
+{
+    echo *e = arg;
+
+    while (!atomic_load(&e->ends)) {
+        wf_route from = {0};
+        wf_msg *m = e->s.t->ops->receive(e->s.t, &e->s.pool, &from);
+
+        if (!m) {
+            e->s.t->ops->tend(e->s.t, wf_now_ns());
+            wf_wait(&e->s.t, 1, -1, 20, NULL);
+            continue;
+        }
+        (void)!e->s.t->ops->send(e->s.t, &from, m, NULL);
+        wf_msg_free(&e->s.pool, &m);
+    }
+    return NULL;
+}
+
+static void open_echo(echo *e)
+{
+    open_end(&e->s, true);
+    atomic_init(&e->ends, false);
+    assert_int_equal(pthread_create(&e->thread, NULL, run_echo, e), 0);
+}
+
+static void close_echo(echo *e)
+{
+    atomic_store(&e->ends, true);
+    pthread_join(e->thread, NULL);
+    close_side(&e->s);
+}
+
+static bool is_up(const side *s)
+{
+    return stream_of(s)->n == 1 && stream_of(s)->slots[0].c->state == WF_STREAM_UP;
+}
+
+/* Sends message after message until there is a connection; false after the deadline. */
+static bool gets_up(side *s, uint32_t *i)
+{
+    int64_t end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
+
+    while (!is_up(s) && wf_now_ns() < end_ns) {
+        stream_of(s)->try_at_ns = 0; /* a refusal is not waited out */
+        if (!exchange(s, (*i)++, 1))
+            return false;
+    }
+    return is_up(s);
+}
+
+static void messages_take_the_connection(void **state)
+{
+    uint32_t i = 0;
+    echo other;
+    side s;
+
+    (void)state;
+    open_echo(&other);
+    open_end(&s, false);
+    assert_true(gets_up(&s, &i));
+    assert_true(exchange(&s, i, MESSAGES));
+    assert_true(is_up(&s));
+    assert_int_equal(s.t->bad_messages, 0);
+    close_side(&s);
+    close_echo(&other);
+}
+
+/* ---- a connection that breaks ---- */
+
+static void a_broken_connection_is_made_again(void **state)
+{
+    uint32_t i = 0;
+    echo other;
+    side s;
+
+    (void)state;
+    open_echo(&other);
+    open_end(&s, false);
+    for (int k = 0; k < 5; k++) {
+        bool fresh = false;
+
+        assert_true(gets_up(&s, &i));
+        shutdown(stream_of(&s)->slots[0].c->fd, SHUT_RDWR);
+        for (int64_t end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
+             !fresh && wf_now_ns() < end_ns;) {
+            assert_null(s.t->ops->receive(s.t, &s.pool, &(wf_route){0}));
+            fresh = s.t->ops->tend(s.t, wf_now_ns());
+            wf_wait(&s.t, 1, -1, 10, NULL);
+        }
+        assert_true(fresh); /* the link is told to look what was lost */
+        assert_true(exchange(&s, i++, 1));
+    }
+    close_side(&s);
+    close_echo(&other);
+}
+
+/* ---- without ---- */
+
+static void either_side_may_do_without(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        echo other;
+        side s;
+
+        setenv("WEFT_STREAMS", "0", 1);
+        if (k == 0)
+            open_echo(&other);
+        else
+            open_end(&s, false);
+        unsetenv("WEFT_STREAMS");
+        if (k == 0)
+            open_end(&s, false);
+        else
+            open_echo(&other);
+        assert_true(exchange(&s, 0, 100));
+        if (k == 0)
+            assert_int_equal(stream_of(&s)->n, 0);
+        close_side(&s);
+        close_echo(&other);
+    }
+}
+
+/* An ask that nobody answers is given up, and the next comes much later. */
+static void an_ask_without_an_answer_is_given_up(void **state)
+{
+    wf_route to = {0};
+    stream_transport *t;
+    echo other;
+    side s;
+
+    (void)state;
+    setenv("WEFT_STREAMS", "0", 1);
+    open_echo(&other); /* sends the ask back, which is no answer */
+    unsetenv("WEFT_STREAMS");
+    open_end(&s, false);
+    t = stream_of(&s);
+    assert_true(send_soon(&s, &to, 1));
+    assert_true(t->asked);
+    wf_stream_end_late(t, t->asked_ns + 999 * WF_NS_PER_MS, false);
+    assert_true(t->asked);
+    wf_stream_end_late(t, t->asked_ns + 1000 * WF_NS_PER_MS, false);
+    assert_false(t->asked);
+    assert_true(t->try_at_ns > t->asked_ns + 20 * WF_NS_PER_S);
+    assert_true(send_soon(&s, &to, 2));
+    assert_false(t->asked);
+    close_side(&s);
+    close_echo(&other);
+}
+
+/* ---- strangers ---- */
+
+static int connect_to(uint16_t port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+static bool is_put_out(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char byte;
+
+    return poll(&p, 1, 1000 * DEADLINE_S) == 1 && recv(fd, &byte, 1, 0) <= 0;
+}
+
+static void strangers_are_put_out(void **state)
+{
+    uint32_t i = 0;
+    int talks, silent;
+    echo other;
+    side s;
+
+    (void)state;
+    open_echo(&other);
+    open_end(&s, false);
+    assert_true(gets_up(&s, &i)); /* only now is there a port */
+    talks = connect_to(stream_of(&other.s)->port);
+    silent = connect_to(stream_of(&other.s)->port);
+    assert_int_equal(send(talks, "GET / HTTP/1.1\r\nHost: weft\r\n\r\n", 30, 0), 30);
+    assert_true(is_put_out(talks));
+    assert_true(is_put_out(silent));
+    assert_true(exchange(&s, i, 10));
+    assert_true(is_up(&s));
+    close(talks);
+    close(silent);
+    close_side(&s);
+    close_echo(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_take_the_connection),
+        cmocka_unit_test(a_broken_connection_is_made_again),
+        cmocka_unit_test(either_side_may_do_without),
+        cmocka_unit_test(an_ask_without_an_answer_is_given_up),
+        cmocka_unit_test(strangers_are_put_out),
+    };
+
+    return cmocka_run_group_tests(tests, set_up_tcp, tear_down);
+}
