@@ -20,9 +20,11 @@
  * spares and slots of the ps, the echo and the copies. */
 enum { TIMES_IN_MEMORY = 16, MOST_SIZES = 16 };
 
-/* And a table: the values and accumulators of the ps and of the flat loops, and the first values.
- */
-enum { TIMES_A_TABLE = 6, MOST_DIM = 4096, MOST_DRAWN = 1 << 22 };
+enum { MOST_DIM = 4096, MOST_DRAWN = 1 << 22 };
+
+/* Of the machine's memory, what the ps and the flat loops may take; the rest is for batches and for
+ * whoever else is there. */
+static const double OF_MEMORY = 0.85, GIB = 1 << 30;
 
 /* All measurements take so long, if the machine has nothing else to do; a large size, whose work
  * takes longer, has more of it. */
@@ -177,15 +179,19 @@ static wf_status make_cases(bench *b, wf_err *err)
 /* A case for each transport and each way to draw ids. */
 static wf_status make_table_cases(bench *b, wf_err *err)
 {
-    size_t most = wf_machine_memory() / TIMES_A_TABLE, bytes = 0, n_draws = 0;
+    size_t bytes = 0, n_draws = 0;
+    double memory = OF_MEMORY * (double)wf_machine_memory(), rows = (double)b->rows,
+           accumulators = rows * (double)b->dim * sizeof(float),
+           ps = rows * (double)wf_row_values_room(b->dtype, b->dim) + accumulators,
+           flat = 2 * accumulators;
 
     while (wf_bench_draws[n_draws].name)
         n_draws++;
-    if (!wf_mul_size(b->rows, b->dim * sizeof(float), &bytes) || bytes > most)
+    if (!wf_mul_size(b->rows, b->dim * sizeof(float), &bytes) || WF_MAX(ps, flat) > memory)
         return wf_fail(err, WF_USAGE, "write a smaller table",
-                       "--rows: %llu rows of %llu numbers take %d times their size, and the "
-                       "machine has memory for %zu bytes",
-                       b->rows, b->dim, TIMES_A_TABLE, most);
+                       "--rows: %llu rows of %llu numbers take %.1f GiB with their accumulators, "
+                       "and the machine has memory for %.1f GiB",
+                       b->rows, b->dim, WF_MAX(ps, flat) / GIB, memory / GIB);
     if (b->rows < b->n_ps)
         return wf_fail(err, WF_USAGE, NULL, "--rows: %llu rows on %llu ps", b->rows, b->n_ps);
     WF_TRY(make_room(b, b->n_wires * n_draws, err));
@@ -194,6 +200,7 @@ static wf_status make_table_cases(bench *b, wf_err *err)
                                       .rule = "adagrad",
                                       .bytes = bytes,
                                       .draw = &wf_bench_draws[i % n_draws],
+                                      .is_apart = ps + flat > memory,
                                       .rows = b->rows,
                                       .dim = (uint32_t)b->dim,
                                       .dtype = b->dtype,

@@ -237,8 +237,7 @@ wf_status wf_stream_conn_send(wf_stream_conn *c, const wf_msg *m, wf_err *err)
     uint8_t head[WF_STREAM_PREFIX + WF_HEADER_BYTES];
     size_t prefix = 8 + 4 * m->n_frames, head_bytes = prefix + WF_HEADER_BYTES;
     size_t total = head_bytes + m->head.control_bytes + m->payload_bytes, taken = 0;
-    struct iovec iov[2 + WF_MAX_FRAMES] = {{head, head_bytes},
-                                           {m->control, m->head.control_bytes}};
+    struct iovec iov[2 + WF_MAX_FRAMES] = {{head, head_bytes}, {m->control, m->head.control_bytes}};
 
     if (c->state != WF_STREAM_UP)
         return wf_fail(err, WF_NOTFOUND, NULL, "the connection is over");

@@ -35,8 +35,8 @@ typedef enum wf_stream_state {
 
 /* What is left of a message that the kernel has not taken. */
 typedef struct wf_stream_rest {
-    size_t sent;        /* bytes of what follows */
-    size_t head_bytes;  /* prefix, header and control bytes */
+    size_t sent;       /* bytes of what follows */
+    size_t head_bytes; /* prefix, header and control bytes */
     uint32_t n_frames;
     wf_frame frames[WF_MAX_FRAMES];
     struct wf_stream_rest *next;

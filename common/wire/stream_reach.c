@@ -89,8 +89,7 @@ static bool add_conn(stream_transport *s, wf_stream_conn **c)
 void wf_stream_watch_writes(stream_transport *s, stream_slot *slot)
 {
     bool writes = wf_stream_conn_writes(slot->c);
-    struct epoll_event ev = {.events = writes ? EPOLLIN | EPOLLOUT : EPOLLIN,
-                             .data.ptr = slot->c};
+    struct epoll_event ev = {.events = writes ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = slot->c};
 
     if (writes == slot->writes || slot->c->state == WF_STREAM_OVER)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/buf_pool.c - buffers that are used again: never by two, of at least their size, kept up
- * to a limit, let go of on any thread, also after the pool. */
+/* tests/unit/buf_pool.c - buffers that are used again: never by two, of at least their size, kept
+ * up to a limit, let go of on any thread, also after the pool. */
 #include "common/wire/buf_pool.h"
 #include "common/base/size.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/stream.c - TCP connections of weft's own beside ZeroMQ's: used once both sides know
- * each other, left when they break, and made again; nothing is slept through; strangers are put out.
+ * each other, left when they break, and made again; nothing is slept through; strangers are put
+ * out.
  */
 #include "common/base/clock.h"
 #include "common/wire/stream_state.h"
@@ -203,9 +204,8 @@ static void an_ask_without_an_answer_is_given_up(void **state)
 
 static int connect_to(uint16_t port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons(port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);

@@ -208,12 +208,12 @@ static void claims_are_checked_before_memory_is_made(void **state)
         uint32_t n_frames, head_bytes, first_frame;
         uint16_t kind;
     } claims[] = {
-        {33, 64, 8, WF_PUSH},          /* more frames than a message has */
+        {33, 64, 8, WF_PUSH}, /* more frames than a message has */
         {UINT32_MAX, 64, 8, WF_PUSH},
-        {1, UINT32_MAX, 8, WF_PUSH},   /* not what the header says */
-        {1, 64, UINT32_MAX, WF_PUSH},  /* a frame of 4 GiB */
-        {1, 64, 8, WF_PING},           /* of a kind without payload */
-        {0, 64, 0, 999},               /* of no kind */
+        {1, UINT32_MAX, 8, WF_PUSH},  /* not what the header says */
+        {1, 64, UINT32_MAX, WF_PUSH}, /* a frame of 4 GiB */
+        {1, 64, 8, WF_PING},          /* of a kind without payload */
+        {0, 64, 0, 999},              /* of no kind */
     };
 
     (void)state;

@@ -77,7 +77,12 @@ wf_status wf_bench_print_rows(const wf_bench_case cases[], wf_bench_result resul
 
             add_row(&rows, &cases[i], &results[i], &f);
         }
-    return wf_rows_print(&rows, stdout, err);
+    WF_TRY(wf_rows_print(&rows, stdout, err));
+    if (cases[0].is_apart)
+        printf(
+            "FLAT was measured before the ps started, and not in turns with them: the memory does "
+            "not do for both.\n");
+    return WF_OK;
 }
 
 static json_t *row(const wf_bench_case *of, const wf_bench_result *r, const figures *f)
@@ -104,7 +109,7 @@ wf_status wf_bench_print_rows_json(const wf_bench_case cases[], wf_bench_result 
 
             json_array_append_new(list, row(&cases[i], &results[i], &f));
         }
-    all = json_pack("{s:i, s:i, s:o}", "ps", (int)cases[0].n_ps, "workers", (int)cases[0].n_workers,
-                    "rows", list);
+    all = json_pack("{s:i, s:i, s:b, s:o}", "ps", (int)cases[0].n_ps, "workers",
+                    (int)cases[0].n_workers, "flat_apart", cases[0].is_apart, "rows", list);
     return wf_json_print(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6), err);
 }

@@ -44,6 +44,7 @@ typedef struct wf_bench_case {
     uint32_t dim;
     wf_dtype dtype; /* of its values */
     size_t drawn;
+    bool is_apart; /* the flat loops come before the ps, for both do not fit into the memory */
     uint32_t n_ps, n_workers;
     uint64_t steps; /* of each kind of work and worker; 0: as many as fit into budget_ns,
                          with what has to be prepared, and a few at least */
