@@ -19,7 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_BYTES = 1 << 20 };
+enum {
+    ANSWER_BYTES = 1 << 20,
+    GATHER_BYTES = 128 << 10, /* of rows: the worker copies them while the next are gathered */
+    GATHER_ALIGN = 64
+};
 
 /* For all workers together, if the slices are not larger; and for one of many at least. */
 static const size_t ROOM_BYTES = (size_t)256 << 20, LEAST_ROOM_BYTES = (size_t)2 << 20;
@@ -129,6 +133,9 @@ typedef struct answer {
     const wf_ps_pull *pull;
     wf_msg *msg;
     uint32_t n;
+    wf_buf *rows; /* of slices of tables, one behind the other: a frame of msg */
+    size_t rows_used;
+    uint32_t rows_frame;
 } answer;
 
 static wf_status send_answer(answer *a, wf_err *err)
@@ -143,64 +150,122 @@ static wf_status send_answer(answer *a, wf_err *err)
     if (rc == WF_OK)
         rc = wf_ps_send(a->ps, a->w->peer, WF_LANE_DATA, a->pull->step, &a->msg, err);
     wf_net_free_msg(a->ps->net, &a->msg);
+    wf_buf_unref(&a->rows);
     a->n = 0;
     return rc;
 }
 
+static void add_part(answer *a, wf_slice *s, wf_part part, const void *data)
+{
+    part.slice = s->id;
+    part.codec = WF_CODEC_F32;
+    part.version = s->updates;
+    part.checksum = a->ps->conf.checksums ? wf_part_checksum(data, part.bytes) : 0;
+    a->ps->parts[a->n++] = part;
+    s->load.pulled_bytes += part.bytes;
+    s->load.parts++;
+}
+
 static wf_status add_values(answer *a, wf_slice *s, wf_buf *values, wf_coding coding, wf_err *err)
 {
-    wf_part *p;
-
     if (!a->msg)
         WF_TRY(wf_net_msg(a->ps->net, WF_WEIGHTS, &a->msg, err));
-    p = &a->ps->parts[a->n];
-    *p = (wf_part){
-        .slice = s->id,
-        .codec = WF_CODEC_F32,
-        .frame = (uint8_t)a->msg->n_frames,
-        .coding = (uint8_t)coding,
-        .bytes = values->bytes,
-        .version = s->updates,
-        .checksum = a->ps->conf.checksums ? wf_part_checksum(values->data, values->bytes) : 0,
-    };
     WF_TRY(wf_msg_add_frame(a->msg, values, values->data, values->bytes, err));
-    a->n++;
-    s->load.pulled_bytes += values->bytes;
-    s->load.parts++;
+    add_part(a, s,
+             (wf_part){.frame = (uint8_t)(a->msg->n_frames - 1),
+                       .coding = (uint8_t)coding,
+                       .bytes = values->bytes},
+             values->data);
     return WF_OK;
 }
 
-/* The rows asked for, in memory that travels to the worker without a copy, unless it is their coded
- * form that will. */
-static wf_status gather_rows(const answer *a, const wf_slice *s, const wf_rows *rows, wf_buf **out,
-                             wf_err *err)
+/* What the rows take that the pull asks for from a place of its list on, up to GATHER_BYTES. */
+static size_t bytes_from(const answer *a, uint32_t at)
+{
+    const wf_ps_list *list = &a->w->lists[a->pull->list];
+    size_t bytes = 0;
+
+    for (; at < list->n && bytes < GATHER_BYTES; at++)
+        bytes +=
+            wf_align_up(a->pull->rows[at].n * a->ps->slices[list->slices[at]]->row * sizeof(float),
+                        GATHER_ALIGN);
+    return WF_MIN(bytes, (size_t)GATHER_BYTES);
+}
+
+/* Room for rows behind those that were gathered last, in memory that travels to the worker without
+ * a copy. A full one leaves. */
+static wf_status make_room(answer *a, uint32_t at, size_t bytes, wf_err *err)
+{
+    if (a->rows && a->rows_used + bytes > a->rows->bytes)
+        WF_TRY(send_answer(a, err));
+    if (a->rows)
+        return WF_OK;
+    bytes = WF_MAX(bytes, bytes_from(a, at));
+    a->rows = wf_net_buf(a->w->peer, bytes);
+    if (!a->rows)
+        return wf_fail_nomem(err, bytes);
+    a->rows_used = 0;
+    if (!a->msg)
+        WF_TRY(wf_net_msg(a->ps->net, WF_WEIGHTS, &a->msg, err));
+    a->rows_frame = a->msg->n_frames;
+    return wf_msg_add_frame(a->msg, a->rows, a->rows->data, 0, err);
+}
+
+static wf_status add_rows(answer *a, wf_slice *s, uint32_t at, wf_err *err)
+{
+    const wf_rows *rows = &a->pull->rows[at];
+    size_t bytes = rows->n * s->row * sizeof(float);
+    uint8_t *to;
+
+    WF_TRY(make_room(a, at, bytes, err));
+    to = (uint8_t *)a->rows->data + a->rows_used;
+    s->ops->answer_rows(s, rows, (float *)(void *)to);
+    add_part(a, s,
+             (wf_part){.frame = (uint8_t)a->rows_frame, .offset = a->rows_used, .bytes = bytes},
+             to);
+    a->msg->payload_bytes += a->rows_used + bytes - a->msg->frames[a->rows_frame].bytes;
+    a->msg->frames[a->rows_frame].bytes = a->rows_used + bytes;
+    a->rows_used = WF_MIN(wf_align_up(a->rows_used + bytes, GATHER_ALIGN), a->rows->bytes);
+    return WF_OK;
+}
+
+/* Rows whose coded form travels. */
+static wf_status gather_rows(const wf_slice *s, const wf_rows *rows, wf_buf **out, wf_err *err)
 {
     size_t bytes = rows->n * s->row * sizeof(float);
 
-    *out = wf_net_buf(wf_weights_coding(a->ps, s, rows->n * s->row) ? NULL : a->w->peer, bytes);
+    *out = wf_buf_new(bytes);
     if (!*out)
         return wf_fail_nomem(err, bytes);
     s->ops->answer_rows(s, rows, (*out)->data);
     return WF_OK;
 }
 
-static wf_status add_slice(answer *a, wf_slice *s, uint32_t at, wf_err *err)
+static wf_status add_whole(answer *a, wf_slice *s, uint32_t at, wf_err *err)
 {
     wf_coding coding;
     wf_buf *values = NULL;
     wf_status rc;
 
     if (s->ops->answer_rows)
-        WF_TRY(gather_rows(a, s, &a->pull->rows[at], &values, err));
+        WF_TRY(gather_rows(s, &a->pull->rows[at], &values, err));
     else
         WF_TRY(s->ops->answer(s, &values, err));
     rc = wf_weights_write(a->ps, s, a->w->peer, &values, &coding, err);
     if (rc == WF_OK)
         rc = add_values(a, s, values, coding, err);
     wf_buf_unref(&values);
-    if (rc != WF_OK)
-        return rc;
-    if (a->msg->payload_bytes >= ANSWER_BYTES || a->msg->n_frames == WF_MAX_FRAMES)
+    return rc;
+}
+
+static wf_status add_slice(answer *a, wf_slice *s, uint32_t at, wf_err *err)
+{
+    bool plain_rows =
+        s->ops->answer_rows && !wf_weights_coding(a->ps, s, a->pull->rows[at].n * s->row);
+
+    WF_TRY(plain_rows ? add_rows(a, s, at, err) : add_whole(a, s, at, err));
+    if (a->msg->payload_bytes >= ANSWER_BYTES || a->msg->n_frames == WF_MAX_FRAMES ||
+        a->n == WF_MAX_PARTS)
         return send_answer(a, err);
     return WF_OK;
 }
@@ -279,6 +344,7 @@ static wf_status end_answer(answer *a, wf_ps_pull *pull, wf_status rc, wf_err *e
     if (rc == WF_OK)
         rc = send_answer(a, err);
     wf_net_free_msg(a->ps->net, &a->msg);
+    wf_buf_unref(&a->rows);
     if (pull->left == 0) {
         pull->open = pull->behind = false;
         wf_ps_drop_rows(pull);

@@ -17,7 +17,7 @@ static bool any_ready(wf_transport *const t[], size_t n)
     return false;
 }
 
-static const int64_t SPIN_NS = 50000;
+static const int64_t SPIN_NS = 200000;
 
 enum { LOOKS_A_YIELD = 16 };
 enum { LOST_MOST = 4, REST_LOG_MOST = 6 }; /* in a row before it rests; then up to 64 waits */

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* Looking again and again for a moment before the thread sleeps: a wake-up costs 30 us, a look 0.1.
- * It goes on for 50 us at most, and only while it pays: after some that came to nothing, more and
- * more waits sleep at once. All zero at the start. */
+ * It goes on for 200 us at most, which covers the gathering of a batch's rows, and only while it
+ * pays: after some that came to nothing, more and more waits sleep at once. All zero at the start.
+ */
 typedef struct wf_spin {
     uint32_t lost; /* in a row */
     uint32_t rest; /* waits until the next try */

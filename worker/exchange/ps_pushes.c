@@ -199,19 +199,26 @@ static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *e
     return rc;
 }
 
-/* Slices that lie one behind the other go in one frame. */
-static bool extend_frame(draft *d, wf_buf *buf, const uint8_t *data, size_t bytes)
+/* The number of a frame of the draft that ends with these bytes. What lies one behind the other
+ * goes in one frame: slices, and ids, which come in turns with the rows that they name. */
+static wf_status put_bytes(draft *d, wf_buf *buf, const uint8_t *data, size_t bytes, uint32_t *out,
+                           wf_err *err)
 {
-    wf_frame *last;
+    enum { BACK = 2 };
+    wf_msg *m = d->msg;
 
-    if (!d->msg || d->msg->n_frames == 0)
-        return false;
-    last = &d->msg->frames[d->msg->n_frames - 1];
-    if (last->buf != buf || last->data + last->bytes != data)
-        return false;
-    last->bytes += bytes;
-    d->msg->payload_bytes += bytes;
-    return true;
+    for (uint32_t i = m->n_frames; i-- > 0 && m->n_frames - i <= BACK;) {
+        wf_frame *f = &m->frames[i];
+
+        if (f->buf != buf || f->data + f->bytes != data)
+            continue;
+        f->bytes += bytes;
+        m->payload_bytes += bytes;
+        *out = i;
+        return WF_OK;
+    }
+    *out = m->n_frames;
+    return wf_msg_add_frame(m, buf, data, bytes, err);
 }
 
 /* The message that a part of this ps goes into, with room for one more, which may have two frames
@@ -226,7 +233,7 @@ static wf_status open_draft(wf_client *c, const step_push *s, uint32_t ps, wf_er
     return d->msg ? WF_OK : wf_net_msg(c->net, WF_PUSH, &d->msg, err);
 }
 
-/* The ids of the rows of a part, in a frame of their own. */
+/* The ids of the rows of a part. */
 static wf_status add_ids(const wf_client *c, const step_push *s, uint32_t id, draft *d,
                          wf_part_range *out, wf_err *err)
 {
@@ -234,12 +241,15 @@ static wf_status add_ids(const wf_client *c, const step_push *s, uint32_t id, dr
     const uint8_t *data =
         (const uint8_t *)ids->data + s->rows.of_slice[id].first * sizeof(uint64_t);
     size_t bytes = s->rows.of_slice[id].n * sizeof(uint64_t);
+    uint32_t frame = 0;
 
-    *out = (wf_part_range){.frame = (uint8_t)d->msg->n_frames,
+    d->entries++;
+    WF_TRY(put_bytes(d, ids, data, bytes, &frame, err));
+    *out = (wf_part_range){.frame = (uint8_t)frame,
+                           .offset = (uint64_t)(data - d->msg->frames[frame].data),
                            .bytes = bytes,
                            .checksum = c->checksums ? wf_part_checksum(data, bytes) : 0};
-    d->entries++;
-    return wf_msg_add_frame(d->msg, ids, data, bytes, err);
+    return WF_OK;
 }
 
 /* What is sent of a slice: where it lies, and the bytes up to where the next part may begin. */
@@ -277,7 +287,7 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
     uint32_t ps = c->slices[id].ps;
     bool has_rows = wf_rows_has(c, id);
     draft *d = &c->drafts[ps];
-    const wf_frame *last;
+    uint32_t frame = 0;
     content what;
 
     WF_TRY(open_draft(c, s, ps, err));
@@ -287,15 +297,13 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
         return WF_OK;
     }
     what = content_of(c, s, id);
-    if (!extend_frame(d, what.buf, what.data, what.room))
-        WF_TRY(wf_msg_add_frame(d->msg, what.buf, what.data, what.room, err));
-    last = &d->msg->frames[d->msg->n_frames - 1];
+    WF_TRY(put_bytes(d, what.buf, what.data, what.room, &frame, err));
     d->parts[d->n++] = (wf_part){
         .slice = id,
         .codec = has_rows ? WF_CODEC_ROWS : WF_CODEC_F32,
-        .frame = (uint8_t)(d->msg->n_frames - 1),
+        .frame = (uint8_t)frame,
         .coding = (uint8_t)what.coding,
-        .offset = (uint64_t)(what.data - last->data),
+        .offset = (uint64_t)(what.data - d->msg->frames[frame].data),
         .bytes = what.bytes,
         .version = s->versions[id],
         .checksum = c->checksums ? wf_part_checksum(what.data, what.bytes) : 0,
