@@ -3,9 +3,10 @@
 """DeepFM with embeddings as tables on a cluster, beside PyTorch in one process, on the same cores.
 
 deepfm.py [--torch PYTHON --peers DIR] [--batches 512,4096] [--ids uniform,zipf] [--clusters 1+1,2+2] [--repeats 5]
+          [--rows 1000000] [--compute float32]
 
-13 numbers and 26 ids of a record; 1,000,000 rows of 16 numbers and as many of one; a perceptron of
-400-400-400; Adagrad. weft's clusters of PS+WORKERS and DIR/ctr_torch.py (deepfm BATCH adagrad), run by
+13 numbers and 26 ids of a record; --rows rows of 16 numbers and as many of one; a perceptron of
+400-400-400; Adagrad. --compute is of weft's workers alone: PyTorch computes in float32. weft's clusters of PS+WORKERS and DIR/ctr_torch.py (deepfm BATCH adagrad), run by
 PYTHON, which prints its rate, take turns, so that what else the machine does meets all alike. weft's
 rate is that of a job's epochs behind the first, by the times in its log: the start and the last
 checkpoint are not in it, as the start of PyTorch is not.
@@ -25,8 +26,9 @@ import numpy as np
 
 from parameter_servers import Cluster
 
-RECORDS, ROWS, FIELDS, NUMBERS, EPOCHS = 122880, 1000000, 26, 13, 3
+RECORDS, FIELDS, NUMBERS, EPOCHS = 122880, 26, 13, 3
 EXPONENT = 1.05
+TORCH_ROWS = "ROWS, DIM, N = 1000000,"
 JOB = """
 job: {name}
 model:
@@ -55,15 +57,16 @@ batch: {batch}
 epochs: {epochs}
 optimizer: {{adagrad: {{learning_rate: 0.01}}}}
 consistency: {{mode: async, pipeline: 1}}
+compute: {compute}
 seed: 1
 """
 
 
-def make_data(folder):
+def make_data(folder, rows):
     """As ctr_torch.py makes it; ids of a field by Zipf lie in the field's own rows."""
     r = np.random.default_rng(0)
-    each = ROWS // FIELDS
-    np.save(f"{folder}/uniform.npy", r.integers(0, ROWS, (RECORDS, FIELDS)))
+    each = rows // FIELDS
+    np.save(f"{folder}/uniform.npy", r.integers(0, rows, (RECORDS, FIELDS)))
     np.save(f"{folder}/zipf.npy", (r.zipf(EXPONENT, (RECORDS, FIELDS)) - 1) % each + np.arange(FIELDS) * each)
     np.save(f"{folder}/numbers.npy", r.standard_normal((RECORDS, NUMBERS), dtype=np.float32))
     np.save(f"{folder}/y.npy", r.integers(0, 2, (RECORDS, 1)).astype(np.float32))
@@ -72,8 +75,9 @@ def make_data(folder):
 class Weft:
     """A cluster that is up, and what its jobs have reached: rates, and the seconds of its workers."""
 
-    def __init__(self, text, data):
+    def __init__(self, text, data, rows, compute):
         ps, workers = map(int, text.split("+"))
+        self.rows, self.compute = rows, compute
         self.name, self.data, self.n = f"weft {ps} ps + {workers} workers", data, 0
         self.cluster = Cluster(ps, workers, max(1, os.cpu_count() // workers))
 
@@ -82,7 +86,8 @@ class Weft:
         self.n += 1
         name = f"d{self.n}"
         with open(os.path.join(c.folder.name, name + ".yaml"), "w", encoding="utf-8") as f:
-            f.write(JOB.format(name=name, data=self.data, ids=ids, batch=batch, epochs=EPOCHS, rows=ROWS))
+            f.write(JOB.format(name=name, data=self.data, ids=ids, batch=batch, epochs=EPOCHS, rows=self.rows,
+                               compute=self.compute))
         before = c.spent()
         c.weft("train", name + ".yaml")
         spent = {k: v - before[k] for k, v in c.spent().items()}
@@ -93,12 +98,20 @@ class Weft:
 
 
 class Torch:
-    def __init__(self, python, peers):
-        self.name, self.words = "PyTorch, 1 process", [python, os.path.join(peers, "ctr_torch.py"), "deepfm"]
+    def __init__(self, python, peers, folder, rows):
+        with open(os.path.join(peers, "ctr_torch.py"), encoding="utf-8") as f:
+            text = f.read()
+        if text.count(TORCH_ROWS) != 1:
+            raise SystemExit(f"deepfm.py: {f.name} does not set {TORCH_ROWS!r} once; take that of this bench's time")
+        script = os.path.join(folder, "ctr_torch.py")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(text.replace(TORCH_ROWS, f"ROWS, DIM, N = {rows},"))
+        self.name, self.words = "PyTorch, 1 process", [python, script, "deepfm"]
+        self.env = dict(os.environ, PYTHONPATH=peers)
 
     def run(self, ids, batch):
         words = [*self.words, str(batch), "adagrad", *(["zipf"] if ids == "zipf" else [])]
-        done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run(words, env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         found = re.search(r"([\d.]+) \(.*\) examples/s", done.stdout)
         if done.returncode or not found:
             last = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()[-1]
@@ -130,15 +143,17 @@ def main():
     p.add_argument("--ids", default="uniform,zipf")
     p.add_argument("--clusters", default="1+1,2+2")
     p.add_argument("--repeats", type=int, default=5)
+    p.add_argument("--rows", type=int, default=1000000)
+    p.add_argument("--compute", choices=["float32", "bfloat16"], default="float32")
     a = p.parse_args()
     print(f"load before: {os.getloadavg()[0]:.2f}")
     print("| what | ids | batch | examples/s: median (min-max) | of PyTorch | workers' time |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as data, contextlib.ExitStack() as stack:
-        make_data(data)
-        sides = [Weft(text, data) for text in a.clusters.split(",")]
+        make_data(data, a.rows)
+        sides = [Weft(text, data, a.rows, a.compute) for text in a.clusters.split(",")]
         for side in sides:
             stack.enter_context(side.cluster)
-        sides += [Torch(a.torch, a.peers)] if a.torch else []
+        sides += [Torch(a.torch, a.peers, data, a.rows)] if a.torch else []
         for batch in map(int, a.batches.split(",")):
             for ids in a.ids.split(","):
                 rounds = [[side.run(ids, batch) for side in sides] for _ in range(a.repeats)]
