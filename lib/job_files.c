@@ -89,6 +89,9 @@ static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_fiel
     set->zero_based = c->zero_based;
     set->separator = c->separator;
     set->cuts_bags = c->cuts_bags;
+    set->labelled = c->labelled;
+    set->sequence_length = c->sequence_length;
+    set->sequence_stride = c->sequence_stride;
     set->schema = schema;
     return WF_OK;
 }

@@ -2,6 +2,7 @@
 /* cmd/cli/peek.c */
 #include "cmd/cli/peek.h"
 #include "cmd/cli/peek_csv.h"
+#include "cmd/cli/peek_text.h"
 #include "cmd/cli/term.h"
 #include "common/base/file.h"
 #include "common/base/size.h"
@@ -211,6 +212,8 @@ wf_status wf_peek(const char *path, wf_err *err)
         return wf_peek_csv(path, err);
     if (strcmp(format, "libsvm") == 0)
         return print_libsvm(path, err);
+    if (strcmp(format, "text") == 0)
+        return wf_peek_text(path, err);
     if (strcmp(format, "images") == 0)
         return print_images(path, err);
     if (strcmp(format, "npz") == 0 && !strchr(path, '#'))
@@ -220,7 +223,7 @@ wf_status wf_peek(const char *path, wf_err *err)
         return rc;
     return wf_fail(
         err, rc,
-        "weft reads csv, libsvm, npy, npz, tfrecord, idx and folders of images; convert "
+        "weft reads csv, libsvm, text, npy, npz, tfrecord, idx and folders of images; convert "
         "the file, or give it the extension of its format",
         "the format of %s is unknown: its name has no known extension, and it is not idx", path);
 }

@@ -70,11 +70,14 @@ static wf_status survey_arrays(const char *format, const char *path, wf_survey *
 static wf_status survey_file(const char *format, const char *path, wf_survey *out, wf_err *err)
 {
     wf_libsvm_facts facts;
+    wf_text_facts text;
 
     if (strcmp(format, "csv") == 0)
         return wf_csv_survey(path, out, err);
     if (strcmp(format, "libsvm") == 0)
         return wf_libsvm_survey(path, out, &facts, err);
+    if (strcmp(format, "text") == 0)
+        return wf_text_survey(path, out, &text, err);
     return survey_arrays(format, path, out, err);
 }
 

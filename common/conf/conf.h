@@ -94,6 +94,7 @@ typedef enum wf_conf_kind {
     WF_CONF_INT_OR_WORD, /* of a row; read as _INT, or as _TEXT where it is one of its choice */
     WF_CONF_INT_OR_PATH, /* of a row; an option that is read is of one or the other, _INT or _TEXT
                           */
+    WF_CONF_PATH,        /* of a row; read as _TEXT, from the job file's folder on */
     WF_CONF_ITEM
 } wf_conf_kind;
 
@@ -295,8 +296,11 @@ typedef struct wf_job_conf {
     bool zero_based;         /* false: indices of libsvm count from 1 */
     const wf_conf_bag *bags; /* [n_bags]: fields of csv and tfrecord that are bags */
     size_t n_bags;
-    char separator; /* '|': between the values of a bag in one cell of csv */
-    bool cuts_bags; /* false: a bag longer than the model's input fails the job */
+    char separator;           /* '|': between the values of a bag in one cell of csv */
+    bool cuts_bags;           /* false: a bag longer than the model's input fails the job */
+    bool labelled;            /* of text: a line begins with a label, as a field reads them */
+    uint64_t sequence_length; /* of text: tokens of a window; 0: records are lines */
+    uint64_t sequence_stride; /* from one window to the next; sequence_length */
     const wf_conf_field *map;
     size_t n_map;
     uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */

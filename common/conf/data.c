@@ -5,6 +5,7 @@
 #include "common/conf/item.h"
 #include "common/conf/new_files.h"
 #include "common/conf/presets.h"
+#include "common/conf/sequences.h"
 #include "common/data/formats.h"
 
 #include <string.h>
@@ -213,9 +214,9 @@ static wf_status read_on_bad_line(wf_conf_reader *r, const wf_tree *node, void *
 static wf_status check_keys(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
                             wf_err *err)
 {
-    static const char *const some[] = {"columns",     "schema",     "header",     "delimiter",
-                                       "on_bad_line", "features",   "zero_based", "bags",
-                                       "separator",   "on_long_bag"};
+    static const char *const some[] = {
+        "columns",    "schema", "header",    "delimiter",   "on_bad_line",     "features",
+        "zero_based", "bags",   "separator", "on_long_bag", "sequence_length", "sequence_stride"};
 
     for (size_t i = 0; i < WF_COUNT(some); i++) {
         const wf_tree *t = wf_tree_get(node, some[i]);
@@ -256,10 +257,16 @@ static wf_status check_arrays(wf_conf_reader *r, const wf_tree *node, const wf_j
     return WF_OK;
 }
 
-/* The fields of libsvm where the job file names none: the row of features, and the label. */
+/* The fields of libsvm and text where the job file names none: what a model reads, and the label.
+ */
 static wf_status name_columns(wf_conf_reader *r, int line, wf_job_conf *j, wf_err *err)
 {
-    static const char *const names[] = {"x", "y"}, *const columns[] = {"features", "label"};
+    static const char *const names[] = {"x", "y"}, *const of_libsvm[] = {"features", "label"},
+                             *const of_lines[] = {"text", "label"},
+                             *const of_windows[] = {"text", "next"};
+    const char *const *columns = !wf_format_has_key(j->format, "sequence_length") ? of_libsvm
+                                 : j->sequence_length                             ? of_windows
+                                                                                  : of_lines;
     wf_conf_field *fields = wf_arena_array(r->arena, WF_COUNT(names), sizeof *fields);
 
     if (!fields)
@@ -343,6 +350,7 @@ static wf_status check_kind(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
 static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf *j, wf_err *err)
 {
     WF_TRY(check_kind(r, node, j, err));
+    WF_TRY(wf_check_sequences(r, node, j, err));
     return wf_check_bags(r, node, j, err);
 }
 
@@ -371,6 +379,10 @@ const wf_key wf_data_keys[] = {
     {"bags", WF_KEY_CALL, .read = wf_read_bags},
     {"separator", WF_KEY_CALL, .read = wf_read_separator, .usual = "|"},
     {"on_long_bag", WF_KEY_CALL, .read = wf_read_on_long_bag, .usual = "fail"},
+    {"sequence_length", WF_KEY_U64, .offset = offsetof(wf_job_conf, sequence_length), .least = 1,
+     .most = WF_DATA_MOST_OF_BAG},
+    {"sequence_stride", WF_KEY_U64, .offset = offsetof(wf_job_conf, sequence_stride), .least = 1,
+     .most = WF_DATA_MOST_STRIDE},
     {"map", WF_KEY_CALL, .read = read_map},
     {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
      .most = UINT64_C(1) << 40},

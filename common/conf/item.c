@@ -228,6 +228,9 @@ static wf_status read_option(wf_conf_reader *r, const wf_tree *node, const wf_op
         WF_TRY(wf_read_i64(r, node, (int64_t)row->least, (int64_t)row->most, &out->i, err));
         out->number = (double)out->i;
         return WF_OK;
+    case WF_CONF_PATH:
+        out->kind = WF_CONF_TEXT;
+        return wf_read_path(r, node, &out->text, err);
     case WF_CONF_NUMBERS:
         return read_numbers(r, node, row, out, err);
     case WF_CONF_INTS:
@@ -491,6 +494,7 @@ static bool option_fits(const wf_option_row *row, const wf_conf_option *o)
     case WF_CONF_WORDS:
     case WF_CONF_INT_OR_WORD:
     case WF_CONF_INT_OR_PATH:
+    case WF_CONF_PATH:
     case WF_CONF_ITEM:
         break;
     }

@@ -432,6 +432,18 @@ static const wf_option_row vocabulary[] = {
      .most = 1 << 20},
     {0},
 };
+static const char *const standards[] = {"lower_and_strip_punctuation", "lower", "strip_punctuation",
+                                        "none", NULL};
+static const char *const splits[] = {"whitespace", "character", "bytes", NULL};
+static const wf_option_row text_vectorization[] = {
+    INT_OPTION("max_tokens", false, 3, (1 << 20) + 2),
+    TEXT_OPTION("standardize", false, standards),
+    TEXT_OPTION("split", false, splits),
+    INT_OPTION("output_sequence_length", false, 1, 1 << 16),
+    {.name = "vocabulary", .kind = WF_CONF_PATH},
+    INT_OPTION("hash", false, 2, 1 << 24),
+    {0},
+};
 static const wf_option_row fill[] = {NUMBER_OPTION("value", true, -1e30, 1e30), {0}};
 static const wf_option_row crop[] = {INTS_OPTION("size", true, false, 1, MOST_SIZE),
                                      INT_OPTION("padding", false, 0, MOST_WINDOW),
@@ -455,6 +467,7 @@ const wf_item_row wf_step_rows[] = {
     {"log1p", no_option},
     {"bucketise", bucketise},
     {"vocabulary", vocabulary},
+    {"text_vectorization", text_vectorization},
     {0},
 };
 

@@ -17,6 +17,10 @@
  *   clip        bounds (one number or two, ascending, required)
  *   hash        bins (1..2^24), columns (shared, separate)
  *   vocabulary  vocabulary (1..2^20, or a path; required)
+ *   text_vectorization
+ *               max_tokens (3..2^20 + 2), standardize (lower_and_strip_punctuation, lower,
+ *               strip_punctuation, none), split (whitespace, character, bytes),
+ *               output_sequence_length (1..2^16), vocabulary (a path), hash (2..2^24)
  *   bucketise   bin_boundaries (numbers, ascending, required)
  *   resize      size (ints, required)
  *   crop        size (ints, required), padding

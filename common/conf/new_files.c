@@ -58,13 +58,24 @@ wf_status wf_read_new_files(wf_conf_reader *r, const wf_tree *node, void *into, 
     return wf_read_unknown(r, node, "new_files", word, words, 1, err);
 }
 
+/* Words of a file, hashes and bytes are known before. */
+static bool learns_words(const wf_conf_item *step)
+{
+    const wf_conf_option *split = wf_conf_find(step, "split"),
+                         *words = wf_conf_find(step, "vocabulary");
+
+    if (strcmp(step->type, "vocabulary") == 0)
+        return words && words->kind != WF_CONF_TEXT;
+    return strcmp(step->type, "text_vectorization") == 0 && !words && !wf_conf_find(step, "hash") &&
+           !(split && strcmp(split->text, "bytes") == 0);
+}
+
 /* What is learnt of the training data would be another thing after each round. */
 static wf_status check_steps(const wf_conf_reader *r, const wf_conf_field *f, wf_err *err)
 {
     for (size_t i = 0; i < f->n_steps; i++) {
         const wf_conf_item *step = &f->steps[i];
-        bool words = strcmp(step->type, "vocabulary") == 0 && step->n_options &&
-                     step->options[0].kind != WF_CONF_TEXT;
+        bool words = learns_words(step);
 
         if (words || strcmp(step->type, "standardise") == 0)
             return wf_fail(err, WF_USAGE,

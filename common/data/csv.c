@@ -9,6 +9,7 @@
 #include "common/data/number.h"
 #include "common/data/steps.h"
 #include "common/data/text.h"
+#include "common/data/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ typedef struct field {
     size_t n_uses;
     bool is_row;
     bool is_hashed; /* columns of words side by side, in their order, which are hashed */
+    bool is_text;   /* the words of one column are tokens */
+    wf_tokens tokens;
     wf_csv_values values;
     wf_bag bag;              /* of a field of bags, whose values are in one cell */
     const uint32_t *partner; /* of their weights: the column of the ids; else NULL */
@@ -154,7 +157,7 @@ static wf_dtype dtype_of(const plan *p, const field *f, wf_dtype want)
         wide |= said == WF_F64;
         any |= said != WF_NONE && said != WF_U8;
     }
-    if (whole || f->values.words || (f->values.hashes && !any) ||
+    if (whole || f->is_text || f->values.words || (f->values.hashes && !any) ||
         (!any && want != WF_NONE && !wf_dtype_is_float(want)))
         return WF_I64;
     return wide || want == WF_NONE ? WF_F64 : WF_F32;
@@ -187,14 +190,31 @@ static wf_status plan_words(const plan *p, const wf_field_spec *spec, field *f, 
     return f->values.learns ? WF_OK : wf_vocabulary_read(f->values.words, step->text, err);
 }
 
+/* A field of tokens is one column of text. */
+static wf_status plan_tokens(const plan *p, const wf_field_spec *spec, field *f, wf_err *err)
+{
+    const wf_csv_column *c = &p->columns[f->uses[0].column];
+
+    if (f->n_uses != 1)
+        return wf_fail(err, WF_USAGE, "write columns: {FIELD: COLUMN}",
+                       "text_vectorization: %zu columns, where one may be", f->n_uses);
+    if (c->words || (c->dtype != WF_NONE && c->dtype != WF_U8))
+        return wf_fail(err, WF_USAGE, "write string in data.schema",
+                       "text_vectorization: column \"%.64s\" has a schema of no text", c->name);
+    f->is_text = true;
+    return wf_tokens_plan(spec, false, &f->tokens, err);
+}
+
 /* Columns of words are read by a step that knows words. */
 static wf_status check_words(const plan *p, const field *f, wf_err *err)
 {
     for (size_t i = 0; i < f->n_uses && !f->values.hashes; i++)
         if (p->columns[f->uses[i].column].dtype == WF_U8)
-            return wf_fail(err, WF_USAGE, "write map: {FIELD: [{hash: 1000}]}, or vocabulary: 1000",
+            return wf_fail(err, WF_USAGE,
+                           "write map: {FIELD: [{hash: 1000}]}, vocabulary: 1000, or "
+                           "text_vectorization",
                            "field \"%.64s\": column \"%.64s\" holds words, and the first step of "
-                           "its map is neither hash nor vocabulary",
+                           "its map is neither hash nor vocabulary nor text_vectorization",
                            f->name, p->columns[f->uses[i].column].name);
     return WF_OK;
 }
@@ -235,7 +255,9 @@ static wf_status plan_field(plan *p, const wf_field_spec *spec, field *f, wf_err
                            "field \"%.64s\"", spec->name));
     }
     qsort(f->uses, f->n_uses, sizeof *f->uses, by_column);
-    if (wf_steps_read_words(spec))
+    if (wf_tokens_are_read(spec))
+        WF_TRY(wf_err_wrap(err, plan_tokens(p, spec, f, err), "field \"%.64s\"", spec->name));
+    else if (wf_steps_read_words(spec))
         WF_TRY(wf_err_wrap(err, plan_words(p, spec, f, err), "field \"%.64s\"", spec->name));
     else
         WF_TRY(check_words(p, f, err));
@@ -281,8 +303,10 @@ static void csv_free(void *opaque)
 {
     plan *p = opaque;
 
-    for (uint32_t i = 0; i < p->n_fields; i++)
+    for (uint32_t i = 0; i < p->n_fields; i++) {
         wf_vocabulary_free(&p->fields[i].values.words);
+        wf_tokens_close(&p->fields[i].tokens);
+    }
     wf_arena_free(&p->arena);
     free(p);
 }
@@ -328,17 +352,14 @@ static wf_status csv_plan(const wf_dataset_spec *spec, wf_stock *stock, void **o
     return rc;
 }
 
-static wf_csv_values *csv_values(const void *opaque, uint32_t field_index)
-{
-    return &((const plan *)opaque)->fields[field_index].values;
-}
-
 static wf_text_shape csv_shape(const void *opaque, uint32_t field_index)
 {
     const field *f = &((const plan *)opaque)->fields[field_index];
 
     if (f->bag.most)
         return (wf_text_shape){f->values.dtype, true, (int64_t)f->bag.most, true};
+    if (f->is_text)
+        return (wf_text_shape){WF_I64, true, (int64_t)f->tokens.form.length, false};
     return (wf_text_shape){f->values.dtype, f->is_row, (int64_t)f->n_uses, false};
 }
 
@@ -349,13 +370,17 @@ static uint64_t csv_cut(const void *opaque)
 
 static wf_vocabulary *csv_words(const void *opaque, uint32_t field_index, bool *learns)
 {
-    *learns = csv_values(opaque, field_index)->learns;
-    return csv_values(opaque, field_index)->words;
+    const field *f = &((const plan *)opaque)->fields[field_index];
+
+    *learns = f->is_text ? f->tokens.learns : f->values.learns;
+    return f->is_text ? f->tokens.words : f->values.words;
 }
 
 static void csv_learnt(void *opaque, uint32_t field_index)
 {
-    csv_values(opaque, field_index)->learns = false;
+    field *f = &((plan *)opaque)->fields[field_index];
+
+    f->values.learns = f->tokens.learns = false;
 }
 
 /* ---- records ---- */
@@ -410,6 +435,34 @@ static wf_status parse_bag(const plan *p, const field *f, const char *text, size
     return wf_csv_bag_put(&f->values, &p->columns[column], &f->bag, &own, p->separator, out, err);
 }
 
+static wf_status parse_text(const plan *p, const field *f, const char *text, size_t n, void *out,
+                            wf_err *err)
+{
+    const wf_bag *bag = f->bag.most ? &f->bag : NULL;
+    wf_csv_cell cell, own = {0};
+    char *plain = NULL;
+    uint32_t i = 0;
+    wf_status rc;
+
+    for (size_t at = 0; at <= n; i++) {
+        WF_TRY(wf_csv_next(text, n, p->delimiter, &at, &cell, err));
+        if (i == f->uses[0].column)
+            own = cell;
+    }
+    if (i != p->n_columns)
+        return wrong_count(p, i, err);
+    if (own.quoted) {
+        plain = malloc(own.n + 1);
+        if (!plain)
+            return wf_fail_nomem(err, own.n + 1);
+        own.n = wf_csv_copy(&own, plain);
+        own.text = plain;
+    }
+    rc = wf_tokens_put(&f->tokens, bag, own.text, own.n, out, err);
+    free(plain);
+    return wf_err_wrap(err, rc, "column \"%.64s\"", p->columns[f->uses[0].column].name);
+}
+
 static wf_status csv_parse(const void *opaque, uint32_t field_index, const char *text, size_t n,
                            void *out, wf_err *err)
 {
@@ -421,6 +474,8 @@ static wf_status csv_parse(const void *opaque, uint32_t field_index, const char 
     size_t used = 0, at = 0;
     uint32_t i = 0;
 
+    if (f->is_text)
+        return parse_text(p, f, text, n, out, err);
     if (f->bag.most)
         return parse_bag(p, f, text, n, out, err);
     for (; regular && i < f->uses[0].column; at++)

@@ -159,8 +159,8 @@ static wf_status add_array(wf_dataset *d, const wf_format *format, const wf_data
         return wf_fail(err, WF_USAGE, NULL, "data field \"%s\" has no file", spec->name);
     if (wf_steps_read_words(spec))
         return wf_fail(err, WF_USAGE, "leave it out, or give a csv file",
-                       "map of \"%s\": vocabulary: data of the format \"%s\" has no words",
-                       spec->name, format->name);
+                       "map of \"%s\": %s: data of the format \"%s\" has no words", spec->name,
+                       spec->steps[0].type, format->name);
     WF_TRY(new_field(d, spec, spec->path ? spec->path : format->name, &f, err));
     WF_TRY(fill_field(d, f, format, set, spec, limit_bytes, err));
     WF_TRY(check_counts(d, f, err));

@@ -17,9 +17,9 @@
  * Threading: any number of threads may gather at once.
  *
  * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), tfrecord
- * (TensorFlow's), csv and libsvm (text); each also through gzip or zstd when a file's name ends
- * with ".gz" or ".zst"; synthetic (noise of a given shape, for measuring). One file each, one row
- * in the table of format.h.
+ * (TensorFlow's), csv, libsvm and text (lines, or windows of running text); each also through gzip
+ * or zstd when a file's name ends with ".gz" or ".zst"; synthetic (noise of a given shape, for
+ * measuring). One file each, one row in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
  * data), listing.h (the files of data that grows), order.h (the order of records), reader.h
@@ -39,8 +39,20 @@ enum {
     WF_DATA_MAX_FIELDS = 16,
     WF_DATA_MAX_STEPS = 8,
     WF_DATA_MOST_FEATURES = 1 << 24,
-    WF_DATA_MOST_OF_BAG = 1 << 16
+    WF_DATA_MOST_OF_BAG = 1 << 16,
+    WF_DATA_MOST_STRIDE = 1 << 24 /* tokens from one window to the next */
 };
+
+/* What is a token. */
+typedef enum wf_split { WF_SPLIT_WHITESPACE, WF_SPLIT_CHARACTER, WF_SPLIT_BYTES } wf_split;
+
+/* How text becomes tokens. */
+typedef struct wf_token_form {
+    wf_split split;
+    bool lowers, strips; /* letters become small, punctuation is left out: of ASCII */
+    uint64_t length;     /* tokens of a record; 0: those of windows, or as many as a bag may have */
+    uint64_t bins;       /* tokens are hashed into numbers below it; 0: they have a vocabulary */
+} wf_token_form;
 
 /* One step of `map`, filled from the job file; each type takes one of the values.
  *
@@ -61,8 +73,12 @@ enum {
  * are read: the first step of its field; f32 vocabulary  number: the words of text, numbered by how
  * frequent they are in the training data, from 1 to that; or text: a file of them, one a line;
  * words [n_words], where they are known; 0: another word, or none. The first step of its field; i64
- *   crop     ints [2]: height and width; number: padding; random for training, else the middle
- *   flip     text: "horizontal" or "vertical"; every second record for training, by chance */
+ *   text_vectorization
+ *            tokens: how text becomes tokens; number: max_tokens, with what pads and is unknown (0:
+ * no bound); text: a file of words, one a line; words [n_words], where they are known. The first
+ * step of its field; i64 [tokens.length] crop     ints [2]: height and width; number: padding;
+ * random for training, else the middle flip     text: "horizontal" or "vertical"; every second
+ * record for training, by chance */
 typedef struct wf_map_step {
     const char *type;
     double number;
@@ -73,6 +89,7 @@ typedef struct wf_map_step {
     size_t n_numbers;
     const char *const *words;
     size_t n_words;
+    wf_token_form tokens;
 } wf_map_step;
 
 typedef struct wf_field_spec {
@@ -119,7 +136,7 @@ typedef struct wf_column_spec {
 } wf_column_spec;
 
 typedef struct wf_dataset_spec {
-    const char *format; /* "idx", "npy", "npz", "csv", "libsvm", "images", "tfrecord",
+    const char *format; /* "idx", "npy", "npz", "csv", "libsvm", "images", "text", "tfrecord",
                          * "synthetic" */
     const wf_field_spec *fields;
     size_t n_fields;
@@ -151,6 +168,10 @@ typedef struct wf_dataset_spec {
     char separator;       /* of csv: between the values of a bag in one cell; 0: '|' */
     bool marks_gaps; /* bags of floats are filled up with NaN, which a survey takes for missing */
     bool cuts_bags;  /* what a bag has beyond bag_most is left out; else it is an error */
+    bool labelled;   /* of text: a line begins with its label and a tab */
+    /* Of text: records are windows of so many tokens, which begin so many tokens apart; 0: a line
+     * is a record. */
+    uint64_t sequence_length, sequence_stride;
 
     uint64_t records; /* of synthetic only */
 } wf_dataset_spec;

@@ -16,9 +16,6 @@ static const wf_format *const formats[] = {
 };
 #undef WF_FORMAT
 
-/* Known and not built yet: docs/jobs.md, "Reserved words". */
-static const char *const later[] = {"text"};
-
 wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
 {
     const char *names[WF_COUNT(formats)], *near;
@@ -30,10 +27,6 @@ wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err)
             *out = formats[i];
             return WF_OK;
         }
-    for (size_t i = 0; i < WF_COUNT(later); i++)
-        if (strcmp(later[i], name) == 0)
-            return wf_fail(err, WF_UNSUPPORTED, "save the data as npy (numpy.save) or csv",
-                           "data format \"%s\" is not built yet", name);
     for (size_t i = 0; i < WF_COUNT(formats); i++) {
         names[i] = formats[i]->name;
         if (at < sizeof known)

@@ -93,8 +93,7 @@ static inline bool wf_format_has_members(const wf_format *f)
     return f->member || f->feature || f->load;
 }
 
-/* The row of that name. Errors: WF_USAGE with the nearest; WF_UNSUPPORTED for a reserved name
- * (docs/jobs.md, "Reserved words"). */
+/* The row of that name. Errors: WF_USAGE with the nearest. */
 WF_MUST_USE wf_status wf_format_find(const char *name, const wf_format **out, wf_err *err);
 
 #define WF_FORMAT(name) extern const wf_format wf_format_##name;

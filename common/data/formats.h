@@ -14,8 +14,7 @@ typedef enum wf_format_kind {
     WF_FORMAT_MADE    /* no files: records are generated */
 } wf_format_kind;
 
-/* The kind of a format. Errors: WF_USAGE with the nearest name, or all; WF_UNSUPPORTED for a
- * reserved one (docs/jobs.md, "Reserved words"). */
+/* The kind of a format. Errors: WF_USAGE with the nearest name, or all. */
 WF_MUST_USE wf_status wf_format_kind_of(const char *name, wf_format_kind *out, wf_err *err);
 
 /* The format of a file, by its name, or by its first bytes where the name says nothing: a file that

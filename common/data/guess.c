@@ -45,7 +45,52 @@ static bool is_libsvm(const head *h)
            wf_libsvm_next(&r, &any, &index, &value, NULL) == WF_OK && any;
 }
 
-static const char *by_content(const char *path)
+/* How often a character stands in each whole line of the head, which all have it as often; or 0. */
+static size_t each_has(const head *h, char c)
+{
+    size_t all = 0, lines = 0;
+    const char *end = h->text + h->n, *lf;
+
+    for (const char *line = h->text; line < end; line = lf + 1) {
+        size_t count = 0;
+
+        lf = memchr(line, '\n', (size_t)(end - line));
+        if (!lf && lines)
+            break; /* it is cut */
+        lf = lf ? lf : end;
+        for (const char *at = line; at < lf; at++)
+            count += *at == c;
+        if (lines++ && count != all)
+            return 0;
+        all = count;
+    }
+    return all;
+}
+
+/* Prose: letters in lines that no delimiter cuts into equally many cells; or cells that hold many
+ * blanks, with at most a label before them. */
+static bool is_prose(const head *h)
+{
+    static const char delimiters[] = ",;|";
+    size_t blanks = 0, lines = 0, tabs = each_has(h, '\t');
+    bool letters = false;
+
+    for (size_t i = 0; i < h->n; i++) {
+        blanks += h->text[i] == ' ';
+        lines += h->text[i] == '\n';
+        letters |= (uint8_t)h->text[i] >= 'A';
+    }
+    if (!letters)
+        return false;
+    if (tabs == 1 && blanks > 4 * lines)
+        return true;
+    for (const char *d = delimiters; *d; d++)
+        if (each_has(h, *d))
+            return false;
+    return tabs == 0;
+}
+
+static const char *by_content(const char *path, bool is_text)
 {
     wf_ranges *r = NULL;
     head h = {.n = 0};
@@ -56,15 +101,17 @@ static const char *by_content(const char *path)
     wf_ranges_close(&r);
     if (h.n == 0 || memchr(h.text, 0, h.n))
         return "idx";
-    return is_libsvm(&h) ? "libsvm" : "csv";
+    if (is_libsvm(&h))
+        return "libsvm";
+    return is_text && is_prose(&h) ? "text" : "csv";
 }
 
 const char *wf_format_guess(const char *path)
 {
-    static const char *const names[][2] = {
-        {".csv", "csv"},         {".tsv", "csv"},    {".npy", "npy"},
-        {".npz", "npz"},         {".svm", "libsvm"}, {".libsvm", "libsvm"},
-        {".svmlight", "libsvm"}, {"-ubyte", "idx"},  {".tfrecord", "tfrecord"}};
+    static const char *const names[][2] = {{".csv", "csv"},       {".npy", "npy"},
+                                           {".npz", "npz"},       {".svm", "libsvm"},
+                                           {".libsvm", "libsvm"}, {".svmlight", "libsvm"},
+                                           {"-ubyte", "idx"},     {".tfrecord", "tfrecord"}};
     struct stat st;
 
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -72,5 +119,5 @@ const char *wf_format_guess(const char *path)
     for (size_t i = 0; i < WF_COUNT(names); i++)
         if (strstr(path, names[i][0]))
             return names[i][1];
-    return by_content(path);
+    return by_content(path, strstr(path, ".txt") || strstr(path, ".tsv"));
 }

@@ -74,7 +74,7 @@ size_t wf_dataset_learnt(const wf_dataset *d, wf_learnt out[WF_LEARNT_MOST])
         const wf_vocabulary *words = d->text ? wf_text_words(d->text, f, &learns) : NULL;
 
         if (words) {
-            out[n] = row_of(info, 0, "vocabulary");
+            out[n] = row_of(info, 0, d->fields[f].steps.words);
             out[n].words = wf_vocabulary_words(words);
             out[n++].n_words = wf_vocabulary_n(words);
         }

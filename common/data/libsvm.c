@@ -119,7 +119,8 @@ static wf_status plan_field(plan *p, const wf_dataset_spec *set, const wf_field_
     WF_TRY(find_column(spec, &f->column, err));
     if (wf_steps_read_words(spec))
         return wf_fail(err, WF_USAGE, "leave it out, or give a csv file",
-                       "map of \"%.64s\": vocabulary: libsvm files have no words", spec->name);
+                       "map of \"%.64s\": %s: libsvm files have no words", spec->name,
+                       spec->steps[0].type);
     f->signs = f->column == LABEL && (spec->classes == 2 || spec->is_share);
     if (f->column >= INDICES) {
         bag.is_bag = true;

@@ -203,6 +203,19 @@ static wf_status plan_vocabulary(const wf_map_step *step, wf_steps *s, wf_err *e
     if (s->dtype != WF_I64)
         return wf_fail(err, WF_SHAPE, "leave it out", "vocabulary: takes words, the field holds %s",
                        wf_dtype_name(s->dtype));
+    s->words = "vocabulary";
+    return WF_OK;
+}
+
+/* Tokens are numbered as they are read, too. */
+static wf_status plan_text_vectorization(const wf_map_step *step, wf_steps *s, wf_err *err)
+{
+    (void)step;
+    if (s->dtype != WF_I64)
+        return wf_fail(err, WF_SHAPE, "leave it out",
+                       "text_vectorization: takes text, the field holds %s",
+                       wf_dtype_name(s->dtype));
+    s->words = "text_vectorization";
     return WF_OK;
 }
 
@@ -279,6 +292,7 @@ static const struct step_row {
     {"resize", plan_resize},
     {"scale", plan_scale},
     {"standardise", plan_standardise},
+    {"text_vectorization", plan_text_vectorization},
     {"vocabulary", plan_vocabulary},
 };
 
@@ -309,19 +323,25 @@ static wf_status plan_step(const wf_map_step *step, wf_steps *s, wf_err *err)
     return row->plan(step, s, err);
 }
 
+static bool reads_words(const wf_map_step *step)
+{
+    return strcmp(step->type, "vocabulary") == 0 || strcmp(step->type, "text_vectorization") == 0;
+}
+
 /* What fills up a bag of ids must come out as -1: steps that do arithmetic would change it. Weights
  * may go through any, as nobody reads those beside -1. */
 static wf_status check_bag(const wf_field_spec *field, uint32_t i, wf_dtype dtype, wf_err *err)
 {
     const wf_map_step *step = &field->steps[i];
-    bool places = strcmp(step->type, "hash") == 0 || strcmp(step->type, "vocabulary") == 0;
+    bool places = strcmp(step->type, "hash") == 0 || reads_words(step);
 
     if (!field->is_bag || !wf_dtype_is_int(dtype) || strcmp(step->type, "cast") == 0)
         return WF_OK;
     if (!places || i > 0)
         return wf_fail(
             err, WF_USAGE, "leave it out",
-            "map of \"%s\": %s: a bag of ids takes hash or vocabulary, as its first step",
+            "map of \"%s\": %s: a bag of ids takes hash, vocabulary or text_vectorization, as its "
+            "first step",
             field->name, step->type);
     if (step->text && strcmp(step->text, "separate") == 0)
         return wf_fail(err, WF_USAGE, "leave out columns: separate",
@@ -349,10 +369,10 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
             return wf_fail(err, WF_USAGE, "put it first",
                            "map of \"%s\": resize: images are resized as they are read",
                            field->name);
-        if (i > 0 && strcmp(field->steps[i].type, "vocabulary") == 0)
+        if (i > 0 && reads_words(&field->steps[i]))
             return wf_fail(err, WF_USAGE, "put it first",
-                           "map of \"%s\": vocabulary: words are numbered as they are read",
-                           field->name);
+                           "map of \"%s\": %s: words are numbered as they are read", field->name,
+                           field->steps[i].type);
         WF_TRY(
             wf_err_wrap(err, plan_step(&field->steps[i], &s, err), "map of \"%s\"", field->name));
         if (s.n > before) {
@@ -368,7 +388,7 @@ wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t ran
 
 bool wf_steps_read_words(const wf_field_spec *field)
 {
-    return field->n_steps && strcmp(field->steps[0].type, "vocabulary") == 0;
+    return field->n_steps && reads_words(&field->steps[0]);
 }
 
 int64_t wf_steps_classes(const wf_steps *s)

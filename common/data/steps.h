@@ -54,7 +54,8 @@ typedef struct wf_steps {
     uint32_t n;
     int64_t elems; /* of a record that goes into the stages */
     wf_dtype in;
-    wf_dtype dtype; /* of what comes out, with its shape */
+    const char *words; /* the type of the step that has records as places of words; NULL: none */
+    wf_dtype dtype;    /* of what comes out, with its shape */
     uint32_t rank;
     int64_t dims[WF_MAX_RANK];
 } wf_steps;
@@ -63,7 +64,8 @@ typedef struct wf_steps {
  * below WF_MAX_RANK. Errors: WF_USAGE for an unknown step or dtype; WF_SHAPE, WF_INVALID. */
 WF_MUST_USE wf_status wf_steps_plan(const wf_field_spec *field, wf_dtype dtype, uint32_t rank,
                                     const int64_t dims[], wf_steps *out, wf_err *err);
-/* Whether a field's records are places of words, which its first step, vocabulary, has them as. */
+/* Whether a field's records are places of words, as its first step has them: vocabulary, or
+ * text_vectorization. */
 bool wf_steps_read_words(const wf_field_spec *field);
 /* One record through the stages: in [elems] to out. */
 void wf_steps_run(const wf_steps *s, const void *in, void *out);

@@ -2,13 +2,13 @@
 /* common/data/stock.c */
 #include "common/data/stock.h"
 #include "common/base/size.h"
+#include "common/data/windows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { MOST_RECORDS = 1 << 16 /* of a block */, LARGEST = 16 << 20 /* bytes of one */ };
 enum { DIGEST_STATE = 576 /* bytes that the state of a hash takes, or so */ };
 static const char BOM[] = "\xef\xbb\xbf";
 
@@ -35,7 +35,7 @@ static uint64_t place_of(const pass *p)
     return p->file->base + (p->at - p->bytes - p->file->skip);
 }
 
-static wf_status add_block(wf_stock *s, wf_stock_block b, wf_err *err)
+wf_status wf_stock_add_block(wf_stock *s, wf_stock_block b, wf_err *err)
 {
     if (s->n_blocks == s->room) {
         size_t room = WF_MAX(2 * s->room, (size_t)64);
@@ -56,20 +56,26 @@ static wf_status begin_record(pass *p, wf_err *err)
     wf_stock *s = p->stock;
     uint64_t here = place_of(p), begun = s->n_blocks ? s->blocks[s->n_blocks - 1].begin : 0;
     bool full = s->block ? s->records % s->block == 0
-                         : here - begun >= WF_STOCK_BLOCK || s->records == MOST_RECORDS;
+                         : here - begun >= WF_STOCK_BLOCK || s->records == WF_STOCK_MOST_RECORDS;
 
-    if (s->n_blocks && here - begun > LARGEST && s->block > 1)
+    if (s->n_blocks && here - begun > WF_STOCK_LARGEST && s->block > 1)
         p->too_large = true;
     if (s->n_blocks && !full)
         return WF_OK;
     if (s->n_blocks && !s->block)
         s->block = s->records;
-    return add_block(s, (wf_stock_block){here, p->line, (uint32_t)(p->file - s->files)}, err);
+    if (s->n_blocks)
+        s->blocks[s->n_blocks - 1].end = here;
+    return wf_stock_add_block(
+        s, (wf_stock_block){.begin = here, .line = p->line, .file = (uint32_t)(p->file - s->files)},
+        err);
 }
 
 static bool is_blank(const wf_record_form *f, char first, size_t n)
 {
-    return n == 1 || (n == 2 && first == '\r') || (f->comment && first == f->comment);
+    if (n == 1 || (n == 2 && first == '\r'))
+        return !f->keeps_empty;
+    return f->comment && first == f->comment;
 }
 
 bool wf_record_is_one(const wf_record_form *f, const char *text, size_t n)
@@ -205,10 +211,11 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
     if (rc == WF_OK && p->quoted)
         rc = wf_fail(err, WF_INVALID, NULL, "%s:%" PRIu64 ": quotes that open there do not close",
                      f->path, p->line);
+    f->adds_end = p->bytes > 0 || !p->stock->form.keeps_empty;
     if (rc == WF_OK && p->bytes && !p->too_large) /* the last line has no end */
         rc = take_part(p, "\n", 1, true, 1, err);
     else
-        p->at++; /* of the line end that stands behind each file */
+        p->at += f->adds_end;
     f->bytes = p->at - f->skip;
     return rc;
 }
@@ -239,8 +246,7 @@ static wf_status pass_all(wf_stock *s, bool *again, wf_err *err)
         return wf_fail(err, WF_INVALID, NULL, "%s holds no records", s->files[0].path);
     if (!s->block)
         s->block = s->records;
-    WF_TRY(add_block(s, (wf_stock_block){.begin = base}, err));
-    s->n_blocks--;
+    s->blocks[s->n_blocks - 1].end = base;
     return WF_OK;
 }
 
@@ -262,7 +268,7 @@ wf_status wf_stock_take(wf_stock *s, const char *const paths[], uint32_t n,
         WF_TRY(wf_ranges_open(f->path, &f->ranges, err));
     }
     while (again) {
-        WF_TRY(pass_all(s, &again, err));
+        WF_TRY((form->window.length ? wf_windows_take : pass_all)(s, &again, err));
         if (again) /* the records at the beginning are the shortest */
             s->block = WF_MAX(s->block / 16, (uint64_t)1);
     }
@@ -283,13 +289,18 @@ void wf_stock_close(wf_stock *s)
 
 size_t wf_stock_bytes(const wf_stock *s, size_t block)
 {
-    return (size_t)(s->blocks[block + 1].begin - s->blocks[block].begin);
+    return (size_t)(s->blocks[block].end - s->blocks[block].begin);
+}
+
+uint64_t wf_stock_records(const wf_stock *s, size_t block)
+{
+    return WF_MIN(s->block, s->records - block * s->block);
 }
 
 /* The text of one file, with the line end behind it. */
 static wf_status read_file(const wf_stock_file *f, uint64_t at, size_t n, char *out, wf_err *err)
 {
-    bool end = at + n == f->base + f->bytes;
+    bool end = f->adds_end && at + n == f->base + f->bytes;
 
     if (end)
         out[--n] = '\n';
@@ -298,7 +309,7 @@ static wf_status read_file(const wf_stock_file *f, uint64_t at, size_t n, char *
 
 wf_status wf_stock_read(wf_stock *s, size_t block, char *out, wf_err *err)
 {
-    uint64_t at = s->blocks[block].begin, end = s->blocks[block + 1].begin;
+    uint64_t at = s->blocks[block].begin, end = s->blocks[block].end;
 
     for (uint32_t i = s->blocks[block].file; at < end; i++) {
         const wf_stock_file *f = &s->files[i];
@@ -326,6 +337,30 @@ const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, si
     for (; from < at; from++)
         *line += text[from] == '\n';
     return s->files[i].path;
+}
+
+bool wf_stock_find(const wf_stock *s, size_t block, const char *text, uint32_t begins[])
+{
+    size_t n = wf_stock_bytes(s, block), at = 0;
+    uint64_t records = wf_stock_records(s, block), found = 0, lines = 0;
+
+    begins[records] = (uint32_t)n;
+    if (s->form.window.length)
+        return wf_windows_find(s, block, text, begins);
+    while (at < n) {
+        bool quoted = false;
+        size_t k = s->form.end(text + at, n - at, &quoted, &lines);
+
+        if (k == 0)
+            break;
+        if (wf_record_is_one(&s->form, text + at, k)) {
+            if (found == records)
+                break;
+            begins[found++] = (uint32_t)at;
+        }
+        at += k;
+    }
+    return at == n && found == records;
 }
 
 size_t wf_record_trim(const wf_record_form *f, const char *text, size_t n)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/stock.h - where the records of text files are, found in one pass. For this room only.
  *
- * The files count as one text: each without its header, and with a line end behind its last record.
+ * The files count as one text: each without its header, and with a line end behind its last record
+ * (behind any, where empty lines do not count).
  * It is cut into blocks of equally many records (the last may have fewer), of about
  * WF_STOCK_BLOCK bytes: what is read at a time.
  *
@@ -11,12 +12,25 @@
 #define WF_DATA_STOCK_H
 
 #include "common/base/status.h"
+#include "common/data/data.h"
 #include "common/data/ranges.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_STOCK_BLOCK = 256 << 10, WF_STOCK_RECORD = 1 << 20 /* bytes of a record, at most */ };
+enum {
+    WF_STOCK_BLOCK = 256 << 10,
+    WF_STOCK_RECORD = 1 << 20,       /* bytes of a record, at most, */
+    WF_STOCK_MOST_RECORDS = 1 << 16, /* records of a block, */
+    WF_STOCK_LARGEST = 16 << 20      /* and bytes of one */
+};
+
+/* Records that are so many tokens of a file and the one behind them, and begin so many tokens
+ * apart. They lie over each other, and none goes from one file into the next. */
+typedef struct wf_window_form {
+    uint64_t length, stride;
+    wf_token_form tokens;
+} wf_window_form;
 
 /* Finds the end of a record in n bytes: the number of bytes up to it, with its line end; 0: it is
  * further on. *quoted goes on from one piece of a record to the next. Adds to *lines. */
@@ -31,7 +45,9 @@ typedef struct wf_record_form {
      * NULL: none is. *quoted as for `end`. */
     size_t (*count)(const char *text, size_t n, char delimiter, bool *quoted);
     char delimiter;
-    size_t cells; /* 0: as many as the header has */
+    size_t cells;          /* 0: as many as the header has */
+    bool keeps_empty;      /* empty lines are records as well */
+    wf_window_form window; /* records are windows of tokens (windows.h), if it has a length */
 } wf_record_form;
 
 /* Whether n bytes up to the end of a record are one that counts. */
@@ -42,8 +58,8 @@ bool wf_record_is_one(const wf_record_form *f, const char *text, size_t n);
 size_t wf_record_trim(const wf_record_form *f, const char *text, size_t n);
 
 typedef struct wf_stock_block {
-    uint64_t begin, line; /* in the text; of its first record in its file, from 1 */
-    uint32_t file;        /* where that is */
+    uint64_t begin, end, line; /* in the text; of its first record in its file, from 1 */
+    uint32_t file;             /* where that is */
 } wf_stock_block;
 
 typedef struct wf_stock_file {
@@ -53,13 +69,15 @@ typedef struct wf_stock_file {
     size_t header_bytes;
     uint64_t skip, base, bytes; /* of the file before the text; where in the text; how many there */
     uint64_t lines;             /* before the text */
+    uint64_t first;             /* of windows: the records before it */
+    bool adds_end;              /* a line end stands behind it that is not in the file */
 } wf_stock_file;
 
 typedef struct wf_stock {
     wf_record_form form;
     wf_stock_file *files; /* [n_files] */
     uint32_t n_files;
-    wf_stock_block *blocks; /* [n_blocks + 1]: the last is the end */
+    wf_stock_block *blocks; /* [n_blocks] */
     size_t n_blocks, room;
     uint64_t records, block; /* in all; of a full block */
     uint64_t skipped;        /* records of another number of cells; */
@@ -77,6 +95,8 @@ void wf_stock_close(wf_stock *s);
 
 /* The bytes of a block. */
 size_t wf_stock_bytes(const wf_stock *s, size_t block);
+/* The records of a block. */
+uint64_t wf_stock_records(const wf_stock *s, size_t block);
 /* Reads a block's text into out [wf_stock_bytes]. Errors: those of wf_ranges_read. */
 WF_MUST_USE wf_status wf_stock_read(wf_stock *s, size_t block, char *out, wf_err *err);
 /* Gives all records in order, each without its line end, until `take` fails, whose error gets file
@@ -86,8 +106,14 @@ WF_MUST_USE wf_status wf_stock_each(wf_stock *s,
                                     wf_status (*take)(void *arg, const char *text, size_t n,
                                                       wf_err *err),
                                     void *arg, wf_err *err);
+/* Finds the records of a block with this text: begins [its records + 1], the last of which is where
+ * the text ends. False: they are not those that were there when stock was taken. */
+bool wf_stock_find(const wf_stock *s, size_t block, const char *text, uint32_t begins[]);
 /* The file and the line of byte `at` of a block with this text. */
 const char *wf_stock_place(const wf_stock *s, size_t block, const char *text, size_t at,
                            uint64_t *line);
+
+/* For windows.c: one block more. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stock_add_block(wf_stock *s, wf_stock_block b, wf_err *err);
 
 #endif

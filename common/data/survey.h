@@ -16,6 +16,7 @@ enum {
     WF_SURVEY_EACH = 256,      /* numbers of a row that are columns of their own, at most, */
     WF_SURVEY_EXACT = 1 << 16, /* and different values of a column that are counted exactly */
     WF_SURVEY_WORDS = 32,
+    WF_SURVEY_LINES = 3,
     WF_SURVEY_DISTINCT = 1 << 20 /* words that are counted, of all columns together */
 };
 
@@ -66,6 +67,23 @@ typedef struct wf_libsvm_facts {
 } wf_libsvm_facts;
 WF_MUST_USE wf_status wf_libsvm_survey(const char *path, wf_survey *out, wf_libsvm_facts *facts,
                                        wf_err *err);
+/* Reads a plain text file whole: the columns "label", where each line begins with a number and a
+ * tab; "words" and "characters", how many of them a line has; and "word", the different words, in
+ * small letters without punctuation. What is no UTF-8 has no characters. Close *out after an error
+ * as well. Errors: as above. */
+typedef struct wf_text_facts {
+    bool labelled;
+    uint64_t empty, words, characters, bytes; /* lines; in all */
+    uint64_t least_words, most_words;         /* of a line */
+    uint64_t distinct_words, distinct_characters;
+    bool exact_words; /* they were counted, and not estimated */
+    bool is_utf8;
+    uint64_t bad_line;                  /* where it is not */
+    const char *first[WF_SURVEY_LINES]; /* [n_first] lines, cut */
+    uint32_t n_first;
+} wf_text_facts;
+WF_MUST_USE wf_status wf_text_survey(const char *path, wf_survey *out, wf_text_facts *facts,
+                                     wf_err *err);
 /* Surveys all records of a data set whose fields are float64: a column for each field, or for each
  * number of a field whose records are rows of up to WF_SURVEY_EACH. Close *out after an error as
  * well. Errors: those of gathering; WF_NOMEM. */

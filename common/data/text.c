@@ -77,7 +77,9 @@ wf_status wf_text_open(const wf_text_format *format, const wf_dataset_spec *spec
     form.count = spec->skips_bad_lines ? form.count : NULL;
     form.delimiter = spec->delimiter ? spec->delimiter : ',';
     form.cells = form.header ? 0 : spec->n_schema;
-    rc = wf_stock_take(&t->stock, spec->files, (uint32_t)spec->n_files, &form, err);
+    rc = format->window ? format->window(spec, &form.window, err) : WF_OK;
+    if (rc == WF_OK)
+        rc = wf_stock_take(&t->stock, spec->files, (uint32_t)spec->n_files, &form, err);
     if (rc == WF_OK && form.header)
         rc = check_headers(&t->stock, err);
     if (rc == WF_OK)
@@ -169,32 +171,10 @@ uint64_t wf_text_cut(const wf_text *t)
 
 /* ---- blocks ---- */
 
-static uint64_t records_of(const wf_text *t, size_t block)
-{
-    return WF_MIN(t->stock.block, t->stock.records - block * t->stock.block);
-}
-
 /* Finds the records of a block again; there must be as many as when stock was taken. */
 static wf_status find_records(const wf_text *t, held *h, wf_err *err)
 {
-    size_t n = wf_stock_bytes(&t->stock, h->block), at = 0;
-    uint64_t records = records_of(t, h->block), found = 0, lines = 0;
-
-    while (at < n) {
-        bool quoted = false;
-        size_t k = t->stock.form.end(h->text + at, n - at, &quoted, &lines);
-
-        if (k == 0)
-            break;
-        if (wf_record_is_one(&t->stock.form, h->text + at, k)) {
-            if (found == records)
-                break;
-            h->begins[found++] = (uint32_t)at;
-        }
-        at += k;
-    }
-    h->begins[records] = (uint32_t)n;
-    if (at == n && found == records)
+    if (wf_stock_find(&t->stock, h->block, h->text, h->begins))
         return WF_OK;
     return wf_fail(err, WF_INVALID, "leave data files as they are while a job runs",
                    "%s has changed since it was opened",
@@ -209,7 +189,7 @@ static wf_status load(wf_text *t, held *h, size_t block, wf_err *err)
     let_go(h);
     h->block = block;
     h->text = malloc(n);
-    h->begins = malloc((records_of(t, block) + 1) * sizeof *h->begins);
+    h->begins = malloc((wf_stock_records(&t->stock, block) + 1) * sizeof *h->begins);
     if (!h->text || !h->begins)
         rc = wf_fail_nomem(err, n);
     else
@@ -272,6 +252,16 @@ static void unpin(wf_text *t, held *h)
 
 /* ---- records ---- */
 
+/* The bytes of record i of a block: a window ends where its tokens do, and only they are read. */
+static size_t bytes_of(const wf_text *t, const held *h, uint64_t i)
+{
+    const uint32_t *begin = &h->begins[i];
+
+    if (t->stock.form.window.length)
+        return wf_stock_bytes(&t->stock, h->block) - *begin;
+    return wf_record_trim(&t->stock.form, h->text + *begin, begin[1] - *begin);
+}
+
 static wf_status placed(const wf_text *t, const held *h, size_t at, wf_err *err, wf_status rc)
 {
     uint64_t line;
@@ -291,19 +281,18 @@ wf_status wf_text_gather(wf_text *t, uint32_t field, size_t bytes, uint64_t firs
     wf_status rc = raw ? WF_OK : wf_fail_nomem(err, bytes);
 
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
-        const uint32_t *begin;
+        uint64_t record = (first + at[i]) % t->stock.block;
+        size_t begin;
 
         rc = pin_for(t, first + at[i], &h, err);
         if (rc != WF_OK)
             break;
-        begin = &h->begins[(first + at[i]) % t->stock.block];
-        rc = t->format->parse(t->plan, field, h->text + *begin,
-                              wf_record_trim(&t->stock.form, h->text + *begin, begin[1] - *begin),
-                              raw, err);
+        begin = h->begins[record];
+        rc = t->format->parse(t->plan, field, h->text + begin, bytes_of(t, h, record), raw, err);
         if (rc == WF_OK)
             rc = take(arg, i, raw, err);
         if (rc != WF_OK)
-            rc = placed(t, h, *begin, err, rc);
+            rc = placed(t, h, begin, err, rc);
     }
     unpin(t, h);
     if (raw != little)

@@ -25,6 +25,9 @@ typedef struct wf_text_shape {
 /* What one format knows of its records. */
 typedef struct wf_text_format {
     wf_record_form form; /* header: there is one where the spec says so */
+    /* Of a format whose records may be windows, else NULL: how long these are, or 0. Errors:
+     * WF_USAGE. */
+    wf_status (*window)(const wf_dataset_spec *spec, wf_window_form *out, wf_err *err);
     /* Plans a data set of these files, of which stock is taken; the caller owns *plan. Errors:
      * WF_USAGE, WF_NOMEM; those of reading. */
     wf_status (*plan)(const wf_dataset_spec *spec, wf_stock *stock, void **plan, wf_err *err);

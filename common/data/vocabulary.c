@@ -166,7 +166,14 @@ static int by_count(const void *a, const void *b)
     return strcmp(x->word, y->word);
 }
 
-wf_status wf_vocabulary_keep(wf_vocabulary *v, size_t most, wf_err *err)
+static int by_count_last_first(const void *a, const void *b)
+{
+    const counted *x = a, *y = b;
+
+    return x->count != y->count ? by_count(a, b) : strcmp(y->word, x->word);
+}
+
+wf_status wf_vocabulary_keep(wf_vocabulary *v, size_t most, bool last_first, wf_err *err)
 {
     counted *all = malloc(v->n * sizeof *all + 1);
 
@@ -175,7 +182,7 @@ wf_status wf_vocabulary_keep(wf_vocabulary *v, size_t most, wf_err *err)
     for (size_t i = 0; i < v->n; i++)
         all[i] = (counted){v->words[i], v->counts[i]};
     if (v->n)
-        qsort(all, v->n, sizeof *all, by_count);
+        qsort(all, v->n, sizeof *all, last_first ? by_count_last_first : by_count);
     v->n = WF_MIN(v->n, most);
     for (size_t i = 0; i < v->n; i++) {
         v->words[i] = all[i].word;

@@ -31,8 +31,9 @@ int64_t wf_vocabulary_find(const wf_vocabulary *v, const char *text, size_t n);
 WF_MUST_USE wf_status wf_vocabulary_count(wf_vocabulary *v, const char *text, size_t n,
                                           wf_err *err);
 /* Leaves the `most` words that were counted most often, in that order; equally frequent ones in the
- * order of their bytes. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_vocabulary_keep(wf_vocabulary *v, size_t most, wf_err *err);
+ * order of their bytes, or (last_first) the other way round. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_vocabulary_keep(wf_vocabulary *v, size_t most, bool last_first,
+                                         wf_err *err);
 
 /* Adds words [n], in their order. Errors: those of wf_vocabulary_count; WF_INVALID for one that is
  * there. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/data/words.c - the words of the training records, for the step `vocabulary`.
+/* common/data/words.c - the words of the training records, for the steps `vocabulary` and
+ * `text_vectorization`.
  *
  * They are counted in one pass over the records before any is gathered: every worker reads the same
  * ones, and comes to the same words in the same order.
  */
 #include "common/base/size.h"
 #include "common/data/dataset.h"
+#include "common/data/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,19 +34,31 @@ static wf_status count(const wf_dataset *d, uint32_t field, wf_err *err)
     return rc;
 }
 
-static wf_status learn(wf_dataset *d, uint32_t field, wf_vocabulary *words, size_t most,
-                       wf_err *err)
+/* Tokens are kept as Keras does: equally frequent ones from the last to the first, and of
+ * max_tokens two numbers are for what is no word. */
+static wf_status keep(wf_vocabulary *words, const wf_field_spec *spec, wf_err *err)
+{
+    double most = spec->steps[0].number;
+
+    if (!wf_tokens_are_read(spec))
+        return wf_vocabulary_keep(words, (size_t)most, false, err);
+    return wf_vocabulary_keep(words, most > 0 ? (size_t)most - WF_TOKENS_FIRST : SIZE_MAX, true,
+                              err);
+}
+
+static wf_status learn(wf_dataset *d, uint32_t field, wf_vocabulary *words,
+                       const wf_field_spec *spec, wf_err *err)
 {
     WF_TRY(count(d, field, err));
     if (wf_vocabulary_n(words) == 0)
-        return wf_fail(err, WF_INVALID, "leave the field out",
-                       "%s: vocabulary: all cells of \"%s\" are empty", d->fields[field].info.path,
+        return wf_fail(err, WF_INVALID, "leave the field out", "%s: %s: all of \"%s\" is empty",
+                       d->fields[field].info.path, d->fields[field].steps.words,
                        d->fields[field].info.name);
-    return wf_vocabulary_keep(words, most, err);
+    return keep(words, spec, err);
 }
 
-static wf_status settle(wf_dataset *d, uint32_t field, const wf_dataset *from, size_t most,
-                        wf_err *err)
+static wf_status settle(wf_dataset *d, uint32_t field, const wf_dataset *from,
+                        const wf_field_spec *spec, wf_err *err)
 {
     int at = from ? wf_dataset_find(from, d->fields[field].info.name) : -1;
     bool learns, same;
@@ -56,7 +70,7 @@ static wf_status settle(wf_dataset *d, uint32_t field, const wf_dataset *from, s
     if (learns && other)
         WF_TRY(wf_vocabulary_add(words, wf_vocabulary_words(other), wf_vocabulary_n(other), err));
     else if (learns)
-        WF_TRY(learn(d, field, words, most, err));
+        WF_TRY(learn(d, field, words, spec, err));
     wf_text_learnt(d->text, field);
     for (size_t i = 0; i < wf_vocabulary_n(words); i++) {
         const char *word = wf_vocabulary_words(words)[i];
@@ -70,7 +84,6 @@ wf_status wf_dataset_settle_words(wf_dataset *d, const wf_dataset *from,
                                   const wf_dataset_spec *spec, wf_err *err)
 {
     for (uint32_t f = 0; f < d->n_fields; f++)
-        WF_TRY(settle(d, f, from,
-                      spec->fields[f].n_steps ? (size_t)spec->fields[f].steps[0].number : 0, err));
+        WF_TRY(settle(d, f, from, &spec->fields[f], err));
     return WF_OK;
 }

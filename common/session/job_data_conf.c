@@ -22,8 +22,33 @@ static const wf_compiled_feed *feed_of(const wf_compiled *c, const char *name)
     return NULL;
 }
 
+/* Options of words as Keras has them: both punctuation and capitals go, unless bytes are tokens. */
+static void fill_tokens(const wf_conf_item *from, wf_map_step *to)
+{
+    const char *by = wf_conf_text(from, "split", "whitespace");
+    wf_split split = strcmp(by, "bytes") == 0       ? WF_SPLIT_BYTES
+                     : strcmp(by, "character") == 0 ? WF_SPLIT_CHARACTER
+                                                    : WF_SPLIT_WHITESPACE;
+    const char *form = wf_conf_text(
+        from, "standardize", split == WF_SPLIT_BYTES ? "none" : "lower_and_strip_punctuation");
+
+    *to =
+        (wf_map_step){.type = from->type,
+                      .number = wf_conf_number(from, "max_tokens", 0),
+                      .text = wf_conf_text(from, "vocabulary", NULL),
+                      .tokens = {.split = split,
+                                 .lowers = strncmp(form, "lower", 5) == 0,
+                                 .strips = strstr(form, "strip_punctuation") != NULL,
+                                 .length = (uint64_t)wf_conf_int(from, "output_sequence_length", 0),
+                                 .bins = (uint64_t)wf_conf_int(from, "hash", 0)}};
+}
+
 static void fill_step(const wf_conf_item *from, wf_map_step *to)
 {
+    if (strcmp(from->type, "text_vectorization") == 0) {
+        fill_tokens(from, to);
+        return;
+    }
     *to = (wf_map_step){.type = from->type};
     for (size_t i = 0; i < from->n_options; i++) {
         const wf_conf_option *o = &from->options[i];
@@ -42,14 +67,65 @@ static void fill_step(const wf_conf_item *from, wf_map_step *to)
     }
 }
 
+static bool is_tokens(const wf_map_step *step)
+{
+    return strcmp(step->type, "text_vectorization") == 0;
+}
+
+/* The numbers of a record of an input of layers; 0: that is not known. */
+static uint64_t width_of_input(const wf_job_conf *job, const char *name)
+{
+    uint64_t width = 0;
+
+    for (size_t i = 0; i < job->n_inputs; i++) {
+        if (strcmp(job->inputs[i].name, name) != 0)
+            continue;
+        width = 1;
+        for (uint32_t k = 0; k < job->inputs[i].rank; k++)
+            if (__builtin_mul_overflow(width, (uint64_t)job->inputs[i].dims[k], &width))
+                return 0;
+    }
+    return width;
+}
+
+/* The field whose tokens a field has, moved by one: that of the column "text". NULL: it has none of
+ * another. */
+static const wf_conf_field *moved_from(const wf_job_conf *job, const char *field)
+{
+    bool moved = false;
+
+    for (size_t i = 0; job->sequence_length && i < job->n_columns; i++)
+        moved |= strcmp(job->columns[i].name, field) == 0 && job->columns[i].n_columns &&
+                 strcmp(job->columns[i].columns[0], "next") == 0;
+    for (size_t i = 0; moved && i < job->n_columns; i++)
+        if (job->columns[i].n_columns && strcmp(job->columns[i].columns[0], "text") == 0)
+            return map_of(job, job->columns[i].name);
+    return NULL;
+}
+
+/* Where the job file does not say how many tokens a record has, the model's input does. */
+static void give_length(const wf_job_conf *job, const char *field, uint64_t width,
+                        wf_map_step steps[], size_t n)
+{
+    if (n == 0 || !is_tokens(&steps[0]) || steps[0].tokens.length || job->sequence_length)
+        return;
+    for (size_t i = 0; i < job->n_bags; i++)
+        if (strcmp(job->bags[i].ids, field) == 0)
+            return;
+    steps[0].tokens.length = width;
+}
+
 size_t wf_job_data_steps(const wf_job_conf *job, const char *field,
                          wf_map_step steps[static WF_DATA_MAX_STEPS + 1])
 {
-    const wf_conf_field *map = map_of(job, field);
-    size_t n = 0;
+    const wf_conf_field *map = map_of(job, field), *from = moved_from(job, field);
+    size_t n = 0, k = 0;
 
-    for (; map && n < map->n_steps && n <= WF_DATA_MAX_STEPS; n++)
-        fill_step(&map->steps[n], &steps[n]);
+    if (from && from->n_steps)
+        fill_step(&from->steps[0], &steps[n++]);
+    for (; map && k < map->n_steps && n <= WF_DATA_MAX_STEPS; k++)
+        fill_step(&map->steps[k], &steps[n++]);
+    give_length(job, field, width_of_input(job, field), steps, n);
     return n;
 }
 
@@ -77,22 +153,6 @@ static uint64_t width_of(const wf_compiled_feed *feed)
             __builtin_mul_overflow(width, (uint64_t)feed->axes[k].size, &width))
             return 0;
     return feed->rank > 1 ? width : 0;
-}
-
-/* The numbers of a record of an input of layers; 0: that is not known. */
-static uint64_t width_of_input(const wf_job_conf *job, const char *name)
-{
-    uint64_t width = 0;
-
-    for (size_t i = 0; i < job->n_inputs; i++) {
-        if (strcmp(job->inputs[i].name, name) != 0)
-            continue;
-        width = 1;
-        for (uint32_t k = 0; k < job->inputs[i].rank; k++)
-            if (__builtin_mul_overflow(width, (uint64_t)job->inputs[i].dims[k], &width))
-                return 0;
-    }
-    return width;
 }
 
 void wf_job_data_mark_bag(const wf_job_conf *job, uint64_t width, wf_field_spec *f)
@@ -132,6 +192,7 @@ static void add_files(const wf_job_conf *job, const wf_conf_records *from, const
         f->n_columns = it->n_columns;
         f->is_row = it->is_row;
         f->n_steps = wf_job_data_steps(job, it->name, steps);
+        give_length(job, it->name, width_of(feed), steps, f->n_steps);
         wf_job_data_mark_bag(job, width_of(feed), f);
         if (d->spec.features == 0 && it->n_columns == 1 && strcmp(it->columns[0], "features") == 0)
             d->spec.features = width_of(feed);
@@ -159,7 +220,7 @@ bool wf_job_data_learns(const wf_field_spec *f)
 {
     for (size_t i = 0; i < f->n_steps; i++)
         if (strcmp(f->steps[i].type, "standardise") == 0 ||
-            strcmp(f->steps[i].type, "vocabulary") == 0)
+            strcmp(f->steps[i].type, "vocabulary") == 0 || is_tokens(&f->steps[i]))
             return true;
     return false;
 }
@@ -179,6 +240,9 @@ static wf_dataset_spec spec_of(const wf_job_conf *job, const wf_conf_records *fr
                              .zero_based = job->zero_based,
                              .separator = job->separator,
                              .cuts_bags = job->cuts_bags,
+                             .labelled = job->labelled,
+                             .sequence_length = job->sequence_length,
+                             .sequence_stride = job->sequence_stride,
                              .held_out = parted ? job->validation_split : 0,
                              .is_held_out = from->is_held_out,
                              .is_random = from == &job->train,

@@ -35,6 +35,11 @@ static wf_status put_step(const wf_map_step *s, wf_arena *a, Weft__MapStep **out
     m->ints = wf_arena_memdup(a, s->ints, s->n_ints * sizeof *s->ints);
     m->n_numbers = s->n_numbers;
     m->numbers = wf_arena_memdup(a, s->numbers, s->n_numbers * sizeof *s->numbers);
+    m->split = s->tokens.split;
+    m->lowers = s->tokens.lowers;
+    m->strips = s->tokens.strips;
+    m->length = s->tokens.length;
+    m->bins = s->tokens.bins;
     *out = m;
     return copy_all(a, s->words, s->n_words, &m->words, &m->n_words) && m->type && m->text &&
                    (m->ints || !m->n_ints) && (m->numbers || !m->n_numbers)
@@ -117,6 +122,9 @@ static wf_status put_text(const wf_dataset_spec *spec, wf_arena *a, Weft__JobDat
     m->zero_based = spec->zero_based;
     m->separator = (uint8_t)spec->separator;
     m->cuts_bags = spec->cuts_bags;
+    m->labelled = spec->labelled;
+    m->sequence_length = spec->sequence_length;
+    m->sequence_stride = spec->sequence_stride;
     m->schema = wf_arena_array(a, spec->n_schema, sizeof(*m->schema));
     if (!m->schema || !copy_all(a, spec->files, spec->n_files, &m->files, &m->n_files))
         return wf_fail_nomem(err, sizeof *m);
@@ -195,7 +203,12 @@ static wf_status get_field(const Weft__DataField *m, wf_map_step steps[], wf_fie
                                  .numbers = m->steps[i]->numbers,
                                  .n_numbers = m->steps[i]->n_numbers,
                                  .words = (const char *const *)m->steps[i]->words,
-                                 .n_words = m->steps[i]->n_words};
+                                 .n_words = m->steps[i]->n_words,
+                                 .tokens = {.split = (wf_split)m->steps[i]->split,
+                                            .lowers = m->steps[i]->lowers,
+                                            .strips = m->steps[i]->strips,
+                                            .length = m->steps[i]->length,
+                                            .bins = m->steps[i]->bins}};
     return WF_OK;
 }
 
@@ -227,6 +240,9 @@ static wf_status get_text(const Weft__JobData *m, wf_arena *a, wf_dataset_spec *
     out->zero_based = m->zero_based;
     out->separator = (char)m->separator;
     out->cuts_bags = m->cuts_bags;
+    out->labelled = m->labelled;
+    out->sequence_length = m->sequence_length;
+    out->sequence_stride = m->sequence_stride;
     return WF_OK;
 }
 

@@ -258,7 +258,7 @@ static void a_wrong_file_is_named(void **unused)
     expect_refused("idx", test_write(&folder, "x", bad, 5), WF_INVALID, "single number");
     expect_refused("npy", test_write(&folder, "x", labels, sizeof labels), WF_INVALID, "npy");
     expect_refused("idxx", folder.file, WF_USAGE, "did you mean \"idx\"");
-    expect_refused("text", folder.file, WF_UNSUPPORTED, "text");
+    expect_refused("text", folder.file, WF_USAGE, "a data set of the format \"text\" has no file");
 }
 
 static void fields_of_different_counts_are_refused(void **unused)

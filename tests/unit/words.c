@@ -336,7 +336,7 @@ static void what_a_vocabulary_does_not_fit_is_refused(void **state)
     drop_table(&t);
 
     make_table(&t, "e.csv", "a,b\n,1\n,2\n", false, vocabulary);
-    refuse_table(&t, WF_INVALID, "all cells of \"x\" are empty");
+    refuse_table(&t, WF_INVALID, "all of \"x\" is empty");
     drop_table(&t);
     make_table(&t, "u.csv", "a\nx\n\xe4\n", false, vocabulary);
     refuse_table(&t, WF_INVALID, "u.csv:3: column \"a\": \"\\xe4\" is not UTF-8");
