@@ -63,8 +63,7 @@ static wf_status take_word(void *arg, const wf_token_place *place, wf_err *err)
 static wf_status take_words(pass *p, const char *text, size_t n, wf_err *err)
 {
     wf_token_scan_begin(
-        &p->scan,
-        &(wf_token_form){.split = WF_SPLIT_WHITESPACE, .lowers = true, .strips = true});
+        &p->scan, &(wf_token_form){.split = WF_SPLIT_WHITESPACE, .lowers = true, .strips = true});
     p->line = text;
     p->words = 0;
     WF_TRY(wf_token_scan_piece(&p->scan, text, n, take_word, p, err));

@@ -55,7 +55,9 @@ static wf_status check_options(const wf_map_step *step, bool windows, bool is_ba
     if (form->split == WF_SPLIT_BYTES && (step->number > 0 || file || form->bins))
         return wf_fail(err, WF_USAGE, "leave it out: a byte is a number from 0 to 255",
                        "split: bytes takes no %s",
-                       form->bins ? "hash" : file ? "vocabulary" : "max_tokens");
+                       form->bins ? "hash"
+                       : file     ? "vocabulary"
+                                  : "max_tokens");
     if (form->split == WF_SPLIT_BYTES && (form->lowers || form->strips))
         return wf_fail(err, WF_USAGE, "leave standardize out, or write standardize: none",
                        "split: bytes takes bytes as they are");

@@ -93,8 +93,11 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
 {
     wf_status rc;
 
-    *f = (wf_stock_file){
-        .ranges = f->ranges, .path = f->path, .base = base, .first = p->stock->records, .adds_end = true};
+    *f = (wf_stock_file){.ranges = f->ranges,
+                         .path = f->path,
+                         .base = base,
+                         .first = p->stock->records,
+                         .adds_end = true};
     p->file = f;
     p->tokens = 0;
     wf_token_scan_begin(&p->scan, &p->stock->form.window.tokens);

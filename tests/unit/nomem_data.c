@@ -334,6 +334,74 @@ static void lines_are_read_in_batches(void **state)
     assert_survives(survey_lines, path);
 }
 
+/* Lines of text with labels, learnt of others, and windows of them. */
+static wf_status open_prose(void *path, wf_err *err)
+{
+    static const char *const columns[] = {"text", "label", "next"};
+    const wf_map_step words = {.type = "text_vectorization", .tokens = {.lowers = true}};
+    wf_map_step cut = words;
+    wf_field_spec fields[] = {
+        {.name = "x", .columns = columns, .n_columns = 1, .steps = &cut, .n_steps = 1},
+        {.name = "y", .columns = columns + 1, .n_columns = 1, .want = WF_F32}};
+    wf_dataset_spec spec = {.format = "text",
+                            .fields = fields,
+                            .n_fields = 2,
+                            .files = (const char *const *)&path,
+                            .n_files = 1,
+                            .labelled = true};
+    const wf_dataset_spec trained = spec;
+    const uint64_t at = 2;
+    int64_t x[150];
+    wf_dataset *d = NULL;
+    wf_status rc;
+
+    cut.tokens.length = 150; /* more than the stack has room for */
+    spec.reference = &trained;
+    rc = wf_dataset_open(&spec, &d, err);
+    if (rc == WF_OK)
+        rc = wf_dataset_gather(d, 0, &at, 1, x, err);
+    if (rc == WF_OK && (x[0] != 2 || x[1] != 3 || x[2] != 0))
+        rc = wrong(err, "tokens %d and %d", (int)x[0], (int)x[1]);
+    wf_dataset_free(&d);
+    fields[0].steps = &words;
+    fields[1] = fields[0];
+    fields[1].name = "y";
+    fields[1].columns = columns + 2;
+    spec.sequence_length = spec.sequence_stride = 3;
+    spec.reference = NULL;
+    if (rc == WF_OK)
+        rc = wf_dataset_open(&spec, &d, err);
+    if (rc == WF_OK)
+        rc = wf_dataset_gather(d, 1, &at, 1, x, err);
+    wf_dataset_free(&d);
+    return rc;
+}
+
+static wf_status survey_prose(void *path, wf_err *err)
+{
+    wf_survey s;
+    wf_text_facts f;
+    wf_status rc = wf_text_survey(path, &s, &f, err);
+
+    if (rc == WF_OK && (!f.labelled || f.words != 2 * RECORDS || f.distinct_words != 2))
+        rc = wrong(err, "%d words", (int)f.words);
+    wf_survey_close(&s);
+    return rc;
+}
+
+static void text_becomes_tokens(void **state)
+{
+    char text[16 * RECORDS], path[PATH_MAX];
+    size_t n = 0;
+
+    (void)state;
+    for (int i = 0; i < RECORDS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%d\tTo be\n", i);
+    strcpy(path, test_write(&folder, "p.txt", text, n));
+    assert_survives(open_prose, path);
+    assert_survives(survey_prose, path);
+}
+
 static void records_are_read(void **state)
 {
     static test_text file;
@@ -456,6 +524,7 @@ int main(void)
         cmocka_unit_test(tables_are_read_in_batches),
         cmocka_unit_test(lines_are_read_in_batches),
         cmocka_unit_test(bags_are_read),
+        cmocka_unit_test(text_becomes_tokens),
         cmocka_unit_test(records_are_read),
         cmocka_unit_test(files_of_a_pattern_are_mapped),
         cmocka_unit_test(files_that_appear_are_listed),
