@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/text.c - how fast a text file is opened (its records found) and read in batches.
  *
- *     bench_text FILE COLUMNS [libsvm|pairs|criteo]
+ *     bench_text FILE COLUMNS [libsvm|pairs|criteo|words|characters]
  *
  * A csv file without a header, of so many columns of numbers; csv_files.py makes one and runs
  * others beside it. Or a libsvm file of so many features; or its labels, indices and values, up to
  * so many of a line. Or Criteo's layout: the label, 13 counts
- * filled, clipped and as log(1 + n), 26 words hashed into so many bins each. lines_s is the limit:
- * the same bytes read from the page cache, with memchr from line end to line end.
+ * filled, clipped and as log(1 + n), 26 words hashed into so many bins each. Or plain text: up to
+ * so many words of each line, by a vocabulary of 20,000 (which opening learns); or windows of so
+ * many characters. lines_s is the limit: the same bytes read from the page cache, with memchr from
+ * line end to line end.
  */
 #include "common/base/clock.h"
 #include "common/data/reader.h"
@@ -138,6 +140,44 @@ static wf_dataset *open_criteo(const char *path, int bins)
     return d;
 }
 
+static wf_dataset *open_prose(const char *path, int n, bool characters)
+{
+    static const char *const column[] = {"text"};
+    const wf_map_step step = {
+        .type = "text_vectorization",
+        .number = characters ? 0 : 20000,
+        .tokens = {.split = characters ? WF_SPLIT_CHARACTER : WF_SPLIT_WHITESPACE,
+                   .lowers = !characters,
+                   .strips = !characters,
+                   .length = characters ? 0 : (uint64_t)n}};
+    const wf_field_spec field = {
+        .name = "x", .columns = column, .n_columns = 1, .steps = &step, .n_steps = 1};
+    uint64_t length = characters ? (uint64_t)n : 0;
+    wf_dataset *d = NULL;
+    wf_err err;
+
+    if (wf_dataset_open(&(wf_dataset_spec){.format = "text",
+                                           .fields = &field,
+                                           .n_fields = 1,
+                                           .files = &path,
+                                           .n_files = 1,
+                                           .sequence_length = length,
+                                           .sequence_stride = length},
+                        &d, &err) != WF_OK)
+        die(&err);
+    return d;
+}
+
+static wf_dataset *open_words(const char *path, int n)
+{
+    return open_prose(path, n, false);
+}
+
+static wf_dataset *open_characters(const char *path, int n)
+{
+    return open_prose(path, n, true);
+}
+
 static double read_all(const wf_dataset *d, bool shuffle, uint32_t depth)
 {
     int64_t from = wf_now_ns();
@@ -180,7 +220,9 @@ int main(int argc, char *argv[])
     bool libsvm = argc == 4 && strcmp(argv[3], "libsvm") == 0;
     bool pairs = argc == 4 && strcmp(argv[3], "pairs") == 0;
     bool criteo = argc == 4 && strcmp(argv[3], "criteo") == 0;
-    bool is_csv = !libsvm && !pairs && !criteo;
+    bool words = argc == 4 && strcmp(argv[3], "words") == 0;
+    bool characters = argc == 4 && strcmp(argv[3], "characters") == 0;
+    bool is_csv = !libsvm && !pairs && !criteo && !words && !characters;
     int columns = argc == 3 || !is_csv ? atoi(argv[2]) : 0;
     int64_t from = wf_now_ns();
     struct stat st;
@@ -188,13 +230,15 @@ int main(int argc, char *argv[])
     double opened;
 
     if (columns < 1 || (is_csv && columns > MOST) || stat(argv[1], &st) != 0) {
-        fprintf(stderr, "usage: bench_text FILE COLUMNS [libsvm|pairs|criteo]\n");
+        fprintf(stderr, "usage: bench_text FILE COLUMNS [libsvm|pairs|criteo|words|characters]\n");
         return 2;
     }
-    d = (criteo   ? open_criteo
-         : pairs  ? open_pairs
-         : libsvm ? open_libsvm
-                  : open_csv)(argv[1], columns);
+    d = (criteo       ? open_criteo
+         : words      ? open_words
+         : characters ? open_characters
+         : pairs      ? open_pairs
+         : libsvm     ? open_libsvm
+                      : open_csv)(argv[1], columns);
     opened = (double)(wf_now_ns() - from) / 1e9;
     printf(
         "{\"bytes\": %ld, \"records\": %lu, \"held\": %zu, \"open_s\": %.4f, \"in_order_s\": %.4f, "
