@@ -199,8 +199,9 @@ def bad_files_are_named(weft):
         c.until_job("ledger", trained(102, is_waiting), "goes on with the file as it is now")
 
 
-main([files_that_appear_are_trained_once,
-      nothing_is_lost_or_repeated_by_stop_recover_and_a_new_master,
-      a_worker_that_dies_loses_no_record,
-      when_all_processes_die_the_last_checkpoint_knows_its_files, rounds_may_be_bounded,
-      steps_end_a_round_in_its_middle, bad_files_are_named])
+if __name__ == "__main__":
+    main([files_that_appear_are_trained_once,
+          nothing_is_lost_or_repeated_by_stop_recover_and_a_new_master,
+          a_worker_that_dies_loses_no_record,
+          when_all_processes_die_the_last_checkpoint_knows_its_files, rounds_may_be_bounded,
+          steps_end_a_round_in_its_middle, bad_files_are_named])
