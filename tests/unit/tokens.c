@@ -196,7 +196,7 @@ static void words_are_those_of_the_training_windows(void **state)
 static void lines_are_bags(void **state)
 {
     static const char text[] = "a b a\n\nc a b c d\n", table[] = "text,n\n\"a \"\"b\"\" a\",1\n,1\n"
-                                                               "c a b c d,1\n";
+                                                                 "c a b c d,1\n";
     const wf_token_form words = {.lowers = true, .strips = true};
     const uint64_t at[] = {0, 1, 2};
     wf_err err = {0};
