@@ -312,7 +312,7 @@ typedef struct weft_evaluation {
 
 /* All records of a file, as the job's model takes the field of that name: read as npy by its name,
  * else in the job's format, taken through data.map, and of `dtype` (0: as they come out of the
- * map). Steps that learn from the training data (standardise, vocabulary) go by what was learnt
+ * map). Steps that learn from the training data (standardise, words) go by what was learnt
  * with `weights`; NULL: by the training data, which is read. Errors: WEFT_NOTFOUND, WEFT_INVALID,
  * WEFT_USAGE, WEFT_SHAPE: the file or the map; WEFT_MISMATCH: weights of another map; WEFT_IO,
  * WEFT_NOMEM. */

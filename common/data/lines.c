@@ -221,16 +221,16 @@ static wf_status lines_parse(const void *opaque, uint32_t field_index, const cha
     const field *f = &p->fields[field_index];
     const char *tab;
     size_t label;
+    double number;
 
     if (p->length)
         return wf_tokens_put_window(&f->tokens, text, n, f->column == NEXT, out, err);
-    /* Only who asks for labels wants them in all lines: a model reads new ones without. */
     tab = p->labelled ? memchr(text, '\t', n) : NULL;
     label = tab ? (size_t)(tab - text) : 0;
     if (f->column == LABEL)
         return parse_label(f, text, label, tab != NULL, out, err);
-    if (tab)
-        label++;
+    /* A model reads new lines, which have no label: what is no number is text. */
+    label = tab && wf_number_f64(text, label, &number) ? label + 1 : 0;
     return wf_tokens_put(&f->tokens, f->bag.most ? &f->bag : NULL, text + label, n - label, out,
                          err);
 }

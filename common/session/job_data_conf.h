@@ -27,7 +27,7 @@ bool wf_job_data_learns(const wf_field_spec *f);
 void wf_job_data_mark_bag(const wf_job_conf *job, uint64_t width, wf_field_spec *f);
 
 /* Where a field of records beside the job's takes from what its steps learn (standardise,
- * vocabulary): the training records of that field, as a data set of it alone. `like` is the field
+ * words): the training records of that field, as a data set of it alone. `like` is the field
  * as it is read; *field is filled for *out, which points to it. False when none of its steps wants
  * that. */
 bool wf_job_data_reference(const wf_job_conf *job, const wf_field_spec *like, wf_field_spec *field,
