@@ -222,7 +222,7 @@ def what_a_job_may_not_say_is_refused(weft):
              (csv.replace("bags: [[ids, w]]", "separator: ';'"), '"separator" is for bags'),
              (csv + ", separator: ','", "data.separator and data.delimiter are the same"),
              (csv + ", on_long_bag: drop", "fail, cut"),
-             (csv + ", map: {ids: [{clip: [0, 5]}]}", "a bag of ids takes hash or vocabulary"),
+             (csv + ", map: {ids: [{clip: [0, 5]}]}", "a bag of ids takes hash, vocabulary or text_vectorization"),
              (csv + ", map: {ids: [{hash: {bins: 5, columns: separate}}]}", "are no columns"),
              (csv.replace("ids: ids,", "ids: [ids, w],"), "has 2 columns"),
              (FORMS["npy"] + ", bags: [ids]", 'data of the format "npy" has no "bags"'),

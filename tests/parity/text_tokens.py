@@ -166,6 +166,14 @@ def csv_has_the_same_tokens(tool, folder, lines):
     assert (rows[0] == rows[1]).all()
 
 
+def a_model_says_how_many_tokens_it_reads(tool, folder):
+    path = write(folder, "m.txt", ["a b c d e f g h i j", "", "1\ta\tb"])
+    job = write(folder, "m.yaml", [JOB.format(
+        format="text", train=path, label=", y: label", more="", options="max_tokens: 5")])
+    got = records(tool, job, "x", path)
+    assert got.tolist() == [[3, 2, 1, 1, 1, 1, 1, 1], [0] * 8, [3, 2] + [0] * 6], got
+
+
 def windows_are_the_references(tool, folder, texts):
     """Of several files, the shortest of which has none."""
     rng = random.Random(5)
@@ -306,6 +314,7 @@ def main():
             hashed_words_have_bins_of_their_own(tool, folder, lines)
         windows_are_the_references(tool, folder, [
             "\n".join(drawn_lines()[:40]), "tiny.", "\n".join(drawn_lines()[-20:]), "é", "a b c"])
+        a_model_says_how_many_tokens_it_reads(tool, folder)
         broken_text_is_refused(tool, folder)
         check_keras(folder, keras)
     print("ok")
