@@ -73,12 +73,15 @@ typedef struct wf_token_form {
  * are read: the first step of its field; f32 vocabulary  number: the words of text, numbered by how
  * frequent they are in the training data, from 1 to that; or text: a file of them, one a line;
  * words [n_words], where they are known; 0: another word, or none. The first step of its field; i64
+ *
+ *   crop     ints [2]: height and width; number: padding; random for training, else the middle
+ *
+ *   flip     text: "horizontal" or "vertical"; every second record for training, by chance
+ *
  *   text_vectorization
- *            tokens: how text becomes tokens; number: max_tokens, with what pads and is unknown (0:
- * no bound); text: a file of words, one a line; words [n_words], where they are known. The first
- * step of its field; i64 [tokens.length] crop     ints [2]: height and width; number: padding;
- * random for training, else the middle flip     text: "horizontal" or "vertical"; every second
- * record for training, by chance */
+ *            tokens: how text becomes tokens; number: max_tokens, with what pads and is unknown; 0:
+ *            no bound; text: a file of words, one a line; words [n_words], where they are known.
+ *            The first step of its field; i64 [tokens.length] */
 typedef struct wf_map_step {
     const char *type;
     double number;
@@ -168,7 +171,7 @@ typedef struct wf_dataset_spec {
     char separator;       /* of csv: between the values of a bag in one cell; 0: '|' */
     bool marks_gaps; /* bags of floats are filled up with NaN, which a survey takes for missing */
     bool cuts_bags;  /* what a bag has beyond bag_most is left out; else it is an error */
-    bool labelled;   /* of text: a line begins with its label and a tab */
+    bool labelled;   /* of text: lines begin with a label, a number, and a tab */
     /* Of text: records are windows of so many tokens, which begin so many tokens apart; 0: a line
      * is a record. */
     uint64_t sequence_length, sequence_stride;
