@@ -49,6 +49,24 @@ static bool spun(wf_spin *s, wf_transport *const t[], size_t n)
     return false;
 }
 
+/* After a sleep: one that was so short would have been found by a look, so the next wait looks. */
+static void note_sleep(wf_spin *s, int64_t slept_ns)
+{
+    if (s->rest == 0 || slept_ns > SPIN_NS)
+        return;
+    s->rest = 0;
+    s->lost = LOST_MOST - 1;
+}
+
+static void sleep_until(struct pollfd at[], nfds_t n, int64_t timeout_ms, wf_spin *spin)
+{
+    int64_t began_ns = spin ? wf_now_ns() : 0;
+    int woken = poll(at, n, (int)WF_MIN(WF_MAX(timeout_ms, (int64_t)0), (int64_t)INT_MAX));
+
+    if (spin && woken > 0)
+        note_sleep(spin, wf_now_ns() - began_ns);
+}
+
 void wf_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, wf_spin *spin)
 {
     enum { FEW = 64 };
@@ -75,7 +93,9 @@ void wf_wait(wf_transport *const t[], size_t n, int fd, int64_t timeout_ms, wf_s
     if (fd >= 0)
         at[used++] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (!something)
-        poll(at, used, (int)WF_MIN(WF_MAX(timeout_ms, (int64_t)0), (int64_t)INT_MAX));
+        sleep_until(at, used, timeout_ms, spin);
+    else if (spin)
+        note_sleep(spin, 0);
     if (at != few)
         free(at);
 }

@@ -8,7 +8,8 @@
 
 /* Looking again and again for a moment before the thread sleeps: a wake-up costs 30 us, a look 0.1.
  * It goes on for 200 us at most, which covers the gathering of a batch's rows, and only while it
- * pays: after some that came to nothing, more and more waits sleep at once. All zero at the start.
+ * pays: after some that came to nothing, more and more waits sleep at once,
+ * until one that sleeps is woken so soon that a look would have found it. All zero at the start.
  */
 typedef struct wf_spin {
     uint32_t lost; /* in a row */

@@ -251,6 +251,8 @@ static void a_spin_goes_on_only_while_it_pays(void **state)
         spins += spin.lost != lost;
     }
     assert_in_range(spins, 5, 20);
+    while (spin.rest == 0)
+        wf_wait(&t, 1, -1, 1, &spin);
     for (bool paid = false; !paid; paid = spin.lost == 0) {
         wf_route from;
         wf_msg *m = ping(&pool, 1);
@@ -258,6 +260,7 @@ static void a_spin_goes_on_only_while_it_pays(void **state)
         assert_int_equal(to->ops->send(to, &(wf_route){0}, m, NULL), WF_OK);
         wf_msg_free(&pool, &m);
         wf_wait(&t, 1, -1, 1000, &spin);
+        assert_int_equal(spin.rest, 0); /* a wait that rests, and ends at once, rests no longer */
         m = t->ops->receive(t, &pool, &from);
         wf_msg_free(&pool, &m);
     }
