@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/hashed.c */
 #include "ps/hashed.h"
+#include "common/base/file.h"
 #include "common/base/row_key.h"
 #include "common/base/size.h"
 
@@ -47,7 +48,31 @@ static wf_status check_place(const wf_slice *s, const wf_opt *opt, wf_err *err)
         return wf_fail(err, WF_INVALID, "hold them in bfloat16",
                        "a row of slice %u has %" PRIu64 " elements, and one of int8 %d at most",
                        s->id, s->row, WF_INT8_ROW_MOST);
+    if (s->policy.disk && (s->policy.fails_full || s->policy.by_frequency ||
+                           (!s->policy.max_rows && !s->policy.max_bytes)))
+        return wf_fail(err, WF_INVALID, NULL,
+                       "the limits of slice %u do not say which of its rows lie in files", s->id);
     return WF_OK;
+}
+
+/* Whether there can be files is known before the first row has to go there. A folder where there
+ * cannot be any is a mistake that no waiting mends, as it may a disk that fails. */
+static wf_status open_cold(wf_hashed *h, wf_err *err)
+{
+    const char *folder = h->base.policy.disk;
+    wf_status rc;
+    wf_err why;
+
+    if (!folder)
+        return WF_OK;
+    wf_cold_rows_init(&h->cold, folder, (uint32_t)wf_hashed_body(h));
+    rc = wf_make_dirs(folder, &why);
+    if (rc == WF_OK)
+        rc = wf_cold_rows_reserve(&h->cold, 1, &why);
+    if (rc == WF_OK)
+        return WF_OK;
+    return wf_fail(err, rc == WF_IO || rc == WF_NOTFOUND ? WF_INVALID : rc, why.hint, "%s",
+                   why.what);
 }
 
 static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
@@ -66,6 +91,7 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
     wf_row_set_init(&h->waiting, sizeof(uint32_t), ordered);
     if (s->policy.filter_bytes)
         WF_TRY(wf_id_filter_init(&h->filter, s->policy.filter_bytes, err));
+    WF_TRY(open_cold(h, err));
     return wf_hashed_limit(h, err);
 }
 
@@ -75,6 +101,7 @@ static void hashed_close(wf_slice *s)
 
     wf_row_set_close(&h->rows);
     wf_row_set_close(&h->waiting);
+    wf_cold_rows_close(&h->cold);
     wf_id_filter_close(&h->filter);
     wf_hashed_free_copy(&h->copy);
     free(h->found);
@@ -109,7 +136,8 @@ static void count_new(const wf_hashed *h, const wf_rows *rows, uint64_t *made, u
         uint64_t key = wf_row_id(rows, i);
         int32_t at;
 
-        if (wf_row_set_find(&h->rows, key) != WF_NO_RECORD)
+        if (wf_row_set_find(&h->rows, key) != WF_NO_RECORD ||
+            wf_row_set_find(&h->cold.heads, key) != WF_NO_RECORD)
             continue;
         at = admit_after > 1 ? wf_row_set_find(&h->waiting, key) : WF_NO_RECORD;
         if (admit_after <= 1 || (at != WF_NO_RECORD &&
@@ -124,21 +152,24 @@ static void count_new(const wf_hashed *h, const wf_rows *rows, uint64_t *made, u
 static wf_status check_room(const wf_hashed *h, const wf_rows *rows, wf_err *err)
 {
     const wf_row_policy *p = &h->base.policy;
-    uint64_t most = p->fails_full && p->max_rows ? p->max_rows : WF_RECORDS_MOST, made, waiting;
-    uint64_t most_rows = WF_MIN(most, (uint64_t)WF_RECORDS_MOST);
+    uint64_t most = p->disk                        ? h->rows_most
+                    : p->fails_full && p->max_rows ? p->max_rows
+                                                   : WF_RECORDS_MOST;
+    uint64_t most_rows = WF_MIN(most, (uint64_t)WF_RECORDS_MOST), made, waiting;
     uint64_t most_waiting = p->max_bytes ? most_rows : WF_RECORDS_MOST;
+    uint64_t n = h->rows.records.n + wf_cold_rows_n(&h->cold);
 
-    if (h->rows.records.n + rows->n <= most_rows && h->waiting.records.n + rows->n <= most_rows)
+    if (n + rows->n <= most_rows && h->waiting.records.n + rows->n <= most_rows)
         return WF_OK;
     count_new(h, rows, &made, &waiting);
-    if (h->rows.records.n + made > most_rows)
+    if (n + made > most_rows)
         return wf_fail(
             err, WF_FULL,
             p->max_bytes ? "raise max_bytes of the table, or let it evict rows (when_full)"
                          : "raise max_rows of the table, or let it evict rows (evict_after, "
                            "when_full)",
             "slice %u of an unbounded table would have %" PRIu64 " rows, and may have %" PRIu64,
-            h->base.id, h->rows.records.n + made, most_rows);
+            h->base.id, n + made, most_rows);
     if (h->waiting.records.n + waiting > most_waiting)
         return wf_fail(err, WF_FULL, "set evict_after for the table, or lower admit_after",
                        "slice %u of an unbounded table counts pushes of %" PRIu64 " ids and more",
@@ -162,9 +193,19 @@ static wf_status hashed_check(const wf_slice *s, const wf_slice_part *p, wf_err 
 
 /* ---- updates ---- */
 
+/* Room for the rows that go to files at the end of a push that adds so many to memory, of which so
+ * many are new. */
+static wf_status make_cold_room(wf_hashed *h, uint64_t added, uint64_t made, wf_err *err)
+{
+    uint64_t n = h->rows.records.n + added, all = h->rows.records.n + wf_cold_rows_n(&h->cold);
+    uint64_t most = wf_hashed_in_memory(h, all + made);
+
+    return n > most ? wf_cold_rows_reserve(&h->cold, n - most, err) : WF_OK;
+}
+
 static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
 {
-    uint64_t missing = 0;
+    uint64_t missing = 0, cold = 0;
 
     if (h->found_room < rows->n) {
         int32_t *found = realloc(h->found, rows->n * sizeof *found);
@@ -175,9 +216,14 @@ static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
         h->found_room = rows->n;
     }
     wf_row_set_find_all(&h->rows, rows, 0, rows->n, h->found);
-    for (uint64_t i = 0; i < rows->n; i++)
+    wf_cold_rows_find_all(&h->cold, rows, 0, rows->n, h->found);
+    for (uint64_t i = 0; i < rows->n; i++) {
         missing += h->found[i] == WF_NO_RECORD;
-    WF_TRY(wf_row_set_reserve(&h->rows, missing, err));
+        cold += wf_is_cold_row(h->found[i]);
+    }
+    WF_TRY(wf_row_set_reserve(&h->rows, missing + cold, err));
+    if (h->base.policy.disk)
+        WF_TRY(make_cold_room(h, missing + cold, missing, err));
     return wf_row_policy_waits(&h->base.policy) ? wf_row_set_reserve(&h->waiting, missing, err)
                                                 : WF_OK;
 }
@@ -206,6 +252,24 @@ static int32_t admit(wf_hashed *h, uint64_t key, uint32_t now)
     return wf_hashed_add(h, key, now);
 }
 
+/* Brings the rows of a push back to memory. Where one lies in a file may have changed since it was
+ * looked for: with each that leaves, another gets its place. */
+static void bring_back(wf_hashed *h, const wf_rows *rows, uint32_t now)
+{
+    for (uint64_t i = 0; i < rows->n; i++) {
+        uint64_t key = wf_row_id(rows, i);
+        int32_t from;
+
+        if (!wf_is_cold_row(h->found[i]))
+            continue;
+        from = wf_row_set_find(&h->cold.heads, key);
+        h->found[i] = wf_row_set_add(&h->rows, key, now);
+        memcpy(wf_row_set_body(&h->rows, h->found[i]), wf_cold_rows_body(&h->cold, from),
+               wf_hashed_body(h));
+        wf_cold_rows_remove(&h->cold, from);
+    }
+}
+
 /* Finds the rows or makes them, so that threads need not change the sets. */
 static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
 {
@@ -214,6 +278,7 @@ static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
     uint32_t now = (uint32_t)(u->slice->updates + 1);
 
     WF_TRY(make_room(h, rows, err));
+    bring_back(h, rows, now);
     h->first_new = (int32_t)h->rows.records.n;
     for (uint64_t i = 0; i < rows->n; i++) {
         if (h->found[i] == WF_NO_RECORD)
@@ -266,13 +331,16 @@ static void answer_block(const wf_slice *s, const wf_rows *rows, uint64_t first,
     int32_t found[BLOCK];
 
     wf_row_set_find_all(&h->rows, rows, first, n, found);
+    wf_cold_rows_find_all(&h->cold, rows, first, n, found);
     for (uint64_t i = 0; i < n; i++) {
         float *to = out + i * s->row;
 
         if (found[i] == WF_NO_RECORD)
             wf_hashed_answer_first(s, wf_row_id(rows, first + i), to);
+        else if (wf_is_cold_row(found[i]))
+            wf_hashed_read_body(h, wf_cold_rows_body(&h->cold, wf_cold_row(found[i])), to);
         else
-            wf_hashed_read_row(h, found[i], to);
+            wf_hashed_read_body(h, wf_row_set_body(&h->rows, found[i]), to);
     }
 }
 
@@ -285,7 +353,12 @@ static void hashed_answer_rows(const wf_slice *s, const wf_rows *rows, float out
 static uint64_t hashed_held(const wf_slice *s)
 {
     return wf_row_set_bytes(&hashed(s)->rows) + wf_row_set_bytes(&hashed(s)->waiting) +
-           hashed(s)->filter.size;
+           wf_cold_rows_bytes(&hashed(s)->cold) + hashed(s)->filter.size;
+}
+
+static uint64_t hashed_on_disk(const wf_slice *s)
+{
+    return wf_cold_rows_on_disk(&hashed(s)->cold);
 }
 
 const wf_slice_ops wf_slice_hashed = {
@@ -302,6 +375,7 @@ const wf_slice_ops wf_slice_hashed = {
     .fork = wf_hashed_fork,
     .save = wf_hashed_save,
     .held = hashed_held,
+    .on_disk = hashed_on_disk,
     .load = wf_hashed_load,
     .digest = wf_hashed_digest,
 };

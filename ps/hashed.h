@@ -8,19 +8,25 @@
  * pull stores nothing.
  *
  * Rows are evicted at the end of a push: those that none of the last evict_after updates named, and
- * beyond max_rows the least recently or the least frequently used (hashed_limits.c). What an id
+ * beyond max_rows the least recently or the least frequently used (hashed_limits.c). With a disk
+ * the latter, the least recently used, go to files instead (cold_rows.h) and lose nothing: a push
+ * that names one brings it back, a pull reads it where it lies. What an id
  * that waits for its admission has counted goes by the same limits. A limit that refuses pushes is
  * checked for each push: a step that workers make together may pass it by what its pushes name. All
  * of it follows from the keys and their last updates, so a copy that was saved and loaded goes on
  * as the original does.
  *
  * Invariants
- *   H1  outside of an update no row is older than evict_after, nor are there more than max_rows
- *   H2  a key is in `rows` or in `waiting`, not in both
+ *   H1  outside of an update no row is older than evict_after, nor are there more than max_rows in
+ *       `rows`
+ *   H2  a key is in one of `rows`, `cold` and `waiting`
+ *   H3  no row of `cold` was used after one of `rows`: the order of use is that of `cold`, then
+ * that of `rows`
  */
 #ifndef WF_PS_HASHED_H
 #define WF_PS_HASHED_H
 
+#include "ps/cold_rows.h"
 #include "ps/id_filter.h"
 #include "ps/row_set.h"
 #include "ps/slice.h"
@@ -28,12 +34,16 @@
 typedef struct wf_hashed {
     wf_slice base;   /* first */
     wf_row_set rows; /* a body: values, scale (row_values.h), each slot, [row] float32; uses, u32 */
+    wf_cold_rows cold;     /* with policy.disk: rows beyond the limit, of the same body */
+    uint64_t records_most; /* bytes of `rows` and of what memory has of `cold`; 0: no limit */
+    uint64_t rows_most;    /* with policy.disk: of both together */
     wf_row_set waiting;  /* ids that are not admitted yet; a body: how often each was named, u32 */
     wf_id_filter filter; /* in place of `waiting`, with policy.filter_bytes */
     uint32_t n_slots;
     const char *slot_names[WF_MAX_SLOTS];
     float slot_first[WF_MAX_SLOTS];
-    int32_t *found; /* of the push in hand: its rows; WF_NO_RECORD: not admitted */
+    int32_t *found; /* of the push in hand: its rows; WF_NO_RECORD: not admitted. At first a row of
+                       `cold` is in it as such */
     uint64_t found_room;
     int32_t first_new;           /* rows from this number on are made by the push in hand */
     struct wf_hashed_copy *copy; /* of a fork: its state, and nothing is in the sets */
@@ -67,26 +77,33 @@ static inline uint64_t wf_hashed_body(const wf_hashed *h)
            (h->base.policy.by_frequency ? sizeof(uint32_t) : 0);
 }
 
-/* hashed_limits.c: sets policy.max_rows by max_bytes; the sets have their sizes. Errors: WF_INVALID
- * when these hold no row. */
+/* hashed_limits.c: sets the limits by max_bytes; the sets have their sizes. Errors: WF_INVALID when
+ * these hold no row. */
 WF_MUST_USE wf_status wf_hashed_limit(wf_hashed *h, wf_err *err);
+/* With policy.disk: how many of n rows lie in memory; never more of more rows. */
+uint64_t wf_hashed_in_memory(const wf_hashed *h, uint64_t n);
 /* A row is named by the update `now`; a key gets a row, for which there is room: its number. */
 void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now);
 int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now);
-/* Drops the rows that H1 lets go. */
+/* Drops the rows that H1 lets go, or puts them into files: there is room for them. */
 void wf_hashed_evict(wf_hashed *h);
 
-/* hashed_rows.c: a new row gets its first values; row `row` is updated by row i of a part; its
- * values as float32, [row]. answer_first: what a row of that key would answer that had just begun.
+/* hashed_rows.c: a new row gets its first values; row `row` is updated by row i of a part; the
+ * values of a body as float32, [row]. answer_first: what a row of that key would answer that had
+ * just begun.
  */
 void wf_hashed_begin_row(const wf_hashed *h, int32_t row);
 void wf_hashed_update_row(const wf_hashed *h, const wf_opt *opt, int32_t row,
                           const wf_slice_part *p, uint64_t i);
-void wf_hashed_read_row(const wf_hashed *h, int32_t row, float out[]);
+void wf_hashed_read_body(const wf_hashed *h, void *body, float out[]);
 void wf_hashed_answer_first(const wf_slice *s, uint64_t key, float out[]);
 
-/* Arrays of a fork; NULL: it has no such. */
+/* Arrays of a fork; NULL: it has no such. They lie in one block, of memory or, as its rows do, of a
+ * file; those that were loaded are each its own. */
 struct wf_hashed_copy {
+    void *block;
+    size_t block_bytes;
+    bool in_file;
     uint64_t n, n_waiting;
     wf_dtype dtype;
     void *values;
@@ -121,7 +138,7 @@ static inline bool wf_row_policy_waits(const wf_row_policy *p)
     return p->admit_after > 1 && p->filter_bytes == 0;
 }
 
-/* Whether rows leave: their last updates are kept then. */
+/* Whether rows leave, or leave memory: their last updates are kept then. */
 static inline bool wf_row_policy_evicts(const wf_row_policy *p)
 {
     return p->evict_after > 0 || ((p->max_rows > 0 || p->max_bytes > 0) && !p->fails_full);

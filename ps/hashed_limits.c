@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/hashed_limits.c - which rows of a bucket leave.
  *
+ * In memory a row that lies in a file takes its head and a place in the index, which max_bytes
+ * counts too: so the more rows there are, the fewer of them lie in memory, and in the end a push
+ * that brings another is refused. Which rows lie where changes no value.
+ *
  * Least frequently used: a row counts the updates that name it, and its count is halved for each
  * HALF_LIFE updates that do not, so that what was named often long ago leaves in the end. Beyond
  * max_rows the one of the lowest count leaves among SAMPLE rows: the least recently used, and of
@@ -13,11 +17,13 @@
 #include <inttypes.h>
 
 enum {
-    HALF_LIFE = 1000,   /* updates of the slice */
-    SAMPLE = 16,        /* rows */
-    OF_INDEX = 12,      /* bytes that the index has for a row, at most: two arrays while it grows */
-    OF_CHUNK_LIST = 16, /* bytes that a chunk's place in the list may take */
-    PARTLY_USED = 2     /* chunks: the last one, and one that is kept for the next rows */
+    HALF_LIFE = 1000, /* updates of the slice */
+    SAMPLE = 16,      /* rows */
+    OF_INDEX = 12,    /* bytes that the index has for a row, at most: two arrays while it grows */
+    OF_INDEX_THAT_SHRINKS = 22, /* the same where it shrinks: it does when a quarter is in use */
+    OF_CHUNK_LIST = 16,         /* bytes that a chunk's place in the list may take */
+    OF_EXTENTS = 8 << 10,       /* bytes that the list of a slice's files may take */
+    PARTLY_USED = 2             /* chunks: the last one, and one that is kept for the next rows */
 };
 
 /* ---- a limit in bytes ---- */
@@ -32,6 +38,45 @@ static uint64_t bytes_of_row(const wf_records *r)
     return r->each + OF_INDEX + (OF_CHUNK_LIST >> r->chunk_bits);
 }
 
+/* Of memory, of a row that lies in a file. Its keys leave the index for good if rows are evicted.
+ */
+static uint64_t bytes_of_cold_row(const wf_hashed *h)
+{
+    const wf_records *heads = &h->cold.heads.records;
+
+    return heads->each + (h->base.policy.evict_after ? OF_INDEX_THAT_SHRINKS : OF_INDEX) +
+           (OF_CHUNK_LIST >> heads->chunk_bits) + (OF_CHUNK_LIST >> h->cold.bodies.chunk_bits) + 1;
+}
+
+/* `most` rows fit into memory when none lies in a file. What lists and index take for so many they
+ * may keep when fewer are left. */
+static wf_status limit_cold(wf_hashed *h, uint64_t most, wf_err *err)
+{
+    uint64_t each = h->rows.records.each, of_cold = bytes_of_cold_row(h);
+
+    if (each <= of_cold)
+        return wf_fail(err, WF_INVALID, "leave when_full: disk out, or max_bytes",
+                       "a row of slice %u takes %" PRIu64 " bytes of memory, and %" PRIu64
+                       " when it lies in a file",
+                       h->base.id, each, of_cold);
+    h->records_most = most * each;
+    h->rows_most = (h->records_most - (each - of_cold)) / of_cold;
+    return WF_OK;
+}
+
+uint64_t wf_hashed_in_memory(const wf_hashed *h, uint64_t n)
+{
+    uint64_t each = h->rows.records.each, most = h->base.policy.max_rows;
+
+    if (h->records_most && n * each > h->records_most) {
+        uint64_t of_cold = bytes_of_cold_row(h), of_all = n * of_cold;
+        uint64_t left = h->records_most - WF_MIN(of_all, h->records_most);
+
+        most = WF_MIN(most, left / (each - of_cold));
+    }
+    return WF_MIN(n, most);
+}
+
 wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
 {
     wf_row_policy *p = &h->base.policy;
@@ -39,8 +84,11 @@ wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
     uint64_t fixed = bytes_of_chunks(&h->rows.records) + h->filter.size;
     uint64_t each = bytes_of_row(&h->rows.records), most;
 
+    h->rows_most = WF_RECORDS_MOST;
     if (p->max_bytes == 0)
         return WF_OK;
+    if (p->disk)
+        fixed += bytes_of_chunks(&h->cold.heads.records) + OF_EXTENTS;
     if (waits) { /* as many ids may wait as have rows */
         fixed += bytes_of_chunks(&h->waiting.records);
         each += bytes_of_row(&h->waiting.records);
@@ -52,7 +100,7 @@ wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
                        " bytes, and takes %" PRIu64 " for its first row",
                        h->base.id, p->max_bytes, fixed + each);
     p->max_rows = p->max_rows ? WF_MIN(p->max_rows, most) : most;
-    return WF_OK;
+    return p->disk ? limit_cold(h, most, err) : WF_OK;
 }
 
 /* ---- uses ---- */
@@ -108,28 +156,67 @@ static int32_t least_used(const wf_hashed *h, uint32_t now)
     return least;
 }
 
+/* Of a set that is not empty. */
+static bool is_old(const wf_hashed *h, const wf_row_set *set)
+{
+    uint32_t now = (uint32_t)h->base.updates, after = h->base.policy.evict_after;
+
+    return after && now - wf_row_set_used(set, set->oldest) >= after;
+}
+
+/* Rows beyond a limit that have a place in files stay; so do counts, which max_rows does not limit
+ * then. */
+static uint64_t most_of(const wf_hashed *h, const wf_row_set *set)
+{
+    const wf_row_policy *p = &h->base.policy;
+    bool stays = p->fails_full || (p->disk && (set == &h->rows || !p->max_bytes));
+
+    return p->max_rows && !stays ? p->max_rows : UINT64_MAX;
+}
+
 /* H1 */
 static void evict(const wf_hashed *h, wf_row_set *set)
 {
-    const wf_row_policy *p = &h->base.policy;
-    bool by_frequency = p->by_frequency && set == &h->rows;
+    bool by_frequency = h->base.policy.by_frequency && set == &h->rows;
     uint32_t now = (uint32_t)h->base.updates;
+    uint64_t most = most_of(h, set);
 
     while (set->ordered && set->oldest != WF_NO_RECORD) {
-        bool is_old = p->evict_after && now - wf_row_set_used(set, set->oldest) >= p->evict_after;
-        bool is_over = p->max_rows && !p->fails_full && set->records.n > p->max_rows;
+        bool old = is_old(h, set);
 
-        if (!is_old && !is_over)
+        if (!old && set->records.n <= most)
             return;
-        wf_row_set_remove(set, is_old || !by_frequency ? set->oldest : least_used(h, now));
+        wf_row_set_remove(set, old || !by_frequency ? set->oldest : least_used(h, now));
+    }
+}
+
+/* H3: all of `cold` are older than those of `rows`, so they leave first, and come last. */
+static void put_into_files(wf_hashed *h)
+{
+    uint64_t most = wf_hashed_in_memory(h, h->rows.records.n + wf_cold_rows_n(&h->cold));
+
+    while (h->rows.records.n > most) {
+        int32_t row = h->rows.oldest;
+
+        memcpy(wf_cold_rows_add(&h->cold, wf_row_set_key(&h->rows, row),
+                                wf_row_set_used(&h->rows, row)),
+               wf_row_set_body(&h->rows, row), wf_hashed_body(h));
+        wf_row_set_remove(&h->rows, row);
     }
 }
 
 void wf_hashed_evict(wf_hashed *h)
 {
+    while (wf_cold_rows_n(&h->cold) > 0 && is_old(h, &h->cold.heads))
+        wf_cold_rows_remove(&h->cold, h->cold.heads.oldest);
     evict(h, &h->rows);
     evict(h, &h->waiting);
+    if (h->base.policy.disk) {
+        put_into_files(h);
+        wf_cold_rows_trim(&h->cold);
+    }
     wf_row_set_trim(&h->rows);
     wf_row_set_trim(&h->waiting);
-    h->base.bytes = h->rows.records.n * wf_row_values_room(wf_slice_dtype(&h->base), h->base.row);
+    h->base.bytes = (h->rows.records.n + wf_cold_rows_n(&h->cold)) *
+                    wf_row_values_room(wf_slice_dtype(&h->base), h->base.row);
 }

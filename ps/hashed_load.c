@@ -112,19 +112,23 @@ static wf_status read_filter(wf_hashed *h, const wf_slice_source *from, wf_err *
     return rc;
 }
 
-/* Adds ids [n] in their order; `updated` NULL: they count as used now. */
-static wf_status add_ids(const wf_slice *s, wf_row_set *set, const int64_t ids[],
-                         const int64_t updated[], uint64_t n, wf_err *err)
+static wf_status fail_twice(const wf_slice *s, int64_t id, wf_err *err)
 {
-    WF_TRY(wf_row_set_reserve(set, n, err));
-    for (uint64_t i = 0; i < n; i++) {
+    return wf_fail(err, WF_CORRUPT, NULL,
+                   "slice %u has the row of id %" PRId64 " twice, or of another slice", s->id, id);
+}
+
+/* Adds ids [first, end) in their order; `updated` NULL: they count as used now. */
+static wf_status add_ids(const wf_slice *s, wf_row_set *set, const int64_t ids[],
+                         const int64_t updated[], uint64_t first, uint64_t end, wf_err *err)
+{
+    WF_TRY(wf_row_set_reserve(set, end - first, err));
+    for (uint64_t i = first; i < end; i++) {
         uint64_t key = wf_row_key(ids[i]);
         uint64_t used = updated ? (uint64_t)updated[i] : s->updates;
 
         if (wf_row_bucket(key) != s->offset / s->row || wf_row_set_find(set, key) != WF_NO_RECORD)
-            return wf_fail(err, WF_CORRUPT, NULL,
-                           "slice %u has the row of id %" PRId64 " twice, or of another slice",
-                           s->id, ids[i]);
+            return fail_twice(s, ids[i], err);
         if (used > s->updates || (updated && i > 0 && updated[i] < updated[i - 1]))
             return wf_fail(err, WF_CORRUPT, NULL,
                            "slice %u: the row of id %" PRId64 " has its last update out of order",
@@ -157,28 +161,65 @@ static void set_values(const wf_hashed *h, const struct wf_hashed_copy *c, uint6
     }
 }
 
+/* A body becomes what row i of a copy is. */
+static wf_status fill_body(const wf_hashed *h, const struct wf_hashed_copy *c, uint64_t i,
+                           void *body, wf_err *err)
+{
+    const wf_slice *s = &h->base;
+
+    set_values(h, c, i, body);
+    if (c->uses && (c->uses[i] < 1 || c->uses[i] > UINT32_MAX))
+        return wf_fail(err, WF_CORRUPT, NULL,
+                       "slice %u: the row of id %" PRId64 " was used %" PRId64 " times", s->id,
+                       c->ids[i], c->uses[i]);
+    if (s->policy.by_frequency)
+        *wf_hashed_uses(h, body) = c->uses ? (uint32_t)c->uses[i] : 1;
+    for (uint32_t k = 0; k < h->n_slots; k++)
+        memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, s->row * sizeof(float));
+    return WF_OK;
+}
+
+/* Rows [0, n) were used before all others, and go to files. */
+static wf_status fill_cold(wf_hashed *h, const struct wf_hashed_copy *c, uint64_t n, wf_err *err)
+{
+    WF_TRY(wf_cold_rows_reserve(&h->cold, n, err));
+    WF_TRY(add_ids(&h->base, &h->cold.heads, c->ids, c->updated, 0, n, err));
+    for (uint64_t i = 0; i < n; i++)
+        WF_TRY(fill_body(h, c, i, wf_cold_rows_body(&h->cold, (int32_t)i), err));
+    return WF_OK;
+}
+
+static bool has_row(const wf_hashed *h, uint64_t key)
+{
+    return wf_row_set_find(&h->rows, key) != WF_NO_RECORD ||
+           wf_row_set_find(&h->cold.heads, key) != WF_NO_RECORD;
+}
+
+static wf_status fill_rows(wf_hashed *h, const struct wf_hashed_copy *c, wf_err *err)
+{
+    uint64_t n_cold = h->base.policy.disk ? c->n - wf_hashed_in_memory(h, c->n) : 0;
+
+    if (n_cold)
+        WF_TRY(fill_cold(h, c, n_cold, err));
+    WF_TRY(add_ids(&h->base, &h->rows, c->ids, c->updated, n_cold, c->n, err));
+    for (uint64_t i = n_cold; i < c->n; i++) {
+        int32_t row = (int32_t)(i - n_cold);
+
+        if (wf_row_set_find(&h->cold.heads, wf_row_set_key(&h->rows, row)) != WF_NO_RECORD)
+            return fail_twice(&h->base, c->ids[i], err);
+        WF_TRY(fill_body(h, c, i, wf_row_set_body(&h->rows, row), err));
+    }
+    return WF_OK;
+}
+
 static wf_status fill_sets(wf_hashed *h, const struct wf_hashed_copy *c, wf_err *err)
 {
     const wf_slice *s = &h->base;
-    size_t bytes = s->row * sizeof(float);
 
-    WF_TRY(add_ids(s, &h->rows, c->ids, c->updated, c->n, err));
-    for (uint64_t i = 0; i < c->n; i++) {
-        void *body = wf_row_set_body(&h->rows, (int32_t)i);
-
-        set_values(h, c, i, body);
-        if (c->uses && (c->uses[i] < 1 || c->uses[i] > UINT32_MAX))
-            return wf_fail(err, WF_CORRUPT, NULL,
-                           "slice %u: the row of id %" PRId64 " was used %" PRId64 " times", s->id,
-                           c->ids[i], c->uses[i]);
-        if (s->policy.by_frequency)
-            *wf_hashed_uses(h, body) = c->uses ? (uint32_t)c->uses[i] : 1;
-        for (uint32_t k = 0; k < h->n_slots; k++)
-            memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, bytes);
-    }
-    WF_TRY(add_ids(s, &h->waiting, c->waiting_ids, c->waiting_updated, c->n_waiting, err));
+    WF_TRY(fill_rows(h, c, err));
+    WF_TRY(add_ids(s, &h->waiting, c->waiting_ids, c->waiting_updated, 0, c->n_waiting, err));
     for (uint64_t i = 0; i < c->n_waiting; i++) {
-        if (wf_row_set_find(&h->rows, wf_row_set_key(&h->waiting, (int32_t)i)) != WF_NO_RECORD)
+        if (has_row(h, wf_row_set_key(&h->waiting, (int32_t)i)))
             return wf_fail(err, WF_CORRUPT, NULL,
                            "slice %u has a row of id %" PRId64 ", which waits for one", s->id,
                            c->waiting_ids[i]);

@@ -107,9 +107,7 @@ void wf_hashed_update_row(const wf_hashed *h, const wf_opt *opt, int32_t row,
         update_values(h, opt, body, p, i);
 }
 
-void wf_hashed_read_row(const wf_hashed *h, int32_t row, float out[])
+void wf_hashed_read_body(const wf_hashed *h, void *body, float out[])
 {
-    void *body = wf_row_set_body(&h->rows, row);
-
     wf_row_values_read(wf_slice_dtype(&h->base), body, wf_hashed_scale(h, body), h->base.row, out);
 }

@@ -9,9 +9,11 @@
  *   waiting/updated   [m] int64            waiting/filter  [bytes] uint8, waiting/named [1] int64
  *
  * Values have the type that rows are held in; `scale` [n] float32 is there with int8. `updated` is
- * there where rows are evicted, `uses` where the least frequently used are, and `waiting` where ids
- * wait for their admission: each with its count, or the filter that counts them all.
+ * there where rows are evicted or go to files, `uses` where the least frequently used are, and
+ * `waiting` where ids wait for their admission: each with its count, or the filter that counts them
+ * all.
  */
+#include "common/base/file_pages.h"
 #include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "common/ckpt/ckpt.h"
@@ -23,6 +25,19 @@
 #include <string.h>
 #include <xxhash.h>
 
+enum {
+    ALIGN = 64,    /* of arrays of a fork */
+    FETCHED = 1024 /* rows that are read from files while as many are copied */
+};
+
+static void free_block(struct wf_hashed_copy *c)
+{
+    if (c->in_file)
+        wf_file_pages_free(c->block, c->block_bytes);
+    else
+        free(c->block);
+}
+
 void wf_hashed_free_copy(struct wf_hashed_copy **c)
 {
     struct wf_hashed_copy *it = *c;
@@ -30,6 +45,11 @@ void wf_hashed_free_copy(struct wf_hashed_copy **c)
     *c = NULL;
     if (!it)
         return;
+    if (it->block) {
+        free_block(it);
+        free(it);
+        return;
+    }
     free(it->values);
     free(it->scales);
     free(it->filter);
@@ -46,37 +66,61 @@ void wf_hashed_free_copy(struct wf_hashed_copy **c)
 
 /* ---- a fork ---- */
 
+/* The next array of a block, of so many bytes; NULL while the block is only measured. */
+static void *place(const struct wf_hashed_copy *c, size_t *at, uint64_t bytes)
+{
+    void *array = c->block ? (uint8_t *)c->block + *at : NULL;
+
+    *at += wf_align_up(bytes, ALIGN);
+    return array;
+}
+
+/* The arrays that a copy has, in its block; the bytes of all. */
+static size_t place_arrays(const wf_hashed *h, struct wf_hashed_copy *c)
+{
+    bool ordered = h->rows.ordered, waits = wf_row_policy_waits(&h->base.policy);
+    uint64_t row = h->base.row;
+    size_t at = 0;
+
+    c->values = place(c, &at, wf_row_values_bytes(c->dtype, c->n * row));
+    c->ids = place(c, &at, c->n * sizeof *c->ids);
+    if (c->dtype == WF_I8)
+        c->scales = place(c, &at, c->n * sizeof *c->scales);
+    for (uint32_t k = 0; k < h->n_slots; k++)
+        c->slots[k] = place(c, &at, c->n * row * sizeof(float));
+    if (ordered)
+        c->updated = place(c, &at, c->n * sizeof *c->updated);
+    if (h->base.policy.by_frequency)
+        c->uses = place(c, &at, c->n * sizeof *c->uses);
+    if (waits) {
+        c->waiting_ids = place(c, &at, c->n_waiting * sizeof *c->waiting_ids);
+        c->waiting_pushes = place(c, &at, c->n_waiting * sizeof *c->waiting_pushes);
+    }
+    if (waits && ordered)
+        c->waiting_updated = place(c, &at, c->n_waiting * sizeof *c->waiting_updated);
+    if (c->filter_size)
+        c->filter = place(c, &at, c->filter_size);
+    return at;
+}
+
+/* What may not fit into memory as rows does not as a copy. */
 static wf_status alloc_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err *err)
 {
-    bool ordered = h->rows.ordered, waiting = wf_row_policy_waits(&h->base.policy), ok;
-    size_t bytes;
-
-    c->n = h->rows.records.n;
+    c->n = wf_cold_rows_n(&h->cold) + h->rows.records.n;
     c->n_waiting = h->waiting.records.n;
     c->dtype = wf_slice_dtype(&h->base);
-    bytes = c->n * h->base.row * sizeof(float) + 1;
-    c->values = malloc(wf_row_values_bytes(c->dtype, c->n * h->base.row) + 1);
-    c->ids = malloc(c->n * sizeof *c->ids + 1);
-    ok = c->values && c->ids;
-    if (ok && c->dtype == WF_I8)
-        ok = (c->scales = malloc(c->n * sizeof *c->scales + 1)) != NULL;
-    for (uint32_t k = 0; ok && k < h->n_slots; k++)
-        ok = (c->slots[k] = malloc(bytes)) != NULL;
-    if (ok && ordered)
-        ok = (c->updated = malloc(c->n * sizeof *c->updated + 1)) != NULL;
-    if (ok && h->base.policy.by_frequency)
-        ok = (c->uses = malloc(c->n * sizeof *c->uses + 1)) != NULL;
-    if (ok && waiting) {
-        c->waiting_ids = malloc(c->n_waiting * sizeof *c->waiting_ids + 1);
-        c->waiting_pushes = malloc(c->n_waiting * sizeof *c->waiting_pushes + 1);
-        ok = c->waiting_ids && c->waiting_pushes;
-    }
-    if (ok && waiting && ordered)
-        ok = (c->waiting_updated = malloc(c->n_waiting * sizeof *c->waiting_updated + 1)) != NULL;
     c->filter_size = h->filter.size;
-    if (ok && c->filter_size)
-        ok = (c->filter = malloc(c->filter_size)) != NULL;
-    return ok ? WF_OK : wf_fail_nomem(err, bytes * (1 + h->n_slots));
+    c->in_file = h->base.policy.disk != NULL;
+    c->block_bytes = place_arrays(h, c) + ALIGN;
+    if (c->in_file) {
+        WF_TRY(wf_file_pages_new(h->base.policy.disk, c->block_bytes, &c->block, err));
+    } else {
+        c->block = malloc(c->block_bytes);
+        if (!c->block)
+            return wf_fail_nomem(err, c->block_bytes);
+    }
+    place_arrays(h, c);
+    return WF_OK;
 }
 
 /* Rows from the oldest to the newest, or by their numbers. */
@@ -98,26 +142,54 @@ static int64_t updated_of(const wf_slice *s, const wf_row_set *set, int32_t row)
     return (int64_t)(s->updates - (uint32_t)((uint32_t)s->updates - wf_row_set_used(set, row)));
 }
 
-static void fill_copy(const wf_hashed *h, struct wf_hashed_copy *c)
+/* A row becomes row i of a copy. */
+static void copy_row(const wf_hashed *h, struct wf_hashed_copy *c, uint64_t i,
+                     const wf_row_set *heads, int32_t row, void *body)
 {
     const wf_slice *s = &h->base;
     size_t bytes = s->row * sizeof(float), of_values = wf_row_values_bytes(c->dtype, s->row);
-    uint64_t i = 0;
 
-    for (int32_t r = first_row(&h->rows); r != WF_NO_RECORD; r = next_row(&h->rows, r), i++) {
-        void *body = wf_row_set_body(&h->rows, r);
+    c->ids[i] = wf_row_id_of_key(wf_row_set_key(heads, row));
+    memcpy((uint8_t *)c->values + i * of_values, body, of_values);
+    if (c->scales)
+        c->scales[i] = *wf_hashed_scale(h, body);
+    for (uint32_t k = 0; k < h->n_slots; k++)
+        memcpy(c->slots[k] + i * s->row, wf_hashed_slot(h, body, k), bytes);
+    if (c->updated)
+        c->updated[i] = updated_of(s, heads, row);
+    if (c->uses)
+        c->uses[i] = *wf_hashed_uses(h, body);
+}
 
-        c->ids[i] = wf_row_id_of_key(wf_row_set_key(&h->rows, r));
-        memcpy((uint8_t *)c->values + i * of_values, body, of_values);
-        if (c->scales)
-            c->scales[i] = *wf_hashed_scale(h, body);
-        for (uint32_t k = 0; k < h->n_slots; k++)
-            memcpy(c->slots[k] + i * s->row, wf_hashed_slot(h, body, k), bytes);
-        if (c->updated)
-            c->updated[i] = updated_of(s, &h->rows, r);
-        if (c->uses)
-            c->uses[i] = *wf_hashed_uses(h, body);
+/* Rows in files become the first of a copy. They are read in the order in which they lie, so that
+ * a disk is read from one end to the other; `places` says where each goes. */
+static void copy_cold(const wf_hashed *h, struct wf_hashed_copy *c, uint32_t places[])
+{
+    const wf_cold_rows *cold = &h->cold;
+    uint32_t n = wf_cold_rows_n(cold), i = 0;
+
+    for (int32_t r = first_row(&cold->heads); r != WF_NO_RECORD; r = next_row(&cold->heads, r))
+        places[r] = i++;
+    for (i = 0; i < n; i++) {
+        if (i % FETCHED == 0)
+            wf_file_array_fetch(&cold->bodies, i, WF_MIN(n - i, 2u * FETCHED));
+        copy_row(h, c, places[i], &cold->heads, (int32_t)i, wf_cold_rows_body(cold, (int32_t)i));
     }
+}
+
+static wf_status fill_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err *err)
+{
+    const wf_slice *s = &h->base;
+    uint64_t i = wf_cold_rows_n(&h->cold);
+    uint32_t *places = i ? malloc(i * sizeof *places) : NULL;
+
+    if (i && !places)
+        return wf_fail_nomem(err, i * sizeof *places);
+    if (i)
+        copy_cold(h, c, places);
+    free(places);
+    for (int32_t r = first_row(&h->rows); r != WF_NO_RECORD; r = next_row(&h->rows, r), i++)
+        copy_row(h, c, i, &h->rows, r, wf_row_set_body(&h->rows, r));
     if (c->filter) {
         memcpy(c->filter, h->filter.counts, c->filter_size);
         c->filter_named = (int64_t)h->filter.named;
@@ -129,6 +201,7 @@ static void fill_copy(const wf_hashed *h, struct wf_hashed_copy *c)
         if (c->waiting_updated)
             c->waiting_updated[i] = updated_of(s, &h->waiting, r);
     }
+    return WF_OK;
 }
 
 wf_status wf_hashed_fork(const wf_slice *s, wf_slice *to, wf_err *err)
@@ -142,8 +215,7 @@ wf_status wf_hashed_fork(const wf_slice *s, wf_slice *to, wf_err *err)
     if (!f->copy)
         return wf_fail_nomem(err, sizeof *f->copy);
     WF_TRY(alloc_copy(h, f->copy, err));
-    fill_copy(h, f->copy);
-    return WF_OK;
+    return fill_copy(h, f->copy, err);
 }
 
 /* ---- arrays ---- */
@@ -186,17 +258,29 @@ uint32_t wf_hashed_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
 
 /* ---- the digest: a sum over rows, in whatever order they lie ---- */
 
+static uint64_t digest_of_row(const wf_row_set *heads, uint32_t row, const void *body, size_t bytes)
+{
+    uint64_t head[] = {wf_row_set_key(heads, (int32_t)row),
+                       heads->ordered ? wf_row_set_used(heads, (int32_t)row) : 0};
+
+    return 1 + XXH3_64bits_withSeed(body, bytes, XXH3_64bits(head, sizeof head));
+}
+
 static uint64_t digest_of(const wf_row_set *set, size_t body)
 {
-    uint64_t sum = set->records.n;
+    uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < set->records.n; i++) {
-        uint64_t head[] = {wf_row_set_key(set, (int32_t)i),
-                           set->ordered ? wf_row_set_used(set, (int32_t)i) : 0};
+    for (uint32_t i = 0; i < set->records.n; i++)
+        sum += digest_of_row(set, i, wf_row_set_body(set, (int32_t)i), body);
+    return sum;
+}
 
-        sum += XXH3_64bits_withSeed(wf_row_set_body(set, (int32_t)i), body,
-                                    XXH3_64bits(head, sizeof head));
-    }
+static uint64_t digest_of_cold(const wf_cold_rows *cold, size_t body)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < wf_cold_rows_n(cold); i++)
+        sum += digest_of_row(&cold->heads, i, wf_cold_rows_body(cold, (int32_t)i), body);
     return sum;
 }
 
@@ -204,7 +288,8 @@ uint64_t wf_hashed_digest(const wf_slice *s)
 {
     const wf_hashed *h = (const wf_hashed *)s;
     uint64_t sums[] = {
-        digest_of(&h->rows, wf_hashed_body(h)), digest_of(&h->waiting, sizeof(uint32_t)),
+        digest_of(&h->rows, wf_hashed_body(h)) + digest_of_cold(&h->cold, wf_hashed_body(h)),
+        digest_of(&h->waiting, sizeof(uint32_t)),
         h->filter.size ? XXH3_64bits_withSeed(h->filter.counts, h->filter.size, h->filter.named)
                        : 0};
 

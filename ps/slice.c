@@ -115,6 +115,11 @@ uint64_t wf_slice_held(const wf_slice *s)
     return bytes;
 }
 
+uint64_t wf_slice_on_disk(const wf_slice *s)
+{
+    return s->ops->on_disk ? s->ops->on_disk(s) : 0;
+}
+
 wf_dtype wf_slice_source_dtype(const wf_slice_source *from, const wf_slice *s)
 {
     return from->dtype ? from->dtype(from->arg, s) : WF_F32;

@@ -29,6 +29,8 @@ typedef struct wf_row_policy {
     uint64_t max_rows;    /* of the slice; 0: no limit of the job's */
     uint64_t max_bytes;   /* that the slice may take at the end of a push; 0: no limit */
     bool fails_full;      /* a push beyond them is refused, and no row leaves for it */
+    const char *disk;     /* rows beyond them lie in files of this folder, and none leaves; NULL:
+                             in no files. Borrowed for the slice's life */
     bool by_frequency;    /* beyond them the least frequently used leave, not the least recently */
     wf_dtype dtype;       /* of its values (row_values.h); WF_NONE: float32 */
     uint64_t rounding;    /* seeds their stochastic rounding */
@@ -92,7 +94,8 @@ WF_MUST_USE wf_status wf_slice_apply(wf_slice *s, const wf_opt *opt, const wf_sl
 /* A copy of the state as it is now, with its number of updates and without what was seen; the
  * caller's. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_slice_fork(const wf_slice *s, wf_slice **out, wf_err *err);
-/* Bytes of memory that the state takes. */
+/* Bytes of memory that the state takes; bytes that it takes in files beside. */
+uint64_t wf_slice_on_disk(const wf_slice *s);
 uint64_t wf_slice_held(const wf_slice *s);
 /* The values of float32, [count], borrowed until the slice is changed: for tests and oracles. */
 const float *wf_slice_values(const wf_slice *s);

@@ -107,7 +107,8 @@ typedef struct wf_slice_ops {
     /* The same of the rows that a pull asks for; a kind with answer_rows has it. */
     wf_status (*check_rows)(const wf_slice *s, const wf_rows *rows, wf_err *err);
     /* apply: begin, then all units, then end, with nothing else done to the slice between. begin is
-     * given u->slice and u->part, and sets the rest. Errors: WF_NOMEM; nothing is changed then. */
+     * given u->slice and u->part, and sets the rest. Errors: WF_NOMEM, WF_FULL when a disk is full;
+     * nothing is changed then. */
     wf_status (*apply_begin)(wf_slice_update *u, wf_err *err);
     void (*apply_range)(const wf_slice_update *u, const wf_opt *opt, uint64_t begin, uint64_t end);
     void (*apply_end)(wf_slice_update *u);
@@ -127,6 +128,8 @@ typedef struct wf_slice_ops {
     /* Bytes of memory that the state takes. NULL: the state is arrays, and `save` names them of a
      * slice that is no fork, too. */
     uint64_t (*held)(const wf_slice *s);
+    /* Bytes of disk that it takes beside. NULL: none. */
+    uint64_t (*on_disk)(const wf_slice *s);
     /* Fills a slice after init. `values_only`: first values, which have no slots. Errors: those of
      * the source, WF_CORRUPT, WF_NOMEM. */
     wf_status (*load)(wf_slice *s, const wf_slice_source *from, bool values_only, wf_err *err);
