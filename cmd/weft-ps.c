@@ -6,7 +6,9 @@
 #include "common/log/log.h"
 #include "ps/ps.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -166,7 +168,15 @@ static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
     return wf_ps_admit(*ps, hello, err);
 }
 
-static wf_status make(wf_shell *s, saver *writer, wf_ps **ps, wf_err *err)
+/* On a disk of its own where somebody has made it a link. */
+static wf_status find_rows_dir(const wf_shell *s, char *out, size_t size, wf_err *err)
+{
+    if (snprintf(out, size, "%s/rows", s->conf->state_dir) >= (int)size)
+        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", s->conf->state_dir);
+    return WF_OK;
+}
+
+static wf_status make(wf_shell *s, saver *writer, const char *rows_dir, wf_ps **ps, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
 
@@ -177,6 +187,7 @@ static wf_status make(wf_shell *s, saver *writer, wf_ps **ps, wf_err *err)
                                    .incarnation = s->incarnation,
                                    .session = s->session,
                                    .disk = wf_disk_posix(),
+                                   .rows_dir = rows_dir,
                                    .ops = {.arg = writer,
                                            .save = begin_save,
                                            .dial = wf_shell_dial,
@@ -192,13 +203,16 @@ int main(int argc, char *argv[])
     saver writer = {.lock = PTHREAD_MUTEX_INITIALIZER,
                     .idle = PTHREAD_COND_INITIALIZER,
                     .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    char rows_dir[PATH_MAX];
     wf_ps *ps = NULL;
     wf_shell s;
     wf_err err;
     wf_status rc = wf_shell_begin(&s, WF_ROLE_PS, argc, argv, &err);
 
     if (rc == WF_OK)
-        rc = make(&s, &writer, &ps, &err);
+        rc = find_rows_dir(&s, rows_dir, sizeof rows_dir, &err);
+    if (rc == WF_OK)
+        rc = make(&s, &writer, rows_dir, &ps, &err);
     if (rc == WF_OK)
         rc = run(&s, ps, &writer, &err);
     wait_for_writers(&writer);

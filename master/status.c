@@ -153,6 +153,7 @@ static json_t *member_json(const wf_master *m, const wf_member *who)
     if (who->task.role == WF_ROLE_PS) {
         put_real(o, "updates_per_sec", who->incarnation ? who->progress.updates_per_sec : 0);
         put_int(o, "held_bytes", who->incarnation ? who->progress.held_bytes : 0);
+        put_int(o, "disk_bytes", who->incarnation ? who->progress.disk_bytes : 0);
     }
     put(o, "waits", waiting_json(m, &who->progress.waits));
     put(o, "owes", waiting_json(m, &who->progress.owes));

@@ -110,6 +110,15 @@ static void run(turn *t, uint64_t chunks)
     ps->updates_done += t->n;
 }
 
+/* A disk without room for rows ends the job, as a table that is full does (on_push.c), and not the
+ * process. */
+static wf_status end_if_full(wf_ps *ps, wf_status rc, const wf_err *why)
+{
+    if (rc == WF_FULL)
+        wf_session_fault(&ps->session, why, NULL);
+    return rc;
+}
+
 wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n, wf_err *err)
 {
     turn t = {.ps = ps};
@@ -122,7 +131,7 @@ wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t
         rc = begin_part(&t, &ps->parts[i], &part, &chunks, err);
     }
     run(&t, chunks);
-    return rc;
+    return end_if_full(ps, rc, err);
 }
 
 /* ---- groups ---- */
@@ -183,6 +192,7 @@ static wf_status begin_group(turn *t, const wf_ps_group *g, size_t *used, uint64
     wf_slice_part part;
     uint64_t records;
     uint32_t n;
+    wf_status rc;
 
     WF_TRY(see_group(ps, g, &any, &n, &records, err));
     if (n == 0) /* all were dropped, or name no rows here */
@@ -206,10 +216,10 @@ static wf_status begin_group(turn *t, const wf_ps_group *g, size_t *used, uint64
         part.values = u->mean;
         part.coded = (wf_coded){0};
     }
-    if (begin_update(t, g->slice, &part, chunks, err) == WF_OK)
-        return WF_OK;
-    wf_mean_rows_free(&u->rows);
-    return WF_NOMEM;
+    rc = begin_update(t, g->slice, &part, chunks, err);
+    if (rc != WF_OK)
+        wf_mean_rows_free(&u->rows);
+    return rc;
 }
 
 wf_status wf_ps_apply_together(wf_ps *ps, const wf_ps_group groups[], uint32_t n, wf_err *err)
@@ -222,5 +232,5 @@ wf_status wf_ps_apply_together(wf_ps *ps, const wf_ps_group groups[], uint32_t n
     for (uint32_t i = 0; rc == WF_OK && i < n; i++)
         rc = begin_group(&t, &groups[i], &used, &chunks, err);
     run(&t, chunks);
-    return rc;
+    return end_if_full(ps, rc, err);
 }

@@ -61,11 +61,17 @@ static uint32_t insert(const wf_slice *most[], uint32_t n, const wf_slice *s)
     return WF_MIN(n + 1, (uint32_t)MOST);
 }
 
+/* What goes to another ps when the slice does, and lies there then. */
+static uint64_t all_bytes(const wf_slice *s)
+{
+    return wf_slice_held(s) + wf_slice_on_disk(s);
+}
+
 static void fill_row(const wf_slice *s, Weft__SliceLoad *row)
 {
     weft__slice_load__init(row);
     row->slice = s->id;
-    row->held_bytes = wf_slice_held(s);
+    row->held_bytes = all_bytes(s);
     row->pulled_bytes = s->load.pulled_bytes;
     row->pushed_bytes = s->load.pushed_bytes;
     row->parts = s->load.parts;
@@ -82,7 +88,7 @@ static wf_status tell(wf_ps *ps, int64_t now_ns, wf_err *err)
     for (uint32_t i = 0; i < ps->n_slices; i++) {
         const wf_slice *s = ps->slices[i];
 
-        body.held_bytes += wf_slice_held(s);
+        body.held_bytes += all_bytes(s);
         body.pulled_bytes += s->load.pulled_bytes;
         body.pushed_bytes += s->load.pushed_bytes;
         body.parts += s->load.parts;

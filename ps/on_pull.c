@@ -33,7 +33,7 @@ void wf_ps_share_room(wf_ps *ps)
     size_t bytes = 0, all;
 
     for (uint32_t i = 0; i < ps->n_slices; i++)
-        bytes += ps->slices[i]->bytes;
+        bytes += WF_MIN(ps->slices[i]->bytes, wf_slice_held(ps->slices[i])); /* not of files */
     all = ps->conf.answer_bytes ? ps->conf.answer_bytes : WF_MAX(ROOM_BYTES, 2 * bytes);
     ps->answer_room = WF_MAX(all / WF_MAX(ps->n_workers, 1u), LEAST_ROOM_BYTES);
 }

@@ -93,14 +93,18 @@ static wf_status check_push(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, w
     return WF_OK;
 }
 
-/* NaN ends the job, and so does a table that is full; any other fault of a push is its sender's,
- * and costs nothing but this push. */
+/* NaN ends the job, and so does a table or its disk that is full; any other fault of a push is its
+ * sender's, and costs nothing but this push. Of a push that found the disk full some parts may be
+ * applied: neither that one is acknowledged nor any that comes behind it is applied. */
 wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     uint32_t slices[WF_MAX_PARTS], n = 0;
     wf_push_body body;
-    wf_status rc = check_push(ps, w, m, &body, &n, err);
+    wf_status rc;
 
+    if (wf_ps_is_full(ps))
+        return WF_OK;
+    rc = check_push(ps, w, m, &body, &n, err);
     if (rc == WF_NUMERIC || rc == WF_FULL) {
         wf_session_fault(&ps->session, err, NULL);
         return WF_OK;
@@ -111,7 +115,9 @@ wf_status wf_ps_on_push(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         return wf_together_hold(ps, w, m, &body, n, err);
     for (uint32_t i = 0; i < n; i++) /* answers use the part table */
         slices[i] = ps->parts[i].slice;
-    WF_TRY(wf_ps_apply(ps, w->peer->incarnation, m, n, err));
+    rc = wf_ps_apply(ps, w->peer->incarnation, m, n, err);
+    if (rc != WF_OK)
+        return rc == WF_FULL ? WF_OK : rc; /* which it has reported */
     WF_TRY(wf_acks_add(ps, w, m->head.step, slices, n, err));
     WF_TRY(wf_ps_answer_waiting(ps, w, slices, n, err));
     return wf_ps_answer_others(ps, w, slices, n, err);

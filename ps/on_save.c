@@ -201,7 +201,12 @@ wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         return s->said.size ? say(ps, w->peer, WF_CUT_SAVED, s->cut, &s->said, err) : WF_OK;
     }
     WF_TRY(wf_control_get(m, &weft__save__descriptor, &body, err));
-    rc = check_place(ps, m, body, &why);
+    if (wf_ps_is_full(ps)) { /* half a push may be applied */
+        why = ps->session.fault;
+        rc = why.status;
+    } else {
+        rc = check_place(ps, m, body, &why);
+    }
     if (rc == WF_OK)
         rc = make_fork(ps, m, body, &f, &why);
     wf_control_free(&body);

@@ -130,7 +130,7 @@ void wf_ps_clear_job(wf_ps *ps)
     wf_arena_free(&ps->arena);
 }
 
-static wf_row_policy policy_of(const Weft__Variable *v)
+static wf_row_policy policy_of(const wf_ps *ps, const Weft__Variable *v)
 {
     const Weft__Rows *r = v->rows;
 
@@ -148,6 +148,7 @@ static wf_row_policy policy_of(const Weft__Variable *v)
                            .filter_bytes = r->filter_bytes,
                            .max_bytes = r->max_bytes,
                            .fails_full = r->fails_full,
+                           .disk = r->on_disk ? ps->conf.rows_dir : NULL,
                            .by_frequency = r->by_frequency};
 }
 
@@ -166,7 +167,7 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
             .kind = v->kind,
             .momentum = v->momentum,
             .slice_kind = wf_slice_kind_find(ps->conf.kinds, v->slice_kind),
-            .policy = policy_of(v),
+            .policy = policy_of(ps, v),
             .pull = (wf_coding)v->pull_coding,
             .dims = wf_arena_memdup(ps->arena, v->dims, v->n_dims * sizeof *v->dims),
         };
@@ -176,6 +177,10 @@ static wf_status copy_variables(wf_ps *ps, const Weft__Setup *body, wf_err *err)
             return wf_fail(err, WF_UNSUPPORTED, "install the release of the master on every host",
                            "\"%s\" is to be pulled with coding %u, which this ps does not know",
                            v->name, v->pull_coding);
+        if (v->rows && v->rows->on_disk && !ps->conf.rows_dir)
+            return wf_fail(err, WF_UNSUPPORTED, "leave when_full: disk out",
+                           "rows of \"%s\" are to lie in files, and this ps has no folder for them",
+                           v->name);
         if (!ps->variables[i].slice_kind)
             return wf_fail(
                 err, WF_UNSUPPORTED, "install the release of the master on every host",

@@ -403,9 +403,11 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
     out->job = ps->job_number;
     out->staleness = ps->staleness;
     out->left_out = ps->left_out;
-    out->held_bytes = 0;
-    for (uint32_t i = 0; i < ps->n_slices; i++)
+    out->held_bytes = out->disk_bytes = 0;
+    for (uint32_t i = 0; i < ps->n_slices; i++) {
         out->held_bytes += wf_slice_held(ps->slices[i]);
+        out->disk_bytes += wf_slice_on_disk(ps->slices[i]);
+    }
 }
 
 wf_status wf_ps_advance(wf_ps *ps, int64_t now_ns, wf_err *err)

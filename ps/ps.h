@@ -85,8 +85,10 @@ WF_MUST_USE wf_status wf_ps_fork_write(wf_disk *disk, const wf_ps_fork *f, wf_ps
 typedef struct wf_ps_conf {
     uint32_t index;
     uint64_t incarnation;
-    const char *session; /* of the supervisor that started this process; "": none did */
-    wf_disk *disk;       /* where checkpoints are read */
+    const char *session;  /* of the supervisor that started this process; "": none did */
+    wf_disk *disk;        /* where checkpoints are read */
+    const char *rows_dir; /* of files with rows that memory has no room for, made when there are
+                             such; NULL: a job with such rows is refused */
     wf_ps_ops ops;
     const wf_slice_ops *const *kinds; /* of slices, beside those that are built in; ends with NULL;
                                          may be NULL */

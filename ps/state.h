@@ -146,6 +146,12 @@ struct wf_ps {
     int64_t now_ns;    /* of the event in hand */
 };
 
+/* Whether this ps has reported that a table or its disk is full: the job is over. */
+static inline bool wf_ps_is_full(const wf_ps *ps)
+{
+    return ps->session.fault.status == WF_FULL;
+}
+
 /* on_setup.c */
 WF_MUST_USE wf_status wf_ps_on_view(wf_ps *ps, const wf_msg *m, wf_err *err);
 WF_MUST_USE wf_status wf_ps_on_setup(wf_ps *ps, const wf_msg *m, wf_err *err);
@@ -154,7 +160,8 @@ void wf_ps_clear_job(wf_ps *ps);
 /* on_push.c: a part of a push as slices take it; borrowed from the message. */
 wf_slice_part wf_ps_part(const wf_msg *m, uint64_t incarnation, const wf_part *p);
 
-/* apply.c: applies the first n of ps->parts, each at most once (P2). */
+/* apply.c: applies the first n of ps->parts, each at most once (P2). Errors: WF_NOMEM; WF_FULL,
+ * which is reported to the master: some parts are not applied then. */
 WF_MUST_USE wf_status wf_ps_apply(wf_ps *ps, uint64_t incarnation, const wf_msg *m, uint32_t n,
                                   wf_err *err);
 

@@ -262,7 +262,7 @@ wf_status wf_together_advance(wf_ps *ps, wf_err *err)
     wf_status rc = WF_OK;
     uint32_t n;
 
-    if (!ps->together.on)
+    if (!ps->together.on || wf_ps_is_full(ps))
         return WF_OK;
     do {
         rc = decide(ps, err);
@@ -277,7 +277,7 @@ wf_status wf_together_advance(wf_ps *ps, wf_err *err)
             rc = apply(ps, groups, n, err);
         wf_held_clear(&ps->together.taken);
     } while (rc == WF_OK && n > 0);
-    return rc;
+    return rc == WF_FULL && wf_ps_is_full(ps) ? WF_OK : rc;
 }
 
 /* ---- what a worker pushes ---- */

@@ -85,9 +85,22 @@ static const char *reason_text(const json_t *task, char *out, size_t size)
     return out;
 }
 
+/* "1.2 GiB", or "1.2 GiB, 30 GiB on disk" where rows lie in files. */
+static void held_text(const json_t *task, char *out, size_t size)
+{
+    unsigned long long on_disk = (unsigned long long)wf_number_of(task, "disk_bytes");
+    char disk[32];
+
+    wf_bytes_text((unsigned long long)wf_number_of(task, "held_bytes"), out, size);
+    if (on_disk == 0)
+        return;
+    wf_bytes_text(on_disk, disk, sizeof disk);
+    snprintf(out + strlen(out), size - strlen(out), ", %s on disk", disk);
+}
+
 static void add_task(wf_rows *t, const json_t *task)
 {
-    char pid[24] = "-", age[24], step[24] = "-", rate[48] = "-", held[32] = "-", reason[1300];
+    char pid[24] = "-", age[24], step[24] = "-", rate[48] = "-", held[64] = "-", reason[1300];
     bool is_ps = strcmp(wf_text_of(task, "role"), "ps") == 0;
     long long process = json_integer_value(json_object_get(task, "pid"));
     double per_sec = wf_number_of(task, is_ps ? "updates_per_sec" : "samples_per_sec");
@@ -98,7 +111,7 @@ static void add_task(wf_rows *t, const json_t *task)
         snprintf(step, sizeof step, "%lld",
                  (long long)json_integer_value(json_object_get(task, "step")));
     if (process && is_ps)
-        wf_bytes_text((unsigned long long)wf_number_of(task, "held_bytes"), held, sizeof held);
+        held_text(task, held, sizeof held);
     if (process) {
         wf_count_text((unsigned long long)(per_sec + 0.5), rate, sizeof rate);
         snprintf(rate + strlen(rate), sizeof rate - strlen(rate), " %s/s",

@@ -175,7 +175,7 @@ typedef struct wf_compiled_rows {
     uint64_t max_rows, max_bytes;
     uint64_t
         filter_bytes; /* ids without a row are counted by filters of so many in all; 0: exactly */
-    bool fails_full, by_frequency;
+    bool fails_full, by_frequency, on_disk;
 } wf_compiled_rows;
 
 /* A variable of the compiled graph, in the order of their first use; the frozen ones on the ps come

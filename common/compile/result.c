@@ -82,7 +82,8 @@ static void take_rows(const wf_unit *u, const wf_table *t, wf_compiled_variable 
         .max_bytes = t->conf->max_bytes,
         .filter_bytes = strcmp(t->conf->admit, "bloom") == 0 ? t->conf->admit_bytes : 0,
         .by_frequency = strcmp(t->conf->evict, "least_frequently_used") == 0,
-        .fails_full = strcmp(t->conf->when_full, "fail") == 0};
+        .fails_full = strcmp(t->conf->when_full, "fail") == 0,
+        .on_disk = strcmp(t->conf->when_full, "disk") == 0};
 }
 
 static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,

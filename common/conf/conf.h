@@ -136,7 +136,7 @@ typedef struct wf_conf_table {
     uint64_t max_rows;     /* 0: no limit */
     uint64_t max_bytes;    /* 0: no limit */
     const char *evict;     /* "least_recently_used", "least_frequently_used" */
-    const char *when_full; /* "evict", "fail" */
+    const char *when_full; /* "evict", "disk", "fail" */
     int line;
 } wf_conf_table;
 

@@ -170,7 +170,7 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
 {
     static const char *const kinds[] = {"bounded", "unbounded", NULL};
     static const char *const dtypes[] = {"float32", "bfloat16", "float16", "int8", NULL};
-    static const char *const full[] = {"evict", "fail", NULL};
+    static const char *const full[] = {"evict", "disk", "fail", NULL};
     static const char *const counts[] = {"exact", "bloom", NULL};
     static const char *const leave[] = {"least_recently_used", "least_frequently_used", NULL};
     static const wf_key keys[] = {
@@ -228,9 +228,10 @@ static wf_status read_table(wf_conf_reader *r, const wf_tree *node, wf_conf_tabl
         return wf_read_fail(r, node, err, WF_USAGE, "write admit_after: 2, or leave admit out",
                             "with admit: bloom \"admit_after\" is from 2 to 255, not %u",
                             t->admit_after);
-    if (wf_tree_get(node, "evict") && strcmp(t->when_full, "fail") == 0)
+    if (wf_tree_get(node, "evict") && strcmp(t->when_full, "evict") != 0)
         return wf_read_fail(r, node, err, WF_USAGE, "leave one of the two out",
-                            "\"evict\" says which rows leave, and with when_full: fail none does");
+                            "\"evict\" says which rows leave, and with when_full: %s none does",
+                            t->when_full);
     return WF_OK;
 }
 

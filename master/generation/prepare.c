@@ -79,6 +79,7 @@ static wf_status add_rows(wf_prepared *p, const wf_compiled_rows *from, Weft__Va
     r->filter_bytes = from->filter_bytes / WF_ROW_BUCKETS;
     r->fails_full = from->fails_full;
     r->by_frequency = from->by_frequency;
+    r->on_disk = from->on_disk;
     to->rows = r;
     return WF_OK;
 }

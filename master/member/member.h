@@ -75,6 +75,7 @@ typedef struct wf_progress {
     wf_waiting_log owes_log;
     int64_t asked_ns;             /* when the master asked for it again */
     uint64_t updates, held_bytes; /* ps: of slices, since its process began; of them all */
+    uint64_t disk_bytes;          /* ps: of its slices, in files beside memory */
     double updates_per_sec;
     uint32_t job;           /* ps: whose pushes the staleness is of; 0: it has had none */
     wf_histogram staleness; /* ps */

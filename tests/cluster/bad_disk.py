@@ -5,12 +5,12 @@
 """
 import os
 import re
-import subprocess
 
 from weftlib import Cluster, check, main, needs, one_sentence, skip, until
 
 needs("numpy")
 import small  # noqa: E402
+from small_disk import SmallDisk  # noqa: E402
 
 
 def stopped_job(c, least):
@@ -72,34 +72,6 @@ def a_checkpoint_of_another_model_is_refused(weft):
         check(c.checkpoints("small") == before, "checkpoints changed")
         small.write_job(c, epochs=60, every_steps=200)
         c.must("train", "small.yaml", "--resume")
-
-
-class SmallDisk:
-    """A file system of 1 MiB, mounted for the `with`."""
-
-    def __init__(self, path):
-        self.path = path
-        os.makedirs(path, exist_ok=True)
-        self.mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", path],
-                                      stderr=subprocess.DEVNULL, check=False).returncode == 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *rest):
-        if self.mounted:
-            subprocess.run(["umount", "-l", self.path], check=True)
-
-    def fill(self):
-        with open(os.path.join(self.path, ".filler"), "wb", buffering=0) as f:
-            try:
-                while True:
-                    f.write(bytes(4096))
-            except OSError:
-                pass
-
-    def empty(self):
-        os.unlink(os.path.join(self.path, ".filler"))
 
 
 def a_full_disk_fails_checkpoints_and_not_training(weft):

@@ -11,7 +11,7 @@ import os
 import signal
 
 from losses import losses
-from weftlib import Cluster, check, main, needs
+from weftlib import Cluster, check, main, needs, until
 
 needs("numpy", "safetensors")
 import numpy as np  # noqa: E402
@@ -194,6 +194,62 @@ def a_limit_in_bytes_holds_a_row_or_is_refused(weft):
         check("may take 15625 bytes" in line and "raise max_bytes" in line, line)
 
 
+def rows_in_files_train_as_rows_in_memory_do(weft):
+    """Two rows of a slice in memory, and the same bits as with all of them there."""
+    how = {"first": "", "optimizer": "{adam: {learning_rate: 0.01}}"}
+    theirs, their_state, _ = run_of(weft, **how)
+    ours, our_state, _ = run_of(weft, limits=", max_rows: 128, when_full: disk", **how)
+    check(ours == theirs, "other losses with rows in files")
+    for table in ("users/embeddings", "items_of/embeddings"):
+        order, other = (np.argsort(s[table + "/ids"]) for s in (our_state, their_state))
+        names = [n for n in their_state if n.startswith(table)]
+        check(len(names) == 4, f"{names}")
+        for name in names:
+            check(np.array_equal(our_state[name][order], their_state[name][other]), name)
+        check(table + "/updated" in our_state, "the order of use is saved")
+
+
+def a_table_in_files_goes_on_from_its_checkpoint(weft):
+    how = {"epochs": 8, "first": "", "limits": ", max_bytes: 24000000, max_rows: 128, when_full: disk"}
+    all_of_it = run_of(weft, **how)[0]
+    with make(weft, **how) as c:
+        c.must("up")
+        c.must("submit", "rows.yaml")
+        c.until_job("rows", lambda j: j["checkpoint"] and j["step"] > 300, "trains")
+        until(lambda: all(t["disk_bytes"] > 0 for t in c.status()["tasks"] if t["role"] == "ps"),
+              "rows lie on disk")
+        check("on disk" in c.must("status").out, "a ps says what lies on disk")
+        folder = c.path(".weft", "rows")
+        check(os.listdir(folder) == [], "files have no names")
+        os.kill(c.pid("ps/1"), signal.SIGKILL)
+        job = c.until_job("rows", lambda j: j["state"] == "done", "ends")
+        check(job["generation"] == 2, "goes back to its checkpoint")
+        after = losses(c, 2)
+        check(0 < len(after) < len(all_of_it) and after == all_of_it[-len(after):],
+              "other losses after the ps came back")
+
+
+def a_table_may_go_to_files_later(weft):
+    """And come back: what a run of another day has as its limit changes no loss."""
+    limits = [", max_rows: 128, when_full: disk", "", ", max_rows: 640, when_full: disk"]
+    whole = run_of(weft, first="")[0]
+    with make(weft, first="", limits=limits[0]) as c:
+        job = open(c.path("rows.yaml")).read()
+        for epoch, limit in enumerate(limits):
+            c.write("rows.yaml", job.replace(limits[0], limit).replace(f"epochs: {EPOCHS}", f"epochs: {epoch + 1}"))
+            c.must("train", "rows.yaml", *(["--resume"] if epoch else []))
+        after = losses(c, 3)
+        check(len(after) == STEPS // EPOCHS and after == whole[-len(after):], "other losses")
+
+
+def a_ps_that_can_make_no_files_says_so_at_once(weft):
+    with make(weft, limits=", max_rows: 128, when_full: disk") as c:
+        os.makedirs(c.path(".weft"), exist_ok=True)
+        c.write(".weft/rows", "in the way")
+        line = c.must("train", "rows.yaml", code=1).err.strip().split("\n")[-1]
+        check(".weft/rows" in line and "setting up job" in line, line)
+
+
 def workers_share_tables_and_may_die(weft):
     with make(weft, workers=3, optimizer="{adam: {learning_rate: 0.01}}", pipeline=1,
               epochs=12, first="") as c:
@@ -218,5 +274,7 @@ def a_model_without_ps_says_so(weft):
 main([rows_of_any_ids_train_as_numbered_ones_do, workers_make_steps_together,
       first_values_go_by_the_id_alone, a_job_goes_on_from_its_checkpoint,
       a_run_of_another_day_goes_on, rows_come_late_and_leave, a_full_table_ends_the_job,
-      a_limit_in_bytes_holds_a_row_or_is_refused,
+      a_limit_in_bytes_holds_a_row_or_is_refused, rows_in_files_train_as_rows_in_memory_do,
+      a_table_in_files_goes_on_from_its_checkpoint, a_table_may_go_to_files_later,
+      a_ps_that_can_make_no_files_says_so_at_once,
       workers_share_tables_and_may_die, a_model_without_ps_says_so])

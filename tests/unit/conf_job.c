@@ -227,6 +227,11 @@ static const bad_text bad[] = {
     {JOB "tables: [{match: e, rows: unbounded, max_rows: 64, evict: least_recently_used, "
          "when_full: fail}]\n",
      WF_USAGE, "*\"evict\" says which rows leave, and with when_full: fail none does"},
+    {JOB "tables: [{match: e, rows: unbounded, max_bytes: 64, evict: least_frequently_used, "
+         "when_full: disk}]\n",
+     WF_USAGE, "*\"evict\" says which rows leave, and with when_full: disk none does"},
+    {JOB "tables: [{match: e, rows: unbounded, when_full: disk}]\n", WF_USAGE,
+     "*\"when_full\" is for tables with max_rows or max_bytes"},
     {JOB "codec: bf61\n", WF_USAGE, "*unknown codec \"bf61\"; did you mean \"bf16\""},
     {JOB "codec: {push: int4}\n", WF_USAGE, "*unknown push \"int4\""},
     {JOB "codec: {pull: int8}\n", WF_USAGE, "*unknown pull \"int8\""},
