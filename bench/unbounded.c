@@ -4,13 +4,17 @@
  * and pull takes on a processor, which grow the bucket by 64 rows at a time, and what memory a row
  * needs. Then lookups and updates of rows that are there, in no order.
  *
- *   bench_unbounded [ROWS [DIM]] [DTYPE] [evict]     DTYPE: of the values; evict: with an order of
- * use
+ *   bench_unbounded [ROWS [DIM]] [DTYPE] [evict | disk:FOLDER]
+ *
+ * DTYPE: of the values. evict: with an order of use. disk:FOLDER: a tenth of the rows in memory and
+ * the others in files of the folder; then pushes and pulls of ids by Zipf's law, beside the same of
+ * a table without a limit.
  */
 #include "common/base/row_key.h"
 #include "common/base/size.h"
 #include "ps/hashed.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +158,96 @@ static void look_up(wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
            n / (double)pushes * 1e3);
 }
 
+/* A rank from 0 to n - 1, by Zipf's law with exponent 1: the inverse of the integral of 1 / x. */
+static uint64_t rank_of(double u, uint64_t n)
+{
+    return WF_MIN((uint64_t)pow((double)n + 1, u) - 1, n - 1);
+}
+
+/* As a batch names them: each id once. Which id has which rank goes by its number's hash, so that
+ * those that are often named came at any time. */
+static void draw_zipf(part *p, uint64_t round, uint64_t rows)
+{
+    uint64_t n = 0;
+
+    for (uint64_t i = 0; i < EACH; i++) {
+        uint64_t rank = rank_of(wf_rng_f64((wf_rng_key){3, 4}, round * EACH + i), rows);
+
+        p->keys[i] = key_of(wf_rng_fold(5, rank) % rows);
+    }
+    name_rows(p);
+    for (uint64_t i = 0; i < EACH; i++)
+        if (i == 0 || p->keys[i] != p->keys[n - 1])
+            p->keys[n++] = p->keys[i];
+    p->part.rows.n = n;
+    p->part.n = n * p->width;
+}
+
+static int64_t wall_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Of wall time, since a disk is waited for. */
+static void train_by_zipf(const char *what, wf_slice *s, const wf_opt *opt, uint64_t rows, part *p)
+{
+    const wf_hashed *h = (const wf_hashed *)s;
+    int64_t pulls = 0, pushes = 0;
+    uint64_t n = 0;
+
+    for (uint64_t k = 0; k < LOOKUPS; k++) {
+        int64_t from;
+
+        draw_zipf(p, k, rows);
+        from = wall_ns();
+        pull(s, p);
+        pulls += wall_ns() - from;
+        from = wall_ns();
+        push(s, opt, p);
+        pushes += wall_ns() - from;
+        n += p->part.rows.n;
+    }
+    printf("%s: %.0f %% of rows in files, %.0f MiB of memory, %.0f MiB on disk; pulls %.2f million "
+           "rows/s, pushes %.2f million rows/s\n",
+           what, 100.0 * wf_cold_rows_n(&h->cold) / (wf_cold_rows_n(&h->cold) + h->rows.records.n),
+           (double)wf_slice_held(s) / (1 << 20), (double)wf_slice_on_disk(s) / (1 << 20),
+           (double)n / (double)pulls * 1e3, (double)n / (double)pushes * 1e3);
+}
+
+static wf_slice *open_and_fill(const wf_slice *like, const wf_opt *opt, uint64_t rows, part *p)
+{
+    wf_slice *s = NULL;
+
+    if (wf_slice_new(&wf_slice_hashed, like, opt, &s, NULL) != WF_OK)
+        exit(1);
+    for (uint64_t next = 0; next < rows;) {
+        for (uint64_t i = 0; i < EACH; i++)
+            p->keys[i] = key_of(next++);
+        name_rows(p);
+        push(s, opt, p);
+    }
+    return s;
+}
+
+static void compare_with_disk(const wf_slice *like, const wf_opt *opt, uint64_t rows, part *p)
+{
+    wf_slice without = *like, with = *like;
+    wf_slice *s;
+
+    without.policy.disk = NULL;
+    without.policy.max_rows = 0;
+    with.policy.max_rows = rows / 10;
+    s = open_and_fill(&without, opt, rows, p);
+    train_by_zipf("no limit", s, opt, rows, p);
+    wf_slice_free(&s);
+    s = open_and_fill(&with, opt, rows, p);
+    train_by_zipf("when_full: disk", s, opt, rows, p);
+    wf_slice_free(&s);
+}
+
 /* Numbers in their order, and words in any. */
 static bool read_arguments(int argc, char **argv, uint64_t numbers[2], wf_slice *like)
 {
@@ -164,6 +258,8 @@ static bool read_arguments(int argc, char **argv, uint64_t numbers[2], wf_slice 
 
         if (strcmp(argv[i], "evict") == 0)
             like->policy.max_rows = WF_RECORDS_MOST;
+        else if (strncmp(argv[i], "disk:", 5) == 0)
+            like->policy.disk = argv[i] + 5;
         else if (wf_row_values_known(dtype))
             like->policy.dtype = dtype;
         else if (n == 2 || (numbers[n++] = strtoull(argv[i], NULL, 10)) == 0)
@@ -182,16 +278,23 @@ int main(int argc, char **argv)
     wf_opt opt;
 
     if (!read_arguments(argc, argv, numbers, &like)) {
-        fprintf(stderr, "bench_unbounded [ROWS [DIM]] [float32|bfloat16|float16|int8] [evict]\n");
+        fprintf(stderr, "bench_unbounded [ROWS [DIM]] [float32|bfloat16|float16|int8] "
+                        "[evict | disk:FOLDER]\n");
         return 2;
     }
-    if (!p || wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL) != WF_OK ||
-        wf_slice_new(&wf_slice_hashed, &like, &opt, &s, NULL) != WF_OK)
+    if (!p || wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL) != WF_OK)
         return 1;
     rows = WF_MAX(numbers[0], (uint64_t)EACH * 16);
     p->width = like.row;
     for (uint64_t i = 0; i < EACH * like.row; i++)
         p->values[i] = 0.01F * (float)(i % 17);
+    if (like.policy.disk) {
+        compare_with_disk(&like, &opt, rows / EACH * EACH, p);
+        free(p);
+        return 0;
+    }
+    if (wf_slice_new(&wf_slice_hashed, &like, &opt, &s, NULL) != WF_OK)
+        return 1;
     grow(s, &opt, rows, p);
     look_up(s, &opt, rows / EACH * EACH, p);
     wf_slice_free(&s);
