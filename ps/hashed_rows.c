@@ -2,23 +2,27 @@
 /* ps/hashed_rows.c - what the rows of a bucket hold: how they begin, are updated and read. */
 #include "common/base/row_key.h"
 #include "common/base/size.h"
+#include "common/tensor/first_row.h"
 #include "ps/hashed.h"
 
 #include <string.h>
 
 /* ---- first values ---- */
 
-static wf_rng_key key_of(const wf_slice *s, uint64_t key)
+static wf_first_rows first_of(const wf_slice *s)
 {
-    return (wf_rng_key){.seed = s->policy.seed,
-                        .stream = wf_rng_fold(s->policy.stream, (uint64_t)wf_row_id_of_key(key))};
+    return (wf_first_rows){.numbers = s->policy.first,
+                           .seed = s->policy.seed,
+                           .stream = s->policy.stream,
+                           .dtype = wf_slice_dtype(s)};
 }
 
 /* The values that a row begins with, as it holds them. */
 static void begin_values(const wf_slice *s, uint64_t key, void *to, float *scale)
 {
     wf_dtype dtype = wf_slice_dtype(s);
-    wf_rng_key of_row = key_of(s, key);
+    wf_first_rows first = first_of(s);
+    wf_rng_key of_row = wf_first_row_key(&first, wf_row_id_of_key(key));
     float values[WF_SLICE_READ]; /* all of an int8 row */
 
     if (dtype == WF_F32) {
@@ -46,15 +50,9 @@ void wf_hashed_begin_row(const wf_hashed *h, int32_t row)
 
 void wf_hashed_answer_first(const wf_slice *s, uint64_t key, float out[])
 {
-    wf_dtype dtype = wf_slice_dtype(s);
-    float scale = 0, rounded[WF_SLICE_READ]; /* room for as many of any type */
+    wf_first_rows first = first_of(s);
 
-    wf_distribution_fill(&s->policy.first, key_of(s, key), 0, out, s->row);
-    for (uint64_t from = 0, n; dtype != WF_F32 && from < s->row; from += n) {
-        n = WF_MIN(s->row - from, (uint64_t)WF_SLICE_READ);
-        wf_row_values_round(dtype, out + from, n, rounded, &scale);
-        wf_row_values_read(dtype, rounded, &scale, n, out + from);
-    }
+    wf_first_row(&first, wf_row_id_of_key(key), s->row, out);
 }
 
 /* ---- updates and pulls ---- */

@@ -9,8 +9,8 @@
 #define WF_PS_SLICE_H
 
 #include "common/base/distribution.h"
+#include "common/tensor/row_values.h"
 #include "ps/held.h"
-#include "ps/row_values.h"
 #include "ps/seen.h"
 #include "ps/slice_ops.h"
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #include "common/base/nearest.h"
 #include "common/base/process.h"
 #include "common/base/size.h"
-#include "ps/row_values.h"
+#include "common/tensor/row_values.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "cmd/cli/bench/report.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/table.h"
-#include "ps/row_values.h"
+#include "common/tensor/row_values.h"
 
 #include <inttypes.h>
 #include <jansson.h>

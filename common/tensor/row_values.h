@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps/row_values.h - how the values of a table's row are held: float32, or a type of fewer bits.
+/* common/tensor/row_values.h - how the values of a table's row are held: float32, or a type of
+ * fewer bits.
  *
  *   float32, bfloat16, float16   an element each
  *   int8                         a byte for each element, and one float32 for the row: its scale
@@ -8,8 +9,8 @@
  * (common/tensor/stochastic.h). First values, and those that come from another type, are rounded to
  * nearest. What is beyond a type's range becomes its largest number. Slots stay float32.
  */
-#ifndef WF_PS_ROW_VALUES_H
-#define WF_PS_ROW_VALUES_H
+#ifndef WF_TENSOR_ROW_VALUES_H
+#define WF_TENSOR_ROW_VALUES_H
 
 #include "common/tensor/dtype.h"
 #include "common/tensor/stochastic.h"

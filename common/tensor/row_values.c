@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps/row_values.c */
-#include "ps/row_values.h"
+/* common/tensor/row_values.c */
+#include "common/tensor/row_values.h"
 #include "common/tensor/halves.h"
 
 #include <string.h>
