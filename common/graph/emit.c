@@ -71,6 +71,8 @@ wf_node *wf_emit_node(wf_emit *e, const char *op_name, uint32_t n_in, wf_value *
 
     if (!op)
         op = wf_op_find(WF_DOMAIN_WEFT, op_name);
+    if (!op)
+        op = wf_op_find(WF_DOMAIN_ML, op_name);
     wf_assert(op);
     for (uint32_t i = 0; i < n_out; i++)
         out[i] = NULL;

@@ -40,9 +40,9 @@ wf_attr wf_attr_float(const char *name, float value);
 wf_attr wf_attr_string(const char *name, const char *value);
 wf_attr wf_attr_ints(const char *name, size_t n, const int64_t values[]);
 
-/* Any operation, by name (ONNX's, else ai.weft's). in [n_in] may hold NULL for an absent optional
- * input; out [n_out] is filled with new values (all NULL after a failure). Returns the node or
- * NULL. */
+/* Any operation, by name (ONNX's, else ai.weft's, else ai.onnx.ml's). in [n_in] may hold NULL for
+ * an absent optional input; out [n_out] is filled with new values (all NULL after a failure).
+ * Returns the node or NULL. */
 wf_node *wf_emit_node(wf_emit *e, const char *op, uint32_t n_in, wf_value *const in[],
                       uint32_t n_attrs, const wf_attr attrs[], uint32_t n_out, wf_value *out[]);
 /* The same for one output, which it returns. */

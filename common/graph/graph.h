@@ -8,8 +8,8 @@
  * be read by many.
  *
  * Other headers of this room: op.h (the registry: what weft knows about one operation), emit.h
- * (building nodes, gradients), onnx.h (read and write ModelProto), einsum.h (Einsum's equation);
- * infer.h is for ops/ alone.
+ * (building nodes, gradients), onnx.h (read and write ModelProto), einsum.h (Einsum's equation),
+ * table_rows.h (unbounded tables); infer.h is for ops/ alone.
  *
  * Invariants (wf_graph_check holds them)
  *   G1  nodes are in topological order: a node's inputs are made before it
@@ -41,7 +41,7 @@ enum { WF_GRAPH_LONGEST_NAME = 1000 };
 
 #define WF_DOMAIN_ONNX ""
 #define WF_DOMAIN_WEFT "ai.weft"
-#define WF_DOMAIN_ML "ai.onnx.ml" /* reading a file leaves none of it */
+#define WF_DOMAIN_ML "ai.onnx.ml" /* reading a file leaves LabelEncoder of it */
 
 /* One axis. `size` is -1 when it is known at run time only; then `symbol` names it ("batch") or is
  * NULL, and `bound` is the most it can be (-1 when nothing bounds it). */

@@ -21,10 +21,10 @@
  *   Integer and bool initializers, and all the rest, are constants. An initializer that is listed
  *   as a graph input too is an initializer.
  *
- * Written: opset 18, ir_version 8, ai.weft version 1 when it is used, value_info with inferred
- * shapes, symbols as dim_param, constants and variables as initializers, kinds of variables in
- * metadata_props, a node's device in its doc_string. Files of 2 GiB and more are WF_UNSUPPORTED to
- * write.
+ * Written: opset 18, ir_version 8, ai.weft version 1 and ai.onnx.ml version 2 when they are used,
+ * value_info with inferred shapes, symbols as dim_param, constants and variables as initializers,
+ * kinds of variables in metadata_props, a node's device in its doc_string. Files of 2 GiB and more
+ * are WF_UNSUPPORTED to write.
  */
 #ifndef WF_ONNX_ONNX_H
 #define WF_ONNX_ONNX_H

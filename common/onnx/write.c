@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IR_VERSION = 8 };
+enum { IR_VERSION = 8, ML_OPSET = 2 /* of LabelEncoder */ };
 
 /* The first want of memory is kept, as in wf_bytes. */
 typedef struct writer {
@@ -293,10 +293,10 @@ static Weft__Onnx__OperatorSet *opset(writer *w, const char *domain, int64_t ver
     return p;
 }
 
-static bool uses_weft(const wf_graph *g)
+static bool uses_domain(const wf_graph *g, const char *domain)
 {
     for (size_t i = 0; i < g->n_nodes; i++)
-        if (strcmp(g->nodes[i]->op->domain, WF_DOMAIN_WEFT) == 0)
+        if (strcmp(g->nodes[i]->op->domain, domain) == 0)
             return true;
     return false;
 }
@@ -328,13 +328,15 @@ static Weft__Onnx__Model *model(writer *w)
     p->producer_name = text(WF_ONNX_PRODUCER);
     p->producer_version = text(WEFT_VERSION);
     p->graph = graph(w);
-    p->opset_import = take(w, 2, sizeof p->opset_import[0]);
+    p->opset_import = take(w, 3, sizeof p->opset_import[0]);
     p->metadata_props = take(w, g->n_values, sizeof p->metadata_props[0]);
     if (w->failed)
         return NULL;
     p->opset_import[p->n_opset_import++] = opset(w, WF_DOMAIN_ONNX, opset_of(g));
-    if (uses_weft(g))
+    if (uses_domain(g, WF_DOMAIN_WEFT))
         p->opset_import[p->n_opset_import++] = opset(w, WF_DOMAIN_WEFT, 1);
+    if (uses_domain(g, WF_DOMAIN_ML))
+        p->opset_import[p->n_opset_import++] = opset(w, WF_DOMAIN_ML, ML_OPSET);
     for (size_t i = 0; i < g->n_values; i++)
         if (g->values[i]->variable != WF_VAR_NOT)
             p->metadata_props[p->n_metadata_props++] =

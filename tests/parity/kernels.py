@@ -31,6 +31,7 @@ import weft_ops  # noqa: E402
 
 UNSUPPORTED = 3
 INF = np.float32(np.inf)
+ML = "ai.onnx.ml"
 # Products that OpenBLAS multiplies (all of them on processors without AVX-512) are cut another way for
 # other threads, which rounds another way; a recurrent layer's are, with the rows of its batch.
 CUT_PRODUCTS = {"Gemm", "Linear", "MatMul", "Product", "Einsum", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN"}
@@ -450,6 +451,18 @@ def losses():
             yield single("EmbeddingBag", table, ids, ids.shape, domain=weft)
             yield single("EmbeddingBagGrad", dy, ids, table, ids.shape, domain=weft)
             yield single("EmbeddingBagWeightsGrad", dy, ids, table, domain=weft)
+    named = np.array([-2**63, -7, 0, 3, 2**63 - 1], np.int64)
+    looked_up = np.concatenate([named, named[1:] - 1]).reshape(3, 3)
+    for n in (0, 1, 5):
+        for bags, dtype in ((0, 1), (1, 1), (0, 16)):
+            yield single("TableRows", (n + 1, 3), named[:n], looked_up, n_out=2, domain=weft, bags=bags, dtype=dtype,
+                         numbers=numpy_helper.from_array(np.array([0.7, 0])))
+    shuffled = np.array([3, -2**63, 0, 2**63 - 1, -7])
+    yield single("LabelEncoder", looked_up, domain=ML, keys_int64s=shuffled, values_int64s=[5, -1, 7, 2**62, 5],
+                 default_int64=-2**63)
+    many = np.random.default_rng(13).permutation(5000) * 3 - 6000
+    yield single("LabelEncoder", many.reshape(40, 125) // 2, domain=ML, keys_int64s=many,
+                 values_int64s=np.arange(5000), default_int64=-1)
     yield single("SliceGrad", (2, 4), (5, 7), [1, -1], [-1, -2**63], [0, 1], [2, -2], domain=weft)
     yield single("TileGrad", (4, 9), (2, 3), domain=weft)
     yield single("TileGrad", (3, 1, 40), (3, 1, 4), domain=weft)
@@ -500,7 +513,8 @@ def make(case, seed):
     outputs = [f"y{i}" for i in range(n_out)]
     graph = helper.make_graph([helper.make_node(op, names, outputs, domain=domain, **attrs)], "one",
                               infos, [onnx.ValueInfoProto(name=o) for o in outputs], inits)
-    opsets = [helper.make_opsetid("", 20 if op == "Gelu" else 18), helper.make_opsetid(weft_ops.DOMAIN, 1)]
+    opsets = [helper.make_opsetid("", 20 if op == "Gelu" else 18), helper.make_opsetid(weft_ops.DOMAIN, 1),
+              helper.make_opsetid(ML, 2)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8), feeds
 
 

@@ -257,6 +257,18 @@ def scikit_learn():
         [ml("ArrayFeatureExtractor", "x at")], {"x": x}, "y", {"at": i64(3, 0)}), {"x": x}
 
 
+def labels():
+    ids = {"ids": i64(7, -3, 2**62, 5, 0)}
+    types = {"y": TensorProto.INT64}
+    yield "LabelEncoder", model([ml("LabelEncoder", "ids", keys_int64s=[7, 2**62, -3], values_int64s=[0, 1, 2],
+                                    default_int64=3)], ids, types=types), ids
+    yield "LabelEncoder without default", model(
+        [ml("LabelEncoder", "ids", keys_int64s=[7], values_int64s=[4])], ids, types=types), ids
+    yield "LabelEncoder before Gather", model(
+        [ml("LabelEncoder", "ids", "at", keys_int64s=[7, 0], values_int64s=[1, 0], default_int64=2),
+         node("Gather", "rows at")], ids, consts={"rows": f32(3, 4)}), ids
+
+
 def weft(folder, made, feeds):
     path = os.path.join(folder, "m.onnx")
     onnx.save(made, path)
@@ -319,6 +331,13 @@ def refused():
                 rows), rows, 3, "post_transform"
     yield model([ml("LinearClassifier", "x", "l y", coefficients=[1.0] * 6, intercepts=[0.0, 0],
                     classlabels_ints=[1])], rows), rows, 1, "1 labels for 2 classes"
+    ids = {"ids": i64(1, 2)}
+    for keys, values, code, says in (([1, 2, 1], [0, 1, 2], 1, "key 1 is there twice"),
+                                     ([1, 2, 3], [0, 1], 1, "3 keys and 2 values")):
+        yield model([ml("LabelEncoder", "ids", keys_int64s=keys, values_int64s=values)], ids), ids, code, says
+    yield model([ml("LabelEncoder", "x", keys_int64s=[1], values_int64s=[1])], rows), rows, 1, "must be int64"
+    yield model([ml("LabelEncoder", "ids", keys_int64s=[1], values_strings=["one"], default_string="")],
+                ids), ids, 3, "no values_int64s"
     yield model([ml("TreeEnsembleRegressor", "x")], rows), rows, 3, "ai.onnx.ml.TreeEnsembleRegressor"
 
 
@@ -336,7 +355,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         split_is_written_as_others_read_it(folder)
         for kind in (loops, scans, sequences, attentions, rotations, others, normalisations,
-                     halves, scikit_learn):
+                     halves, scikit_learn, labels):
             for title, made, feeds in kind():
                 try:
                     check(folder, made, feeds)

@@ -208,6 +208,26 @@ class EmbeddingBag(Weft):
         return (np.where((ids >= 0).any(-1)[..., None], rows, 0).astype(table.dtype),)
 
 
+class TableRows(Weft):
+    """First values are those of a constant: tests/cluster/unbounded_models.py has the random ones."""
+
+    def _run(self, table, row_ids, ids, bags=None, distribution=None, dtype=None, numbers=None, seed=None,
+             stream=None):
+        assert not distribution
+        at = {int(id): i for i, id in enumerate(row_ids)}
+        rows = np.full((ids.size, table.shape[1]), numbers[0], table.dtype)
+        if dtype == 16:  # bfloat16: the upper half, rounded to the nearest
+            rows = ((rows.view(np.uint32) + 0x8000) & 0xffff0000).view(np.float32)
+        places = np.arange(ids.size).reshape(ids.shape)
+        if bags:
+            rows[ids.reshape(-1) < 0] = 0
+            places = np.where(ids < 0, -1, places)
+        for i, id in enumerate(ids.reshape(-1)):
+            if int(id) in at and not (bags and id < 0):
+                rows[i] = table[at[int(id)]]
+        return rows, places
+
+
 class EmbeddingBagGrad(Weft):
     def _run(self, dy, ids, table, weights=None, mode=None):
         dtable = np.zeros_like(table)
@@ -472,7 +492,7 @@ class OneHot(OpRun):
 OPS = [CeluGrad, Choose, EluGrad, GeluGrad, HardSigmoidGrad, HardSwishGrad, LeakyReluGrad, MishGrad, SeluGrad,
        ShrinkGrad, SoftplusGrad, SoftsignGrad, Swish, SwishGrad, ThresholdedReluGrad,
        SumToLike, ReluGrad, SigmoidGrad, TanhGrad, SoftmaxGrad, LogSoftmaxGrad,
-       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, EmbeddingBag, EmbeddingBagGrad,
+       SoftmaxCrossEntropyGrad, NegativeLogLikelihoodLossGrad, GatherGrad, EmbeddingBag, EmbeddingBagGrad, TableRows,
        EmbeddingBagWeightsGrad, SliceGrad, DropoutGrad,
        TileGrad, PadGrad, GatherNDGrad, DepthToSpaceGrad, GridSampleGrad,
        SigmoidCrossEntropy, SigmoidCrossEntropyGrad, CorrectCount, ScoreKeys]
