@@ -26,6 +26,7 @@
 #ifndef WF_PS_HASHED_H
 #define WF_PS_HASHED_H
 
+#include "common/ckpt/ckpt.h"
 #include "ps/cold_rows.h"
 #include "ps/id_filter.h"
 #include "ps/row_set.h"
@@ -115,7 +116,7 @@ struct wf_hashed_copy {
 };
 
 /* Names of these arrays, as they are saved. */
-#define WF_HASHED_IDS "ids"
+#define WF_HASHED_IDS WF_CKPT_IDS
 #define WF_HASHED_UPDATED "updated"
 #define WF_HASHED_USES "uses"
 #define WF_HASHED_WAITING_IDS "waiting/ids"

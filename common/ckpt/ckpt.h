@@ -46,6 +46,8 @@
 enum { WF_CKPT_PATH = 4096 };
 /* The array of scales of int8 rows: a value is a byte times the scale of its row. */
 #define WF_CKPT_SCALE "scale"
+/* The array of ids of the rows of an unbounded table. */
+#define WF_CKPT_IDS "ids"
 
 /* ---- writing: docs/checkpoints.md, "Commit order" ---- */
 
@@ -161,6 +163,10 @@ WF_MUST_USE wf_status wf_ckpt_read_array(wf_ckpt *c, const char *variable, const
 /* How many rows an unbounded table has. Errors: WF_CORRUPT, WF_NOMEM, WF_IO. */
 WF_MUST_USE wf_status wf_ckpt_count_rows(wf_ckpt *c, const wf_ckpt_variable *v, uint64_t *rows,
                                          wf_err *err);
+/* All of them by rising id: ids [n] and values [n, width] as float32, whatever they are held in; n
+ * is what wf_ckpt_count_rows says. Errors: WF_CORRUPT, WF_NOMEM, WF_IO. */
+WF_MUST_USE wf_status wf_ckpt_read_rows(wf_ckpt *c, const wf_ckpt_variable *v, uint64_t n,
+                                        int64_t ids[], float values[], wf_err *err);
 /* The updates of the slice that holds element `offset`: what a slice cut anew counts on from. */
 uint64_t wf_ckpt_updates_at(const wf_ckpt_variable *v, uint64_t offset);
 

@@ -86,10 +86,9 @@ static wf_status read_int8(wf_ckpt *c, const wf_ckpt_variable *v, const wf_ckpt_
     return WF_OK;
 }
 
-/* Elements [from, from + count) of one slice. */
-static wf_status read_part(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
-                           const wf_ckpt_slice *s, wf_dtype as, uint64_t from, uint64_t count,
-                           void *out, wf_err *err)
+wf_status wf_ckpt_read_part(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
+                            const wf_ckpt_slice *s, wf_dtype as, uint64_t from, uint64_t count,
+                            void *out, wf_err *err)
 {
     const wf_shard_tensor *t = NULL;
     wf_shard *shard = NULL;
@@ -116,7 +115,7 @@ static wf_status find_range(wf_ckpt *c, const char *variable, uint64_t offset, u
     if (!v)
         return wf_fail(err, WF_NOTFOUND, NULL, "%s has no variable \"%.200s\"", c->name, variable);
     if (v->unbounded)
-        return wf_fail(err, WF_INVALID, "docs/checkpoints.md says where its rows are",
+        return wf_fail(err, WF_INVALID, "read its rows by their ids",
                        "%s: \"%.200s\" is an unbounded table, and has no elements in a row",
                        c->name, variable);
     for (size_t i = 0; i < v->n_slices; i++)
@@ -142,8 +141,8 @@ wf_status wf_ckpt_read_as(wf_ckpt *c, const char *variable, const char *slot, wf
         uint64_t from = WF_MAX(offset, s->offset), to = WF_MIN(end, s->offset + s->count);
 
         if (from < to)
-            WF_TRY(read_part(c, v, slot, s, as, from - s->offset, to - from,
-                             (uint8_t *)out + (from - offset) * wf_dtype_size(as), err));
+            WF_TRY(wf_ckpt_read_part(c, v, slot, s, as, from - s->offset, to - from,
+                                     (uint8_t *)out + (from - offset) * wf_dtype_size(as), err));
     }
     return WF_OK;
 }

@@ -24,6 +24,10 @@ WF_MUST_USE wf_status wf_ckpt_tensor(wf_ckpt *c, const wf_ckpt_variable *v, cons
 /* The scales of a slice of int8 values, one for each row. Errors: the same. */
 WF_MUST_USE wf_status wf_ckpt_scales(wf_ckpt *c, const wf_ckpt_variable *v, const wf_ckpt_slice *s,
                                      wf_shard **shard, const wf_shard_tensor **t, wf_err *err);
+/* Elements [from, from + count) of one slice, in whatever type it is: as of wf_ckpt_read_as. */
+WF_MUST_USE wf_status wf_ckpt_read_part(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
+                                        const wf_ckpt_slice *s, wf_dtype as, uint64_t from,
+                                        uint64_t count, void *out, wf_err *err);
 /* That every slice and slot of the manifest is in its shard. */
 WF_MUST_USE wf_status wf_ckpt_check_tensors(wf_ckpt *c, wf_err *err);
 
