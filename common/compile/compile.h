@@ -51,6 +51,9 @@ enum {
     WF_COMPILE_PS_MOST = 65536
 };
 
+/* Behind a table's name: the ids of its rows. */
+#define WF_ROW_IDS "/ids"
+
 typedef enum wf_compile_mode {
     WF_COMPILE_TRAIN = 1, /* Dropout on; loss; a gradient for each trainable variable */
     WF_COMPILE_EVAL,      /* Dropout off; loss and metrics as sums */
@@ -138,6 +141,12 @@ typedef struct wf_compile_spec {
     /* Reads that file: wf_pretrained_read of common/ckpt, a room beside this one. */
     wf_status (*read_weights)(const char *path, wf_named_list *out, wf_err *err);
 
+    /* EVAL and INFER without parameter servers: of each unbounded table its rows by their ids, as
+     * NAME [rows + 1, width] with one for all other ids at the end (common/graph/table_rows.h), and
+     * NAME with WF_ROW_IDS [rows], which rise. One that is not in it has no rows yet; other names
+     * are passed over. NULL: none is. Their storage is shared. */
+    const wf_named_list *rows;
+
     int64_t batch;           /* the most records in a feed's leading axis; 0: not bounded */
     uint64_t seed;           /* initial weights of layers */
     uint32_t n_ps;           /* PARAMETER_SERVER: at least 1 */
@@ -198,7 +207,8 @@ typedef struct wf_compiled_variable {
     uint64_t rows_most;       /* of a table: the most that a batch names */
     uint64_t cache_rows;      /* of a table: that a worker caches, for so many steps */
     uint32_t cache_staleness;
-    bool is_unbounded;          /* a table whose dims[0] are its buckets */
+    bool is_unbounded;          /* a table whose dims[0] are its buckets; in a graph without
+                                   parameter servers the rows that it has, and one more */
     bool is_seeded;             /* a table whose first values follow from `rows`, and are not in
                                    `initial`; an unbounded one is that too */
     wf_compiled_rows rows;      /* then */

@@ -6,11 +6,13 @@
 static wf_status put(wf_compiled *c, const wf_named_tensor *w, wf_err *err)
 {
     const wf_value *v = wf_graph_value(c->graph, w->name);
+    int64_t at = wf_compiled_find(c, w->name);
     wf_tensor *copy = NULL;
     wf_status rc;
 
-    /* Weights that only the loss used (class weights) are gone from this form. */
-    if (wf_compiled_find(c, w->name) < 0)
+    /* Weights that only the loss used (class weights) are gone from this form; rows of unbounded
+     * tables are in it (wf_compile_spec.rows). */
+    if (at < 0 || c->variables[at].is_unbounded)
         return WF_OK;
     /* What was trained in float32 goes back to what the file has. */
     if (v && w->tensor->dtype == WF_F32 && (v->dtype == WF_F16 || v->dtype == WF_BF16))

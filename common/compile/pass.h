@@ -177,6 +177,11 @@ WF_MUST_USE wf_status wf_pass_tables(wf_unit *u, wf_err *err);
  * WF_USAGE, which says why the variable can be no table. */
 WF_MUST_USE wf_status wf_table_gathers(const wf_unit *u, const wf_table *t, const bool live[],
                                        wf_node *gathers[], size_t *n, wf_err *err);
+/* Part of tables, in tables.c: marks by index the nodes that an output needs or a statistic, which
+ * is pushed later. The graph is sorted. */
+WF_MUST_USE wf_status wf_mark_live(wf_unit *u, bool live[], wf_err *err);
+/* Part of tables, in whole_tables.c: unbounded tables of a graph without parameter servers. */
+WF_MUST_USE wf_status wf_put_whole_tables(wf_unit *u, wf_err *err);
 /* The most elements that a value has for a batch of the spec's size; -1: nothing bounds them. */
 int64_t wf_most_elems(const wf_value *v);
 WF_MUST_USE wf_status wf_pass_differentiate(wf_unit *u, wf_err *err);

@@ -72,6 +72,7 @@ static void take_seed(const wf_unit *u, const wf_table *t, wf_compiled_variable 
 static void take_rows(const wf_unit *u, const wf_table *t, wf_compiled_variable *v)
 {
     v->is_unbounded = v->is_seeded = true;
+    v->row_dtype = wf_table_dtype(t);
     v->rows = (wf_compiled_rows){
         .first = t->unbounded->first,
         .seed = u->spec->seed,
@@ -84,6 +85,15 @@ static void take_rows(const wf_unit *u, const wf_table *t, wf_compiled_variable 
         .by_frequency = strcmp(t->conf->evict, "least_frequently_used") == 0,
         .fails_full = strcmp(t->conf->when_full, "fail") == 0,
         .on_disk = strcmp(t->conf->when_full, "disk") == 0};
+}
+
+/* The unbounded table of that name, which the graph has in itself; NULL: none. */
+static const wf_table *whole_table(const wf_unit *u, const char *name)
+{
+    for (size_t i = 0; !u->spec->strategy && i < u->n_tables; i++)
+        if (u->tables[i].unbounded && strcmp(u->tables[i].name, name) == 0)
+            return &u->tables[i];
+    return NULL;
 }
 
 static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
@@ -105,6 +115,8 @@ static wf_status add_variable(wf_unit *u, const char *name, wf_var_kind kind,
             take_rows(u, table, v);
         else
             take_seed(u, table, v);
+    } else if (whole_table(u, name)) {
+        take_rows(u, whole_table(u, name), v);
     }
     v->name = wf_arena_strdup(u->arena, name);
     if (!v->name)

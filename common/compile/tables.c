@@ -28,7 +28,9 @@ static wf_status check_job(const wf_unit *u, wf_err *err)
     wf_status rc = WF_OK;
 
     if (s->strategy->on_worker)
-        rc = wf_fail(err, WF_UNSUPPORTED, "leave out \"tables\", or take parameter servers",
+        rc = wf_fail(err, WF_UNSUPPORTED,
+                     u->unbounded ? "train an unbounded table with parameter servers"
+                                  : "leave out \"tables\", or take parameter servers",
                      "strategy %s has all rows of all variables in the worker, and no tables",
                      s->strategy->name);
     else if (s->whole_variables)
@@ -44,8 +46,7 @@ static wf_status check_job(const wf_unit *u, wf_err *err)
 
 /* ---- what is live ---- */
 
-/* Marks by index the nodes that an output needs or a statistic, which is pushed later. */
-static wf_status mark_live(wf_unit *u, bool live[], wf_err *err)
+wf_status wf_mark_live(wf_unit *u, bool live[], wf_err *err)
 {
     bool *wanted = calloc(u->graph->n_values + 1, sizeof(*wanted));
 
@@ -235,7 +236,7 @@ static wf_status find_uses(wf_unit *u, cuts *c, wf_err *err)
 {
     size_t n = 0;
 
-    WF_TRY(mark_live(u, c->live, err));
+    WF_TRY(wf_mark_live(u, c->live, err));
     for (size_t i = 0; i < u->n_tables; i++) {
         size_t own = 0;
 
@@ -267,11 +268,7 @@ wf_status wf_pass_tables(wf_unit *u, wf_err *err)
     wf_status rc;
 
     if (u->unbounded && !u->spec->strategy)
-        return wf_fail(err, WF_UNSUPPORTED,
-                       "its rows are in the shards of the checkpoints: docs/checkpoints.md",
-                       "\"%.200s\" is an unbounded table, which a model without parameter servers "
-                       "cannot have",
-                       u->unbounded->name);
+        return wf_put_whole_tables(u, err);
     if (!u->n_tables || !u->spec->strategy)
         return WF_OK;
     WF_TRY(check_job(u, err));

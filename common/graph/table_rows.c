@@ -51,8 +51,7 @@ wf_status wf_table_rows_first(const wf_node *n, wf_first_rows *out, wf_err *err)
     if (kind < 0 || kind >= WF_N_DISTRIBUTIONS)
         return wf_fail(err, WF_INVALID, NULL, "there is no distribution %lld", (long long)kind);
     if (dtype < 0 || dtype > 64 || !wf_row_values_known((wf_dtype)dtype))
-        return wf_fail(err, WF_INVALID, NULL, "rows of type %lld cannot be held",
-                       (long long)dtype);
+        return wf_fail(err, WF_INVALID, NULL, "rows of type %lld cannot be held", (long long)dtype);
     *out = (wf_first_rows){
         .numbers = {.kind = (wf_distribution_kind)kind, .centre = numbers[0], .spread = numbers[1]},
         .seed = (uint64_t)wf_node_int(n, "seed", 0),

@@ -76,11 +76,12 @@ static wf_status run_all(evaluation *e, wf_data_reader *reader, wf_err *err)
 static wf_status put_weights(wf_compiled *c, const wf_named_list *w, wf_err *err)
 {
     for (size_t i = 0; w && i < w->n; i++) {
+        int64_t at = wf_compiled_find(c, w->rows[i].name);
         wf_tensor *copy = NULL;
         wf_status rc;
 
-        if (wf_compiled_find(c, w->rows[i].name) < 0)
-            continue; /* what the loss alone needs */
+        if (at < 0 || c->variables[at].is_unbounded)
+            continue; /* what the loss alone needs; rows, which the compiler was given */
         WF_TRY(wf_tensor_copy(w->rows[i].tensor, &copy, err));
         rc = wf_compiled_set_variable(c, w->rows[i].name, &copy, err);
         wf_tensor_free(&copy);
@@ -99,6 +100,7 @@ static wf_status compile(const wf_job_conf *job, const wf_named_list *weights, w
     wf_compile_spec_of_job(job, WF_COMPILE_EVAL, NULL, 0, &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.batch = BATCH;
+    spec.rows = weights;
     WF_TRY(wf_compile(&spec, out, err));
     return put_weights(*out, weights, err);
 }

@@ -4,6 +4,7 @@
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
+#include "common/graph/table_rows.h"
 #include "common/session/near.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, 
         named[i] = (wf_named_tensor){weights->rows[i].name, weights->rows[i].tensor};
     wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
     spec.read_weights = wf_pretrained_read;
+    spec.rows = weights;
     rc = wf_compile_export(&spec, n, named, out, err);
     free(named);
     return rc;
@@ -80,6 +82,17 @@ wf_status wf_model_set_weights(wf_graph *g, const char *model, size_t n, const w
 
 /* ---- safetensors ---- */
 
+/* Variables, and the ids of the rows of unbounded tables. */
+static bool is_saved(const wf_value *v)
+{
+    if (!wf_is_weight(v))
+        return false;
+    for (const wf_use *u = v->first_use; u && v->variable == WF_VAR_NOT; u = u->next)
+        if (wf_is_table_rows(u->node) && u->node->in[WF_TABLE_ROWS_ROW_IDS] == v)
+            return true;
+    return v->variable != WF_VAR_NOT;
+}
+
 static wf_status write_all(const char *path, const wf_graph *g, wf_shard_tensor rows[], wf_err *err)
 {
     wf_shard_writer *w = NULL;
@@ -91,7 +104,7 @@ static wf_status write_all(const char *path, const wf_graph *g, wf_shard_tensor 
     for (size_t i = 0; i < g->n_values; i++) {
         const wf_value *v = g->values[i];
 
-        if (v->variable == WF_VAR_NOT || !wf_is_weight(v))
+        if (!is_saved(v))
             continue;
         rows[n] =
             (wf_shard_tensor){.name = v->name, .dtype = v->known->dtype, .rank = v->known->rank};

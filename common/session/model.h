@@ -24,8 +24,8 @@ WF_MUST_USE wf_status wf_model_weight(const wf_graph *g, const char *model, cons
  * none after a failure. Errors: WF_NOTFOUND; WF_SHAPE with both shapes; WF_NOMEM. */
 WF_MUST_USE wf_status wf_model_set_weights(wf_graph *g, const char *model, size_t n,
                                            const wf_named weights[], wf_err *err);
-/* Writes all variables as a safetensors file, replacing one that is there. Errors: WF_IO, WF_NOMEM;
- * WF_INVALID for a name that is not UTF-8. */
+/* Writes all variables, and the ids of rows of unbounded tables, as a safetensors file, replacing
+ * one that is there. Errors: WF_IO, WF_NOMEM; WF_INVALID for a name that is not UTF-8. */
 WF_MUST_USE wf_status wf_model_save(const wf_graph *g, const char *path, wf_err *err);
 
 #endif

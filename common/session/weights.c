@@ -4,6 +4,7 @@
 #include "common/base/file.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
+#include "common/tensor/first_row.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,18 +17,14 @@ void wf_weights_close(wf_weights *w)
     *w = (wf_weights){0};
 }
 
-static wf_status digest_of(const wf_job_conf *job, char digest[WF_DIGEST_TEXT], wf_err *err)
+static wf_status compile(const wf_job_conf *job, wf_compiled **out, wf_err *err)
 {
     wf_compile_spec spec;
-    wf_compiled *c = NULL;
     wf_model model;
 
     wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
     spec.read_weights = wf_pretrained_read;
-    WF_TRY(wf_compile(&spec, &c, err));
-    snprintf(digest, WF_DIGEST_TEXT, "%016" PRIx64, c->digest);
-    wf_compiled_free(&c);
-    return WF_OK;
+    return wf_compile(&spec, out, err);
 }
 
 /* The step that the file `best` names. */
@@ -65,8 +62,53 @@ static wf_status open_ckpt(const char *dir, const char *job, const char *digest,
                    job, wf_ckpt_manifest(*out)->digest, digest);
 }
 
-static wf_status read_variable(wf_ckpt *c, const wf_ckpt_variable *v, wf_named_list *out,
-                               wf_err *err)
+/* The row behind those of a table: the mean of first values, as rows hold it. It is where rows of
+ * other ids cannot be computed; a table that inference does not use has zeros there. */
+static void put_mean(const wf_compiled *of, const char *table, int64_t width, float row[])
+{
+    int64_t at = wf_compiled_find(of, table);
+
+    if (at >= 0)
+        wf_mean_row(&(wf_first_rows){.numbers = of->variables[at].rows.first,
+                                     .dtype = of->variables[at].row_dtype},
+                    (uint64_t)width, row);
+}
+
+/* As wf_compile_spec.rows has them. */
+static wf_status read_rows(wf_ckpt *c, const wf_compiled *of, const wf_ckpt_variable *v,
+                           wf_named_list *out, wf_err *err)
+{
+    int64_t dims[2] = {0, v->dims[1]}, n_ids[1];
+    wf_tensor *values = NULL, *ids = NULL;
+    char name[WF_SHARD_MAX_NAME + sizeof WF_ROW_IDS];
+    uint64_t n = 0;
+    wf_status rc;
+
+    if (v->rank != 2)
+        return wf_fail(err, WF_CORRUPT, NULL, "rows of \"%.200s\" have %u axes, not one", v->name,
+                       v->rank - 1);
+    WF_TRY(wf_ckpt_count_rows(c, v, &n, err));
+    snprintf(name, sizeof name, "%s%s", v->name, WF_ROW_IDS);
+    n_ids[0] = (int64_t)n;
+    dims[0] = (int64_t)n + 1;
+    rc = wf_tensor_new(WF_F32, 2, dims, &values, err);
+    if (rc == WF_OK)
+        rc = wf_tensor_new(WF_I64, 1, n_ids, &ids, err);
+    if (rc == WF_OK)
+        rc = wf_ckpt_read_rows(c, v, n, ids->data, wf_f32_mut(values), err);
+    if (rc == WF_OK)
+        put_mean(of, v->name, dims[1], wf_f32_mut(values) + (int64_t)n * dims[1]);
+    if (rc == WF_OK)
+        rc = wf_named_add(out, v->name, &values, true, err);
+    if (rc == WF_OK)
+        rc = wf_named_add(out, name, &ids, true, err);
+    wf_tensor_free(&values);
+    wf_tensor_free(&ids);
+    return rc;
+}
+
+static wf_status read_variable(wf_ckpt *c, const wf_compiled *of, const wf_ckpt_variable *v,
+                               wf_named_list *out, wf_err *err)
 {
     wf_tensor *t = NULL;
     wf_status rc;
@@ -75,6 +117,8 @@ static wf_status read_variable(wf_ckpt *c, const wf_ckpt_variable *v, wf_named_l
         return wf_fail(err, WF_UNSUPPORTED, "train it in float32",
                        "exporting \"%.200s\", which is %s, is not built yet", v->name,
                        wf_dtype_name(v->dtype));
+    if (v->unbounded)
+        return read_rows(c, of, v, out, err);
     WF_TRY(wf_tensor_new(WF_F32, v->rank, v->dims, &t, err));
     rc = wf_ckpt_read_range(c, v->name, NULL, 0, (uint64_t)wf_elems(t), wf_f32_mut(t), err);
     if (rc == WF_OK)
@@ -88,18 +132,21 @@ wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *j
 {
     char digest[WF_DIGEST_TEXT];
     const wf_manifest *m;
+    wf_compiled *of = NULL;
     wf_ckpt *c = NULL;
     wf_status rc;
 
-    WF_TRY(digest_of(job, digest, err));
+    WF_TRY(compile(job, &of, err));
+    snprintf(digest, sizeof digest, "%016" PRIx64, of->digest);
     rc = open_ckpt(dir, run, digest, step, told, arg, &c, err);
     m = rc == WF_OK ? wf_ckpt_manifest(c) : NULL;
     for (size_t i = 0; rc == WF_OK && i < m->n_variables; i++)
-        rc = read_variable(c, &m->variables[i], &w->list, err);
+        rc = read_variable(c, of, &m->variables[i], &w->list, err);
     if (rc == WF_OK)
         rc = wf_learnt_keep(m->learnt, m->n_learnt, &w->learnt, err);
     if (rc == WF_OK)
         snprintf(w->from, sizeof w->from, "%s", wf_ckpt_name(c));
     wf_ckpt_close(&c);
+    wf_compiled_free(&of);
     return rc;
 }

@@ -14,7 +14,8 @@
 enum { WF_STEP_NEWEST = -1, WF_STEP_BEST = -2 };
 
 typedef struct wf_weights {
-    wf_named_list list;    /* of all variables that a checkpoint holds, float32 */
+    wf_named_list list;    /* of all variables that a checkpoint holds, float32; of an unbounded
+                              table what wf_compile_spec.rows has */
     wf_learnt_list learnt; /* by map steps; empty in a checkpoint of a weft that did not keep it */
     char from[64];         /* its name: "step-00012000" */
 } wf_weights;

@@ -22,5 +22,7 @@ wf_rng_key wf_first_row_key(const wf_first_rows *f, int64_t id);
 /* The first values [n] of the row of an id, as they read when a row holds them: n is at most
  * WF_INT8_ROW_MOST for int8. */
 void wf_first_row(const wf_first_rows *f, int64_t id, uint64_t n, float out[]);
+/* The mean that their distribution has, as a row holds it: for whoever has one row for all ids. */
+void wf_mean_row(const wf_first_rows *f, uint64_t n, float out[]);
 
 #endif

@@ -262,19 +262,10 @@ def workers_share_tables_and_may_die(weft):
         check(job["generation"] == 1, "a worker's death costs nothing")
 
 
-def a_model_without_ps_says_so(weft):
-    with make(weft, epochs=1) as c:
-        c.must("train", "rows.yaml")
-        for words in (("export", "rows", "-o", "m.onnx"), ("eval", "rows"),
-                      ("predict", "rows", "--input", "user=user.npy", "-o", "o.npy")):
-            result = c.must(*words, code=3)
-            check("unbounded" in result.err or "tables" in result.err, result.err)
-
-
-main([rows_of_any_ids_train_as_numbered_ones_do, workers_make_steps_together,
-      first_values_go_by_the_id_alone, a_job_goes_on_from_its_checkpoint,
-      a_run_of_another_day_goes_on, rows_come_late_and_leave, a_full_table_ends_the_job,
-      a_limit_in_bytes_holds_a_row_or_is_refused, rows_in_files_train_as_rows_in_memory_do,
-      a_table_in_files_goes_on_from_its_checkpoint, a_table_may_go_to_files_later,
-      a_ps_that_can_make_no_files_says_so_at_once,
-      workers_share_tables_and_may_die, a_model_without_ps_says_so])
+if __name__ == "__main__":
+    main([rows_of_any_ids_train_as_numbered_ones_do, workers_make_steps_together,
+          first_values_go_by_the_id_alone, a_job_goes_on_from_its_checkpoint,
+          a_run_of_another_day_goes_on, rows_come_late_and_leave, a_full_table_ends_the_job,
+          a_limit_in_bytes_holds_a_row_or_is_refused, rows_in_files_train_as_rows_in_memory_do,
+          a_table_in_files_goes_on_from_its_checkpoint, a_table_may_go_to_files_later,
+          a_ps_that_can_make_no_files_says_so_at_once, workers_share_tables_and_may_die])

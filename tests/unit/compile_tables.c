@@ -411,7 +411,78 @@ static void an_unbounded_table_is_said_in_both_places(void **state)
                       "reads all of it");
 }
 
-static void nobody_but_ps_has_an_unbounded_table(void **state)
+/* Adds [n, width] rows of emb/embeddings, and n_ids ids. */
+static void give(wf_named_list *l, int64_t n, int64_t width, int64_t n_ids)
+{
+    const int64_t dims[] = {n, width};
+    wf_tensor *rows = NULL, *ids = NULL;
+    wf_err err = {0};
+
+    must(wf_tensor_new(WF_F32, 2, dims, &rows, &err), &err);
+    must(wf_tensor_new(WF_I64, 1, &n_ids, &ids, &err), &err);
+    must(wf_named_add(l, "emb/embeddings", &rows, true, &err), &err);
+    must(wf_named_add(l, "emb/embeddings" WF_ROW_IDS, &ids, true, &err), &err);
+}
+
+static void a_graph_without_ps_has_the_rows_that_it_is_given(void **state)
+{
+    wf_job_conf *j = job_of("input_dim: unbounded", limits);
+    wf_named_list rows = {0}, none = {0};
+    const wf_named_list *lists[] = {NULL, &none, &rows};
+    const wf_compile_mode modes[] = {WF_COMPILE_INFER, WF_COMPILE_EVAL};
+    wf_model m;
+    wf_compile_spec spec;
+
+    (void)state;
+    give(&rows, 4, 4, 3);
+    for (size_t k = 0; k < WF_COUNT(modes) * WF_COUNT(lists); k++) {
+        wf_compiled *c;
+        const wf_compiled_variable *v;
+
+        wf_compile_spec_of_job(j, modes[k % 2], NULL, 0, &m, &spec);
+        spec.rows = lists[k / 2];
+        c = compile(&spec);
+        v = &c->variables[wf_compiled_find(c, "emb/embeddings")];
+        assert_true(v->is_unbounded && !v->is_table && !v->on_ps);
+        assert_int_equal(v->dims[0], spec.rows == &rows ? 4 : 1);
+        assert_int_equal(v->row_dtype, WF_BF16);
+        assert_int_equal(v->rows.first.kind, WF_UNIFORM);
+        assert_int_equal(count_op(c->graph, "TableRows"), 1);
+        if (spec.rows == &rows) /* shared, not copied */
+            assert_ptr_equal(wf_graph_value(c->graph, v->name)->known->data,
+                             rows.rows[0].tensor->data);
+        wf_compiled_free(&c);
+    }
+    wf_named_close(&rows);
+    wf_job_free(&j);
+}
+
+static void rows_that_do_not_fit_are_refused(void **state)
+{
+    static const int64_t cases[][3] = {{4, 5, 3}, {4, 4, 4}, {4, 4, 2}};
+    wf_job_conf *j = job_of("input_dim: unbounded", limits);
+    wf_model m;
+    wf_compile_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        wf_named_list rows = {0};
+        wf_err err = {0};
+
+        give(&rows, cases[i][0], cases[i][1], cases[i][2]);
+        wf_compile_spec_of_job(j, WF_COMPILE_INFER, NULL, 0, &m, &spec);
+        spec.rows = &rows;
+        assert_int_equal(refused(&spec, &err), WF_SHAPE);
+        assert_says(err, "which must be [rows + 1, 4] and [rows]");
+        rows.rows[1].name[0] = 'x'; /* the ids are missing */
+        assert_int_equal(refused(&spec, &err), WF_SHAPE);
+        assert_says(err, "their ids missing");
+        wf_named_close(&rows);
+    }
+    wf_job_free(&j);
+}
+
+static void nobody_but_ps_trains_an_unbounded_table(void **state)
 {
     wf_job_conf *j = job_of("input_dim: unbounded", limits);
     wf_model m;
@@ -419,7 +490,7 @@ static void nobody_but_ps_has_an_unbounded_table(void **state)
     wf_err err = {0};
 
     (void)state;
-    wf_compile_spec_of_job(j, WF_COMPILE_INFER, NULL, 0, &m, &spec);
+    wf_compile_spec_of_job(j, WF_COMPILE_TRAIN, NULL, 0, &m, &spec);
     assert_int_equal(refused(&spec, &err), WF_UNSUPPORTED);
     assert_says(err, "\"emb/embeddings\" is an unbounded table");
     wf_job_free(&j);
@@ -456,7 +527,9 @@ int main(void)
         cmocka_unit_test(an_unbounded_table_has_a_slice_for_each_bucket),
         cmocka_unit_test(rows_that_no_ps_can_hold_are_refused),
         cmocka_unit_test(an_unbounded_table_is_said_in_both_places),
-        cmocka_unit_test(nobody_but_ps_has_an_unbounded_table),
+        cmocka_unit_test(a_graph_without_ps_has_the_rows_that_it_is_given),
+        cmocka_unit_test(rows_that_do_not_fit_are_refused),
+        cmocka_unit_test(nobody_but_ps_trains_an_unbounded_table),
         cmocka_unit_test(an_embedding_without_bounds_is_another_job),
         cmocka_unit_test(ids_of_bags_may_name_no_row),
     };

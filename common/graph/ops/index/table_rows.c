@@ -46,11 +46,13 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row attrs[] = {
-    {"bags", WF_ATTR_INT, false},      {"distribution", WF_ATTR_INT, false},
-    {"dtype", WF_ATTR_INT, false},     {"numbers", WF_ATTR_TENSOR, true},
-    {"seed", WF_ATTR_INT, false},      {"stream", WF_ATTR_INT, false},
-    {0}};
+static const wf_attr_row attrs[] = {{"bags", WF_ATTR_INT, false},
+                                    {"distribution", WF_ATTR_INT, false},
+                                    {"dtype", WF_ATTR_INT, false},
+                                    {"numbers", WF_ATTR_TENSOR, true},
+                                    {"seed", WF_ATTR_INT, false},
+                                    {"stream", WF_ATTR_INT, false},
+                                    {0}};
 
 const wf_op wf_op_table_rows = WF_OPERATION(
     WF_DOMAIN_WEFT, "TableRows", 1, 3, 3, 2, 2, 0, infer,
@@ -62,4 +64,4 @@ const wf_op wf_op_table_rows = WF_OPERATION(
         "numbers (centre and spread), seed = 0, stream = 0 and dtype = float32, which first "
         "values are rounded to, as an unbounded table of a job has them; with attr bags = 1 an id "
         "below 0 has the place -1",
-    .no_grad_in = 7u, .attrs = attrs);
+    .no_grad_in = 6u, .attrs = attrs);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/index/label_encoder.c - LabelEncoder: each element is searched among the keys,
  * which rise. */
+#include "common/base/rising.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/base/rising.h"
 
 typedef struct labels {
     const int64_t *keys, *values, *x;

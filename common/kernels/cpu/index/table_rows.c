@@ -2,18 +2,18 @@
 /* common/kernels/cpu/index/table_rows.c - TableRows: each id is searched among those that have a
  * row; first values are computed for the others. */
 #include "common/graph/table_rows.h"
-#include "common/kernels/cpu/cpu.h"
 #include "common/base/rising.h"
+#include "common/kernels/cpu/cpu.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 typedef struct lookup {
     wf_first_rows first;
-    const float *table;            /* [n + 1, width] */
-    const int64_t *row_ids, *ids;  /* [n]; one for each of rows */
-    float *rows;                   /* [ids, width] */
-    int64_t *places;               /* one for each of ids */
+    const float *table;           /* [n + 1, width] */
+    const int64_t *row_ids, *ids; /* [n]; one for each of rows */
+    float *rows;                  /* [ids, width] */
+    int64_t *places;              /* one for each of ids */
     int64_t n, width;
     bool bags;
 } lookup;
