@@ -325,8 +325,10 @@ static wf_status import(const Weft__Onnx__Model *model, const char *folder, cons
     return wf_onnx_find_variables(g, model, err);
 }
 
-static wf_status decode(const void *data, size_t n, const char *folder, const feeds *f,
-                        wf_graph **out, wf_err *err)
+/* `file`, unless NULL, holds the data, and is closed as soon as they are unpacked: there is a copy
+ * of all weights in the message, and another one is made of them. */
+static wf_status decode(const void *data, size_t n, wf_bytes *file, const char *folder,
+                        const feeds *f, wf_graph **out, wf_err *err)
 {
     ProtobufCMessage *message = NULL;
     const Weft__Onnx__Model *model;
@@ -335,6 +337,8 @@ static wf_status decode(const void *data, size_t n, const char *folder, const fe
     wf_status rc;
 
     rc = wf_pb_unpack(&weft__onnx__model__descriptor, data, n, &wf_pb_model, &arena, &message, err);
+    if (file)
+        wf_bytes_close(file);
     wf_err_hint(err, rc, "check the path, or export or copy the model again");
     wf_err_wrap(err, rc, "not an ONNX model");
     if (rc != WF_OK)
@@ -360,7 +364,7 @@ out:
 wf_status wf_onnx_decode(const void *data, size_t n, const char *folder, wf_graph **out,
                          wf_err *err)
 {
-    return decode(data, n, folder, &(feeds){0}, out, err);
+    return decode(data, n, NULL, folder, &(feeds){0}, out, err);
 }
 
 wf_status wf_onnx_read_fed(const char *path, size_t n, const wf_onnx_feed all[], wf_graph **out,
@@ -369,18 +373,14 @@ wf_status wf_onnx_read_fed(const char *path, size_t n, const wf_onnx_feed all[],
     const char *slash = strrchr(path, '/');
     char folder[PATH_MAX] = ".";
     wf_bytes bytes = {0};
-    wf_status rc;
 
     if (slash &&
         snprintf(folder, sizeof folder, "%.*s", (int)WF_MAX(slash - path, 1), path) >= PATH_MAX)
         return wf_fail(err, WF_INVALID, NULL, "the path of the model is too long");
-    rc = wf_file_read(path, wf_pb_model.max_bytes, &bytes, err);
-    if (rc != WF_OK)
-        return rc;
-    rc = wf_err_wrap(err, decode(bytes.data, bytes.size, folder, &(feeds){n, all}, out, err), "%s",
-                     path);
-    wf_bytes_close(&bytes);
-    return rc;
+    WF_TRY(wf_file_read(path, wf_pb_model.max_bytes, &bytes, err));
+    return wf_err_wrap(err,
+                       decode(bytes.data, bytes.size, &bytes, folder, &(feeds){n, all}, out, err),
+                       "%s", path);
 }
 
 wf_status wf_onnx_read(const char *path, wf_graph **out, wf_err *err)
