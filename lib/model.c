@@ -3,6 +3,7 @@
 #include "common/session/model.h"
 #include "common/onnx/onnx.h"
 #include "common/session/front.h"
+#include "common/session/portable.h"
 #include "lib/lib.h"
 
 #include <stdio.h>
@@ -225,15 +226,32 @@ weft_code weft_model_set_weights(weft_model *m, const weft_list *weights, weft_e
 
 weft_code weft_model_write(const weft_model *m, const char *path, weft_error *error)
 {
+    wf_graph *portable = NULL;
     wf_err err = {0};
+    wf_status rc;
 
     WF_LIB_NEED(m);
     WF_LIB_NEED(path);
-    return wf_lib_end(wf_onnx_write(m->graph, path, &err), &err, error);
+    rc = wf_portable(m->graph, &portable, &err);
+    if (rc == WF_OK)
+        rc = wf_onnx_write(portable ? portable : m->graph, path, &err);
+    wf_graph_free(&portable);
+    return wf_lib_end(rc, &err, error);
+}
+
+weft_code weft_model_note(const weft_model *m, char *note, size_t size, weft_error *error)
+{
+    wf_err err = {0};
+
+    WF_LIB_NEED(m);
+    WF_LIB_NEED(note);
+    wf_portable_note(m->graph, note, size);
+    return wf_lib_end(WF_OK, &err, error);
 }
 
 weft_code weft_model_encode(const weft_model *m, void **data, size_t *size, weft_error *error)
 {
+    wf_graph *portable = NULL;
     wf_bytes bytes = {0};
     wf_err err = {0};
     wf_status rc;
@@ -243,7 +261,10 @@ weft_code weft_model_encode(const weft_model *m, void **data, size_t *size, weft
     WF_LIB_NEED(size);
     *size = 0;
     WF_LIB_NEED(m);
-    rc = wf_onnx_encode(m->graph, &bytes, &err);
+    rc = wf_portable(m->graph, &portable, &err);
+    if (rc == WF_OK)
+        rc = wf_onnx_encode(portable ? portable : m->graph, &bytes, &err);
+    wf_graph_free(&portable);
     if (rc == WF_OK) {
         *data = bytes.data;
         *size = bytes.size;

@@ -259,13 +259,17 @@ WEFT_API weft_code weft_model_set_weight(weft_model *m, const char *name, const 
 WEFT_API weft_code weft_model_set_weights(weft_model *m, const weft_list *weights,
                                           weft_error *error);
 
-/* Writes the model with its weights as an ONNX file, in one step. Errors: WEFT_IO, WEFT_UNSUPPORTED
- * (2 GiB and more), WEFT_NOMEM. */
+/* Writes the model with its weights as an ONNX file, in one step. Unbounded tables of a job are
+ * written as LabelEncoder and Gather. Errors: WEFT_IO, WEFT_UNSUPPORTED (2 GiB and more),
+ * WEFT_NOMEM. */
 WEFT_API weft_code weft_model_write(const weft_model *m, const char *path, weft_error *error);
 /* The same into memory, to be freed with weft_bytes_free. */
 WEFT_API weft_code weft_model_encode(const weft_model *m, void **data, size_t *size,
                                      weft_error *error);
 WEFT_API void weft_bytes_free(void **data);
+/* What such a file does otherwise than the model, as a sentence, cut to `size`; "" where there is
+ * nothing: initial values of ids without a row cannot be said in ONNX. */
+WEFT_API weft_code weft_model_note(const weft_model *m, char *note, size_t size, weft_error *error);
 /* Writes its variables as a safetensors file, in one step. Errors: WEFT_IO, WEFT_NOMEM. */
 WEFT_API weft_code weft_model_save(const weft_model *m, const char *path, weft_error *error);
 

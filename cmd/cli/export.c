@@ -4,67 +4,64 @@
 #include "cmd/cli/cli.h"
 #include "cmd/cli/exported.h"
 #include "cmd/cli/library.h"
-#include "common/tensor/dtype.h"
+#include "cmd/cli/read_back.h"
+#include "cmd/cli/term.h"
 
-#include <math.h>
-
-/* Element i of a float32 tensor, or of halves that it was rounded to. */
-static double number_at(const weft_tensor *t, int64_t i)
+static wf_status make(const wf_trained *t, bool model_only, char *mapped, size_t size,
+                      weft_model **m, wf_err *err)
 {
-    const uint16_t *halves = t->data;
+    weft_error e;
 
-    return (double)(t->dtype == WEFT_F16    ? wf_f16_to_f32(halves[i])
-                    : t->dtype == WEFT_BF16 ? wf_bf16_to_f32(halves[i])
-                                            : ((const float *)t->data)[i]);
-}
-
-static bool has_numbers(const weft_tensor *t, const weft_tensor *like)
-{
-    return weft_tensor_elements(t) == weft_tensor_elements(like) &&
-           (t->dtype == WEFT_F32 || t->dtype == WEFT_F16 || t->dtype == WEFT_BF16);
-}
-
-/* The largest difference between the model as it reads back and the checkpoint. */
-static wf_status compare(const weft_model *m, const char *file, const weft_list *weights,
-                         double *most, wf_err *err)
-{
-    *most = 0;
-    for (size_t i = 0; i < weft_list_count(weights); i++) {
-        const weft_tensor *want = weft_list_tensor(weights, i);
-        const char *name = weft_list_name(weights, i);
-        weft_tensor *t = NULL;
-
-        if (weft_model_weight(m, name, &t, NULL) != WEFT_OK || !has_numbers(t, want)) {
-            weft_tensor_free(&t);
-            return wf_fail(err, WF_CORRUPT, NULL, "%s does not read back: \"%.200s\" is missing",
-                           file, name);
-        }
-        for (int64_t k = 0; k < weft_tensor_elements(want); k++)
-            *most = fmax(*most, fabs(number_at(t, k) - number_at(want, k)));
-        weft_tensor_free(&t);
-    }
+    if (weft_model_of_job(t->job, t->weights, m, &e) != WEFT_OK ||
+        (!model_only && weft_model_take_map(*m, t->job, t->weights, mapped, size, &e) != WEFT_OK))
+        return wf_library_fail(&e, err);
     return WF_OK;
 }
 
-static wf_status write_model(const wf_trained *t, const char *file, bool model_only, wf_err *err)
+static wf_status write_model(const weft_model *m, const char *file, char *note, size_t size,
+                             wf_err *err)
 {
-    weft_model *m = NULL, *back = NULL;
-    char mapped[256] = "";
-    double most = 0;
     weft_error e;
-    wf_status rc = WF_OK;
 
-    if (weft_model_of_job(t->job, t->weights, &m, &e) != WEFT_OK ||
-        (!model_only &&
-         weft_model_take_map(m, t->job, t->weights, mapped, sizeof mapped, &e) != WEFT_OK) ||
-        weft_model_write(m, file, &e) != WEFT_OK || weft_model_open(file, &back, &e) != WEFT_OK)
-        rc = wf_library_fail(&e, err);
+    if (weft_model_note(m, note, size, &e) != WEFT_OK || weft_model_write(m, file, &e) != WEFT_OK)
+        return wf_library_fail(&e, err);
+    return WF_OK;
+}
+
+static wf_status read_back(wf_read_back *r, const wf_trained *t, const char *file,
+                           const char *mapped, wf_err *err)
+{
+    weft_model *back = NULL;
+    weft_error e;
+    wf_status rc;
+
+    if (weft_model_open(file, &back, &e) != WEFT_OK)
+        return wf_library_fail(&e, err);
+    rc = wf_read_back_compare(r, t, back, file, err);
     if (rc == WF_OK)
-        rc = compare(back, file, t->weights, &most, err);
-    if (rc == WF_OK)
-        wf_exported_print(t, back, file, most, mapped);
-    weft_model_free(&m);
+        wf_exported_print(t, r, back, file, mapped);
     weft_model_free(&back);
+    return rc;
+}
+
+static wf_status export(wf_trained *t, const char *file, bool model_only, wf_err *err)
+{
+    char mapped[256] = "", note[256] = "";
+    wf_read_back r = {0};
+    weft_model *m = NULL;
+    wf_status rc;
+
+    rc = make(t, model_only, mapped, sizeof mapped, &m, err);
+    if (rc == WF_OK)
+        rc = write_model(m, file, note, sizeof note, err);
+    if (rc == WF_OK)
+        rc = wf_read_back_begin(&r, t, m, err);
+    weft_model_free(&m);
+    if (rc == WF_OK)
+        rc = read_back(&r, t, file, mapped, err);
+    if (rc == WF_OK && note[0])
+        wf_term_print(stdout, "%s\n", note);
+    wf_read_back_close(&r);
     return rc;
 }
 
@@ -88,7 +85,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK)
         rc = wf_trained_weights(&t, from, err);
     if (rc == WF_OK)
-        rc = write_model(&t, file, model_only, err);
+        rc = export(&t, file, model_only, err);
     wf_trained_close(&t);
     return rc;
 }
@@ -103,7 +100,8 @@ const wf_cmd wf_cmd_export = {
         "no\n"
         "loss, no labels, no dropout. Inputs, outputs and initializers keep their names. The file\n"
         "is read back and compared. If data.map standardises an input, the exported model does so\n"
-        "itself and takes records as they are in the data files.\n"
+        "itself and takes records as they are in the data files. Ids of an unbounded table are\n"
+        "looked up by LabelEncoder; those without a row get the mean of initial values.\n"
         "  -o MODEL.onnx    the file to write\n"
         "  --from STEP      use the checkpoint of that step; \"best\": the one a callback chose\n"
         "  --model-only     leave standardising out: the inputs are the output of data.map\n"

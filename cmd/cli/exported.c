@@ -45,9 +45,8 @@ static void put_ports(wf_bytes *line, const weft_model *m, weft_kind kind)
 }
 
 /* The checkpoint that the weights are of; NULL: it is gone meanwhile. */
-static wf_ckpt *open_checkpoint(const wf_trained *t)
+static wf_ckpt *open_checkpoint(const wf_trained *t, const char *origin)
 {
-    const char *origin = weft_list_origin(t->weights);
     const char *word = t->run[0] ? t->run : weft_job_name(t->job);
     char run[WF_RUN_NAME];
     wf_ckpt *c = NULL;
@@ -60,9 +59,9 @@ static wf_ckpt *open_checkpoint(const wf_trained *t)
 }
 
 /* What the evaluation gave: the metrics, or the loss where there are none. */
-static void put_metrics(wf_bytes *line, const wf_trained *t)
+static void put_metrics(wf_bytes *line, const wf_trained *t, const char *origin)
 {
-    wf_ckpt *c = open_checkpoint(t);
+    wf_ckpt *c = open_checkpoint(t, origin);
     const wf_manifest *m = c ? wf_ckpt_manifest(c) : NULL;
     double epoch = 0; /* of the evaluation, from 1 */
     bool any = false;
@@ -86,8 +85,8 @@ static void put_metrics(wf_bytes *line, const wf_trained *t)
     wf_ckpt_close(&c);
 }
 
-void wf_exported_print(const wf_trained *t, const weft_model *m, const char *file, double most,
-                       const char *mapped)
+void wf_exported_print(const wf_trained *t, const wf_read_back *r, const weft_model *m,
+                       const char *file, const char *mapped)
 {
     wf_bytes line = {0};
     char size[32];
@@ -99,11 +98,10 @@ void wf_exported_print(const wf_trained *t, const weft_model *m, const char *fil
     put_ports(&line, m, WEFT_INPUT);
     wf_bytes_puts(&line, " -> ");
     put_ports(&line, m, WEFT_OUTPUT);
-    put_metrics(&line, t);
-    wf_bytes_printf(&line, "; %zu weights of %s", weft_list_count(t->weights),
-                    weft_list_origin(t->weights));
-    if (most > 0)
-        wf_bytes_printf(&line, ", rounded by %g at most", most);
+    put_metrics(&line, t, r->origin);
+    wf_bytes_printf(&line, "; %zu weights of %s", r->n, r->origin);
+    if (r->most > 0)
+        wf_bytes_printf(&line, ", rounded by %g at most", r->most);
     if (mapped[0])
         wf_bytes_printf(
             &line,

@@ -102,15 +102,29 @@ def combined(rows, ids, w, combiner):
 
 
 def weights_of(path):
+    """By name; rows of an unbounded table by id, as those of a bounded one."""
     model = onnx.load(path)
-    return {v.name: onnx.numpy_helper.to_array(v) for v in model.graph.initializer}
+    weights = {v.name: onnx.numpy_helper.to_array(v) for v in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "LabelEncoder":
+            attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            name = node.name.split("/LabelEncoder")[0]
+            at = dict(zip(attrs["keys_int64s"], attrs["values_int64s"]))
+            weights[name] = weights[name][[at.get(id, attrs["default_int64"]) for id in range(ROWS)]]
+    return weights
 
 
 def an_exported_model_has_the_outputs_of_numpy(weft):
-    with make(weft) as c:
+    for tables in ("bounded", "unbounded"):
+        check_exported(weft, tables)
+
+
+def check_exported(weft, tables):
+    with make(weft, tables) as c:
         c.must("up")
         c.must("train", "bags.yaml")
-        c.must("export", "bags", "-o", "m.onnx")
+        line = c.must("export", "bags", "-o", "m.onnx").out
+        check("without a row" not in line, f"initial values are constants: {line}")
         rng = np.random.default_rng(9)
         ids, w = bags(rng, 301), rng.normal(size=(301, MOST)).astype(np.float32)
         np.save(c.path("ids2.npy"), ids)

@@ -353,6 +353,76 @@ static void a_model_is_written_and_read_back(void **state)
     weft_model_free(&m);
 }
 
+static const char unbounded[] =
+    "job: rows\n"
+    "model:\n"
+    "  input: {ids: {shape: [2], dtype: int64}}\n"
+    "  layers:\n"
+    "    - embedding: {input_dim: unbounded, output_dim: 3, name: e%s}\n"
+    "loss: mse\n"
+    "data: {format: npy, train: {ids: x.npy, y: y.npy}}\n"
+    "batch: 8\n"
+    "optimizer: sgd\n"
+    "tables: [{match: 'e/*', rows: unbounded}]\n";
+
+static void an_unbounded_table_has_first_values_and_is_written(void **state)
+{
+    static const struct {
+        const char *option, *note;
+        float written;
+    } cases[] = {
+        {"", "ids without a row get zeros in this file", 0},
+        {", embeddings_initializer: {uniform: {minval: 1, maxval: 2}}", "get the mean of", 1.5f},
+        {", embeddings_initializer: {constant: 0.5}", "", 0.5f},
+    };
+    int64_t ids[4] = {1, -1, 5, 1}, dims[2] = {2, 2};
+    weft_tensor of_ids = {ids, WEFT_I64, 2, dims, NULL, NULL};
+    const weft_feed fed = {"ids", &of_ids, NULL};
+    char text[1024], file[PATH_MAX], note[256];
+
+    (void)state;
+    snprintf(file, sizeof file, "%s/rows.safetensors", folder.path);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weft_model *m = NULL, *back = NULL;
+        weft_list *out = NULL;
+        weft_job *job = NULL;
+        const float *y;
+        void *data = NULL;
+        size_t size = 0;
+
+        snprintf(text, sizeof text, unbounded, cases[i].option);
+        assert_works(weft_job_parse(text, strlen(text), NULL, &job, &error));
+        assert_works(weft_model_of_job(job, NULL, &m, &error));
+        assert_works(weft_model_predict(m, 1, &fed, NULL, &out, &error));
+        y = weft_list_tensor(out, 0)->data; /* [2, 2, 3] */
+        assert_memory_equal(y, y + 9, 3 * sizeof *y);
+        assert_true((y[0] == y[3]) == (cases[i].note[0] == 0)); /* each id has its own */
+        weft_list_free(&out);
+        assert_works(weft_model_note(m, note, sizeof note, &error));
+        assert_true(cases[i].note[0] ? strstr(note, cases[i].note) != NULL : note[0] == 0);
+        assert_works(weft_model_encode(m, &data, &size, &error));
+        assert_works(weft_model_decode(data, size, &back, &error));
+        assert_works(weft_model_predict(back, 1, &fed, NULL, &out, &error));
+        y = weft_list_tensor(out, 0)->data;
+        for (int k = 0; k < 12; k++)
+            assert_true(y[k] == cases[i].written);
+        weft_list_free(&out);
+        assert_works(weft_model_note(back, note, sizeof note, &error));
+        assert_string_equal(note, "");
+        assert_works(weft_model_save(m, file, &error));
+        assert_works(weft_list_read(file, &out, &error));
+        assert_int_equal(weft_list_count(out), 2);
+        assert_int_equal(weft_tensor_elements(weft_list_find(out, "e/embeddings/ids")), 0);
+        weft_list_free(&out);
+        weft_bytes_free(&data);
+        weft_model_free(&back);
+        weft_model_free(&m);
+        weft_job_free(&job);
+    }
+    assert_fails(weft_model_note(NULL, note, sizeof note, &error), WEFT_INVALID, "m is NULL");
+    assert_fails(weft_model_note(NULL, NULL, 0, &error), WEFT_INVALID, "m is NULL");
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -383,6 +453,7 @@ int main(void)
         cmocka_unit_test(what_is_no_prediction_is_refused),
         cmocka_unit_test(weights_are_read_and_replaced),
         cmocka_unit_test(a_model_is_written_and_read_back),
+        cmocka_unit_test(an_unbounded_table_has_first_values_and_is_written),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

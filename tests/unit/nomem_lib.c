@@ -112,6 +112,53 @@ static wf_status change(void *unused, wf_err *err)
     return rc;
 }
 
+static const char unbounded[] = "job: rows\n"
+                                "model:\n"
+                                "  input: {ids: {shape: [2], dtype: int64}}\n"
+                                "  layers:\n"
+                                "    - embedding: {input_dim: unbounded, output_dim: 3, name: e}\n"
+                                "loss: mse\n"
+                                "data: {format: npy, train: {ids: x.npy, y: y.npy}}\n"
+                                "batch: 8\n"
+                                "optimizer: sgd\n"
+                                "tables: [{match: 'e/*', rows: unbounded}]\n";
+
+/* A model of a job with an unbounded table, which has no rows yet, is written and asked. */
+static wf_status write_table(void *job, wf_err *err)
+{
+    static int64_t ids[4] = {1, -1, 5, 1}, dims[2] = {2, 2};
+    static weft_tensor of_ids = {ids, WEFT_I64, 2, dims, NULL, NULL};
+    const weft_feed fed = {"ids", &of_ids, NULL};
+    weft_model *m = NULL;
+    weft_list *out = NULL;
+    void *data = NULL;
+    size_t size = 0;
+    weft_error error;
+    wf_status rc;
+
+    TRY(weft_model_of_job(job, NULL, &m, &error));
+    rc = said(weft_model_encode(m, &data, &size, &error), &error, err);
+    if (rc == WF_OK)
+        rc = said(weft_model_predict(m, 1, &fed, &all, &out, &error), &error, err);
+    if (rc == WF_OK && weft_tensor_elements(weft_list_tensor(out, 0)) != 12)
+        rc = wrong(err, "another output");
+    weft_bytes_free(&data);
+    weft_list_free(&out);
+    weft_model_free(&m);
+    return rc;
+}
+
+static void a_table_is_written_and_asked(void **state)
+{
+    weft_job *job = NULL;
+    weft_error error;
+
+    (void)state;
+    assert_int_equal(weft_job_parse(unbounded, strlen(unbounded), NULL, &job, &error), WEFT_OK);
+    assert_survives(write_table, job);
+    weft_job_free(&job);
+}
+
 static void a_model_is_opened_and_used(void **state)
 {
     (void)state;
@@ -143,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_opened_and_used),
         cmocka_unit_test(weights_are_changed),
+        cmocka_unit_test(a_table_is_written_and_asked),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
