@@ -140,6 +140,15 @@ static void answer(stream_transport *s, wf_msg_pool *pool, const wf_route *to)
     wf_msg_free(pool, &m);
 }
 
+/* Who waits there stays where it was until there are descriptors again, and would have each wait
+ * end at once: the next ask opens another port. */
+static void close_door(stream_transport *s)
+{
+    WF_LOG_WARN("net.stream_closed", "address=%s why=\"%s\"", s->address, strerror(errno));
+    close(s->door);
+    s->door = -1;
+}
+
 static void accept_all(stream_transport *s)
 {
     int fd;
@@ -155,6 +164,8 @@ static void accept_all(stream_transport *s)
         if (c)
             (void)add_conn(s, &c);
     }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        close_door(s);
 }
 
 /* ---- of one that dials ---- */

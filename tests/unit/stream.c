@@ -4,9 +4,13 @@
  * out.
  */
 #include "common/base/clock.h"
+#include "common/base/size.h"
+#include "common/wire/grammar.h"
+#include "common/wire/net.h"
 #include "common/wire/stream_state.h"
 #include "common/wire/wait.h"
 #include "numbered.h"
+#include "tests/kit/memnet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +24,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -82,9 +87,14 @@ static void close_echo(echo *e)
     close_side(&e->s);
 }
 
+static bool is_up_now(const stream_transport *t)
+{
+    return t->n == 1 && t->slots[0].c->state == WF_STREAM_UP;
+}
+
 static bool is_up(const side *s)
 {
-    return stream_of(s)->n == 1 && stream_of(s)->slots[0].c->state == WF_STREAM_UP;
+    return is_up_now(stream_of(s));
 }
 
 /* Sends message after message until there is a connection; false after the deadline. */
@@ -144,6 +154,87 @@ static void a_broken_connection_is_made_again(void **state)
     }
     close_side(&s);
     close_echo(&other);
+}
+
+/* ---- a net above connections that are cut ---- */
+
+static wf_net *new_net(wf_memnet *ids, wf_task self, uint64_t incarnation)
+{
+    wf_net_conf conf = wf_memnet_conf(ids, self, incarnation);
+
+    conf.probe_ns = 20 * WF_NS_PER_MS;
+    return wf_memnet_new(&conf);
+}
+
+static void poll_both(wf_net *a, wf_net *b)
+{
+    wf_transport *const *transports;
+    size_t count;
+
+    wf_net_poll(a, wf_now_ns());
+    wf_net_poll(b, wf_now_ns());
+    transports = wf_net_transports(b, &count);
+    wf_wait(transports, count, -1, 1, NULL);
+}
+
+/* Every so many messages the connection is cut with some on their way: the other side gets each of
+ * them once, in order. */
+static void nothing_is_lost_or_doubled_when_connections_are_cut(void **state)
+{
+    enum { ALL = 1200, AHEAD = 40, EACH_CUT = 100 };
+    int64_t end_ns = wf_now_ns() + DEADLINE_S * WF_NS_PER_S;
+    const wf_task ps0 = {WF_ROLE_PS, 0};
+    uint32_t sent = 0, taken = 0, cuts = 0;
+    wf_peer *p = NULL;
+    wf_msg_pool pool = {0};
+    wf_net *listens, *dials;
+    stream_transport *t;
+    side s, near;
+    wf_memnet ids;
+    wf_event ev;
+
+    (void)state;
+    wf_memnet_init(&ids, "demo");
+    open_end(&near, true);
+    open_end(&s, false);
+    t = stream_of(&s);
+    listens = new_net(&ids, ps0, 1);
+    dials = new_net(&ids, (wf_task){WF_ROLE_WORKER, 0}, 2);
+    wf_net_listen(listens, &near.t);
+    assert_int_equal(wf_net_dial(dials, ps0, address, &s.t, &p, NULL), WF_OK);
+    while (taken < ALL && wf_now_ns() < end_ns) {
+        uint32_t most =
+            WF_MIN((uint32_t)ALL, (cuts + 1) * EACH_CUT + AHEAD); /* until the next cut */
+
+        t->try_at_ns = 0; /* what ended is not waited out */
+        for (; p->up && sent < most && sent < taken + AHEAD; sent++) {
+            wf_msg *m = make(&pool, NULL, sent);
+
+            assert_int_equal(wf_net_send(dials, p, WF_LANE_DATA, 0, &m, NULL), WF_OK);
+        }
+        poll_both(dials, listens);
+        while (wf_net_event(dials, wf_now_ns(), &ev))
+            assert_int_equal(ev.kind, WF_EV_UP);
+        while (wf_net_event(listens, wf_now_ns(), &ev)) {
+            if (ev.kind != WF_EV_MESSAGE)
+                continue;
+            assert_true(is_whole(ev.msg, taken));
+            taken++;
+            wf_net_free_msg(listens, &ev.msg);
+        }
+        if (taken >= (cuts + 1) * EACH_CUT && is_up_now(t)) {
+            shutdown(t->slots[0].c->fd, SHUT_RDWR);
+            cuts++;
+        }
+    }
+    assert_int_equal(taken, ALL);
+    assert_in_range(cuts, ALL / EACH_CUT - 1, ALL / EACH_CUT);
+    wf_net_free(&dials, 0);
+    wf_net_free(&listens, 0);
+    wf_msg_pool_close(&pool);
+    wf_wires_free(&s.w);
+    wf_wires_free(&near.w);
+    wf_memnet_close(&ids);
 }
 
 /* ---- without ---- */
@@ -244,14 +335,58 @@ static void strangers_are_put_out(void **state)
     close_echo(&other);
 }
 
+static void ask_for_a_port(side *s)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_msg_new(&s->pool, WF_STREAM_ASK, &m, NULL), WF_OK);
+    assert_true(wf_stream_take_note(stream_of(s), &s->pool, &(wf_route){0}, &m));
+    assert_null(m);
+}
+
+/* Without a descriptor for whoever connects, no wait may end at once again and again. */
+static void a_port_without_descriptors_is_closed_and_opened_again(void **state)
+{
+    stream_transport *t;
+    struct rlimit before, none;
+    int stranger;
+    side s;
+
+    (void)state;
+    open_end(&s, true);
+    t = stream_of(&s);
+    ask_for_a_port(&s);
+    stranger = connect_to(t->port);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)dup(stranger); /* the lowest number that was free */
+    close((int)none.rlim_cur);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    wf_stream_look(t);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(t->door, -1);
+    assert_int_equal(t->n, 0);
+    assert_true(is_put_out(stranger));
+    close(stranger);
+    ask_for_a_port(&s);
+    assert_true(t->door >= 0);
+    stranger = connect_to(t->port);
+    wf_stream_look(t);
+    assert_int_equal(t->n, 1);
+    close(stranger);
+    close_side(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_take_the_connection),
         cmocka_unit_test(a_broken_connection_is_made_again),
+        cmocka_unit_test(nothing_is_lost_or_doubled_when_connections_are_cut),
         cmocka_unit_test(either_side_may_do_without),
         cmocka_unit_test(an_ask_without_an_answer_is_given_up),
         cmocka_unit_test(strangers_are_put_out),
+        cmocka_unit_test(a_port_without_descriptors_is_closed_and_opened_again),
     };
 
     return cmocka_run_group_tests(tests, set_up_tcp, tear_down);
