@@ -202,11 +202,22 @@ void wf_beat_turn(wf_beat *b)
     atomic_fetch_add_explicit(&b->turns, 1, memory_order_relaxed);
 }
 
+/* Whether a job has its first pushes: a job of a second would else be over before they are shown.
+ */
+static bool begins_staleness(const wf_vitals *before, const wf_vitals *now)
+{
+    bool had = before->job == now->job && wf_histogram_count(&before->staleness) > 0;
+
+    return !had && wf_histogram_count(&now->staleness) > 0;
+}
+
 void wf_beat_tell(wf_beat *b, const wf_vitals *v, const wf_net *net)
 {
     const wf_peer *p;
 
     pthread_mutex_lock(&b->lock);
+    if (begins_staleness(&b->vitals, v))
+        pthread_cond_signal(&b->wake);
     b->vitals = *v;
     b->told_ns = wf_now_ns();
     b->n_links = 0;

@@ -34,7 +34,8 @@ void wf_beat_stop(wf_beat **b);
 /* The main loop has turned. */
 void wf_beat_turn(wf_beat *b);
 /* What the next beats say beside it: what the role tells, and the first 32 peers that were sent
- * bytes twice or have bytes queued. By the thread that owns the net. */
+ * bytes twice or have bytes queued. By the thread that owns the net. A job's first staleness is
+ * sent at once. */
 void wf_beat_tell(wf_beat *b, const wf_vitals *v, const wf_net *net);
 
 #endif
