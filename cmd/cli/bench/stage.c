@@ -53,6 +53,7 @@ static wf_status make_folder(wf_bench_stage *s, wf_err *err)
     }
     WF_TRY(wf_cluster_local(s->folder, 2 * s->of.n_ps, s->of.n_workers, s->of.wire->tcp, &s->conf,
                             err));
+    s->conf->n_ps = s->of.n_ps; /* the addresses behind them are of processes with bare ZeroMQ */
     s->conf->shared_memory_off = !s->of.wire->shares;
     snprintf(run, sizeof run, "%s/run", s->folder);
     WF_TRY(wf_make_dirs(run, err));
