@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/pool.c - one job at a time: the caller publishes it by raising `round`, takes the
- * first range itself, and waits until `left` is zero. Worker i does range i.
+/* common/kernels/pool.c - one job at a time: the caller publishes it by raising `round`, takes
+ * ranges itself, and waits until `left` is zero. Whoever is free takes the next range: on a machine
+ * with other work the caller does what a thread without a processor would do, in place of waiting
+ * for it.
+ *
+ * `claims` has the round, so that a thread which comes late takes nothing of a later job by the
+ * numbers of an earlier one. A job's fields are read only by who holds one of its ranges: until
+ * that is done the job is not over.
  *
  * A sleeper says so in `sleepers` before it looks at `round` a last time inside the futex call, and
  * the caller raises `round` before it looks at `sleepers`: one of the two sees the other.
@@ -11,31 +17,31 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 2000 }; /* of 15 to 50 ns: longer than the gap between two kernels of a step */
+enum {
+    SPINS_A_YIELD = 128,
+    SPINS = 2000
+}; /* of 15 to 50 ns: longer than the gap between two kernels of a step */
 
 struct wf_pool {
     uint32_t threads; /* the caller's too */
     uint32_t started;
     pthread_t *ids;
-    bool ending;
+    atomic_bool ending;
     /* the job */
     wf_pool_fn *fn;
     void *arg;
     int64_t n, share;
-    uint32_t ranges;
-    _Atomic uint32_t round, sleepers, left, caller_sleeps;
+    _Atomic uint64_t claims;      /* of a job: its round << 32 | its ranges << 16 | those taken */
+    _Atomic uint32_t round, left; /* left: ranges that are not done */
+    _Atomic uint32_t sleepers, caller_sleeps;
 };
-
-typedef struct worker {
-    wf_pool *pool;
-    uint32_t index; /* 1.. */
-} worker;
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
 {
@@ -54,12 +60,41 @@ static void pause_cpu(void)
 #endif
 }
 
-static void do_range(const wf_pool *p, uint32_t i)
+/* Between two looks; whoever else has work goes on. */
+static void rest(int i)
 {
-    int64_t begin = (int64_t)i * p->share;
+    pause_cpu();
+    if (i % SPINS_A_YIELD == SPINS_A_YIELD - 1)
+        sched_yield();
+}
 
-    if (i < p->ranges)
+/* Takes a range of the job in hand; false: none is left. */
+static bool claim(wf_pool *p, uint32_t *range)
+{
+    uint64_t now = atomic_load(&p->claims);
+    uint32_t ranges, taken;
+
+    do {
+        ranges = (uint16_t)(now >> 16);
+        taken = (uint16_t)now;
+        if (taken == ranges)
+            return false;
+    } while (!atomic_compare_exchange_weak(&p->claims, &now, now + 1));
+    *range = taken;
+    return true;
+}
+
+static void do_ranges(wf_pool *p)
+{
+    uint32_t i;
+
+    while (claim(p, &i)) {
+        int64_t begin = (int64_t)i * p->share;
+
         p->fn(p->arg, begin, WF_MIN(begin + p->share, p->n));
+        if (atomic_fetch_sub(&p->left, 1) == 1 && atomic_load(&p->caller_sleeps))
+            futex_wake(&p->left, 1);
+    }
 }
 
 /* The next round after `seen`, spinning first. */
@@ -70,7 +105,7 @@ static uint32_t await_round(wf_pool *p, uint32_t seen)
 
         if (now != seen)
             return now;
-        pause_cpu();
+        rest(i);
     }
     atomic_fetch_add(&p->sleepers, 1);
     while (atomic_load(&p->round) == seen)
@@ -81,17 +116,14 @@ static uint32_t await_round(wf_pool *p, uint32_t seen)
 
 static void *work(void *arg)
 {
-    worker w = *(worker *)arg;
+    wf_pool *p = arg;
     uint32_t seen = 0;
 
-    free(arg);
     for (;;) {
-        seen = await_round(w.pool, seen);
-        if (w.pool->ending)
+        seen = await_round(p, seen);
+        if (atomic_load(&p->ending))
             return NULL;
-        do_range(w.pool, w.index);
-        if (atomic_fetch_sub(&w.pool->left, 1) == 1 && atomic_load(&w.pool->caller_sleeps))
-            futex_wake(&w.pool->left, 1);
+        do_ranges(p);
     }
 }
 
@@ -109,7 +141,7 @@ static void await_all(wf_pool *p)
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&p->left, memory_order_acquire) == 0)
             return;
-        pause_cpu();
+        rest(i);
     }
     atomic_store(&p->caller_sleeps, 1);
     while ((left = atomic_load(&p->left)) != 0)
@@ -119,18 +151,11 @@ static void await_all(wf_pool *p)
 
 static wf_status start(wf_pool *p, uint32_t index, wf_err *err)
 {
-    worker *w = malloc(sizeof *w);
-    int rc;
+    int rc = pthread_create(&p->ids[p->started], NULL, work, p);
 
-    if (!w)
-        return wf_fail_nomem(err, sizeof *w);
-    *w = (worker){p, index};
-    rc = pthread_create(&p->ids[p->started], NULL, work, w);
-    if (rc != 0) {
-        free(w);
+    if (rc != 0)
         return wf_fail_errno(err, rc, "lower \"threads\"", "starting thread %u of %u", index + 1,
                              p->threads);
-    }
     p->started++;
     return WF_OK;
 }
@@ -167,7 +192,7 @@ void wf_pool_free(wf_pool **p)
 {
     if (!*p)
         return;
-    (*p)->ending = true;
+    atomic_store(&(*p)->ending, true);
     publish(*p);
     for (uint32_t i = 0; i < (*p)->started; i++)
         pthread_join((*p)->ids[i], NULL);
@@ -196,9 +221,10 @@ void wf_pool_for(wf_pool *p, int64_t n, int64_t grain, wf_pool_fn *fn, void *arg
     p->arg = arg;
     p->n = n;
     p->share = (n + ranges - 1) / ranges;
-    p->ranges = (uint32_t)((n + p->share - 1) / p->share);
-    atomic_store(&p->left, p->threads - 1);
+    ranges = (n + p->share - 1) / p->share;
+    atomic_store(&p->left, (uint32_t)ranges);
+    atomic_store(&p->claims, (uint64_t)(atomic_load(&p->round) + 1) << 32 | (uint64_t)ranges << 16);
     publish(p);
-    do_range(p, 0);
+    do_ranges(p);
     await_all(p);
 }
