@@ -2,9 +2,6 @@
 /* ps/on_pull.c - a worker's pull: the weights of a list of slices, each as soon as the worker's own
  * pushes that it counts on are applied.
  *
- * The answer leaves in messages of about ANSWER_BYTES, so that the worker copies one while the next
- * is on its way, and while later slices are still being updated.
- *
  * An answer holds a version of its slice until the worker has taken it. A worker that is slow, or
  * stands still, has room for so many bytes; what is beyond them is answered later, and then as the
  * slice is then.
@@ -14,16 +11,11 @@
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
+#include "ps/answer.h"
 #include "ps/state.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    ANSWER_BYTES = 1 << 20,
-    GATHER_BYTES = 128 << 10, /* of rows: the worker copies them while the next are gathered */
-    GATHER_ALIGN = 64
-};
 
 /* For all workers together, if the slices are not larger; and for one of many at least. */
 static const size_t ROOM_BYTES = (size_t)256 << 20, LEAST_ROOM_BYTES = (size_t)2 << 20;
@@ -38,12 +30,19 @@ void wf_ps_share_room(wf_ps *ps)
     ps->answer_room = WF_MAX(all / WF_MAX(ps->n_workers, 1u), LEAST_ROOM_BYTES);
 }
 
+static void end_pull(wf_ps_pull *pull)
+{
+    pull->open = pull->behind = false;
+    wf_ps_drop_rows(pull);
+    wf_answer_drop_room(pull);
+}
+
 /* A pull marks what it has answered by places in its list: it ends with the list. */
-static void close_pulls(wf_ps_worker *w, uint32_t list)
+static void end_pulls(wf_ps_worker *w, uint32_t list)
 {
     for (int i = 0; i < WF_PS_MAX_PULLS; i++)
         if (w->pulls[i].list == list)
-            w->pulls[i].open = w->pulls[i].behind = false;
+            end_pull(&w->pulls[i]);
 }
 
 static void free_list(wf_ps_list *list)
@@ -60,8 +59,8 @@ void wf_ps_close_pulls(wf_ps *ps, wf_ps_worker *w)
     for (int i = 0; i < WF_PS_MAX_LISTS; i++)
         free_list(&w->lists[i]);
     for (int i = 0; i < WF_PS_MAX_PULLS; i++) {
+        end_pull(&w->pulls[i]);
         free(w->pulls[i].answered);
-        wf_ps_drop_rows(&w->pulls[i]);
         w->pulls[i] = (wf_ps_pull){0};
     }
     while (w->is_behind && *at != w)
@@ -118,156 +117,12 @@ wf_status wf_ps_on_list(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
         free_list(&list);
         return rc;
     }
-    close_pulls(w, number);
+    end_pulls(w, number);
     free_list(&w->lists[number]);
     w->lists[number] = list;
     w->denied = false;
     WF_TRY(wf_together_tell(ps, w, err));
     return send_list_ok(ps, w, number, err);
-}
-
-/* The message under construction. */
-typedef struct answer {
-    wf_ps *ps;
-    wf_ps_worker *w;
-    const wf_ps_pull *pull;
-    wf_msg *msg;
-    uint32_t n;
-    wf_buf *rows; /* of slices of tables, one behind the other: a frame of msg */
-    size_t rows_used;
-    uint32_t rows_frame;
-} answer;
-
-static wf_status send_answer(answer *a, wf_err *err)
-{
-    wf_status rc;
-
-    if (!a->msg)
-        return WF_OK;
-    a->msg->head.request = a->pull->request;
-    a->msg->head.step = a->pull->step;
-    rc = wf_parts_put(a->msg, a->ps->parts, a->n, err);
-    if (rc == WF_OK)
-        rc = wf_ps_send(a->ps, a->w->peer, WF_LANE_DATA, a->pull->step, &a->msg, err);
-    wf_net_free_msg(a->ps->net, &a->msg);
-    wf_buf_unref(&a->rows);
-    a->n = 0;
-    return rc;
-}
-
-static void add_part(answer *a, wf_slice *s, wf_part part, const void *data)
-{
-    part.slice = s->id;
-    part.codec = WF_CODEC_F32;
-    part.version = s->updates;
-    part.checksum = a->ps->conf.checksums ? wf_part_checksum(data, part.bytes) : 0;
-    a->ps->parts[a->n++] = part;
-    s->load.pulled_bytes += part.bytes;
-    s->load.parts++;
-}
-
-static wf_status add_values(answer *a, wf_slice *s, wf_buf *values, wf_coding coding, wf_err *err)
-{
-    if (!a->msg)
-        WF_TRY(wf_net_msg(a->ps->net, WF_WEIGHTS, &a->msg, err));
-    WF_TRY(wf_msg_add_frame(a->msg, values, values->data, values->bytes, err));
-    add_part(a, s,
-             (wf_part){.frame = (uint8_t)(a->msg->n_frames - 1),
-                       .coding = (uint8_t)coding,
-                       .bytes = values->bytes},
-             values->data);
-    return WF_OK;
-}
-
-/* What the rows take that the pull asks for from a place of its list on, up to GATHER_BYTES. */
-static size_t bytes_from(const answer *a, uint32_t at)
-{
-    const wf_ps_list *list = &a->w->lists[a->pull->list];
-    size_t bytes = 0;
-
-    for (; at < list->n && bytes < GATHER_BYTES; at++)
-        bytes +=
-            wf_align_up(a->pull->rows[at].n * a->ps->slices[list->slices[at]]->row * sizeof(float),
-                        GATHER_ALIGN);
-    return WF_MIN(bytes, (size_t)GATHER_BYTES);
-}
-
-/* Room for rows behind those that were gathered last, in memory that travels to the worker without
- * a copy. A full one leaves. */
-static wf_status make_room(answer *a, uint32_t at, size_t bytes, wf_err *err)
-{
-    if (a->rows && a->rows_used + bytes > a->rows->bytes)
-        WF_TRY(send_answer(a, err));
-    if (a->rows)
-        return WF_OK;
-    bytes = WF_MAX(bytes, bytes_from(a, at));
-    a->rows = wf_net_buf(a->w->peer, bytes);
-    if (!a->rows)
-        return wf_fail_nomem(err, bytes);
-    a->rows_used = 0;
-    if (!a->msg)
-        WF_TRY(wf_net_msg(a->ps->net, WF_WEIGHTS, &a->msg, err));
-    a->rows_frame = a->msg->n_frames;
-    return wf_msg_add_frame(a->msg, a->rows, a->rows->data, 0, err);
-}
-
-static wf_status add_rows(answer *a, wf_slice *s, uint32_t at, wf_err *err)
-{
-    const wf_rows *rows = &a->pull->rows[at];
-    size_t bytes = rows->n * s->row * sizeof(float);
-    uint8_t *to;
-
-    WF_TRY(make_room(a, at, bytes, err));
-    to = (uint8_t *)a->rows->data + a->rows_used;
-    s->ops->answer_rows(s, rows, (float *)(void *)to);
-    add_part(a, s,
-             (wf_part){.frame = (uint8_t)a->rows_frame, .offset = a->rows_used, .bytes = bytes},
-             to);
-    a->msg->payload_bytes += a->rows_used + bytes - a->msg->frames[a->rows_frame].bytes;
-    a->msg->frames[a->rows_frame].bytes = a->rows_used + bytes;
-    a->rows_used = WF_MIN(wf_align_up(a->rows_used + bytes, GATHER_ALIGN), a->rows->bytes);
-    return WF_OK;
-}
-
-/* Rows whose coded form travels. */
-static wf_status gather_rows(const wf_slice *s, const wf_rows *rows, wf_buf **out, wf_err *err)
-{
-    size_t bytes = rows->n * s->row * sizeof(float);
-
-    *out = wf_buf_new(bytes);
-    if (!*out)
-        return wf_fail_nomem(err, bytes);
-    s->ops->answer_rows(s, rows, (*out)->data);
-    return WF_OK;
-}
-
-static wf_status add_whole(answer *a, wf_slice *s, uint32_t at, wf_err *err)
-{
-    wf_coding coding;
-    wf_buf *values = NULL;
-    wf_status rc;
-
-    if (s->ops->answer_rows)
-        WF_TRY(gather_rows(s, &a->pull->rows[at], &values, err));
-    else
-        WF_TRY(s->ops->answer(s, &values, err));
-    rc = wf_weights_write(a->ps, s, a->w->peer, &values, &coding, err);
-    if (rc == WF_OK)
-        rc = add_values(a, s, values, coding, err);
-    wf_buf_unref(&values);
-    return rc;
-}
-
-static wf_status add_slice(answer *a, wf_slice *s, uint32_t at, wf_err *err)
-{
-    bool plain_rows =
-        s->ops->answer_rows && !wf_weights_coding(a->ps, s, a->pull->rows[at].n * s->row);
-
-    WF_TRY(plain_rows ? add_rows(a, s, at, err) : add_whole(a, s, at, err));
-    if (a->msg->payload_bytes >= ANSWER_BYTES || a->msg->n_frames == WF_MAX_FRAMES ||
-        a->n == WF_MAX_PARTS)
-        return send_answer(a, err);
-    return WF_OK;
 }
 
 /* Where workers make steps together, a pull counts on all of them up to the clock of this worker's
@@ -305,7 +160,7 @@ static bool is_ready(const wf_ps *ps, const wf_ps_worker *w, const wf_ps_pull *p
 }
 
 /* P6. What is in the message under construction counts as well. */
-static bool has_room(const answer *a)
+static bool has_room(const wf_answer *a)
 {
     return wf_net_owed_bytes(a->w->peer) + (a->msg ? a->msg->payload_bytes : 0) <
            a->ps->answer_room;
@@ -322,7 +177,7 @@ static void fall_behind(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull)
 }
 
 /* Answers the slice at a place of the pull's list, if it is ready and was not answered before. */
-static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *err)
+static wf_status answer_place(wf_answer *a, wf_ps_pull *pull, uint32_t at, wf_err *err)
 {
     wf_slice *s = a->ps->slices[a->w->lists[pull->list].slices[at]];
 
@@ -333,29 +188,26 @@ static wf_status answer_place(answer *a, wf_ps_pull *pull, uint32_t at, wf_err *
         return WF_OK;
     }
     wf_assert(pull->left > 0 && !s->leaving); /* P3, P7 */
-    WF_TRY(add_slice(a, s, at, err));
+    WF_TRY(wf_answer_add(a, s, at, err));
     pull->answered[at] = 1;
     pull->left--;
     return WF_OK;
 }
 
-static wf_status end_answer(answer *a, wf_ps_pull *pull, wf_status rc, wf_err *err)
+static wf_status end_answer(wf_answer *a, wf_ps_pull *pull, wf_status rc, wf_err *err)
 {
     if (rc == WF_OK)
-        rc = send_answer(a, err);
+        rc = wf_answer_send(a, err);
     wf_net_free_msg(a->ps->net, &a->msg);
-    wf_buf_unref(&a->rows);
-    if (pull->left == 0) {
-        pull->open = pull->behind = false;
-        wf_ps_drop_rows(pull);
-    }
+    if (pull->left == 0)
+        end_pull(pull);
     return rc;
 }
 
 /* Answers all slices of a pull that are ready, as far as there is room. */
 static wf_status answer_ready(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull, wf_err *err)
 {
-    answer a = {.ps = ps, .w = w, .pull = pull};
+    wf_answer a = {.ps = ps, .w = w, .pull = pull};
     wf_status rc = WF_OK;
 
     pull->behind = false;
@@ -368,7 +220,7 @@ static wf_status answer_slices(wf_ps *ps, wf_ps_worker *w, wf_ps_pull *pull,
                                const uint32_t slices[], uint32_t n, wf_err *err)
 {
     const wf_ps_list *list = &w->lists[pull->list];
-    answer a = {.ps = ps, .w = w, .pull = pull};
+    wf_answer a = {.ps = ps, .w = w, .pull = pull};
     wf_status rc = WF_OK;
 
     for (uint32_t i = 0; rc == WF_OK && i < n; i++) {
@@ -493,6 +345,7 @@ static wf_status open_pull(const wf_ps *ps, wf_ps_worker *w, const wf_msg *m,
     }
     if (list->n)
         memset(pull->answered, 0, list->n);
+    wf_answer_drop_room(pull);
     pull->open = true;
     pull->behind = false;
     pull->list = body->list;
@@ -521,7 +374,7 @@ wf_status wf_ps_on_pull(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err
     WF_TRY(wf_ps_check_rows(ps, &w->lists[body.list], m, ps->parts, n, err));
     WF_TRY(open_pull(ps, w, m, &body, &pull, err));
     if (wf_ps_take_rows(ps, &w->lists[body.list], m, ps->parts, n, pull, err) != WF_OK) {
-        pull->open = false;
+        end_pull(pull);
         return WF_NOMEM;
     }
     if (body.clock)

@@ -36,9 +36,13 @@ typedef struct wf_ps_pull {
     uint32_t list, request, step, after, clock, left;
     int64_t since_ns;
     uint8_t *answered; /* [n of the list] */
+    uint64_t
+        *foreseen; /* [n of the list]: the update that has written its weights; UINT64_MAX: none
+                    */
     uint32_t room;
     wf_rows *rows; /* [n of the list]: of tables, what is asked for; their ids are in `ids` */
     uint8_t *ids;
+    struct wf_answer_room *into; /* answer.c's; NULL: nothing was answered into memory of its own */
 } wf_ps_pull;
 
 typedef struct wf_ps_worker {

@@ -140,17 +140,26 @@ static bool shm_arm(wf_transport *t)
     return something;
 }
 
-/* Memory of the connection's, while there is one. */
+/* The connection to a peer, while there is one. */
+static wf_shm_conn *open_conn(const shm_transport *s, const wf_route *to)
+{
+    wf_shm_conn *c = !s->listens || is_near(to) ? conn_of(s, to) : NULL;
+
+    return c && c->state == WF_SHM_UP ? c : NULL;
+}
+
 static wf_buf *shm_buf(wf_transport *t, const wf_route *to, size_t bytes)
 {
-    const shm_transport *s = (shm_transport *)t;
-    wf_shm_conn *c = !s->listens || is_near(to) ? conn_of(s, to) : NULL;
+    const wf_shm_conn *c = open_conn((shm_transport *)t, to);
     bool failed;
-    wf_buf *b = NULL;
+    wf_buf *b = c ? wf_shm_pool_take(c->pool, bytes, &failed) : NULL;
 
-    if (c && c->state == WF_SHM_UP)
-        b = wf_shm_pool_take(c->pool, bytes, &failed);
     return b ? b : wf_buf_new(bytes);
+}
+
+static bool shm_lends(wf_transport *t, const wf_route *to)
+{
+    return open_conn((shm_transport *)t, to);
 }
 
 static bool shm_tend(wf_transport *t, int64_t now_ns)
@@ -189,6 +198,7 @@ static const wf_transport_ops shm_ops = {
     .ready = shm_ready,
     .arm = shm_arm,
     .buf = shm_buf,
+    .lends = shm_lends,
     .tend = shm_tend,
     .close = shm_close,
 };

@@ -29,14 +29,14 @@ void wf_missing_free(const wf_client *c, weight_set *s)
     free(s->missing_of);
 }
 
-static bool is_cached(const wf_client *c, const weight_set *s, uint32_t variable)
+bool wf_rows_cached(const wf_client *c, const weight_set *s, uint32_t variable)
 {
     return c->variables[variable].cache && s != &c->sets[WF_EVAL_SET];
 }
 
 uint64_t wf_rows_asked(const wf_client *c, const weight_set *s, uint32_t i)
 {
-    return is_cached(c, s, c->slices[i].variable) ? s->missing_of[i].n : s->rows.of_slice[i].n;
+    return wf_rows_cached(c, s, c->slices[i].variable) ? s->missing_of[i].n : s->rows.of_slice[i].n;
 }
 
 static wf_status reserve(wf_client_missing *m, uint64_t n, wf_err *err)
@@ -54,14 +54,13 @@ static wf_status reserve(wf_client_missing *m, uint64_t n, wf_err *err)
 }
 
 /* Of one slice: what is cached goes into the set, the rest is missing. */
-static void look_up_slice(wf_client *c, weight_set *s, uint32_t i)
+static void look_up_slice(wf_client *c, weight_set *s, uint32_t i, float values[])
 {
     uint32_t variable = c->slices[i].variable;
     const wf_client_variable *v = &c->variables[variable];
     const struct wf_client_range *r = &s->rows.of_slice[i];
     wf_client_missing *m = &s->missing[variable];
     const uint64_t *ids = r->n ? s->rows.ids[variable]->data : NULL;
-    float *values = (float *)s->values[variable]->data;
     uint64_t first = m->n;
 
     for (uint64_t at = r->first; at < r->first + r->n; at++) {
@@ -91,7 +90,7 @@ void wf_rows_keep(wf_client *c, weight_set *s, uint32_t variable)
     wf_client_missing *m = &s->missing[variable];
     const uint64_t *ids;
 
-    if (!is_cached(c, s, variable) || m->kept == s->step)
+    if (!wf_rows_cached(c, s, variable) || m->kept == s->step)
         return;
     empty_at_barrier(c);
     if (s->step <= c->base.base || s->step > c->base.begun)
@@ -102,8 +101,7 @@ void wf_rows_keep(wf_client *c, weight_set *s, uint32_t variable)
     ids = s->rows.ids[variable]->data;
     for (uint64_t at = 0, k = 0; at < s->rows.n[variable]; at++)
         if (k < m->n && m->places[k] == at) {
-            wf_row_cache_put(v->cache, ids[at], s->step,
-                             (const float *)s->values[variable]->data + at * v->row);
+            wf_row_cache_put(v->cache, ids[at], s->step, s->values[variable].at + at * v->row);
             k++;
         } else {
             wf_row_cache_use(v->cache, ids[at]);
@@ -114,31 +112,30 @@ wf_status wf_rows_look_up(wf_client *c, weight_set *s, wf_err *err)
 {
     empty_at_barrier(c);
     for (uint32_t v = 0; v < c->n_variables; v++) {
-        if (!is_cached(c, s, v))
+        float *values;
+
+        if (!wf_rows_cached(c, s, v))
             continue;
+        WF_TRY(wf_values_own(c, s, v, &values, err));
         WF_TRY(reserve(&s->missing[v], s->rows.n[v], err));
         s->missing[v].n = 0;
         for (uint32_t i = c->first_slice[v]; i < c->first_slice[v + 1]; i++)
-            look_up_slice(c, s, i);
+            look_up_slice(c, s, i, values);
         c->base.rows_named += s->rows.n[v];
         c->base.rows_cached += s->rows.n[v] - s->missing[v].n;
     }
     return WF_OK;
 }
 
-void wf_rows_take(const wf_client *c, weight_set *s, uint32_t i, const wf_coded *from)
+void wf_rows_take(const wf_client *c, const weight_set *s, uint32_t i, const wf_coded *from,
+                  float values[])
 {
     uint32_t variable = c->slices[i].variable;
-    const wf_client_variable *v = &c->variables[variable];
-    float *values = (float *)s->values[variable]->data;
+    uint64_t row = c->variables[variable].row;
 
-    if (!is_cached(c, s, variable)) {
-        wf_coded_read(from, 0, from->n, values + s->rows.of_slice[i].first * v->row);
-        return;
-    }
     for (uint64_t k = 0; k < s->missing_of[i].n; k++) {
         uint64_t at = s->missing[variable].places[s->missing_of[i].first + k];
 
-        wf_coded_read(from, k * v->row, v->row, values + at * v->row);
+        wf_coded_read(from, k * row, row, values + at * row);
     }
 }

@@ -14,30 +14,20 @@ static bool is_frozen(const wf_client *c, const wf_client_slice *s)
     return !c->variables[s->variable].trainable;
 }
 
-static wf_status alloc_set(const wf_client *c, weight_set *s, bool frozen, wf_err *err)
+static wf_status alloc_set(const wf_client *c, weight_set *s, wf_err *err)
 {
     s->have = calloc(c->n_slices + 1, 1);
-    s->values = calloc(c->n_variables + 1, sizeof(*s->values));
     s->versions = calloc(c->n_slices + 1, sizeof *s->versions);
-    if (!s->have || !s->values || !s->versions)
+    if (!s->have || !s->versions)
         return wf_fail_nomem(err, c->n_slices);
+    WF_TRY(wf_values_init(c, s, err));
     WF_TRY(wf_rows_init(c, &s->rows, err));
-    WF_TRY(wf_missing_init(c, s, err));
-    for (uint32_t v = 0; v < c->n_variables; v++) {
-        if (c->variables[v].trainable == frozen)
-            continue;
-        s->values[v] = wf_buf_new(wf_rows_room(&c->variables[v]) * sizeof(float));
-        if (!s->values[v])
-            return wf_fail_nomem(err, wf_rows_room(&c->variables[v]) * sizeof(float));
-    }
-    return WF_OK;
+    return wf_missing_init(c, s, err);
 }
 
-void wf_pulls_free_set(const wf_client *c, weight_set *s)
+void wf_pulls_free_set(wf_client *c, weight_set *s)
 {
-    for (uint32_t v = 0; s->values && v < c->n_variables; v++)
-        wf_buf_unref(&s->values[v]);
-    free(s->values);
+    wf_values_free(c, s);
     wf_rows_free(c, &s->rows);
     wf_missing_free(c, s);
     free(s->versions);
@@ -49,10 +39,10 @@ wf_status wf_pulls_init(wf_client *c, wf_err *err)
     for (uint32_t i = 0; i < c->n_slices; i++)
         c->n_moving += !is_frozen(c, &c->slices[i]);
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
-        WF_TRY(alloc_set(c, &c->sets[k], false, err));
+        WF_TRY(alloc_set(c, &c->sets[k], err));
     c->frozen.left = c->n_slices - c->n_moving;
     c->frozen.pull = ++c->next_pull;
-    return alloc_set(c, &c->frozen, true, err);
+    return alloc_set(c, &c->frozen, err);
 }
 
 /* Whether slice i belongs to the list of a ps. */
@@ -163,6 +153,7 @@ wf_status wf_pulls_want(wf_exchange *x, int set, uint32_t step, wf_err *err)
     s->step = step;
     s->clock = 0;
     s->pull = ++c->next_pull;
+    wf_values_begin(c, s);
     WF_TRY(wf_rows_look_up(c, s, err));
     begin_set(c, s);
     if (set != WF_EVAL_SET)
@@ -197,7 +188,9 @@ const float *wf_pulls_weights(const wf_exchange *x, int set, uint32_t variable)
     const wf_client *c = (const wf_client *)x;
     const weight_set *s = c->variables[variable].trainable ? &c->sets[set] : &c->frozen;
 
-    return s->values[variable]->data;
+    static const WF_ALIGNED(WF_BUF_ALIGN) float none[WF_BUF_ALIGN / sizeof(float)]; /* of no rows */
+
+    return s->values[variable].at ? s->values[variable].at : none;
 }
 
 /* The set that an answer is for; NULL: its pull was dropped. */
@@ -229,16 +222,6 @@ static uint64_t awaited(const wf_client *c, const weight_set *s, uint32_t id)
                               : slice->count;
 }
 
-static void take(const wf_client *c, weight_set *s, uint32_t id, const wf_coded *from)
-{
-    const wf_client_slice *slice = &c->slices[id];
-
-    if (wf_rows_has(c, id))
-        wf_rows_take(c, s, id, from);
-    else
-        wf_coded_read(from, 0, from->n, (float *)s->values[slice->variable]->data + slice->offset);
-}
-
 /* Weights come as float32 or as halves. */
 static bool is_weights(const wf_msg *m, const wf_part *p, uint64_t n)
 {
@@ -268,7 +251,7 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
         if (s->have[p->slice]) /* K6 */
             continue;
         from = wf_part_coded(m, p);
-        take(c, s, p->slice, &from);
+        WF_TRY(wf_values_take(c, s, p->slice, &from, m->frames[p->frame].buf, err));
         s->left--;
         s->have[p->slice] = 1;
         s->versions[p->slice] = p->version;

@@ -91,7 +91,6 @@ wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_
     wf_client *c = (wf_client *)x;
     const wf_client_variable *v = &c->variables[variable];
     weight_set *s = &c->sets[set];
-    size_t bytes = WF_MAX(n * v->row * sizeof(float), sizeof(float));
     wf_buf *copy;
 
     wf_assert(v->rows_most > 0);
@@ -106,11 +105,7 @@ wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_
     s->rows.ids[variable] = copy;
     s->rows.n[variable] = n;
     divide(c, &s->rows, variable, ids, n);
-    if (s->values[variable]->bytes >= bytes)
-        return WF_OK;
-    wf_buf_unref(&s->values[variable]); /* an evaluation names more rows than a step */
-    s->values[variable] = wf_buf_new(bytes);
-    return s->values[variable] ? WF_OK : wf_fail_nomem(err, bytes);
+    return WF_OK;
 }
 
 /* Whether the pull of a set asks a ps for rows of slice i. */

@@ -57,14 +57,22 @@ typedef struct wf_client_slice {
     uint32_t map; /* the version of the slice map that put it on that ps; 0: that of the start */
 } wf_client_slice;
 
+/* Where the weights of a variable lie in a set. */
+typedef struct wf_client_values {
+    wf_buf *own;     /* f32; NULL: not needed so far */
+    const float *at; /* their first; NULL: none have come */
+    bool lent;       /* they lie in the set's frames, else in `own` */
+} wf_client_values;
+
 typedef struct weight_set {
-    uint32_t step;      /* 0: none */
-    uint32_t clock;     /* of the step, where workers wait for each other */
-    uint32_t pull;      /* the pull's name; answers of another are dropped */
-    uint32_t left;      /* slices to come */
-    uint8_t *have;      /* [n_slices] */
-    wf_buf **values;    /* [n_variables]; NULL for those of the other kind, frozen or not */
-    uint64_t *versions; /* [n_slices]: updates that they hold */
+    uint32_t step;            /* 0: none */
+    uint32_t clock;           /* of the step, where workers wait for each other */
+    uint32_t pull;            /* the pull's name; answers of another are dropped */
+    uint32_t left;            /* slices to come */
+    uint8_t *have;            /* [n_slices] */
+    wf_client_values *values; /* [n_variables]; nothing of the other kind, frozen or not */
+    wf_buf **frames;          /* [n_slices]: of messages, which lent values lie in */
+    uint64_t *versions;       /* [n_slices]: updates that they hold */
     wf_client_rows rows;
     wf_client_missing *missing;         /* [n_variables] */
     struct wf_client_range *missing_of; /* [n_slices]: which of them are in a slice */
@@ -129,6 +137,7 @@ typedef struct wf_client {
     weight_set frozen;     /* K4; step is always 0 */
     uint32_t n_moving;     /* slices of variables that are not frozen */
     uint64_t frozen_bytes; /* received */
+    uint32_t n_frames;     /* that all sets hold */
     step_push steps[WF_CLIENT_STEPS];
     uint32_t cached_from; /* base.base when the caches were emptied last */
     draft *drafts;        /* [n_ps] */
@@ -161,6 +170,18 @@ WF_MUST_USE wf_status wf_clock_on_ok(wf_client *c, uint32_t ps, const wf_msg *m,
 /* The row of wf_exchange_ops; `x` is a wf_client. */
 WF_MUST_USE wf_status wf_clock_leave(wf_exchange *x, wf_err *err);
 
+/* ps_values.c: where the weights of a set lie. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_values_init(const wf_client *c, weight_set *s, wf_err *err);
+void wf_values_free(wf_client *c, weight_set *s);
+/* Before the weights of another pull come: lets go of the frames of the last one. */
+void wf_values_begin(wf_client *c, weight_set *s);
+/* Memory of the set's own for a variable, which holds what has come of it. */
+WF_MUST_USE wf_status wf_values_own(wf_client *c, weight_set *s, uint32_t variable, float **out,
+                                    wf_err *err);
+/* Takes what has come of slice i in a frame, whose part `from` is. */
+WF_MUST_USE wf_status wf_values_take(wf_client *c, weight_set *s, uint32_t i, const wf_coded *from,
+                                     wf_buf *frame, wf_err *err);
+
 /* ps_rows.c: the rows of tables. Memory for them, without any. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_rows_init(const wf_client *c, wf_client_rows *r, wf_err *err);
 void wf_rows_free(const wf_client *c, wf_client_rows *r);
@@ -185,8 +206,11 @@ uint64_t wf_rows_asked(const wf_client *c, const weight_set *s, uint32_t i);
 void wf_rows_keep(wf_client *c, weight_set *s, uint32_t variable);
 /* Takes what the caches have for the step of a set, and notes what is missing. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_rows_look_up(wf_client *c, weight_set *s, wf_err *err);
-/* Takes the rows of slice i that have come, which wf_rows_asked counts. */
-void wf_rows_take(const wf_client *c, weight_set *s, uint32_t i, const wf_coded *from);
+/* Whether a set takes rows of a table from a cache. */
+bool wf_rows_cached(const wf_client *c, const weight_set *s, uint32_t variable);
+/* Takes the rows of slice i that its cache lacked, into the values [rows named] of the set. */
+void wf_rows_take(const wf_client *c, const weight_set *s, uint32_t i, const wf_coded *from,
+                  float values[]);
 /* What a pull asks of a ps: parts [WF_MAX_PARTS] and the frame of the message that holds their ids.
  * Errors: WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m,
@@ -199,7 +223,7 @@ WF_MUST_USE wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, c
  * alone that have not come yet. */
 enum { WF_CLIENT_LIST = 0, WF_CLIENT_FROZEN_LIST = 1 };
 WF_MUST_USE wf_status wf_pulls_init(wf_client *c, wf_err *err);
-void wf_pulls_free_set(const wf_client *c, weight_set *s);
+void wf_pulls_free_set(wf_client *c, weight_set *s);
 /* Registers a list with a ps. */
 WF_MUST_USE wf_status wf_pulls_send_list(wf_client *c, uint32_t ps, uint32_t list, wf_err *err);
 /* Asks a ps for its part of a set. */
