@@ -136,8 +136,7 @@ static wf_status find_rows_room(wf_answer *a, const wf_slice *s, uint32_t at, si
     if (room->table != s->variable)
         room->used = wf_align_up(room->used, WF_BUF_ALIGN);
     room->table = s->variable;
-    if (!room->rows || room->used > room->rows->bytes ||
-        bytes > room->rows->bytes - room->used) {
+    if (!room->rows || room->used > room->rows->bytes || bytes > room->rows->bytes - room->used) {
         size_t size = WF_MAX(bytes, bytes_from(a, at, most));
 
         wf_buf_unref(&room->rows);

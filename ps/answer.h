@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/answer.h - the messages that the weights of a pull leave in, of about a megabyte each, so that
- * the worker takes one while the next is on its way, and while later slices are still being updated.
+ * the worker takes one while the next is on its way, and while later slices are still being
+ * updated.
  *
  * A worker that reads this process's memory (wf_net_lends) uses weights where they lie. So what a
  * pull is answered with is written side by side: the rows of a table in the order of their ids, and

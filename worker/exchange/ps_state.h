@@ -170,7 +170,9 @@ WF_MUST_USE wf_status wf_clock_on_ok(wf_client *c, uint32_t ps, const wf_msg *m,
 /* The row of wf_exchange_ops; `x` is a wf_client. */
 WF_MUST_USE wf_status wf_clock_leave(wf_exchange *x, wf_err *err);
 
-/* ps_values.c: where the weights of a set lie. Errors: WF_NOMEM. */
+/* ps_values.c: where the weights of a set lie. All sets hold so many frames at most, a quarter of
+ * what one side of shared memory may lend to the other. Errors: WF_NOMEM. */
+enum { WF_VALUES_FRAMES_MOST = 1024 };
 WF_MUST_USE wf_status wf_values_init(const wf_client *c, weight_set *s, wf_err *err);
 void wf_values_free(wf_client *c, weight_set *s);
 /* Before the weights of another pull come: lets go of the frames of the last one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/exchange/ps_values.c - where the weights of a set lie. A variable whose slices came side by
- * side, as they do from a ps that writes them into shared memory (ps/on_pull.c) or in a message
+/* worker/exchange/ps_values.c - where the weights of a set lie. A variable whose slices came side
+ * by side, as they do from a ps that writes them into shared memory (ps/on_pull.c) or in a message
  * that has all of it, is used where it came: the set holds the frames until it is asked for other
  * weights. All others are copied into memory of the set's own.
  */
@@ -9,9 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Held by all sets: of what one side of shared memory may lend to the other, a quarter. */
-enum { FRAMES_MOST = 1024 };
 
 wf_status wf_values_init(const wf_client *c, weight_set *s, wf_err *err)
 {
@@ -118,7 +115,7 @@ wf_status wf_values_take(wf_client *c, weight_set *s, uint32_t i, const wf_coded
     const float *begin = cached ? NULL : find_begin(c, s, i, from);
     float *own;
 
-    if (begin && (!v->at || (v->lent && v->at == begin)) && c->n_frames < FRAMES_MOST) {
+    if (begin && (!v->at || (v->lent && v->at == begin)) && c->n_frames < WF_VALUES_FRAMES_MOST) {
         s->frames[i] = wf_buf_ref(frame);
         c->n_frames++;
         v->at = begin;
