@@ -60,7 +60,10 @@ typedef struct wf_stream_conn {
     uint8_t *part; /* where that part goes: into `long_head` or a frame; NULL: not begun */
     size_t filled;
     uint8_t *long_head; /* of more than fits into `in` */
-    wf_buf *frame;
+    wf_buf *frame;      /* the one that arrives, or all of the record: */
+    bool has_all;       /* that one, and */
+    size_t place;       /* where the one that arrives begins, */
+    size_t ahead;       /* and what has arrived of those behind it */
     wf_msg *m;
     size_t in_from, in_to; /* bytes of `in` that have arrived and are not used */
     uint8_t in[WF_STREAM_IN];

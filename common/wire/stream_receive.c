@@ -12,20 +12,47 @@
 
 enum { KIND_AT = 6, CONTROL_BYTES_AT = 56 /* of a header */ };
 
-static const size_t FRAME_LIMIT = ((size_t)256 << 20) + (64 << 10); /* as zeromq.c's */
+static const size_t TOGETHER_MOST = (size_t)4 << 20,
+                    FRAME_LIMIT = ((size_t)256 << 20) + (64 << 10); /* as zeromq.c's */
 
 static size_t have(const wf_stream_conn *c)
 {
     return c->in_to - c->in_from;
 }
 
-/* Takes what has arrived off the socket: into the part in hand, and what is behind it into `in`.
- * False when there is nothing now. */
+static size_t room_of(uint32_t bytes)
+{
+    return wf_align_up(bytes, WF_BUF_ALIGN);
+}
+
+/* Where bytes of the record go that have not arrived: the rest of the part in hand, and the frames
+ * behind it, if they have memory. */
+static int list_missing(const wf_stream_conn *c, struct iovec iov[], size_t *bytes)
+{
+    size_t place = c->place;
+    int n = 0;
+
+    *bytes = 0;
+    if (!c->part)
+        return 0;
+    iov[n++] = (struct iovec){c->part + c->filled, c->sizes[c->at] - c->filled};
+    *bytes = iov[0].iov_len;
+    for (uint32_t i = c->at; c->at > 0 && c->has_all && i + 1 < c->n_sizes; i++) {
+        place += room_of(c->sizes[i]);
+        iov[n++] = (struct iovec){(uint8_t *)c->frame->data + place, c->sizes[i + 1]};
+        *bytes += c->sizes[i + 1];
+    }
+    return n;
+}
+
+/* Takes what has arrived off the socket: into the parts that are missing, and what is behind them
+ * into `in`. False when there is nothing now. */
 static bool fill(wf_stream_conn *c)
 {
-    size_t missing = c->part ? c->sizes[c->at] - c->filled : 0, n;
-    struct iovec iov[2] = {{c->part ? c->part + c->filled : NULL, missing}};
-    struct msghdr h = {.msg_iov = iov, .msg_iovlen = 2};
+    struct iovec iov[WF_MAX_FRAMES + 2];
+    size_t missing, n, here;
+    int parts = list_missing(c, iov, &missing);
+    struct msghdr h = {.msg_iov = iov, .msg_iovlen = (size_t)parts + 1};
     ssize_t got;
 
     if (c->in_from > 0) {
@@ -33,7 +60,7 @@ static bool fill(wf_stream_conn *c)
         c->in_to -= c->in_from;
         c->in_from = 0;
     }
-    iov[1] = (struct iovec){c->in + c->in_to, sizeof c->in - c->in_to};
+    iov[parts] = (struct iovec){c->in + c->in_to, sizeof c->in - c->in_to};
     do
         got = recvmsg(c->fd, &h, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
@@ -44,7 +71,9 @@ static bool fill(wf_stream_conn *c)
         return false;
     }
     n = WF_MIN((size_t)got, missing);
-    c->filled += n;
+    here = parts ? WF_MIN(n, iov[0].iov_len) : 0;
+    c->filled += here;
+    c->ahead = n - here;
     c->in_to += (size_t)got - n;
     return true;
 }
@@ -93,6 +122,26 @@ static outcome begin_record(wf_stream_conn *c)
     return GOES_ON;
 }
 
+/* Frames that lie in one buffer are used where they lie (worker/exchange/ps_values.c), and come in
+ * one call. Of a long record each has its own, made when it begins to arrive. */
+static bool begin_frame(wf_stream_conn *c)
+{
+    size_t all = 0;
+
+    if (c->at > 1 && c->has_all) {
+        c->place += room_of(c->sizes[c->at - 1]);
+        c->filled = WF_MIN(c->ahead, (size_t)c->sizes[c->at]);
+        c->ahead -= c->filled;
+        return true;
+    }
+    for (uint32_t i = c->at; i < c->n_sizes; i++)
+        all += room_of(c->sizes[i]);
+    c->has_all = c->at == 1 && all <= TOGETHER_MOST;
+    c->place = 0;
+    c->frame = wf_buf_pool_take(c->pool, WF_MAX(c->has_all ? all : c->sizes[c->at], (size_t)1));
+    return c->frame;
+}
+
 /* Where the part in hand goes; false without memory. */
 static bool begin_part(wf_stream_conn *c)
 {
@@ -101,8 +150,7 @@ static bool begin_part(wf_stream_conn *c)
         c->long_head = malloc(c->sizes[0]);
         c->part = c->long_head;
     } else {
-        c->frame = wf_buf_pool_take(c->pool, WF_MAX(c->sizes[c->at], 1u));
-        c->part = c->frame ? c->frame->data : NULL;
+        c->part = begin_frame(c) ? (uint8_t *)c->frame->data + c->place : NULL;
     }
     return c->part;
 }
@@ -121,7 +169,8 @@ static outcome end_frame(wf_stream_conn *c)
 {
     wf_status rc = wf_msg_add_frame(c->m, c->frame, c->part, c->sizes[c->at], NULL);
 
-    wf_buf_unref(&c->frame);
+    if (!c->has_all || c->at + 1 == c->n_sizes)
+        wf_buf_unref(&c->frame);
     c->part = NULL;
     c->at++;
     return rc == WF_OK ? GOES_ON : IS_WRONG;
