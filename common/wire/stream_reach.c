@@ -61,6 +61,31 @@ static socklen_t size_of(const struct sockaddr_storage *at)
     return at->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
+static bool is_own_host(int fd, const struct sockaddr_storage *peer)
+{
+    struct sockaddr_storage own;
+    socklen_t size = sizeof own;
+
+    if (getsockname(fd, (struct sockaddr *)&own, &size) != 0 || own.ss_family != peer->ss_family)
+        return false;
+    if (own.ss_family == AF_INET)
+        return ((struct sockaddr_in *)&own)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)peer)->sin_addr.s_addr;
+    return memcmp(&((struct sockaddr_in6 *)&own)->sin6_addr,
+                  &((const struct sockaddr_in6 *)peer)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+/* Nothing gets lost within a host, and no link is shared: there bbr, which many systems choose,
+ * only holds back what it is given (Cardwell et al. 2016, "BBR: Congestion-Based Congestion
+ * Control", ACM Queue 14(5), paces all that it sends). Between hosts the system's choice stays. */
+static void choose_congestion_control(int fd, const struct sockaddr_storage *peer)
+{
+    static const char reno[] = "reno";
+
+    if (is_own_host(fd, peer))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof reno - 1);
+}
+
 /* Takes *c; it is freed when there is no room. */
 static bool add_conn(stream_transport *s, wf_stream_conn **c)
 {
@@ -151,12 +176,17 @@ static void close_door(stream_transport *s)
 
 static void accept_all(stream_transport *s)
 {
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof peer;
     int fd;
 
-    while ((fd = accept4(s->door, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    while ((fd = accept4(s->door, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)) >=
+           0) {
         wf_stream_conn *c = NULL;
 
         set_options(fd);
+        choose_congestion_control(fd, &peer);
+        size = sizeof peer;
         if (s->n >= MOST_CONNS)
             close(fd);
         else
@@ -203,10 +233,12 @@ static void dial(stream_transport *s, const wf_msg *m)
     if (fd < 0)
         return;
     set_options(fd);
-    if (connect(fd, (const struct sockaddr *)&at, size_of(&at)) != 0 && errno != EINPROGRESS)
+    if (connect(fd, (const struct sockaddr *)&at, size_of(&at)) != 0 && errno != EINPROGRESS) {
         close(fd);
-    else
-        c = wf_stream_conn_new(fd, false, m->control + PORT_BYTES, s->pool, wf_now_ns());
+        return;
+    }
+    choose_congestion_control(fd, &at);
+    c = wf_stream_conn_new(fd, false, m->control + PORT_BYTES, s->pool, wf_now_ns());
     if (c)
         (void)add_conn(s, &c);
 }
