@@ -6,12 +6,15 @@ ps_cost.py [--batches 32,128,512] [--threads 1,2] [--repeats 5]
 
 Three clusters of one worker take turns, with the same number of threads: without a ps, where the worker
 holds the variables and updates them itself; with one ps through shared memory; with one over tcp. The
-first is what the worker makes alone. Prints medians, and the ratios to the first of each turn.
+first is what the worker makes alone. Prints medians, the ratios to the first of each turn, and the time in
+which a cache line went from one processor to another and back meanwhile: a virtual machine's processors share
+a cache at one time and at another not.
 """
 import argparse
 import contextlib
 import os
 import statistics
+import subprocess
 
 from parameter_servers import RECORDS, Cluster
 
@@ -20,20 +23,28 @@ KINDS = [("alone", dict(ps=0)), ("shared memory", dict(ps=1)),
          ("tcp", dict(ps=1, shared_memory=False))]
 
 
+LINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "bench", "bench_cache_line")
+
+
+def line_ns():
+    return int(subprocess.run([LINE], check=True, capture_output=True, text=True).stdout)
+
+
 def measure(threads, batch, repeats):
-    rates = {name: [] for name, _ in KINDS}
+    rates, lines = {name: [] for name, _ in KINDS}, []
     with contextlib.ExitStack() as stack:
         clusters = [(name, stack.enter_context(Cluster(workers=1, threads=threads, **how)))
                     for name, how in KINDS]
         warm = [c.run("warm", batch, 2)[0] for _, c in clusters]
         epochs = max(2, int(SECONDS * min(warm) / RECORDS))
         for i in range(repeats):
+            lines.append(line_ns())
             for name, c in clusters:
                 rates[name].append(c.run("r%d" % i, batch, epochs)[0])
     for name, r in rates.items():
         ratio = statistics.median(a / b for a, b in zip(r, rates["alone"]))
-        print("| %d | %d | %s | %.0f (%.0f-%.0f) | %.2f |" % (
-            batch, threads, name, statistics.median(r), min(r), max(r), ratio), flush=True)
+        print("| %d | %d | %s | %.0f (%.0f-%.0f) | %.2f | %d-%d |" % (
+            batch, threads, name, statistics.median(r), min(r), max(r), ratio, min(lines), max(lines)), flush=True)
 
 
 def main():
@@ -43,7 +54,7 @@ def main():
     p.add_argument("--repeats", type=int, default=5)
     a = p.parse_args()
     print("load before: %.2f" % os.getloadavg()[0])
-    print("| batch | threads | variables | examples/s: median (min-max) | of alone |\n|---|---|---|---|---|")
+    print("| batch | threads | variables | examples/s: median (min-max) | of alone | cache line, ns |\n|---|---|---|---|---|---|")
     for batch in map(int, a.batches.split(",")):
         for threads in map(int, a.threads.split(",")):
             measure(threads, batch, a.repeats)

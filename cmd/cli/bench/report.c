@@ -76,6 +76,19 @@ static void add_row(wf_rows *t, const wf_bench_case *of, const figures *f)
                 13);
 }
 
+void wf_bench_print_lines(const wf_bench_result results[], size_t n)
+{
+    int64_t least = INT64_MAX, most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        least = WF_MIN(least, results[i].line_ns);
+        most = WF_MAX(most, results[i].line_ns);
+    }
+    if (most > 0)
+        printf("A cache line went to another processor and back in %ld to %ld ns.\n", (long)least,
+               (long)most);
+}
+
 wf_status wf_bench_print_table(const wf_bench_case cases[], wf_bench_result results[], size_t n,
                                wf_err *err)
 {
@@ -92,7 +105,9 @@ wf_status wf_bench_print_table(const wf_bench_case cases[], wf_bench_result resu
             if (f.n > 0)
                 add_row(&rows, &cases[i], &f);
         }
-    return wf_rows_print(&rows, stdout, err);
+    WF_TRY(wf_rows_print(&rows, stdout, err));
+    wf_bench_print_lines(results, n);
+    return WF_OK;
 }
 
 /* ---- JSON ---- */
@@ -100,7 +115,8 @@ wf_status wf_bench_print_table(const wf_bench_case cases[], wf_bench_result resu
 static json_t *row(const wf_bench_case *of, const wf_bench_result *r, const figures *f)
 {
     return json_pack(
-        "{s:s, s:I, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f}",
+        "{s:s, s:I, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f,"
+        " s:I}",
         "transport", of->wire->name, "bytes", (json_int_t)of->bytes, "dtype", "float32",
         "optimizer", of->rule, "work", f->work->name, "samples", (json_int_t)f->n, "gb_per_s",
         f->rate / 1e9, "p50_us", (double)f->p50 / 1e3, "p90_us", (double)f->p90 / 1e3, "p99_us",
@@ -108,7 +124,8 @@ static json_t *row(const wf_bench_case *of, const wf_bench_result *r, const figu
         ratio((double)f->p50, (double)f->bare), "memcpy_gb_per_s", f->copy_one / 1e9,
         "memcpy_all_gb_per_s", f->copy_all / 1e9, "moved_bytes",
         (json_int_t)(of->n_workers * wf_bench_moved(f->work, of->bytes, r->slots)), "limit_us",
-        f->limit / 1e3, "of_limit", ratio(f->limit, (double)f->p50));
+        f->limit / 1e3, "of_limit", ratio(f->limit, (double)f->p50), "cache_line_ns",
+        (json_int_t)r->line_ns);
 }
 
 wf_status wf_bench_print_json(const wf_bench_case cases[], wf_bench_result results[], size_t n,

@@ -78,6 +78,7 @@ wf_status wf_bench_print_rows(const wf_bench_case cases[], wf_bench_result resul
             add_row(&rows, &cases[i], &results[i], &f);
         }
     WF_TRY(wf_rows_print(&rows, stdout, err));
+    wf_bench_print_lines(results, n);
     if (cases[0].is_apart)
         printf(
             "FLAT was measured before the ps started, and not in turns with them: the memory does "
@@ -89,13 +90,14 @@ static json_t *row(const wf_bench_case *of, const wf_bench_result *r, const figu
 {
     return json_pack(
         "{s:s, s:I, s:I, s:s, s:I, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f,"
-        " s:f}",
+        " s:f, s:I}",
         "transport", of->wire->name, "table_rows", (json_int_t)of->rows, "dim", (json_int_t)of->dim,
         "dtype", wf_dtype_name(of->dtype), "row_bytes", (json_int_t)row_bytes(of), "ids",
         of->draw->name, "optimizer", of->rule, "work", f->work->name, "samples", (json_int_t)f->n,
         "rows", r->named, "rows_per_s", f->rate, "p50_us", (double)f->p50 / 1e3, "p90_us",
         (double)f->p90 / 1e3, "p99_us", (double)f->p99 / 1e3, "flat_p50_us", (double)f->flat / 1e3,
-        "flat_rows_per_s", f->flat_rate, "of_flat", of_flat(f));
+        "flat_rows_per_s", f->flat_rate, "of_flat", of_flat(f), "cache_line_ns",
+        (json_int_t)r->line_ns);
 }
 
 wf_status wf_bench_print_rows_json(const wf_bench_case cases[], wf_bench_result results[], size_t n,

@@ -6,6 +6,7 @@
 #include "cmd/cli/bench/ids.h"
 #include "cmd/cli/bench/job.h"
 #include "cmd/cli/bench/worker.h"
+#include "common/base/cache_line.h"
 #include "common/base/clock.h"
 #include "common/base/pages.h"
 #include "common/base/size.h"
@@ -396,6 +397,7 @@ wf_status wf_bench_rounds(const wf_bench_case *of, bool (*stopped)(void), wf_ben
     wf_bench_stage *s = NULL;
     wf_status rc = of->is_apart ? do_flat_apart(&r, of, stopped, err) : WF_OK;
 
+    out->line_ns = wf_cache_line_ns();
     if (rc == WF_OK)
         rc = wf_bench_stage_open(of, stopped, &s, err);
     if (rc == WF_OK) {

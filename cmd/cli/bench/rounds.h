@@ -9,6 +9,7 @@
 
 typedef struct wf_bench_result {
     uint32_t slots, threads;         /* of the optimizer; that copy_all used */
+    int64_t line_ns;                 /* wf_cache_line_ns, just before */
     wf_samples weft[WF_BENCH_WORKS]; /* of all workers; none for a work that was left out */
     wf_samples bare[WF_BENCH_WORKS]; /* the same over bare ZeroMQ; of a table: by flat loops */
     double named;                    /* of a table: rows of a batch, on average */
