@@ -9,7 +9,6 @@
 #include "common/log/log.h"
 
 #include <getopt.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,26 +72,6 @@ static bool all_local(const wf_cluster_conf *c)
     for (uint32_t i = 0; i < c->n_ps; i++)
         local &= is_local(c->ps[i].address);
     return local;
-}
-
-static uint32_t count_beside(const wf_task_conf *me, const wf_task_conf tasks[], uint32_t n)
-{
-    uint32_t beside = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        beside += !me->host || !tasks[i].host || strcmp(me->host, tasks[i].host) == 0;
-    return beside;
-}
-
-/* Whether the ps and workers of this host outnumber the cores that this process may use. */
-static bool is_crowded(const wf_shell *s)
-{
-    const wf_cluster_conf *c = s->conf;
-    uint32_t tasks =
-        count_beside(s->me, c->ps, c->n_ps) + count_beside(s->me, c->workers, c->n_workers);
-    cpu_set_t cores;
-
-    return sched_getaffinity(0, sizeof cores, &cores) != 0 || tasks > (uint32_t)CPU_COUNT(&cores);
 }
 
 static wf_status find_me(wf_shell *s, wf_err *err)
@@ -167,7 +146,6 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     WF_TRY(wf_cluster_load(cluster, &s->conf, err));
     WF_TRY(find_me(s, err));
     s->one_host = all_local(s->conf) && !s->conf->checksums_always;
-    s->is_crowded = is_crowded(s);
     WF_TRY(wf_process_raise_files(err));
     wf_process_keep_blocks();
     WF_TRY(wf_wires_new(count_connections(s->conf, role), &s->wires, err));
@@ -231,7 +209,7 @@ void wf_shell_wait(wf_shell *s, int fd, bool soon)
     size_t n;
     wf_transport *const *t = wf_net_transports(s->net, &n);
 
-    wf_wait(t, n, fd, WF_MAX(wait_ms, (int64_t)0), soon && !s->is_crowded ? &s->spin : NULL);
+    wf_wait(t, n, fd, WF_MAX(wait_ms, (int64_t)0), soon ? &s->spin : NULL);
 }
 
 int wf_shell_end(wf_shell *s, wf_status rc, const wf_err *err)

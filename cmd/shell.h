@@ -23,7 +23,6 @@ typedef struct wf_shell {
     wf_peer *master; /* NULL for the master itself */
     bool one_host;   /* payloads need no checksums: nothing but memory lies between the tasks */
     wf_spin spin;    /* while waiting */
-    bool is_crowded; /* tasks of this host outnumber its cores: one that spins delays another */
     wf_beat *beat;   /* NULL for the master itself */
     int64_t began_ns, told_ns;
     wf_waiting_log waiting_log;

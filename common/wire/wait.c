@@ -19,7 +19,6 @@ static bool any_ready(wf_transport *const t[], size_t n)
 
 static const int64_t SPIN_NS = 200000;
 
-enum { LOOKS_A_YIELD = 16 };
 enum { LOST_MOST = 4, REST_LOG_MOST = 6 }; /* in a row before it rests; then up to 64 waits */
 
 static bool look_for_a_moment(wf_transport *const t[], size_t n)
@@ -27,9 +26,8 @@ static bool look_for_a_moment(wf_transport *const t[], size_t n)
     int64_t until_ns = wf_now_ns() + SPIN_NS;
     bool something;
 
-    for (int i = 1; !(something = any_ready(t, n)) && wf_now_ns() < until_ns; i++)
-        if (i % LOOKS_A_YIELD == 0)
-            sched_yield(); /* whoever else has work goes on */
+    while (!(something = any_ready(t, n)) && wf_now_ns() < until_ns)
+        sched_yield(); /* whoever else has work goes on: tasks may outnumber the cores */
     return something;
 }
 
