@@ -2,6 +2,7 @@
 """bench.py WEFT - `weft bench`: its table, its JSON, its errors, and that it leaves nothing behind."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from weftlib import check, one_sentence, until
 WEFT = os.path.abspath(sys.argv[1])
 FIELDS = {"transport", "bytes", "dtype", "optimizer", "work", "samples", "gb_per_s", "p50_us", "p90_us",
           "p99_us", "zeromq_p50_us", "times_zeromq", "memcpy_gb_per_s", "memcpy_all_gb_per_s",
-          "moved_bytes", "limit_us", "of_limit"}
+          "moved_bytes", "limit_us", "of_limit", "cache_line_ns"}
 ROW_FIELDS = {"transport", "table_rows", "dim", "dtype", "row_bytes", "ids", "optimizer", "work", "samples", "rows",
-              "rows_per_s", "p50_us", "p90_us", "p99_us", "flat_p50_us", "flat_rows_per_s", "of_flat"}
+              "rows_per_s", "p50_us", "p90_us", "p99_us", "flat_p50_us", "flat_rows_per_s", "of_flat",
+              "cache_line_ns"}
 WORKS = {"sgd": ["push", "pull", "push+pull"], "adam": ["push", "push+pull"]}
 
 
@@ -65,8 +67,17 @@ def check_json(folder):
         check(close(row["of_limit"] * row["p50_us"], row["limit_us"]), row)
 
 
+def rows_of(said):
+    """The table's lines; behind them is the processors' distance, of which a machine of one has none."""
+    lines = said.splitlines()
+    if len(os.sched_getaffinity(0)) > 1:
+        last = re.fullmatch(r"A cache line went to another processor and back in (\d+) to (\d+) ns.", lines.pop())
+        check(last and 0 < int(last.group(1)) <= int(last.group(2)), said)
+    return lines
+
+
 def check_table(folder):
-    lines = bench(folder, "--sizes=64KiB", "--transports", "tcp", "--steps", "3").splitlines()
+    lines = rows_of(bench(folder, "--sizes=64KiB", "--transports", "tcp", "--steps", "3"))
     check(lines[0].split()[:4] == ["TRANSPORT", "SIZE", "RULE", "WORK"], lines)
     check([l.split()[:4] for l in lines[1:]] ==
           [["tcp", "64KiB", o, w] for o in WORKS for w in WORKS[o]], lines)
@@ -99,8 +110,8 @@ def check_rows(folder):
         check(close(row["rows_per_s"] * row["p50_us"] / 1e6, 2 * row["rows"]), row)
         check(close(row["flat_rows_per_s"] * row["flat_p50_us"] / 1e6, row["rows"]), row)
         check(close(row["of_flat"] * row["flat_rows_per_s"], row["rows_per_s"]), row)
-    lines = bench(folder, "--table", "--rows=300", "--dtype", "int8", "--transports", "tcp", "--steps",
-                  "3").splitlines()
+    lines = rows_of(bench(folder, "--table", "--rows=300", "--dtype", "int8", "--transports", "tcp", "--steps",
+                          "3"))
     check(lines[0].split()[:7] == ["TRANSPORT", "TABLE", "DTYPE", "BYTES", "IDS", "ROWS", "RULE"], lines)
     check([l.split()[:9] for l in lines[1:]] ==
           [["tcp", "300", "x", "16", "int8", "84", i, lines[1 + k].split()[7], "adagrad"]

@@ -48,7 +48,8 @@ def jobs_are_shown_without_a_cluster(weft):
 
 def what_was_killed_is_interrupted_and_says_how_to_go_on(weft):
     with Cluster(weft) as c:
-        small.write_job(c, epochs=100000, every_steps=200)
+        # A master keeps 64 events for those who follow: of shorter epochs they would miss some.
+        small.write_job(c, epochs=100000, every_steps=2000, change=[("batch: 8", "batch: 1")])
         c.must("up")
         c.must("submit", "small.yaml")
         c.until_job("small", lambda j: j["checkpoint"] and j["step"] > j["checkpoint"] + 128, "trains")
