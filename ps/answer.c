@@ -129,7 +129,7 @@ static size_t bytes_from(const wf_answer *a, uint32_t at, size_t most)
 static wf_status find_rows_room(wf_answer *a, const wf_slice *s, uint32_t at, size_t bytes,
                                 uint8_t **out, wf_err *err)
 {
-    size_t most = wf_net_lends(a->w->peer) ? ROWS_ROOM_BYTES : ROWS_BYTES;
+    size_t most = wf_net_lends(a->w->peer, ROWS_ROOM_BYTES) ? ROWS_ROOM_BYTES : ROWS_BYTES;
     struct wf_answer_room *room = NULL;
 
     WF_TRY(open_room(a, &room, err));
@@ -204,21 +204,22 @@ static bool is_whole(const wf_answer *a, uint32_t at)
     return s->count < all && n == all;
 }
 
-/* Where a slice goes among the others of its variable; *out NULL: it leaves by itself. */
+/* Where a slice goes among the others of its variable; *out NULL: it leaves by itself. What is too
+ * large for the room of a worker (P6) does. */
 static wf_status find_place(wf_answer *a, const wf_slice *s, uint32_t at, wf_buf **of,
                             uint8_t **out, wf_err *err)
 {
+    size_t bytes = count_elements(&a->ps->variables[s->variable]) * sizeof(float);
     struct wf_answer_room *room = NULL;
     struct whole *w;
 
     *out = NULL;
-    if (!wf_net_lends(a->w->peer))
+    if (bytes > a->ps->answer_room || !wf_net_lends(a->w->peer, bytes))
         return WF_OK;
     WF_TRY(open_room(a, &room, err));
     w = &room->wholes[s->variable];
     if (!w->decided && is_whole(a, at))
-        w->values = wf_net_buf(a->w->peer, count_elements(&a->ps->variables[s->variable]) *
-                                               sizeof(float)); /* NULL is fine */
+        w->values = wf_net_buf(a->w->peer, bytes); /* NULL is fine */
     w->decided = true;
     *of = w->values;
     if (w->values)

@@ -103,12 +103,12 @@ wf_buf *wf_net_buf(const wf_peer *pub, size_t bytes)
     return t && t->ops->buf ? t->ops->buf(t, &p->route, bytes) : wf_buf_new(bytes);
 }
 
-bool wf_net_lends(const wf_peer *pub)
+bool wf_net_lends(const wf_peer *pub, size_t bytes)
 {
     const peer *p = (const peer *)pub;
     wf_transport *t = p->transport;
 
-    return t && t->ops->lends && t->ops->lends(t, &p->route);
+    return t && t->ops->lends && t->ops->lends(t, &p->route, bytes);
 }
 
 wf_status wf_net_msg(wf_net *n, uint16_t kind, wf_msg **out, wf_err *err)

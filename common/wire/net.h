@@ -127,8 +127,9 @@ void wf_net_free_msg(wf_net *n, wf_msg **m);
  * transport's own, sending copies nothing. Zeroed, or with the content of an earlier use; the
  * caller's. NULL when there is none. */
 wf_buf *wf_net_buf(const wf_peer *p, size_t bytes);
-/* Whether a peer reads wf_net_buf's memory where it lies, and may keep what it was sent there. */
-bool wf_net_lends(const wf_peer *p);
+/* Whether a peer reads so many bytes of wf_net_buf's where they lie, and may keep what it was sent
+ * there. */
+bool wf_net_lends(const wf_peer *p, size_t bytes);
 /* Queues a message for a peer and takes *m. For a dialled peer that is not up yet it waits; when
  * the link is lost it is dropped, and EV_DOWN follows. Errors: WF_NOMEM, WF_NOTFOUND for a peer
  * that is gone; *m is freed then. */

@@ -157,9 +157,9 @@ static wf_buf *shm_buf(wf_transport *t, const wf_route *to, size_t bytes)
     return b ? b : wf_buf_new(bytes);
 }
 
-static bool shm_lends(wf_transport *t, const wf_route *to)
+static bool shm_lends(wf_transport *t, const wf_route *to, size_t bytes)
 {
-    return open_conn((shm_transport *)t, to);
+    return bytes <= WF_SHM_BLOCK_MOST && open_conn((shm_transport *)t, to);
 }
 
 static bool shm_tend(wf_transport *t, int64_t now_ns)
@@ -169,8 +169,11 @@ static bool shm_tend(wf_transport *t, int64_t now_ns)
 
     wf_shm_look(s);
     wf_shm_end_late(s, now_ns);
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         wf_shm_conn_reap(s->conns[i]);
+        if (s->conns[i]->pool)
+            wf_shm_pool_tend(s->conns[i]->pool, now_ns);
+    }
     if (!s->listens && s->n == 0 && now_ns >= s->try_at_ns)
         wf_shm_connect(s, now_ns);
     fresh = s->fresh || (fresh && s->n == 0);

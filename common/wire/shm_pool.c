@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/shm_pool.c */
 #include "common/wire/shm_pool.h"
+#include "common/base/clock.h"
+#include "common/base/size.h"
 #include "common/wire/shm_memory.h"
 #include "common/wire/shm_note.h"
 
@@ -12,6 +14,7 @@
 enum { LEAST_LOG = 16, MOST_LOG = 29, CLASSES = MOST_LOG + 1 };
 
 static const size_t KEEP_BYTES = (size_t)128 << 20;
+static const int64_t QUIET_NS = 10 * WF_NS_PER_S;
 
 typedef struct block {
     wf_shm_pool *pool;
@@ -25,7 +28,10 @@ struct wf_shm_pool {
     int socket;   /* -1: the connection is over */
     uint32_t out; /* blocks that buffers lie in */
     block *idle[CLASSES];
-    size_t idle_bytes;
+    size_t idle_bytes, out_bytes;
+    size_t most_out;          /* bytes, while blocks are taken: they will be again */
+    bool taken;               /* since the last look */
+    int64_t quiet_ns;         /* since when none was taken */
     bool used[WF_SHM_BLOCKS]; /* numbers */
     uint32_t next_number;
 };
@@ -84,6 +90,14 @@ static bool forget(wf_shm_pool *p, const block *b)
                             -1);
 }
 
+/* Blocks for all of a large model go out and come back in each step: to make them anew would take
+ * longer than to fill them. */
+static bool is_kept(const wf_shm_pool *p, size_t bytes)
+{
+    return p->idle_bytes + bytes <= KEEP_BYTES ||
+           p->idle_bytes + bytes + p->out_bytes <= p->most_out;
+}
+
 static void release_block(void *data, void *hint)
 {
     block *b = hint;
@@ -94,8 +108,9 @@ static void release_block(void *data, void *hint)
     (void)data;
     pthread_mutex_lock(&p->lock);
     p->out--;
+    p->out_bytes -= bytes;
     last = p->socket < 0 && p->out == 0;
-    if (p->socket >= 0 && (p->idle_bytes + bytes <= KEEP_BYTES || !forget(p, b))) {
+    if (p->socket >= 0 && (is_kept(p, bytes) || !forget(p, b))) {
         b->next = p->idle[b->log];
         p->idle[b->log] = b;
         p->idle_bytes += bytes;
@@ -170,12 +185,44 @@ wf_buf *wf_shm_pool_take(wf_shm_pool *p, size_t bytes, bool *failed)
         b = make_block(p, log, failed);
     }
     p->out += b != NULL;
+    p->out_bytes += b ? (size_t)1 << log : 0;
+    p->most_out = WF_MAX(p->most_out, p->out_bytes);
+    p->taken = true;
     pthread_mutex_unlock(&p->lock);
     if (b)
         buf = wf_buf_wrap(b->memory->at, bytes, release_block, b);
     if (b && !buf)
         release_block(NULL, b);
     return buf;
+}
+
+/* Forgets idle blocks, the largest first, down to KEEP_BYTES. */
+static void trim(wf_shm_pool *p)
+{
+    for (uint32_t i = CLASSES; i-- > 0;)
+        while (p->idle_bytes > KEEP_BYTES && p->idle[i]) {
+            block *b = p->idle[i];
+
+            if (!forget(p, b))
+                return;
+            p->idle[i] = b->next;
+            p->idle_bytes -= (size_t)1 << i;
+            p->used[b->number] = false;
+            free_block(b);
+        }
+}
+
+void wf_shm_pool_tend(wf_shm_pool *p, int64_t now_ns)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->taken)
+        p->quiet_ns = now_ns;
+    p->taken = false;
+    if (p->socket >= 0 && now_ns - p->quiet_ns > QUIET_NS) {
+        p->most_out = p->out_bytes;
+        trim(p);
+    }
+    pthread_mutex_unlock(&p->lock);
 }
 
 bool wf_shm_pool_has(const wf_shm_pool *p, const wf_buf *b, uint32_t *number, const uint8_t **base)

@@ -3,8 +3,9 @@
  * without a copy.
  *
  * Memory is in blocks of powers of two, each a memfd that the peer is sent when the block is made.
- * A block that nobody uses is used again, the last one first, whose bytes a cache still has; above
- * KEEP_BYTES it is given back to the system.
+ * A block that nobody uses is used again, the last one first, whose bytes a cache still has. Beyond
+ * KEEP_BYTES, and beyond what was out at one time in the last seconds, it is given back to the
+ * system.
  *
  * Threading: one thread takes; the last reference to a buffer may be dropped on any.
  */
@@ -31,6 +32,8 @@ void wf_shm_pool_close(wf_shm_pool **p);
 /* A buffer of so many bytes, zeroed or with the content of an earlier use; NULL when there is none
  * now. *failed becomes true when the system refused memory, and not just the socket for now. */
 wf_buf *wf_shm_pool_take(wf_shm_pool *p, size_t bytes, bool *failed);
+/* To be called now and then: gives back what was not needed for some seconds. */
+void wf_shm_pool_tend(wf_shm_pool *p, int64_t now_ns);
 /* Whether the buffer is of this pool; then *number and *base are its block. */
 bool wf_shm_pool_has(const wf_shm_pool *p, const wf_buf *b, uint32_t *number, const uint8_t **base);
 

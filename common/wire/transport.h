@@ -38,8 +38,8 @@ typedef struct wf_transport_ops {
     /* Memory that messages to a peer need no copy from, with one reference; NULL when there is
      * none. NULL instead of the function: any memory is as good. */
     wf_buf *(*buf)(wf_transport *t, const wf_route *to, size_t bytes);
-    /* Whether a peer reads that memory where it lies. NULL: none does. */
-    bool (*lends)(wf_transport *t, const wf_route *to);
+    /* Whether a peer reads so many bytes of that memory where they lie. NULL: none does. */
+    bool (*lends)(wf_transport *t, const wf_route *to, size_t bytes);
     /* Maintains connections, some times a second: dials a silent one anew, or ends accepted ones
      * that bring no bytes. True when a dialled transport has a new connection since the last call.
      * NULL: nothing to do. */

@@ -3,6 +3,7 @@
  * in order whatever their sizes, without a copy where they were born there, and nothing is read out
  * of bounds, whatever the other end writes. */
 #include "common/wire/shm_conn.h"
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/wire/grammar.h"
 #include "common/wire/parts.h"
@@ -270,9 +271,60 @@ static void notes_that_cannot_be_right_end_the_connection(void **state)
     }
 }
 
+static uint32_t count_blocks(wf_shm_conn *c)
+{
+    uint32_t n = 0;
+
+    wf_shm_conn_look(c);
+    for (uint32_t i = 0; i < WF_SHM_BLOCKS; i++)
+        n += c->blocks[i] != NULL;
+    return n;
+}
+
+/* Two blocks that together are beyond what is kept in any case. */
+static void take_two(const ends *e, wf_buf *two[2], const void *at[2])
+{
+    bool failed;
+
+    for (int i = 0; i < 2; i++) {
+        two[i] = wf_shm_pool_take(e->a->pool, (size_t)128 << 20, &failed);
+        assert_non_null(two[i]);
+        at[i] = two[i]->data;
+    }
+}
+
+static void large_blocks_are_kept_while_they_are_taken_again(void **state)
+{
+    const void *first[2], *again[2];
+    wf_buf *two[2];
+    ends e;
+
+    (void)state;
+    open_ends(&e);
+    take_two(&e, two, first);
+    wf_shm_pool_tend(e.a->pool, WF_NS_PER_S);
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < 2; i++)
+            wf_buf_unref(&two[i]);
+        take_two(&e, two, again);
+        assert_true((again[0] == first[0] && again[1] == first[1]) ||
+                    (again[0] == first[1] && again[1] == first[0]));
+        assert_int_equal(count_blocks(e.b), 2);
+    }
+    for (int i = 0; i < 2; i++)
+        wf_buf_unref(&two[i]);
+    wf_shm_pool_tend(e.a->pool, 20 * WF_NS_PER_S);
+    wf_shm_pool_tend(e.a->pool, 29 * WF_NS_PER_S);
+    assert_int_equal(count_blocks(e.b), 2);
+    wf_shm_pool_tend(e.a->pool, 31 * WF_NS_PER_S);
+    assert_int_equal(count_blocks(e.b), 1);
+    close_ends(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_blocks_are_kept_while_they_are_taken_again),
         cmocka_unit_test(messages_of_any_size_come_whole_and_in_order),
         cmocka_unit_test(a_frame_that_was_born_in_shared_memory_is_not_copied),
         cmocka_unit_test(a_frame_outlives_its_connection),
