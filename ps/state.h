@@ -36,9 +36,6 @@ typedef struct wf_ps_pull {
     uint32_t list, request, step, after, clock, left;
     int64_t since_ns;
     uint8_t *answered; /* [n of the list] */
-    uint64_t
-        *foreseen; /* [n of the list]: the update that has written its weights; UINT64_MAX: none
-                    */
     uint32_t room;
     wf_rows *rows; /* [n of the list]: of tables, what is asked for; their ids are in `ids` */
     uint8_t *ids;

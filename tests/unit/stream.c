@@ -111,24 +111,8 @@ static bool gets_up(side *s, uint32_t *i)
     return is_up(s);
 }
 
+/* Nor is a rate kept within a host. */
 static void messages_take_the_connection(void **state)
-{
-    uint32_t i = 0;
-    echo other;
-    side s;
-
-    (void)state;
-    open_echo(&other);
-    open_end(&s, false);
-    assert_true(gets_up(&s, &i));
-    assert_true(exchange(&s, i, MESSAGES));
-    assert_true(is_up(&s));
-    assert_int_equal(s.t->bad_messages, 0);
-    close_side(&s);
-    close_echo(&other);
-}
-
-static void within_a_host_no_rate_is_kept(void **state)
 {
     char control[16] = "";
     socklen_t size = sizeof control - 1;
@@ -140,6 +124,9 @@ static void within_a_host_no_rate_is_kept(void **state)
     open_echo(&other);
     open_end(&s, false);
     assert_true(gets_up(&s, &i));
+    assert_true(exchange(&s, i, MESSAGES));
+    assert_true(is_up(&s));
+    assert_int_equal(s.t->bad_messages, 0);
     assert_int_equal(
         getsockopt(stream_of(&s)->slots[0].c->fd, IPPROTO_TCP, TCP_CONGESTION, control, &size), 0);
     assert_string_equal(control, "reno");
@@ -401,7 +388,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_take_the_connection),
-        cmocka_unit_test(within_a_host_no_rate_is_kept),
         cmocka_unit_test(a_broken_connection_is_made_again),
         cmocka_unit_test(nothing_is_lost_or_doubled_when_connections_are_cut),
         cmocka_unit_test(either_side_may_do_without),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/exchange/ps_values.c - where the weights of a set lie. A variable whose slices came side
- * by side, as they do from a ps that writes them into shared memory (ps/on_pull.c) or in a message
+ * by side, as they do from a ps that writes them into shared memory (ps/answer.c) or in a message
  * that has all of it, is used where it came: the set holds the frames until it is asked for other
  * weights. All others are copied into memory of the set's own.
  */
