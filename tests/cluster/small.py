@@ -25,20 +25,20 @@ seed: 1
 """
 
 
-def write_data(c):
+def write_data(c, records=RECORDS):
     rng = np.random.default_rng(5)
-    x = rng.normal(size=(RECORDS, WIDTH)).astype(np.float32)
+    x = rng.normal(size=(records, WIDTH)).astype(np.float32)
     np.save(c.path("x.npy"), x)
     np.save(c.path("y.npy"), x[:, :CLASSES].argmax(axis=1).astype(np.int64))
 
 
-def write_job(c, name="small", epochs=2, every_steps=40, rate=0.05, change=()):
+def write_job(c, name="small", epochs=2, every_steps=40, rate=0.05, change=(), records=RECORDS):
     """Writes NAME.yaml and the data, and gives the file's name. `change`: pairs of an old and a new
     text."""
     text = JOB.format(name=name, epochs=epochs, every_steps=every_steps, rate=rate)
     for old, new in change:
         assert old in text, old
         text = text.replace(old, new)
-    write_data(c)
+    write_data(c, records)
     c.write(f"{name}.yaml", text)
     return f"{name}.yaml"

@@ -48,11 +48,11 @@ def jobs_are_shown_without_a_cluster(weft):
 
 def what_was_killed_is_interrupted_and_says_how_to_go_on(weft):
     with Cluster(weft) as c:
-        # A master keeps 64 events for those who follow: of shorter epochs they would miss some.
-        small.write_job(c, epochs=100000, every_steps=2000, change=[("batch: 8", "batch: 1")])
+        small.write_job(c, epochs=100000, every_steps=50000, change=[("batch: 8", "batch: 1")], records=51200)
         c.must("up")
         c.must("submit", "small.yaml")
-        c.until_job("small", lambda j: j["checkpoint"] and j["step"] > j["checkpoint"] + 128, "trains")
+        # Far from the next checkpoint, which would leave nothing to be lost.
+        c.until_job("small", lambda j: j["checkpoint"] and 128 < j["step"] - j["checkpoint"] < 20000, "trains")
         c.kill_all()
         says(c.must("status", "small").out,
              r"job small#1  interrupted .*\n  reason +every process had ended\n"
@@ -100,7 +100,9 @@ def lose_a_worker_with_a_split(c):
 
 def a_restart_is_told_with_its_time_and_what_became_of_the_work(weft):
     with Cluster(weft) as c:
-        small.write_job(c, epochs=100000, every_steps=500, change=[("batch: 8", "batch: 1")])
+        # Epochs of a second or so, in eight splits: a worker is seldom without one.
+        small.write_job(c, epochs=100000, every_steps=500, records=51200,
+                        change=[("batch: 8", "batch: 1"), ("split_records: 64", "split_records: 6400")])
         c.must("up")
         train = c.start("train", "small.yaml")
         c.until_job("small", lambda j: j["step"] > 200, "trains")
@@ -109,7 +111,7 @@ def a_restart_is_told_with_its_time_and_what_became_of_the_work(weft):
         says(row(c, "master"), rf"serving +{c.pid('master')} ")
         times = lose_a_worker_with_a_split(c)
         until(lambda: re.search(r"restarted \d:\d\d ago: killed by signal 9 \(Killed\); \d splits? "
-                                r"\(records \d+ to \d+\) given to worker/[01]", row(c, "worker/1")),
+                                r"\(records [\d ]+ to [\d ]+\) given to worker/[01]", row(c, "worker/1")),
               "worker/1 is back, and its splits are given out")
         until(lambda: re.search(r"worker/1 restarted after \d+\.\d s", c.read(f"err{train.number}")),
               "weft train tells of it")
