@@ -2,17 +2,18 @@
 /* ps/key_index.c */
 #include "ps/key_index.h"
 #include "common/base/cc.h"
+#include "common/base/pages.h"
 #include "common/base/row_key.h"
 #include "common/base/size.h"
 
-#include <stdlib.h>
+#include <stdbool.h>
 
 enum {
     TAG_BITS = 7,
     TAG = (1 << TAG_BITS) - 1,
     LEAST_ROOM = 64,
-    STEP = 8,  /* entries that a change moves: all have moved before the new array is full */
-    AHEAD = 16 /* records whose keys are fetched before they are moved */
+    STEP = 16, /* homes that a change settles: all are settled before the array is full again */
+    AHEAD = 16 /* places whose records are fetched before their homes are settled */
 };
 
 static uint32_t entry_of(uint64_t key, uint32_t record)
@@ -25,148 +26,176 @@ static uint32_t record_of(uint32_t entry)
     return (entry >> TAG_BITS) - 1;
 }
 
-static uint64_t home(const struct wf_key_array *a, uint64_t key)
+static uint64_t home_among(uint64_t homes, uint64_t key)
 {
-    return (uint64_t)((unsigned __int128)(key << WF_ROW_BUCKET_BITS) * a->room >> 64);
+    return (uint64_t)((unsigned __int128)(key << WF_ROW_BUCKET_BITS) * homes >> 64);
 }
 
-static uint64_t after(const struct wf_key_array *a, uint64_t at)
+static bool grows(const wf_key_index *x)
 {
-    return at + 1 == a->room ? 0 : at + 1;
+    return x->homes > x->old_homes;
+}
+
+static uint64_t home(const wf_key_index *x, uint64_t key)
+{
+    if (x->old_homes) {
+        uint64_t old = home_among(x->old_homes, key);
+
+        if ((old < x->border) == grows(x))
+            return old;
+    }
+    return home_among(x->homes, key);
+}
+
+static uint64_t home_of(const wf_key_index *x, const wf_records *r, uint64_t at)
+{
+    return home(x, wf_records_key(r, record_of(x->entries[at])));
+}
+
+static uint64_t after(const wf_key_index *x, uint64_t at)
+{
+    return at + 1 == x->room ? 0 : at + 1;
 }
 
 /* From one place on to another, around the end. */
-static uint64_t distance(const struct wf_key_array *a, uint64_t from, uint64_t to)
+static uint64_t distance(const wf_key_index *x, uint64_t from, uint64_t to)
 {
-    return to >= from ? to - from : to + a->room - from;
+    return to >= from ? to - from : to + x->room - from;
 }
 
-/* Whether the old array may have a key (I2). */
-static bool may_be_old(const wf_key_index *x, uint64_t key)
+/* Memory for so many entries, the new ones free; false: there is none, and all is as it was. */
+static bool resize(wf_key_index *x, uint64_t room)
 {
-    return x->old.entries && distance(&x->old, x->start, home(&x->old, key)) >= x->moved;
+    size_t each = sizeof *x->entries;
+    uint32_t *entries = wf_pages_resize(x->entries, x->held * each, room * each);
+
+    if (!entries && room)
+        return false;
+    x->entries = entries;
+    x->held = room;
+    return true;
 }
 
 void wf_key_index_close(wf_key_index *x)
 {
-    free(x->now.entries);
-    free(x->old.entries);
+    (void)resize(x, 0);
     *x = (wf_key_index){0};
 }
 
-/* ---- one array ---- */
-
-static uint64_t most_of(uint64_t room)
-{
-    return room / 5 * 4;
-}
+/* ---- places ---- */
 
 /* The place of a key; false, and the free place where it would go, when it is not here. */
-static bool find_place(const struct wf_key_array *a, const wf_records *r, uint64_t key,
-                       uint64_t *at)
+static bool find_place(const wf_key_index *x, const wf_records *r, uint64_t key, uint64_t *at)
 {
     uint32_t entry;
 
-    for (*at = home(a, key); (entry = a->entries[*at]); *at = after(a, *at))
+    for (*at = home(x, key); (entry = x->entries[*at]); *at = after(x, *at))
         if ((entry & TAG) == ((uint32_t)key & TAG) && wf_records_key(r, record_of(entry)) == key)
             return true;
     return false;
 }
 
-/* The array that has a key, and its place there; NULL: none has. */
-static const struct wf_key_array *find_array(const wf_key_index *x, const wf_records *r,
-                                             uint64_t key, uint64_t *at)
-{
-    if (may_be_old(x, key) && find_place(&x->old, r, key, at))
-        return &x->old;
-    return x->now.room && find_place(&x->now, r, key, at) ? &x->now : NULL;
-}
-
 /* The same of a key that is here. */
-static struct wf_key_array *array_with(wf_key_index *x, const wf_records *r, uint64_t key,
-                                       uint64_t *at)
+static uint64_t place_of(const wf_key_index *x, const wf_records *r, uint64_t key)
 {
-    const struct wf_key_array *a = find_array(x, r, key, at);
+    uint64_t at = 0;
 
-    wf_assert(a);
-    return a == &x->old ? &x->old : &x->now;
+    wf_assert(x->room && find_place(x, r, key, &at));
+    return at;
 }
 
-static void insert(struct wf_key_array *a, uint64_t key, uint32_t record)
+static void insert(wf_key_index *x, uint64_t key, uint32_t entry)
 {
-    uint64_t at = home(a, key);
+    uint64_t at = home(x, key);
 
-    while (a->entries[at])
-        at = after(a, at);
-    a->entries[at] = entry_of(key, record);
-    a->n++;
+    while (x->entries[at])
+        at = after(x, at);
+    x->entries[at] = entry;
 }
 
 /* Frees a place. An entry behind it in the run takes the place unless it would then lie before its
  * home; so does one behind that. */
-static void free_place(struct wf_key_array *a, const wf_records *r, uint64_t hole)
+static void free_place(wf_key_index *x, const wf_records *r, uint64_t hole)
 {
-    for (uint64_t at = after(a, hole); a->entries[at]; at = after(a, at)) {
-        uint64_t from = home(a, wf_records_key(r, record_of(a->entries[at])));
-
-        if (distance(a, from, at) < distance(a, hole, at))
+    for (uint64_t at = after(x, hole); x->entries[at]; at = after(x, at)) {
+        if (distance(x, home_of(x, r, at), at) < distance(x, hole, at))
             continue;
-        a->entries[hole] = a->entries[at];
+        x->entries[hole] = x->entries[at];
         hole = at;
     }
-    a->entries[hole] = 0;
-    a->n--;
+    x->entries[hole] = 0;
 }
 
-/* ---- from the old array to the new ---- */
+/* ---- homes are settled anew ---- */
 
-static void fetch_ahead(const wf_key_index *x, const wf_records *r, uint64_t at)
+/* The first free place from a home on, or `at` if none before it is free. */
+static uint64_t free_before(const wf_key_index *x, uint64_t from, uint64_t at)
 {
-    uint64_t ahead = at + AHEAD < x->old.room ? at + AHEAD : at + AHEAD - x->old.room;
-    uint32_t entry = x->old.entries[ahead];
-
-    if (entry)
-        WF_PREFETCH(wf_records_at(r, record_of(entry)));
+    while (from != at && x->entries[from])
+        from = after(x, from);
+    return from;
 }
 
-/* Moves at least `most` places on, and on to the end of a run: a key lies at its home or behind it
- * in the same run. No run goes over the place that it began with, which is free and stays so. */
-static void move_some(wf_key_index *x, const wf_records *r, uint64_t most)
+/* I2 for the entries from a place on to the end of their run: their homes may have changed. */
+static void settle_run(wf_key_index *x, const wf_records *r, uint64_t at)
 {
-    struct wf_key_array *old = &x->old;
-    uint64_t at = old->entries ? (x->start + x->moved) % old->room : 0;
+    while (x->entries[at]) {
+        uint64_t to = free_before(x, home_of(x, r, at), at);
 
-    for (uint64_t i = 0; old->entries && (i < most || old->entries[at]); i++) {
-        uint32_t entry = old->entries[at];
-
-        if (entry) {
-            insert(&x->now, wf_records_key(r, record_of(entry)), record_of(entry));
-            old->entries[at] = 0;
-            old->n--;
-        }
-        fetch_ahead(x, r, at);
-        at = after(old, at);
-        if (++x->moved == old->room) {
-            wf_assert(old->n == 0);
-            free(old->entries);
-            *old = (struct wf_key_array){0};
+        if (to == at) {
+            at = after(x, at);
+        } else {
+            x->entries[to] = x->entries[at];
+            free_place(x, r, at);
         }
     }
 }
 
-/* A new array, to which the entries will move. */
-static wf_status begin_move(wf_key_index *x, uint64_t room, wf_err *err)
+static void fetch_record(const wf_key_index *x, const wf_records *r, uint64_t at)
 {
-    uint32_t *entries = calloc(room, sizeof *entries);
+    if (at < x->old_homes && x->entries[at])
+        WF_PREFETCH(wf_records_at(r, record_of(x->entries[at])));
+}
 
-    wf_assert(!x->old.entries);
-    if (!entries)
-        return wf_fail_nomem(err, room * sizeof *entries);
-    x->old = x->now;
-    x->now = (struct wf_key_array){.entries = entries, .room = room};
-    x->start = x->moved = 0;
-    while (x->old.entries && x->old.entries[x->start]) /* I1: some place is free */
-        x->start++;
+/* All homes are settled; what lies beyond the end of an array that shrank goes around it. */
+static void end_settling(wf_key_index *x, const wf_records *r)
+{
+    uint64_t room = x->room;
+
+    x->old_homes = 0;
+    x->room = x->homes;
+    for (uint64_t at = x->room; at < room && x->entries[at]; at++) {
+        insert(x, wf_records_key(r, record_of(x->entries[at])), x->entries[at]);
+        x->entries[at] = 0;
+    }
+    if (x->room < room)
+        (void)resize(x, x->room);
+}
+
+static void settle_some(wf_key_index *x, const wf_records *r, uint64_t most)
+{
+    for (uint64_t i = 0; x->old_homes && i < most; i++) {
+        if (grows(x)) {
+            fetch_record(x, r, x->border - AHEAD);
+            settle_run(x, r, --x->border);
+        } else {
+            fetch_record(x, r, x->border + AHEAD);
+            x->border++;
+            settle_run(x, r, x->border - 1);
+        }
+        if (x->border == (grows(x) ? 0 : x->old_homes))
+            end_settling(x, r);
+    }
+}
+
+/* What had gone around the end of the smaller array comes back to it. */
+static wf_status begin_growing(wf_key_index *x, const wf_records *r, uint64_t room, wf_err *err)
+{
+    if (room > x->held && !resize(x, room))
+        return wf_fail_nomem(err, room * sizeof *x->entries);
+    x->old_homes = x->border = x->homes;
+    x->homes = x->room = room;
+    settle_run(x, r, 0);
     return WF_OK;
 }
 
@@ -178,12 +207,19 @@ static uint64_t room_for(uint64_t n)
 
 wf_status wf_key_index_reserve(wf_key_index *x, const wf_records *r, uint64_t more, wf_err *err)
 {
-    uint64_t n = x->now.n + x->old.n + more;
-
-    if (n <= most_of(x->now.room))
+    if (x->n + more <= x->homes / 5 * 4)
         return WF_OK;
-    move_some(x, r, UINT64_MAX);
-    return begin_move(x, room_for(n), err);
+    settle_some(x, r, UINT64_MAX);
+    return begin_growing(x, r, room_for(x->n + more), err);
+}
+
+void wf_key_index_trim(wf_key_index *x)
+{
+    if (x->old_homes || x->room <= LEAST_ROOM || x->n >= x->room / 3)
+        return;
+    x->old_homes = x->homes;
+    x->border = 0;
+    x->homes = room_for(x->n);
 }
 
 /* ---- */
@@ -191,67 +227,52 @@ wf_status wf_key_index_reserve(wf_key_index *x, const wf_records *r, uint64_t mo
 int32_t wf_key_index_find(const wf_key_index *x, const wf_records *r, uint64_t key)
 {
     uint64_t at;
-    const struct wf_key_array *a = find_array(x, r, key, &at);
 
-    return a ? (int32_t)record_of(a->entries[at]) : WF_NO_RECORD;
-}
-
-/* The array that a search for the key begins in; NULL: there is none. */
-static const struct wf_key_array *first_array(const wf_key_index *x, uint64_t key)
-{
-    return may_be_old(x, key) ? &x->old : x->now.room ? &x->now : NULL;
+    return x->room && find_place(x, r, key, &at) ? (int32_t)record_of(x->entries[at])
+                                                 : WF_NO_RECORD;
 }
 
 void wf_key_index_prefetch(const wf_key_index *x, uint64_t key)
 {
-    const struct wf_key_array *a = first_array(x, key);
-
-    if (a)
-        WF_PREFETCH(&a->entries[home(a, key)]);
+    if (x->room)
+        WF_PREFETCH(&x->entries[home(x, key)]);
 }
 
 void wf_key_index_prefetch_record(const wf_key_index *x, const wf_records *r, uint64_t key)
 {
-    const struct wf_key_array *a = first_array(x, key);
-    uint64_t at = a ? home(a, key) : 0;
-
-    for (uint32_t entry; a && (entry = a->entries[at]); at = after(a, at))
-        if ((entry & TAG) == ((uint32_t)key & TAG)) {
-            WF_PREFETCH(wf_records_at(r, record_of(entry)));
+    if (!x->room)
+        return;
+    for (uint64_t at = home(x, key); x->entries[at]; at = after(x, at))
+        if ((x->entries[at] & TAG) == ((uint32_t)key & TAG)) {
+            WF_PREFETCH(wf_records_at(r, record_of(x->entries[at])));
             return;
         }
 }
 
 void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i)
 {
-    insert(&x->now, wf_records_key(r, i), i);
-    move_some(x, r, STEP);
+    uint64_t key = wf_records_key(r, i);
+
+    insert(x, key, entry_of(key, i));
+    x->n++;
+    settle_some(x, r, STEP);
 }
 
 void wf_key_index_remove(wf_key_index *x, const wf_records *r, uint32_t i)
 {
-    uint64_t at;
-    struct wf_key_array *a = array_with(x, r, wf_records_key(r, i), &at);
-
-    free_place(a, r, at);
-    move_some(x, r, STEP);
+    free_place(x, r, place_of(x, r, wf_records_key(r, i)));
+    x->n--;
+    settle_some(x, r, STEP);
 }
 
 void wf_key_index_renumber(wf_key_index *x, const wf_records *r, uint32_t from, uint32_t to)
 {
-    uint64_t key = wf_records_key(r, from), at;
-    struct wf_key_array *a = array_with(x, r, key, &at);
+    uint64_t key = wf_records_key(r, from);
 
-    a->entries[at] = entry_of(key, to);
-}
-
-void wf_key_index_trim(wf_key_index *x)
-{
-    if (!x->old.entries && x->now.room > LEAST_ROOM && x->now.n < x->now.room / 4)
-        (void)!begin_move(x, room_for(x->now.n), NULL);
+    x->entries[place_of(x, r, key)] = entry_of(key, to);
 }
 
 size_t wf_key_index_bytes(const wf_key_index *x)
 {
-    return (x->now.room + x->old.room) * sizeof(uint32_t);
+    return x->held * sizeof *x->entries;
 }

@@ -6,31 +6,32 @@
  * the one that it is for. A key that is removed leaves no mark: later entries of its run move back
  * (Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R).
  *
- * The array grows by a fifth and not by doubling, so that little of it is empty at any time. It
- * is filled little by little: each change moves a few runs of the old array to the new one, in the
- * order of their places, and a key is in the array that its old place says. No change moves many.
- *
  * Keys are those of rows (common/base/row_key.h): their bits are mixed already, and those above
- * the bucket's say the place.
+ * the bucket's say the place: a key's home is that fraction of the array, so that homes rise with
+ * keys whatever the array's size.
+ *
+ * The array grows by a fifth and not by doubling, so that little of it is empty at any time, and
+ * where it lies: there is no second array at any time. Each change settles a few homes of the old
+ * size anew, from the last to the first, into places that the growth has made free. An array that
+ * shrinks does the same from the first to the last, and gives its end back then. No change moves
+ * many entries.
  *
  * Invariants
- *   I1  at most 4/5 of the entries of either array are in use
- *   I2  while there is an old array: a key that it has does not have its home there among the
- *       `moved` places from `start` on. Keys are added to the new array alone
+ *   I1  at most 4/5 of the places are in use, and 7/8 of those whose homes are not settled yet
+ *   I2  no place from a key's home to its entry is free
  */
 #ifndef WF_PS_KEY_INDEX_H
 #define WF_PS_KEY_INDEX_H
 
 #include "ps/records.h"
-#include <stdbool.h>
 
 /* {0} is empty. */
 typedef struct wf_key_index {
-    struct wf_key_array {
-        uint32_t *entries; /* [room]; 0: free */
-        uint64_t room, n;
-    } now, old;            /* old: without entries when there is none */
-    uint64_t start, moved; /* I2 */
+    uint32_t *entries; /* [room], 0: free; of memory for `held` */
+    uint64_t room, held, n;
+    uint64_t homes;     /* how many places are homes; fewer than room while the array shrinks */
+    uint64_t old_homes; /* while homes are settled anew: how many there were; 0 at other times */
+    uint64_t border; /* the next old home to be settled is before it, or at it in a shrinking one */
 } wf_key_index;
 
 void wf_key_index_close(wf_key_index *x);

@@ -10,4 +10,9 @@
  * tens of megabytes, and rows that are read in no order, then hardly walk the page table. */
 void *wf_pages_alloc(size_t bytes);
 
+/* An array of `old` bytes from here, or NULL and 0, with so many: what is new is zeros. From 1 MiB
+ * on neither growing nor shrinking copies it, and what is cut off goes back to the system. NULL
+ * when there is no memory: the array is as it was. 0 bytes free it, and give NULL. */
+void *wf_pages_resize(void *data, size_t old, size_t bytes);
+
 #endif
