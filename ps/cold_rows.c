@@ -17,9 +17,9 @@ void wf_cold_rows_close(wf_cold_rows *c)
     wf_file_array_close(&c->bodies);
 }
 
-wf_status wf_cold_rows_reserve(wf_cold_rows *c, uint64_t more, wf_err *err)
+wf_status wf_cold_rows_reserve(wf_cold_rows *c, uint64_t more, uint64_t eras, wf_err *err)
 {
-    WF_TRY(wf_row_set_reserve(&c->heads, more, err));
+    WF_TRY(wf_row_set_reserve(&c->heads, more, eras, err));
     return wf_file_array_reserve(&c->bodies, wf_cold_rows_n(c) + (uint32_t)more, err);
 }
 

@@ -25,8 +25,10 @@ typedef struct wf_cold_rows {
 /* No rows, with bodies of so many bytes in files of a folder, which is borrowed. */
 void wf_cold_rows_init(wf_cold_rows *c, const char *folder, uint32_t body);
 void wf_cold_rows_close(wf_cold_rows *c);
-/* Room for so many more, on disk as well. Errors: WF_NOMEM, WF_FULL, WF_IO. */
-WF_MUST_USE wf_status wf_cold_rows_reserve(wf_cold_rows *c, uint64_t more, wf_err *err);
+/* Room for so many more, on disk as well, last used in so many eras. Errors: WF_NOMEM, WF_FULL,
+ * WF_IO. */
+WF_MUST_USE wf_status wf_cold_rows_reserve(wf_cold_rows *c, uint64_t more, uint64_t eras,
+                                           wf_err *err);
 /* Adds a row, for which there is room, as the newest; where its body goes. */
 void *wf_cold_rows_add(wf_cold_rows *c, uint64_t key, uint32_t used);
 /* Removes a row; the one of the highest number gets its number. Space and memory are given back by

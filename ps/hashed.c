@@ -12,6 +12,7 @@
 enum {
     GRAIN = 16 << 10, /* elements that one thread takes at a time */
     BLOCK = 64,       /* rows that a pull looks for at a time */
+    FAR = 12,         /* rows whose neighbours are fetched before they are used */
     AHEAD = 4,        /* rows that are fetched before they are worked on */
     LINE = 64         /* bytes of memory that are fetched at once */
 };
@@ -68,7 +69,7 @@ static wf_status open_cold(wf_hashed *h, wf_err *err)
     wf_cold_rows_init(&h->cold, folder, (uint32_t)wf_hashed_body(h));
     rc = wf_make_dirs(folder, &why);
     if (rc == WF_OK)
-        rc = wf_cold_rows_reserve(&h->cold, 1, &why);
+        rc = wf_cold_rows_reserve(&h->cold, 1, 1, &why);
     if (rc == WF_OK)
         return WF_OK;
     return wf_fail(err, rc == WF_IO || rc == WF_NOTFOUND ? WF_INVALID : rc, why.hint, "%s",
@@ -198,9 +199,9 @@ static wf_status hashed_check(const wf_slice *s, const wf_slice_part *p, wf_err 
 static wf_status make_cold_room(wf_hashed *h, uint64_t added, uint64_t made, wf_err *err)
 {
     uint64_t n = h->rows.records.n + added, all = h->rows.records.n + wf_cold_rows_n(&h->cold);
-    uint64_t most = wf_hashed_in_memory(h, all + made);
+    uint64_t most = wf_hashed_in_memory(h, all + made), eras = h->rows.order.n_eras + UINT64_C(1);
 
-    return n > most ? wf_cold_rows_reserve(&h->cold, n - most, err) : WF_OK;
+    return n > most ? wf_cold_rows_reserve(&h->cold, n - most, WF_MIN(n - most, eras), err) : WF_OK;
 }
 
 static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
@@ -221,10 +222,10 @@ static wf_status make_room(wf_hashed *h, const wf_rows *rows, wf_err *err)
         missing += h->found[i] == WF_NO_RECORD;
         cold += wf_is_cold_row(h->found[i]);
     }
-    WF_TRY(wf_row_set_reserve(&h->rows, missing + cold, err));
+    WF_TRY(wf_row_set_reserve(&h->rows, missing + cold, 1, err));
     if (h->base.policy.disk)
         WF_TRY(make_cold_room(h, missing + cold, missing, err));
-    return wf_row_policy_waits(&h->base.policy) ? wf_row_set_reserve(&h->waiting, missing, err)
+    return wf_row_policy_waits(&h->base.policy) ? wf_row_set_reserve(&h->waiting, missing, 1, err)
                                                 : WF_OK;
 }
 
@@ -281,6 +282,8 @@ static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
     bring_back(h, rows, now);
     h->first_new = (int32_t)h->rows.records.n;
     for (uint64_t i = 0; i < rows->n; i++) {
+        if (i + FAR < rows->n && h->found[i + FAR] != WF_NO_RECORD)
+            wf_row_set_prefetch_use(&h->rows, h->found[i + FAR]);
         if (h->found[i] == WF_NO_RECORD)
             h->found[i] = admit(h, wf_row_id(rows, i), now);
         else

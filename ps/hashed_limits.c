@@ -17,11 +17,12 @@
 #include <inttypes.h>
 
 enum {
-    HALF_LIFE = 1000, /* updates of the slice */
-    SAMPLE = 16,      /* rows */
-    OF_INDEX = 12,    /* bytes that the index has for a row, at most: two arrays while it grows */
-    OF_INDEX_THAT_SHRINKS = 22, /* the same where it shrinks: it does when a quarter is in use */
+    HALF_LIFE = 1000,           /* updates of the slice */
+    SAMPLE = 16,                /* rows */
+    OF_INDEX = 7,               /* bytes that the index has for a row, at most */
+    OF_INDEX_THAT_SHRINKS = 13, /* the same where it shrinks: it does when a third is in use */
     OF_CHUNK_LIST = 16,         /* bytes that a chunk's place in the list may take */
+    OF_ERAS = 8 << 10,          /* bytes that the order of use may take beside the rows */
     OF_EXTENTS = 8 << 10,       /* bytes that the list of a slice's files may take */
     PARTLY_USED = 2             /* chunks: the last one, and one that is kept for the next rows */
 };
@@ -81,7 +82,8 @@ wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
 {
     wf_row_policy *p = &h->base.policy;
     bool waits = wf_row_policy_waits(p);
-    uint64_t fixed = bytes_of_chunks(&h->rows.records) + h->filter.size;
+    uint64_t fixed = bytes_of_chunks(&h->rows.records) + h->filter.size +
+                     (h->rows.ordered ? (uint64_t)OF_ERAS : 0);
     uint64_t each = bytes_of_row(&h->rows.records), most;
 
     h->rows_most = WF_RECORDS_MOST;
@@ -108,9 +110,18 @@ wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
 /* The count of a row as it is at an update that does not name it. */
 static uint32_t uses_at(const wf_hashed *h, int32_t row, uint32_t now)
 {
-    uint32_t halved = (now - wf_row_set_used(&h->rows, row)) / HALF_LIFE;
+    void *body = wf_row_set_body(&h->rows, row);
+    uint32_t halved = (now - *wf_hashed_used(h, body)) / HALF_LIFE;
 
-    return halved < 32 ? *wf_hashed_uses(h, wf_row_set_body(&h->rows, row)) >> halved : 0;
+    return halved < 32 ? *wf_hashed_uses(h, body) >> halved : 0;
+}
+
+void wf_hashed_set_uses(const wf_hashed *h, void *body, uint32_t uses, uint32_t now)
+{
+    if (!h->base.policy.by_frequency)
+        return;
+    *wf_hashed_uses(h, body) = uses;
+    *wf_hashed_used(h, body) = now;
 }
 
 void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now)
@@ -118,7 +129,7 @@ void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now)
     if (h->base.policy.by_frequency) {
         uint32_t uses = uses_at(h, row, now);
 
-        *wf_hashed_uses(h, wf_row_set_body(&h->rows, row)) = uses + (uses < UINT32_MAX);
+        wf_hashed_set_uses(h, wf_row_set_body(&h->rows, row), uses + (uses < UINT32_MAX), now);
     }
     wf_row_set_use(&h->rows, row, now);
 }
@@ -127,8 +138,7 @@ int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now)
 {
     int32_t row = wf_row_set_add(&h->rows, key, now);
 
-    if (h->base.policy.by_frequency)
-        *wf_hashed_uses(h, wf_row_set_body(&h->rows, row)) = 1;
+    wf_hashed_set_uses(h, wf_row_set_body(&h->rows, row), 1, now);
     return row;
 }
 
@@ -138,30 +148,30 @@ int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now)
  * ones have been named once. */
 static int32_t least_used(const wf_hashed *h, uint32_t now)
 {
-    int32_t least = h->rows.oldest;
+    wf_row_use at = wf_row_set_first(&h->rows);
+    int32_t least = at.row;
     uint32_t fewest = uses_at(h, least, now);
 
-    for (int32_t row = least, i = 1; i < SAMPLE; i++) {
+    for (int i = 1; i < SAMPLE; i++) {
         uint32_t uses;
 
-        row = wf_row_set_newer(&h->rows, row);
-        if (row == WF_NO_RECORD || wf_row_set_used(&h->rows, row) == now)
+        at = wf_row_set_next(&h->rows, at);
+        if (at.row == WF_NO_RECORD || at.used == now)
             break;
-        uses = uses_at(h, row, now);
+        uses = uses_at(h, at.row, now);
         if (uses < fewest) {
             fewest = uses;
-            least = row;
+            least = at.row;
         }
     }
     return least;
 }
 
-/* Of a set that is not empty. */
-static bool is_old(const wf_hashed *h, const wf_row_set *set)
+static bool is_old(const wf_hashed *h, wf_row_use row)
 {
     uint32_t now = (uint32_t)h->base.updates, after = h->base.policy.evict_after;
 
-    return after && now - wf_row_set_used(set, set->oldest) >= after;
+    return after && now - row.used >= after;
 }
 
 /* Rows beyond a limit that have a place in files stay; so do counts, which max_rows does not limit
@@ -181,12 +191,13 @@ static void evict(const wf_hashed *h, wf_row_set *set)
     uint32_t now = (uint32_t)h->base.updates;
     uint64_t most = most_of(h, set);
 
-    while (set->ordered && set->oldest != WF_NO_RECORD) {
-        bool old = is_old(h, set);
+    while (set->ordered && set->records.n > 0) {
+        wf_row_use oldest = wf_row_set_first(set);
+        bool old = is_old(h, oldest);
 
         if (!old && set->records.n <= most)
             return;
-        wf_row_set_remove(set, old || !by_frequency ? set->oldest : least_used(h, now));
+        wf_row_set_remove(set, old || !by_frequency ? oldest.row : least_used(h, now));
     }
 }
 
@@ -196,19 +207,22 @@ static void put_into_files(wf_hashed *h)
     uint64_t most = wf_hashed_in_memory(h, h->rows.records.n + wf_cold_rows_n(&h->cold));
 
     while (h->rows.records.n > most) {
-        int32_t row = h->rows.oldest;
+        wf_row_use oldest = wf_row_set_first(&h->rows);
 
-        memcpy(wf_cold_rows_add(&h->cold, wf_row_set_key(&h->rows, row),
-                                wf_row_set_used(&h->rows, row)),
-               wf_row_set_body(&h->rows, row), wf_hashed_body(h));
-        wf_row_set_remove(&h->rows, row);
+        memcpy(wf_cold_rows_add(&h->cold, wf_row_set_key(&h->rows, oldest.row), oldest.used),
+               wf_row_set_body(&h->rows, oldest.row), wf_hashed_body(h));
+        wf_row_set_remove(&h->rows, oldest.row);
     }
 }
 
 void wf_hashed_evict(wf_hashed *h)
 {
-    while (wf_cold_rows_n(&h->cold) > 0 && is_old(h, &h->cold.heads))
-        wf_cold_rows_remove(&h->cold, h->cold.heads.oldest);
+    for (wf_row_use r; wf_cold_rows_n(&h->cold) > 0;) {
+        r = wf_row_set_first(&h->cold.heads);
+        if (!is_old(h, r))
+            break;
+        wf_cold_rows_remove(&h->cold, r.row);
+    }
     evict(h, &h->rows);
     evict(h, &h->waiting);
     if (h->base.policy.disk) {

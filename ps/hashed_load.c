@@ -118,11 +118,22 @@ static wf_status fail_twice(const wf_slice *s, int64_t id, wf_err *err)
                    "slice %u has the row of id %" PRId64 " twice, or of another slice", s->id, id);
 }
 
+/* How many eras (row_order.h) the last uses of rows [first, end) are in, which come in their order.
+ */
+static uint64_t eras_of(const int64_t updated[], uint64_t first, uint64_t end)
+{
+    uint64_t n = 1;
+
+    for (uint64_t i = first + 1; updated && i < end; i++)
+        n += wf_row_order_era((uint32_t)updated[i]) != wf_row_order_era((uint32_t)updated[i - 1]);
+    return n;
+}
+
 /* Adds ids [first, end) in their order; `updated` NULL: they count as used now. */
 static wf_status add_ids(const wf_slice *s, wf_row_set *set, const int64_t ids[],
                          const int64_t updated[], uint64_t first, uint64_t end, wf_err *err)
 {
-    WF_TRY(wf_row_set_reserve(set, end - first, err));
+    WF_TRY(wf_row_set_reserve(set, end - first, eras_of(updated, first, end), err));
     for (uint64_t i = first; i < end; i++) {
         uint64_t key = wf_row_key(ids[i]);
         uint64_t used = updated ? (uint64_t)updated[i] : s->updates;
@@ -172,8 +183,8 @@ static wf_status fill_body(const wf_hashed *h, const struct wf_hashed_copy *c, u
         return wf_fail(err, WF_CORRUPT, NULL,
                        "slice %u: the row of id %" PRId64 " was used %" PRId64 " times", s->id,
                        c->ids[i], c->uses[i]);
-    if (s->policy.by_frequency)
-        *wf_hashed_uses(h, body) = c->uses ? (uint32_t)c->uses[i] : 1;
+    wf_hashed_set_uses(h, body, c->uses ? (uint32_t)c->uses[i] : 1,
+                       (uint32_t)(c->updated ? (uint64_t)c->updated[i] : s->updates));
     for (uint32_t k = 0; k < h->n_slots; k++)
         memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, s->row * sizeof(float));
     return WF_OK;
@@ -182,7 +193,7 @@ static wf_status fill_body(const wf_hashed *h, const struct wf_hashed_copy *c, u
 /* Rows [0, n) were used before all others, and go to files. */
 static wf_status fill_cold(wf_hashed *h, const struct wf_hashed_copy *c, uint64_t n, wf_err *err)
 {
-    WF_TRY(wf_cold_rows_reserve(&h->cold, n, err));
+    WF_TRY(wf_cold_rows_reserve(&h->cold, n, eras_of(c->updated, 0, n), err));
     WF_TRY(add_ids(&h->base, &h->cold.heads, c->ids, c->updated, 0, n, err));
     for (uint64_t i = 0; i < n; i++)
         WF_TRY(fill_body(h, c, i, wf_cold_rows_body(&h->cold, (int32_t)i), err));

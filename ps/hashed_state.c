@@ -123,26 +123,13 @@ static wf_status alloc_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err
     return WF_OK;
 }
 
-/* Rows from the oldest to the newest, or by their numbers. */
-static int32_t first_row(const wf_row_set *set)
-{
-    return set->ordered ? set->oldest : set->records.n > 0 ? 0 : WF_NO_RECORD;
-}
-
-static int32_t next_row(const wf_row_set *set, int32_t row)
-{
-    if (set->ordered)
-        return wf_row_set_newer(set, row);
-    return (uint32_t)row + 1 < set->records.n ? row + 1 : WF_NO_RECORD;
-}
-
 /* The update of the last use, in full. */
-static int64_t updated_of(const wf_slice *s, const wf_row_set *set, int32_t row)
+static int64_t updated_of(const wf_slice *s, uint32_t used)
 {
-    return (int64_t)(s->updates - (uint32_t)((uint32_t)s->updates - wf_row_set_used(set, row)));
+    return (int64_t)(s->updates - (uint32_t)((uint32_t)s->updates - used));
 }
 
-/* A row becomes row i of a copy. */
+/* A row becomes row i of a copy, but for `updated`. */
 static void copy_row(const wf_hashed *h, struct wf_hashed_copy *c, uint64_t i,
                      const wf_row_set *heads, int32_t row, void *body)
 {
@@ -155,8 +142,6 @@ static void copy_row(const wf_hashed *h, struct wf_hashed_copy *c, uint64_t i,
         c->scales[i] = *wf_hashed_scale(h, body);
     for (uint32_t k = 0; k < h->n_slots; k++)
         memcpy(c->slots[k] + i * s->row, wf_hashed_slot(h, body, k), bytes);
-    if (c->updated)
-        c->updated[i] = updated_of(s, heads, row);
     if (c->uses)
         c->uses[i] = *wf_hashed_uses(h, body);
 }
@@ -168,8 +153,11 @@ static void copy_cold(const wf_hashed *h, struct wf_hashed_copy *c, uint32_t pla
     const wf_cold_rows *cold = &h->cold;
     uint32_t n = wf_cold_rows_n(cold), i = 0;
 
-    for (int32_t r = first_row(&cold->heads); r != WF_NO_RECORD; r = next_row(&cold->heads, r))
-        places[r] = i++;
+    for (wf_row_use r = wf_row_set_first(&cold->heads); r.row != WF_NO_RECORD;
+         r = wf_row_set_next(&cold->heads, r)) {
+        c->updated[i] = updated_of(&h->base, r.used);
+        places[r.row] = i++;
+    }
     for (i = 0; i < n; i++) {
         if (i % FETCHED == 0)
             wf_file_array_fetch(&cold->bodies, i, WF_MIN(n - i, 2u * FETCHED));
@@ -188,18 +176,23 @@ static wf_status fill_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err 
     if (i)
         copy_cold(h, c, places);
     free(places);
-    for (int32_t r = first_row(&h->rows); r != WF_NO_RECORD; r = next_row(&h->rows, r), i++)
-        copy_row(h, c, i, &h->rows, r, wf_row_set_body(&h->rows, r));
+    for (wf_row_use r = wf_row_set_first(&h->rows); r.row != WF_NO_RECORD;
+         r = wf_row_set_next(&h->rows, r), i++) {
+        copy_row(h, c, i, &h->rows, r.row, wf_row_set_body(&h->rows, r.row));
+        if (c->updated)
+            c->updated[i] = updated_of(s, r.used);
+    }
     if (c->filter) {
         memcpy(c->filter, h->filter.counts, c->filter_size);
         c->filter_named = (int64_t)h->filter.named;
     }
     i = 0;
-    for (int32_t r = first_row(&h->waiting); r != WF_NO_RECORD; r = next_row(&h->waiting, r), i++) {
-        c->waiting_ids[i] = wf_row_id_of_key(wf_row_set_key(&h->waiting, r));
-        c->waiting_pushes[i] = *(const uint32_t *)wf_row_set_body(&h->waiting, r);
+    for (wf_row_use r = wf_row_set_first(&h->waiting); r.row != WF_NO_RECORD;
+         r = wf_row_set_next(&h->waiting, r), i++) {
+        c->waiting_ids[i] = wf_row_id_of_key(wf_row_set_key(&h->waiting, r.row));
+        c->waiting_pushes[i] = *(const uint32_t *)wf_row_set_body(&h->waiting, r.row);
         if (c->waiting_updated)
-            c->waiting_updated[i] = updated_of(s, &h->waiting, r);
+            c->waiting_updated[i] = updated_of(s, r.used);
     }
     return WF_OK;
 }
@@ -256,31 +249,43 @@ uint32_t wf_hashed_save(const wf_slice *s, wf_slice_array out[WF_SLICE_ARRAYS])
     return n;
 }
 
-/* ---- the digest: a sum over rows, in whatever order they lie ---- */
+/* ---- the digest: sums over rows, in whatever order they lie ---- */
 
-static uint64_t digest_of_row(const wf_row_set *heads, uint32_t row, const void *body, size_t bytes)
+static uint64_t digest_of_body(uint64_t key, const void *body, size_t bytes)
 {
-    uint64_t head[] = {wf_row_set_key(heads, (int32_t)row),
-                       heads->ordered ? wf_row_set_used(heads, (int32_t)row) : 0};
+    return 1 + XXH3_64bits_withSeed(body, bytes, XXH3_64bits(&key, sizeof key));
+}
 
-    return 1 + XXH3_64bits_withSeed(body, bytes, XXH3_64bits(head, sizeof head));
+/* Of keys and their last uses. */
+static uint64_t digest_of_heads(const wf_row_set *set)
+{
+    uint64_t sum = 0;
+
+    for (wf_row_use r = wf_row_set_first(set); r.row != WF_NO_RECORD; r = wf_row_set_next(set, r)) {
+        uint64_t head[] = {wf_row_set_key(set, r.row), r.used};
+
+        sum += XXH3_64bits(head, sizeof head);
+    }
+    return sum;
 }
 
 static uint64_t digest_of(const wf_row_set *set, size_t body)
 {
-    uint64_t sum = 0;
+    uint64_t sum = set->ordered ? digest_of_heads(set) : 0;
 
     for (uint32_t i = 0; i < set->records.n; i++)
-        sum += digest_of_row(set, i, wf_row_set_body(set, (int32_t)i), body);
+        sum +=
+            digest_of_body(wf_row_set_key(set, (int32_t)i), wf_row_set_body(set, (int32_t)i), body);
     return sum;
 }
 
 static uint64_t digest_of_cold(const wf_cold_rows *cold, size_t body)
 {
-    uint64_t sum = 0;
+    uint64_t sum = digest_of_heads(&cold->heads);
 
     for (uint32_t i = 0; i < wf_cold_rows_n(cold); i++)
-        sum += digest_of_row(&cold->heads, i, wf_cold_rows_body(cold, (int32_t)i), body);
+        sum += digest_of_body(wf_row_set_key(&cold->heads, (int32_t)i),
+                              wf_cold_rows_body(cold, (int32_t)i), body);
     return sum;
 }
 

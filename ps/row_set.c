@@ -10,25 +10,30 @@ void wf_row_set_init(wf_row_set *s, uint32_t body, bool ordered)
 {
     uint32_t head = ordered ? WF_ROW_HEAD_ORDERED : WF_ROW_HEAD;
 
-    *s = (wf_row_set){.ordered = ordered, .oldest = WF_NO_RECORD, .newest = WF_NO_RECORD};
+    *s = (wf_row_set){.ordered = ordered};
+    wf_row_order_init(&s->order);
     wf_records_init(&s->records, head * (uint32_t)sizeof(uint32_t) + body);
 }
 
 void wf_row_set_close(wf_row_set *s)
 {
     wf_key_index_close(&s->index);
+    wf_row_order_close(&s->order);
     wf_records_close(&s->records);
 }
 
-wf_status wf_row_set_reserve(wf_row_set *s, uint64_t more, wf_err *err)
+wf_status wf_row_set_reserve(wf_row_set *s, uint64_t more, uint64_t eras, wf_err *err)
 {
+    if (s->ordered)
+        WF_TRY(wf_row_order_reserve(&s->order, eras, err));
     WF_TRY(wf_records_reserve(&s->records, more, err));
     return wf_key_index_reserve(&s->index, &s->records, more, err);
 }
 
 size_t wf_row_set_bytes(const wf_row_set *s)
 {
-    return wf_records_bytes(&s->records) + wf_key_index_bytes(&s->index);
+    return wf_records_bytes(&s->records) + wf_key_index_bytes(&s->index) +
+           wf_row_order_bytes(&s->order);
 }
 
 /* ---- search ---- */
@@ -56,54 +61,33 @@ void wf_row_set_find_all(const wf_row_set *s, const wf_rows *rows, uint64_t firs
 
 /* ---- the order ---- */
 
-static uint32_t *words(const wf_row_set *s, int32_t row)
-{
-    return wf_records_at(&s->records, (uint32_t)row);
-}
-
-/* The link to a row from the one before it, and from the one behind it. */
-static void link_up(wf_row_set *s, int32_t older, int32_t row)
-{
-    if (older == WF_NO_RECORD)
-        s->oldest = row;
-    else
-        words(s, older)[WF_ROW_NEWER] = (uint32_t)row;
-}
-
-static void link_down(wf_row_set *s, int32_t newer, int32_t row)
-{
-    if (newer == WF_NO_RECORD)
-        s->newest = row;
-    else
-        words(s, newer)[WF_ROW_OLDER] = (uint32_t)row;
-}
-
-static void unlink_row(wf_row_set *s, int32_t row)
-{
-    int32_t older = (int32_t)words(s, row)[WF_ROW_OLDER];
-    int32_t newer = (int32_t)words(s, row)[WF_ROW_NEWER];
-
-    link_up(s, older, newer);
-    link_down(s, newer, older);
-}
-
-static void append(wf_row_set *s, int32_t row, uint32_t now)
-{
-    uint32_t *w = words(s, row);
-
-    w[WF_ROW_USED] = now;
-    w[WF_ROW_OLDER] = (uint32_t)s->newest;
-    w[WF_ROW_NEWER] = (uint32_t)WF_NO_RECORD;
-    link_up(s, s->newest, row);
-    s->newest = row;
-}
-
 void wf_row_set_use(wf_row_set *s, int32_t row, uint32_t now)
 {
     if (!s->ordered)
         return;
-    unlink_row(s, row);
-    append(s, row, now);
+    wf_row_order_remove(&s->order, &s->records, row);
+    wf_row_order_append(&s->order, &s->records, row, now);
+}
+
+void wf_row_set_prefetch_use(const wf_row_set *s, int32_t row)
+{
+    if (s->ordered)
+        wf_row_order_prefetch(&s->records, row);
+}
+
+static wf_row_use by_number(const wf_row_set *s, int32_t row)
+{
+    return (wf_row_use){.row = (uint32_t)row < s->records.n ? row : WF_NO_RECORD};
+}
+
+wf_row_use wf_row_set_first(const wf_row_set *s)
+{
+    return s->ordered ? wf_row_order_oldest(&s->order, &s->records) : by_number(s, 0);
+}
+
+wf_row_use wf_row_set_next(const wf_row_set *s, wf_row_use at)
+{
+    return s->ordered ? wf_row_order_newer(&s->order, &s->records, at) : by_number(s, at.row + 1);
 }
 
 /* ---- rows come and go ---- */
@@ -114,7 +98,7 @@ int32_t wf_row_set_add(wf_row_set *s, uint64_t key, uint32_t now)
 
     wf_key_index_add(&s->index, &s->records, row);
     if (s->ordered)
-        append(s, (int32_t)row, now);
+        wf_row_order_append(&s->order, &s->records, (int32_t)row, now);
     return (int32_t)row;
 }
 
@@ -124,18 +108,17 @@ static void move_last(wf_row_set *s, int32_t to)
     int32_t last = (int32_t)s->records.n - 1;
 
     wf_key_index_renumber(&s->index, &s->records, (uint32_t)last, (uint32_t)to);
-    memcpy(words(s, to), words(s, last), s->records.each);
-    if (!s->ordered)
-        return;
-    link_up(s, (int32_t)words(s, to)[WF_ROW_OLDER], to);
-    link_down(s, (int32_t)words(s, to)[WF_ROW_NEWER], to);
+    memcpy(wf_records_at(&s->records, (uint32_t)to), wf_records_at(&s->records, (uint32_t)last),
+           s->records.each);
+    if (s->ordered)
+        wf_row_order_renumber(&s->order, &s->records, last, to);
 }
 
 void wf_row_set_remove(wf_row_set *s, int32_t row)
 {
     wf_key_index_remove(&s->index, &s->records, (uint32_t)row);
     if (s->ordered)
-        unlink_row(s, row);
+        wf_row_order_remove(&s->order, &s->records, row);
     if ((uint32_t)row + 1 != s->records.n)
         move_last(s, row);
     wf_records_drop_last(&s->records);

@@ -2,13 +2,11 @@
 /* ps/row_set.h - rows of one size by their keys, and in the order of their last use if that is
  * asked for. What a row holds is its owner's.
  *
- * A record is: the key; in a set with an order the update that used the row last, modulo 2^32, and
- * its neighbours in the order; the body. Records have no gaps: the last one takes the place of one
- * that is removed.
+ * A record is: the key; its place in the order, in a set with one (ps/row_order.h); the body.
+ * Records have no gaps: the last one takes the place of one that is removed.
  *
  * Invariants
  *   R1  the numbers of rows are 0 to n - 1; only a removal changes one
- *   R2  in a set with an order each row is in it once, and `used` never falls towards the newest
  */
 #ifndef WF_PS_ROW_SET_H
 #define WF_PS_ROW_SET_H
@@ -16,30 +14,35 @@
 #include "common/wire/parts.h"
 #include "ps/key_index.h"
 #include "ps/records.h"
+#include "ps/row_order.h"
 #include <stdbool.h>
 
 /* {0} is closed. */
 typedef struct wf_row_set {
     wf_records records;
     wf_key_index index;
+    wf_row_order order; /* empty unless `ordered` */
     bool ordered;
-    int32_t oldest, newest; /* WF_NO_RECORD: the set is empty, or has no order */
 } wf_row_set;
 
 /* An empty set of rows with `body` bytes each, a multiple of 4. */
 void wf_row_set_init(wf_row_set *s, uint32_t body, bool ordered);
 void wf_row_set_close(wf_row_set *s);
-/* Room for so many more. Errors: WF_NOMEM, WF_FULL. */
-WF_MUST_USE wf_status wf_row_set_reserve(wf_row_set *s, uint64_t more, wf_err *err);
+/* Room for so many more, and in a set with an order for uses in so many more eras. Errors:
+ * WF_NOMEM, WF_FULL. */
+WF_MUST_USE wf_status wf_row_set_reserve(wf_row_set *s, uint64_t more, uint64_t eras, wf_err *err);
 /* The number of the row of a key, or WF_NO_RECORD; and those of rows [n] from number `first` of
  * what a message names, into out. */
 int32_t wf_row_set_find(const wf_row_set *s, uint64_t key);
 void wf_row_set_find_all(const wf_row_set *s, const wf_rows *rows, uint64_t first, uint64_t n,
                          int32_t out[]);
-/* Adds a row, for which there is room, as the newest; its number. The body is undefined. */
+/* Adds a row, for which there is room, as the newest; its number. The body is undefined. Here and
+ * below, `now` is not before the last use of another row. */
 int32_t wf_row_set_add(wf_row_set *s, uint64_t key, uint32_t now);
 /* The row is used now, and the newest. */
 void wf_row_set_use(wf_row_set *s, int32_t row, uint32_t now);
+/* Asks for the memory that wf_row_set_use of that row touches beside the row. */
+void wf_row_set_prefetch_use(const wf_row_set *s, int32_t row);
 /* Removes a row; the one of the highest number gets its number. Memory is given back by
  * wf_row_set_trim, which ends all reservations. */
 void wf_row_set_remove(wf_row_set *s, int32_t row);
@@ -47,8 +50,13 @@ void wf_row_set_trim(wf_row_set *s);
 /* Bytes of memory held. */
 size_t wf_row_set_bytes(const wf_row_set *s);
 
+/* All rows, from the oldest to the newest, or by their numbers in a set without an order: the
+ * first, and the next one. `used` is 0 without an order. */
+wf_row_use wf_row_set_first(const wf_row_set *s);
+wf_row_use wf_row_set_next(const wf_row_set *s, wf_row_use at);
+
 /* Words of a record before its body, by whether there is an order. */
-enum { WF_ROW_USED = 2, WF_ROW_OLDER, WF_ROW_NEWER, WF_ROW_HEAD_ORDERED, WF_ROW_HEAD = 2 };
+enum { WF_ROW_HEAD = 2, WF_ROW_HEAD_ORDERED = WF_ROW_HEAD + WF_ROW_ORDER_WORDS };
 
 static inline uint64_t wf_row_set_key(const wf_row_set *s, int32_t row)
 {
@@ -59,17 +67,6 @@ static inline void *wf_row_set_body(const wf_row_set *s, int32_t row)
 {
     return wf_records_at(&s->records, (uint32_t)row) +
            (s->ordered ? WF_ROW_HEAD_ORDERED : WF_ROW_HEAD);
-}
-
-/* Of a set with an order: the update of the last use, modulo 2^32; and the next newer row. */
-static inline uint32_t wf_row_set_used(const wf_row_set *s, int32_t row)
-{
-    return wf_records_at(&s->records, (uint32_t)row)[WF_ROW_USED];
-}
-
-static inline int32_t wf_row_set_newer(const wf_row_set *s, int32_t row)
-{
-    return (int32_t)wf_records_at(&s->records, (uint32_t)row)[WF_ROW_NEWER];
 }
 
 #endif

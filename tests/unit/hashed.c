@@ -20,6 +20,9 @@
 
 enum { BUCKET = 41, WIDTH = 6, IDS = 160, MOST = 24, ROUNDS = 1500, SEED = 77, STREAM = 88 };
 
+/* Updates begin short of where 32 bits of them, and an era of ps/row_order.h, end. */
+static const uint64_t FIRST = UINT32_MAX - ROUNDS / 2;
+
 /* ---- ids of the bucket: from around 0, in rising order of their keys ---- */
 
 static int64_t ids[IDS];
@@ -392,6 +395,7 @@ static void run(const char *rule, wf_row_policy policy, uint64_t seed)
     m->policy = policy;
     assert_int_equal(wf_opt_init(&m->opt, rule, 1, names, values, NULL), WF_OK);
     s = open_slice(m);
+    s->updates = m->updates = FIRST;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         double p = wf_rng_f64(key, UINT64_MAX - round);
 
@@ -410,7 +414,7 @@ static void run(const char *rule, wf_row_policy policy, uint64_t seed)
             *then = *m;
         }
     }
-    assert_int_equal(s->updates, ROUNDS);
+    assert_int_equal(s->updates, FIRST + ROUNDS);
     wf_slice_free(&copy);
     wf_slice_free(&s);
     free(then);

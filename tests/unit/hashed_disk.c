@@ -173,6 +173,16 @@ static void compare_copies(const wf_slice *a, const wf_slice *b)
     }
 }
 
+/* The last use of the newest row of a set that has some. */
+static uint32_t last_used(const wf_row_set *set)
+{
+    wf_row_use at = wf_row_set_first(set), newest = at;
+
+    for (; at.row != WF_NO_RECORD; at = wf_row_set_next(set, at))
+        newest = at;
+    return newest.used;
+}
+
 /* H1, H2, H3 */
 static void check_sets(const wf_slice *s)
 {
@@ -187,8 +197,7 @@ static void check_sets(const wf_slice *s)
         assert_int_equal(wf_row_set_find(&h->waiting, key), WF_NO_RECORD);
     }
     if (cold->records.n)
-        assert_true(h->rows.records.n > 0 && wf_row_set_used(cold, cold->newest) <=
-                                                 wf_row_set_used(&h->rows, h->rows.oldest));
+        assert_true(h->rows.records.n > 0 && last_used(cold) <= wf_row_set_first(&h->rows).used);
 }
 
 /* ---- the same bits ---- */
@@ -214,6 +223,7 @@ static void run(const char *rule, wf_row_policy policy, uint64_t seed)
     assert_int_equal(wf_opt_init(&opt, rule, 0, NULL, NULL, NULL), WF_OK);
     ours = open_slice(&opt, policy);
     theirs = open_slice(&opt, plain);
+    ours->updates = theirs->updates = UINT32_MAX - ROUNDS / 2; /* an era of row_order.h ends */
     for (uint64_t round = 0; round < ROUNDS; round++) {
         double p = wf_rng_f64(key, UINT64_MAX - round);
 

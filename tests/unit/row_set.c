@@ -13,11 +13,17 @@
 
 #include <cmocka.h>
 
-enum { MOST = 6000, BODY = 3 /* words */ };
+enum {
+    MOST = 6000,
+    BODY = 3,                /* words */
+    APART = 311,             /* updates from one round to the next: eras end, some without a row */
+    BEFORE_WRAP = 1000 * 311 /* updates until their count begins at 0 again */
+};
 
 typedef struct model {
     uint64_t keys[MOST];  /* [n] */
     uint32_t words[MOST]; /* what the body of each says */
+    uint32_t used[MOST];
     uint32_t n;
 } model;
 
@@ -33,12 +39,13 @@ static void add(wf_row_set *s, model *m, uint64_t key, uint32_t now)
     int32_t row;
 
     assert_int_equal(wf_row_set_find(s, key), WF_NO_RECORD);
-    assert_int_equal(wf_row_set_reserve(s, 1, NULL), WF_OK);
+    assert_int_equal(wf_row_set_reserve(s, 1, 1, NULL), WF_OK);
     row = wf_row_set_add(s, key, now);
     body = wf_row_set_body(s, row);
     for (int k = 0; k < BODY; k++)
         body[k] = now + (uint32_t)k;
     m->keys[m->n] = key;
+    m->used[m->n] = now;
     m->words[m->n++] = now;
 }
 
@@ -47,6 +54,7 @@ static void take_out(model *m, uint32_t at)
 {
     memmove(m->keys + at, m->keys + at + 1, (m->n - at - 1) * sizeof *m->keys);
     memmove(m->words + at, m->words + at + 1, (m->n - at - 1) * sizeof *m->words);
+    memmove(m->used + at, m->used + at + 1, (m->n - at - 1) * sizeof *m->used);
     m->n--;
 }
 
@@ -55,17 +63,19 @@ static void use(wf_row_set *s, model *m, uint32_t at, uint32_t now)
     uint64_t key = m->keys[at];
     uint32_t word = m->words[at];
 
+    assert_int_equal(wf_row_set_reserve(s, 0, 1, NULL), WF_OK);
     wf_row_set_use(s, wf_row_set_find(s, key), now);
     if (!s->ordered)
         return;
     take_out(m, at);
     m->keys[m->n] = key;
+    m->used[m->n] = now;
     m->words[m->n++] = word;
 }
 
 static void compare(const wf_row_set *s, const model *m)
 {
-    int32_t row = s->oldest;
+    wf_row_use use = wf_row_set_first(s);
 
     assert_int_equal(s->records.n, m->n);
     for (uint32_t i = 0; i < m->n; i++) {
@@ -78,10 +88,13 @@ static void compare(const wf_row_set *s, const model *m)
             assert_int_equal(body[k], m->words[i] + (uint32_t)k);
         if (!s->ordered)
             continue;
-        assert_int_equal(row, at);
-        row = wf_row_set_newer(s, row);
+        assert_int_equal(use.row, at);
+        assert_int_equal(use.used, m->used[i]);
+        use = wf_row_set_next(s, use);
     }
-    assert_int_equal(row, WF_NO_RECORD);
+    for (uint32_t i = 0; !s->ordered && i < m->n; i++, use = wf_row_set_next(s, use))
+        assert_int_equal(use.row, i);
+    assert_int_equal(use.row, WF_NO_RECORD);
 }
 
 /* Rows come more often than they go for some rounds, then less often. */
@@ -96,11 +109,12 @@ static void run(bool ordered, bool narrow, uint32_t rounds, uint64_t seed)
         double p = wf_rng_f64(choice, 2 * round);
         bool grows = round / (rounds / 4) % 2 == 0;
         uint32_t at = m->n ? (uint32_t)wf_rng_below(choice, 2 * round + 1, m->n) : 0;
+        uint32_t now = round * APART - BEFORE_WRAP;
 
         if (m->n == 0 || (m->n < MOST && p < (grows ? 0.6 : 0.1))) {
-            add(&s, m, draw_key(key, round, narrow), round);
+            add(&s, m, draw_key(key, round, narrow), now);
         } else if (p < 0.7) {
-            use(&s, m, at, round);
+            use(&s, m, at, now);
         } else {
             wf_row_set_remove(&s, wf_row_set_find(&s, m->keys[at]));
             assert_int_equal(wf_row_set_find(&s, m->keys[at]), WF_NO_RECORD);
@@ -151,7 +165,7 @@ static void many_are_found_as_one_by_one(void **state)
     wf_row_set_init(&s, sizeof(uint32_t), false);
     for (uint64_t i = 0; i < N; i++) {
         wf_put_u64(ids + i * sizeof(uint64_t), wf_rng_u64(key, i));
-        assert_int_equal(wf_row_set_reserve(&s, 1, NULL), WF_OK);
+        assert_int_equal(wf_row_set_reserve(&s, 1, 1, NULL), WF_OK);
         if (i % 3)
             wf_row_set_add(&s, wf_rng_u64(key, i), 1);
         wf_row_set_find_all(&s, &rows, 0, i + 1, found);
@@ -170,8 +184,8 @@ static void rows_beyond_the_most_are_refused(void **state)
 
     (void)state;
     wf_row_set_init(&s, sizeof(uint32_t), false);
-    assert_int_equal(wf_row_set_reserve(&s, (uint64_t)WF_RECORDS_MOST + 1, &err), WF_FULL);
-    assert_int_equal(wf_row_set_reserve(&s, UINT64_MAX, &err), WF_FULL);
+    assert_int_equal(wf_row_set_reserve(&s, (uint64_t)WF_RECORDS_MOST + 1, 1, &err), WF_FULL);
+    assert_int_equal(wf_row_set_reserve(&s, UINT64_MAX, 1, &err), WF_FULL);
     assert_int_equal(wf_row_set_bytes(&s), 0);
     wf_row_set_close(&s);
 }
@@ -186,7 +200,7 @@ static void many_come_at_once(void **state)
     (void)state;
     wf_row_set_init(&s, sizeof(uint32_t), true);
     for (uint64_t more = 1; n < 200000; more = more * 3 + 1) {
-        assert_int_equal(wf_row_set_reserve(&s, more, NULL), WF_OK);
+        assert_int_equal(wf_row_set_reserve(&s, more, 1, NULL), WF_OK);
         for (uint64_t i = 0; i < more; i++)
             wf_row_set_add(&s, wf_rng_u64(key, n++), 1);
         for (uint64_t i = 0; i < n; i += 1 + n / 500)
