@@ -86,9 +86,14 @@ static int by_time(const void *a, const void *b)
 
 static void print_times(const char *what, int64_t ns[], size_t n)
 {
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)ns[i];
     qsort(ns, n, sizeof *ns, by_time);
-    printf("%s of %d rows: median %.1f us, 99.9 %% %.1f us, longest %.1f us\n", what, EACH,
-           (double)ns[n / 2] / 1e3, (double)ns[n - 1 - n / 1000] / 1e3, (double)ns[n - 1] / 1e3);
+    printf("%s of %d rows: mean %.1f us, median %.1f us, 99.9 %% %.1f us, longest %.1f us\n", what,
+           EACH, sum / (double)n / 1e3, (double)ns[n / 2] / 1e3, (double)ns[n - 1 - n / 1000] / 1e3,
+           (double)ns[n - 1] / 1e3);
 }
 
 /* Bytes of a row's values, with their scale, and slots. */

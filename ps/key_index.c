@@ -157,6 +157,45 @@ static void fetch_record(const wf_key_index *x, const wf_records *r, uint64_t at
         WF_PREFETCH(wf_records_at(r, record_of(x->entries[at])));
 }
 
+/* Settles the homes of [begin, end), which has a whole run in an array that grows, and whose
+ * entries find their new places behind it. */
+static void settle_homes_of_run(wf_key_index *x, const wf_records *r, uint64_t begin, uint64_t end)
+{
+    x->border = begin;
+    for (uint64_t at = begin; at < end; at++) {
+        uint32_t entry = x->entries[at];
+
+        fetch_record(x, r, at - AHEAD);
+        x->entries[at] = 0;
+        insert(x, wf_records_key(r, record_of(entry)), entry);
+    }
+}
+
+/* The homes before the border up to the begin of a run, or one. */
+static void settle_down(wf_key_index *x, const wf_records *r)
+{
+    uint64_t begin = x->border, end = x->border;
+
+    while (begin > 0 && x->entries[begin - 1])
+        begin--;
+    while (end < x->room && x->entries[end])
+        end++;
+    if (begin < x->border && end <= (unsigned __int128)begin * x->homes / x->old_homes) {
+        settle_homes_of_run(x, r, begin, end);
+    } else {
+        fetch_record(x, r, x->border - AHEAD);
+        settle_run(x, r, --x->border);
+    }
+}
+
+/* The home at the border. */
+static void settle_up(wf_key_index *x, const wf_records *r)
+{
+    fetch_record(x, r, x->border + AHEAD);
+    x->border++;
+    settle_run(x, r, x->border - 1);
+}
+
 /* All homes are settled; what lies beyond the end of an array that shrank goes around it. */
 static void end_settling(wf_key_index *x, const wf_records *r)
 {
@@ -172,17 +211,16 @@ static void end_settling(wf_key_index *x, const wf_records *r)
         (void)resize(x, x->room);
 }
 
+/* Settles that many homes, or some more. */
 static void settle_some(wf_key_index *x, const wf_records *r, uint64_t most)
 {
-    for (uint64_t i = 0; x->old_homes && i < most; i++) {
-        if (grows(x)) {
-            fetch_record(x, r, x->border - AHEAD);
-            settle_run(x, r, --x->border);
-        } else {
-            fetch_record(x, r, x->border + AHEAD);
-            x->border++;
-            settle_run(x, r, x->border - 1);
-        }
+    uint64_t from = x->border;
+
+    while (x->old_homes && (grows(x) ? from - x->border : x->border - from) < most) {
+        if (grows(x))
+            settle_down(x, r);
+        else
+            settle_up(x, r);
         if (x->border == (grows(x) ? 0 : x->old_homes))
             end_settling(x, r);
     }

@@ -22,7 +22,7 @@ typedef struct wf_row_order {
     struct wf_row_era {
         uint32_t era;
         int32_t oldest;
-    } *eras; /* [n_eras] */
+    } * eras; /* [n_eras] */
     uint32_t n_eras, eras_room;
     int32_t newest; /* WF_NO_RECORD: there are no records */
 } wf_row_order;
