@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/mlp.c - one training step's arithmetic: forward and backward of 784-128-10 with softmax
- * cross-entropy, against its matrix products alone, on one thread.
+ * cross-entropy, on one thread: against its matrix products alone; and with an exchange of its
+ * gradients for as many bytes of weights, one step ahead, over a bare TCP connection with a process
+ * that does nothing else. The latter is what sockets leave of a worker, whoever uses them.
  *
  * Prints microseconds a step (median of rounds) and GFLOP/s, by batch size.
  */
 #include "common/base/clock.h"
 #include "common/base/rng.h"
+#include "common/base/size.h"
 #include "common/base/subnormal.h"
 #include "common/exec/exec.h"
 #include "common/graph/emit.h"
 
 #include <cblas.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum { IN = 784, HIDDEN = 128, OUT = 10, ROUNDS = 15, VARIABLES = 4 };
 
@@ -107,6 +119,8 @@ typedef struct work {
     wf_err *err;
     int batch;
     float *x, *h, *w, *o;
+    int socket;
+    struct iovec grads[VARIABLES], weights[VARIABLES];
 } work;
 
 static void run_plan(void *arg)
@@ -126,13 +140,115 @@ static void run_products(void *arg)
     products(k->batch, k->x, k->h, k->w, k->o);
 }
 
+/* ---- over sockets ---- */
+
+/* All of it, without sleeping. */
+static void transfer(int fd, const struct iovec parts[], bool sends)
+{
+    struct iovec left[VARIABLES];
+    struct msghdr h = {.msg_iov = left, .msg_iovlen = VARIABLES};
+
+    memcpy(left, parts, sizeof left);
+    while (h.msg_iovlen > 0) {
+        ssize_t n =
+            sends ? sendmsg(fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) : recvmsg(fd, &h, MSG_DONTWAIT);
+
+        if (n == 0 || (n < 0 && errno != EAGAIN))
+            _exit(1); /* of the answering process, in the end */
+        for (; n > 0 || (h.msg_iovlen > 0 && h.msg_iov->iov_len == 0);) {
+            size_t used = WF_MIN((size_t)WF_MAX(n, (ssize_t)0), h.msg_iov->iov_len);
+
+            h.msg_iov->iov_base = (uint8_t *)h.msg_iov->iov_base + used;
+            h.msg_iov->iov_len -= used;
+            n -= (ssize_t)used;
+            if (h.msg_iov->iov_len == 0) {
+                h.msg_iov++;
+                h.msg_iovlen--;
+            }
+        }
+    }
+}
+
+static int connection(bool listens, uint16_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+
+    at.sin_port = listens ? 0 : *port;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    if (listens && (bind(fd, (struct sockaddr *)&at, size) != 0 || listen(fd, 1) != 0 ||
+                    getsockname(fd, (struct sockaddr *)&at, &size) != 0))
+        exit(1);
+    if (!listens && connect(fd, (struct sockaddr *)&at, size) != 0)
+        exit(1);
+    *port = at.sin_port;
+    return fd;
+}
+
+/* Forks a process that answers each set of gradients with weights, until the connection ends. */
+static int answering_process(const work *k)
+{
+    uint16_t port = 0;
+    int door = connection(true, &port), fd;
+
+    fflush(stdout);
+    if (fork() == 0) {
+        fd = connection(false, &port);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            transfer(fd, k->grads, false);
+            transfer(fd, k->weights, true);
+        }
+    }
+    fd = accept(door, NULL, NULL);
+    close(door);
+    return fd;
+}
+
+static void run_with_sockets(void *arg)
+{
+    work *k = arg;
+
+    run_plan(k);
+    transfer(k->socket, k->weights, false);
+    transfer(k->socket, k->grads, true);
+}
+
+static double with_sockets(work *k, void *data[], int steps)
+{
+    double us;
+
+    for (uint32_t i = 0; i < VARIABLES; i++) {
+        size_t bytes = wf_plan_input(k->plan, 2 + i)->bytes;
+
+        k->weights[i] = (struct iovec){data[2 + i], bytes};
+        k->grads[i] = (struct iovec){aligned_alloc(64, (bytes + 63) / 64 * 64), bytes};
+        if (!k->grads[i].iov_base)
+            exit(1);
+        memset(k->grads[i].iov_base, 0, bytes);
+        wf_plan_bind_output(k->plan, 1 + i, k->grads[i].iov_base);
+    }
+    k->socket = answering_process(k);
+    if (k->socket < 0)
+        exit(1);
+    transfer(k->socket, k->grads, true);
+    us = median_us(run_with_sockets, k, steps);
+    close(k->socket);
+    for (uint32_t i = 0; i < VARIABLES; i++)
+        free(k->grads[i].iov_base);
+    return us;
+}
+
 static wf_status bench(int64_t batch, wf_err *err)
 {
     wf_graph *g = NULL;
     wf_plan *plan = NULL;
     void *data[2 + VARIABLES];
     work k = {.err = err, .batch = (int)batch};
-    double flops = 2.0 * (double)batch * (2 * IN * HIDDEN + 3 * HIDDEN * OUT), step, gemm;
+    double flops = 2.0 * (double)batch * (2 * IN * HIDDEN + 3 * HIDDEN * OUT), step, gemm,
+           exchanged;
     int steps = (int)(20000 / batch) + 10;
 
     WF_TRY(make_graph(batch, &g, err));
@@ -153,9 +269,10 @@ static wf_status bench(int64_t batch, wf_err *err)
     k.o = calloc((size_t)batch * OUT, sizeof(float));
     k.w = data[2];
     gemm = median_us(run_products, &k, steps);
+    exchanged = with_sockets(&k, data, steps);
     printf("batch %4d  step %7.1f us  %6.1f GFLOP/s   products alone %7.1f us  %6.1f GFLOP/s   "
-           "arena %zu KiB\n",
-           (int)batch, step, flops / step / 1e3, gemm, flops / gemm / 1e3,
+           "with sockets %7.1f us   arena %zu KiB\n",
+           (int)batch, step, flops / step / 1e3, gemm, flops / gemm / 1e3, exchanged,
            wf_plan_memory(plan).arena_bytes / 1024);
     for (uint32_t i = 0; i < wf_plan_n_inputs(plan); i++)
         free(data[i]);
