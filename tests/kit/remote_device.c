@@ -4,6 +4,7 @@
 #include "tests/kit/remote_device.h"
 #include "common/graph/op.h"
 #include "common/kernels/kernel.h"
+#include "tests/cuda/host.h"
 #include "tests/kit/remote.h"
 
 #include <stdio.h>
@@ -133,6 +134,7 @@ static void add_both(void)
     remote_set_up();
     fill_table(&whole, "cpu-remote", true);
     fill_table(&half, "cpu-remote-half", false);
+    cuda_host_device();
 }
 
 static const wf_device *device_called(const char *name, size_t n)

@@ -5,6 +5,8 @@
  *   cpu-remote       computes every operation, with the cpu's kernels
  *   cpu-remote-half  lacks the kernels of about every second operation
  *
+ * and cuda-host:0 (tests/cuda/host.h), which has the kernels of GPUs.
+ *
  * Their memory has addresses that no host code can read or write: it ends by SIGSEGV. Fresh memory
  * holds NaN-like garbage. Their streams run as late as they may: only what is waited for is done,
  * and an event that is asked for without waiting lets one piece of work happen. A kernel or copy
@@ -18,7 +20,7 @@
 #include <stddef.h>
 
 /* The device that a test program is to use: the one that WEFT_TEST_DEVICE names, or the cpu. Ends
- * the program with a sentence when there is none. This call and the next make both devices known to
+ * the program with a sentence when there is none. This call and the next make all devices known to
  * wf_device_find. */
 const wf_device *test_device(void);
 /* The one behind a plus in that name, over which remote_pair.c spreads plans too; NULL: none. */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/device.c */
+#include "common/kernels/cuda/device.h"
+#include "common/kernels/cuda/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LEAST_MAJOR = 8 };
+
+typedef struct cuda_stream {
+    wf_stream base;
+    wf_cuda_stream *of;
+} cuda_stream;
+
+typedef struct cuda_event {
+    wf_device_event base;
+    wf_cuda_event *of;
+} cuda_event;
+
+static const wf_cuda_gpu *gpu_of(const wf_device *d)
+{
+    return wf_cuda_gpu_of(d);
+}
+
+wf_cuda_stream *wf_cuda_stream_of(const wf_stream *s)
+{
+    return ((const cuda_stream *)s)->of;
+}
+
+wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err)
+{
+    if (error == WF_CUDA_NO_MEMORY)
+        return wf_fail(err, WF_NOMEM, "lower the batch, or use a GPU with more memory",
+                       "%s has no memory left", g->name);
+    return wf_fail(err, WF_IO, "look for messages of the driver (dmesg), and start the worker anew",
+                   "%s: %s (CUDA error %d)", g->name, g->calls->error_string(error), error);
+}
+
+/* What a call gave, by the thread that is to use this GPU. */
+#define CALL(g, call, err)                                                                         \
+    do {                                                                                           \
+        int error_ = (g)->calls->use((g)->index);                                                  \
+                                                                                                   \
+        if (error_ == 0)                                                                           \
+            error_ = (g)->calls->call;                                                             \
+        if (error_ != 0)                                                                           \
+            return wf_cuda_fail((g), error_, (err));                                               \
+    } while (0)
+
+/* ---- memory ---- */
+
+static size_t cuda_memory(const wf_device *d)
+{
+    return gpu_of(d)->has.memory;
+}
+
+static void *cuda_alloc(const wf_device *d, size_t bytes)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+    void *data = NULL;
+
+    if (g->calls->use(g->index) != 0 || g->calls->alloc(&data, bytes ? bytes : 1) != 0)
+        return NULL;
+    return data;
+}
+
+/* Only a failure that the device had before keeps memory from being given back; it goes with the
+ * process then. */
+static void cuda_free(const wf_device *d, void *data)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->free(data);
+}
+
+/* ---- streams ---- */
+
+static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+    cuda_stream *s = calloc(1, sizeof *s);
+    int error;
+
+    if (!s)
+        return wf_fail_nomem(err, sizeof *s);
+    s->base.device = d;
+    error = g->calls->use(g->index);
+    if (error == 0)
+        error = g->calls->stream_new(&s->of);
+    if (error != 0) {
+        free(s);
+        return wf_cuda_fail(g, error, err);
+    }
+    *out = &s->base;
+    return WF_OK;
+}
+
+static wf_status cuda_stream_wait(wf_stream *s, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    CALL(g, stream_wait(wf_cuda_stream_of(s)), err);
+    return WF_OK;
+}
+
+static void cuda_stream_free(wf_stream *s)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+    cuda_stream *cs = (cuda_stream *)s;
+
+    (void)!cuda_stream_wait(s, NULL);
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->stream_free(cs->of);
+    free(cs);
+}
+
+static wf_status cuda_stream_after(wf_stream *s, wf_device_event *e, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    CALL(g, stream_after(wf_cuda_stream_of(s), ((cuda_event *)e)->of), err);
+    return WF_OK;
+}
+
+static wf_status cuda_copy(wf_stream *s, wf_copy_way way, void *to, const void *from, size_t bytes,
+                           wf_err *err)
+{
+    static const wf_cuda_way ways[] = {[WF_COPY_IN] = WF_CUDA_TO_DEVICE,
+                                       [WF_COPY_OUT] = WF_CUDA_TO_HOST,
+                                       [WF_COPY_WITHIN] = WF_CUDA_WITHIN};
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    CALL(g, copy(to, from, bytes, ways[way], wf_cuda_stream_of(s)), err);
+    return WF_OK;
+}
+
+static wf_status cuda_fill(wf_stream *s, void *to, int byte, size_t bytes, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    CALL(g, fill(to, byte, bytes, wf_cuda_stream_of(s)), err);
+    return WF_OK;
+}
+
+/* ---- events ---- */
+
+static wf_status cuda_event_new(const wf_device *d, wf_device_event **out, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+    cuda_event *e = calloc(1, sizeof *e);
+    int error;
+
+    if (!e)
+        return wf_fail_nomem(err, sizeof *e);
+    e->base.device = d;
+    error = g->calls->use(g->index);
+    if (error == 0)
+        error = g->calls->event_new(&e->of);
+    if (error != 0) {
+        free(e);
+        return wf_cuda_fail(g, error, err);
+    }
+    *out = &e->base;
+    return WF_OK;
+}
+
+static void cuda_event_free(wf_device_event *e)
+{
+    const wf_cuda_gpu *g = gpu_of(e->device);
+    cuda_event *ce = (cuda_event *)e;
+
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->event_free(ce->of);
+    free(ce);
+}
+
+static wf_status cuda_event_record(wf_device_event *e, wf_stream *s, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(e->device);
+
+    CALL(g, event_record(((cuda_event *)e)->of, wf_cuda_stream_of(s)), err);
+    return WF_OK;
+}
+
+static wf_status cuda_event_wait(wf_device_event *e, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(e->device);
+
+    CALL(g, event_wait(((cuda_event *)e)->of), err);
+    return WF_OK;
+}
+
+/* After a failure nothing is waited for any more: a wait says what failed. */
+static bool cuda_event_done(wf_device_event *e)
+{
+    const wf_cuda_gpu *g = gpu_of(e->device);
+
+    return g->calls->use(g->index) != 0 ||
+           g->calls->event_query(((cuda_event *)e)->of) != WF_CUDA_NOT_READY;
+}
+
+/* ---- a GPU ---- */
+
+static wf_status find_gpu(const wf_cuda_calls *calls, const char *kind, int index,
+                          wf_cuda_properties *has, wf_err *err)
+{
+    int n = 0, error = calls->count(&n);
+
+    if (error == WF_CUDA_OLD_DRIVER)
+        return wf_fail(err, WF_UNSUPPORTED,
+                       "install a driver for CUDA 13 (580 or newer), or use cpu",
+                       "%s:%d: this host has no NVIDIA driver, or one that is older than CUDA 13",
+                       kind, index);
+    if (error == WF_CUDA_NO_DEVICE || (error == 0 && n == 0))
+        return wf_fail(err, WF_NOTFOUND, "use cpu, or look at nvidia-smi",
+                       "%s:%d: this host has no NVIDIA GPU", kind, index);
+    if (error == 0 && (index < 0 || index >= n))
+        return wf_fail(err, WF_NOTFOUND, "GPUs are numbered from 0",
+                       "%s:%d: this host has %d GPU%s", kind, index, n, n == 1 ? "" : "s");
+    if (error == 0)
+        error = calls->properties(index, has);
+    if (error != 0)
+        return wf_fail(err, WF_IO, "look at nvidia-smi", "%s:%d: %s (CUDA error %d)", kind, index,
+                       calls->error_string(error), error);
+    if (has->major < LEAST_MAJOR)
+        return wf_fail(err, WF_UNSUPPORTED, "use cpu, or a GPU of the Ampere generation or later",
+                       "%s:%d: %s has the compute capability %d.%d, and weft needs %d.0", kind,
+                       index, has->name, has->major, has->minor, (int)LEAST_MAJOR);
+    return WF_OK;
+}
+
+wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, wf_cuda_gpu **out,
+                       wf_err *err)
+{
+    wf_cuda_properties has = {0};
+    wf_cuda_gpu *g;
+
+    WF_TRY(find_gpu(calls, kind, index, &has, err));
+    g = calloc(1, sizeof *g);
+    if (!g)
+        return wf_fail_nomem(err, sizeof *g);
+    snprintf(g->name, sizeof g->name, "%s:%d", kind, index);
+    g->calls = calls;
+    g->index = index;
+    g->has = has;
+    g->base = (wf_device){.name = g->name,
+                          .memory = cuda_memory,
+                          .alloc = cuda_alloc,
+                          .free = cuda_free,
+                          .stream_new = cuda_stream_new,
+                          .stream_free = cuda_stream_free,
+                          .stream_wait = cuda_stream_wait,
+                          .stream_after = cuda_stream_after,
+                          .copy = cuda_copy,
+                          .fill = cuda_fill,
+                          .event_new = cuda_event_new,
+                          .event_free = cuda_event_free,
+                          .event_record = cuda_event_record,
+                          .event_wait = cuda_event_wait,
+                          .event_done = cuda_event_done};
+    g->rows =
+        (wf_device_rows){.device = &g->base, .files = wf_cuda_files, .n_files = wf_cuda_n_files};
+    *out = g;
+    return WF_OK;
+}
+
+void wf_cuda_close(wf_cuda_gpu **g)
+{
+    free(*g);
+    *g = NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/device.h - a GPU as a device (common/tensor/device.h), over a table of CUDA's
+ * functions.
+ *
+ * A failure of queued work stays with the device: each later call gives it again, as CUDA's do.
+ */
+#ifndef WF_KERNELS_CUDA_DEVICE_H
+#define WF_KERNELS_CUDA_DEVICE_H
+
+#include "common/kernels/cuda/calls.h"
+#include "common/kernels/kernel.h"
+
+typedef struct wf_cuda_gpu {
+    wf_device base; /* first */
+    char name[32];  /* "cuda:0" */
+    const wf_cuda_calls *calls;
+    int index;
+    wf_cuda_properties has;
+    wf_device_rows rows; /* its kernels, for wf_device_add */
+} wf_cuda_gpu;
+
+/* Number `index` of this host's GPUs, under the name `kind`:`index`. The caller owns *out, which
+ * lives as long as anything of the device; `calls` is borrowed. Errors: WF_NOTFOUND without a
+ * driver or without that GPU; WF_UNSUPPORTED for one of a compute capability below 8.0, or a driver
+ * that is too old; each says what to do. */
+WF_MUST_USE wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index,
+                                   wf_cuda_gpu **out, wf_err *err);
+/* Frees *g and sets it to NULL; NULL is fine. */
+void wf_cuda_close(wf_cuda_gpu **g);
+
+static inline const wf_cuda_gpu *wf_cuda_gpu_of(const wf_device *d)
+{
+    return (const wf_cuda_gpu *)d;
+}
+
+/* The status and sentence of an error number that is not 0. */
+wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err);
+
+/* CUDA's stream of one of weft's. */
+wf_cuda_stream *wf_cuda_stream_of(const wf_stream *s);
+
+#endif

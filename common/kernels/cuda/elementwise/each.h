@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/elementwise/each.h - elementwise kernels of one and two operands, from one
+ * function.
+ *
+ *     struct negate { template <class T> WF_CODE T operator()(T x) const { return -x; } };
+ *     {.op = "Neg", ..., .run = wf_each<float, float, negate>}
+ */
+#ifndef WF_KERNELS_CUDA_EACH_H
+#define WF_KERNELS_CUDA_EACH_H
+
+#include "common/kernels/cuda/code.h"
+
+template <class T, class R, class F>
+__global__ void wf_each_element(const T *x, R *out, int64_t n, F f)
+{
+    for (int64_t i = wf_first(); i < n; i += wf_all())
+        out[i] = (R)f(x[i]);
+}
+
+/* out[i] = f(x[i]), an R of a T. */
+template <class T, class R, class F>
+wf_status wf_each(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                  wf_err *err)
+{
+    int64_t n = wf_elems(out[0]);
+
+    if (n == 0)
+        return WF_OK;
+    return wf_launch(run, run->node->op->name, wf_each_element<T, R, F>, wf_blocks(run, n), err,
+                     static_cast<const T *>(in[0]->data), static_cast<R *>(out[0]->data), n, F{});
+}
+
+/* How far operand k is at element i of a walk. */
+WF_CODE int64_t wf_at(const wf_walk &w, int k, int64_t i)
+{
+    int64_t at = 0;
+
+    for (unsigned axis = w.rank; axis-- > 1;) {
+        at += i % w.dims[axis] * w.strides[k][axis];
+        i /= w.dims[axis];
+    }
+    return at + i * w.strides[k][0];
+}
+
+template <class T, class R, class F>
+__global__ void wf_each_pair(const T *x, const T *y, R *out, wf_walk w, F f)
+{
+    for (int64_t i = wf_first(); i < w.elems; i += wf_all())
+        out[i] = (R)f(x[wf_at(w, 0, i)], y[wf_at(w, 1, i)]);
+}
+
+/* out[i] = f(x, y), an R of Ts, which are broadcast. */
+template <class T, class R, class F>
+wf_status wf_both(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                  wf_err *err)
+{
+    wf_walk w;
+
+    if (wf_elems(out[0]) == 0)
+        return WF_OK;
+    wf_walk_broadcast(&w, out[0], 2, in);
+    return wf_launch(run, run->node->op->name, wf_each_pair<T, R, F>, wf_blocks(run, w.elems), err,
+                     static_cast<const T *>(in[0]->data), static_cast<const T *>(in[1]->data),
+                     static_cast<R *>(out[0]->data), w, F{});
+}
+
+#endif

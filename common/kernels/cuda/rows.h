@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/rows.h - the kernels of all files that meson.build names. */
+#ifndef WF_KERNELS_CUDA_ROWS_H
+#define WF_KERNELS_CUDA_ROWS_H
+
+#include "common/kernels/kernel.h"
+
+extern const wf_kernel *const wf_cuda_files[]; /* [wf_cuda_n_files] */
+extern const size_t wf_cuda_n_files;
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/host.c - the streams and the calls of host.h. */
+#include "tests/cuda/host.h"
+#include "common/base/cc.h"
+#include "common/base/rng.h"
+#include "common/base/size.h"
+#include "common/kernels/cuda/device.h"
+#include "common/kernels/cuda/on_host_thread.h"
+#include "tests/cuda/host_block.h"
+#include "tests/cuda/host_memory.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_STREAMS = 64, BAD_VALUE = 1, BAD_DEVICE = 101 };
+
+typedef struct work work;
+struct work {
+    work *next;
+    void (*act)(work *w);
+    const char *name;
+    /* a copy or a fill */
+    void *to;
+    const void *from;
+    size_t bytes;
+    wf_cuda_way way;
+    int byte;
+    /* a wait for an event as it was recorded then */
+    struct CUstream_st *other;
+    uint64_t target;
+    /* a kernel, whose arguments lie behind */
+    wf_cuda_function f;
+    wf_cuda_dim grid, block;
+    unsigned char args[];
+};
+
+struct CUstream_st {
+    work *first, **last;
+    uint64_t queued, finished;
+};
+
+struct CUevent_st {
+    struct CUstream_st *stream; /* NULL: never recorded */
+    uint64_t target;
+};
+
+/* A thread may take it again: a kernel's caller has it. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static struct CUstream_st *streams[MOST_STREAMS];
+static cuda_host_counts counts;
+static wf_rng_key seed = {1, 2};
+static uint64_t drawn;
+static int n_gpus = 2, major = 9;
+static int sticky; /* an error of work, which stays */
+static struct {
+    const char *call;
+    int after, error;
+} failing;
+
+/* ---- what is told to fail ---- */
+
+void cuda_host_seed(uint64_t s)
+{
+    seed = (wf_rng_key){s, 0xC0DA};
+    drawn = 0;
+}
+
+void cuda_host_has(int n, int of_major)
+{
+    n_gpus = n;
+    major = of_major;
+}
+
+void cuda_host_fail(const char *call, int after, int error)
+{
+    failing.call = call;
+    failing.after = after;
+    failing.error = error;
+    sticky = 0;
+}
+
+/* The error that a call gives instead of being made; 0: none. */
+static int begin(const char *call)
+{
+    pthread_mutex_lock(&lock);
+    if (!failing.call || strcmp(call, failing.call) != 0 || failing.after-- > 0)
+        return 0;
+    failing.call = NULL;
+    return failing.error;
+}
+
+static int end(int error)
+{
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* ---- kernels ---- */
+
+static const char *running;
+
+/* A kernel that is beyond its memory is named before the program ends by the signal. */
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    char said[256];
+    int n;
+
+    (void)context;
+    signal(number, SIG_DFL); /* the access is made again, and ends the program */
+    n = snprintf(said, sizeof said, "%s: thread %u of block %u is at %p, which is no memory\n",
+                 running, wf_host_self()->thread.x, wf_host_self()->block.x, info->si_addr);
+    (void)!write(STDERR_FILENO, said, (size_t)n);
+}
+
+/* Blocks run one by one, from a random one on. */
+static void do_kernel(work *w)
+{
+    const struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    struct sigaction theirs;
+    unsigned blocks = w->grid.x * w->grid.y * w->grid.z;
+    uint64_t first = wf_rng_below(seed, drawn++, blocks);
+    void *args[16];
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < w->f.n; i++) {
+        bytes = wf_align_up(bytes, (size_t)16);
+        args[i] = w->args + bytes;
+        bytes += w->f.bytes[i];
+    }
+    running = w->name;
+    sigaction(SIGSEGV, &ours, &theirs);
+    for (unsigned i = 0; i < blocks; i++) {
+        unsigned b = (unsigned)((first + i) % blocks);
+        wf_cuda_dim at = {b % w->grid.x, b / w->grid.x % w->grid.y, b / w->grid.x / w->grid.y};
+
+        host_block_run(&w->f, w->grid, w->block, at, args, (wf_rng_key){drawn++, b});
+    }
+    sigaction(SIGSEGV, &theirs, NULL);
+}
+
+/* ---- streams ---- */
+
+static void append(struct CUstream_st *s, work *w)
+{
+    w->next = NULL;
+    *s->last = w;
+    s->last = &w->next;
+    s->queued++;
+}
+
+static bool may_run(const struct CUstream_st *s)
+{
+    const work *w = s->first;
+
+    return w && !(w->other && w->other->finished < w->target);
+}
+
+static void run_first(struct CUstream_st *s)
+{
+    work *w = s->first;
+
+    if (w->act && sticky == 0) {
+        host_memory_open();
+        w->act(w);
+        host_memory_shut(w->name);
+    }
+    s->first = w->next;
+    if (!s->first)
+        s->last = &s->first;
+    s->finished++;
+    free(w);
+}
+
+/* The work of some stream that may run; false: none may. */
+static bool run_some(void)
+{
+    struct CUstream_st *able[MOST_STREAMS];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < MOST_STREAMS; i++)
+        if (streams[i] && may_run(streams[i]))
+            able[n++] = streams[i];
+    if (n == 0)
+        return false;
+    run_first(able[wf_rng_below(seed, drawn++, n)]);
+    return true;
+}
+
+static void run_until(const struct CUstream_st *s, uint64_t target)
+{
+    counts.waits++;
+    while (s->finished < target)
+        wf_assert(run_some()); /* streams do not wait for each other in a circle */
+}
+
+/* ---- the calls ---- */
+
+static int host_count(int *n)
+{
+    int error = begin("count");
+
+    *n = n_gpus;
+    return end(error ? error : n_gpus == 0 ? WF_CUDA_NO_DEVICE : 0);
+}
+
+static int host_properties(int device, wf_cuda_properties *out)
+{
+    int error = begin("properties");
+
+    *out = (wf_cuda_properties){
+        .name = "the host", .major = major, .processors = 2, .memory = (size_t)8 << 30};
+    return end(error ? error : device < 0 || device >= n_gpus ? BAD_DEVICE : 0);
+}
+
+static int host_use(int device)
+{
+    int error = begin("use");
+
+    return end(error ? error : device < 0 || device >= n_gpus ? BAD_DEVICE : 0);
+}
+
+static const char *host_error_string(int error)
+{
+    return error == WF_CUDA_NO_MEMORY ? "out of memory" : "an error of the host's GPUs";
+}
+
+static int host_alloc(void **out, size_t bytes)
+{
+    int error = begin("alloc");
+
+    if (error == 0) {
+        *out = host_memory_alloc(bytes);
+        error = *out ? 0 : WF_CUDA_NO_MEMORY;
+    }
+    counts.allocs++;
+    return end(error);
+}
+
+/* As CUDA's, it waits for all work. */
+static int host_free(void *data)
+{
+    int error = begin("free");
+
+    while (run_some())
+        ;
+    if (error == 0 && !host_memory_free(data))
+        error = BAD_VALUE;
+    return end(error);
+}
+
+static int host_stream_new(wf_cuda_stream **out)
+{
+    int error = begin("stream_new");
+    unsigned at = 0;
+
+    while (at < MOST_STREAMS && streams[at])
+        at++;
+    *out = error || at == MOST_STREAMS ? NULL : calloc(1, sizeof **out);
+    if (*out) {
+        (*out)->last = &(*out)->first;
+        streams[at] = *out;
+        counts.streams++;
+    }
+    return end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
+}
+
+static int host_stream_free(wf_cuda_stream *s)
+{
+    (void)begin("stream_free");
+    run_until(s, s->queued);
+    for (unsigned i = 0; i < MOST_STREAMS; i++)
+        if (streams[i] == s)
+            streams[i] = NULL;
+    free(s);
+    counts.streams--;
+    return end(0);
+}
+
+/* An error that is told to come with a wait is one of the work before it. */
+static int waited(int error)
+{
+    sticky = sticky ? sticky : error;
+    return end(sticky);
+}
+
+static int host_stream_wait(wf_cuda_stream *s)
+{
+    int error = begin("stream_wait");
+
+    run_until(s, s->queued);
+    return waited(error);
+}
+
+static int enqueue(wf_cuda_stream *s, const work *like, size_t args, int error)
+{
+    work *w = error ? NULL : malloc(sizeof *w + args);
+
+    if (w) {
+        *w = *like;
+        append(s, w);
+    }
+    return error ? error : w ? 0 : WF_CUDA_NO_MEMORY;
+}
+
+static int host_stream_after(wf_cuda_stream *s, wf_cuda_event *e)
+{
+    int error = begin("stream_after");
+
+    if (error == 0 && e->stream)
+        error =
+            enqueue(s, &(work){.name = "a wait", .other = e->stream, .target = e->target}, 0, 0);
+    return end(error);
+}
+
+static void do_copy(work *w)
+{
+    memcpy(w->to, w->from, w->bytes);
+}
+
+static bool is_placed(const work *w)
+{
+    bool to = w->way == WF_CUDA_TO_HOST ? !host_memory_touches(w->to, w->bytes)
+                                        : host_memory_has(w->to, w->bytes);
+    bool from = w->way == WF_CUDA_TO_DEVICE ? !host_memory_touches(w->from, w->bytes)
+                                            : host_memory_has(w->from, w->bytes);
+
+    return to && from;
+}
+
+static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, wf_cuda_stream *s)
+{
+    work like = {
+        .act = do_copy, .name = "a copy", .to = to, .from = from, .bytes = bytes, .way = way};
+    int error = begin("copy");
+
+    if (error == 0 && !is_placed(&like)) {
+        fprintf(stderr, "a copy of %zu bytes from %p to %p has a place of the other side\n", bytes,
+                from, to);
+        abort();
+    }
+    counts.copies++;
+    return end(enqueue(s, &like, 0, error));
+}
+
+static void do_fill(work *w)
+{
+    memset(w->to, w->byte, w->bytes);
+}
+
+static int host_fill(void *to, int byte, size_t bytes, wf_cuda_stream *s)
+{
+    work like = {.act = do_fill, .name = "a fill", .to = to, .bytes = bytes, .byte = byte};
+    int error = begin("fill");
+
+    if (error == 0 && !host_memory_has(to, bytes))
+        error = BAD_VALUE;
+    return end(enqueue(s, &like, 0, error));
+}
+
+static int host_event_new(wf_cuda_event **out)
+{
+    int error = begin("event_new");
+
+    *out = error ? NULL : calloc(1, sizeof **out);
+    counts.events += *out != NULL;
+    return end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
+}
+
+static int host_event_free(wf_cuda_event *e)
+{
+    (void)begin("event_free");
+    free(e);
+    counts.events--;
+    return end(0);
+}
+
+static int host_event_record(wf_cuda_event *e, wf_cuda_stream *s)
+{
+    int error = begin("event_record");
+
+    if (error == 0)
+        *e = (struct CUevent_st){s, s->queued};
+    return end(error);
+}
+
+static int host_event_wait(wf_cuda_event *e)
+{
+    int error = begin("event_wait");
+
+    if (e->stream)
+        run_until(e->stream, e->target);
+    return waited(error);
+}
+
+static int host_event_query(wf_cuda_event *e)
+{
+    int error = begin("event_query");
+
+    if (error == 0 && e->stream && e->stream->finished < e->target) {
+        (void)run_some();
+        error = e->stream->finished < e->target ? WF_CUDA_NOT_READY : 0;
+    }
+    return end(sticky ? sticky : error);
+}
+
+static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim block, void **args,
+                       size_t shared, wf_cuda_stream *s)
+{
+    work like = {.act = do_kernel, .name = f->name, .f = *f, .grid = grid, .block = block};
+    int error = begin("launch");
+    size_t bytes = 0;
+    work *w;
+
+    (void)shared;
+    for (unsigned i = 0; i < f->n; i++)
+        bytes = wf_align_up(bytes, (size_t)16) + f->bytes[i];
+    if (error == 0 && (grid.x * grid.y * grid.z == 0 || block.x * block.y * block.z > 1024))
+        error = BAD_VALUE;
+    w = error ? NULL : malloc(sizeof *w + bytes + 16);
+    if (!w)
+        return end(error ? error : WF_CUDA_NO_MEMORY);
+    *w = like;
+    bytes = 0;
+    for (unsigned i = 0; i < f->n; i++) {
+        bytes = wf_align_up(bytes, (size_t)16);
+        memcpy(w->args + bytes, args[i], f->bytes[i]);
+        bytes += f->bytes[i];
+    }
+    append(s, w);
+    counts.launches++;
+    return end(0);
+}
+
+const wf_cuda_calls wf_cuda_host = {
+    .count = host_count,
+    .properties = host_properties,
+    .use = host_use,
+    .error_string = host_error_string,
+    .alloc = host_alloc,
+    .free = host_free,
+    .stream_new = host_stream_new,
+    .stream_free = host_stream_free,
+    .stream_wait = host_stream_wait,
+    .stream_after = host_stream_after,
+    .copy = host_copy,
+    .fill = host_fill,
+    .event_new = host_event_new,
+    .event_free = host_event_free,
+    .event_record = host_event_record,
+    .event_wait = host_event_wait,
+    .event_query = host_event_query,
+    .launch = host_launch,
+};
+
+cuda_host_counts cuda_host_count(void)
+{
+    cuda_host_counts c = counts;
+
+    c.held = host_memory_held();
+    return c;
+}
+
+const wf_device *cuda_host_device(void)
+{
+    static wf_cuda_gpu *gpu;
+    wf_err err;
+
+    if (gpu)
+        return &gpu->base;
+    if (wf_cuda_open(&wf_cuda_host, "cuda-host", 0, &gpu, &err) != WF_OK ||
+        wf_device_add(&gpu->rows, &err) != WF_OK) {
+        fprintf(stderr, "%s\n", err.what);
+        exit(2);
+    }
+    return &gpu->base;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/host.h - CUDA on the host, for tests: the table of calls.h, whose "GPUs" are this
+ * process.
+ *
+ * Memory has addresses that may be read and written by kernels, copies and fills while these run,
+ * and at no other time: another access ends the program. A block ends at the end of a page, up to
+ * 255 bytes that hold a pattern: a kernel that goes beyond it is found and named, with the thread.
+ * Fresh memory holds a pattern of NaNs.
+ *
+ * Work waits until somebody waits for it. Then streams take turns at random, by a seed, in any
+ * order that events allow, and no more is done than is waited for; a query of an event lets one
+ * piece of work happen.
+ */
+#ifndef TESTS_CUDA_HOST_H
+#define TESTS_CUDA_HOST_H
+
+#include "common/kernels/cuda/calls.h"
+#include "common/tensor/device.h"
+#include <stdint.h>
+
+extern const wf_cuda_calls wf_cuda_host;
+
+/* The seed of all that is random from now on. */
+void cuda_host_seed(uint64_t seed);
+/* What the host has: so many GPUs, of that compute capability. At first two, of 9.0. */
+void cuda_host_has(int n, int major);
+/* From now on the call of that name (a member of wf_cuda_calls) gives this error instead, after it
+ * was made `after` times; NULL: none does. Errors of work come with the next wait, and stay until
+ * this is called again. */
+void cuda_host_fail(const char *call, int after, int error);
+
+/* The device "cuda-host:0", which wf_device_find knows after the first call. */
+const wf_device *cuda_host_device(void);
+
+typedef struct cuda_host_counts {
+    size_t held; /* bytes of memory */
+    size_t streams, events;
+    size_t launches, copies, allocs, waits; /* so far */
+} cuda_host_counts;
+cuda_host_counts cuda_host_count(void);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/host_block.c - threads of a block as coroutines, which change where they meet. */
+#include "tests/cuda/host_block.h"
+#include "common/base/status.h"
+#include "common/kernels/cuda/on_host_thread.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 1024, STACK = 64 << 10, WARP = 32, MOST_SHARED = 32, EXCHANGED = 8 };
+
+typedef enum place { RUNS, IN_WARP, IN_BLOCK, OVER } place;
+
+typedef struct thread {
+    ucontext_t context;
+    place place;
+    /* Two, since a thread may be one exchange ahead of another. */
+    unsigned char given[2][EXCHANGED];
+    unsigned exchanges;
+    unsigned char *stack;
+} thread;
+
+/* Who touched an element last since the threads met. */
+typedef struct mark {
+    uint64_t written, read; /* at that meeting */
+    uint32_t writer, reader;
+} mark;
+
+struct wf_host_shared {
+    const void *key;
+    const char *name;
+    size_t bytes, n;
+    unsigned char *data;
+    mark *marks;
+};
+
+static thread threads[MOST_THREADS];
+static ucontext_t scheduler;
+static uint32_t current; /* the thread that runs */
+static bool meeting;     /* threads are coroutines */
+static uint64_t meetings;
+static wf_host_shared shared[MOST_SHARED];
+static unsigned n_shared;
+static wf_host_thread self;
+static const wf_cuda_function *function;
+static void *const *arguments;
+
+const wf_host_thread *wf_host_self(void)
+{
+    return &self;
+}
+
+static void end_with(const char *what)
+{
+    fprintf(stderr, "%s: thread %u of block %u %s\n", function->name, self.thread.x, self.block.x,
+            what);
+    abort();
+}
+
+/* ---- meetings ---- */
+
+static void wait_in(place p)
+{
+    uint32_t me = current;
+
+    if (!meeting)
+        end_with("meets others, and was not launched so");
+    threads[me].place = p;
+    swapcontext(&threads[me].context, &scheduler);
+}
+
+void wf_host_meet(void)
+{
+    wait_in(IN_BLOCK);
+}
+
+void wf_host_exchange(const void *mine, void *theirs, size_t bytes, unsigned mask)
+{
+    thread *me = &threads[current], *other = &threads[current ^ mask];
+    unsigned which = me->exchanges++ % 2;
+
+    wf_assert(bytes <= EXCHANGED && mask < WARP);
+    memcpy(me->given[which], mine, bytes);
+    wait_in(IN_WARP);
+    memcpy(theirs, other->given[which], bytes);
+}
+
+/* Whether all of [from, end) that are not over wait there, and some does. */
+static bool all_in(place p, uint32_t from, uint32_t end)
+{
+    bool some = false;
+
+    for (uint32_t i = from; i < end; i++) {
+        if (threads[i].place != p && threads[i].place != OVER)
+            return false;
+        some |= threads[i].place == p;
+    }
+    return some;
+}
+
+static void release(uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++)
+        if (threads[i].place != OVER)
+            threads[i].place = RUNS;
+}
+
+/* Lets go on who has met; false: nobody has. */
+static bool release_some(uint32_t n)
+{
+    bool some = false;
+
+    for (uint32_t w = 0; w < n; w += WARP)
+        if (all_in(IN_WARP, w, w + WARP < n ? w + WARP : n)) {
+            release(w, w + WARP < n ? w + WARP : n);
+            some = true;
+        }
+    if (some || !all_in(IN_BLOCK, 0, n))
+        return some;
+    meetings++;
+    release(0, n);
+    return true;
+}
+
+/* ---- memory of the block ---- */
+
+wf_host_shared *wf_host_share(const void *key, const char *name, size_t bytes, size_t n)
+{
+    wf_host_shared *s;
+
+    for (unsigned i = 0; i < n_shared; i++)
+        if (shared[i].key == key)
+            return &shared[i];
+    wf_assert(n_shared < MOST_SHARED);
+    s = &shared[n_shared++];
+    *s = (wf_host_shared){key, name, bytes, n, malloc(n * bytes), calloc(n, sizeof(mark))};
+    wf_assert(s->data && s->marks);
+    memset(s->data, 0xFF, n * bytes);
+    return s;
+}
+
+static void forget_shared(void)
+{
+    while (n_shared > 0) {
+        free(shared[--n_shared].data);
+        free(shared[n_shared].marks);
+    }
+}
+
+static void fail_at(const wf_host_shared *s, size_t i, const char *what)
+{
+    char said[128];
+
+    snprintf(said, sizeof said, "%s %s[%zu]", what, s->name, i);
+    end_with(said);
+}
+
+void *wf_host_shared_at(wf_host_shared *s, size_t i, int writes)
+{
+    uint32_t me = current + 1, some = UINT32_MAX;
+    mark *m = i < s->n ? &s->marks[i] : NULL;
+
+    if (!m)
+        fail_at(s, i, "goes beyond the end at");
+    if (m->writer && m->written == meetings && m->writer != me)
+        fail_at(s, i, "did not meet the thread that wrote");
+    if (writes && m->reader && m->read == meetings && m->reader != me)
+        fail_at(s, i, "writes what another reads, without meeting it:");
+    if (writes) {
+        m->writer = me;
+        m->written = meetings;
+    } else {
+        m->reader = m->reader && m->read == meetings && m->reader != me ? some : me;
+        m->read = meetings;
+    }
+    return s->data + i * s->bytes;
+}
+
+/* ---- a block ---- */
+
+static void set_self(uint32_t i)
+{
+    wf_cuda_dim d = self.block_dim;
+
+    current = i;
+    self.thread = (wf_cuda_dim){i % d.x, i / d.x % d.y, i / d.x / d.y};
+}
+
+static void run_thread(void)
+{
+    uint32_t me = current;
+
+    function->call(function->kernel, arguments);
+    threads[me].place = OVER;
+    swapcontext(&threads[me].context, &scheduler);
+}
+
+static void begin_thread(thread *t)
+{
+    if (!t->stack)
+        t->stack = malloc(STACK); /* kept for the next block */
+    wf_assert(t->stack && getcontext(&t->context) == 0);
+    t->context.uc_stack = (stack_t){.ss_sp = t->stack, .ss_size = STACK};
+    t->place = RUNS;
+    t->exchanges = 0;
+    makecontext(&t->context, run_thread, 0);
+}
+
+static void run_meeting(uint32_t n, wf_rng_key seed)
+{
+    uint32_t able[MOST_THREADS], n_able;
+    uint64_t drawn = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        begin_thread(&threads[i]);
+    for (;;) {
+        n_able = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (threads[i].place == RUNS)
+                able[n_able++] = i;
+        if (n_able == 0 && all_in(OVER, 0, n))
+            return;
+        if (n_able == 0 && !release_some(n))
+            end_with("waits for others that do not come");
+        while (n_able > 0) { /* each once, in a random order */
+            uint32_t k = (uint32_t)wf_rng_below(seed, drawn++, n_able);
+
+            set_self(able[k]);
+            able[k] = able[--n_able];
+            swapcontext(&scheduler, &threads[current].context);
+        }
+    }
+}
+
+void host_block_run(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim block, wf_cuda_dim at,
+                    void *const args[], wf_rng_key seed)
+{
+    uint32_t n = block.x * block.y * block.z;
+
+    wf_assert(n <= MOST_THREADS);
+    self = (wf_host_thread){.block = at, .block_dim = block, .grid_dim = grid};
+    function = f;
+    arguments = args;
+    meeting = f->meets;
+    meetings = 1;
+    if (meeting)
+        run_meeting(n, seed);
+    for (uint32_t i = 0; !meeting && i < n; i++) {
+        set_self(i);
+        f->call(f->kernel, args);
+    }
+    forget_shared();
+}
