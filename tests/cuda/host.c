@@ -6,6 +6,7 @@
 #include "common/base/size.h"
 #include "common/kernels/cuda/device.h"
 #include "common/kernels/cuda/on_host_thread.h"
+#include "tests/cuda/host_blas.h"
 #include "tests/cuda/host_block.h"
 #include "tests/cuda/host_memory.h"
 
@@ -32,6 +33,7 @@ struct work {
     /* a wait for an event as it was recorded then */
     struct CUstream_st *other;
     uint64_t target;
+    host_multiplication *product;
     /* a kernel, whose arguments lie behind */
     wf_cuda_function f;
     wf_cuda_dim grid, block;
@@ -172,6 +174,7 @@ static void run_first(struct CUstream_st *s)
     if (!s->first)
         s->last = &s->first;
     s->finished++;
+    free(w->product);
     free(w);
 }
 
@@ -435,6 +438,29 @@ static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
     return end(0);
 }
 
+static void do_product(work *w)
+{
+    host_multiplication_do(w->product);
+}
+
+static int host_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
+                         wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b,
+                         const void *beta, void *c, wf_cuda_layout *of_c,
+                         const wf_cuda_algorithm *algorithm, void *workspace, wf_cuda_stream *s)
+{
+    work like = {.act = do_product, .name = "a product"};
+    int error = begin("multiply");
+
+    wf_assert(lt);
+    if (error == 0) {
+        like.product = host_multiplication_new(p, alpha, a, of_a, b, of_b, beta, c, of_c, algorithm,
+                                               workspace);
+        error = like.product ? enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
+    }
+    counts.launches++;
+    return end(error);
+}
+
 const wf_cuda_calls wf_cuda_host = {
     .count = host_count,
     .properties = host_properties,
@@ -454,6 +480,16 @@ const wf_cuda_calls wf_cuda_host = {
     .event_wait = host_event_wait,
     .event_query = host_event_query,
     .launch = host_launch,
+    .lt_new = host_lt_new,
+    .lt_free = host_lt_free,
+    .product_new = host_product_new,
+    .product_set = host_product_set,
+    .product_free = host_product_free,
+    .layout_new = host_layout_new,
+    .layout_set = host_layout_set,
+    .layout_free = host_layout_free,
+    .choose = host_choose,
+    .multiply = host_multiply,
 };
 
 cuda_host_counts cuda_host_count(void)

@@ -2,8 +2,10 @@
 /* common/kernels/cuda/calls.c - the table over CUDA's runtime. */
 #include "common/kernels/cuda/calls.h"
 
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SAME(ours, cudas) _Static_assert((int)(ours) == (int)(cudas), "calls.h has CUDA's number")
 SAME(WF_CUDA_NO_MEMORY, cudaErrorMemoryAllocation);
@@ -13,6 +15,23 @@ SAME(WF_CUDA_NOT_READY, cudaErrorNotReady);
 SAME(WF_CUDA_TO_DEVICE, cudaMemcpyHostToDevice);
 SAME(WF_CUDA_TO_HOST, cudaMemcpyDeviceToHost);
 SAME(WF_CUDA_WITHIN, cudaMemcpyDeviceToDevice);
+SAME(WF_CUDA_F32, CUDA_R_32F);
+SAME(WF_CUDA_F64, CUDA_R_64F);
+SAME(WF_CUDA_COMPUTE_F32, CUBLAS_COMPUTE_32F);
+SAME(WF_CUDA_COMPUTE_F64, CUBLAS_COMPUTE_64F);
+SAME(WF_CUDA_TRANSPOSE_A, CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(WF_CUDA_TRANSPOSE_B, CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(WF_CUDA_EPILOGUE, CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(WF_CUDA_BIAS, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(WF_CUDA_TRANSPOSED, CUBLAS_OP_T);
+SAME(WF_CUDA_THEN_NOTHING, CUBLASLT_EPILOGUE_DEFAULT);
+SAME(WF_CUDA_THEN_RELU, CUBLASLT_EPILOGUE_RELU);
+SAME(WF_CUDA_THEN_BIAS, CUBLASLT_EPILOGUE_BIAS);
+SAME(WF_CUDA_THEN_RELU | WF_CUDA_THEN_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS);
+SAME(WF_CUDA_BATCH, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+SAME(WF_CUDA_BATCH_STRIDE, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((wf_cuda_algorithm *)0)->of,
+               "calls.h has room for an algorithm");
 
 static int real_count(int *n)
 {
@@ -41,7 +60,9 @@ static int real_use(int device)
 
 static const char *real_error_string(int error)
 {
-    return cudaGetErrorString((cudaError_t)error);
+    return error >= WF_CUDA_OF_BLAS
+               ? cublasLtGetStatusString((cublasStatus_t)(error - WF_CUDA_OF_BLAS))
+               : cudaGetErrorString((cudaError_t)error);
 }
 
 static int real_alloc(void **out, size_t bytes)
@@ -117,6 +138,110 @@ static int real_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
     return (int)cudaLaunchKernel(f->kernel, of_grid, of_block, args, shared, s);
 }
 
+/* ---- cuBLASLt ---- */
+
+static int of_blas(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? 0 : WF_CUDA_OF_BLAS + (int)status;
+}
+
+static int real_lt_new(wf_cuda_lt **out)
+{
+    return of_blas(cublasLtCreate((cublasLtHandle_t *)out));
+}
+
+static int real_lt_free(wf_cuda_lt *lt)
+{
+    return of_blas(cublasLtDestroy((cublasLtHandle_t)lt));
+}
+
+static int real_product_new(wf_cuda_product **out, int compute, int scale)
+{
+    return of_blas(cublasLtMatmulDescCreate((cublasLtMatmulDesc_t *)out,
+                                            (cublasComputeType_t)compute, (cudaDataType)scale));
+}
+
+static int real_product_set(wf_cuda_product *p, int attribute, const void *value, size_t bytes)
+{
+    return of_blas(cublasLtMatmulDescSetAttribute(
+        (cublasLtMatmulDesc_t)p, (cublasLtMatmulDescAttributes_t)attribute, value, bytes));
+}
+
+static int real_product_free(wf_cuda_product *p)
+{
+    return of_blas(cublasLtMatmulDescDestroy((cublasLtMatmulDesc_t)p));
+}
+
+static int real_layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns,
+                           int64_t ld)
+{
+    return of_blas(cublasLtMatrixLayoutCreate((cublasLtMatrixLayout_t *)out, (cudaDataType)type,
+                                              rows, columns, ld));
+}
+
+static int real_layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes)
+{
+    return of_blas(cublasLtMatrixLayoutSetAttribute(
+        (cublasLtMatrixLayout_t)l, (cublasLtMatrixLayoutAttribute_t)attribute, value, bytes));
+}
+
+static int real_layout_free(wf_cuda_layout *l)
+{
+    return of_blas(cublasLtMatrixLayoutDestroy((cublasLtMatrixLayout_t)l));
+}
+
+static cublasStatus_t prefer(cublasLtMatmulPreference_t prefer, size_t workspace, uint32_t aligned)
+{
+    static const cublasLtMatmulPreferenceAttributes_t of[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
+        prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+
+    for (size_t i = 0; status == CUBLAS_STATUS_SUCCESS && i < sizeof of / sizeof of[0]; i++)
+        status = cublasLtMatmulPreferenceSetAttribute(prefer, of[i], &aligned, sizeof aligned);
+    return status;
+}
+
+static int real_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
+                       wf_cuda_layout *c, size_t workspace, uint32_t aligned,
+                       wf_cuda_algorithm *out)
+{
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t found;
+    cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+    int n = 0;
+
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return of_blas(status);
+    status = prefer(preference, workspace, aligned);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulAlgoGetHeuristic(
+            (cublasLtHandle_t)lt, (cublasLtMatmulDesc_t)p, (cublasLtMatrixLayout_t)a,
+            (cublasLtMatrixLayout_t)b, (cublasLtMatrixLayout_t)c, (cublasLtMatrixLayout_t)c,
+            preference, 1, &found, &n);
+    (void)cublasLtMatmulPreferenceDestroy(preference);
+    if (status == CUBLAS_STATUS_SUCCESS && n == 0)
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return of_blas(status);
+    memcpy(out->of, &found.algo, sizeof out->of);
+    out->workspace = found.workspaceSize;
+    return 0;
+}
+
+static int real_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
+                         wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b,
+                         const void *beta, void *c, wf_cuda_layout *of_c,
+                         const wf_cuda_algorithm *algorithm, void *workspace, wf_cuda_stream *s)
+{
+    return of_blas(cublasLtMatmul(
+        (cublasLtHandle_t)lt, (cublasLtMatmulDesc_t)p, alpha, a, (cublasLtMatrixLayout_t)of_a, b,
+        (cublasLtMatrixLayout_t)of_b, beta, c, (cublasLtMatrixLayout_t)of_c, c,
+        (cublasLtMatrixLayout_t)of_c, (const cublasLtMatmulAlgo_t *)(const void *)algorithm->of,
+        workspace, algorithm->workspace, s));
+}
+
 const wf_cuda_calls wf_cuda_real = {
     .count = real_count,
     .properties = real_properties,
@@ -136,4 +261,14 @@ const wf_cuda_calls wf_cuda_real = {
     .event_wait = real_event_wait,
     .event_query = real_event_query,
     .launch = real_launch,
+    .lt_new = real_lt_new,
+    .lt_free = real_lt_free,
+    .product_new = real_product_new,
+    .product_set = real_product_set,
+    .product_free = real_product_free,
+    .layout_new = real_layout_new,
+    .layout_set = real_layout_set,
+    .layout_free = real_layout_free,
+    .choose = real_choose,
+    .multiply = real_multiply,
 };

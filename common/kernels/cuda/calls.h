@@ -6,14 +6,15 @@
  *   wf_cuda_real    the runtime's functions (calls.c; only where the toolkit is)
  *   wf_cuda_host    the same on the host, for tests (tests/cuda/host.h)
  *
- * Functions are called as CUDA's are, have their arguments and meaning (CUDA Runtime API 13.0), and
- * give its error numbers: 0 is success.
+ * Functions have the arguments and meaning of CUDA's (CUDA Runtime API 13.0), and give its error
+ * numbers: 0 is success.
  */
 #ifndef WF_KERNELS_CUDA_CALLS_H
 #define WF_KERNELS_CUDA_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* CUDA's own, and never looked into. */
 typedef struct CUstream_st wf_cuda_stream;
@@ -54,6 +55,39 @@ typedef struct wf_cuda_dim {
     unsigned x, y, z;
 } wf_cuda_dim;
 
+/* ---- cuBLASLt: its objects and numbers (cuBLAS 13.0, "Using the cuBLASLt API") ---- */
+
+typedef struct wf_cuda_lt wf_cuda_lt;           /* cublasLtHandle_t */
+typedef struct wf_cuda_product wf_cuda_product; /* cublasLtMatmulDesc_t */
+typedef struct wf_cuda_layout wf_cuda_layout;   /* cublasLtMatrixLayout_t */
+
+enum {
+    WF_CUDA_OF_BLAS = 10000, /* its errors are these and its own number */
+    /* types, of elements and of what is computed in */
+    WF_CUDA_F32 = 0,
+    WF_CUDA_F64 = 1,
+    WF_CUDA_COMPUTE_F32 = 68,
+    WF_CUDA_COMPUTE_F64 = 70,
+    /* attributes of a product, and their values */
+    WF_CUDA_TRANSPOSE_A = 3,
+    WF_CUDA_TRANSPOSE_B = 4,
+    WF_CUDA_EPILOGUE = 7,
+    WF_CUDA_BIAS = 8,
+    WF_CUDA_TRANSPOSED = 1,
+    WF_CUDA_THEN_NOTHING = 1,
+    WF_CUDA_THEN_RELU = 2,
+    WF_CUDA_THEN_BIAS = 4,
+    /* attributes of a layout */
+    WF_CUDA_BATCH = 5,
+    WF_CUDA_BATCH_STRIDE = 6
+};
+
+/* A chosen algorithm, and the workspace that it takes. */
+typedef struct wf_cuda_algorithm {
+    unsigned char of[64];
+    size_t workspace;
+} wf_cuda_algorithm;
+
 typedef struct wf_cuda_calls {
     int (*count)(int *n);
     int (*properties)(int device, wf_cuda_properties *out);
@@ -74,6 +108,23 @@ typedef struct wf_cuda_calls {
     int (*event_query)(wf_cuda_event *e);
     int (*launch)(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim block, void **args,
                   size_t shared, wf_cuda_stream *s);
+
+    int (*lt_new)(wf_cuda_lt **out);
+    int (*lt_free)(wf_cuda_lt *lt);
+    int (*product_new)(wf_cuda_product **out, int compute, int scale);
+    int (*product_set)(wf_cuda_product *p, int attribute, const void *value, size_t bytes);
+    int (*product_free)(wf_cuda_product *p);
+    int (*layout_new)(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns, int64_t ld);
+    int (*layout_set)(wf_cuda_layout *l, int attribute, const void *value, size_t bytes);
+    int (*layout_free)(wf_cuda_layout *l);
+    /* The first that its heuristic names, for memory that is aligned to so many bytes. */
+    int (*choose)(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
+                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out);
+    /* C = alpha A B + beta C */
+    int (*multiply)(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
+                    wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b, const void *beta,
+                    void *c, wf_cuda_layout *of_c, const wf_cuda_algorithm *algorithm,
+                    void *workspace, wf_cuda_stream *s);
 } wf_cuda_calls;
 
 extern const wf_cuda_calls wf_cuda_real;

@@ -42,6 +42,8 @@ extern "C" {
 
 /* Threads that run together; those of a block, at most; warps of such a block. */
 enum { WF_WARP = 32, WF_BLOCK = 256, WF_WARPS = 8 };
+/* Bytes to which the tensors of a plan are aligned. */
+enum { WF_ALIGNED = 64 };
 
 /* This thread's number of all, and their number: it computes elements first, first + all, ... */
 WF_CODE int64_t wf_first(void)

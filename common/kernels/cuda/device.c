@@ -236,11 +236,14 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
 {
     wf_cuda_properties has = {0};
     wf_cuda_gpu *g;
+    wf_status rc;
+    int error;
 
     WF_TRY(find_gpu(calls, kind, index, &has, err));
     g = calloc(1, sizeof *g);
     if (!g)
         return wf_fail_nomem(err, sizeof *g);
+    *out = g;
     snprintf(g->name, sizeof g->name, "%s:%d", kind, index);
     g->calls = calls;
     g->index = index;
@@ -262,12 +265,20 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                           .event_done = cuda_event_done};
     g->rows =
         (wf_device_rows){.device = &g->base, .files = wf_cuda_files, .n_files = wf_cuda_n_files};
-    *out = g;
-    return WF_OK;
+    error = calls->use(index);
+    if (error == 0)
+        error = calls->lt_new(&g->lt);
+    if (error == 0)
+        return WF_OK;
+    rc = wf_cuda_fail(g, error, err);
+    wf_cuda_close(out);
+    return rc;
 }
 
 void wf_cuda_close(wf_cuda_gpu **g)
 {
+    if (*g && (*g)->lt)
+        (void)(*g)->calls->lt_free((*g)->lt);
     free(*g);
     *g = NULL;
 }

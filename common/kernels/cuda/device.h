@@ -16,6 +16,7 @@ typedef struct wf_cuda_gpu {
     const wf_cuda_calls *calls;
     int index;
     wf_cuda_properties has;
+    wf_cuda_lt *lt;      /* for products: it serves many threads */
     wf_device_rows rows; /* its kernels, for wf_device_add */
 } wf_cuda_gpu;
 

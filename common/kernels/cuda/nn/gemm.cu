@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/nn/gemm.cu - Gemm: Y = alpha A' B' + beta C; and Linear. A row vector C is
+ * added by the product itself; another is spread over Y first, and the product adds to it. Where
+ * there is nothing to add up (k is 0), C is spread alone. */
+#include "common/kernels/cuda/elementwise/each.h"
+extern "C" {
+#include "common/kernels/cuda/product/product.h"
+}
+
+namespace
+{
+
+typedef struct plan {
+    wf_cuda_gemm_way *way; /* NULL: k is 0 */
+    bool is_row, spreads;  /* C */
+    bool cuts;
+    double beta;
+} plan;
+
+template <class T> __global__ void spread(const T *c, T *y, wf_walk w, T beta, bool cuts)
+{
+    for (int64_t i = wf_first(); i < w.elems; i += wf_all()) {
+        T value = c ? beta * c[wf_at(w, 0, i)] : T(0);
+
+        y[i] = cuts && value < T(0) ? T(0) : value;
+    }
+}
+
+void release(void *state)
+{
+    wf_cuda_gemm_free(static_cast<plan *>(state)->way);
+}
+
+bool is_row(const wf_tensor *c, int64_t n)
+{
+    return c && c->rank > 0 && wf_dim(c, -1) == n && wf_elems(c) == n;
+}
+
+wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *c, wf_err *err)
+{
+    plan *s = static_cast<plan *>(wf_arena_alloc(prep->arena, sizeof *s));
+
+    if (!s)
+        return wf_fail_nomem(err, sizeof *s);
+    *s = plan{};
+    s->is_row = is_row(c, g.n) && g.beta == 1 && g.k > 0;
+    s->spreads = c && g.beta != 0 && !s->is_row;
+    s->cuts = g.cuts;
+    s->beta = g.beta;
+    g.adds_row = s->is_row;
+    g.beta = s->spreads ? 1 : 0; /* of what was spread */
+    g.batch = 1;
+    g.aligned = WF_ALIGNED;
+    prep->state = s;
+    prep->release = release;
+    return g.m && g.n && g.k ? wf_cuda_gemm_new(prep, &g, &s->way, err) : WF_OK;
+}
+
+wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                  wf_err *err)
+{
+    wf_cuda_gemm g = {};
+
+    g.dtype = out[0]->dtype;
+    g.trans_a = wf_node_int(prep->node, "transA", 0) != 0;
+    g.trans_b = wf_node_int(prep->node, "transB", 0) != 0;
+    g.m = out[0]->dims[0];
+    g.n = out[0]->dims[1];
+    g.k = in[0]->dims[g.trans_a ? 0 : 1];
+    g.alpha = (double)wf_node_float(prep->node, "alpha", 1);
+    g.beta = (double)wf_node_float(prep->node, "beta", 1);
+    return prepare_as(prep, g, in[2], err);
+}
+
+/* All rows of x, whatever its rank, are one matrix. */
+wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                         wf_err *err)
+{
+    wf_cuda_gemm g = {};
+
+    g.dtype = out[0]->dtype;
+    g.trans_b = wf_node_int(prep->node, "transB", 0) != 0;
+    g.n = wf_dim(out[0], -1);
+    g.k = wf_dim(in[0], -1);
+    g.m = g.n ? wf_elems(out[0]) / g.n : 0;
+    g.alpha = g.beta = 1;
+    g.cuts = wf_node_string(prep->node, "activation", "")[0] != '\0';
+    return prepare_as(prep, g, in[2], err);
+}
+
+template <class T>
+wf_status spread_over(const wf_run *run, const plan *s, const wf_tensor *c, wf_tensor *y,
+                      wf_err *err)
+{
+    wf_walk w;
+
+    wf_walk_broadcast(&w, y, c ? 1 : 0, &c);
+    return wf_launch(run, "spread", spread<T>, wf_blocks(run, w.elems), err,
+                     c ? static_cast<const T *>(c->data) : nullptr, static_cast<T *>(y->data), w,
+                     (T)s->beta, s->cuts && !s->way);
+}
+
+wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
+{
+    const plan *s = static_cast<const plan *>(run->state);
+    const wf_tensor *c = s->spreads ? in[2] : nullptr;
+
+    if (wf_elems(out[0]) == 0)
+        return WF_OK;
+    if (s->spreads || !s->way)
+        WF_TRY(out[0]->dtype == WF_F32 ? spread_over<float>(run, s, c, out[0], err)
+                                       : spread_over<double>(run, s, c, out[0], err));
+    return s->way ? wf_cuda_gemm_go(s->way, run, in[0]->data, in[1]->data,
+                                    s->is_row ? in[2]->data : nullptr, out[0]->data, err)
+                  : WF_OK;
+}
+
+} // namespace
+
+WF_CUDA_ROWS(gemm){
+    {.op = "Gemm", .dtypes = WF_TYPES_FLOAT, .prepare = prepare, .run = gemm},
+    {.op = "Linear",
+     .domain = WF_DOMAIN_WEFT,
+     .dtypes = WF_TYPES_FLOAT,
+     .prepare = prepare_linear,
+     .run = gemm},
+    {},
+};

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/nn/matmul.cu - MatMul: products of the last two axes, the axes before them
+ * broadcast; vectors are rows on the left and columns on the right. And Product, which reads them
+ * transposed. */
+#include "common/kernels/cuda/code.h"
+extern "C" {
+#include "common/kernels/cuda/product/product.h"
+}
+
+namespace
+{
+
+typedef struct plan {
+    wf_cuda_gemm_way *way; /* of as many products as the inner axis of `batch` has; NULL: k is 0 */
+    wf_walk batch;         /* of matrices: operands A and B */
+    int64_t sizes[3];      /* elements of a matrix A, B, C */
+} plan;
+
+void release(void *state)
+{
+    wf_cuda_gemm_free(static_cast<plan *>(state)->way);
+}
+
+/* The product of one matrix of each, and the walk over those that are there. */
+wf_cuda_gemm shape_of(const wf_node *node, const wf_tensor *a, const wf_tensor *b,
+                      const wf_tensor *out, wf_walk *batch)
+{
+    wf_tensor heads[2] = {*a, *b}, head = *out;
+    const wf_tensor *operands[2] = {&heads[0], &heads[1]};
+    wf_cuda_gemm g = {};
+
+    g.dtype = a->dtype;
+    g.trans_a = wf_node_int(node, "transA", 0) != 0;
+    g.trans_b = wf_node_int(node, "transB", 0) != 0;
+    g.alpha = 1;
+    g.m = a->rank > 1 ? wf_dim(a, g.trans_a ? -1 : -2) : 1;
+    g.n = b->rank > 1 ? wf_dim(b, g.trans_b ? -2 : -1) : 1;
+    g.k = wf_dim(a, g.trans_a ? -2 : -1);
+    heads[0].rank = a->rank > 2 ? a->rank - 2 : 0;
+    heads[1].rank = b->rank > 2 ? b->rank - 2 : 0;
+    head.rank = WF_MAX(heads[0].rank, heads[1].rank);
+    wf_walk_broadcast(batch, &head, 2, operands);
+    if (heads[1].rank == 0 && heads[0].rank > 0 && !g.trans_a) {
+        /* One right side for all: the matrices of A lie below each other and are one. */
+        g.m *= batch->elems;
+        head.rank = heads[0].rank = 0;
+        wf_walk_broadcast(batch, &head, 2, operands);
+    }
+    return g;
+}
+
+/* Where products begin that are not the first of a tensor: to so many bytes all of them are
+ * aligned. */
+uint32_t alignment(const plan *s, size_t size)
+{
+    uint64_t bits = WF_ALIGNED;
+
+    for (int i = 0; i < 3 && s->batch.rank > 1; i++)
+        bits |= (uint64_t)s->sizes[i] * size;
+    return (uint32_t)(bits & -bits); /* the lowest one */
+}
+
+wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                  wf_err *err)
+{
+    plan *s = static_cast<plan *>(wf_arena_alloc(prep->arena, sizeof *s));
+    unsigned inner;
+    wf_cuda_gemm g;
+
+    if (!s)
+        return wf_fail_nomem(err, sizeof *s);
+    *s = plan{};
+    g = shape_of(prep->node, in[0], in[1], out[0], &s->batch);
+    inner = s->batch.rank - 1;
+    s->sizes[0] = g.m * g.k;
+    s->sizes[1] = g.k * g.n;
+    s->sizes[2] = g.m * g.n;
+    g.batch = s->batch.dims[inner];
+    g.strides[0] = s->batch.strides[0][inner] * s->sizes[0];
+    g.strides[1] = s->batch.strides[1][inner] * s->sizes[1];
+    g.strides[2] = s->sizes[2];
+    if (g.batch > INT32_MAX)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "it has more than 2^31 - 1 products");
+    g.aligned = alignment(s, wf_dtype_size(g.dtype));
+    prep->state = s;
+    prep->release = release;
+    return s->batch.elems && g.m && g.n && g.k ? wf_cuda_gemm_new(prep, &g, &s->way, err) : WF_OK;
+}
+
+typedef struct job {
+    const plan *s;
+    const wf_run *run;
+    const char *a, *b;
+    char *c;
+    size_t size; /* bytes of an element */
+    wf_status rc;
+    wf_err *err;
+} job;
+
+/* The products along the inner axis. */
+void go_along(void *arg, const wf_span *at)
+{
+    job *j = static_cast<job *>(arg);
+    const int64_t *sizes = j->s->sizes;
+
+    if (j->rc == WF_OK)
+        j->rc = wf_cuda_gemm_go(j->s->way, j->run, j->a + (size_t)(at->at[0] * sizes[0]) * j->size,
+                                j->b + (size_t)(at->at[1] * sizes[1]) * j->size, NULL,
+                                j->c + (size_t)(at->first * sizes[2]) * j->size, j->err);
+}
+
+wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                 wf_err *err)
+{
+    const plan *s = static_cast<const plan *>(run->state);
+    job j = {s,
+             run,
+             static_cast<const char *>(in[0]->data),
+             static_cast<const char *>(in[1]->data),
+             static_cast<char *>(out[0]->data),
+             wf_dtype_size(out[0]->dtype),
+             WF_OK,
+             err};
+
+    if (!s->way)
+        return wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err);
+    wf_walk_range(&s->batch, 0, s->batch.elems, go_along, &j);
+    return j.rc;
+}
+
+} // namespace
+
+WF_CUDA_ROWS(matmul){
+    {.op = "MatMul", .dtypes = WF_TYPES_FLOAT, .prepare = prepare, .run = matmul},
+    {.op = "Product",
+     .domain = WF_DOMAIN_WEFT,
+     .dtypes = WF_TYPES_FLOAT,
+     .prepare = prepare,
+     .run = matmul},
+    {},
+};

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/host_blas.c */
+#include "tests/cuda/host_blas.h"
+#include "common/base/size.h"
+#include "common/base/status.h"
+#include "tests/cuda/host_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INVALID = WF_CUDA_OF_BLAS + 7, NO_MEMORY = WF_CUDA_OF_BLAS + 3, WORKSPACE = 4096 };
+
+/* What an algorithm was chosen for. */
+typedef struct choice {
+    int32_t magic;
+    uint32_t aligned;
+} choice;
+
+enum { MAGIC = 0x5EED };
+
+struct wf_cuda_lt {
+    int unused;
+};
+
+struct wf_cuda_product {
+    int compute, scale;
+    int32_t transposed[2];
+    uint32_t then;
+    const void *bias;
+};
+
+struct wf_cuda_layout {
+    int type;
+    uint64_t rows, columns;
+    int64_t ld, stride;
+    int32_t batch;
+};
+
+struct host_multiplication {
+    wf_cuda_product p;
+    wf_cuda_layout of_a, of_b, of_c;
+    const void *a, *b;
+    void *c;
+    double alpha, beta;
+};
+
+static size_t objects;
+
+size_t host_blas_objects(void)
+{
+    return objects;
+}
+
+/* ---- objects ---- */
+
+static int new_object(void *out, size_t bytes)
+{
+    void *it = calloc(1, bytes);
+
+    memcpy(out, &it, sizeof it);
+    objects += it != NULL;
+    return it ? 0 : NO_MEMORY;
+}
+
+static int free_object(void *it)
+{
+    objects--;
+    free(it);
+    return 0;
+}
+
+int host_lt_new(wf_cuda_lt **out)
+{
+    return new_object(out, sizeof **out);
+}
+
+int host_lt_free(wf_cuda_lt *lt)
+{
+    return free_object(lt);
+}
+
+int host_product_new(wf_cuda_product **out, int compute, int scale)
+{
+    bool is_f32 = compute == WF_CUDA_COMPUTE_F32 && scale == WF_CUDA_F32;
+    int error = is_f32 || (compute == WF_CUDA_COMPUTE_F64 && scale == WF_CUDA_F64)
+                    ? new_object(out, sizeof **out)
+                    : INVALID;
+
+    if (error == 0)
+        **out = (wf_cuda_product){.compute = compute, .scale = scale, .then = WF_CUDA_THEN_NOTHING};
+    return error;
+}
+
+/* Copies a value of the size that an attribute has. */
+static int set(void *to, size_t size, const void *value, size_t bytes)
+{
+    if (bytes != size)
+        return INVALID;
+    memcpy(to, value, size);
+    return 0;
+}
+
+int host_product_set(wf_cuda_product *p, int attribute, const void *value, size_t bytes)
+{
+    switch (attribute) {
+    case WF_CUDA_TRANSPOSE_A:
+    case WF_CUDA_TRANSPOSE_B:
+        return set(&p->transposed[attribute == WF_CUDA_TRANSPOSE_B], sizeof(int32_t), value, bytes);
+    case WF_CUDA_EPILOGUE:
+        return set(&p->then, sizeof p->then, value, bytes);
+    case WF_CUDA_BIAS:
+        return set(&p->bias, sizeof p->bias, value, bytes);
+    default:
+        return INVALID;
+    }
+}
+
+int host_product_free(wf_cuda_product *p)
+{
+    return free_object(p);
+}
+
+int host_layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
+{
+    int error = rows > 0 && columns > 0 && ld > 0 && (uint64_t)ld >= rows
+                    ? new_object(out, sizeof **out)
+                    : INVALID;
+
+    if (error == 0)
+        **out =
+            (wf_cuda_layout){.type = type, .rows = rows, .columns = columns, .ld = ld, .batch = 1};
+    return error;
+}
+
+int host_layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes)
+{
+    switch (attribute) {
+    case WF_CUDA_BATCH:
+        return set(&l->batch, sizeof l->batch, value, bytes);
+    case WF_CUDA_BATCH_STRIDE:
+        return set(&l->stride, sizeof l->stride, value, bytes);
+    default:
+        return INVALID;
+    }
+}
+
+int host_layout_free(wf_cuda_layout *l)
+{
+    return free_object(l);
+}
+
+/* ---- checks ---- */
+
+static bool fits(const wf_cuda_product *p, const wf_cuda_layout *a, const wf_cuda_layout *b,
+                 const wf_cuda_layout *c)
+{
+    uint64_t m = p->transposed[0] ? a->columns : a->rows,
+             k = p->transposed[0] ? a->rows : a->columns;
+    uint64_t n = p->transposed[1] ? b->rows : b->columns,
+             of_b = p->transposed[1] ? b->columns : b->rows;
+    int type = p->compute == WF_CUDA_COMPUTE_F32 ? WF_CUDA_F32 : WF_CUDA_F64;
+
+    return m == c->rows && n == c->columns && k == of_b && a->type == type && b->type == type &&
+           c->type == type && a->batch == c->batch && b->batch == c->batch;
+}
+
+int host_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
+                wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out)
+{
+    const choice chosen = {MAGIC, aligned};
+
+    if (!lt || !fits(p, a, b, c))
+        return INVALID;
+    memcpy(out->of, &chosen, sizeof chosen);
+    out->workspace = WF_MIN(workspace, (size_t)WORKSPACE);
+    return 0;
+}
+
+static void need(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "a product of cuBLASLt was queued with %s\n", what);
+    abort();
+}
+
+static size_t size_of(const wf_cuda_layout *l)
+{
+    return l->type == WF_CUDA_F32 ? sizeof(float) : sizeof(double);
+}
+
+static void check_matrix(const void *at, const wf_cuda_layout *l, uint32_t aligned, bool written)
+{
+    int64_t last = (l->batch - 1) * l->stride,
+            one = (int64_t)(l->columns - 1) * l->ld + (int64_t)l->rows;
+
+    need((uintptr_t)at % aligned == 0, "a matrix that is not aligned as the algorithm needs it");
+    need(last >= 0 && host_memory_has(at, (size_t)(last + one) * size_of(l)),
+         "a matrix that is not in memory of the device");
+    need(!written || l->batch == 1 || l->stride >= one, "results that lie over each other");
+}
+
+static double scale_of(const wf_cuda_product *p, const void *value)
+{
+    float f;
+    double d;
+
+    memcpy(&f, value, sizeof f);
+    if (p->scale == WF_CUDA_F32)
+        return (double)f;
+    memcpy(&d, value, sizeof d);
+    return d;
+}
+
+host_multiplication *host_multiplication_new(const wf_cuda_product *p, const void *alpha,
+                                             const void *a, const wf_cuda_layout *of_a,
+                                             const void *b, const wf_cuda_layout *of_b,
+                                             const void *beta, void *c, const wf_cuda_layout *of_c,
+                                             const wf_cuda_algorithm *algorithm, void *workspace)
+{
+    host_multiplication *m = calloc(1, sizeof *m);
+    choice chosen;
+
+    memcpy(&chosen, algorithm->of, sizeof chosen);
+    need(chosen.magic == MAGIC, "no algorithm");
+    need(fits(p, of_a, of_b, of_c), "layouts that do not fit");
+    check_matrix(a, of_a, chosen.aligned, false);
+    check_matrix(b, of_b, chosen.aligned, false);
+    check_matrix(c, of_c, chosen.aligned, true);
+    need(!(p->then & WF_CUDA_THEN_BIAS) || host_memory_has(p->bias, of_c->rows * size_of(of_c)),
+         "no bias for its epilogue");
+    need(host_memory_has(workspace, algorithm->workspace), "a workspace that is too small");
+    if (m)
+        *m = (host_multiplication){.p = *p,
+                                   .of_a = *of_a,
+                                   .of_b = *of_b,
+                                   .of_c = *of_c,
+                                   .a = a,
+                                   .b = b,
+                                   .c = c,
+                                   .alpha = scale_of(p, alpha),
+                                   .beta = scale_of(p, beta)};
+    return m;
+}
+
+/* ---- the product ---- */
+
+static double get(const void *base, const wf_cuda_layout *l, int64_t i)
+{
+    return l->type == WF_CUDA_F32 ? (double)((const float *)base)[i] : ((const double *)base)[i];
+}
+
+static double operand(const void *base, const wf_cuda_layout *l, int64_t first, bool transposed,
+                      uint64_t row, uint64_t column)
+{
+    return get(base, l,
+               first + (int64_t)(transposed ? column : row) +
+                   (int64_t)(transposed ? row : column) * l->ld);
+}
+
+static void do_one(const host_multiplication *m, int32_t which, uint64_t row, uint64_t column)
+{
+    const wf_cuda_product *p = &m->p;
+    uint64_t k = p->transposed[0] ? m->of_a.rows : m->of_a.columns;
+    int64_t at = which * m->of_c.stride + (int64_t)row + (int64_t)column * m->of_c.ld;
+    double sum = 0;
+
+    for (uint64_t i = 0; i < k; i++)
+        sum += operand(m->a, &m->of_a, which * m->of_a.stride, p->transposed[0], row, i) *
+               operand(m->b, &m->of_b, which * m->of_b.stride, p->transposed[1], i, column);
+    sum *= m->alpha;
+    if (m->beta != 0) /* otherwise C need not hold numbers */
+        sum += m->beta * get(m->c, &m->of_c, at);
+    if (p->then & WF_CUDA_THEN_BIAS)
+        sum += get(p->bias, &m->of_c, (int64_t)row);
+    if (p->then & WF_CUDA_THEN_RELU && sum < 0)
+        sum = 0;
+    if (m->of_c.type == WF_CUDA_F32)
+        ((float *)m->c)[at] = (float)sum;
+    else
+        ((double *)m->c)[at] = sum;
+}
+
+void host_multiplication_do(const host_multiplication *m)
+{
+    for (int32_t which = 0; which < m->of_c.batch; which++)
+        for (uint64_t column = 0; column < m->of_c.columns; column++)
+            for (uint64_t row = 0; row < m->of_c.rows; row++)
+                do_one(m, which, row, column);
+}
