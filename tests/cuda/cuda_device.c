@@ -6,6 +6,7 @@
 #include "common/base/size.h"
 #include "common/kernels/cuda/device.h"
 #include "common/kernels/cuda/on_host_thread.h"
+#include "common/kernels/cuda/product/product.h"
 #include "common/kernels/kernel.h"
 #include "tests/cuda/host.h"
 
@@ -56,7 +57,8 @@ static int on_exit_of_test(void **state)
     cuda_host_counts c = cuda_host_count();
 
     (void)state;
-    return c.held == 0 && c.streams == 0 && c.events == 0 ? 0 : -1;
+    return c.held == 0 && c.streams == 0 && c.events == 0 && c.objects == 1 ? 0
+                                                                            : -1; /* its handle */
 }
 
 static void bytes_come_back(void **state)
@@ -310,6 +312,103 @@ static void indices_out_of_bounds_are_found_and_named(void **state)
     assert_non_null(strstr(said, "wild: thread 0 of block"));
 }
 
+/* ---- products ---- */
+
+enum { M = 3, COLUMNS = 4, K = 5 };
+
+static wf_cuda_gemm plain_product(void)
+{
+    return (wf_cuda_gemm){
+        .dtype = WF_F32, .m = M, .n = COLUMNS, .k = K, .alpha = 1, .batch = 1, .aligned = 64};
+}
+
+/* A way for it, which the caller frees; the workspace that it asked for. */
+static wf_cuda_gemm_way *way_of(const wf_cuda_gemm *g, size_t *workspace)
+{
+    wf_prep prep = {.device = cuda_host_device()};
+    wf_cuda_gemm_way *w = NULL;
+
+    assert_ok(wf_cuda_gemm_new(&prep, g, &w, &err));
+    *workspace = prep.workspace_bytes;
+    return w;
+}
+
+/* In memory of all that it needs, but for what a mistake takes away. */
+static struct {
+    bool without_bias, without_workspace, at_odd_place, on_the_host;
+} lacks;
+
+static void run_product(void)
+{
+    const wf_device *d = cuda_host_device();
+    wf_cuda_gemm g = plain_product();
+    wf_run run = {.device = d, .stream = open_stream()};
+    uint8_t *a = wf_device_alloc(d, 4096);
+    _Alignas(64) uint8_t here[4096];
+    size_t workspace;
+    wf_cuda_gemm_way *w;
+
+    g.adds_row = true;
+    w = way_of(&g, &workspace);
+    run.workspace = wf_device_alloc(d, lacks.without_workspace ? workspace / 2 : workspace);
+    assert_ok(wf_stream_fill(run.stream, a, 0, 4096, &err));
+    assert_ok(wf_cuda_gemm_go(w, &run, lacks.on_the_host ? here : a,
+                              a + 256 + (lacks.at_odd_place ? 4 : 0),
+                              lacks.without_bias ? NULL : a + 1024, a + 2048, &err));
+    assert_ok(wf_stream_wait(run.stream, &err));
+    wf_cuda_gemm_free(w);
+    wf_stream_free(&run.stream);
+    wf_device_free(d, run.workspace);
+    wf_device_free(d, a);
+}
+
+static void mistakes_of_products_are_found_and_named(void **state)
+{
+    char said[SAID];
+
+    (void)state;
+    run_product();
+    lacks.without_bias = true;
+    assert_int_equal(ends_by(run_product, said), SIGABRT);
+    assert_non_null(strstr(said, "no bias for its epilogue"));
+    lacks.without_bias = false;
+    lacks.without_workspace = true;
+    assert_int_equal(ends_by(run_product, said), SIGABRT);
+    assert_non_null(strstr(said, "a workspace that is too small"));
+    lacks.without_workspace = false;
+    lacks.at_odd_place = true;
+    assert_int_equal(ends_by(run_product, said), SIGABRT);
+    assert_non_null(strstr(said, "not aligned as the algorithm needs it"));
+    lacks.at_odd_place = false;
+    lacks.on_the_host = true;
+    assert_int_equal(ends_by(run_product, said), SIGABRT);
+    assert_non_null(strstr(said, "not in memory of the device"));
+    lacks.on_the_host = false;
+}
+
+/* Each of its calls in turn gives an error, and what was made before it is given back. */
+static void a_product_that_cannot_be_made_leaves_nothing(void **state)
+{
+    static const char *const calls[] = {"product_new", "product_set", "layout_new", "layout_set",
+                                        "choose"};
+    wf_cuda_gemm g = plain_product();
+
+    (void)state;
+    g.adds_row = true;
+    g.batch = 2;
+    g.strides[0] = M * K;
+    g.strides[2] = M * COLUMNS;
+    for (size_t k = 0; k < WF_COUNT(calls); k++) {
+        wf_prep prep = {.device = cuda_host_device()};
+        wf_cuda_gemm_way *w = NULL;
+
+        cuda_host_fail(calls[k], 0, WF_CUDA_OF_BLAS + 15);
+        assert_int_equal(wf_cuda_gemm_new(&prep, &g, &w, &err), WF_IO);
+        assert_non_null(strstr(err.what, "10015"));
+        assert_null(w);
+    }
+}
+
 /* ---- threads that meet ---- */
 
 static const char key;
@@ -439,6 +538,8 @@ int main(void)
         TEST(a_failure_of_work_stays),
         TEST(memory_of_the_other_side_is_found),
         TEST(indices_out_of_bounds_are_found_and_named),
+        TEST(mistakes_of_products_are_found_and_named),
+        TEST(a_product_that_cannot_be_made_leaves_nothing),
         TEST(threads_meet_and_exchange),
         TEST(mistakes_of_threads_are_found_and_named),
     };

@@ -461,6 +461,43 @@ static int host_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, 
     return end(error);
 }
 
+/* Those of host_blas.c that may be told to fail. */
+static int product_new(wf_cuda_product **out, int compute, int scale)
+{
+    int error = begin("product_new");
+
+    return end(error ? error : host_product_new(out, compute, scale));
+}
+
+static int product_set(wf_cuda_product *p, int attribute, const void *value, size_t bytes)
+{
+    int error = begin("product_set");
+
+    return end(error ? error : host_product_set(p, attribute, value, bytes));
+}
+
+static int layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
+{
+    int error = begin("layout_new");
+
+    return end(error ? error : host_layout_new(out, type, rows, columns, ld));
+}
+
+static int layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes)
+{
+    int error = begin("layout_set");
+
+    return end(error ? error : host_layout_set(l, attribute, value, bytes));
+}
+
+static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
+                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out)
+{
+    int error = begin("choose");
+
+    return end(error ? error : host_choose(lt, p, a, b, c, workspace, aligned, out));
+}
+
 const wf_cuda_calls wf_cuda_host = {
     .count = host_count,
     .properties = host_properties,
@@ -482,13 +519,13 @@ const wf_cuda_calls wf_cuda_host = {
     .launch = host_launch,
     .lt_new = host_lt_new,
     .lt_free = host_lt_free,
-    .product_new = host_product_new,
-    .product_set = host_product_set,
+    .product_new = product_new,
+    .product_set = product_set,
     .product_free = host_product_free,
-    .layout_new = host_layout_new,
-    .layout_set = host_layout_set,
+    .layout_new = layout_new,
+    .layout_set = layout_set,
     .layout_free = host_layout_free,
-    .choose = host_choose,
+    .choose = choose,
     .multiply = host_multiply,
 };
 
@@ -497,6 +534,7 @@ cuda_host_counts cuda_host_count(void)
     cuda_host_counts c = counts;
 
     c.held = host_memory_held();
+    c.objects = host_blas_objects();
     return c;
 }
 

@@ -35,6 +35,7 @@ const wf_device *cuda_host_device(void);
 typedef struct cuda_host_counts {
     size_t held; /* bytes of memory */
     size_t streams, events;
+    size_t objects;                         /* of cuBLASLt */
     size_t launches, copies, allocs, waits; /* so far */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
