@@ -217,12 +217,8 @@ static void put_into_files(wf_hashed *h)
 
 void wf_hashed_evict(wf_hashed *h)
 {
-    for (wf_row_use r; wf_cold_rows_n(&h->cold) > 0;) {
-        r = wf_row_set_first(&h->cold.heads);
-        if (!is_old(h, r))
-            break;
-        wf_cold_rows_remove(&h->cold, r.row);
-    }
+    while (wf_cold_rows_n(&h->cold) > 0 && is_old(h, wf_row_set_first(&h->cold.heads)))
+        wf_cold_rows_remove(&h->cold, wf_row_set_first(&h->cold.heads).row);
     evict(h, &h->rows);
     evict(h, &h->waiting);
     if (h->base.policy.disk) {

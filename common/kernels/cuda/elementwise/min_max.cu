@@ -70,14 +70,19 @@ wf_status run_clip(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
 
 } // namespace
 
-#define ROW(name, dtype, T, F) {.op = name, .dtypes = WF_TYPE(dtype), .run = fold<T, F>}
+#define ROW(name, dtype, T, F)                                                                     \
+    {                                                                                              \
+        .op = name, .dtypes = WF_TYPE(dtype), .run = fold<T, F>                                    \
+    }
 #define ALL(name, F)                                                                               \
     ROW(name, WF_F32, float, F), ROW(name, WF_F64, double, F), ROW(name, WF_I32, int32_t, F),      \
         ROW(name, WF_I64, int64_t, F), ROW(name, WF_U8, uint8_t, F)
 #define CLIP(dtype, T)                                                                             \
-    {.op = "Clip", .dtypes = WF_TYPE(dtype), .in_place = 1, .run = run_clip<T>}
+    {                                                                                              \
+        .op = "Clip", .dtypes = WF_TYPE(dtype), .in_place = 1, .run = run_clip<T>                  \
+    }
 
 WF_CUDA_ROWS(min_max){
-    ALL("Max", greater),   ALL("Min", less),      CLIP(WF_F32, float), CLIP(WF_F64, double),
+    ALL("Max", greater),   ALL("Min", less),      CLIP(WF_F32, float),  CLIP(WF_F64, double),
     CLIP(WF_I32, int32_t), CLIP(WF_I64, int64_t), CLIP(WF_U8, uint8_t), {},
 };

@@ -57,6 +57,8 @@ static inline wf_status wf_copy_view(const wf_run *run, const wf_tensor *const i
 }
 
 #define WF_CUDA_VIEW(name)                                                                         \
-    {.op = name, .dtypes = WF_TYPES_ALL, .in_place = 1, .is_view = true, .run = wf_copy_view}
+    {                                                                                              \
+        .op = name, .dtypes = WF_TYPES_ALL, .in_place = 1, .is_view = true, .run = wf_copy_view    \
+    }
 
 #endif
