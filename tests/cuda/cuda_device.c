@@ -156,8 +156,8 @@ static void a_gpu_that_is_not_there_is_said_so(void **state)
 /* Each call in turn gives an error: it comes out as such, and nothing is left behind. */
 static void each_call_may_fail(void **state)
 {
-    static const char *const calls[] = {"use",       "stream_new",   "copy",        "fill",
-                                        "event_new", "event_record", "stream_after"};
+    static const char *const calls[] = {"use",  "stream_new", "alloc_seen",   "copy",
+                                        "fill", "event_new",  "event_record", "stream_after"};
     const wf_device *d = cuda_host_device();
 
     (void)state;

@@ -152,6 +152,7 @@ static void append(struct CUstream_st *s, work *w)
     *s->last = w;
     s->last = &w->next;
     s->queued++;
+    counts.queued += 1 + (w->product != NULL);
 }
 
 static bool may_run(const struct CUstream_st *s)
@@ -253,6 +254,23 @@ static int host_free(void *data)
     if (error == 0 && !host_memory_free(data))
         error = BAD_VALUE;
     return end(error);
+}
+
+static int host_alloc_seen(void **out, size_t bytes)
+{
+    int error = begin("alloc_seen");
+
+    *out = error ? NULL : malloc(bytes);
+    counts.objects += *out != NULL;
+    return end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
+}
+
+static int host_free_seen(void *data)
+{
+    (void)begin("free_seen");
+    free(data);
+    counts.objects--;
+    return end(0);
 }
 
 static int host_stream_new(wf_cuda_stream **out)
@@ -505,6 +523,8 @@ const wf_cuda_calls wf_cuda_host = {
     .error_string = host_error_string,
     .alloc = host_alloc,
     .free = host_free,
+    .alloc_seen = host_alloc_seen,
+    .free_seen = host_free_seen,
     .stream_new = host_stream_new,
     .stream_free = host_stream_free,
     .stream_wait = host_stream_wait,
@@ -534,7 +554,7 @@ cuda_host_counts cuda_host_count(void)
     cuda_host_counts c = counts;
 
     c.held = host_memory_held();
-    c.objects = host_blas_objects();
+    c.objects += host_blas_objects();
     return c;
 }
 

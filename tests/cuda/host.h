@@ -37,6 +37,7 @@ typedef struct cuda_host_counts {
     size_t streams, events;
     size_t objects;                         /* of cuBLASLt */
     size_t launches, copies, allocs, waits; /* so far */
+    size_t queued; /* so far: allocations of the host for work that was queued */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cuda/host_block.c - threads of a block as coroutines, which change where they meet. */
 #include "tests/cuda/host_block.h"
+#include "common/base/size.h"
 #include "common/base/status.h"
 #include "common/kernels/cuda/on_host_thread.h"
 
@@ -11,7 +12,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 1024, STACK = 64 << 10, WARP = 32, MOST_SHARED = 32, EXCHANGED = 8 };
+enum {
+    MOST_THREADS = 1024,
+    STACK = 64 << 10,
+    WARP = 32,
+    MOST_SHARED = 32,
+    ROOM = 48 << 10,
+    EXCHANGED = 8
+};
 
 typedef enum place { RUNS, IN_WARP, IN_BLOCK, OVER } place;
 
@@ -43,8 +51,12 @@ static ucontext_t scheduler;
 static uint32_t current; /* the thread that runs */
 static bool meeting;     /* threads are coroutines */
 static uint64_t meetings;
+/* Of the block that runs, which has as much memory as a GPU gives it without being asked. */
 static wf_host_shared shared[MOST_SHARED];
 static unsigned n_shared;
+static _Alignas(16) unsigned char room[ROOM];
+static mark marks[ROOM / 4];
+static size_t room_used, marks_used;
 static wf_host_thread self;
 static const wf_cuda_function *function;
 static void *const *arguments;
@@ -135,20 +147,15 @@ wf_host_shared *wf_host_share(const void *key, const char *name, size_t bytes, s
     for (unsigned i = 0; i < n_shared; i++)
         if (shared[i].key == key)
             return &shared[i];
-    wf_assert(n_shared < MOST_SHARED);
+    if (n_shared == MOST_SHARED || n * bytes > ROOM - room_used || n > ROOM / 4 - marks_used)
+        end_with("shares more memory than a block has");
     s = &shared[n_shared++];
-    *s = (wf_host_shared){key, name, bytes, n, malloc(n * bytes), calloc(n, sizeof(mark))};
-    wf_assert(s->data && s->marks);
+    *s = (wf_host_shared){key, name, bytes, n, room + room_used, marks + marks_used};
+    room_used = wf_align_up(room_used + n * bytes, (size_t)16);
+    marks_used += n;
     memset(s->data, 0xFF, n * bytes);
+    memset(s->marks, 0, n * sizeof *s->marks);
     return s;
-}
-
-static void forget_shared(void)
-{
-    while (n_shared > 0) {
-        free(shared[--n_shared].data);
-        free(shared[n_shared].marks);
-    }
 }
 
 static void fail_at(const wf_host_shared *s, size_t i, const char *what)
@@ -247,11 +254,12 @@ void host_block_run(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim blo
     arguments = args;
     meeting = f->meets;
     meetings = 1;
+    n_shared = 0;
+    room_used = marks_used = 0;
     if (meeting)
         run_meeting(n, seed);
     for (uint32_t i = 0; !meeting && i < n; i++) {
         set_self(i);
         f->call(f->kernel, args);
     }
-    forget_shared();
 }

@@ -75,6 +75,16 @@ static int real_free(void *data)
     return (int)cudaFree(data);
 }
 
+static int real_alloc_seen(void **out, size_t bytes)
+{
+    return (int)cudaHostAlloc(out, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+}
+
+static int real_free_seen(void *data)
+{
+    return (int)cudaFreeHost(data);
+}
+
 static int real_stream_new(wf_cuda_stream **out)
 {
     return (int)cudaStreamCreateWithFlags(out, cudaStreamNonBlocking);
@@ -249,6 +259,8 @@ const wf_cuda_calls wf_cuda_real = {
     .error_string = real_error_string,
     .alloc = real_alloc,
     .free = real_free,
+    .alloc_seen = real_alloc_seen,
+    .free_seen = real_free_seen,
     .stream_new = real_stream_new,
     .stream_free = real_stream_free,
     .stream_wait = real_stream_wait,

@@ -95,6 +95,9 @@ typedef struct wf_cuda_calls {
     const char *(*error_string)(int error);
     int (*alloc)(void **out, size_t bytes);
     int (*free)(void *data);
+    /* Memory of the host that kernels see at the same address. */
+    int (*alloc_seen)(void **out, size_t bytes);
+    int (*free_seen)(void *data);
     int (*stream_new)(wf_cuda_stream **out); /* does not wait for the default stream */
     int (*stream_free)(wf_cuda_stream *s);
     int (*stream_wait)(wf_cuda_stream *s);

@@ -156,4 +156,28 @@ template <class T, class F> WF_CODE T wf_join_block(T value, T nothing, F f)
     return all;
 }
 
+/* ---- what kernels find ---- */
+
+/* Where a kernel says what is wrong with its operands (fault.h). */
+typedef struct wf_complaints {
+    wf_cuda_fault *fault;
+    const void *node;
+} wf_complaints;
+
+static inline wf_complaints wf_complaints_of(const wf_run *run)
+{
+    return {wf_cuda_fault_of(run->stream), run->node};
+}
+
+WF_CODE void wf_complain(wf_complaints c, wf_cuda_fault_kind kind, int64_t a, int64_t b, int64_t of)
+{
+    if (atomicExch(&c.fault->taken, 1) != 0)
+        return; /* another was first */
+    c.fault->kind = kind;
+    c.fault->node = c.node;
+    c.fault->values[0] = a;
+    c.fault->values[1] = b;
+    c.fault->values[2] = of;
+}
+
 #endif

@@ -11,11 +11,13 @@ enum { LEAST_MAJOR = 8 };
 typedef struct cuda_stream {
     wf_stream base;
     wf_cuda_stream *of;
+    wf_cuda_fault *fault;
 } cuda_stream;
 
 typedef struct cuda_event {
     wf_device_event base;
     wf_cuda_event *of;
+    const wf_cuda_fault *fault; /* of the stream that it was recorded on; NULL: on none */
 } cuda_event;
 
 static const wf_cuda_gpu *gpu_of(const wf_device *d)
@@ -26,6 +28,11 @@ static const wf_cuda_gpu *gpu_of(const wf_device *d)
 wf_cuda_stream *wf_cuda_stream_of(const wf_stream *s)
 {
     return ((const cuda_stream *)s)->of;
+}
+
+wf_cuda_fault *wf_cuda_fault_of(const wf_stream *s)
+{
+    return ((const cuda_stream *)s)->fault;
 }
 
 wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err)
@@ -77,6 +84,20 @@ static void cuda_free(const wf_device *d, void *data)
 
 /* ---- streams ---- */
 
+/* The stream is done, or has failed. */
+static void close_stream(cuda_stream *s)
+{
+    const wf_cuda_gpu *g = gpu_of(s->base.device);
+
+    if (g->calls->use(g->index) == 0) {
+        if (s->of)
+            (void)g->calls->stream_free(s->of);
+        if (s->fault)
+            (void)g->calls->free_seen(s->fault);
+    }
+    free(s);
+}
+
 static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *err)
 {
     const wf_cuda_gpu *g = gpu_of(d);
@@ -89,10 +110,13 @@ static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *er
     error = g->calls->use(g->index);
     if (error == 0)
         error = g->calls->stream_new(&s->of);
+    if (error == 0)
+        error = g->calls->alloc_seen((void **)&s->fault, sizeof *s->fault);
     if (error != 0) {
-        free(s);
+        close_stream(s);
         return wf_cuda_fail(g, error, err);
     }
+    *s->fault = (wf_cuda_fault){0};
     *out = &s->base;
     return WF_OK;
 }
@@ -100,20 +124,21 @@ static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *er
 static wf_status cuda_stream_wait(wf_stream *s, wf_err *err)
 {
     const wf_cuda_gpu *g = gpu_of(s->device);
+    wf_cuda_fault *fault = wf_cuda_fault_of(s);
+    wf_status rc = WF_OK;
 
     CALL(g, stream_wait(wf_cuda_stream_of(s)), err);
-    return WF_OK;
+    if (fault->taken) {
+        rc = wf_cuda_fault_say(fault, err);
+        *fault = (wf_cuda_fault){0}; /* a step that is made anew may be right */
+    }
+    return rc;
 }
 
 static void cuda_stream_free(wf_stream *s)
 {
-    const wf_cuda_gpu *g = gpu_of(s->device);
-    cuda_stream *cs = (cuda_stream *)s;
-
     (void)!cuda_stream_wait(s, NULL);
-    if (g->calls->use(g->index) == 0)
-        (void)g->calls->stream_free(cs->of);
-    free(cs);
+    close_stream((cuda_stream *)s);
 }
 
 static wf_status cuda_stream_after(wf_stream *s, wf_device_event *e, wf_err *err)
@@ -180,6 +205,7 @@ static wf_status cuda_event_record(wf_device_event *e, wf_stream *s, wf_err *err
 {
     const wf_cuda_gpu *g = gpu_of(e->device);
 
+    ((cuda_event *)e)->fault = wf_cuda_fault_of(s);
     CALL(g, event_record(((cuda_event *)e)->of, wf_cuda_stream_of(s)), err);
     return WF_OK;
 }
@@ -187,9 +213,10 @@ static wf_status cuda_event_record(wf_device_event *e, wf_stream *s, wf_err *err
 static wf_status cuda_event_wait(wf_device_event *e, wf_err *err)
 {
     const wf_cuda_gpu *g = gpu_of(e->device);
+    const wf_cuda_fault *fault = ((cuda_event *)e)->fault;
 
     CALL(g, event_wait(((cuda_event *)e)->of), err);
-    return WF_OK;
+    return fault && fault->taken ? wf_cuda_fault_say(fault, err) : WF_OK;
 }
 
 /* After a failure nothing is waited for any more: a wait says what failed. */

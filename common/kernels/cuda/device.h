@@ -8,6 +8,7 @@
 #define WF_KERNELS_CUDA_DEVICE_H
 
 #include "common/kernels/cuda/calls.h"
+#include "common/kernels/cuda/fault.h"
 #include "common/kernels/kernel.h"
 
 typedef struct wf_cuda_gpu {
@@ -37,7 +38,8 @@ static inline const wf_cuda_gpu *wf_cuda_gpu_of(const wf_device *d)
 /* The status and sentence of an error number that is not 0. */
 wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err);
 
-/* CUDA's stream of one of weft's. */
+/* CUDA's stream of one of weft's, and where its kernels write what they find. */
 wf_cuda_stream *wf_cuda_stream_of(const wf_stream *s);
+wf_cuda_fault *wf_cuda_fault_of(const wf_stream *s);
 
 #endif

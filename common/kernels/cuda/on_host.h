@@ -17,6 +17,14 @@ extern "C" {
 #define gridDim (wf_host_self()->grid_dim)
 #define __syncthreads() wf_host_meet()
 
+template <class T> inline T atomicExch(T *at, T value)
+{
+    T before = *at;
+
+    *at = value;
+    return before;
+}
+
 /* An element of an array that the threads of a block share. */
 template <class T> class wf_host_cell
 {

@@ -1,69 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/nn/softmax.cu - Softmax, LogSoftmax and their gradients: a block computes
- * row after row, its threads the classes of it. */
-#include "common/kernels/cuda/code.h"
-extern "C" {
-#include "common/kernels/shape/axes.h"
-}
-
-#include <cmath>
+/* common/kernels/cuda/nn/softmax.cu - Softmax, LogSoftmax and their gradients. */
+#include "common/kernels/cuda/nn/softmax.h"
 
 namespace
 {
-
-struct greater {
-    template <class T> WF_CODE T operator()(T x, T y) const
-    {
-        return x > y ? x : y;
-    }
-};
-
-struct sum {
-    template <class T> WF_CODE T operator()(T x, T y) const
-    {
-        return x + y;
-    }
-};
-
-/* The first class of row number `row`; the next ones are `inner` elements apart. */
-WF_CODE int64_t first_of(const wf_around &a, int64_t row)
-{
-    return row / a.inner * a.axis * a.inner + row % a.inner;
-}
-
-template <class T, bool LOGARITHM> __global__ void softmax(const T *x, T *y, wf_around a)
-{
-    const T least = -T(INFINITY);
-
-    for (int64_t row = blockIdx.x; row < a.outer * a.inner; row += gridDim.x) {
-        const int64_t at = first_of(a, row);
-        T top = least, total = 0;
-
-        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
-            top = greater()(top, x[at + i * a.inner]);
-        top = wf_join_block(top, least, greater());
-        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
-            total += std::exp(x[at + i * a.inner] - top);
-        total = wf_join_block(total, T(0), sum());
-        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x) {
-            T z = x[at + i * a.inner] - top;
-
-            y[at + i * a.inner] = LOGARITHM ? z - std::log(total) : std::exp(z) / total;
-        }
-    }
-}
 
 /* From dy and y: y (dy - sum of y dy), and of the logarithm dy - exp(y) (sum of dy). */
 template <class T, bool LOGARITHM>
 __global__ void softmax_grad(const T *dy, const T *y, T *dx, wf_around a)
 {
     for (int64_t row = blockIdx.x; row < a.outer * a.inner; row += gridDim.x) {
-        const int64_t at = first_of(a, row);
+        const int64_t at = wf_first_class(a, row);
         T total = 0;
 
         for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
             total += LOGARITHM ? dy[at + i * a.inner] : dy[at + i * a.inner] * y[at + i * a.inner];
-        total = wf_join_block(total, T(0), sum());
+        total = wf_join_block(total, T(0), wf_plus());
         for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x) {
             T of_y = y[at + i * a.inner], of_dy = dy[at + i * a.inner];
 
@@ -73,22 +25,14 @@ __global__ void softmax_grad(const T *dy, const T *y, T *dx, wf_around a)
     }
 }
 
-unsigned blocks_of(const wf_run *run, const wf_around &a)
-{
-    return wf_blocks(run, a.outer * a.inner * WF_BLOCK); /* one for each row */
-}
-
 template <class T, bool LOGARITHM>
 wf_status run_softmax(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                       wf_err *err)
 {
     wf_around a = wf_around_axis(in[0], wf_node_int(run->node, "axis", -1));
 
-    if (wf_elems(out[0]) == 0)
-        return WF_OK;
-    return wf_launch_meeting(run, run->node->op->name, softmax<T, LOGARITHM>, blocks_of(run, a),
-                             wf_threads(a.axis), err, static_cast<const T *>(in[0]->data),
-                             static_cast<T *>(out[0]->data), a);
+    return wf_elems(out[0]) ? wf_softmax<T, LOGARITHM>(run, in[0]->data, out[0]->data, a, err)
+                            : WF_OK;
 }
 
 template <class T, bool LOGARITHM>
@@ -100,9 +44,9 @@ wf_status run_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
     if (wf_elems(out[0]) == 0)
         return WF_OK;
     return wf_launch_meeting(
-        run, run->node->op->name, softmax_grad<T, LOGARITHM>, blocks_of(run, a), wf_threads(a.axis),
-        err, static_cast<const T *>(in[0]->data), static_cast<const T *>(in[1]->data),
-        static_cast<T *>(out[0]->data), a);
+        run, run->node->op->name, softmax_grad<T, LOGARITHM>, wf_blocks_of_rows(run, a),
+        wf_threads(a.axis), err, static_cast<const T *>(in[0]->data),
+        static_cast<const T *>(in[1]->data), static_cast<T *>(out[0]->data), a);
 }
 
 } // namespace

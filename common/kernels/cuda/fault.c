@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/fault.c */
+#include "common/kernels/cuda/fault.h"
+#include "common/graph/graph.h"
+#include "common/graph/op.h"
+
+#include <inttypes.h>
+
+wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
+{
+    const wf_node *node = f->node;
+    const int64_t *v = f->values;
+
+    switch (f->kind) {
+    case WF_CUDA_BAD_LABEL:
+        return wf_fail(
+            err, WF_INVALID, "check the labels, or the number of units of the last layer",
+            "%s \"%s\": label %" PRId64 " of record %" PRId64 " is none of the %" PRId64 " classes",
+            node->op->name, node->name, v[0], v[1], v[2]);
+    }
+    return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": fault %d", node->op->name, node->name,
+                   (int)f->kind);
+}

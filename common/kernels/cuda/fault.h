@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/fault.h - what a kernel says of its operands' content: a label that is no
+ * class.
+ *
+ * Each stream has one fault, in memory that the host and the GPU see. The first kernel that finds
+ * something writes it, and goes on without using what is wrong; the wait that follows says it.
+ */
+#ifndef WF_KERNELS_CUDA_FAULT_H
+#define WF_KERNELS_CUDA_FAULT_H
+
+#include "common/base/status.h"
+#include <stdint.h>
+
+typedef enum wf_cuda_fault_kind {
+    WF_CUDA_BAD_LABEL = 1, /* label, record, classes */
+} wf_cuda_fault_kind;
+
+typedef struct wf_cuda_fault {
+    int taken;
+    wf_cuda_fault_kind kind;
+    const void *node; /* wf_node, for the host alone */
+    int64_t values[3];
+} wf_cuda_fault;
+
+/* The status and sentence of a fault that is taken. */
+wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err);
+
+#endif
