@@ -203,12 +203,11 @@ static void an_output_is_there_when_its_event_is_done(void **state)
 
 static void a_late_error_names_its_node_and_the_plan_goes_on(void **state)
 {
+    static const char *const devices[] = {"cpu-remote", "cuda-host:0"};
     wf_graph *g = new_graph();
     wf_value *in[2] = {input(g, "x", 2, square), input(g, "ids", 1, (int64_t[]){1})}, *y;
     wf_emit e = wf_emit_begin(g, "m", NULL);
     float x[N] = {5, 6, 7, 8};
-    int64_t id = SIDE;
-    wf_plan *p;
     wf_err err;
 
     (void)state;
@@ -216,14 +215,18 @@ static void a_late_error_names_its_node_and_the_plan_goes_on(void **state)
     y = wf_emit_op(&e, "Gather", 2, in, 0, NULL);
     assert_int_equal(wf_emit_end(&e), WF_OK);
     assert_int_equal(wf_graph_add_output(g, y, NULL), WF_OK);
-    p = plan_on(device_called("cpu-remote"), g, x);
-    wf_plan_bind_input(p, 1, &id);
-    assert_int_equal(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), WF_INVALID);
-    assert_says(err, "Gather \"m/Gather\": index 4, number 0 of them, is not in an axis of 4");
-    id = 0;
-    assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
-    assert_memory_equal(wf_plan_output_data(p, 0), x, SIDE * sizeof *x);
-    wf_plan_free(&p);
+    for (size_t d = 0; d < WF_COUNT(devices); d++) {
+        wf_plan *p = plan_on(device_called(devices[d]), g, x);
+        int64_t id = SIDE;
+
+        wf_plan_bind_input(p, 1, &id);
+        assert_int_equal(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), WF_INVALID);
+        assert_says(err, "Gather \"m/Gather\": index 4, number 0 of them, is not in an axis of 4");
+        id = 0;
+        assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
+        assert_memory_equal(wf_plan_output_data(p, 0), x, SIDE * sizeof *x);
+        wf_plan_free(&p);
+    }
     wf_graph_free(&g);
 }
 

@@ -17,6 +17,11 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
             err, WF_INVALID, "check the labels, or the number of units of the last layer",
             "%s \"%s\": label %" PRId64 " of record %" PRId64 " is none of the %" PRId64 " classes",
             node->op->name, node->name, v[0], v[1], v[2]);
+    case WF_CUDA_BAD_INDEX:
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": index %" PRId64 ", number %" PRId64
+                       " of them, is not in an axis of %" PRId64,
+                       node->op->name, node->name, v[0], v[1], v[2]);
     }
     return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": fault %d", node->op->name, node->name,
                    (int)f->kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/fault.h - what a kernel says of its operands' content: a label that is no
- * class.
+ * class, an index beyond its axis.
  *
  * Each stream has one fault, in memory that the host and the GPU see. The first kernel that finds
  * something writes it, and goes on without using what is wrong; the wait that follows says it.
@@ -13,6 +13,7 @@
 
 typedef enum wf_cuda_fault_kind {
     WF_CUDA_BAD_LABEL = 1, /* label, record, classes */
+    WF_CUDA_BAD_INDEX,     /* index, its number, the axis */
 } wf_cuda_fault_kind;
 
 typedef struct wf_cuda_fault {
