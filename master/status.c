@@ -356,7 +356,7 @@ static uint64_t left_out_parts(const wf_master *m, const wf_job *j)
 static json_t *job_json(const wf_master *m, const wf_job *j)
 {
     int64_t end = j->ended_ns ? j->ended_ns : m->now_ns;
-    json_t *o = json_object(), *lines = json_array();
+    json_t *o = json_object(), *lines = json_array(), *numbers = json_array();
     const char *changes = wf_job_changes(j->text);
     wf_tally trained[WF_MASTER_METRICS];
     char job[WF_RUN_NAME];
@@ -400,10 +400,13 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_text(o, "passed_over", j->passed ? j->passed : "");
     put_text(o, "reason", j->reason);
     put_text(o, "hint", j->hint);
-    for (uint32_t i = 0; i < j->n_lines; i++)
-        json_array_append_new(lines, text_json(j->lines[i]));
+    for (uint32_t i = 0; i < j->lines.n; i++) {
+        json_array_append_new(lines, text_json(j->lines.kept[i].text));
+        json_array_append_new(numbers, json_integer((json_int_t)j->lines.kept[i].number));
+    }
     put(o, "events", lines);
-    put_int(o, "events_told", j->told);
+    put(o, "event_numbers", numbers);
+    put_int(o, "events_told", j->lines.told);
     return o;
 }
 

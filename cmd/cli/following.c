@@ -136,12 +136,12 @@ static bool is_worth_a_line(const char *event)
 }
 
 /* What has happened since the last look: epochs, recoveries, lost tasks. The master keeps the last
- * lines alone, and counts them all; one that has started again counts from 0. */
+ * lines alone, and numbers them all; one that has started again begins at 0. */
 static void show_events(wf_progress *p, const json_t *job, uint64_t *seen)
 {
     json_t *lines = json_object_get(job, "events"), *line;
+    json_t *numbers = json_object_get(job, "event_numbers");
     uint64_t told = (uint64_t)number(job, "events_told");
-    uint64_t first = told - json_array_size(lines);
     size_t i;
 
     if (*seen > told)
@@ -150,7 +150,8 @@ static void show_events(wf_progress *p, const json_t *job, uint64_t *seen)
     {
         const char *s = json_string_value(line), *body = strchr(s, ' ');
 
-        if (first + i < *seen || !is_worth_a_line(s) || !body)
+        if ((uint64_t)json_integer_value(json_array_get(numbers, i)) < *seen ||
+            !is_worth_a_line(s) || !body)
             continue;
         wf_progress_clear(p);
         wf_term_print(stderr, "%s\n", body + 1);

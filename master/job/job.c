@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LINES = 64 };
-
 /* ---- the life cycle ---- */
 
 static const char *const states[] = {"new",     "queued",   "compiling",   "waiting",  "starting",
@@ -161,25 +159,6 @@ uint64_t wf_job_step(const wf_master *m, const wf_job *j)
     return steps;
 }
 
-static void keep_line(wf_job *j, const char *text)
-{
-    char *copy = strdup(text);
-
-    if (!j->lines)
-        j->lines = calloc(MOST_LINES, sizeof(*j->lines));
-    if (!copy || !j->lines) {
-        free(copy);
-        return;
-    }
-    if (j->n_lines == MOST_LINES) {
-        free(j->lines[0]);
-        memmove(j->lines, j->lines + 1, (MOST_LINES - 1) * sizeof(*j->lines));
-        j->n_lines--;
-    }
-    j->lines[j->n_lines++] = copy;
-    j->told++;
-}
-
 static void tell(wf_master *m, wf_job *j, const char *kind, const char *text, json_t *numbers)
 {
     char line[1200];
@@ -188,7 +167,7 @@ static void tell(wf_master *m, wf_job *j, const char *kind, const char *text, js
 
     WF_LOG_INFO(kind, "job=%s %s", j->name, text);
     snprintf(line, sizeof line, "%s %s", kind, text);
-    keep_line(j, line);
+    wf_job_lines_add(&j->lines, line);
     if (!m->conf.ops.note || m->replaying)
         return;
     o = json_pack("{s:s, s:s, s:i, s:I, s:s}", "event", kind, "job", j->name, "generation",

@@ -34,6 +34,7 @@
 #include "common/conf/run.h"
 #include "common/log/states.h"
 #include "master/core/core.h"
+#include "master/job/lines.h"
 #include "master/job/rounds.h"
 #include "master/member/member.h"
 #include <jansson.h>
@@ -122,9 +123,7 @@ typedef struct wf_job {
     size_t n_left_out;
 
     int64_t began_ns, ended_ns;
-    char **lines; /* for whoever follows, the newest last */
-    uint32_t n_lines;
-    uint64_t told; /* lines in all, those that were dropped included */
+    wf_job_lines lines; /* for whoever follows */
 } wf_job;
 
 /* Whether its training data grows. Of one that is not compiled yet, only once a round was taken. */

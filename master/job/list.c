@@ -58,9 +58,7 @@ void wf_job_delete(wf_job **j)
         return;
     wf_job_drop_prepared(it);
     wf_rounds_close(&it->rounds);
-    for (uint32_t i = 0; i < it->n_lines; i++)
-        free(it->lines[i]);
-    free(it->lines);
+    wf_job_lines_close(&it->lines);
     free(it->passed);
     free(it->text);
     free(it->path);
