@@ -78,7 +78,8 @@ void *wf_pages_resize(void *data, size_t old, size_t bytes)
         to = new_array(bytes);
         if (!to)
             return NULL;
-        memcpy(to, data, WF_MIN(old, bytes));
+        if (old)
+            memcpy(to, data, WF_MIN(old, bytes));
     }
     free_array(data, old);
     return to;

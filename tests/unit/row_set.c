@@ -207,6 +207,11 @@ static void many_come_at_once(void **state)
             assert_int_equal(wf_row_set_find(&s, wf_rng_u64(key, i)), i);
     }
     wf_row_set_close(&s);
+    wf_row_set_init(&s, sizeof(uint32_t), false); /* from nothing to an index of its own pages */
+    assert_int_equal(wf_row_set_reserve(&s, 400000, 1, NULL), WF_OK);
+    wf_row_set_add(&s, wf_rng_u64(key, 1), 1);
+    assert_int_equal(wf_row_set_find(&s, wf_rng_u64(key, 1)), 0);
+    wf_row_set_close(&s);
 }
 
 static void a_key_gives_its_id_back(void **state)

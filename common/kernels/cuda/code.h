@@ -156,6 +156,14 @@ template <class T, class F> WF_CODE T wf_join_block(T value, T nothing, F f)
     return all;
 }
 
+/* For those that look for the first of something. */
+struct wf_lower {
+    WF_CODE int64_t operator()(int64_t x, int64_t y) const
+    {
+        return x < y ? x : y;
+    }
+};
+
 /* ---- what kernels find ---- */
 
 /* Where a kernel says what is wrong with its operands (fault.h). */

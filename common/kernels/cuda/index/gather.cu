@@ -31,21 +31,14 @@ WF_CODE int64_t row_at(const rows &r, int64_t i)
     return row < 0 || row >= r.a.axis ? -1 : row;
 }
 
-struct lower {
-    WF_CODE int64_t operator()(int64_t x, int64_t y) const
-    {
-        return x < y ? x : y;
-    }
-};
-
 __global__ void look_at_ids(rows r, wf_complaints c)
 {
     int64_t bad = r.n;
 
     for (int64_t i = threadIdx.x; i < r.n; i += blockDim.x)
         if (row_at(r, i) < 0)
-            bad = lower()(bad, i);
-    bad = wf_join_block(bad, r.n, lower());
+            bad = wf_lower()(bad, i);
+    bad = wf_join_block(bad, r.n, wf_lower());
     if (threadIdx.x == 0 && bad < r.n)
         wf_complain(c, WF_CUDA_BAD_INDEX, id_at(r, bad), bad, r.a.axis);
 }

@@ -64,13 +64,6 @@ template <class T> WF_CODE double weight_of(const T *weights, int64_t label)
     return weights ? (double)weights[label] : 1;
 }
 
-struct lower {
-    WF_CODE int64_t operator()(int64_t x, int64_t y) const
-    {
-        return x < y ? x : y;
-    }
-};
-
 /* *total = the sum of the labels' weights. Of labels that are no class the first is told of. */
 template <class T>
 __global__ void look_at_labels(setting s, const T *weights, double *total, wf_complaints c)
@@ -85,9 +78,9 @@ __global__ void look_at_labels(setting s, const T *weights, double *total, wf_co
         if (label >= 0)
             sum += weight_of(weights, label);
         else if (!is_ignored(s, label_at(s, i)))
-            bad = lower()(bad, i);
+            bad = wf_lower()(bad, i);
     }
-    bad = wf_join_block(bad, n, lower());
+    bad = wf_join_block(bad, n, wf_lower());
     sum = wf_join_block(sum, 0.0, wf_plus());
     if (threadIdx.x == 0) {
         *total = sum;
