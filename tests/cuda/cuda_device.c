@@ -252,11 +252,22 @@ static void copy_from_the_wrong_side(void)
     (void)!wf_stream_copy(open_stream(), WF_COPY_IN, here, a, N, NULL);
 }
 
+static void write_from_another_gpu(void)
+{
+    uint8_t *a = wf_device_alloc(cuda_host_device(), N);
+    wf_stream *s = open_stream();
+
+    wf_cuda_host.use(1);
+    (void)!wf_cuda_host.fill(a, 0, N, wf_cuda_stream_of(s));
+}
+
 static void memory_of_the_other_side_is_found(void **state)
 {
     char said[SAID];
 
     (void)state;
+    assert_int_equal(ends_by(write_from_another_gpu, said), SIGABRT);
+    assert_non_null(strstr(said, "a stream of GPU 0 is given work by a thread that uses GPU 1"));
     assert_int_equal(ends_by(read_on_the_host, said), SIGSEGV);
     assert_int_equal(ends_by(copy_from_the_wrong_side, said), SIGABRT);
     assert_non_null(strstr(said, "of the other side"));

@@ -41,6 +41,7 @@ struct work {
 };
 
 struct CUstream_st {
+    int device; /* that the thread used which made it */
     work *first, **last;
     uint64_t queued, finished;
 };
@@ -58,6 +59,7 @@ static wf_rng_key seed = {1, 2};
 static uint64_t drawn;
 static int n_gpus = 2, major = 9;
 static int sticky; /* an error of work, which stays */
+static _Thread_local int used = -1;
 static struct {
     const char *call;
     int after, error;
@@ -148,6 +150,11 @@ static void do_kernel(work *w)
 
 static void append(struct CUstream_st *s, work *w)
 {
+    if (s->device != used) {
+        fprintf(stderr, "%s: a stream of GPU %d is given work by a thread that uses GPU %d\n",
+                w->name, s->device, used);
+        abort();
+    }
     w->next = NULL;
     *s->last = w;
     s->last = &w->next;
@@ -196,7 +203,6 @@ static bool run_some(void)
 
 static void run_until(const struct CUstream_st *s, uint64_t target)
 {
-    counts.waits++;
     while (s->finished < target)
         wf_assert(run_some()); /* streams do not wait for each other in a circle */
 }
@@ -224,7 +230,11 @@ static int host_use(int device)
 {
     int error = begin("use");
 
-    return end(error ? error : device < 0 || device >= n_gpus ? BAD_DEVICE : 0);
+    if (error == 0 && (device < 0 || device >= n_gpus))
+        error = BAD_DEVICE;
+    if (error == 0)
+        used = device;
+    return end(error);
 }
 
 static const char *host_error_string(int error)
@@ -240,7 +250,6 @@ static int host_alloc(void **out, size_t bytes)
         *out = host_memory_alloc(bytes);
         error = *out ? 0 : WF_CUDA_NO_MEMORY;
     }
-    counts.allocs++;
     return end(error);
 }
 
@@ -283,6 +292,7 @@ static int host_stream_new(wf_cuda_stream **out)
     *out = error || at == MOST_STREAMS ? NULL : calloc(1, sizeof **out);
     if (*out) {
         (*out)->last = &(*out)->first;
+        (*out)->device = used;
         streams[at] = *out;
         counts.streams++;
     }
@@ -363,7 +373,6 @@ static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, 
                 from, to);
         abort();
     }
-    counts.copies++;
     return end(enqueue(s, &like, 0, error));
 }
 
@@ -452,7 +461,6 @@ static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
         bytes += f->bytes[i];
     }
     append(s, w);
-    counts.launches++;
     return end(0);
 }
 
@@ -475,7 +483,6 @@ static int host_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, 
                                                workspace);
         error = like.product ? enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
     }
-    counts.launches++;
     return end(error);
 }
 

@@ -35,9 +35,8 @@ const wf_device *cuda_host_device(void);
 typedef struct cuda_host_counts {
     size_t held; /* bytes of memory */
     size_t streams, events;
-    size_t objects;                         /* of cuBLASLt */
-    size_t launches, copies, allocs, waits; /* so far */
-    size_t queued; /* so far: allocations of the host for work that was queued */
+    size_t objects; /* of cuBLASLt */
+    size_t queued;  /* so far: allocations of the host for work that was queued */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
 

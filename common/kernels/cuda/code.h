@@ -98,17 +98,18 @@ wf_status wf_launch_as(bool meets, const wf_run *run, const char *name, void (*k
     const wf_cuda_gpu *g = wf_cuda_gpu_of(run->device);
     wf_cuda_function f = wf_function_of(name, kernel);
     std::tuple<P...> values(given...);
-    int error;
+    int error = g->calls->use(g->index);
 
     f.meets = meets;
-    error = std::apply(
-        [&](P &...value) {
-            void *args[] = {const_cast<void *>(static_cast<const void *>(&value))...};
+    if (error == 0)
+        error = std::apply(
+            [&](P &...value) {
+                void *args[] = {const_cast<void *>(static_cast<const void *>(&value))...};
 
-            return g->calls->launch(&f, {blocks, 1, 1}, {threads, 1, 1}, args, 0,
-                                    wf_cuda_stream_of(run->stream));
-        },
-        values);
+                return g->calls->launch(&f, {blocks, 1, 1}, {threads, 1, 1}, args, 0,
+                                        wf_cuda_stream_of(run->stream));
+            },
+            values);
     return error == 0 ? WF_OK : wf_cuda_fail(g, error, err);
 }
 

@@ -135,9 +135,13 @@ static wf_status cuda_stream_wait(wf_stream *s, wf_err *err)
     return rc;
 }
 
+/* A fault is not said: its node may be gone. */
 static void cuda_stream_free(wf_stream *s)
 {
-    (void)!cuda_stream_wait(s, NULL);
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->stream_wait(wf_cuda_stream_of(s));
     close_stream((cuda_stream *)s);
 }
 

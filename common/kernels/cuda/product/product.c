@@ -116,10 +116,10 @@ wf_status wf_cuda_gemm_go(const wf_cuda_gemm_way *w, const wf_run *run, const vo
     const wf_cuda_calls *calls = w->gpu->calls;
     float alpha = (float)w->g.alpha, beta = (float)w->g.beta;
     bool is_f32 = w->g.dtype == WF_F32;
-    int error = 0;
+    int error = calls->use(w->gpu->index);
 
     if (w->g.adds_row)
-        error = calls->product_set(w->product, WF_CUDA_BIAS, &row, sizeof row);
+        NEXT(error, calls->product_set(w->product, WF_CUDA_BIAS, &row, sizeof row));
     NEXT(error,
          calls->multiply(w->gpu->lt, w->product,
                          is_f32 ? (const void *)&alpha : (const void *)&w->g.alpha, b, w->b, a,
