@@ -68,10 +68,13 @@ static const char *reason_text(const json_t *task, char *out, size_t size)
 {
     static const char *const away[] = {"down",    "joining", "restarting", "missing",
                                        "refused", "unfit",   NULL};
+    static const char *const ended[] = {"down", "restarting", NULL};
     const char *reason = wf_text_of(task, "reason");
+    bool says_why = is_one_of(wf_text_of(task, "state"), ended) && strcmp(reason, "-") != 0;
     char age[24];
 
-    if (wait_text(task, out, size))
+    /* What a process waited for when it ended says less than why it did. */
+    if (!says_why && wait_text(task, out, size))
         return out;
     if (strcmp(reason, "-") == 0)
         return "-";

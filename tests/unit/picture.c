@@ -77,6 +77,10 @@ static void a_reason_says_when(void **state)
            TASK("worker", "training",
                 KILLED ", 'waits': {'for': 'ps/0', 'what': 'weights', 'since_s': 61.0}"),
            "waits 1:01 for ps/0: weights\n");
+    expect(
+        wf_picture_tasks,
+        TASK("ps", "down", KILLED ", 'waits': {'for': 'master', 'what': 'a link', 'since_s': 5.0}"),
+        "killed, 0:14 ago\n");
 }
 
 static void what_became_of_splits_is_told(void **state)
