@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/shell.c */
 #include "cmd/shell.h"
+#include "cmd/processor.h"
 #include "common/base/clock.h"
 #include "common/base/process.h"
 #include "common/base/rng.h"
@@ -57,22 +58,6 @@ void wf_shell_turn(wf_shell *s, void (*tell)(const void *role, wf_vitals *out), 
 }
 
 /* ---- beginning and end ---- */
-
-static bool is_local(const char *address)
-{
-    return strncmp(address, "ipc://", 6) == 0 || strncmp(address, "tcp://127.", 10) == 0 ||
-           strncmp(address, "tcp://localhost:", 16) == 0 ||
-           strncmp(address, "tcp://[::1]", 11) == 0;
-}
-
-static bool all_local(const wf_cluster_conf *c)
-{
-    bool local = is_local(c->master.address);
-
-    for (uint32_t i = 0; i < c->n_ps; i++)
-        local &= is_local(c->ps[i].address);
-    return local;
-}
 
 static wf_status find_me(wf_shell *s, wf_err *err)
 {
@@ -145,7 +130,7 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     s->incarnation = wf_random_id();
     WF_TRY(wf_cluster_load(cluster, &s->conf, err));
     WF_TRY(find_me(s, err));
-    s->one_host = all_local(s->conf) && !s->conf->checksums_always;
+    s->one_host = wf_cluster_is_here(s->conf) && !s->conf->checksums_always;
     WF_TRY(wf_process_raise_files(err));
     wf_process_keep_blocks();
     WF_TRY(wf_wires_new(count_connections(s->conf, role), &s->wires, err));
@@ -181,6 +166,7 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
         WF_TRY(listen_everywhere(s, err));
     if (s->self.role == WF_ROLE_MASTER)
         return WF_OK;
+    wf_processor_stay(s->conf, s->self);
     WF_TRY(wf_wires_dial(s->wires, s->conf->master.address, &t, err));
     WF_TRY(wf_net_dial(s->net, (wf_task){WF_ROLE_MASTER, 0}, s->conf->master.address, &t,
                        &s->master, err));
