@@ -37,7 +37,9 @@ const char *wf_restart_useless(wf_exit how)
 {
     if (how.signal)
         return NULL;
-    if (how.code == wf_exit_code(WF_USAGE) || how.code == wf_exit_code(WF_UNSUPPORTED))
+    if (how.code == wf_exit_code(WF_USAGE))
         return "its files are wrong";
+    if (how.code == wf_exit_code(WF_UNSUPPORTED))
+        return "it cannot do what its files say";
     return how.code == wf_exit_code(WF_SUPERSEDED) ? "another process has its place" : NULL;
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 wf_status wf_supervisor_new(const wf_supervisor_conf *conf, wf_net *net, wf_peer *master,
                             wf_supervisor **out, wf_err *err)
@@ -109,16 +110,31 @@ static wf_ward *ward_of(const wf_supervisor *s, uint64_t pid)
     return NULL;
 }
 
+/* How a process ended, and what it said of that itself. */
+static void describe_end(const wf_supervisor *s, const wf_ward *w, wf_exit how, char *out,
+                         size_t size)
+{
+    size_t at;
+
+    wf_exit_str(how, out, size);
+    at = strlen(out);
+    if (how.signal || how.code == 0 || !s->conf.ops.last_words || at + 3 > size)
+        return;
+    s->conf.ops.last_words(s->conf.ops.arg, (uint32_t)(w - s->wards), out + at + 2, size - at - 2);
+    if (out[at + 2])
+        memcpy(out + at, ": ", 2);
+}
+
 void wf_supervisor_on_end(wf_supervisor *s, uint64_t pid, wf_exit how, int64_t now_ns)
 {
     wf_ward *w = pid ? ward_of(s, pid) : NULL;
     const char *useless = wf_restart_useless(how);
-    char text[96];
+    char text[WF_SUPERVISOR_REASON / 2];
 
     if (!w)
         return;
     w->pid = 0;
-    wf_exit_str(how, text, sizeof text);
+    describe_end(s, w, how, text, sizeof text);
     if (s->kill_ns)
         wf_ward_move(w, WF_LIFE_DIED);
     else if (useless)

@@ -6,8 +6,8 @@
  * A task ends for good only with the supervisor. Any other end of its process is a death, whatever
  * its exit code and whoever asked for it: the process is started again after 50 ms, doubling to
  * 5 s, and after 50 ms again once one has lived 10 s. The task is left down when its budget of
- * restarts is used up (restart.h), and at once after exit code 2 or 3 (its files are wrong) or 4
- * (another process has its place).
+ * restarts is used up (restart.h), and at once after exit code 2 (its files are wrong), 3 (it
+ * cannot do what they say) or 4 (another process has its place).
  *
  * Invariants
  *   S1  a task has one process at most
@@ -45,6 +45,8 @@ typedef struct wf_supervisor_ops {
     void (*end)(void *arg, uint64_t pid, bool kill);
     /* Task i is down: for those on this host who ask while the master is away, or is the task. */
     void (*note_down)(void *arg, uint32_t i, const char *reason);
+    /* What the last process of task i said when it ended; "": nothing. NULL: nobody knows. */
+    void (*last_words)(void *arg, uint32_t i, char *out, size_t size);
 } wf_supervisor_ops;
 
 typedef struct wf_supervisor_conf {

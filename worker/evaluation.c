@@ -58,6 +58,10 @@ wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *
 
     if (w->state != WF_WORKER_EVALUATING) /* the job was halted meanwhile */
         return WF_OK;
+    if (r->why.status == WF_BROKEN) {
+        w->broken = r->why;
+        return WF_OK;
+    }
     wf_worker_move(w, WF_WORKER_UNIT_ENDED);
     w->eval_wanted = false;
     rc = wf_measure_list_make(&measures, r->metrics, r->n_metrics, err);

@@ -156,6 +156,10 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
 {
     wf_err why = {0};
 
+    if (w->broken.status != WF_OK) {
+        *err = w->broken;
+        return w->broken.status;
+    }
     wf_waits_look(w, now_ns);
     wf_session_advance(&w->session);
     if (!w->start)

@@ -12,6 +12,10 @@ void wf_worker_fault(wf_worker *w, const wf_err *why)
 {
     Weft__Split split = WEFT__SPLIT__INIT;
 
+    if (why->status == WF_BROKEN) { /* the job can do without this process */
+        w->broken = *why;
+        return;
+    }
     if (w->state == WF_WORKER_COMPUTING) {
         split.id = w->batch.split;
         split.epoch = w->batch.epoch;

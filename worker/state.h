@@ -43,6 +43,7 @@ struct wf_worker {
     char (*ps_address)[WF_ADDRESSES_MAX];
     uint32_t n_ps;
 
+    wf_err broken;      /* why this process is to end: a device of it is; status WF_OK: it is not */
     Weft__Start *start; /* the job in hand, or NULL */
     wf_worker_job job;
     uint32_t round;          /* of data that grows: whose files are open; 0: none */

@@ -62,7 +62,7 @@ static wf_status find_devices(wf_trainer *t, wf_err *err)
     if (t->conf.n_devices > WF_COUNT(t->devices))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %zu devices", WF_COUNT(t->devices));
     for (size_t i = 0; i < t->conf.n_devices; i++)
-        WF_TRY(wf_device_find(t->conf.devices[i], &t->devices[i], err));
+        WF_TRY(wf_device_open(t->conf.devices[i], &t->devices[i], err));
     return WF_OK;
 }
 

@@ -132,7 +132,7 @@ void wf_worker_free(wf_worker **w);
  * master's refusal of a hello. */
 WF_MUST_USE wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err);
 /* Begins steps, asks for splits and reports, as far as the state allows. Call after events, after a
- * computation ended, and when time has passed. */
+ * computation ended, and when time has passed. Errors end the process: WF_BROKEN, WF_NOMEM. */
 WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err);
 
 /* The step that was begun last is computed, or has failed: then the worker stands still and reports
@@ -140,7 +140,9 @@ WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *er
 WF_MUST_USE wf_status wf_worker_on_computed(wf_worker *w, const wf_train_result *r, wf_err *err);
 /* The evaluation in hand is over. */
 WF_MUST_USE wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *err);
-/* A step or its data failed: the worker stands still, and reports this to the master. */
+/* A step or its data failed: the worker stands still, and reports this to the master. Or a device
+ * of this process did (WF_BROKEN), without which others can go on: wf_worker_advance ends it then.
+ */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
 /* Adds times of the shell, in nanoseconds, to the next report. */
 void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns);

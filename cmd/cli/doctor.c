@@ -11,6 +11,7 @@
 #include "common/base/disk.h"
 #include "common/base/file.h"
 #include "common/base/machine.h"
+#include "common/kernels/kernel.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -99,7 +100,22 @@ static void check_memory(checkup *c)
     if (statvfs("/dev/shm", &shm) == 0)
         say(c, "shm", true, "%s in /dev/shm",
             wf_bytes_text((uint64_t)shm.f_bavail * shm.f_frsize, text, sizeof text));
-    say(c, "devices", true, "the device cpu; cuda is not built yet");
+}
+
+static void check_devices(checkup *c)
+{
+    char found[512] = "cpu", name[16], bytes[32];
+    const wf_device *d;
+    size_t at = strlen(found);
+    wf_err err;
+    int n = 0;
+
+    for (snprintf(name, sizeof name, "cuda:0"); wf_device_open(name, &d, &err) == WF_OK;
+         snprintf(name, sizeof name, "cuda:%d", ++n))
+        if (at < sizeof found)
+            at += (size_t)snprintf(found + at, sizeof found - at, "; %s (%s, %s)", name, d->about,
+                                   wf_bytes_text(wf_device_memory(d), bytes, sizeof bytes));
+    say(c, "devices", true, "%s%s%s", found, n ? "" : "; ", n ? "" : err.what);
 }
 
 static void check_limits(checkup *c)
@@ -226,6 +242,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     check_programs(&c);
     check_processor(&c);
     check_memory(&c);
+    check_devices(&c);
     check_limits(&c);
     check_cluster(&c, cluster);
     if (as_json)

@@ -8,7 +8,9 @@
 #include "cmd/cli/ports.h"
 #include "cmd/cli/spawn.h"
 #include "cmd/cli/super_down.h"
+#include "cmd/cli/tail.h"
 #include "common/base/arena.h"
+#include "common/base/bytes.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
@@ -157,6 +159,25 @@ static void note_down(void *arg, uint32_t i, const char *reason)
         WF_LOG_ERROR("task.unlisted", "task=%s why=\"%s\"", name, err.what);
 }
 
+/* The sentence of its log's last line, where that says what it failed by. */
+static void last_words(void *arg, uint32_t i, char *out, size_t size)
+{
+    enum { MOST = 4096 };
+    static const char mark[] = " task.ends ";
+    const driver *d = arg;
+    wf_bytes text = {0};
+    const char *line = NULL, *said;
+
+    out[0] = 0;
+    if (wf_tail_read(d->tasks[i].log, MOST, &text, NULL, NULL) == WF_OK)
+        for (const char *at = wf_bytes_str(&text); *at; at += strcspn(at, "\n"), at += *at != 0)
+            line = at;
+    said = line && strstr(line, " error ") ? strstr(line, mark) : NULL;
+    if (said)
+        snprintf(out, size, "%.*s", (int)strcspn(said + strlen(mark), "\n"), said + strlen(mark));
+    wf_bytes_close(&text);
+}
+
 static wf_status make_role(driver *d, wf_err *err)
 {
     wf_peer *master;
@@ -164,13 +185,15 @@ static wf_status make_role(driver *d, wf_err *err)
 
     WF_TRY(wf_ask_open(d->conf, &d->ask, err));
     net = wf_ask_net(d->ask, &master);
-    return wf_supervisor_new(
-        &(wf_supervisor_conf){
-            .tasks = d->tasks,
-            .n = d->n,
-            .session = d->session,
-            .ops = {.arg = d, .start = start_task, .end = end_process, .note_down = note_down}},
-        net, master, &d->role, err);
+    return wf_supervisor_new(&(wf_supervisor_conf){.tasks = d->tasks,
+                                                   .n = d->n,
+                                                   .session = d->session,
+                                                   .ops = {.arg = d,
+                                                           .start = start_task,
+                                                           .end = end_process,
+                                                           .note_down = note_down,
+                                                           .last_words = last_words}},
+                             net, master, &d->role, err);
 }
 
 /* ---- what it learns ---- */

@@ -30,7 +30,8 @@ typedef enum wf_status {
     WF_NUMERIC,     /* NaN or Inf where none may be */
     WF_SUPERSEDED,  /* a newer incarnation took this task's place */
     WF_STOPPED,     /* ended on request before it was done */
-    WF_AGAIN        /* not now: the same request may succeed later */
+    WF_AGAIN,       /* not now: the same request may succeed later */
+    WF_BROKEN       /* a device failed: nothing works on it until the process is started anew */
 } wf_status;
 
 typedef struct wf_err {

@@ -19,20 +19,19 @@ static wf_status read_task_address(wf_conf_reader *r, const wf_tree *node, void 
 
 static wf_status check_device(wf_conf_reader *r, const wf_tree *node, const char *name, wf_err *err)
 {
-    char known[128] = "known:";
     const char *meaning = wf_synonym(name, 0);
-    size_t at = strlen(known);
+    int index;
 
-    if (strncmp(name, "cuda", 4) == 0 || (meaning && strncmp(meaning, "cuda", 4) == 0))
-        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "use cpu",
-                            "device \"%.64s\" is not built yet", name);
-    for (const wf_device *const *d = wf_devices; *d; d++) {
+    for (const wf_device *const *d = wf_devices; *d; d++)
         if (strcmp((*d)->name, name) == 0)
             return WF_OK;
-        if (at < sizeof known)
-            at += (size_t)snprintf(known + at, sizeof known - at, " %s", (*d)->name);
-    }
-    return wf_read_fail(r, node, err, WF_USAGE, known, "unknown device \"%.64s\"", name);
+    if (wf_device_is_gpu(name, &index))
+        return WF_OK;
+    if (meaning && wf_device_is_gpu(meaning, &index))
+        return wf_read_fail(r, node, err, WF_USAGE, "write cuda:0 for the first GPU of the host",
+                            "unknown device \"%.64s\"", name);
+    return wf_read_fail(r, node, err, WF_USAGE, "known: cpu, and GPUs as cuda:0, cuda:1 and so on",
+                        "unknown device \"%.64s\"", name);
 }
 
 static wf_status read_devices(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -51,6 +50,20 @@ static wf_status read_devices(wf_conf_reader *r, const wf_tree *node, void *into
                 return wf_read_fail(r, node, err, WF_USAGE, "name each once",
                                     "the device \"%.64s\" is there twice", t->devices[i]);
     }
+    return WF_OK;
+}
+
+/* Updates are made by processors. */
+static wf_status read_devices_of_ps(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    const wf_task_conf *t = into;
+    int index;
+
+    WF_TRY(read_devices(r, node, into, err));
+    for (uint32_t i = 0; i < t->n_devices; i++)
+        if (wf_device_is_gpu(t->devices[i], &index))
+            return wf_read_fail(r, node, err, WF_USAGE, "name it under devices of a worker",
+                                "a ps has no use for the device \"%.64s\"", t->devices[i]);
     return WF_OK;
 }
 
@@ -103,7 +116,16 @@ static wf_status read_tasks(wf_conf_reader *r, const wf_tree *node, const char *
     return WF_OK;
 }
 
-static const wf_key task_keys[] = {
+static const wf_key ps_keys[] = {
+    {"address", WF_KEY_CALL, .read = read_task_address, .required = true},
+    {"devices", WF_KEY_CALL, .read = read_devices_of_ps},
+    {"threads", WF_KEY_U32, .offset = offsetof(wf_task_conf, threads), .least = 1, .most = 1024},
+    {"host", WF_KEY_LATER},
+    {"memory_limit", WF_KEY_LATER},
+    {0},
+};
+
+static const wf_key worker_keys[] = {
     {"address", WF_KEY_CALL, .read = read_task_address, .required = true},
     {"devices", WF_KEY_CALL, .read = read_devices},
     {"threads", WF_KEY_U32, .offset = offsetof(wf_task_conf, threads), .least = 1, .most = 1024},
@@ -116,14 +138,14 @@ static wf_status read_ps(wf_conf_reader *r, const wf_tree *node, void *into, wf_
 {
     wf_cluster_conf *c = into;
 
-    return read_tasks(r, node, "a ps", task_keys, &c->ps, &c->n_ps, err);
+    return read_tasks(r, node, "a ps", ps_keys, &c->ps, &c->n_ps, err);
 }
 
 static wf_status read_workers(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
     wf_cluster_conf *c = into;
 
-    return read_tasks(r, node, "a worker", task_keys, &c->workers, &c->n_workers, err);
+    return read_tasks(r, node, "a worker", worker_keys, &c->workers, &c->n_workers, err);
 }
 
 static wf_status read_security(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)

@@ -152,6 +152,14 @@ static void put_task(wf_bytes *out, const wf_task_conf *t)
     }
     if (t->threads != 1)
         wf_bytes_printf(out, ", threads: %u", t->threads);
+    if (t->n_devices != 1 || strcmp(t->devices[0], "cpu") != 0) {
+        wf_bytes_puts(out, ", devices: [");
+        for (uint32_t i = 0; i < t->n_devices; i++) {
+            wf_bytes_puts(out, i ? ", " : "");
+            quote(out, t->devices[i]);
+        }
+        wf_bytes_puts(out, "]");
+    }
     wf_bytes_puts(out, "}\n");
 }
 

@@ -74,6 +74,24 @@ wf_status wf_plan_take(wf_plan *p, size_t bytes, const wf_node *n, wf_err *err)
     return WF_OK;
 }
 
+/* The memory of a device is used up, by this plan or by others on it. */
+static wf_status no_room(const wf_plan *p, const wf_device *d, size_t bytes, const wf_node *n,
+                         wf_err *err)
+{
+    static const char hint[] = "lower the batch, or use a device with more memory";
+    const wf_value *v = n && n->n_out ? n->out[0] : largest_result(p);
+    char text[160];
+
+    if (!v || !v->producer)
+        return wf_fail(err, WF_NOMEM, hint, "%s has no %zu bytes left, which a step needs", d->name,
+                       bytes);
+    return wf_fail(err, WF_NOMEM, hint,
+                   "%s has no %zu bytes left, which a step needs; %s \"%s\" makes %s, the largest "
+                   "tensor of it",
+                   d->name, bytes, v->producer->op->name, v->producer->name,
+                   wf_value_str(v, text, sizeof text));
+}
+
 wf_status wf_plan_reserve(wf_plan *p, const wf_device *d, size_t bytes, const wf_node *n,
                           wf_buf **out, wf_err *err)
 {
@@ -81,5 +99,7 @@ wf_status wf_plan_reserve(wf_plan *p, const wf_device *d, size_t bytes, const wf
     if (p->measure_only)
         return WF_OK;
     *out = wf_buf_new_on(d, bytes);
-    return *out ? WF_OK : wf_fail_nomem(err, bytes);
+    if (*out)
+        return WF_OK;
+    return d->is_host ? wf_fail_nomem(err, bytes) : no_room(p, d, bytes, n, err);
 }

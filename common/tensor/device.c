@@ -15,6 +15,22 @@ const wf_device *const wf_devices[] = {
 #undef WF_DEVICE
     NULL};
 
+bool wf_device_is_gpu(const char *name, int *index)
+{
+    enum { DIGITS_MOST = 3 };
+    static const char kind[] = "cuda:";
+    const char *digits = name + strlen(kind);
+    size_t n;
+
+    if (strncmp(name, kind, strlen(kind)) != 0)
+        return false;
+    n = strspn(digits, "0123456789");
+    if (n == 0 || n > DIGITS_MOST || digits[n] || (digits[0] == '0' && n > 1))
+        return false;
+    *index = atoi(digits);
+    return true;
+}
+
 size_t wf_device_memory(const wf_device *d)
 {
     return d->memory(d);

@@ -45,7 +45,8 @@ typedef enum wf_copy_way {
 
 /* What a device can do. Callers use the functions below; `bytes` of a copy or fill is never 0. */
 struct wf_device {
-    const char *name; /* as cluster.yaml has it: "cpu" */
+    const char *name;  /* as cluster.yaml has it: "cpu" */
+    const char *about; /* what it is: "NVIDIA H100 PCIe, compute capability 9.0"; NULL: the cpu */
     bool is_host; /* its memory is the process's own, and its work is done when a call returns */
     size_t (*memory)(const wf_device *d);
     void *(*alloc)(const wf_device *d, size_t bytes);
@@ -70,6 +71,9 @@ struct wf_device {
 #undef WF_DEVICE
 /* All of them; ends with NULL. */
 extern const wf_device *const wf_devices[];
+
+/* Whether a name says a GPU, and which: "cuda:0" is number 0. */
+bool wf_device_is_gpu(const char *name, int *index);
 
 /* The bytes that the device can have at the very most. */
 size_t wf_device_memory(const wf_device *d);

@@ -102,5 +102,6 @@ def a_layer_on_a_device_that_no_worker_has_ends_the_job(weft):
             check(words in said.out + said.err, f"{words!r} is not in: {said.out}{said.err}")
 
 
-WORKER = sys.argv.pop(2)
-main([a_job_on_a_remote_device_has_the_bits_of_the_cpu, a_layer_on_a_device_that_no_worker_has_ends_the_job])
+if __name__ == "__main__":
+    WORKER = sys.argv.pop(2)
+    main([a_job_on_a_remote_device_has_the_bits_of_the_cpu, a_layer_on_a_device_that_no_worker_has_ends_the_job])

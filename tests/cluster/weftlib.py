@@ -112,14 +112,15 @@ class Result:
 
 
 class Cluster:
-    def __init__(self, weft, ps=2, workers=2, transport="ipc", env=None, more=""):
-        """`more`: further lines of cluster.yaml; `env`: what the processes find in theirs."""
+    def __init__(self, weft, ps=2, workers=2, transport="ipc", env=None, more="", devices=()):
+        """`more`: further lines of cluster.yaml; `env`: what the processes find in theirs;
+        `devices`: of the first workers, a list for each."""
         self.weft = os.path.abspath(weft)
         self.folder = tempfile.mkdtemp(prefix="weft-")
         self.env = dict(os.environ, **(env or {}))
         self.started, self.seen = [], {}
         self.ports = self._addresses(transport, 1 + 4 + workers)
-        self.n_workers, self.more = workers, more
+        self.n_workers, self.more, self.devices = workers, more, dict(enumerate(devices))
         self.resize(ps)
 
     def __enter__(self):
@@ -145,7 +146,8 @@ class Cluster:
         lines += ["ps:"] if ps else []
         lines += [f"  - {{address: '{self.ports[1 + i]}'}}" for i in range(ps)]
         lines += ["workers:"]
-        lines += [f"  - {{address: '{self.ports[first_worker + i]}'}}"
+        lines += [f"  - {{address: '{self.ports[first_worker + i]}', "
+                  f"devices: {json.dumps(self.devices.get(i, ['cpu']))}}}"
                   for i in range(self.n_workers)]
         lines += ["state_dir: .weft", "checkpoint_dir: checkpoints", self.more]
         self.n_ps = ps

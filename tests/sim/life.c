@@ -68,7 +68,7 @@ static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *er
     int64_t takes_ns = wf_sim_between(p->sim, 1, 8) * MS;
 
     if (wf_sim_in_trouble(p->sim))
-        return wf_fail(err, wf_sim_below(p->sim, 2) ? WF_NUMERIC : WF_IO, NULL, "a step fails");
+        return wf_fail(err, wf_sim_below(p->sim, 2) ? WF_NUMERIC : WF_BROKEN, NULL, "a step fails");
     check_frozen(p, step->exchange, step->set);
     wf_oracle_computes(p, step->step,
                        wf_exchange_weights(step->exchange, step->set, WF_MODEL_STEPS));

@@ -124,7 +124,8 @@ static wf_status advance(process *p, wf_err *err)
     return p->worker ? wf_worker_advance(p->worker, wf_sim_clock(p), err) : WF_OK;
 }
 
-/* A role that ends by itself (given up by the master, its journal failed) is started again. */
+/* A role that ends by itself (given up by the master, its journal or a device failed) is started
+ * again. */
 void wf_sim_run_process(process *p)
 {
     wf_sim *s = p->sim;
@@ -147,7 +148,8 @@ void wf_sim_run_process(process *p)
         wf_net_poll(p->net, now_ns);
         wf_sim_wake_at(p,
                        s->now_ns + WF_MIN(wf_net_deadline(p->net, now_ns) - now_ns, TICK_MS * MS));
-    } else if (rc == WF_SUPERSEDED || rc == WF_TIMEOUT || (rc == WF_IO && p->master)) {
+    } else if (rc == WF_SUPERSEDED || rc == WF_TIMEOUT || (rc == WF_BROKEN && p->worker) ||
+               (rc == WF_IO && p->master)) {
         wf_sim_ends(p, (wf_exit){.code = wf_exit_code(rc)});
     } else {
         wf_sim_failed(s, wf_role_name(p->task.role), rc, &err);

@@ -8,19 +8,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char good[] = "cluster: demo\n"
-                           "master: {address: tcp://127.0.0.1:7700, http: 127.0.0.1:7780}\n"
-                           "ps:\n"
-                           "  - {address: tcp://127.0.0.1:7710}\n"
-                           "  - {address: \"tcp://[::1]:7711\"}\n"
-                           "workers:\n"
-                           "  - {address: tcp://127.0.0.1:7720, devices: [cpu], threads: 4}\n"
-                           "  - {address: ipc://run/w1}\n"
-                           "state_dir: .weft\n"
-                           "checkpoint_dir: /data/ckpt\n"
-                           "shared_memory: off\n"
-                           "direct_connections: off\n"
-                           "dead_ms: 7000\n";
+static const char good[] =
+    "cluster: demo\n"
+    "master: {address: tcp://127.0.0.1:7700, http: 127.0.0.1:7780}\n"
+    "ps:\n"
+    "  - {address: tcp://127.0.0.1:7710}\n"
+    "  - {address: \"tcp://[::1]:7711\"}\n"
+    "workers:\n"
+    "  - {address: tcp://127.0.0.1:7720, devices: [cpu, \"cuda:1\"], threads: 4}\n"
+    "  - {address: ipc://run/w1}\n"
+    "state_dir: .weft\n"
+    "checkpoint_dir: /data/ckpt\n"
+    "shared_memory: off\n"
+    "direct_connections: off\n"
+    "dead_ms: 7000\n";
 
 static wf_status parse(const char *text, wf_cluster_conf **c, wf_err *err)
 {
@@ -119,10 +120,12 @@ static const bad_text bad[] = {
     {HEAD "ps: [{address: tcp://127.0.0.1:2, threads: 0}]\n", WF_USAGE,
      "*\"threads\" must be a whole"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [tpu]}]\n", WF_USAGE, "*unknown device"},
-    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [gpu]}]\n", WF_UNSUPPORTED,
-     "*device \"gpu\" is not built yet; use cpu"},
-    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [\"cuda:0\"]}]\n", WF_UNSUPPORTED,
-     "*device \"cuda:0\" is not built yet"},
+    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [gpu]}]\n", WF_USAGE,
+     "*unknown device \"gpu\"; write cuda:0 for the first GPU of the host"},
+    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [\"cuda:00\"]}]\n", WF_USAGE,
+     "*unknown device \"cuda:00\"; known: cpu, and GPUs as cuda:0, cuda:1 and so on"},
+    {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu, \"cuda:0\"]}]\n", WF_USAGE,
+     "*a ps has no use for the device \"cuda:0\"; name it under devices of a worker"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: []}]\n", WF_USAGE, "*names none"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu, cpu]}]\n", WF_USAGE,
      "*the device \"cpu\" is there twice"},

@@ -39,6 +39,7 @@ typedef struct world {
     /* what the master was told */
     report reports[MOST_REPORTS];
     uint32_t n_reports;
+    const char *said; /* the worker, at its end */
 } world;
 
 /* ---- processes ---- */
@@ -72,6 +73,13 @@ static void note_down(void *arg, uint32_t i, const char *reason)
 
     (void)i;
     snprintf(w->noted, sizeof w->noted, "%s", reason);
+}
+
+static void last_words(void *arg, uint32_t i, char *out, size_t size)
+{
+    const world *w = arg;
+
+    snprintf(out, size, "%s", i == WORKER && w->said ? w->said : "");
 }
 
 static void die(world *w, int i, wf_exit how)
@@ -116,8 +124,10 @@ static void advance(void *arg)
 static int begin(void **state)
 {
     static world w;
-    const wf_supervisor_conf conf = {
-        .tasks = tasks, .n = N_TASKS, .session = "s", .ops = {&w, start, end, note_down}};
+    const wf_supervisor_conf conf = {.tasks = tasks,
+                                     .n = N_TASKS,
+                                     .session = "s",
+                                     .ops = {&w, start, end, note_down, last_words}};
 
     w = (world){0};
     wf_played_init(&w.p, (wf_task){WF_ROLE_CLIENT, 0}, 2,
@@ -138,7 +148,8 @@ static int finish(void **state)
 
 /* ---- tests ---- */
 
-static const wf_exit by_9 = {.signal = 9}, by_itself = {.code = 1}, wrong = {.code = 2};
+static const wf_exit by_9 = {.signal = 9}, by_itself = {.code = 1}, wrong = {.code = 2},
+                     unable = {.code = 3};
 
 static void what_dies_is_started_again(void **state)
 {
@@ -211,6 +222,17 @@ static void wrong_files_leave_a_task_down(void **state)
     die(w, MASTER, by_itself);
     die(w, WORKER, by_itself);
     assert_true(wf_supervisor_is_over(w->s));
+}
+
+static void a_task_that_is_down_has_the_last_words(void **state)
+{
+    world *w = *state;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
+    w->said = "cuda:0: this host has no NVIDIA GPU";
+    die(w, WORKER, unable);
+    assert_string_equal(w->noted, "ended with exit code 3: cuda:0: this host has no NVIDIA GPU "
+                                  "(it cannot do what its files say); see worker.log");
 }
 
 static void a_used_up_budget_leaves_a_task_down(void **state)
@@ -338,6 +360,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_task_that_is_down_is_reported_again_and_again, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(wrong_files_leave_a_task_down, begin, finish),
+        cmocka_unit_test_setup_teardown(a_task_that_is_down_has_the_last_words, begin, finish),
         cmocka_unit_test_setup_teardown(a_used_up_budget_leaves_a_task_down, begin, finish),
         cmocka_unit_test_setup_teardown(a_start_that_fails_is_tried_again, begin, finish),
         cmocka_unit_test_setup_teardown(a_first_start_that_fails_ends_all, begin, finish),

@@ -40,7 +40,7 @@ wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err)
     if (error == WF_CUDA_NO_MEMORY)
         return wf_fail(err, WF_NOMEM, "lower the batch, or use a GPU with more memory",
                        "%s has no memory left", g->name);
-    return wf_fail(err, WF_IO, "look for messages of the driver (dmesg), and start the worker anew",
+    return wf_fail(err, WF_BROKEN, "look for messages of the driver, with dmesg and nvidia-smi",
                    "%s: %s (CUDA error %d)", g->name, g->calls->error_string(error), error);
 }
 
@@ -245,10 +245,10 @@ static wf_status find_gpu(const wf_cuda_calls *calls, const char *kind, int inde
                        "%s:%d: this host has no NVIDIA driver, or one that is older than CUDA 13",
                        kind, index);
     if (error == WF_CUDA_NO_DEVICE || (error == 0 && n == 0))
-        return wf_fail(err, WF_NOTFOUND, "use cpu, or look at nvidia-smi",
+        return wf_fail(err, WF_UNSUPPORTED, "use cpu, or look at nvidia-smi",
                        "%s:%d: this host has no NVIDIA GPU", kind, index);
     if (error == 0 && (index < 0 || index >= n))
-        return wf_fail(err, WF_NOTFOUND, "GPUs are numbered from 0",
+        return wf_fail(err, WF_UNSUPPORTED, "GPUs are numbered from 0",
                        "%s:%d: this host has %d GPU%s", kind, index, n, n == 1 ? "" : "s");
     if (error == 0)
         error = calls->properties(index, has);
@@ -279,7 +279,10 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
     g->calls = calls;
     g->index = index;
     g->has = has;
+    snprintf(g->about, sizeof g->about, "%s, compute capability %d.%d", has.name, has.major,
+             has.minor);
     g->base = (wf_device){.name = g->name,
+                          .about = g->about,
                           .memory = cuda_memory,
                           .alloc = cuda_alloc,
                           .free = cuda_free,

@@ -14,6 +14,7 @@
 typedef struct wf_cuda_gpu {
     wf_device base; /* first */
     char name[32];  /* "cuda:0" */
+    char about[320];
     const wf_cuda_calls *calls;
     int index;
     wf_cuda_properties has;
@@ -22,9 +23,9 @@ typedef struct wf_cuda_gpu {
 } wf_cuda_gpu;
 
 /* Number `index` of this host's GPUs, under the name `kind`:`index`. The caller owns *out, which
- * lives as long as anything of the device; `calls` is borrowed. Errors: WF_NOTFOUND without a
- * driver or without that GPU; WF_UNSUPPORTED for one of a compute capability below 8.0, or a driver
- * that is too old; each says what to do. */
+ * lives as long as anything of the device; `calls` is borrowed. Errors: WF_UNSUPPORTED without a
+ * driver or without that GPU, for one of a compute capability below 8.0, or a driver
+ * that is too old; WF_IO, what CUDA says; each says what to do. */
 WF_MUST_USE wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index,
                                    wf_cuda_gpu **out, wf_err *err);
 /* Frees *g and sets it to NULL; NULL is fine. */

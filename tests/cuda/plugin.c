@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/plugin.c - weft-cuda.so of a host without a GPU, for tests of whole programs: what
+ * they load when WEFT_CUDA names it has the devices cuda:0 and cuda:1, which are host.h's.
+ *
+ * WEFT_CUDA_HOST says what is wrong with them, by words between blanks: gpus=0, major=7, fail=CALL
+ * (a member of wf_cuda_calls), after=N, error=N.
+ */
+#include "common/kernels/cuda/plugin.h"
+#include "common/kernels/cuda/device.h"
+#include "tests/cuda/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct wrong {
+    int gpus, major, after, error;
+    char call[64];
+} wrong;
+
+static void read_word(const char *word, wrong *w)
+{
+    if (sscanf(word, "gpus=%d", &w->gpus) == 1 || sscanf(word, "major=%d", &w->major) == 1 ||
+        sscanf(word, "after=%d", &w->after) == 1 || sscanf(word, "error=%d", &w->error) == 1 ||
+        sscanf(word, "fail=%63s", w->call) == 1)
+        return;
+    fprintf(stderr, "WEFT_CUDA_HOST: what is \"%s\"?\n", word);
+    abort();
+}
+
+static void set_up(void)
+{
+    wrong w = {.gpus = 2, .major = 9};
+    const char *given = getenv("WEFT_CUDA_HOST");
+    char *words = strdup(given ? given : ""), *rest = words;
+
+    for (char *word; words && (word = strsep(&rest, " "));)
+        if (word[0])
+            read_word(word, &w);
+    cuda_host_has(w.gpus, w.major);
+    if (w.call[0])
+        cuda_host_fail(strdup(w.call), w.after, w.error);
+    free(words);
+}
+
+wf_status weft_cuda_device(int index, const wf_device_rows **out, wf_err *err)
+{
+    static bool is_set_up;
+    wf_cuda_gpu *g = NULL;
+
+    if (!is_set_up)
+        set_up();
+    is_set_up = true;
+    WF_TRY(wf_cuda_open(&wf_cuda_host, "cuda", index, &g, err));
+    *out = &g->rows;
+    return WF_OK;
+}
