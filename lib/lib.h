@@ -59,6 +59,7 @@ struct weft_model {
     wf_predictor *predictor; /* NULL: not compiled since the weights changed */
     wf_pool *pool;           /* of `threads`; NULL: there was no run */
     uint32_t threads;
+    const wf_device *device; /* of the predictor's plans; NULL: the cpu */
 };
 
 /* The number of threads that an option means. */

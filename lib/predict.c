@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lib/predict.c - a model that is open: run, differentiated, and run in batches. */
+#include "common/kernels/kernel.h"
 #include "lib/run.h"
 
 /* The model's threads, as many as the options say. Plans at hand use the old ones. */
@@ -71,6 +72,12 @@ static wf_status predict(weft_model *m, const wf_lib_run *how, wf_named_list *re
     wf_status rc;
 
     rc = find_pool(m, how->options, err);
+    if (rc == WF_OK && how->options->device)
+        rc = wf_device_open(how->options->device, &p.device, err);
+    if (rc == WF_OK && m->device != p.device) { /* plans are for one */
+        wf_predictor_free(&m->predictor);
+        m->device = p.device;
+    }
     if (rc == WF_OK && !m->predictor)
         rc = wf_predictor_new(m->graph, m->name, how->options->warn, how->options->arg,
                               &m->predictor, err);

@@ -2,6 +2,7 @@
 /* lib/run.c - what a run needs beside a model: feeds, threads; files that are run once. */
 #include "lib/run.h"
 #include "common/base/size.h"
+#include "common/kernels/kernel.h"
 #include "common/session/once.h"
 
 #include <stdlib.h>
@@ -75,6 +76,8 @@ wf_status wf_lib_once(const wf_lib_run *run, wf_once *o, weft_list **out, char u
     o->limit_hint = wf_lib_limit_hint;
     o->warn = run->options->warn;
     o->arg = run->options->arg;
+    if (rc == WF_OK && run->options->device)
+        rc = wf_device_open(run->options->device, &o->device, err);
     if (rc == WF_OK)
         rc = wf_once_run(o, &results, unfed, err);
     if (rc == WF_OK)

@@ -172,6 +172,7 @@ typedef struct weft_run_options {
     uint64_t batch;      /* weft_model_predict: records of one run; 0: all at once */
     void (*warn)(void *arg, const char *sentence); /* told what the compiler warns of; or NULL */
     void *arg;
+    const char *device; /* "cuda:0", a GPU of this host; NULL: the cpu */
 } weft_run_options;
 
 /* Evaluates an ONNX file once as it stands: fetches [n_fetches] names values, none: all outputs.

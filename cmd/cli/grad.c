@@ -77,6 +77,7 @@ const wf_cmd wf_cmd_grad = {
         "first bad value appears; with --output-dir it also writes the gradients of the step.\n"
         "  --seed N           seed for random operations (default 0)\n"
         "  --threads N        number of threads (default: one per processor)\n"
+        "  --device NAME      where to compute, like cuda:0 (default: cpu)\n"
         "  --memory-limit SIZE  the most memory, like 4GiB (default: 1 GiB plus 1024 times the\n"
         "                     size of file and inputs, within the machine's memory)\n"
         "\n"

@@ -10,6 +10,7 @@
 #include "common/compile/compile.h"
 #include "common/data/data.h"
 #include "common/exec/exec.h"
+#include "common/kernels/kernel.h"
 #include "common/onnx/onnx.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@
 #include <string.h>
 
 typedef struct request {
-    const char *source, *after, *file, *mode, *n_ps, *limit;
+    const char *source, *after, *file, *mode, *n_ps, *limit, *device;
     size_t limit_bytes;
     bool memory, passes;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
@@ -210,7 +211,8 @@ static wf_status plan_for(const request *r, const wf_graph *g, size_t given, wf_
                                          : wf_plan_fair_limit(given);
     if (!r->job)
         options.limit_hint = wf_memory_hint;
-
+    if (r->device)
+        WF_TRY(wf_device_open_planned(r->device, &options.device, err));
     for (size_t i = 0; i < g->n_inputs && i < WF_DATA_MAX_FIELDS; i++) {
         const wf_value *v = g->inputs[i];
         wf_plan_shape *s = &shapes[options.n_shapes];
@@ -230,12 +232,13 @@ static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *er
     wf_plan *plan = NULL;
     wf_plan_usage u;
     uint64_t outputs = 0;
-    char text[5][32];
+    char text[6][32], on_host[512];
 
     WF_TRY(plan_for(r, c->graph, c->given_bytes, &plan, err));
     u = wf_plan_memory(plan);
     for (uint32_t i = 0; i < wf_plan_n_outputs(plan); i++)
         outputs += wf_plan_output(plan, i)->bytes;
+    wf_plan_host_operations(plan, on_host, sizeof on_host);
     wf_plan_free(&plan);
     wf_term_print(stdout, "\nmemory of a step at batch %" PRIu64 ", %" PRIu32 " kernels\n",
                   r->job ? (uint64_t)r->job->batch : UINT64_C(1), u.n_nodes);
@@ -249,6 +252,12 @@ static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *er
                   wf_bytes_text(u.workspace_bytes, text[3], sizeof text[3]));
     wf_term_print(stdout, "  outputs    %10s  gradients and fetched values\n",
                   wf_bytes_text(outputs, text[4], sizeof text[4]));
+    if (!r->device || strcmp(r->device, "cpu") == 0)
+        return WF_OK;
+    wf_term_print(stdout, "  %-9s  %10s  of arena, constants and workspace, at most\n", r->device,
+                  wf_bytes_text(u.device_bytes, text[5], sizeof text[5]));
+    if (on_host[0])
+        wf_term_print(stdout, "%" PRIu32 " kernels run on the cpu: %s\n", u.n_on_host, on_host);
     return WF_OK;
 }
 
@@ -314,15 +323,21 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     request r = {.mode = "train"};
     wf_compiled *c = NULL;
     wf_words words;
-    const wf_flag flags[] = {
-        {"after", 0, .value = &r.after},        {"output", 'o', .value = &r.file},
-        {"mode", 0, .value = &r.mode},          {"ps", 0, .value = &r.n_ps},
-        {"memory", 0, .set = &r.memory},        {"passes", 0, .set = &r.passes},
-        {"memory-limit", 0, .value = &r.limit}, {0}};
+    const wf_flag flags[] = {{"after", 0, .value = &r.after},
+                             {"output", 'o', .value = &r.file},
+                             {"mode", 0, .value = &r.mode},
+                             {"ps", 0, .value = &r.n_ps},
+                             {"memory", 0, .set = &r.memory},
+                             {"passes", 0, .set = &r.passes},
+                             {"memory-limit", 0, .value = &r.limit},
+                             {"device", 0, .value = &r.device},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     r.source = words.word[0];
+    if (r.device && !r.memory)
+        return wf_fail(err, WF_USAGE, "add --memory", "--device is for --memory");
     rc = fill_spec(&r, err);
     if (rc == WF_OK)
         rc = wf_compile(&r.spec, &c, err);
@@ -358,6 +373,8 @@ const wf_cmd wf_cmd_graph = {
         "it also checks the job and its data, as weft train --check does.\n"
         "  --memory       also show the memory of one step at the job's batch size (1 for an ONNX\n"
         "                 file)\n"
+        "  --device NAME  the device that --memory is for, like cuda:0, which need not be here\n"
+        "                 (default: cpu)\n"
         "  --memory-limit SIZE  the most memory that a step may need, like 4GiB (default for an\n"
         "                 ONNX file: 1 GiB plus 1024 times its size)\n"
         "  --passes       also list the passes of the compiler, with the node count after each\n"

@@ -39,6 +39,7 @@ static wf_status read_args(int argc, char *argv[], bool has_loss, once *o, wf_er
                              {"output-dir", 'o', .value = &o->output_dir},
                              {"seed", 0, .value = &seed},
                              {"threads", 0, .value = &threads},
+                             {"device", 0, .value = &o->options.device},
                              {"memory-limit", 0, .value = &limit},
                              {has_loss ? "loss" : "fetch", 0, .value = has_loss ? &o->loss : NULL,
                               .words = has_loss ? NULL : &o->fetches},

@@ -159,11 +159,11 @@ static void note_down(void *arg, uint32_t i, const char *reason)
         WF_LOG_ERROR("task.unlisted", "task=%s why=\"%s\"", name, err.what);
 }
 
-/* The sentence of its log's last line, where that says what it failed by. */
+/* What the log says last of an end, if that was a failure; threads may log a line behind it. */
 static void last_words(void *arg, uint32_t i, char *out, size_t size)
 {
     enum { MOST = 4096 };
-    static const char mark[] = " task.ends ";
+    static const char mark[] = " task.ends ", failure[] = " error ";
     const driver *d = arg;
     wf_bytes text = {0};
     const char *line = NULL, *said;
@@ -171,9 +171,9 @@ static void last_words(void *arg, uint32_t i, char *out, size_t size)
     out[0] = 0;
     if (wf_tail_read(d->tasks[i].log, MOST, &text, NULL, NULL) == WF_OK)
         for (const char *at = wf_bytes_str(&text); *at; at += strcspn(at, "\n"), at += *at != 0)
-            line = at;
-    said = line && strstr(line, " error ") ? strstr(line, mark) : NULL;
-    if (said)
+            line = memmem(at, strcspn(at, "\n"), mark, strlen(mark)) ? at : line;
+    said = line ? strstr(line, mark) : NULL;
+    if (said && memmem(line, (size_t)(said - line), failure, strlen(failure)))
         snprintf(out, size, "%.*s", (int)strcspn(said + strlen(mark), "\n"), said + strlen(mark));
     wf_bytes_close(&text);
 }

@@ -183,7 +183,12 @@ typedef struct wf_plan_usage {
     size_t constants_bytes; /* computed while planning, or brought by the graph */
     size_t workspace_bytes; /* the largest that a kernel asked for, on host and device */
     uint32_t n_nodes;       /* that a run executes */
+    size_t device_bytes;    /* of arena, constants and workspace, what is not on the host */
+    uint32_t n_on_host;     /* of the nodes; copies between host and device are none of them */
 } wf_plan_usage;
 wf_plan_usage wf_plan_memory(const wf_plan *p);
+/* Writes which operations a plan for another device has the host compute, as "TopK, Unique"; "" for
+ * none. */
+void wf_plan_host_operations(const wf_plan *p, char *text, size_t size);
 
 #endif

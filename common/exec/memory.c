@@ -58,6 +58,8 @@ static void given_rooms(wf_plan *p)
         if (p->needed[v->index] && wf_value_is_constant(v)) {
             new_room(p, WF_ROOM_CONSTANT, v, 0);
             p->usage.constants_bytes += room_of(p, v)->bytes;
+            if (p->side_of[v->index] != WF_SIDE_HOST)
+                p->usage.device_bytes += room_of(p, v)->bytes;
         }
     }
 }
@@ -257,6 +259,8 @@ wf_status wf_plan_lay_out(wf_plan *p, wf_err *err)
         WF_TRY(place_rooms(p, side, err));
         WF_TRY(wf_plan_reserve(p, s->device, s->arena_bytes, NULL, &s->memory, err));
         p->usage.arena_bytes += s->arena_bytes;
+        if (side != WF_SIDE_HOST)
+            p->usage.device_bytes += s->arena_bytes;
     }
     return WF_OK;
 }
@@ -268,6 +272,8 @@ wf_status wf_plan_place(wf_plan *p, wf_err *err)
 
         WF_TRY(wf_plan_reserve(p, s->device, s->workspace_bytes, s->hungriest, &s->workspace, err));
         p->usage.workspace_bytes += s->workspace_bytes;
+        if (side != WF_SIDE_HOST)
+            p->usage.device_bytes += s->workspace_bytes;
     }
     if (p->measure_only)
         return WF_OK;

@@ -3,7 +3,9 @@
 #include "common/exec/plan.h"
 #include "common/base/machine.h"
 #include "common/base/size.h"
+#include "common/graph/op.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,4 +207,21 @@ const void *wf_plan_output_data(const wf_plan *p, uint32_t i)
 wf_plan_usage wf_plan_memory(const wf_plan *p)
 {
     return p->usage;
+}
+
+void wf_plan_host_operations(const wf_plan *p, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = 0;
+    for (uint32_t i = 0; p->n_sides > 1 && i < p->n_steps; i++) {
+        const wf_step *s = &p->steps[i];
+        bool named = s->side != WF_SIDE_HOST || wf_plan_is_copy(s->run.node);
+
+        for (uint32_t k = 0; k < i && !named; k++)
+            named = p->steps[k].side == WF_SIDE_HOST && p->steps[k].run.node->op == s->run.node->op;
+        if (!named && at < size)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "",
+                                   s->run.node->op->name);
+    }
 }

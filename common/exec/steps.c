@@ -263,5 +263,8 @@ wf_status wf_plan_steps(wf_plan *p, wf_err *err)
     p->taken += tables - WF_MIN(tables, own_bytes);
     list_ready(p, step_of);
     p->usage.n_nodes = p->n_steps;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        p->usage.n_on_host +=
+            p->steps[i].side == WF_SIDE_HOST && !wf_plan_is_copy(p->steps[i].run.node);
     return WF_OK;
 }

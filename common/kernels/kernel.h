@@ -100,15 +100,19 @@ typedef struct wf_device_rows {
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known
- * from the start. Call it before other threads use this room. Errors: WF_EXISTS; WF_FULL. */
+ * from the start. Others may use this room meanwhile, but for other calls of this. Errors:
+ * WF_EXISTS; WF_FULL. */
 WF_MUST_USE wf_status wf_device_add(const wf_device_rows *rows, wf_err *err);
 /* The device of that name. Errors: WF_NOTFOUND, naming those that are known. */
 WF_MUST_USE wf_status wf_device_find(const char *name, const wf_device **out, wf_err *err);
 /* The same, and of a GPU ("cuda:0") that is not known yet: loads weft-cuda.so and makes it known.
- * Call it before other threads use this room. Errors: WF_NOTFOUND for a name that is none;
+ * Any thread may. Errors: WF_NOTFOUND for a name that is none;
  * WF_UNSUPPORTED without the plug-in, a library that it needs, a driver or the GPU, or for one that
  * is too old; WF_IO; WF_FULL. */
 WF_MUST_USE wf_status wf_device_open(const char *name, const wf_device **out, wf_err *err);
+/* The same for plans that are measured (wf_plan_options.measure_only): a GPU need not be there. In
+ * a process that opens a device of that name in no other way. */
+WF_MUST_USE wf_status wf_device_open_planned(const char *name, const wf_device **out, wf_err *err);
 
 /* The device's row for a node, whose values have their dtypes.
  * Errors: WF_UNSUPPORTED, naming node, operation and dtype. */

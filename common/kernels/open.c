@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,37 +55,32 @@ static bool find_plugin(char out[static PATH_MAX])
     return false;
 }
 
-/* The plug-in's function; it stays loaded. */
-static wf_status load_plugin(const char *name, weft_cuda_device_fn **out, wf_err *err)
+/* A function of the plug-in, which stays loaded. */
+static wf_status find_in_plugin(const char *name, const char *function, weft_cuda_device_fn **out,
+                                wf_err *err)
 {
-    static weft_cuda_device_fn *found;
-    char path[PATH_MAX];
-    void *plugin;
+    static void *plugin;
+    char path[PATH_MAX] = PLUGIN;
 
-    *out = found;
-    if (found)
-        return WF_OK;
-    if (!find_plugin(path))
+    if (!plugin && !find_plugin(path))
         return wf_fail(
-            err, WF_NOTFOUND,
+            err, WF_UNSUPPORTED,
             "build weft where nvcc of CUDA 13 is, or say with WEFT_CUDA where the file is",
             "%s: this weft has no " PLUGIN, name);
-    plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin)
+        plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!plugin)
         return wf_fail(err, WF_UNSUPPORTED,
                        "it needs the libraries of CUDA 13; where they are elsewhere, name their "
                        "folder in LD_LIBRARY_PATH",
                        "%s: " PLUGIN " cannot be loaded: %s", name, dlerror());
-    found = (weft_cuda_device_fn *)(uintptr_t)dlsym(plugin, WEFT_CUDA_DEVICE);
-    *out = found;
-    if (found)
-        return WF_OK;
-    dlclose(plugin);
-    return wf_fail(err, WF_UNSUPPORTED, "use the one that was built with this weft",
-                   "%s: %s is none of weft " WEFT_VERSION, name, path);
+    *out = (weft_cuda_device_fn *)(uintptr_t)dlsym(plugin, function);
+    return *out ? WF_OK
+                : wf_fail(err, WF_UNSUPPORTED, "use the one that was built with this weft",
+                          "%s: %s is none of weft " WEFT_VERSION, name, path);
 }
 
-wf_status wf_device_open(const char *name, const wf_device **out, wf_err *err)
+static wf_status look_up(const char *name, const char *function, const wf_device **out, wf_err *err)
 {
     const wf_device_rows *rows = NULL;
     weft_cuda_device_fn *device;
@@ -93,10 +89,32 @@ wf_status wf_device_open(const char *name, const wf_device **out, wf_err *err)
     if (wf_device_find(name, out, err) == WF_OK)
         return WF_OK;
     if (!wf_device_is_gpu(name, &index))
-        return WF_NOTFOUND;
-    WF_TRY(load_plugin(name, &device, err));
+        return wf_fail(err, WF_NOTFOUND, "known: cpu, and GPUs as cuda:0, cuda:1 and so on",
+                       "unknown device \"%.64s\"", name);
+    WF_TRY(find_in_plugin(name, function, &device, err));
     WF_TRY(device(index, &rows, err));
     WF_TRY(wf_device_add(rows, err));
     *out = rows->device;
     return WF_OK;
+}
+
+static wf_status open_as(const char *name, const char *function, const wf_device **out, wf_err *err)
+{
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    wf_status rc;
+
+    pthread_mutex_lock(&one_at_a_time);
+    rc = look_up(name, function, out, err);
+    pthread_mutex_unlock(&one_at_a_time);
+    return rc;
+}
+
+wf_status wf_device_open(const char *name, const wf_device **out, wf_err *err)
+{
+    return open_as(name, WEFT_CUDA_DEVICE, out, err);
+}
+
+wf_status wf_device_open_planned(const char *name, const wf_device **out, wf_err *err)
+{
+    return open_as(name, WEFT_CUDA_PLANNED_DEVICE, out, err);
 }

@@ -4,6 +4,7 @@
 #include "common/graph/op.h"
 #include "common/kernels/kernel.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static const wf_device_rows *devices[MOST_DEVICES] = {
 #include "common/tensor/devices.def"
 #undef WF_DEVICE
 };
-static size_t n_devices = 0
+static _Atomic size_t n_devices = 0
 #define WF_DEVICE(name) +1
 #include "common/tensor/devices.def"
 #undef WF_DEVICE
@@ -40,7 +41,8 @@ wf_status wf_device_add(const wf_device_rows *rows, wf_err *err)
                            rows->device->name);
     if (n_devices == MOST_DEVICES)
         return wf_fail(err, WF_FULL, NULL, "more than %d devices", (int)MOST_DEVICES);
-    devices[n_devices++] = rows;
+    devices[n_devices] = rows;
+    n_devices++; /* who sees the number sees the row */
     return WF_OK;
 }
 

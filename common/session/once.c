@@ -110,8 +110,10 @@ static wf_status compile_for_feeds(run *r, char unfed[WF_UNFED_NAME], wf_err *er
 
 static wf_status make_plan(run *r, wf_err *err)
 {
-    wf_plan_options options = {
-        .pool = r->o->pool, .limit_bytes = r->o->limit_bytes, .limit_hint = r->o->limit_hint};
+    wf_plan_options options = {.device = r->o->device,
+                               .pool = r->o->pool,
+                               .limit_bytes = r->o->limit_bytes,
+                               .limit_hint = r->o->limit_hint};
 
     if (!options.limit_bytes)
         options.limit_bytes = wf_plan_fair_limit(r->c->given_bytes + wf_fed_bytes(&r->fed));

@@ -8,6 +8,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
 #include "common/session/feeds.h"
+#include "common/tensor/device.h"
 #include "common/tensor/named.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ typedef struct wf_once {
     size_t n_fetches;
 
     uint64_t seed;
+    const wf_device *device; /* NULL: the cpu */
     wf_pool *pool;
     size_t limit_bytes;     /* of memory; 0: what the model and its feeds account for */
     const char *limit_hint; /* what to do about that limit */

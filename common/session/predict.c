@@ -127,7 +127,8 @@ static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *e
     const call *k = arg;
     const wf_graph *g = k->p->c->graph;
     wf_plan_shape *shapes = calloc(g->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.pool = k->how->pool,
+    wf_plan_options options = {.device = k->how->device,
+                               .pool = k->how->pool,
                                .shapes = shapes,
                                .limit_bytes = k->how->limit_bytes,
                                .limit_hint = k->how->limit_hint};

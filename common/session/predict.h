@@ -11,6 +11,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
 #include "common/session/feeds.h"
+#include "common/tensor/device.h"
 #include "common/tensor/named.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +31,8 @@ typedef struct wf_predict {
     const wf_feed *feeds;
     uint64_t batch; /* records of a run; 0: all at once */
     uint64_t seed;
-    wf_pool *pool; /* borrowed for the predictor's life; the same in each call */
+    wf_pool *pool;           /* borrowed for the predictor's life; the same in each call */
+    const wf_device *device; /* NULL: the cpu; the same in each call */
     size_t limit_bytes;
     const char *limit_hint;
 } wf_predict;

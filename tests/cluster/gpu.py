@@ -96,5 +96,26 @@ def a_gpu_that_fails_costs_the_job_a_worker(weft):
                         result.out + result.err), result)
 
 
-main([jobs_have_the_losses_of_the_cpu, what_is_wrong_with_a_gpu_is_said, a_plugin_of_another_weft_is_refused,
+def a_file_runs_on_a_gpu_as_on_the_cpu(weft):
+    with cluster(weft) as c:
+        c.must("train", "digits.yaml")
+        c.must("export", "digits", "-o", "digits.onnx")
+        for device in "cpu", "cuda:1":
+            done = c.bare("run", "digits.onnx", "--input", "x=x.npy", "-o", device, "--device", device)
+            check(done.code == 0, done)
+        want, got = (np.load(c.path(d, "output.npy")) for d in ("cpu", "cuda:1"))
+        check(want.shape == got.shape and np.allclose(want, got, rtol=1e-4, atol=1e-5), f"{want} {got}")
+        done = c.bare("run", "digits.onnx", "--input", "x=x.npy", "-o", "d", "--device", "cuda:2")
+        check(done.code == 3 and "this host has 2 GPUs" in done.err, done)
+
+
+def memory_is_planned_without_a_gpu(weft):
+    with cluster(weft, "gpus=0") as c:
+        done = c.bare("graph", "digits.yaml", "--memory", "--device", "cuda:7")
+        check(done.code == 0 and re.search(r"cuda:7 +\d.* of arena, constants and workspace", done.out), done)
+        done = c.bare("graph", "digits.yaml", "--device", "cuda:7")
+        check(done.code == 2 and "add --memory" in done.err, done)
+
+
+main([jobs_have_the_losses_of_the_cpu, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_plugin_of_another_weft_is_refused,
       a_gpu_that_fails_costs_the_job_a_worker])

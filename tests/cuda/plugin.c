@@ -7,6 +7,7 @@
  */
 #include "common/kernels/cuda/plugin.h"
 #include "common/kernels/cuda/device.h"
+#include "common/kernels/cuda/planned.h"
 #include "tests/cuda/host.h"
 
 #include <stdio.h>
@@ -52,6 +53,15 @@ wf_status weft_cuda_device(int index, const wf_device_rows **out, wf_err *err)
         set_up();
     is_set_up = true;
     WF_TRY(wf_cuda_open(&wf_cuda_host, "cuda", index, &g, err));
+    *out = &g->rows;
+    return WF_OK;
+}
+
+wf_status weft_cuda_planned_device(int index, const wf_device_rows **out, wf_err *err)
+{
+    wf_cuda_gpu *g = NULL;
+
+    WF_TRY(wf_cuda_open(&wf_cuda_planned, "cuda", index, &g, err));
     *out = &g->rows;
     return WF_OK;
 }

@@ -2,12 +2,22 @@
 /* common/kernels/cuda/plugin.c - what weft-cuda.so gives to who loads it. */
 #include "common/kernels/cuda/plugin.h"
 #include "common/kernels/cuda/device.h"
+#include "common/kernels/cuda/planned.h"
 
 wf_status weft_cuda_device(int index, const wf_device_rows **out, wf_err *err)
 {
     wf_cuda_gpu *g = NULL;
 
     WF_TRY(wf_cuda_open(&wf_cuda_real, "cuda", index, &g, err));
+    *out = &g->rows;
+    return WF_OK;
+}
+
+wf_status weft_cuda_planned_device(int index, const wf_device_rows **out, wf_err *err)
+{
+    wf_cuda_gpu *g = NULL;
+
+    WF_TRY(wf_cuda_open(&wf_cuda_planned, "cuda", index, &g, err));
     *out = &g->rows;
     return WF_OK;
 }
