@@ -9,6 +9,12 @@
 #define WF_UNUSED __attribute__((unused))
 /* Inlined always, so that what calls it decides for which processor it is compiled. */
 #define WF_INLINE inline __attribute__((always_inline))
+/* In front of an inline function that kernels of GPUs call too. */
+#ifdef __CUDACC__
+#define WF_ALSO_GPU __host__ __device__
+#else
+#define WF_ALSO_GPU
+#endif
 #define WF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define WF_PREFETCH(p) __builtin_prefetch(p)
