@@ -8,6 +8,7 @@
 #include "common/graph/op.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/vmath.h"
+#include "common/kernels/shape/curve.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,63 +16,12 @@
 /* Values of x [n] when dy is NULL, else dy times the slopes. */
 typedef void curve_fn(const void *dy, const void *x, void *out, int64_t n, double a, double b);
 
-typedef struct numbers {
-    double a, b;
-} numbers;
-
-static const struct setting {
-    const char *op, *a, *b;
-    double usual_a, usual_b;
-} settings[] = {
-    {"Celu", "alpha", "", 1.0, 0.0},
-    {"Elu", "alpha", "", 1.0, 0.0},
-    {"HardSigmoid", "alpha", "beta", 0.2f, 0.5},
-    {"HardSwish", "", "", 1.0f / 6, 0.5},
-    {"LeakyRelu", "alpha", "", 0.01f, 0.0},
-    {"Selu", "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875},
-    {"Shrink", "lambd", "bias", 0.5, 0.0},
-    {"Swish", "alpha", "", 1.0, 0.0},
-    {"ThresholdedRelu", "alpha", "", 1.0, 0.0},
-};
-
-/* The row of an operation or of its gradient, whose name ends in Grad. */
-static const struct setting *setting_of(const char *op)
-{
-    for (size_t i = 0; i < WF_COUNT(settings); i++) {
-        size_t n = strlen(settings[i].op);
-
-        if (strncmp(op, settings[i].op, n) == 0 && (!op[n] || strcmp(op + n, "Grad") == 0))
-            return &settings[i];
-    }
-    return NULL;
-}
-
-static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
-                         wf_err *err)
-{
-    const struct setting *s = setting_of(prep->node->op->name);
-    numbers *own = wf_arena_alloc(prep->arena, sizeof *own);
-
-    (void)in, (void)out;
-    if (!own)
-        return wf_fail_nomem(err, sizeof *own);
-    *own = (numbers){0};
-    if (s) {
-        const wf_attr *a = wf_node_attr(prep->node, s->a), *b = wf_node_attr(prep->node, s->b);
-
-        own->a = a ? (double)a->f : s->usual_a;
-        own->b = b ? (double)b->f : s->usual_b;
-    }
-    prep->state = own;
-    return WF_OK;
-}
-
 typedef struct job {
     const char *dy, *x;
     char *out;
     size_t size;
     curve_fn *fn;
-    numbers numbers;
+    wf_curve numbers;
 } job;
 
 static void range(void *arg, int64_t begin, int64_t end)
@@ -87,8 +37,8 @@ static void range(void *arg, int64_t begin, int64_t end)
 static void run_curve(const wf_run *run, const wf_tensor *const in[], wf_tensor *out, curve_fn *fn,
                       size_t size)
 {
-    job j = {in[1] ? in[0]->data : NULL,  in[1] ? in[1]->data : in[0]->data, out->data, size, fn,
-             *(const numbers *)run->state};
+    job j = {in[1] ? in[0]->data : NULL,   in[1] ? in[1]->data : in[0]->data, out->data, size, fn,
+             *(const wf_curve *)run->state};
 
     wf_pool_for(run->pool, wf_elems(out), WF_GRAIN / 4, range, &j);
 }
@@ -262,9 +212,9 @@ GELU_KERNEL(f32)
 GELU_KERNEL(f64)
 
 #define ROW(op, dtype, fn)                                                                         \
-    WF_ROW(op, WF_TYPE(dtype), fn, .prepare = prepare, .in_place = 1),                             \
-        WF_ROW(op "Grad", WF_TYPE(dtype), fn, .domain = WF_DOMAIN_WEFT, .prepare = prepare,        \
-               .in_place = 3)
+    WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_curve_prepare, .in_place = 1),                    \
+        WF_ROW(op "Grad", WF_TYPE(dtype), fn, .domain = WF_DOMAIN_WEFT,                            \
+               .prepare = wf_curve_prepare, .in_place = 3)
 #define ROWS(op, name) ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64)
 
 const wf_kernel wf_kernels_curves[] = {
