@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/elementwise/activation.cu - Relu, Sigmoid, Tanh, and their gradients, which
- * are made from dy and the output y, so that a plan may overwrite the input; and PRelu of floats.
- */
+ * are made from dy and the output y, so that a plan may overwrite the input; and PRelu. */
 #include "common/kernels/cuda/elementwise/each.h"
 
 #include <cmath>
@@ -58,6 +57,13 @@ struct p_relu {
     }
 };
 
+template <class U> struct whole_p_relu { /* wraps */
+    template <class T> WF_CODE T operator()(T x, T slope) const
+    {
+        return x < T(0) ? (T)((U)x * (U)slope) : x;
+    }
+};
+
 } // namespace
 
 #define ROW(name, dtype, T, F)                                                                     \
@@ -81,5 +87,7 @@ WF_CUDA_ROWS(activation){
     PAIRS("SigmoidGrad", WF_DOMAIN_WEFT, sigmoid_grad),
     PAIRS("TanhGrad", WF_DOMAIN_WEFT, tanh_grad),
     PAIRS("PRelu", nullptr, p_relu),
+    PAIR("PRelu", nullptr, WF_I32, int32_t, whole_p_relu<uint32_t>),
+    PAIR("PRelu", nullptr, WF_I64, int64_t, whole_p_relu<uint64_t>),
     {},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/elementwise/each.h - elementwise kernels of one and two operands, from one
- * function.
+/* common/kernels/cuda/elementwise/each.h - elementwise kernels of one, two and any number of
+ * operands, from one function.
  *
  *     struct negate { template <class T> WF_CODE T operator()(T x) const { return -x; } };
  *     {.op = "Neg", ..., .run = wf_each<float, float, negate>}
@@ -62,6 +62,24 @@ wf_status wf_both(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
     return wf_launch(run, run->node->op->name, wf_each_pair<T, R, F>, wf_blocks(run, w.elems), err,
                      static_cast<const T *>(in[0]->data), static_cast<const T *>(in[1]->data),
                      static_cast<R *>(out[0]->data), w, F{});
+}
+
+/* out = f(... f(f(in[0], in[1]), in[2]) ...), broadcast: what is joined so far lies in `out`. */
+template <class T, class F>
+wf_status wf_fold(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                  wf_err *err)
+{
+    const wf_tensor *pair[2] = {in[0], nullptr};
+
+    if (run->node->n_in == 1)
+        return wf_stream_copy(run->stream, WF_COPY_WITHIN, out[0]->data, in[0]->data,
+                              wf_tensor_bytes(in[0]), err);
+    for (uint32_t i = 1; i < run->node->n_in; i++) {
+        pair[1] = in[i];
+        WF_TRY((wf_both<T, T, F>(run, pair, out, err)));
+        pair[0] = out[0];
+    }
+    return WF_OK;
 }
 
 #endif

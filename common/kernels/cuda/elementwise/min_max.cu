@@ -23,21 +23,6 @@ struct less {
     }
 };
 
-/* Of one input it is that with itself; the first result lies in `out`, and is joined with the next
- * input there. */
-template <class T, class F>
-wf_status fold(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
-{
-    const wf_tensor *pair[2] = {in[0], in[0]};
-
-    for (uint32_t i = run->node->n_in > 1 ? 1 : 0; i < run->node->n_in; i++) {
-        pair[1] = in[i];
-        WF_TRY((wf_both<T, T, F>(run, pair, out, err)));
-        pair[0] = out[0];
-    }
-    return WF_OK;
-}
-
 /* Bounds are scalars; an absent one does not bound. Low above high gives high, as numpy has it. */
 template <class T>
 __global__ void clip(const T *x, T *y, int64_t n, const T *low, const T *high, T least, T most)
@@ -72,7 +57,7 @@ wf_status run_clip(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
 
 #define ROW(name, dtype, T, F)                                                                     \
     {                                                                                              \
-        .op = name, .dtypes = WF_TYPE(dtype), .run = fold<T, F>                                    \
+        .op = name, .dtypes = WF_TYPE(dtype), .run = wf_fold<T, F>                                 \
     }
 #define ALL(name, F)                                                                               \
     ROW(name, WF_F32, float, F), ROW(name, WF_F64, double, F), ROW(name, WF_I32, int32_t, F),      \

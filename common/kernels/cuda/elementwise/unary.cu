@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/elementwise/unary.cu - the operations of the cpu's file of that name, but for
- * IsInf. */
+/* common/kernels/cuda/elementwise/unary.cu - the operations of the cpu's file of that name. */
 #include "common/kernels/cuda/elementwise/each.h"
 
 #include <cmath>
@@ -50,6 +49,26 @@ struct is_nan {
     }
 };
 
+template <bool ABOVE, bool BELOW> struct is_infinite {
+    template <class T> WF_CODE uint8_t operator()(T x) const
+    {
+        return (ABOVE && x == T(INFINITY)) || (BELOW && x == -T(INFINITY));
+    }
+};
+
+template <class T>
+wf_status is_inf(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                 wf_err *err)
+{
+    const bool below = wf_node_int(run->node, "detect_negative", 1) != 0;
+
+    if (wf_node_int(run->node, "detect_positive", 1) != 0)
+        return below ? wf_each<T, uint8_t, is_infinite<true, true>>(run, in, out, err)
+                     : wf_each<T, uint8_t, is_infinite<true, false>>(run, in, out, err);
+    return below ? wf_each<T, uint8_t, is_infinite<false, true>>(run, in, out, err)
+                 : wf_each<T, uint8_t, is_infinite<false, false>>(run, in, out, err);
+}
+
 } // namespace
 
 #define ROW(name, dtype, T, F)                                                                     \
@@ -94,6 +113,8 @@ WF_CUDA_ROWS(unary){
     ROW("Sign", WF_I32, int32_t, sign),
     ROW("Sign", WF_I64, int64_t, sign),
     ROW("Sign", WF_U8, uint8_t, is_some),
+    {.op = "IsInf", .dtypes = WF_TYPE(WF_F32), .run = is_inf<float>},
+    {.op = "IsInf", .dtypes = WF_TYPE(WF_F64), .run = is_inf<double>},
     QUESTION("IsNaN", WF_F32, float, is_nan),
     QUESTION("IsNaN", WF_F64, double, is_nan),
     {},
