@@ -3,7 +3,7 @@
  * steps while it lies in the first cache. Each step is a loop of its own with the formula of its
  * operation's own kernel, so that the result has the same bits as the operations one by one.
  */
-#include "common/graph/chain.h"
+#include "common/kernels/shape/chain.h"
 #include "common/base/size.h"
 #include "common/kernels/cpu/elementwise/broadcast.h"
 #include "common/kernels/cpu/vmath.h"
@@ -18,10 +18,7 @@ typedef void step_fn(const void *a, int64_t step_a, const void *b, int64_t step_
                      int64_t n);
 
 typedef struct plan {
-    wf_chain chain;
-    uint32_t n_in;
-    /* Output element i reads element i % period: all of them, a row of them, or 1. */
-    int64_t periods[WF_CHAIN_INPUTS];
+    wf_chain_plan of;
     uint8_t slots[WF_CHAIN_STEPS]; /* the scratch tile of each result but the last */
 } plan;
 
@@ -74,30 +71,16 @@ static step_fn *const step_fns[WF_CHAIN_CODES][2] = {
     CODE(WF_CHAIN_TANH_GRAD, tanh_grad),
 };
 
-/* How many elements of `in` the flat output runs through before it begins anew: the trailing axes
- * that both have. 0: the input is spread in another way. */
-static int64_t period_of(const wf_tensor *in, const wf_tensor *out)
-{
-    int64_t period = 1, elems = wf_elems(in);
-
-    for (uint32_t i = 1; i <= in->rank && period < elems; i++) {
-        if (wf_dim(in, -(int)i) != wf_dim(out, -(int)i))
-            return 0;
-        period *= wf_dim(in, -(int)i);
-    }
-    return period == elems ? period : 0;
-}
-
 /* A result's tile is free again after the last step that reads it. */
 static void choose_slots(plan *p)
 {
-    uint32_t until[WF_CHAIN_STEPS] = {0}, n = p->chain.n_steps;
+    uint32_t until[WF_CHAIN_STEPS] = {0}, n = p->of.chain.n_steps;
     bool taken[WF_CHAIN_STEPS] = {false};
 
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 2; k++)
-            if (p->chain.steps[i].args[k] >= (int32_t)p->n_in)
-                until[p->chain.steps[i].args[k] - (int32_t)p->n_in] = i;
+            if (p->of.chain.steps[i].args[k] >= (int32_t)p->of.n_in)
+                until[p->of.chain.steps[i].args[k] - (int32_t)p->of.n_in] = i;
     for (uint32_t i = 0; i < n; i++) {
         uint8_t slot = 0;
 
@@ -118,14 +101,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
-    WF_TRY(wf_chain_read(prep->node, &p->chain, err));
-    p->n_in = prep->node->n_in;
-    for (uint32_t i = 0; i < p->n_in; i++) {
-        p->periods[i] = period_of(in[i], out[0]);
-        if (!p->periods[i] && wf_elems(out[0]))
-            return wf_fail(err, WF_UNSUPPORTED, "let it have the output's shape, or its last axes",
-                           "input %u is broadcast along an inner axis", i);
-    }
+    WF_TRY(wf_chain_plan_of(prep->node, in, out[0], &p->of, err));
     choose_slots(p);
     prep->state = p;
     return WF_OK;
@@ -147,7 +123,7 @@ typedef struct operand {
  * `room`. */
 static operand input_tile(const job *j, uint32_t i, int64_t from, int64_t n, char *room)
 {
-    int64_t period = j->plan->periods[i], at = from % period;
+    int64_t period = j->plan->of.periods[i], at = from % period;
 
     if (period == 1)
         return (operand){j->in[i], 0};
@@ -169,16 +145,16 @@ static void tile(const job *j, int64_t from, int64_t n, char *rooms, char *scrat
     const plan *p = j->plan;
     operand operands[WF_CHAIN_INPUTS + WF_CHAIN_STEPS];
 
-    for (uint32_t i = 0; i < p->n_in; i++)
+    for (uint32_t i = 0; i < p->of.n_in; i++)
         operands[i] = input_tile(j, i, from, n, rooms + i * (size_t)TILE);
-    for (uint32_t i = 0; i < p->chain.n_steps; i++) {
-        const wf_chain_step *s = &p->chain.steps[i];
+    for (uint32_t i = 0; i < p->of.chain.n_steps; i++) {
+        const wf_chain_step *s = &p->of.chain.steps[i];
         operand a = operands[s->args[0]], b = s->op->n_args == 2 ? operands[s->args[1]] : a;
-        char *out = i + 1 == p->chain.n_steps ? j->out + (size_t)from * j->size
-                                              : scratch + p->slots[i] * (size_t)TILE;
+        char *out = i + 1 == p->of.chain.n_steps ? j->out + (size_t)from * j->size
+                                                 : scratch + p->slots[i] * (size_t)TILE;
 
         step_fns[s->op->code][j->size == sizeof(double)](a.at, a.step, b.at, b.step, out, n);
-        operands[p->n_in + i] = (operand){out, 1};
+        operands[p->of.n_in + i] = (operand){out, 1};
     }
 }
 
@@ -200,9 +176,9 @@ static wf_status chain(const wf_run *run, const wf_tensor *const in[], wf_tensor
     job j = {.plan = p, .out = out[0]->data, .size = wf_dtype_size(out[0]->dtype)};
 
     (void)err;
-    for (uint32_t i = 0; i < p->n_in; i++)
+    for (uint32_t i = 0; i < p->of.n_in; i++)
         j.in[i] = in[i]->data;
-    wf_pool_for(run->pool, wf_elems(out[0]), WF_GRAIN / p->chain.n_steps, range, &j);
+    wf_pool_for(run->pool, wf_elems(out[0]), WF_GRAIN / p->of.chain.n_steps, range, &j);
     return WF_OK;
 }
 
