@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/loss/cross_entropy.cu - SoftmaxCrossEntropyLoss over integer labels, and its
- * gradient; the cpu's file of that name has the formulas. One block looks at all labels first, and
- * one sums the losses, so that the sums have one order. What a label that is no class would name is
- * left out; the wait that follows says it. */
+/* common/kernels/cuda/loss/cross_entropy.cu - SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss
+ * over integer labels, and their gradients; the cpu's file of that name has the formulas. One block
+ * looks at all labels first, and one sums the losses, so that the sums have one order. What a label
+ * that is no class would name is left out; the wait that follows says it. */
 #include "common/kernels/cuda/nn/softmax.h"
 
 #include <cstring>
@@ -110,6 +110,18 @@ __global__ void sum_losses(setting s, const T *log_prob, const T *weights, const
         loss[0] = (T)(s.how == MEAN ? sum / *total : sum);
 }
 
+/* What the gradient of record i is multiplied by; 0 without a class. */
+template <class T>
+WF_CODE double factor_of(const setting &s, int64_t i, const T *dloss, const T *weights,
+                         const double *total)
+{
+    int64_t label = class_of(s, i);
+
+    return label < 0 ? 0
+                     : weight_of(weights, label) * (double)dloss[s.how == NONE ? i : 0] /
+                           (s.how == MEAN ? *total : 1.0);
+}
+
 /* (exp(log p) - onehot) * factor of the record. */
 template <class T>
 __global__ void differences(setting s, const T *dloss, const T *log_prob, const T *weights,
@@ -117,14 +129,24 @@ __global__ void differences(setting s, const T *dloss, const T *log_prob, const 
 {
     for (int64_t i = blockIdx.x; i < s.a.outer * s.a.inner; i += gridDim.x) {
         int64_t label = class_of(s, i), at = wf_first_class(s.a, i);
-        double factor = label < 0
-                            ? 0
-                            : weight_of(weights, label) * (double)dloss[s.how == NONE ? i : 0] /
-                                  (s.how == MEAN ? *total : 1.0);
+        double factor = factor_of(s, i, dloss, weights, total);
 
         for (int64_t k = threadIdx.x; k < s.a.axis; k += blockDim.x)
             dx[at + k * s.a.inner] =
                 (std::exp(log_prob[at + k * s.a.inner]) - (k == label ? T(1) : T(0))) * (T)factor;
+    }
+}
+
+/* -factor of the record at its label, 0 elsewhere. */
+template <class T>
+__global__ void at_labels(setting s, const T *dloss, const T *weights, const double *total, T *dx)
+{
+    for (int64_t e = wf_first(); e < s.a.outer * s.a.axis * s.a.inner; e += wf_all()) {
+        int64_t i = e / (s.a.axis * s.a.inner) * s.a.inner + e % s.a.inner;
+
+        dx[e] = e / s.a.inner % s.a.axis == class_of(s, i)
+                    ? (T)-factor_of(s, i, dloss, weights, total)
+                    : T(0);
     }
 }
 
@@ -138,8 +160,9 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     return WF_OK;
 }
 
-wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
-                       wf_err *err)
+/* For the sum of weights alone. */
+wf_status prepare_sum(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                      wf_err *err)
 {
     (void)in, (void)out, (void)err;
     prep->workspace_bytes = WF_ALIGNED;
@@ -155,18 +178,33 @@ wf_status look(const wf_run *run, const setting &s, const wf_tensor *weights, wf
 }
 
 template <class T>
+wf_status losses(const wf_run *run, const setting &s, const void *log_prob,
+                 const wf_tensor *weights, wf_tensor *loss, wf_err *err)
+{
+    WF_TRY(look<T>(run, s, weights, err));
+    return wf_launch_meeting(
+        run, "losses", sum_losses<T>, 1, wf_threads(s.a.outer * s.a.inner), err, s,
+        static_cast<const T *>(log_prob), weights ? static_cast<const T *>(weights->data) : nullptr,
+        static_cast<const double *>(run->workspace), static_cast<T *>(loss->data));
+}
+
+template <class T>
 wf_status loss(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
     setting s = setting_of(run->node, in[0], in[1]);
     void *log_prob = out[1] ? out[1]->data : static_cast<char *>(run->workspace) + WF_ALIGNED;
 
-    WF_TRY(look<T>(run, s, in[2], err));
     if (wf_elems(in[0]))
         WF_TRY((wf_softmax<T, true>(run, in[0]->data, log_prob, s.a, err)));
-    return wf_launch_meeting(
-        run, "losses", sum_losses<T>, 1, wf_threads(s.a.outer * s.a.inner), err, s,
-        static_cast<const T *>(log_prob), in[2] ? static_cast<const T *>(in[2]->data) : nullptr,
-        static_cast<const double *>(run->workspace), static_cast<T *>(out[0]->data));
+    return losses<T>(run, s, log_prob, in[2], out[0], err);
+}
+
+/* From log p itself. */
+template <class T>
+wf_status likelihood_loss(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_err *err)
+{
+    return losses<T>(run, setting_of(run->node, in[0], in[1]), in[0]->data, in[2], out[0], err);
 }
 
 /* From dloss, log p, labels and weights. */
@@ -184,19 +222,42 @@ wf_status grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const 
                      static_cast<const double *>(run->workspace), static_cast<T *>(out[0]->data));
 }
 
+template <class T>
+wf_status likelihood_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                          wf_err *err)
+{
+    setting s = setting_of(run->node, in[1], in[2]);
+    int64_t n = wf_elems(out[0]);
+
+    if (n == 0)
+        return WF_OK;
+    WF_TRY(look<T>(run, s, in[3], err));
+    return wf_launch(run, "at labels", at_labels<T>, wf_blocks(run, n), err, s,
+                     static_cast<const T *>(in[0]->data),
+                     in[3] ? static_cast<const T *>(in[3]->data) : nullptr,
+                     static_cast<const double *>(run->workspace), static_cast<T *>(out[0]->data));
+}
+
 } // namespace
 
-#define LOSS(dtype, T)                                                                             \
+#define LOSS(name, dtype, prepares, fn)                                                            \
     {                                                                                              \
-        .op = "SoftmaxCrossEntropyLoss", .dtypes = WF_TYPE(dtype), .prepare = prepare,             \
-        .run = loss<T>                                                                             \
+        .op = name, .dtypes = WF_TYPE(dtype), .prepare = prepares, .run = fn                       \
     }
-#define GRAD(dtype, T)                                                                             \
+#define GRAD(name, dtype, fn)                                                                      \
     {                                                                                              \
-        .op = "SoftmaxCrossEntropyGrad", .domain = WF_DOMAIN_WEFT, .typed_by = 1,                  \
-        .dtypes = WF_TYPE(dtype), .prepare = prepare_grad, .run = grad<T>                          \
+        .op = name, .domain = WF_DOMAIN_WEFT, .typed_by = 1, .dtypes = WF_TYPE(dtype),             \
+        .prepare = prepare_sum, .run = fn                                                          \
     }
 
 WF_CUDA_ROWS(cross_entropy){
-    LOSS(WF_F32, float), LOSS(WF_F64, double), GRAD(WF_F32, float), GRAD(WF_F64, double), {},
+    LOSS("SoftmaxCrossEntropyLoss", WF_F32, prepare, loss<float>),
+    LOSS("SoftmaxCrossEntropyLoss", WF_F64, prepare, loss<double>),
+    LOSS("NegativeLogLikelihoodLoss", WF_F32, prepare_sum, likelihood_loss<float>),
+    LOSS("NegativeLogLikelihoodLoss", WF_F64, prepare_sum, likelihood_loss<double>),
+    GRAD("SoftmaxCrossEntropyGrad", WF_F32, grad<float>),
+    GRAD("SoftmaxCrossEntropyGrad", WF_F64, grad<double>),
+    GRAD("NegativeLogLikelihoodLossGrad", WF_F32, likelihood_grad<float>),
+    GRAD("NegativeLogLikelihoodLossGrad", WF_F64, likelihood_grad<double>),
+    {},
 };
