@@ -5,11 +5,13 @@
 #include "common/graph/op.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
 {
     const wf_node *node = f->node;
     const int64_t *v = f->values;
+    double ratio;
 
     switch (f->kind) {
     case WF_CUDA_BAD_LABEL:
@@ -22,6 +24,15 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
                        "%s \"%s\": index %" PRId64 ", number %" PRId64
                        " of them, is not in an axis of %" PRId64,
                        node->op->name, node->name, v[0], v[1], v[2]);
+    case WF_CUDA_BAD_RATIO:
+        memcpy(&ratio, &v[0], sizeof ratio);
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": the ratio is %g; it must be at least 0 and below 1",
+                       node->op->name, node->name, ratio);
+    case WF_CUDA_BAD_BRANCH:
+        return wf_fail(err, WF_SHAPE, NULL,
+                       "%s \"%s\": result %" PRId64 " of the branch has another shape",
+                       node->op->name, node->name, v[0]);
     }
     return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": fault %d", node->op->name, node->name,
                    (int)f->kind);

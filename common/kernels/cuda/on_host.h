@@ -8,6 +8,8 @@ extern "C" {
 #include "common/kernels/cuda/on_host_thread.h"
 }
 
+#include <bit>
+
 #define __global__
 #define __device__
 #define __forceinline__ inline
@@ -23,6 +25,11 @@ template <class T> inline T atomicExch(T *at, T value)
 
     *at = value;
     return before;
+}
+
+inline long long __double_as_longlong(double x)
+{
+    return std::bit_cast<long long>(x);
 }
 
 /* An element of an array that the threads of a block share. */
