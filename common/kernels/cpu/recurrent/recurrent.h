@@ -5,9 +5,6 @@
  * Rows of a batch do not depend on each other. They are cut into parts, and a part goes through all
  * steps on one thread without waiting for another; only the products over the whole sequence are
  * split otherwise.
- *
- * A row takes part in a step while the step lies inside its sequence_lens: the reverse direction
- * begins at a row's last element, and what lies behind it is zero in Y.
  */
 #ifndef WF_KERNELS_CPU_RECURRENT_H
 #define WF_KERNELS_CPU_RECURRENT_H
@@ -16,8 +13,7 @@
 #include "common/kernels/cpu/product/product.h"
 #include "common/kernels/cpu/recurrent/recurrent_cells.h"
 #include "common/kernels/kernel.h"
-
-typedef enum wf_recurrent_kind { WF_RNN, WF_GRU, WF_LSTM } wf_recurrent_kind;
+#include "common/kernels/shape/recurrent.h"
 
 /* Where the arrays of the workspace begin, in elements. */
 typedef struct wf_recurrent_rooms {
@@ -33,17 +29,10 @@ typedef struct wf_recurrent_rooms {
 } wf_recurrent_rooms;
 
 typedef struct wf_recurrent {
-    wf_recurrent_kind kind;
-    wf_dtype dtype;
-    size_t size; /* of an element */
-    int64_t steps, batch, input, hidden, dirs, gates;
+    wf_recurrent_sizes of;
     int64_t share; /* rows of the batch in a part, but the last */
     int64_t parts;
-    bool batch_first, linear, relu[2], reverse[2];
-    bool thin;  /* the products by W are those of each step */
-    bool keeps; /* on the way there: gates and beside are outputs */
-    bool again; /* on the way back: the activations must be worked out again */
-    double clip;
+    bool thin; /* the products by W are those of each step */
     wf_recurrent_rooms at;
     size_t rooms_at; /* bytes of workspace before them, which the products use */
     /* NULL where the operation has no such product, or when the way does not need it. Of the
@@ -54,12 +43,6 @@ typedef struct wf_recurrent {
     wf_packed *input_step, *dx_step;                    /* and by W */
     wf_packed *state_back, *reset_back;
 } wf_recurrent;
-
-/* A node's tensors, NULL when absent; back: what is made has a d in front. `gates` and `beside`
- * [dirs, steps, batch, ...] are what the forward kept, for a gradient that takes it. */
-typedef struct wf_recurrent_args {
-    const wf_tensor *x, *w, *r, *b, *lens, *h0, *c0, *p, *y, *dy, *dyh, *dyc, *gates, *beside;
-} wf_recurrent_args;
 
 typedef struct wf_recurrent_job {
     const wf_recurrent *v;
@@ -76,14 +59,9 @@ typedef struct wf_recurrent_job {
     char *gates, *beside, *slope;
 } wf_recurrent_job;
 
-static inline bool wf_recurrent_two(const wf_recurrent *v)
-{
-    return v->kind == WF_GRU && !v->linear;
-}
-
 static inline char *wf_recurrent_at(const wf_recurrent_job *j, size_t room, int64_t elem)
 {
-    return (char *)j->run->workspace + j->v->rooms_at + (room + (size_t)elem) * j->v->size;
+    return (char *)j->run->workspace + j->v->rooms_at + (room + (size_t)elem) * j->v->of.size;
 }
 
 static inline int64_t *wf_recurrent_lens(const wf_recurrent_job *j)
@@ -118,9 +96,5 @@ wf_cell wf_recurrent_back_row(const wf_recurrent_job *j, int64_t t, int64_t b);
 void wf_recurrent_put_grads(const wf_recurrent_job *j, wf_tensor *const out[]);
 
 wf_run_fn wf_recurrent_run, wf_recurrent_run_grad;
-/* The inputs of a node, and of a gradient's. */
-wf_recurrent_args wf_recurrent_args_of(wf_recurrent_kind kind, const wf_tensor *const in[]);
-wf_recurrent_args wf_recurrent_grad_args(wf_recurrent_kind kind, uint32_t n_in,
-                                         const wf_tensor *const in[]);
 
 #endif

@@ -12,22 +12,22 @@
 wf_cell wf_recurrent_back_row(const wf_recurrent_job *j, int64_t t, int64_t b)
 {
     const wf_recurrent *v = j->v;
-    int64_t row = t * v->batch + b, n = v->gates * v->hidden;
+    int64_t row = t * v->of.batch + b, n = v->of.gates * v->of.hidden;
     int64_t from = wf_recurrent_before(j, t, wf_recurrent_lens(j)[b]);
     wf_cell c = wf_recurrent_cell(j, t, b);
 
     c.dgates = wf_recurrent_at(j, v->at.dgates, row * n);
     c.drecurrent = wf_recurrent_at(j, v->at.dr, row * n);
-    c.before = wf_recurrent_at(j, v->at.before, row * v->hidden);
-    if (v->kind == WF_LSTM)
+    c.before = wf_recurrent_at(j, v->at.before, row * v->of.hidden);
+    if (v->of.kind == WF_LSTM)
         c.c_before = from >= 0 ? wf_recurrent_cell(j, from, b).c
-                               : wf_recurrent_at(j, v->at.cell, b * v->hidden);
+                               : wf_recurrent_at(j, v->at.cell, b * v->of.hidden);
     if (!j->gates)
         c.gates = wf_recurrent_y_row(j, j->a->y, t, b);
-    c.dstate = wf_recurrent_at(j, v->at.dh, b * v->hidden);
-    c.dc = wf_recurrent_at(j, v->at.dc, b * v->hidden);
-    c.direct = wf_recurrent_at(j, v->at.direct, b * v->hidden);
-    c.dreset = wf_recurrent_at(j, v->at.product, b * v->hidden);
+    c.dstate = wf_recurrent_at(j, v->at.dh, b * v->of.hidden);
+    c.dc = wf_recurrent_at(j, v->at.dc, b * v->of.hidden);
+    c.direct = wf_recurrent_at(j, v->at.direct, b * v->of.hidden);
+    c.dreset = wf_recurrent_at(j, v->at.product, b * v->of.hidden);
     return c;
 }
 
@@ -35,31 +35,31 @@ wf_cell wf_recurrent_back_row(const wf_recurrent_job *j, int64_t t, int64_t b)
 static void put_before(const wf_recurrent_job *j, int64_t t, int64_t b)
 {
     const wf_recurrent *v = j->v;
-    size_t row = (size_t)v->hidden * v->size;
+    size_t row = (size_t)v->of.hidden * v->of.size;
     int64_t len = wf_recurrent_lens(j)[b], from = wf_recurrent_before(j, t, len);
-    char *to = wf_recurrent_at(j, v->at.before, (t * v->batch + b) * v->hidden);
+    char *to = wf_recurrent_at(j, v->at.before, (t * v->of.batch + b) * v->of.hidden);
 
     if (t >= len)
         memset(to, 0, row);
     else
         wf_copy(to,
                 from >= 0 ? wf_recurrent_y_row(j, j->a->y, from, b)
-                          : wf_recurrent_at(j, v->at.h, b * v->hidden),
+                          : wf_recurrent_at(j, v->at.h, b * v->of.hidden),
                 row);
 }
 
 static wf_cell_fn *back_of(const wf_recurrent *v)
 {
-    if (wf_recurrent_two(v))
+    if (wf_recurrent_two(&v->of))
         return wf_gru_late_back;
-    return v->kind == WF_RNN ? wf_rnn_back : v->kind == WF_GRU ? wf_gru_back : wf_lstm_back;
+    return v->of.kind == WF_RNN ? wf_rnn_back : v->of.kind == WF_GRU ? wf_gru_back : wf_lstm_back;
 }
 
 static void back_cells(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t end)
 {
     const wf_recurrent *v = j->v;
     wf_cell_fn *back = back_of(v);
-    size_t gates = (size_t)(v->gates * v->hidden) * v->size;
+    size_t gates = (size_t)(v->of.gates * v->of.hidden) * v->of.size;
 
     for (int64_t b = begin; b < end; b++) {
         wf_cell c = wf_recurrent_back_row(j, t, b);
@@ -67,14 +67,14 @@ static void back_cells(const wf_recurrent_job *j, int64_t t, int64_t begin, int6
         put_before(j, t, b);
         if (t >= wf_recurrent_lens(j)[b]) {
             memset(c.dgates, 0, gates);
-            if (v->kind == WF_GRU && v->linear)
+            if (v->of.kind == WF_GRU && v->of.linear)
                 memset(c.drecurrent, 0, gates);
             continue;
         }
         if (j->a->dy)
-            wf_add(v->dtype, wf_recurrent_y_row(j, j->a->dy, t, b), (void *)(uintptr_t)c.dstate,
-                   v->hidden);
-        back(v->dtype, &c);
+            wf_add(v->of.dtype, wf_recurrent_y_row(j, j->a->dy, t, b), (void *)(uintptr_t)c.dstate,
+                   v->of.hidden);
+        back(v->of.dtype, &c);
     }
 }
 
@@ -85,7 +85,7 @@ static void reset_cells(const wf_recurrent_job *j, int64_t t, int64_t begin, int
         wf_cell c = wf_recurrent_back_row(j, t, b);
 
         if (t < wf_recurrent_lens(j)[b])
-            wf_gru_reset_back(j->v->dtype, &c);
+            wf_gru_reset_back(j->v->of.dtype, &c);
     }
 }
 
@@ -95,13 +95,15 @@ static void put_dh(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t 
     const wf_recurrent *v = j->v;
 
     for (int64_t b = begin; b < end; b++) {
-        char *dh = wf_recurrent_at(j, v->at.dh, b * v->hidden);
+        char *dh = wf_recurrent_at(j, v->at.dh, b * v->of.hidden);
 
         if (t >= wf_recurrent_lens(j)[b])
             continue;
-        wf_copy(dh, wf_recurrent_at(j, v->at.product, b * v->hidden), (size_t)v->hidden * v->size);
-        if (v->kind == WF_GRU)
-            wf_add(v->dtype, wf_recurrent_at(j, v->at.direct, b * v->hidden), dh, v->hidden);
+        wf_copy(dh, wf_recurrent_at(j, v->at.product, b * v->of.hidden),
+                (size_t)v->of.hidden * v->of.size);
+        if (v->of.kind == WF_GRU)
+            wf_add(v->of.dtype, wf_recurrent_at(j, v->at.direct, b * v->of.hidden), dh,
+                   v->of.hidden);
     }
 }
 
@@ -109,11 +111,11 @@ static void put_dh(const wf_recurrent_job *j, int64_t t, int64_t begin, int64_t 
 static void begin_back(const wf_recurrent_job *j, int64_t begin, int64_t end)
 {
     const wf_recurrent *v = j->v;
-    size_t row = (size_t)v->hidden * v->size;
+    size_t row = (size_t)v->of.hidden * v->of.size;
 
     for (int64_t b = begin; b < end; b++) {
-        char *dh = wf_recurrent_at(j, v->at.dh, b * v->hidden);
-        char *dc = wf_recurrent_at(j, v->at.dc, b * v->hidden);
+        char *dh = wf_recurrent_at(j, v->at.dh, b * v->of.hidden);
+        char *dc = wf_recurrent_at(j, v->at.dc, b * v->of.hidden);
 
         memset(dh, 0, row);
         memset(dc, 0, row);
@@ -128,23 +130,23 @@ static void begin_back(const wf_recurrent_job *j, int64_t begin, int64_t end)
 static void back_part(const wf_recurrent_job *j, int64_t part)
 {
     const wf_recurrent *v = j->v;
-    int64_t n = v->gates * v->hidden;
-    int64_t begin = part * v->share, end = WF_MIN(begin + v->share, v->batch);
-    const char *r = wf_recurrent_part(j, j->a->r, n * v->hidden, 0);
-    const char *w = wf_recurrent_part(j, j->a->w, n * v->input, 0);
-    char *product = wf_recurrent_at(j, v->at.product, begin * v->hidden);
-    size_t h = 2 * (size_t)v->hidden * v->size; /* to gate h */
+    int64_t n = v->of.gates * v->of.hidden;
+    int64_t begin = part * v->share, end = WF_MIN(begin + v->share, v->of.batch);
+    const char *r = wf_recurrent_part(j, j->a->r, n * v->of.hidden, 0);
+    const char *w = wf_recurrent_part(j, j->a->w, n * v->of.input, 0);
+    char *product = wf_recurrent_at(j, v->at.product, begin * v->of.hidden);
+    size_t h = 2 * (size_t)v->of.hidden * v->of.size; /* to gate h */
 
     wf_recurrent_begin_states(j, begin, end);
     begin_back(j, begin, end);
-    for (int64_t s = v->steps; s-- > 0;) {
-        int64_t t = wf_recurrent_time(j, s), row = t * v->batch + begin;
-        const char *d =
-            wf_recurrent_at(j, v->kind == WF_GRU && v->linear ? v->at.dr : v->at.dgates, row * n);
+    for (int64_t s = v->of.steps; s-- > 0;) {
+        int64_t t = wf_recurrent_time(j, s), row = t * v->of.batch + begin;
+        const char *d = wf_recurrent_at(
+            j, v->of.kind == WF_GRU && v->of.linear ? v->at.dr : v->at.dgates, row * n);
 
         back_cells(j, t, begin, end);
-        if (wf_recurrent_two(v)) {
-            wf_packed_go(v->reset_back, j->run, part, d + h, r + h * (size_t)v->hidden, NULL,
+        if (wf_recurrent_two(&v->of)) {
+            wf_packed_go(v->reset_back, j->run, part, d + h, r + h * (size_t)v->of.hidden, NULL,
                          product);
             reset_cells(j, t, begin, end);
         }
@@ -152,7 +154,7 @@ static void back_part(const wf_recurrent_job *j, int64_t part)
         put_dh(j, t, begin, end);
         if (v->dx_step)
             wf_packed_go(v->dx_step, j->run, part, wf_recurrent_at(j, v->at.dgates, row * n), w,
-                         NULL, j->dx + (size_t)(row * v->input) * v->size);
+                         NULL, j->dx + (size_t)(row * v->of.input) * v->of.size);
     }
 }
 
@@ -165,60 +167,32 @@ static void back_range(void *arg, int64_t begin, int64_t end)
 static void all_steps(const wf_recurrent_job *j)
 {
     const wf_recurrent *v = j->v;
-    const char *r = wf_recurrent_part(j, j->a->r, v->gates * v->hidden * v->hidden, 0);
+    const char *r = wf_recurrent_part(j, j->a->r, v->of.gates * v->of.hidden * v->of.hidden, 0);
 
     wf_packed_load(v->state_back, j->run, r);
     if (v->dx_step)
         wf_packed_load(v->dx_step, j->run,
-                       wf_recurrent_part(j, j->a->w, v->gates * v->hidden * v->input, 0));
-    if (wf_recurrent_two(v))
-        wf_packed_load(v->reset_back, j->run, r + (size_t)(2 * v->hidden * v->hidden) * v->size);
+                       wf_recurrent_part(j, j->a->w, v->of.gates * v->of.hidden * v->of.input, 0));
+    if (wf_recurrent_two(&v->of))
+        wf_packed_load(v->reset_back, j->run,
+                       r + (size_t)(2 * v->of.hidden * v->of.hidden) * v->of.size);
     wf_pool_for(j->run->pool, v->parts, 1, back_range, (void *)(uintptr_t)j);
-}
-
-/* LSTM: dY, dY_h, dY_c, X, W, R, B, lens, h0, c0, P, Y, gates, cells
- *   -> dX, dW, dR, dB, dh0, dc0, dP.
- * GRU, RNN: dY, dY_h, X, W, R, B, lens, h0, Y, gates, resets -> dX, dW, dR, dB, dh0. */
-wf_recurrent_args wf_recurrent_grad_args(wf_recurrent_kind kind, uint32_t n_in,
-                                         const wf_tensor *const in[])
-{
-    uint32_t x = kind == WF_LSTM ? 3 : 2, y = kind == WF_LSTM ? 11 : 8;
-    wf_recurrent_args a = {.dy = in[0],
-                           .dyh = in[1],
-                           .x = in[x],
-                           .w = in[x + 1],
-                           .r = in[x + 2],
-                           .b = in[x + 3],
-                           .lens = in[x + 4],
-                           .h0 = in[x + 5],
-                           .y = in[y]};
-
-    if (kind == WF_LSTM) {
-        a.dyc = in[2];
-        a.c0 = in[9];
-        a.p = in[10];
-    }
-    if (n_in > y + 2) {
-        a.gates = in[y + 1];
-        a.beside = in[y + 2];
-    }
-    return a;
 }
 
 /* The activations of this direction, from where they are or worked out again. */
 static void find_gates(wf_recurrent_job *j)
 {
     const wf_recurrent *v = j->v;
-    int64_t rows = v->steps * v->batch;
+    int64_t rows = v->of.steps * v->of.batch;
 
-    if (!v->again) {
-        j->gates = wf_recurrent_part(j, j->a->gates, rows * v->gates * v->hidden, 0);
-        j->beside = wf_recurrent_part(j, j->a->beside, rows * v->hidden, 0);
+    if (!v->of.again) {
+        j->gates = wf_recurrent_part(j, j->a->gates, rows * v->of.gates * v->of.hidden, 0);
+        j->beside = wf_recurrent_part(j, j->a->beside, rows * v->of.hidden, 0);
         return;
     }
     j->gates = wf_recurrent_at(j, v->at.gates, 0);
     j->beside = wf_recurrent_at(j, v->at.beside, 0);
-    j->slope = v->clip > 0 ? wf_recurrent_at(j, v->at.slope, 0) : NULL;
+    j->slope = v->of.clip > 0 ? wf_recurrent_at(j, v->at.slope, 0) : NULL;
     wf_recurrent_forward(j);
 }
 
@@ -226,13 +200,13 @@ wf_status wf_recurrent_run_grad(const wf_run *run, const wf_tensor *const in[],
                                 wf_tensor *const out[], wf_err *err)
 {
     const wf_recurrent *v = run->state;
-    const wf_recurrent_args a = wf_recurrent_grad_args(v->kind, run->node->n_in, in);
+    const wf_recurrent_args a = wf_recurrent_grad_args(v->of.kind, run->node->n_in, in);
     wf_recurrent_job j = {.v = v, .a = &a, .run = run};
 
     WF_TRY(wf_recurrent_begin(&j, err));
     if (out[0])
-        j.dx = v->batch_first ? wf_recurrent_at(&j, v->at.dx, 0) : out[0]->data;
-    for (; j.dir < v->dirs; j.dir++) {
+        j.dx = v->of.batch_first ? wf_recurrent_at(&j, v->at.dx, 0) : out[0]->data;
+    for (; j.dir < v->of.dirs; j.dir++) {
         find_gates(&j);
         all_steps(&j);
         wf_recurrent_put_grads(&j, out);

@@ -17,12 +17,12 @@ static void turn_range(void *arg, int64_t begin, int64_t end)
 {
     const output *o = arg;
     const wf_recurrent *v = o->j->v;
-    size_t row = (size_t)v->input * v->size;
+    size_t row = (size_t)v->of.input * v->of.size;
 
     for (int64_t b = begin; b < end; b++)
-        for (int64_t t = 0; t < v->steps; t++)
-            wf_copy(o->to + (size_t)(b * v->steps + t) * row,
-                    wf_recurrent_at(o->j, v->at.dx, (t * v->batch + b) * v->input), row);
+        for (int64_t t = 0; t < v->of.steps; t++)
+            wf_copy(o->to + (size_t)(b * v->of.steps + t) * row,
+                    wf_recurrent_at(o->j, v->at.dx, (t * v->of.batch + b) * v->of.input), row);
 }
 
 static void put_dx(const wf_recurrent_job *j, wf_tensor *dx)
@@ -32,11 +32,11 @@ static void put_dx(const wf_recurrent_job *j, wf_tensor *dx)
 
     if (!v->dx_step)
         wf_product_go(j->dir ? v->dx_more : v->dx, j->run, wf_recurrent_at(j, v->at.dgates, 0),
-                      wf_recurrent_part(j, j->a->w, v->gates * v->hidden * v->input, 0), NULL,
-                      j->dx);
-    if (v->batch_first)
-        wf_pool_for(j->run->pool, v->batch, WF_GRAIN / WF_MAX(v->steps * v->input, INT64_C(1)) + 1,
-                    turn_range, &o);
+                      wf_recurrent_part(j, j->a->w, v->of.gates * v->of.hidden * v->of.input, 0),
+                      NULL, j->dx);
+    if (v->of.batch_first)
+        wf_pool_for(j->run->pool, v->of.batch,
+                    WF_GRAIN / WF_MAX(v->of.steps * v->of.input, INT64_C(1)) + 1, turn_range, &o);
 }
 
 /* Rows [begin, end) of dR of a GRU that is not linear: gate h took reset. */
@@ -44,36 +44,36 @@ static void dr_range(void *arg, int64_t begin, int64_t end)
 {
     const output *o = arg;
     const wf_recurrent *v = o->j->v;
-    int64_t split = WF_MIN(WF_MAX(2 * v->hidden, begin), end);
+    int64_t split = WF_MIN(WF_MAX(2 * v->of.hidden, begin), end);
     const int64_t from[] = {begin, split}, until[] = {split, end};
     const char *factor[] = {wf_recurrent_at(o->j, v->at.before, 0), o->j->beside};
 
     for (size_t i = 0; i < 2; i++)
         wf_product_strided(
-            &(wf_strided_product){.dtype = v->dtype,
+            &(wf_strided_product){.dtype = v->of.dtype,
                                   .trans_a = true,
                                   .m = until[i] - from[i],
-                                  .n = v->hidden,
-                                  .k = v->steps * v->batch,
+                                  .n = v->of.hidden,
+                                  .k = v->of.steps * v->of.batch,
                                   .a = wf_recurrent_at(o->j, v->at.dgates, from[i]),
                                   .b = factor[i],
-                                  .c = o->to + (size_t)(from[i] * v->hidden) * v->size,
-                                  .lda = v->gates * v->hidden,
-                                  .ldb = v->hidden,
-                                  .ldc = v->hidden});
+                                  .c = o->to + (size_t)(from[i] * v->of.hidden) * v->of.size,
+                                  .lda = v->of.gates * v->of.hidden,
+                                  .ldb = v->of.hidden,
+                                  .ldc = v->of.hidden});
 }
 
 static void put_dr(const wf_recurrent_job *j, wf_tensor *dr)
 {
     const wf_recurrent *v = j->v;
-    int64_t n = v->gates * v->hidden;
-    output o = {j, wf_recurrent_part(j, dr, n * v->hidden, 0)};
+    int64_t n = v->of.gates * v->of.hidden;
+    output o = {j, wf_recurrent_part(j, dr, n * v->of.hidden, 0)};
 
-    if (wf_recurrent_two(v))
+    if (wf_recurrent_two(&v->of))
         wf_pool_for(j->run->pool, n, 1, dr_range, &o);
     else
         wf_product_go(v->dr, j->run,
-                      wf_recurrent_at(j, v->kind == WF_GRU ? v->at.dr : v->at.dgates, 0),
+                      wf_recurrent_at(j, v->of.kind == WF_GRU ? v->at.dr : v->at.dgates, 0),
                       wf_recurrent_at(j, v->at.before, 0), NULL, o.to);
 }
 
@@ -92,19 +92,19 @@ static void db_range(void *arg, int64_t begin, int64_t end)
 {
     const output *o = arg;
     const wf_recurrent *v = o->j->v;
-    int64_t n = v->gates * v->hidden, rows = v->steps * v->batch;
+    int64_t n = v->of.gates * v->of.hidden, rows = v->of.steps * v->of.batch;
 
     for (int64_t i = 0; i < 2; i++) {
-        size_t room = i && v->kind == WF_GRU && v->linear ? v->at.dr : v->at.dgates;
+        size_t room = i && v->of.kind == WF_GRU && v->of.linear ? v->at.dr : v->at.dgates;
         char *x = wf_recurrent_at(o->j, room, begin),
-             *y = o->to + (size_t)(i * n + begin) * v->size;
+             *y = o->to + (size_t)(i * n + begin) * v->of.size;
 
         if (i && room == v->at.dgates) {
-            wf_copy(y, o->to + (size_t)begin * v->size, (size_t)(end - begin) * v->size);
+            wf_copy(y, o->to + (size_t)begin * v->of.size, (size_t)(end - begin) * v->of.size);
             continue;
         }
-        memset(y, 0, (size_t)(end - begin) * v->size);
-        if (v->dtype == WF_F32)
+        memset(y, 0, (size_t)(end - begin) * v->of.size);
+        if (v->of.dtype == WF_F32)
             sum_float((const float *)(void *)x, (float *)(void *)y, rows, n, end - begin);
         else
             sum_double((const double *)(void *)x, (double *)(void *)y, rows, n, end - begin);
@@ -115,11 +115,11 @@ static void db_range(void *arg, int64_t begin, int64_t end)
 static void put_db(const wf_recurrent_job *j, wf_tensor *db)
 {
     const wf_recurrent *v = j->v;
-    int64_t n = v->gates * v->hidden;
+    int64_t n = v->of.gates * v->of.hidden;
     output o = {j, wf_recurrent_part(j, db, 2 * n, 0)};
 
-    wf_pool_for(j->run->pool, n, WF_GRAIN / WF_MAX(v->steps * v->batch, INT64_C(1)) + 1, db_range,
-                &o);
+    wf_pool_for(j->run->pool, n, WF_GRAIN / WF_MAX(v->of.steps * v->of.batch, INT64_C(1)) + 1,
+                db_range, &o);
 }
 
 /* y += a b, over n elements. */
@@ -137,45 +137,45 @@ static void add_product(wf_dtype dtype, const void *a, const void *b, void *y, i
 static void put_dp(const wf_recurrent_job *j, wf_tensor *dp)
 {
     const wf_recurrent *v = j->v;
-    size_t row = (size_t)v->hidden * v->size;
-    char *to = wf_recurrent_part(j, dp, 3 * v->hidden, 0);
+    size_t row = (size_t)v->of.hidden * v->of.size;
+    char *to = wf_recurrent_part(j, dp, 3 * v->of.hidden, 0);
 
     memset(to, 0, 3 * row);
-    for (int64_t t = 0; t < v->steps; t++)
-        for (int64_t b = 0; b < v->batch; b++) {
+    for (int64_t t = 0; t < v->of.steps; t++)
+        for (int64_t b = 0; b < v->of.batch; b++) {
             wf_cell c = wf_recurrent_back_row(j, t, b);
 
             for (size_t gate = 0; gate < 3 && t < wf_recurrent_lens(j)[b]; gate++)
-                add_product(v->dtype, (char *)c.dgates + gate * row, gate == 1 ? c.c : c.c_before,
-                            to + gate * row, v->hidden);
+                add_product(v->of.dtype, (char *)c.dgates + gate * row,
+                            gate == 1 ? c.c : c.c_before, to + gate * row, v->of.hidden);
         }
 }
 
 static void put_states(const wf_recurrent_job *j, wf_tensor *dh0, wf_tensor *dc0)
 {
     const wf_recurrent *v = j->v;
-    size_t row = (size_t)v->hidden * v->size;
+    size_t row = (size_t)v->of.hidden * v->of.size;
 
-    for (int64_t b = 0; b < v->batch; b++) {
+    for (int64_t b = 0; b < v->of.batch; b++) {
         if (dh0)
-            wf_copy(wf_recurrent_state_row(j, dh0, b), wf_recurrent_at(j, v->at.dh, b * v->hidden),
-                    row);
+            wf_copy(wf_recurrent_state_row(j, dh0, b),
+                    wf_recurrent_at(j, v->at.dh, b * v->of.hidden), row);
         if (dc0)
-            wf_copy(wf_recurrent_state_row(j, dc0, b), wf_recurrent_at(j, v->at.dc, b * v->hidden),
-                    row);
+            wf_copy(wf_recurrent_state_row(j, dc0, b),
+                    wf_recurrent_at(j, v->at.dc, b * v->of.hidden), row);
     }
 }
 
 void wf_recurrent_put_grads(const wf_recurrent_job *j, wf_tensor *const out[])
 {
     const wf_recurrent *v = j->v;
-    bool lstm = v->kind == WF_LSTM;
+    bool lstm = v->of.kind == WF_LSTM;
 
     if (out[0])
         put_dx(j, out[0]);
     if (out[1])
         wf_product_go(v->dw, j->run, wf_recurrent_at(j, v->at.dgates, 0), j->x, NULL,
-                      wf_recurrent_part(j, out[1], v->gates * v->hidden * v->input, 0));
+                      wf_recurrent_part(j, out[1], v->of.gates * v->of.hidden * v->of.input, 0));
     if (out[2])
         put_dr(j, out[2]);
     if (out[3])
