@@ -29,6 +29,11 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
         return wf_fail(err, WF_INVALID, NULL,
                        "%s \"%s\": the ratio is %g; it must be at least 0 and below 1",
                        node->op->name, node->name, ratio);
+    case WF_CUDA_BAD_LENGTH:
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": sequence_lens[%" PRId64 "] is %" PRId64 ", and X has %" PRId64
+                       " steps",
+                       node->op->name, node->name, v[0], v[1], v[2]);
     case WF_CUDA_BAD_BRANCH:
         return wf_fail(err, WF_SHAPE, NULL,
                        "%s \"%s\": result %" PRId64 " of the branch has another shape",

@@ -15,6 +15,7 @@ typedef enum wf_cuda_fault_kind {
     WF_CUDA_BAD_LABEL = 1, /* label, record, classes */
     WF_CUDA_BAD_INDEX,     /* index, its number, the axis */
     WF_CUDA_BAD_RATIO,     /* the bits of a double */
+    WF_CUDA_BAD_LENGTH,    /* row, its length, steps */
     WF_CUDA_BAD_BRANCH,    /* the number of a result */
 } wf_cuda_fault_kind;
 

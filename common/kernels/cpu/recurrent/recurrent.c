@@ -8,7 +8,6 @@
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/device.h"
 
-
 /* Multiply-adds of R over all steps that are worth a part of their own: about 5 us. */
 #define PART_WORK INT64_C(500000)
 /* Rows of a part from which on products of a step are as fast as those of the whole sequence. */
