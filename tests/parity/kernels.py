@@ -7,6 +7,7 @@
 2. The gradient graphs of onnx_gradients.py, f64: the same, with weft_ops.py; and gradients at
    corners, ties and infinities, as they are written there.
 3. Models exported from PyTorch ($WEFT_SHARED/models): loss and gradients as PyTorch computed them.
+4. On another device than the CPU: cases that no reference decides, against the CPU's kernels.
 """
 import os
 import struct
@@ -24,6 +25,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import device_edges  # noqa: E402
 import nn_cases  # noqa: E402
 import onnx_gradients  # noqa: E402
 import weft_fused  # noqa: E402
@@ -60,7 +62,9 @@ def unpack(data):
         dtype, rank = struct.unpack_from("<II", data, at)
         dims = struct.unpack_from(f"<{rank}q", data, at + 8)
         at += 8 + 8 * rank
-        kind = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
+        # numpy has no bfloat16: it is shown as its bits.
+        bits = dtype == TensorProto.BFLOAT16
+        kind = np.dtype(np.uint16 if bits else helper.tensor_dtype_to_np_dtype(dtype))
         count = int(np.prod(dims, dtype=np.int64))
         tensors[name] = np.frombuffer(data, kind, count, at).reshape(dims)
         at += count * kind.itemsize
@@ -68,8 +72,8 @@ def unpack(data):
 
 
 class Weft:
-    def __init__(self, tool, folder):
-        self.tool, self.folder = tool, folder
+    def __init__(self, tool, folder, env=None):
+        self.tool, self.folder, self.env = tool, folder, env
 
     def run(self, model, feeds, threads=1):
         """Outputs by name, or (exit code, sentence)."""
@@ -77,7 +81,7 @@ class Weft:
         with open(source, "wb") as f:
             f.write(pack(feeds))
         done = subprocess.run([self.tool, model, source, fed, str(threads)], capture_output=True,
-                              text=True)
+                              text=True, env=self.env)
         if done.returncode:
             return done.returncode, done.stderr.strip()
         with open(fed, "rb") as f:
@@ -606,6 +610,17 @@ def check_model(weft, tool, folder, path):
     return None
 
 
+def check_edge(weft, on_cpu, folder, case, seed):
+    model, feeds = make(case, seed)
+    path = os.path.join(folder, "one.onnx")
+    onnx.save(model, path)
+    want, got = on_cpu.run(path, feeds), weft.run(path, feeds)
+    assert isinstance(want, dict), want[1]
+    assert isinstance(got, dict), got[1]
+    for name, value in want.items():
+        same(got[name], value, (1e-6, 1e-6) if case[0] in device_edges.NEAR else (0, 0))
+
+
 absent = []  # what there is nothing to check without
 
 
@@ -621,6 +636,11 @@ def all_checks(weft, tool, folder):
     for case, r, want in onnx_gradients.points():
         yield "gradient of " + case.name, \
             lambda c=case, r=r, w=want: check_point(weft, tool, folder, c, r, w)
+    if "WEFT_TEST_DEVICE" in os.environ:
+        on_cpu = Weft(weft.tool, folder, {k: v for k, v in os.environ.items() if k != "WEFT_TEST_DEVICE"})
+        for seed, case in enumerate(device_edges.singles(single)):
+            yield f"{case[0]} on the device and the CPU, case {seed} {case[4]}", \
+                lambda c=case, s=seed: check_edge(weft, on_cpu, folder, c, s)
     default = os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared")
     models = os.path.join(os.environ.get("WEFT_SHARED", default), "models")
     if not os.path.isdir(models):
