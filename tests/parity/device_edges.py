@@ -105,6 +105,19 @@ def sequences(single):
                          n_out=3, domain=WEFT, hidden_size=3)
 
 
+def refused(single):
+    """What a kernel finds in its operands: the device reports it in the CPU's words."""
+    for ratio in (np.float32(1.5), np.float64(-0.25), np.float32(np.nan)):
+        yield single("Dropout", (3, 5), ratio, np.bool_(True))
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        for lens in ([4, 5, -1], [-1, 4, 4]):
+            yield single(op, (4, 3, 2), (1, gates * 3, 2), (1, gates * 3, 3), None, np.array(lens, np.int32),
+                         hidden_size=3)
+    for label in ([0, 4, -1], [3, -1, 9]):
+        yield single("NegativeLogLikelihoodLoss", (3, 4), np.array(label))
+        yield single("NegativeLogLikelihoodLossGrad", (), (3, 4), np.array(label), domain=WEFT)
+
+
 def singles(single):
     for cases in (casts, whole, powers, random, counts, branches, sequences):
         yield from cases(single)

@@ -610,11 +610,14 @@ def check_model(weft, tool, folder, path):
     return None
 
 
-def check_edge(weft, on_cpu, folder, case, seed):
+def check_edge(weft, on_cpu, folder, case, seed, refused=False):
     model, feeds = make(case, seed)
     path = os.path.join(folder, "one.onnx")
     onnx.save(model, path)
     want, got = on_cpu.run(path, feeds), weft.run(path, feeds)
+    if refused:
+        assert isinstance(want, tuple) and got == want, f"{got}\nnot {want}"
+        return
     assert isinstance(want, dict), want[1]
     assert isinstance(got, dict), got[1]
     for name, value in want.items():
@@ -641,6 +644,9 @@ def all_checks(weft, tool, folder):
         for seed, case in enumerate(device_edges.singles(single)):
             yield f"{case[0]} on the device and the CPU, case {seed} {case[4]}", \
                 lambda c=case, s=seed: check_edge(weft, on_cpu, folder, c, s)
+        for seed, case in enumerate(device_edges.refused(single)):
+            yield f"{case[0]} that is refused, case {seed}", \
+                lambda c=case, s=seed: check_edge(weft, on_cpu, folder, c, s, refused=True)
     default = os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared")
     models = os.path.join(os.environ.get("WEFT_SHARED", default), "models")
     if not os.path.isdir(models):
