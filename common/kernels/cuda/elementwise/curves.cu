@@ -27,20 +27,40 @@ template <class T> WF_CODE T normal_share(T x)
     return T(0.5) * std::erfc(x * T(-0.7071067811865476));
 }
 
-/* tanh(ln(1 + e^x)) is w / (w + 2) with w = e (e + 2), e = e^x; past 30 it is 1. */
-template <class T> struct mish_parts {
-    T e, w, down;
-    explicit WF_CODE mish_parts(T x)
-        : e(std::exp(x > T(30) ? T(30) : x)), w(e * (e + T(2))), down(T(1) / (w + T(2)))
-    {
-    }
-};
+/* x tanh(ln(1 + e^x)) = x w / (w + 2) with w = e (e + 2), e = e^x; past 30 it is x. */
+template <class T> WF_CODE T mish_of(T x)
+{
+    T e = std::exp(x > T(30) ? T(30) : x), w = e * (e + T(2));
+
+    return x * (w / (w + T(2)));
+}
 
 template <class T> WF_CODE T mish_slope(T x)
 {
-    mish_parts<T> p(x);
+    T e = std::exp(x > T(30) ? T(30) : x), w = e * (e + T(2)), down = T(1) / (w + T(2));
 
-    return p.w * p.down + x * (T(4) * p.e * (T(1) + p.e) * p.down * p.down);
+    return w * down + x * (T(4) * e * (T(1) + e) * down * down);
+}
+
+template <class T> WF_CODE T swish_slope(T x, T a)
+{
+    T share = sigmoid_of(a * x);
+
+    return share * (T(1) + a * x * (T(1) - share));
+}
+
+template <class T> WF_CODE T softsign_slope(T x)
+{
+    T down = T(1) + std::fabs(x);
+
+    return T(1) / (down * down);
+}
+
+template <class T> WF_CODE T hard_swish_slope(T x, T a, T b)
+{
+    T v = a * x + b;
+
+    return v < T(0) ? T(0) : v > T(1) ? T(1) : T(2) * a * x + b;
 }
 
 /* 0.5 (1 + tanh(u)) is the sigmoid of 2 u: with u = sqrt(2 / pi) (x + 0.044715 x^3). */
@@ -78,24 +98,21 @@ template <class T> WF_CODE T within(T v)
         }                                                                                          \
     };
 
-CURVE(celu, x > T(0) ? x : a * std::expm1(x / a), x > T(0) ? T(1) : std::exp(x / a))
-CURVE(elu, x > T(0) ? x : a * std::expm1(x), x > T(0) ? T(1) : a * std::exp(x))
-CURVE(hard_sigmoid, within(a *x + b), a *x + b > T(0) && a * x + b < T(1) ? a : T(0))
-CURVE(hard_swish, x *within(a *x + b),
-      a *x + b < T(0)    ? T(0)
-      : a * x + b > T(1) ? T(1)
-                         : T(2) * a * x + b)
-CURVE(leaky_relu, x<T(0) ? a * x : x, x> T(0) ? T(1) : a)
-CURVE(mish, x *(mish_parts<T>(x).w *mish_parts<T>(x).down), mish_slope(x))
-CURVE(normal_gelu, x *normal_share(x),
-      normal_share(x) + x * (T(0.3989422804014327) * std::exp(T(-0.5) * x * x)))
-CURVE(selu, x > T(0) ? b * x : b * a * std::expm1(x), x > T(0) ? b : b * a * std::exp(x))
-CURVE(shrink, x<-a ? x + b : x> a ? x - b : T(0), x<-a || x> a ? T(1) : T(0))
-CURVE(softplus, (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x))), sigmoid_of(x))
-CURVE(softsign, x / (T(1) + std::fabs(x)), T(1) / ((T(1) + std::fabs(x)) * (T(1) + std::fabs(x))))
-CURVE(swish, x *sigmoid_of(a *x), sigmoid_of(a *x) * (T(1) + a * x * (T(1) - sigmoid_of(a * x))))
-CURVE(tanh_gelu, x *tanh_share(x), tanh_gelu_slope(x))
-CURVE(thresholded_relu, x > a ? x : T(0), x > a ? T(1) : T(0))
+CURVE(celu, (x > T(0) ? x : a * std::expm1(x / a)), (x > T(0) ? T(1) : std::exp(x / a)))
+CURVE(elu, (x > T(0) ? x : a * std::expm1(x)), (x > T(0) ? T(1) : a * std::exp(x)))
+CURVE(hard_sigmoid, (within(a * x + b)), (a * x + b > T(0) && a * x + b < T(1) ? a : T(0)))
+CURVE(hard_swish, (x * within(a * x + b)), hard_swish_slope(x, a, b))
+CURVE(leaky_relu, (x < T(0) ? a * x : x), (x > T(0) ? T(1) : a))
+CURVE(mish, mish_of(x), mish_slope(x))
+CURVE(normal_gelu, (x * normal_share(x)),
+      (normal_share(x) + x * (T(0.3989422804014327) * std::exp(T(-0.5) * x * x))))
+CURVE(selu, (x > T(0) ? b * x : b * a * std::expm1(x)), (x > T(0) ? b : b * a * std::exp(x)))
+CURVE(shrink, (x < -a ? x + b : x > a ? x - b : T(0)), (x < -a || x > a ? T(1) : T(0)))
+CURVE(softplus, ((x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x)))), sigmoid_of(x))
+CURVE(softsign, (x / (T(1) + std::fabs(x))), softsign_slope(x))
+CURVE(swish, (x * sigmoid_of(a * x)), swish_slope(x, a))
+CURVE(tanh_gelu, (x * tanh_share(x)), tanh_gelu_slope(x))
+CURVE(thresholded_relu, (x > a ? x : T(0)), (x > a ? T(1) : T(0)))
 
 /* Values without dy. */
 template <class T, class C>
