@@ -32,6 +32,12 @@ inline long long __double_as_longlong(double x)
     return std::bit_cast<long long>(x);
 }
 
+/* This host's compiler does not join a product with a sum. */
+inline double __dmul_rn(double x, double y)
+{
+    return x * y;
+}
+
 /* An element of an array that the threads of a block share. */
 template <class T> class wf_host_cell
 {

@@ -27,6 +27,12 @@ wf_rng_key key_of(const wf_run *run)
     return key;
 }
 
+/* In [low, high). The product is rounded before the sum, as the cpu's is: a GPU would join them. */
+WF_CODE double between(double low, double high, double u)
+{
+    return low + __dmul_rn(high - low, u);
+}
+
 /* How element i is made from the four numbers of its block, and its place k among them. */
 
 struct uniform {
@@ -35,7 +41,7 @@ struct uniform {
 
     WF_CODE void put(int64_t i, const float u[WF_DRAWN], int k) const
     {
-        out[i] = (float)(low + (high - low) * (double)u[k]);
+        out[i] = (float)between(low, high, (double)u[k]);
     }
 };
 
@@ -79,7 +85,7 @@ template <class F> __global__ void draw(wf_rng_key key, int64_t n, F f)
 __global__ void draw_uniform(wf_rng_key key, int64_t n, double low, double high, double *out)
 {
     for (int64_t i = wf_first(); i < n; i += wf_all())
-        out[i] = low + (high - low) * wf_philox_f64(key, (uint64_t)i);
+        out[i] = between(low, high, wf_philox_f64(key, (uint64_t)i));
 }
 
 __global__ void draw_normal(wf_rng_key key, int64_t n, double mean, double scale, double *out)
