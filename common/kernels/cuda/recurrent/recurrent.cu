@@ -12,246 +12,14 @@
 #include "common/kernels/cuda/reduce/columns.h"
 #include "common/kernels/cuda/shape/move.h"
 extern "C" {
-#include "common/kernels/cuda/product/product.h"
+#include "common/kernels/cuda/recurrent/plan.h"
 }
 
 namespace
 {
 
-/* The products of a node: those ending in LATE are of gate h, where it comes after the others. */
-enum product_name {
-    INPUT,
-    STATE,
-    STATE_LATE,
-    STATE_BACK,
-    STATE_BACK_LATE,
-    DX,      /* of the first direction */
-    DX_MORE, /* added to that of the first */
-    DX_LATE,
-    DW,
-    DW_LATE,
-    DR,
-    DR_LATE,
-    PRODUCTS
-};
-
-/* Where there is nothing to add up, the result is filled with zeros. */
-struct product {
-    wf_cuda_gemm_way *way;
-    size_t zeros;
-};
-
-/* Where the arrays of the workspace begin, in bytes. See wf_layer. */
-struct rooms {
-    size_t x, dx; /* [steps batch, input], time first: batch-first files only */
-    size_t activations, slope, beside, one, late, h, cell;
-    size_t before, dearly, dlate, drecurrent, dh, dc, dreset;
-};
-
-struct plan {
-    wf_recurrent_sizes of;
-    product products[PRODUCTS];
-    rooms at;
-    bool back;
-};
-
-int64_t rows_of(const wf_recurrent_sizes &s)
-{
-    return s.steps * s.batch;
-}
-
-int64_t early_of(const wf_recurrent_sizes &s)
-{
-    return wf_recurrent_two(&s) ? 2 : s.gates;
-}
-
-/* ---- prepare ---- */
-
-void release(void *state)
-{
-    for (product &p : static_cast<plan *>(state)->products)
-        wf_cuda_gemm_free(p.way);
-}
-
-/* Plans a product of m x k by k x n. `offsets`: elements by which matrices may begin behind the
- * start of a tensor, or-ed. Products run one after the other and share workspace. */
-wf_status add_product(wf_prep *prep, plan *v, product_name name, wf_cuda_gemm g, int64_t offsets,
-                      wf_err *err)
-{
-    uint64_t aligned = (uint64_t)WF_ALIGNED | (uint64_t)offsets * v->of.size;
-    size_t most = prep->workspace_bytes;
-
-    g.dtype = v->of.dtype;
-    g.alpha = 1;
-    g.batch = 1;
-    g.aligned = (uint32_t)(aligned & (~aligned + 1));
-    if (g.m == 0 || g.n == 0 || g.k == 0) {
-        v->products[name].zeros = g.beta == 0 ? (size_t)(g.m * g.n) * v->of.size : 0;
-        return WF_OK;
-    }
-    WF_TRY(wf_cuda_gemm_new(prep, &g, &v->products[name].way, err));
-    prep->workspace_bytes = WF_MAX(prep->workspace_bytes, most);
-    return WF_OK;
-}
-
-wf_cuda_gemm shape_of(int64_t m, int64_t n, int64_t k)
-{
-    wf_cuda_gemm g = {};
-
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    return g;
-}
-
-/* Elements between the parts of two directions, or 0. */
-int64_t between(const wf_recurrent_sizes &s, int64_t per_direction)
-{
-    return s.dirs > 1 ? per_direction : 0;
-}
-
-wf_status add_forward(wf_prep *prep, plan *v, wf_err *err)
-{
-    const wf_recurrent_sizes &s = v->of;
-    int64_t h = s.hidden, n = s.gates * h, rows = rows_of(s);
-    wf_cuda_gemm input = shape_of(rows, n, s.input), state = shape_of(s.batch, early_of(s) * h, h);
-    wf_cuda_gemm late = shape_of(s.batch, h, h);
-
-    input.trans_b = state.trans_b = late.trans_b = true;
-    WF_TRY(add_product(prep, v, INPUT, input, between(s, n * s.input) | between(s, rows * n), err));
-    WF_TRY(add_product(prep, v, STATE, state, between(s, n * h), err));
-    if (!wf_recurrent_two(&s))
-        return WF_OK;
-    return add_product(prep, v, STATE_LATE, late,
-                       between(s, n * h) | 2 * h * h | s.batch * h | between(s, rows * h), err);
-}
-
-/* grads: the outputs, NULL for those that nobody wants. */
-wf_status add_back(wf_prep *prep, plan *v, const wf_tensor *const grads[], wf_err *err)
-{
-    const wf_recurrent_sizes &s = v->of;
-    int64_t h = s.hidden, n = s.gates * h, rows = rows_of(s), early = early_of(s) * h;
-    int64_t of_w = between(s, n * s.input), of_r = between(s, n * h);
-    bool two = wf_recurrent_two(&s);
-    wf_cuda_gemm back = shape_of(s.batch, h, early), dx = shape_of(rows, s.input, early);
-    wf_cuda_gemm dx_more = dx, dx_late = shape_of(rows, s.input, h);
-    wf_cuda_gemm dw = shape_of(early, s.input, rows), dw_late = shape_of(h, s.input, rows);
-    wf_cuda_gemm dr = shape_of(early, h, rows), dr_late = shape_of(h, h, rows);
-
-    back.beta = dx_more.beta = dx_late.beta = 1;
-    dw.trans_a = dw_late.trans_a = dr.trans_a = dr_late.trans_a = true;
-    WF_TRY(add_product(prep, v, STATE_BACK, back, of_r | s.batch * early, err));
-    if (two)
-        WF_TRY(add_product(prep, v, STATE_BACK_LATE, shape_of(s.batch, h, h),
-                           of_r | 2 * h * h | s.batch * h, err));
-    if (grads[0]) {
-        WF_TRY(add_product(prep, v, DX, dx, of_w, err));
-        if (s.dirs > 1)
-            WF_TRY(add_product(prep, v, DX_MORE, dx_more, of_w, err));
-        if (two)
-            WF_TRY(add_product(prep, v, DX_LATE, dx_late, of_w | 2 * h * s.input, err));
-    }
-    if (grads[1]) {
-        WF_TRY(add_product(prep, v, DW, dw, of_w, err));
-        if (two)
-            WF_TRY(add_product(prep, v, DW_LATE, dw_late, of_w | 2 * h * s.input, err));
-    }
-    if (grads[2]) {
-        WF_TRY(add_product(prep, v, DR, dr, of_r, err));
-        if (two)
-            WF_TRY(add_product(prep, v, DR_LATE, dr_late, of_r | 2 * h * h | between(s, rows * h),
-                               err));
-    }
-    return WF_OK;
-}
-
-/* Room for count elements; SIZE_MAX in *end stays. */
-size_t carve(const wf_recurrent_sizes &s, size_t *end, int64_t rows, int64_t columns)
-{
-    size_t begin = *end, bytes;
-
-    if (*end == SIZE_MAX || !wf_mul_size((size_t)rows, (size_t)columns, &bytes) ||
-        !wf_mul_size(bytes, s.size, &bytes) || !wf_add_size(bytes, *end, &bytes) ||
-        !wf_add_size(bytes, WF_ALIGNED, &bytes))
-        *end = SIZE_MAX;
-    else
-        *end = wf_align_up(bytes - WF_ALIGNED, WF_ALIGNED);
-    return begin;
-}
-
-wf_status carve_all(wf_prep *prep, plan *v, wf_err *err)
-{
-    const wf_recurrent_sizes &s = v->of;
-    int64_t h = s.hidden, n = s.gates * h, rows = rows_of(s), early = early_of(s) * h;
-    bool two = wf_recurrent_two(&s), forward = !v->back || s.again;
-    size_t end = wf_align_up(prep->workspace_bytes, WF_ALIGNED);
-    rooms *at = &v->at;
-
-    at->x = carve(s, &end, s.batch_first ? rows : 0, s.input);
-    at->dx = carve(s, &end, s.batch_first && v->back ? rows : 0, s.input);
-    at->activations = carve(s, &end, forward && !s.keeps ? rows : 0, n);
-    at->slope = carve(s, &end, s.again && s.clip > 0 ? rows : 0, n);
-    at->beside = carve(s, &end, s.again ? rows : forward && two && !s.keeps ? s.batch : 0, h);
-    at->one = carve(s, &end, forward ? s.batch : 0, early);
-    at->late = carve(s, &end, forward && two ? s.batch : 0, h);
-    at->h = carve(s, &end, s.batch, h);
-    at->cell = carve(s, &end, s.batch, h);
-    at->before = carve(s, &end, v->back ? rows : 0, h);
-    at->dearly = carve(s, &end, v->back ? rows : 0, early);
-    at->dlate = carve(s, &end, v->back && two ? rows : 0, h);
-    at->drecurrent = carve(s, &end, v->back && s.kind == WF_GRU && s.linear ? rows : 0, n);
-    at->dh = carve(s, &end, v->back ? s.batch : 0, h);
-    at->dc = carve(s, &end, v->back ? s.batch : 0, h);
-    at->dreset = carve(s, &end, v->back && two ? s.batch : 0, h);
-    if (end == SIZE_MAX)
-        return wf_fail_nomem(err, SIZE_MAX);
-    prep->workspace_bytes = end;
-    return WF_OK;
-}
-
-plan *new_plan(wf_prep *prep)
-{
-    plan *v = static_cast<plan *>(wf_arena_alloc(prep->arena, sizeof *v));
-
-    if (v) {
-        *v = plan{};
-        prep->state = v;
-        prep->release = release;
-    }
-    return v;
-}
-
-wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
-                  wf_err *err)
-{
-    plan *v = new_plan(prep);
-
-    if (!v)
-        return wf_fail_nomem(err, sizeof *v);
-    WF_TRY(wf_recurrent_sizes_of(prep->node, in, out, &v->of, err));
-    WF_TRY(add_forward(prep, v, err));
-    return carve_all(prep, v, err);
-}
-
-wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
-                       wf_err *err)
-{
-    plan *v = new_plan(prep);
-
-    if (!v)
-        return wf_fail_nomem(err, sizeof *v);
-    v->back = true;
-    WF_TRY(wf_recurrent_grad_sizes_of(prep->node, in, &v->of, err));
-    if (v->of.again)
-        WF_TRY(add_forward(prep, v, err));
-    WF_TRY(add_back(prep, v, out, err));
-    return carve_all(prep, v, err);
-}
-
-/* ---- run ---- */
-
 template <class T> struct job {
-    const plan *v;
+    const wf_layer_plan *v;
     const wf_run *run;
     wf_recurrent_args a;
     const T *x, *w, *r; /* x: time first; w and r of this direction */
@@ -275,13 +43,15 @@ template <class T> T *all(const wf_tensor *t)
 }
 
 template <class T>
-wf_status multiply(const job<T> &j, product_name name, const T *a, const T *b, T *c, wf_err *err)
+wf_status multiply(const job<T> &j, wf_layer_product name, const T *a, const T *b, T *c,
+                   wf_err *err)
 {
-    const product &p = j.v->products[name];
+    const wf_cuda_gemm_way *way = j.v->products[name];
+    size_t zeros = j.v->zeros[name];
 
-    if (p.way)
-        return wf_cuda_gemm_go(p.way, j.run, a, b, nullptr, c, err);
-    return p.zeros ? wf_stream_fill(j.run->stream, c, 0, p.zeros, err) : WF_OK;
+    if (way)
+        return wf_cuda_gemm_go(way, j.run, a, b, nullptr, c, err);
+    return zeros ? wf_stream_fill(j.run->stream, c, 0, zeros, err) : WF_OK;
 }
 
 template <class T, class... P, class... A>
@@ -312,7 +82,7 @@ wf_status swap_axes(const wf_run *run, const T *x, T *out, int64_t rows, int64_t
 template <class T>
 wf_status begin(job<T> *j, const wf_run *run, const wf_recurrent_args &a, wf_err *err)
 {
-    const plan *v = static_cast<const plan *>(run->state);
+    const wf_layer_plan *v = static_cast<const wf_layer_plan *>(run->state);
     const wf_recurrent_sizes &s = v->of;
 
     *j = job<T>{};
@@ -333,7 +103,7 @@ wf_status begin(job<T> *j, const wf_run *run, const wf_recurrent_args &a, wf_err
 template <class T> void begin_direction(job<T> *j, int64_t dir)
 {
     const wf_recurrent_sizes &s = j->v->of;
-    const rooms &at = j->v->at;
+    const wf_layer_rooms &at = j->v->at;
     const wf_recurrent_args &a = j->a;
     int64_t h = s.hidden, n = s.gates * h;
     wf_layer<T> &l = j->l;
@@ -343,7 +113,7 @@ template <class T> void begin_direction(job<T> *j, int64_t dir)
     l.batch = s.batch;
     l.hidden = h;
     l.gates = s.gates;
-    l.early = early_of(s);
+    l.early = wf_layer_early(&s);
     l.dirs = s.dirs;
     l.dir = dir;
     l.batch_first = s.batch_first;
@@ -363,7 +133,7 @@ template <class T> void begin_direction(job<T> *j, int64_t dir)
     j->r = part<T>(a.r, dir, n * h);
 }
 
-int64_t time_of(const plan *v, int64_t dir, int64_t step)
+int64_t time_of(const wf_layer_plan *v, int64_t dir, int64_t step)
 {
     return v->of.reverse[dir] ? v->of.steps - 1 - step : step;
 }
@@ -373,7 +143,7 @@ template <class T> wf_status step(const job<T> &j, int64_t t, wf_err *err)
     const wf_recurrent_sizes &s = j.v->of;
     const wf_layer<T> &l = j.l;
 
-    WF_TRY(multiply(j, STATE, l.h, j.r, room<T>(j.run, j.v->at.one), err));
+    WF_TRY(multiply(j, WF_LAYER_STATE, l.h, j.r, room<T>(j.run, j.v->at.one), err));
     if (s.kind == WF_RNN)
         return launch_cells(j, wf_rnn_step<T>, err, t);
     if (s.kind == WF_LSTM)
@@ -381,8 +151,8 @@ template <class T> wf_status step(const job<T> &j, int64_t t, wf_err *err)
     if (s.linear)
         return launch_cells(j, wf_gru_step<T>, err, t);
     WF_TRY(launch_cells(j, wf_gru_early_step<T>, err, t));
-    WF_TRY(multiply(j, STATE_LATE, l.beside + t * l.beside_step, j.r + 2 * l.hidden * l.hidden,
-                    room<T>(j.run, j.v->at.late), err));
+    WF_TRY(multiply(j, WF_LAYER_STATE_LATE, l.beside + t * l.beside_step,
+                    j.r + 2 * l.hidden * l.hidden, room<T>(j.run, j.v->at.late), err));
     return launch_cells(j, wf_gru_late_step<T>, err, t);
 }
 
@@ -390,7 +160,7 @@ template <class T> wf_status step(const job<T> &j, int64_t t, wf_err *err)
 template <class T> wf_status forward(const job<T> &j, wf_err *err)
 {
     WF_TRY(launch_cells(j, wf_begin_states<T>, err));
-    WF_TRY(multiply(j, INPUT, j.x, j.w, j.l.activations, err));
+    WF_TRY(multiply(j, WF_LAYER_INPUT, j.x, j.w, j.l.activations, err));
     for (int64_t i = 0; i < j.l.steps; i++)
         WF_TRY(step(j, time_of(j.v, j.l.dir, i), err));
     return j.l.yh || j.l.yc ? launch_cells(j, wf_end_states<T>, err) : WF_OK;
@@ -400,7 +170,7 @@ template <class T>
 wf_status run_forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                       wf_err *err)
 {
-    const plan *v = static_cast<const plan *>(run->state);
+    const wf_layer_plan *v = static_cast<const wf_layer_plan *>(run->state);
     const wf_recurrent_sizes &s = v->of;
     bool lstm = s.kind == WF_LSTM, two = wf_recurrent_two(&s);
     int64_t in_step = s.batch * s.hidden;
@@ -415,8 +185,9 @@ wf_status run_forward(const wf_run *run, const wf_tensor *const in[], wf_tensor 
         j.l.stores = s.keeps || two; /* two: the second kernel of a step wants z */
         j.l.activations = room<T>(run, v->at.activations);
         if (s.keeps) {
-            j.l.activations = part<T>(out[lstm ? 3 : 2], dir, rows_of(s) * s.gates * s.hidden);
-            j.l.beside = part<T>(out[lstm ? 4 : 3], dir, rows_of(s) * s.hidden);
+            j.l.activations =
+                part<T>(out[lstm ? 3 : 2], dir, s.steps * s.batch * s.gates * s.hidden);
+            j.l.beside = part<T>(out[lstm ? 4 : 3], dir, s.steps * s.batch * s.hidden);
             j.l.beside_step = in_step;
         } else if (two) {
             j.l.beside = room<T>(run, v->at.beside);
@@ -430,14 +201,14 @@ wf_status run_forward(const wf_run *run, const wf_tensor *const in[], wf_tensor 
  * limit has them in Y. */
 template <class T> wf_status find_activations(job<T> *j, wf_err *err)
 {
-    const plan *v = j->v;
+    const wf_layer_plan *v = j->v;
     const wf_recurrent_sizes &s = v->of;
     wf_layer<T> &l = j->l;
 
     l.beside_step = s.batch * s.hidden;
     if (!s.again) {
-        l.activations = part<T>(j->a.gates, l.dir, rows_of(s) * s.gates * s.hidden);
-        l.beside = part<T>(j->a.beside, l.dir, rows_of(s) * s.hidden);
+        l.activations = part<T>(j->a.gates, l.dir, s.steps * s.batch * s.gates * s.hidden);
+        l.beside = part<T>(j->a.beside, l.dir, s.steps * s.batch * s.hidden);
         return WF_OK;
     }
     l.stores = true;
@@ -462,20 +233,20 @@ template <class T> wf_status step_back(const job<T> &j, int64_t t, wf_err *err)
         WF_TRY(launch_cells(j, wf_gru_back<T>, err, t));
     } else {
         WF_TRY(launch_cells(j, wf_gru_late_back<T>, err, t));
-        WF_TRY(multiply(j, STATE_BACK_LATE, l.dlate + at, j.r + 2 * h * h,
+        WF_TRY(multiply(j, WF_LAYER_STATE_BACK_LATE, l.dlate + at, j.r + 2 * h * h,
                         room<T>(j.run, j.v->at.dreset), err));
         WF_TRY(launch_cells(j, wf_gru_early_back<T>, err, t));
     }
-    return multiply(j, STATE_BACK, d, j.r, l.dh, err);
+    return multiply(j, WF_LAYER_STATE_BACK, d, j.r, l.dh, err);
 }
 
 /* From the last step to the first, for the gradients of the gates and of the initial states. */
 template <class T>
 wf_status all_steps_back(job<T> *j, const wf_tensor *dh0, const wf_tensor *dc0, wf_err *err)
 {
-    const plan *v = j->v;
+    const wf_layer_plan *v = j->v;
     const wf_recurrent_sizes &s = v->of;
-    const rooms &at = v->at;
+    const wf_layer_rooms &at = v->at;
     wf_layer<T> &l = j->l;
 
     l.dy = all<T>(j->a.dy);
@@ -500,28 +271,29 @@ wf_status all_steps_back(job<T> *j, const wf_tensor *dh0, const wf_tensor *dc0, 
 
 template <class T> wf_status put_dx(const job<T> &j, T *dx, wf_err *err)
 {
-    WF_TRY(multiply(j, j.l.dir ? DX_MORE : DX, j.l.dearly, j.w, dx, err));
-    return j.l.dlate
-               ? multiply(j, DX_LATE, j.l.dlate, j.w + 2 * j.l.hidden * j.v->of.input, dx, err)
-               : WF_OK;
+    WF_TRY(multiply(j, j.l.dir ? WF_LAYER_DX_MORE : WF_LAYER_DX, j.l.dearly, j.w, dx, err));
+    return j.l.dlate ? multiply(j, WF_LAYER_DX_LATE, j.l.dlate,
+                                j.w + 2 * j.l.hidden * j.v->of.input, dx, err)
+                     : WF_OK;
 }
 
 template <class T> wf_status put_dw(const job<T> &j, T *dw, wf_err *err)
 {
-    WF_TRY(multiply(j, DW, j.l.dearly, j.x, dw, err));
-    return j.l.dlate
-               ? multiply(j, DW_LATE, j.l.dlate, j.x, dw + 2 * j.l.hidden * j.v->of.input, err)
-               : WF_OK;
+    WF_TRY(multiply(j, WF_LAYER_DW, j.l.dearly, j.x, dw, err));
+    return j.l.dlate ? multiply(j, WF_LAYER_DW_LATE, j.l.dlate, j.x,
+                                dw + 2 * j.l.hidden * j.v->of.input, err)
+                     : WF_OK;
 }
 
 template <class T> wf_status put_dr(const job<T> &j, T *dr, wf_err *err)
 {
     const wf_layer<T> &l = j.l;
 
-    WF_TRY(multiply(j, DR, static_cast<const T *>(l.drecurrent ? l.drecurrent : l.dearly), l.before,
-                    dr, err));
-    return l.dlate ? multiply(j, DR_LATE, l.dlate, l.beside, dr + 2 * l.hidden * l.hidden, err)
-                   : WF_OK;
+    WF_TRY(multiply(j, WF_LAYER_DR, static_cast<const T *>(l.drecurrent ? l.drecurrent : l.dearly),
+                    l.before, dr, err));
+    return l.dlate
+               ? multiply(j, WF_LAYER_DR_LATE, l.dlate, l.beside, dr + 2 * l.hidden * l.hidden, err)
+               : WF_OK;
 }
 
 template <class T> struct element {
@@ -600,7 +372,7 @@ template <class T>
 wf_status run_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                    wf_err *err)
 {
-    const plan *v = static_cast<const plan *>(run->state);
+    const wf_layer_plan *v = static_cast<const wf_layer_plan *>(run->state);
     const wf_recurrent_sizes &s = v->of;
     T *dx = s.batch_first ? room<T>(run, v->at.dx) : all<T>(out[0]);
     job<T> j;
@@ -626,11 +398,11 @@ wf_status run_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
         .prepare = prepares, .run = fn                                                             \
     }
 #define FORWARD(name, domain)                                                                      \
-    ROW(name, domain, WF_F32, prepare, run_forward<float>, 0),                                     \
-        ROW(name, domain, WF_F64, prepare, run_forward<double>, 0)
+    ROW(name, domain, WF_F32, wf_layer_prepare, run_forward<float>, 0),                            \
+        ROW(name, domain, WF_F64, wf_layer_prepare, run_forward<double>, 0)
 #define GRAD(name, i)                                                                              \
-    ROW(name, WF_DOMAIN_WEFT, WF_F32, prepare_grad, run_grad<float>, i),                           \
-        ROW(name, WF_DOMAIN_WEFT, WF_F64, prepare_grad, run_grad<double>, i)
+    ROW(name, WF_DOMAIN_WEFT, WF_F32, wf_layer_prepare_grad, run_grad<float>, i),                  \
+        ROW(name, WF_DOMAIN_WEFT, WF_F64, wf_layer_prepare_grad, run_grad<double>, i)
 
 WF_CUDA_ROWS(recurrent){
     FORWARD("GRU", nullptr),  GRAD("GRUGrad", 2),  FORWARD("GRUKeep", WF_DOMAIN_WEFT),
