@@ -13,6 +13,7 @@ extern "C" {
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __grid_constant__
 #define threadIdx (wf_host_self()->thread)
 #define blockIdx (wf_host_self()->block)
 #define blockDim (wf_host_self()->block_dim)

@@ -63,7 +63,11 @@ template <class T> WF_CODE T result_of(uint8_t code, T x, T y)
     }
 }
 
-template <class T> __global__ void interpret(program p, operands<T> from, T *out, int64_t n)
+/* What is indexed stays where arguments lie, which all threads read at once; other arguments would
+ * be copied for each thread. */
+template <class T>
+__global__ void interpret(const __grid_constant__ program p,
+                          const __grid_constant__ operands<T> from, T *out, int64_t n)
 {
     T values[WF_CHAIN_INPUTS + WF_CHAIN_STEPS];
 
