@@ -157,6 +157,34 @@ template <class T, class F> WF_CODE T wf_join_block(T value, T nothing, F f)
     return all;
 }
 
+/* The values of the block's threads before this one, added up; *all: those of all its threads. */
+template <class T> WF_CODE T wf_sum_before(T value, T *all)
+{
+    WF_SHARED(T, sums, WF_WARPS);
+    T before = 0, total = value;
+
+    /* Groups of threads that become twice as large: the upper half of each has the lower one before
+     * it. */
+    for (unsigned mask = 1; mask < WF_WARP; mask *= 2) {
+        T theirs = __shfl_xor_sync(~0u, total, mask);
+
+        if (threadIdx.x & mask)
+            before += theirs;
+        total += theirs;
+    }
+    if (threadIdx.x % WF_WARP == 0)
+        sums[threadIdx.x / WF_WARP] = total;
+    __syncthreads();
+    *all = 0;
+    for (unsigned i = 0; i < blockDim.x / WF_WARP; i++) {
+        if (i < threadIdx.x / WF_WARP)
+            before += static_cast<T>(sums[i]);
+        *all += static_cast<T>(sums[i]);
+    }
+    __syncthreads(); /* before the next sum writes */
+    return before;
+}
+
 /* For those that look for the first of something. */
 struct wf_lower {
     WF_CODE int64_t operator()(int64_t x, int64_t y) const
