@@ -38,6 +38,11 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
         return wf_fail(err, WF_SHAPE, NULL,
                        "%s \"%s\": result %" PRId64 " of the branch has another shape",
                        node->op->name, node->name, v[0]);
+    case WF_CUDA_BAD_ID:
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": id %" PRId64 ", number %" PRId64
+                       " of them, is not in a table of %" PRId64 " rows",
+                       node->op->name, node->name, v[0], v[1], v[2]);
     }
     return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": fault %d", node->op->name, node->name,
                    (int)f->kind);

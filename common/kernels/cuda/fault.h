@@ -17,6 +17,7 @@ typedef enum wf_cuda_fault_kind {
     WF_CUDA_BAD_RATIO,     /* the bits of a double */
     WF_CUDA_BAD_LENGTH,    /* row, its length, steps */
     WF_CUDA_BAD_BRANCH,    /* the number of a result */
+    WF_CUDA_BAD_ID,        /* id, its number, rows of the table */
 } wf_cuda_fault_kind;
 
 typedef struct wf_cuda_fault {
