@@ -11,5 +11,7 @@
 int64_t wf_int_at(const wf_tensor *t, int64_t i);
 /* Element i of any numeric tensor but the halves. */
 double wf_number_at(const wf_tensor *t, int64_t i);
+/* Writes the bytes of one, of any dtype that graphs have. */
+void wf_one_of(wf_dtype dtype, void *out);
 
 #endif

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/shape/blocks.c - DepthToSpace, SpaceToDepth and DepthToSpaceGrad: axes of a
- * tensor in another order, so one walk over [n, c, h, b, w, b]. */
+ * tensor in another order, so one walk. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/shape/move.h"
+#include "common/kernels/shape/blocks.h"
 
-/* A walk over the spatial side in its own order; operand 0 is the deep side. */
 static wf_status prepare(wf_prep *prep, const wf_tensor *deep, const wf_tensor *wide, wf_err *err)
 {
-    const char *mode = wf_node_string(prep->node, "mode", "DCR");
-    int64_t b = wf_node_int(prep->node, "blocksize", 1), c = wide->dims[1];
-    int64_t h = deep->dims[2], w = deep->dims[3], channel = h * w;
-    int64_t dims[6] = {wide->dims[0], c, h, b, w, b};
-    /* Channels of the deep side are [b, b, c] with DCR and [c, b, b] with CRD. */
-    bool leading = mode[0] == 'D';
-    int64_t strides[1][WF_MAX_RANK] = {
-        {deep->dims[1] * channel, leading ? channel : channel * b * b, w,
-         leading ? channel * b * c : channel * b, 1, leading ? channel * c : channel}};
     wf_walk *walk = wf_arena_alloc(prep->arena, sizeof *walk);
 
     if (!walk)
         return wf_fail_nomem(err, sizeof *walk);
-    wf_walk_strided(walk, 6, dims, 1, (const int64_t(*)[WF_MAX_RANK])strides);
+    wf_blocks_walk(prep->node, deep, wide, walk);
     prep->state = walk;
     return WF_OK;
 }

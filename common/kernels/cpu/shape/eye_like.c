@@ -5,25 +5,6 @@
 
 #include <string.h>
 
-/* The bytes of one, in a dtype. */
-static void one_of(wf_dtype dtype, void *out)
-{
-    static const float f = 1;
-    static const double d = 1;
-    static const int32_t i = 1;
-    static const int64_t l = 1;
-    static const uint8_t b = 1;
-    uint16_t half = dtype == WF_BF16 ? wf_f32_to_bf16(1) : wf_f32_to_f16(1);
-    const void *from = dtype == WF_F32                       ? (const void *)&f
-                       : dtype == WF_F64                     ? (const void *)&d
-                       : dtype == WF_I32                     ? (const void *)&i
-                       : dtype == WF_I64                     ? (const void *)&l
-                       : dtype == WF_F16 || dtype == WF_BF16 ? (const void *)&half
-                                                             : (const void *)&b;
-
-    memcpy(out, from, wf_dtype_size(dtype));
-}
-
 static wf_status eye_like(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                           wf_err *err)
 {
@@ -34,7 +15,7 @@ static wf_status eye_like(const wf_run *run, const wf_tensor *const in[], wf_ten
     (void)in, (void)err;
     if (!rows || !columns)
         return WF_OK;
-    one_of(out[0]->dtype, one);
+    wf_one_of(out[0]->dtype, one);
     memset(out[0]->data, 0, wf_tensor_bytes(out[0]));
     if (k <= -rows || k >= columns)
         return WF_OK;
