@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/shape/blocks.c - DepthToSpace, SpaceToDepth and DepthToSpaceGrad: axes of a
  * tensor in another order, so one walk. */
+#include "common/kernels/shape/blocks.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/shape/move.h"
-#include "common/kernels/shape/blocks.h"
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *deep, const wf_tensor *wide, wf_err *err)
 {

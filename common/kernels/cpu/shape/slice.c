@@ -2,10 +2,10 @@
 /* common/kernels/cpu/shape/slice.c - Slice(x, starts, ends, axes, steps), and SliceGrad(dy, x, the
  * same four): zeros like x with dy where Slice took from. The bounds must be known when the plan is
  * made; they are then a walk with an offset. */
+#include "common/kernels/shape/slice.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/shape/move.h"
-#include "common/kernels/shape/slice.h"
 
 #include <string.h>
 
@@ -13,14 +13,14 @@ static wf_status prepare_slice(wf_prep *prep, const wf_tensor *const in[],
                                const wf_tensor *const out[], wf_err *err)
 {
     return wf_slice_plan_make(in[0], in + 1, out[0], prep->arena, (wf_slice_plan **)&prep->state,
- err);
+                              err);
 }
 
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
     return wf_slice_plan_make(out[0], in + 2, in[0], prep->arena, (wf_slice_plan **)&prep->state,
- err);
+                              err);
 }
 
 static wf_status slice(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],

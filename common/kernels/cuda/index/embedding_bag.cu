@@ -6,6 +6,7 @@
 #include "common/kernels/cuda/index/ids.h"
 #include "common/kernels/cuda/index/scatter.h"
 #include "common/kernels/cuda/nn/softmax.h"
+#include "common/kernels/cuda/shape/move.h"
 
 #include <cstring>
 
@@ -214,11 +215,9 @@ wf_status embedding_bag_grad(const wf_run *run, const wf_tensor *const in[], wf_
     adds<T> a = {b, data_of<T>(in[0]), data_of<T>(in[2]), data_of<T>(in[3]),
                  static_cast<T *>(out[0]->data)};
     void *room = static_cast<char *>(run->workspace) + look_bytes(b);
-    size_t bytes = wf_tensor_bytes(out[0]);
 
     WF_TRY(look(run, b, err));
-    if (bytes)
-        WF_TRY(wf_stream_fill(run->stream, out[0]->data, 0, bytes, err));
+    WF_TRY(wf_clear(run, out[0], err));
     return is_max(run->node) ? wf_scatter_all(run, add_largest<T>{a}, &s, room, err)
                              : wf_scatter_all(run, add_rows<T>{a}, &s, room, err);
 }

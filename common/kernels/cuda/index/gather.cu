@@ -115,11 +115,9 @@ wf_status gather_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
 {
     rows r = rows_of(run->node, out[0], in[1]);
     wf_scatter s = scatter_of(r);
-    size_t bytes = wf_tensor_bytes(out[0]);
 
     WF_TRY(look(run, r, run->workspace, err));
-    if (bytes)
-        WF_TRY(wf_stream_fill(run->stream, out[0]->data, 0, bytes, err));
+    WF_TRY(wf_clear(run, out[0], err));
     return wf_scatter_all(
         run, add_rows<T>{r, static_cast<const T *>(in[0]->data), static_cast<T *>(out[0]->data)},
         &s, static_cast<char *>(run->workspace) + wf_look_bytes(r.n), err);

@@ -34,16 +34,48 @@ template <class T> __global__ void wf_gather_walk(const T *x, T *out, wf_walk w)
         out[i] = x[wf_at(w, 0, i)];
 }
 
-/* out[i] = the element of `in` where the walk is at i. */
+/* out[i] = the element of `in` where the walk is at i, counted from element `first` on. */
+static inline wf_status wf_gather_from(const wf_run *run, const wf_walk *w, const wf_tensor *in,
+                                       int64_t first, wf_tensor *out, wf_err *err)
+{
+    if (w->elems == 0)
+        return WF_OK;
+    return WF_BY_SIZE(out->dtype, wf_launch(run, run->node->op->name, wf_gather_walk<T>,
+                                            wf_blocks(run, w->elems), err,
+                                            static_cast<const T *>(in->data) + first,
+                                            static_cast<T *>(out->data), *w));
+}
+
 static inline wf_status wf_gather(const wf_run *run, const wf_walk *w, const wf_tensor *in,
                                   wf_tensor *out, wf_err *err)
+{
+    return wf_gather_from(run, w, in, 0, out, err);
+}
+
+template <class T> __global__ void wf_scatter_walk(const T *x, T *out, wf_walk w)
+{
+    for (int64_t i = wf_first(); i < w.elems; i += wf_all())
+        out[wf_at(w, 0, i)] = x[i];
+}
+
+/* The element of `out` where the walk is at i, counted from element `first` on, = in[i]. */
+static inline wf_status wf_scatter_from(const wf_run *run, const wf_walk *w, const wf_tensor *in,
+                                        int64_t first, wf_tensor *out, wf_err *err)
 {
     if (w->elems == 0)
         return WF_OK;
     return WF_BY_SIZE(out->dtype,
-                      wf_launch(run, run->node->op->name, wf_gather_walk<T>,
+                      wf_launch(run, run->node->op->name, wf_scatter_walk<T>,
                                 wf_blocks(run, w->elems), err, static_cast<const T *>(in->data),
-                                static_cast<T *>(out->data), *w));
+                                static_cast<T *>(out->data) + first, *w));
+}
+
+/* Zeros in all of t. */
+static inline wf_status wf_clear(const wf_run *run, wf_tensor *t, wf_err *err)
+{
+    size_t bytes = wf_tensor_bytes(t);
+
+    return bytes ? wf_stream_fill(run->stream, t->data, 0, bytes, err) : WF_OK;
 }
 
 /* Of operations whose output has the bytes of input 0: a plan shares the memory and does not run
