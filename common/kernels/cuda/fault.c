@@ -43,6 +43,21 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
                        "%s \"%s\": id %" PRId64 ", number %" PRId64
                        " of them, is not in a table of %" PRId64 " rows",
                        node->op->name, node->name, v[0], v[1], v[2]);
+    case WF_CUDA_BAD_TUPLE:
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": index %" PRId64 ", place %" PRId64 " of tuple %" PRId64
+                       ", is not in an axis of %" PRId64,
+                       node->op->name, node->name, v[0], v[1] % WF_MAX_RANK, v[1] / WF_MAX_RANK,
+                       v[2]);
+    case WF_CUDA_BAD_LENGTH:
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": sequence %" PRId64 " has length %" PRId64 ", of %" PRId64
+                       " steps",
+                       node->op->name, node->name, v[0], v[1], v[2]);
+    case WF_CUDA_BAD_AXIS:
+        return wf_fail(err, WF_INVALID, NULL,
+                       "%s \"%s\": axis %" PRId64 " is not in a tensor of %" PRId64 " axes",
+                       node->op->name, node->name, v[0], v[2]);
     }
     return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": fault %d", node->op->name, node->name,
                    (int)f->kind);
