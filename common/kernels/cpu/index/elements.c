@@ -4,39 +4,25 @@
  * own. Scattering goes in the order of the ids, so that equal ones add up the same in every run. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/shape/walk.h"
+#include "common/kernels/shape/places.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 typedef struct plan {
-    wf_walk walk;         /* over the ids; operand 0 is data, which does not move along the axis */
-    int64_t size, stride; /* of the axis in data */
-    enum { NONE, SUM, PRODUCT, LARGEST, SMALLEST } reduction;
+    wf_elements at;
+    wf_scatter_way way;
 } plan;
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    const wf_tensor *data = in[0], *ids = in[1];
     plan *p = wf_arena_alloc(prep->arena, sizeof *p);
-    uint32_t axis = wf_axis_at(wf_node_int(prep->node, "axis", 0), data->rank);
-    const char *reduction = wf_node_string(prep->node, "reduction", "none");
-    int64_t strides[1][WF_MAX_RANK];
 
     (void)out;
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
-    wf_strides(data->rank, data->dims, strides[0]);
-    p->size = data->dims[axis];
-    p->stride = strides[0][axis];
-    strides[0][axis] = 0;
-    wf_walk_strided(&p->walk, ids->rank, ids->dims, 1, (const int64_t(*)[WF_MAX_RANK])strides);
-    p->reduction = strcmp(reduction, "add") == 0   ? SUM
-                   : strcmp(reduction, "mul") == 0 ? PRODUCT
-                   : strcmp(reduction, "max") == 0 ? LARGEST
-                   : strcmp(reduction, "min") == 0 ? SMALLEST
-                                                   : NONE;
+    p->at = wf_elements_of(prep->node, in[0], in[1]);
+    p->way = wf_scatter_way_of(prep->node);
     prep->state = p;
     return WF_OK;
 }
@@ -70,7 +56,7 @@ static inline int64_t offset(const job *j, const wf_span *s, int64_t i)
 {
     int64_t id = wf_int_at(j->ids, s->first + i);
 
-    return s->at[0] + i * s->step[0] + (id < 0 ? id + j->plan->size : id) * j->plan->stride;
+    return s->at[0] + i * s->step[0] + (id < 0 ? id + j->plan->at.size : id) * j->plan->at.stride;
 }
 
 #define GATHER(T)                                                                                  \
@@ -99,14 +85,14 @@ WF_EACH_SIZE(GATHER)
         for (int64_t i = 0; i < s->count; i++) {                                                   \
             T *to = (T *)j->to + offset(j, s, i), x = from[i];                                     \
                                                                                                    \
-            switch (j->plan->reduction) {                                                          \
-            case SUM:                                                                              \
+            switch (j->plan->way) {                                                          \
+            case WF_SCATTER_ADD:                                                                              \
                 *to = (T)(*to + x);                                                                \
                 break;                                                                             \
-            case PRODUCT:                                                                          \
+            case WF_SCATTER_MULTIPLY:                                                                          \
                 *to = (T)(*to * x);                                                                \
                 break;                                                                             \
-            case LARGEST:                                                                          \
+            case WF_SCATTER_LARGEST:                                                                          \
                 *to = x > *to || x != x ? x : *to;                                                 \
                 break;                                                                             \
             default:                                                                               \
@@ -139,7 +125,7 @@ static void reduce_span(void *arg, const wf_span *s)
 
 static void gather_range(void *arg, int64_t begin, int64_t end)
 {
-    wf_walk_range(&((const job *)arg)->plan->walk, begin, end, gather_span, arg);
+    wf_walk_range(&((const job *)arg)->plan->at.walk, begin, end, gather_span, arg);
 }
 
 static wf_status gather_elements(const wf_run *run, const wf_tensor *const in[],
@@ -147,8 +133,8 @@ static wf_status gather_elements(const wf_run *run, const wf_tensor *const in[],
 {
     job j = {run->state, in[1], in[0]->data, out[0]->data, in[0]->dtype};
 
-    WF_TRY(check(in[1], j.plan->size, err));
-    wf_pool_for(run->pool, j.plan->walk.elems, WF_GRAIN, gather_range, &j);
+    WF_TRY(check(in[1], j.plan->at.size, err));
+    wf_pool_for(run->pool, j.plan->at.walk.elems, WF_GRAIN, gather_range, &j);
     return WF_OK;
 }
 
@@ -156,14 +142,14 @@ static wf_status scatter_elements(const wf_run *run, const wf_tensor *const in[]
                                   wf_tensor *const out[], wf_err *err)
 {
     job j = {run->state, in[1], in[2]->data, out[0]->data, in[0]->dtype};
-    bool plain = j.plan->reduction == NONE;
+    bool plain = j.plan->way == WF_SCATTER_PUT;
 
     if (!plain && (j.dtype == WF_BOOL || j.dtype == WF_F16 || j.dtype == WF_BF16))
         return wf_fail(err, WF_UNSUPPORTED, "Cast it first", "there is no reduction of %s",
                        wf_dtype_name(j.dtype));
-    WF_TRY(check(in[1], j.plan->size, err));
+    WF_TRY(check(in[1], j.plan->at.size, err));
     wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
-    wf_walk_range(&j.plan->walk, 0, j.plan->walk.elems, plain ? put_span : reduce_span, &j);
+    wf_walk_range(&j.plan->at.walk, 0, j.plan->at.walk.elems, plain ? put_span : reduce_span, &j);
     return WF_OK;
 }
 

@@ -4,61 +4,29 @@
  * slice of data. Scattering goes in the order of the tuples. */
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/shape/walk.h"
+#include "common/kernels/shape/places.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct slices {
-    const wf_tensor *ids;
-    int64_t n, per_batch;       /* tuples, in all and in each part of the batch */
-    int64_t inner, batch_elems; /* elements of a slice, and of data in each part of the batch */
-    uint32_t depth;             /* of a tuple */
-    int64_t sizes[WF_MAX_RANK], strides[WF_MAX_RANK]; /* of the axes that a tuple names */
-} slices;
-
-static slices slices_of(const wf_node *node, const wf_tensor *data, const wf_tensor *ids)
-{
-    uint32_t batch = (uint32_t)wf_node_int(node, "batch_dims", 0);
-    slices s = {.ids = ids, .n = 1, .inner = 1, .batch_elems = 1};
-    int64_t strides[WF_MAX_RANK], parts = 1;
-
-    s.depth = (uint32_t)ids->dims[ids->rank - 1];
-    wf_strides(data->rank, data->dims, strides);
-    for (uint32_t i = 0; i + 1 < ids->rank; i++) {
-        s.n *= ids->dims[i];
-        parts *= i < batch ? ids->dims[i] : 1;
-    }
-    s.per_batch = parts ? s.n / parts : 0;
-    for (uint32_t i = 0; i < data->rank; i++) {
-        s.batch_elems *= i >= batch ? data->dims[i] : 1;
-        s.inner *= i >= batch + s.depth ? data->dims[i] : 1;
-    }
-    for (uint32_t i = 0; i < s.depth; i++) {
-        s.sizes[i] = data->dims[batch + i];
-        s.strides[i] = strides[batch + i];
-    }
-    return s;
-}
-
 /* Where the slice of tuple i begins in data; the tuple was checked. */
-static int64_t slice_at(const slices *s, int64_t i)
+static int64_t slice_at(const wf_slices *s, const wf_tensor *ids, int64_t i)
 {
     int64_t at = i / s->per_batch * s->batch_elems;
 
     for (uint32_t k = 0; k < s->depth; k++) {
-        int64_t id = wf_int_at(s->ids, i * s->depth + k);
+        int64_t id = wf_int_at(ids, i * s->depth + k);
 
         at += (id < 0 ? id + s->sizes[k] : id) * s->strides[k];
     }
     return at;
 }
 
-static wf_status check(const slices *s, wf_err *err)
+static wf_status check(const wf_slices *s, const wf_tensor *ids, wf_err *err)
 {
     for (int64_t i = 0; i < s->n; i++)
         for (uint32_t k = 0; k < s->depth; k++) {
-            int64_t id = wf_int_at(s->ids, i * s->depth + k);
+            int64_t id = wf_int_at(ids, i * s->depth + k);
 
             if (id < -s->sizes[k] || id >= s->sizes[k])
                 return wf_fail(err, WF_INVALID, NULL,
@@ -70,7 +38,8 @@ static wf_status check(const slices *s, wf_err *err)
 }
 
 typedef struct job {
-    slices s;
+    wf_slices s;
+    const wf_tensor *ids;
     const char *from;
     char *to;
     size_t bytes; /* of a slice */
@@ -82,22 +51,20 @@ static void gather_range(void *arg, int64_t begin, int64_t end)
     size_t size = j->s.inner ? j->bytes / (size_t)j->s.inner : 0;
 
     for (int64_t i = begin; i < end; i++)
-        wf_copy(j->to + (size_t)i * j->bytes, j->from + (size_t)slice_at(&j->s, i) * size,
+        wf_copy(j->to + (size_t)i * j->bytes, j->from + (size_t)slice_at(&j->s, j->ids, i) * size,
                 j->bytes);
 }
 
 static wf_status gather_nd(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                            wf_err *err)
 {
-    job j = {slices_of(run->node, in[0], in[1]), in[0]->data, out[0]->data, 0};
+    job j = {wf_slices_of(run->node, in[0], in[1]), in[1], in[0]->data, out[0]->data, 0};
 
     j.bytes = (size_t)j.s.inner * wf_dtype_size(in[0]->dtype);
-    WF_TRY(check(&j.s, err));
+    WF_TRY(check(&j.s, in[1], err));
     wf_pool_for(run->pool, j.s.n, WF_GRAIN / WF_MAX(j.s.inner, (int64_t)1) + 1, gather_range, &j);
     return WF_OK;
 }
-
-typedef enum reduction { SUM = 1, PRODUCT, LARGEST, SMALLEST } reduction;
 
 #define LOOP(expr)                                                                                 \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -105,52 +72,47 @@ typedef enum reduction { SUM = 1, PRODUCT, LARGEST, SMALLEST } reduction;
 
 /* NaN stays: it is neither larger nor smaller. */
 #define REDUCE(T)                                                                                  \
-    WF_MULTIVERSION static void fold_##T(reduction r, T *to, const T *x, int64_t n)                \
+    WF_MULTIVERSION static void fold_##T(wf_scatter_way r, T *to, const T *x, int64_t n)                \
     {                                                                                              \
-        if (r == SUM)                                                                              \
+        if (r == WF_SCATTER_ADD)                                                                              \
             LOOP((T)(to[i] + x[i]))                                                                \
-        else if (r == PRODUCT)                                                                     \
+        else if (r == WF_SCATTER_MULTIPLY)                                                                     \
             LOOP((T)(to[i] * x[i]))                                                                \
-        else if (r == LARGEST)                                                                     \
+        else if (r == WF_SCATTER_LARGEST)                                                                     \
             LOOP(x[i] > to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
         else                                                                                       \
             LOOP(x[i] < to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
     }                                                                                              \
-    static void reduce_##T(const slices *s, reduction r, const void *from, void *to)               \
+    static void reduce_##T(const wf_slices *s, const wf_tensor *ids, wf_scatter_way r, const void *from, void *to)               \
     {                                                                                              \
         for (int64_t i = 0; i < s->n; i++)                                                         \
-            fold_##T(r, (T *)to + slice_at(s, i), (const T *)from + i * s->inner, s->inner);       \
+            fold_##T(r, (T *)to + slice_at(s, ids, i), (const T *)from + i * s->inner, s->inner);       \
     }
 WF_EACH_NUMBER(REDUCE)
 
-static wf_status reduce(const slices *s, reduction r, const wf_tensor *from, wf_tensor *to,
+static wf_status reduce(const wf_slices *s, const wf_tensor *ids, wf_scatter_way r, const wf_tensor *from, wf_tensor *to,
                         wf_err *err)
 {
     if (!((WF_TYPES_NUMBER | WF_TYPE(WF_U8)) & WF_TYPE(to->dtype)))
         return wf_fail(err, WF_UNSUPPORTED, "Cast it first", "there is no reduction of %s",
                        wf_dtype_name(to->dtype));
-    WF_BY_NUMBER(to->dtype, reduce)(s, r, from->data, to->data);
+    WF_BY_NUMBER(to->dtype, reduce)(s, ids, r, from->data, to->data);
     return WF_OK;
 }
 
 static wf_status scatter_nd(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                             wf_err *err)
 {
-    slices s = slices_of(run->node, in[0], in[1]);
-    const char *name = wf_node_string(run->node, "reduction", "none");
+    wf_slices s = wf_slices_of(run->node, in[0], in[1]);
+    wf_scatter_way way = wf_scatter_way_of(run->node);
     size_t size = wf_dtype_size(in[0]->dtype), bytes = (size_t)s.inner * size;
 
-    WF_TRY(check(&s, err));
+    WF_TRY(check(&s, in[1], err));
     wf_copy(out[0]->data, in[0]->data, wf_tensor_bytes(in[0]));
-    if (strcmp(name, "none") != 0)
-        return reduce(&s,
-                      strcmp(name, "add") == 0   ? SUM
-                      : strcmp(name, "mul") == 0 ? PRODUCT
-                      : strcmp(name, "max") == 0 ? LARGEST
-                                                 : SMALLEST,
-                      in[2], out[0], err);
+    if (way != WF_SCATTER_PUT)
+        return reduce(&s, in[1], way, in[2], out[0], err);
     for (int64_t i = 0; i < s.n; i++)
-        wf_copy((char *)out[0]->data + (size_t)slice_at(&s, i) * size,
+        wf_copy((char *)out[0]->data + (size_t)slice_at(&s, in[1], i) * size,
                 (const char *)in[2]->data + (size_t)i * bytes, bytes);
     return WF_OK;
 }
@@ -158,12 +120,12 @@ static wf_status scatter_nd(const wf_run *run, const wf_tensor *const in[], wf_t
 static wf_status gather_nd_grad(const wf_run *run, const wf_tensor *const in[],
                                 wf_tensor *const out[], wf_err *err)
 {
-    slices s = slices_of(run->node, out[0], in[1]);
+    wf_slices s = wf_slices_of(run->node, out[0], in[1]);
 
-    WF_TRY(check(&s, err));
+    WF_TRY(check(&s, in[1], err));
     if (wf_tensor_bytes(out[0]))
         memset(out[0]->data, 0, wf_tensor_bytes(out[0]));
-    return reduce(&s, SUM, in[0], out[0], err);
+    return reduce(&s, in[1], WF_SCATTER_ADD, in[0], out[0], err);
 }
 
 const wf_kernel wf_kernels_nd[] = {
