@@ -85,14 +85,14 @@ WF_EACH_SIZE(GATHER)
         for (int64_t i = 0; i < s->count; i++) {                                                   \
             T *to = (T *)j->to + offset(j, s, i), x = from[i];                                     \
                                                                                                    \
-            switch (j->plan->way) {                                                          \
-            case WF_SCATTER_ADD:                                                                              \
+            switch (j->plan->way) {                                                                \
+            case WF_SCATTER_ADD:                                                                   \
                 *to = (T)(*to + x);                                                                \
                 break;                                                                             \
-            case WF_SCATTER_MULTIPLY:                                                                          \
+            case WF_SCATTER_MULTIPLY:                                                              \
                 *to = (T)(*to * x);                                                                \
                 break;                                                                             \
-            case WF_SCATTER_LARGEST:                                                                          \
+            case WF_SCATTER_LARGEST:                                                               \
                 *to = x > *to || x != x ? x : *to;                                                 \
                 break;                                                                             \
             default:                                                                               \

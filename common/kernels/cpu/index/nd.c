@@ -72,26 +72,27 @@ static wf_status gather_nd(const wf_run *run, const wf_tensor *const in[], wf_te
 
 /* NaN stays: it is neither larger nor smaller. */
 #define REDUCE(T)                                                                                  \
-    WF_MULTIVERSION static void fold_##T(wf_scatter_way r, T *to, const T *x, int64_t n)                \
+    WF_MULTIVERSION static void fold_##T(wf_scatter_way r, T *to, const T *x, int64_t n)           \
     {                                                                                              \
-        if (r == WF_SCATTER_ADD)                                                                              \
+        if (r == WF_SCATTER_ADD)                                                                   \
             LOOP((T)(to[i] + x[i]))                                                                \
-        else if (r == WF_SCATTER_MULTIPLY)                                                                     \
+        else if (r == WF_SCATTER_MULTIPLY)                                                         \
             LOOP((T)(to[i] * x[i]))                                                                \
-        else if (r == WF_SCATTER_LARGEST)                                                                     \
+        else if (r == WF_SCATTER_LARGEST)                                                          \
             LOOP(x[i] > to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
         else                                                                                       \
             LOOP(x[i] < to[i] || x[i] != x[i] ? x[i] : to[i])                                      \
     }                                                                                              \
-    static void reduce_##T(const wf_slices *s, const wf_tensor *ids, wf_scatter_way r, const void *from, void *to)               \
+    static void reduce_##T(const wf_slices *s, const wf_tensor *ids, wf_scatter_way r,             \
+                           const void *from, void *to)                                             \
     {                                                                                              \
         for (int64_t i = 0; i < s->n; i++)                                                         \
-            fold_##T(r, (T *)to + slice_at(s, ids, i), (const T *)from + i * s->inner, s->inner);       \
+            fold_##T(r, (T *)to + slice_at(s, ids, i), (const T *)from + i * s->inner, s->inner);  \
     }
 WF_EACH_NUMBER(REDUCE)
 
-static wf_status reduce(const wf_slices *s, const wf_tensor *ids, wf_scatter_way r, const wf_tensor *from, wf_tensor *to,
-                        wf_err *err)
+static wf_status reduce(const wf_slices *s, const wf_tensor *ids, wf_scatter_way r,
+                        const wf_tensor *from, wf_tensor *to, wf_err *err)
 {
     if (!((WF_TYPES_NUMBER | WF_TYPE(WF_U8)) & WF_TYPE(to->dtype)))
         return wf_fail(err, WF_UNSUPPORTED, "Cast it first", "there is no reduction of %s",

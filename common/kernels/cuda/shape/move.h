@@ -73,9 +73,7 @@ static inline wf_status wf_scatter_from(const wf_run *run, const wf_walk *w, con
 /* Zeros in all of t. */
 static inline wf_status wf_clear(const wf_run *run, wf_tensor *t, wf_err *err)
 {
-    size_t bytes = wf_tensor_bytes(t);
-
-    return bytes ? wf_stream_fill(run->stream, t->data, 0, bytes, err) : WF_OK;
+    return wf_stream_fill(run->stream, t->data, 0, wf_tensor_bytes(t), err);
 }
 
 /* Of operations whose output has the bytes of input 0: a plan shares the memory and does not run
