@@ -3,10 +3,11 @@
 #ifndef WF_BASE_RISING_H
 #define WF_BASE_RISING_H
 
+#include "common/base/cc.h"
 #include <stdint.h>
 
 /* The index of x in list [n], whose numbers rise; -1 where it is none of them. */
-static inline int64_t wf_find_rising(const int64_t list[], int64_t n, int64_t x)
+WF_ALSO_GPU static inline int64_t wf_find_rising(const int64_t list[], int64_t n, int64_t x)
 {
     int64_t from = 0;
 

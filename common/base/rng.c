@@ -82,17 +82,9 @@ uint64_t wf_rng_below(wf_rng_key key, uint64_t counter, uint64_t n)
     return (uint64_t)((unsigned __int128)wf_rng_u64(key, counter) * n >> 64);
 }
 
-/* The finaliser of splitmix64 (Steele, Lea and Flood 2014, section 5). */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
 uint64_t wf_rng_fold(uint64_t stream, uint64_t value)
 {
-    return mix(stream * 0x9E3779B97F4A7C15u + mix(value + 0x9E3779B97F4A7C15u));
+    return wf_philox_fold(stream, value);
 }
 
 uint64_t wf_rng_fold_str(uint64_t stream, const char *name)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/index/table_rows.c - TableRows: each id is searched among those that have a
  * row; first values are computed for the others. */
-#include "common/graph/table_rows.h"
+#include "common/kernels/shape/table_rows.h"
 #include "common/base/rising.h"
 #include "common/kernels/cpu/cpu.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 typedef struct lookup {
@@ -21,19 +20,8 @@ typedef struct lookup {
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    const int64_t *ids = in[WF_TABLE_ROWS_ROW_IDS]->data;
-    wf_first_rows *first = wf_arena_alloc(prep->arena, sizeof *first);
-
     (void)out;
-    if (!first)
-        return wf_fail_nomem(err, sizeof *first);
-    for (int64_t i = 1; ids && i < wf_elems(in[WF_TABLE_ROWS_ROW_IDS]); i++)
-        if (ids[i] <= ids[i - 1])
-            return wf_fail(err, WF_INVALID, NULL,
-                           "the row of id %" PRId64 " comes after that of %" PRId64, ids[i],
-                           ids[i - 1]);
-    prep->state = first;
-    return wf_table_rows_first(prep->node, first, err);
+    return wf_table_rows_prepare(prep, in[WF_TABLE_ROWS_ROW_IDS], err);
 }
 
 static void look_up(void *arg, int64_t begin, int64_t end)

@@ -6,34 +6,9 @@
 #include "common/kernels/cpu/shape/mapped.h"
 #include "common/kernels/shape/border.h"
 
-/* The remainder that is never negative. */
-static int64_t modulo(int64_t a, int64_t n)
+static int64_t place(const void *border, uint32_t axis, int64_t i, int64_t from)
 {
-    return (a % n + n) % n;
-}
-
-static int64_t place(const void *arg, uint32_t axis, int64_t i, int64_t from)
-{
-    const wf_border *b = arg;
-    int64_t at;
-
-    if (__builtin_sub_overflow(i, b->before[axis], &at)) /* cropped by more than any axis has */
-        at = INT64_MAX;
-    if (at >= 0 && at < from)
-        return at;
-    switch (b->mode) {
-    case WF_BORDER_EDGE:
-        return at < 0 ? 0 : from - 1;
-    case WF_BORDER_WRAP:
-        return modulo(at, from);
-    case WF_BORDER_REFLECT:
-        /* There and back, without the ends twice; a single element is its own mirror image. */
-        at = from > 1 ? modulo(at, 2 * (from - 1)) : 0;
-        return at < from ? at : 2 * (from - 1) - at;
-    case WF_BORDER_CONSTANT:
-        break;
-    }
-    return -1;
+    return wf_border_place(border, axis, i, from);
 }
 
 static wf_status prepare_pad(wf_prep *prep, const wf_tensor *const in[],

@@ -31,36 +31,6 @@ static inline wf_bordered wf_bordered_of(const wf_border &b, const wf_tensor *in
     return t;
 }
 
-/* The remainder that is never negative. */
-WF_CODE int64_t wf_modulo(int64_t a, int64_t n)
-{
-    return (a % n + n) % n;
-}
-
-/* Where index i of an axis with its border lies in the tensor; -1: it holds the filler. */
-WF_CODE int64_t wf_border_place(const wf_bordered &t, uint32_t axis, int64_t i)
-{
-    const int64_t before = t.border.before[axis], size = t.dims[axis];
-    /* Cropped by more than any axis has, it is behind the end. */
-    int64_t at = before < 0 && i > INT64_MAX + before ? INT64_MAX : i - before;
-
-    if (at >= 0 && at < size)
-        return at;
-    switch (t.border.mode) {
-    case WF_BORDER_EDGE:
-        return at < 0 ? 0 : size - 1;
-    case WF_BORDER_WRAP:
-        return wf_modulo(at, size);
-    case WF_BORDER_REFLECT:
-        /* There and back, without the ends twice; a single element is its own mirror image. */
-        at = size > 1 ? wf_modulo(at, 2 * (size - 1)) : 0;
-        return at < size ? at : 2 * (size - 1) - at;
-    case WF_BORDER_CONSTANT:
-        break;
-    }
-    return -1;
-}
-
 template <class T>
 __global__ void wf_border_fill(const T *x, const T *filler, T *out, wf_bordered t)
 {
@@ -70,7 +40,7 @@ __global__ void wf_border_fill(const T *x, const T *filler, T *out, wf_bordered 
         int64_t from = 0, step = 1, rest = e;
 
         for (uint32_t axis = t.rank; axis-- > 0 && from >= 0;) {
-            const int64_t at = wf_border_place(t, axis, rest % t.with[axis]);
+            const int64_t at = wf_border_place(&t.border, axis, rest % t.with[axis], t.dims[axis]);
 
             from = at < 0 ? -1 : from + at * step;
             step *= t.dims[axis];
