@@ -13,7 +13,7 @@
  *   A             what it gathers in, of 8 bytes at most
  *   begin(out)    what follows is for output `out`
  *   first()       before any element
- *   take(A, T)    one element more
+ *   take(A, T, i) one element more, number i of the output's
  *   join(A, A)    two that are gathered
  *   end(A, n)     the result, of n elements
  */
@@ -90,7 +90,7 @@ __global__ void wf_reduce_block(const T *x, R *y, typename H::A *parts, wf_reduc
 
             h.begin(out);
             for (int64_t i = begin + own; i < end; i += threads)
-                all = h.take(all, from[wf_at(r.plan.reduced, 0, i)]);
+                all = h.take(all, from[wf_at(r.plan.reduced, 0, i)], i);
         }
         gathered[cell] = all;
         for (int64_t half = threads / 2; half > 0; half /= 2) {
@@ -112,7 +112,7 @@ __global__ void wf_reduce_block(const T *x, R *y, typename H::A *parts, wf_reduc
 template <class H> struct wf_joins : H {
     using A = typename H::A;
 
-    WF_CODE A take(A all, A part) const
+    WF_CODE A take(A all, A part, int64_t) const
     {
         return H::join(all, part);
     }
@@ -195,7 +195,7 @@ template <class Of> struct wf_sum : wf_alike {
     {
         return 0;
     }
-    template <class T> static WF_CODE A take(A all, T x)
+    template <class T> static WF_CODE A take(A all, T x, int64_t)
     {
         return all + (A)x;
     }

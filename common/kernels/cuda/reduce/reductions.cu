@@ -26,7 +26,7 @@ struct logarithm : wf_sum<double> {
 };
 
 struct sum_of_sizes : wf_sum<double> {
-    template <class T> static WF_CODE double take(double all, T x)
+    template <class T> static WF_CODE double take(double all, T x, int64_t)
     {
         return all + std::fabs((double)x);
     }
@@ -43,7 +43,7 @@ struct greatest : wf_alike {
     {
         return x > y || x != x ? x : y;
     }
-    template <class T> static WF_CODE double take(double all, T x)
+    template <class T> static WF_CODE double take(double all, T x, int64_t)
     {
         return join(all, (double)x);
     }
@@ -62,7 +62,7 @@ struct least : greatest {
     {
         return x < y || x != x ? x : y;
     }
-    template <class T> static WF_CODE double take(double all, T x)
+    template <class T> static WF_CODE double take(double all, T x, int64_t)
     {
         return join(all, (double)x);
     }
@@ -71,7 +71,7 @@ struct least : greatest {
 /* ---- of an A: double, or uint64_t ---- */
 
 template <class Of> struct sum_of_squares : wf_sum<Of> {
-    template <class T> static WF_CODE Of take(Of all, T x)
+    template <class T> static WF_CODE Of take(Of all, T x, int64_t)
     {
         return all + (Of)x * (Of)x;
     }
@@ -89,7 +89,7 @@ template <class Of> struct product : wf_sum<Of> {
     {
         return 1;
     }
-    template <class T> static WF_CODE Of take(Of all, T x)
+    template <class T> static WF_CODE Of take(Of all, T x, int64_t)
     {
         return all * (Of)x;
     }
@@ -121,7 +121,7 @@ struct int_logarithm : wf_sum<uint64_t> {
 };
 
 struct int_sum_of_sizes : wf_sum<uint64_t> {
-    template <class T> static WF_CODE uint64_t take(uint64_t all, T x)
+    template <class T> static WF_CODE uint64_t take(uint64_t all, T x, int64_t)
     {
         return all + (x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
     }
@@ -145,7 +145,7 @@ template <class T, T FIRST> struct int_greatest : wf_alike {
     {
         return x > y ? x : y;
     }
-    static WF_CODE T take(T all, T x)
+    static WF_CODE T take(T all, T x, int64_t)
     {
         return join(all, x);
     }
@@ -160,7 +160,7 @@ template <class T, T FIRST> struct int_least : int_greatest<T, FIRST> {
     {
         return x < y ? x : y;
     }
-    static WF_CODE T take(T all, T x)
+    static WF_CODE T take(T all, T x, int64_t)
     {
         return join(all, x);
     }
@@ -178,7 +178,7 @@ struct sum_of_exponentials : wf_sum<double> {
     {
         top = tops[out];
     }
-    template <class T> WF_CODE double take(double all, T x) const
+    template <class T> WF_CODE double take(double all, T x, int64_t) const
     {
         return all + std::exp((double)x - (std::isfinite(top) ? top : 0));
     }
