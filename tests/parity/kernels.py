@@ -278,6 +278,8 @@ def reductions():
         if op not in ("LogSum", "LogSumExp", "Prod"):
             yield single("Reduce" + op, x, [1], keepdims=0)
             yield single("Reduce" + op, np.ascontiguousarray(x.T), [0], keepdims=0)
+            yield single("Reduce" + op, eighths((6, 100, 64)), [0, 1], keepdims=0)
+            yield single("Reduce" + op, eighths((20, 7, 300)), [0, 2], keepdims=0)
     for op in ("Sum", "Max", "L2"):
         yield single("Reduce" + op, (2, 3, 4, 5, 6), [1, 3], keepdims=0)
         yield single("Reduce" + op, (3, 1, 4), [1], keepdims=0)
@@ -301,6 +303,8 @@ def reductions():
             for exclusive in (0, 1):
                 for reverse in (0, 1):
                     yield single("CumSum", x, np.int64(axis), exclusive=exclusive,
+                                 reverse=reverse)
+                    yield single("CumSum", x.reshape(2, 600, 3), np.int64(axis), exclusive=exclusive,
                                  reverse=reverse)
 
 
@@ -362,14 +366,23 @@ def movers():
                          ((2, 3), dtype), axis=1, reduction=reduction)
             yield single("ScatterND", ((4, 5), dtype), np.array([[0], [2], [0]]), ((3, 5), dtype),
                          reduction=reduction)
+            many = np.random.default_rng(18).integers(-9, 9, (700, 1))  # twos, so that products stay numbers
+            twos = np.where(np.random.default_rng(19).random((700, 4)) < 0.02, 2, 1).astype(dtype)
+            yield single("ScatterND", ((9, 4), dtype), many, twos, reduction=reduction)
+            yield single("ScatterElements", ((9, 4), dtype), np.tile(many, 4), twos, reduction=reduction)
         yield single("EyeLike", ((3, 5), dtype), k=1)
         yield single("EyeLike", ((3, 5), dtype), k=-2, dtype=int(TensorProto.BOOL))
         for axis in (0, 1, 2):
             for largest in (0, 1):
                 x = np.random.default_rng(14).permutation(5 * 40 * 6).reshape(5, 40, 6).astype(dtype)
                 yield single("TopK", x, [4], n_out=2, axis=axis, largest=largest)
+                yield single("TopK", x, [x.shape[axis]], n_out=2, axis=axis, largest=largest)
     yield single("ConstantOfShape", [2, 3])
     yield single("ConstantOfShape", [2, 3], value=numpy_helper.from_array(np.array([7], np.int64)))
+    # Too large to be computed before the run.
+    yield single("ConstantOfShape", [2100, 2000], value=numpy_helper.from_array(np.array([7], np.uint8)))
+    yield single("Concat", *(((2, k % 4, 3), np.float32) for k in range(40)), axis=1)
+    yield single("Split", (3, 39), [k % 3 for k in range(40)], n_out=40, axis=1)
     yield single("Transpose", (129, 65))
     for perm in ([0, 2, 1, 3], [3, 1, 0, 2], [2, 3, 0, 1], [1, 3, 2, 0], [3, 2, 1, 0]):
         yield single("Transpose", (17, 5, 18, 33), perm=perm)
@@ -449,6 +462,12 @@ def losses():
     yield single("GatherGrad", (2, 2, 3), np.array([[1, -1], [0, 1]], np.int64), (5, 3), domain=weft)
     yield single("GatherGrad", (2, 3, 3), np.array([4, 4, 2], np.int32), (2, 5, 3), domain=weft,
                  axis=1)
+    popular = np.random.default_rng(16).integers(0, 40, 3000)
+    popular[1000:] %= 2
+    for ids, rows in ((popular, 40), (popular[:2600].astype(np.int32) - 40, 40), (37 * popular, 2000)):
+        yield single("GatherGrad", eighths((len(ids), 3)), ids, (rows, 3), domain=weft)
+        yield single("GatherGrad", eighths((2, len(ids))), ids, (2, rows), domain=weft, axis=1)
+        yield single("GatherNDGrad", eighths((len(ids), 5)), ids.reshape(-1, 1), (rows, 5), domain=weft)
     bags = np.array([[1, -1, 0, 1], [-1, -1, -1, -1], [4, 2, 2, -7]], np.int64)
     many = np.random.default_rng(12).integers(-1, 900, (600, 2, 40))
     for ids, rows, dims in ((bags, 5, (1, 3)), (bags.astype(np.int32), 5, (2,)), (many, 900, (1, 7, 16))):
@@ -475,9 +494,11 @@ def losses():
     yield single("SliceGrad", (2, 4), (5, 7), [1, -1], [-1, -2**63], [0, 1], [2, -2], domain=weft)
     yield single("TileGrad", (4, 9), (2, 3), domain=weft)
     yield single("TileGrad", (3, 1, 40), (3, 1, 4), domain=weft)
+    yield single("TileGrad", eighths((90, 4000)), (2, 5), domain=weft)
     for mode in "constant reflect edge wrap".split():
         yield single("PadGrad", (6, 11), (3, 5), [2, 3, 1, 3], domain=weft, mode=mode)
         yield single("PadGrad", (3, 9), (3, 8), [-2, 3], [1], domain=weft, mode=mode)
+        yield single("PadGrad", (12, 40), (2, 5), [3, 16, 7, 19], domain=weft, mode=mode)
     yield single("GatherNDGrad", (3, 5), (np.array([[0, 1], [2, -1], [0, 1]])), (3, 4, 5), domain=weft)
     for mode in ("DCR", "CRD"):
         yield single("DepthToSpaceGrad", (2, 3, 4, 6), domain=weft, blocksize=2, mode=mode)

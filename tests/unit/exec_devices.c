@@ -230,6 +230,69 @@ static void a_late_error_names_its_node_and_the_plan_goes_on(void **state)
     wf_graph_free(&g);
 }
 
+/* x and ids -> one operation; `n` ids are all `good`, and then the last one is `bad`. */
+typedef struct id_case {
+    const char *op;
+    uint32_t rank;
+    int64_t dims[2], n, good, bad;
+} id_case;
+
+static wf_graph *graph_of_ids(const id_case *c)
+{
+    wf_graph *g = new_graph();
+    wf_value *in[2] = {input(g, "x", 2, square), input(g, "ids", c->rank, c->dims)}, *y;
+    wf_emit e = wf_emit_begin(g, "m", NULL);
+
+    in[1]->dtype = WF_I64;
+    y = wf_emit_op(&e, c->op, 2, in, 0, NULL);
+    assert_int_equal(wf_emit_end(&e), WF_OK);
+    assert_int_equal(wf_graph_add_output(g, y, NULL), WF_OK);
+    return g;
+}
+
+static void ids_that_name_nothing_are_told_by_each_device_alike(void **state)
+{
+    static const id_case cases[] = {
+        {"Gather", 1, {3}, 3, -4, 4},
+        {"Gather", 1, {9000}, 9000, 0, -5}, /* several blocks look at so many */
+        {"GatherElements", 2, {1, 4}, 4, 3, -5},
+        {"GatherND", 2, {2, 2}, 4, -1, 4},
+        {"EmbeddingBag", 2, {2, 2}, 4, -1, 4},
+        {"ReverseSequence", 1, {4}, 4, 2, 5},
+        {"CumSum", 0, {0}, 1, -2, 2},
+    };
+    float x[N];
+    wf_err err, errs[2];
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    for (const id_case *c = cases; c < cases + WF_COUNT(cases); c++) {
+        wf_graph *g = graph_of_ids(c);
+        int64_t *ids = malloc((size_t)c->n * sizeof *ids);
+        wf_plan *plans[] = {plan_on(&wf_cpu, g, x), plan_on(device_called("cuda-host:0"), g, x)};
+
+        assert_non_null(ids);
+        for (int64_t i = 0; i < c->n; i++)
+            ids[i] = c->good;
+        for (int i = 0; i < 2; i++) {
+            wf_plan_bind_input(plans[i], 1, ids);
+            ids[c->n - 1] = c->bad;
+            assert_int_equal(wf_plan_run(plans[i], &(wf_step_key){0}, NULL, NULL, &errs[i]),
+                             WF_INVALID);
+            ids[c->n - 1] = c->good;
+            assert_ok(wf_plan_run(plans[i], &(wf_step_key){0}, NULL, NULL, &err), err);
+        }
+        assert_string_equal(errs[1].what, errs[0].what);
+        assert_memory_equal(wf_plan_output_data(plans[1], 0), wf_plan_output_data(plans[0], 0),
+                            sizeof *x);
+        wf_plan_free(&plans[0]);
+        wf_plan_free(&plans[1]);
+        free(ids);
+        wf_graph_free(&g);
+    }
+}
+
 static void an_operation_without_any_kernel_is_an_error(void **state)
 {
     wf_graph *g = new_graph();
@@ -258,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_node_runs_on_the_device_of_its_mark),
         cmocka_unit_test(an_output_is_there_when_its_event_is_done),
         cmocka_unit_test(a_late_error_names_its_node_and_the_plan_goes_on),
+        cmocka_unit_test(ids_that_name_nothing_are_told_by_each_device_alike),
         cmocka_unit_test(an_operation_without_any_kernel_is_an_error),
     };
 
