@@ -472,12 +472,12 @@ def losses():
     many = np.random.default_rng(12).integers(-1, 900, (600, 2, 40))
     for ids, rows, dims in ((bags, 5, (1, 3)), (bags.astype(np.int32), 5, (2,)), (many, 900, (1, 7, 16))):
         for dim in dims:
-            dy, table = (*ids.shape[:-1], dim), (rows, dim)
+            dy, table, weights = (eighths(shape) for shape in ((*ids.shape[:-1], dim), (rows, dim), ids.shape))
             for mode in ("sum", "max"):
                 yield single("EmbeddingBag", table, ids, domain=weft, mode=mode)
-                yield single("EmbeddingBagGrad", eighths(dy), ids, table, domain=weft, mode=mode)
-            yield single("EmbeddingBag", table, ids, ids.shape, domain=weft)
-            yield single("EmbeddingBagGrad", eighths(dy), ids, table, eighths(ids.shape), domain=weft)
+                yield single("EmbeddingBagGrad", dy, ids, table, domain=weft, mode=mode)
+            yield single("EmbeddingBag", table, ids, weights, domain=weft)
+            yield single("EmbeddingBagGrad", dy, ids, table, weights, domain=weft)
             yield single("EmbeddingBagWeightsGrad", dy, ids, table, domain=weft)
     named = np.array([-2**63, -7, 0, 3, 2**63 - 1], np.int64)
     looked_up = np.concatenate([named, named[1:] - 1]).reshape(3, 3)

@@ -281,20 +281,17 @@ wf_status weights_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor
 
 } // namespace
 
-#define ROWS(dtype, T)                                                                             \
-    {.op = "EmbeddingBag",                                                                         \
-     .domain = WF_DOMAIN_WEFT,                                                                     \
-     .dtypes = WF_TYPE(dtype),                                                                     \
-     .prepare = prepare,                                                                           \
-     .run = embedding_bag<T>},                                                                     \
-        {.op = "EmbeddingBagGrad",                                                                 \
-         .domain = WF_DOMAIN_WEFT,                                                                 \
-         .dtypes = WF_TYPE(dtype),                                                                 \
-         .prepare = prepare_grad,                                                                  \
-         .run = embedding_bag_grad<T>},                                                            \
+#define ROW(name, dtype, prepare_, run_)                                                           \
     {                                                                                              \
-        .op = "EmbeddingBagWeightsGrad", .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype),       \
-        .prepare = prepare_weights, .run = weights_grad<T>                                         \
+        .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .prepare = prepare_,       \
+        .run = run_                                                                                \
     }
+#define FLOATS(name, prepare, run)                                                                 \
+    ROW(name, WF_F32, prepare, run<float>), ROW(name, WF_F64, prepare, run<double>)
 
-WF_CUDA_ROWS(embedding_bag){ROWS(WF_F32, float), ROWS(WF_F64, double), {}};
+WF_CUDA_ROWS(embedding_bag){
+    FLOATS("EmbeddingBag", prepare, embedding_bag),
+    FLOATS("EmbeddingBagGrad", prepare_grad, embedding_bag_grad),
+    FLOATS("EmbeddingBagWeightsGrad", prepare_weights, weights_grad),
+    {},
+};
