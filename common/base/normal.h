@@ -6,6 +6,7 @@
 
 #include "common/base/cc.h"
 #include "common/base/distribution.h"
+#include "common/base/fold.h"
 #include "common/base/philox.h"
 #include <math.h>
 
@@ -14,7 +15,7 @@ WF_ALSO_GPU static inline double wf_normal(wf_rng_key key, uint64_t i, uint64_t 
 {
     double a, b;
 
-    key.stream = wf_philox_fold(key.stream, attempt);
+    key.stream = wf_fold(key.stream, attempt);
     a = wf_philox_f64(key, 2 * i);
     b = wf_philox_f64(key, 2 * i + 1);
     return sqrt(-2.0 * log(1.0 - a)) * cos(6.283185307179586 * b);

@@ -53,18 +53,4 @@ WF_ALSO_GPU static inline double wf_philox_f64(wf_rng_key key, uint64_t counter)
     return (double)(((uint64_t)w[1] << 32 | w[0]) >> 11) * 0x1p-53;
 }
 
-/* The finaliser of splitmix64 (Steele, Lea and Flood 2014, section 5). */
-WF_ALSO_GPU static inline uint64_t wf_philox_mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-/* wf_rng_fold. */
-WF_ALSO_GPU static inline uint64_t wf_philox_fold(uint64_t stream, uint64_t value)
-{
-    return wf_philox_mix(stream * 0x9E3779B97F4A7C15u + wf_philox_mix(value + 0x9E3779B97F4A7C15u));
-}
-
 #endif

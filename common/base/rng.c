@@ -2,6 +2,7 @@
 /* common/base/rng.c */
 #include "common/base/rng.h"
 #include "common/base/cc.h"
+#include "common/base/fold.h"
 #include "common/base/philox.h"
 #include "common/base/status.h"
 
@@ -84,7 +85,7 @@ uint64_t wf_rng_below(wf_rng_key key, uint64_t counter, uint64_t n)
 
 uint64_t wf_rng_fold(uint64_t stream, uint64_t value)
 {
-    return wf_philox_fold(stream, value);
+    return wf_fold(stream, value);
 }
 
 uint64_t wf_rng_fold_str(uint64_t stream, const char *name)

@@ -49,7 +49,7 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
                        ", is not in an axis of %" PRId64,
                        node->op->name, node->name, v[0], v[1] % WF_MAX_RANK, v[1] / WF_MAX_RANK,
                        v[2]);
-    case WF_CUDA_BAD_LENGTH:
+    case WF_CUDA_BAD_SEQUENCE:
         return wf_fail(err, WF_INVALID, NULL,
                        "%s \"%s\": sequence %" PRId64 " has length %" PRId64 ", of %" PRId64
                        " steps",

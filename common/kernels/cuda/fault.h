@@ -19,7 +19,7 @@ typedef enum wf_cuda_fault_kind {
     WF_CUDA_BAD_BRANCH,    /* the number of a result */
     WF_CUDA_BAD_ID,        /* id, its number, rows of the table */
     WF_CUDA_BAD_TUPLE,     /* index, its number among those of WF_MAX_RANK a tuple, the axis */
-    WF_CUDA_BAD_LENGTH,    /* sequence, its length, steps */
+    WF_CUDA_BAD_SEQUENCE,  /* sequence, its length, steps */
     WF_CUDA_BAD_AXIS,      /* axis, nothing, axes */
 } wf_cuda_fault_kind;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 extern "C" {
+#include "common/base/fold.h"
 #include "common/base/normal.h"
 #include "common/base/rising.h"
 #include "common/kernels/shape/table_rows.h"
@@ -79,7 +80,7 @@ WF_CODE float scale_of(uint32_t most)
 /* All threads of the block are here. */
 WF_CODE void fill_first(const wf_first_rows &f, int64_t id, int64_t width, float *to)
 {
-    const wf_rng_key key = {f.seed, wf_philox_fold(f.stream, (uint64_t)id)};
+    const wf_rng_key key = {f.seed, wf_fold(f.stream, (uint64_t)id)};
     float scale = 0;
 
     if (f.dtype == WF_I8) {

@@ -24,7 +24,7 @@ struct sequences {
     }
     WF_CODE void tell(int64_t i, wf_complaints c) const
     {
-        wf_complain(c, WF_CUDA_BAD_LENGTH, i, wf_id_at(lengths, i), steps);
+        wf_complain(c, WF_CUDA_BAD_SEQUENCE, i, wf_id_at(lengths, i), steps);
     }
 };
 
