@@ -26,10 +26,10 @@ extern "C" {
 }
 
 enum {
-    WF_REDUCE_EACH = 16,        /* elements that are worth a thread */
-    WF_REDUCE_PART = 64,        /* elements of a thread that are worth another block */
-    WF_REDUCE_BLOCKS = 512,     /* more of them share no output */
-    WF_REDUCE_ACROSS = WF_WARP, /* neighbouring outputs whose elements fill lines of memory */
+    WF_REDUCE_EACH = 16,       /* elements of an output that a thread takes before another helps */
+    WF_REDUCE_PART = 64,       /* elements that each thread takes of a part, at least */
+    WF_REDUCE_BLOCKS = 512,    /* blocks that outputs are cut into parts for, at most */
+    WF_REDUCE_ACROSS = WF_WARP /* neighbouring outputs, whose elements fill a line of memory */
 };
 
 typedef struct wf_reduction {
