@@ -16,12 +16,12 @@
 /* Mean and variance of channels [c0, c1), at most TOGETHER. */
 static void batch_moments(const job *j, int64_t c0, int64_t c1, double mean[], double var[])
 {
-    double count = (double)(j->batch * j->inner), sums[TOGETHER][2] = {{0}};
+    double count = (double)(j->v.batch * j->v.inner), sums[TOGETHER][2] = {{0}};
     const T *x = j->x;
 
-    for (int64_t n = 0; n < j->batch; n++)
+    for (int64_t n = 0; n < j->v.batch; n++)
         for (int64_t c = c0; c < c1; c++)
-            wf_moments(x + plane(j, n, c), j->inner ? x[plane(j, 0, c)] : 0, j->inner,
+            wf_moments(x + plane(j, n, c), j->v.inner ? x[plane(j, 0, c)] : 0, j->v.inner,
                        sums[c - c0]);
     for (int64_t c = c0; c < c1; c++) {
         double d = sums[c - c0][0] / count, v = sums[c - c0][1] / count - d * d;
@@ -44,49 +44,49 @@ static void forward_block(const job *j, int64_t c0, int64_t c1)
     double mean[TOGETHER], var[TOGETHER];
     T a[TOGETHER], b[TOGETHER];
 
-    (j->training ? batch_moments : given)(j, c0, c1, mean, var);
+    (j->v.training ? batch_moments : given)(j, c0, c1, mean, var);
     for (int64_t c = c0; c < c1; c++) {
-        double slope = number(j->scale, c, IS_F64) / sqrt(var[c - c0] + j->epsilon);
+        double slope = number(j->scale, c, IS_F64) / sqrt(var[c - c0] + j->v.epsilon);
 
-        if (j->training) {
+        if (j->v.training) {
             put(j->means, c, moved(j, j->mean, c, mean[c - c0], IS_F64), IS_F64);
             put(j->vars, c, moved(j, j->var, c, var[c - c0], IS_F64), IS_F64);
         }
         a[c - c0] = (T)slope;
         b[c - c0] = (T)(number(j->bias, c, IS_F64) - mean[c - c0] * slope);
     }
-    for (int64_t n = 0; j->y && n < j->batch; n++)
+    for (int64_t n = 0; j->y && n < j->v.batch; n++)
         for (int64_t c = c0; c < c1; c++)
             wf_affine((const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],
-                      (T *)j->y + plane(j, n, c), j->inner);
+                      (T *)j->y + plane(j, n, c), j->v.inner);
 }
 
 static void backward_block(const job *j, int64_t c0, int64_t c1)
 {
-    double count = (double)(j->batch * j->inner), mean[TOGETHER], var[TOGETHER];
+    double count = (double)(j->v.batch * j->v.inner), mean[TOGETHER], var[TOGETHER];
     double sums[TOGETHER][2] = {{0}};
     T a[TOGETHER], b[TOGETHER], shift[TOGETHER];
 
     (j->mean ? given : batch_moments)(j, c0, c1, mean, var);
-    for (int64_t n = 0; n < j->batch; n++)
+    for (int64_t n = 0; n < j->v.batch; n++)
         for (int64_t c = c0; c < c1; c++)
             wf_grad_sums((const T *)j->dy + plane(j, n, c), (const T *)j->x + plane(j, n, c),
-                         (T)mean[c - c0], j->inner, sums[c - c0]);
+                         (T)mean[c - c0], j->v.inner, sums[c - c0]);
     for (int64_t c = c0; c < c1; c++) {
-        double *s = sums[c - c0], inv = 1 / sqrt(var[c - c0] + j->epsilon);
+        double *s = sums[c - c0], inv = 1 / sqrt(var[c - c0] + j->v.epsilon);
         double slope = number(j->scale, c, IS_F64) * inv;
-        double back = j->training ? -slope * inv * inv * s[1] / count : 0;
+        double back = j->v.training ? -slope * inv * inv * s[1] / count : 0;
 
         put(j->dscale, c, s[1] * inv, IS_F64);
         put(j->dbias, c, s[0], IS_F64);
         a[c - c0] = (T)slope;
         b[c - c0] = (T)back;
-        shift[c - c0] = (T)(j->training ? -slope * s[0] / count - back * mean[c - c0] : 0);
+        shift[c - c0] = (T)(j->v.training ? -slope * s[0] / count - back * mean[c - c0] : 0);
     }
-    for (int64_t n = 0; j->y && n < j->batch; n++)
+    for (int64_t n = 0; j->y && n < j->v.batch; n++)
         for (int64_t c = c0; c < c1; c++)
             wf_blend((const T *)j->dy + plane(j, n, c), (const T *)j->x + plane(j, n, c), a[c - c0],
-                     b[c - c0], shift[c - c0], (T *)j->y + plane(j, n, c), j->inner);
+                     b[c - c0], shift[c - c0], (T *)j->y + plane(j, n, c), j->v.inner);
 }
 
 static void forward(void *arg, int64_t begin, int64_t end)

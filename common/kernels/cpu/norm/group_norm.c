@@ -10,19 +10,13 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/norm/rows.h"
+#include "common/kernels/shape/norm.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-typedef struct group_norm {
-    int64_t images, groups, each, inner; /* each: channels of a group */
-    double epsilon;
-    bool per_group; /* scale and bias */
-} group_norm;
-
 typedef struct job {
-    const group_norm *v;
+    const wf_group_norm *v;
     const void *dy, *x, *scale, *bias;
     void *y;
     double (*sums)[2]; /* [images channels]: of dy, and of dy times the normalised x */
@@ -39,29 +33,12 @@ typedef struct job {
 static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *scale,
                       const wf_tensor *bias, wf_err *err)
 {
-    group_norm *v = wf_arena_alloc(prep->arena, sizeof *v);
-    int64_t channels = x->rank >= 2 ? x->dims[1] : 0, groups, n;
+    wf_group_norm *v = wf_arena_alloc(prep->arena, sizeof *v);
 
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
-    groups = wf_node_int(prep->node, "num_groups", channels);
-    n = scale->rank == 1 ? scale->dims[0] : -1;
-    if (x->rank < 2 || (channels && (groups < 1 || channels % groups)) ||
-        (n != groups && n != channels) || (bias && (bias->rank != 1 || bias->dims[0] != n)))
-        return wf_fail(err, WF_SHAPE, NULL,
-                       "%" PRId64 " channels, %" PRId64 " groups and %" PRId64
-                       " scales do not fit each other",
-                       channels, groups, n);
-    *v = (group_norm){.images = x->dims[0],
-                      .groups = groups,
-                      .inner = 1,
-                      .each = groups ? channels / groups : 0,
-                      .per_group = n != channels};
-    for (uint32_t i = 2; i < x->rank; i++)
-        v->inner *= x->dims[i];
-    v->epsilon = (double)wf_node_float(prep->node, "epsilon", 1e-5f);
     prep->state = v;
-    return WF_OK;
+    return wf_group_norm_of(prep->node, x, scale, bias, v, err);
 }
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
@@ -82,7 +59,7 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
 
 static void over_groups(const wf_run *run, job *j, wf_pool_fn *fn)
 {
-    const group_norm *v = run->state;
+    const wf_group_norm *v = run->state;
     int64_t work = WF_MAX(v->each * v->inner, (int64_t)1);
 
     j->v = v;

@@ -11,7 +11,7 @@
 #define wf_blend WF_JOIN(wf_blend, SUFFIX)
 #define parameters WF_JOIN(parameters, SUFFIX)
 
-static void moments(const group_norm *v, const T *x, double *mean, double *inv)
+static void moments(const wf_group_norm *v, const T *x, double *mean, double *inv)
 {
     int64_t n = v->each * v->inner;
     double sums[2] = {0, 0}, d;
@@ -26,7 +26,7 @@ static void moments(const group_norm *v, const T *x, double *mean, double *inv)
 static void forward(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const group_norm *v = j->v;
+    const wf_group_norm *v = j->v;
 
     for (int64_t r = begin; r < end; r++) {
         int64_t g = r % v->groups;
@@ -48,7 +48,7 @@ static void forward(void *arg, int64_t begin, int64_t end)
 static void backward(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const group_norm *v = j->v;
+    const wf_group_norm *v = j->v;
     double n = (double)(v->each * v->inner);
 
     for (int64_t r = begin; r < end; r++) {
@@ -80,7 +80,7 @@ static void backward(void *arg, int64_t begin, int64_t end)
 
 static void parameters(const job *j, T *dscale, T *dbias)
 {
-    const group_norm *v = j->v;
+    const wf_group_norm *v = j->v;
     int64_t channels = v->groups * v->each, n = v->per_group ? v->groups : channels;
     int64_t many = v->per_group ? v->each : 1;
 

@@ -7,12 +7,11 @@
  */
 #include "common/base/size.h"
 #include "common/graph/graph.h"
-#include "common/graph/op.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/lanes.h"
 #include "common/kernels/cpu/norm/rows.h"
+#include "common/kernels/shape/norm.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,14 +19,8 @@
  * grows with BLOCK + rows / BLOCK, not with rows. */
 enum { TILE = 256, BLOCK = 32 };
 
-typedef struct layer_norm {
-    int64_t rows, n;
-    double epsilon;
-    bool rms;
-} layer_norm;
-
 typedef struct job {
-    const layer_norm *v;
+    const wf_layer_norm *v;
     const void *dy, *x, *scale, *bias;
     void *y, *dscale, *dbias;
     float *mean, *inv;    /* outputs, [rows]; may be NULL */
@@ -45,21 +38,12 @@ typedef struct job {
 static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *scale,
                       const wf_tensor *bias, wf_err *err)
 {
-    layer_norm *v = wf_arena_alloc(prep->arena, sizeof *v);
-    uint32_t axis = wf_axis_at(wf_node_int(prep->node, "axis", -1), x->rank);
+    wf_layer_norm *v = wf_arena_alloc(prep->arena, sizeof *v);
 
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
-    *v = (layer_norm){.rows = 1, .n = 1, .rms = prep->node->op->name[0] == 'R'};
-    for (uint32_t i = 0; i < x->rank; i++)
-        *(i < axis ? &v->rows : &v->n) *= x->dims[i];
-    if (wf_elems(scale) != v->n || (bias && wf_elems(bias) != v->n))
-        return wf_fail(err, WF_UNSUPPORTED, "Expand the scale and the bias to the row first",
-                       "scale has %" PRId64 " elements, and a row that is normalised %" PRId64,
-                       wf_elems(scale), v->n);
-    v->epsilon = (double)wf_node_float(prep->node, "epsilon", 1e-5f);
     prep->state = v;
-    return WF_OK;
+    return wf_layer_norm_of(prep->node, x, scale, bias, v, err);
 }
 
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
@@ -72,7 +56,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
-    const layer_norm *v;
+    const wf_layer_norm *v;
 
     (void)out;
     WF_TRY(make(prep, in[1], in[2], NULL, err));
@@ -83,7 +67,7 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
 static wf_status layer_norm_forward(const wf_run *run, const wf_tensor *const in[],
                                     wf_tensor *const out[], wf_err *err)
 {
-    const layer_norm *v = run->state;
+    const wf_layer_norm *v = run->state;
     job j = {.v = v, .x = in[0]->data, .scale = in[1]->data, .bias = wf_data_of(in[2])};
 
     (void)err;
@@ -98,7 +82,7 @@ static wf_status layer_norm_forward(const wf_run *run, const wf_tensor *const in
 static wf_status layer_norm_grad(const wf_run *run, const wf_tensor *const in[],
                                  wf_tensor *const out[], wf_err *err)
 {
-    const layer_norm *v = run->state;
+    const wf_layer_norm *v = run->state;
     job j = {.v = v, .dy = in[0]->data, .x = in[1]->data, .scale = in[2]->data};
     bool f32 = in[0]->dtype == WF_F32;
 

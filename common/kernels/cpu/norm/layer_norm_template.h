@@ -16,7 +16,7 @@
 #define tile WF_JOIN(tile, SUFFIX)
 #define typed_columns WF_JOIN(columns, SUFFIX)
 
-static void typed_moments(const layer_norm *v, const T *x, double *mean, double *inv)
+static void typed_moments(const wf_layer_norm *v, const T *x, double *mean, double *inv)
 {
     double sums[2] = {0, 0}, n = (double)v->n, d;
     T shift = v->rms || !v->n ? 0 : x[0];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/norm/lrn.c - LRN and LRNGrad: y = x s^-beta with s = bias + alpha / size times
- * the sum of squares over `size` neighbouring channels. Planes are split over the pool. */
+/* common/kernels/cpu/norm/lrn.c - LRN and LRNGrad; shape/norm.h has the formula. Planes are split
+ * over the pool. */
 #include "common/base/size.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/shape/norm.h"
 
 #include <math.h>
 
 typedef struct job {
-    int64_t channels, inner, size;
-    double alpha, beta, bias;
+    wf_lrn v;
     const void *dy, *x;
     void *s, *t, *out; /* s: powers of the sums; t: dy x s^(-beta - 1); [batch channels inner] */
 } job;
@@ -27,14 +27,13 @@ typedef struct job {
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
+    wf_lrn *v = wf_arena_alloc(prep->arena, sizeof *v);
+
     (void)out;
-    if (in[0]->rank < 2)
-        return wf_fail(err, WF_SHAPE, NULL, "X has %u axes, and must have [batch, channels, ...]",
-                       in[0]->rank);
-    if (wf_node_int(prep->node, "size", 0) < 1 || wf_node_int(prep->node, "size", 0) > INT32_MAX)
-        return wf_fail(err, WF_INVALID, NULL, "its size is %lld, and must be 1 or more",
-                       (long long)wf_node_int(prep->node, "size", 0));
-    return WF_OK;
+    if (!v)
+        return wf_fail_nomem(err, sizeof *v);
+    prep->state = v;
+    return wf_lrn_of(prep->node, in[0], v, err);
 }
 
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
@@ -47,29 +46,16 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
     return wf_prep_workspace(prep, wf_tensor_bytes(in[0]), 2, err);
 }
 
-static job begin(const wf_run *run, const wf_tensor *x)
-{
-    job j = {.channels = x->dims[1], .inner = 1, .x = x->data};
-
-    for (uint32_t i = 2; i < x->rank; i++)
-        j.inner *= x->dims[i];
-    j.size = wf_node_int(run->node, "size", 1);
-    j.alpha = (double)wf_node_float(run->node, "alpha", 1e-4f);
-    j.beta = (double)wf_node_float(run->node, "beta", 0.75f);
-    j.bias = (double)wf_node_float(run->node, "bias", 1.0f);
-    return j;
-}
-
 static void over_planes(const wf_run *run, const wf_tensor *x, job *j, wf_pool_fn *fn)
 {
     wf_pool_for(run->pool, x->dims[0] * x->dims[1],
-                WF_GRAIN / 16 / WF_MAX(j->inner, (int64_t)1) + 1, fn, j);
+                WF_GRAIN / 16 / WF_MAX(j->v.inner, (int64_t)1) + 1, fn, j);
 }
 
 static wf_status lrn(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                      wf_err *err)
 {
-    job j = begin(run, in[0]);
+    job j = {.v = *(const wf_lrn *)run->state, .x = in[0]->data};
 
     (void)err;
     j.out = out[0]->data;
@@ -80,7 +66,7 @@ static wf_status lrn(const wf_run *run, const wf_tensor *const in[], wf_tensor *
 static wf_status lrn_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                           wf_err *err)
 {
-    job j = begin(run, in[1]);
+    job j = {.v = *(const wf_lrn *)run->state, .x = in[1]->data};
     bool f32 = in[0]->dtype == WF_F32;
 
     (void)err;

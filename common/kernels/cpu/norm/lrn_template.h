@@ -9,13 +9,13 @@
 
 static T sum_at(const job *j, const T *image, int64_t c, int64_t i)
 {
-    int64_t from = WF_MAX(c - (j->size - 1) / 2, (int64_t)0);
-    int64_t to = WF_MIN(c + j->size / 2 + 1, j->channels);
+    int64_t from = WF_MAX(c - (j->v.size - 1) / 2, (int64_t)0);
+    int64_t to = WF_MIN(c + j->v.size / 2 + 1, j->v.channels);
     T sum = 0;
 
     for (int64_t k = from; k < to; k++)
-        sum += image[k * j->inner + i] * image[k * j->inner + i];
-    return (T)j->bias + (T)(j->alpha / (double)j->size) * sum;
+        sum += image[k * j->v.inner + i] * image[k * j->v.inner + i];
+    return (T)j->v.bias + (T)(j->v.alpha / (double)j->v.size) * sum;
 }
 
 static void forward(void *arg, int64_t begin, int64_t end)
@@ -23,12 +23,12 @@ static void forward(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
 
     for (int64_t p = begin; p < end; p++) {
-        int64_t c = p % j->channels;
-        const T *image = (const T *)j->x + (p - c) * j->inner;
+        int64_t c = p % j->v.channels;
+        const T *image = (const T *)j->x + (p - c) * j->v.inner;
 
-        for (int64_t i = 0; i < j->inner; i++)
-            ((T *)j->out)[p * j->inner + i] =
-                image[c * j->inner + i] * POWER(sum_at(j, image, c, i), (T)-j->beta);
+        for (int64_t i = 0; i < j->v.inner; i++)
+            ((T *)j->out)[p * j->v.inner + i] =
+                image[c * j->v.inner + i] * POWER(sum_at(j, image, c, i), (T)-j->v.beta);
     }
 }
 
@@ -37,12 +37,12 @@ static void first(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
 
     for (int64_t p = begin; p < end; p++) {
-        int64_t c = p % j->channels;
-        const T *image = (const T *)j->x + (p - c) * j->inner;
+        int64_t c = p % j->v.channels;
+        const T *image = (const T *)j->x + (p - c) * j->v.inner;
 
-        for (int64_t i = 0; i < j->inner; i++) {
-            int64_t at = p * j->inner + i;
-            T s = sum_at(j, image, c, i), y = POWER(s, (T)-j->beta);
+        for (int64_t i = 0; i < j->v.inner; i++) {
+            int64_t at = p * j->v.inner + i;
+            T s = sum_at(j, image, c, i), y = POWER(s, (T)-j->v.beta);
 
             ((T *)j->s)[at] = y;
             ((T *)j->t)[at] = ((const T *)j->dy)[at] * ((const T *)j->x)[at] * y / s;
@@ -54,19 +54,19 @@ static void first(void *arg, int64_t begin, int64_t end)
 static void second(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    T factor = (T)(2 * j->alpha * j->beta / (double)j->size);
+    T factor = (T)(2 * j->v.alpha * j->v.beta / (double)j->v.size);
 
     for (int64_t p = begin; p < end; p++) {
-        int64_t c = p % j->channels, from = WF_MAX(c - j->size / 2, (int64_t)0);
-        int64_t to = WF_MIN(c + (j->size - 1) / 2 + 1, j->channels);
-        const T *t = (const T *)j->t + (p - c) * j->inner;
+        int64_t c = p % j->v.channels, from = WF_MAX(c - j->v.size / 2, (int64_t)0);
+        int64_t to = WF_MIN(c + (j->v.size - 1) / 2 + 1, j->v.channels);
+        const T *t = (const T *)j->t + (p - c) * j->v.inner;
 
-        for (int64_t i = 0; i < j->inner; i++) {
-            int64_t at = p * j->inner + i;
+        for (int64_t i = 0; i < j->v.inner; i++) {
+            int64_t at = p * j->v.inner + i;
             T sum = 0;
 
             for (int64_t k = from; k < to; k++)
-                sum += t[k * j->inner + i];
+                sum += t[k * j->v.inner + i];
             ((T *)j->out)[at] = ((const T *)j->dy)[at] * ((const T *)j->s)[at] -
                                 factor * ((const T *)j->x)[at] * sum;
         }
