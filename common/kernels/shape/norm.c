@@ -111,3 +111,13 @@ wf_status wf_lrn_of(const wf_node *n, const wf_tensor *x, wf_lrn *v, wf_err *err
     v->bias = (double)wf_node_float(n, "bias", 1.0f);
     return WF_OK;
 }
+
+wf_status wf_lrn_grad_of(const wf_node *n, const wf_tensor *dy, const wf_tensor *x, wf_lrn *v,
+                         wf_err *err)
+{
+    WF_TRY(wf_lrn_of(n, x, v, err));
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (dy->rank != x->rank || dy->dims[i] != x->dims[i])
+            return wf_fail(err, WF_SHAPE, NULL, "dy and x have other shapes");
+    return WF_OK;
+}

@@ -52,5 +52,7 @@ typedef struct wf_lrn {
 
 /* Errors: WF_SHAPE, WF_INVALID. */
 WF_MUST_USE wf_status wf_lrn_of(const wf_node *n, const wf_tensor *x, wf_lrn *v, wf_err *err);
+WF_MUST_USE wf_status wf_lrn_grad_of(const wf_node *n, const wf_tensor *dy, const wf_tensor *x,
+                                     wf_lrn *v, wf_err *err);
 
 #endif

@@ -39,10 +39,13 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
-    WF_TRY(prepare(prep, in, out, err));
-    for (uint32_t i = 0; i < in[0]->rank; i++)
-        if (in[1]->rank != in[0]->rank || in[1]->dims[i] != in[0]->dims[i])
-            return wf_fail(err, WF_SHAPE, NULL, "dy and x have other shapes");
+    wf_lrn *v = wf_arena_alloc(prep->arena, sizeof *v);
+
+    (void)out;
+    if (!v)
+        return wf_fail_nomem(err, sizeof *v);
+    prep->state = v;
+    WF_TRY(wf_lrn_grad_of(prep->node, in[0], in[1], v, err));
     return wf_prep_workspace(prep, wf_tensor_bytes(in[0]), 2, err);
 }
 
