@@ -185,6 +185,20 @@ template <class T> WF_CODE T wf_sum_before(T value, T *all)
     return before;
 }
 
+struct wf_plus {
+    template <class T> WF_CODE T operator()(T x, T y) const
+    {
+        return x + y;
+    }
+};
+
+struct wf_greater {
+    template <class T> WF_CODE T operator()(T x, T y) const
+    {
+        return x > y ? x : y;
+    }
+};
+
 /* For those that look for the first of something. */
 struct wf_lower {
     WF_CODE int64_t operator()(int64_t x, int64_t y) const

@@ -11,20 +11,6 @@ extern "C" {
 
 #include <cmath>
 
-struct wf_greater {
-    template <class T> WF_CODE T operator()(T x, T y) const
-    {
-        return x > y ? x : y;
-    }
-};
-
-struct wf_plus {
-    template <class T> WF_CODE T operator()(T x, T y) const
-    {
-        return x + y;
-    }
-};
-
 /* The first class of row number `row`; the next ones are `inner` elements apart. */
 WF_CODE int64_t wf_first_class(const wf_around &a, int64_t row)
 {

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/norm/batch_norm.cu - BatchNormalization in both forms, weft's own training
+ * form, and the gradient of all; the cpu's file of that name has the formulas.
+ *
+ * A channel's elements are summed in pieces, a block for each, and the pieces are joined in their
+ * order by one thread a channel, which leaves the factors of a line; then every element is put on
+ * its channel's line. */
+#include "common/kernels/cuda/norm/moments.h"
+extern "C" {
+#include "common/kernels/shape/norm.h"
+}
+
+namespace
+{
+
+/* Blocks that sum at a time, and elements that are worth one. */
+enum { PIECES = 1024, PIECE_ELEMS = 2048 };
+
+/* y = a x + c of a channel; backwards dx = a dy + b x + c. */
+struct line {
+    double a, b, c;
+};
+
+struct plan {
+    wf_batch_norm v;
+    int64_t count, pieces, piece_elems; /* of a channel */
+    size_t sums, moments, lines; /* in the workspace: [channels, pieces], [channels], [channels] */
+};
+
+/* Where element i of a channel lies. */
+WF_CODE int64_t place_of(const plan &p, int64_t channel, int64_t i)
+{
+    return (i / p.v.inner * p.v.channels + channel) * p.v.inner + i % p.v.inner;
+}
+
+/* What a channel's sums are taken about. */
+template <class T> WF_CODE double shift_of(const plan &p, const T *x, int64_t channel)
+{
+    return p.count ? (double)x[channel * p.v.inner] : 0;
+}
+
+template <class T> __global__ void sum_moments(plan p, const T *x, wf_two *sums)
+{
+    for (int64_t b = blockIdx.x; b < p.v.channels * p.pieces; b += gridDim.x) {
+        int64_t channel = b / p.pieces, from = b % p.pieces * p.piece_elems;
+        int64_t to = from + p.piece_elems < p.count ? from + p.piece_elems : p.count;
+        double shift = shift_of(p, x, channel);
+        wf_two all = {0, 0};
+
+        for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x)
+            all = wf_add_moment(all, (double)x[place_of(p, channel, i)], shift);
+        all = wf_join_two(all);
+        if (threadIdx.x == 0)
+            sums[b] = all;
+    }
+}
+
+/* Of dy, and of dy (x - mean). */
+template <class T>
+__global__ void sum_grads(plan p, const T *dy, const T *x, const wf_two *moments, wf_two *sums)
+{
+    for (int64_t b = blockIdx.x; b < p.v.channels * p.pieces; b += gridDim.x) {
+        int64_t channel = b / p.pieces, from = b % p.pieces * p.piece_elems;
+        int64_t to = from + p.piece_elems < p.count ? from + p.piece_elems : p.count;
+        double mean = moments[channel].a;
+        wf_two all = {0, 0};
+
+        for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x) {
+            int64_t at = place_of(p, channel, i);
+
+            all.a += (double)dy[at];
+            all.b += (double)dy[at] * ((double)x[at] - mean);
+        }
+        all = wf_join_two(all);
+        if (threadIdx.x == 0)
+            sums[b] = all;
+    }
+}
+
+WF_CODE wf_two join_pieces(const plan &p, const wf_two *sums, int64_t channel)
+{
+    wf_two all = {0, 0};
+
+    for (int64_t i = 0; i < p.pieces; i++) {
+        all.a += sums[channel * p.pieces + i].a;
+        all.b += sums[channel * p.pieces + i].b;
+    }
+    return all;
+}
+
+/* Mean and variance of each channel: those that are given, or else the batch's. */
+template <class T>
+__global__ void find_moments(plan p, const T *x, const T *mean, const T *variance,
+                             const wf_two *sums, wf_two *moments)
+{
+    for (int64_t c = wf_first(); c < p.v.channels; c += wf_all())
+        moments[c] = mean ? wf_two{(double)mean[c], (double)variance[c]}
+                          : wf_moments_end(join_pieces(p, sums, c), shift_of(p, x, c), p.count);
+}
+
+/* The running value after a batch; with momentum 0 it is the batch's, whatever it was. */
+template <class T> WF_CODE T moved(const plan &p, const T *old, int64_t c, double now)
+{
+    double m = p.v.momentum;
+
+    return (T)(m == 0 ? now : (double)old[c] * m + now * (1 - m));
+}
+
+template <class T>
+__global__ void find_lines(plan p, const T *scale, const T *bias, const wf_two *moments,
+                           line *lines)
+{
+    for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
+        double slope = (double)scale[c] / std::sqrt(moments[c].b + p.v.epsilon);
+
+        lines[c] = {slope, 0, (double)bias[c] - moments[c].a * slope};
+    }
+}
+
+template <class T>
+__global__ void move_running(plan p, const T *mean, const T *variance, const wf_two *moments,
+                             T *means, T *variances)
+{
+    for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
+        if (means)
+            means[c] = moved(p, mean, c, moments[c].a);
+        if (variances)
+            variances[c] = moved(p, variance, c, moments[c].b);
+    }
+}
+
+template <class T>
+__global__ void find_grad_lines(plan p, const T *scale, const wf_two *moments, const wf_two *sums,
+                                line *lines, T *dscale, T *dbias)
+{
+    for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
+        wf_two all = join_pieces(p, sums, c);
+        double inv = 1 / std::sqrt(moments[c].b + p.v.epsilon), slope = (double)scale[c] * inv;
+        double back = p.v.training ? -slope * inv * inv * all.b / (double)p.count : 0;
+
+        if (dscale)
+            dscale[c] = (T)(all.b * inv);
+        if (dbias)
+            dbias[c] = (T)all.a;
+        lines[c] = {slope, back,
+                    p.v.training ? -slope * all.a / (double)p.count - back * moments[c].a : 0};
+    }
+}
+
+template <class T>
+__global__ void put_on_lines(plan p, const T *dy, const T *x, const line *lines, T *out)
+{
+    for (int64_t i = wf_first(); i < p.count * p.v.channels; i += wf_all()) {
+        line l = lines[i / p.v.inner % p.v.channels];
+
+        out[i] = dy ? (T)l.a * dy[i] + (T)l.b * x[i] + (T)l.c : (T)l.a * x[i] + (T)l.c;
+    }
+}
+
+wf_status finish(wf_prep *prep, plan *p, wf_err *err)
+{
+    p->count = p->v.batch * p->v.inner;
+    p->pieces = WF_MIN(wf_ceil_div(p->count, PIECE_ELEMS),
+                       wf_ceil_div(PIECES, WF_MAX(p->v.channels, (int64_t)1)));
+    p->piece_elems = wf_ceil_div(p->count, WF_MAX(p->pieces, (int64_t)1));
+    WF_TRY(wf_take_room(prep, p->v.channels * p->pieces, sizeof(wf_two), &p->sums, err));
+    WF_TRY(wf_take_room(prep, p->v.channels, sizeof(wf_two), &p->moments, err));
+    return wf_take_room(prep, p->v.channels, sizeof(line), &p->lines, err);
+}
+
+wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                  wf_err *err)
+{
+    plan *p;
+
+    (void)out;
+    WF_TRY(wf_new_plan(prep, &p, err));
+    WF_TRY(wf_batch_norm_of(prep->node, in, &p->v, err));
+    return finish(prep, p, err);
+}
+
+wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                       wf_err *err)
+{
+    plan *p;
+
+    (void)out;
+    WF_TRY(wf_new_plan(prep, &p, err));
+    WF_TRY(wf_batch_norm_grad_of(prep->node, in, &p->v, err));
+    return finish(prep, p, err);
+}
+
+unsigned blocks_of_pieces(const wf_run *run, const plan *p)
+{
+    return wf_blocks(run, p->v.channels * p->pieces * WF_BLOCK);
+}
+
+/* The moments of x in the workspace; mean and variance: nullptr to take the batch's. */
+template <class T>
+wf_status moments_of(const wf_run *run, const T *x, const T *mean, const T *variance, wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    wf_two *sums = wf_room<wf_two>(run, p->sums);
+
+    if (!mean)
+        WF_TRY(wf_launch_meeting(run, "moments", sum_moments<T>, blocks_of_pieces(run, p),
+                                 wf_threads(p->piece_elems), err, *p, x, sums));
+    return wf_launch(run, "channels", find_moments<T>, wf_blocks(run, p->v.channels), err, *p, x,
+                     mean, variance, static_cast<const wf_two *>(sums),
+                     wf_room<wf_two>(run, p->moments));
+}
+
+template <class T> wf_status put(const wf_run *run, const T *dy, const T *x, T *out, wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+
+    return out ? wf_launch(run, run->node->op->name, put_on_lines<T>,
+                           wf_blocks(run, p->count * p->v.channels), err, *p, dy, x,
+                           wf_room<const line>(run, p->lines), out)
+               : WF_OK;
+}
+
+template <class T>
+wf_status forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                  wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const T *x = wf_in<T>(in[0]), *mean = wf_in<T>(in[3]), *variance = wf_in<T>(in[4]);
+    const wf_two *moments = wf_room<const wf_two>(run, p->moments);
+
+    WF_TRY(moments_of(run, x, p->v.training ? nullptr : mean, variance, err));
+    if (p->v.training && (out[1] || out[2]))
+        WF_TRY(wf_launch(run, "running", move_running<T>, wf_blocks(run, p->v.channels), err, *p,
+                         mean, variance, moments, wf_out<T>(out[1]), wf_out<T>(out[2])));
+    WF_TRY(wf_launch(run, "lines", find_lines<T>, wf_blocks(run, p->v.channels), err, *p,
+                     wf_in<T>(in[1]), wf_in<T>(in[2]), moments, wf_room<line>(run, p->lines)));
+    return put(run, static_cast<const T *>(nullptr), x, wf_out<T>(out[0]), err);
+}
+
+template <class T>
+wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                   wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const T *dy = wf_in<T>(in[0]), *x = wf_in<T>(in[1]);
+    const wf_two *moments = wf_room<const wf_two>(run, p->moments);
+    wf_two *sums = wf_room<wf_two>(run, p->sums);
+
+    WF_TRY(moments_of(run, x, wf_in<T>(in[3]), wf_in<T>(in[4]), err));
+    WF_TRY(wf_launch_meeting(run, "sums", sum_grads<T>, blocks_of_pieces(run, p),
+                             wf_threads(p->piece_elems), err, *p, dy, x, moments, sums));
+    WF_TRY(wf_launch(run, "lines", find_grad_lines<T>, wf_blocks(run, p->v.channels), err, *p,
+                     wf_in<T>(in[2]), moments, static_cast<const wf_two *>(sums),
+                     wf_room<line>(run, p->lines), wf_out<T>(out[1]), wf_out<T>(out[2])));
+    return put(run, dy, x, wf_out<T>(out[0]), err);
+}
+
+} // namespace
+
+#define FORWARD(name, dtype, T, ...)                                                               \
+    {                                                                                              \
+        .op = name, __VA_ARGS__.dtypes = WF_TYPE(dtype), .prepare = prepare, .run = forward<T>     \
+    }
+#define GRAD(dtype, T)                                                                             \
+    {                                                                                              \
+        .op = "BatchNormalizationGrad", .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype),        \
+        .prepare = prepare_grad, .run = backward<T>                                                \
+    }
+
+WF_CUDA_ROWS(batch_norm){
+    FORWARD("BatchNormalization", WF_F32, float, ),
+    FORWARD("BatchNormalization", WF_F64, double, ),
+    FORWARD("BatchNormalizationTrain", WF_F32, float, .domain = WF_DOMAIN_WEFT, ),
+    FORWARD("BatchNormalizationTrain", WF_F64, double, .domain = WF_DOMAIN_WEFT, ),
+    GRAD(WF_F32, float),
+    GRAD(WF_F64, double),
+    {},
+};
