@@ -84,24 +84,20 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
                       bool transposed, wf_conv_pass pass, wf_err *err)
 {
     wf_conv *v = wf_arena_alloc(prep->arena, sizeof *v);
-    int64_t groups = wf_node_int(prep->node, "group", 1), row, columns;
+    wf_convolution g;
+    int64_t row, columns;
 
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
+    WF_TRY(wf_convolution_of(prep->node, x, w, y, transposed, &g, err));
     *v = (wf_conv){.pass = pass,
+                   .s = g.s,
                    .dtype = w->dtype,
-                   .batch = x->dims[0],
-                   .groups = groups,
+                   .batch = g.batch,
+                   .groups = g.groups,
+                   .c = g.c,
+                   .m = g.m,
                    .threads = WF_MAX(prep->threads, 1u)};
-    if (transposed)
-        WF_TRY(wf_spatial_transposed(prep->node, y, x, w, &v->s, err));
-    else
-        WF_TRY(wf_spatial_of(prep->node, x, y, w, &v->s, err));
-    if (groups < 1 || y->dims[0] != v->batch || w->dims[1] * groups != x->dims[1] ||
-        w->dims[0] != y->dims[1] || w->dims[0] % groups)
-        return wf_fail(err, WF_SHAPE, NULL, "data, weights and result do not fit each other");
-    v->c = w->dims[1];
-    v->m = w->dims[0] / groups;
     v->bf16 = prep->bf16 && wf_tiles_there();
     v->pointwise = is_pointwise(&v->s);
     if (!wf_mul_i64(v->c, v->s.taps, &row) || !wf_mul_i64(row, v->s.out[2], &columns) ||

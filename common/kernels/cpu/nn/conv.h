@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/nn/conv.h - a convolution of one shape, and the ways to compute it.
+/* common/kernels/cpu/nn/conv.h - a convolution of one shape (shape/convolution.h), and the ways to
+ * compute it.
  *
- * Conv, ConvTranspose and their gradients are three computations on one geometry, from images x
- * [batch, groups c, in...] through weights w [groups m, c, taps...] to maps y
- * [batch, groups m, out...]:
- *
- *   forward   y = w * x     Conv, ConvTransposeDataGrad
- *   data      x from y, w   ConvDataGrad, ConvTranspose
- *   weights   w from x, y   ConvWeightGrad, ConvTransposeWeightGrad
- *
- * A way computes some shapes; conv.c has their list and chooses. Work is
- * split by images, for weights by channels or maps, so that sums never depend on threads.
+ * A way computes some shapes; conv.c has their list and chooses. Work is split by images, for
+ * weights by channels or maps, so that sums never depend on threads.
  */
 #ifndef WF_KERNELS_CPU_CONV_H
 #define WF_KERNELS_CPU_CONV_H
 
 #include "common/kernels/cpu/cpu.h"
-#include "common/kernels/shape/spatial.h"
-
-typedef enum wf_conv_pass {
-    WF_CONV_FORWARD, /* maps from images and weights */
-    WF_CONV_DATA,    /* images from maps and weights */
-    WF_CONV_WEIGHTS  /* weights from images and maps */
-} wf_conv_pass;
+#include "common/kernels/shape/convolution.h"
 
 typedef struct wf_conv_way wf_conv_way;
 

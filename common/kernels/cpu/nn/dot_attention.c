@@ -14,6 +14,7 @@
 #include "common/kernels/cpu/product/product_bf16.h"
 #include "common/kernels/cpu/product/tiles.h"
 #include "common/kernels/cpu/vmath.h"
+#include "common/kernels/shape/attention.h"
 #include "common/kernels/shape/walk.h"
 
 #include <math.h>
@@ -25,9 +26,8 @@ enum { ROWS = 64, LANES = 16 };
 typedef enum stage { SCORES, USE, DV, DP, DQ, DK, STAGES } stage;
 
 typedef struct plan {
-    int64_t heads, t, s, d, e; /* q [heads, t, d], k [heads, s, d], v [heads, s, e] */
-    bool trans_k, sums;        /* the mask is added; else it says where `fill` goes */
-    double scale, fill;
+    wf_attention a;
+    bool sums;      /* the mask is added; else it says where `fill` goes */
     wf_walk mask;   /* over [heads..., t, s]; n 0: there is none */
     int64_t *until; /* [blocks]: columns past it are masked in all rows; NULL: s */
     uint32_t jobs;
@@ -88,62 +88,62 @@ static place mask_row(const plan *p, int64_t head, int64_t row)
 /* The product of a stage for `rows` rows of q and `columns` of their scores: c = a' b' (+ c). */
 static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int64_t columns)
 {
-    int64_t ldk = p->trans_k ? p->s : p->d;
+    int64_t ldk = p->a.trans_k ? p->a.s : p->a.d;
 
     switch (which) {
     case SCORES:
-        return (wf_strided_product){.trans_b = !p->trans_k,
+        return (wf_strided_product){.trans_b = !p->a.trans_k,
                                     .m = rows,
                                     .n = columns,
-                                    .k = p->d,
-                                    .lda = p->d,
+                                    .k = p->a.d,
+                                    .lda = p->a.d,
                                     .ldb = ldk,
                                     .ldc = columns};
     case USE:
         return (wf_strided_product){
-            .m = rows, .n = p->e, .k = columns, .lda = columns, .ldb = p->e, .ldc = p->e};
+            .m = rows, .n = p->a.e, .k = columns, .lda = columns, .ldb = p->a.e, .ldc = p->a.e};
     case DV:
         return (wf_strided_product){.trans_a = true,
                                     .m = columns,
-                                    .n = p->e,
+                                    .n = p->a.e,
                                     .k = rows,
                                     .lda = columns,
-                                    .ldb = p->e,
-                                    .ldc = p->e,
+                                    .ldb = p->a.e,
+                                    .ldc = p->a.e,
                                     .beta = 1};
     case DP:
         return (wf_strided_product){.trans_b = true,
                                     .m = rows,
                                     .n = columns,
-                                    .k = p->e,
-                                    .lda = p->e,
-                                    .ldb = p->e,
+                                    .k = p->a.e,
+                                    .lda = p->a.e,
+                                    .ldb = p->a.e,
                                     .ldc = columns};
     case DQ:
-        return (wf_strided_product){.trans_b = p->trans_k,
+        return (wf_strided_product){.trans_b = p->a.trans_k,
                                     .m = rows,
-                                    .n = p->d,
+                                    .n = p->a.d,
                                     .k = columns,
                                     .lda = columns,
                                     .ldb = ldk,
-                                    .ldc = p->d};
+                                    .ldc = p->a.d};
     default:
-        if (p->trans_k)
+        if (p->a.trans_k)
             return (wf_strided_product){.trans_a = true,
-                                        .m = p->d,
+                                        .m = p->a.d,
                                         .n = columns,
                                         .k = rows,
-                                        .lda = p->d,
+                                        .lda = p->a.d,
                                         .ldb = columns,
-                                        .ldc = p->s,
+                                        .ldc = p->a.s,
                                         .beta = 1};
         return (wf_strided_product){.trans_a = true,
                                     .m = columns,
-                                    .n = p->d,
+                                    .n = p->a.d,
                                     .k = rows,
                                     .lda = columns,
-                                    .ldb = p->d,
-                                    .ldc = p->d,
+                                    .ldb = p->a.d,
+                                    .ldc = p->a.d,
                                     .beta = 1};
     }
 }
@@ -193,11 +193,11 @@ static block block_at(const job *j, int64_t head, int64_t row, void *scores)
 
     return (block){.head = head,
                    .row = row,
-                   .rows = WF_MIN(p->t - row, (int64_t)ROWS),
-                   .columns = p->until ? p->until[row / ROWS] : p->s,
-                   .q = q + (size_t)((head * p->t + row) * p->d) * j->size,
-                   .k = k + (size_t)(head * p->s * p->d) * j->size,
-                   .v = v + (size_t)(head * p->s * p->e) * j->size,
+                   .rows = WF_MIN(p->a.t - row, (int64_t)ROWS),
+                   .columns = p->until ? p->until[row / ROWS] : p->a.s,
+                   .q = q + (size_t)((head * p->a.t + row) * p->a.d) * j->size,
+                   .k = k + (size_t)(head * p->a.s * p->a.d) * j->size,
+                   .v = v + (size_t)(head * p->a.s * p->a.e) * j->size,
                    .scores = scores};
 }
 
@@ -207,11 +207,11 @@ static void forward(const share *l, int64_t head)
     const plan *p = j->p;
     char *y = j->out[0]->data;
 
-    for (int64_t row = 0; row < p->t; row += ROWS) {
+    for (int64_t row = 0; row < p->a.t; row += ROWS) {
         block b = block_at(j, head, row, l->scratch);
 
         score(l, &b);
-        multiply(l, USE, &b, b.scores, b.v, y + (size_t)((head * p->t + row) * p->e) * j->size);
+        multiply(l, USE, &b, b.scores, b.v, y + (size_t)((head * p->a.t + row) * p->a.e) * j->size);
     }
 }
 
@@ -219,16 +219,16 @@ static void backward(const share *l, int64_t head)
 {
     const job *j = l->j;
     const plan *p = j->p;
-    char *dk = (char *)j->out[1]->data + (size_t)(head * p->s * p->d) * j->size;
-    char *dv = (char *)j->out[2]->data + (size_t)(head * p->s * p->e) * j->size;
+    char *dk = (char *)j->out[1]->data + (size_t)(head * p->a.s * p->a.d) * j->size;
+    char *dv = (char *)j->out[2]->data + (size_t)(head * p->a.s * p->a.e) * j->size;
     char *dp = l->scratch + p->scratch / 2;
 
-    memset(dk, 0, (size_t)(p->s * p->d) * j->size);
-    memset(dv, 0, (size_t)(p->s * p->e) * j->size);
-    for (int64_t row = 0; row < p->t; row += ROWS) {
+    memset(dk, 0, (size_t)(p->a.s * p->a.d) * j->size);
+    memset(dv, 0, (size_t)(p->a.s * p->a.e) * j->size);
+    for (int64_t row = 0; row < p->a.t; row += ROWS) {
         block b = block_at(j, head, row, l->scratch);
-        const char *dy = j->dy + (size_t)((head * p->t + row) * p->e) * j->size;
-        char *dq = (char *)j->out[0]->data + (size_t)((head * p->t + row) * p->d) * j->size;
+        const char *dy = j->dy + (size_t)((head * p->a.t + row) * p->a.e) * j->size;
+        char *dq = (char *)j->out[0]->data + (size_t)((head * p->a.t + row) * p->a.d) * j->size;
 
         score(l, &b);
         multiply(l, DV, &b, b.scores, dy, dv);
@@ -238,7 +238,7 @@ static void backward(const share *l, int64_t head)
         else
             slopes_f64(j, &b, dp);
         multiply(l, DQ, &b, dp, b.k, dq);
-        if (p->trans_k)
+        if (p->a.trans_k)
             multiply(l, DK, &b, b.q, dp, dk);
         else
             multiply(l, DK, &b, dp, b.q, dk);
@@ -257,7 +257,7 @@ static void range(void *arg, int64_t begin, int64_t end)
         share l = {j, j->scratch + (size_t)i * p->scratch,
                    j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch};
 
-        for (int64_t h = i * p->heads / p->jobs; h < (i + 1) * p->heads / p->jobs; h++)
+        for (int64_t h = i * p->a.heads / p->jobs; h < (i + 1) * p->a.heads / p->jobs; h++)
             (j->dy ? backward : forward)(&l, h);
     }
     if (p->bf16)
@@ -275,7 +275,7 @@ static void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
     for (uint32_t i = 0; i < q->rank; i++) {
         int64_t at = (int64_t)i - ((int64_t)q->rank - (int64_t)mask->rank);
 
-        w->dims[i] = i + 1 == q->rank ? p->s : q->dims[i];
+        w->dims[i] = i + 1 == q->rank ? p->a.s : q->dims[i];
         w->strides[0][i] = at < 0 || mask->dims[at] == 1 ? 0 : strides[at];
     }
 }
@@ -284,7 +284,7 @@ static void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
 static bool leaves_out(const plan *p, const wf_tensor *mask, int64_t i)
 {
     if (!p->sums)
-        return ((const uint8_t *)mask->data)[i] && p->fill < -1e30;
+        return ((const uint8_t *)mask->data)[i] && p->a.fill < -1e30;
     return wf_number_at(mask, i) < -1e30;
 }
 
@@ -292,7 +292,7 @@ static bool leaves_out(const plan *p, const wf_tensor *mask, int64_t i)
  * left without any (its probabilities would be equal, or NaN, over all columns). */
 static wf_status find_until(plan *p, const wf_tensor *mask, wf_arena *arena, wf_err *err)
 {
-    int64_t blocks = (p->t + ROWS - 1) / ROWS;
+    int64_t blocks = (p->a.t + ROWS - 1) / ROWS;
 
     for (uint32_t i = 0; i + 2 < p->mask.rank; i++)
         if (p->mask.strides[0][i])
@@ -300,9 +300,9 @@ static wf_status find_until(plan *p, const wf_tensor *mask, wf_arena *arena, wf_
     p->until = wf_arena_array(arena, (size_t)blocks, sizeof *p->until);
     if (!p->until)
         return wf_fail_nomem(err, (size_t)blocks * sizeof *p->until);
-    for (int64_t r = 0; r < p->t; r++) {
+    for (int64_t r = 0; r < p->a.t; r++) {
         place m = mask_row(p, 0, r);
-        int64_t last = p->s;
+        int64_t last = p->a.s;
 
         while (last > 0 && leaves_out(p, mask, m.at + (last - 1) * m.step))
             last--;
@@ -321,7 +321,7 @@ static size_t most_room(const plan *p, bool is_grad)
     size_t most = 0;
 
     for (int which = 0; which < (is_grad ? STAGES : DV); which++) {
-        wf_strided_product s = shape_of(p, which, WF_MIN(p->t, (int64_t)ROWS), p->s);
+        wf_strided_product s = shape_of(p, which, WF_MIN(p->a.t, (int64_t)ROWS), p->a.s);
         wf_gemm g = gemm_of(&s);
 
         most = WF_MAX(most, p->bf16 ? wf_product_bf16_room(s.m, s.n, s.k) : wf_gemm_room(&g));
@@ -331,39 +331,26 @@ static size_t most_room(const plan *p, bool is_grad)
 
 static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
 {
-    const wf_tensor *q = in[0], *k = in[1], *v = in[2], *mask = in[3];
+    const wf_tensor *q = in[0], *mask = in[3];
     plan *p = wf_arena_alloc(prep->arena, sizeof *p);
     size_t rows;
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
     prep->state = p;
-    p->trans_k = wf_node_int(prep->node, "transK", 0) != 0;
-    p->scale = (double)wf_node_float(prep->node, "scale", 1);
-    p->fill = (double)wf_node_float(prep->node, "fill", -INFINITY);
-    p->t = wf_dim(q, -2);
-    p->d = wf_dim(q, -1);
-    p->s = wf_dim(v, -2);
-    p->e = wf_dim(v, -1);
-    p->heads = 1;
-    for (uint32_t i = 0; i + 2 < q->rank; i++)
-        p->heads *= q->dims[i];
-    if (k->rank != q->rank || v->rank != q->rank || wf_elems(k) != p->heads * p->s * p->d ||
-        wf_elems(v) != p->heads * p->s * p->e || (p->s == 0 && p->t > 0) ||
-        WF_MAX(WF_MAX(p->t, p->s), WF_MAX(p->d, p->e)) > INT32_MAX)
-        return wf_fail(err, WF_SHAPE, NULL, "q, k and v do not fit each other");
+    WF_TRY(wf_attention_of(prep->node, in, &p->a, err));
     if (mask) {
         p->sums = mask->dtype != WF_BOOL;
         lay_mask(p, q, mask);
         if (mask->data)
             WF_TRY(find_until(p, mask, prep->arena, err));
     }
-    p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->heads), (int64_t)1);
+    p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->a.heads), (int64_t)1);
     p->bf16 = prep->bf16 && q->dtype == WF_F32 && wf_tiles_there();
     p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
     if (p->bf16 || p->own)
         p->product_scratch = most_room(p, is_grad);
-    if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->s, &rows) ||
+    if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->a.s, &rows) ||
         !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))
         return wf_fail_nomem(err, SIZE_MAX);
     p->scratch = wf_align_up(rows, 128);

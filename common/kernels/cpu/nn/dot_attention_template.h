@@ -96,14 +96,14 @@ static void probabilities(const job *j, const block *b)
     for (int64_t r = 0; r < b->rows; r++) {
         T *x = (T *)b->scores + r * b->columns;
 
-        multiply(x, (T)j->p->scale, b->columns);
+        multiply(x, (T)j->p->a.scale, b->columns);
         if (j->p->mask.n) {
             place m = mask_row(j->p, b->head, b->row + r);
 
             if (j->p->sums)
                 typed_sum(x, (const T *)j->in[3]->data + m.at, m.step, b->columns);
             else
-                typed_fill(x, (const uint8_t *)j->in[3]->data + m.at, m.step, (T)j->p->fill,
+                typed_fill(x, (const uint8_t *)j->in[3]->data + m.at, m.step, (T)j->p->a.fill,
                            b->columns);
         }
         multiply(x, 1 / exp_sum(x, typed_top(x, b->columns), b->columns), b->columns);
@@ -116,7 +116,7 @@ static void slopes(const job *j, const block *b, void *dp)
         const T *p = (const T *)b->scores + r * b->columns;
         T *ds = (T *)dp + r * b->columns;
 
-        slope(p, ds, typed_dot(p, ds, b->columns), (T)j->p->scale, b->columns);
+        slope(p, ds, typed_dot(p, ds, b->columns), (T)j->p->a.scale, b->columns);
         if (j->p->mask.n && !j->p->sums) {
             place m = mask_row(j->p, b->head, b->row + r);
 

@@ -19,7 +19,7 @@ static void typed_elements(const job *j, int64_t point, elements *e)
 static void sample(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const sampling *s = &j->s;
+    const wf_sampling *s = &j->s;
     elements e;
 
     for (int64_t p = begin; p < end; p++) {
@@ -39,7 +39,7 @@ static void sample(void *arg, int64_t begin, int64_t end)
 
 static void grad(const job *j, int64_t p, double dgrid[AXES])
 {
-    const sampling *s = &j->s;
+    const wf_sampling *s = &j->s;
     int64_t n = p / s->points * s->channels;
     elements e;
 

@@ -7,24 +7,20 @@
  * back to the largest) they are gone through one by one. Windows of 2 by 2 side by side have loops
  * of their own (pairs.h).
  */
+#include "common/kernels/shape/pooling.h"
 #include "common/base/size.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/nn/pairs.h"
-#include "common/kernels/shape/spatial.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 typedef struct pooling {
-    wf_spatial s;
-    int64_t planes;
-    bool by_columns;               /* storage_order 1 */
-    bool whole;                    /* one output, of the whole plane */
+    wf_pooling g;
     bool in_pairs;                 /* 2 by 2, side by side */
     double *share[WF_WINDOW_AXES]; /* [out[i]]: 1 / taps that count along axis i */
-    double p;                      /* of LpPool */
     int64_t (*span)[2]; /* [kernel[2]]: the outputs along the last axis that read a tap inside */
 } pooling;
 
@@ -44,7 +40,7 @@ typedef void tap_fn(const tap *t, void *arg);
 /* Calls fn for every tap of output row r. */
 static void row_taps(const pooling *v, int64_t r, tap_fn *fn, void *arg)
 {
-    const wf_spatial *s = &v->s;
+    const wf_spatial *s = &v->g.s;
     int64_t od = r / s->out[1], oh = r % s->out[1], d[2], h[2];
     tap t = {.step = s->w.stride[2]};
 
@@ -131,12 +127,12 @@ enum { MOST_LEFT = 1024 };
     }                                                                                              \
     static void max_plane_##T(const job *j, int64_t p)                                             \
     {                                                                                              \
-        const wf_spatial *g = &j->v->s;                                                            \
+        const wf_spatial *g = &j->v->g.s;                                                          \
         const T *x = (const T *)j->in[0] + p * g->in_size;                                         \
         T *y = (T *)j->out + p * g->out_size;                                                      \
         int64_t rows = g->out[0] * g->out[1];                                                      \
                                                                                                    \
-        if (j->index || j->v->whole) {                                                             \
+        if (j->index || j->v->g.whole) {                                                           \
             for (int64_t o = 0; o < g->out_size; o++) {                                            \
                 top_##T s = {x, lowest, -1};                                                       \
                                                                                                    \
@@ -160,14 +156,14 @@ enum { MOST_LEFT = 1024 };
 /* Element `at` of a plane as MaxPool's indices count. */
 static int64_t flat(const pooling *v, int64_t plane, int64_t at)
 {
-    const int64_t *in = v->s.in;
+    const int64_t *in = v->g.s.in;
 
-    if (v->by_columns) {
+    if (v->g.by_columns) {
         int64_t w = at % in[2], h = at / in[2] % in[1], d = at / in[2] / in[1];
 
         at = d + in[0] * (h + in[1] * w);
     }
-    return plane * v->s.in_size + at;
+    return plane * v->g.s.in_size + at;
 }
 
 MAX_ROW(float, -INFINITY)
@@ -203,7 +199,7 @@ RANGES(lp_grad)
 
 static wf_pairs pairs_of(const pooling *v)
 {
-    return (wf_pairs){v->s.in[1], v->s.in[2], v->s.out[1], v->s.out[2]};
+    return (wf_pairs){v->g.s.in[1], v->g.s.in[2], v->g.s.out[1], v->g.s.out[2]};
 }
 
 static void pairs_range(void *arg, int64_t begin, int64_t end)
@@ -212,8 +208,8 @@ static void pairs_range(void *arg, int64_t begin, int64_t end)
     wf_pairs pairs = pairs_of(j->v);
 
     for (int64_t p = begin; p < end; p++)
-        wf_pairs_max(&pairs, (const float *)j->in[0] + p * j->v->s.in_size,
-                     (float *)j->out + p * j->v->s.out_size);
+        wf_pairs_max(&pairs, (const float *)j->in[0] + p * j->v->g.s.in_size,
+                     (float *)j->out + p * j->v->g.s.out_size);
 }
 
 static void pairs_grad_range(void *arg, int64_t begin, int64_t end)
@@ -222,10 +218,10 @@ static void pairs_grad_range(void *arg, int64_t begin, int64_t end)
     wf_pairs pairs = pairs_of(j->v);
 
     for (int64_t p = begin; p < end; p++)
-        wf_pairs_max_grad(&pairs, (const float *)j->in[1] + p * j->v->s.in_size,
-                          (const float *)j->in[2] + p * j->v->s.out_size,
-                          (const float *)j->in[0] + p * j->v->s.out_size,
-                          (float *)j->out + p * j->v->s.in_size);
+        wf_pairs_max_grad(&pairs, (const float *)j->in[1] + p * j->v->g.s.in_size,
+                          (const float *)j->in[2] + p * j->v->g.s.out_size,
+                          (const float *)j->in[0] + p * j->v->g.s.out_size,
+                          (float *)j->out + p * j->v->g.s.in_size);
 }
 
 static bool is_in_pairs(const wf_spatial *s)
@@ -241,44 +237,34 @@ static bool is_in_pairs(const wf_spatial *s)
  * window, also where ceil_mode lets it reach past the padding (onnx's node suite has it so). */
 static wf_status make_shares(wf_prep *prep, pooling *v, uint32_t i, wf_err *err)
 {
-    bool padding = wf_node_int(prep->node, "count_include_pad", 0) != 0;
-
-    v->share[i] = wf_arena_array(prep->arena, (size_t)v->s.out[i], sizeof(double));
+    v->share[i] = wf_arena_array(prep->arena, (size_t)v->g.s.out[i], sizeof(double));
     if (!v->share[i])
-        return wf_fail_nomem(err, (size_t)v->s.out[i] * sizeof(double));
-    for (int64_t o = 0; o < v->s.out[i]; o++) {
+        return wf_fail_nomem(err, (size_t)v->g.s.out[i] * sizeof(double));
+    for (int64_t o = 0; o < v->g.s.out[i]; o++) {
         int64_t lo, hi;
 
-        wf_spatial_taps(&v->s, i, o, &lo, &hi);
-        v->share[i][o] = 1.0 / (double)(padding ? v->s.w.kernel[i] : WF_MAX(hi - lo, (int64_t)1));
+        wf_spatial_taps(&v->g.s, i, o, &lo, &hi);
+        v->share[i][o] =
+            1.0 / (double)(v->g.pads ? v->g.s.w.kernel[i] : WF_MAX(hi - lo, (int64_t)1));
     }
     return WF_OK;
 }
 
-static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y, wf_err *err)
+static wf_status make(wf_prep *prep, const wf_pooling *g, wf_err *err)
 {
     pooling *v = wf_arena_alloc(prep->arena, sizeof *v);
 
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
-    memset(v, 0, sizeof *v);
-    WF_TRY(wf_spatial_of(prep->node, x, y, NULL, &v->s, err));
-    if (x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1])
-        return wf_fail(err, WF_SHAPE, NULL, "data and result have other batches or channels");
-    v->planes = x->dims[0] * x->dims[1];
-    v->by_columns = wf_node_int(prep->node, "storage_order", 0) != 0;
-    v->whole = v->s.w.whole && v->s.in_size > 0;
-    v->in_pairs = is_in_pairs(&v->s);
-    v->p = (double)wf_node_int(prep->node, "p", 2);
-    if (v->p < 1)
-        return wf_fail(err, WF_INVALID, NULL, "p is %g, and must be 1 or more", v->p);
+    *v = (pooling){.g = *g};
+    v->in_pairs = is_in_pairs(&v->g.s);
     for (uint32_t i = 0; i < WF_WINDOW_AXES; i++)
         WF_TRY(make_shares(prep, v, i, err));
-    v->span = wf_arena_array(prep->arena, (size_t)v->s.w.kernel[2], sizeof v->span[0]);
+    v->span = wf_arena_array(prep->arena, (size_t)v->g.s.w.kernel[2], sizeof v->span[0]);
     if (!v->span)
-        return wf_fail_nomem(err, (size_t)v->s.w.kernel[2] * sizeof v->span[0]);
-    for (int64_t k = 0; k < v->s.w.kernel[2]; k++)
-        wf_spatial_inside(&v->s, 2, k, &v->span[k][0], &v->span[k][1]);
+        return wf_fail_nomem(err, (size_t)v->g.s.w.kernel[2] * sizeof v->span[0]);
+    for (int64_t k = 0; k < v->g.s.w.kernel[2]; k++)
+        wf_spatial_inside(&v->g.s, 2, k, &v->span[k][0], &v->span[k][1]);
     prep->state = v;
     return WF_OK;
 }
@@ -286,20 +272,21 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y, wf_
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    return make(prep, in[0], out[0] ? out[0] : out[1], err);
+    wf_pooling g;
+
+    WF_TRY(wf_pooling_of(prep->node, in[0], out[0] ? out[0] : out[1], &g, err));
+    return make(prep, &g, err);
 }
 
 /* dy, x, (y) -> dx. */
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
-    const wf_tensor *y = in[2];
+    wf_pooling g;
 
     (void)out;
-    for (uint32_t i = 0; y && i < in[0]->rank; i++)
-        if (y->rank != in[0]->rank || y->dims[i] != in[0]->dims[i])
-            return wf_fail(err, WF_SHAPE, NULL, "dy and y have other shapes");
-    return make(prep, in[1], in[0], err);
+    WF_TRY(wf_pooling_grad_of(prep->node, in, &g, err));
+    return make(prep, &g, err);
 }
 
 static wf_status run_planes(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
@@ -307,14 +294,14 @@ static wf_status run_planes(const wf_run *run, const wf_tensor *const in[], wf_t
 {
     const pooling *v = run->state;
     job j = {.v = v, .out = out[0] ? out[0]->data : NULL};
-    int64_t work = WF_MAX(v->s.out_size * v->s.taps, (int64_t)1);
+    int64_t work = WF_MAX(v->g.s.out_size * v->g.s.taps, (int64_t)1);
 
     for (uint32_t i = 0; i < 3; i++)
         j.in[i] = in[i] ? in[i]->data : NULL;
     j.index = out[1] ? out[1]->data : NULL;
-    if (v->s.in_size == 0 && v->s.out_size == 0)
+    if (v->g.s.in_size == 0 && v->g.s.out_size == 0)
         return WF_OK;
-    wf_pool_for(run->pool, v->planes, WF_GRAIN / work + 1, dtype == WF_F64 ? f64 : f32, &j);
+    wf_pool_for(run->pool, v->g.planes, WF_GRAIN / work + 1, dtype == WF_F64 ? f64 : f32, &j);
     return WF_OK;
 }
 

@@ -56,7 +56,7 @@ static void match_tap(const tap *t, void *arg)
 
 static void max_grad_rows(const job *j, int64_t p, T *dx)
 {
-    const wf_spatial *g = &j->v->s;
+    const wf_spatial *g = &j->v->g.s;
     T left[MOST_LEFT];
 
     for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {
@@ -73,11 +73,11 @@ static void max_grad_rows(const job *j, int64_t p, T *dx)
 
 static void max_grad_plane(const job *j, int64_t p)
 {
-    const wf_spatial *g = &j->v->s;
+    const wf_spatial *g = &j->v->g.s;
     match m = {.x = (const T *)j->in[1] + p * g->in_size, .dx = (T *)j->out + p * g->in_size};
 
     memset(m.dx, 0, (size_t)g->in_size * sizeof(T));
-    if (g->out[2] <= MOST_LEFT && !j->v->whole) {
+    if (g->out[2] <= MOST_LEFT && !j->v->g.whole) {
         max_grad_rows(j, p, m.dx);
         return;
     }
@@ -118,10 +118,10 @@ WF_MULTIVERSION static T sum_all(const T *x, int64_t n)
 
 static void average_plane(const job *j, int64_t p)
 {
-    const wf_spatial *g = &j->v->s;
+    const wf_spatial *g = &j->v->g.s;
     const T *x = (const T *)j->in[0] + p * g->in_size;
 
-    if (j->v->whole) {
+    if (j->v->g.whole) {
         ((T *)j->out)[p] = sum_all(x, g->in_size) / (T)g->in_size;
         return;
     }
@@ -149,11 +149,11 @@ static void share_tap(const tap *t, void *arg)
 
 static void average_grad_plane(const job *j, int64_t p)
 {
-    const wf_spatial *g = &j->v->s;
+    const wf_spatial *g = &j->v->g.s;
     T *dx = (T *)j->out + p * g->in_size;
     const T *dy = (const T *)j->in[0] + p * g->out_size;
 
-    if (j->v->whole) {
+    if (j->v->g.whole) {
         for (int64_t i = 0; i < g->in_size; i++)
             dx[i] = dy[0] / (T)g->in_size;
         return;
@@ -179,16 +179,16 @@ static void power_tap(const tap *t, void *arg)
 
 static void lp_plane(const job *j, int64_t p)
 {
-    const wf_spatial *g = &j->v->s;
+    const wf_spatial *g = &j->v->g.s;
 
     for (int64_t r = 0; r < g->out[0] * g->out[1]; r++) {
         T *y = (T *)j->out + p * g->out_size + r * g->out[2];
-        strip s = {.x = (const T *)j->in[0] + p * g->in_size, .y = y, .p = j->v->p};
+        strip s = {.x = (const T *)j->in[0] + p * g->in_size, .y = y, .p = j->v->g.p};
 
         memset(y, 0, (size_t)g->out[2] * sizeof(T));
         row_taps(j->v, r, power_tap, &s);
         for (int64_t i = 0; i < g->out[2]; i++)
-            y[i] = POWER(y[i], (T)(1.0 / j->v->p));
+            y[i] = POWER(y[i], (T)(1.0 / j->v->g.p));
     }
 }
 
@@ -210,7 +210,7 @@ static void power_grad_tap(const tap *t, void *arg)
 
 static void lp_grad_plane(const job *j, int64_t p)
 {
-    const wf_spatial *g = &j->v->s;
+    const wf_spatial *g = &j->v->g.s;
     T *dx = (T *)j->out + p * g->in_size;
 
     memset(dx, 0, (size_t)g->in_size * sizeof(T));
@@ -220,7 +220,7 @@ static void lp_grad_plane(const job *j, int64_t p)
                    .y = dx,
                    .dy = (const T *)j->in[0] + at,
                    .out = (const T *)j->in[2] + at,
-                   .p = j->v->p};
+                   .p = j->v->g.p};
 
         row_taps(j->v, r, power_grad_tap, &s);
     }
