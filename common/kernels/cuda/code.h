@@ -147,7 +147,7 @@ template <class T, class F> WF_CODE T wf_join_block(T value, T nothing, F f)
     T all = nothing;
 
     for (unsigned mask = WF_WARP / 2; mask > 0; mask /= 2)
-        value = f(value, __shfl_xor_sync(~0u, value, mask));
+        value = f(value, static_cast<T>(__shfl_xor_sync(~0u, value, mask)));
     if (threadIdx.x % WF_WARP == 0)
         joined[threadIdx.x / WF_WARP] = value;
     __syncthreads();
