@@ -6,6 +6,8 @@
 
 #include "common/kernels/cuda/code.h"
 
+#include <cmath> /* before formulas of headers in C, which want math.h */
+
 /* Elements of an operand; nullptr: it is absent. */
 template <class T> inline const T *wf_in(const wf_tensor *t)
 {

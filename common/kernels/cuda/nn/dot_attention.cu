@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/nn/dot_attention.cu - DotAttention and its gradient, by products and rows of
+ * softmax: the scores of some heads at a time lie in the workspace. The gradient works the
+ * probabilities out again. */
+#include "common/kernels/cuda/elementwise/each.h"
+#include "common/kernels/cuda/nn/softmax.h"
+#include "common/kernels/cuda/product/batch.h"
+extern "C" {
+#include "common/kernels/shape/attention.h"
+}
+
+namespace
+{
+
+/* Scores that lie in memory at a time, unless one head has more. */
+const size_t SCORE_BYTES = (size_t)256 << 20;
+
+/* The products: scores q k', their use p v, and the four of the way back. */
+enum stage { SCORES, USE, DV, DP, DQ, DK, STAGES };
+
+struct plan {
+    wf_attention a;
+    int64_t some; /* heads at a time; divides their number */
+    size_t size;  /* bytes of an element */
+    bool sums;    /* the mask is added; else it says where `fill` goes */
+    wf_walk mask; /* over the scores of all heads; n 0: there is none */
+    wf_batch products[STAGES];
+    size_t scores, slopes; /* in the workspace: [some, t, s] each */
+};
+
+/* Masks the scores of `n` elements from number `first` on; T(0) for `fill` and no sums: slopes. */
+template <class T>
+__global__ void add_mask(const T *mask, wf_walk w, int64_t first, int64_t n, T *scores)
+{
+    for (int64_t i = wf_first(); i < n; i += wf_all())
+        scores[i] += mask[wf_at(w, 0, first + i)];
+}
+
+template <class T>
+__global__ void fill_masked(const uint8_t *mask, wf_walk w, int64_t first, int64_t n, T fill,
+                            T *scores)
+{
+    for (int64_t i = wf_first(); i < n; i += wf_all())
+        if (mask[wf_at(w, 0, first + i)])
+            scores[i] = fill;
+}
+
+/* ds = p (dp - sum of p dp) scale, in dp's place. */
+template <class T> __global__ void find_slopes(const T *p, T *dp, T scale, wf_around a)
+{
+    for (int64_t row = blockIdx.x; row < a.outer; row += gridDim.x) {
+        const int64_t at = row * a.axis;
+        T dot = 0;
+
+        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
+            dot += p[at + i] * dp[at + i];
+        dot = wf_join_block(dot, T(0), wf_plus());
+        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
+            dp[at + i] = p[at + i] * (dp[at + i] - dot) * scale;
+    }
+}
+
+void release(void *state)
+{
+    for (wf_batch &b : static_cast<plan *>(state)->products)
+        wf_batch_free(&b);
+}
+
+/* The most heads whose scores are not too many, and that divide all heads. */
+int64_t heads_at_a_time(const plan *p)
+{
+    const int64_t each = WF_MAX(p->a.t * p->a.s * (int64_t)p->size, (int64_t)1);
+    int64_t some = WF_MIN(WF_MAX((int64_t)SCORE_BYTES / each, (int64_t)1),
+                          WF_MIN(p->a.heads, (int64_t)INT32_MAX));
+
+    while (some > 1 && p->a.heads % some)
+        some--;
+    return some;
+}
+
+/* The product of a stage for `some` heads. */
+wf_batch product_of(const plan *p, stage which, wf_dtype dtype)
+{
+    const wf_attention &a = p->a;
+
+    switch (which) {
+    case SCORES:
+        return {dtype, false, !a.trans_k, p->some, a.t, a.s, a.d, a.scale, NULL};
+    case USE:
+        return {dtype, false, false, p->some, a.t, a.e, a.s, 1, NULL};
+    case DV:
+        return {dtype, true, false, p->some, a.s, a.e, a.t, 1, NULL};
+    case DP:
+        return {dtype, false, true, p->some, a.t, a.s, a.e, 1, NULL};
+    case DQ:
+        return {dtype, false, a.trans_k, p->some, a.t, a.d, a.s, 1, NULL};
+    default:
+        return a.trans_k ? wf_batch{dtype, true, false, p->some, a.d, a.s, a.t, 1, NULL}
+                         : wf_batch{dtype, true, false, p->some, a.s, a.d, a.t, 1, NULL};
+    }
+}
+
+void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
+{
+    wf_tensor scores = *q;
+
+    scores.dims[q->rank - 1] = p->a.s;
+    p->sums = mask->dtype != WF_BOOL;
+    wf_walk_broadcast(&p->mask, &scores, 1, &mask);
+}
+
+wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
+{
+    const wf_dtype dtype = in[0]->dtype;
+    int64_t scores;
+    plan *p;
+
+    WF_TRY(wf_new_plan(prep, &p, err));
+    prep->release = release;
+    WF_TRY(wf_attention_of(prep->node, in, &p->a, err));
+    p->size = wf_dtype_size(dtype);
+    if (!wf_mul_i64(p->a.t * p->a.s, (int64_t)p->size, &scores))
+        return wf_fail_nomem(err, SIZE_MAX);
+    p->some = heads_at_a_time(p);
+    if (in[3])
+        lay_mask(p, in[0], in[3]);
+    for (int which = 0; which < (is_grad ? STAGES : DV); which++) {
+        p->products[which] = product_of(p, (stage)which, dtype);
+        if (!is_grad || which != USE)
+            WF_TRY(wf_batch_new(prep, &p->products[which], err));
+    }
+    scores = p->a.t * p->a.s * p->some;
+    WF_TRY(wf_take_room(prep, scores, p->size, &p->scores, err));
+    return is_grad ? wf_take_room(prep, scores, p->size, &p->slopes, err) : WF_OK;
+}
+
+wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                  wf_err *err)
+{
+    (void)out;
+    return prepare_for(prep, in, false, err);
+}
+
+wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                       wf_err *err)
+{
+    (void)out;
+    return prepare_for(prep, in + 1, true, err);
+}
+
+/* What is at [head, 0, 0] of a tensor with `each` elements a head. */
+template <class T> T *at_head(const wf_tensor *t, int64_t head, int64_t each)
+{
+    return static_cast<T *>(t->data) + head * each;
+}
+
+wf_around rows_of(const plan *p)
+{
+    return {p->some * p->a.t, p->a.s, 1};
+}
+
+/* Puts a value where a bool mask is true. */
+template <class T>
+wf_status fill_where(const wf_run *run, const wf_tensor *mask, int64_t head, T value, T *scores,
+                     wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const int64_t each = p->a.t * p->a.s, n = p->some * each;
+
+    return wf_launch(run, "mask", fill_masked<T>, wf_blocks(run, n), err, wf_in<uint8_t>(mask),
+                     p->mask, head * each, n, value, scores);
+}
+
+/* The probabilities of `some` heads from number `head` on, from the product to the softmax. in: q,
+ * k, v, mask. */
+template <class T>
+wf_status find_probabilities(const wf_run *run, const wf_tensor *const in[], int64_t head,
+                             wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const int64_t each = p->a.t * p->a.s, n = p->some * each;
+    T *scores = wf_room<T>(run, p->scores);
+
+    WF_TRY(wf_batch_go(&p->products[SCORES], run, at_head<T>(in[0], head, p->a.t * p->a.d),
+                       at_head<T>(in[1], head, p->a.s * p->a.d), scores, err));
+    if (p->mask.n && p->sums)
+        WF_TRY(wf_launch(run, "mask", add_mask<T>, wf_blocks(run, n), err, wf_in<T>(in[3]), p->mask,
+                         head * each, n, scores));
+    else if (p->mask.n)
+        WF_TRY(fill_where(run, in[3], head, (T)p->a.fill, scores, err));
+    return wf_softmax<T, false>(run, scores, scores, rows_of(p), err);
+}
+
+template <class T>
+wf_status attend(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                 wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const wf_attention &a = p->a;
+
+    if (wf_elems(out[0]) == 0)
+        return WF_OK;
+    for (int64_t h = 0; h < a.heads; h += p->some) {
+        WF_TRY(find_probabilities<T>(run, in, h, err));
+        WF_TRY(wf_batch_go(&p->products[USE], run, wf_room<T>(run, p->scores),
+                           at_head<T>(in[2], h, a.s * a.e), at_head<T>(out[0], h, a.t * a.e), err));
+    }
+    return WF_OK;
+}
+
+/* The slopes of the scores, in the workspace. in: q, k, v, mask. */
+template <class T>
+wf_status slopes_of(const wf_run *run, const T *dy, const wf_tensor *const in[], int64_t head,
+                    wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    T *slopes = wf_room<T>(run, p->slopes);
+    const wf_around rows = rows_of(p);
+
+    WF_TRY(wf_batch_go(&p->products[DP], run, dy, at_head<T>(in[2], head, p->a.s * p->a.e), slopes,
+                       err));
+    WF_TRY(wf_launch_meeting(run, "slopes", find_slopes<T>, wf_blocks_of_rows(run, rows),
+                             wf_threads(rows.axis), err, wf_room<const T>(run, p->scores), slopes,
+                             (T)p->a.scale, rows));
+    return p->mask.n && !p->sums ? fill_where(run, in[3], head, T(0), slopes, err) : WF_OK;
+}
+
+/* From dy, q, k, v, mask. */
+template <class T>
+wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                      wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const wf_attention &a = p->a;
+
+    for (int64_t h = 0; h < a.heads; h += p->some) {
+        const T *dy = at_head<T>(in[0], h, a.t * a.e), *q = at_head<T>(in[1], h, a.t * a.d);
+        T *probabilities = wf_room<T>(run, p->scores), *slopes = wf_room<T>(run, p->slopes);
+        T *dk = at_head<T>(out[1], h, a.s * a.d);
+
+        if (a.t > 0) {
+            WF_TRY(find_probabilities<T>(run, in + 1, h, err));
+            WF_TRY(slopes_of(run, dy, in + 1, h, err));
+        }
+        WF_TRY(wf_batch_go(&p->products[DV], run, probabilities, dy,
+                           at_head<T>(out[2], h, a.s * a.e), err));
+        WF_TRY(wf_batch_go(&p->products[DQ], run, slopes, at_head<T>(in[2], h, a.s * a.d),
+                           at_head<T>(out[0], h, a.t * a.d), err));
+        WF_TRY(a.trans_k ? wf_batch_go(&p->products[DK], run, q, slopes, dk, err)
+                         : wf_batch_go(&p->products[DK], run, slopes, q, dk, err));
+    }
+    return WF_OK;
+}
+
+} // namespace
+
+#define ROW(name, dtype, prepare_, fn)                                                             \
+    {                                                                                              \
+        .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .prepare = prepare_,       \
+        .run = fn                                                                                  \
+    }
+
+WF_CUDA_ROWS(dot_attention){
+    ROW("DotAttention", WF_F32, prepare, attend<float>),
+    ROW("DotAttention", WF_F64, prepare, attend<double>),
+    ROW("DotAttentionGrad", WF_F32, prepare_grad, attend_grad<float>),
+    ROW("DotAttentionGrad", WF_F64, prepare_grad, attend_grad<double>),
+    {},
+};
