@@ -58,6 +58,9 @@ wf_status wf_cuda_fault_say(const wf_cuda_fault *f, wf_err *err)
         return wf_fail(err, WF_INVALID, NULL,
                        "%s \"%s\": axis %" PRId64 " is not in a tensor of %" PRId64 " axes",
                        node->op->name, node->name, v[0], v[2]);
+    case WF_CUDA_NO_NUMBER:
+        return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": the scale or roi is no number",
+                       node->op->name, node->name);
     }
     return wf_fail(err, WF_INVALID, NULL, "%s \"%s\": fault %d", node->op->name, node->name,
                    (int)f->kind);

@@ -21,6 +21,7 @@ typedef enum wf_cuda_fault_kind {
     WF_CUDA_BAD_TUPLE,     /* index, its number among those of WF_MAX_RANK a tuple, the axis */
     WF_CUDA_BAD_SEQUENCE,  /* sequence, its length, steps */
     WF_CUDA_BAD_AXIS,      /* axis, nothing, axes */
+    WF_CUDA_NO_NUMBER,     /* of a roi */
 } wf_cuda_fault_kind;
 
 typedef struct wf_cuda_fault {
