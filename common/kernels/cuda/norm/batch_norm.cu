@@ -2,9 +2,10 @@
 /* common/kernels/cuda/norm/batch_norm.cu - BatchNormalization in both forms, weft's own training
  * form, and the gradient of all; the cpu's file of that name has the formulas.
  *
- * A channel's elements are summed in pieces, a block for each, and the pieces are joined in their
- * order by one thread a channel, which leaves the factors of a line; then every element is put on
- * its channel's line. */
+ * A channel's elements are summed in pieces, and the pieces are joined in their order by one thread
+ * a channel, which leaves the factors of a line; then every element is put on its channel's line. A
+ * block sums a piece, whose elements lie together; where images are a few elements, or one, a
+ * thread does, so that neighbours read neighbouring channels. */
 #include "common/kernels/cuda/norm/moments.h"
 extern "C" {
 #include "common/kernels/shape/norm.h"
@@ -13,8 +14,9 @@ extern "C" {
 namespace
 {
 
-/* Blocks that sum at a time, and elements that are worth one. */
-enum { PIECES = 1024, PIECE_ELEMS = 2048 };
+/* Blocks that sum at a time, and elements that are worth one; the same of threads, which sum where
+ * an image has fewer elements than FEW. */
+enum { PIECES = 1024, PIECE_ELEMS = 2048, THREADS = 1 << 16, THREAD_ELEMS = 32, FEW = 16 };
 
 /* y = a x + c of a channel; backwards dx = a dy + b x + c. */
 struct line {
@@ -24,7 +26,7 @@ struct line {
 struct plan {
     wf_batch_norm v;
     int64_t count, pieces, piece_elems; /* of a channel */
-    size_t sums, moments, lines; /* in the workspace: [channels, pieces], [channels], [channels] */
+    size_t sums, moments, lines; /* in the workspace: [pieces, channels], [channels], [channels] */
 };
 
 /* Where element i of a channel lies. */
@@ -39,41 +41,64 @@ template <class T> WF_CODE double shift_of(const plan &p, const T *x, int64_t ch
     return p.count ? (double)x[channel * p.v.inner] : 0;
 }
 
-template <class T> __global__ void sum_moments(plan p, const T *x, wf_two *sums)
+/* What is summed of an element: x and its square, about the channel's first. */
+template <class T> struct of_moments {
+    const T *x;
+
+    WF_CODE wf_two add(const plan &p, wf_two all, int64_t channel, int64_t i) const
+    {
+        return wf_add_moment(all, (double)x[place_of(p, channel, i)], shift_of(p, x, channel));
+    }
+};
+
+/* dy, and dy (x - mean). */
+template <class T> struct of_grads {
+    const T *dy, *x;
+    const wf_two *moments;
+
+    WF_CODE wf_two add(const plan &p, wf_two all, int64_t channel, int64_t i) const
+    {
+        int64_t at = place_of(p, channel, i);
+
+        all.a += (double)dy[at];
+        all.b += (double)dy[at] * ((double)x[at] - moments[channel].a);
+        return all;
+    }
+};
+
+/* The end of a piece that begins at element `from` of a channel. */
+WF_CODE int64_t end_of(const plan &p, int64_t from)
+{
+    return from + p.piece_elems < p.count ? from + p.piece_elems : p.count;
+}
+
+/* A block for each piece. */
+template <class F> __global__ void sum_by_blocks(plan p, F what, wf_two *sums)
 {
     for (int64_t b = blockIdx.x; b < p.v.channels * p.pieces; b += gridDim.x) {
-        int64_t channel = b / p.pieces, from = b % p.pieces * p.piece_elems;
-        int64_t to = from + p.piece_elems < p.count ? from + p.piece_elems : p.count;
-        double shift = shift_of(p, x, channel);
+        const int64_t channel = b % p.v.channels, from = b / p.v.channels * p.piece_elems;
+        const int64_t to = end_of(p, from);
         wf_two all = {0, 0};
 
         for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x)
-            all = wf_add_moment(all, (double)x[place_of(p, channel, i)], shift);
+            all = what.add(p, all, channel, i);
         all = wf_join_two(all);
         if (threadIdx.x == 0)
             sums[b] = all;
     }
 }
 
-/* Of dy, and of dy (x - mean). */
-template <class T>
-__global__ void sum_grads(plan p, const T *dy, const T *x, const wf_two *moments, wf_two *sums)
+/* A thread for each piece. */
+template <class F> __global__ void sum_by_threads(plan p, F what, wf_two *sums)
 {
-    for (int64_t b = blockIdx.x; b < p.v.channels * p.pieces; b += gridDim.x) {
-        int64_t channel = b / p.pieces, from = b % p.pieces * p.piece_elems;
-        int64_t to = from + p.piece_elems < p.count ? from + p.piece_elems : p.count;
-        double mean = moments[channel].a;
+    for (int64_t e = wf_first(); e < p.v.channels * p.pieces; e += wf_all()) {
+        const int64_t channel = e % p.v.channels, from = e / p.v.channels * p.piece_elems;
+        const int64_t to = end_of(p, from);
         wf_two all = {0, 0};
 
-        for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x) {
-            int64_t at = place_of(p, channel, i);
-
-            all.a += (double)dy[at];
-            all.b += (double)dy[at] * ((double)x[at] - mean);
-        }
-        all = wf_join_two(all);
-        if (threadIdx.x == 0)
-            sums[b] = all;
+        for (int64_t i = from; i < to; i++)
+            all = what.add(p, all, channel, i);
+        sums[e] = all;
     }
 }
 
@@ -82,8 +107,8 @@ WF_CODE wf_two join_pieces(const plan &p, const wf_two *sums, int64_t channel)
     wf_two all = {0, 0};
 
     for (int64_t i = 0; i < p.pieces; i++) {
-        all.a += sums[channel * p.pieces + i].a;
-        all.b += sums[channel * p.pieces + i].b;
+        all.a += sums[i * p.v.channels + channel].a;
+        all.b += sums[i * p.v.channels + channel].b;
     }
     return all;
 }
@@ -159,9 +184,11 @@ __global__ void put_on_lines(plan p, const T *dy, const T *x, const line *lines,
 
 wf_status finish(wf_prep *prep, plan *p, wf_err *err)
 {
+    const bool few = p->v.inner < FEW;
+
     p->count = p->v.batch * p->v.inner;
-    p->pieces = WF_MIN(wf_ceil_div(p->count, PIECE_ELEMS),
-                       wf_ceil_div(PIECES, WF_MAX(p->v.channels, (int64_t)1)));
+    p->pieces = WF_MIN(wf_ceil_div(p->count, few ? THREAD_ELEMS : PIECE_ELEMS),
+                       wf_ceil_div(few ? THREADS : PIECES, WF_MAX(p->v.channels, (int64_t)1)));
     p->piece_elems = wf_ceil_div(p->count, WF_MAX(p->pieces, (int64_t)1));
     WF_TRY(wf_take_room(prep, p->v.channels * p->pieces, sizeof(wf_two), &p->sums, err));
     WF_TRY(wf_take_room(prep, p->v.channels, sizeof(wf_two), &p->moments, err));
@@ -190,9 +217,17 @@ wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tens
     return finish(prep, p, err);
 }
 
-unsigned blocks_of_pieces(const wf_run *run, const plan *p)
+/* The sums of `what`, in the workspace. */
+template <class F> wf_status sum(const wf_run *run, F what, wf_err *err)
 {
-    return wf_blocks(run, p->v.channels * p->pieces * WF_BLOCK);
+    const plan *p = static_cast<const plan *>(run->state);
+    const int64_t n = p->v.channels * p->pieces;
+    wf_two *sums = wf_room<wf_two>(run, p->sums);
+
+    if (p->v.inner < FEW)
+        return wf_launch(run, "sums", sum_by_threads<F>, wf_blocks(run, n), err, *p, what, sums);
+    return wf_launch_meeting(run, "sums", sum_by_blocks<F>, wf_blocks(run, n * WF_BLOCK),
+                             wf_threads(p->piece_elems), err, *p, what, sums);
 }
 
 /* The moments of x in the workspace; mean and variance: nullptr to take the batch's. */
@@ -200,13 +235,11 @@ template <class T>
 wf_status moments_of(const wf_run *run, const T *x, const T *mean, const T *variance, wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
-    wf_two *sums = wf_room<wf_two>(run, p->sums);
 
     if (!mean)
-        WF_TRY(wf_launch_meeting(run, "moments", sum_moments<T>, blocks_of_pieces(run, p),
-                                 wf_threads(p->piece_elems), err, *p, x, sums));
+        WF_TRY(sum(run, of_moments<T>{x}, err));
     return wf_launch(run, "channels", find_moments<T>, wf_blocks(run, p->v.channels), err, *p, x,
-                     mean, variance, static_cast<const wf_two *>(sums),
+                     mean, variance, wf_room<const wf_two>(run, p->sums),
                      wf_room<wf_two>(run, p->moments));
 }
 
@@ -244,22 +277,21 @@ wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
     const plan *p = static_cast<const plan *>(run->state);
     const T *dy = wf_in<T>(in[0]), *x = wf_in<T>(in[1]);
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
-    wf_two *sums = wf_room<wf_two>(run, p->sums);
 
     WF_TRY(moments_of(run, x, wf_in<T>(in[3]), wf_in<T>(in[4]), err));
-    WF_TRY(wf_launch_meeting(run, "sums", sum_grads<T>, blocks_of_pieces(run, p),
-                             wf_threads(p->piece_elems), err, *p, dy, x, moments, sums));
+    WF_TRY(sum(run, of_grads<T>{dy, x, moments}, err));
     WF_TRY(wf_launch(run, "lines", find_grad_lines<T>, wf_blocks(run, p->v.channels), err, *p,
-                     wf_in<T>(in[2]), moments, static_cast<const wf_two *>(sums),
+                     wf_in<T>(in[2]), moments, wf_room<const wf_two>(run, p->sums),
                      wf_room<line>(run, p->lines), wf_out<T>(out[1]), wf_out<T>(out[2])));
     return put(run, dy, x, wf_out<T>(out[0]), err);
 }
 
 } // namespace
 
-#define FORWARD(name, dtype, T, ...)                                                               \
+#define FORWARD(name, domain_, dtype, T)                                                           \
     {                                                                                              \
-        .op = name, __VA_ARGS__.dtypes = WF_TYPE(dtype), .prepare = prepare, .run = forward<T>     \
+        .op = name, .domain = domain_, .dtypes = WF_TYPE(dtype), .prepare = prepare,               \
+        .run = forward<T>                                                                          \
     }
 #define GRAD(dtype, T)                                                                             \
     {                                                                                              \
@@ -268,10 +300,10 @@ wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
     }
 
 WF_CUDA_ROWS(batch_norm){
-    FORWARD("BatchNormalization", WF_F32, float, ),
-    FORWARD("BatchNormalization", WF_F64, double, ),
-    FORWARD("BatchNormalizationTrain", WF_F32, float, .domain = WF_DOMAIN_WEFT, ),
-    FORWARD("BatchNormalizationTrain", WF_F64, double, .domain = WF_DOMAIN_WEFT, ),
+    FORWARD("BatchNormalization", NULL, WF_F32, float),
+    FORWARD("BatchNormalization", NULL, WF_F64, double),
+    FORWARD("BatchNormalizationTrain", WF_DOMAIN_WEFT, WF_F32, float),
+    FORWARD("BatchNormalizationTrain", WF_DOMAIN_WEFT, WF_F64, double),
     GRAD(WF_F32, float),
     GRAD(WF_F64, double),
     {},
