@@ -226,6 +226,41 @@ def kept(single):
                      n_out=7 if lstm else 5, hidden_size=3, **attrs)
 
 
+def resized(single):
+    x, roi = (1, 1, 4, 5), np.array([0, 0, 0.2, -0.3, 1, 1, 0.8, 0.9], np.float32)
+    for dtype in (np.float32, np.float64, np.uint8, np.int32, np.int64):
+        for sizes in ([1, 1, 7, 3], [1, 1, 4, 5], [1, 1, 1, 12]):
+            yield single("Resize", (x, dtype), None, None, sizes)
+    for mode in ("nearest", "linear", "cubic"):
+        yield single("Resize", (2, 3, 6, 5), None, None, [2, 3, 11, 2], mode=mode, antialias=mode != "nearest")
+        # The roi is not known before the run; once it goes backwards.
+        for given in (roi, np.flip(roi.reshape(2, 4), 0).ravel()):
+            yield single("Resize", x, given, None, [1, 1, 3, 6], mode=mode, extrapolation_value=2.0,
+                         coordinate_transformation_mode="tf_crop_and_resize")
+
+
+def small_products(single):
+    for dtype in (np.float32, np.float64):
+        for shape in ((3, 3), (4, 1, 1), (2, 3, 7, 7)):
+            yield single("Det", (shape, dtype))
+        # Pivots that are equal, that are 0, and a NaN.
+        yield single("Det", np.array([[[0, 2], [3, 0]], [[1, 2], [-1, 4]], [[0, 1], [0, 2]],
+                                      [[1, np.nan], [2, 3]]], dtype))
+        x = np.array([[1, 3, 3, -1], [-np.inf, -np.inf, -np.inf, -np.inf], [2, 2, 2, 2]], dtype)
+        yield single("Hardmax", x)
+        yield single("Hardmax", x, axis=0)
+    a, b = ((5, 40), np.uint8), ((40, 33), np.uint8)
+    yield single("MatMulInteger", a, b)
+    yield single("MatMulInteger", a, b, np.array(3, np.uint8), np.array(5, np.uint8))
+    yield single("MatMulInteger", a, b, None, np.arange(33, dtype=np.uint8))
+    # More than an int32 holds: 255 * 255 * 40000 wraps.
+    yield single("MatMulInteger", np.full((1, 40000), 255, np.uint8), np.full((40000, 2), 255, np.uint8))
+    for dtype in (np.float64, np.int32, np.int64, np.bool_, np.uint8):
+        labels = (np.arange(50) % 3 == 0).astype(dtype)
+        yield single("ScoreKeys", (50,), labels, domain="ai.weft", logits=1)
+        yield single("ScoreKeys", ((50,), np.float64), labels, domain="ai.weft")
+
+
 def singles(single):
     yield from norms(single)
     for op, gates, name, attrs in recurrences():
@@ -258,6 +293,9 @@ def singles(single):
             if name != "dilated":
                 yield single("AveragePool", (x, dtype), **attrs)
         yield single("LpPool", x, **attrs)
+        yield single("MaxPool", (x, np.uint8), **attrs)
+    yield from resized(single)
+    yield from small_products(single)
     for op in ("GlobalAveragePool", "GlobalMaxPool"):
         for shape in ((2, 3, 4), (2, 3, 17, 19), (2, 2, 2, 3, 2), (1, 1, 200, 200)):
             yield single(op, shape)
