@@ -414,6 +414,8 @@ def products():
                 for x, points in (((2, 2, 5, 4), (2, 3, 4, 2)), ((1, 2, 1, 3), (1, 2, 3, 2))):
                     yield single("GridSample", x, points, mode=mode, padding_mode=padding,
                                  align_corners=aligned)
+                    yield single("GridSampleGrad", x[:2] + points[1:3], x, points, n_out=2, mode=mode,
+                                 padding_mode=padding, align_corners=aligned, domain=weft_ops.DOMAIN)
     for equation, *shapes in onnx_gradients.EINSUMS + [
             ("ii->i", (4, 4)), ("bii->b", (3, 4, 4)), ("ii", (4, 4)), ("iji,jk->ik", (3, 4, 3), (4, 5)),
             ("ij,jk->ik", (3, 0), (0, 4)), ("ij->i", (3, 0)),

@@ -181,6 +181,7 @@ def resize_gradients(Case, node, s, symbolic):
 
 def norms(single):
     yield single("LRN", (2, 7, 5, 4), size=3, alpha=0.5)
+    yield single("LRNGrad", (2, 7, 5, 4), (2, 7, 5, 4), size=4, alpha=0.5, domain="ai.weft")
     for shape in ((4, 3), (4, 3, 5), (2, 3, 20, 24), (7, 130, 4, 4)):
         c = (shape[1],)
         mean, var = np.full(c, 0.5, np.float32), np.full(c, 2.0, np.float32)
@@ -227,14 +228,18 @@ def kept(single):
 
 
 def resized(single):
-    x, roi = (1, 1, 4, 5), np.array([0, 0, 0.2, -0.3, 1, 1, 0.8, 0.9], np.float32)
+    x, roi = (1, 1, 4, 5), np.array([0, 0, 0.25, -0.25, 1, 1, 0.75, 0.875], np.float32)
     for dtype in (np.float32, np.float64, np.uint8, np.int32, np.int64):
         for sizes in ([1, 1, 7, 3], [1, 1, 4, 5], [1, 1, 1, 12]):
             yield single("Resize", (x, dtype), None, None, sizes)
     for mode in ("nearest", "linear", "cubic"):
         yield single("Resize", (2, 3, 6, 5), None, None, [2, 3, 11, 2], mode=mode, antialias=mode != "nearest")
+        yield single("ResizeGrad", (2, 3, 11, 2), (2, 3, 6, 5), None, None, [2, 3, 11, 2], mode=mode,
+                     antialias=mode != "nearest", domain="ai.weft")
         # The roi is not known before the run; once it goes backwards.
         for given in (roi, np.flip(roi.reshape(2, 4), 0).ravel()):
+            yield single("ResizeGrad", (1, 1, 3, 6), x, given, None, [1, 1, 3, 6], mode=mode,
+                         coordinate_transformation_mode="tf_crop_and_resize", domain="ai.weft")
             yield single("Resize", x, given, None, [1, 1, 3, 6], mode=mode, extrapolation_value=2.0,
                          coordinate_transformation_mode="tf_crop_and_resize")
 
