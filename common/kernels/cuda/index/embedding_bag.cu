@@ -5,7 +5,6 @@
  * of, and names none either. */
 #include "common/kernels/cuda/index/ids.h"
 #include "common/kernels/cuda/index/scatter.h"
-#include "common/kernels/cuda/nn/softmax.h"
 #include "common/kernels/cuda/shape/move.h"
 
 #include <cstring>
