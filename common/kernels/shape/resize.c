@@ -172,8 +172,8 @@ static wf_status look(wf_resize *v, wf_dtype dtype, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_resize_of(const wf_node *n, const wf_tensor *x, const wf_tensor *y,
-                       const wf_tensor *const lists[], wf_resize *v, wf_err *err)
+wf_status wf_resize_read(const wf_node *n, const wf_tensor *x, const wf_tensor *y,
+                         const wf_tensor *const lists[], wf_resize *v, wf_err *err)
 {
     memset(v, 0, sizeof *v);
     v->rank = x->rank;

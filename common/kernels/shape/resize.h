@@ -29,8 +29,8 @@ typedef struct wf_resize {
 
 /* lists: roi, scales, sizes. Errors: WF_SHAPE, WF_INVALID, WF_UNSUPPORTED where scales or sizes
  * depend on the run; WF_NOMEM. */
-WF_MUST_USE wf_status wf_resize_of(const wf_node *n, const wf_tensor *x, const wf_tensor *y,
-                                   const wf_tensor *const lists[], wf_resize *v, wf_err *err);
+WF_MUST_USE wf_status wf_resize_read(const wf_node *n, const wf_tensor *x, const wf_tensor *y,
+                                     const wf_tensor *const lists[], wf_resize *v, wf_err *err);
 
 /* Where a list for all axes or, with attr axes, for some has the entry of an axis; -1: it has none.
  * part: 0, of a roi its ends are part 1. */

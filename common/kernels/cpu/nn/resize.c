@@ -115,7 +115,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y,
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
     prep->state = v;
-    WF_TRY(wf_resize_of(prep->node, x, y, lists, &v->g, err));
+    WF_TRY(wf_resize_read(prep->node, x, y, lists, &v->g, err));
     return make_tables(prep, v, err);
 }
 

@@ -206,7 +206,7 @@ wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *y,
     plan *p;
 
     WF_TRY(wf_new_plan(prep, &p, err));
-    WF_TRY(wf_resize_of(prep->node, x, y, lists, &p->v, err));
+    WF_TRY(wf_resize_read(prep->node, x, y, lists, &p->v, err));
     for (size_t &buffer : p->buffers)
         WF_TRY(wf_take_room(prep, (int64_t)p->v.half, 1, &buffer, err));
     return p->v.late ? wf_take_room(prep, 2 * (int64_t)p->v.n_passes, sizeof(double), &p->roi, err)
