@@ -197,7 +197,7 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
 
 static void warn_of_float32(const wf_trainer *t)
 {
-    if (t->start->bf16 && !wf_kernels_have_bf16())
+    if (t->start->bf16 && t->devices[0]->is_host && !wf_kernels_have_bf16())
         WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
 }
 

@@ -87,10 +87,23 @@ void cuda_host_fail(const char *call, int after, int error)
     sticky = 0;
 }
 
+/* Whether a name is among words, each with a blank behind it. */
+static bool is_one_of(const char *name, const char *words)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = words; (at = strstr(at, name)); at += n)
+        if ((at == words || at[-1] == ' ') && at[n] == ' ')
+            return true;
+    return false;
+}
+
 /* The error that a call gives instead of being made; 0: none. */
 static int begin(const char *call)
 {
     pthread_mutex_lock(&lock);
+    counts.made += is_one_of(call, "alloc alloc_seen stream_new event_new product_new layout_new ");
+    counts.waits += is_one_of(call, "stream_wait event_wait ");
     if (!failing.call || strcmp(call, failing.call) != 0 || failing.after-- > 0)
         return 0;
     failing.call = NULL;

@@ -37,6 +37,8 @@ typedef struct cuda_host_counts {
     size_t streams, events;
     size_t objects; /* of cuBLASLt */
     size_t queued;  /* so far: allocations of the host for work that was queued */
+    size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
+    size_t waits; /* so far: for a stream or an event */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
 

@@ -3,6 +3,7 @@
 #include "tests/cuda/host_blas.h"
 #include "common/base/size.h"
 #include "common/base/status.h"
+#include "common/tensor/half.h"
 #include "tests/cuda/host_memory.h"
 
 #include <stdio.h>
@@ -82,7 +83,8 @@ int host_lt_free(wf_cuda_lt *lt)
 
 int host_product_new(wf_cuda_product **out, int compute, int scale)
 {
-    bool is_f32 = compute == WF_CUDA_COMPUTE_F32 && scale == WF_CUDA_F32;
+    bool is_f32 = (compute == WF_CUDA_COMPUTE_F32 || compute == WF_CUDA_COMPUTE_F32_OF_BF16) &&
+                  scale == WF_CUDA_F32;
     int error = is_f32 || (compute == WF_CUDA_COMPUTE_F64 && scale == WF_CUDA_F64)
                     ? new_object(out, sizeof **out)
                     : INVALID;
@@ -159,7 +161,7 @@ static bool fits(const wf_cuda_product *p, const wf_cuda_layout *a, const wf_cud
              k = p->transposed[0] ? a->rows : a->columns;
     uint64_t n = p->transposed[1] ? b->rows : b->columns,
              of_b = p->transposed[1] ? b->columns : b->rows;
-    int type = p->compute == WF_CUDA_COMPUTE_F32 ? WF_CUDA_F32 : WF_CUDA_F64;
+    int type = p->compute == WF_CUDA_COMPUTE_F64 ? WF_CUDA_F64 : WF_CUDA_F32;
 
     return m == c->rows && n == c->columns && k == of_b && a->type == type && b->type == type &&
            c->type == type && a->batch == c->batch && b->batch == c->batch;
@@ -259,6 +261,13 @@ static double operand(const void *base, const wf_cuda_layout *l, int64_t first, 
                    (int64_t)(transposed ? row : column) * l->ld);
 }
 
+static double rounded(const wf_cuda_product *p, double x)
+{
+    return p->compute == WF_CUDA_COMPUTE_F32_OF_BF16
+               ? (double)wf_bf16_to_f32_inline(wf_f32_to_bf16_inline((float)x))
+               : x;
+}
+
 static void do_one(const host_multiplication *m, int32_t which, uint64_t row, uint64_t column)
 {
     const wf_cuda_product *p = &m->p;
@@ -267,8 +276,10 @@ static void do_one(const host_multiplication *m, int32_t which, uint64_t row, ui
     double sum = 0;
 
     for (uint64_t i = 0; i < k; i++)
-        sum += operand(m->a, &m->of_a, which * m->of_a.stride, p->transposed[0], row, i) *
-               operand(m->b, &m->of_b, which * m->of_b.stride, p->transposed[1], i, column);
+        sum +=
+            rounded(p, operand(m->a, &m->of_a, which * m->of_a.stride, p->transposed[0], row, i)) *
+            rounded(p,
+                    operand(m->b, &m->of_b, which * m->of_b.stride, p->transposed[1], i, column));
     sum *= m->alpha;
     if (m->beta != 0) /* otherwise C need not hold numbers */
         sum += m->beta * get(m->c, &m->of_c, at);

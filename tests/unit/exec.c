@@ -247,12 +247,14 @@ static void a_step_allocates_nothing(void **state)
 {
     wf_plan *p = fed_mlp();
     float g[2][IN * HIDDEN];
+    cuda_host_counts gpu;
     long before, queued;
     wf_err err;
 
     (void)state;
     run(p); /* outputs that nobody bound get their memory here, BLAS its own */
     before = n_allocations;
+    gpu = cuda_host_count();
     queued = allocations_of_devices();
     for (int i = 0; i < 100; i++) {
         wf_step_key key = {1, 0, 0, (uint64_t)i};
@@ -263,6 +265,9 @@ static void a_step_allocates_nothing(void **state)
     }
     queued = allocations_of_devices() - queued;
     assert_int_equal(n_allocations - before, n_allocations ? queued : 0);
+    assert_int_equal(cuda_host_count().made, gpu.made);
+    if (cuda_host_count().queued != gpu.queued) /* a GPU is waited for at the end of a step alone */
+        assert_int_equal(cuda_host_count().waits - gpu.waits, 100);
     wf_plan_free(&p);
 }
 
