@@ -214,7 +214,8 @@ static wf_status fit(fitting *f, wf_err *err)
     f->checkpoint_dir = checkpoints;
     rc = wf_fit_open(&(wf_fit_conf){.state_dir = folder,
                                     .checkpoint_dir = checkpoints,
-                                    .threads = wf_lib_threads(o->threads)},
+                                    .threads = wf_lib_threads(o->threads),
+                                    .device = o->device},
                      &f->fit, err);
     if (rc == WF_OK)
         rc = train(f, err);

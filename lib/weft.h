@@ -383,6 +383,7 @@ typedef struct weft_fit_options {
      * that takes. May be NULL. It must not call weft_fit on the same folder. */
     int (*report)(void *arg, const weft_report *report);
     void *arg;
+    const char *device; /* "cuda:0", a GPU of this host; NULL: the cpu */
 } weft_fit_options;
 
 /* Trains a job in this process until it is done: a master and one worker that holds the variables,

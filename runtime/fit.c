@@ -74,7 +74,7 @@ static wf_status open_master(wf_fit *f, const char *state_dir, wf_err *err)
 static wf_status open_worker(wf_fit *f, const wf_fit_conf *how, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
-    static const char *const cpu = "cpu";
+    const char *device = how->device ? how->device : "cpu";
     const wf_task to = {WF_ROLE_MASTER, 0};
     wf_transport *t = NULL;
     wf_peer *master = NULL;
@@ -87,7 +87,7 @@ static wf_status open_worker(wf_fit *f, const wf_fit_conf *how, wf_err *err)
     WF_TRY(wf_wires_dial(f->wires, MASTER, &t, err));
     WF_TRY(wf_net_dial(f->worker_net, to, MASTER, &t, &master, err));
     WF_TRY(wf_pool_new(how->threads, &f->pool, err));
-    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.devices = &cpu,
+    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.devices = &device,
                                              .n_devices = 1,
                                              .pool = f->pool,
                                              .jobs_dir = f->jobs,

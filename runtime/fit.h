@@ -20,11 +20,12 @@ typedef struct wf_fit_conf {
     const char *state_dir; /* absolute; the journal is in its folder "local", runs are in "jobs" */
     const char *checkpoint_dir;
     uint32_t threads;     /* of the executor */
+    const char *device;   /* of its plans: "cuda:0"; NULL: the cpu */
     const char *loss_log; /* as in wf_trainer_conf */
 } wf_fit_conf;
 
 /* Starts it; `conf` is read during the call only. Close *out after an error as well. Errors:
- * WF_EXISTS when another does the same there; WF_IO; WF_NOMEM. */
+ * WF_EXISTS when another does the same there; those of wf_device_open; WF_IO; WF_NOMEM. */
 WF_MUST_USE wf_status wf_fit_open(const wf_fit_conf *conf, wf_fit **out, wf_err *err);
 /* Ends it; what is being trained goes on when its job is submitted again. NULL is fine. */
 void wf_fit_close(wf_fit **f);

@@ -26,12 +26,14 @@ static uint32_t count_threads(void)
 
 /* In this process, beside no cluster; a copy of the job is kept where other commands look for it.
  */
-static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, wf_err *err)
+static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, const char *device,
+                           wf_err *err)
 {
     char again[PATH_MAX + 64];
     const wf_fit_conf how = {.state_dir = conf->state_dir,
                              .checkpoint_dir = conf->checkpoint_dir,
                              .threads = count_threads(),
+                             .device = device,
                              .loss_log = getenv("WEFT_LOSS_LOG")};
     wf_fit *f = NULL;
     wf_ask_way way;
@@ -40,7 +42,8 @@ static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, wf_err
 
     s->options.prune = wf_super_pid(conf) == 0; /* a run of theirs may be among the old ones */
     wf_follow_catch();
-    snprintf(again, sizeof again, "weft train --local %.*s --resume", PATH_MAX, s->path);
+    snprintf(again, sizeof again, "weft train --local %.*s --resume%s%.32s", PATH_MAX, s->path,
+             device ? " --device " : "", device ? device : "");
     wf_flush_subnormals(); /* as every worker does */
     rc = wf_fit_open(&how, &f, err);
     if (rc == WF_OK) {
@@ -116,21 +119,29 @@ static void print_facts(const wf_submission *s)
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     wf_submit_options o = {.prune = true};
-    const char *cluster = NULL;
+    const char *cluster = NULL, *device = NULL;
     wf_cluster_conf *conf = NULL;
     wf_submission s = {0};
     bool local = false, check = false, detached = false;
     wf_words words;
-    const wf_flag flags[] = {{"resume", 0, .set = &o.resume},   {"local", 0, .set = &local},
-                             {"check", 0, .set = &check},       {"detach", 'd', .set = &detached},
-                             {"name", 0, .value = &o.name},     {"set", 0, .words = &o.set},
-                             {"cluster", 0, .value = &cluster}, {0}};
+    const wf_flag flags[] = {{"resume", 0, .set = &o.resume},
+                             {"local", 0, .set = &local},
+                             {"check", 0, .set = &check},
+                             {"detach", 'd', .set = &detached},
+                             {"name", 0, .value = &o.name},
+                             {"set", 0, .words = &o.set},
+                             {"cluster", 0, .value = &cluster},
+                             {"device", 0, .value = &device},
+                             {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     if (local && detached)
         return wf_fail(err, WF_USAGE, "leave one of the two out",
                        "--detach leaves a job to a cluster, and --local trains without one");
+    if (device && !local)
+        return wf_fail(err, WF_USAGE, "name it under devices of a worker in cluster.yaml",
+                       "--device is for --local");
     /* Errors in the job are found before a cluster is started for it. */
     o.workers = local ? 1 : wf_place_workers(cluster);
     rc = wf_submission_open(words.word[0], &o, &s, err);
@@ -141,7 +152,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK && !check)
         rc = wf_submission_check_resume(conf, &s, err);
     if (rc == WF_OK && !check)
-        rc = local ? run_local(conf, &s, err) : run_on(conf, &s, detached, err);
+        rc = local ? run_local(conf, &s, device, err) : run_on(conf, &s, detached, err);
     wf_submission_close(&s);
     wf_cluster_free(&conf);
     return rc;
@@ -160,6 +171,7 @@ const wf_cmd wf_cmd_train = {
         "  --resume          continue the job's newest run from its newest checkpoint\n"
         "  --local           train in this process, without a cluster; checkpoints are kept where\n"
         "                    the cluster of this folder keeps them\n"
+        "  --device NAME     with --local: where to compute, like cuda:0 (default: cpu)\n"
         "  --check           check the job and its data, and train nothing\n"
         "  -d, --detach      return when the job is submitted; the cluster stays up\n"
         "  --name NAME       the job's name, instead of the one in the file\n"

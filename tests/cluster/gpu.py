@@ -62,6 +62,18 @@ def jobs_have_the_losses_of_the_cpu(weft):
     check((losses_of(weft, text, "cuda:1")[1] == got).all(), "the same seed has other losses")
 
 
+def a_job_trains_on_a_gpu_without_a_cluster(weft):
+    losses = []
+    for device in "cpu", "cuda:1":
+        with cluster(weft) as c:
+            c.must("train", "--local", "--device", device, "digits.yaml")
+            losses.append([float.fromhex(line.split()[5]) for line in c.read("losses").splitlines()])
+            check(c.run("train", "--device", device, "digits.yaml").code == 2, "--device is for --local")
+            failed = c.run("train", "--local", "--device", "cuda:2", "digits.yaml")
+            check(failed.code == 3 and "this host has 2 GPUs" in failed.err, failed)
+    check(np.allclose(losses[0], losses[1], rtol=5e-4), f"{losses}")
+
+
 def said(weft, words, wrong="", **kinds):
     with cluster(weft, wrong, **kinds) as c:
         result = c.run("train", "digits.yaml")
@@ -117,5 +129,5 @@ def memory_is_planned_without_a_gpu(weft):
         check(done.code == 2 and "add --memory" in done.err, done)
 
 
-main([jobs_have_the_losses_of_the_cpu, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_plugin_of_another_weft_is_refused,
+main([jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_plugin_of_another_weft_is_refused,
       a_gpu_that_fails_costs_the_job_a_worker])
