@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/cuda/host_block.c - threads of a block as coroutines, which change where they meet. */
+/* tests/cuda/host_block.c - threads of a block as coroutines, which change where they meet.
+ *
+ * A coroutine lives as long as the process, and runs a thread of one block after the other. They
+ * change by _longjmp, since swapcontext makes a system call each time; sanitizers know the latter
+ * alone. */
+#undef _FORTIFY_SOURCE /* its longjmp takes another stack for a mistake */
 #include "tests/cuda/host_block.h"
 #include "common/base/size.h"
 #include "common/base/status.h"
 #include "common/kernels/cuda/on_host_thread.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BY_CONTEXT true
+#else
+#define BY_CONTEXT false
+#endif
 
 enum {
     MOST_THREADS = 1024,
@@ -24,7 +36,9 @@ enum {
 typedef enum place { RUNS, IN_WARP, IN_BLOCK, OVER } place;
 
 typedef struct thread {
-    ucontext_t context;
+    ucontext_t context; /* BY_CONTEXT always, or where it begins */
+    jmp_buf jump;
+    bool begun;
     place place;
     /* Two, since a thread may be one exchange ahead of another. */
     unsigned char given[2][EXCHANGED];
@@ -48,6 +62,7 @@ struct wf_host_shared {
 
 static thread threads[MOST_THREADS];
 static ucontext_t scheduler;
+static jmp_buf to_scheduler;
 static uint32_t current; /* the thread that runs */
 static bool meeting;     /* threads are coroutines */
 static uint64_t meetings;
@@ -73,6 +88,31 @@ static void end_with(const char *what)
     abort();
 }
 
+/* ---- changes ---- */
+
+/* The scheduler lets a thread run until that leaves. */
+static void enter(thread *t)
+{
+    if (BY_CONTEXT) {
+        swapcontext(&scheduler, &t->context);
+        return;
+    }
+    if (_setjmp(to_scheduler) != 0)
+        return;
+    if (t->begun)
+        _longjmp(t->jump, 1);
+    t->begun = true;
+    setcontext(&t->context);
+}
+
+static void leave(thread *t)
+{
+    if (BY_CONTEXT)
+        swapcontext(&t->context, &scheduler);
+    else if (_setjmp(t->jump) == 0)
+        _longjmp(to_scheduler, 1);
+}
+
 /* ---- meetings ---- */
 
 static void wait_in(place p)
@@ -82,7 +122,7 @@ static void wait_in(place p)
     if (!meeting)
         end_with("meets others, and was not launched so");
     threads[me].place = p;
-    swapcontext(&threads[me].context, &scheduler);
+    leave(&threads[me]);
 }
 
 void wf_host_meet(void)
@@ -197,24 +237,27 @@ static void set_self(uint32_t i)
     self.thread = (wf_cuda_dim){i % d.x, i / d.x % d.y, i / d.x / d.y};
 }
 
-static void run_thread(void)
+static void run_threads(void)
 {
-    uint32_t me = current;
+    thread *me = &threads[current];
 
-    function->call(function->kernel, arguments);
-    threads[me].place = OVER;
-    swapcontext(&threads[me].context, &scheduler);
+    for (;;) {
+        function->call(function->kernel, arguments);
+        me->place = OVER;
+        leave(me);
+    }
 }
 
 static void begin_thread(thread *t)
 {
-    if (!t->stack)
-        t->stack = malloc(STACK); /* kept for the next block */
-    wf_assert(t->stack && getcontext(&t->context) == 0);
-    t->context.uc_stack = (stack_t){.ss_sp = t->stack, .ss_size = STACK};
     t->place = RUNS;
     t->exchanges = 0;
-    makecontext(&t->context, run_thread, 0);
+    if (t->stack)
+        return;
+    t->stack = malloc(STACK);
+    wf_assert(t->stack && getcontext(&t->context) == 0);
+    t->context.uc_stack = (stack_t){.ss_sp = t->stack, .ss_size = STACK};
+    makecontext(&t->context, run_threads, 0);
 }
 
 static void run_meeting(uint32_t n, wf_rng_key seed)
@@ -238,7 +281,7 @@ static void run_meeting(uint32_t n, wf_rng_key seed)
 
             set_self(able[k]);
             able[k] = able[--n_able];
-            swapcontext(&scheduler, &threads[current].context);
+            enter(&threads[current]);
         }
     }
 }
