@@ -182,15 +182,16 @@ static wf_status shape_input(wf_side *s, const wf_value *v, uint64_t records, wf
     return WF_OK;
 }
 
-static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
+static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_plan **out,
+                          wf_err *err)
 {
-    wf_side *s = arg;
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
     wf_plan_options options = {.device = s->spec.devices[0],
                                .devices = s->spec.devices + 1,
                                .n_devices = s->spec.n_devices - 1,
                                .pool = s->spec.pool,
                                .shapes = shapes,
+                               .measure_only = measure_only,
                                .bf16 = s->spec.start->bf16};
     wf_status rc = WF_OK;
 
@@ -201,6 +202,47 @@ static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *e
     if (rc == WF_OK)
         rc = wf_plan_new(s->graph, &options, out, err);
     free(shapes);
+    return rc;
+}
+
+static bool fits(wf_side *s, uint64_t records)
+{
+    wf_plan *p = NULL;
+    bool fits = plan_for(s, records, true, &p, NULL) == WF_OK &&
+                wf_plan_memory(p).device_bytes <= wf_device_memory_left(s->spec.devices[0]);
+
+    wf_plan_free(&p);
+    return fits;
+}
+
+/* The largest number of records below one that does not fit; 0: not even one does. */
+static uint64_t most_that_fit(wf_side *s, uint64_t too_many)
+{
+    uint64_t fit = 0;
+
+    while (too_many - fit > 1) {
+        uint64_t middle = fit + (too_many - fit) / 2;
+
+        if (fits(s, middle))
+            fit = middle;
+        else
+            too_many = middle;
+    }
+    return fit;
+}
+
+static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
+{
+    wf_side *s = arg;
+    wf_status rc = plan_for(s, records, false, out, err);
+    uint64_t fit;
+
+    if (rc != WF_NOMEM || s->spec.devices[0]->is_host)
+        return rc;
+    wf_plan_free(out); /* it has memory of the device */
+    fit = most_that_fit(s, records);
+    if (fit)
+        snprintf(err->hint, sizeof err->hint, "a batch of %" PRIu64 " fits", fit);
     return rc;
 }
 

@@ -63,9 +63,10 @@ typedef struct wf_plan_options {
     const wf_plan_symbol *symbols;
     size_t n_shapes;
     const wf_plan_shape *shapes; /* before symbols */
-    size_t limit_bytes;          /* the most that all of it may take; 0: the machine's memory */
-    const char *limit_hint;      /* what to do about that limit; NULL: lower the batch */
-    bool measure_only;           /* for wf_plan_memory alone: nothing large is allocated */
+    size_t limit_bytes;     /* the most that all of it may take; 0: the memory of the machine and
+                             * of its devices, each of which has its own limit */
+    const char *limit_hint; /* what to do about that limit; NULL: lower the batch */
+    bool measure_only;      /* for wf_plan_memory alone: nothing large is allocated */
     bool bf16; /* f32 products and convolutions round their factors to bfloat16; sums stay f32 */
 } wf_plan_options;
 

@@ -61,6 +61,19 @@ static wf_status make_events(wf_plan *p, wf_err *err)
     return WF_OK;
 }
 
+/* That of the host and of the devices. */
+static size_t all_memory(const wf_plan_options *o)
+{
+    size_t all = wf_device_memory(&wf_cpu);
+
+    if (o->device && !o->device->is_host && !wf_add_size(all, wf_device_memory(o->device), &all))
+        all = SIZE_MAX;
+    for (size_t i = 0; i < o->n_devices; i++)
+        if (!o->devices[i]->is_host && !wf_add_size(all, wf_device_memory(o->devices[i]), &all))
+            all = SIZE_MAX;
+    return all;
+}
+
 static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, wf_err *err)
 {
     p->arena = wf_arena_new(0);
@@ -72,9 +85,8 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->pool = o->pool;
     p->bf16 = o->bf16;
     p->measure_only = o->measure_only;
-    p->limit_bytes =
-        o->limit_bytes ? o->limit_bytes : wf_device_memory(o->device ? o->device : &wf_cpu);
-    p->limit_bytes = WF_MIN(p->limit_bytes, SIZE_MAX / 2); /* sums with it do not overflow */
+    /* Sums with it do not overflow. */
+    p->limit_bytes = WF_MIN(o->limit_bytes ? o->limit_bytes : all_memory(o), SIZE_MAX / 2);
     p->limit_hint =
         o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));

@@ -36,6 +36,11 @@ size_t wf_device_memory(const wf_device *d)
     return d->memory(d);
 }
 
+size_t wf_device_memory_left(const wf_device *d)
+{
+    return d->memory_left ? d->memory_left(d) : d->memory(d);
+}
+
 void *wf_device_alloc(const wf_device *d, size_t bytes)
 {
     return d->alloc(d, bytes);

@@ -49,6 +49,7 @@ struct wf_device {
     const char *about; /* what it is: "NVIDIA H100 PCIe, compute capability 9.0"; NULL: the cpu */
     bool is_host; /* its memory is the process's own, and its work is done when a call returns */
     size_t (*memory)(const wf_device *d);
+    size_t (*memory_left)(const wf_device *d); /* NULL: nobody knows */
     void *(*alloc)(const wf_device *d, size_t bytes);
     void (*free)(const wf_device *d, void *data);
     wf_status (*stream_new)(const wf_device *d, wf_stream **out, wf_err *err);
@@ -77,6 +78,8 @@ bool wf_device_is_gpu(const char *name, int *index);
 
 /* The bytes that the device can have at the very most. */
 size_t wf_device_memory(const wf_device *d);
+/* Those that are left now; all of them where nobody knows. */
+size_t wf_device_memory_left(const wf_device *d);
 /* Memory of the device, aligned to 64 bytes; NULL when there is none. That of a host is zeroed,
  * another's is of undefined content. bytes 0 gives memory that nobody may use. */
 void *wf_device_alloc(const wf_device *d, size_t bytes);

@@ -91,8 +91,20 @@ def what_is_wrong_with_a_gpu_is_said(weft):
     said(weft, down + r"cuda:0: weft-cuda\.so cannot be loaded: /nowhere\.so: cannot open",
          plugin="/nowhere.so")
     said(weft, r"job digits#1 failed: .*cuda:0 has no \d+ bytes left, which a step needs; .* makes "
-         r"float32\[25, 144\], the largest tensor of it; lower the batch",
+         r"float32\[25, 144\], the largest tensor of it; a batch of 24 fits",
          wrong="fail=alloc error=2")
+
+
+def a_batch_that_fits_is_named(weft):
+    with cluster(weft, "memory=24000") as c:
+        result = c.run("train", "digits.yaml")
+        found = re.search(r"cuda:0 has no \d+ bytes left, .*; a batch of (\d+) fits", result.err)
+        check(result.code == 1 and found, result)
+        fits = int(found[1])
+        check(1 <= fits < 25, f"{fits} of 25")
+        c.must("train", "digits.yaml", "--set", f"batch={fits}")
+        result = c.run("train", "digits.yaml", "--set", f"batch={fits + 1}")
+        check(result.code == 1 and f"a batch of {fits} fits" in result.err, result)
 
 
 def a_plugin_of_another_weft_is_refused(weft):
@@ -129,5 +141,6 @@ def memory_is_planned_without_a_gpu(weft):
         check(done.code == 2 and "add --memory" in done.err, done)
 
 
-main([jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_plugin_of_another_weft_is_refused,
+main([jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_batch_that_fits_is_named,
+      a_plugin_of_another_weft_is_refused,
       a_gpu_that_fails_costs_the_job_a_worker])

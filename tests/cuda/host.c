@@ -58,6 +58,7 @@ static cuda_host_counts counts;
 static wf_rng_key seed = {1, 2};
 static uint64_t drawn;
 static int n_gpus = 2, major = 9;
+static size_t memory = (size_t)8 << 30;
 static int sticky; /* an error of work, which stays */
 static _Thread_local int used = -1;
 static struct {
@@ -77,6 +78,11 @@ void cuda_host_has(int n, int of_major)
 {
     n_gpus = n;
     major = of_major;
+}
+
+void cuda_host_has_memory(size_t bytes)
+{
+    memory = bytes;
 }
 
 void cuda_host_fail(const char *call, int after, int error)
@@ -234,8 +240,8 @@ static int host_properties(int device, wf_cuda_properties *out)
 {
     int error = begin("properties");
 
-    *out = (wf_cuda_properties){
-        .name = "the host", .major = major, .processors = 2, .memory = (size_t)8 << 30};
+    *out =
+        (wf_cuda_properties){.name = "the host", .major = major, .processors = 2, .memory = memory};
     return end(error ? error : device < 0 || device >= n_gpus ? BAD_DEVICE : 0);
 }
 
@@ -250,6 +256,15 @@ static int host_use(int device)
     return end(error);
 }
 
+static int host_memory_left(size_t *left, size_t *all)
+{
+    int error = begin("memory_left");
+
+    *all = memory;
+    *left = memory - WF_MIN(memory, host_memory_held());
+    return end(error);
+}
+
 static const char *host_error_string(int error)
 {
     return error == WF_CUDA_NO_MEMORY ? "out of memory" : "an error of the host's GPUs";
@@ -260,7 +275,8 @@ static int host_alloc(void **out, size_t bytes)
     int error = begin("alloc");
 
     if (error == 0) {
-        *out = host_memory_alloc(bytes);
+        *out =
+            bytes > memory - WF_MIN(memory, host_memory_held()) ? NULL : host_memory_alloc(bytes);
         error = *out ? 0 : WF_CUDA_NO_MEMORY;
     }
     return end(error);
@@ -540,6 +556,7 @@ const wf_cuda_calls wf_cuda_host = {
     .count = host_count,
     .properties = host_properties,
     .use = host_use,
+    .memory_left = host_memory_left,
     .error_string = host_error_string,
     .alloc = host_alloc,
     .free = host_free,

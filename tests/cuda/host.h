@@ -24,6 +24,8 @@ extern const wf_cuda_calls wf_cuda_host;
 void cuda_host_seed(uint64_t seed);
 /* What the host has: so many GPUs, of that compute capability. At first two, of 9.0. */
 void cuda_host_has(int n, int major);
+/* The memory of each, in all; at first 8 GiB. */
+void cuda_host_has_memory(size_t bytes);
 /* From now on the call of that name (a member of wf_cuda_calls) gives this error instead, after it
  * was made `after` times; NULL: none does. Errors of work come with the next wait, and stay until
  * this is called again. */

@@ -2,8 +2,8 @@
 /* tests/cuda/plugin.c - weft-cuda.so of a host without a GPU, for tests of whole programs: what
  * they load when WEFT_CUDA names it has the devices cuda:0 and cuda:1, which are host.h's.
  *
- * WEFT_CUDA_HOST says what is wrong with them, by words between blanks: gpus=0, major=7, fail=CALL
- * (a member of wf_cuda_calls), after=N, error=N.
+ * WEFT_CUDA_HOST says what is wrong with them, by words between blanks: gpus=0, major=7,
+ * memory=BYTES, fail=CALL (a member of wf_cuda_calls), after=N, error=N.
  */
 #include "common/kernels/cuda/plugin.h"
 #include "common/kernels/cuda/device.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct wrong {
-    int gpus, major, after, error;
+    int gpus, major, after, error, memory;
     char call[64];
 } wrong;
 
@@ -23,7 +23,7 @@ static void read_word(const char *word, wrong *w)
 {
     if (sscanf(word, "gpus=%d", &w->gpus) == 1 || sscanf(word, "major=%d", &w->major) == 1 ||
         sscanf(word, "after=%d", &w->after) == 1 || sscanf(word, "error=%d", &w->error) == 1 ||
-        sscanf(word, "fail=%63s", w->call) == 1)
+        sscanf(word, "memory=%d", &w->memory) == 1 || sscanf(word, "fail=%63s", w->call) == 1)
         return;
     fprintf(stderr, "WEFT_CUDA_HOST: what is \"%s\"?\n", word);
     abort();
@@ -39,6 +39,8 @@ static void set_up(void)
         if (word[0])
             read_word(word, &w);
     cuda_host_has(w.gpus, w.major);
+    if (w.memory)
+        cuda_host_has_memory((size_t)w.memory);
     if (w.call[0])
         cuda_host_fail(strdup(w.call), w.after, w.error);
     free(words);

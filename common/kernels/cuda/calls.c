@@ -59,6 +59,11 @@ static int real_use(int device)
     return (int)cudaSetDevice(device);
 }
 
+static int real_memory_left(size_t *left, size_t *all)
+{
+    return (int)cudaMemGetInfo(left, all);
+}
+
 static const char *real_error_string(int error)
 {
     return error >= WF_CUDA_OF_BLAS
@@ -257,6 +262,7 @@ const wf_cuda_calls wf_cuda_real = {
     .count = real_count,
     .properties = real_properties,
     .use = real_use,
+    .memory_left = real_memory_left,
     .error_string = real_error_string,
     .alloc = real_alloc,
     .free = real_free,

@@ -93,6 +93,7 @@ typedef struct wf_cuda_calls {
     int (*count)(int *n);
     int (*properties)(int device, wf_cuda_properties *out);
     int (*use)(int device); /* by the calling thread, from now on */
+    int (*memory_left)(size_t *left, size_t *all);
     const char *(*error_string)(int error);
     int (*alloc)(void **out, size_t bytes);
     int (*free)(void *data);

@@ -62,6 +62,16 @@ static size_t cuda_memory(const wf_device *d)
     return gpu_of(d)->has.memory;
 }
 
+static size_t cuda_memory_left(const wf_device *d)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+    size_t left, all;
+
+    if (g->calls->use(g->index) != 0 || g->calls->memory_left(&left, &all) != 0)
+        return 0;
+    return left;
+}
+
 static void *cuda_alloc(const wf_device *d, size_t bytes)
 {
     const wf_cuda_gpu *g = gpu_of(d);
@@ -284,6 +294,7 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
     g->base = (wf_device){.name = g->name,
                           .about = g->about,
                           .memory = cuda_memory,
+                          .memory_left = cuda_memory_left,
                           .alloc = cuda_alloc,
                           .free = cuda_free,
                           .stream_new = cuda_stream_new,
