@@ -137,6 +137,12 @@ static void add_both(void)
     cuda_host_device();
 }
 
+wf_status test_device_called(const char *name, const wf_device **out, wf_err *err)
+{
+    add_both();
+    return wf_device_open(name, out, err);
+}
+
 static const wf_device *device_called(const char *name, size_t n)
 {
     const wf_device *d = NULL;
@@ -144,7 +150,7 @@ static const wf_device *device_called(const char *name, size_t n)
     wf_err err = {0};
 
     snprintf(one, sizeof one, "%.*s", (int)n, name);
-    if (wf_device_find(one, &d, &err) != WF_OK) {
+    if (test_device_called(one, &d, &err) != WF_OK) {
         fprintf(stderr, "%s; %s\n", err.what, err.hint);
         exit(2);
     }

@@ -5,7 +5,8 @@
  *   cpu-remote       computes every operation, with the cpu's kernels
  *   cpu-remote-half  lacks the kernels of about every second operation
  *
- * and cuda-host:0 (tests/cuda/host.h), which has the kernels of GPUs.
+ * and cuda-host:0 (tests/cuda/host.h), which has the kernels of GPUs. A GPU itself is cuda:0, as in
+ * every program.
  *
  * Their memory has addresses that no host code can read or write: it ends by SIGSEGV. Fresh memory
  * holds NaN-like garbage. Their streams run as late as they may: only what is waited for is done,
@@ -16,6 +17,7 @@
 #ifndef TESTS_KIT_REMOTE_DEVICE_H
 #define TESTS_KIT_REMOTE_DEVICE_H
 
+#include "common/base/status.h"
 #include "common/tensor/device.h"
 #include <stddef.h>
 
@@ -25,6 +27,9 @@
 const wf_device *test_device(void);
 /* The one behind a plus in that name, over which remote_pair.c spreads plans too; NULL: none. */
 const wf_device *test_second_device(void);
+
+/* The device of that name: one of these, or what wf_device_open opens. Errors: those of that. */
+WF_MUST_USE wf_status test_device_called(const char *name, const wf_device **out, wf_err *err);
 
 /* The bytes that are allocated on both devices now. */
 size_t remote_devices_held(void);
