@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/filled_plan.c - plans with inputs and outputs: of a model, and of products alone. */
+#include "bench/filled_plan.h"
+#include "common/base/pages.h"
+#include "common/base/rng.h"
+#include "common/graph/emit.h"
+#include "common/session/job_data_conf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { STREAM = 11 };
+
+/* ---- a batch ---- */
+
+static const wf_compiled_feed *feed_of(const wf_compiled *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_feeds; i++)
+        if (strcmp(c->feeds[i].name, name) == 0)
+            return &c->feeds[i];
+    return NULL;
+}
+
+/* 0: any real number. */
+static int64_t limit_of(const filled_model *m, const wf_value *v)
+{
+    const wf_compiled_feed *f = feed_of(m->compiled, v->name);
+
+    for (size_t i = 0; i < m->spec->n_limits; i++)
+        if (strcmp(m->spec->limits[i].input, v->name) == 0)
+            return m->spec->limits[i].limit;
+    if (f && f->is_share)
+        return 2;
+    return f ? f->classes : 0;
+}
+
+static int64_t extent(const filled_model *m, const wf_value *v, uint32_t axis)
+{
+    return v->axes[axis].size < 0 && axis == 0 ? m->spec->batch : v->axes[axis].size;
+}
+
+static wf_status fill(const filled_model *m, const wf_value *v, void **out, wf_err *err)
+{
+    wf_rng_key key = {m->spec->seed, wf_rng_fold_str(STREAM, v->name)};
+    int64_t n = 1, limit = limit_of(m, v);
+
+    for (int32_t k = 0; k < v->rank; k++)
+        n *= extent(m, v, (uint32_t)k);
+    if (n < 0)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "\"%s\": an axis behind the first is not known",
+                       v->name);
+    *out = wf_pages_alloc((size_t)n * wf_dtype_size(v->dtype));
+    if (!*out)
+        return wf_fail_nomem(err, (size_t)n * wf_dtype_size(v->dtype));
+    if (v->dtype == WF_F32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)*out)[i] = limit ? (float)wf_rng_below(key, (uint64_t)i, (uint64_t)limit)
+                                       : 2 * wf_rng_f32(key, (uint64_t)i) - 1;
+    else if (v->dtype == WF_I64 && limit)
+        for (int64_t i = 0; i < n; i++)
+            ((int64_t *)*out)[i] = (int64_t)wf_rng_below(key, (uint64_t)i, (uint64_t)limit);
+    else
+        return wf_fail(err, WF_USAGE, "give --below NAME=N: whole numbers from 0 to N - 1",
+                       "the input \"%s\" holds %s", v->name, wf_dtype_name(v->dtype));
+    return WF_OK;
+}
+
+/* ---- a model ---- */
+
+static bool is_job(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
+wf_status filled_model_open(const filled_spec *spec, filled_model *out, wf_err *err)
+{
+    const wf_strategy *strategy = wf_strategy_find("parameter_server");
+    wf_compile_spec how = {
+        .onnx_path = spec->path, .mode = WF_COMPILE_TRAIN, .strategy = strategy, .n_ps = 1};
+    const wf_graph *g;
+
+    *out = (filled_model){.spec = spec};
+    if (is_job(spec->path)) {
+        WF_TRY(wf_job_load(spec->path, &out->job, err));
+        wf_compile_spec_of_job(out->job, WF_COMPILE_TRAIN, strategy, 1, &out->layers, &how);
+    }
+    how.batch = spec->batch;
+    WF_TRY(wf_compile(&how, &out->compiled, err));
+    g = out->compiled->graph;
+    out->fed = calloc(g->n_inputs + 1, sizeof *out->fed);
+    if (!out->fed)
+        return wf_fail_nomem(err, g->n_inputs * sizeof *out->fed);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        WF_TRY(fill(out, g->inputs[i], &out->fed[i], err));
+    return WF_OK;
+}
+
+void filled_model_close(filled_model *m)
+{
+    for (size_t i = 0; m->fed && i < m->compiled->graph->n_inputs; i++)
+        free(m->fed[i]);
+    free(m->fed);
+    wf_compiled_free(&m->compiled);
+    wf_job_free(&m->job);
+}
+
+/* ---- plans ---- */
+
+static wf_status bind_outputs(filled_plan *p, wf_err *err)
+{
+    uint32_t n = wf_plan_n_outputs(p->plan);
+
+    p->results = calloc(n + 1, sizeof *p->results);
+    if (!p->results)
+        return wf_fail_nomem(err, n * sizeof *p->results);
+    for (uint32_t i = 0; i < n; i++) {
+        size_t bytes = wf_plan_output(p->plan, i)->bytes;
+
+        p->results[i] = wf_pages_alloc(bytes);
+        if (!p->results[i])
+            return wf_fail_nomem(err, bytes);
+        wf_plan_bind_output(p->plan, i, p->results[i]);
+        p->bytes_out += bytes;
+    }
+    for (uint32_t i = 0; i < wf_plan_n_inputs(p->plan); i++)
+        p->bytes_in += wf_plan_input(p->plan, i)->bytes;
+    return WF_OK;
+}
+
+static void bind_inputs(const filled_model *m, filled_plan *p)
+{
+    const wf_graph *g = m->compiled->graph;
+
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        int64_t at = wf_plan_find_input(p->plan, g->inputs[i]->name);
+
+        if (at >= 0)
+            wf_plan_bind_input(p->plan, (uint32_t)at, m->fed[i]);
+    }
+    for (uint32_t i = 0; i < wf_plan_n_inputs(p->plan); i++) {
+        const char *variable = wf_plan_input(p->plan, i)->variable;
+        int64_t v = variable ? wf_compiled_find(m->compiled, variable) : -1;
+
+        if (v >= 0)
+            wf_plan_bind_input(p->plan, i, m->compiled->variables[v].initial->data);
+    }
+}
+
+wf_status filled_plan_of_model(const filled_model *m, const wf_device *device, wf_pool *pool,
+                               filled_plan *out, wf_err *err)
+{
+    const wf_graph *g = m->compiled->graph;
+    wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
+    wf_plan_options o = {.device = device, .pool = pool, .shapes = shapes, .bf16 = m->spec->bf16};
+
+    *out = (filled_plan){.plan = NULL};
+    if (g->n_inputs > WF_DATA_MAX_FIELDS)
+        return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu inputs", g->n_inputs);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        wf_plan_shape *s = &shapes[o.n_shapes++];
+
+        *s = (wf_plan_shape){.name = g->inputs[i]->name, .rank = (uint32_t)g->inputs[i]->rank};
+        for (uint32_t k = 0; k < s->rank; k++)
+            s->dims[k] = extent(m, g->inputs[i], k);
+    }
+    WF_TRY(wf_plan_new(g, &o, &out->plan, err));
+    bind_inputs(m, out);
+    return bind_outputs(out, err);
+}
+
+/* A constant of n x n whose products with itself neither grow nor vanish. */
+static wf_value *square(wf_emit *e, const char *name, int64_t n)
+{
+    wf_tensor *t = NULL;
+
+    if (wf_tensor_new(WF_F32, 2, (int64_t[]){n, n}, &t, e->err) != WF_OK)
+        return NULL;
+    for (int64_t i = 0; i < n * n; i++)
+        wf_f32_mut(t)[i] = (float)((wf_rng_f64((wf_rng_key){1, STREAM}, (uint64_t)i) - 0.5) *
+                                   sqrt(12.0 / (double)n));
+    return wf_emit_constant(e, name, &t);
+}
+
+static wf_status make_products(wf_graph *g, int64_t n, wf_err *err)
+{
+    wf_value *one, *a, *x;
+    wf_emit e;
+
+    WF_TRY(wf_graph_add_value(g, "one", &one, err));
+    wf_value_set_type(one, WF_F32, 1, (int64_t[]){1});
+    WF_TRY(wf_graph_add_input(g, one, err));
+    e = wf_emit_begin(g, "products", err);
+    a = square(&e, "a", n);
+    /* What follows from constants alone would be computed when the plan is made. */
+    x = wf_emit_mul(&e, square(&e, "x", n), one);
+    for (int i = 0; i < FILLED_PRODUCTS; i++)
+        x = wf_emit_matmul(&e, a, x);
+    x = wf_emit_reduce_sum(&e, x, 0, NULL, false);
+    WF_TRY(wf_emit_end(&e));
+    return wf_graph_add_output(g, x, err);
+}
+
+wf_status filled_plan_of_products(int64_t n, bool bf16, const wf_device *device, wf_pool *pool,
+                                  filled_plan *out, wf_err *err)
+{
+    static const float one = 1;
+    wf_plan_options o = {.device = device, .pool = pool, .bf16 = bf16};
+    wf_graph *g = NULL;
+    wf_status rc = wf_graph_new("products", &g, err);
+
+    *out = (filled_plan){.plan = NULL};
+    if (rc == WF_OK)
+        rc = make_products(g, n, err);
+    if (rc == WF_OK)
+        rc = wf_plan_new(g, &o, &out->plan, err);
+    if (rc == WF_OK) {
+        wf_plan_bind_input(out->plan, 0, &one);
+        rc = bind_outputs(out, err);
+    }
+    wf_graph_free(&g);
+    return rc;
+}
+
+void filled_plan_close(filled_plan *p)
+{
+    for (uint32_t i = 0; p->results && i < wf_plan_n_outputs(p->plan); i++)
+        free(p->results[i]);
+    free(p->results);
+    wf_plan_free(&p->plan);
+}
+
+wf_status filled_plan_run(filled_plan *p, uint64_t number, wf_err *err)
+{
+    return wf_plan_run(p->plan, &(wf_step_key){.seed = 1, .batch = number}, NULL, NULL, err);
+}
+
+/* ---- what came out ---- */
+
+uint64_t filled_plan_digest(const filled_plan *p)
+{
+    uint64_t digest = 0;
+
+    for (uint32_t i = 0; i < wf_plan_n_outputs(p->plan); i++)
+        digest = XXH3_64bits_withSeed(p->results[i], wf_plan_output(p->plan, i)->bytes, digest);
+    return digest;
+}
+
+static double largest(const filled_plan *p, uint32_t i)
+{
+    const wf_port *port = wf_plan_output(p->plan, i);
+    double most = 0;
+
+    for (int64_t k = 0; port->dtype == WF_F32 && k < port->elems; k++)
+        most = fmax(most, fabs((double)((const float *)p->results[i])[k]));
+    return most;
+}
+
+static double difference(const float a[], const float b[], int64_t n)
+{
+    double most = 0;
+
+    for (int64_t k = 0; k < n; k++)
+        if (isfinite(a[k]) && isfinite(b[k]))
+            most = fmax(most, fabs((double)a[k] - (double)b[k]));
+        else if (memcmp(&a[k], &b[k], sizeof a[k]) != 0)
+            return INFINITY;
+    return most;
+}
+
+filled_difference filled_plan_compare(const filled_plan *p, const filled_plan *of_cpu)
+{
+    filled_difference d = {0, ""};
+    double all = 0;
+
+    for (uint32_t i = 0; i < wf_plan_n_outputs(p->plan); i++)
+        all = fmax(all, largest(of_cpu, i));
+    for (uint32_t i = 0; i < wf_plan_n_outputs(p->plan); i++) {
+        const wf_port *port = wf_plan_output(p->plan, i);
+        double off;
+
+        if (port->dtype == WF_F32)
+            off = difference(p->results[i], of_cpu->results[i], port->elems) /
+                  fmax(fmax(largest(of_cpu, i), all / 100), 1e-30);
+        else
+            off = memcmp(p->results[i], of_cpu->results[i], port->bytes) == 0 ? 0 : INFINITY;
+        if (off >= d.largest)
+            d = (filled_difference){off, port->variable ? port->variable : port->name};
+    }
+    return d;
+}

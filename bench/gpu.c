@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/gpu.c - how fast a device runs a plan: the loss and gradients of a model over a batch of
+ * random numbers, or large matrix products.
+ *
+ *     bench_gpu MODEL --batch N [--below NAME=N]... [--check] [OPTION]...
+ *     bench_gpu --product N [OPTION]...
+ *
+ * MODEL is a job file, or an ONNX file with its loss. Options: --device cpu (or cuda:0, or a device
+ * of tests/kit/remote_device.h), --threads N of the host (all), --seconds S (5), --bf16.
+ *
+ * Prints a JSON object: the time of a step as the median, least and most of five windows; what the
+ * plan takes; the operations that it leaves to the host; the bytes that a step copies between host
+ * and device; and a digest of the first step's results, which a further run of that step has to
+ * give too (`same_bits`). --check adds the largest difference from the cpu's plan.
+ */
+#include "bench/filled_plan.h"
+#include "common/base/clock.h"
+#include "common/base/subnormal.h"
+#include "tests/kit/remote_device.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WINDOWS = 5, WARM_UP = 3 };
+
+typedef struct options {
+    filled_spec model;
+    filled_limit limits[FILLED_MOST_LIMITS];
+    int64_t product; /* 0: a model is measured */
+    const char *device;
+    uint32_t threads;
+    double seconds;
+    bool check;
+} options;
+
+typedef struct figures {
+    double plan_ms, first_ms, step_ms[WINDOWS]; /* in order of size */
+    uint64_t digest;
+    bool same_bits;
+    filled_difference difference;
+} figures;
+
+static double since_ms(int64_t from_ns)
+{
+    return (double)(wf_now_ns() - from_ns) / 1e6;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static wf_status measure(filled_plan *p, double seconds, figures *f, wf_err *err)
+{
+    int64_t from = wf_now_ns();
+
+    WF_TRY(filled_plan_run(p, 0, err));
+    f->first_ms = since_ms(from);
+    f->digest = filled_plan_digest(p);
+    for (uint64_t i = 1; i < WARM_UP; i++)
+        WF_TRY(filled_plan_run(p, i, err));
+    for (int w = 0; w < WINDOWS; w++) {
+        uint64_t steps = 0;
+
+        from = wf_now_ns();
+        do {
+            WF_TRY(filled_plan_run(p, steps, err));
+            steps++;
+        } while (since_ms(from) < seconds * 1e3 / WINDOWS);
+        f->step_ms[w] = since_ms(from) / (double)steps;
+    }
+    qsort(f->step_ms, WINDOWS, sizeof f->step_ms[0], by_size);
+    WF_TRY(filled_plan_run(p, 0, err));
+    f->same_bits = filled_plan_digest(p) == f->digest;
+    return WF_OK;
+}
+
+/* The plan holds what step 0 gave. */
+static wf_status check(const filled_model *m, wf_pool *pool, const filled_plan *p, figures *f,
+                       wf_err *err)
+{
+    filled_plan of_cpu;
+    wf_status rc = filled_plan_of_model(m, &wf_cpu, pool, &of_cpu, err);
+
+    if (rc == WF_OK)
+        rc = filled_plan_run(&of_cpu, 0, err);
+    if (rc == WF_OK)
+        f->difference = filled_plan_compare(p, &of_cpu);
+    filled_plan_close(&of_cpu);
+    return rc;
+}
+
+/* ---- JSON ---- */
+
+static void add(json_t *to, const char *name, json_t *value)
+{
+    json_object_set_new(to, name, value);
+}
+
+static json_t *memory_of(const filled_plan *p)
+{
+    wf_plan_usage u = wf_plan_memory(p->plan);
+    json_t *j = json_object();
+    char host[512];
+
+    wf_plan_host_operations(p->plan, host, sizeof host);
+    add(j, "device_bytes", json_integer((json_int_t)u.device_bytes));
+    add(j, "arena_bytes", json_integer((json_int_t)u.arena_bytes));
+    add(j, "constants_bytes", json_integer((json_int_t)u.constants_bytes));
+    add(j, "workspace_bytes", json_integer((json_int_t)u.workspace_bytes));
+    add(j, "bytes_in", json_integer((json_int_t)p->bytes_in));
+    add(j, "bytes_out", json_integer((json_int_t)p->bytes_out));
+    add(j, "nodes", json_integer(u.n_nodes));
+    add(j, "nodes_on_host", json_integer(u.n_on_host));
+    add(j, "host_operations", json_string(host));
+    return j;
+}
+
+static json_t *result_of(const options *o, const wf_device *d, const filled_plan *p,
+                         const figures *f)
+{
+    double ms = f->step_ms[WINDOWS / 2], n = (double)o->product;
+    json_t *j = json_object();
+    char digest[20];
+
+    snprintf(digest, sizeof digest, "%016" PRIx64, f->digest);
+    add(j, "device", json_string(d->name));
+    add(j, "about", d->about ? json_string(d->about) : json_null());
+    add(j, "bf16", json_boolean(o->model.bf16));
+    add(j, "plan_ms", json_real(f->plan_ms));
+    add(j, "first_ms", json_real(f->first_ms));
+    add(j, "ms_per_step", json_real(ms));
+    add(j, "ms_least", json_real(f->step_ms[0]));
+    add(j, "ms_most", json_real(f->step_ms[WINDOWS - 1]));
+    add(j, "steps_per_s", json_real(1e3 / ms));
+    if (o->product) {
+        add(j, "n", json_integer(o->product));
+        add(j, "tflops", json_real(FILLED_PRODUCTS * 2 * n * n * n / (ms * 1e9)));
+    } else {
+        add(j, "model", json_string(o->model.path));
+        add(j, "batch", json_integer(o->model.batch));
+        add(j, "examples_per_s", json_real((double)o->model.batch * 1e3 / ms));
+    }
+    add(j, "digest", json_string(digest));
+    add(j, "same_bits", json_boolean(f->same_bits));
+    /* JSON has no infinity: what differs by it, as when one result is NaN, differs by 1e300. */
+    if (o->check)
+        add(j, "check",
+            json_pack("{s:f, s:s}", "largest", fmin(f->difference.largest, 1e300), "output",
+                      f->difference.output));
+    add(j, "plan", memory_of(p));
+    return j;
+}
+
+static wf_status print(json_t *j, wf_err *err)
+{
+    wf_status rc = j && json_dumpf(j, stdout, JSON_REAL_PRECISION(6)) == 0
+                       ? WF_OK
+                       : wf_fail(err, WF_IO, NULL, "the result cannot be written");
+
+    putchar('\n');
+    json_decref(j);
+    return rc;
+}
+
+/* ---- the program ---- */
+
+static wf_status bench(const options *o, wf_err *err)
+{
+    filled_model model = {.spec = NULL};
+    filled_plan plan = {.plan = NULL};
+    figures f = {.plan_ms = 0};
+    const wf_device *device;
+    wf_pool *pool = NULL;
+    int64_t from;
+    wf_status rc = test_device_called(o->device, &device, err);
+
+    if (rc == WF_OK)
+        rc = wf_pool_new(o->threads, &pool, err);
+    if (rc == WF_OK && !o->product)
+        rc = filled_model_open(&o->model, &model, err);
+    from = wf_now_ns();
+    if (rc == WF_OK)
+        rc = o->product
+                 ? filled_plan_of_products(o->product, o->model.bf16, device, pool, &plan, err)
+                 : filled_plan_of_model(&model, device, pool, &plan, err);
+    f.plan_ms = since_ms(from);
+    if (rc == WF_OK)
+        rc = measure(&plan, o->seconds, &f, err);
+    if (rc == WF_OK && o->check)
+        rc = check(&model, pool, &plan, &f, err);
+    if (rc == WF_OK)
+        rc = print(result_of(o, device, &plan, &f), err);
+    filled_plan_close(&plan);
+    filled_model_close(&model);
+    wf_pool_free(&pool);
+    return rc;
+}
+
+/* "NAME=N", which it takes apart. */
+static bool take_limit(options *o, char *text)
+{
+    char *equal = strchr(text, '=');
+    int64_t limit = equal ? strtoll(equal + 1, NULL, 10) : 0;
+
+    if (limit < 1 || o->model.n_limits == FILLED_MOST_LIMITS)
+        return false;
+    *equal = 0;
+    o->limits[o->model.n_limits++] = (filled_limit){text, limit};
+    return true;
+}
+
+static bool take_option(options *o, int which, char *text)
+{
+    switch (which) {
+    case 'b':
+        return (o->model.batch = strtoll(text, NULL, 10)) > 0;
+    case 'l':
+        return take_limit(o, text);
+    case 'p':
+        return (o->product = strtoll(text, NULL, 10)) > 0;
+    case 'd':
+        o->device = text;
+        return true;
+    case 't':
+        return (o->threads = (uint32_t)strtoul(text, NULL, 10)) > 0;
+    case 's':
+        return (o->seconds = strtod(text, NULL)) > 0;
+    case 'f':
+        return o->model.bf16 = true;
+    case 'c':
+        return o->check = true;
+    default:
+        return false;
+    }
+}
+
+static bool take_options(options *o, int argc, char *argv[])
+{
+    static const struct option names[] = {
+        {"batch", required_argument, NULL, 'b'},
+        {"below", required_argument, NULL, 'l'},
+        {"product", required_argument, NULL, 'p'},
+        {"device", required_argument, NULL, 'd'},
+        {"threads", required_argument, NULL, 't'},
+        {"seconds", required_argument, NULL, 's'},
+        {"bf16", no_argument, NULL, 'f'},
+        {"check", no_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0},
+    };
+    int which;
+
+    while ((which = getopt_long(argc, argv, "", names, NULL)) != -1)
+        if (!take_option(o, which, optarg))
+            return false;
+    o->model.path = argv[optind];
+    return o->product ? optind == argc && !o->check : optind + 1 == argc && o->model.batch;
+}
+
+int main(int argc, char *argv[])
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    options o = {.model = {.seed = 1},
+                 .device = "cpu",
+                 .threads = processors > 0 ? (uint32_t)processors : 1,
+                 .seconds = 5};
+    wf_err err = {0};
+    wf_status rc;
+
+    o.model.limits = o.limits;
+    if (!take_options(&o, argc, argv)) {
+        fprintf(stderr, "bench_gpu MODEL --batch N, or bench_gpu --product N; the options are at "
+                        "the top of bench/gpu.c\n");
+        return wf_exit_code(WF_USAGE);
+    }
+    wf_flush_subnormals();
+    rc = bench(&o, &err);
+    if (rc != WF_OK)
+        fprintf(stderr, "%s%s%s\n", err.what, err.hint[0] ? "; " : "", err.hint);
+    return wf_exit_code(rc);
+}
