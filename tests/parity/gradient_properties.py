@@ -2,11 +2,12 @@
 """The gradient of each operation over cases drawn from a seed, in float64 and by weft's kernels.
 
     gradient_properties.py GRADIENT_TOOL [--seeds N] [--first SEED] [--op NAME] [--keep FOLDER]
+    gradient_properties.py GRADIENT_TOOL [--seeds N] --only-write FOLDER
 
 Cases are drawn in gradient_cases/. An operation of the registry that has a gradient and no generator
 there is a failure. A case that fails prints the command that repeats it. onnx_gradients.py holds the
 same gradient graphs against onnx's evaluator; here it is shapes, axes, broadcasts and attributes that
-nobody thought of.
+nobody thought of. --only-write leaves the models in a folder, for a machine without onnx.
 """
 import argparse
 import os
@@ -63,6 +64,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--op")
     parser.add_argument("--keep")
+    parser.add_argument("--only-write")
     args = parser.parse_args()
     rows = subprocess.run([args.tool, "ops"], capture_output=True, text=True, check=True).stdout
     registered = {line.split()[1] for line in rows.splitlines()}
@@ -72,7 +74,7 @@ def main():
         print(f"FAILED  {op}: has a gradient, and no generator in gradient_cases/")
     ops = [args.op] if args.op else sorted(registered & set(GENERATORS))
     with tempfile.TemporaryDirectory() as temporary:
-        folder = args.keep or temporary
+        folder = args.only_write or args.keep or temporary
         os.makedirs(folder, exist_ok=True)
         names = {}
         for op in ops:
@@ -80,6 +82,8 @@ def main():
                 path = os.path.join(folder, f"{op}-{seed}.onnx")
                 onnx.save(draw(op, seed), path)
                 names[path] = (op, seed)
+        if args.only_write:
+            return 0
         paths, worst = list(names), 0.0
         for i in range(0, len(paths), CHUNK):
             failed, error = run(args.tool, paths[i:i + CHUNK])
