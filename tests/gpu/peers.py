@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's time for one network: loss and gradients over one batch, without an optimizer.
+
+    peers.py NETWORK HOW [--quick] [--device cuda] [--seconds S]
+    peers.py product-N HOW ...
+
+NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32. HOW:
+
+    eager            as it is
+    graph            eager, captured as a CUDA graph once and replayed
+    compile          torch.compile
+    reduce-overhead  torch.compile(mode="reduce-overhead"), which uses CUDA graphs
+
+Weights, inputs and gradients stay on the device. Products are in f32 throughout (no TF32), as weft's.
+Prints a JSON object; the time of a step is the median, least and most of five windows.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import models  # noqa: E402
+
+WINDOWS, WARM_UP, PRODUCTS = 5, 5, 8
+
+
+def product_step(torch, n, device, how):
+    a = (torch.rand(n, n, device=device) - 0.5) * (12 / n) ** 0.5
+
+    def chain(x):
+        for _ in range(PRODUCTS):
+            x = a @ x
+        return x.sum()
+
+    run = compiled(torch, chain, how)
+    return lambda: run(a)
+
+
+def model_step(torch, name, quick, device, how):
+    module, inputs = models.network(name, models.size_of(name, quick))
+    module = module.to(device)
+    inputs = {k: v.to(device) for k, v in inputs.items()}
+    parameters = list(module.parameters())
+    loss = compiled(torch, module, how)
+
+    def step():
+        for p in parameters:
+            p.grad = None
+        loss(**inputs).backward()
+
+    return step
+
+
+def compiled(torch, function, how):
+    if how == "compile":
+        return torch.compile(function)
+    return torch.compile(function, mode=how) if how == "reduce-overhead" else function
+
+
+def captured(torch, step):
+    """The step as one CUDA graph; it was run on another stream before, as PyTorch wants it."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def clock_on(torch, device):
+    """A function that gives the milliseconds of n steps."""
+    def on_host(step, n):
+        begin = time.perf_counter()
+        for _ in range(n):
+            step()
+        return 1e3 * (time.perf_counter() - begin)
+
+    def on_gpu(step, n):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        for _ in range(n):
+            step()
+        last.record()
+        last.synchronize()
+        return first.elapsed_time(last)
+
+    return on_host if device == "cpu" else on_gpu
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("network")
+    parser.add_argument("how", choices=["eager", "graph", "compile", "reduce-overhead"])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=3)
+    args = parser.parse_args()
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    begin = time.perf_counter()
+    if args.network.startswith("product-"):
+        n = int(args.network.split("-")[1])
+        step, batch = product_step(torch, n, args.device, args.how), None
+    else:
+        n, batch = None, models.size_of(args.network, args.quick)["batch"]
+        step = model_step(torch, args.network, args.quick, args.device, args.how)
+    if args.how == "graph":
+        step = captured(torch, step)
+    for _ in range(WARM_UP):
+        step()
+    clock = clock_on(torch, args.device)
+    ready_s = time.perf_counter() - begin
+    steps = max(1, int(args.seconds * 1e3 / WINDOWS / max(1e-3, clock(step, 3) / 3)))
+    times = sorted(clock(step, steps) / steps for _ in range(WINDOWS))
+    ms = times[WINDOWS // 2]
+    result = {"ms_per_step": ms, "ms_least": times[0], "ms_most": times[-1], "steps_per_s": 1e3 / ms,
+              "ready_s": ready_s, "torch": torch.__version__,
+              "device_bytes": torch.cuda.max_memory_allocated() if args.device != "cpu" else None}
+    if batch:
+        result.update(batch=batch, examples_per_s=batch * 1e3 / ms)
+    else:
+        result.update(n=n, tflops=PRODUCTS * 2 * n ** 3 / (ms * 1e9))
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
