@@ -11,7 +11,7 @@ SIZES = {
     "mlp": {"batch": 128, "inputs": 784, "hidden": [128], "classes": 10},
     "mlp-wide": {"batch": 1024, "inputs": 1024, "hidden": [4096, 4096, 4096], "classes": 1000},
     "lenet": {"batch": 128, "size": 28, "channels": [32, 64], "hidden": 512},
-    "resnet50": {"batch": 64, "size": 224, "width": 64, "blocks": [3, 4, 6, 3], "classes": 1000},
+    "resnet50": {"batch": 32, "size": 224, "width": 64, "blocks": [3, 4, 6, 3], "classes": 1000},
     "gpt": {"batch": 16, "layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 65},
     "deepfm": {"batch": 512, "rows": 130000, "fields": 26, "dim": 8, "counts": 13, "hidden": [400, 400, 400]},
     "lstm": {"batch": 64, "words": 10000, "width": 128, "steps": 200},

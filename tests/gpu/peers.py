@@ -99,7 +99,7 @@ def main():
     parser.add_argument("how", choices=["eager", "graph", "compile", "reduce-overhead"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--seconds", type=float, default=2)
     args = parser.parse_args()
     import torch
 

@@ -12,7 +12,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "cluster"))
+sys.path += [HERE, os.path.join(HERE, "..", "cluster")]
+import models  # noqa: E402
 from weftlib import check, main, needs, one_sentence, until  # noqa: E402
 
 needs("numpy", "onnx")
@@ -87,6 +88,35 @@ def the_budget_is_kept(weft):
     check("cut" in {r["state"] for r in said["results"] if r["kind"] == "bench"}, done.stdout)
 
 
+def bench_gpu(*words):
+    return subprocess.run([os.path.join(BUILD, "bench", "bench_gpu"), *words, "--seconds", "0.02"],
+                          capture_output=True, text=True, check=False)
+
+
+def a_plan_is_measured_on_each_device(weft):
+    size = models.size_of("gpt", True)
+    job = os.path.join(folder, "gpt.yaml")
+    with open(job, "w", encoding="utf-8") as f:
+        f.write(models.job("gpt", size))
+    words = [job, "--batch", "3", *(f"--below={k}={v}" for k, v in models.below("gpt", size).items())]
+    digests = set()
+    for device in "cpu", "cpu-remote", "cuda-host:0":
+        done = bench_gpu(*words, "--check", "--device", device)
+        check(done.returncode == 0, done)
+        said = json.loads(done.stdout)
+        check(said["device"] == device and said["same_bits"] and said["check"]["largest"] < 1e-4, done)
+        check(abs(said["examples_per_s"] - 3e3 / said["ms_per_step"]) < 0.01 * said["examples_per_s"], done)
+        if device != "cuda-host:0":
+            digests.add(said["digest"])
+    check(len(digests) == 1, "a device with the cpu's kernels has other bits than the cpu")
+    done = bench_gpu("--product", "16", "--device", "cuda-host:0")
+    check(done.returncode == 0 and json.loads(done.stdout)["plan"]["bytes_in"] == 4, done)
+    done = bench_gpu(*words[:3])
+    check(done.returncode == 2 and 'holds int64; give --below' in one_sentence(done.stderr), done)
+    done = bench_gpu(*words, "--device", "tpu")
+    check('unknown device "tpu"' in one_sentence(done.stderr), done)
+
+
 def what_is_missing_is_said(weft):
     out = os.path.join(folder, "none.json")
     for words, env in (("there is no /nowhere.so: ", {"WEFT_CUDA": "/nowhere.so"}),
@@ -99,4 +129,4 @@ def what_is_missing_is_said(weft):
     check(done.returncode == 1 and "there is no /nowhere.so" in one_sentence(done.stderr), done)
 
 
-main([all_kinds_have_results, a_run_that_is_killed_leaves_its_results, the_budget_is_kept, what_is_missing_is_said])
+main([a_plan_is_measured_on_each_device, all_kinds_have_results, a_run_that_is_killed_leaves_its_results, the_budget_is_kept, what_is_missing_is_said])
