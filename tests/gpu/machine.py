@@ -95,9 +95,18 @@ def find_libraries():
     return found
 
 
+def packed_folders(here):
+    """The packed libraries; without the compiler's if these want a newer glibc than there is."""
+    compiler = os.path.join(here, "lib-compiler")
+    load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    done = run([sys.executable, "-c", load, os.path.join(compiler, "libstdc++.so.6")], 20,
+               env={**os.environ, "LD_LIBRARY_PATH": compiler})
+    return [os.path.join(here, "lib")] + [compiler] * (done.code == 0)
+
+
 def environment(here, libraries):
     """What weft's programs find in theirs: the packed libraries, the machine's, and the plug-in."""
-    folders = [os.path.join(here, "lib")] + [os.path.dirname(p) for p in libraries.values()]
+    folders = packed_folders(here) + [os.path.dirname(p) for p in libraries.values()]
     env = dict(os.environ)
     env["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(folders + env.get("LD_LIBRARY_PATH", "").split(":"))).rstrip(":")
     env.setdefault("WEFT_CUDA", os.path.join(here, "weft-cuda.so"))
