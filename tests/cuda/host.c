@@ -8,6 +8,7 @@
 #include "common/kernels/cuda/on_host_thread.h"
 #include "tests/cuda/host_blas.h"
 #include "tests/cuda/host_block.h"
+#include "tests/cuda/host_dnn.h"
 #include "tests/cuda/host_memory.h"
 
 #include <pthread.h>
@@ -34,6 +35,7 @@ struct work {
     struct CUstream_st *other;
     uint64_t target;
     host_multiplication *product;
+    host_convolution *convolution;
     /* a kernel, whose arguments lie behind */
     wf_cuda_function f;
     wf_cuda_dim grid, block;
@@ -72,6 +74,16 @@ void cuda_host_seed(uint64_t s)
 {
     seed = (wf_rng_key){s, 0xC0DA};
     drawn = 0;
+}
+
+uint64_t host_random(uint64_t end)
+{
+    return wf_rng_below(seed, drawn++, end);
+}
+
+void cuda_host_dnn(cuda_host_dnn_state state)
+{
+    host_dnn_set_state(state);
 }
 
 void cuda_host_has(int n, int of_major)
@@ -178,7 +190,7 @@ static void append(struct CUstream_st *s, work *w)
     *s->last = w;
     s->last = &w->next;
     s->queued++;
-    counts.queued += 1 + (w->product != NULL);
+    counts.queued += 1 + (w->product != NULL) + (w->convolution != NULL);
 }
 
 static bool may_run(const struct CUstream_st *s)
@@ -202,6 +214,7 @@ static void run_first(struct CUstream_st *s)
         s->last = &s->first;
     s->finished++;
     free(w->product);
+    free(w->convolution);
     free(w);
 }
 
@@ -552,6 +565,79 @@ static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda
     return end(error ? error : host_choose(lt, p, a, b, c, workspace, aligned, out));
 }
 
+static void do_convolution(work *w)
+{
+    host_convolution_do(w->convolution);
+}
+
+static int dnn_execute(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack)
+{
+    work like = {.act = do_convolution, .name = "a convolution"};
+    int error = begin("dnn_execute");
+    wf_cuda_stream *s;
+
+    if (error == 0) {
+        like.convolution = host_convolution_new(dnn, plan, pack, &s);
+        error = like.convolution ? enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
+    }
+    return end(error);
+}
+
+static int dnn_new(wf_cuda_dnn **out)
+{
+    int error = begin("dnn_new");
+
+    return end(error ? error : host_dnn_new(out));
+}
+
+static int dnn_free(wf_cuda_dnn *dnn)
+{
+    (void)begin("dnn_free");
+    return end(host_dnn_free(dnn));
+}
+
+static int dnn_stream(wf_cuda_dnn *dnn, wf_cuda_stream *s)
+{
+    int error = begin("dnn_stream");
+
+    return end(error ? error : host_dnn_stream(dnn, s));
+}
+
+static int dnn_make(int kind, wf_cuda_descriptor **out)
+{
+    int error = begin("dnn_make");
+
+    return end(error ? error : host_dnn_make(kind, out));
+}
+
+static int dnn_unmake(wf_cuda_descriptor *d)
+{
+    (void)begin("dnn_unmake");
+    return end(host_dnn_unmake(d));
+}
+
+static int dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, const void *values)
+{
+    int error = begin("dnn_set");
+
+    return end(error ? error : host_dnn_set(d, attribute, type, n, values));
+}
+
+static int dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,
+                   void *values)
+{
+    int error = begin("dnn_get");
+
+    return end(error ? error : host_dnn_get(d, attribute, type, most, n, values));
+}
+
+static int dnn_finish(wf_cuda_descriptor *d)
+{
+    int error = begin("dnn_finish");
+
+    return end(error ? error : host_dnn_finish(d));
+}
+
 const wf_cuda_calls wf_cuda_host = {
     .count = host_count,
     .properties = host_properties,
@@ -584,6 +670,15 @@ const wf_cuda_calls wf_cuda_host = {
     .layout_free = host_layout_free,
     .choose = choose,
     .multiply = host_multiply,
+    .dnn_new = dnn_new,
+    .dnn_free = dnn_free,
+    .dnn_stream = dnn_stream,
+    .dnn_make = dnn_make,
+    .dnn_unmake = dnn_unmake,
+    .dnn_set = dnn_set,
+    .dnn_get = dnn_get,
+    .dnn_finish = dnn_finish,
+    .dnn_execute = dnn_execute,
 };
 
 cuda_host_counts cuda_host_count(void)
@@ -591,17 +686,22 @@ cuda_host_counts cuda_host_count(void)
     cuda_host_counts c = counts;
 
     c.held = host_memory_held();
-    c.objects += host_blas_objects();
+    c.objects += host_blas_objects() + host_dnn_objects();
+    c.dnn_asked = host_dnn_asked();
+    c.dnn_executed = host_dnn_executed();
     return c;
 }
 
 const wf_device *cuda_host_device(void)
 {
     static wf_cuda_gpu *gpu;
+    const char *cudnn = getenv("WEFT_TEST_CUDNN");
     wf_err err;
 
     if (gpu)
         return &gpu->base;
+    if (cudnn && strcmp(cudnn, "missing") == 0)
+        cuda_host_dnn(CUDA_HOST_DNN_MISSING);
     if (wf_cuda_open(&wf_cuda_host, "cuda-host", 0, &gpu, &err) != WF_OK ||
         wf_device_add(&gpu->rows, &err) != WF_OK) {
         fprintf(stderr, "%s\n", err.what);

@@ -31,14 +31,24 @@ void cuda_host_has_memory(size_t bytes);
  * this is called again. */
 void cuda_host_fail(const char *call, int after, int error);
 
+/* What the host's GPUs find of cuDNN from their first convolution on. At first it is there, and
+ * computes each convolution without a bias; WEFT_TEST_CUDNN=missing in the environment: none is. */
+typedef enum cuda_host_dnn_state {
+    CUDA_HOST_DNN_PRESENT,
+    CUDA_HOST_DNN_REFUSES, /* every graph */
+    CUDA_HOST_DNN_MISSING
+} cuda_host_dnn_state;
+void cuda_host_dnn(cuda_host_dnn_state state);
+
 /* The device "cuda-host:0", which wf_device_find knows after the first call. */
 const wf_device *cuda_host_device(void);
 
 typedef struct cuda_host_counts {
     size_t held; /* bytes of memory */
     size_t streams, events;
-    size_t objects; /* of cuBLASLt */
-    size_t queued;  /* so far: allocations of the host for work that was queued */
+    size_t objects;                 /* of cuBLASLt and cuDNN */
+    size_t dnn_asked, dnn_executed; /* so far: heuristics, and plans */
+    size_t queued;                  /* so far: allocations of the host for work that was queued */
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */
 } cuda_host_counts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/calls.c - the table over CUDA's runtime. */
-#include "common/kernels/cuda/calls.h"
+#include "common/kernels/cuda/calls_real.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -66,6 +66,8 @@ static int real_memory_left(size_t *left, size_t *all)
 
 static const char *real_error_string(int error)
 {
+    if (error >= WF_CUDA_OF_DNN)
+        return wf_cuda_real_dnn_error_string(error);
     return error >= WF_CUDA_OF_BLAS
                ? cublasLtGetStatusString((cublasStatus_t)(error - WF_CUDA_OF_BLAS))
                : cudaGetErrorString((cudaError_t)error);
@@ -290,4 +292,13 @@ const wf_cuda_calls wf_cuda_real = {
     .layout_free = real_layout_free,
     .choose = real_choose,
     .multiply = real_multiply,
+    .dnn_new = wf_cuda_real_dnn_new,
+    .dnn_free = wf_cuda_real_dnn_free,
+    .dnn_stream = wf_cuda_real_dnn_stream,
+    .dnn_make = wf_cuda_real_dnn_make,
+    .dnn_unmake = wf_cuda_real_dnn_unmake,
+    .dnn_set = wf_cuda_real_dnn_set,
+    .dnn_get = wf_cuda_real_dnn_get,
+    .dnn_finish = wf_cuda_real_dnn_finish,
+    .dnn_execute = wf_cuda_real_dnn_execute,
 };

@@ -12,6 +12,8 @@
 #ifndef WF_KERNELS_CUDA_CALLS_H
 #define WF_KERNELS_CUDA_CALLS_H
 
+#include "common/kernels/cuda/calls_dnn.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -130,6 +132,20 @@ typedef struct wf_cuda_calls {
                     wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b, const void *beta,
                     void *c, wf_cuda_layout *of_c, const wf_cuda_algorithm *algorithm,
                     void *workspace, wf_cuda_stream *s);
+
+    /* A handle is of one thread at a time. WF_CUDA_NO_DNN: there is no cuDNN, or none of that
+     * version. */
+    int (*dnn_new)(wf_cuda_dnn **out);
+    int (*dnn_free)(wf_cuda_dnn *dnn);
+    int (*dnn_stream)(wf_cuda_dnn *dnn, wf_cuda_stream *s); /* where dnn_execute queues */
+    int (*dnn_make)(int kind, wf_cuda_descriptor **out);
+    int (*dnn_unmake)(wf_cuda_descriptor *d);
+    int (*dnn_set)(wf_cuda_descriptor *d, int attribute, int type, int64_t n, const void *values);
+    /* most 0: *n is how many there are. Descriptors are made by the caller, and filled here. */
+    int (*dnn_get)(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,
+                   void *values);
+    int (*dnn_finish)(wf_cuda_descriptor *d);
+    int (*dnn_execute)(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack);
 } wf_cuda_calls;
 
 extern const wf_cuda_calls wf_cuda_real;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/device.c */
 #include "common/kernels/cuda/device.h"
+#include "common/kernels/cuda/dnn/way.h"
 #include "common/kernels/cuda/rows.h"
 
 #include <stdio.h>
@@ -313,15 +314,16 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
     error = calls->use(index);
     if (error == 0)
         error = calls->lt_new(&g->lt);
-    if (error == 0)
-        return WF_OK;
-    rc = wf_cuda_fail(g, error, err);
-    wf_cuda_close(out);
+    rc = error == 0 ? wf_dnn_new(g, &g->dnn, err) : wf_cuda_fail(g, error, err);
+    if (rc != WF_OK)
+        wf_cuda_close(out);
     return rc;
 }
 
 void wf_cuda_close(wf_cuda_gpu **g)
 {
+    if (*g)
+        wf_dnn_free(&(*g)->dnn);
     if (*g && (*g)->lt)
         (void)(*g)->calls->lt_free((*g)->lt);
     free(*g);

@@ -11,6 +11,8 @@
 #include "common/kernels/cuda/fault.h"
 #include "common/kernels/kernel.h"
 
+typedef struct wf_dnn wf_dnn; /* dnn/way.h */
+
 typedef struct wf_cuda_gpu {
     wf_device base; /* first */
     char name[32];  /* "cuda:0" */
@@ -19,6 +21,7 @@ typedef struct wf_cuda_gpu {
     int index;
     wf_cuda_properties has;
     wf_cuda_lt *lt;      /* for products: it serves many threads */
+    wf_dnn *dnn;         /* for convolutions: the same */
     wf_device_rows rows; /* its kernels, for wf_device_add */
 } wf_cuda_gpu;
 

@@ -2,10 +2,11 @@
 /* common/kernels/cuda/planned.c - a GPU that need not be there: plans for it can be measured, and
  * not run.
  *
- * Objects are places in this file, memory is refused, and a product takes all the workspace that it
- * may.
+ * Objects are places in this file, memory is refused, and a product or a convolution takes all the
+ * workspace that it may.
  */
 #include "common/kernels/cuda/planned.h"
+#include "common/kernels/cuda/dnn/choose.h"
 
 static char anything; /* what all objects are */
 
@@ -90,6 +91,10 @@ MADE(lt_new, wf_cuda_lt)
 FREED(lt_free, wf_cuda_lt)
 FREED(product_free, wf_cuda_product)
 FREED(layout_free, wf_cuda_layout)
+MADE(dnn_new, wf_cuda_dnn)
+FREED(dnn_free, wf_cuda_dnn)
+FREED(dnn_finish, wf_cuda_descriptor)
+FREED(dnn_unmake, wf_cuda_descriptor)
 
 static int stream_after(wf_cuda_stream *s, wf_cuda_event *e)
 {
@@ -166,6 +171,42 @@ static int multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const
     return REFUSED;
 }
 
+static int dnn_stream(wf_cuda_dnn *dnn, wf_cuda_stream *s)
+{
+    (void)dnn, (void)s;
+    return REFUSED;
+}
+
+static int dnn_make(int kind, wf_cuda_descriptor **out)
+{
+    (void)kind;
+    *out = (wf_cuda_descriptor *)&anything;
+    return 0;
+}
+
+static int dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, const void *values)
+{
+    (void)d, (void)attribute, (void)type, (void)n, (void)values;
+    return 0;
+}
+
+/* One configuration, whose engine has no notes. */
+static int dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,
+                   void *values)
+{
+    (void)d, (void)type, (void)most;
+    *n = attribute != WF_DNN_ENGINE_NOTES;
+    if (attribute == WF_DNN_PLAN_WORKSPACE)
+        *(int64_t *)values = WF_DNN_MOST_WORKSPACE;
+    return 0;
+}
+
+static int dnn_execute(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack)
+{
+    (void)dnn, (void)plan, (void)pack;
+    return REFUSED;
+}
+
 const wf_cuda_calls wf_cuda_planned = {.count = count,
                                        .properties = properties,
                                        .use = use,
@@ -196,4 +237,13 @@ const wf_cuda_calls wf_cuda_planned = {.count = count,
                                        .layout_set = layout_set,
                                        .layout_free = layout_free,
                                        .choose = choose,
-                                       .multiply = multiply};
+                                       .multiply = multiply,
+                                       .dnn_new = dnn_new,
+                                       .dnn_free = dnn_free,
+                                       .dnn_stream = dnn_stream,
+                                       .dnn_make = dnn_make,
+                                       .dnn_unmake = dnn_unmake,
+                                       .dnn_set = dnn_set,
+                                       .dnn_get = dnn_get,
+                                       .dnn_finish = dnn_finish,
+                                       .dnn_execute = dnn_execute};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/nn/conv.cu - Conv, ConvTranspose and their gradients for every shape, without
- * a library: a thread adds up one element of the maps or of the images, or one weight over some of
- * the rows of outputs; these pieces are joined in their order. shape/convolution.h has the
- * geometry.
+/* common/kernels/cuda/nn/conv.cu - Conv, ConvTranspose and their gradients: by cuDNN where it is
+ * and computes the case, else by kernels that take every shape: a thread adds up one element of the
+ * maps or of the images, or one weight over some of the rows of outputs; these pieces are joined in
+ * their order. shape/convolution.h has the geometry.
  */
 #include "common/kernels/cuda/nn/window.h"
 extern "C" {
+#include "common/kernels/cuda/dnn/way.h"
 #include "common/kernels/shape/convolution.h"
 }
 
@@ -17,6 +18,8 @@ enum { WEIGHT_THREADS = 1 << 18, PIECE_ROWS = 16 };
 
 struct plan {
     wf_convolution v;
+    wf_dnn_way *way; /* nullptr: the kernels here compute, and what follows is of them */
+    bool bias_after; /* the way does not add the bias */
     int64_t weights, rows, pieces, piece_rows; /* rows: of outputs, in all images */
     size_t sums;                               /* in the workspace: [pieces, weights] */
 };
@@ -117,6 +120,14 @@ template <class T> __global__ void join_pieces(plan p, const double *sums, T *w)
     }
 }
 
+/* values: [batch, channels, size] */
+template <class T>
+__global__ void add_bias(T *values, const T *bias, int64_t channels, int64_t size, int64_t n)
+{
+    for (int64_t i = wf_first(); i < n; i += wf_all())
+        values[i] += bias[i / size % channels];
+}
+
 /* Which of a node's tensors are x, w and y: a pass makes output 0 of what it reads. */
 struct roles {
     const wf_tensor *x, *w, *y;
@@ -132,7 +143,28 @@ roles roles_of(wf_conv_pass pass, bool transposed, const wf_tensor *const in[],
     return transposed ? roles{in[0], made, in[1]} : roles{in[1], made, in[0]};
 }
 
-template <wf_conv_pass PASS, bool TRANSPOSED>
+void release(void *state)
+{
+    wf_dnn_way_free(static_cast<plan *>(state)->way);
+}
+
+/* Few engines add the bias without rounding f32 factors: a kernel behind them does otherwise. */
+wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, bool bias,
+                    wf_err *err)
+{
+    wf_dnn_case c;
+
+    if (!wf_dnn_case_of(&p->v, pass, dtype, prep->bf16, bias, &c))
+        return WF_OK;
+    WF_TRY(wf_dnn_way_new(prep, &c, &p->way, err));
+    if (p->way || !bias)
+        return WF_OK;
+    c.adds_bias = false;
+    p->bias_after = true;
+    return wf_dnn_way_new(prep, &c, &p->way, err);
+}
+
+template <wf_conv_pass PASS, bool TRANSPOSED, bool BIAS>
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
 {
@@ -140,8 +172,10 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     plan *p;
 
     WF_TRY(wf_new_plan(prep, &p, err));
+    prep->release = release;
     WF_TRY(wf_convolution_of(prep->node, r.x, r.w, r.y, TRANSPOSED, &p->v, err));
-    if (PASS != WF_CONV_WEIGHTS)
+    WF_TRY(ask_cudnn(prep, p, PASS, out[0]->dtype, BIAS && in[2], err));
+    if (p->way || PASS != WF_CONV_WEIGHTS)
         return WF_OK;
     p->weights = wf_elems(r.w);
     p->rows = p->v.batch * p->v.s.out[0] * p->v.s.out[1];
@@ -160,6 +194,25 @@ wf_status make_weights(const wf_run *run, const plan *p, const T *x, const T *y,
                      x, y, sums));
     return wf_launch(run, run->node->op->name, join_pieces<T>, wf_blocks(run, p->weights), err, *p,
                      static_cast<const double *>(sums), w);
+}
+
+template <class T>
+wf_status make_by_cudnn(const wf_run *run, const roles &r, const wf_tensor *bias, wf_tensor *made,
+                        wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const void *tensors[WF_DNN_TENSORS] = {};
+
+    tensors[WF_DNN_X] = r.x->data;
+    tensors[WF_DNN_W] = r.w->data;
+    tensors[WF_DNN_Y] = r.y->data;
+    tensors[WF_DNN_BIAS] = wf_in<T>(bias);
+    WF_TRY(wf_dnn_way_go(p->way, run, tensors, err));
+    if (!p->bias_after)
+        return WF_OK;
+    return wf_launch(run, "bias", add_bias<T>, wf_blocks(run, wf_elems(made)), err, wf_out<T>(made),
+                     wf_in<T>(bias), made->dims[1],
+                     wf_elems(made) / (made->dims[0] * made->dims[1]), wf_elems(made));
 }
 
 template <class T>
@@ -192,6 +245,8 @@ wf_status convolve(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
         return WF_OK;
     if (wf_elems(r.x) == 0 || wf_elems(r.w) == 0 || wf_elems(r.y) == 0)
         return wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err);
+    if (static_cast<const plan *>(run->state)->way)
+        return make_by_cudnn<T>(run, r, BIAS ? in[2] : nullptr, out[0], err);
     return make<T>(run, PASS, r, BIAS ? in[2] : nullptr, out[0], err);
 }
 
@@ -200,7 +255,7 @@ wf_status convolve(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
 #define ROW(name, domain_, dtype, T, pass, transposed, bias)                                       \
     {                                                                                              \
         .op = name, .domain = domain_, .dtypes = WF_TYPE(dtype),                                   \
-        .prepare = prepare<pass, transposed>, .run = convolve<T, pass, transposed, bias>           \
+        .prepare = prepare<pass, transposed, bias>, .run = convolve<T, pass, transposed, bias>     \
     }
 #define ROWS(name, domain, ...)                                                                    \
     ROW(name, domain, WF_F32, float, __VA_ARGS__), ROW(name, domain, WF_F64, double, __VA_ARGS__)

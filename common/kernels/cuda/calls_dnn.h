@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/calls_dnn.h - cuDNN's objects and numbers, as far as weft uses its graph
+ * interface (cuDNN 9, "Graph API"); calls_dnn.c holds them against its header. */
+#ifndef WF_KERNELS_CUDA_CALLS_DNN_H
+#define WF_KERNELS_CUDA_CALLS_DNN_H
+
+typedef struct wf_cuda_dnn wf_cuda_dnn;               /* cudnnHandle_t */
+typedef struct wf_cuda_descriptor wf_cuda_descriptor; /* cudnnBackendDescriptor_t */
+
+enum {
+    WF_CUDA_OF_DNN = 20000, /* its errors are these and its own number */
+    WF_CUDA_NO_DNN = WF_CUDA_OF_DNN,
+    WF_CUDA_DNN_REFUSES = WF_CUDA_OF_DNN + 3000, /* and the next 999: a case is not supported */
+    WF_CUDA_DNN_VERSION = 9                      /* the major one */
+};
+
+/* Kinds of descriptors. */
+enum {
+    WF_DNN_POINTWISE = 0,
+    WF_DNN_CONVOLUTION = 1,
+    WF_DNN_ENGINE = 2,
+    WF_DNN_CONFIG = 3,
+    WF_DNN_HEURISTIC = 4,
+    WF_DNN_PLAN = 5,
+    WF_DNN_DO_FORWARD = 10,
+    WF_DNN_DO_WEIGHTS = 11,
+    WF_DNN_DO_DATA = 12,
+    WF_DNN_DO_POINTWISE = 13,
+    WF_DNN_GRAPH = 15,
+    WF_DNN_PACK = 16,
+    WF_DNN_TENSOR = 17
+};
+
+/* Types of attributes. */
+enum {
+    WF_DNN_IS_HANDLE = 0,
+    WF_DNN_IS_DATA_TYPE = 1,
+    WF_DNN_IS_BOOL = 2,
+    WF_DNN_IS_INT64 = 3,
+    WF_DNN_IS_FLOAT = 4,
+    WF_DNN_IS_DOUBLE = 5,
+    WF_DNN_IS_POINTER = 6,
+    WF_DNN_IS_CONV_MODE = 7,
+    WF_DNN_IS_HEUR_MODE = 8,
+    WF_DNN_IS_NOTE = 11,
+    WF_DNN_IS_POINTWISE_MODE = 14,
+    WF_DNN_IS_DESCRIPTOR = 15
+};
+
+/* Attributes. */
+enum {
+    WF_DNN_POINTWISE_MODE = 0,
+    WF_DNN_POINTWISE_TYPE = 1,
+    WF_DNN_CONV_TYPE = 100,
+    WF_DNN_CONV_MODE = 101,
+    WF_DNN_CONV_DILATIONS = 102,
+    WF_DNN_CONV_STRIDES = 103,
+    WF_DNN_CONV_AFTER = 104,
+    WF_DNN_CONV_BEFORE = 105,
+    WF_DNN_CONV_AXES = 106,
+    WF_DNN_HEURISTIC_MODE = 200,
+    WF_DNN_HEURISTIC_GRAPH = 201,
+    WF_DNN_HEURISTIC_RESULTS = 202,
+    WF_DNN_CONFIG_ENGINE = 300,
+    WF_DNN_PLAN_HANDLE = 400,
+    WF_DNN_PLAN_CONFIG = 401,
+    WF_DNN_PLAN_WORKSPACE = 402,
+    WF_DNN_FORWARD_ALPHA = 700,
+    WF_DNN_FORWARD_BETA = 701,
+    WF_DNN_FORWARD_CONV = 702,
+    WF_DNN_FORWARD_W = 703,
+    WF_DNN_FORWARD_X = 704,
+    WF_DNN_FORWARD_Y = 705,
+    WF_DNN_DATA_ALPHA = 706,
+    WF_DNN_DATA_BETA = 707,
+    WF_DNN_DATA_CONV = 708,
+    WF_DNN_DATA_W = 709,
+    WF_DNN_DATA_X = 710,
+    WF_DNN_DATA_Y = 711,
+    WF_DNN_WEIGHTS_ALPHA = 712,
+    WF_DNN_WEIGHTS_BETA = 713,
+    WF_DNN_WEIGHTS_CONV = 714,
+    WF_DNN_WEIGHTS_W = 715,
+    WF_DNN_WEIGHTS_X = 716,
+    WF_DNN_WEIGHTS_Y = 717,
+    WF_DNN_EACH_POINTWISE = 750,
+    WF_DNN_EACH_X = 751,
+    WF_DNN_EACH_B = 752,
+    WF_DNN_EACH_Y = 753,
+    WF_DNN_GRAPH_HANDLE = 800,
+    WF_DNN_GRAPH_OPERATIONS = 801,
+    WF_DNN_TENSOR_ALIGNED = 900,
+    WF_DNN_TENSOR_TYPE = 901,
+    WF_DNN_TENSOR_DIMS = 902,
+    WF_DNN_TENSOR_STRIDES = 903,
+    WF_DNN_TENSOR_ID = 906,
+    WF_DNN_TENSOR_VIRTUAL = 907,
+    WF_DNN_PACK_IDS = 1000,
+    WF_DNN_PACK_POINTERS = 1001,
+    WF_DNN_PACK_WORKSPACE = 1003,
+    WF_DNN_ENGINE_NOTES = 1303
+};
+
+/* Values. */
+enum {
+    WF_DNN_F32 = 0,
+    WF_DNN_F64 = 1,
+    WF_DNN_CORRELATION = 1,
+    WF_DNN_ADD = 0,
+    WF_DNN_MODE_FALLBACK = 2,
+    WF_DNN_MODE_A = 3
+};
+
+/* What an engine's notes say of its numbers. */
+enum {
+    WF_DNN_NOTE_TENSOR_CORE = 0,
+    WF_DNN_NOTE_DOWN_CONVERTS = 1,
+    WF_DNN_NOTE_REDUCED_SUMS = 2,
+    WF_DNN_NOTE_NONDETERMINISTIC = 4,
+    WF_DNN_NOTES = 32 /* room for those of later releases */
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/calls_real.h - the functions over cuDNN (calls_dnn.c) of the table
+ * wf_cuda_real (calls.c); for these two files alone. */
+#ifndef WF_KERNELS_CUDA_CALLS_REAL_H
+#define WF_KERNELS_CUDA_CALLS_REAL_H
+
+#include "common/kernels/cuda/calls.h"
+
+/* Of an error of cuDNN that a function below gave. */
+const char *wf_cuda_real_dnn_error_string(int error);
+
+int wf_cuda_real_dnn_new(wf_cuda_dnn **out);
+int wf_cuda_real_dnn_free(wf_cuda_dnn *dnn);
+int wf_cuda_real_dnn_stream(wf_cuda_dnn *dnn, wf_cuda_stream *s);
+int wf_cuda_real_dnn_make(int kind, wf_cuda_descriptor **out);
+int wf_cuda_real_dnn_unmake(wf_cuda_descriptor *d);
+int wf_cuda_real_dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n,
+                         const void *values);
+int wf_cuda_real_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,
+                         void *values);
+int wf_cuda_real_dnn_finish(wf_cuda_descriptor *d);
+int wf_cuda_real_dnn_execute(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/dnn/choose.c */
+#include "common/kernels/cuda/dnn/choose.h"
+#include "common/base/size.h"
+
+#include <stdlib.h>
+
+enum { MOST_CONFIGS = 64 /* of one mode; heuristics name about twenty, best first */ };
+
+/* The error of a call, if none before it failed. */
+#define NEXT(error, call)                                                                          \
+    do {                                                                                           \
+        if ((error) == 0)                                                                          \
+            (error) = (call);                                                                      \
+    } while (0)
+
+/* What one mode of the heuristics names. */
+typedef struct found {
+    wf_cuda_descriptor *configs[MOST_CONFIGS];
+    int64_t n;
+} found;
+
+static void unmake(const wf_cuda_calls *calls, wf_cuda_descriptor *d)
+{
+    if (d)
+        (void)calls->dnn_unmake(d);
+}
+
+static bool may_take(const wf_dnn_case *c, const int32_t notes[], int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        switch (notes[i]) {
+        case WF_DNN_NOTE_NONDETERMINISTIC:
+            return false;
+        case WF_DNN_NOTE_TENSOR_CORE:
+        case WF_DNN_NOTE_DOWN_CONVERTS:
+        case WF_DNN_NOTE_REDUCED_SUMS:
+            /* Tensor cores multiply f64 as it is. */
+            if (c->dtype == WF_F32 && !(c->bf16 && notes[i] != WF_DNN_NOTE_REDUCED_SUMS))
+                return false;
+            break;
+        default:
+            break;
+        }
+    return true;
+}
+
+/* Whether the notes of a configuration's engine let it be taken. */
+static bool is_allowed(const wf_cuda_calls *calls, const wf_dnn_case *c, wf_cuda_descriptor *config)
+{
+    wf_cuda_descriptor *engine = NULL;
+    int32_t notes[WF_DNN_NOTES];
+    int64_t n = 0;
+    int error = calls->dnn_make(WF_DNN_ENGINE, &engine);
+
+    NEXT(error, calls->dnn_get(config, WF_DNN_CONFIG_ENGINE, WF_DNN_IS_DESCRIPTOR, 1, &n, &engine));
+    NEXT(error,
+         calls->dnn_get(engine, WF_DNN_ENGINE_NOTES, WF_DNN_IS_NOTE, WF_DNN_NOTES, &n, notes));
+    unmake(calls, engine);
+    return error == 0 && may_take(c, notes, WF_MIN(n, (int64_t)WF_DNN_NOTES));
+}
+
+/* A plan of one configuration; false: it cannot be prepared, or takes more memory than it may. */
+static bool prepare(wf_cuda_dnn *dnn, wf_cuda_descriptor *config, wf_dnn_plan *p)
+{
+    const wf_cuda_calls *calls = p->calls;
+    int64_t n = 0, bytes = 0;
+    int error = calls->dnn_make(WF_DNN_PLAN, &p->plan);
+
+    NEXT(error, calls->dnn_set(p->plan, WF_DNN_PLAN_HANDLE, WF_DNN_IS_HANDLE, 1, &dnn));
+    NEXT(error, calls->dnn_set(p->plan, WF_DNN_PLAN_CONFIG, WF_DNN_IS_DESCRIPTOR, 1, &config));
+    NEXT(error, calls->dnn_finish(p->plan));
+    NEXT(error, calls->dnn_get(p->plan, WF_DNN_PLAN_WORKSPACE, WF_DNN_IS_INT64, 1, &n, &bytes));
+    if (error == 0 && bytes >= 0 && bytes <= WF_DNN_MOST_WORKSPACE) {
+        p->workspace = (size_t)bytes;
+        return true;
+    }
+    unmake(calls, p->plan);
+    p->plan = NULL;
+    return false;
+}
+
+/* Takes the first configuration that will do out of *f. */
+static void take_first(wf_cuda_dnn *dnn, const wf_dnn_case *c, found *f, wf_dnn_plan *p)
+{
+    for (int64_t i = 0; i < f->n && !p->plan; i++)
+        if (is_allowed(p->calls, c, f->configs[i]) && prepare(dnn, f->configs[i], p)) {
+            p->config = f->configs[i];
+            f->configs[i] = NULL;
+        }
+}
+
+static int ask(const wf_cuda_calls *calls, wf_cuda_descriptor *heuristic, const wf_dnn_graph *g,
+               int32_t mode, found *f)
+{
+    int64_t n = 0;
+    int error =
+        calls->dnn_set(heuristic, WF_DNN_HEURISTIC_GRAPH, WF_DNN_IS_DESCRIPTOR, 1, &g->graph);
+
+    NEXT(error, calls->dnn_set(heuristic, WF_DNN_HEURISTIC_MODE, WF_DNN_IS_HEUR_MODE, 1, &mode));
+    NEXT(error, calls->dnn_finish(heuristic));
+    NEXT(error,
+         calls->dnn_get(heuristic, WF_DNN_HEURISTIC_RESULTS, WF_DNN_IS_DESCRIPTOR, 0, &n, NULL));
+    n = WF_MIN(n, (int64_t)MOST_CONFIGS);
+    while (error == 0 && f->n < n) {
+        error = calls->dnn_make(WF_DNN_CONFIG, &f->configs[f->n]);
+        f->n += error == 0;
+    }
+    if (n > 0)
+        NEXT(error, calls->dnn_get(heuristic, WF_DNN_HEURISTIC_RESULTS, WF_DNN_IS_DESCRIPTOR, n, &n,
+                                   f->configs));
+    return error;
+}
+
+static int try_mode(wf_cuda_dnn *dnn, const wf_dnn_graph *g, const wf_dnn_case *c, int32_t mode,
+                    wf_dnn_plan *p)
+{
+    const wf_cuda_calls *calls = p->calls;
+    wf_cuda_descriptor *heuristic = NULL;
+    found f = {.n = 0};
+    int error = calls->dnn_make(WF_DNN_HEURISTIC, &heuristic);
+
+    NEXT(error, ask(calls, heuristic, g, mode, &f));
+    if (error == 0)
+        take_first(dnn, c, &f, p);
+    for (int64_t i = 0; i < f.n; i++)
+        unmake(calls, f.configs[i]);
+    unmake(calls, heuristic);
+    return error;
+}
+
+static bool is_refusal(int error)
+{
+    return error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000;
+}
+
+int wf_dnn_choose(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const wf_dnn_graph *g,
+                  const wf_dnn_case *c, wf_dnn_plan *out)
+{
+    static const int32_t modes[] = {WF_DNN_MODE_A, WF_DNN_MODE_FALLBACK};
+    int error = 0;
+
+    *out = (wf_dnn_plan){.calls = calls};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !out->plan; i++) {
+        error = try_mode(dnn, g, c, modes[i], out);
+        if (error != 0 && !is_refusal(error))
+            return error;
+    }
+    return out->plan ? 0 : error;
+}
+
+void wf_dnn_plan_free(wf_dnn_plan *p)
+{
+    if (p->plan)
+        (void)p->calls->dnn_unmake(p->plan);
+    if (p->config)
+        (void)p->calls->dnn_unmake(p->config);
+    p->plan = p->config = NULL;
+}

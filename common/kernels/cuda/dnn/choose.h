@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/dnn/choose.h - the engine that computes a graph: the first that cuDNN's
+ * heuristics name, and that keeps what weft promises of its numbers. */
+#ifndef WF_KERNELS_CUDA_DNN_CHOOSE_H
+#define WF_KERNELS_CUDA_DNN_CHOOSE_H
+
+#include "common/kernels/cuda/dnn/graph.h"
+
+enum { WF_DNN_MOST_WORKSPACE = 256 << 20 };
+
+typedef struct wf_dnn_plan {
+    const wf_cuda_calls *calls;
+    wf_cuda_descriptor *config, *plan; /* NULL: no engine computes the graph */
+    size_t workspace;                  /* bytes, at most WF_DNN_MOST_WORKSPACE */
+} wf_dnn_plan;
+
+/* Gives the error of a call that failed, or 0. Call wf_dnn_plan_free in either case. Engines whose
+ * results differ from run to run are passed over: equal seeds promise equal bits. So are those that
+ * round f32 factors, unless the case allows it. An engine that cannot be prepared is one more that
+ * is passed over, whatever the reason is. */
+int wf_dnn_choose(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const wf_dnn_graph *g,
+                  const wf_dnn_case *c, wf_dnn_plan *out);
+void wf_dnn_plan_free(wf_dnn_plan *p);
+
+#endif

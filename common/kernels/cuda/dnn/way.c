@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/dnn/way.c
+ *
+ * A handle is of one thread at a time, and is told the stream before each execution. So one lock
+ * of a GPU is held while a choice is made and while an execution is queued. */
+#include "common/kernels/cuda/dnn/way.h"
+#include "common/kernels/cuda/dnn/choose.h"
+#include "common/log/log.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Choices that are kept at least: of a job whose shapes are ever new, those that nothing uses any
+ * more are dropped beyond that. */
+enum { MOST_CHOICES = 256 };
+
+typedef struct choice choice;
+struct choice {
+    choice *next;
+    wf_dnn_case of;
+    wf_dnn_graph graph;
+    wf_dnn_plan plan; /* without one: cuDNN does not compute the case */
+    unsigned users;
+};
+
+struct wf_dnn {
+    const wf_cuda_gpu *gpu;
+    pthread_mutex_t lock; /* of all below */
+    bool tried;
+    wf_cuda_dnn *handle; /* NULL: not tried, or there is no cuDNN */
+    choice *choices;     /* the newest first */
+    unsigned n_choices;
+};
+
+struct wf_dnn_way {
+    wf_dnn *dnn;
+    choice *chosen;
+    /* The pack of the last execution: a plan's steps mostly have the same addresses. */
+    wf_cuda_descriptor *pack;
+    const void *tensors[WF_DNN_TENSORS], *workspace;
+};
+
+/* The error of a call, if none before it failed. */
+#define NEXT(error, call)                                                                          \
+    do {                                                                                           \
+        if ((error) == 0)                                                                          \
+            (error) = (call);                                                                      \
+    } while (0)
+
+wf_status wf_dnn_new(const wf_cuda_gpu *g, wf_dnn **out, wf_err *err)
+{
+    wf_dnn *d = calloc(1, sizeof *d);
+
+    if (!d)
+        return wf_fail_nomem(err, sizeof *d);
+    d->gpu = g;
+    pthread_mutex_init(&d->lock, NULL);
+    *out = d;
+    return WF_OK;
+}
+
+static void free_choice(choice *c)
+{
+    wf_dnn_plan_free(&c->plan);
+    wf_dnn_graph_free(&c->graph);
+    free(c);
+}
+
+void wf_dnn_free(wf_dnn **d)
+{
+    if (!*d)
+        return;
+    for (choice *c = (*d)->choices, *next; c; c = next) {
+        next = c->next;
+        wf_assert(c->users == 0);
+        free_choice(c);
+    }
+    if ((*d)->handle)
+        (void)(*d)->gpu->calls->dnn_free((*d)->handle);
+    pthread_mutex_destroy(&(*d)->lock);
+    free(*d);
+    *d = NULL;
+}
+
+/* ---- choices; in the lock ---- */
+
+/* Hosts without cuDNN are no mistake, but slow ones: one line of the process says it. */
+static bool has_handle(wf_dnn *d)
+{
+    static atomic_flag is_said = ATOMIC_FLAG_INIT;
+    int error;
+
+    if (d->tried)
+        return d->handle != NULL;
+    d->tried = true;
+    error = d->gpu->calls->dnn_new(&d->handle);
+    if (error == 0)
+        return true;
+    d->handle = NULL;
+    if (!atomic_flag_test_and_set(&is_said))
+        WF_LOG_WARN("cuda.no_cudnn",
+                    "device=%s error=%d why=\"%s\" instead=\"weft's own kernels, "
+                    "which are slower, compute convolutions\"",
+                    d->gpu->name, error, d->gpu->calls->error_string(error));
+    return false;
+}
+
+static choice *find(const wf_dnn *d, const wf_dnn_case *of)
+{
+    choice *c = d->choices;
+
+    while (c && memcmp(&c->of, of, sizeof *of) != 0)
+        c = c->next;
+    return c;
+}
+
+static void drop_oldest_unused(wf_dnn *d)
+{
+    choice **oldest = NULL, *gone;
+
+    for (choice **at = &d->choices; *at; at = &(*at)->next)
+        if ((*at)->users == 0)
+            oldest = at;
+    if (!oldest)
+        return;
+    gone = *oldest;
+    *oldest = gone->next;
+    d->n_choices--;
+    free_choice(gone);
+}
+
+/* Whether cuDNN failed, and did not only refuse. */
+static bool is_failure(int error)
+{
+    return error != 0 && !(error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000);
+}
+
+static choice *choose(wf_dnn *d, const wf_dnn_case *of)
+{
+    const wf_cuda_calls *calls = d->gpu->calls;
+    choice *c = calloc(1, sizeof *c);
+    int error;
+
+    if (!c)
+        return NULL;
+    c->of = *of;
+    error = wf_dnn_graph_build(calls, d->handle, of, &c->graph);
+    NEXT(error, wf_dnn_choose(calls, d->handle, &c->graph, of, &c->plan));
+    if (is_failure(error))
+        WF_LOG_WARN("cuda.cudnn_failed",
+                    "device=%s error=%d why=\"%s\" instead=\"weft's own "
+                    "kernel computes the convolution\"",
+                    d->gpu->name, error, calls->error_string(error));
+    if (!c->plan.plan)
+        wf_dnn_graph_free(&c->graph);
+    if (d->n_choices >= MOST_CHOICES)
+        drop_oldest_unused(d);
+    c->next = d->choices;
+    d->choices = c;
+    d->n_choices++;
+    return c;
+}
+
+/* The choice for a case, one user more; NULL: cuDNN does not compute it, or, with an error, there
+ * is no memory. */
+static wf_status take_choice(wf_dnn *d, const wf_dnn_case *of, choice **out, wf_err *err)
+{
+    choice *c;
+
+    *out = NULL;
+    if (!has_handle(d))
+        return WF_OK;
+    c = find(d, of);
+    if (!c)
+        c = choose(d, of);
+    if (!c)
+        return wf_fail_nomem(err, sizeof *c);
+    if (c->plan.plan) {
+        c->users++;
+        *out = c;
+    }
+    return WF_OK;
+}
+
+/* ---- ways ---- */
+
+wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_case *c, wf_dnn_way **out, wf_err *err)
+{
+    const wf_cuda_gpu *g = wf_cuda_gpu_of(prep->device);
+    wf_dnn_way *w = calloc(1, sizeof *w);
+    int error = g->calls->use(g->index);
+    wf_status rc;
+
+    *out = NULL;
+    if (!w)
+        return wf_fail_nomem(err, sizeof *w);
+    w->dnn = g->dnn;
+    pthread_mutex_lock(&w->dnn->lock);
+    rc = error == 0 ? take_choice(w->dnn, c, &w->chosen, err) : wf_cuda_fail(g, error, err);
+    pthread_mutex_unlock(&w->dnn->lock);
+    if (!w->chosen) {
+        free(w);
+        return rc;
+    }
+    prep->workspace_bytes = w->chosen->plan.workspace;
+    *out = w;
+    return WF_OK;
+}
+
+static void drop_pack(wf_dnn_way *w)
+{
+    if (w->pack)
+        (void)w->dnn->gpu->calls->dnn_unmake(w->pack);
+    w->pack = NULL;
+}
+
+void wf_dnn_way_free(wf_dnn_way *w)
+{
+    if (!w)
+        return;
+    drop_pack(w);
+    pthread_mutex_lock(&w->dnn->lock);
+    w->chosen->users--;
+    pthread_mutex_unlock(&w->dnn->lock);
+    free(w);
+}
+
+/* A finished pack cannot be changed: other addresses are a new one. */
+static int make_pack(wf_dnn_way *w, const void *const tensors[], const void *workspace)
+{
+    const wf_cuda_calls *calls = w->dnn->gpu->calls;
+    int64_t ids[WF_DNN_TENSORS], n = w->chosen->of.adds_bias ? WF_DNN_TENSORS : WF_DNN_BIAS;
+    int error;
+
+    if (w->pack && memcmp(w->tensors, tensors, sizeof w->tensors) == 0 && w->workspace == workspace)
+        return 0;
+    drop_pack(w);
+    for (int i = 0; i < n; i++)
+        ids[i] = wf_dnn_id(i);
+    error = calls->dnn_make(WF_DNN_PACK, &w->pack);
+    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_IDS, WF_DNN_IS_INT64, n, ids));
+    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_POINTERS, WF_DNN_IS_POINTER, n, tensors));
+    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_WORKSPACE, WF_DNN_IS_POINTER, 1, &workspace));
+    NEXT(error, calls->dnn_finish(w->pack));
+    if (error != 0) {
+        drop_pack(w);
+        return error;
+    }
+    memcpy(w->tensors, tensors, sizeof w->tensors);
+    w->workspace = workspace;
+    return 0;
+}
+
+wf_status wf_dnn_way_go(wf_dnn_way *w, const wf_run *run, const void *const tensors[WF_DNN_TENSORS],
+                        wf_err *err)
+{
+    wf_dnn *d = w->dnn;
+    const wf_cuda_calls *calls = d->gpu->calls;
+    int error = calls->use(d->gpu->index);
+
+    NEXT(error, make_pack(w, tensors, run->workspace));
+    pthread_mutex_lock(&d->lock);
+    NEXT(error, calls->dnn_stream(d->handle, wf_cuda_stream_of(run->stream)));
+    NEXT(error, calls->dnn_execute(d->handle, w->chosen->plan.plan, w->pack));
+    pthread_mutex_unlock(&d->lock);
+    return error == 0 ? WF_OK : wf_cuda_fail(d->gpu, error, err);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/cuda_dnn.c - convolutions by cuDNN, over the host's: which operations go through it,
+ * what is asked once, what happens where it is missing, refuses or fails. */
+#include "common/base/cc.h"
+#include "common/exec/exec.h"
+#include "common/kernels/cuda/dnn/way.h"
+#include "common/log/log.h"
+#include "tests/cuda/host.h"
+#include "tests/unit/graph_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { N = 64, BYTES = N * sizeof(float), SEEDS = 64 };
+
+static wf_err err;
+static wf_cuda_gpu *gpu;
+static size_t objects; /* before a test */
+
+static int on_entry(void **state)
+{
+    (void)state;
+    cuda_host_fail(NULL, 0, 0);
+    cuda_host_dnn(CUDA_HOST_DNN_PRESENT);
+    err = (wf_err){0};
+    objects = cuda_host_count().objects;
+    return wf_cuda_open(&wf_cuda_host, "cuda-dnn", 0, &gpu, &err) == WF_OK ? 0 : -1;
+}
+
+/* All is given back with the GPU. */
+static int on_exit_of_test(void **state)
+{
+    (void)state;
+    cuda_host_fail(NULL, 0, 0);
+    wf_cuda_close(&gpu);
+    return cuda_host_count().objects == objects ? 0 : -1;
+}
+
+/* One image of N points, each times the one weight. */
+static wf_dnn_case a_case(void)
+{
+    return (wf_dnn_case){.pass = WF_CONV_FORWARD,
+                         .dtype = WF_F32,
+                         .batch = 1,
+                         .groups = 1,
+                         .c = 1,
+                         .m = 1,
+                         .axes = 2,
+                         .in = {1, N},
+                         .out = {1, N},
+                         .kernel = {1, 1},
+                         .stride = {1, 1},
+                         .dilation = {1, 1}};
+}
+
+/* A way for it, or NULL; *workspace: what it wants. */
+static wf_dnn_way *way_of(const wf_dnn_case *c, size_t *workspace)
+{
+    wf_prep prep = {.device = &gpu->base};
+    wf_dnn_way *w = NULL;
+
+    assert_ok(wf_dnn_way_new(&prep, c, &w, &err), err);
+    if (workspace)
+        *workspace = prep.workspace_bytes;
+    return w;
+}
+
+static size_t asked(void)
+{
+    return cuda_host_count().dnn_asked;
+}
+
+/* ---- what is chosen ---- */
+
+static void equal_layers_ask_once(void **state)
+{
+    wf_dnn_case c = a_case();
+    wf_dnn_way *first = way_of(&c, NULL), *second;
+    size_t before = asked();
+
+    (void)state;
+    assert_non_null(first);
+    second = way_of(&c, NULL);
+    assert_non_null(second);
+    assert_int_equal(asked(), before);
+    wf_dnn_way_free(first);
+    wf_dnn_way_free(second);
+    wf_dnn_way_free(way_of(&c, NULL));
+    assert_int_equal(asked(), before);
+    c.bf16 = 1;
+    wf_dnn_way_free(way_of(&c, NULL));
+    assert_true(asked() > before);
+    before = asked();
+    c.batch = 2;
+    wf_dnn_way_free(way_of(&c, NULL));
+    assert_true(asked() > before);
+}
+
+/* A job whose shapes are ever new does not fill memory with choices; those in use are kept. */
+static void choices_that_nothing_uses_are_dropped(void **state)
+{
+    wf_dnn_case c = a_case(), kept = a_case();
+    wf_dnn_way *w = way_of(&kept, NULL);
+    size_t most = 0, before;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        c.batch = 2 + i;
+        wf_dnn_way_free(way_of(&c, NULL));
+        if (i == 500)
+            most = cuda_host_count().objects;
+    }
+    assert_true(cuda_host_count().objects <= most + most / 8);
+    before = asked();
+    wf_dnn_way_free(way_of(&kept, NULL));
+    assert_int_equal(asked(), before);
+    wf_dnn_way_free(w);
+}
+
+/* The result of a way for inputs of 1.01 and a weight of 1. */
+static float run_once(wf_dnn_way *w, size_t workspace)
+{
+    wf_run run = {.device = &gpu->base};
+    float ones[N], *memory = wf_device_alloc(&gpu->base, 3 * BYTES);
+    const void *tensors[WF_DNN_TENSORS] = {memory, memory + N, memory + 2 * (size_t)N, NULL};
+
+    for (int i = 0; i < N; i++)
+        ones[i] = 1.01f;
+    run.workspace = wf_device_alloc(&gpu->base, workspace);
+    assert_ok(wf_stream_new(&gpu->base, &run.stream, &err), err);
+    assert_ok(wf_stream_copy(run.stream, WF_COPY_IN, memory, ones, BYTES, &err), err);
+    ones[0] = 1;
+    assert_ok(wf_stream_copy(run.stream, WF_COPY_IN, memory + N, ones, BYTES, &err), err);
+    assert_ok(wf_dnn_way_go(w, &run, tensors, &err), err);
+    assert_ok(wf_stream_copy(run.stream, WF_COPY_OUT, ones, tensors[WF_DNN_Y], BYTES, &err), err);
+    assert_ok(wf_stream_wait(run.stream, &err), err);
+    wf_stream_free(&run.stream);
+    wf_device_free(&gpu->base, run.workspace);
+    wf_device_free(&gpu->base, memory);
+    return ones[N - 1];
+}
+
+/* The host's first engine may round, and may not be deterministic, which ends the program. */
+static void engines_keep_what_weft_promises(void **state)
+{
+    int rounded = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        for (int64_t bf16 = 0; bf16 < 2; bf16++) {
+            wf_dnn_case c = a_case();
+            size_t workspace;
+            wf_dnn_way *w;
+            float got;
+
+            cuda_host_seed(seed);
+            c.bf16 = bf16;
+            c.dilation[0] = (int64_t)seed; /* of one tap: another case, and nothing else */
+            w = way_of(&c, &workspace);
+            assert_non_null(w);
+            assert_true(workspace <= (size_t)256 << 20);
+            got = run_once(w, workspace);
+            wf_dnn_way_free(w);
+            if (!bf16)
+                assert_true(got == 1.01f);
+            rounded += got != 1.01f;
+        }
+    assert_in_range(rounded, 1, SEEDS - 1);
+}
+
+/* ---- where it does not compute ---- */
+
+static void a_host_may_have_none(void **state)
+{
+    wf_dnn_case c = a_case();
+    size_t before = asked();
+
+    (void)state;
+    cuda_host_dnn(CUDA_HOST_DNN_MISSING);
+    assert_null(way_of(&c, NULL));
+    cuda_host_dnn(CUDA_HOST_DNN_PRESENT); /* it is looked for once */
+    assert_null(way_of(&c, NULL));
+    assert_int_equal(asked(), before);
+}
+
+static void a_refusal_is_remembered(void **state)
+{
+    wf_dnn_case c = a_case();
+    size_t before = asked();
+
+    (void)state;
+    cuda_host_dnn(CUDA_HOST_DNN_REFUSES);
+    assert_null(way_of(&c, NULL));
+    assert_int_equal(asked(), before + 2); /* both modes */
+    cuda_host_dnn(CUDA_HOST_DNN_PRESENT);
+    assert_null(way_of(&c, NULL));
+    assert_int_equal(asked(), before + 2);
+}
+
+/* Whichever call fails, and in whatever place: another engine computes, or weft does, and nothing
+ * is left behind. */
+static void a_failure_while_choosing_is_a_refusal(void **state)
+{
+    static const char *const calls[] = {"dnn_make", "dnn_set", "dnn_get", "dnn_finish"};
+    static const int errors[] = {WF_CUDA_DNN_REFUSES + 5, WF_CUDA_OF_DNN + 4003};
+    wf_dnn_case c = a_case();
+    int refused = 0, chosen = 0;
+
+    (void)state;
+    c.adds_bias = 1;
+    for (size_t k = 0; k < WF_COUNT(calls) * WF_COUNT(errors); k++)
+        for (int after = 0; after < 70; after++) {
+            wf_dnn_way *w;
+
+            c.batch++;
+            cuda_host_fail(calls[k / 2], after, errors[k % 2]);
+            w = way_of(&c, NULL);
+            cuda_host_fail(NULL, 0, 0);
+            refused += w == NULL;
+            chosen += w != NULL;
+            wf_dnn_way_free(w);
+        }
+    assert_true(refused > 0 && chosen > 0);
+}
+
+static void a_gpu_that_fails_is_said_so(void **state)
+{
+    wf_prep prep = {.device = &gpu->base};
+    wf_dnn_case c = a_case();
+    wf_dnn_way *w = NULL;
+
+    (void)state;
+    cuda_host_fail("use", 0, 719);
+    assert_int_equal(wf_dnn_way_new(&prep, &c, &w, &err), WF_BROKEN);
+    assert_says(err, "719");
+    assert_null(w);
+}
+
+static void an_execution_that_fails_is_said_so(void **state)
+{
+    static const char *const calls[] = {"dnn_make",   "dnn_set",     "dnn_finish",
+                                        "dnn_stream", "dnn_execute", "use"};
+    const void *tensors[WF_DNN_TENSORS] = {NULL};
+    wf_dnn_case c = a_case();
+    size_t workspace;
+    wf_dnn_way *w = way_of(&c, &workspace);
+    wf_run run = {.device = &gpu->base};
+
+    (void)state;
+    assert_ok(wf_stream_new(&gpu->base, &run.stream, &err), err);
+    for (size_t k = 0; k < WF_COUNT(calls); k++) {
+        tensors[WF_DNN_X] = calls[k]; /* other addresses than before */
+        cuda_host_fail(calls[k], 0, WF_CUDA_OF_DNN + 5000);
+        assert_int_equal(wf_dnn_way_go(w, &run, tensors, &err), WF_BROKEN);
+        assert_says(err, "25000");
+    }
+    wf_stream_free(&run.stream);
+    assert_true(run_once(w, workspace) == 1.01f); /* it computes all the same */
+    wf_dnn_way_free(w);
+}
+
+/* ---- operations ---- */
+
+typedef struct operation {
+    const char *op;
+    uint32_t rank, n_in;
+    int64_t in[3][5];
+    int64_t strides[3], pads[6], dilations[3], group;
+} operation;
+
+/* Gradients have what they are of as their last input. */
+static const operation operations[] = {
+    {"Conv", 4, 2, {{2, 4, 9, 8}, {6, 2, 3, 3}}, {2, 1}, {1, 0, 0, 1}, {1, 2}, 2},
+    {"Conv", 4, 3, {{2, 3, 6, 6}, {4, 3, 3, 3}, {4}}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+    {"Conv", 3, 3, {{2, 3, 7}, {4, 3, 2}, {4}}, {3}, {0, 1}, {2}, 1},
+    {"Conv", 5, 2, {{1, 2, 4, 5, 3}, {2, 1, 2, 2, 3}}, {1, 2, 1}, {1, 0, 1, 0, 1, 1}, {1, 1, 1}, 2},
+    {"ConvDataGrad",
+     4,
+     3,
+     {{1, 2, 5, 5}, {2, 3, 3, 3}, {1, 3, 5, 5}},
+     {1, 1},
+     {1, 1, 1, 1},
+     {1, 1},
+     1},
+    {"ConvWeightGrad",
+     4,
+     3,
+     {{1, 2, 3, 5}, {1, 3, 5, 5}, {2, 3, 3, 3}},
+     {2, 1},
+     {1, 1, 1, 1},
+     {1, 1},
+     1},
+    {"ConvTranspose", 4, 3, {{1, 4, 3, 5}, {4, 2, 3, 2}, {2}}, {2, 1}, {1, 0, 0, 1}, {1, 1}, 1},
+    {"ConvTransposeDataGrad",
+     4,
+     3,
+     {{1, 2, 5, 6}, {4, 2, 3, 2}, {1, 4, 3, 5}},
+     {2, 1},
+     {1, 0, 1, 0},
+     {1, 1},
+     1},
+    {"ConvTransposeWeightGrad",
+     4,
+     3,
+     {{1, 2, 5, 6}, {1, 4, 3, 5}, {4, 2, 3, 2}},
+     {2, 1},
+     {1, 0, 1, 0},
+     {1, 1},
+     1},
+};
+
+static uint32_t rank_of(const operation *o, uint32_t i)
+{
+    return i == 2 && o->in[2][1] == 0 ? 1 : o->rank;
+}
+
+/* Computes the operation on a device; the caller frees the result, of *n elements. */
+static float *compute(const operation *o, const wf_device *device, int64_t *n)
+{
+    const size_t axes = o->rank - 2;
+    const wf_attr attrs[] = {
+        wf_attr_ints("strides", axes, o->strides), wf_attr_ints("pads", 2 * axes, o->pads),
+        wf_attr_ints("dilations", axes, o->dilations), wf_attr_int("group", o->group)};
+    wf_graph *g = new_graph();
+    wf_emit e = wf_emit_begin(g, "c", &err);
+    wf_value *in[3];
+    wf_plan *p = NULL;
+    float *data, *result;
+    wf_step_key key = {0};
+
+    for (uint32_t i = 0; i < o->n_in; i++)
+        in[i] = input(g, (const char *[]){"a", "b", "c"}[i], rank_of(o, i), o->in[i]);
+    assert_ok(wf_graph_add_output(g, wf_emit_op(&e, o->op, o->n_in, in, 4, attrs), &err), err);
+    assert_ok(wf_emit_end(&e), err);
+    assert_ok(wf_plan_new(g, &(wf_plan_options){.device = device}, &p, &err), err);
+    data = malloc(4096 * sizeof *data);
+    assert_non_null(data);
+    for (int i = 0; i < 4096; i++)
+        data[i] = (float)(i * 37 % 64 - 31) * 0.0625f;
+    for (uint32_t i = 0; i < wf_plan_n_inputs(p); i++)
+        wf_plan_bind_input(p, i, data + 5 * (size_t)i);
+    assert_ok(wf_plan_run(p, &key, NULL, NULL, &err), err);
+    *n = wf_plan_output(p, 0)->elems;
+    result = malloc((size_t)*n * sizeof *result);
+    assert_non_null(result);
+    memcpy(result, wf_plan_output_data(p, 0), (size_t)*n * sizeof *result);
+    free(data);
+    wf_plan_free(&p);
+    wf_graph_free(&g);
+    return result;
+}
+
+/* How often an operation was executed by cuDNN, computed as the cpu does. */
+static size_t executed_by(const operation *o, const wf_device *device)
+{
+    const size_t before = cuda_host_count().dnn_executed;
+    int64_t n, n_want;
+    float *want = compute(o, &wf_cpu, &n_want), *got = compute(o, device, &n);
+
+    assert_int_equal(n, n_want);
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i]))))
+            fail_msg("%s: element %d is %g and not %g", o->op, (int)i, (double)got[i],
+                     (double)want[i]);
+    free(want);
+    free(got);
+    return cuda_host_count().dnn_executed - before;
+}
+
+/* The seeds decide about engines, refusals of a bias among them. */
+static void every_convolution_goes_through_it(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        wf_cuda_gpu *g = NULL;
+        char kind[32];
+
+        snprintf(kind, sizeof kind, "cuda-dnn-%d", (int)seed);
+        assert_ok(wf_cuda_open(&wf_cuda_host, kind, 0, &g, &err), err);
+        assert_ok(wf_device_add(&g->rows, &err), err);
+        cuda_host_seed(seed);
+        for (size_t i = 0; i < WF_COUNT(operations); i++)
+            assert_int_equal(executed_by(&operations[i], &g->base), 1);
+        objects = cuda_host_count().objects - 1; /* devices stay; `gpu` goes */
+    }
+}
+
+static void without_it_weft_computes(void **state)
+{
+    (void)state;
+    cuda_host_dnn(CUDA_HOST_DNN_MISSING);
+    for (size_t i = 0; i < WF_COUNT(operations); i++)
+        assert_int_equal(executed_by(&operations[i], cuda_host_device()), 0);
+    objects = cuda_host_count().objects - 1;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, on_entry, on_exit_of_test)
+    const struct CMUnitTest tests[] = {
+        TEST(equal_layers_ask_once),
+        TEST(choices_that_nothing_uses_are_dropped),
+        TEST(engines_keep_what_weft_promises),
+        TEST(a_host_may_have_none),
+        TEST(a_refusal_is_remembered),
+        TEST(a_failure_while_choosing_is_a_refusal),
+        TEST(a_gpu_that_fails_is_said_so),
+        TEST(an_execution_that_fails_is_said_so),
+        TEST(every_convolution_goes_through_it),
+        TEST(without_it_weft_computes),
+    };
+
+    wf_log_init("", WF_ERROR); /* hundreds of failures are warned of */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
