@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/cudnn.c - weft's graphs before the real cuDNN, which needs no GPU to describe, to
+ * choose and to plan, if it is told what the GPU is like; nothing is executed. Skips where
+ * libcudnn.so.9 is missing, or does not know the description of a GPU below (it is that of
+ * cuDNN 9.19).
+ */
+#include "common/base/cc.h"
+#include "common/kernels/cuda/calls_real.h"
+#include "common/kernels/cuda/dnn/choose.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What stands for the handle that a GPU would have. */
+enum {
+    PROPERTIES = 38,
+    IS_CHAR = 24,
+    PROPERTIES_JSON = 2702,
+    HEURISTIC_PROPERTIES = 204,
+    PLAN_PROPERTIES = 407,
+    SKIPPED = 77
+};
+
+static const char h100[] =
+    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
+    "\"regsPerBlock\":65536,\"multiProcessorCount\":132,\"warpSize\":32,"
+    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,"
+    "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,"
+    "\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,"
+    "\"supportCoopLaunch\":1,\"totalGlobalMem\":85000000000,\"smClockRateKHz\":1980000,"
+    "\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,\"cudaDeviceId\":0,\"deviceVer\":900,"
+    "\"driverVer\":13000,\"deviceName\":\"NVIDIA H100\"}";
+
+static wf_cuda_descriptor *properties;
+
+static int set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, const void *values)
+{
+    int error;
+
+    if (attribute == WF_DNN_GRAPH_HANDLE)
+        return 0;
+    if (attribute == WF_DNN_PLAN_HANDLE)
+        return wf_cuda_real_dnn_set(d, PLAN_PROPERTIES, WF_DNN_IS_DESCRIPTOR, 1, &properties);
+    error = wf_cuda_real_dnn_set(d, attribute, type, n, values);
+    if (error == 0 && attribute == WF_DNN_HEURISTIC_GRAPH)
+        error = wf_cuda_real_dnn_set(d, HEURISTIC_PROPERTIES, WF_DNN_IS_DESCRIPTOR, 1, &properties);
+    return error;
+}
+
+static const wf_cuda_calls calls = {.dnn_make = wf_cuda_real_dnn_make,
+                                    .dnn_unmake = wf_cuda_real_dnn_unmake,
+                                    .dnn_set = set,
+                                    .dnn_get = wf_cuda_real_dnn_get,
+                                    .dnn_finish = wf_cuda_real_dnn_finish};
+
+static bool has_cudnn(void)
+{
+    wf_cuda_dnn *dnn = NULL;
+    int error = wf_cuda_real_dnn_new(&dnn);
+
+    if (error == WF_CUDA_NO_DNN)
+        return false;
+    if (error == 0) /* this host has a GPU, which the tests do not use */
+        (void)wf_cuda_real_dnn_free(dnn);
+    return wf_cuda_real_dnn_make(PROPERTIES, &properties) == 0 &&
+           wf_cuda_real_dnn_set(properties, PROPERTIES_JSON, IS_CHAR, sizeof h100, h100) == 0 &&
+           wf_cuda_real_dnn_finish(properties) == 0;
+}
+
+/* Windows of layers as models have them. */
+static const wf_dnn_case cases[] = {
+    /* 3 x 3 */
+    {.batch = 32,
+     .groups = 1,
+     .c = 64,
+     .m = 64,
+     .axes = 2,
+     .in = {28, 28},
+     .out = {28, 28},
+     .kernel = {3, 3},
+     .stride = {1, 1},
+     .dilation = {1, 1},
+     .before = {1, 1},
+     .after = {1, 1}},
+    /* the first of a residual network */
+    {.batch = 32,
+     .groups = 1,
+     .c = 3,
+     .m = 64,
+     .axes = 2,
+     .in = {224, 224},
+     .out = {112, 112},
+     .kernel = {7, 7},
+     .stride = {2, 2},
+     .dilation = {1, 1},
+     .before = {3, 3},
+     .after = {3, 3}},
+    /* along one axis, dilated, with padding in front alone */
+    {.batch = 8,
+     .groups = 1,
+     .c = 32,
+     .m = 32,
+     .axes = 2,
+     .in = {1, 100},
+     .out = {1, 100},
+     .kernel = {1, 3},
+     .stride = {1, 1},
+     .dilation = {1, 4},
+     .before = {0, 8},
+     .after = {0, 0}},
+    /* depthwise */
+    {.batch = 32,
+     .groups = 96,
+     .c = 1,
+     .m = 1,
+     .axes = 2,
+     .in = {56, 56},
+     .out = {28, 28},
+     .kernel = {3, 3},
+     .stride = {2, 2},
+     .dilation = {1, 1},
+     .before = {1, 1},
+     .after = {1, 1}},
+    /* groups, and paddings that differ */
+    {.batch = 32,
+     .groups = 2,
+     .c = 32,
+     .m = 32,
+     .axes = 2,
+     .in = {28, 28},
+     .out = {14, 28},
+     .kernel = {3, 3},
+     .stride = {2, 1},
+     .dilation = {1, 1},
+     .before = {1, 1},
+     .after = {0, 1}},
+    /* in space */
+    {.batch = 4,
+     .groups = 1,
+     .c = 16,
+     .m = 32,
+     .axes = 3,
+     .in = {16, 28, 28},
+     .out = {16, 28, 28},
+     .kernel = {3, 3, 3},
+     .stride = {1, 1, 1},
+     .dilation = {1, 1, 1},
+     .before = {1, 1, 1},
+     .after = {1, 1, 1}},
+};
+
+/* Whether an engine computes it; a failure of cuDNN is one of the test. */
+static bool is_chosen(const wf_dnn_case *c)
+{
+    wf_dnn_graph g;
+    wf_dnn_plan p = {0};
+    bool chosen;
+    int error = wf_dnn_graph_build(&calls, NULL, c, &g);
+
+    if (error == 0)
+        error = wf_dnn_choose(&calls, NULL, &g, c, &p);
+    if (error != 0 && !(error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000))
+        fail_msg("pass %d of %d channels: %s", (int)c->pass, (int)c->c,
+                 wf_cuda_real_dnn_error_string(error));
+    chosen = p.plan != NULL;
+    assert_true(p.workspace <= WF_DNN_MOST_WORKSPACE);
+    wf_dnn_plan_free(&p);
+    wf_dnn_graph_free(&g);
+    return chosen;
+}
+
+static void cudnn_computes_what_models_have(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++)
+        for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++)
+            for (int64_t bf16 = 0; bf16 < 2; bf16++) {
+                wf_dnn_case c = cases[i];
+
+                c.pass = pass;
+                c.dtype = WF_F32;
+                c.bf16 = bf16;
+                if (!is_chosen(&c))
+                    fail_msg("case %d, pass %d: no engine", (int)i, (int)pass);
+            }
+}
+
+/* cuDNN may refuse them; but it does not take them for mistakes. */
+static void a_bias_and_f64_are_described_as_it_wants_them(void **state)
+{
+    int n = 0, with_bias = 0;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++)
+        for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++) {
+            wf_dnn_case c = cases[i];
+
+            c.pass = pass;
+            c.dtype = WF_F64;
+            n += is_chosen(&c);
+            c.adds_bias = pass != WF_CONV_WEIGHTS;
+            c.dtype = WF_F32;
+            with_bias += c.adds_bias && is_chosen(&c);
+        }
+    print_message("f64: %d, with a bias: %d\n", n, with_bias);
+    assert_true(n > 0 && with_bias > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cudnn_computes_what_models_have),
+        cmocka_unit_test(a_bias_and_f64_are_described_as_it_wants_them),
+    };
+    int failed;
+
+    if (!has_cudnn()) {
+        puts("skipped: libcudnn.so.9 is missing, or of a release that this test does not know");
+        return SKIPPED;
+    }
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)wf_cuda_real_dnn_unmake(properties);
+    return failed;
+}
