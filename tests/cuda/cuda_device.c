@@ -8,6 +8,7 @@
 #include "common/kernels/cuda/on_host_thread.h"
 #include "common/kernels/cuda/product/product.h"
 #include "common/kernels/kernel.h"
+#include "tests/cuda/ending.h"
 #include "tests/cuda/host.h"
 
 #include <setjmp.h>
@@ -18,13 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { N = 1000, SEEDS = 1000, SAID = 8192 };
+enum { N = 1000, SEEDS = 1000 };
 
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
@@ -213,29 +212,6 @@ static void a_failure_of_work_stays(void **state)
 }
 
 /* ---- what the host finds ---- */
-
-/* How a program that does this ends; what it says goes to `said`. */
-static int ends_by(void (*act)(void), char said[SAID])
-{
-    int pipes[2], how;
-    size_t used = 0;
-
-    assert_int_equal(pipe(pipes), 0);
-    if (fork() == 0) {
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        dup2(pipes[1], STDERR_FILENO);
-        signal(SIGABRT, SIG_DFL);
-        act();
-        _exit(0);
-    }
-    close(pipes[1]);
-    for (ssize_t n = 1; n > 0 && used<SAID - 1; used += n> 0 ? (size_t)n : 0)
-        n = read(pipes[0], said + used, SAID - 1 - used);
-    said[used] = '\0';
-    close(pipes[0]);
-    assert_true(wait(&how) > 0);
-    return WIFSIGNALED(how) ? WTERMSIG(how) : 0;
-}
 
 static void read_on_the_host(void)
 {

@@ -5,6 +5,7 @@
 #include "common/exec/exec.h"
 #include "common/kernels/cuda/dnn/way.h"
 #include "common/log/log.h"
+#include "tests/cuda/ending.h"
 #include "tests/cuda/host.h"
 #include "tests/unit/graph_test.h"
 
@@ -259,6 +260,102 @@ static void an_execution_that_fails_is_said_so(void **state)
     wf_dnn_way_free(w);
 }
 
+/* ---- what the host finds ---- */
+
+static wf_cuda_descriptor *made(int kind)
+{
+    wf_cuda_descriptor *d = NULL;
+
+    (void)wf_cuda_host.dnn_make(kind, &d);
+    return d;
+}
+
+static void lack_an_attribute(void)
+{
+    (void)wf_cuda_host.dnn_finish(made(WF_DNN_TENSOR));
+}
+
+static void give_another_type(void)
+{
+    const int64_t id = 1;
+
+    (void)wf_cuda_host.dnn_set(made(WF_DNN_TENSOR), WF_DNN_TENSOR_ID, WF_DNN_IS_FLOAT, 1, &id);
+}
+
+static void give_too_many(void)
+{
+    const int64_t ids[] = {1, 2};
+
+    (void)wf_cuda_host.dnn_set(made(WF_DNN_TENSOR), WF_DNN_TENSOR_ID, WF_DNN_IS_INT64, 2, ids);
+}
+
+static void refer_to_what_is_not_finished(void)
+{
+    wf_cuda_descriptor *graph = made(WF_DNN_GRAPH);
+
+    (void)wf_cuda_host.dnn_set(made(WF_DNN_HEURISTIC), WF_DNN_HEURISTIC_GRAPH, WF_DNN_IS_DESCRIPTOR,
+                               1, &graph);
+}
+
+static void miss_the_output(void)
+{
+    wf_dnn_case c = a_case();
+
+    c.out[1]--;
+    (void)way_of(&c, NULL);
+}
+
+static void take_other_memory(void)
+{
+    _Alignas(64) float here[N];
+    const void *tensors[WF_DNN_TENSORS] = {here, here, here, NULL};
+    wf_dnn_case c = a_case();
+    size_t workspace;
+    wf_dnn_way *w = way_of(&c, &workspace);
+    wf_run run = {.device = &gpu->base};
+
+    run.workspace = wf_device_alloc(&gpu->base, workspace);
+    (void)!wf_stream_new(&gpu->base, &run.stream, &err);
+    (void)!wf_dnn_way_go(w, &run, tensors, &err);
+}
+
+static void bring_no_workspace(void)
+{
+    const wf_dnn_case c = a_case();
+    const void *tensors[WF_DNN_TENSORS] = {NULL};
+    wf_run run = {.device = &gpu->base};
+    size_t workspace = 0;
+    wf_dnn_way *w = NULL;
+
+    (void)!wf_stream_new(&gpu->base, &run.stream, &err);
+    for (wf_dnn_case other = c; workspace == 0; other.batch++)
+        w = way_of(&other, &workspace);
+    run.workspace = wf_device_alloc(&gpu->base, workspace / 2);
+    (void)!wf_dnn_way_go(w, &run, tensors, &err);
+}
+
+static void mistakes_are_found_and_named(void **state)
+{
+    static const struct {
+        void (*act)(void);
+        const char *said;
+    } rows[] = {{lack_an_attribute, "a descriptor that lacks an attribute"},
+                {give_another_type, "an attribute of another type"},
+                {give_too_many, "another number of values than an attribute has"},
+                {refer_to_what_is_not_finished, "a descriptor that is not finished"},
+                {miss_the_output, "a window that does not lead from the input to the output"},
+                {take_other_memory, "a tensor that is not in memory of the device"},
+                {bring_no_workspace, "a workspace that is too small"}};
+    char said[SAID];
+
+    (void)state;
+    for (size_t r = 0; r < WF_COUNT(rows); r++) {
+        assert_int_equal(ends_by(rows[r].act, said), SIGABRT);
+        if (!strstr(said, rows[r].said))
+            fail_msg("\"%s\" is not \"%s\"", said, rows[r].said);
+    }
+}
+
 /* ---- operations ---- */
 
 typedef struct operation {
@@ -398,15 +495,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, on_entry, on_exit_of_test)
     const struct CMUnitTest tests[] = {
-        TEST(equal_layers_ask_once),
-        TEST(choices_that_nothing_uses_are_dropped),
-        TEST(engines_keep_what_weft_promises),
-        TEST(a_host_may_have_none),
-        TEST(a_refusal_is_remembered),
-        TEST(a_failure_while_choosing_is_a_refusal),
-        TEST(a_gpu_that_fails_is_said_so),
-        TEST(an_execution_that_fails_is_said_so),
-        TEST(every_convolution_goes_through_it),
+        TEST(equal_layers_ask_once),           TEST(choices_that_nothing_uses_are_dropped),
+        TEST(engines_keep_what_weft_promises), TEST(a_host_may_have_none),
+        TEST(a_refusal_is_remembered),         TEST(a_failure_while_choosing_is_a_refusal),
+        TEST(a_gpu_that_fails_is_said_so),     TEST(an_execution_that_fails_is_said_so),
+        TEST(mistakes_are_found_and_named),    TEST(every_convolution_goes_through_it),
         TEST(without_it_weft_computes),
     };
 
