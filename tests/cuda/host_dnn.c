@@ -255,6 +255,7 @@ static void fill_config(wf_cuda_descriptor *config, wf_cuda_descriptor *graph, i
     config->finished = true;
 }
 
+/* Those that are counted are one more than those that can be had. */
 static int64_t results(const wf_cuda_descriptor *heuristic, int64_t most,
                        wf_cuda_descriptor *const configs[])
 {
@@ -265,7 +266,7 @@ static int64_t results(const wf_cuda_descriptor *heuristic, int64_t most,
     for (int64_t i = 0; i < n && i < most; i++)
         fill_config(configs[i], host_dnn_of(heuristic, WF_DNN_HEURISTIC_GRAPH),
                     falls_back ? PLAIN : (int)i);
-    return n;
+    return most == 0 ? n + 1 : n;
 }
 
 int host_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,

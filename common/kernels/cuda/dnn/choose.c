@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_CONFIGS = 64 /* of one mode; heuristics name about twenty, best first */ };
+enum { MOST_CONFIGS = 64 /* of one mode; heuristics name up to 40, best first */ };
 
 /* The error of a call, if none before it failed. */
 #define NEXT(error, call)                                                                          \
@@ -17,7 +17,7 @@ enum { MOST_CONFIGS = 64 /* of one mode; heuristics name about twenty, best firs
 /* What one mode of the heuristics names. */
 typedef struct found {
     wf_cuda_descriptor *configs[MOST_CONFIGS];
-    int64_t n;
+    int64_t n, filled; /* the first of n; cuDNN counts some that it then leaves out */
 } found;
 
 static void unmake(const wf_cuda_calls *calls, wf_cuda_descriptor *d)
@@ -83,7 +83,7 @@ static bool prepare(wf_cuda_dnn *dnn, wf_cuda_descriptor *config, wf_dnn_plan *p
 /* Takes the first configuration that will do out of *f. */
 static void take_first(wf_cuda_dnn *dnn, const wf_dnn_case *c, found *f, wf_dnn_plan *p)
 {
-    for (int64_t i = 0; i < f->n && !p->plan; i++)
+    for (int64_t i = 0; i < f->filled && !p->plan; i++)
         if (is_allowed(p->calls, c, f->configs[i]) && prepare(dnn, f->configs[i], p)) {
             p->config = f->configs[i];
             f->configs[i] = NULL;
@@ -109,6 +109,7 @@ static int ask(const wf_cuda_calls *calls, wf_cuda_descriptor *heuristic, const 
     if (n > 0)
         NEXT(error, calls->dnn_get(heuristic, WF_DNN_HEURISTIC_RESULTS, WF_DNN_IS_DESCRIPTOR, n, &n,
                                    f->configs));
+    f->filled = WF_MIN(n, f->n);
     return error;
 }
 
