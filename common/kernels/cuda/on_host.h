@@ -34,9 +34,34 @@ inline long long __double_as_longlong(double x)
 }
 
 /* This host's compiler does not join a product with a sum. */
+inline float __fadd_rn(float x, float y)
+{
+    return x + y;
+}
+
+inline double __dadd_rn(double x, double y)
+{
+    return x + y;
+}
+
+inline float __fmul_rn(float x, float y)
+{
+    return x * y;
+}
+
 inline double __dmul_rn(double x, double y)
 {
     return x * y;
+}
+
+inline float __fsub_rn(float x, float y)
+{
+    return x - y;
+}
+
+inline double __dsub_rn(double x, double y)
+{
+    return x - y;
 }
 
 /* An element of an array that the threads of a block share. */

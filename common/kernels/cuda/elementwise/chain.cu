@@ -9,6 +9,8 @@ extern "C" {
 
 #include <cmath>
 
+#include "common/kernels/cuda/compile/steps.h"
+
 namespace
 {
 
@@ -31,35 +33,35 @@ template <class T> WF_CODE T result_of(uint8_t code, T x, T y)
 {
     switch (code) {
     case WF_CHAIN_ABS:
-        return std::fabs(x);
+        return wf_step_abs(x);
     case WF_CHAIN_ADD:
-        return x + y;
+        return wf_step_add(x, y);
     case WF_CHAIN_DIV:
-        return x / y;
+        return wf_step_div(x, y);
     case WF_CHAIN_EXP:
-        return std::exp(x);
+        return wf_step_exp(x);
     case WF_CHAIN_MUL:
-        return x * y;
+        return wf_step_mul(x, y);
     case WF_CHAIN_NEG:
-        return -x;
+        return wf_step_neg(x);
     case WF_CHAIN_RECIPROCAL:
-        return T(1) / x;
+        return wf_step_reciprocal(x);
     case WF_CHAIN_RELU:
-        return x < T(0) ? T(0) : x;
+        return wf_step_relu(x);
     case WF_CHAIN_RELU_GRAD:
-        return y > T(0) ? x : T(0);
+        return wf_step_relu_grad(x, y);
     case WF_CHAIN_SIGMOID:
-        return T(1) / (T(1) + std::exp(-x));
+        return wf_step_sigmoid(x);
     case WF_CHAIN_SIGMOID_GRAD:
-        return x * y * (T(1) - y);
+        return wf_step_sigmoid_grad(x, y);
     case WF_CHAIN_SQRT:
-        return std::sqrt(x);
+        return wf_step_sqrt(x);
     case WF_CHAIN_SUB:
-        return x - y;
+        return wf_step_sub(x, y);
     case WF_CHAIN_TANH:
-        return std::tanh(x);
+        return wf_step_tanh(x);
     default: /* WF_CHAIN_TANH_GRAD */
-        return x * (T(1) - y * y);
+        return wf_step_tanh_grad(x, y);
     }
 }
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/compile/steps.h - the steps of a Chain.
+ *
+ * It includes nothing, and takes from its surroundings WF_CODE and CUDA's mathematical functions.
+ *
+ * Products and sums are rounded each: a compiler that joined a product with the sum of the next
+ * step would give other bits than an interpreter, whose steps do not see each other.
+ */
+#ifndef WF_KERNELS_CUDA_STEPS_H
+#define WF_KERNELS_CUDA_STEPS_H
+
+WF_CODE float wf_step_add(float x, float y)
+{
+    return __fadd_rn(x, y);
+}
+
+WF_CODE double wf_step_add(double x, double y)
+{
+    return __dadd_rn(x, y);
+}
+
+WF_CODE float wf_step_mul(float x, float y)
+{
+    return __fmul_rn(x, y);
+}
+
+WF_CODE double wf_step_mul(double x, double y)
+{
+    return __dmul_rn(x, y);
+}
+
+WF_CODE float wf_step_sub(float x, float y)
+{
+    return __fsub_rn(x, y);
+}
+
+WF_CODE double wf_step_sub(double x, double y)
+{
+    return __dsub_rn(x, y);
+}
+
+WF_CODE float wf_step_exp(float x)
+{
+    return expf(x);
+}
+
+WF_CODE double wf_step_exp(double x)
+{
+    return exp(x);
+}
+
+WF_CODE float wf_step_abs(float x)
+{
+    return fabsf(x);
+}
+
+WF_CODE double wf_step_abs(double x)
+{
+    return fabs(x);
+}
+
+WF_CODE float wf_step_sqrt(float x)
+{
+    return sqrtf(x);
+}
+
+WF_CODE double wf_step_sqrt(double x)
+{
+    return sqrt(x);
+}
+
+WF_CODE float wf_step_tanh(float x)
+{
+    return tanhf(x);
+}
+
+WF_CODE double wf_step_tanh(double x)
+{
+    return tanh(x);
+}
+
+template <class T> WF_CODE T wf_step_div(T x, T y)
+{
+    return x / y;
+}
+
+template <class T> WF_CODE T wf_step_neg(T x)
+{
+    return -x;
+}
+
+template <class T> WF_CODE T wf_step_reciprocal(T x)
+{
+    return T(1) / x;
+}
+
+template <class T> WF_CODE T wf_step_relu(T x)
+{
+    return x < T(0) ? T(0) : x;
+}
+
+template <class T> WF_CODE T wf_step_relu_grad(T x, T y)
+{
+    return y > T(0) ? x : T(0);
+}
+
+template <class T> WF_CODE T wf_step_sigmoid(T x)
+{
+    return T(1) / wf_step_add(T(1), wf_step_exp(-x));
+}
+
+template <class T> WF_CODE T wf_step_sigmoid_grad(T x, T y)
+{
+    return wf_step_mul(wf_step_mul(x, y), wf_step_sub(T(1), y));
+}
+
+template <class T> WF_CODE T wf_step_tanh_grad(T x, T y)
+{
+    return wf_step_mul(x, wf_step_sub(T(1), wf_step_mul(y, y)));
+}
+
+#endif
