@@ -8,6 +8,7 @@
 #include "common/kernels/cuda/on_host_thread.h"
 #include "tests/cuda/host_blas.h"
 #include "tests/cuda/host_block.h"
+#include "tests/cuda/host_compile.h"
 #include "tests/cuda/host_dnn.h"
 #include "tests/cuda/host_memory.h"
 
@@ -638,6 +639,83 @@ static int dnn_finish(wf_cuda_descriptor *d)
     return end(error ? error : host_dnn_finish(d));
 }
 
+/* Those of host_compile.c. */
+static int compiler_version(int *v_major, int *v_minor)
+{
+    int error = begin("compiler_version");
+
+    return end(error ? error : host_compiler_version(v_major, v_minor));
+}
+
+static int program_new(wf_cuda_program **out, const char *source, const char *name)
+{
+    int error = begin("program_new");
+
+    (void)name;
+    return end(error ? error : host_program_new(out, source));
+}
+
+static int program_compile(wf_cuda_program *p, int n, const char *const options[])
+{
+    int error = begin("program_compile");
+
+    return end(error ? error : host_program_compile(p, n, options));
+}
+
+static int program_log_size(wf_cuda_program *p, size_t *bytes)
+{
+    int error = begin("program_log_size");
+
+    return end(error ? error : host_program_log_size(p, bytes));
+}
+
+static int program_log(wf_cuda_program *p, char *out)
+{
+    int error = begin("program_log");
+
+    return end(error ? error : host_program_log(p, out));
+}
+
+static int program_code_size(wf_cuda_program *p, size_t *bytes)
+{
+    int error = begin("program_code_size");
+
+    return end(error ? error : host_program_code_size(p, bytes));
+}
+
+static int program_code(wf_cuda_program *p, char *out)
+{
+    int error = begin("program_code");
+
+    return end(error ? error : host_program_code(p, out));
+}
+
+static int program_free(wf_cuda_program *p)
+{
+    (void)begin("program_free");
+    return end(host_program_free(p));
+}
+
+static int library_load(wf_cuda_library **out, const void *code)
+{
+    int error = begin("library_load");
+
+    return end(error ? error : host_library_load(out, code));
+}
+
+static int library_kernel(const void **out, wf_cuda_library *l, const char *name)
+{
+    int error = begin("library_kernel");
+
+    return end(error ? error : host_library_kernel(out, l, name));
+}
+
+static int library_free(wf_cuda_library *l)
+{
+    (void)begin("library_free");
+    return end(host_library_free(l));
+}
+
 const wf_cuda_calls wf_cuda_host = {
     .count = host_count,
     .properties = host_properties,
@@ -679,6 +757,17 @@ const wf_cuda_calls wf_cuda_host = {
     .dnn_get = dnn_get,
     .dnn_finish = dnn_finish,
     .dnn_execute = dnn_execute,
+    .compiler_version = compiler_version,
+    .program_new = program_new,
+    .program_compile = program_compile,
+    .program_log_size = program_log_size,
+    .program_log = program_log,
+    .program_code_size = program_code_size,
+    .program_code = program_code,
+    .program_free = program_free,
+    .library_load = library_load,
+    .library_kernel = library_kernel,
+    .library_free = library_free,
 };
 
 cuda_host_counts cuda_host_count(void)
@@ -686,10 +775,16 @@ cuda_host_counts cuda_host_count(void)
     cuda_host_counts c = counts;
 
     c.held = host_memory_held();
-    c.objects += host_blas_objects() + host_dnn_objects();
+    c.objects += host_blas_objects() + host_dnn_objects() + host_compile_objects();
     c.dnn_asked = host_dnn_asked();
     c.dnn_executed = host_dnn_executed();
+    c.compilations = host_compile_count();
     return c;
+}
+
+void cuda_host_keep_code(void)
+{
+    setenv("WEFT_CACHE", HOST_CACHE, 0);
 }
 
 const wf_device *cuda_host_device(void)
@@ -702,6 +797,7 @@ const wf_device *cuda_host_device(void)
         return &gpu->base;
     if (cudnn && strcmp(cudnn, "missing") == 0)
         cuda_host_dnn(CUDA_HOST_DNN_MISSING);
+    cuda_host_keep_code();
     if (wf_cuda_open(&wf_cuda_host, "cuda-host", 0, &gpu, &err) != WF_OK ||
         wf_device_add(&gpu->rows, &err) != WF_OK) {
         fprintf(stderr, "%s\n", err.what);

@@ -10,6 +10,8 @@
  * Work waits until somebody waits for it. Then streams take turns at random, by a seed, in any
  * order that events allow, and no more is done than is waited for; a query of an event lets one
  * piece of work happen.
+ *
+ * Programs are compiled by g++; without it none is.
  */
 #ifndef TESTS_CUDA_HOST_H
 #define TESTS_CUDA_HOST_H
@@ -40,14 +42,19 @@ typedef enum cuda_host_dnn_state {
 } cuda_host_dnn_state;
 void cuda_host_dnn(cuda_host_dnn_state state);
 
+/* Has compiled code kept in the folder of the build, for all tests together, unless WEFT_CACHE says
+ * where: a user's folder is not for it. Before other threads start. */
+void cuda_host_keep_code(void);
+
 /* The device "cuda-host:0", which wf_device_find knows after the first call. */
 const wf_device *cuda_host_device(void);
 
 typedef struct cuda_host_counts {
     size_t held; /* bytes of memory */
     size_t streams, events;
-    size_t objects;                 /* of cuBLASLt and cuDNN */
+    size_t objects;                 /* of cuBLASLt, cuDNN and NVRTC */
     size_t dnn_asked, dnn_executed; /* so far: heuristics, and plans */
+    size_t compilations;            /* so far: programs that were given to the compiler */
     size_t queued;                  /* so far: allocations of the host for work that was queued */
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */

@@ -38,6 +38,7 @@ static void set_up(void)
     for (char *word; words && (word = strsep(&rest, " "));)
         if (word[0])
             read_word(word, &w);
+    cuda_host_keep_code();
     cuda_host_has(w.gpus, w.major);
     if (w.memory)
         cuda_host_has_memory((size_t)w.memory);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/calls.c - the table over CUDA's runtime. */
 #include "common/kernels/cuda/calls_real.h"
+#include "common/kernels/cuda/compile/nvrtc.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -66,6 +67,8 @@ static int real_memory_left(size_t *left, size_t *all)
 
 static const char *real_error_string(int error)
 {
+    if (error >= WF_CUDA_OF_NVRTC)
+        return wf_cuda_nvrtc_error_string(error);
     if (error >= WF_CUDA_OF_DNN)
         return wf_cuda_real_dnn_error_string(error);
     return error >= WF_CUDA_OF_BLAS
@@ -260,6 +263,23 @@ static int real_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, 
         workspace, algorithm->workspace, s));
 }
 
+/* ---- libraries of kernels ---- */
+
+static int real_library_load(wf_cuda_library **out, const void *code)
+{
+    return (int)cudaLibraryLoadData((cudaLibrary_t *)out, code, NULL, NULL, 0, NULL, NULL, 0);
+}
+
+static int real_library_kernel(const void **out, wf_cuda_library *l, const char *name)
+{
+    return (int)cudaLibraryGetKernel((cudaKernel_t *)out, (cudaLibrary_t)l, name);
+}
+
+static int real_library_free(wf_cuda_library *l)
+{
+    return (int)cudaLibraryUnload((cudaLibrary_t)l);
+}
+
 const wf_cuda_calls wf_cuda_real = {
     .count = real_count,
     .properties = real_properties,
@@ -301,4 +321,15 @@ const wf_cuda_calls wf_cuda_real = {
     .dnn_get = wf_cuda_real_dnn_get,
     .dnn_finish = wf_cuda_real_dnn_finish,
     .dnn_execute = wf_cuda_real_dnn_execute,
+    .compiler_version = wf_cuda_nvrtc_version,
+    .program_new = wf_cuda_nvrtc_new,
+    .program_compile = wf_cuda_nvrtc_compile,
+    .program_log_size = wf_cuda_nvrtc_log_size,
+    .program_log = wf_cuda_nvrtc_log,
+    .program_code_size = wf_cuda_nvrtc_code_size,
+    .program_code = wf_cuda_nvrtc_code,
+    .program_free = wf_cuda_nvrtc_free,
+    .library_load = real_library_load,
+    .library_kernel = real_library_kernel,
+    .library_free = real_library_free,
 };

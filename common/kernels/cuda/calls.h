@@ -91,6 +91,16 @@ typedef struct wf_cuda_algorithm {
     size_t workspace;
 } wf_cuda_algorithm;
 
+/* ---- NVRTC (its documentation, 13.0) and the libraries of kernels that it compiles ---- */
+
+typedef struct wf_cuda_program wf_cuda_program; /* nvrtcProgram */
+typedef struct wf_cuda_library wf_cuda_library; /* cudaLibrary_t */
+
+enum {
+    WF_CUDA_OF_NVRTC = 30000, /* its errors are these and its own number */
+    WF_CUDA_NO_NVRTC = 29999  /* weft's own: the library is not found, or lacks a function */
+};
+
 typedef struct wf_cuda_calls {
     int (*count)(int *n);
     int (*properties)(int device, wf_cuda_properties *out);
@@ -146,6 +156,21 @@ typedef struct wf_cuda_calls {
                    void *values);
     int (*dnn_finish)(wf_cuda_descriptor *d);
     int (*dnn_execute)(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack);
+
+    /* Opens NVRTC at the first call; before any other of a program. NULL: this table compiles
+     * nothing. */
+    int (*compiler_version)(int *major, int *minor);
+    int (*program_new)(wf_cuda_program **out, const char *source, const char *name);
+    int (*program_compile)(wf_cuda_program *p, int n, const char *const options[]);
+    int (*program_log_size)(wf_cuda_program *p, size_t *bytes); /* with the zero at its end */
+    int (*program_log)(wf_cuda_program *p, char *out);
+    int (*program_code_size)(wf_cuda_program *p, size_t *bytes);
+    int (*program_code)(wf_cuda_program *p, char *out); /* for the architecture asked for */
+    int (*program_free)(wf_cuda_program *p);
+    int (*library_load)(wf_cuda_library **out, const void *code);
+    /* What wf_cuda_function.kernel may be, until the library is freed. */
+    int (*library_kernel)(const void **out, wf_cuda_library *l, const char *name);
+    int (*library_free)(wf_cuda_library *l);
 } wf_cuda_calls;
 
 extern const wf_cuda_calls wf_cuda_real;

@@ -311,10 +311,12 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                           .event_done = cuda_event_done};
     g->rows =
         (wf_device_rows){.device = &g->base, .files = wf_cuda_files, .n_files = wf_cuda_n_files};
-    error = calls->use(index);
-    if (error == 0)
+    rc = wf_cuda_compiled_new(calls, index, g->name, &has, &g->compiled, err);
+    error = rc == WF_OK ? calls->use(index) : 0;
+    if (rc == WF_OK && error == 0)
         error = calls->lt_new(&g->lt);
-    rc = error == 0 ? wf_dnn_new(g, &g->dnn, err) : wf_cuda_fail(g, error, err);
+    if (rc == WF_OK)
+        rc = error == 0 ? wf_dnn_new(g, &g->dnn, err) : wf_cuda_fail(g, error, err);
     if (rc != WF_OK)
         wf_cuda_close(out);
     return rc;
@@ -322,10 +324,12 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
 
 void wf_cuda_close(wf_cuda_gpu **g)
 {
-    if (*g)
+    if (*g) {
         wf_dnn_free(&(*g)->dnn);
-    if (*g && (*g)->lt)
-        (void)(*g)->calls->lt_free((*g)->lt);
+        wf_cuda_compiled_free(&(*g)->compiled);
+        if ((*g)->lt)
+            (void)(*g)->calls->lt_free((*g)->lt);
+    }
     free(*g);
     *g = NULL;
 }

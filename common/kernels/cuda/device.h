@@ -8,6 +8,7 @@
 #define WF_KERNELS_CUDA_DEVICE_H
 
 #include "common/kernels/cuda/calls.h"
+#include "common/kernels/cuda/compile/compile.h"
 #include "common/kernels/cuda/fault.h"
 #include "common/kernels/kernel.h"
 
@@ -20,9 +21,10 @@ typedef struct wf_cuda_gpu {
     const wf_cuda_calls *calls;
     int index;
     wf_cuda_properties has;
-    wf_cuda_lt *lt;      /* for products: it serves many threads */
-    wf_dnn *dnn;         /* for convolutions: the same */
-    wf_device_rows rows; /* its kernels, for wf_device_add */
+    wf_cuda_lt *lt;             /* for products: it serves many threads */
+    wf_dnn *dnn;                /* for convolutions: the same */
+    wf_cuda_compiled *compiled; /* kernels of sources that plans have generated */
+    wf_device_rows rows;        /* its kernels, for wf_device_add */
 } wf_cuda_gpu;
 
 /* Number `index` of this host's GPUs, under the name `kind`:`index`. The caller owns *out, which

@@ -3,7 +3,8 @@
  * not run.
  *
  * Objects are places in this file, memory is refused, and a product or a convolution takes all the
- * workspace that it may.
+ * workspace that it may. Nothing is compiled: a chain has its interpreter, which needs no other
+ * memory.
  */
 #include "common/kernels/cuda/planned.h"
 #include "common/kernels/cuda/dnn/choose.h"

@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/compile/steps.h - the steps of a Chain.
+/* common/kernels/cuda/compile/steps.h - the steps of a Chain, and what its kernel is given.
  *
- * It includes nothing, and takes from its surroundings WF_CODE and CUDA's mathematical functions.
+ * elementwise/chain.cu includes this file; the source that is generated for a chain begins with its
+ * text (steps.inc, which Meson makes). So it includes nothing, and takes from its surroundings
+ * WF_CODE and CUDA's mathematical functions.
  *
  * Products and sums are rounded each: a compiler that joined a product with the sum of the next
- * step would give other bits than an interpreter, whose steps do not see each other.
+ * step would give a compiled chain other bits than the interpreter, whose steps do not see each
+ * other.
  */
 #ifndef WF_KERNELS_CUDA_STEPS_H
 #define WF_KERNELS_CUDA_STEPS_H
+
+/* The argument of a compiled chain. Input i is read at index % periods[i]. */
+struct wf_chain_operands {
+    const void *in[8];
+    void *out;
+    long long n, periods[8]; /* elements */
+};
+
+/* Elements that a thread loads at once; loads and stores are of 16 bytes. */
+template <class T> struct alignas(16) wf_chain_four {
+    T v[4];
+};
 
 WF_CODE float wf_step_add(float x, float y)
 {

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/compile/kept.c
+ *
+ * Two threads of a process that write the same file use the same temporary name: the file may be
+ * damaged for a moment, which its readers notice by the checksum. */
+#include "common/kernels/cuda/compile/kept.h"
+#include "common/base/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static const size_t MOST_BYTES = (size_t)64 << 20; /* the code of a chain has some KiB */
+
+/* A host's own byte order: a file of another one is damaged. */
+typedef struct head {
+    char magic[8];
+    wf_cuda_key key;
+    uint64_t bytes, sum; /* of the code behind it */
+} head;
+
+static const char magic[8] = "weftcode";
+
+bool wf_cuda_kept_folder(char out[static PATH_MAX])
+{
+    const char *weft = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n = 0;
+
+    if (weft && weft[0])
+        n = snprintf(out, PATH_MAX, "%s", weft);
+    else if (xdg && xdg[0])
+        n = snprintf(out, PATH_MAX, "%s/weft", xdg);
+    else if (home && home[0])
+        n = snprintf(out, PATH_MAX, "%s/.cache/weft", home);
+    return n > 0 && n < PATH_MAX;
+}
+
+static bool path_of(wf_cuda_key key, char folder[static PATH_MAX], char path[static PATH_MAX])
+{
+    return wf_cuda_kept_folder(folder) &&
+           snprintf(path, PATH_MAX, "%s/%016" PRIx64 "%016" PRIx64 ".cubin", folder, key.high,
+                    key.low) < PATH_MAX;
+}
+
+static bool is_right(const head *h, wf_cuda_key key, const wf_bytes *file)
+{
+    return memcmp(h->magic, magic, sizeof magic) == 0 && h->key.high == key.high &&
+           h->key.low == key.low && h->bytes == file->size - sizeof *h &&
+           h->sum == XXH3_64bits(file->data + sizeof *h, file->size - sizeof *h);
+}
+
+bool wf_cuda_kept_read(wf_cuda_key key, wf_bytes *out)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    wf_bytes file = {0};
+    bool found;
+    head h;
+
+    if (!path_of(key, folder, path) || wf_file_read(path, MOST_BYTES, &file, NULL) != WF_OK)
+        return false;
+    found = file.size > sizeof h;
+    if (found) {
+        memcpy(&h, file.data, sizeof h);
+        found = is_right(&h, key, &file);
+    }
+    if (found)
+        wf_bytes_add(out, file.data + sizeof h, file.size - sizeof h);
+    wf_bytes_close(&file);
+    return found && !out->failed;
+}
+
+void wf_cuda_kept_write(wf_cuda_key key, const void *code, size_t bytes)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    head h = {.key = key, .bytes = bytes, .sum = XXH3_64bits(code, bytes)};
+    wf_bytes file = {0};
+
+    if (!path_of(key, folder, path) || wf_make_dirs(folder, NULL) != WF_OK)
+        return;
+    memcpy(h.magic, magic, sizeof magic);
+    wf_bytes_add(&file, &h, sizeof h);
+    wf_bytes_add(&file, code, bytes);
+    if (!file.failed)
+        (void)!wf_file_write(path, file.data, file.size, NULL);
+    wf_bytes_close(&file);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/chain_case.h - chains for tests of their compilation. */
+#ifndef TESTS_CUDA_CHAIN_CASE_H
+#define TESTS_CUDA_CHAIN_CASE_H
+
+#include "common/kernels/shape/chain.h"
+
+enum { CHAIN_CASES = 3 };
+
+/* A chain with how its inputs are spread over n elements. */
+typedef struct chain_case {
+    wf_chain_plan plan;
+    wf_dtype dtype;
+    int64_t n;
+} chain_case;
+
+/* One that loads 4 elements at once, with all inputs whole; one of single elements with an input
+ * that is repeated and one of 1 element; one of more elements than 32 bits count. */
+chain_case chain_case_at(int i);
+/* All operations as steps, of two inputs: an input of n elements, and one of `period`. */
+chain_case chain_case_of_all(wf_dtype dtype, int64_t n, int64_t period);
+
+#endif

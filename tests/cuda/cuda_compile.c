@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/cuda_compile.c - kernels that are compiled while weft runs: the source of chains, what
+ * is kept of compilations, and what is said without them. */
+#include "common/base/cc.h"
+#include "common/base/file.h"
+#include "common/base/size.h"
+#include "common/kernels/cuda/compile/kept.h"
+#include "common/kernels/cuda/compile/source.h"
+#include "common/kernels/cuda/device.h"
+#include "tests/cuda/chain_case.h"
+#include "tests/cuda/host.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        if ((call) != WF_OK)                                                                       \
+            fail_msg("%s; %s", err.what, err.hint);                                                \
+    } while (0)
+
+static wf_err err;
+static char folder[] = "/tmp/weft-cuda-compile-XXXXXX";
+
+static int on_entry(void **state)
+{
+    (void)state;
+    cuda_host_fail(NULL, 0, 0);
+    setenv("WEFT_CACHE", folder, 1);
+    (void)!wf_remove_tree(folder, NULL);
+    return 0;
+}
+
+/* All is given back. */
+static int on_exit_of_test(void **state)
+{
+    cuda_host_counts c = cuda_host_count();
+
+    (void)state;
+    return c.held == 0 && c.streams == 0 && c.objects == 0 ? 0 : -1;
+}
+
+static void need_compiler(void)
+{
+    int major, minor;
+
+    if (wf_cuda_host.compiler_version(&major, &minor) == 0)
+        return;
+    print_message("skipped: this host has no g++, which compiles the kernels of its GPUs\n");
+    skip();
+}
+
+static wf_cuda_gpu *open_gpu(const wf_cuda_calls *calls)
+{
+    wf_cuda_gpu *g = NULL;
+
+    assert_ok(wf_cuda_open(calls, "cuda-host", 0, &g, &err));
+    return g;
+}
+
+static size_t compilations(void)
+{
+    return cuda_host_count().compilations;
+}
+
+/* ---- sources ---- */
+
+static char *source_of(const chain_case *c)
+{
+    wf_bytes source = {0};
+
+    wf_cuda_chain_source(&c->plan, c->n, c->dtype, &source);
+    assert_false(source.failed);
+    return (char *)source.data;
+}
+
+static const char *const golden[CHAIN_CASES] = {
+    "typedef float T;\n"
+    "typedef wf_chain_four<T> E;\n"
+    "typedef unsigned I;\n"
+    "\n"
+    "extern \"C\" __global__ void wf_chain(const __grid_constant__ wf_chain_operands a)\n"
+    "{\n"
+    "    const I n = (I)(a.n / 4);\n"
+    "\n"
+    "    for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n;\n"
+    "         i += (I)gridDim.x * blockDim.x) {\n"
+    "        const E x0 = ((const E *)a.in[0])[i];\n"
+    "        const E x1 = ((const E *)a.in[1])[i];\n"
+    "        E all;\n"
+    "\n"
+    "#pragma unroll\n"
+    "        for (int k = 0; k < 4; k++) {\n"
+    "            const T v0 = wf_step_mul(x0.v[k], x1.v[k]);\n"
+    "            const T v1 = wf_step_add(v0, x0.v[k]);\n"
+    "            const T v2 = wf_step_relu(v1);\n"
+    "            all.v[k] = v2;\n"
+    "        }\n"
+    "        ((E *)a.out)[i] = all;\n"
+    "    }\n"
+    "}\n",
+    "typedef double T;\n"
+    "typedef T E;\n"
+    "typedef unsigned I;\n"
+    "\n"
+    "extern \"C\" __global__ void wf_chain(const __grid_constant__ wf_chain_operands a)\n"
+    "{\n"
+    "    const I n = (I)(a.n);\n"
+    "    const I p1 = (I)(a.periods[1]);\n"
+    "    const T x2 = ((const T *)a.in[2])[0];\n"
+    "\n"
+    "    for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n;\n"
+    "         i += (I)gridDim.x * blockDim.x) {\n"
+    "        const E x0 = ((const E *)a.in[0])[i];\n"
+    "        const E x1 = ((const E *)a.in[1])[i % p1];\n"
+    "        const T v0 = wf_step_add(x0, x1);\n"
+    "        const T v1 = wf_step_mul(v0, x2);\n"
+    "        const T v2 = wf_step_sigmoid(v1);\n"
+    "        ((T *)a.out)[i] = v2;\n"
+    "    }\n"
+    "}\n",
+    "typedef float T;\n"
+    "typedef wf_chain_four<T> E;\n"
+    "typedef long long I;\n"
+    "\n"
+    "extern \"C\" __global__ void wf_chain(const __grid_constant__ wf_chain_operands a)\n"
+    "{\n"
+    "    const I n = (I)(a.n / 4);\n"
+    "    const I p1 = (I)(a.periods[1] / 4);\n"
+    "\n"
+    "    for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n;\n"
+    "         i += (I)gridDim.x * blockDim.x) {\n"
+    "        const E x0 = ((const E *)a.in[0])[i];\n"
+    "        const E x1 = ((const E *)a.in[1])[i % p1];\n"
+    "        E all;\n"
+    "\n"
+    "#pragma unroll\n"
+    "        for (int k = 0; k < 4; k++) {\n"
+    "            const T v0 = wf_step_add(x0.v[k], x1.v[k]);\n"
+    "            const T v1 = wf_step_sqrt(v0);\n"
+    "            all.v[k] = v1;\n"
+    "        }\n"
+    "        ((E *)a.out)[i] = all;\n"
+    "    }\n"
+    "}\n",
+};
+
+static void sources_are_as_written_here(void **state)
+{
+    static const char end_of_steps[] = "#endif\n\n";
+
+    (void)state;
+    for (int i = 0; i < CHAIN_CASES; i++) {
+        chain_case c = chain_case_at(i);
+        char *source = source_of(&c), *own = strstr(source, end_of_steps);
+
+        assert_non_null(strstr(source, "wf_step_tanh_grad")); /* the text of steps.h */
+        assert_non_null(own);
+        assert_string_equal(own + strlen(end_of_steps), golden[i]);
+        free(source);
+    }
+}
+
+static void equal_chains_have_equal_sources(void **state)
+{
+    chain_case a = chain_case_of_all(WF_F32, 1000, 20), b = chain_case_of_all(WF_F32, 1000, 20);
+    chain_case larger = chain_case_of_all(WF_F32, 4000, 40);
+    chain_case others[] = {chain_case_of_all(WF_F64, 1000, 20), chain_case_of_all(WF_F32, 1000, 10),
+                           chain_case_of_all(WF_F32, 1000, 1),
+                           chain_case_of_all(WF_F32, 1000, 1000)};
+    char *of_a = source_of(&a), *of_b = source_of(&b), *of_larger = source_of(&larger);
+
+    (void)state;
+    assert_string_equal(of_a, of_b);
+    assert_string_equal(of_a, of_larger);
+    for (size_t i = 0; i < WF_COUNT(others); i++) {
+        char *other = source_of(&others[i]);
+
+        assert_string_not_equal(of_a, other);
+        free(other);
+    }
+    free(of_a);
+    free(of_b);
+    free(of_larger);
+}
+
+/* ---- what is kept ---- */
+
+/* On a GPU of its own that is closed again: whether the kernel is there. */
+static bool has_kernel(const wf_cuda_calls *calls)
+{
+    chain_case c = chain_case_at(0);
+    char *source = source_of(&c);
+    wf_cuda_gpu *g = open_gpu(calls);
+    const void *k = wf_cuda_compiled_kernel(g->compiled, source, WF_CUDA_CHAIN_KERNEL);
+
+    /* The second time it is the same, or known to be missing. */
+    assert_ptr_equal(wf_cuda_compiled_kernel(g->compiled, source, WF_CUDA_CHAIN_KERNEL), k);
+    wf_cuda_close(&g);
+    free(source);
+    return k != NULL;
+}
+
+/* The only file of the folder; how many there are. */
+static int kept_file(char path[static PATH_MAX])
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+        if (e->d_name[0] != '.') {
+            snprintf(path, PATH_MAX, "%s/%s", folder, e->d_name);
+            n++;
+        }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void code_is_compiled_once(void **state)
+{
+    size_t before = compilations();
+    char path[PATH_MAX];
+
+    (void)state;
+    need_compiler();
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_int_equal(compilations() - before, 1);
+    assert_int_equal(kept_file(path), 1);
+    assert_true(has_kernel(&wf_cuda_host)); /* as the next process, which finds the file */
+    assert_int_equal(compilations() - before, 1);
+}
+
+static void replaces(const void *data, size_t bytes)
+{
+    size_t before = compilations();
+    char path[PATH_MAX];
+
+    assert_int_equal(kept_file(path), 1);
+    assert_ok(wf_file_write(path, data, bytes, &err));
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_int_equal(compilations() - before, 1);
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_int_equal(compilations() - before, 1);
+    assert_int_equal(kept_file(path), 1);
+}
+
+static void damaged_files_are_replaced(void **state)
+{
+    char path[PATH_MAX];
+    wf_bytes file = {0};
+
+    (void)state;
+    need_compiler();
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_int_equal(kept_file(path), 1);
+    assert_ok(wf_file_read(path, (size_t)64 << 20, &file, &err));
+    replaces("", 0);
+    replaces("#!/bin/sh\n", 10);
+    replaces(file.data, file.size - 1);
+    for (size_t at = 0; at < file.size; at += at < 64 ? 13 : file.size / 4) {
+        file.data[at] ^= 1;
+        replaces(file.data, file.size);
+        file.data[at] ^= 1;
+    }
+    wf_bytes_close(&file);
+}
+
+/* Sound files whose code is another's are not loaded by CUDA. */
+static void code_that_does_not_load_is_compiled_again(void **state)
+{
+    size_t before;
+
+    (void)state;
+    need_compiler();
+    assert_true(has_kernel(&wf_cuda_host));
+    before = compilations();
+    cuda_host_fail("library_load", 0, 200);
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_int_equal(compilations() - before, 1);
+}
+
+static void a_folder_that_cannot_be_written_is_no_error(void **state)
+{
+    char below_a_file[PATH_MAX];
+    size_t before = compilations();
+
+    (void)state;
+    need_compiler();
+    assert_ok(wf_make_dirs(folder, &err));
+    snprintf(below_a_file, sizeof below_a_file, "%s/file", folder);
+    assert_ok(wf_file_write(below_a_file, "", 0, &err));
+    snprintf(below_a_file, sizeof below_a_file, "%s/file/cache", folder);
+    setenv("WEFT_CACHE", below_a_file, 1);
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_int_equal(compilations() - before, 2);
+}
+
+static int another_version(int *major, int *minor)
+{
+    *major = 0;
+    *minor = 1;
+    return 0;
+}
+
+static int another_capability(int device, wf_cuda_properties *out)
+{
+    int error = wf_cuda_host.properties(device, out);
+
+    out->minor++;
+    return error;
+}
+
+static void other_versions_and_gpus_have_their_own_code(void **state)
+{
+    wf_cuda_calls newer = wf_cuda_host, larger = wf_cuda_host;
+    size_t before = compilations();
+    char path[PATH_MAX];
+
+    (void)state;
+    need_compiler();
+    newer.compiler_version = another_version;
+    larger.properties = another_capability;
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_true(has_kernel(&newer));
+    assert_true(has_kernel(&larger));
+    assert_int_equal(compilations() - before, 3);
+    assert_int_equal(kept_file(path), 3);
+    assert_true(has_kernel(&wf_cuda_host));
+    assert_true(has_kernel(&newer));
+    assert_true(has_kernel(&larger));
+    assert_int_equal(compilations() - before, 3);
+}
+
+static void the_folder_follows_from_the_environment(void **state)
+{
+    char path[PATH_MAX], home[PATH_MAX], xdg[PATH_MAX];
+    const char *had_home = getenv("HOME"), *had_xdg = getenv("XDG_CACHE_HOME");
+
+    (void)state;
+    snprintf(home, sizeof home, "%s", had_home ? had_home : "");
+    snprintf(xdg, sizeof xdg, "%s", had_xdg ? had_xdg : "");
+    setenv("XDG_CACHE_HOME", "/x", 1);
+    setenv("HOME", "/home/w", 1);
+    setenv("WEFT_CACHE", "/w", 1);
+    assert_true(wf_cuda_kept_folder(path));
+    assert_string_equal(path, "/w");
+    unsetenv("WEFT_CACHE");
+    assert_true(wf_cuda_kept_folder(path));
+    assert_string_equal(path, "/x/weft");
+    unsetenv("XDG_CACHE_HOME");
+    assert_true(wf_cuda_kept_folder(path));
+    assert_string_equal(path, "/home/w/.cache/weft");
+    unsetenv("HOME");
+    assert_false(wf_cuda_kept_folder(path));
+    if (had_home)
+        setenv("HOME", home, 1);
+    if (had_xdg)
+        setenv("XDG_CACHE_HOME", xdg, 1);
+}
+
+/* ---- without compiled code ---- */
+
+/* What is written to stderr from here until end_of_log. */
+static FILE *log_file;
+static int had_stderr;
+
+static void begin_log(void)
+{
+    log_file = tmpfile();
+    assert_non_null(log_file);
+    fflush(stderr);
+    had_stderr = dup(STDERR_FILENO);
+    dup2(fileno(log_file), STDERR_FILENO);
+}
+
+static void end_of_log(char said[4096])
+{
+    size_t n;
+
+    fflush(stderr);
+    dup2(had_stderr, STDERR_FILENO);
+    close(had_stderr);
+    rewind(log_file);
+    n = fread(said, 1, 4095, log_file);
+    said[n] = '\0';
+    fclose(log_file);
+}
+
+static int lines_of(const char *said)
+{
+    int n = 0;
+
+    for (; *said; said++)
+        n += *said == '\n';
+    return n;
+}
+
+static void mistakes_in_a_source_are_said(void **state)
+{
+    wf_cuda_gpu *g;
+    char said[4096];
+
+    (void)state;
+    need_compiler();
+    g = open_gpu(&wf_cuda_host);
+    begin_log();
+    assert_null(wf_cuda_compiled_kernel(g->compiled, "no source", "none"));
+    assert_null(wf_cuda_compiled_kernel(g->compiled, "no source either", "none"));
+    end_of_log(said);
+    assert_int_equal(lines_of(said), 1);
+    assert_non_null(strstr(said, "error"));
+    assert_non_null(strstr(said, "program.cc"));
+    wf_cuda_close(&g);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, on_entry, on_exit_of_test)
+    const struct CMUnitTest tests[] = {
+        TEST(sources_are_as_written_here),
+        TEST(equal_chains_have_equal_sources),
+        TEST(code_is_compiled_once),
+        TEST(damaged_files_are_replaced),
+        TEST(code_that_does_not_load_is_compiled_again),
+        TEST(a_folder_that_cannot_be_written_is_no_error),
+        TEST(other_versions_and_gpus_have_their_own_code),
+        TEST(the_folder_follows_from_the_environment),
+        TEST(mistakes_in_a_source_are_said),
+    };
+    int failed;
+
+    if (!mkdtemp(folder))
+        return 2;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)!wf_remove_tree(folder, NULL);
+    return failed;
+}
