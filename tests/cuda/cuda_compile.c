@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cuda/cuda_compile.c - kernels that are compiled while weft runs: the source of chains, what
- * is kept of compilations, and what is said without them. */
+ * is kept of compilations, what happens without them; and that a compiled chain gives the bits of
+ * the interpreter. */
 #include "common/base/cc.h"
 #include "common/base/file.h"
 #include "common/base/size.h"
+#include "common/graph/emit.h"
 #include "common/kernels/cuda/compile/kept.h"
 #include "common/kernels/cuda/compile/source.h"
 #include "common/kernels/cuda/device.h"
@@ -12,6 +14,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -370,6 +373,148 @@ static void the_folder_follows_from_the_environment(void **state)
         setenv("XDG_CACHE_HOME", xdg, 1);
 }
 
+/* ---- chains on a GPU ---- */
+
+extern const wf_kernel wf_cuda_kernels_chain[]; /* of f32, of f64 */
+
+/* A Chain node of a case, over [n / period, period] and [period]. */
+static const wf_node *node_of(wf_graph *g, const chain_case *c)
+{
+    int64_t period = c->plan.periods[1], args[2 * WF_CHAIN_STEPS];
+    int64_t dims[2][2] = {{c->n / period, period}, {period}};
+    const char *steps[WF_CHAIN_STEPS];
+    wf_attr attrs[2] = {
+        {.name = "steps", .kind = WF_ATTR_STRINGS, .n = c->plan.chain.n_steps, .strings = steps}};
+    wf_emit e = wf_emit_begin(g, "test", &err);
+    wf_value *in[2], *out;
+
+    for (uint32_t i = 0; i < c->plan.chain.n_steps; i++) {
+        steps[i] = c->plan.chain.steps[i].op->name;
+        args[2 * i] = c->plan.chain.steps[i].args[0];
+        args[2 * i + 1] = c->plan.chain.steps[i].args[1];
+    }
+    attrs[1] = wf_attr_ints("args", 2 * (size_t)c->plan.chain.n_steps, args);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(wf_graph_add_value(g, i ? "b" : "a", &in[i], &err));
+        in[i]->dtype = c->dtype;
+        in[i]->rank = 2 - i;
+        for (int k = 0; k < 2 - i; k++)
+            in[i]->axes[k] = (wf_axis){.size = dims[i][k], .bound = -1};
+        assert_ok(wf_graph_add_input(g, in[i], &err));
+    }
+    out = wf_emit_op(&e, "Chain", 2, in, 2, attrs);
+    assert_ok(wf_emit_end(&e));
+    return out->producer;
+}
+
+static wf_tensor tensor_of(const wf_value *v, void *data)
+{
+    wf_tensor t = {.dtype = v->dtype, .rank = (uint32_t)v->rank, .data = data};
+
+    for (int32_t i = 0; i < v->rank; i++)
+        t.dims[i] = v->axes[i].size;
+    return t;
+}
+
+/* Between -3 and 3, with the values that are of no size. */
+static void fill(void *data, wf_dtype dtype, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double x = (double)((i * 7919) % 6007) / 1000 - 3;
+
+        if (i % 997 == 0)
+            x = i % 2 ? HUGE_VAL : -HUGE_VAL;
+        if (dtype == WF_F32)
+            ((float *)data)[i] = (float)x;
+        else
+            ((double *)data)[i] = x;
+    }
+}
+
+/* Operands lie `shift` elements behind aligned places; where in_place, the result lies over the
+ * first. */
+static void run_chain(const wf_cuda_gpu *g, const chain_case *c, int64_t shift, bool in_place,
+                      void *result)
+{
+    const wf_kernel *k = &wf_cuda_kernels_chain[c->dtype == WF_F64];
+    size_t size = c->dtype == WF_F32 ? 4 : 8;
+    int64_t elems[2] = {c->n, c->plan.periods[1]};
+    wf_prep prep = {.kernel = k, .device = &g->base, .arena = wf_arena_new(SIZE_MAX), .threads = 1};
+    wf_run run = {.kernel = k, .device = &g->base};
+    wf_graph *graph = NULL;
+    uint8_t *memory[3], *host = malloc((size_t)c->n * size);
+    wf_tensor in[2], out;
+
+    assert_ok(wf_graph_new("test", &graph, &err));
+    prep.node = run.node = node_of(graph, c);
+    assert_ok(wf_stream_new(&g->base, &run.stream, &err));
+    for (int i = 0; i < 3; i++)
+        memory[i] = wf_device_alloc(&g->base, (size_t)(elems[i % 2] + shift) * size);
+    for (int i = 0; i < 2; i++) {
+        in[i] = tensor_of(run.node->in[i], memory[i] + (size_t)shift * size);
+        fill(host, c->dtype, elems[i]);
+        assert_ok(wf_stream_copy(run.stream, WF_COPY_IN, in[i].data, host, (size_t)elems[i] * size,
+                                 &err));
+        assert_ok(wf_stream_wait(run.stream, &err));
+    }
+    out = tensor_of(run.node->out[0], in_place ? in[0].data : memory[2] + (size_t)shift * size);
+    assert_ok(k->prepare(&prep, (const wf_tensor *[]){&in[0], &in[1]}, (const wf_tensor *[]){&out},
+                         &err));
+    run.state = prep.state;
+    assert_ok(k->run(&run, (const wf_tensor *[]){&in[0], &in[1]}, (wf_tensor *[]){&out}, &err));
+    assert_ok(wf_stream_copy(run.stream, WF_COPY_OUT, result, out.data, (size_t)c->n * size, &err));
+    assert_ok(wf_stream_wait(run.stream, &err));
+    for (int i = 0; i < 3; i++)
+        wf_device_free(&g->base, memory[i]);
+    wf_stream_free(&run.stream);
+    wf_graph_free(&graph);
+    wf_arena_free(&prep.arena);
+    free(host);
+}
+
+static void gives_the_same(const wf_cuda_gpu *compiles, const wf_cuda_gpu *interprets,
+                           const chain_case *c)
+{
+    size_t bytes = (size_t)c->n * (c->dtype == WF_F32 ? 4 : 8), before = compilations();
+    void *want = malloc(bytes), *got = malloc(bytes);
+
+    run_chain(interprets, c, 0, false, want);
+    assert_int_equal(compilations(), before);
+    run_chain(compiles, c, 0, false, got);
+    assert_int_equal(compilations(), before + 1);
+    assert_memory_equal(got, want, bytes);
+    run_chain(compiles, c, 0, true, got);
+    assert_memory_equal(got, want, bytes);
+    run_chain(compiles, c, 1, false, got); /* at places that are not aligned */
+    assert_memory_equal(got, want, bytes);
+    assert_int_equal(compilations(), before + 1);
+    free(want);
+    free(got);
+}
+
+static void compiled_chains_give_the_bits_of_the_interpreter(void **state)
+{
+    static const wf_dtype dtypes[] = {WF_F32, WF_F64};
+    static const int64_t sizes[][2] = {{20000, 20000}, {19999, 19999}, {20000, 20},
+                                       {19998, 6},     {20000, 1},     {19999, 1}};
+    wf_cuda_calls without = wf_cuda_host;
+    wf_cuda_gpu *compiles, *interprets;
+
+    (void)state;
+    need_compiler();
+    without.compiler_version = NULL;
+    compiles = open_gpu(&wf_cuda_host);
+    interprets = open_gpu(&without);
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++)
+        for (size_t k = 0; k < WF_COUNT(sizes); k++) {
+            chain_case c = chain_case_of_all(dtypes[i], sizes[k][0], sizes[k][1]);
+
+            gives_the_same(compiles, interprets, &c);
+        }
+    wf_cuda_close(&compiles);
+    wf_cuda_close(&interprets);
+}
+
 /* ---- without compiled code ---- */
 
 /* What is written to stderr from here until end_of_log. */
@@ -407,6 +552,42 @@ static int lines_of(const char *said)
     return n;
 }
 
+/* The chain is interpreted, with one line of the log, whatever call fails. */
+static void a_failed_compilation_is_said_once(void **state)
+{
+    static const char *const calls[] = {"compiler_version",  "program_new",  "program_compile",
+                                        "program_code_size", "program_code", "library_load",
+                                        "library_kernel"};
+    chain_case c = chain_case_of_all(WF_F32, 20, 20);
+    float want[20], got[20];
+    wf_cuda_calls without = wf_cuda_host;
+    wf_cuda_gpu *g;
+
+    (void)state;
+    need_compiler();
+    without.compiler_version = NULL;
+    g = open_gpu(&without);
+    run_chain(g, &c, 0, false, want);
+    wf_cuda_close(&g);
+    for (size_t i = 0; i < WF_COUNT(calls); i++) {
+        char said[4096];
+
+        (void)!wf_remove_tree(folder, NULL);
+        g = open_gpu(&wf_cuda_host);
+        begin_log();
+        cuda_host_fail(calls[i], 0, WF_CUDA_OF_NVRTC + 6);
+        run_chain(g, &c, 0, false, got);
+        cuda_host_fail(calls[i], 0, WF_CUDA_OF_NVRTC + 6);
+        run_chain(g, &c, 0, false, got);
+        cuda_host_fail(NULL, 0, 0);
+        end_of_log(said);
+        assert_memory_equal(got, want, sizeof want);
+        assert_int_equal(lines_of(said), 1);
+        assert_non_null(strstr(said, "cuda.not_compiled device=cuda-host:0 error=30006"));
+        wf_cuda_close(&g);
+    }
+}
+
 static void mistakes_in_a_source_are_said(void **state)
 {
     wf_cuda_gpu *g;
@@ -437,6 +618,8 @@ int main(void)
         TEST(a_folder_that_cannot_be_written_is_no_error),
         TEST(other_versions_and_gpus_have_their_own_code),
         TEST(the_folder_follows_from_the_environment),
+        TEST(compiled_chains_give_the_bits_of_the_interpreter),
+        TEST(a_failed_compilation_is_said_once),
         TEST(mistakes_in_a_source_are_said),
     };
     int failed;

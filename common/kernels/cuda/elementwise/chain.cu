@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/elementwise/chain.cu - Chain: a thread takes an element through all steps, so
- * that what lies between them is never written to the GPU's memory. The program is an argument of
- * the kernel; all threads take the same way through it. */
+ * that what lies between them is never written to the GPU's memory.
+ *
+ * A plan compiles its chains (compile/). Where that is not possible an interpreter runs them: the
+ * program is an argument of its kernel, and all threads take the same way through it. Both give the
+ * same bits. */
 #include "common/kernels/cuda/code.h"
 extern "C" {
+#include "common/kernels/cuda/compile/source.h"
 #include "common/kernels/shape/chain.h"
 }
 
 #include <cmath>
 
 #include "common/kernels/cuda/compile/steps.h"
+
+static_assert(sizeof(wf_chain_operands::in) / sizeof(void *) == WF_CHAIN_INPUTS,
+              "steps.h has room for the inputs of a chain");
 
 namespace
 {
@@ -22,6 +29,14 @@ struct program {
     uint32_t n_in, n_steps;
     int64_t periods[WF_CHAIN_INPUTS];
     step steps[WF_CHAIN_STEPS];
+};
+
+using compiled_chain = void(wf_chain_operands);
+
+struct prepared {
+    program interpreted;
+    compiled_chain *compiled; /* NULL: interpret */
+    bool fours;               /* compiled for tensors that are aligned to 16 bytes */
 };
 
 template <class T> struct operands {
@@ -83,44 +98,97 @@ __global__ void interpret(const __grid_constant__ program p,
     }
 }
 
+program program_of(const wf_chain_plan &plan)
+{
+    program p = {};
+
+    p.n_in = plan.n_in;
+    p.n_steps = plan.chain.n_steps;
+    for (uint32_t i = 0; i < plan.n_in; i++)
+        p.periods[i] = plan.periods[i];
+    for (uint32_t i = 0; i < p.n_steps; i++) {
+        const wf_chain_step *s = &plan.chain.steps[i];
+
+        p.steps[i].code = (uint8_t)s->op->code;
+        p.steps[i].args[0] = (uint8_t)s->args[0];
+        p.steps[i].args[1] = (uint8_t)s->args[s->op->n_args - 1]; /* of one: the same again */
+    }
+    return p;
+}
+
+/* NULL where it cannot be compiled, or there is no memory for its source. */
+compiled_chain *compile(const wf_prep *prep, const wf_chain_plan &plan, const wf_tensor *out)
+{
+    wf_bytes source = {};
+    const void *kernel = nullptr;
+
+    wf_cuda_chain_source(&plan, wf_elems(out), out->dtype, &source);
+    if (!source.failed)
+        kernel = wf_cuda_compiled_kernel(wf_cuda_gpu_of(prep->device)->compiled,
+                                         wf_bytes_str(&source), WF_CUDA_CHAIN_KERNEL);
+    wf_bytes_close(&source);
+    return reinterpret_cast<compiled_chain *>(const_cast<void *>(kernel));
+}
+
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
 {
-    program *p = static_cast<program *>(wf_arena_alloc(prep->arena, sizeof *p));
+    prepared *p = static_cast<prepared *>(wf_arena_alloc(prep->arena, sizeof *p));
     wf_chain_plan plan;
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
     WF_TRY(wf_chain_plan_of(prep->node, in, out[0], &plan, err));
-    *p = program{};
-    p->n_in = plan.n_in;
-    p->n_steps = plan.chain.n_steps;
-    for (uint32_t i = 0; i < plan.n_in; i++)
-        p->periods[i] = plan.periods[i];
-    for (uint32_t i = 0; i < p->n_steps; i++) {
-        const wf_chain_step *s = &plan.chain.steps[i];
-
-        p->steps[i].code = (uint8_t)s->op->code;
-        p->steps[i].args[0] = (uint8_t)s->args[0];
-        p->steps[i].args[1] = (uint8_t)s->args[s->op->n_args - 1]; /* of one: the same again */
+    *p = prepared{program_of(plan), nullptr, false};
+    if (wf_elems(out[0]) > 0) {
+        p->fours = wf_cuda_chain_way_of(&plan, wf_elems(out[0])).fours;
+        p->compiled = compile(prep, plan, out[0]);
     }
     prep->state = p;
     return WF_OK;
 }
 
+/* Whether the compiled chain can have these operands: tensors of a plan are aligned, and a view
+ * into one need not be. */
+bool may_run_compiled(const prepared *p, const wf_chain_operands &a)
+{
+    uintptr_t all = reinterpret_cast<uintptr_t>(a.out);
+
+    for (uint32_t i = 0; i < p->interpreted.n_in; i++)
+        if (p->interpreted.periods[i] != 1)
+            all |= reinterpret_cast<uintptr_t>(a.in[i]);
+    return p->compiled && (!p->fours || all % 16 == 0);
+}
+
+wf_chain_operands operands_of(const program &p, const wf_tensor *const in[], const wf_tensor *out)
+{
+    wf_chain_operands a = {};
+
+    for (uint32_t i = 0; i < p.n_in; i++) {
+        a.in[i] = in[i]->data;
+        a.periods[i] = p.periods[i];
+    }
+    a.out = out->data;
+    a.n = wf_elems(out);
+    return a;
+}
+
 template <class T>
 wf_status chain(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
-    const program *p = static_cast<const program *>(run->state);
-    int64_t n = wf_elems(out[0]);
+    const prepared *p = static_cast<const prepared *>(run->state);
+    wf_chain_operands a = operands_of(p->interpreted, in, out[0]);
     operands<T> from = {};
 
-    if (n == 0)
+    if (a.n == 0)
         return WF_OK;
-    for (uint32_t i = 0; i < p->n_in; i++)
+    if (may_run_compiled(p, a))
+        return wf_launch(run, "Chain", p->compiled, wf_blocks(run, p->fours ? a.n / 4 : a.n), err,
+                         a);
+    for (uint32_t i = 0; i < p->interpreted.n_in; i++)
         from.in[i] = static_cast<const T *>(in[i]->data);
-    return wf_launch(run, "Chain", interpret<T>, wf_blocks(run, n), err, *p, from,
-                     static_cast<T *>(out[0]->data), n);
+    return wf_launch(run, "Chain", interpret<T>, wf_blocks(run, a.n), err, p->interpreted, from,
+                     static_cast<T *>(out[0]->data), (int64_t)a.n);
 }
 
 } // namespace
