@@ -57,7 +57,8 @@ typedef struct wf_stream_conn {
     /* The record that arrives. */
     uint32_t n_sizes, at; /* 1 + frames, or 0 before its prefix; the part that arrives */
     uint32_t sizes[1 + WF_MAX_FRAMES];
-    uint8_t *part; /* where that part goes: into `long_head` or a frame; NULL: not begun */
+    bool was_large; /* this record, or the last before its prefix, is more than fits into `in` */
+    uint8_t *part;  /* where that part goes: into `long_head` or a frame; NULL: not begun */
     size_t filled;
     uint8_t *long_head; /* of more than fits into `in` */
     wf_buf *frame;      /* the one that arrives, or all of the record: */

@@ -12,12 +12,22 @@
 
 enum { KIND_AT = 6, CONTROL_BYTES_AT = 56 /* of a header */ };
 
-static const size_t TOGETHER_MOST = (size_t)4 << 20,
+static const size_t TOGETHER_MOST = (size_t)4 << 20, AFTER_LARGE = 4096,
                     FRAME_LIMIT = ((size_t)256 << 20) + (64 << 10); /* as zeromq.c's */
 
 static size_t have(const wf_stream_conn *c)
 {
     return c->in_to - c->in_from;
+}
+
+/* How much of the next record may come into `in`. Where the last was too large for it, the next is
+ * likely to be as well: then its prefix and header suffice, and frames come straight to their
+ * places. */
+static size_t next_bytes(const wf_stream_conn *c)
+{
+    size_t room = sizeof c->in - c->in_to;
+
+    return c->was_large && have(c) < AFTER_LARGE ? WF_MIN(room, AFTER_LARGE) : room;
 }
 
 static size_t room_of(uint32_t bytes)
@@ -60,7 +70,7 @@ static bool fill(wf_stream_conn *c)
         c->in_to -= c->in_from;
         c->in_from = 0;
     }
-    iov[parts] = (struct iovec){c->in + c->in_to, sizeof c->in - c->in_to};
+    iov[parts] = (struct iovec){c->in + c->in_to, next_bytes(c)};
     do
         got = recvmsg(c->fd, &h, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
@@ -85,6 +95,7 @@ static bool check(wf_stream_conn *c, const uint8_t *at, uint32_t n_frames)
     const uint8_t *header = at + 8 + 4 * n_frames;
     const wf_kind_row *row = wf_kind_find(wf_get_u16(header + KIND_AT));
     uint32_t head_bytes = wf_get_u32(at + 4), control = wf_get_u32(header + CONTROL_BYTES_AT);
+    size_t all = head_bytes;
 
     if (!row || n_frames > row->frames_limit || control > row->control_limit ||
         head_bytes != WF_HEADER_BYTES + control)
@@ -94,7 +105,9 @@ static bool check(wf_stream_conn *c, const uint8_t *at, uint32_t n_frames)
         c->sizes[1 + i] = wf_get_u32(at + 8 + 4 * i);
         if (c->sizes[1 + i] > FRAME_LIMIT)
             return false;
+        all += c->sizes[1 + i];
     }
+    c->was_large = all > sizeof c->in;
     return true;
 }
 
