@@ -103,7 +103,8 @@ static wf_status look(search *s, wf_err *err)
         if (p->ins[i].used) {
             uint32_t at = p->ins[i].value->index;
 
-            s->taints[at] = (uint8_t)taint_of(&p->tensors[at]);
+            WF_TRY(host_copy(s, p->ins[i].value, &p->tensors[at], &made, err));
+            s->taints[at] = (uint8_t)taint_of(&made);
         }
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const wf_node *n = p->steps[i].run.node;

@@ -3,11 +3,11 @@
  *
  * The host's side is for what is fed and fetched, for nodes that are marked so, and for operations
  * without a kernel on their device. A value lies on the side of the node that makes it; what is
- * given (inputs, variables, constants) lies on the host. Where a node reads a value of another
- * side, a Copy node makes its twin there, from one device to another by way of the host; a
- * constant's twin is a constant that is copied once, when the plan is made. Each port of the plan
- * gets a Copy of its own right behind the node that makes its value, so that gradients leave as
- * early as they can.
+ * given (inputs, variables, constants) lies on the host, and a resident input on the first device.
+ * Where a node reads a value of another side, a Copy node makes its twin there, from one device to
+ * another by way of the host; a constant's twin is a constant that is copied once, when the plan is
+ * made. Each port of the plan whose value lies elsewhere gets a Copy of its own right behind the
+ * node that makes its value, so that gradients leave as early as they can.
  *
  * A plan for the host alone has one side, and its graph stays as it is.
  */
@@ -79,6 +79,12 @@ uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n)
     return side == WF_SIDE_HOST && wf_plan_is_copy(n) ? p->side_of[n->in[0]->index] : side;
 }
 
+uint32_t wf_plan_final_side(const wf_plan *p, const wf_value *v)
+{
+    return v->producer && wf_plan_is_copy(v->producer) ? wf_plan_side_of(p, v->producer)
+                                                       : p->side_of[v->index];
+}
+
 uint32_t wf_plan_after(const wf_plan *p, const wf_node *n)
 {
     uint32_t all = (1u << p->n_sides) - 2; /* but the host */
@@ -109,6 +115,7 @@ wf_status wf_plan_kernel(const wf_plan *p, const wf_node *n, const wf_kernel **o
 typedef struct sides {
     wf_plan *p;
     wf_graph *g;
+    const wf_plan_options *o;
     wf_value *
         *twins; /* [n_sides][most]: by index of the original, its content there; NULL: not made */
     uint32_t *original; /* [most]: of a twin, its original's index */
@@ -191,25 +198,47 @@ static uint32_t choose_side(const sides *s, const wf_node *n)
     return wf_kernel_find(n, s->p->sides[side].device, &k, NULL) == WF_OK ? side : WF_SIDE_HOST;
 }
 
-/* Copies of v for the ports of the plan that hand it out. */
+/* The side of a port of value v, which may be one of a variable. */
+static uint32_t port_side(const sides *s, const wf_value *v, const char *variable)
+{
+    for (size_t i = 0; i < s->o->n_resident; i++)
+        if (strcmp(s->o->resident[i], v->name) == 0 ||
+            (variable && strcmp(s->o->resident[i], variable) == 0))
+            return s->p->first_side;
+    return WF_SIDE_HOST;
+}
+
+/* Copies of v for the ports of the plan that hand it out on another side. */
 static wf_status copy_to_ports(sides *s, wf_value *v, wf_err *err)
 {
+    uint32_t from = s->p->side_of[v->index], side = port_side(s, v, NULL);
     wf_value *copy;
 
     for (size_t i = 0; i < s->g->n_outputs; i++)
-        if (s->g->outputs[i] == v) {
-            WF_TRY(add_copy(s, v, WF_SIDE_HOST, &copy, err));
+        if (s->g->outputs[i] == v && side != from) {
+            WF_TRY(add_copy(s, v, side, &copy, err));
             s->g->outputs[i] = copy;
         }
     for (wf_use *u = v->first_use, *next; u; u = next) {
         next = u->next;
         if (!wf_plan_is_sink(u->node))
             continue;
-        WF_TRY(add_copy(s, v, WF_SIDE_HOST, &copy, err));
+        side = port_side(s, v, wf_node_string(u->node, "variable", ""));
+        if (side == from)
+            continue;
+        WF_TRY(add_copy(s, v, side, &copy, err));
         wf_node_set_in(u->node, 0, copy);
         next = v->first_use; /* the list has changed: from its start again */
     }
     return WF_OK;
+}
+
+/* Puts v, which nothing computes, on the side of its port. Those of Pulls are no inputs yet. */
+static wf_status place_given(sides *s, wf_value *v, const char *variable, wf_err *err)
+{
+    if (!wf_value_is_constant(v))
+        s->p->side_of[v->index] = (uint8_t)port_side(s, v, variable);
+    return copy_to_ports(s, v, err);
 }
 
 /* Whether all that it makes is known, and so lies on the host: no run computes it. */
@@ -221,24 +250,31 @@ static bool is_known(const wf_node *n)
     return true;
 }
 
-/* A view lies where what it views does, and reads nothing else in a run. */
+/* A view lies where what it views does, and reads nothing else in a run. What a sink hands out has
+ * been brought to the side of its port. */
 static wf_status place_node(sides *s, wf_node *n, wf_err *err)
 {
-    bool view = is_view(n);
+    bool view = is_view(n), reads = !view && !wf_plan_is_sink(n);
     uint32_t side = view ? s->p->side_of[n->in[0]->index] : choose_side(s, n);
     wf_value *there;
 
-    for (uint32_t k = 0; k < n->n_in && !view; k++)
+    for (uint32_t k = 0; k < n->n_in && reads; k++)
         if (n->in[k] && s->p->side_of[n->in[k]->index] != side) {
             WF_TRY(twin_on(s, n->in[k], side, &there, err));
             wf_node_set_in(n, k, there);
         }
     s->order[s->n_order++] = n;
-    for (uint32_t k = 0; k < n->n_out && side != WF_SIDE_HOST && !is_known(n); k++)
-        if (n->out[k]) {
-            s->p->side_of[n->out[k]->index] = (uint8_t)side;
-            WF_TRY(copy_to_ports(s, n->out[k], err));
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        if (!n->out[k])
+            continue;
+        if (n->op->flags & WF_OP_SOURCE) {
+            WF_TRY(place_given(s, n->out[k], wf_node_string(n, "variable", ""), err));
+            continue;
         }
+        if (!is_known(n))
+            s->p->side_of[n->out[k]->index] = (uint8_t)side;
+        WF_TRY(copy_to_ports(s, n->out[k], err));
+    }
     return WF_OK;
 }
 
@@ -290,8 +326,8 @@ static wf_status begin(sides *s, wf_err *err)
 
 wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err)
 {
-    sides s = {.p = p, .g = p->g};
-    size_t n = p->g->n_nodes;
+    sides s = {.p = p, .g = p->g, .o = o};
+    size_t n = p->g->n_nodes, n_values = p->g->n_values;
     wf_node **nodes;
 
     WF_TRY(make_sides(p, o, err));
@@ -303,6 +339,9 @@ wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err)
         return wf_fail_nomem(err, n * sizeof *nodes);
     if (n)
         memcpy(nodes, p->g->nodes, n * sizeof *nodes);
+    for (size_t i = 0; i < n_values; i++)
+        if (!p->g->values[i]->producer)
+            WF_TRY(place_given(&s, p->g->values[i], NULL, err));
     for (size_t i = 0; i < n; i++)
         WF_TRY(place_node(&s, nodes[i], err));
     wf_assert(s.n_order == p->g->n_nodes);

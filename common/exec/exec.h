@@ -14,7 +14,7 @@
  * A plan is made for one or more devices. A node runs on the device that it is marked with
  * (wf_node.device), or on the first; where that has no kernel for it, it runs on the cpu. Copies
  * are put between. Each device has an arena of its own. Inputs and outputs are memory of the host,
- * whatever the devices.
+ * but for those that `resident` names: they lie in memory of the first device, and no copy is made.
  *
  * Inputs of a plan are, in this order: the graph's inputs; the outputs of Pull nodes, in node
  * order; the variables that stay in the graph. The last start out bound to their known content.
@@ -63,6 +63,10 @@ typedef struct wf_plan_options {
     const wf_plan_symbol *symbols;
     size_t n_shapes;
     const wf_plan_shape *shapes; /* before symbols */
+    size_t n_resident;
+    const char *const *resident; /* ports that lie in memory of the first device, by the name of
+                                  * their value or variable: a variable's name is that of its
+                                  * weights and of its gradient. Other names are passed over */
     size_t limit_bytes;     /* the most that all of it may take; 0: the memory of the machine and
                              * of its devices, each of which has its own limit */
     const char *limit_hint; /* what to do about that limit; NULL: lower the batch */
@@ -79,6 +83,7 @@ typedef struct wf_port {
     int64_t dims[WF_MAX_RANK];
     int64_t elems;
     size_t bytes;
+    const wf_device *device; /* whose memory it is: wf_cpu, or of a resident one the first device */
 } wf_port;
 
 /* Which draw of random numbers a run uses: Dropout's mask depends on this and its node's name. */
@@ -112,14 +117,16 @@ const wf_port *wf_plan_output(const wf_plan *p, uint32_t i);
 int64_t wf_plan_find_input(const wf_plan *p, const char *name);
 int64_t wf_plan_find_output(const wf_plan *p, const char *name);
 
-/* Lends input i its content, wf_plan_input(p, i)->bytes of it, until it is bound again. */
+/* Lends input i its content, wf_plan_input(p, i)->bytes of it in memory of the port's device, until
+ * it is bound again. A resident input starts out unbound. */
 void wf_plan_bind_input(wf_plan *p, uint32_t i, const void *data);
 /* Has output i written to `data` from the next run on: the producing kernel writes straight there.
  * NULL takes the loan back: it then lands in memory of the plan. The memory may be read or written
  * at any time of a run (an output can be an operand of later nodes) and must not overlap another's.
- * A value that is several outputs, or a view of an input, is copied where it has to be. */
+ * A value that is several outputs, or a view of an input, is copied where it has to be. The memory
+ * is of the port's device. */
 void wf_plan_bind_output(wf_plan *p, uint32_t i, void *data);
-/* Where output i was written by the last run. */
+/* Where output i was written by the last run; of a resident one it is memory of the device. */
 const void *wf_plan_output_data(const wf_plan *p, uint32_t i);
 
 /* Runs once, and returns when all outputs are there. `on_ready` may be NULL. Errors: WF_INVALID for
@@ -134,9 +141,13 @@ WF_MUST_USE wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_f
 WF_MUST_USE wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
                                     void *arg, wf_err *err);
 WF_MUST_USE wf_status wf_plan_wait(wf_plan *p, wf_err *err);
+/* Runs that are started from now on use the memory of e's device when e is done: whoever writes
+ * weights on a stream of their own records e behind that. For a device that the plan has. */
+WF_MUST_USE wf_status wf_plan_after_event(wf_plan *p, wf_device_event *e, wf_err *err);
 
 /* Looks for NaN and Inf in outputs[n] of the last run (all outputs when outputs is NULL); integers
- * are finite. Errors: WF_NUMERIC, naming the variable or value. */
+ * are finite. A resident output is copied to the host for it. Errors: WF_NUMERIC, naming the
+ * variable or value; WF_NOMEM. */
 WF_MUST_USE wf_status wf_plan_check_finite(const wf_plan *p, uint32_t n, const uint32_t outputs[],
                                            wf_err *err);
 

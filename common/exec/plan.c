@@ -39,25 +39,20 @@ static void set_constants(wf_plan *p)
     }
 }
 
-/* Variables that stay in the graph start out with their own content. */
+/* Variables that stay in the graph start out with their own content, which is the host's. */
 static void set_variables(wf_plan *p)
 {
     for (uint32_t i = 0; i < p->n_ins; i++)
-        if (p->ins[i].value->variable != WF_VAR_NOT && p->ins[i].value->known)
+        if (p->ins[i].value->variable != WF_VAR_NOT && p->ins[i].value->known &&
+            p->ins[i].port.device->is_host)
             wf_plan_bind_input(p, i, p->ins[i].value->known->data);
 }
 
-/* An event for each output that reaches the host by a copy; others are done when they are
- * announced. */
+/* Those of the host's side are done when they are announced. */
 static wf_status make_events(wf_plan *p, wf_err *err)
 {
-    for (uint32_t i = 0; i < p->n_outs; i++) {
-        const wf_node *n = p->outs[i].value->producer;
-        bool is_copied = n && wf_plan_is_copy(n);
-
-        WF_TRY(wf_device_event_new(is_copied ? p->sides[wf_plan_side_of(p, n)].device : &wf_cpu,
-                                   &p->outs[i].done, err));
-    }
+    for (uint32_t i = 0; i < p->n_outs; i++)
+        WF_TRY(wf_device_event_new(p->sides[p->outs[i].side].device, &p->outs[i].done, err));
     return WF_OK;
 }
 

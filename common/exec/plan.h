@@ -2,7 +2,8 @@
 /* common/exec/plan.h - what the files of this room share; nobody outside includes it.
  *
  * A plan has a side for the host and one for each of its devices that is not the host (devices.c).
- * Each has an arena, a workspace and a stream, and a value lies on one of them.
+ * Each has an arena, a workspace and a stream, and a value lies on one of them: that of a port on
+ * the host's, or, where the port is resident, on the first device's.
  *
  * Values of the plan's own copy of the graph are numbered (wf_value.index), and `tensors` has a
  * header for each. A `room` is a stretch of memory; values that share one (views, in-place results)
@@ -74,9 +75,11 @@ typedef struct wf_plan_out {
     wf_port port;
     wf_value *value;
     bool direct;           /* written in place by its kernel; otherwise copied when ready */
+    uint8_t side;          /* whose stream makes it final */
     void *bound;           /* lent by the caller */
     wf_buf *own;           /* made when it is needed and nothing is bound */
-    wf_device_event *done; /* recorded behind its copy to the host; or of the cpu, always done */
+    wf_device_event *done; /* of the side's device, recorded when it is final; always done on the
+                            * cpu */
 } wf_plan_out;
 
 enum { WF_SIDE_HOST = 0, WF_SIDES = 1 + WF_PLAN_DEVICES };
@@ -132,6 +135,8 @@ bool wf_plan_is_copy(const wf_node *n);
 /* The side whose stream a node runs on: that of its results, and of a copy the one that is not the
  * host. */
 uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n);
+/* The side whose stream makes a value final: that of the copy which makes it, or its own. */
+uint32_t wf_plan_final_side(const wf_plan *p, const wf_value *v);
 /* The sides whose streams a node of the host, or a copy, waits for: P4. */
 uint32_t wf_plan_after(const wf_plan *p, const wf_node *n);
 /* The kernel of a node that runs. Errors: WF_UNSUPPORTED: neither the device nor the cpu has one.

@@ -17,9 +17,10 @@ static wf_status place_outputs(wf_plan *p, wf_err *err)
         if (!out->direct || p->tensors[out->value->index].data)
             continue;
         if (!out->own) {
-            out->own = wf_buf_new(out->port.bytes);
+            out->own = wf_buf_new_on(out->port.device, out->port.bytes);
             if (!out->own)
-                return wf_fail_nomem(err, out->port.bytes);
+                return wf_fail(err, WF_NOMEM, NULL, "%s has no %zu bytes left for output \"%s\"",
+                               out->port.device->name, out->port.bytes, out->port.name);
         }
         wf_room_move(p, p->room_of[out->value->index], out->own->data);
     }
@@ -35,18 +36,28 @@ static wf_status check_inputs(const wf_plan *p, wf_err *err)
     return WF_OK;
 }
 
+/* An output that lies elsewhere goes to the place that is bound. */
+static wf_status bring(wf_plan *p, wf_plan_out *out, wf_err *err)
+{
+    const void *from = p->tensors[out->value->index].data;
+
+    if (out->direct || !out->bound || out->port.bytes == 0 || out->bound == from)
+        return WF_OK;
+    if (!out->port.device->is_host)
+        return wf_stream_copy(p->sides[out->side].stream, WF_COPY_WITHIN, out->bound, from,
+                              out->port.bytes, err);
+    memcpy(out->bound, from, out->port.bytes);
+    return WF_OK;
+}
+
 static wf_status announce(wf_plan *p, uint32_t first, uint32_t n, wf_ready_fn *on_ready, void *arg,
                           wf_err *err)
 {
     for (uint32_t i = first; i < first + n; i++) {
         wf_plan_out *out = &p->outs[p->ready[i]];
-        const void *from = p->tensors[out->value->index].data;
 
-        if (!out->direct && out->bound && out->port.bytes && out->bound != from)
-            memcpy(out->bound, from, out->port.bytes);
-        if (!out->done->device->is_host)
-            WF_TRY(wf_device_event_record(
-                out->done, p->sides[wf_plan_side_of(p, out->value->producer)].stream, err));
+        WF_TRY(bring(p, out, err));
+        WF_TRY(wf_device_event_record(out->done, p->sides[out->side].stream, err));
         if (on_ready)
             WF_TRY(on_ready(arg, p->ready[i], out->done, err));
     }
@@ -127,6 +138,15 @@ static bool all_finite_f64(const double *x, int64_t n)
     return true;
 }
 
+wf_status wf_plan_after_event(wf_plan *p, wf_device_event *e, wf_err *err)
+{
+    for (uint32_t side = 0; side < p->n_sides; side++)
+        if (p->sides[side].device == e->device)
+            return wf_stream_after(p->sides[side].stream, e, err);
+    return wf_fail(err, WF_USAGE, NULL, "a plan without %s was to wait for an event of it",
+                   e->device->name);
+}
+
 static bool is_finite(const wf_port *port, const void *data)
 {
     if (port->dtype == WF_F32)
@@ -136,17 +156,44 @@ static bool is_finite(const wf_port *port, const void *data)
     return true;
 }
 
+/* The content of an output, in memory of the host: *copy, for the caller, where it lies elsewhere.
+ */
+static wf_status on_host(const wf_plan *p, uint32_t i, wf_buf **copy, const void **data,
+                         wf_err *err)
+{
+    const wf_plan_out *out = &p->outs[i];
+    wf_stream *stream = p->sides[out->side].stream;
+
+    *data = wf_plan_output_data(p, i);
+    if (out->port.device->is_host)
+        return WF_OK;
+    *copy = wf_buf_new(out->port.bytes);
+    if (!*copy)
+        return wf_fail_nomem(err, out->port.bytes);
+    WF_TRY(wf_stream_copy(stream, WF_COPY_OUT, (*copy)->data, *data, out->port.bytes, err));
+    *data = (*copy)->data;
+    return wf_stream_wait(stream, err);
+}
+
+static wf_status check_output(const wf_plan *p, uint32_t i, wf_err *err)
+{
+    const wf_port *port = wf_plan_output(p, i);
+    const void *data;
+    wf_buf *copy = NULL;
+    wf_status rc = on_host(p, i, &copy, &data, err);
+
+    if (rc == WF_OK && !is_finite(port, data))
+        rc = wf_fail(err, WF_NUMERIC, "lower the learning rate, or look at the data",
+                     "%s \"%s\" holds a NaN or an infinity",
+                     port->variable ? "the gradient of" : "output",
+                     port->variable ? port->variable : port->name);
+    wf_buf_unref(&copy);
+    return rc;
+}
+
 wf_status wf_plan_check_finite(const wf_plan *p, uint32_t n, const uint32_t outputs[], wf_err *err)
 {
-    for (uint32_t i = 0; i < (outputs ? n : p->n_outs); i++) {
-        uint32_t at = outputs ? outputs[i] : i;
-        const wf_port *port = wf_plan_output(p, at);
-
-        if (!is_finite(port, wf_plan_output_data(p, at)))
-            return wf_fail(err, WF_NUMERIC, "lower the learning rate, or look at the data",
-                           "%s \"%s\" holds a NaN or an infinity",
-                           port->variable ? "the gradient of" : "output",
-                           port->variable ? port->variable : port->name);
-    }
+    for (uint32_t i = 0; i < (outputs ? n : p->n_outs); i++)
+        WF_TRY(check_output(p, outputs ? outputs[i] : i, err));
     return WF_OK;
 }

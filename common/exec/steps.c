@@ -59,7 +59,8 @@ static wf_status set_port(wf_plan *p, wf_port *port, const wf_value *v, const ch
                       .dtype = t->dtype,
                       .rank = t->rank,
                       .elems = wf_elems(t),
-                      .bytes = wf_tensor_bytes(t)};
+                      .bytes = wf_tensor_bytes(t),
+                      .device = p->sides[p->side_of[v->index]].device};
     memcpy(port->dims, t->dims, sizeof port->dims);
     return WF_OK;
 }
@@ -77,6 +78,7 @@ static wf_status add_out(wf_plan *p, wf_value *v, const char *variable, wf_err *
     wf_plan_out *out = &p->outs[p->n_outs++];
 
     out->value = v;
+    out->side = (uint8_t)wf_plan_final_side(p, v);
     return set_port(p, &out->port, v, variable, err);
 }
 
