@@ -174,6 +174,8 @@ static bool shm_tend(wf_transport *t, int64_t now_ns)
         if (s->conns[i]->pool)
             wf_shm_pool_tend(s->conns[i]->pool, now_ns);
     }
+    if (s->listens && s->door < 0)
+        wf_shm_open_door(s, now_ns);
     if (!s->listens && s->n == 0 && now_ns >= s->try_at_ns)
         wf_shm_connect(s, now_ns);
     fresh = s->fresh || (fresh && s->n == 0);
@@ -228,20 +230,16 @@ static shm_transport *new_transport(const char *address, wf_transport **far)
 
 void wf_shm_listen(const char *address, wf_transport **far, wf_transport **out)
 {
-    int door = wf_shm_open_door(address);
-    shm_transport *s = door >= 0 ? new_transport(address, far) : NULL;
+    shm_transport *s = new_transport(address, far);
 
-    if (s) {
-        s->listens = true;
-        s->door = door;
-        (void)wf_shm_watch(s, door, s); /* without it nobody is let in */
-        *out = &s->base;
+    if (!s) {
+        *out = *far;
+        *far = NULL;
         return;
     }
-    if (door >= 0)
-        close(door);
-    *out = *far;
-    *far = NULL;
+    s->listens = true;
+    wf_shm_open_door(s, wf_now_ns());
+    *out = &s->base;
 }
 
 void wf_shm_dial(const char *address, wf_transport **far, wf_transport **out)

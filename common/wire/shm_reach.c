@@ -7,7 +7,9 @@
 #include "common/wire/shm_note.h"
 #include "common/wire/shm_state.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -113,6 +115,16 @@ void wf_shm_look_at(shm_transport *s, wf_shm_conn *c)
         (void)epoll_ctl(s->base.fd, EPOLL_CTL_DEL, c->fd, NULL);
 }
 
+/* Who waits there would have each wait end at once until there are descriptors again; they go by
+ * the far transport, and try again later. */
+static void close_door(shm_transport *s)
+{
+    WF_LOG_WARN("net.shm_closed", "address=%s why=\"%s\"", s->address, strerror(errno));
+    close(s->door);
+    s->door = -1;
+    s->try_at_ns = wf_now_ns() + REFUSED_NS;
+}
+
 static void accept_all(shm_transport *s)
 {
     int fd;
@@ -127,6 +139,8 @@ static void accept_all(shm_transport *s)
         if (c)
             (void)add_conn(s, &c);
     }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        close_door(s);
 }
 
 void wf_shm_look(shm_transport *s)
@@ -188,17 +202,21 @@ void wf_shm_end_late(const shm_transport *s, int64_t now_ns)
     }
 }
 
-int wf_shm_open_door(const char *address)
+void wf_shm_open_door(shm_transport *s, int64_t now_ns)
 {
     wf_shm_name name;
     int fd = -1;
 
-    if (wf_shm_name_of(address, &name))
+    if (now_ns < s->try_at_ns)
+        return;
+    if (wf_shm_name_of(s->address, &name))
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && (bind(fd, (const struct sockaddr *)&name.at, name.size) != 0 ||
-                    listen(fd, SOMAXCONN) != 0)) {
+                    listen(fd, SOMAXCONN) != 0 || !wf_shm_watch(s, fd, s))) {
         close(fd);
         fd = -1;
     }
-    return fd;
+    s->door = fd;
+    if (fd < 0)
+        s->try_at_ns = now_ns + REFUSED_NS;
 }

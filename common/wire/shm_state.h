@@ -16,14 +16,15 @@ typedef struct shm_transport {
     size_t n, room, turn;
     uint64_t numbers, bad;
     bool armed, fresh;
-    int64_t try_at_ns, far_at_ns; /* to connect; to look at the far transport */
+    int64_t try_at_ns, far_at_ns; /* to connect or open the door; to look at the far transport */
 } shm_transport;
 
 /* Has a descriptor make the transport's readable: `what` is a connection, the transport for its
  * door, NULL for the far transport. */
 bool wf_shm_watch(const shm_transport *s, int fd, void *what);
-/* A socket at which others find who listens at the address, or -1. */
-int wf_shm_open_door(const char *address);
+/* Opens a socket at which others find who listens at the transport's address, if it is time to: a
+ * while after it was closed, or could not be opened because another process has the name. */
+void wf_shm_open_door(shm_transport *s, int64_t now_ns);
 /* Tries to connect to whoever listens at the transport's address on this host. */
 void wf_shm_connect(shm_transport *s, int64_t now_ns);
 /* What has happened at the sockets, at all of them or at one. Only the first frees connections. */

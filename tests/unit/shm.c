@@ -2,7 +2,9 @@
 /* tests/unit/shm.c - shared memory in front of another transport: used where both sides have it,
  * and no message is slept through, also for want of room. */
 #include "common/base/clock.h"
+#include "common/wire/shm_name.h"
 #include "common/wire/shm_ring.h"
+#include "common/wire/shm_state.h"
 #include "common/wire/wait.h"
 #include "numbered.h"
 
@@ -14,6 +16,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { MESSAGES = 4000 };
 
@@ -123,6 +126,56 @@ static void where_memory_is_refused_messages_go_by_the_other_transport(void **st
     }
 }
 
+static int knock(void)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    wf_shm_name name;
+
+    assert_true(fd >= 0);
+    assert_true(wf_shm_name_of(address, &name));
+    assert_int_equal(connect(fd, (const struct sockaddr *)&name.at, name.size), 0);
+    return fd;
+}
+
+/* Without a descriptor for whoever connects, no wait may end at once again and again. */
+static void a_door_without_descriptors_is_closed_and_opened_again(void **state)
+{
+    shm_transport *s;
+    struct rlimit before, none;
+    side near, other;
+    pthread_t thread;
+    int stranger;
+
+    (void)state;
+    open_side(&near, true);
+    s = (shm_transport *)near.t;
+    stranger = knock();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)dup(stranger); /* the lowest number that was free */
+    close((int)none.rlim_cur);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    wf_shm_look(s);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(s->door, -1);
+    assert_int_equal(s->n, 0);
+    close(stranger);
+    wf_wait(&near.t, 1, -1, 0, NULL);
+    assert_false(near.t->ops->arm(near.t));
+
+    near.t->ops->tend(near.t, wf_now_ns());
+    assert_int_equal(s->door, -1); /* not at once */
+    near.t->ops->tend(near.t, wf_now_ns() + 10 * WF_NS_PER_S);
+    assert_true(s->door >= 0);
+    open_side(&other, false);
+    assert_int_equal(pthread_create(&thread, NULL, run_answers, &near), 0);
+    assert_true(exchange(&other, 0, MESSAGES));
+    pthread_join(thread, NULL);
+    assert_int_equal(s->n, 1);
+    close_side(&other);
+    close_side(&near);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +183,7 @@ int main(void)
         cmocka_unit_test(a_full_ring_wakes_its_writer),
         cmocka_unit_test(either_side_may_do_without),
         cmocka_unit_test(where_memory_is_refused_messages_go_by_the_other_transport),
+        cmocka_unit_test(a_door_without_descriptors_is_closed_and_opened_again),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
